@@ -1,0 +1,12 @@
+/* drapps.h: the whole public API. */
+#ifndef DRAPPS_DRAPPS_H
+#define DRAPPS_DRAPPS_H
+
+#include <drapps/data.h>
+#include <drapps/dataset.h>
+#include <drapps/graph.h>
+#include <drapps/info.h>
+#include <drapps/loader.h>
+#include <drapps/status.h>
+
+#endif

@@ -1,0 +1,150 @@
+/* loader.h: from a data set and a graph to batches.
+ *
+ *   dr_loader_options o;
+ *   dr_loader_defaults(&o);
+ *   o.batch_size = 64, o.shuffle = true, o.seed = 1;
+ *   dr_loader *l = NULL;
+ *   dr_loader_open(set, graph, &o, &l, &err);
+ *   for (dr_batch *b = NULL; dr_loader_next(l, -1, &b, &err) == DR_OK; dr_batch_unref(&b)) { ... }
+ *   dr_loader_close(&l);
+ *
+ * What a batch holds depends on the data set, the graph, seed, epoch and position alone: never on the number of
+ * workers, the machine or timing.
+ */
+#ifndef DRAPPS_LOADER_H
+#define DRAPPS_LOADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <drapps/data.h>
+#include <drapps/dataset.h>
+#include <drapps/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dr_loader dr_loader;
+typedef struct dr_batch dr_batch;
+
+typedef enum dr_last { DR_LAST_PARTIAL = 0, DR_LAST_DROP = 1, DR_LAST_PAD = 2 } dr_last;
+typedef enum dr_on_bad { DR_BAD_RAISE = 0, DR_BAD_SKIP = 1, DR_BAD_REPLACE = 2 } dr_on_bad;
+
+typedef struct dr_loader_options {
+    size_t size; /* sizeof(dr_loader_options) */
+    uint64_t batch_size;
+    uint64_t seed;
+    bool shuffle;
+    bool in_order;       /* true: batches and samples in the order of the epoch.  false: what is ready first comes
+                            first, displaced by at most `prefetch` batches; still each sample exactly once */
+    dr_last last;        /* what to do with the samples that do not fill a batch, and with ranks that end early:
+                            deliver fewer, drop them, or pad with samples from the start of the order */
+    int workers;         /* threads; 0: everything in the caller of dr_loader_next; -1: the container's CPU limit */
+    int prefetch;        /* batches made ahead, 1 .. 64; 0: chosen from the limits */
+    dr_on_bad on_bad;    /* a sample that cannot be read or decoded: fail, leave its batch shorter, or put another
+                            sample there, chosen by the seed */
+    uint64_t max_bad;    /* skip and replace give up after so many in an epoch (DR_ERR_BAD_SAMPLES) */
+    uint64_t rank, world; /* this process takes places rank, rank + world, ... of each global batch */
+    uint64_t memory_limit; /* bytes for batches and working memory; 0: a quarter of what the container may use */
+    const char *outputs;   /* fields to deliver, separated by commas; NULL: "image,label" where present, else all */
+    const char *collate;   /* "field=rule,...": stack, pad, ragged, list; NULL: stack for arrays, list for the rest */
+    const char *layout;    /* of images in a batch: "NCHW" (default) or "NHWC" */
+    bool reference;        /* slow and plain: one thread, no fusion, full decode, C kernels; the same bytes */
+    bool keep_draws;       /* keep what was drawn for each sample: dr_batch_draws */
+    const char *trace;     /* write a trace of samples, batches and settings to this file (JSON lines); NULL: none */
+} dr_loader_options;
+
+DR_API void dr_loader_defaults(dr_loader_options *options);
+
+/* Opens a loader: checks the graph against the data set, starts nothing yet.  Refs the set, copies the graph. */
+DR_API dr_status dr_loader_open(dr_dataset *set, dr_graph *graph, const dr_loader_options *options, dr_loader **out,
+                                dr_error *err);
+
+/* Stops, waits for running samples, frees.  Batches that are still held stay valid. */
+DR_API void dr_loader_close(dr_loader **loader);
+
+/* The next batch, owned by the caller.  Any number of threads may call it: each batch goes to one of them.
+ * timeout_ms: -1 waits for ever; else DR_AGAIN after that time.  DR_END when the epoch is over (again for each call
+ * until dr_loader_start).  With workers = 0 the calling thread does the work.  An error ends the epoch; it stays at
+ * the failed batch, so that the state saved then repeats it. */
+DR_API dr_status dr_loader_next(dr_loader *loader, int timeout_ms, dr_batch **out, dr_error *err);
+
+/* Begins an epoch at its start (position 0).  The first call of dr_loader_next begins epoch 0 by itself.  An epoch
+ * that runs is given up. */
+DR_API dr_status dr_loader_start(dr_loader *loader, uint64_t epoch, dr_error *err);
+
+/* Batches of an epoch for this rank. */
+DR_API uint64_t dr_loader_batches(const dr_loader *loader);
+
+/* Wakes every thread that waits in dr_loader_next; those calls return DR_ERR_CANCELLED.  May be called from a signal
+ * handler's thread; the loader can be started again. */
+DR_API void dr_loader_cancel(dr_loader *loader);
+
+/* State: where the consumer is, as JSON text under 1 KB for in-order loaders: seed, epoch, position, hash of the
+ * configuration.  Restoring into a loader with other workers, prefetch or world size is allowed; with another graph,
+ * data set, seed, shuffle or batch_size it is an error that names the difference. */
+DR_API dr_status dr_loader_state(dr_loader *loader, char **text, dr_error *err);
+DR_API dr_status dr_loader_restore(dr_loader *loader, const char *text, dr_error *err);
+
+/* Settings that may change while it runs: "workers" (0 .. 256), "prefetch" (1 .. 64). */
+DR_API dr_status dr_loader_set(dr_loader *loader, const char *knob, double value, dr_error *err);
+DR_API dr_status dr_loader_get(dr_loader *loader, const char *knob, double *value, dr_error *err);
+
+/* Counters and times since the loader was opened, as JSON text (free with dr_text_free).  Keys are the same in every
+ * language; docs/stats.md lists them. */
+DR_API dr_status dr_loader_stats(dr_loader *loader, char **text, dr_error *err);
+
+/* What runs: ops, shapes, fusion, workers, budget (free with dr_text_free). */
+DR_API dr_status dr_loader_explain(dr_loader *loader, char **text, dr_error *err);
+
+/* Runs `samples` samples op by op, unfused, in the calling thread and returns time and bytes of each op as JSON. */
+DR_API dr_status dr_loader_profile(dr_loader *loader, uint64_t samples, char **text, dr_error *err);
+
+/* --- batches: read-only facts; the memory of its fields is the holder's alone and may be written to --- */
+
+typedef enum dr_collate { DR_COLLATE_STACK = 0, DR_COLLATE_PAD = 1, DR_COLLATE_RAGGED = 2, DR_COLLATE_LIST = 3 } dr_collate;
+
+/* One field of a batch.
+ *   stack, pad: `array` is one dense array, dims[0] = samples.  pad: `sizes` has the true dims of each sample,
+ *               n_dims numbers a sample (those without dims[0]).
+ *   ragged:     `array` is all samples one after the other along dims[0]; `offsets` has samples + 1 places in it.
+ *   list:       `items` has one view a sample; `array` is empty. */
+typedef struct dr_batch_field {
+    const char *name;
+    dr_collate collate;
+    dr_view array;
+    const int64_t *sizes;
+    const int64_t *offsets;
+    const dr_view *items;
+} dr_batch_field;
+
+DR_API dr_batch *dr_batch_ref(dr_batch *batch);
+
+/* Releases a batch: pure C, needs no lock of any language, may be called from any thread, after the loader is closed
+ * and in a forked child. */
+DR_API void dr_batch_unref(dr_batch **batch);
+
+DR_API uint64_t dr_batch_samples(const dr_batch *batch);
+DR_API uint64_t dr_batch_number(const dr_batch *batch); /* in the epoch, from 0 */
+DR_API uint64_t dr_batch_epoch(const dr_batch *batch);
+DR_API uint64_t dr_batch_padded(const dr_batch *batch); /* samples at its end that repeat others (last = pad) */
+DR_API int dr_batch_fields(const dr_batch *batch);
+DR_API dr_status dr_batch_field_at(const dr_batch *batch, int i, dr_batch_field *out, dr_error *err);
+
+/* The ids of its samples in the data set and their positions in the epoch's order; n = dr_batch_samples. */
+DR_API const uint64_t *dr_batch_ids(const dr_batch *batch);
+DR_API const uint64_t *dr_batch_positions(const dr_batch *batch);
+
+/* What was drawn for sample i, with keep_draws: JSON object {"<node id>": {...}} (free with dr_text_free). */
+DR_API dr_status dr_batch_draws(const dr_batch *batch, uint64_t i, char **text, dr_error *err);
+
+/* Samples left out or replaced in this batch: JSON array of {"position", "id", "key", "error", "action"}; "[]" if
+ * none.  The text belongs to the batch. */
+DR_API const char *dr_batch_bad(const dr_batch *batch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

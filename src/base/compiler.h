@@ -1,0 +1,25 @@
+/* compiler.h: the only place with compiler extensions. */
+#ifndef DR_BASE_COMPILER_H
+#define DR_BASE_COMPILER_H
+
+#if defined(__GNUC__)
+#define DR_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define DR_LIKELY(x) __builtin_expect(!!(x), 1)
+#define DR_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define DR_UNUSED __attribute__((unused))
+#define DR_MUST_CHECK __attribute__((warn_unused_result))
+#define DR_NOINLINE __attribute__((noinline))
+#else
+#define DR_PRINTF(fmt, args)
+#define DR_LIKELY(x) (x)
+#define DR_UNLIKELY(x) (x)
+#define DR_UNUSED
+#define DR_MUST_CHECK
+#define DR_NOINLINE
+#endif
+
+#define DR_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define DR_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define DR_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#endif

@@ -1,0 +1,98 @@
+/* dataset.h: an ordered collection of samples and how to read one.
+ *
+ * A format is one file ending in a `const dr_format_def`, and one row in format_table.c.  It turns a path (or memory)
+ * into a dataset.  A dataset is immutable once open and may be read by many threads at once; what reading needs to
+ * change is in the caller's dr__record.
+ *
+ * Memory per sample stays under 100 bytes: names are kept in one block, not one allocation each.
+ */
+#ifndef DR_FORMAT_DATASET_H
+#define DR_FORMAT_DATASET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <drapps/data.h>
+#include <drapps/dataset.h>
+
+#include "base/error.h"
+
+enum { DR__MAX_FIELDS = 32, DR__FIELD_NAME = 64 };
+
+/* A field that every sample of a dataset has: its name and what is known of its shape beforehand. */
+typedef struct dr__field {
+    char name[DR__FIELD_NAME];
+    dr_desc desc;
+} dr__field;
+
+/* One sample as read: the values of the dataset's fields, in their order.  Owned by a worker and reused: memory grows
+ * to what the largest sample needs and stays warm.  A value borrows from the record or from the dataset, and is valid
+ * until the record's next read. */
+typedef struct dr__record {
+    int n_fields;
+    dr_view fields[DR__MAX_FIELDS];
+    uint8_t *block; /* memory for what was read; 64-byte aligned, with 64 zero bytes after the used part */
+    size_t block_cap, block_used;
+} dr__record;
+
+void dr__record_init(dr__record *record);
+void dr__record_free(dr__record *record);
+
+/* Room for `size` bytes (and 64 zeroed ones after them), 64-byte aligned, valid until the next dr__record_reset.
+ * NULL: out of memory.  May move nothing that was handed out before: reserve the total first with
+ * dr__record_reset. */
+void *dr__record_take(dr__record *record, size_t size);
+dr_status dr__record_reset(dr__record *record, size_t total, dr_error *err);
+
+/* Which sample stands at a virtual place, for data sets that repeat or mix. */
+typedef struct dr__sample_ref {
+    uint64_t id;         /* 0 .. n_samples - 1: names the sample for read, key and randomness */
+    uint32_t occurrence; /* 0 for its first time in the epoch */
+} dr__sample_ref;
+
+typedef struct dr_dataset_def {
+    /* Reads sample `id` into record: all fields, in order.  Errors name the file or member. */
+    dr_status (*read)(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err);
+
+    /* The sample's key (path relative to the root, tar key, line): into text, cut to size, always terminated. */
+    void (*key)(const dr_dataset *set, uint64_t id, char *text, size_t size);
+
+    /* Stored bytes of the sample, or 0 when that is not known without opening it. */
+    uint64_t (*stored_bytes)(const dr_dataset *set, uint64_t id);
+
+    /* Optional: place 0 .. n_places - 1 of an epoch to a sample.  Default: place i is sample i. */
+    dr__sample_ref (*place)(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place);
+
+    void (*close)(dr_dataset *set);
+} dr_dataset_def;
+
+/* The head of every dataset; formats put their own struct around it. */
+struct dr_dataset {
+    const dr_dataset_def *def;
+    const char *format;    /* name of the format, static */
+    char *name;            /* path or description, for messages; owned */
+    uint64_t n_samples;    /* distinct samples */
+    uint64_t n_places;     /* places of an epoch; = n_samples but for mixtures */
+    int n_fields;
+    dr__field fields[DR__MAX_FIELDS];
+    char **classes; /* label names, label i = classes[i]; NULL without; owned */
+    size_t n_classes;
+    uint64_t fingerprint; /* xxh3 of what identifies the content: names, sizes, labels */
+    int refs;             /* atomic by dr__atomic in dataset.c */
+};
+
+typedef struct dr_format_def {
+    const char *name;
+    const char *summary;
+    const char *uses; /* what the path must be, for people: "a folder with one folder per class" */
+
+    /* Optional: does the path look like this format?  0 no; higher wins. */
+    int (*probe)(const char *path);
+
+    dr_status (*open)(const char *path, const dr_read_options *options, dr_dataset **out, dr_error *err);
+} dr_format_def;
+
+extern const dr_format_def *const dr__format_table[]; /* NULL ends it */
+
+#endif

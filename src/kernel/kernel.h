@@ -1,0 +1,66 @@
+/* kernel.h: the inner loops.
+ *
+ * The C version is the definition; a faster one replaces its pointer where the CPU has the instructions, and gives
+ * the same bits.  Kernels take pointers, strides and sizes, allocate nothing and cannot fail.  Each level lives in
+ * its own files (x86/NAME_avx2.c, arm/NAME_neon.c) built with its own flags.  tests/checkkernel compares every
+ * pointer of every level with C.
+ */
+#ifndef DR_KERNEL_KERNEL_H
+#define DR_KERNEL_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct dr__kernels {
+    /* dst[i] = src[w - 1 - i] for w pixels of `pixel` bytes each; no overlap. */
+    void (*hflip_row)(uint8_t *dst, const uint8_t *src, size_t w, size_t pixel);
+
+    /* Horizontal pass of PIL's resampling for one row of 8-bit pixels with c = 1, 3 or 4 interleaved channels.
+     * Output pixel x, channel k = clip8((1 << 21) + sum over j < size[x] of src[(start[x] + j) * c + k] *
+     * coef[x * ksize + j]) >> 22).  The source may be read up to 31 bytes past its last used pixel, never before its
+     * first: callers pad their rows. */
+    void (*resample_h)(uint8_t *dst, const uint8_t *src, size_t out_w, int channels, const int32_t *start,
+                       const int32_t *size, const int32_t *coef, int ksize);
+
+    /* Vertical pass: dst[i] = clip8(((1 << 21) + sum over j < n of rows[j][i] * coef[j]) >> 22) for `bytes` bytes. */
+    void (*resample_v)(uint8_t *dst, const uint8_t *const *rows, const int32_t *coef, int n, size_t bytes);
+
+    /* One row of interleaved 8-bit pixels (c <= 4) through a table of 256 floats per channel into c planes:
+     * dst[k * plane + x] = lut[k * 256 + src[x' * c + k]], x' = x or, mirrored, w - 1 - x. */
+    void (*lut_planar_f32)(float *dst, ptrdiff_t plane, const uint8_t *src, size_t w, int channels, int mirror,
+                           const float *lut);
+
+    /* The same to interleaved output: dst[x * c + k]. */
+    void (*lut_packed_f32)(float *dst, const uint8_t *src, size_t w, int channels, int mirror, const float *lut);
+
+    /* The same with 16-bit results (float16 or bfloat16 bit patterns, or 16-bit integers). */
+    void (*lut_planar_u16)(uint16_t *dst, ptrdiff_t plane, const uint8_t *src, size_t w, int channels, int mirror,
+                           const uint16_t *lut);
+    void (*lut_packed_u16)(uint16_t *dst, const uint8_t *src, size_t w, int channels, int mirror, const uint16_t *lut);
+
+    /* The same with 8-bit results; lut NULL: values as they are. */
+    void (*lut_planar_u8)(uint8_t *dst, ptrdiff_t plane, const uint8_t *src, size_t w, int channels, int mirror,
+                          const uint8_t *lut);
+
+    /* dst[i] = lut[src[i]]. */
+    void (*lut_u8)(uint8_t *dst, const uint8_t *src, size_t n, const uint8_t *lut);
+
+    /* PIL's ImageChops blend of two 8-bit rows: dst = clip8(a + f * (b - a)) in float, truncated (PIL's
+     * Image.blend: values outside [0, 255] clip when f is outside [0, 1]). */
+    void (*blend_u8)(uint8_t *dst, const uint8_t *a, const uint8_t *b, size_t n, float f);
+
+    /* PIL's "L" of RGB: (r * 19595 + g * 38470 + b * 7471 + 0x8000) >> 16, n pixels of 3 bytes. */
+    void (*rgb_to_l)(uint8_t *dst, const uint8_t *src, size_t n);
+} dr__kernels;
+
+/* What this CPU can do, highest last.  DRAPPS_CPU=c|avx2 caps it. */
+typedef enum dr__cpu_level { DR__CPU_C = 0, DR__CPU_AVX2 = 1, DR__CPU_NEON = 2 } dr__cpu_level;
+
+/* Fills `k` for a level: C first, then what the level replaces. */
+void dr__kernels_fill(dr__kernels *k, dr__cpu_level level);
+
+/* The kernels of this machine (chosen once), and the C reference. */
+const dr__kernels *dr__kernels_best(void);
+const dr__kernels *dr__kernels_c(void);
+
+#endif

@@ -1,0 +1,121 @@
+/* op.h: what an op is.
+ *
+ * An op is one file in src/op/<domain>/ that ends in a `const dr_op_def`, and one row in op_table.c.  It says what it
+ * is before it runs:
+ *
+ *   params   the settings with range, default and documentation; they fill the op's `struct conf`
+ *   draws    the random choices, described like params; they are the op's `struct par`
+ *   draw     makes every random choice, from header facts alone, before anything is decoded
+ *   plan     says the exact output shape (or its upper bound) and the scratch it needs
+ *   cost     says how much work it is, so that slowness is predicted, not discovered
+ *   run      does what was drawn and planned: no allocation, no lock, no global, no randomness
+ *
+ * One node of a graph may treat several fields (image and mask).  `draw` is called once with the first field's
+ * description, plan/cost/run once for each field with the same par; `in->kind` tells an op what it has in hand.
+ */
+#ifndef DR_OP_OP_H
+#define DR_OP_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <drapps/data.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "data/desc.h"
+#include "kernel/kernel.h"
+#include "op/param.h"
+
+struct dr_codec_state;
+struct dr_codec_limits;
+
+enum dr_op_flags {
+    DR_OP_RANDOM = 1 << 0,      /* has a draw; may never be stored */
+    DR_OP_INEXACT = 1 << 1,     /* result may differ between machines; never offloaded or stored */
+    DR_OP_WINDOW = 1 << 2,      /* run accepts an input view whose window is smaller than its image, see region */
+    DR_OP_POINTWISE_U8 = 1 << 3, /* each uint8 maps to one value by channel alone: has lut */
+    DR_OP_BATCH = 1 << 4,       /* works on a whole batch: has draw_batch/plan_batch/run_batch, not the others */
+    DR_OP_DECODE = 1 << 5,      /* turns bytes into an array; needs header facts before draw */
+};
+
+/* What one call of plan says. */
+typedef struct dr_plan {
+    dr_desc desc;   /* of the output */
+    size_t scratch; /* bytes that run may use at task->scratch, 64-byte aligned */
+} dr_plan;
+
+/* What run sees besides its arguments.  Owned by a worker; nothing in it is shared with another thread. */
+typedef struct dr_task {
+    const dr__kernels *k;
+    const void *conf;
+    uint8_t *scratch;
+    struct dr_codec_state *codecs; /* reusable decoders of this worker */
+    dr_error *err;
+} dr_task;
+
+typedef struct dr_op_def {
+    const char *name; /* snake_case of torchvision's class */
+    int version;      /* raised when its bytes change */
+    const char *summary;
+    const dr_param *params; /* ends with { 0 } */
+    const dr_param *draws;  /* ends with { 0 }; NULL without DR_OP_RANDOM */
+    size_t conf_size;
+    size_t par_size;
+    unsigned flags;
+
+    /* Optional.  Called once after the params are set: checks what ranges cannot say and fills derived members. */
+    dr_status (*init)(void *conf, dr_error *err);
+
+    /* Optional.  Frees what init or the params allocated. */
+    void (*fini)(void *conf);
+
+    /* Optional; for ops with nested ops: the real par size of this conf (>= par_size). */
+    size_t (*par_bytes)(const void *conf);
+
+    /* With DR_OP_RANDOM.  `in` is fully known. */
+    dr_status (*draw)(const void *conf, dr_rng *rng, const dr_desc *in, void *par, dr_error *err);
+
+    /* Called twice: when the graph is built, with par NULL and unknown extents (DR_UNKNOWN) in `in`, where it says
+     * what is certain and checks types; and for each sample with par and a fully known `in`. */
+    dr_status (*plan)(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err);
+
+    /* Optional (default: output bytes).  Work units; one unit is about a nanosecond of one core. */
+    double (*cost)(const void *conf, const void *par, const dr_desc *in);
+
+    /* out->data has room for plan's desc, rows out->stride apart. */
+    dr_status (*run)(dr_task *task, const void *par, const dr_view *in, dr_view *out);
+
+    /* Optional, with DR_OP_WINDOW: the part of the input image that run will read.  Default: all of it. */
+    void (*region)(const void *conf, const void *par, const dr_desc *in, dr_rect *need);
+
+    /* With DR_OP_POINTWISE_U8: table[c * 256 + v] = result for value v in channel c, as the op's out dtype (float or
+     * uint8 values are both given as float: uint8 results are whole numbers). `in` holds the previous op's results
+     * for the same 256 inputs, so that a chain composes.  par is NULL: only deterministic ops can have a table. */
+    void (*lut)(const void *conf, int channels, dr_dtype in_dtype, const float *in, float *table);
+
+    /* With DR_OP_BATCH, see op/batch.h. */
+    const struct dr_batch_op_def *batch;
+} dr_op_def;
+
+/* The table of all ops, in alphabetical order; NULL ends it. */
+extern const dr_op_def *const dr__op_table[];
+
+/* The op with that name, or NULL. */
+const dr_op_def *dr__op_find(const char *name);
+
+/* An op with its settings: what a node of a graph, or an entry of random_apply, holds. */
+typedef struct dr__op {
+    const dr_op_def *def;
+    void *conf;
+} dr__op;
+
+/* Makes an op from the JSON object of its params (borrowed; NULL or missing members take defaults; unknown members
+ * are an error).  dr__op_close frees it. */
+struct json_t;
+dr_status dr__op_open(const dr_op_def *def, const struct json_t *params, dr__op *out, dr_error *err);
+void dr__op_close(dr__op *op);
+size_t dr__op_par_bytes(const dr__op *op);
+
+#endif
