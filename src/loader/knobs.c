@@ -26,7 +26,7 @@ static dr_status find_knob(const char *name, const knob **out, dr_error *err)
 
 dr_status dr_loader_set(dr_loader *l, const char *name, double value, dr_error *err)
 {
-    const knob *k;
+    const knob *k = NULL;
     DR_TRY(dr__loader_check(l, err));
     DR_TRY(find_knob(name, &k, err));
     if (!(value >= k->min && value <= k->max) || value != (int)value)
@@ -42,7 +42,7 @@ dr_status dr_loader_set(dr_loader *l, const char *name, double value, dr_error *
 
 dr_status dr_loader_get(dr_loader *l, const char *name, double *value, dr_error *err)
 {
-    const knob *k;
+    const knob *k = NULL;
     DR_TRY(dr__loader_check(l, err));
     DR_TRY(find_knob(name, &k, err));
     dr__pool_lock();
