@@ -39,7 +39,7 @@ static inline struct sums start_sums(void)
     return (struct sums){_mm256_setzero_si256(), _mm256_set1_epi32(HALF)};
 }
 
-/* Pixels times two taps: `pixels` has their values as pairs of 16 bits, `split` the four halves' places. */
+/* Adds pixels, given as pairs of 16 bits, times two taps. */
 static inline struct sums add_pair(struct sums s, __m256i pixels, __m256i upper, __m256i lower)
 {
     s.upper = _mm256_add_epi32(s.upper, _mm256_madd_epi16(pixels, upper));
@@ -112,14 +112,14 @@ DR_INLINE void resample_4_rows(uint8_t *const dst[4], const uint8_t *const src[4
                                int n_taps)
 {
     for (int x = 0; x < t->n_out; x += 4) {
-        __m256i upper_rows[4], lower_rows[4];
+        __m256i top[4], bottom[4];
         for (int i = 0; i < 4; i++) {
             __m256i px[2];
             sum_pixel(px, src, t, DR_MIN(x + i, t->n_out - 1), channels, n_taps);
-            upper_rows[i] = px[0];
-            lower_rows[i] = px[1];
+            top[i] = px[0];
+            bottom[i] = px[1];
         }
-        const __m256i a = pack_pixels(upper_rows, channels), b = pack_pixels(lower_rows, channels);
+        const __m256i a = pack_pixels(top, channels), b = pack_pixels(bottom, channels);
         const size_t at = (size_t)x * (size_t)channels, left = (size_t)(t->n_out - x) * (size_t)channels;
         store_pixels(dst[0] + at, _mm256_castsi256_si128(a), left);
         store_pixels(dst[1] + at, _mm256_extracti128_si256(a, 1), left);
