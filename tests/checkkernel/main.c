@@ -14,7 +14,7 @@
 
 enum { BLOCK = 1 << 16 };
 
-static uint8_t blocks[GUARDED_LIVE][BLOCK + 2 * GUARD];
+static _Alignas(64) uint8_t blocks[GUARDED_LIVE][BLOCK + 2 * GUARD];
 static unsigned next_block;
 static dr_rng rng;
 static int n_failed;

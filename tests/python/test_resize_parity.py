@@ -1,32 +1,21 @@
 """Resizing equals Pillow's Image.resize of the cropped image, bit for bit.
 
-The program tests/golden/resize_check (built with -Dtests=true) does the resizing, at each CPU level.  It is looked for
-in the folder DRAPPS_BUILD, or in build*/ of the project.  DRAPPS_SEED repeats a run.
+The program tests/golden/resize_check does the resizing, at each CPU level.  DRAPPS_SEED repeats a run.
 """
 
 import os
-import pathlib
 import random
 import struct
 import subprocess
 
 import numpy
 import pytest
+from golden import find_program
 from PIL import Image, features
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILTERS = {f.name: f for f in Image.Resampling if f.name in "NEAREST LANCZOS BILINEAR BICUBIC BOX HAMMING".split()}
 MODES = {1: "L", 3: "RGB", 4: "CMYK"}  # CMYK: four plain channels, which Pillow does not premultiply
 SEED = int(os.environ.get("DRAPPS_SEED", "1"))
-
-
-def find_program():
-    folders = [os.environ["DRAPPS_BUILD"]] if "DRAPPS_BUILD" in os.environ else sorted(ROOT.glob("build*"))
-    for folder in folders:
-        program = pathlib.Path(folder) / "tests" / "golden" / "resize_check"
-        if program.exists():
-            return program
-    pytest.skip("resize_check is not built (meson setup build -Dtests=true)")
 
 
 class Resizer:
@@ -51,12 +40,12 @@ class Resizer:
 
 @pytest.fixture(scope="module")
 def levels():
-    return range(int(subprocess.check_output([find_program(), "--level"])) + 1)
+    return range(int(subprocess.check_output([find_program("resize_check"), "--level"])) + 1)
 
 
 @pytest.fixture(scope="module")
 def resizer():
-    resizer = Resizer(find_program())
+    resizer = Resizer(find_program("resize_check"))
     yield resizer
     resizer.close()
 
