@@ -7,14 +7,17 @@
 #define DR_OP_ROWS(X)                                                                                                  \
     X(center_crop)                                                                                                     \
     X(crop)                                                                                                            \
+    X(decode)                                                                                                          \
     X(normalize)                                                                                                       \
     X(pad)                                                                                                             \
     X(random_affine)                                                                                                   \
     X(random_crop)                                                                                                     \
     X(random_erasing)                                                                                                  \
     X(random_horizontal_flip)                                                                                          \
+    X(random_resized_crop)                                                                                             \
     X(random_rotation)                                                                                                 \
     X(random_vertical_flip)                                                                                            \
+    X(resize)                                                                                                          \
     X(to_dtype)
 
 #define DR_OP_DECLARE(name) extern const dr_op_def dr__op_##name;
