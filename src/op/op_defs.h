@@ -7,7 +7,9 @@
 #define DR_OP_ROWS(X)                                                                                                  \
     X(center_crop)                                                                                                     \
     X(crop)                                                                                                            \
+    X(cutmix)                                                                                                          \
     X(decode)                                                                                                          \
+    X(mixup)                                                                                                           \
     X(normalize)                                                                                                       \
     X(pad)                                                                                                             \
     X(random_affine)                                                                                                   \
