@@ -150,7 +150,7 @@ struct flow {
     const dr__kernels *k;
     const uint8_t *src;
     ptrdiff_t stride;
-    dr__row_sink sink;
+    dr__resize_sink sink;
     void *user;
 };
 
@@ -301,7 +301,7 @@ static void run_vh(const struct flow *f)
     }
 }
 
-void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride, dr__row_sink sink,
+void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride, dr__resize_sink sink,
                     void *user)
 {
     static void (*const runs[])(const struct flow *) = {

@@ -54,7 +54,7 @@ typedef struct dr__resize {
 } dr__resize;
 
 /* Called for y = 0, 1, ... out_h - 1; `row` has out_w pixels and is valid during the call. */
-typedef void (*dr__row_sink)(void *user, const uint8_t *row, int y);
+typedef void (*dr__resize_sink)(void *user, const uint8_t *row, int y);
 
 /* How many bytes of scratch a plan and its runs need; false when a size is out of range. */
 bool dr__resize_scratch(const dr__resize_spec *spec, size_t *bytes);
@@ -63,7 +63,7 @@ bool dr__resize_scratch(const dr__resize_spec *spec, size_t *bytes);
 void dr__resize_plan(dr__resize *r, const dr__resize_spec *spec, void *scratch);
 
 /* Resizes the image at src, whose rows are `stride` bytes apart.  Uses the plan's scratch: one thread at a time. */
-void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride, dr__row_sink sink,
+void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride, dr__resize_sink sink,
                     void *user);
 
 #endif

@@ -5,8 +5,22 @@
 #include "op/op.h"
 
 #define DR_OP_ROWS(X)                                                                                                  \
-    X(decode)                                                                                                      \
-    X(random_horizontal_flip)
+    X(center_crop)                                                                                                     \
+    X(crop)                                                                                                            \
+    X(cutmix)                                                                                                          \
+    X(decode)                                                                                                          \
+    X(mixup)                                                                                                           \
+    X(normalize)                                                                                                       \
+    X(pad)                                                                                                             \
+    X(random_affine)                                                                                                   \
+    X(random_crop)                                                                                                     \
+    X(random_erasing)                                                                                                  \
+    X(random_horizontal_flip)                                                                                          \
+    X(random_resized_crop)                                                                                             \
+    X(random_rotation)                                                                                                 \
+    X(random_vertical_flip)                                                                                            \
+    X(resize)                                                                                                          \
+    X(to_dtype)
 
 #define DR_OP_DECLARE(name) extern const dr_op_def dr__op_##name;
 DR_OP_ROWS(DR_OP_DECLARE)
