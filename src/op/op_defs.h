@@ -5,8 +5,25 @@
 #include "op/op.h"
 
 #define DR_OP_ROWS(X)                                                                                                  \
-    X(decode)                                                                                                      \
-    X(random_horizontal_flip)
+    X(aug_mix)                                                                                                         \
+    X(auto_augment)                                                                                                    \
+    X(color_jitter)                                                                                                    \
+    X(decode)                                                                                                          \
+    X(gaussian_blur)                                                                                                   \
+    X(grayscale)                                                                                                       \
+    X(rand_augment)                                                                                                    \
+    X(random_adjust_sharpness)                                                                                         \
+    X(random_apply)                                                                                                    \
+    X(random_autocontrast)                                                                                             \
+    X(random_choice)                                                                                                   \
+    X(random_equalize)                                                                                                 \
+    X(random_grayscale)                                                                                                \
+    X(random_horizontal_flip)                                                                                          \
+    X(random_invert)                                                                                                   \
+    X(random_order)                                                                                                    \
+    X(random_posterize)                                                                                                \
+    X(random_solarize)                                                                                                 \
+    X(trivial_augment_wide)
 
 #define DR_OP_DECLARE(name) extern const dr_op_def dr__op_##name;
 DR_OP_ROWS(DR_OP_DECLARE)

@@ -84,7 +84,7 @@ void dr__aug_push(dr__aug_steps *steps, const dr__aug_range *range, int n_bins, 
 /* plan of all four: checks the input and the fill, asks for the scratch of dr__aug_run. */
 dr_status dr__aug_plan(const dr__aug_style *style, const dr_desc *in, const char *op, dr_plan *out, dr_error *err);
 
-/* Work units of steps first .. first + n - 1. */
+/* Work units of all steps. */
 double dr__aug_cost(const dr__aug_steps *steps, const dr_desc *in);
 
 /* One way to compute the primitives: a function for each id. */
