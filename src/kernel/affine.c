@@ -55,9 +55,10 @@ static void nearest_double(const dr__raster *dst, const dr__raster *src, size_t 
     }
 }
 
+/* 16.16; the step of an image one pixel wide may be too large for it, but is not used. */
 static int32_t fix(double v)
 {
-    return (int32_t)floor(v * 65536.0 + 0.5);
+    return (int32_t)(uint32_t)(int64_t)floor(v * 65536.0 + 0.5);
 }
 
 static inline uint32_t step(uint32_t at, int32_t by)
