@@ -2,10 +2,8 @@
 #include "op/image/augment.h"
 
 #include "base/fmath.h"
-#include "kernel/affine.h"
 #include "op/image/adjust.h"
-
-const char *const dr__aug_filters[] = { "nearest", "bilinear", "bicubic", NULL };
+#include "op/image/geometry.h"
 
 /* torch.linspace in float32: from both ends to the middle. */
 static float linspace(float lo, float hi, int n, int i)
@@ -52,13 +50,12 @@ dr_status dr__aug_plan(const dr__aug_style *style, const dr_desc *in, const char
         return dr__fail(err, DR_ERR_ARG, "%s: %s cannot follow its shears and turns; apply it to the image alone", op,
                         in->kind == DR_KIND_MASK ? "masks" : "boxes");
     DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB, op, err));
-    int64_t c = dr__channels(in);
-    if (style->fill.n > 1 && c != DR_UNKNOWN && c != style->fill.n)
-        return dr__fail(err, DR_ERR_ARG, "%s: fill has %d values, the image %lld channels", op, style->fill.n,
-                        (long long)c);
     out->desc = *in;
-    out->scratch = dr__desc_known(in) ? image_bytes(in) + dr__adjust_scratch(in) : 0;
-    return DR_OK;
+    if (!dr__desc_known(in))
+        return DR_OK;
+    uint8_t fill[DR__PIXEL_MAX];
+    out->scratch = image_bytes(in) + dr__adjust_scratch(in);
+    return dr__fill_pixel(&style->fill, in, op, fill, err);
 }
 
 double dr__aug_cost(const dr__aug_steps *steps, const dr_desc *in)
@@ -85,22 +82,11 @@ void dr__aug_run(const dr_task *task, dr__aug_fn *const *fns, const dr__aug_styl
     }
 }
 
-static dr__raster raster_of(const dr_view *v)
-{
-    return (dr__raster){ v->data, v->stride, dr__width(&v->desc), dr__height(&v->desc) };
-}
-
-static void fill_of(const dr__aug_style *style, uint8_t fill[4])
-{
-    for (int c = 0; c < 4; c++)
-        fill[c] = style->fill.n ? (uint8_t)style->fill.v[DR_MIN(c, style->fill.n - 1)] : 0;
-}
-
 static void warp(const dr__aug_style *style, const double m[6], const dr_view *in, dr_view *out)
 {
-    dr__raster src = raster_of(in), dst = raster_of(out);
-    uint8_t fill[4];
-    fill_of(style, fill);
+    dr__raster src = dr__raster_of(in), dst = dr__raster_of(out);
+    uint8_t fill[DR__PIXEL_MAX];
+    dr__fill_pixel(&style->fill, &in->desc, "", fill, NULL); /* plan has checked it */
     dr__affine_u8(&dst, &src, (size_t)dr__channels(&in->desc), m, (dr__affine_filter)style->interpolation, fill);
 }
 
@@ -141,11 +127,11 @@ PRIMITIVE(translate_y)
 
 PRIMITIVE(rotate)
 {
-    dr__raster src = raster_of(in), dst = raster_of(out);
+    dr__raster src = dr__raster_of(in), dst = dr__raster_of(out);
     dr__rotation rotation = dr__rotation_of(src.w, src.h, magnitude, false, NULL);
-    uint8_t fill[4];
+    uint8_t fill[DR__PIXEL_MAX];
     (void)task;
-    fill_of(style, fill);
+    dr__fill_pixel(&style->fill, &in->desc, "", fill, NULL);
     dr__rotate_u8(&dst, &src, (size_t)dr__channels(&in->desc), &rotation, (dr__affine_filter)style->interpolation, fill);
 }
 

@@ -6,6 +6,7 @@
 #ifndef DR_OP_IMAGE_AUGMENT_H
 #define DR_OP_IMAGE_AUGMENT_H
 
+#include "op/image/turn.h"
 #include "op/op.h"
 
 /* Values are seen in draws: pinned. */
@@ -50,10 +51,8 @@ typedef struct dr__aug_style {
     dr_reals fill;     /* none: 0; one for all channels; or one for each */
 } dr__aug_style;
 
-extern const char *const dr__aug_filters[];
-
 #define DR__AUG_STYLE_PARAMS(type, filter)                                                                             \
-    { "interpolation", DR_P_ENUM, offsetof(type, style.interpolation), filter, 0, 0, 0, 0, dr__aug_filters,            \
+    { "interpolation", DR_P_ENUM, offsetof(type, style.interpolation), filter, 0, 0, 0, 0, dr__turn_filters,           \
       "how shears, shifts and turns sample the image" },                                                               \
     {                                                                                                                  \
         "fill", DR_P_REALS, offsetof(type, style.fill), "null", 0, 255, 0, 4, NULL,                                    \
