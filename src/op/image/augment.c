@@ -50,12 +50,11 @@ dr_status dr__aug_plan(const dr__aug_style *style, const dr_desc *in, const char
         return dr__fail(err, DR_ERR_ARG, "%s: %s cannot follow its shears and turns; apply it to the image alone", op,
                         in->kind == DR_KIND_MASK ? "masks" : "boxes");
     DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB, op, err));
-    out->desc = *in;
-    if (!dr__desc_known(in))
-        return DR_OK;
     uint8_t fill[DR__PIXEL_MAX];
-    out->scratch = image_bytes(in) + dr__adjust_scratch(in);
-    return dr__fill_pixel(&style->fill, in, op, fill, err);
+    DR_TRY(dr__fill_pixel(&style->fill, in, op, fill, err));
+    out->desc = *in;
+    out->scratch = dr__desc_known(in) ? image_bytes(in) + dr__adjust_scratch(in) : 0;
+    return DR_OK;
 }
 
 double dr__aug_cost(const dr__aug_steps *steps, const dr_desc *in)
