@@ -288,7 +288,7 @@ json_t *dr__sample_draws(const dr__program *p, const uint8_t *pars)
             continue;
         char id[16];
         snprintf(id, sizeof id, "%u", node->id);
-        json_t *draws = dr__params_write(node->op.def->draws, pars + p->par_at[i], 1);
+        json_t *draws = dr__op_draws_json(&node->op, pars + p->par_at[i]);
         json_object_set_new(draws, "op", json_string(node->op.def->name));
         json_object_set_new(all, id, draws);
     }
