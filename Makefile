@@ -18,7 +18,7 @@ CHECK_COMPILERS ?= gcc clang
 
 VENV := .venv
 PY := $(abspath $(VENV))/bin/python
-MESON := $(PY) -m mesonbuild.mesonmain
+MESON := $(abspath $(VENV))/bin/meson
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 
 WERROR := $(if $(filter true 1,$(CI)),true,false)
@@ -44,14 +44,15 @@ system-check:
 
 $(VENV)/.ready: scripts/venv.txt scripts/venv-no-deps.txt | system
 	$(PYTHON) scripts/check_python.py
+	@echo "Setting up $(VENV); torch is large, so this takes a minute or more."
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check -r scripts/venv.txt
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r scripts/venv-no-deps.txt
+	$(PY) -m pip install -qq -r scripts/venv.txt
+	$(PY) -m pip install -qq --no-deps -r scripts/venv-no-deps.txt
 	touch $@
 
 # A plain install, not an editable one: tests see what users get.  The kept build folder makes it incremental.
 $(INSTALLED): $(VENV)/.ready $(PACKAGE_FILES) | system
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
+	$(PY) -m pip install -qq --no-build-isolation --no-deps --force-reinstall \
 		-Cbuild-dir=build/py .
 	touch $@
 

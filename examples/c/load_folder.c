@@ -93,13 +93,15 @@ static dr_status load_folder(const char *path, uint64_t batch_size, dr_error *er
     dr_dataset *set = NULL;
     dr_graph *graph = NULL;
     dr_loader *loader = NULL;
+    dr_read_options how;
+    dr_read_defaults(&how);
     dr_loader_options options;
     dr_loader_defaults(&options);
     options.batch_size = batch_size;
     options.shuffle = true;
     options.seed = 1;
 
-    dr_status status = dr_dataset_open(path, NULL, &set, err);
+    dr_status status = dr_dataset_open(path, &how, &set, err);
     if (status >= 0)
         status = build_graph(&graph, err);
     if (status >= 0)
