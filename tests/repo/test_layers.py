@@ -42,6 +42,8 @@ def test_includes_that_go_up_are_fine(tmp_path):
         (tmp_path / header).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / header).write_text("")
     (tmp_path / "src/exec").mkdir()
-    (tmp_path / "src/exec/a.c").write_text('#include <stdio.h>\n#include <drapps/data.h>\n#include "base/alloc.h"\n')
+    (tmp_path / "src/exec/meson.build").write_text("configure_file(output: 'made.h', configuration: c)")
+    (tmp_path / "src/exec/a.c").write_text(
+        '#include <stdio.h>\n#include <drapps/data.h>\n#include "base/alloc.h"\n#include "made.h"\n')
     done = run(tmp_path)
     assert done.returncode == 0, done.stdout
