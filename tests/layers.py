@@ -23,18 +23,19 @@ def includes(path):
         yield text.count("\n", 0, match.start(2)) + 1, match[2], match[1] == '"'
 
 
+def is_made(path):
+    """Whether the build of its folder makes that file."""
+    build = path.parent / "meson.build"
+    return build.is_file() and f"output: '{path.name}'" in build.read_text(encoding="utf-8")
+
+
 def resolve(root, path, name):
     """The file that a quoted include names, looked for as the build does: beside the file, src/, include/."""
     for folder in (path.parent, root / "src", root / "include"):
-        if (folder / name).is_file():
-            return (folder / name).resolve()
+        target = folder / name
+        if target.is_file() or is_made(target):
+            return target.resolve()
     return None
-
-
-def is_generated(path, name):
-    """Whether the build of the file's own folder makes that header."""
-    build = path.parent / "meson.build"
-    return build.is_file() and f"output: '{name}'" in build.read_text(encoding="utf-8")
 
 
 def layer_of(root, path):
@@ -53,8 +54,6 @@ def check_source(root, path):
             continue
         target = resolve(root, path, name)
         where = f"{path.relative_to(root)}:{line}"
-        if target is None and is_generated(path, name):
-            continue
         if target is None:
             yield f"{where}: {name}: no such file in the tree"
             continue

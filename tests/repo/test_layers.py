@@ -44,6 +44,6 @@ def test_includes_that_go_up_are_fine(tmp_path):
     (tmp_path / "src/exec").mkdir()
     (tmp_path / "src/exec/meson.build").write_text("configure_file(output: 'made.h', configuration: c)")
     (tmp_path / "src/exec/a.c").write_text(
-        '#include <stdio.h>\n#include <drapps/data.h>\n#include "base/alloc.h"\n#include "made.h"\n')
+        '#include <stdio.h>\n#include <drapps/data.h>\n#include "base/alloc.h"\n#include "exec/made.h"\n')
     done = run(tmp_path)
     assert done.returncode == 0, done.stdout
