@@ -12,6 +12,7 @@
 # Set-up leaves stamps, so a second run only does what changed.
 
 PYTHON ?= python3
+export PYTHON
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 180
 CHECK_COMPILERS ?= gcc clang

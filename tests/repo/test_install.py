@@ -77,3 +77,12 @@ def test_only_the_public_names_are_exported(prefix):
     exported = re.findall(r" [A-Z] (\S+)$", names, re.MULTILINE)
     assert exported
     assert [name for name in exported if not re.match(r"dr_[a-z]", name)] == []
+
+
+def test_a_missing_library_is_named_with_its_package(tmp_path):
+    env = dict(os.environ, PKG_CONFIG_LIBDIR=str(tmp_path), CMAKE_PREFIX_PATH="")
+    done = subprocess.run([sys.executable, "-m", "mesonbuild.mesonmain", "setup", tmp_path / "build", ROOT], env=env,
+                          capture_output=True, text=True)
+    assert done.returncode != 0
+    for package in ("libjpeg62-turbo-dev", "libjansson-dev", "libxxhash-dev", "jansson-devel", "jpeg-turbo"):
+        assert package in done.stdout
