@@ -48,7 +48,7 @@ static dr_status add_step(dr__program *p, int node_index, int field, dr_error *e
     if (def->plan(node->op.conf, NULL, &p->values[in], &plan, err) != DR_OK)
         return dr__error_prefix(err, "field \"%s\"", node->in[field]);
     dr__step *step = &p->steps[p->n_steps++];
-    *step = (dr__step){ .node = node_index, .field = field, .in = in, .tail = -1, .reader = -1 };
+    *step = (dr__step){ .node = node_index, .field = field, .in = in, .tail = -1 };
     return new_value(p, node->out[field], &plan.desc, &step->out, err);
 }
 

@@ -97,15 +97,30 @@ static dr_status plan_step(const dr__program *p, dr__workbench *b, int s, const 
     return DR_OK;
 }
 
-/* Reduces the result of a windowed decode to what its reader needs. */
-static void set_window(const dr__program *p, dr__workbench *b, const dr__step *step)
+static dr_rect join(dr_rect a, dr_rect b)
 {
-    dr_view *v = &b->values[step->out];
-    const dr__step *reader = &p->steps[step->reader];
-    const dr__node *node = &p->graph->nodes[reader->node];
-    if (!node->op.def->region)
-        return;
-    node->op.def->region(node->op.conf, b->pars + p->par_at[reader->node], &v->desc, &v->window);
+    int64_t x = DR_MIN(a.x, b.x), y = DR_MIN(a.y, b.y);
+    return (dr_rect){ x, y, DR_MAX(a.x + a.w, b.x + b.w) - x, DR_MAX(a.y + a.h, b.y + b.h) - y };
+}
+
+/* Reduces the result of a windowed decode to what its readers need. */
+static void set_window(const dr__program *p, dr__workbench *b, int value)
+{
+    dr_view *v = &b->values[value];
+    dr_rect all = v->window, need = { 0 };
+    bool first = true;
+    for (int s = 0; s < p->n_steps; s++) {
+        if (p->steps[s].in != value)
+            continue;
+        int node = p->steps[s].node;
+        const dr__op *op = &p->graph->nodes[node].op;
+        dr_rect part = all;
+        if (op->def->region)
+            op->def->region(op->conf, b->pars + p->par_at[node], &v->desc, &part);
+        need = first ? part : join(need, part);
+        first = false;
+    }
+    v->window = need;
 }
 
 static bool add_bytes(size_t *total, size_t bytes)
@@ -175,7 +190,7 @@ dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_
     }
     for (int s = 0; s < p->n_steps; s++)
         if (p->steps[s].windowed)
-            set_window(p, b, &p->steps[s]);
+            set_window(p, b, p->steps[s].out);
     return reserve_arena(p, b, err);
 }
 
