@@ -81,6 +81,7 @@ check-all: test check-compilers check-sanitizers check-fuzz check-stress
 
 check-compilers: $(VENV)/.ready | system-check
 	@for cc in $(CHECK_COMPILERS); do scripts/check-build $$cc plain || exit 1; done
+	@scripts/check-build $(firstword $(CHECK_COMPILERS)) minimal
 
 check-sanitizers: $(VENV)/.ready | system-check
 	@for cc in $(CHECK_COMPILERS); do \
