@@ -138,9 +138,7 @@ def main(argv=None):
     package = load_package()
     process = importlib.import_module(package + ".process")
     peers = importlib.import_module(package + ".peers")
-    kind = peers.framework(args.peer)
-    if kind:
-        importlib.import_module(kind)
+    importlib.import_module(peers.row(args.peer).framework)
     base = process.pss_bytes(os.getpid())
     workload = importlib.import_module(package + ".workload")
     files = workload.find_files(args.data)

@@ -1,6 +1,7 @@
 """PyTorch's DataLoader with torchvision v1 transforms on PIL images: what most people run, and the pixels we keep to."""
 
 import itertools
+import random
 
 from PIL import Image, features
 from torch.utils.data import DataLoader, Dataset
@@ -59,6 +60,14 @@ class TorchPil(Peer):
 
     def batches(self, settings):
         return torch_batches(ImageList(self.files, open_rgb, TRAIN), settings)
+
+    def draw(self, settings):
+        """A crop of each file, and its pixels; for runs without drapps, whose loader tells what it drew."""
+        rng, boxes = random.Random(settings.get("seed", 0)), []
+        for i, path in enumerate(self.files.paths):
+            with Image.open(path) as image:
+                boxes.append({"index": i, "box": workload.draw_box(*image.size, rng), "flip": rng.random() < 0.5})
+        return boxes, self.pixels(boxes)
 
     def pixels(self, boxes):
         return [crop_pixels(open_rgb(self.files.paths[b["index"]]), b["box"], b["flip"]) for b in boxes]
