@@ -29,7 +29,6 @@
 #include "op/param.h"
 
 struct dr_codec_state;
-struct dr_codec_limits;
 
 enum dr_op_flags {
     DR_OP_RANDOM = 1 << 0,      /* has a draw; may never be stored */
@@ -45,6 +44,11 @@ typedef struct dr_plan {
     dr_desc desc;   /* of the output */
     size_t scratch; /* bytes that run may use at task->scratch, 64-byte aligned */
 } dr_plan;
+
+/* Takes the rows of an image as they are made.  The row is borrowed for the call. */
+typedef struct dr__row_sink {
+    void (*row)(struct dr__row_sink *sink, int64_t y, const uint8_t *row);
+} dr__row_sink;
 
 /* What run sees besides its arguments.  Owned by a worker; nothing in it is shared with another thread. */
 typedef struct dr_task {
@@ -74,6 +78,9 @@ typedef struct dr_op_def {
     /* Optional; for ops with nested ops: the real par size of this conf (>= par_size). */
     size_t (*par_bytes)(const void *conf);
 
+    /* Optional; for ops with nested ops: the drawn choices as a new JSON object. Default: what `draws` describes. */
+    struct json_t *(*draws_json)(const void *conf, const void *par);
+
     /* With DR_OP_RANDOM.  `in` is fully known. */
     dr_status (*draw)(const void *conf, dr_rng *rng, const dr_desc *in, void *par, dr_error *err);
 
@@ -86,6 +93,16 @@ typedef struct dr_op_def {
 
     /* out->data has room for plan's desc, rows out->stride apart. */
     dr_status (*run)(dr_task *task, const void *par, const dr_view *in, dr_view *out);
+
+    /* With DR_OP_DECODE: reads header facts from the encoded bytes into par, before plan. */
+    dr_status (*peek)(dr_task *task, const dr_view *in, void *par);
+
+    /* Optional.  As run, for uint8 HWC images, but each finished row goes to the sink, top to bottom, so that what
+     * follows can work on it while it is in the cache.  out is the planned description. */
+    dr_status (*rows)(dr_task *task, const void *par, const dr_view *in, const dr_desc *out, dr__row_sink *sink);
+
+    /* Optional; for an op that mirrors left to right or does nothing: which of them was drawn. */
+    bool (*mirrors)(const void *par);
 
     /* Optional, with DR_OP_WINDOW: the part of the input image that run will read.  Default: all of it. */
     void (*region)(const void *conf, const void *par, const dr_desc *in, dr_rect *need);
@@ -117,5 +134,8 @@ struct json_t;
 dr_status dr__op_open(const dr_op_def *def, const struct json_t *params, dr__op *out, dr_error *err);
 void dr__op_close(dr__op *op);
 size_t dr__op_par_bytes(const dr__op *op);
+
+/* A new JSON object (owned by the caller) of what was drawn; {} for an op that draws nothing. NULL: out of memory. */
+struct json_t *dr__op_draws_json(const dr__op *op, const void *par);
 
 #endif
