@@ -112,7 +112,7 @@ int main(void)
     rng = dr__rng_open(&name, 0);
     if (dr__cpu_has() == DR__CPU_C)
         printf("this CPU has no level above C: nothing to compare\n");
-    else
-        check_level(dr__cpu_has());
+    for (int level = DR__CPU_C + 1; level <= (int)dr__cpu_has(); level++)
+        check_level((dr__cpu_level)level);
     return n_failed ? 1 : 0;
 }

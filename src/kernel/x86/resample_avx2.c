@@ -182,7 +182,7 @@ static void resample_grey(uint8_t *const dst[4], const uint8_t *const src[4], co
     }
 }
 
-static void resample_h(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels, const dr__taps *taps)
+void dr__resample_h_avx2(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels, const dr__taps *taps)
 {
     const uint8_t *from[4];
     uint8_t *to[4];
@@ -270,6 +270,6 @@ static void resample_v(uint8_t *dst, const uint8_t *const *rows, const dr__taps 
 
 void dr__resample_avx2(dr__kernels *k)
 {
-    k->resample_h = resample_h;
+    k->resample_h = dr__resample_h_avx2;
     k->resample_v = resample_v;
 }
