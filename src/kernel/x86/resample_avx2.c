@@ -152,8 +152,8 @@ DR_INLINE void resample_colour(uint8_t *const dst[4], const uint8_t *const src[4
 /* One grey pixel of 4 rows: each lane has a row's four taps twice, times the uppers and times the lowers. */
 static inline __m128i sum_grey(const uint8_t *const r[4], const dr__taps *t, int x)
 {
-    const __m256i order = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 0, -1, 1, -1, 2, -1, 3, -1));
+    const __m256i order =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 0, -1, 1, -1, 2, -1, 3, -1));
     const int16_t *split = t->split + (ptrdiff_t)x * t->stride * 2;
     ptrdiff_t at = t->start[x];
     __m256i sum02 = _mm256_setzero_si256(), sum13 = sum02;

@@ -59,8 +59,8 @@ DR_INLINE __m512i tap_order(const dr__taps *t, int x, int n_pixels, struct shape
     const __m256i starts = _mm256_maskz_loadu_epi32((__mmask8)((1u << n_pixels) - 1), t->start + x);
     const __m512i relative = _mm512_sub_epi32(_mm512_castsi256_si512(starts), _mm512_set1_epi32(t->start[x]));
     const __m512i pixel = _mm512_permutexvar_epi32(shape.pixel, relative);
-    const __m512i at = channels == 4 ? _mm512_slli_epi32(pixel, 2)
-                                     : _mm512_add_epi32(_mm512_add_epi32(pixel, pixel), pixel);
+    const __m512i at =
+        channels == 4 ? _mm512_slli_epi32(pixel, 2) : _mm512_add_epi32(_mm512_add_epi32(pixel, pixel), pixel);
     const __m512i first = _mm512_add_epi32(at, shape.channel);
     const __m512i second = _mm512_slli_epi32(_mm512_add_epi32(first, _mm512_set1_epi32(channels)), 16);
     return _mm512_or_si512(first, second);
@@ -76,8 +76,8 @@ DR_INLINE struct coefs load_coefs(const int16_t *split, ptrdiff_t step, int n)
     __m128i v[6];
     for (int i = 0; i < 6; i++)
         v[i] = i < n ? _mm_loadu_si128((const __m128i *)(split + i * step)) : _mm_setzero_si128();
-    const __m512i first = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_set_m128i(v[1], v[0])),
-                                             _mm256_set_m128i(v[3], v[2]), 1);
+    const __m512i first =
+        _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_set_m128i(v[1], v[0])), _mm256_set_m128i(v[3], v[2]), 1);
     return (struct coefs){first, _mm512_castsi256_si512(_mm256_set_m128i(v[5], v[4]))};
 }
 
@@ -88,58 +88,83 @@ static inline __m512i pick_pair(struct coefs c, __m512i pixel, int which)
     return _mm512_permutex2var_epi32(c.first, index, c.last);
 }
 
-/* n <= 16 output bytes from column x on, beginning with its channel `phase`. */
+/* The sums of 16 output bytes of 4 rows as bytes, 128 bits a row. */
+static inline __m512i pack_rows(const struct sums s[4])
+{
+    const __m512i words01 = _mm512_packs_epi32(finish(s[0]), finish(s[1]));
+    const __m512i words23 = _mm512_packs_epi32(finish(s[2]), finish(s[3]));
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(words01, words23));
+}
+
+DR_INLINE void store_rows(uint8_t *const dst[4], size_t at, size_t n, __m512i rows)
+{
+    const __m128i v[4] = {_mm512_castsi512_si128(rows), _mm512_extracti32x4_epi32(rows, 1),
+                          _mm512_extracti32x4_epi32(rows, 2), _mm512_extracti32x4_epi32(rows, 3)};
+    for (int y = 0; y < 4; y++) {
+        if (n == 16)
+            _mm_storeu_si128((__m128i *)(dst[y] + at), v[y]);
+        else
+            _mm_mask_storeu_epi8(dst[y] + at, (__mmask16)((1u << n) - 1), v[y]);
+    }
+}
+
+/* n <= 16 output bytes from column x on, beginning with its channel `phase`.  n_taps 2 or 4: all there are; 0: any. */
 DR_INLINE void resample_16(uint8_t *const dst[4], const uint8_t *const src[4], const dr__taps *t, int x, size_t n,
-                           int channels, int phase)
+                           int channels, int phase, int n_taps)
 {
     const __mmask64 low_bytes = 0x5555555555555555u;
     const struct shape shape = shape_of(channels, phase);
     const int n_pixels = (phase + (int)n + channels - 1) / channels;
     const __m512i order01 = tap_order(t, x, n_pixels, shape, channels);
     const __m512i order23 = _mm512_add_epi8(order01, _mm512_set1_epi16((short)(2 * channels)));
-    const ptrdiff_t step = (ptrdiff_t)t->stride * 2;
+    const ptrdiff_t step = n_taps ? 8 : (ptrdiff_t)t->stride * 2;
     const int16_t *split = t->split + x * step;
     ptrdiff_t at = (ptrdiff_t)t->start[x] * channels;
     struct sums s[4] = {start_sums(), start_sums(), start_sums(), start_sums()};
-    for (int left = t->max_size; left > 0; left -= 4, split += 8, at += 4 * channels) {
+    for (int block = 0; block < (n_taps ? 1 : t->stride / 4); block++, split += 8, at += 4 * channels) {
         const struct coefs c = load_coefs(split, step, n_pixels);
         const __m512i upper01 = pick_pair(c, shape.pixel, 0), upper23 = pick_pair(c, shape.pixel, 1);
         const __m512i lower01 = pick_pair(c, shape.pixel, 2), lower23 = pick_pair(c, shape.pixel, 3);
         for (int y = 0; y < 4; y++) {
             const __m512i bytes = _mm512_loadu_si512(src[y] + at);
             s[y] = add_pair(s[y], _mm512_maskz_permutexvar_epi8(low_bytes, order01, bytes), upper01, lower01);
-            if (left > 2)
+            if (n_taps != 2)
                 s[y] = add_pair(s[y], _mm512_maskz_permutexvar_epi8(low_bytes, order23, bytes), upper23, lower23);
         }
     }
-    for (int y = 0; y < 4; y++) {
-        const __m512i positive = _mm512_max_epi32(finish(s[y]), _mm512_setzero_si512());
-        const __m128i bytes = _mm512_cvtusepi32_epi8(positive);
-        _mm_mask_storeu_epi8(dst[y] + x * channels + phase, (__mmask16)((1u << n) - 1), bytes);
-    }
+    store_rows(dst, (size_t)(x * channels + phase), n, pack_rows(s));
 }
 
-static void resample_3(uint8_t *const dst[4], const uint8_t *const src[4], const dr__taps *taps)
+DR_INLINE void resample_3(uint8_t *const dst[4], const uint8_t *const src[4], const dr__taps *t, int n_taps)
 {
-    const dr__taps t = *taps;
     int x = 0;
-    for (; x + 16 <= t.n_out; x += 16) {
-        resample_16(dst, src, &t, x, 16, 3, 0);
-        resample_16(dst, src, &t, x + 5, 16, 3, 1);
-        resample_16(dst, src, &t, x + 10, 16, 3, 2);
+    for (; x + 16 <= t->n_out; x += 16) {
+        resample_16(dst, src, t, x, 16, 3, 0, n_taps);
+        resample_16(dst, src, t, x + 5, 16, 3, 1, n_taps);
+        resample_16(dst, src, t, x + 10, 16, 3, 2, n_taps);
     }
-    for (; x < t.n_out; x += 5)
-        resample_16(dst, src, &t, x, (size_t)DR_MIN(5, t.n_out - x) * 3, 3, 0);
+    for (; x < t->n_out; x += 5)
+        resample_16(dst, src, t, x, (size_t)DR_MIN(5, t->n_out - x) * 3, 3, 0, n_taps);
 }
 
-static void resample_4(uint8_t *const dst[4], const uint8_t *const src[4], const dr__taps *taps)
+DR_INLINE void resample_4(uint8_t *const dst[4], const uint8_t *const src[4], const dr__taps *t, int n_taps)
 {
-    const dr__taps t = *taps;
     int x = 0;
-    for (; x + 4 <= t.n_out; x += 4)
-        resample_16(dst, src, &t, x, 16, 4, 0);
-    if (x < t.n_out)
-        resample_16(dst, src, &t, x, (size_t)(t.n_out - x) * 4, 4, 0);
+    for (; x + 4 <= t->n_out; x += 4)
+        resample_16(dst, src, t, x, 16, 4, 0, n_taps);
+    if (x < t->n_out)
+        resample_16(dst, src, t, x, (size_t)(t->n_out - x) * 4, 4, 0, n_taps);
+}
+
+DR_INLINE void resample_colour(uint8_t *const dst[4], const uint8_t *const src[4], const dr__taps *taps, int channels,
+                               int n_taps)
+{
+    const dr__taps t = *taps; /* a copy of its own, since stores of bytes might change any other */
+    if (channels == 3)
+        resample_3(dst, src, &t, n_taps);
+    else
+        resample_4(dst, src, &t, n_taps);
 }
 
 static void resample_h(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels, const dr__taps *taps)
@@ -154,10 +179,14 @@ static void resample_h(uint8_t *const *dst, const uint8_t *const *src, int n_row
         from[y] = src[DR_MIN(y, n_rows - 1)];
         to[y] = dst[DR_MIN(y, n_rows - 1)];
     }
-    if (channels == 3)
-        resample_3(to, from, taps);
+    if (channels == 4)
+        resample_colour(to, from, taps, 4, 0);
+    else if (taps->max_size <= 2)
+        resample_colour(to, from, taps, 3, 2);
+    else if (taps->max_size <= 4)
+        resample_colour(to, from, taps, 3, 4);
     else
-        resample_4(to, from, taps);
+        resample_colour(to, from, taps, 3, 0);
 }
 
 /* ---- vertical ---- */
@@ -165,7 +194,8 @@ static void resample_h(uint8_t *const *dst, const uint8_t *const *src, int n_row
 static inline void add_rows(struct sums s[4], __m512i a, __m512i b, const int16_t *split)
 {
     const int32_t *pairs = (const int32_t *)split;
-    const __m512i zero = _mm512_setzero_si512(), upper = _mm512_set1_epi32(pairs[0]), lower = _mm512_set1_epi32(pairs[2]);
+    const __m512i zero = _mm512_setzero_si512(), upper = _mm512_set1_epi32(pairs[0]),
+                  lower = _mm512_set1_epi32(pairs[2]);
     const __m512i low = _mm512_unpacklo_epi8(a, b), high = _mm512_unpackhi_epi8(a, b);
     s[0] = add_pair(s[0], _mm512_unpacklo_epi8(low, zero), upper, lower);
     s[1] = add_pair(s[1], _mm512_unpackhi_epi8(low, zero), upper, lower);
