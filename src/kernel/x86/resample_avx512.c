@@ -6,6 +6,7 @@
 #include "kernel/level.h"
 
 #include <immintrin.h>
+#include <string.h>
 
 #include "base/compiler.h"
 
@@ -191,11 +192,16 @@ static void resample_h(uint8_t *const *dst, const uint8_t *const *src, int n_row
 
 /* ---- vertical ---- */
 
+static inline __m512i pair_at(const int16_t *split)
+{
+    int32_t pair;
+    memcpy(&pair, split, sizeof pair);
+    return _mm512_set1_epi32(pair);
+}
+
 static inline void add_rows(struct sums s[4], __m512i a, __m512i b, const int16_t *split)
 {
-    const int32_t *pairs = (const int32_t *)split;
-    const __m512i zero = _mm512_setzero_si512(), upper = _mm512_set1_epi32(pairs[0]),
-                  lower = _mm512_set1_epi32(pairs[2]);
+    const __m512i zero = _mm512_setzero_si512(), upper = pair_at(split), lower = pair_at(split + 4);
     const __m512i low = _mm512_unpacklo_epi8(a, b), high = _mm512_unpackhi_epi8(a, b);
     s[0] = add_pair(s[0], _mm512_unpacklo_epi8(low, zero), upper, lower);
     s[1] = add_pair(s[1], _mm512_unpackhi_epi8(low, zero), upper, lower);
