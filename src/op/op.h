@@ -29,7 +29,6 @@
 #include "op/param.h"
 
 struct dr_codec_state;
-struct dr_codec_limits;
 
 enum dr_op_flags {
     DR_OP_RANDOM = 1 << 0,      /* has a draw; may never be stored */
@@ -45,6 +44,11 @@ typedef struct dr_plan {
     dr_desc desc;   /* of the output */
     size_t scratch; /* bytes that run may use at task->scratch, 64-byte aligned */
 } dr_plan;
+
+/* Takes the rows of an image as they are made.  The row is borrowed for the call. */
+typedef struct dr__row_sink {
+    void (*row)(struct dr__row_sink *sink, int64_t y, const uint8_t *row);
+} dr__row_sink;
 
 /* What run sees besides its arguments.  Owned by a worker; nothing in it is shared with another thread. */
 typedef struct dr_task {
@@ -86,6 +90,16 @@ typedef struct dr_op_def {
 
     /* out->data has room for plan's desc, rows out->stride apart. */
     dr_status (*run)(dr_task *task, const void *par, const dr_view *in, dr_view *out);
+
+    /* With DR_OP_DECODE: reads header facts from the encoded bytes into par, before plan. */
+    dr_status (*peek)(dr_task *task, const dr_view *in, void *par);
+
+    /* Optional.  As run, for uint8 HWC images, but each finished row goes to the sink, top to bottom, so that what
+     * follows can work on it while it is in the cache.  out is the planned description. */
+    dr_status (*rows)(dr_task *task, const void *par, const dr_view *in, const dr_desc *out, dr__row_sink *sink);
+
+    /* Optional; for an op that mirrors left to right or does nothing: which of them was drawn. */
+    bool (*mirrors)(const void *par);
 
     /* Optional, with DR_OP_WINDOW: the part of the input image that run will read.  Default: all of it. */
     void (*region)(const void *conf, const void *par, const dr_desc *in, dr_rect *need);

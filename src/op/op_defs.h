@@ -5,6 +5,7 @@
 #include "op/op.h"
 
 #define DR_OP_ROWS(X)                                                                                                  \
+    X(decode)                                                                                                      \
     X(random_horizontal_flip)
 
 #define DR_OP_DECLARE(name) extern const dr_op_def dr__op_##name;

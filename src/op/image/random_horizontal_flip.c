@@ -49,6 +49,11 @@ static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view 
     return DR_OK;
 }
 
+static bool mirrors(const void *par)
+{
+    return ((const struct par *)par)->mirror;
+}
+
 const dr_op_def dr__op_random_horizontal_flip = {
     .name = "random_horizontal_flip",
     .version = 1,
@@ -61,4 +66,5 @@ const dr_op_def dr__op_random_horizontal_flip = {
     .draw = draw,
     .plan = plan,
     .run = run,
+    .mirrors = mirrors,
 };

@@ -1,0 +1,78 @@
+/* explain.c: what a program does, in words. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "graph/program.h"
+
+typedef struct page {
+    char *text;
+    size_t used, cap;
+} page;
+
+static void say(page *p, const char *format, ...) DR_PRINTF(2, 3);
+
+static void say(page *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (p->used < p->cap) {
+        int n = vsnprintf(p->text + p->used, p->cap - p->used, format, args);
+        p->used += n > 0 ? (size_t)n : 0;
+    }
+    va_end(args);
+}
+
+static void say_step(page *out, const dr__program *p, const dr__step *step)
+{
+    const dr__node *node = &p->graph->nodes[step->node];
+    char shape[128];
+    json_t *params = dr__params_write(node->op.def->params, node->op.conf, 0);
+    char *text = params ? dr__canonical(params) : NULL;
+    say(out, "  %-3u %s%s", node->id, node->op.def->name, text && strcmp(text, "{}") ? text : "");
+    if (strcmp(node->in[step->field], "image") || strcmp(node->out[step->field], "image"))
+        say(out, " [%s -> %s]", node->in[step->field], node->out[step->field]);
+    say(out, " -> %s", dr__desc_text_of(&p->values[step->out], shape, sizeof shape));
+    if (step->windowed)
+        say(out, "; decodes only what %s reads",
+            p->graph->nodes[p->steps[step->reader].node].op.def->name);
+    if (step->tail >= 0)
+        say(out, "; fused, row by row, into the batch");
+    say(out, "\n");
+    dr__free(text);
+    json_decref(params);
+}
+
+char *dr__program_explain(const dr__program *p)
+{
+    static const char *const rules[] = { "stack", "pad", "ragged", "list" };
+    char shape[128];
+    page out = { .text = dr__alloc(64 * 1024), .cap = 64 * 1024 };
+    if (!out.text)
+        return NULL;
+    say(&out, "fields of a sample:\n");
+    for (int i = 0; i < p->n_inputs; i++)
+        say(&out, "      %s: %s\n", p->names[i], dr__desc_text_of(&p->values[i], shape, sizeof shape));
+    say(&out, "ops:\n");
+    for (int s = 0; s < p->n_steps; s++)
+        say_step(&out, p, &p->steps[s]);
+    for (int i = 0; i < p->n_batch_nodes; i++)
+        say(&out, "  %-3u %s on whole batches\n", p->graph->nodes[p->batch_nodes[i]].id,
+            p->graph->nodes[p->batch_nodes[i]].op.def->name);
+    say(&out, "outputs:\n");
+    for (int i = 0; i < p->n_outputs; i++)
+        say(&out, "      %s: %s, %s\n", p->outputs[i].name,
+            dr__desc_text_of(&p->outputs[i].desc, shape, sizeof shape), rules[p->outputs[i].collate]);
+    return out.text;
+}
+
+dr_status dr_graph_explain(dr_graph *graph, const dr_dataset *set, char **text, dr_error *err)
+{
+    dr__program_options options = { 0 };
+    dr__program *program = NULL;
+    DR_TRY(dr__program_compile(graph, set->fields, set->n_fields, &options, &program, err));
+    *text = dr__program_explain(program);
+    dr__program_free(&program);
+    return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "explain: out of memory");
+}

@@ -1,0 +1,211 @@
+/* program.c: from a graph and a data set's fields to numbered values and steps. */
+#include "graph/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static int find_value(const dr__program *p, const char *name)
+{
+    /* The latest value with that name: an op in place hides what it read. */
+    for (int v = p->n_values - 1; v >= 0; v--)
+        if (!strcmp(p->names[v], name))
+            return v;
+    return -1;
+}
+
+static dr_status no_field(const dr__program *p, const char *who, const char *name, dr_error *err)
+{
+    char known[256] = "";
+    size_t n = 0;
+    for (int v = 0; v < p->n_values && n < sizeof known; v++)
+        if (find_value(p, p->names[v]) == v)
+            n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", p->names[v]);
+    return dr__fail(err, DR_ERR_NOT_FOUND, "%s: no field \"%s\"; there are %s", who, name, known);
+}
+
+static dr_status new_value(dr__program *p, const char *name, const dr_desc *desc, int *value, dr_error *err)
+{
+    if (p->n_values == DR__MAX_VALUES)
+        return dr__fail(err, DR_ERR_LIMIT, "graph: more than %d intermediate results", DR__MAX_VALUES);
+    *value = p->n_values++;
+    snprintf(p->names[*value], DR__NAME, "%s", name);
+    p->values[*value] = *desc;
+    return DR_OK;
+}
+
+static dr_status add_step(dr__program *p, int node_index, int field, dr_error *err)
+{
+    const dr__node *node = &p->graph->nodes[node_index];
+    const dr_op_def *def = node->op.def;
+    int in = find_value(p, node->in[field]);
+    if (in < 0)
+        return no_field(p, def->name, node->in[field], err);
+    if (p->n_steps == DR__MAX_STEPS)
+        return dr__fail(err, DR_ERR_LIMIT, "graph: more than %d steps", DR__MAX_STEPS);
+    dr_plan plan = { 0 };
+    if (def->plan(node->op.conf, NULL, &p->values[in], &plan, err) != DR_OK)
+        return dr__error_prefix(err, "field \"%s\"", node->in[field]);
+    dr__step *step = &p->steps[p->n_steps++];
+    *step = (dr__step){ .node = node_index, .field = field, .in = in, .tail = -1, .reader = -1 };
+    return new_value(p, node->out[field], &plan.desc, &step->out, err);
+}
+
+static dr_status add_nodes(dr__program *p, dr_error *err)
+{
+    for (int i = 0; i < p->graph->n_nodes; i++) {
+        const dr__node *node = &p->graph->nodes[i];
+        if (node->op.def->flags & DR_OP_BATCH) {
+            p->batch_nodes[p->n_batch_nodes++] = i;
+            continue;
+        }
+        if (p->n_batch_nodes)
+            return dr__fail(err, DR_ERR_ARG, "%s stands after %s, which works on whole batches and must come last",
+                            node->op.def->name, p->graph->nodes[p->batch_nodes[0]].op.def->name);
+        p->par_at[i] = p->par_bytes;
+        p->par_bytes += dr__op_par_bytes(&node->op);
+        for (int f = 0; f < node->n_fields; f++)
+            DR_TRY(add_step(p, i, f, err));
+    }
+    return DR_OK;
+}
+
+/* "name=rule,..." for one field; -1: not mentioned. */
+static dr_status collate_rule(const char *rules, const char *name, int *rule, dr_error *err)
+{
+    static const char *const texts[] = { "stack", "pad", "ragged", "list" };
+    *rule = -1;
+    for (const char *p = rules; p && *p; p += strcspn(p, ","), p += *p == ',') {
+        size_t n = strcspn(p, "=,");
+        if (strlen(name) != n || strncmp(p, name, n) || p[n] != '=')
+            continue;
+        size_t length = strcspn(p + n + 1, ",");
+        for (int i = 0; i < 4; i++)
+            if (strlen(texts[i]) == length && !strncmp(p + n + 1, texts[i], length))
+                *rule = i;
+        if (*rule < 0)
+            return dr__fail(err, DR_ERR_ARG, "collate: \"%.*s\" is none of stack, pad, ragged, list", (int)length,
+                            p + n + 1);
+    }
+    return DR_OK;
+}
+
+static dr_desc batch_desc(const dr_desc *value, bool planar)
+{
+    dr_desc d = *value;
+    if (d.kind == DR_KIND_IMAGE && d.layout == DR_LAYOUT_HWC && d.n_dims == 3 && planar) {
+        d.layout = DR_LAYOUT_CHW;
+        d.dims[0] = value->dims[2], d.dims[1] = value->dims[0], d.dims[2] = value->dims[1];
+    }
+    return d;
+}
+
+static dr_status add_output(dr__program *p, const char *name, const dr__program_options *o, dr_error *err)
+{
+    int value = find_value(p, name), rule;
+    if (value < 0)
+        return no_field(p, "outputs", name, err);
+    if (p->n_outputs == DR__MAX_OUTPUTS)
+        return dr__fail(err, DR_ERR_LIMIT, "more than %d outputs", DR__MAX_OUTPUTS);
+    const dr_desc *desc = &p->values[value];
+    DR_TRY(collate_rule(o->collate, name, &rule, err));
+    bool blob = desc->kind == DR_KIND_BYTES || desc->kind == DR_KIND_TEXT;
+    if (rule < 0)
+        rule = blob ? DR_COLLATE_LIST : DR_COLLATE_STACK;
+    char text[128];
+    if (rule == DR_COLLATE_STACK && !dr__desc_known(desc))
+        return dr__fail(err, DR_ERR_ARG,
+                        "field \"%s\" is %s: samples of different shape cannot be stacked; end with an op that fixes "
+                        "the size (random_resized_crop, resize and center_crop), or collate %s=list, pad or ragged",
+                        name, dr__desc_text_of(desc, text, sizeof text), name);
+    dr__output *out = &p->outputs[p->n_outputs++];
+    *out = (dr__output){ .value = value, .tail = -1, .collate = (dr_collate)rule };
+    snprintf(out->name, DR__NAME, "%s", name);
+    out->desc = batch_desc(desc, !o->layout || strcmp(o->layout, "NHWC"));
+    return DR_OK;
+}
+
+static dr_status add_standard_outputs(dr__program *p, const dr__program_options *o, dr_error *err)
+{
+    if (find_value(p, "image") >= 0) {
+        DR_TRY(add_output(p, "image", o, err));
+        return find_value(p, "label") >= 0 ? add_output(p, "label", o, err) : DR_OK;
+    }
+    for (int v = 0; v < p->n_values; v++)
+        if (find_value(p, p->names[v]) == v)
+            DR_TRY(add_output(p, p->names[v], o, err));
+    return DR_OK;
+}
+
+static dr_status add_outputs(dr__program *p, const dr__program_options *o, dr_error *err)
+{
+    if (o->layout && strcmp(o->layout, "NCHW") && strcmp(o->layout, "NHWC"))
+        return dr__fail(err, DR_ERR_ARG, "layout is \"%s\", allowed are NCHW and NHWC", o->layout);
+    if (!o->outputs || !*o->outputs)
+        return add_standard_outputs(p, o, err);
+    for (const char *s = o->outputs; *s; s += strcspn(s, ","), s += *s == ',') {
+        char name[DR__NAME];
+        snprintf(name, sizeof name, "%.*s", (int)DR_MIN(strcspn(s, ","), sizeof name - 1), s);
+        DR_TRY(add_output(p, name, o, err));
+    }
+    return DR_OK;
+}
+
+int dr__program_readers(const dr__program *p, int value, int *reader)
+{
+    int n = 0;
+    *reader = -1;
+    for (int s = 0; s < p->n_steps; s++)
+        if (p->steps[s].in == value) {
+            *reader = s;
+            n++;
+        }
+    return n;
+}
+
+int dr__program_output_of(const dr__program *p, int value)
+{
+    for (int i = 0; i < p->n_outputs; i++)
+        if (p->outputs[i].value == value)
+            return i;
+    return -1;
+}
+
+static dr_status compile(dr__program *p, dr_graph *graph, const dr__field *fields, int n_fields,
+                         const dr__program_options *o, dr_error *err)
+{
+    DR_TRY(dr__graph_copy(graph, &p->graph, err));
+    for (int i = 0; i < n_fields; i++) {
+        int value;
+        DR_TRY(new_value(p, fields[i].name, &fields[i].desc, &value, err));
+    }
+    p->n_inputs = n_fields;
+    DR_TRY(add_nodes(p, err));
+    DR_TRY(add_outputs(p, o, err));
+    p->fused = !o->reference;
+    p->kernels = o->reference ? dr__kernels_c() : dr__kernels_best();
+    return p->fused ? dr__program_fuse(p, err) : DR_OK;
+}
+
+dr_status dr__program_compile(dr_graph *graph, const dr__field *fields, int n_fields,
+                              const dr__program_options *options, dr__program **out, dr_error *err)
+{
+    *out = dr__alloc_zero(1, sizeof **out);
+    if (!*out)
+        return dr__fail(err, DR_ERR_NOMEM, "graph: out of memory");
+    dr_status status = compile(*out, graph, fields, n_fields, options, err);
+    if (status != DR_OK)
+        dr__program_free(out);
+    return status;
+}
+
+void dr__program_free(dr__program **program)
+{
+    if (!program || !*program)
+        return;
+    dr_graph_free(&(*program)->graph);
+    dr__free((*program)->tails);
+    dr__free(*program);
+    *program = NULL;
+}

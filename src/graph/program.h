@@ -1,0 +1,92 @@
+/* program.h: a graph made ready to run on the samples of one data set.
+ *
+ * Compiling gives each intermediate result a number (a value), checks types and shapes as far as they are known
+ * beforehand, and decides what is fused.  A program is read-only and shared by all workers; what a sample needs while
+ * it runs is in a workbench.
+ *
+ *   values   0 .. n_inputs-1 are the data set's fields; each step makes one more
+ *   steps    one op on one field, in the order of the nodes
+ *   outputs  the values that leave in a batch
+ *
+ * Fusion changes how steps are carried out, never what they compute:
+ *   window   a decode whose only reader needs a part of the image decodes that part
+ *   tail     the last ops of an output image (resize or crop, mirror, type and normalisation, layout) write row by row
+ *            from 8-bit pixels into the batch slot through one table of 256 results per channel
+ */
+#ifndef DR_GRAPH_PROGRAM_H
+#define DR_GRAPH_PROGRAM_H
+
+#include <drapps/loader.h>
+
+#include "codec/image.h"
+#include "format/dataset.h"
+#include "graph/graph.h"
+
+enum { DR__MAX_STEPS = 512, DR__MAX_VALUES = 600, DR__MAX_OUTPUTS = 32, DR__LUT_CHANNELS = 4 };
+
+typedef struct dr__step {
+    int node;       /* in graph->nodes */
+    int field;      /* which of the node's fields; 0 draws */
+    int in, out;    /* values */
+    bool windowed;  /* decode: only the region that its one reader needs */
+    int reader;     /* with windowed: that reader's step */
+    int tail;       /* >= 0: carried out by that tail, not by itself */
+} dr__step;
+
+/* The fused end of one output. */
+typedef struct dr__tail {
+    int source;    /* value of uint8 pixels that the tail starts from */
+    int rows_step; /* step whose `rows` makes the rows; -1: the source's own rows */
+    int flip_step; /* step that may mirror; -1: none */
+    bool has_lut;
+    float lut[DR__LUT_CHANNELS * 256];         /* for float32 results */
+    uint16_t lut16[DR__LUT_CHANNELS * 256];    /* for 16-bit results */
+    uint8_t lut8[DR__LUT_CHANNELS * 256];      /* for 8-bit results */
+} dr__tail;
+
+typedef struct dr__output {
+    char name[DR__NAME];
+    int value;
+    int tail; /* index of its tail, or -1 */
+    dr_collate collate;
+    dr_desc desc; /* of one sample as it stands in the batch: images in the batch's layout */
+} dr__output;
+
+typedef struct dr__program {
+    dr_graph *graph; /* owned */
+    int n_inputs, n_values, n_steps, n_tails, n_outputs, n_batch_nodes;
+    dr_desc values[DR__MAX_VALUES]; /* as far as known */
+    char names[DR__MAX_VALUES][DR__NAME];
+    dr__step steps[DR__MAX_STEPS];
+    dr__tail *tails; /* owned */
+    dr__output outputs[DR__MAX_OUTPUTS];
+    size_t par_at[DR__MAX_NODES]; /* where a node's draws stand in a sample's block of draws */
+    size_t par_bytes;
+    int batch_nodes[DR__MAX_NODES]; /* nodes that work on whole batches, after all steps */
+    bool fused;
+    const dr__kernels *kernels;
+} dr__program;
+
+typedef struct dr__program_options {
+    const char *outputs; /* as in dr_loader_options */
+    const char *collate;
+    const char *layout;
+    bool reference;
+} dr__program_options;
+
+/* fields: what the samples have. */
+dr_status dr__program_compile(dr_graph *graph, const dr__field *fields, int n_fields,
+                              const dr__program_options *options, dr__program **out, dr_error *err);
+void dr__program_free(dr__program **program);
+
+/* What runs, for people; owned by the caller (dr_text_free). */
+char *dr__program_explain(const dr__program *program);
+
+/* Decides windows and tails (fuse.c). */
+dr_status dr__program_fuse(dr__program *program, dr_error *err);
+
+/* How many steps read a value, and one of them (-1: none). */
+int dr__program_readers(const dr__program *program, int value, int *reader);
+int dr__program_output_of(const dr__program *program, int value); /* output that is this value, or -1 */
+
+#endif

@@ -1,0 +1,94 @@
+/* tables.c: the tables of ops, codecs and formats as JSON, for front ends. */
+#include <pthread.h>
+#include <string.h>
+
+#include "codec/image.h"
+#include "format/dataset.h"
+#include "graph/graph.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char *ops_text, *codecs_text, *formats_text; /* made once, kept for the life of the process */
+
+static const char *const type_names[] = { "", "real", "int", "bool", "enum", "reals", "ints", "ops", "text" };
+
+static json_t *param_json(const dr_param *p)
+{
+    json_t *o = json_pack("{s:s, s:s, s:s}", "name", p->name, "type", type_names[p->type], "doc", p->doc);
+    if (p->fallback)
+        json_object_set_new(o, "default", json_loads(p->fallback, JSON_DECODE_ANY, NULL));
+    else
+        json_object_set_new(o, "required", json_true());
+    if (p->type == DR_P_REAL || p->type == DR_P_INT || p->type == DR_P_REALS || p->type == DR_P_INTS) {
+        json_object_set_new(o, "min", json_real(p->min));
+        json_object_set_new(o, "max", json_real(p->max));
+    }
+    if (p->n_max) {
+        json_object_set_new(o, "n_min", json_integer(p->n_min));
+        json_object_set_new(o, "n_max", json_integer(p->n_max));
+    }
+    if (p->choices) {
+        json_t *choices = json_array();
+        for (int i = 0; p->choices[i]; i++)
+            json_array_append_new(choices, json_string(p->choices[i]));
+        json_object_set_new(o, "choices", choices);
+    }
+    return o;
+}
+
+static json_t *params_json(const dr_param *params)
+{
+    json_t *list = json_array();
+    for (const dr_param *p = params; p && p->name; p++)
+        json_array_append_new(list, param_json(p));
+    return list;
+}
+
+static json_t *flags_json(unsigned flags)
+{
+    static const char *const names[] = { "random", "inexact", "window", "pointwise_u8", "batch", "decode" };
+    json_t *list = json_array();
+    for (unsigned i = 0; i < DR_COUNT(names); i++)
+        if (flags >> i & 1)
+            json_array_append_new(list, json_string(names[i]));
+    return list;
+}
+
+static void make_texts(void)
+{
+    json_t *ops = json_array(), *codecs = json_array(), *formats = json_array();
+    for (const dr_op_def *const *d = dr__op_table; *d; d++)
+        json_array_append_new(ops, json_pack("{s:s, s:i, s:s, s:o, s:o, s:o}", "name", (*d)->name, "version",
+                                             (*d)->version, "summary", (*d)->summary, "params",
+                                             params_json((*d)->params), "draws", params_json((*d)->draws), "flags",
+                                             flags_json((*d)->flags)));
+    for (const dr_image_codec *const *c = dr__image_codecs; *c; c++)
+        json_array_append_new(codecs, json_pack("{s:s, s:s, s:s}", "name", (*c)->name, "summary", (*c)->summary,
+                                                "library", (*c)->library));
+    for (const dr_format_def *const *f = dr__format_table; *f; f++)
+        json_array_append_new(formats, json_pack("{s:s, s:s, s:s}", "name", (*f)->name, "summary", (*f)->summary,
+                                                 "uses", (*f)->uses));
+    ops_text = json_dumps(ops, JSON_COMPACT);
+    codecs_text = json_dumps(codecs, JSON_COMPACT);
+    formats_text = json_dumps(formats, JSON_COMPACT);
+    json_decref(ops);
+    json_decref(codecs);
+    json_decref(formats);
+}
+
+const char *dr_ops_json(void)
+{
+    pthread_once(&once, make_texts);
+    return ops_text ? ops_text : "[]";
+}
+
+const char *dr_codecs_json(void)
+{
+    pthread_once(&once, make_texts);
+    return codecs_text ? codecs_text : "[]";
+}
+
+const char *dr_formats_json(void)
+{
+    pthread_once(&once, make_texts);
+    return formats_text ? formats_text : "[]";
+}

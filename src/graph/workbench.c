@@ -1,0 +1,281 @@
+/* workbench.c: one sample through a program.
+ *
+ * All memory of a sample is one block, the arena: plan adds up what every step will need and reserves it once, so
+ * that run only moves a pointer.  Each result has some slack behind it, because row kernels may read a little past the
+ * last pixel.
+ */
+#include "graph/workbench.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "graph/store.h"
+
+enum { ALIGN = 64, SLACK = 64 };
+
+dr__workbench *dr__workbench_new(void)
+{
+    dr__workbench *bench = dr__alloc_zero(1, sizeof *bench);
+    if (!bench)
+        return NULL;
+    dr__record_init(&bench->record);
+    bench->memory_limit = SIZE_MAX;
+    bench->codecs = dr__codec_state_new();
+    if (!bench->codecs)
+        dr__workbench_free(&bench);
+    return bench;
+}
+
+void dr__workbench_free(dr__workbench **bench)
+{
+    if (!bench || !*bench)
+        return;
+    dr__codec_state_free(&(*bench)->codecs);
+    dr__record_free(&(*bench)->record);
+    dr__free_aligned((*bench)->arena);
+    dr__free_aligned((*bench)->pars);
+    dr__free(*bench);
+    *bench = NULL;
+}
+
+/* --- plan --- */
+
+static dr_task task_for(const dr__program *p, dr__workbench *b, const dr__node *node, dr_error *err)
+{
+    return (dr_task){ .k = p->kernels, .conf = node->op.conf, .codecs = b->codecs, .err = err };
+}
+
+static dr_status reserve_pars(const dr__program *p, dr__workbench *b, dr_error *err)
+{
+    if (p->par_bytes <= b->pars_cap)
+        return DR_OK;
+    dr__free_aligned(b->pars);
+    b->pars_cap = 0;
+    b->pars = dr__alloc_aligned(p->par_bytes);
+    if (!b->pars)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory");
+    b->pars_cap = p->par_bytes;
+    memset(b->pars, 0, p->par_bytes);
+    return DR_OK;
+}
+
+static dr_status draw(const dr__program *p, dr__workbench *b, const dr__step *step, const dr__rng_name *name,
+                      dr_error *err)
+{
+    const dr__node *node = &p->graph->nodes[step->node];
+    void *par = b->pars + p->par_at[step->node];
+    if (node->op.def->flags & DR_OP_DECODE) {
+        dr_task task = task_for(p, b, node, err);
+        return node->op.def->peek(&task, &b->values[step->in], par);
+    }
+    if (step->field > 0 || !(node->op.def->flags & DR_OP_RANDOM))
+        return DR_OK;
+    dr_rng rng = dr__rng_open(name, node->id);
+    return node->op.def->draw(node->op.conf, &rng, &b->values[step->in].desc, par, err);
+}
+
+static dr_status plan_step(const dr__program *p, dr__workbench *b, int s, const dr__rng_name *name, dr_error *err)
+{
+    const dr__step *step = &p->steps[s];
+    const dr__node *node = &p->graph->nodes[step->node];
+    const dr_op_def *def = node->op.def;
+    const dr_desc *in = &b->values[step->in].desc;
+    const void *par = b->pars + p->par_at[step->node];
+    DR_TRY(draw(p, b, step, name, err));
+    dr_plan plan = { 0 };
+    DR_TRY(def->plan(node->op.conf, par, in, &plan, err));
+    b->values[step->out] = dr__view_dense(&plan.desc, NULL);
+    b->scratch[s] = plan.scratch;
+    b->scratch_most = DR_MAX(b->scratch_most, plan.scratch);
+    size_t bytes = 0;
+    if (def->cost)
+        b->cost += def->cost(node->op.conf, par, in);
+    else if (dr__desc_bytes_dense(&plan.desc, &bytes))
+        b->cost += (double)bytes;
+    return DR_OK;
+}
+
+/* Reduces the result of a windowed decode to what its reader needs. */
+static void set_window(const dr__program *p, dr__workbench *b, const dr__step *step)
+{
+    dr_view *v = &b->values[step->out];
+    const dr__step *reader = &p->steps[step->reader];
+    const dr__node *node = &p->graph->nodes[reader->node];
+    if (!node->op.def->region)
+        return;
+    node->op.def->region(node->op.conf, b->pars + p->par_at[reader->node], &v->desc, &v->window);
+}
+
+static bool add_bytes(size_t *total, size_t bytes)
+{
+    size_t padded;
+    return dr__add_size(bytes, SLACK + ALIGN - 1, &padded) && dr__add_size(*total, padded & ~(size_t)(ALIGN - 1), total);
+}
+
+/* Bytes of a value in memory, window considered; sets its stride. */
+static bool value_bytes(dr_view *v, size_t *bytes)
+{
+    if (!dr__is_image(&v->desc) || v->desc.layout != DR_LAYOUT_HWC)
+        return dr__desc_bytes_dense(&v->desc, bytes);
+    dr_desc part = dr__desc_resized(&v->desc, v->window.h, v->window.w);
+    v->stride = (ptrdiff_t)dr__row_bytes(&part);
+    return dr__desc_bytes_dense(&part, bytes);
+}
+
+/* A step that a tail carries out makes no result of its own. */
+static bool has_result(const dr__step *step)
+{
+    return step->tail < 0;
+}
+
+static dr_status reserve_arena(const dr__program *p, dr__workbench *b, dr_error *err)
+{
+    size_t total = 0;
+    bool fits = add_bytes(&total, b->scratch_most);
+    for (int s = 0; fits && s < p->n_steps; s++) {
+        size_t bytes = 0;
+        if (has_result(&p->steps[s]))
+            fits = value_bytes(&b->values[p->steps[s].out], &bytes) && add_bytes(&total, bytes);
+    }
+    if (!fits || total > b->memory_limit)
+        return dr__fail(err, DR_ERR_LIMIT, "needs %zu bytes of working memory, the limit is %zu", total,
+                        b->memory_limit);
+    if (total <= b->arena_cap)
+        return DR_OK;
+    dr__free_aligned(b->arena);
+    b->arena_cap = 0;
+    size_t grown = DR_MIN(total + total / 4, b->memory_limit); /* a little more, so that it soon stops growing */
+    b->arena = dr__alloc_aligned(grown);
+    if (!b->arena)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for %zu bytes", grown);
+    b->arena_cap = grown;
+    return DR_OK;
+}
+
+static uint8_t *arena_take(dr__workbench *b, size_t bytes)
+{
+    uint8_t *at = b->arena + b->arena_used;
+    b->arena_used += (bytes + SLACK + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    return at;
+}
+
+dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_name *name, dr_error *err)
+{
+    b->cost = 0;
+    b->scratch_most = 0;
+    DR_TRY(reserve_pars(p, b, err));
+    for (int i = 0; i < p->n_inputs; i++)
+        b->values[i] = b->record.fields[i];
+    for (int s = 0; s < p->n_steps; s++) {
+        dr_status status = plan_step(p, b, s, name, err);
+        if (status != DR_OK)
+            return status;
+    }
+    for (int s = 0; s < p->n_steps; s++)
+        if (p->steps[s].windowed)
+            set_window(p, b, &p->steps[s]);
+    return reserve_arena(p, b, err);
+}
+
+/* --- run --- */
+
+static void note_time(dr__workbench *b, int s, const dr__step *step, uint64_t ns)
+{
+    dr__step_time *t = &b->times[s];
+    size_t in = 0, out = 0;
+    dr__desc_bytes_dense(&b->values[step->in].desc, &in);
+    dr__desc_bytes_dense(&b->values[step->out].desc, &out);
+    t->ns += ns;
+    t->in_bytes += in;
+    t->out_bytes += out;
+    t->calls++;
+}
+
+static dr_status run_step(const dr__program *p, dr__workbench *b, int s, uint8_t *scratch, dr_error *err)
+{
+    const dr__step *step = &p->steps[s];
+    const dr__node *node = &p->graph->nodes[step->node];
+    dr_view *out = &b->values[step->out];
+    size_t bytes = 0;
+    value_bytes(out, &bytes);
+    out->data = arena_take(b, bytes);
+    dr_task task = task_for(p, b, node, err);
+    task.scratch = scratch;
+    return node->op.def->run(&task, b->pars + p->par_at[step->node], &b->values[step->in], out);
+}
+
+dr_status dr__sample_run(const dr__program *p, dr__workbench *b, dr_error *err)
+{
+    b->arena_used = 0;
+    uint8_t *scratch = arena_take(b, b->scratch_most);
+    for (int s = 0; s < p->n_steps; s++) {
+        if (!has_result(&p->steps[s]))
+            continue;
+        uint64_t start = b->times ? dr__now_ns() : 0;
+        DR_TRY(run_step(p, b, s, scratch, err));
+        if (b->times)
+            note_time(b, s, &p->steps[s], dr__now_ns() - start);
+    }
+    return DR_OK;
+}
+
+/* --- store --- */
+
+dr_desc dr__sample_desc(const dr__program *p, const dr__workbench *b, int output)
+{
+    const dr__output *o = &p->outputs[output];
+    const dr_desc *now = &b->values[o->value].desc;
+    dr_desc d = *now;
+    if (o->desc.layout == DR_LAYOUT_CHW && now->layout == DR_LAYOUT_HWC) {
+        d.layout = DR_LAYOUT_CHW;
+        d.dims[0] = now->dims[2], d.dims[1] = now->dims[0], d.dims[2] = now->dims[1];
+    }
+    return d;
+}
+
+dr_status dr__sample_store(const dr__program *p, dr__workbench *b, int output, void *place, dr_error *err)
+{
+    const dr__output *o = &p->outputs[output];
+    dr_desc desc = dr__sample_desc(p, b, output);
+    dr_view out = dr__view_dense(&desc, place);
+    if (o->tail < 0) {
+        dr__store_copy(p->kernels, &b->values[o->value], &out);
+        return DR_OK;
+    }
+    const dr__tail *tail = &p->tails[o->tail];
+    bool mirror = false;
+    if (tail->flip_step >= 0) {
+        int node = p->steps[tail->flip_step].node;
+        mirror = p->graph->nodes[node].op.def->mirrors(b->pars + p->par_at[node]);
+    }
+    dr__store_sink sink;
+    dr__store_open(&sink, p->kernels, tail, mirror, &out);
+    if (tail->rows_step < 0) {
+        dr__store_image(&sink, &b->values[tail->source]);
+        return DR_OK;
+    }
+    const dr__step *step = &p->steps[tail->rows_step];
+    const dr__node *node = &p->graph->nodes[step->node];
+    dr_task task = task_for(p, b, node, err);
+    task.scratch = b->arena; /* run has put every step's scratch here */
+    return node->op.def->rows(&task, b->pars + p->par_at[step->node], &b->values[tail->source],
+                              &b->values[step->out].desc, &sink.rows);
+}
+
+json_t *dr__sample_draws(const dr__program *p, const uint8_t *pars)
+{
+    json_t *all = json_object();
+    for (int i = 0; all && i < p->graph->n_nodes; i++) {
+        const dr__node *node = &p->graph->nodes[i];
+        if (!(node->op.def->flags & DR_OP_RANDOM) || node->op.def->flags & DR_OP_BATCH)
+            continue;
+        char id[16];
+        snprintf(id, sizeof id, "%u", node->id);
+        json_t *draws = dr__params_write(node->op.def->draws, pars + p->par_at[i], 1);
+        json_object_set_new(draws, "op", json_string(node->op.def->name));
+        json_object_set_new(all, id, draws);
+    }
+    return all;
+}

@@ -1,0 +1,49 @@
+/* workbench.h: what one thread needs to run samples: reusable decoders, memory, and the sample at hand.
+ *
+ * A sample goes through four calls: begin (its fields are set), plan (header facts, draws, shapes, memory), run (all
+ * but the tails), store (tails and copies into the places that leave).  Only plan can ask for memory.
+ */
+#ifndef DR_GRAPH_WORKBENCH_H
+#define DR_GRAPH_WORKBENCH_H
+
+#include "graph/program.h"
+
+typedef struct dr__workbench {
+    dr_codec_state *codecs;
+    dr__record record;
+    uint8_t *arena; /* intermediate results of the sample at hand */
+    size_t arena_cap, arena_used;
+    size_t memory_limit; /* most that the arena may grow to */
+    uint8_t *pars;       /* the sample's draws */
+    size_t pars_cap;
+    dr_view values[DR__MAX_VALUES];
+    size_t scratch[DR__MAX_STEPS]; /* bytes that each step asked for */
+    size_t scratch_most;
+    double cost; /* predicted, in work units */
+
+    /* Set while profiling: time and bytes of each step. */
+    struct dr__step_time *times;
+} dr__workbench;
+
+typedef struct dr__step_time {
+    uint64_t ns, in_bytes, out_bytes, calls;
+} dr__step_time;
+
+dr__workbench *dr__workbench_new(void); /* NULL: out of memory */
+void dr__workbench_free(dr__workbench **bench);
+
+/* Draws, shapes and memory for the sample whose fields are in bench->record.  Messages name the op. */
+dr_status dr__sample_plan(const dr__program *program, dr__workbench *bench, const dr__rng_name *name, dr_error *err);
+
+/* All steps that no tail carries out. */
+dr_status dr__sample_run(const dr__program *program, dr__workbench *bench, dr_error *err);
+
+/* Output i into `place`, which has room for it: the dense array of program->outputs[i], with the sample's own extents
+ * where those were not known before (dr__sample_desc). */
+dr_status dr__sample_store(const dr__program *program, dr__workbench *bench, int output, void *place, dr_error *err);
+dr_desc dr__sample_desc(const dr__program *program, const dr__workbench *bench, int output);
+
+/* What was drawn: JSON object by node id.  NULL: out of memory. */
+json_t *dr__sample_draws(const dr__program *program, const uint8_t *pars);
+
+#endif

@@ -1,0 +1,100 @@
+/* decode: encoded bytes (JPEG, PNG, WebP) to an HWC image.
+ *
+ * What the header says is read before anything is drawn (peek), so that later ops know the size of the image; when the
+ * op that follows reads only a part, run decodes only that (out->window), with the same pixels.
+ */
+#include "codec/image.h"
+#include "op/op.h"
+#include "op/op_defs.h"
+
+struct conf {
+    int mode;
+    bool exif_orientation;
+    int64_t max_side;
+    int64_t max_pixels;
+    int64_t max_bytes;
+};
+
+struct par {
+    const dr_image_codec *codec;
+    dr__image_info info;
+};
+
+static const char *const modes[] = { "RGB", "L", "RGBA", "unchanged", NULL };
+
+static const dr_param params[] = {
+    DR_CHOICE(struct conf, mode, "\"RGB\"", modes,
+              "channels wanted: RGB, L (grey) or RGBA as Pillow converts to them; unchanged keeps channels and depth"),
+    DR_BOOLEAN(struct conf, exif_orientation, "false", "turn the image as its EXIF orientation says"),
+    DR_INT(struct conf, max_side, "65535", 1, 1 << 24, "largest width or height accepted"),
+    DR_INT(struct conf, max_pixels, "178956970", 1, 1e12, "most pixels accepted (default: Pillow's own limit)"),
+    DR_INT(struct conf, max_bytes, "1073741824", 1, 1e15, "most memory for decoding one image"),
+    { 0 },
+};
+
+static dr__decode_options options_of(const struct conf *c)
+{
+    dr__decode_options o;
+    dr__decode_defaults(&o);
+    o.mode = (dr__color_mode)c->mode;
+    o.exif_orient = c->exif_orientation;
+    o.max_side = c->max_side;
+    o.max_pixels = c->max_pixels;
+    o.max_bytes = (size_t)c->max_bytes;
+    return o;
+}
+
+static dr_status peek(dr_task *task, const dr_view *in, void *par)
+{
+    struct par *p = par;
+    dr__decode_options options = options_of(task->conf);
+    size_t size = (size_t)in->desc.dims[0];
+    DR_TRY(dr__image_probe(in->data, size, &p->codec, task->err));
+    return p->codec->header(task->codecs, in->data, size, &options, &p->info, task->err);
+}
+
+static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
+{
+    const struct conf *c = conf;
+    const struct par *p = par;
+    if (in->kind != DR_KIND_BYTES)
+        return dr__fail(err, DR_ERR_ARG, "decode: needs encoded bytes; this field is decoded already");
+    static const int64_t channels[] = { 3, 1, 4, DR_UNKNOWN };
+    if (p)
+        out->desc = dr__desc_image(p->info.dtype, p->info.height, p->info.width, p->info.channels);
+    else
+        out->desc = dr__desc_image(DR_U8, DR_UNKNOWN, DR_UNKNOWN, channels[c->mode]);
+    return DR_OK;
+}
+
+static double cost(const void *conf, const void *par, const dr_desc *in)
+{
+    const struct par *p = par;
+    (void)conf;
+    dr_rect all = { 0, 0, p->info.width, p->info.height };
+    size_t size = (size_t)in->dims[0];
+    if (p->codec->cost)
+        return p->codec->cost(&p->info, size, &all);
+    return 10.0 * (double)size + 2.0 * (double)(all.w * all.h);
+}
+
+static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
+{
+    const struct par *p = par;
+    dr__decode_options options = options_of(task->conf);
+    return p->codec->decode(task->codecs, in->data, (size_t)in->desc.dims[0], &options, &out->window, out, task->err);
+}
+
+const dr_op_def dr__op_decode = {
+    .name = "decode",
+    .version = 1,
+    .summary = "encoded image (JPEG, PNG, WebP) to pixels, as Pillow decodes and converts",
+    .params = params,
+    .conf_size = sizeof(struct conf),
+    .par_size = sizeof(struct par),
+    .flags = DR_OP_DECODE,
+    .peek = peek,
+    .plan = plan,
+    .cost = cost,
+    .run = run,
+};
