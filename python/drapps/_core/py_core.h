@@ -66,7 +66,6 @@ extern PyType_Spec core_dataset_spec, core_graph_spec, core_loader_spec, core_ba
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args);
 PyObject *core_dataset_mix(PyObject *module, PyObject *args);
-PyObject *core_graph_new(PyObject *module, PyObject *args);
 PyObject *core_graph_from_json(PyObject *module, PyObject *args);
 PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs);
 

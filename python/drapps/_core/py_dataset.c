@@ -45,9 +45,10 @@ static PyObject *open_path(core_state *state, PyObject *path, const dr_read_opti
     const char *path_text = PyBytes_AsString(path);
     dr_dataset *set = NULL;
     dr_error err = {0};
-    dr_status status;
-    Py_BEGIN_ALLOW_THREADS status = dr_dataset_open(path_text, options, &set, &err);
-    Py_END_ALLOW_THREADS Py_DECREF(path);
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_dataset_open(path_text, options, &set, &err);
+    PyEval_RestoreThread(gil);
+    Py_DECREF(path);
     return status == DR_OK ? wrap(state, set) : raise_open_status(state, status, &err);
 }
 

@@ -12,16 +12,6 @@ static PyObject *wrap(core_state *state, dr_graph *graph)
     return (PyObject *)self;
 }
 
-PyObject *core_graph_new(PyObject *module, PyObject *args)
-{
-    (void)args;
-    core_state *state = PyModule_GetState(module);
-    dr_graph *graph = NULL;
-    dr_error err = {0};
-    dr_status status = dr_graph_new(&graph, &err);
-    return status == DR_OK ? wrap(state, graph) : raise_status(state, status, &err);
-}
-
 PyObject *core_graph_from_json(PyObject *module, PyObject *args)
 {
     core_state *state = PyModule_GetState(module);
@@ -38,18 +28,6 @@ static void dealloc(PyObject *self)
 {
     dr_graph_free(&((py_graph *)self)->graph);
     core_free(self);
-}
-
-static PyObject *add(PyObject *self, PyObject *args)
-{
-    const char *op, *params, *fields, *outputs;
-    if (!PyArg_ParseTuple(args, "szzz:add", &op, &params, &fields, &outputs))
-        return NULL;
-    dr_error err = {0};
-    dr_status status = dr_graph_add(((py_graph *)self)->graph, op, params, fields, outputs, &err);
-    if (status != DR_OK)
-        return raise_status(state_of(self), status, &err);
-    Py_RETURN_NONE;
 }
 
 static PyObject *json(PyObject *self, PyObject *unused)
@@ -74,7 +52,6 @@ static PyObject *explain(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
-    {"add", add, METH_VARARGS, "add(op, params, fields, outputs): adds a node; params is JSON text."},
     {"json", json, METH_NOARGS, "The canonical JSON form."},
     {"explain", explain, METH_VARARGS, "explain(dataset): what would run, with shapes, as text."},
     {0},

@@ -85,10 +85,12 @@ PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs)
     if (!self)
         return NULL;
     dr_error err = {0};
-    dr_status status;
-    Py_BEGIN_ALLOW_THREADS status =
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status =
         dr_loader_open(((py_dataset *)set)->set, ((py_graph *)graph)->graph, &options, &self->loader, &err);
-    Py_END_ALLOW_THREADS if (status == DR_OK) return (PyObject *)self;
+    PyEval_RestoreThread(gil);
+    if (status == DR_OK)
+        return (PyObject *)self;
     Py_DECREF(self);
     return raise_status(state, status, &err);
 }
@@ -122,20 +124,25 @@ static PyObject *close_loader(PyObject *self, PyObject *unused)
     l->closing = 1;
     while (l->users) { /* a call that comes to wait after the first cancel needs another */
         dr_loader_cancel(l->loader);
-        Py_BEGIN_ALLOW_THREADS usleep(CLOSE_POLL_US);
-        Py_END_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
+        usleep(CLOSE_POLL_US);
+        PyEval_RestoreThread(gil);
     }
     dr_loader *loader = l->loader;
     l->loader = NULL;
-    Py_BEGIN_ALLOW_THREADS dr_loader_close(&loader);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_loader_close(&loader);
+    PyEval_RestoreThread(gil);
+    Py_RETURN_NONE;
 }
 
 static void dealloc(PyObject *self)
 {
     dr_loader *loader = as_loader(self)->loader;
-    Py_BEGIN_ALLOW_THREADS dr_loader_close(&loader);
-    Py_END_ALLOW_THREADS core_free(self);
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_loader_close(&loader);
+    PyEval_RestoreThread(gil);
+    core_free(self);
 }
 
 /* Waits in steps, so that Ctrl-C is seen; the engine goes on meanwhile. */
@@ -150,8 +157,10 @@ static PyObject *next(PyObject *self, PyObject *unused)
     dr_status status;
     int interrupted = 0;
     do {
-        Py_BEGIN_ALLOW_THREADS status = dr_loader_next(loader, POLL_MS, &batch, &err);
-        Py_END_ALLOW_THREADS interrupted = PyErr_CheckSignals() < 0;
+        PyThreadState *gil = PyEval_SaveThread();
+        status = dr_loader_next(loader, POLL_MS, &batch, &err);
+        PyEval_RestoreThread(gil);
+        interrupted = PyErr_CheckSignals() < 0;
     } while (status == DR_AGAIN && !interrupted && !as_loader(self)->closing);
     leave(self);
     if (interrupted) {
@@ -174,9 +183,10 @@ static PyObject *start(PyObject *self, PyObject *args)
     if (!loader)
         return NULL;
     dr_error err = {0};
-    dr_status status;
-    Py_BEGIN_ALLOW_THREADS status = dr_loader_start(loader, epoch, &err);
-    Py_END_ALLOW_THREADS leave(self);
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_start(loader, epoch, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
     if (status != DR_OK)
         return raise_status(state_of(self), status, &err);
     Py_RETURN_NONE;
@@ -212,9 +222,10 @@ static PyObject *call_text(PyObject *self, text_call *call)
         return NULL;
     char *text = NULL;
     dr_error err = {0};
-    dr_status status;
-    Py_BEGIN_ALLOW_THREADS status = call(loader, &text, &err);
-    Py_END_ALLOW_THREADS leave(self);
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = call(loader, &text, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
     return status == DR_OK ? take_text(text) : raise_status(state_of(self), status, &err);
 }
 
@@ -245,9 +256,10 @@ static PyObject *restore(PyObject *self, PyObject *args)
     if (!loader)
         return NULL;
     dr_error err = {0};
-    dr_status status;
-    Py_BEGIN_ALLOW_THREADS status = dr_loader_restore(loader, text, &err);
-    Py_END_ALLOW_THREADS leave(self);
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_restore(loader, text, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
     if (status != DR_OK)
         return raise_status(state_of(self), status, &err);
     Py_RETURN_NONE;
@@ -263,9 +275,10 @@ static PyObject *profile(PyObject *self, PyObject *args)
         return NULL;
     char *text = NULL;
     dr_error err = {0};
-    dr_status status;
-    Py_BEGIN_ALLOW_THREADS status = dr_loader_profile(loader, samples, &text, &err);
-    Py_END_ALLOW_THREADS leave(self);
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_profile(loader, samples, &text, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
     return status == DR_OK ? take_text(text) : raise_status(state_of(self), status, &err);
 }
 
@@ -281,9 +294,10 @@ static PyObject *set(PyObject *self, PyObject *args)
     if (!loader)
         return NULL;
     dr_error err = {0};
-    dr_status status;
-    Py_BEGIN_ALLOW_THREADS status = dr_loader_set(loader, knob, value, &err);
-    Py_END_ALLOW_THREADS leave(self);
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_set(loader, knob, value, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
     if (status != DR_OK)
         return raise_status(state_of(self), status, &err);
     Py_RETURN_NONE;

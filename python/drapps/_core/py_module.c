@@ -128,7 +128,6 @@ static PyMethodDef functions[] = {
      "open_dataset(path, *, format, root, extensions, path_column, label_column, use_index)"},
     {"from_arrays", core_dataset_from_arrays, METH_VARARGS, "from_arrays(((name, buffer, kind), ...))"},
     {"mix", core_dataset_mix, METH_VARARGS, "mix(datasets, weights, length=0)"},
-    {"new_graph", core_graph_new, METH_NOARGS, "An empty graph."},
     {"graph_from_json", core_graph_from_json, METH_VARARGS, "graph_from_json(text)"},
     {"open_loader", (PyCFunction)(void (*)(void))core_loader_open, METH_VARARGS | METH_KEYWORDS,
      "open_loader(dataset, graph, *, batch_size, seed, ...): see drapps/loader.h"},
