@@ -35,8 +35,7 @@ static void say_step(page *out, const dr__program *p, const dr__step *step)
         say(out, " [%s -> %s]", node->in[step->field], node->out[step->field]);
     say(out, " -> %s", dr__desc_text_of(&p->values[step->out], shape, sizeof shape));
     if (step->windowed)
-        say(out, "; decodes only what %s reads",
-            p->graph->nodes[p->steps[step->reader].node].op.def->name);
+        say(out, "; decodes only what is read");
     if (step->tail >= 0)
         say(out, "; fused, row by row, into the batch");
     say(out, "\n");

@@ -22,17 +22,21 @@ static int sole_maker(const dr__program *p, int value)
     return -1;
 }
 
+static bool read_by_windows_only(const dr__program *p, int value)
+{
+    int reader;
+    if (!dr__program_readers(p, value, &reader) || dr__program_output_of(p, value) >= 0)
+        return false;
+    for (int s = 0; s < p->n_steps; s++)
+        if (p->steps[s].in == value && !(def_of(p, s)->flags & DR_OP_WINDOW))
+            return false;
+    return true;
+}
+
 static void find_windows(dr__program *p)
 {
-    for (int s = 0; s < p->n_steps; s++) {
-        int reader;
-        if (!(def_of(p, s)->flags & DR_OP_DECODE) || dr__program_output_of(p, p->steps[s].out) >= 0)
-            continue;
-        if (dr__program_readers(p, p->steps[s].out, &reader) != 1 || !(def_of(p, reader)->flags & DR_OP_WINDOW))
-            continue;
-        p->steps[s].windowed = true;
-        p->steps[s].reader = reader;
-    }
+    for (int s = 0; s < p->n_steps; s++)
+        p->steps[s].windowed = def_of(p, s)->flags & DR_OP_DECODE && read_by_windows_only(p, p->steps[s].out);
 }
 
 static bool deterministic_lut(const dr__program *p, int step)

@@ -9,7 +9,7 @@
  *   outputs  the values that leave in a batch
  *
  * Fusion changes how steps are carried out, never what they compute:
- *   window   a decode whose only reader needs a part of the image decodes that part
+ *   window   a decode whose readers need only a part of the image decodes that part
  *   tail     the last ops of an output image (resize or crop, mirror, type and normalisation, layout) write row by row
  *            from 8-bit pixels into the batch slot through one table of 256 results per channel
  */
@@ -28,8 +28,7 @@ typedef struct dr__step {
     int node;       /* in graph->nodes */
     int field;      /* which of the node's fields; 0 draws */
     int in, out;    /* values */
-    bool windowed;  /* decode: only the region that its one reader needs */
-    int reader;     /* with windowed: that reader's step */
+    bool windowed;  /* decode: only the region that its readers need */
     int tail;       /* >= 0: carried out by that tail, not by itself */
 } dr__step;
 

@@ -69,6 +69,10 @@ PyObject *core_dataset_mix(PyObject *module, PyObject *args);
 PyObject *core_graph_from_json(PyObject *module, PyObject *args);
 PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs);
 
+PyObject *core_runner_open(PyObject *module, PyObject *args);
+PyObject *core_runner_open_fields(PyObject *module, PyObject *args);
+PyObject *core_order_sample(PyObject *module, PyObject *args);
+
 /* Takes the batch. */
 PyObject *core_batch_wrap(core_state *state, dr_batch *batch);
 
@@ -81,6 +85,11 @@ PyObject *core_item_wrap(core_state *state, dr_batch *batch, const dr_view *view
 /* The names of enum values, as Python sees them. */
 const char *core_kind_name(dr_kind kind);
 int core_kind_parse(const char *name, dr_kind *out);
+
+/* The description of an array that Python hands in; `name` is for messages.  0 or -1. */
+int core_describe(const char *name, const char *kind, const Py_buffer *buffer, dr_desc *out);
+
+/* The extents as a tuple. */
 PyObject *core_desc_dims(const dr_desc *desc);
 
 #endif

@@ -129,28 +129,24 @@ static dr_dtype dtype_of(const Py_buffer *buffer)
     }
 }
 
-static int describe(const char *name, const char *kind, const Py_buffer *buffer, dr_array *out)
+int core_describe(const char *name, const char *kind, const Py_buffer *buffer, dr_desc *out)
 {
-    out->name = name;
-    out->data = buffer->buf;
-    out->desc.dtype = dtype_of(buffer);
-    out->desc.n_dims = buffer->ndim;
-    if (!out->desc.dtype) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s: element type \"%s\" is not known; cast it to a type that drapps.info() lists", name,
-                     buffer->format ? buffer->format : "?");
+    *out = (dr_desc){.dtype = dtype_of(buffer), .n_dims = buffer->ndim};
+    if (!out->dtype) {
+        PyErr_Format(PyExc_TypeError, "%s: element type \"%s\" is not known; cast it, for example to int64 or float32",
+                     name, buffer->format ? buffer->format : "?");
         return -1;
     }
-    if (buffer->ndim < 1 || buffer->ndim > DR_MAX_DIMS) {
-        PyErr_Format(PyExc_ValueError, "%s: has %d dimensions, allowed are 1 to %d", name, buffer->ndim, DR_MAX_DIMS);
+    if (buffer->ndim > DR_MAX_DIMS) {
+        PyErr_Format(PyExc_ValueError, "%s: has %d dimensions, allowed are %d", name, buffer->ndim, DR_MAX_DIMS);
         return -1;
     }
     for (int i = 0; i < buffer->ndim; i++)
-        out->desc.dims[i] = buffer->shape[i];
-    if (core_kind_parse(kind, &out->desc.kind) < 0)
+        out->dims[i] = buffer->shape[i];
+    if (core_kind_parse(kind, &out->kind) < 0)
         return -1;
-    if (out->desc.kind == DR_KIND_IMAGE || out->desc.kind == DR_KIND_MASK)
-        out->desc.layout = DR_LAYOUT_HWC;
+    if (out->kind == DR_KIND_IMAGE || out->kind == DR_KIND_MASK)
+        out->layout = DR_LAYOUT_HWC;
     return 0;
 }
 
@@ -166,7 +162,9 @@ static int hold_arrays(PyObject *rows, struct held *held, dr_array *arrays)
         if (PyObject_GetBuffer(object, buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0)
             return -1;
         held->n++;
-        if (describe(name, kind, buffer, &arrays[i]) < 0)
+        arrays[i].name = name;
+        arrays[i].data = buffer->buf;
+        if (core_describe(name, kind, buffer, &arrays[i].desc) < 0)
             return -1;
     }
     return 0;

@@ -131,6 +131,11 @@ static PyMethodDef functions[] = {
     {"graph_from_json", core_graph_from_json, METH_VARARGS, "graph_from_json(text)"},
     {"open_loader", (PyCFunction)(void (*)(void))core_loader_open, METH_VARARGS | METH_KEYWORDS,
      "open_loader(dataset, graph, *, batch_size, seed, ...): see drapps/loader.h"},
+    {"open_runner", core_runner_open, METH_VARARGS, "open_runner(dataset, graph, outputs, reference)"},
+    {"open_field_runner", core_runner_open_fields, METH_VARARGS,
+     "open_field_runner(((name, kind, dtype, dims), ...), graph, outputs, reference)"},
+    {"order_sample", core_order_sample, METH_VARARGS,
+     "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)"},
     {0},
 };
 
@@ -146,14 +151,20 @@ static PyObject *add_type(PyObject *module, PyType_Spec *spec)
 
 static int add_types(PyObject *module, core_state *state)
 {
-    state->dataset_type = add_type(module, &core_dataset_spec);
-    state->graph_type = add_type(module, &core_graph_spec);
-    state->loader_type = add_type(module, &core_loader_spec);
-    state->batch_type = add_type(module, &core_batch_spec);
-    state->array_type = add_type(module, &core_array_spec);
-    return state->dataset_type && state->graph_type && state->loader_type && state->batch_type && state->array_type
-               ? 0
-               : -1;
+    const struct {
+        PyObject **place;
+        PyType_Spec *spec;
+    } rows[] = {
+        {&state->dataset_type, &core_dataset_spec}, {&state->graph_type, &core_graph_spec},
+        {&state->loader_type, &core_loader_spec},   {&state->batch_type, &core_batch_spec},
+        {&state->array_type, &core_array_spec},     {&state->runner_type, &core_runner_spec},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        *rows[i].place = add_type(module, rows[i].spec);
+        if (!*rows[i].place)
+            return -1;
+    }
+    return 0;
 }
 
 static int exec(PyObject *module)

@@ -1,0 +1,22 @@
+/* limits.h: what this process may use: CPUs and memory, as the container and the affinity mask say. */
+#ifndef DR_BASE_LIMITS_H
+#define DR_BASE_LIMITS_H
+
+#include <stdint.h>
+
+typedef struct dr__limits {
+    double cpus;           /* what may be used: the smaller of affinity and quota; may be a fraction */
+    int affinity_cpus;     /* CPUs of the affinity mask (cpuset) */
+    double quota_cpus;     /* cgroup quota; 0: none */
+    uint64_t memory_total; /* of the machine */
+    uint64_t memory_limit; /* cgroup limit, or memory_total without one */
+    int local_world;       /* processes that share this (LOCAL_WORLD_SIZE); 1 without */
+} dr__limits;
+
+/* Reads /proc and /sys/fs/cgroup (v1 and v2) below `root` ("" for this machine). */
+void dr__limits_read(const char *root, dr__limits *out);
+
+/* Threads this process should run: its share of the CPUs, at least 1. */
+int dr__limits_workers(const dr__limits *limits);
+
+#endif

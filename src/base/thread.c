@@ -1,0 +1,108 @@
+/* thread.c: pthreads wrapped once, and what a fork does to us. */
+#include "base/thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/compiler.h"
+
+void dr__cond_init(dr__cond *cond)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&cond->c, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void dr__cond_destroy(dr__cond *cond)
+{
+    pthread_cond_destroy(&cond->c);
+}
+
+bool dr__cond_wait(dr__cond *cond, pthread_mutex_t *lock, uint64_t deadline_ns)
+{
+    if (deadline_ns == UINT64_MAX) {
+        pthread_cond_wait(&cond->c, lock);
+        return true;
+    }
+    struct timespec t = { .tv_sec = (time_t)(deadline_ns / 1000000000u), .tv_nsec = (long)(deadline_ns % 1000000000u) };
+    return pthread_cond_timedwait(&cond->c, lock, &t) != ETIMEDOUT;
+}
+
+void dr__cond_signal(dr__cond *cond)
+{
+    pthread_cond_signal(&cond->c);
+}
+
+void dr__cond_broadcast(dr__cond *cond)
+{
+    pthread_cond_broadcast(&cond->c);
+}
+
+bool dr__thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(thread, NULL, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code == 0)
+        pthread_setname_np(*thread, name);
+    return code == 0;
+}
+
+static atomic_uint generation;
+static void (*resets[4])(void);
+static atomic_uint n_resets;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void in_child(void)
+{
+    atomic_fetch_add(&generation, 1);
+    for (unsigned i = 0; i < atomic_load(&n_resets); i++)
+        resets[i]();
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+unsigned dr__fork_generation(void)
+{
+    pthread_once(&fork_once, watch_forks);
+    return atomic_load(&generation);
+}
+
+void dr__fork_in_child(void (*reset)(void))
+{
+    pthread_once(&fork_once, watch_forks);
+    unsigned i = atomic_load(&n_resets);
+    if (i < DR_COUNT(resets)) {
+        resets[i] = reset;
+        atomic_store(&n_resets, i + 1);
+    }
+}
+
+void dr__stall(void)
+{
+    static atomic_int percent = -1;
+    static _Thread_local unsigned state = 1;
+    int p = atomic_load_explicit(&percent, memory_order_relaxed); /* every thread finds the same value */
+    if (p < 0) {
+        const char *text = getenv("DRAPPS_STALL");
+        p = text ? atoi(text) : 0;
+        atomic_store(&percent, p);
+    }
+    if (!p)
+        return;
+    state = state * 1664525u + 1013904223u + (unsigned)(uintptr_t)&state;
+    if ((int)(state >> 16) % 100 < p) {
+        struct timespec t = { .tv_nsec = (long)(state >> 12) % 1000000 };
+        nanosleep(&t, NULL);
+    }
+}

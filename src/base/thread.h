@@ -1,0 +1,35 @@
+/* thread.h: threads, locks and waiting, over pthreads. */
+#ifndef DR_BASE_THREAD_H
+#define DR_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A condition variable that waits by the monotonic clock. */
+typedef struct dr__cond {
+    pthread_cond_t c;
+} dr__cond;
+
+void dr__cond_init(dr__cond *cond);
+void dr__cond_destroy(dr__cond *cond);
+
+/* Waits until signalled or, with deadline_ns != UINT64_MAX, until that monotonic time; false: the time is over. */
+bool dr__cond_wait(dr__cond *cond, pthread_mutex_t *lock, uint64_t deadline_ns);
+void dr__cond_signal(dr__cond *cond);
+void dr__cond_broadcast(dr__cond *cond);
+
+/* Starts a thread with all signals blocked: they belong to the program's own threads.  name: up to 15 characters. */
+bool dr__thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
+
+/* How often the process forked before this point: objects keep it, and a child sees by it that they are not its own.
+ * The child of a fork has a higher number than its parent. */
+unsigned dr__fork_generation(void);
+
+/* Calls `reset` in the child of each later fork, before anything else runs there.  At most 4 callers. */
+void dr__fork_in_child(void (*reset)(void));
+
+/* DRAPPS_STALL=<percent>: sleeps now and then for up to a millisecond, to shake races out in tests. */
+void dr__stall(void);
+
+#endif

@@ -1,0 +1,155 @@
+/* bufpool.c: a list of idle mappings under a lock, and a count of who still needs the list. */
+#include "data/bufpool.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/thread.h"
+
+enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
+
+struct dr__bufpool {
+    atomic_int refs; /* the owner's and one for each buffer in use */
+    pthread_mutex_t lock;
+    dr__buf *idle; /* lock */
+    int n_idle;    /* lock */
+    int keep;      /* lock; -1: closed */
+};
+
+dr__bufpool *dr__bufpool_new(int keep)
+{
+    dr__bufpool *pool = dr__alloc_zero(1, sizeof *pool);
+    if (!pool)
+        return NULL;
+    atomic_init(&pool->refs, 1);
+    pthread_mutex_init(&pool->lock, NULL);
+    pool->keep = keep;
+    return pool;
+}
+
+static void pool_unref(dr__bufpool *pool)
+{
+    if (atomic_fetch_sub(&pool->refs, 1) != 1)
+        return;
+    pthread_mutex_destroy(&pool->lock);
+    dr__free(pool);
+}
+
+static void unmap(dr__buf *buf)
+{
+    munmap(buf->data, buf->mapped);
+    dr__free(buf);
+}
+
+/* Unmaps idle buffers until at most `keep` are left. */
+static void shrink(dr__bufpool *pool, int keep)
+{
+    for (;;) {
+        pthread_mutex_lock(&pool->lock);
+        dr__buf *buf = pool->n_idle > DR_MAX(keep, 0) ? pool->idle : NULL;
+        if (buf) {
+            pool->idle = buf->next;
+            pool->n_idle--;
+        }
+        pthread_mutex_unlock(&pool->lock);
+        if (!buf)
+            return;
+        unmap(buf);
+    }
+}
+
+void dr__bufpool_keep(dr__bufpool *pool, int keep)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->keep = keep;
+    pthread_mutex_unlock(&pool->lock);
+    shrink(pool, keep);
+}
+
+void dr__bufpool_close(dr__bufpool **pool)
+{
+    if (!pool || !*pool)
+        return;
+    dr__bufpool_keep(*pool, -1);
+    pool_unref(*pool);
+    *pool = NULL;
+}
+
+static dr__buf *take_idle(dr__bufpool *pool, size_t size)
+{
+    pthread_mutex_lock(&pool->lock);
+    dr__buf **at = &pool->idle;
+    /* Not one that is far too large: a small array would hold on to the memory of a large one. */
+    while (*at && !((*at)->mapped >= size && (*at)->mapped / 2 <= DR_MAX(size, PAGE)))
+        at = &(*at)->next;
+    dr__buf *buf = *at;
+    if (buf) {
+        *at = buf->next;
+        pool->n_idle--;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return buf;
+}
+
+static dr__buf *map_new(size_t size)
+{
+    size_t unit = size >= 8 * (size_t)HUGE_PAGE ? HUGE_PAGE : PAGE;
+    if (size > SIZE_MAX - unit)
+        return NULL;
+    dr__buf *buf = dr__alloc_zero(1, sizeof *buf);
+    if (!buf)
+        return NULL;
+    buf->mapped = (DR_MAX(size, 1) + unit - 1) / unit * unit;
+    buf->data = mmap(NULL, buf->mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (buf->data == MAP_FAILED) {
+        dr__free(buf);
+        return NULL;
+    }
+    if (unit == HUGE_PAGE)
+        madvise(buf->data, buf->mapped, MADV_HUGEPAGE); /* fewer faults; where it is refused nothing is lost */
+    return buf;
+}
+
+dr__buf *dr__buf_new(dr__bufpool *pool, size_t size)
+{
+    dr__buf *buf = take_idle(pool, size);
+    if (!buf)
+        buf = map_new(size);
+    if (!buf)
+        return NULL;
+    buf->size = size;
+    buf->next = NULL;
+    buf->pool = pool;
+    buf->generation = dr__fork_generation();
+    atomic_fetch_add(&pool->refs, 1);
+    return buf;
+}
+
+void dr__buf_free(dr__buf **at)
+{
+    if (!at || !*at)
+        return;
+    dr__buf *buf = *at;
+    *at = NULL;
+    if (buf->generation != dr__fork_generation()) {
+        unmap(buf); /* the pool belongs to the parent */
+        return;
+    }
+    dr__bufpool *pool = buf->pool;
+    buf->pool = NULL;
+    pthread_mutex_lock(&pool->lock);
+    bool kept = pool->n_idle < pool->keep;
+    if (kept) {
+        buf->next = pool->idle;
+        pool->idle = buf;
+        pool->n_idle++;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (!kept)
+        unmap(buf);
+    pool_unref(pool);
+}
