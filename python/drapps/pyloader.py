@@ -12,6 +12,7 @@ from itertools import islice
 import numpy
 
 from drapps import _core, output as outputs
+from drapps.about import info
 from drapps.collate import RULES, collate
 from drapps.loader import LoaderBase
 from drapps.output import from_numpy
@@ -61,7 +62,7 @@ class PythonLoader(LoaderBase):
         self._outputs = outputs.split(",") if outputs else None
         self._rules = dict(rule.split("=") for rule in collate.split(",")) if collate else {}
         self._layout = layout
-        self._workers = _core.limits()["cpus"] if workers < 0 else workers
+        self._workers = info()["limits"]["workers"] if workers < 0 else workers
         self._check()
         self._pool = self._runner = None
         self._pid, self._closed = os.getpid(), False
@@ -99,9 +100,8 @@ class PythonLoader(LoaderBase):
         return (n // step if self._last == "drop" else -(-n // step)) * self._batch_size
 
     def _positions(self, start):
-        """Positions of the order from a place of this rank's stream on; padding starts again at the beginning."""
-        n = len(self._pipe)
-        return ((self._rank + i * self._world) % n for i in range(start, self._length()))
+        """Positions of the order from a place of this rank's stream on; padding goes on past the end."""
+        return (self._rank + i * self._world for i in range(start, self._length()))
 
     def __len__(self):
         return -(-self._length() // self._batch_size)

@@ -37,8 +37,8 @@ def outcome_of(runner, epoch, position):
     except UserError as error:
         return Outcome(position, "failed", error=error.__cause__)
     except (_core.FormatError, _core.IOError, _core.LimitError, _core.UnsupportedError, _core.FileMissingError) as error:
-        sample_id, key = runner.place(epoch, position)
-        return Outcome(position, "bad", id=sample_id, key=key, error=error)
+        sample_id, _ = runner.place(epoch, position)
+        return Outcome(position, "bad", id=sample_id, key=runner.dataset.key(sample_id), error=error)
     if sample is None:
         return Outcome(position, "dropped")
     return Outcome(position, "sample", sample=sample, id=sample.id)

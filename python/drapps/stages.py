@@ -35,32 +35,68 @@ class SampleRunner:
 
     def __init__(self, pipe, seed, shuffle, reference):
         self.dataset = pipe.dataset
-        self.seed = seed
-        self.parts = list(_cut(pipe.stages))
-        first = self.parts.pop(0)
-        options = {"seed": seed, "shuffle": shuffle, "reference": reference}
-        self.first = _core.open_runner(pipe.dataset, _graph(first), **options)
-        self.parts = [part if isinstance(part, PythonStage) else _core.open_applier(_graph(part), **options)
-                      for part in self.parts]  # fmt: skip
+        self.seed, self.shuffle = seed, shuffle
+        first, *rest = _cut(pipe.stages)
+        names = [field[0] for field in pipe.dataset.fields]
+        self.first = _core.open_runner(pipe.dataset, _graph(first), _outputs(names, first), reference)
+        self.rest = [part if isinstance(part, PythonStage) else Segment(part, reference) for part in rest]
 
     def run(self, epoch, position):
         """The sample at a position of the epoch's order, or None when a filter dropped it."""
-        sample_id, occurrence, rows = self.first.run(epoch, position)
-        sample = _from_rows(sample_id, rows)
-        for part in self.parts:
-            if isinstance(part, PythonStage):
-                with Seeded(self.seed, epoch, sample_id, occurrence):
-                    sample = _call(part, sample, self.dataset)
-                if sample is None:
-                    return None
-            else:
-                sample = _from_rows(sample_id, part.run(epoch, sample_id, occurrence, _to_rows(sample)))
+        sample_id, occurrence = self.place(epoch, position)
+        name = (self.seed, epoch, sample_id, occurrence)
+        sample = _from_rows(sample_id, self.first.run(*name))
+        for part in self.rest:
+            if isinstance(part, Segment):
+                sample = part.run(sample, name)
+                continue
+            with Seeded(*name):
+                sample = _call(part, sample, self.dataset)
+            if sample is None:
+                return None
         return sample
 
     def place(self, epoch, position):
-        """The id of the sample at a position, and its key."""
-        sample_id = self.first.place(epoch, position)
-        return sample_id, self.dataset.key(sample_id)
+        """The id of the sample at a position, and how often it stood in the epoch before."""
+        return _core.order_sample(self.dataset, self.seed, epoch, self.shuffle, position)
+
+
+class Segment:
+    """Native ops after a Python stage.  What a function returns may change: each form of a sample has its runner."""
+
+    def __init__(self, nodes, reference):
+        self.nodes = nodes
+        self.graph = _graph(nodes)
+        self.reference = reference
+        self.runners = {}
+
+    def run(self, sample, name):
+        """The sample after the ops."""
+        rows = [(field, *_to_native(field, value, sample.kinds.get(field, "array")))
+                for field, value in sample.fields.items()]  # fmt: skip
+        form = tuple((field, kind, _dtype(value), _extents(kind, value)) for field, kind, value in rows)
+        if form not in self.runners:
+            outputs = _outputs(sample.fields, self.nodes)
+            self.runners[form] = _core.open_field_runner(form, self.graph, outputs, self.reference)
+        buffers = tuple(value for _, _, value in rows)
+        return _from_rows(sample.id, self.runners[form].feed(buffers, *name))
+
+
+def _outputs(names, nodes):
+    """All fields that there are after some nodes."""
+    return ",".join(dict.fromkeys([*names, *(name for node in nodes for name in node.out)]))
+
+
+def _dtype(value):
+    return "uint8" if isinstance(value, bytes) else value.dtype.name
+
+
+def _extents(kind, value):
+    """What is the same for all samples of a form: the number of axes, and the channels of an image."""
+    if isinstance(value, bytes):
+        return (-1,)
+    known = value.shape[2:] if kind in ("image", "mask") else ()
+    return (-1,) * (value.ndim - len(known)) + known
 
 
 def _cut(stages):
@@ -93,34 +129,32 @@ def _graph(nodes):
 
 
 def _from_rows(sample_id, rows):
-    fields, kinds = {}, {}
-    for name, kind, value in rows:
-        fields[name] = _to_python(value)
-        kinds[name] = kind
-    return Sample(sample_id, fields, kinds)
+    fields = {name: _to_python(*row) for name, *row in rows}
+    return Sample(sample_id, fields, {row[0]: row[1] for row in rows})
 
 
-def _to_python(value):
-    """Numbers for scalars, texts and bytes as they are, NumPy arrays over the native memory for the rest."""
-    if not isinstance(value, _core.Array):
-        return value
-    array = numpy.asarray(memoryview(value))
-    return array.item() if array.ndim == 0 else array
-
-
-def _to_rows(sample):
-    return tuple((name, *_to_native(name, value, sample.kinds.get(name, "array")))
-                 for name, value in sample.fields.items())  # fmt: skip
+def _to_python(kind, dtype, dims, data):
+    """Numbers for scalars, texts and bytes as such, NumPy arrays over the memory for the rest."""
+    if kind == "text":
+        return data.decode("utf-8", "surrogateescape")
+    if kind == "bytes":
+        return bytes(data)
+    if dtype == "bfloat16":
+        raise _core.UnsupportedError("bfloat16 has no NumPy type: cast after the Python functions, or to float32")
+    array = numpy.frombuffer(data, dtype).reshape(dims)
+    return array.item() if not dims else array
 
 
 def _to_native(name, value, kind):
+    """(kind, buffer) of a field for native ops."""
     if isinstance(value, str):
         return "text", value.encode("utf-8", "surrogateescape")
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return "bytes", value
-    array = numpy.ascontiguousarray(to_array(name, value)) if numpy.ndim(value) else to_array(name, value)
-    if kind in ("bytes", "text"):  # a function decoded it: an image if it has its shape
-        kind = "image" if array.ndim == 3 and array.dtype in (numpy.uint8, numpy.uint16) else "array"
+        return "bytes" if kind != "text" else kind, bytes(value)
+    array = to_array(name, value)
+    array = numpy.ascontiguousarray(array) if array.ndim else array
+    if kind in ("bytes", "text"):  # a function decoded it: an image if it has an image's shape
+        kind = "image" if array.ndim == 3 and array.shape[-1] <= 4 else "array"
     return kind, array
 
 
