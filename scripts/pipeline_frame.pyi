@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from drapps._core import Dataset
-from drapps.loader import LoaderBase
+from drapps.loader import Loader
 from drapps.optable import Op
+from drapps.pyloader import PythonLoader
 
 class Node(NamedTuple):
     id: int
@@ -71,7 +72,7 @@ class Pipeline:
         reference: bool | None = ...,
         keep_draws: bool = ...,
         trace: str | os.PathLike[str] | None = ...,
-    ) -> LoaderBase: ...
+    ) -> Loader | PythonLoader: ...
     def preview(self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ...) -> None: ...
 
     # OPS

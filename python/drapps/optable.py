@@ -80,7 +80,7 @@ def to_plain(value):
         return to_plain(value.value)
     if isinstance(value, dict):
         return {key: to_plain(entry) for key, entry in value.items()}
-    if hasattr(value, "tolist"):  # NumPy arrays and numbers, tensors
+    if hasattr(value, "tolist") and not isinstance(value, type):  # NumPy arrays and numbers, tensors
         return to_plain(value.tolist())
     if isinstance(value, (list, tuple, range)):
         return [to_plain(entry) for entry in value]

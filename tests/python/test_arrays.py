@@ -4,7 +4,7 @@ import gc
 
 import numpy
 import pytest
-from conftest import gather, run_python
+from imagesets import gather, run_python
 
 import drapps
 from drapps import _core

@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from conftest import write_folder
+from imagesets import write_folder
 
 import drapps
 

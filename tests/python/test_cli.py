@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import N_IMAGES
+from imagesets import N_IMAGES
 
 from drapps import cli, optable
 

@@ -3,7 +3,7 @@
 import inspect
 
 import pytest
-from conftest import run_python
+from imagesets import run_python
 
 import drapps
 

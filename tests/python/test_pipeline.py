@@ -4,7 +4,7 @@ import json
 
 import numpy
 import pytest
-from conftest import N_IMAGES, gather, picture, train
+from imagesets import N_IMAGES, gather, picture, train
 
 import drapps
 

@@ -7,7 +7,7 @@ import time
 
 import numpy
 import pytest
-from conftest import N_IMAGES, write_folder
+from imagesets import N_IMAGES, write_folder
 
 import drapps
 

@@ -8,7 +8,7 @@ import sys
 import textwrap
 
 import pytest
-from conftest import gather, run_python, same
+from imagesets import gather, run_python, same
 
 import drapps
 
