@@ -48,6 +48,7 @@ class LoaderBase:
         self._pass = 0  # counts calls of iter(); an older iterator must not take the newer one's batches
         self._running = False  # an epoch was begun and has not ended
         self._resume = False  # the next iter() continues where a restored state says
+        self._spent = False  # ... and nothing is left there: the epoch's last batch had been delivered
         self._lock = threading.Lock()
         _open_loaders.add(self)
 
@@ -68,10 +69,10 @@ class LoaderBase:
 
     def _begin(self, wrap):
         with self._lock:
-            if self._resume:
-                self._resume = False
-            else:
+            if not self._resume:
                 self._start(self._epoch)
+                self._spent = False
+            self._resume = False
             self._epoch += 1
             self._pass += 1
             self._running = True
@@ -80,9 +81,9 @@ class LoaderBase:
     def _next_batch(self, number):
         if number != self._pass:
             raise _core.StateError("this iteration was given up: the loader was closed, restored or iterated anew")
-        batch = self._next()
+        batch = None if self._spent else self._next()
         if batch is None:
-            self._running = False
+            self._running = self._spent = False
             raise StopIteration
         report_bad(batch)
         return batch
@@ -117,6 +118,7 @@ class LoaderBase:
             self._pass += 1
             self._running = False
             self._resume = state["running"]
+            self._spent = self._resume and state["loader"]["epoch"] != state["epoch"]
             self._epoch = state["epoch"]
 
     # --- closing ---

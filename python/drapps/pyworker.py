@@ -120,19 +120,22 @@ class Worker:
 
     def send(self, task, epoch, positions):
         self.tasks += 1
-        send(self.conn, (task, epoch, positions))
+        try:
+            send(self.conn, (task, epoch, positions))
+        except ConnectionError:
+            raise _core.Error(self.death()) from None
 
     def receive(self):
         try:
             answer = receive(self.conn)
         except (EOFError, ConnectionError):
-            self.process.join(1)
             raise _core.Error(self.death()) from None
         self.tasks -= 1
         return answer
 
     def death(self):
         """Why the process is gone, in words."""
+        self.process.join(1)
         code = self.process.exitcode
         how = f"signal {signal.Signals(-code).name}" if code and code < 0 else f"status {code}"
         hint = ", perhaps for want of memory" if code == -signal.SIGKILL else ""
