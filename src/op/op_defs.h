@@ -10,9 +10,11 @@
     X(center_crop)                                                                                                     \
     X(color_jitter)                                                                                                    \
     X(crop)                                                                                                            \
+    X(cutmix)                                                                                                          \
     X(decode)                                                                                                          \
     X(gaussian_blur)                                                                                                   \
     X(grayscale)                                                                                                       \
+    X(mixup)                                                                                                           \
     X(normalize)                                                                                                       \
     X(pad)                                                                                                             \
     X(rand_augment)                                                                                                    \
@@ -29,9 +31,11 @@
     X(random_invert)                                                                                                   \
     X(random_order)                                                                                                    \
     X(random_posterize)                                                                                                \
+    X(random_resized_crop)                                                                                             \
     X(random_rotation)                                                                                                 \
     X(random_solarize)                                                                                                 \
     X(random_vertical_flip)                                                                                            \
+    X(resize)                                                                                                          \
     X(to_dtype)                                                                                                        \
     X(trivial_augment_wide)
 
