@@ -21,7 +21,7 @@ static inline uint32_t dr__shift_round_even(uint32_t value, unsigned shift)
 }
 
 /* IEEE 754 binary16.  Too large becomes infinity; a NaN keeps its upper payload bits and stays a NaN (as NumPy). */
-static inline uint16_t dr__f16_of_f32(float f)
+static inline uint16_t dr__f32_to_f16(float f)
 {
     const uint32_t bits = dr__float_bits(f), magnitude = bits & 0x7fffffffu;
     const uint32_t sign = bits >> 16 & 0x8000u;
@@ -40,7 +40,7 @@ static inline uint16_t dr__f16_of_f32(float f)
 }
 
 /* bfloat16, the upper half of a float32.  Every NaN becomes 0x7fc0 (as PyTorch). */
-static inline uint16_t dr__bf16_of_f32(float f)
+static inline uint16_t dr__f32_to_bf16(float f)
 {
     const uint32_t bits = dr__float_bits(f);
     if ((bits & 0x7fffffffu) > 0x7f800000u)

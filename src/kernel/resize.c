@@ -2,8 +2,8 @@
  *
  * The passes are PIL's, each rounded to 8 bits.  The horizontal one runs four rows at a time and only as far ahead as
  * the vertical one needs: its results wait in a ring of a few rows, so that the working set is some tens of kilobytes
- * whatever the size of the image.  Since version 13 PIL does the vertical pass first where the height shrinks more than
- * the width; then the vertical pass makes four rows and the horizontal one finishes them.
+ * whatever the size of the image.  Since version 13 PIL does the vertical pass first where the height loses more than
+ * twice as many pixels as the width; then the vertical pass makes four rows and the horizontal one finishes them.
  */
 #include "kernel/resize.h"
 
@@ -55,8 +55,8 @@ static dr__resize_order order_of(const dr__resize_spec *s)
         return DR__RESIZE_NEAREST;
     if (!h || !v)
         return h ? DR__RESIZE_H : DR__RESIZE_V;
-    const bool shrinks_more = (int64_t)s->out_h * s->in_w < (int64_t)s->out_w * s->in_h;
-    return s->out_h < s->in_h && shrinks_more ? DR__RESIZE_VH : DR__RESIZE_HV;
+    const int less_h = s->in_h - s->out_h, less_w = s->in_w - s->out_w;
+    return less_h > 0 && less_h > 2 * less_w ? DR__RESIZE_VH : DR__RESIZE_HV;
 }
 
 static size_t round_up_64(size_t n)

@@ -87,8 +87,8 @@ static int round_up_4(int n)
 
 int dr__taps_room(int n_in, int n_out, dr__filter filter)
 {
-    const double span = ceil(2 * reach_of(n_in, n_out, filter).support) + 1; /* 1 for the rounding of both ends */
-    return round_up_4(span < n_in ? (int)span : n_in);
+    const int span = (int)(2 * reach_of(n_in, n_out, filter).support) + 2; /* both ends are rounded */
+    return round_up_4(DR_MIN(span, n_in));
 }
 
 static void find_spans(dr__taps *t, int n_in, struct reach r)

@@ -1,225 +1,141 @@
-/* op_run: runs ops on raw images, for parity tests that compare with other libraries.
+/* op_run.c: runs one op on one image, for comparison with torchvision.
  *
- *     op_run run IN.raw OUT.raw JOB.json      one op on one image; prints draws and the result's description as JSON
- *     op_run draws JOB.json                   the draws of samples 0 .. n-1, one JSON object a line
- *     op_run batch JOB.json IN0.raw IN1.raw OUT0.raw OUT1.raw     a batch op on images and labels
- *
- * JOB: {"op": name, "params": {...}, "seed": n, "dtype": "uint8", "shape": [h, w, c], "kind": "image" or "mask",
- *       "cpu": "c" or "best", "samples": n; for batch: "layout": "HWC" or "CHW", "labels": "int64" or "float32"}
+ * A request is a line of JSON and the bytes of the image (HWC; elements are uint8 unless said otherwise):
+ *     {"op": name, "params": {...}, "shape": [h, w, c], "kind": "image", "seed": 0, "sample": 0, "draws": 0, "level": "c",
+ *      "element": "uint8"}
+ * The answer is a line {"draws": {...}, "shape": [...], "dtype": "uint8", "bytes": n} and the n bytes of the result, or
+ * {"error": "..."}.  With "draws": n > 0 no image follows, and the answer is one line: the list of what n samples
+ * draw, from "sample" on.  Until the input ends.
  */
-#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "unit/op/op_harness.h"
+#include "base/alloc.h"
+#include "op/op.h"
 
-struct job {
-    json_t *json;
-    const char *op;
-    char *params;
-    uint64_t seed;
-    dr_desc desc;
+enum { LINE = 1 << 16, READ_PAST = 64 };
+
+struct request {
+    dr__op op;
+    dr_desc in;
+    dr__rng_name name;
+    int64_t draws;
+    const dr__kernels *k;
+    json_t *answer;
+    dr_error err;
 };
 
-static int die(const char *what, const char *detail)
+static dr_status read_request(struct request *q, const json_t *line)
 {
-    fprintf(stderr, "op_run: %s: %s\n", what, detail);
-    return 1;
+    const char *name = "", *kind = "image", *level = "best", *element = "uint8";
+    json_t *params = NULL;
+    json_int_t h = 0, w = 0, c = 0, seed = 0, sample = 0, draws = 0;
+    json_error_t e;
+    if (json_unpack_ex((json_t *)line, &e, 0, "{s:s, s?:o, s:[I,I,I], s?:s, s?:I, s?:I, s?:I, s?:s, s?:s}", "op",
+                       &name, "params", &params, "shape", &h, &w, &c, "kind", &kind, "seed", &seed, "sample", &sample,
+                       "draws", &draws, "level", &level, "element", &element))
+        return dr__fail(&q->err, DR_ERR_ARG, "request: %s", e.text);
+    q->in = dr__desc_image(dr_dtype_parse(element), h, w, c);
+    q->in.kind = strcmp(kind, "mask") ? DR_KIND_IMAGE : DR_KIND_MASK;
+    q->name = (dr__rng_name){ .seed = (uint64_t)seed, .sample = (uint64_t)sample };
+    q->draws = draws;
+    q->k = strcmp(level, "c") ? dr__kernels_best() : dr__kernels_c();
+    const dr_op_def *def = dr__op_find(name);
+    if (!def)
+        return dr__fail(&q->err, DR_ERR_NOT_FOUND, "no op \"%s\"", name);
+    return dr__op_open(def, params, &q->op, &q->err);
 }
 
-static const char *text_of(const json_t *json, const char *key, const char *fallback)
+static dr_status draw_one(struct request *q, void *par)
 {
-    const char *text = json_string_value(json_object_get(json, key));
-    return text ? text : fallback;
+    dr_rng rng = dr__rng_open(&q->name, 1);
+    return q->op.def->draw ? q->op.def->draw(q->op.conf, &rng, &q->in, par, &q->err) : DR_OK;
 }
 
-static int64_t extent(const json_t *json, size_t i)
+static dr_status draw_many(struct request *q, void *par)
 {
-    return json_integer_value(json_array_get(json_object_get(json, "shape"), i));
+    q->answer = json_array();
+    for (int64_t i = 0; i < q->draws; i++, q->name.sample++) {
+        DR_TRY(draw_one(q, par));
+        json_array_append_new(q->answer, dr__op_draws_json(&q->op, par));
+    }
+    return DR_OK;
 }
 
-static bool read_job(const char *path, struct job *job)
+/* Draws, plans and runs; the result is the caller's (dr__free_aligned). */
+static dr_status run_one(struct request *q, void *par, uint8_t *pixels, uint8_t **result, size_t *bytes)
 {
-    *job = (struct job){ .json = json_load_file(path, 0, NULL) };
-    if (!job->json)
-        return false;
-    json_t *params = json_object_get(job->json, "params");
-    job->op = text_of(job->json, "op", "");
-    job->params = params ? json_dumps(params, 0) : strdup("{}");
-    job->seed = (uint64_t)json_integer_value(json_object_get(job->json, "seed"));
-    job->desc = dr__desc_image(dr_dtype_parse(text_of(job->json, "dtype", "uint8")), extent(job->json, 0),
-                               extent(job->json, 1), extent(job->json, 2));
-    if (!strcmp(text_of(job->json, "kind", "image"), "mask"))
-        job->desc.kind = DR_KIND_MASK;
-    return job->params != NULL;
-}
-
-static void free_job(struct job *job)
-{
-    free(job->params);
-    json_decref(job->json);
-}
-
-static const dr__kernels *kernels_of(const struct job *job)
-{
-    return !strcmp(text_of(job->json, "cpu", "best"), "c") ? dr__kernels_c() : dr__kernels_best();
-}
-
-static bool read_file(const char *path, uint8_t *to, size_t bytes)
-{
-    FILE *f = fopen(path, "rb");
-    bool ok = f && fread(to, 1, bytes, f) == bytes;
-    if (f)
-        fclose(f);
-    return ok;
-}
-
-static bool write_file(const char *path, const uint8_t *from, size_t bytes)
-{
-    FILE *f = fopen(path, "wb");
-    bool ok = f && fwrite(from, 1, bytes, f) == bytes;
-    return (f ? !fclose(f) : true) && ok;
-}
-
-static json_t *draws_json(const struct op_run *r)
-{
-    return r->op.def->draws ? dr__params_write(r->op.def->draws, r->par, 1) : json_object();
-}
-
-static void print_result(const struct op_run *r)
-{
+    dr_desc unknown = q->in;
+    dr_plan plan = { 0 };
+    unknown.dims[0] = unknown.dims[1] = DR_UNKNOWN;
+    DR_TRY(q->op.def->plan(q->op.conf, NULL, &unknown, &plan, &q->err)); /* as when a graph is built */
+    DR_TRY(draw_one(q, par));
+    plan = (dr_plan){ 0 };
+    DR_TRY(q->op.def->plan(q->op.conf, par, &q->in, &plan, &q->err));
+    if (!dr__desc_bytes_dense(&plan.desc, bytes))
+        return dr__fail(&q->err, DR_ERR_LIMIT, "the result's shape is not known");
+    uint8_t *scratch = dr__alloc_aligned(plan.scratch + 1);
+    *result = dr__alloc_aligned(*bytes + READ_PAST);
+    if (!scratch || !*result)
+        return dr__fail(&q->err, DR_ERR_NOMEM, "out of memory");
+    dr_task task = { .k = q->k, .conf = q->op.conf, .scratch = scratch, .err = &q->err };
+    dr_view in = dr__view_dense(&q->in, pixels), out = dr__view_dense(&plan.desc, *result);
+    dr_status status = q->op.def->run(&task, par, &in, &out);
+    dr__free_aligned(scratch);
     json_t *shape = json_array();
-    for (int i = 0; i < r->plan.desc.n_dims; i++)
-        json_array_append_new(shape, json_integer(r->plan.desc.dims[i]));
-    json_t *all = json_pack("{s:o, s:o, s:s}", "draws", draws_json(r), "shape", shape, "dtype",
-                            dr_dtype_name(r->plan.desc.dtype));
-    char *text = json_dumps(all, JSON_REAL_PRECISION(17));
-    puts(text ? text : "null");
-    free(text);
-    json_decref(all);
+    for (int i = 0; i < out.desc.n_dims; i++)
+        json_array_append_new(shape, json_integer(out.desc.dims[i]));
+    q->answer = json_pack("{s:o, s:o, s:s, s:I}", "draws", dr__op_draws_json(&q->op, par), "shape", shape, "dtype",
+                          dr_dtype_name(out.desc.dtype), "bytes", (json_int_t)*bytes);
+    return status;
 }
 
-static int run_image(struct job *job, const char *in_path, const char *out_path)
+static int put_answer(const struct request *q, dr_status status, const uint8_t *result, size_t bytes)
 {
-    size_t bytes = 0;
-    struct op_run r;
-    if (!dr__desc_bytes_dense(&job->desc, &bytes))
-        return die("shape", job->op);
-    dr_view in = dr__view_dense(&job->desc, dr__alloc(bytes + 1));
-    if (!read_file(in_path, in.data, bytes))
-        return die(in_path, strerror(errno));
-    dr_status status = harness_open(&r, job->op, job->params);
-    if (status == DR_OK)
-        status = harness_draw(&r, &(dr__rng_name){ .seed = job->seed }, &in.desc);
-    if (status == DR_OK)
-        status = harness_run(&r, kernels_of(job), &in);
-    int rc = status == DR_OK ? 0 : die(job->op, r.err.text);
-    if (!rc && !harness_guards_intact(&r))
-        rc = die(job->op, "wrote outside its output or scratch");
-    if (!rc && !write_file(out_path, r.out.data, r.out_bytes))
-        rc = die(out_path, strerror(errno));
-    if (!rc)
-        print_result(&r);
-    harness_close(&r);
-    dr__free(in.data);
-    return rc;
+    json_t *answer = status == DR_OK ? json_incref(q->answer) : json_pack("{s:s}", "error", q->err.text);
+    int failed = json_dumpf(answer, stdout, JSON_COMPACT) || putchar('\n') == EOF;
+    json_decref(answer);
+    if (status == DR_OK && result)
+        failed |= fwrite(result, 1, bytes, stdout) != bytes;
+    return failed | fflush(stdout);
 }
 
-static int run_draws(struct job *job)
+/* The image is read even if the request is wrong, so that the next line is found. */
+static int serve(const json_t *line)
 {
-    struct op_run r;
-    int64_t n = json_integer_value(json_object_get(job->json, "samples"));
-    dr_status status = harness_open(&r, job->op, job->params);
-    for (int64_t i = 0; i < n && status == DR_OK; i++) {
-        status = harness_draw(&r, &(dr__rng_name){ .seed = job->seed, .sample = (uint64_t)i }, &job->desc);
-        json_t *draws = draws_json(&r);
-        char *text = json_dumps(draws, JSON_REAL_PRECISION(17) | JSON_COMPACT);
-        puts(text ? text : "null");
-        free(text);
-        json_decref(draws);
+    struct request q = { 0 };
+    size_t in_bytes = 0, bytes = 0;
+    uint8_t *pixels = NULL, *result = NULL;
+    void *par = NULL;
+    dr_status status = read_request(&q, line);
+    if (!q.draws && dr__desc_bytes_dense(&q.in, &in_bytes)) {
+        pixels = dr__alloc_aligned(in_bytes + READ_PAST);
+        if (!pixels || fread(pixels, 1, in_bytes, stdin) != in_bytes)
+            return 1;
     }
-    int rc = status == DR_OK ? 0 : die(job->op, r.err.text);
-    harness_close(&r);
-    return rc;
-}
-
-/* A batch of n samples of that description, dense. */
-static dr_view batch_view(const dr_desc *sample, int64_t n, size_t *bytes)
-{
-    dr_desc d = *sample;
-    memmove(d.dims + 1, d.dims, sizeof d.dims[0] * (size_t)d.n_dims);
-    d.dims[0] = n;
-    d.n_dims++;
-    dr__desc_bytes_dense(&d, bytes);
-    return (dr_view){ .data = dr__alloc_aligned(*bytes + 1), .desc = d };
-}
-
-static int run_batch(struct job *job, char **path)
-{
-    struct op_run r;
-    dr_desc in_desc[2] = { job->desc, { .dtype = dr_dtype_parse(text_of(job->json, "labels", "int64")) } }, out_desc[2];
-    int64_t n = json_integer_value(json_object_get(job->json, "samples"));
-    size_t bytes[2], out_bytes[2], scratch = 0;
-    if (!strcmp(text_of(job->json, "layout", "HWC"), "CHW"))
-        in_desc[0].layout = DR_LAYOUT_CHW;
-    if (in_desc[1].dtype == DR_F32)
-        in_desc[1].dims[in_desc[1].n_dims++] = json_integer_value(json_object_get(job->json, "classes"));
-    if (harness_open(&r, job->op, job->params) != DR_OK)
-        return die(job->op, r.err.text);
-    const dr_batch_op_def *def = r.op.def->batch;
-    if (!def || def->plan(r.op.conf, in_desc, out_desc, &scratch, &r.err) != DR_OK)
-        return die(job->op, r.err.text);
-    dr_view in[2], out[2];
-    for (int i = 0; i < 2; i++) {
-        in[i] = batch_view(&in_desc[i], n, &bytes[i]);
-        out[i] = batch_view(&out_desc[i], n, &out_bytes[i]);
-        if (!read_file(path[i], in[i].data, bytes[i]))
-            return die(path[i], strerror(errno));
+    if (status == DR_OK) {
+        par = dr__alloc_zero(1, dr__op_par_bytes(&q.op) + 1);
+        status = q.draws ? draw_many(&q, par) : run_one(&q, par, pixels, &result, &bytes);
     }
-    dr_rng rng = dr__rng_open(&(dr__rng_name){ .seed = job->seed }, 1);
-    r.par = dr__alloc_zero(1, r.op.def->par_size);
-    r.scratch_block = harness_block(scratch);
-    r.out_block = harness_block(0);
-    r.plan.scratch = scratch;
-    dr_task task = { .conf = r.op.conf, .scratch = r.scratch_block + HARNESS_GUARD, .err = &r.err };
-    /* In place where the description is kept, as the loader does it. */
-    dr_view to[2] = { dr__desc_equal(&in_desc[0], &out_desc[0]) ? in[0] : out[0],
-                      dr__desc_equal(&in_desc[1], &out_desc[1]) ? in[1] : out[1] };
-    dr_status status = def->draw(r.op.conf, &rng, in_desc, n, r.par, &r.err);
-    if (status == DR_OK)
-        status = def->run(&task, r.par, in, to);
-    int rc = status == DR_OK ? 0 : die(job->op, r.err.text);
-    if (!rc && !harness_guards_intact(&r))
-        rc = die(job->op, "wrote outside its scratch");
-    for (int i = 0; i < 2 && !rc; i++)
-        if (!write_file(path[2 + i], to[i].data, out_bytes[i]))
-            rc = die(path[2 + i], strerror(errno));
-    r.plan.desc = out_desc[0];
-    if (!rc)
-        print_result(&r);
-    harness_close(&r);
-    for (int i = 0; i < 2; i++) {
-        dr__free_aligned(in[i].data);
-        dr__free_aligned(out[i].data);
-    }
-    return rc;
+    int failed = put_answer(&q, status, result, bytes);
+    dr__free(par);
+    dr__free_aligned(result);
+    dr__free_aligned(pixels);
+    json_decref(q.answer);
+    dr__op_close(&q.op);
+    return failed;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    struct job job;
-    const char *verb = argc > 1 ? argv[1] : "";
-    const char *path = !strcmp(verb, "run") && argc == 5 ? argv[4] : argc > 2 ? argv[2] : "";
-    if (!read_job(path, &job))
-        return die("no job", path);
-    int rc = 2;
-    if (!strcmp(verb, "run") && argc == 5)
-        rc = run_image(&job, argv[2], argv[3]);
-    else if (!strcmp(verb, "draws") && argc == 3)
-        rc = run_draws(&job);
-    else if (!strcmp(verb, "batch") && argc == 7)
-        rc = run_batch(&job, argv + 3);
-    else
-        die("usage", "see the head of op_run.c");
-    free_job(&job);
-    return rc;
+    static char text[LINE];
+    int failed = 0;
+    while (!failed && fgets(text, sizeof text, stdin)) {
+        json_t *line = json_loads(text, 0, NULL);
+        failed = !line || serve(line);
+        json_decref(line);
+    }
+    return failed;
 }

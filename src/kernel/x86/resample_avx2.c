@@ -39,7 +39,7 @@ static inline struct sums start_sums(void)
     return (struct sums){_mm256_setzero_si256(), _mm256_set1_epi32(HALF)};
 }
 
-/* Pixels times two taps: `pixels` has their values as pairs of 16 bits, `split` the four halves' places. */
+/* Adds pixels, given as pairs of 16 bits, times two taps. */
 static inline struct sums add_pair(struct sums s, __m256i pixels, __m256i upper, __m256i lower)
 {
     s.upper = _mm256_add_epi32(s.upper, _mm256_madd_epi16(pixels, upper));
@@ -64,15 +64,14 @@ static inline __m256i pair_order(int channels, int first)
                                                      (char)(a + 2), -1, (char)(b + 2), -1, last_a, -1, last_b, -1));
 }
 
-/* One output pixel of rows r[0] and r[1], and of r[2] and r[3].  n_taps 2 or 4: all there are; 0: any number. */
-DR_INLINE void sum_pixel(__m256i out[2], const uint8_t *const r[4], const dr__taps *t, int x, int channels, int n_taps)
+/* One output pixel of rows r[0] and r[1], and of r[2] and r[3], whose first taps are `at` bytes into the rows.  n_taps
+ * 2 or 4: all there are; 0: n_blocks times four. */
+DR_INLINE void sum_pixel(__m256i out[2], const uint8_t *const r[4], ptrdiff_t at, const int16_t *split, int n_blocks,
+                         int channels, int n_taps)
 {
     const __m256i order01 = pair_order(channels, 0), order23 = pair_order(channels, 2);
-    const int16_t *split = t->split + (ptrdiff_t)x * t->stride * 2;
-    ptrdiff_t at = (ptrdiff_t)t->start[x] * channels;
     struct sums s[2] = {start_sums(), start_sums()};
-    const int n_blocks = n_taps ? 1 : t->stride / 4;
-    for (int block = 0; block < n_blocks; block++, split += 8, at += 4 * channels) {
+    for (int block = 0; block < (n_taps ? 1 : n_blocks); block++, split += 8, at += 4 * channels) {
         for (int i = 0; i < 2; i++) {
             const __m256i bytes = two_rows(r[2 * i] + at, r[2 * i + 1] + at);
             s[i] = add_pair(s[i], _mm256_shuffle_epi8(bytes, order01), pair_at(split), pair_at(split + 4));
@@ -106,26 +105,38 @@ static inline void store_pixels(uint8_t *dst, __m128i bytes, size_t size)
     }
 }
 
-/* 4 rows.  Columns past the end repeat the last and are not stored; of 3-channel pixels a store may run 4 bytes into
- * the next, which are written later. */
-DR_INLINE void resample_4_rows(uint8_t *const dst[4], const uint8_t *const src[4], const dr__taps *t, int channels,
+/* n <= 4 pixels from column x on, of 4 rows; columns past n repeat the last and are not stored.  Of 3-channel pixels a
+ * store may run 4 bytes into the next ones, which are written later. */
+DR_INLINE void resample_4(uint8_t *const dst[4], const uint8_t *const src[4], const dr__taps *t, int x, int n,
+                          int channels, int n_taps)
+{
+    const ptrdiff_t step = n_taps ? 8 : (ptrdiff_t)t->stride * 2;
+    __m256i top[4], bottom[4];
+    for (int i = 0; i < 4; i++) {
+        const ptrdiff_t column = x + (i < n ? i : n - 1);
+        __m256i px[2];
+        sum_pixel(px, src, (ptrdiff_t)t->start[column] * channels, t->split + column * step, t->stride / 4, channels,
+                  n_taps);
+        top[i] = px[0];
+        bottom[i] = px[1];
+    }
+    const __m256i a = pack_pixels(top, channels), b = pack_pixels(bottom, channels);
+    const size_t at = (size_t)x * (size_t)channels, left = (size_t)(t->n_out - x) * (size_t)channels;
+    store_pixels(dst[0] + at, _mm256_castsi256_si128(a), left);
+    store_pixels(dst[1] + at, _mm256_extracti128_si256(a, 1), left);
+    store_pixels(dst[2] + at, _mm256_castsi256_si128(b), left);
+    store_pixels(dst[3] + at, _mm256_extracti128_si256(b, 1), left);
+}
+
+DR_INLINE void resample_4_rows(uint8_t *const dst[4], const uint8_t *const src[4], const dr__taps *taps, int channels,
                                int n_taps)
 {
-    for (int x = 0; x < t->n_out; x += 4) {
-        __m256i upper_rows[4], lower_rows[4];
-        for (int i = 0; i < 4; i++) {
-            __m256i px[2];
-            sum_pixel(px, src, t, DR_MIN(x + i, t->n_out - 1), channels, n_taps);
-            upper_rows[i] = px[0];
-            lower_rows[i] = px[1];
-        }
-        const __m256i a = pack_pixels(upper_rows, channels), b = pack_pixels(lower_rows, channels);
-        const size_t at = (size_t)x * (size_t)channels, left = (size_t)(t->n_out - x) * (size_t)channels;
-        store_pixels(dst[0] + at, _mm256_castsi256_si128(a), left);
-        store_pixels(dst[1] + at, _mm256_extracti128_si256(a, 1), left);
-        store_pixels(dst[2] + at, _mm256_castsi256_si128(b), left);
-        store_pixels(dst[3] + at, _mm256_extracti128_si256(b, 1), left);
-    }
+    const dr__taps t = *taps; /* a copy of its own, since stores of bytes might change any other */
+    int x = 0;
+    for (; x + 4 <= t.n_out; x += 4)
+        resample_4(dst, src, &t, x, 4, channels, n_taps);
+    if (x < t.n_out)
+        resample_4(dst, src, &t, x, t.n_out - x, channels, n_taps);
 }
 
 DR_INLINE void resample_colour(uint8_t *const dst[4], const uint8_t *const src[4], const dr__taps *t, int channels)

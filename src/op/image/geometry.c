@@ -44,10 +44,10 @@ void dr__element_store(dr_dtype dtype, uint8_t *at, double value)
         v.i64 = whole(value, -9e18, 9e18);
         break;
     case DR_F16:
-        v.u16 = dr__f16_of_f32((float)value);
+        v.u16 = dr__f32_to_f16((float)value);
         break;
     case DR_BF16:
-        v.u16 = dr__bf16_of_f32((float)value);
+        v.u16 = dr__f32_to_bf16((float)value);
         break;
     case DR_F32:
         v.f32 = (float)value;

@@ -64,10 +64,10 @@ static void store_one(dr_dtype dtype, uint8_t *at, float v)
         v16 = (uint16_t)whole(v, 65535);
         break;
     case DR_F16:
-        v16 = dr__f16_of_f32(v);
+        v16 = dr__f32_to_f16(v);
         break;
     case DR_BF16:
-        v16 = dr__bf16_of_f32(v);
+        v16 = dr__f32_to_bf16(v);
         break;
     default:
         memcpy(at, &v, sizeof v);

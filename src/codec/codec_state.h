@@ -1,0 +1,34 @@
+/* codec_state.h: what a worker keeps from image to image, and the checks that all image codecs share. */
+#ifndef DR_CODEC_CODEC_STATE_H
+#define DR_CODEC_CODEC_STATE_H
+
+#include "codec/image.h"
+#include "codec/pixels.h"
+#include "codec/warm.h"
+
+struct dr__jpeg;
+
+struct dr_codec_state {
+    struct dr__jpeg *jpeg; /* made at the first JPEG */
+    dr__warm rows;         /* rows (or a whole interlaced image) as the library decodes them */
+    dr__warm turned;       /* one row in the mode asked for, before it is turned */
+    dr__warm keyed;        /* one row to which a transparent colour gave its alpha */
+    dr__warm pointers;     /* row pointers of an interlaced PNG */
+};
+
+void dr__jpeg_free(struct dr__jpeg **jpeg);
+
+/* Is the declared size within max_side and max_pixels?  `format` names the file format in the message. */
+dr_status dr__check_size(const dr__decode_options *options, const char *format, int64_t width, int64_t height,
+                         dr_error *err);
+
+/* Are `bytes` of working memory and output within max_bytes? */
+dr_status dr__check_bytes(const dr__decode_options *options, const char *format, double bytes, dr_error *err);
+
+/* Turns facts of the stored image (width, height, orientation set) into those of the decoded one. */
+void dr__info_decoded(dr__image_info *info, dr__pixel_kind stored, const dr__decode_options *options);
+
+/* Does the caller's rectangle lie in the image, and is out made for it? */
+dr_status dr__check_target(const dr__image_info *info, const dr_rect *rect, const dr_view *out, dr_error *err);
+
+#endif

@@ -1,0 +1,18 @@
+/* codec_table.c: the image codecs of this build, in the order in which bytes are probed. */
+#include "codec/codec_config.h"
+#include "codec/image.h"
+
+extern const dr_image_codec dr__codec_jpeg;
+extern const dr_image_codec dr__codec_png;
+extern const dr_image_codec dr__codec_webp;
+
+const dr_image_codec *const dr__image_codecs[] = {
+    &dr__codec_jpeg,
+#ifdef DR_HAVE_PNG
+    &dr__codec_png,
+#endif
+#ifdef DR_HAVE_WEBP
+    &dr__codec_webp,
+#endif
+    NULL,
+};
