@@ -26,15 +26,17 @@ struct op_run {
     dr_view out;
     uint8_t *out_block, *scratch_block; /* with guards on both sides */
     size_t out_bytes;
+    uint8_t prefill; /* what output and scratch hold before the run */
     dr_error err;
 };
 
-/* Guarded memory, its inside filled with a byte that tells unwritten places. */
-static inline uint8_t *harness_block(size_t bytes)
+static inline uint8_t *harness_block(size_t bytes, uint8_t prefill)
 {
     uint8_t *block = dr__alloc_aligned(bytes + 2 * HARNESS_GUARD);
-    if (block)
+    if (block) {
         memset(block, HARNESS_GUARD_BYTE, bytes + 2 * HARNESS_GUARD);
+        memset(block + HARNESS_GUARD, prefill, bytes);
+    }
     return block;
 }
 
@@ -81,19 +83,30 @@ static inline dr_status harness_draw(struct op_run *r, const dr__rng_name *name,
     return r->op.def->draw ? r->op.def->draw(r->op.conf, &rng, in, r->par, &r->err) : DR_OK;
 }
 
-/* Plans and runs with the par in hand. */
-static inline dr_status harness_run(struct op_run *r, const dr__kernels *k, const dr_view *in)
+/* Plans with the par in hand and makes room. */
+static inline dr_status harness_plan(struct op_run *r, const dr_desc *in)
 {
     r->plan = (dr_plan){ 0 };
-    DR_TRY(r->op.def->plan(r->op.conf, r->par, &in->desc, &r->plan, &r->err));
+    DR_TRY(r->op.def->plan(r->op.conf, r->par, in, &r->plan, &r->err));
     if (!dr__desc_bytes_dense(&r->plan.desc, &r->out_bytes))
         return dr__fail(&r->err, DR_ERR_STATE, "%s: plan with par leaves the shape open", r->op.def->name);
     dr__free_aligned(r->out_block);
     dr__free_aligned(r->scratch_block);
-    r->out_block = harness_block(r->out_bytes);
-    r->scratch_block = harness_block(r->plan.scratch);
-    dr_task task = { .k = k, .conf = r->op.conf, .scratch = r->scratch_block + HARNESS_GUARD, .err = &r->err };
+    r->out_block = harness_block(r->out_bytes, r->prefill);
+    r->scratch_block = harness_block(r->plan.scratch, r->prefill);
     r->out = dr__view_dense(&r->plan.desc, r->out_block + HARNESS_GUARD);
+    return DR_OK;
+}
+
+static inline dr_task harness_task(struct op_run *r, const dr__kernels *k)
+{
+    return (dr_task){ .k = k, .conf = r->op.conf, .scratch = r->scratch_block + HARNESS_GUARD, .err = &r->err };
+}
+
+static inline dr_status harness_run(struct op_run *r, const dr__kernels *k, const dr_view *in)
+{
+    DR_TRY(harness_plan(r, &in->desc));
+    dr_task task = harness_task(r, k);
     return r->op.def->run(&task, r->par, in, &r->out);
 }
 
@@ -112,7 +125,7 @@ static inline dr_view harness_image(dr_dtype dtype, int64_t h, int64_t w, int64_
     dr_desc d = dr__desc_image(dtype, h, w, c);
     size_t bytes = 0;
     dr__desc_bytes_dense(&d, &bytes);
-    dr_view v = dr__view_dense(&d, dr__alloc(bytes + 1));
+    dr_view v = dr__view_dense(&d, dr__alloc(bytes));
     dr_rng rng = dr__rng_open(&(dr__rng_name){ .seed = (uint64_t)(h * 31 + w) }, 7);
     if (dtype == DR_F32 || dtype == DR_F16 || dtype == DR_BF16)
         for (size_t i = 0; i < bytes; i += dr_dtype_size(dtype)) {
