@@ -7,6 +7,7 @@
 #include <drapps/graph.h>
 #include <drapps/info.h>
 #include <drapps/loader.h>
+#include <drapps/sample.h>
 #include <drapps/status.h>
 
 #endif

@@ -9,6 +9,8 @@
 #define DR_UNUSED __attribute__((unused))
 #define DR_MUST_CHECK __attribute__((warn_unused_result))
 #define DR_NOINLINE __attribute__((noinline))
+#define DR_INLINE static inline __attribute__((always_inline)) /* for bodies that fold when an argument is constant */
+#define DR_CPU_SUPPORTS(feature) __builtin_cpu_supports(feature)
 #else
 #define DR_PRINTF(fmt, args)
 #define DR_LIKELY(x) (x)
@@ -16,6 +18,8 @@
 #define DR_UNUSED
 #define DR_MUST_CHECK
 #define DR_NOINLINE
+#define DR_INLINE static inline
+#define DR_CPU_SUPPORTS(feature) 0
 #endif
 
 #define DR_COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -68,7 +68,7 @@ static void read_v1(const char *root, const char *controller, const char *dir, d
 /* One group and each above it, up to the root. */
 static void walk_up(const char *root, const char *controllers, const char *group, dr__limits *l)
 {
-    char dir[PATH];
+    char dir[PATH / 2];
     snprintf(dir, sizeof dir, "%s", strcmp(group, "/") ? group : "");
     for (;;) {
         if (*controllers)

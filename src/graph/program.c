@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "op/batch.h"
 
 static int find_value(const dr__program *p, const char *name)
 {
@@ -152,6 +153,32 @@ static dr_status add_outputs(dr__program *p, const dr__program_options *o, dr_er
     return DR_OK;
 }
 
+/* Batch ops find their fields among the stacked outputs. */
+static dr_status check_batch_nodes(const dr__program *p, dr_error *err)
+{
+    for (int i = 0; i < p->n_batch_nodes; i++) {
+        const dr__node *node = &p->graph->nodes[p->batch_nodes[i]];
+        const dr_op_def *def = node->op.def;
+        dr_desc in[DR__BATCH_OP_FIELDS], out[DR__BATCH_OP_FIELDS];
+        size_t scratch;
+        if (node->n_fields != def->batch->n_fields)
+            return dr__fail(err, DR_ERR_ARG, "%s: works on %d fields, %d given", def->name, def->batch->n_fields,
+                            node->n_fields);
+        for (int f = 0; f < node->n_fields; f++) {
+            const dr__output *o = NULL;
+            for (int k = 0; k < p->n_outputs; k++)
+                if (!strcmp(p->outputs[k].name, node->in[f]))
+                    o = &p->outputs[k];
+            if (!o || o->collate != DR_COLLATE_STACK)
+                return dr__fail(err, DR_ERR_ARG, "%s: field \"%s\" is no stacked output of the loader", def->name,
+                                node->in[f]);
+            in[f] = o->desc;
+        }
+        DR_TRY(def->batch->plan(node->op.conf, in, out, &scratch, err));
+    }
+    return DR_OK;
+}
+
 int dr__program_readers(const dr__program *p, int value, int *reader)
 {
     int n = 0;
@@ -183,6 +210,7 @@ static dr_status compile(dr__program *p, dr_graph *graph, const dr__field *field
     p->n_inputs = n_fields;
     DR_TRY(add_nodes(p, err));
     DR_TRY(add_outputs(p, o, err));
+    DR_TRY(check_batch_nodes(p, err));
     p->fused = !o->reference;
     p->kernels = o->reference ? dr__kernels_c() : dr__kernels_best();
     return p->fused ? dr__program_fuse(p, err) : DR_OK;

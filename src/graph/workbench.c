@@ -40,6 +40,15 @@ void dr__workbench_free(dr__workbench **bench)
     *bench = NULL;
 }
 
+/* Messages of codecs and kernels do not know the op; those of ops begin with its name. */
+static dr_status named(const dr_op_def *def, dr_status status, dr_error *err)
+{
+    size_t n = strlen(def->name);
+    if (status == DR_OK || !err || (!strncmp(err->text, def->name, n) && err->text[n] == ':'))
+        return status;
+    return dr__error_prefix(err, "%s", def->name);
+}
+
 /* --- plan --- */
 
 static dr_task task_for(const dr__program *p, dr__workbench *b, const dr__node *node, dr_error *err)
@@ -184,9 +193,7 @@ dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_
     for (int i = 0; i < p->n_inputs; i++)
         b->values[i] = b->record.fields[i];
     for (int s = 0; s < p->n_steps; s++) {
-        dr_status status = plan_step(p, b, s, name, err);
-        if (status != DR_OK)
-            return status;
+        DR_TRY(named(p->graph->nodes[p->steps[s].node].op.def, plan_step(p, b, s, name, err), err));
     }
     for (int s = 0; s < p->n_steps; s++)
         if (p->steps[s].windowed)
@@ -218,7 +225,7 @@ static dr_status run_step(const dr__program *p, dr__workbench *b, int s, uint8_t
     out->data = arena_take(b, bytes);
     dr_task task = task_for(p, b, node, err);
     task.scratch = scratch;
-    return node->op.def->run(&task, b->pars + p->par_at[step->node], &b->values[step->in], out);
+    return named(node->op.def, node->op.def->run(&task, b->pars + p->par_at[step->node], &b->values[step->in], out), err);
 }
 
 dr_status dr__sample_run(const dr__program *p, dr__workbench *b, dr_error *err)
@@ -288,7 +295,7 @@ json_t *dr__sample_draws(const dr__program *p, const uint8_t *pars)
             continue;
         char id[16];
         snprintf(id, sizeof id, "%u", node->id);
-        json_t *draws = dr__params_write(node->op.def->draws, pars + p->par_at[i], 1);
+        json_t *draws = dr__op_draws_json(&node->op, pars + p->par_at[i]);
         json_object_set_new(draws, "op", json_string(node->op.def->name));
         json_object_set_new(all, id, draws);
     }

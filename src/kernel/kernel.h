@@ -11,19 +11,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* One axis of a resampling: output i is the sum of size[i] >= 0 inputs from start[i] on, weighted by coef[i * stride]
+ * and following, which are fractions of 1 << 22; unused ones are 0.  `split` holds the same numbers for CPUs that
+ * multiply pairs of 16 bits: each four coefficients are four upper parts and then four lower parts, so that
+ * coef = upper * 2048 + lower with 0 <= lower < 2048. */
+typedef struct dr__taps {
+    int n_out;
+    int stride;   /* a multiple of 4 */
+    int max_size; /* the largest size[i] */
+    int32_t *start;
+    int32_t *size;
+    int32_t *coef;
+    int16_t *split;
+} dr__taps;
+
+#define DR__RESAMPLE_OVERREAD(taps, channels) ((size_t)(taps)->stride * (size_t)(channels) + 16)
+
 typedef struct dr__kernels {
     /* dst[i] = src[w - 1 - i] for w pixels of `pixel` bytes each; no overlap. */
     void (*hflip_row)(uint8_t *dst, const uint8_t *src, size_t w, size_t pixel);
 
-    /* Horizontal pass of PIL's resampling for one row of 8-bit pixels with c = 1, 3 or 4 interleaved channels.
-     * Output pixel x, channel k = clip8((1 << 21) + sum over j < size[x] of src[(start[x] + j) * c + k] *
-     * coef[x * ksize + j]) >> 22).  The source may be read up to 31 bytes past its last used pixel, never before its
-     * first: callers pad their rows. */
-    void (*resample_h)(uint8_t *dst, const uint8_t *src, size_t out_w, int channels, const int32_t *start,
-                       const int32_t *size, const int32_t *coef, int ksize);
+    /* Horizontal pass of PIL's resampling for 1 to 4 rows of 8-bit pixels with c = 1, 3 or 4 interleaved channels.
+     * Output pixel x, channel k = clip8(((1 << 21) + sum over j < size[x] of src[(start[x] + j) * c + k] *
+     * coef[x * stride + j]) >> 22).  A source row may be read, never used, up to DR__RESAMPLE_OVERREAD(taps, c) bytes
+     * past its last used pixel: callers see to it that those bytes exist. */
+    void (*resample_h)(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels,
+                       const dr__taps *taps);
 
-    /* Vertical pass: dst[i] = clip8(((1 << 21) + sum over j < n of rows[j][i] * coef[j]) >> 22) for `bytes` bytes. */
-    void (*resample_v)(uint8_t *dst, const uint8_t *const *rows, const int32_t *coef, int n, size_t bytes);
+    /* Vertical pass for output row y: dst[i] = clip8(((1 << 21) + sum over j < size[y] of rows[j][i] *
+     * coef[y * stride + j]) >> 22) for `bytes` bytes; rows[j] is input row start[y] + j. */
+    void (*resample_v)(uint8_t *dst, const uint8_t *const *rows, const dr__taps *taps, size_t y, size_t bytes);
 
     /* One row of interleaved 8-bit pixels (c <= 4) through a table of 256 floats per channel into c planes:
      * dst[k * plane + x] = lut[k * 256 + src[x' * c + k]], x' = x or, mirrored, w - 1 - x. */

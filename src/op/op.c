@@ -42,3 +42,8 @@ size_t dr__op_par_bytes(const dr__op *op)
     size_t bytes = op->def->par_bytes ? op->def->par_bytes(op->conf) : op->def->par_size;
     return (bytes + 15) & ~(size_t)15; /* pars stand one after the other, each aligned for what it may hold */
 }
+
+struct json_t *dr__op_draws_json(const dr__op *op, const void *par)
+{
+    return op->def->draws_json ? op->def->draws_json(op->conf, par) : dr__params_write(op->def->draws, par, 1);
+}

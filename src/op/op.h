@@ -78,6 +78,9 @@ typedef struct dr_op_def {
     /* Optional; for ops with nested ops: the real par size of this conf (>= par_size). */
     size_t (*par_bytes)(const void *conf);
 
+    /* Optional; for ops with nested ops: the drawn choices as a new JSON object. Default: what `draws` describes. */
+    struct json_t *(*draws_json)(const void *conf, const void *par);
+
     /* With DR_OP_RANDOM.  `in` is fully known. */
     dr_status (*draw)(const void *conf, dr_rng *rng, const dr_desc *in, void *par, dr_error *err);
 
@@ -131,5 +134,8 @@ struct json_t;
 dr_status dr__op_open(const dr_op_def *def, const struct json_t *params, dr__op *out, dr_error *err);
 void dr__op_close(dr__op *op);
 size_t dr__op_par_bytes(const dr__op *op);
+
+/* A new JSON object (owned by the caller) of what was drawn; {} for an op that draws nothing. NULL: out of memory. */
+struct json_t *dr__op_draws_json(const dr__op *op, const void *par);
 
 #endif

@@ -5,8 +5,39 @@
 #include "op/op.h"
 
 #define DR_OP_ROWS(X)                                                                                                  \
-    X(decode)                                                                                                      \
-    X(random_horizontal_flip)
+    X(aug_mix)                                                                                                         \
+    X(auto_augment)                                                                                                    \
+    X(center_crop)                                                                                                     \
+    X(color_jitter)                                                                                                    \
+    X(crop)                                                                                                            \
+    X(cutmix)                                                                                                          \
+    X(decode)                                                                                                          \
+    X(gaussian_blur)                                                                                                   \
+    X(grayscale)                                                                                                       \
+    X(mixup)                                                                                                           \
+    X(normalize)                                                                                                       \
+    X(pad)                                                                                                             \
+    X(rand_augment)                                                                                                    \
+    X(random_adjust_sharpness)                                                                                         \
+    X(random_affine)                                                                                                   \
+    X(random_apply)                                                                                                    \
+    X(random_autocontrast)                                                                                             \
+    X(random_choice)                                                                                                   \
+    X(random_crop)                                                                                                     \
+    X(random_equalize)                                                                                                 \
+    X(random_erasing)                                                                                                  \
+    X(random_grayscale)                                                                                                \
+    X(random_horizontal_flip)                                                                                          \
+    X(random_invert)                                                                                                   \
+    X(random_order)                                                                                                    \
+    X(random_posterize)                                                                                                \
+    X(random_resized_crop)                                                                                             \
+    X(random_rotation)                                                                                                 \
+    X(random_solarize)                                                                                                 \
+    X(random_vertical_flip)                                                                                            \
+    X(resize)                                                                                                          \
+    X(to_dtype)                                                                                                        \
+    X(trivial_augment_wide)
 
 #define DR_OP_DECLARE(name) extern const dr_op_def dr__op_##name;
 DR_OP_ROWS(DR_OP_DECLARE)

@@ -1,0 +1,117 @@
+# Everything a stranger needs, from a fresh Debian 12 (root or sudo, Python 3.11):
+#
+#   make test        set up (once), build, run the C tests and the Python tests
+#   make demo        train a small network with torch's loader and with drapps, side by side
+#   make check-all   make test, then both compilers, sanitizers, fuzzing and the stress suite
+#   make bench       speed beside other loaders: make bench DATA=folder-of-images
+#   make wheel       a wheel with its libraries inside, tried in an empty environment
+#   make install     the C library, headers and pkg-config file: make install PREFIX=/usr/local
+#   make format      clang-format over the C files
+#   make clean       remove what was built (keeps .venv); make distclean removes that too
+#
+# Set-up leaves stamps, so a second run only does what changed.
+
+PYTHON ?= python3
+export PYTHON
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 180
+CHECK_COMPILERS ?= gcc clang
+
+VENV := .venv
+PY := $(abspath $(VENV))/bin/python
+MESON := $(abspath $(VENV))/bin/meson
+export PATH := $(abspath $(VENV))/bin:$(PATH)
+
+WERROR := $(if $(filter true 1,$(CI)),true,false)
+CONFIGURED := build/.configured-werror-$(WERROR)
+INSTALLED := $(VENV)/.installed
+# The extension and the package are made from these.
+PACKAGE_FILES := $(shell find meson.build meson.options pyproject.toml README.md include src python \
+	-type f -not -name '*.pyc' -not -path '*/.*')
+
+.PHONY: all test test-c test-python demo check-all check-compilers check-sanitizers check-fuzz check-stress \
+	bench wheel install format clean distclean system system-check
+
+all: $(CONFIGURED)
+	$(MESON) compile -C build
+
+# --- set-up ---
+
+system:
+	@scripts/system-packages build
+
+system-check:
+	@scripts/system-packages check
+
+$(VENV)/.ready: scripts/venv.txt scripts/venv-no-deps.txt | system
+	$(PYTHON) scripts/check_python.py
+	@echo "Setting up $(VENV); torch is large, so this takes a minute or more."
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -qq -r scripts/venv.txt
+	$(PY) -m pip install -qq --no-deps -r scripts/venv-no-deps.txt
+	touch $@
+
+# A plain install, not an editable one: tests see what users get.  The kept build folder makes it incremental.
+$(INSTALLED): $(VENV)/.ready $(PACKAGE_FILES) | system
+	$(PY) -m pip install -qq --no-build-isolation --no-deps --force-reinstall \
+		-Cbuild-dir=build/py .
+	touch $@
+
+$(CONFIGURED): $(VENV)/.ready | system
+	rm -f build/.configured-*
+	$(MESON) setup build $(if $(wildcard build/build.ninja),--reconfigure) -Dtests=true -Dwerror=$(WERROR)
+	touch $@
+
+# --- tests ---
+
+test: test-c test-python
+
+test-c: $(CONFIGURED) | system
+	$(MESON) compile -C build
+	$(MESON) test -C build --no-rebuild --print-errorlogs
+
+test-python: test-c $(INSTALLED)
+	$(PY) -m pytest
+
+demo: $(INSTALLED)
+	$(PY) examples/demo.py
+
+check-all: test check-compilers check-sanitizers check-fuzz check-stress
+	@echo "check-all: everything passed"
+
+check-compilers: $(VENV)/.ready | system-check
+	@for cc in $(CHECK_COMPILERS); do scripts/check-build $$cc plain || exit 1; done
+	@scripts/check-build $(firstword $(CHECK_COMPILERS)) minimal
+
+check-sanitizers: $(VENV)/.ready | system-check
+	@for cc in $(CHECK_COMPILERS); do \
+		scripts/check-build $$cc asan && scripts/check-build $$cc tsan || exit 1; done
+
+check-fuzz: $(VENV)/.ready | system-check
+	tests/fuzz/run.sh $(FUZZ_SECONDS)
+
+check-stress: $(INSTALLED)
+	$(PY) -m pytest tests/stress
+
+# --- results to take away ---
+
+bench: $(INSTALLED)
+	@test -n "$(DATA)" || { echo "make bench DATA=folder-of-images (one folder a class)"; exit 2; }
+	drapps bench image --data "$(DATA)" --peers all
+
+wheel: $(VENV)/.ready | system
+	scripts/wheel
+
+install: $(VENV)/.ready | system
+	$(MESON) setup build-install $(if $(wildcard build-install/build.ninja),--reconfigure) --prefix=$(PREFIX)
+	$(MESON) compile -C build-install
+	$(MESON) install -C build-install --no-rebuild
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+clean:
+	rm -rf build build-* dist $(INSTALLED)
+
+distclean: clean
+	rm -rf $(VENV)

@@ -1,0 +1,122 @@
+"""`drapps bench image | setup | show`: arguments, progress, output."""
+
+import argparse
+import json
+import sys
+
+from . import environments, peers, report
+
+
+def add_arguments(parser):
+    """Adds the subcommands of `drapps bench` to an argparse parser; the chosen one is args.run(args)."""
+    actions = parser.add_subparsers(dest="bench", required=True, metavar="WHAT")
+    _add_image(actions.add_parser("image", help="imagenet-train-224: this loader beside others"))
+    _add_setup(actions.add_parser("setup", help="make the environments of the other loaders"))
+    _add_show(actions.add_parser("show", help="print a saved result again"))
+    return parser
+
+
+def _add_image(parser):
+    parser.add_argument("--data", required=True, metavar="DIR", help="JPEG files, one folder a class, or flat")
+    parser.add_argument("--peers", default="", metavar="all|NAME,...", help=f"beside drapps: {', '.join(others())}")
+    parser.add_argument("--rounds", type=_positive, default=5, help="interleaved rounds (5)")
+    parser.add_argument("--samples", type=_positive, default=4096, help="smallest window of a run (4096)")
+    parser.add_argument("--retune", action="store_true", help="search the peers' settings again")
+    parser.add_argument("--no-pixels", action="store_true", help="do not compare pixels with torchvision's")
+    parser.add_argument("--save", metavar="FILE", help="write the result as JSON too")
+    _add_envs(parser)
+    _add_format(parser)
+    parser.set_defaults(run=run_image)
+
+
+def _add_setup(parser):
+    names = ", ".join(environments.TABLE)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {names}; all without a name")
+    _add_envs(parser)
+    parser.set_defaults(run=run_setup)
+
+
+def _add_show(parser):
+    parser.add_argument("result", metavar="FILE", help="what --save wrote")
+    _add_format(parser)
+    parser.add_argument("--into", nargs=2, metavar=("FILE", "SECTION"),
+                        help="replace the section between <!-- SECTION --> and <!-- /SECTION --> of a Markdown file")
+    parser.set_defaults(run=run_show)
+
+
+def _add_envs(parser):
+    parser.add_argument("--envs", default=environments.default_folder(), metavar="DIR",
+                        help="folder of the peers' environments (%(default)s)")
+
+
+def _add_format(parser):
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="for machines")
+    form.add_argument("--markdown", action="store_true", help="for documents")
+
+
+def _positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is less than 1")
+    return value
+
+
+def others():
+    return [name for name in peers.NAMES if name != "drapps"]
+
+
+def peer_names(text):
+    """The value of --peers as names, with drapps first."""
+    wanted = others() if text == "all" else [word for word in text.split(",") if word]
+    for name in wanted:
+        peers.row(name)
+    return ["drapps"] + [name for name in wanted if name != "drapps"]
+
+
+def progress(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def show(result, args):
+    if args.json:
+        print(json.dumps(result))
+    elif args.markdown:
+        print(report.markdown(result), end="")
+    else:
+        report.print_table(result)
+
+
+def run_image(args):
+    from .runner import run_image
+
+    result = run_image(args.data, peer_names(args.peers), args.rounds, args.samples, args.envs, args.retune,
+                       not args.no_pixels, progress)
+    if args.save:
+        with open(args.save, "w") as f:
+            json.dump(result, f, indent=1)
+    show(result, args)
+    return 0 if result["peers"] else 1
+
+
+def run_setup(args):
+    for name in args.names:
+        if name not in environments.TABLE:
+            raise SystemExit(f"no environment is called {name!r}; there are {', '.join(environments.TABLE)}")
+    return 1 if environments.setup(args.names or list(environments.TABLE), args.envs) else 0
+
+
+def run_show(args):
+    with open(args.result) as f:
+        result = json.load(f)
+    if args.into:
+        report.write_section(*args.into, report.markdown(result))
+    else:
+        show(result, args)
+    return 0
+
+
+def main(argv=None):
+    parser = add_arguments(argparse.ArgumentParser(prog="drapps bench", description=__doc__))
+    args = parser.parse_args(argv)
+    return args.run(args)

@@ -1,0 +1,60 @@
+"""The peers: one file each, one row here.  Nothing is imported until a peer is loaded in its own environment."""
+
+import importlib
+from collections import namedtuple
+
+# framework: what trains; memory is counted above a process that imported it alone.
+# tune: a function of the number of CPUs that gives the settings worth trying; the runner keeps the fastest.
+# converts: reads a container of its own, which `prepare` writes once.
+# differs: how its work differs from the workload where its API cannot do the same.
+Row = namedtuple("Row", "name module title environment framework tune converts differs")
+
+
+def _counts(cpus):
+    return sorted({cpus, cpus + 1, 2 * cpus})
+
+
+def _workers(cpus):
+    return [{"workers": n} for n in _counts(cpus)]
+
+
+def _threads(cpus):
+    return [{"threads": n} for n in _counts(cpus)]
+
+
+def _calls(cpus):
+    return [{}] + [{"calls": n} for n in _counts(cpus)]  # {}: AUTOTUNE
+
+
+def _ahead(cpus):
+    return [{"workers": cpus, "ahead": n} for n in (1, 2, 3)]
+
+
+def _defaults(cpus):
+    return [{}]
+
+
+TABLE = (
+    Row("drapps", "drapps_", "drapps", "", "torch", _defaults, False, ""),
+    Row("torch_pil", "torch_pil", "PyTorch + torchvision v1 on PIL", "torch", "torch", _workers, False, ""),
+    Row("torch_uint8", "torch_uint8", "PyTorch + torchvision v2 on uint8", "torch", "torch", _workers, False, ""),
+    Row("dali", "dali", "DALI (CPU)", "dali", "torch", _threads, False, ""),
+    Row("tfdata", "tfdata", "tf.data, antialias", "tf", "tensorflow", _calls, False, "fast DCT"),
+    Row("ffcv", "ffcv", "FFCV, JPEGs kept", "ffcv", "torch", _ahead, True, "fast DCT, box filter"),
+    Row("spdl", "spdl", "SPDL", "spdl", "torch", _threads, False, ""),
+    Row("webdataset", "webdataset", "WebDataset on PIL", "webdataset", "torch", _workers, True, ""),
+    Row("hand", "hand", "threads + simplejpeg + OpenCV", "torch", "torch", _threads, False, "box filter"),
+)
+NAMES = tuple(row.name for row in TABLE)
+
+
+def row(name):
+    for r in TABLE:
+        if r.name == name:
+            return r
+    raise SystemExit(f"no peer is called {name!r}; there are {', '.join(NAMES)}")
+
+
+def load(name):
+    """The Peer class of `name`; imports the peer's libraries."""
+    return importlib.import_module("." + row(name).module, __name__).PEER

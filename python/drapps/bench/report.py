@@ -1,0 +1,85 @@
+"""A bench result as a table: for the terminal (rich), as Markdown, and into a section of a Markdown file."""
+
+COLUMNS = ("loader", "samples/s [min, max]", "vs torch", "drapps is", "CPU ms", "memory MB", "largest diff.", "settings")
+
+
+def figure(spread, digits=0):
+    """"716 [644, 742]"."""
+    if spread is None:
+        return "-"
+    middle, low, high = (f"{spread[key]:.{digits}f}" for key in ("median", "min", "max"))
+    return f"{middle} [{low}, {high}]" if spread["n"] > 1 else middle
+
+
+def times(spread):
+    return "-" if spread is None else f"{spread['median']:.2f} x"
+
+
+def largest_difference(pixels):
+    return "n/a" if pixels is None else f"{pixels['largest']:g}"
+
+
+def settings_text(entry):
+    parts = [f"{key} {value}" for key, value in entry["settings"].items()] or ["defaults"]
+    return ", ".join(parts + ([entry["differs"]] if entry["differs"] else []))
+
+
+def table_rows(result):
+    """Cells as text, fastest loader first."""
+    entries = sorted(result["peers"], key=lambda e: -e["samples_per_s"]["median"])
+    return [(e["title"], figure(e["samples_per_s"]), times(e["over_torch"]), times(e["drapps_over"]),
+             figure(e["cpu_ms_per_sample"], 2), figure(e["pss_above_mb"]), largest_difference(e["pixels"]),
+             settings_text(e)) for e in entries]
+
+
+def caption(result):
+    """One paragraph: data, machine, method."""
+    data, machine = result["data"], result["machine"]
+    return (f"{result['workload']} on {data['name']} ({data['files']} JPEG files, {data['megabytes']} MB); "
+            f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['system']}; medians of {result['rounds']} interleaved "
+            f"rounds of at least {result['samples']} samples; {result['date']}.")
+
+
+def missing_lines(result):
+    return [f"{m['peer']}: not measured: {m['reason']}" for m in result["missing"]]
+
+
+def markdown(result):
+    """Caption, table, versions and what is missing."""
+    def line(cells):
+        return "| " + " | ".join(str(c).replace("|", "\\|") for c in cells) + " |"
+
+    lines = [caption(result), "", line(COLUMNS), line(["---"] * len(COLUMNS))]
+    lines += [line(row) for row in table_rows(result)]
+    lines += ["", "Versions: " + "; ".join(f"{e['title']}: {e['version']}" for e in result["peers"]) + "."]
+    if result["missing"]:
+        lines += [""] + [f"- {text}" for text in missing_lines(result)]
+    return "\n".join(lines) + "\n"
+
+
+def print_table(result):
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title=caption(result), title_justify="left")
+    for i, name in enumerate(COLUMNS):
+        table.add_column(name, justify="left" if i in (0, len(COLUMNS) - 1) else "right")
+    for row in table_rows(result):
+        table.add_row(*row)
+    console = Console()
+    console.print(table)
+    for text in missing_lines(result):
+        console.print(text, style="yellow", markup=False)
+
+
+def write_section(path, name, text):
+    """Replaces what stands between <!-- NAME --> and <!-- /NAME --> in a file."""
+    with open(path) as f:
+        page = f.read()
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    if page.count(begin) != 1 or page.count(end) != 1:
+        raise SystemExit(f"{path}: needs the lines {begin.strip()} and {end} once each")
+    head, rest = page.split(begin)
+    with open(path, "w") as f:
+        f.write(head + begin + "\n" + text + "\n" + end + rest.split(end)[1])

@@ -1,0 +1,277 @@
+/* consume.c: the consumer's side: starting, waiting for batches, stopping. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "exec/exec.h"
+
+void dr__exec_fail(dr__exec *e, const dr_error *err)
+{
+    if (!e->failed)
+        e->error = *err;
+    e->failed = true;
+    dr__cond_broadcast(&e->changed);
+}
+
+/* pool lock */
+static void make_ready(dr__exec *e, dr_batch *b, const dr_error *err)
+{
+    if (err->status && !b->error.status)
+        b->error = *err;
+    b->ready_ns = dr__now_ns();
+    b->ready = true;
+    dr__histogram_add(&e->stats.batch, b->ready_ns - b->opened_ns);
+    dr__cond_broadcast(&e->changed);
+}
+
+void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n)
+{
+    if (atomic_fetch_sub(&b->remaining, n) != n)
+        return;
+    dr_error err = { 0 };
+    if (!b->error.status)
+        dr__batch_finish(e, b, &err);
+    dr__trace_event(e->trace, "batch", "\"epoch\":%llu,\"batch\":%llu,\"samples\":%llu", (unsigned long long)b->epoch,
+                    (unsigned long long)b->number, (unsigned long long)b->n_samples);
+    dr__pool_lock();
+    make_ready(e, b, &err);
+    dr__pool_unlock();
+}
+
+void dr__samples_processed(dr__exec *e, uint64_t n)
+{
+    if (e->o.in_order)
+        return;
+    dr__pool_lock();
+    e->finished += n;
+    dr_batch *last = e->finished == e->n_local ? e->filling : NULL;
+    uint64_t unused = 0;
+    if (last) {
+        unused = last->n_slots - last->used;
+        memset(last->missing + last->used, 1, unused);
+        e->filling = NULL;
+    }
+    if (e->finished == e->n_local)
+        dr__cond_broadcast(&e->changed);
+    dr__pool_unlock();
+    if (last)
+        dr__slots_done(e, last, unused);
+}
+
+/* pool lock: a free place in the ring. */
+static dr_batch **free_ring_place(dr__exec *e)
+{
+    for (int i = 0; i < DR__RING; i++)
+        if (!e->ring[i])
+            return &e->ring[i];
+    return NULL;
+}
+
+dr_status dr__slot_take(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err)
+{
+    dr_status status = DR_OK;
+    dr__pool_lock();
+    if (!e->filling) {
+        dr_batch **place = free_ring_place(e);
+        dr_batch *b = place ? dr__batch_new(e, e->first_batch + e->opened, e->o.batch_size) : NULL;
+        if (b) {
+            *place = e->filling = b;
+            b->bad = e->loose_bad;
+            e->loose_bad = NULL;
+            e->opened++;
+        } else {
+            status = dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch of %zu bytes", e->batch_bytes);
+        }
+    }
+    if (status == DR_OK) {
+        *batch = e->filling;
+        *slot = e->filling->used++;
+        if (e->filling->used == e->filling->n_slots)
+            e->filling = NULL;
+    }
+    dr__pool_unlock();
+    return status;
+}
+
+/* pool lock: the ring place of the batch to hand out next, or NULL. */
+static dr_batch **find_ready(dr__exec *e)
+{
+    if (e->o.in_order) {
+        dr_batch **at = &e->ring[e->delivered % DR__RING];
+        return *at && (*at)->ready && e->delivered < e->opened ? at : NULL;
+    }
+    dr_batch **best = NULL;
+    for (int i = 0; i < DR__RING; i++)
+        if (e->ring[i] && e->ring[i]->ready && (!best || e->ring[i]->ready_ns < (*best)->ready_ns))
+            best = &e->ring[i];
+    return best;
+}
+
+/* pool lock */
+static bool is_over(const dr__exec *e)
+{
+    if (e->o.in_order)
+        return e->delivered == e->n_batches;
+    return e->finished == e->n_local && e->delivered == e->opened;
+}
+
+/* pool lock */
+static void book_delivery(dr__exec *e, dr_batch *b)
+{
+    e->delivered++;
+    e->delivered_samples += b->n_samples;
+    atomic_fetch_add(&e->stats.batches, 1);
+    for (uint64_t i = 0; i < b->n_samples; i++) {
+        if (b->positions[i] >= e->set->n_places)
+            b->n_padded++;
+        if (e->done)
+            e->done[(b->positions[i] - e->base - e->o.rank) / e->o.world] = 1;
+    }
+    dr__pool_wake();
+}
+
+/* pool lock: hands out the batch at `at`; DR_AGAIN: it was empty. */
+static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
+{
+    dr_batch *b = *at;
+    *at = NULL;
+    if (b->error.status) {
+        dr__exec_fail(e, &b->error);
+        dr_batch_unref(&b);
+        return dr__fail(err, e->error.status, "%s", e->error.text);
+    }
+    book_delivery(e, b);
+    if (b->n_samples == 0) {
+        dr_batch_unref(&b);
+        return DR_AGAIN;
+    }
+    *out = b;
+    return DR_OK;
+}
+
+/* pool lock, given up while working: the caller does some work itself; false: none to be had. */
+static bool work_here(dr__exec *e)
+{
+    dr__claim claim;
+    if (e->workers > 0 || e->bench_busy || !dr__claim_next(e, &claim))
+        return false;
+    e->bench_busy = true;
+    dr__pool_unlock();
+    if (!e->bench)
+        e->bench = dr__workbench_new();
+    if (e->bench)
+        dr__claim_work(e, &claim, e->bench);
+    dr__pool_lock();
+    if (!e->bench) {
+        dr_error err;
+        dr__fail(&err, DR_ERR_NOMEM, "out of memory");
+        dr__exec_fail(e, &err);
+    }
+    e->bench_busy = false;
+    e->active--;
+    dr__cond_broadcast(&e->changed);
+    return true;
+}
+
+static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, dr_error *err)
+{
+    for (;;) {
+        if (e->cancelled || !e->running)
+            return dr__fail(err, DR_ERR_CANCELLED, "cancelled");
+        dr_batch **at = find_ready(e);
+        if (at) {
+            dr_status status = take(e, at, out, err);
+            if (status != DR_AGAIN)
+                return status;
+            continue;
+        }
+        if (e->failed)
+            return dr__fail(err, e->error.status, "%s", e->error.text);
+        if (is_over(e))
+            return DR_END;
+        if (work_here(e))
+            continue;
+        if (!dr__cond_wait(&e->changed, dr__pool_mutex(), deadline_ns) && !find_ready(e))
+            return DR_AGAIN;
+    }
+}
+
+dr_status dr__exec_next(dr__exec *e, int timeout_ms, dr_batch **out, dr_error *err)
+{
+    uint64_t start = dr__now_ns();
+    uint64_t deadline = timeout_ms < 0 ? UINT64_MAX : start + (uint64_t)timeout_ms * 1000000u;
+    *out = NULL;
+    dr__pool_lock();
+    dr_status status = next_locked(e, deadline, out, err);
+    dr__pool_unlock();
+    uint64_t waited = dr__now_ns() - start;
+    if (status == DR_OK) {
+        dr__histogram_add(&e->stats.wait, waited);
+        dr__trace_event(e->trace, "deliver", "\"epoch\":%llu,\"batch\":%llu,\"wait_ns\":%llu",
+                        (unsigned long long)(*out)->epoch, (unsigned long long)(*out)->number,
+                        (unsigned long long)waited);
+    }
+    return status;
+}
+
+void dr__exec_stop(dr__exec *e)
+{
+    dr__pool_lock();
+    e->running = false;
+    dr__cond_broadcast(&e->changed);
+    while (e->active > 0)
+        dr__cond_wait(&e->changed, dr__pool_mutex(), UINT64_MAX);
+    for (int i = 0; i < DR__RING; i++)
+        dr_batch_unref(&e->ring[i]);
+    e->filling = NULL;
+    dr__pool_unlock();
+}
+
+static void begin(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_batch)
+{
+    e->epoch = epoch;
+    e->base = base;
+    e->first_batch = first_batch;
+    e->claimed = e->finished = 0;
+    e->opened = e->delivered = e->delivered_samples = 0;
+    e->n_bad = 0;
+    e->failed = e->cancelled = false;
+    json_decref(e->loose_bad);
+    e->loose_bad = NULL;
+    dr__order_count(e, base, &e->n_local, &e->n_batches);
+}
+
+/* out of order: what was delivered before the state was saved is passed over. */
+static dr_status note_done(dr__exec *e, const uint8_t *done, dr_error *err)
+{
+    dr__free(e->done);
+    e->done = NULL;
+    if (e->o.in_order)
+        return DR_OK;
+    e->done = dr__alloc_zero(e->n_local, 1);
+    if (!e->done)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory");
+    for (uint64_t i = 0; done && i < e->n_local; i++)
+        if (done[i]) {
+            e->done[i] = 2;
+            e->delivered_samples++;
+        }
+    return DR_OK;
+}
+
+dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_batch, const uint8_t *done,
+                         dr_error *err)
+{
+    dr__exec_stop(e);
+    dr__pool_lock();
+    begin(e, epoch, base, first_batch);
+    dr_status status = note_done(e, done, err);
+    e->running = status == DR_OK;
+    dr__pool_unlock();
+    DR_TRY(status);
+    atomic_fetch_add(&e->stats.epochs, 1);
+    dr__trace_event(e->trace, "start", "\"epoch\":%llu,\"base\":%llu,\"samples\":%llu,\"workers\":%d,\"prefetch\":%d",
+                    (unsigned long long)epoch, (unsigned long long)base, (unsigned long long)e->n_local, e->workers,
+                    e->prefetch);
+    return dr__pool_add(e, err);
+}

@@ -1,0 +1,176 @@
+/* exec.h: running a program over the samples of an epoch, on many threads, into batches.
+ *
+ *   order -> claim (a few consecutive samples of a batch) -> worker: read, plan, run, store -> slot of a batch
+ *         -> the last sample of a batch finishes it -> ready -> consumer
+ *
+ * One pool of threads serves all loaders of a process (pool.c).  Workers pull: a free thread claims the next samples of
+ * a loader that has room, so nothing is queued and cancelling is only to stop claiming.
+ *
+ * Locks, outermost first: dr__pool_lock (all scheduling state below), a buffer pool's lock, the trace's lock.  No op,
+ * codec or callback runs under any of them.
+ */
+#ifndef DR_EXEC_EXEC_H
+#define DR_EXEC_EXEC_H
+
+#include <stdatomic.h>
+
+#include <drapps/loader.h>
+
+#include "base/limits.h"
+#include "base/thread.h"
+#include "data/bufpool.h"
+#include "exec/stats.h"
+#include "exec/trace.h"
+#include "graph/workbench.h"
+
+enum { DR__MAX_PREFETCH = 64, DR__RING = 128, DR__MAX_WORKERS = 256, DR__MAX_REPLACE = 16 };
+
+struct dr_batch {
+    atomic_int refs;
+    unsigned generation; /* of the process that made it */
+    uint64_t number;     /* in the epoch, of this rank */
+    uint64_t epoch;
+    uint64_t n_slots; /* samples it was made for */
+    uint64_t n_samples; /* samples it has, once finished */
+    uint64_t n_padded;
+    int n_fields;
+    struct dr__batch_field {
+        char name[DR__NAME];
+        dr_collate collate;
+        dr_desc desc;  /* of one sample */
+        size_t bytes;  /* of one sample; stack only */
+        dr__buf *buf;  /* stack, pad, ragged */
+        dr_view array; /* set when finished */
+        dr_view *items;   /* one a slot, memory owned; pad, ragged, list */
+        int64_t *sizes;   /* pad */
+        int64_t *offsets; /* ragged */
+    } *fields;
+    uint64_t *ids, *positions; /* one a slot */
+    uint8_t *missing;          /* one a slot: left out */
+    char **draws;              /* one a slot, JSON; NULL without keep_draws */
+    json_t *bad;               /* pool lock until finished */
+    char *bad_text;
+    atomic_uint_fast64_t remaining; /* slots still being worked on; who takes the last one finishes the batch */
+    uint64_t used;                  /* out of order: slots given out; pool lock */
+    bool ready;                     /* pool lock */
+    dr_error error;                 /* status != 0: this batch failed; pool lock until ready */
+    uint64_t opened_ns, ready_ns;
+};
+
+/* One loader at work. */
+typedef struct dr__exec {
+    /* fixed when it is opened */
+    dr__program *program;
+    dr_dataset *set;
+    dr_loader_options o;
+    dr__bufpool *buffers;
+    size_t batch_bytes;   /* of the stacked fields of a batch */
+    size_t batch_budget;  /* for batches that no consumer holds */
+    size_t bench_budget;  /* for one worker's intermediate results */
+    unsigned generation;
+    dr__trace *trace; /* NULL: none */
+    dr__stats stats;
+
+    /* pool lock: settings that change */
+    int workers;
+    int prefetch;
+
+    /* pool lock: the epoch at hand */
+    bool running;
+    bool cancelled;
+    bool failed;
+    uint64_t epoch;
+    uint64_t base;        /* position of the order that batch 0 of this run starts at */
+    uint64_t first_batch; /* its number in the epoch */
+    uint64_t n_local;     /* samples of this rank from base on */
+    uint64_t n_batches;   /* batches of this rank from base on */
+    uint64_t claimed, finished; /* samples */
+    uint64_t opened, delivered; /* batches */
+    uint64_t delivered_samples;
+    uint64_t n_bad;
+    int active; /* claims being worked on */
+    dr_batch *ring[DR__RING]; /* in order: batch number % DR__RING.  out of order: opened and not delivered */
+    dr_batch *filling;        /* out of order: takes the next finished sample */
+    uint8_t *done;            /* out of order: one byte a sample of this rank: 1 delivered or left out */
+    json_t *loose_bad;        /* out of order: bad samples not yet told by a batch */
+    dr_error error;           /* with failed */
+    dr__workbench *bench;     /* of callers, with workers = 0 */
+    bool bench_busy;
+    dr__cond changed; /* a batch is ready, or the run has ended */
+    struct dr__exec *next;
+} dr__exec;
+
+/* Some consecutive samples to work on. */
+typedef struct dr__claim {
+    uint64_t first, n; /* rank-local places from base on */
+    dr_batch *batch;   /* in order: theirs */
+    uint64_t slot;     /* of the first */
+} dr__claim;
+
+/* --- order.c: which sample stands where --- */
+
+/* Samples and batches of this rank from position `base` of the order on. */
+void dr__order_count(const dr__exec *e, uint64_t base, uint64_t *n_local, uint64_t *n_batches);
+
+/* The position in the order of a rank-local place, and whether it is a repeat that pads. */
+uint64_t dr__order_position(const dr__exec *e, uint64_t local, bool *padding);
+
+/* The sample at a position. */
+dr__sample_ref dr__order_sample(const dr__exec *e, uint64_t position);
+
+/* --- batch.c --- */
+
+dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots); /* NULL: out of memory */
+
+/* Room for output i of the sample on the bench, in its slot.  NULL: out of memory. */
+void *dr__batch_place(dr_batch *batch, int field, uint64_t slot, const dr_desc *desc);
+
+/* Called by whoever completes the last slot: left-out slots closed up, batch ops, padding and joining. */
+dr_status dr__batch_finish(dr__exec *e, dr_batch *batch, dr_error *err);
+
+/* --- sample.c --- */
+
+/* Works a claim off: every sample of it ends in a slot, or is noted as bad.  Not under the lock. */
+void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench);
+
+/* --- pool.c --- */
+
+void dr__pool_lock(void);
+void dr__pool_unlock(void);
+pthread_mutex_t *dr__pool_mutex(void);
+
+/* Adds and removes a loader.  Removing waits for its claims and ends threads that no loader needs. */
+dr_status dr__pool_add(dr__exec *e, dr_error *err);
+void dr__pool_remove(dr__exec *e);
+
+/* pool lock: new work or room may be there. */
+void dr__pool_wake(void);
+
+/* Starts or ends threads to what the loaders ask for.  Not under the lock. */
+dr_status dr__pool_resize(dr_error *err);
+
+/* pool lock: the next samples of this loader; false: none now. */
+bool dr__claim_next(dr__exec *e, dr__claim *claim);
+
+/* --- consume.c --- */
+
+dr_status dr__exec_next(dr__exec *e, int timeout_ms, dr_batch **out, dr_error *err);
+dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_batch, const uint8_t *done,
+                         dr_error *err);
+
+/* Gives up what runs: no claim is left when it returns. */
+void dr__exec_stop(dr__exec *e);
+
+/* out of order: takes a slot of the batch that is being filled, opening one if need be. */
+dr_status dr__slot_take(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err);
+
+/* Marks `n` slots of a batch as done; the last one makes it ready. */
+void dr__slots_done(dr__exec *e, dr_batch *batch, uint64_t n);
+
+/* out of order: books samples as processed; the last one of the epoch closes the batch being filled. */
+void dr__samples_processed(dr__exec *e, uint64_t n);
+
+/* pool lock: ends the epoch with an error that every consumer gets. */
+void dr__exec_fail(dr__exec *e, const dr_error *err);
+
+#endif

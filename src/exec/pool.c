@@ -1,0 +1,263 @@
+/* pool.c: the threads of the process, and who works for whom.
+ *
+ * There is one lock for all scheduling.  A claim is at least some tens of microseconds of work, so that even many
+ * threads seldom meet at it.  Threads are as many as the most demanding loader asks for; a loader has at most
+ * `workers` claims under way, so several loaders share them in turn.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "exec/exec.h"
+
+typedef struct worker {
+    pthread_t thread;
+    dr__workbench *bench;
+    bool leave; /* pool lock */
+} worker;
+
+static struct {
+    pthread_mutex_t lock;
+    dr__cond work;     /* something may be claimed */
+    dr__exec *execs;   /* ring is walked from `turn` on */
+    dr__exec *turn;    /* last served */
+    worker *workers[DR__MAX_WORKERS];
+    int n_workers;
+    bool ready;
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void reset_in_child(void)
+{
+    /* The threads are gone and the lock may be held by one of them: begin anew.  What the parent had is left alone. */
+    pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+    memset(&pool, 0, sizeof pool);
+    pool.lock = fresh;
+    dr__cond_init(&pool.work);
+    pool.ready = true;
+}
+
+void dr__pool_lock(void)
+{
+    pthread_mutex_lock(&pool.lock);
+}
+
+void dr__pool_unlock(void)
+{
+    pthread_mutex_unlock(&pool.lock);
+}
+
+pthread_mutex_t *dr__pool_mutex(void)
+{
+    return &pool.lock;
+}
+
+void dr__pool_wake(void)
+{
+    dr__cond_broadcast(&pool.work);
+}
+
+static uint64_t slots_of(const dr__exec *e, uint64_t batch)
+{
+    return DR_MIN(e->o.batch_size, e->n_local - batch * e->o.batch_size);
+}
+
+static bool may_open(const dr__exec *e)
+{
+    uint64_t open = e->opened - e->delivered;
+    if (open == 0)
+        return true;
+    return open < (uint64_t)e->prefetch && (open + 1) * e->batch_bytes <= e->batch_budget;
+}
+
+/* Tiny samples are claimed by the handful, so that the lock is taken once for 64 KB of work. */
+static uint64_t chunk(const dr__exec *e)
+{
+    uint64_t samples = atomic_load(&e->stats.samples);
+    if (samples < 16)
+        return 1;
+    uint64_t mean = DR_MAX(atomic_load(&e->stats.bytes_read) / samples, e->batch_bytes / e->o.batch_size);
+    uint64_t most = DR_MAX(e->o.batch_size / (uint64_t)(2 * DR_MAX(e->workers, 1)), 1);
+    return DR_MAX(DR_MIN(65536 / DR_MAX(mean, 1), most), 1);
+}
+
+static bool open_batch(dr__exec *e, uint64_t b)
+{
+    dr_batch *batch = dr__batch_new(e, e->first_batch + b, slots_of(e, b));
+    if (!batch) {
+        dr_error err;
+        dr__fail(&err, DR_ERR_NOMEM, "out of memory for a batch of %zu bytes", e->batch_bytes);
+        dr__exec_fail(e, &err);
+        return false;
+    }
+    e->ring[b % DR__RING] = batch;
+    e->opened++;
+    return true;
+}
+
+static bool claim_in_order(dr__exec *e, dr__claim *c)
+{
+    uint64_t b = e->claimed / e->o.batch_size;
+    if (b == e->opened && (!may_open(e) || !open_batch(e, b)))
+        return false;
+    c->batch = e->ring[b % DR__RING];
+    c->slot = e->claimed % e->o.batch_size;
+    c->n = DR_MIN(chunk(e), c->batch->n_slots - c->slot);
+    return true;
+}
+
+static bool claim_any_order(dr__exec *e, dr__claim *c)
+{
+    uint64_t window = (uint64_t)e->prefetch * e->o.batch_size;
+    if (e->claimed >= e->delivered_samples + window)
+        return false;
+    c->batch = NULL;
+    c->slot = 0;
+    c->n = DR_MIN(chunk(e), e->n_local - e->claimed);
+    return true;
+}
+
+bool dr__claim_next(dr__exec *e, dr__claim *c)
+{
+    if (!e->running || e->failed || e->cancelled || e->claimed == e->n_local || e->active >= DR_MAX(e->workers, 1))
+        return false;
+    if (!(e->o.in_order ? claim_in_order(e, c) : claim_any_order(e, c)))
+        return false;
+    c->first = e->claimed;
+    e->claimed += c->n;
+    e->active++;
+    return true;
+}
+
+/* pool lock: a claim of any loader, the one after the last served first. */
+static dr__exec *find_work(dr__claim *c)
+{
+    dr__exec *first = pool.turn && pool.turn->next ? pool.turn->next : pool.execs;
+    dr__exec *e = first;
+    while (e) {
+        if (e->workers > 0 && dr__claim_next(e, c)) {
+            pool.turn = e;
+            return e;
+        }
+        e = e->next ? e->next : pool.execs;
+        if (e == first)
+            return NULL;
+    }
+    return NULL;
+}
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    dr__pool_lock();
+    while (!w->leave) {
+        dr__claim claim;
+        dr__exec *e = find_work(&claim);
+        if (!e) {
+            dr__cond_wait(&pool.work, &pool.lock, UINT64_MAX);
+            continue;
+        }
+        dr__pool_unlock();
+        dr__claim_work(e, &claim, w->bench);
+        dr__pool_lock();
+        if (--e->active == 0 && !e->running)
+            dr__cond_broadcast(&e->changed);
+    }
+    dr__pool_unlock();
+    return NULL;
+}
+
+/* pool lock */
+static int wanted_workers(void)
+{
+    int most = 0;
+    for (dr__exec *e = pool.execs; e; e = e->next)
+        most = DR_MAX(most, e->workers);
+    return DR_MIN(most, DR__MAX_WORKERS);
+}
+
+static void worker_free(worker *w)
+{
+    dr__workbench_free(&w->bench);
+    dr__free(w);
+}
+
+/* pool lock: one more thread. */
+static dr_status add_worker(dr_error *err)
+{
+    worker *w = dr__alloc_zero(1, sizeof *w);
+    if (w)
+        w->bench = dr__workbench_new();
+    if (!w || !w->bench) {
+        dr__free(w);
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for a worker");
+    }
+    if (!dr__thread_start(&w->thread, "drapps-worker", work, w)) {
+        worker_free(w);
+        return dr__fail(err, DR_ERR_LIMIT, "cannot start worker thread %d", pool.n_workers + 1);
+    }
+    pool.workers[pool.n_workers++] = w;
+    return DR_OK;
+}
+
+dr_status dr__pool_resize(dr_error *err)
+{
+    worker *leaving[DR__MAX_WORKERS];
+    int n_leaving = 0;
+    dr_status status = DR_OK;
+    dr__pool_lock();
+    int want = wanted_workers();
+    while (status == DR_OK && pool.n_workers < want)
+        status = add_worker(err);
+    if (status != DR_OK && pool.n_workers > 0)
+        status = DR_OK; /* fewer threads than asked for still do the work */
+    while (pool.n_workers > want) {
+        worker *w = pool.workers[--pool.n_workers];
+        w->leave = true;
+        leaving[n_leaving++] = w;
+    }
+    dr__pool_wake();
+    dr__pool_unlock();
+    for (int i = 0; i < n_leaving; i++) {
+        pthread_join(leaving[i]->thread, NULL);
+        worker_free(leaving[i]);
+    }
+    return status;
+}
+
+static void prepare(void)
+{
+    if (pool.ready)
+        return;
+    dr__cond_init(&pool.work);
+    dr__fork_in_child(reset_in_child);
+    pool.ready = true;
+}
+
+dr_status dr__pool_add(dr__exec *e, dr_error *err)
+{
+    dr__pool_lock();
+    prepare();
+    bool there = false;
+    for (dr__exec *x = pool.execs; x; x = x->next)
+        there |= x == e;
+    if (!there) {
+        e->next = pool.execs;
+        pool.execs = e;
+    }
+    dr__pool_unlock();
+    return dr__pool_resize(err);
+}
+
+void dr__pool_remove(dr__exec *e)
+{
+    dr__pool_lock();
+    for (dr__exec **at = &pool.execs; *at; at = &(*at)->next)
+        if (*at == e) {
+            *at = e->next;
+            break;
+        }
+    if (pool.turn == e)
+        pool.turn = NULL;
+    dr__pool_unlock();
+    dr__pool_resize(NULL);
+}

@@ -1,0 +1,50 @@
+/* stats.c: histograms of times on a logarithmic scale. */
+#include "exec/stats.h"
+
+static int bin_of(uint64_t ns)
+{
+    int octave = 0;
+    for (uint64_t v = ns; v > 15; v >>= 1)
+        octave++;
+    /* v = ns >> octave lies in 8 .. 15: its low bits say the eighth. */
+    int bin = octave * 8 + (int)((ns >> octave) & 7);
+    if (ns < 8)
+        bin = (int)ns;
+    return bin < DR__HISTOGRAM ? bin : DR__HISTOGRAM - 1;
+}
+
+static uint64_t bin_top(int bin)
+{
+    int octave = bin / 8;
+    return (uint64_t)(8 + bin % 8 + 1) << octave;
+}
+
+void dr__histogram_add(dr__histogram *h, uint64_t ns)
+{
+    atomic_fetch_add(&h->n[bin_of(ns)], 1);
+    atomic_fetch_add(&h->count, 1);
+    atomic_fetch_add(&h->sum_ns, ns);
+    uint64_t most = atomic_load(&h->max_ns);
+    while (ns > most && !atomic_compare_exchange_weak(&h->max_ns, &most, ns))
+        ;
+}
+
+static uint64_t quantile(const dr__histogram *h, uint64_t count, double q)
+{
+    uint64_t want = (uint64_t)(q * (double)count), seen = 0, most = atomic_load(&h->max_ns);
+    for (int i = 0; i < DR__HISTOGRAM; i++) {
+        seen += atomic_load(&h->n[i]);
+        if (seen > want)
+            return bin_top(i) < most ? bin_top(i) : most;
+    }
+    return most;
+}
+
+json_t *dr__histogram_json(const dr__histogram *h)
+{
+    uint64_t count = atomic_load(&h->count);
+    uint64_t mean = count ? atomic_load(&h->sum_ns) / count : 0;
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "count", (json_int_t)count, "mean_ns", (json_int_t)mean,
+                     "p50_ns", (json_int_t)quantile(h, count, 0.50), "p95_ns", (json_int_t)quantile(h, count, 0.95),
+                     "p99_ns", (json_int_t)quantile(h, count, 0.99), "max_ns", (json_int_t)atomic_load(&h->max_ns));
+}

@@ -1,0 +1,29 @@
+/* stats.h: counters and times of a loader.  Every counter is atomic and only grows. */
+#ifndef DR_EXEC_STATS_H
+#define DR_EXEC_STATS_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum { DR__HISTOGRAM = 40 * 8 };
+
+/* Times in steps of an eighth of an octave: quantiles to about 9 %. */
+typedef struct dr__histogram {
+    atomic_uint_fast64_t n[DR__HISTOGRAM];
+    atomic_uint_fast64_t count, sum_ns, max_ns;
+} dr__histogram;
+
+typedef struct dr__stats {
+    atomic_uint_fast64_t samples, batches, epochs, bad_samples, bytes_read;
+    atomic_uint_fast64_t read_ns, work_ns; /* summed over workers */
+    dr__histogram wait;                    /* of consumers, per batch */
+    dr__histogram batch;                   /* from the first claim of a batch to its end */
+} dr__stats;
+
+void dr__histogram_add(dr__histogram *h, uint64_t ns);
+
+/* {"count", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "max_ns"}; NULL: out of memory. */
+json_t *dr__histogram_json(const dr__histogram *h);
+
+#endif

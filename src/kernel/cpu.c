@@ -1,0 +1,34 @@
+/* cpu.c: which instructions this machine has, and which of them the environment allows. */
+#include "kernel/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+static const char *const names[] = {[DR__CPU_C] = "c", [DR__CPU_AVX2] = "avx2", [DR__CPU_NEON] = "neon"};
+
+dr__cpu_level dr__cpu_has(void)
+{
+#ifdef DR_HAVE_AVX2
+    if (DR_CPU_SUPPORTS("avx2"))
+        return DR__CPU_AVX2;
+#endif
+    return DR__CPU_C;
+}
+
+dr__cpu_level dr__cpu_use(void)
+{
+    const dr__cpu_level has = dr__cpu_has();
+    const char *cap = getenv("DRAPPS_CPU");
+    for (int level = DR__CPU_C; cap && level < (int)has; level++) {
+        if (strcmp(cap, names[level]) == 0)
+            return (dr__cpu_level)level;
+    }
+    return has;
+}
+
+const char *dr__cpu_name(dr__cpu_level level)
+{
+    return (size_t)level < DR_COUNT(names) ? names[level] : "?";
+}

@@ -1,0 +1,21 @@
+/* level.h: what each kernel file offers to the table in kernel.c. */
+#ifndef DR_KERNEL_LEVEL_H
+#define DR_KERNEL_LEVEL_H
+
+#include "kernel/kernel.h"
+
+/* The C reference: each sets the pointers of its file. */
+void dr__hflip_c(dr__kernels *k);
+void dr__resample_c(dr__kernels *k);
+void dr__lut_c(dr__kernels *k);
+void dr__blend_c(dr__kernels *k);
+void dr__gray_c(dr__kernels *k);
+
+/* AVX2: the same, where the instructions help. */
+void dr__hflip_avx2(dr__kernels *k);
+void dr__resample_avx2(dr__kernels *k);
+void dr__lut_avx2(dr__kernels *k);
+void dr__blend_avx2(dr__kernels *k);
+void dr__gray_avx2(dr__kernels *k);
+
+#endif

@@ -1,0 +1,69 @@
+/* resize.h: PIL's Image.resize of 8-bit images, bit for bit, a row at a time.
+ *
+ * The image is what the caller points at: to resize a crop, point at its first pixel and give its size, and pixels
+ * outside it have no influence, as when PIL crops first.  Finished rows are handed out one by one from the top while
+ * they are in the first cache.  RGBA is four plain channels here; PIL multiplies colour by alpha before and divides
+ * after, which is the caller's.
+ *
+ *     size_t bytes;
+ *     if (!dr__resize_scratch(&spec, &bytes)) ...too large
+ *     dr__resize_plan(&r, &spec, scratch);         (once for each size)
+ *     dr__resize_run(&r, kernels, pixels, stride, sink, user);
+ */
+#ifndef DR_KERNEL_RESIZE_H
+#define DR_KERNEL_RESIZE_H
+
+#include <stdbool.h>
+
+#include "kernel/kernel.h"
+#include "kernel/taps.h"
+
+/* The largest width or height: PIL keeps them in floats. */
+#define DR__RESIZE_MAX (1 << 24)
+
+typedef struct dr__resize_spec {
+    int in_w, in_h, out_w, out_h; /* 1 to DR__RESIZE_MAX */
+    int channels;                 /* 1, 3 or 4; with DR__FILTER_NEAREST, any number of bytes per pixel */
+    dr__filter filter;
+} dr__resize_spec;
+
+/* In which order PIL does what. */
+typedef enum dr__resize_order {
+    DR__RESIZE_COPY,
+    DR__RESIZE_NEAREST,
+    DR__RESIZE_H,
+    DR__RESIZE_V,
+    DR__RESIZE_HV,
+    DR__RESIZE_VH,
+} dr__resize_order;
+
+/* A plan; its pointers lead into the scratch block. */
+typedef struct dr__resize {
+    dr__resize_spec spec;
+    dr__resize_order order;
+    dr__taps h, v; /* for nearest neighbour only `start` is used */
+    double *weights;
+    int n_ring;           /* rows in the ring */
+    uint8_t *ring;        /* HV: input rows after the horizontal pass, row y in slot y % n_ring */
+    uint8_t *middle;      /* VH: 4 rows after the vertical pass */
+    uint8_t *padded;      /* H, HV: copies of the last input rows, where reading past the end would leave the image */
+    uint8_t *out;         /* 4 finished rows */
+    size_t padded_stride; /* of padded and middle */
+    size_t out_stride;    /* of ring and out */
+    const uint8_t **rows; /* arguments of the vertical pass */
+} dr__resize;
+
+/* Called for y = 0, 1, ... out_h - 1; `row` has out_w pixels and is valid during the call. */
+typedef void (*dr__resize_sink)(void *user, const uint8_t *row, int y);
+
+/* How many bytes of scratch a plan and its runs need; false when a size is out of range. */
+bool dr__resize_scratch(const dr__resize_spec *spec, size_t *bytes);
+
+/* Fills r and the scratch block (64-byte aligned, of the size that dr__resize_scratch tells), which r borrows. */
+void dr__resize_plan(dr__resize *r, const dr__resize_spec *spec, void *scratch);
+
+/* Resizes the image at src, whose rows are `stride` bytes apart.  Uses the plan's scratch: one thread at a time. */
+void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride, dr__resize_sink sink,
+                    void *user);
+
+#endif

@@ -1,0 +1,192 @@
+/* loader.c: opening, starting, reading and closing. */
+#include "loader/loader.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+enum { STANDARD_PREFETCH = 3 };
+
+void dr_loader_defaults(dr_loader_options *o)
+{
+    *o = (dr_loader_options){
+        .size = sizeof *o,
+        .batch_size = 1,
+        .in_order = true,
+        .workers = -1,
+        .max_bad = 1000,
+        .world = 1,
+    };
+}
+
+static dr_status check_options(const dr_loader_options *o, const dr_dataset *set, dr_error *err)
+{
+    if (o->size != sizeof *o)
+        return dr__fail(err, DR_ERR_ARG, "dr_loader_options: size is %zu, this library's is %zu; use dr_loader_defaults",
+                        o->size, sizeof *o);
+    if (o->batch_size < 1 || o->batch_size > (1u << 24))
+        return dr__fail(err, DR_ERR_ARG, "batch_size is %llu, allowed are 1 to 16777216",
+                        (unsigned long long)o->batch_size);
+    if (o->workers < -1 || o->workers > DR__MAX_WORKERS)
+        return dr__fail(err, DR_ERR_ARG, "workers is %d, allowed are -1 to %d", o->workers, DR__MAX_WORKERS);
+    if (o->prefetch < 0 || o->prefetch > DR__MAX_PREFETCH)
+        return dr__fail(err, DR_ERR_ARG, "prefetch is %d, allowed are 0 to %d", o->prefetch, DR__MAX_PREFETCH);
+    if (o->world < 1 || o->rank >= o->world)
+        return dr__fail(err, DR_ERR_ARG, "rank %llu of %llu: rank must be below world", (unsigned long long)o->rank,
+                        (unsigned long long)o->world);
+    if (set->n_places == 0)
+        return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
+    if (!o->in_order && o->last == DR_LAST_PAD && o->world > 1)
+        return dr__fail(err, DR_ERR_ARG, "in_order = false with last = pad works for one rank only");
+    return DR_OK;
+}
+
+/* Memory: half for batches that wait, half for the workers' intermediate results. */
+static dr_status set_budget(dr__exec *e, const dr__limits *limits, dr_error *err)
+{
+    uint64_t limit = e->o.memory_limit ? e->o.memory_limit : limits->memory_limit / 4 / (uint64_t)limits->local_world;
+    e->batch_budget = (size_t)(limit / 2);
+    e->bench_budget = (size_t)(limit / 2 / (uint64_t)DR_MAX(e->workers, 1));
+    for (int i = 0; i < e->program->n_outputs; i++) {
+        size_t bytes, total;
+        const dr__output *o = &e->program->outputs[i];
+        if (o->collate != DR_COLLATE_STACK)
+            continue;
+        if (!dr__desc_bytes_dense(&o->desc, &bytes) || !dr__mul_size(bytes, e->o.batch_size, &total) ||
+            !dr__add_size(e->batch_bytes, total, &e->batch_bytes))
+            return dr__fail(err, DR_ERR_LIMIT, "a batch of %llu samples is too large",
+                            (unsigned long long)e->o.batch_size);
+    }
+    if (e->batch_bytes > e->batch_budget)
+        return dr__fail(err, DR_ERR_LIMIT,
+                        "a batch needs %zu bytes; the memory limit of %llu leaves %zu for batches "
+                        "(smaller batch_size, or larger memory_limit)",
+                        e->batch_bytes, (unsigned long long)limit, e->batch_budget);
+    return DR_OK;
+}
+
+static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_error *err)
+{
+    dr__exec *e = &l->exec;
+    dr__limits limits;
+    dr__limits_read("", &limits);
+    dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference };
+    e->generation = dr__fork_generation();
+    dr__cond_init(&e->changed);
+    e->set = dr_dataset_ref(set);
+    DR_TRY(dr__program_compile(graph, set->fields, set->n_fields, &po, &e->program, err));
+    e->workers = e->o.workers < 0 ? dr__limits_workers(&limits) : e->o.workers;
+    if (e->o.reference)
+        e->workers = 0;
+    e->prefetch = e->o.prefetch ? e->o.prefetch : STANDARD_PREFETCH;
+    DR_TRY(set_budget(e, &limits, err));
+    e->buffers = dr__bufpool_new((e->prefetch + 2) * e->program->n_outputs);
+    if (!e->buffers)
+        return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
+    if (e->o.trace)
+        DR_TRY(dr__trace_open(e->o.trace, &e->trace, err));
+    const char *text;
+    DR_TRY(dr_graph_json(graph, &text, err));
+    l->graph_text = dr__strdup(text);
+    l->graph_hash = XXH3_64bits(text, strlen(text));
+    /* These pointed to the caller's memory. */
+    e->o.outputs = e->o.collate = e->o.layout = e->o.trace = NULL;
+    return l->graph_text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
+}
+
+dr_status dr_loader_open(dr_dataset *set, dr_graph *graph, const dr_loader_options *options, dr_loader **out,
+                         dr_error *err)
+{
+    *out = NULL;
+    DR_TRY(check_options(options, set, err));
+    dr_loader *l = dr__alloc_zero(1, sizeof *l);
+    if (!l)
+        return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
+    l->exec.o = *options;
+    dr_status status = open_exec(l, set, graph, err);
+    if (status != DR_OK)
+        dr_loader_close(&l);
+    *out = l;
+    return status;
+}
+
+void dr_loader_close(dr_loader **loader)
+{
+    if (!loader || !*loader)
+        return;
+    dr_loader *l = *loader;
+    dr__exec *e = &l->exec;
+    *loader = NULL;
+    if (e->generation != dr__fork_generation())
+        return; /* the parent's: its threads and locks mean nothing here */
+    dr__exec_stop(e);
+    dr__pool_remove(e);
+    dr__trace_close(&e->trace);
+    dr__workbench_free(&e->bench);
+    dr__bufpool_close(&e->buffers);
+    dr__program_free(&e->program);
+    dr_dataset_unref(&e->set);
+    json_decref(e->loose_bad);
+    dr__free(e->done);
+    dr__cond_destroy(&e->changed);
+    dr__free(l->done);
+    dr__free(l->graph_text);
+    dr__free(l);
+}
+
+dr_status dr__loader_check(const dr_loader *l, dr_error *err)
+{
+    if (l->exec.generation != dr__fork_generation())
+        return dr__fail(err, DR_ERR_FORKED,
+                        "this loader belongs to the parent process; open a new one after the fork");
+    return DR_OK;
+}
+
+dr_status dr_loader_start(dr_loader *l, uint64_t epoch, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    l->begun = true;
+    l->restored = false;
+    return dr__exec_start(&l->exec, epoch, 0, 0, NULL, err);
+}
+
+dr_status dr__loader_begin(dr_loader *l, dr_error *err)
+{
+    if (l->begun)
+        return DR_OK;
+    l->begun = true;
+    if (!l->restored)
+        return dr__exec_start(&l->exec, 0, 0, 0, NULL, err);
+    l->restored = false;
+    return dr__exec_start(&l->exec, l->epoch, l->position, l->batch, l->done, err);
+}
+
+dr_status dr_loader_next(dr_loader *l, int timeout_ms, dr_batch **out, dr_error *err)
+{
+    *out = NULL;
+    DR_TRY(dr__loader_check(l, err));
+    DR_TRY(dr__loader_begin(l, err));
+    return dr__exec_next(&l->exec, timeout_ms, out, err);
+}
+
+uint64_t dr_loader_batches(const dr_loader *l)
+{
+    uint64_t n_local, n_batches;
+    dr__order_count(&l->exec, 0, &n_local, &n_batches);
+    return n_batches;
+}
+
+void dr_loader_cancel(dr_loader *l)
+{
+    if (dr__loader_check(l, NULL) != DR_OK)
+        return;
+    dr__pool_lock();
+    l->exec.cancelled = true;
+    dr__cond_broadcast(&l->exec.changed);
+    dr__pool_unlock();
+}

@@ -1,0 +1,167 @@
+/* report.c: what a loader says of itself: statistics, explanation, profile. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "loader/loader.h"
+
+static dr_status give_text(json_t *o, char **text, dr_error *err)
+{
+    *text = o ? dr__canonical(o) : NULL;
+    json_decref(o);
+    return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory");
+}
+
+static json_int_t count(const atomic_uint_fast64_t *v)
+{
+    return (json_int_t)atomic_load(v);
+}
+
+dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    dr__exec *e = &l->exec;
+    json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "samples", count(&e->stats.samples), "batches",
+                          count(&e->stats.batches), "epochs", count(&e->stats.epochs), "bad_samples",
+                          count(&e->stats.bad_samples), "bytes_read", count(&e->stats.bytes_read), "read_ns",
+                          count(&e->stats.read_ns), "work_ns", count(&e->stats.work_ns));
+    if (!o)
+        return dr__fail(err, DR_ERR_NOMEM, "stats: out of memory");
+    json_object_set_new(o, "wait", dr__histogram_json(&e->stats.wait));
+    json_object_set_new(o, "batch_latency", dr__histogram_json(&e->stats.batch));
+    dr__pool_lock();
+    json_object_set_new(o, "workers", json_integer(e->workers));
+    json_object_set_new(o, "prefetch", json_integer(e->prefetch));
+    json_object_set_new(o, "open_batches", json_integer((json_int_t)(e->opened - e->delivered)));
+    json_object_set_new(o, "epoch", json_integer((json_int_t)e->epoch));
+    dr__pool_unlock();
+    json_object_set_new(o, "batch_bytes", json_integer((json_int_t)e->batch_bytes));
+    json_object_set_new(o, "batch_budget_bytes", json_integer((json_int_t)e->batch_budget));
+    json_object_set_new(o, "worker_budget_bytes", json_integer((json_int_t)e->bench_budget));
+    return give_text(o, text, err);
+}
+
+dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    const dr__exec *e = &l->exec;
+    char *ops = dr__program_explain(e->program);
+    size_t room = (ops ? strlen(ops) : 0) + strlen(e->set->name) + 1024;
+    *text = ops ? dr__alloc(room) : NULL;
+    if (*text)
+        snprintf(*text, room,
+                 "data: %s (%s, %llu samples)\n%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
+                 "a batch has %zu bytes, batches may take %zu, a worker %zu\n",
+                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, e->workers,
+                 e->workers == 1 ? "" : "s", e->prefetch, e->o.in_order ? "fixed" : "free",
+                 e->program->kernels == dr__kernels_c() ? "C" : "SIMD", e->batch_bytes, e->batch_budget,
+                 e->bench_budget);
+    dr__free(ops);
+    return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "explain: out of memory");
+}
+
+/* --- profile --- */
+
+static json_t *step_json(const dr__program *p, int s, const dr__step_time *t, uint64_t samples)
+{
+    const dr__node *node = &p->graph->nodes[p->steps[s].node];
+    double n = (double)DR_MAX(samples, 1);
+    return json_pack("{s:s, s:I, s:s, s:f, s:f, s:f}", "op", node->op.def->name, "id", (json_int_t)node->id, "field",
+                     node->out[p->steps[s].field], "us", (double)t->ns / 1e3 / n, "in_bytes",
+                     (double)t->in_bytes / n, "out_bytes", (double)t->out_bytes / n);
+}
+
+/* One sample, unfused, into a spare place. */
+static dr_status profile_sample(dr__exec *e, const dr__program *p, dr__workbench *bench, uint64_t position,
+                                uint64_t *read_ns, uint64_t *store_ns, dr_error *err)
+{
+    dr__sample_ref ref = dr__order_sample(e, position);
+    uint64_t start = dr__now_ns();
+    DR_TRY(e->set->def->read(e->set, ref.id, &bench->record, err));
+    *read_ns += dr__now_ns() - start;
+    dr__rng_name name = { e->o.seed, e->epoch, ref.id, ref.occurrence };
+    DR_TRY(dr__sample_plan(p, bench, &name, err));
+    DR_TRY(dr__sample_run(p, bench, err));
+    for (int i = 0; i < p->n_outputs; i++) {
+        size_t bytes;
+        dr_desc desc = dr__sample_desc(p, bench, i);
+        if (!dr__desc_bytes_dense(&desc, &bytes))
+            continue;
+        void *place = dr__alloc_aligned(bytes);
+        if (!place)
+            return dr__fail(err, DR_ERR_NOMEM, "out of memory");
+        start = dr__now_ns();
+        dr_status status = dr__sample_store(p, bench, i, place, err);
+        *store_ns += dr__now_ns() - start;
+        dr__free_aligned(place);
+        DR_TRY(status);
+    }
+    return DR_OK;
+}
+
+static json_t *profile_json(const dr__program *p, const dr__step_time *times, uint64_t samples, uint64_t bad,
+                            uint64_t read_ns, uint64_t store_ns, uint64_t cpu_ns)
+{
+    double n = (double)DR_MAX(samples, 1), sum = ((double)read_ns + (double)store_ns) / 1e3 / n;
+    json_t *ops = json_array();
+    for (int s = 0; s < p->n_steps; s++) {
+        json_array_append_new(ops, step_json(p, s, &times[s], samples));
+        sum += (double)times[s].ns / 1e3 / n;
+    }
+    return json_pack("{s:I, s:I, s:o, s:f, s:f, s:f, s:f}", "samples", (json_int_t)samples, "bad", (json_int_t)bad,
+                     "ops", ops, "read_us", (double)read_ns / 1e3 / n, "store_us", (double)store_ns / 1e3 / n, "sum_us",
+                     sum, "cpu_us", (double)cpu_ns / 1e3 / n);
+}
+
+/* The same graph without fusion, so that each op can be timed alone. */
+static dr_status unfused(const dr__exec *e, dr__program **out, dr_error *err)
+{
+    char outputs[DR__MAX_OUTPUTS * DR__NAME] = "", collate[DR__MAX_OUTPUTS * (DR__NAME + 8)] = "";
+    size_t n = 0, m = 0;
+    for (int i = 0; i < e->program->n_outputs; i++) {
+        const dr__output *o = &e->program->outputs[i];
+        n += (size_t)snprintf(outputs + n, sizeof outputs - n, "%s%s", i ? "," : "", o->name);
+        m += (size_t)snprintf(collate + m, sizeof collate - m, "%s%s=list", i ? "," : "", o->name);
+    }
+    dr__program_options po = { .outputs = outputs, .collate = collate, .reference = true };
+    DR_TRY(dr__program_compile(e->program->graph, e->set->fields, e->set->n_fields, &po, out, err));
+    (*out)->kernels = e->program->kernels;
+    return DR_OK;
+}
+
+static dr_status run_profile(dr__exec *e, const dr__program *p, dr__workbench *bench, uint64_t samples, char **text,
+                             dr_error *err)
+{
+    uint64_t read_ns = 0, store_ns = 0, good = 0, bad = 0, cpu = 0;
+    for (uint64_t i = 0; i < samples; i++) {
+        uint64_t start = dr__thread_cpu_ns();
+        dr_status status = profile_sample(e, p, bench, i % e->set->n_places, &read_ns, &store_ns, err);
+        if (status == DR_ERR_NOMEM)
+            return status;
+        cpu += dr__thread_cpu_ns() - start;
+        good += status == DR_OK;
+        bad += status != DR_OK;
+    }
+    return give_text(profile_json(p, bench->times, good, bad, read_ns, store_ns, cpu), text, err);
+}
+
+dr_status dr_loader_profile(dr_loader *l, uint64_t samples, char **text, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    dr__program *program = NULL;
+    DR_TRY(unfused(&l->exec, &program, err));
+    dr__workbench *bench = dr__workbench_new();
+    dr_status status = DR_ERR_NOMEM;
+    if (bench && (bench->times = dr__alloc_zero(DR__MAX_STEPS, sizeof *bench->times))) {
+        bench->memory_limit = l->exec.bench_budget;
+        status = run_profile(&l->exec, program, bench, samples, text, err);
+        dr__free(bench->times);
+    } else {
+        dr__fail(err, DR_ERR_NOMEM, "profile: out of memory");
+    }
+    dr__workbench_free(&bench);
+    dr__program_free(&program);
+    return status;
+}

@@ -1,0 +1,186 @@
+/* runner.c: single samples in the calling thread. */
+#include <drapps/sample.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/permute.h"
+#include "graph/workbench.h"
+
+struct dr_runner {
+    dr_dataset *set; /* NULL: fields are handed in */
+    dr__program *program;
+    dr__workbench *bench;
+    dr_view outputs[DR__MAX_OUTPUTS]; /* memory owned, reused */
+    size_t room[DR__MAX_OUTPUTS];
+};
+
+dr_status dr_order_sample(const dr_dataset *set, uint64_t seed, uint64_t epoch, bool shuffle, uint64_t position,
+                          dr_sample_name *out, dr_error *err)
+{
+    uint64_t n = set->n_places;
+    if (!n)
+        return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
+    uint64_t place = position % n;
+    if (shuffle)
+        place = dr__permute(n, dr__permute_key(seed, epoch, 0), place);
+    dr__sample_ref ref = { .id = place };
+    if (set->def->place)
+        ref = set->def->place(set, seed, epoch, place);
+    *out = (dr_sample_name){ seed, epoch, ref.id, ref.occurrence + (uint32_t)(position / n) };
+    return DR_OK;
+}
+
+/* Every output as a list, so that shapes may differ. */
+static void list_all(const dr_graph *graph, const dr__field *fields, int n_fields, char *text, size_t size)
+{
+    size_t n = 0;
+    text[0] = 0;
+    for (int i = 0; i < n_fields && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s=list,", fields[i].name);
+    for (int i = 0; i < graph->n_nodes; i++)
+        for (int f = 0; f < graph->nodes[i].n_fields && n < size; f++)
+            n += (size_t)snprintf(text + n, size - n, "%s=list,", graph->nodes[i].out[f]);
+}
+
+static dr_status open_runner(dr_dataset *set, const dr__field *fields, int n_fields, dr_graph *graph,
+                             const char *outputs, const char *layout, bool reference, dr_runner **out, dr_error *err)
+{
+    enum { ROOM = 64 * 1024 };
+    dr_runner *r = *out = dr__alloc_zero(1, sizeof *r);
+    char *collate = dr__alloc(ROOM);
+    dr_status status = DR_ERR_NOMEM;
+    if (r && collate && (r->bench = dr__workbench_new())) {
+        list_all(graph, fields, n_fields, collate, ROOM);
+        dr__program_options po = { outputs, collate, layout, reference };
+        status = dr__program_compile(graph, fields, n_fields, &po, &r->program, err);
+        if (status == DR_OK && r->program->n_batch_nodes)
+            status = dr__fail(err, DR_ERR_ARG, "%s works on whole batches and cannot run on single samples",
+                              r->program->graph->nodes[r->program->batch_nodes[0]].op.def->name);
+    } else {
+        dr__fail(err, DR_ERR_NOMEM, "runner: out of memory");
+    }
+    dr__free(collate);
+    if (status == DR_OK && set)
+        r->set = dr_dataset_ref(set);
+    if (status != DR_OK)
+        dr_runner_free(out);
+    return status;
+}
+
+dr_status dr_runner_open(dr_dataset *set, dr_graph *graph, const char *outputs, const char *layout, bool reference,
+                         dr_runner **out, dr_error *err)
+{
+    return open_runner(set, set->fields, set->n_fields, graph, outputs, layout, reference, out, err);
+}
+
+dr_status dr_runner_open_fields(const dr_field_spec *specs, int n, dr_graph *graph, const char *outputs,
+                                const char *layout, bool reference, dr_runner **out, dr_error *err)
+{
+    dr__field fields[DR__MAX_FIELDS];
+    if (n < 0 || n > DR__MAX_FIELDS)
+        return dr__fail(err, DR_ERR_LIMIT, "%d fields, at most %d are allowed", n, DR__MAX_FIELDS);
+    for (int i = 0; i < n; i++) {
+        snprintf(fields[i].name, sizeof fields[i].name, "%s", specs[i].name);
+        fields[i].desc = specs[i].desc;
+    }
+    return open_runner(NULL, fields, n, graph, outputs, layout, reference, out, err);
+}
+
+void dr_runner_free(dr_runner **runner)
+{
+    if (!runner || !*runner)
+        return;
+    dr_runner *r = *runner;
+    *runner = NULL;
+    for (int i = 0; i < DR__MAX_OUTPUTS; i++)
+        dr__free_aligned(r->outputs[i].data);
+    dr__program_free(&r->program);
+    dr__workbench_free(&r->bench);
+    dr_dataset_unref(&r->set);
+    dr__free(r);
+}
+
+static dr_status keep_output(dr_runner *r, int i, dr_error *err)
+{
+    dr_desc desc = dr__sample_desc(r->program, r->bench, i);
+    size_t bytes;
+    if (!dr__desc_bytes_dense(&desc, &bytes))
+        return dr__fail(err, DR_ERR_LIMIT, "output \"%s\" is too large", r->program->outputs[i].name);
+    uint8_t *data = r->outputs[i].data;
+    if (bytes > r->room[i] || !data) {
+        dr__free_aligned(data);
+        r->outputs[i].data = NULL;
+        r->room[i] = 0;
+        data = dr__alloc_aligned(bytes);
+        if (!data)
+            return dr__fail(err, DR_ERR_NOMEM, "out of memory");
+        r->room[i] = bytes;
+    }
+    r->outputs[i] = dr__view_dense(&desc, data);
+    return dr__sample_store(r->program, r->bench, i, data, err);
+}
+
+static dr_status run(dr_runner *r, const dr_sample_name *name, dr_error *err)
+{
+    dr__rng_name rng = { name->seed, name->epoch, name->id, name->occurrence };
+    DR_TRY(dr__sample_plan(r->program, r->bench, &rng, err));
+    DR_TRY(dr__sample_run(r->program, r->bench, err));
+    for (int i = 0; i < r->program->n_outputs; i++)
+        DR_TRY(keep_output(r, i, err));
+    return DR_OK;
+}
+
+dr_status dr_runner_run(dr_runner *r, const dr_sample_name *name, dr_error *err)
+{
+    if (!r->set)
+        return dr__fail(err, DR_ERR_STATE, "this runner has no data set; hand the fields in with dr_runner_feed");
+    if (name->id >= r->set->n_samples)
+        return dr__fail(err, DR_ERR_ARG, "sample %llu of %llu", (unsigned long long)name->id,
+                        (unsigned long long)r->set->n_samples);
+    dr_status status = r->set->def->read(r->set, name->id, &r->bench->record, err);
+    if (status == DR_OK)
+        status = run(r, name, err);
+    if (status != DR_OK && err) {
+        char key[512];
+        r->set->def->key(r->set, name->id, key, sizeof key);
+        dr__error_prefix(err, "%s: sample \"%s\"", r->set->name, key);
+    }
+    return status;
+}
+
+dr_status dr_runner_feed(dr_runner *r, const dr_view *fields, const dr_sample_name *name, dr_error *err)
+{
+    if (r->set)
+        return dr__fail(err, DR_ERR_STATE, "this runner reads its samples from %s", r->set->name);
+    for (int i = 0; i < r->program->n_inputs; i++) {
+        r->bench->record.fields[i] = dr__view_dense(&fields[i].desc, fields[i].data);
+        if (fields[i].desc.kind != r->program->values[i].kind || fields[i].desc.dtype != r->program->values[i].dtype)
+            return dr__fail(err, DR_ERR_ARG, "field \"%s\" has another kind or type than the runner was opened with",
+                            r->program->names[i]);
+    }
+    r->bench->record.n_fields = r->program->n_inputs;
+    return run(r, name, err);
+}
+
+int dr_runner_outputs(const dr_runner *r)
+{
+    return r->program->n_outputs;
+}
+
+const char *dr_runner_output(const dr_runner *r, int i, dr_view *out)
+{
+    if (i < 0 || i >= r->program->n_outputs)
+        return NULL;
+    *out = r->outputs[i];
+    return r->program->outputs[i].name;
+}
+
+dr_status dr_runner_draws(const dr_runner *r, char **text, dr_error *err)
+{
+    json_t *o = dr__sample_draws(r->program, r->bench->pars);
+    *text = o ? dr__canonical(o) : NULL;
+    json_decref(o);
+    return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory");
+}

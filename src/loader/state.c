@@ -1,0 +1,173 @@
+/* state.c: where the consumer is, saved and restored.
+ *
+ * In order, everything before one position was delivered, and that position says all.  Out of order, the samples
+ * around it that were delivered already are listed as ranges of the rank's own count.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "loader/loader.h"
+
+enum { STATE_VERSION = 1 };
+
+static json_t *hex(uint64_t v)
+{
+    char text[20];
+    snprintf(text, sizeof text, "%016" PRIx64, v);
+    return json_string(text);
+}
+
+/* pool lock: delivered samples as [first, n, first, n, ...]. */
+static json_t *done_ranges(const dr__exec *e)
+{
+    json_t *list = json_array();
+    for (uint64_t i = 0; i < e->n_local;) {
+        uint64_t start = i;
+        while (i < e->n_local && e->done[i])
+            i++;
+        if (i > start) {
+            json_array_append_new(list, json_integer((json_int_t)start));
+            json_array_append_new(list, json_integer((json_int_t)(i - start)));
+        }
+        while (i < e->n_local && !e->done[i])
+            i++;
+    }
+    return list;
+}
+
+/* pool lock */
+static bool epoch_over(const dr__exec *e)
+{
+    if (e->o.in_order)
+        return e->delivered == e->n_batches;
+    return e->finished == e->n_local && e->delivered == e->opened;
+}
+
+static void position_of(dr_loader *l, json_t *o)
+{
+    const dr__exec *e = &l->exec;
+    uint64_t epoch = l->epoch, position = l->position, batch = l->batch;
+    if (l->begun) {
+        epoch = e->epoch;
+        batch = e->first_batch + e->delivered;
+        position = e->base;
+        if (e->o.in_order)
+            position += e->delivered * e->o.batch_size * e->o.world;
+        if (epoch_over(e)) { /* the next epoch, from its start */
+            epoch++;
+            position = batch = 0;
+        } else if (!e->o.in_order && e->done) {
+            json_object_set_new(o, "done", done_ranges(e));
+        }
+    }
+    json_object_set_new(o, "epoch", json_integer((json_int_t)epoch));
+    json_object_set_new(o, "position", json_integer((json_int_t)position));
+    json_object_set_new(o, "batch", json_integer((json_int_t)batch));
+}
+
+dr_status dr_loader_state(dr_loader *l, char **text, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    const dr__exec *e = &l->exec;
+    json_t *o = json_pack("{s:i, s:I, s:b, s:b, s:I, s:I, s:I}", "drapps_state", STATE_VERSION, "seed",
+                          (json_int_t)e->o.seed, "shuffle", e->o.shuffle, "in_order", e->o.in_order, "batch_size",
+                          (json_int_t)e->o.batch_size, "world", (json_int_t)e->o.world, "rank", (json_int_t)e->o.rank);
+    if (!o)
+        return dr__fail(err, DR_ERR_NOMEM, "state: out of memory");
+    json_object_set_new(o, "graph", hex(l->graph_hash));
+    json_object_set_new(o, "data", hex(e->set->fingerprint));
+    dr__pool_lock();
+    position_of(l, o);
+    dr__pool_unlock();
+    *text = dr__canonical(o);
+    json_decref(o);
+    return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "state: out of memory");
+}
+
+static dr_status want_same(const json_t *o, const char *name, const json_t *mine, dr_error *err)
+{
+    const json_t *saved = json_object_get(o, name);
+    dr_status status = DR_OK;
+    if (!saved || !json_equal(saved, mine)) {
+        char *a = saved ? json_dumps(saved, JSON_ENCODE_ANY) : NULL, *b = json_dumps(mine, JSON_ENCODE_ANY);
+        status = dr__fail(err, DR_ERR_ARG, "the state was saved with %s = %s, this loader has %s", name, a ? a : "none",
+                          b ? b : "?");
+        free(a);
+        free(b);
+    }
+    json_decref((json_t *)mine);
+    return status;
+}
+
+static dr_status check_same(const dr_loader *l, const json_t *o, dr_error *err)
+{
+    const dr__exec *e = &l->exec;
+    DR_TRY(want_same(o, "seed", json_integer((json_int_t)e->o.seed), err));
+    DR_TRY(want_same(o, "shuffle", json_boolean(e->o.shuffle), err));
+    DR_TRY(want_same(o, "in_order", json_boolean(e->o.in_order), err));
+    DR_TRY(want_same(o, "batch_size", json_integer((json_int_t)e->o.batch_size), err));
+    DR_TRY(want_same(o, "graph", hex(l->graph_hash), err));
+    DR_TRY(want_same(o, "data", hex(e->set->fingerprint), err));
+    if (!e->o.in_order) { /* each rank knows only what itself delivered */
+        DR_TRY(want_same(o, "world", json_integer((json_int_t)e->o.world), err));
+        DR_TRY(want_same(o, "rank", json_integer((json_int_t)e->o.rank), err));
+    }
+    return DR_OK;
+}
+
+static dr_status read_done(dr_loader *l, const json_t *ranges, dr_error *err)
+{
+    uint64_t n_local, n_batches;
+    dr__order_count(&l->exec, l->position, &n_local, &n_batches);
+    dr__free(l->done);
+    l->done = ranges ? dr__alloc_zero(n_local, 1) : NULL;
+    if (ranges && !l->done)
+        return dr__fail(err, DR_ERR_NOMEM, "state: out of memory");
+    for (size_t i = 0; i + 1 < json_array_size(ranges); i += 2) {
+        json_int_t first = json_integer_value(json_array_get(ranges, i));
+        json_int_t n = json_integer_value(json_array_get(ranges, i + 1));
+        if (first < 0 || n < 0 || (uint64_t)first > n_local || (uint64_t)n > n_local - (uint64_t)first)
+            return dr__fail(err, DR_ERR_FORMAT, "state: samples %lld to %lld do not exist", (long long)first,
+                            (long long)(first + n));
+        memset(l->done + first, 1, (size_t)n);
+    }
+    return DR_OK;
+}
+
+static dr_status restore(dr_loader *l, const json_t *o, dr_error *err)
+{
+    json_int_t version = json_integer_value(json_object_get(o, "drapps_state"));
+    if (version != STATE_VERSION)
+        return dr__fail(err, DR_ERR_FORMAT, "state: version is %lld, this library reads %d", (long long)version,
+                        STATE_VERSION);
+    DR_TRY(check_same(l, o, err));
+    json_int_t epoch = json_integer_value(json_object_get(o, "epoch"));
+    json_int_t position = json_integer_value(json_object_get(o, "position"));
+    json_int_t batch = json_integer_value(json_object_get(o, "batch"));
+    if (epoch < 0 || position < 0 || batch < 0 || (uint64_t)position > l->exec.set->n_places)
+        return dr__fail(err, DR_ERR_FORMAT, "state: epoch %lld, position %lld, batch %lld do not fit %llu samples",
+                        (long long)epoch, (long long)position, (long long)batch,
+                        (unsigned long long)l->exec.set->n_places);
+    dr__exec_stop(&l->exec);
+    l->begun = false;
+    l->restored = true;
+    l->epoch = (uint64_t)epoch;
+    l->position = (uint64_t)position;
+    l->batch = (uint64_t)batch;
+    return read_done(l, json_object_get(o, "done"), err);
+}
+
+dr_status dr_loader_restore(dr_loader *l, const char *text, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    json_error_t where;
+    json_t *o = json_loads(text, 0, &where);
+    if (!o)
+        return dr__fail(err, DR_ERR_FORMAT, "state: %s (column %d)", where.text, where.column);
+    dr_status status = restore(l, o, err);
+    json_decref(o);
+    return status;
+}

@@ -1,0 +1,43 @@
+/* adjust.h: the colour changes that ops are made of, with Pillow's arithmetic, on uint8 HWC images.
+ *
+ * Each reads `in` and writes `out` of the same shape (dr__to_grey: its own number of channels).  They may be the same
+ * memory, but for dr__adjust_sharpness and dr__to_grey.  task->scratch has dr__adjust_scratch bytes.  A fourth channel is
+ * alpha and stays as it is.
+ */
+#ifndef DR_OP_IMAGE_ADJUST_H
+#define DR_OP_IMAGE_ADJUST_H
+
+#include "op/op.h"
+
+/* Scratch for any one of the functions below. */
+size_t dr__adjust_scratch(const dr_desc *in);
+
+/* A check for plan: uint8 HWC, and for images (masks pass) one of the channel counts in the set `channels` of
+ * 1 << count.  Unknown channels pass. */
+dr_status dr__want_colour(const dr_desc *in, unsigned channels, const char *op, dr_error *err);
+
+enum { DR__GREY = 1 << 1, DR__RGB = 1 << 3, DR__RGBA = 1 << 4 };
+
+/* Blends with black, with the mean grey, with its own grey, with its smoothed self: 0 gives those, 1 the image. */
+void dr__adjust_brightness(const dr_task *task, const dr_view *in, dr_view *out, double factor);
+void dr__adjust_contrast(const dr_task *task, const dr_view *in, dr_view *out, double factor);
+void dr__adjust_saturation(const dr_task *task, const dr_view *in, dr_view *out, double factor);
+void dr__adjust_sharpness(const dr_task *task, const dr_view *in, dr_view *out, double factor);
+
+/* Turns the hue by `factor` (-0.5 to 0.5) of the colour circle; 1 or 3 channels. */
+void dr__adjust_hue(const dr_task *task, const dr_view *in, dr_view *out, double factor);
+
+/* Tables for every value of a channel; 1 or 3 channels. */
+void dr__tone_invert(const dr_task *task, const dr_view *in, dr_view *out);
+void dr__tone_posterize(const dr_task *task, const dr_view *in, dr_view *out, int bits);
+void dr__tone_solarize(const dr_task *task, const dr_view *in, dr_view *out, double threshold);
+void dr__tone_autocontrast(const dr_task *task, const dr_view *in, dr_view *out);
+void dr__tone_equalize(const dr_task *task, const dr_view *in, dr_view *out);
+
+/* Luminance in each of out's channels (1 or 3, or 4 with in's alpha). */
+void dr__to_grey(const dr_task *task, const dr_view *in, dr_view *out);
+
+/* Every colour byte through one table of 256. */
+void dr__tone_table(const dr_task *task, const dr_view *in, dr_view *out, const uint8_t *table);
+
+#endif

@@ -1,0 +1,143 @@
+/* color_jitter: brightness, contrast, saturation and hue by random factors, in random order.
+ *
+ * Each setting is a number a (factors 1 - a to 1 + a; hue -a to a), a pair (least, most) or null: that one is left out.
+ * Leaving the hue out is not the same as turning it by 0, which goes through 8-bit HSV and back.
+ */
+#include "op/image/adjust.h"
+#include "op/op_defs.h"
+
+enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, N_PARTS };
+
+struct range {
+    bool on;
+    double lo, hi;
+};
+
+struct conf {
+    dr_reals brightness, contrast, saturation, hue;
+    struct range range[N_PARTS]; /* what init made of them */
+};
+
+struct par {
+    dr_ints order; /* of the parts that are on */
+    double factor[N_PARTS];
+};
+
+static const dr_param params[] = {
+    DR_REAL_LIST(struct conf, brightness, "null", 0, 1e6, 0, 2, "a: factors 1 - a to 1 + a; or (least, most)"),
+    DR_REAL_LIST(struct conf, contrast, "null", 0, 1e6, 0, 2, "a: factors 1 - a to 1 + a; or (least, most)"),
+    DR_REAL_LIST(struct conf, saturation, "null", 0, 1e6, 0, 2, "a: factors 1 - a to 1 + a; or (least, most)"),
+    DR_REAL_LIST(struct conf, hue, "null", -0.5, 0.5, 0, 2, "a: turns of -a to a; or (least, most); -0.5 to 0.5"),
+    { 0 },
+};
+
+#define FACTOR(name, part, doc) { #name, DR_P_REAL, offsetof(struct par, factor[part]), NULL, -0.5, 1e6, 0, 0, NULL, doc }
+
+static const dr_param draws[] = {
+    DR_INT_LIST(struct par, order, NULL, 0, 3, 0, 4, "parts as done: 0 brightness, 1 contrast, 2 saturation, 3 hue"),
+    FACTOR(brightness, BRIGHTNESS, "factor, where it is among the parts"),
+    FACTOR(contrast, CONTRAST, "factor, where it is among the parts"),
+    FACTOR(saturation, SATURATION, "factor, where it is among the parts"),
+    FACTOR(hue, HUE, "part of a turn, where it is among the parts"),
+    { 0 },
+};
+
+static dr_status make_range(const dr_reals *given, double centre, const char *name, struct range *out, dr_error *err)
+{
+    if (given->n == 0)
+        return DR_OK;
+    double lo = given->v[0], hi = given->v[given->n - 1];
+    if (given->n == 1) {
+        if (lo < 0)
+            return dr__fail(err, DR_ERR_ARG, "color_jitter: %s is %g, a single number must not be negative", name, lo);
+        lo = centre - hi;
+        hi = centre + hi;
+        if (centre > 0)
+            lo = DR_MAX(lo, 0.0);
+    }
+    if (lo > hi)
+        return dr__fail(err, DR_ERR_ARG, "color_jitter: %s is (%g, %g), the least must come first", name, lo, hi);
+    *out = (struct range){ .on = lo != centre || hi != centre, .lo = lo, .hi = hi };
+    return DR_OK;
+}
+
+static dr_status init(void *conf, dr_error *err)
+{
+    struct conf *c = conf;
+    DR_TRY(make_range(&c->brightness, 1.0, "brightness", &c->range[BRIGHTNESS], err));
+    DR_TRY(make_range(&c->contrast, 1.0, "contrast", &c->range[CONTRAST], err));
+    DR_TRY(make_range(&c->saturation, 1.0, "saturation", &c->range[SATURATION], err));
+    return make_range(&c->hue, 0.0, "hue", &c->range[HUE], err);
+}
+
+static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *par, dr_error *err)
+{
+    const struct conf *c = conf;
+    struct par *p = par;
+    (void)in, (void)err;
+    int order[N_PARTS] = { BRIGHTNESS, CONTRAST, SATURATION, HUE };
+    for (int i = N_PARTS - 1; i > 0; i--) {
+        int j = (int)dr__rng_below(rng, (uint64_t)i + 1), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+    p->order.n = 0;
+    for (int i = 0; i < N_PARTS; i++) {
+        if (c->range[order[i]].on)
+            p->order.v[p->order.n++] = order[i];
+        p->factor[i] = c->range[i].on ? dr__rng_uniform(rng, c->range[i].lo, c->range[i].hi) : i == HUE ? 0.0 : 1.0;
+    }
+    return DR_OK;
+}
+
+static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
+{
+    (void)conf, (void)par;
+    DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB, "color_jitter", err));
+    out->desc = *in;
+    out->scratch = dr__desc_known(in) ? dr__adjust_scratch(in) : 0;
+    return DR_OK;
+}
+
+static double cost(const void *conf, const void *par, const dr_desc *in)
+{
+    static const double per_byte[N_PARTS] = { 0.4, 0.8, 0.5, 8.0 };
+    const struct par *p = par;
+    double sum = 0.1;
+    (void)conf;
+    for (int i = 0; i < p->order.n; i++)
+        sum += per_byte[p->order.v[i]];
+    return sum * (double)dr__row_bytes(in) * (double)dr__height(in);
+}
+
+static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
+{
+    static void (*const parts[N_PARTS])(const dr_task *, const dr_view *, dr_view *, double) = {
+        dr__adjust_brightness, dr__adjust_contrast, dr__adjust_saturation, dr__adjust_hue
+    };
+    const struct par *p = par;
+    if (p->order.n == 0 || in->desc.kind == DR_KIND_MASK) {
+        dr__view_copy(out, in);
+        return DR_OK;
+    }
+    const dr_view *from = in; /* the first part reads the input, the rest work in place */
+    for (int i = 0; i < p->order.n; i++, from = out)
+        parts[p->order.v[i]](task, from, out, p->factor[p->order.v[i]]);
+    return DR_OK;
+}
+
+const dr_op_def dr__op_color_jitter = {
+    .name = "color_jitter",
+    .version = 1,
+    .summary = "change brightness, contrast, saturation and hue by random factors",
+    .params = params,
+    .draws = draws,
+    .conf_size = sizeof(struct conf),
+    .par_size = sizeof(struct par),
+    .flags = DR_OP_RANDOM,
+    .init = init,
+    .draw = draw,
+    .plan = plan,
+    .cost = cost,
+    .run = run,
+};

@@ -1,0 +1,14 @@
+/* maybe.c: the shared draw of ops that are applied with probability p. */
+#include "op/image/maybe.h"
+
+const dr_param dr__maybe_draws[] = {
+    DR_BOOLEAN(dr__maybe, applied, NULL, "applied to this sample"),
+    { 0 },
+};
+
+dr_status dr__maybe_draw(const void *conf, dr_rng *rng, const dr_desc *in, void *par, dr_error *err)
+{
+    (void)in, (void)err;
+    ((dr__maybe *)par)->applied = dr__rng_unit(rng) < *(const double *)conf;
+    return DR_OK;
+}

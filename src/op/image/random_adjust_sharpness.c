@@ -1,0 +1,47 @@
+/* random_adjust_sharpness: blend with a smoothed copy with probability p: below 1 softer, above 1 sharper. */
+#include "op/image/adjust.h"
+#include "op/image/maybe.h"
+#include "op/op_defs.h"
+
+struct conf {
+    double p; /* first: dr__maybe_draw reads it */
+    double sharpness_factor;
+};
+
+static const dr_param params[] = {
+    DR_REAL(struct conf, sharpness_factor, NULL, 0, 1e6, "0 is blurred, 1 the image, 2 twice as sharp"),
+    DR_REAL(struct conf, p, "0.5", 0, 1, "chance that a sample is sharpened"),
+    { 0 },
+};
+
+static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
+{
+    (void)conf, (void)par;
+    DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB | DR__RGBA, "random_adjust_sharpness", err));
+    out->desc = *in;
+    out->scratch = dr__desc_known(in) ? dr__adjust_scratch(in) : 0;
+    return DR_OK;
+}
+
+static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
+{
+    if (dr__maybe_skips(par, in))
+        dr__view_copy(out, in);
+    else
+        dr__adjust_sharpness(task, in, out, ((const struct conf *)task->conf)->sharpness_factor);
+    return DR_OK;
+}
+
+const dr_op_def dr__op_random_adjust_sharpness = {
+    .name = "random_adjust_sharpness",
+    .version = 1,
+    .summary = "change the sharpness of an image with probability p",
+    .params = params,
+    .draws = dr__maybe_draws,
+    .conf_size = sizeof(struct conf),
+    .par_size = sizeof(dr__maybe),
+    .flags = DR_OP_RANDOM,
+    .draw = dr__maybe_draw,
+    .plan = plan,
+    .run = run,
+};

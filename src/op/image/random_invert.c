@@ -1,0 +1,44 @@
+/* random_invert: turn each value v into 255 - v with probability p. */
+#include "op/image/adjust.h"
+#include "op/image/maybe.h"
+#include "op/op_defs.h"
+
+struct conf {
+    double p;
+};
+
+static const dr_param params[] = {
+    DR_REAL(struct conf, p, "0.5", 0, 1, "chance that a sample is inverted"),
+    { 0 },
+};
+
+static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
+{
+    (void)conf, (void)par;
+    DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB, "random_invert", err));
+    out->desc = *in;
+    return DR_OK;
+}
+
+static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
+{
+    if (dr__maybe_skips(par, in))
+        dr__view_copy(out, in);
+    else
+        dr__tone_invert(task, in, out);
+    return DR_OK;
+}
+
+const dr_op_def dr__op_random_invert = {
+    .name = "random_invert",
+    .version = 1,
+    .summary = "invert the colours of an image with probability p",
+    .params = params,
+    .draws = dr__maybe_draws,
+    .conf_size = sizeof(struct conf),
+    .par_size = sizeof(dr__maybe),
+    .flags = DR_OP_RANDOM,
+    .draw = dr__maybe_draw,
+    .plan = plan,
+    .run = run,
+};

@@ -1,0 +1,171 @@
+/* rescale.c: kernel/resize.h over views, with PIL's treatment of alpha.
+ *
+ * PIL multiplies the colours of an RGBA image by alpha before it interpolates and divides afterwards, each rounded to
+ * 8 bits.  Scratch then holds, after what the resizing itself needs, the multiplied input and one divided row.
+ */
+#include "op/image/rescale.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "kernel/resize.h"
+#include "op/image/geometry.h"
+
+const char *const dr__rescale_filters[] = {
+    "nearest", "nearest-exact", "bilinear", "bicubic", "box", "hamming", "lanczos", NULL,
+};
+
+static const dr__filter filters[] = {
+    DR__FILTER_NEAREST, DR__FILTER_NEAREST, DR__FILTER_BILINEAR, DR__FILTER_BICUBIC,
+    DR__FILTER_BOX,     DR__FILTER_HAMMING, DR__FILTER_LANCZOS,
+};
+
+dr_status dr__want_rescalable(const dr_desc *in, const char *op, dr_error *err)
+{
+    int64_t channels = dr__channels(in);
+    if (in->kind == DR_KIND_MASK)
+        return dr__want_image(in, ~0u, op, err);
+    DR_TRY(dr__want_image(in, ~0u, op, err));
+    if (in->dtype != DR_U8)
+        return dr__fail(err, DR_ERR_ARG, "%s: works on uint8 images, got %s: put it before to_dtype and normalize", op,
+                        dr_dtype_name(in->dtype));
+    if (channels >= 0 && channels != 1 && channels != 3 && channels != 4)
+        return dr__fail(err, DR_ERR_ARG, "%s: image has %lld channels, allowed are 1, 3 and 4", op,
+                        (long long)channels);
+    return DR_OK;
+}
+
+static int small(int64_t v)
+{
+    return v > DR__RESIZE_MAX ? -1 : (int)v;
+}
+
+static dr__resize_spec spec_of(const dr__rescale *r, const dr_desc *in)
+{
+    return (dr__resize_spec){
+        .in_w = small(r->from.w),
+        .in_h = small(r->from.h),
+        .out_w = small(r->w),
+        .out_h = small(r->h),
+        .channels = (int)dr__pixel_bytes(in),
+        .filter = in->kind == DR_KIND_MASK ? DR__FILTER_NEAREST : filters[r->filter],
+    };
+}
+
+static bool has_alpha(const dr__resize_spec *s, const dr_desc *in)
+{
+    bool same_size = s->in_w == s->out_w && s->in_h == s->out_h;
+    return in->kind != DR_KIND_MASK && s->channels == 4 && s->filter != DR__FILTER_NEAREST && !same_size;
+}
+
+static size_t round_up_64(size_t n)
+{
+    return (n + 63) & ~(size_t)63;
+}
+
+dr_status dr__rescale_scratch(const dr__rescale *r, const dr_desc *in, const char *op, size_t *bytes, dr_error *err)
+{
+    dr__resize_spec s = spec_of(r, in);
+    size_t multiplied = 0, line = 0;
+    bool fits = dr__resize_scratch(&s, bytes);
+    if (fits && has_alpha(&s, in)) {
+        line = (size_t)s.out_w * 4;
+        fits = dr__mul_size((size_t)s.in_w * 4, (size_t)s.in_h, &multiplied) &&
+               dr__add_size(round_up_64(*bytes), round_up_64(multiplied), bytes) && dr__add_size(*bytes, line, bytes);
+    }
+    if (fits)
+        return DR_OK;
+    return dr__fail(err, DR_ERR_LIMIT, "%s: cannot bring %lldx%lld pixels to %lldx%lld, allowed are 1 to %d", op,
+                    (long long)r->from.w, (long long)r->from.h, (long long)r->w, (long long)r->h, DR__RESIZE_MAX);
+}
+
+double dr__rescale_cost(const dr__rescale *r, const dr_desc *in)
+{
+    double pixel = (double)dr__pixel_bytes(in);
+    return pixel * (0.5 * (double)r->from.w * (double)r->from.h + 1.0 * (double)r->w * (double)r->h);
+}
+
+/* a * b / 255, rounded. */
+static inline unsigned mul_255(unsigned a, unsigned b)
+{
+    unsigned t = a * b + 128;
+    return ((t >> 8) + t) >> 8;
+}
+
+static void multiply_row(uint8_t *dst, const uint8_t *src, int64_t w)
+{
+    for (int64_t x = 0; x < w; x++, src += 4, dst += 4) {
+        for (int k = 0; k < 3; k++)
+            dst[k] = (uint8_t)mul_255(src[k], src[3]);
+        dst[3] = src[3];
+    }
+}
+
+static void divide_row(uint8_t *dst, const uint8_t *src, int64_t w)
+{
+    for (int64_t x = 0; x < w; x++, src += 4, dst += 4) {
+        unsigned alpha = src[3];
+        for (int k = 0; k < 3; k++) {
+            unsigned v = alpha == 0 || alpha == 255 ? src[k] : 255u * src[k] / alpha;
+            dst[k] = (uint8_t)DR_MIN(v, 255u);
+        }
+        dst[3] = src[3];
+    }
+}
+
+/* Between the resizing, which speaks of rows in its way, and the sink of the op. */
+struct relay {
+    dr__row_sink *sink;
+    uint8_t *line; /* NULL: no alpha */
+    int64_t w;
+};
+
+static void relay_row(void *user, const uint8_t *row, int y)
+{
+    struct relay *relay = user;
+    if (relay->line) {
+        divide_row(relay->line, row, relay->w);
+        row = relay->line;
+    }
+    relay->sink->row(relay->sink, y, row);
+}
+
+void dr__rescale_rows(dr_task *task, const dr__rescale *r, const dr_view *in, dr__row_sink *sink)
+{
+    dr__resize_spec s = spec_of(r, &in->desc);
+    struct relay relay = { .sink = sink, .w = r->w };
+    ptrdiff_t stride = in->stride;
+    const uint8_t *from = in->data + (r->from.y - in->window.y) * stride +
+                          (r->from.x - in->window.x) * (int64_t)dr__pixel_bytes(&in->desc);
+    dr__resize plan;
+    dr__resize_plan(&plan, &s, task->scratch);
+    if (has_alpha(&s, &in->desc)) {
+        size_t used = 0, row = (size_t)s.in_w * 4;
+        dr__resize_scratch(&s, &used);
+        uint8_t *multiplied = task->scratch + round_up_64(used);
+        for (int y = 0; y < s.in_h; y++)
+            multiply_row(multiplied + (size_t)y * row, from + y * stride, s.in_w);
+        relay.line = multiplied + round_up_64(row * (size_t)s.in_h);
+        from = multiplied;
+        stride = (ptrdiff_t)row;
+    }
+    dr__resize_run(&plan, task->k, from, stride, relay_row, &relay);
+}
+
+struct to_view {
+    dr__row_sink sink;
+    dr_view *out;
+    size_t bytes;
+};
+
+static void store_row(dr__row_sink *sink, int64_t y, const uint8_t *row)
+{
+    struct to_view *to = (struct to_view *)sink;
+    memcpy(to->out->data + y * to->out->stride, row, to->bytes);
+}
+
+void dr__rescale_run(dr_task *task, const dr__rescale *r, const dr_view *in, dr_view *out)
+{
+    struct to_view to = { .sink = { store_row }, .out = out, .bytes = dr__row_bytes(&out->desc) };
+    dr__rescale_rows(task, r, in, &to.sink);
+}

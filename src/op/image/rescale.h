@@ -1,0 +1,29 @@
+/* rescale.h: a part of an image to another size, as PIL resizes: what resize and random_resized_crop share. */
+#ifndef DR_OP_IMAGE_RESCALE_H
+#define DR_OP_IMAGE_RESCALE_H
+
+#include "op/op.h"
+
+/* torchvision's interpolations that PIL has. */
+extern const char *const dr__rescale_filters[];
+
+typedef struct dr__rescale {
+    dr_rect from;   /* of the image */
+    int64_t w, h;   /* of the result */
+    int filter;     /* place in dr__rescale_filters; masks always take nearest */
+} dr__rescale;
+
+/* uint8 images of 1, 3 or 4 channels; masks of any element type. */
+dr_status dr__want_rescalable(const dr_desc *in, const char *op, dr_error *err);
+
+/* The scratch that the two below need. */
+dr_status dr__rescale_scratch(const dr__rescale *r, const dr_desc *in, const char *op, size_t *bytes, dr_error *err);
+
+/* Work units, about nanoseconds. */
+double dr__rescale_cost(const dr__rescale *r, const dr_desc *in);
+
+/* The input view may be a window that holds `from`. */
+void dr__rescale_run(dr_task *task, const dr__rescale *r, const dr_view *in, dr_view *out);
+void dr__rescale_rows(dr_task *task, const dr__rescale *r, const dr_view *in, dr__row_sink *sink);
+
+#endif

@@ -1,0 +1,121 @@
+/* resize: bring an image to a size, as PIL does (always antialiased).  HWC uint8 with 1, 3 or 4 channels. */
+#include "op/image/rescale.h"
+#include "op/op_defs.h"
+
+struct conf {
+    dr_ints size;
+    int interpolation;
+    dr_ints max_size;
+    bool antialias;
+};
+
+static const dr_param params[] = {
+    DR_INT_LIST(struct conf, size, NULL, 1, 1e6, 0, 2, "height and width; one number: the shorter side; null: max_size"),
+    DR_CHOICE(struct conf, interpolation, "\"bilinear\"", dr__rescale_filters, "how pixels are sampled"),
+    DR_INT_LIST(struct conf, max_size, "null", 1, 1e6, 0, 1, "most for the longer side, if size is one number or null"),
+    DR_BOOLEAN(struct conf, antialias, "true", "accepted for torchvision's sake; always on, as for PIL images"),
+    { 0 },
+};
+
+static dr_status init(void *conf, dr_error *err)
+{
+    const struct conf *c = conf;
+    if (!c->size.n && !c->max_size.n)
+        return dr__fail(err, DR_ERR_ARG, "resize: size is null, so max_size must be given");
+    if (c->size.n == 2 && c->max_size.n)
+        return dr__fail(err, DR_ERR_ARG, "resize: max_size goes with one number as size, not with two");
+    if (c->size.n == 1 && c->max_size.n && c->max_size.v[0] <= c->size.v[0])
+        return dr__fail(err, DR_ERR_ARG, "resize: max_size is %lld, must be more than size %lld",
+                        (long long)c->max_size.v[0], (long long)c->size.v[0]);
+    return DR_OK;
+}
+
+/* a * b / c, cut to a whole number as torchvision does in double. */
+static int64_t share(int64_t a, int64_t b, int64_t c)
+{
+    return (int64_t)((double)(a * b) / (double)c);
+}
+
+static void output_size(const struct conf *c, int64_t w, int64_t h, int64_t *out_w, int64_t *out_h)
+{
+    int64_t brief = DR_MIN(w, h), wide = DR_MAX(w, h), most = c->max_size.n ? c->max_size.v[0] : INT64_MAX;
+    int64_t new_brief, new_wide;
+    if (c->size.n == 2) {
+        *out_h = c->size.v[0];
+        *out_w = c->size.v[1];
+        return;
+    }
+    if (c->size.n) {
+        new_brief = c->size.v[0];
+        new_wide = share(new_brief, wide, brief);
+        if (new_wide > most) {
+            new_brief = share(most, new_brief, new_wide);
+            new_wide = most;
+        }
+    } else {
+        new_brief = share(most, brief, wide);
+        new_wide = most;
+    }
+    *out_w = w <= h ? new_brief : new_wide;
+    *out_h = w <= h ? new_wide : new_brief;
+}
+
+static dr__rescale rescale(const struct conf *c, const dr_desc *in)
+{
+    dr__rescale r = { .from = { 0, 0, dr__width(in), dr__height(in) }, .filter = c->interpolation };
+    output_size(c, r.from.w, r.from.h, &r.w, &r.h);
+    return r;
+}
+
+static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
+{
+    const struct conf *c = conf;
+    (void)par;
+    DR_TRY(dr__want_rescalable(in, "resize", err));
+    if (!dr__desc_known(in)) {
+        bool fixed = c->size.n == 2;
+        out->desc = dr__desc_resized(in, fixed ? c->size.v[0] : DR_UNKNOWN, fixed ? c->size.v[1] : DR_UNKNOWN);
+        return DR_OK;
+    }
+    if (dr__width(in) < 1 || dr__height(in) < 1)
+        return dr__fail(err, DR_ERR_ARG, "resize: image is empty");
+    dr__rescale r = rescale(c, in);
+    out->desc = dr__desc_resized(in, r.h, r.w);
+    return dr__rescale_scratch(&r, in, "resize", &out->scratch, err);
+}
+
+static double cost(const void *conf, const void *par, const dr_desc *in)
+{
+    dr__rescale r = rescale(conf, in);
+    (void)par;
+    return dr__rescale_cost(&r, in);
+}
+
+static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
+{
+    dr__rescale r = rescale(task->conf, &in->desc);
+    (void)par;
+    dr__rescale_run(task, &r, in, out);
+    return DR_OK;
+}
+
+static dr_status rows(dr_task *task, const void *par, const dr_view *in, const dr_desc *out, dr__row_sink *sink)
+{
+    dr__rescale r = rescale(task->conf, &in->desc);
+    (void)par, (void)out;
+    dr__rescale_rows(task, &r, in, sink);
+    return DR_OK;
+}
+
+const dr_op_def dr__op_resize = {
+    .name = "resize",
+    .version = 1,
+    .summary = "bring an image to a size",
+    .params = params,
+    .conf_size = sizeof(struct conf),
+    .init = init,
+    .plan = plan,
+    .cost = cost,
+    .run = run,
+    .rows = rows,
+};

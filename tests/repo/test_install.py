@@ -1,0 +1,88 @@
+"""The installed C library is enough for a program of its own: headers, pkg-config file, shared object."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).parents[2]
+N_IMAGES = 11
+
+
+def call(*command, **options):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """A prefix that the library is installed in.  Without optimisation: only the linking is of interest here."""
+    folder = tmp_path_factory.mktemp("install")
+    env = {key: value for key, value in os.environ.items() if key not in ("DESTDIR", "MAKEFLAGS")}
+    meson = [sys.executable, "-m", "mesonbuild.mesonmain"]
+    call(*meson, "setup", folder / "build", ROOT, f"--prefix={folder / 'usr'}", "--libdir=lib", "-Doptimization=0",
+         env=env)
+    call(*meson, "compile", "-C", folder / "build", env=env)
+    call(*meson, "install", "-C", folder / "build", "--no-rebuild", env=env)
+    return folder / "usr"
+
+
+@pytest.fixture
+def images(tmp_path):
+    rng = np.random.default_rng(1)
+    for i in range(N_IMAGES):
+        folder = tmp_path / "images" / f"class{i % 3}"
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 256, (40 + 7 * i, 90 - 5 * i, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{i}.jpg", quality=60 + 3 * i)
+    return tmp_path / "images"
+
+
+@pytest.fixture
+def program(prefix, tmp_path):
+    if not shutil.which("pkg-config"):
+        pytest.skip("no pkg-config here")
+    env = dict(os.environ, PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
+    flags = call("pkg-config", "--cflags", "--libs", "drapps", env=env).split()
+    call("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", ROOT / "examples/c/load_folder.c", *flags,
+         "-o", tmp_path / "load_folder")
+    return tmp_path / "load_folder", dict(os.environ, LD_LIBRARY_PATH=str(prefix / "lib"))
+
+
+def test_example_reads_a_folder(program, images):
+    command, env = program
+    out = call(command, images, 4, env=env)
+    assert f"{N_IMAGES} samples in 3 batches" in out
+    assert re.findall(r"image float32\[(\d+),3,64,64\]", out) == ["4", "4", "3"]
+    labels = sum(float(text) for text in re.findall(r"label int64\[\d+\] sum ([\d.]+)", out))
+    assert labels == sum(i % 3 for i in range(N_IMAGES))
+
+
+def test_example_says_what_is_wrong(program, tmp_path):
+    command, env = program
+    done = subprocess.run([command, tmp_path / "nowhere"], env=env, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "nowhere" in done.stderr
+
+
+def test_only_the_public_names_are_exported(prefix):
+    names = call("nm", "-D", "--defined-only", prefix / "lib/libdrapps.so")
+    exported = re.findall(r" [A-Z] (\S+)$", names, re.MULTILINE)
+    assert exported
+    assert [name for name in exported if not re.match(r"dr_[a-z]", name)] == []
+
+
+def test_a_missing_library_is_named_with_its_package(tmp_path):
+    env = dict(os.environ, PKG_CONFIG_LIBDIR=str(tmp_path), CMAKE_PREFIX_PATH="")
+    done = subprocess.run([sys.executable, "-m", "mesonbuild.mesonmain", "setup", tmp_path / "build", ROOT], env=env,
+                          capture_output=True, text=True)
+    assert done.returncode != 0
+    for package in ("libjpeg62-turbo-dev", "libjansson-dev", "libxxhash-dev", "jansson-devel", "jpeg-turbo"):
+        assert package in done.stdout
