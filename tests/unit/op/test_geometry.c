@@ -190,9 +190,11 @@ static void erasing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crops),         cmocka_unit_test(paddings),    cmocka_unit_test(wide_elements),
-        cmocka_unit_test(random_crops_fit), cmocka_unit_test(flips),    cmocka_unit_test(quarter_turns),
-        cmocka_unit_test(affine_maps),   cmocka_unit_test(resizing),    cmocka_unit_test(erasing),
+        cmocka_unit_test(crops),         cmocka_unit_test(paddings),
+        cmocka_unit_test(wide_elements), cmocka_unit_test(random_crops_fit),
+        cmocka_unit_test(flips),         cmocka_unit_test(quarter_turns),
+        cmocka_unit_test(affine_maps),   cmocka_unit_test(resizing),
+        cmocka_unit_test(erasing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
