@@ -1,4 +1,4 @@
-/* format_table.c: all formats.  The list that front ends see (dr_formats_json) is made from it. */
+/* format_table.c: all formats. */
 #include "format/dataset.h"
 
 const dr_format_def *const dr__format_table[] = {

@@ -19,6 +19,7 @@ typedef struct dr__workbench {
     dr_view values[DR__MAX_VALUES];
     size_t scratch[DR__MAX_STEPS]; /* bytes that each step asked for */
     size_t scratch_most;
+    int scale[DR__MAX_STEPS]; /* of decodes: 1, or the divisor of fast decoding */
     double cost; /* predicted, in work units */
 
     /* Set while profiling: time and bytes of each step. */

@@ -114,6 +114,7 @@ const dr_op_def dr__op_resize = {
     .params = params,
     .conf_size = sizeof(struct conf),
     .init = init,
+    .flags = DR_OP_WINDOW | DR_OP_RESAMPLE,
     .plan = plan,
     .cost = cost,
     .run = run,
