@@ -1,4 +1,4 @@
-/* test_mix.c: shares, passes and occurrences of mixtures. */
+/* test_mixture.c: shares, passes and occurrences of mixtures. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
