@@ -111,9 +111,18 @@ static void flat_folder_is_kept_in_the_cache_folder(void **state)
     assert_int_equal(count_files(getenv("XDG_CACHE_HOME")), 1);
     assert_true(index_holds(false));
     assert_false(index_holds(true));
+    bool below = true;
+    assert_true(dr__listing_known_below(tree_root, dr__extensions(NULL), &below));
+    assert_false(below);
     put_text(at("one_more.jpg"), "");
+    assert_false(dr__listing_known_below(tree_root, dr__extensions(NULL), &below));
     assert_false(index_holds(false));
     assert_int_equal(listed(false), 1201);
+    put_text(at("sub/x.jpg"), "");
+    age_folders();
+    assert_int_equal(listed(false), 1202);
+    assert_true(dr__listing_known_below(tree_root, dr__extensions(NULL), &below));
+    assert_true(below);
 }
 
 static void unwritable_places_are_no_error(void **state)
