@@ -1,13 +1,19 @@
 """Loaders: epochs, batches, workers, shares, settings."""
 
+import gc
 import json
+import sys
 import threading
+import weakref
 
 import numpy
 import pytest
 from imagesets import N_IMAGES, gather, picture, same, train
 
 import drapps
+from drapps import _core
+
+TYPES = ("Array", "Batch", "Dataset", "Graph", "Loader", "Runner")
 
 
 def options(**changes):
@@ -201,6 +207,63 @@ def test_close_wakes_a_waiting_thread(folder):
     loader.close()
     assert ended.wait(30)
     thread.join()
+
+
+def test_a_new_pass_loses_nothing_to_old_threads(pipe):
+    """Threads that still consume an older pass do not take batches of the newer one."""
+    loader = pipe.loader(**options(batch_size=1, workers=2))
+    old = loader.batches()
+
+    def consume():
+        try:
+            for _ in old:
+                pass
+        except drapps.StateError:
+            pass
+
+    threads = [threading.Thread(target=consume) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    seen = sum((batch.ids for batch in loader.batches()), [])
+    for thread in threads:
+        thread.join(60)
+    assert sorted(seen) == list(range(N_IMAGES))
+
+
+def test_objects_are_freed(pipe):
+    """Each object of the extension holds its type: after use, none is left."""
+    def use():
+        loader = pipe.loader(**options(keep_draws=True, outputs="image,label,key"))
+        for batch in loader.batches():
+            batch.fields, batch.ids, batch.positions, batch.bad, batch.draws(0)
+        loader.stats(), loader.explain(), loader.state_dict()
+        with pytest.raises(drapps.Error):
+            loader.set("speed", 3)
+        list(pipe.map(lambda sample: sample).random_vertical_flip().loader(**options(workers=0)))
+        with pytest.raises(drapps.Error):
+            drapps.read(pipe.dataset.name + "/nothing")
+
+    def count():
+        gc.collect()
+        return [sys.getrefcount(getattr(_core, name)) for name in TYPES]
+
+    use()
+    before = count()
+    for _ in range(3):
+        use()
+    assert count() == before
+
+
+def test_arrays_are_freed():
+    array = numpy.zeros((8, 4, 4, 3), "uint8")
+    gone = weakref.ref(array)
+    loader = drapps.from_arrays(image=array).loader(batch_size=4, output="numpy", workers=2)
+    kept = list(loader)
+    del array
+    assert gone() is not None
+    del loader
+    gc.collect()
+    assert gone() is None and len(kept) == 2
 
 
 def test_draws(pipe):
