@@ -7,11 +7,13 @@ on the number of workers.  workers=0 runs everything in the caller, where a brea
 import random
 import threading
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy
 
 from drapps import _core, output as outputs
 from drapps.about import info
+from drapps.batch import Batch
 from drapps.collate import RULES, collate
 from drapps.loader import LoaderBase
 from drapps.output import from_numpy
@@ -24,25 +26,23 @@ REPLACE_TRIES = 16
 MAX_WORKERS = 256
 
 
-class PythonBatch(dict):
-    """A batch made of Python samples: the same facts as drapps.Batch."""
+class PythonBatch(Batch):
+    """A batch made of Python samples."""
 
-    def __init__(self, fields, **facts):
-        super().__init__(fields)
-        self.__dict__.update(facts)
+    __slots__ = ("_bad",)
 
-    @property
-    def fields(self):
-        """The fields as a dict."""
-        return dict(self)
+    def __init__(self, fields, output, bad, ids, **facts):
+        super().__init__(SimpleNamespace(ids=ids, samples=len(ids), **facts), output)
+        self._fields = fields
+        self._bad = bad
 
     @property
-    def samples(self):
-        """The number of samples."""
-        return len(self.ids)
+    def bad(self):
+        """Samples that were left out or replaced: dicts with position, id, key, error and action."""
+        return self._bad
 
     def draws(self, i):
-        """Native stages only: a chain with Python functions keeps no draws."""
+        """Not kept in a chain with Python functions."""
         raise _core.UnsupportedError("draws are not kept in a chain with Python functions")
 
 
@@ -196,8 +196,8 @@ class PythonLoader(LoaderBase):
                   for name, value in collate(samples, names, self._rules, self._layout).items()}  # fmt: skip
         repeats = range(self._local, local)
         padded = sum(self._rank + i * self._world >= len(self._pipe) for i in repeats)
-        batch = PythonBatch(fields, number=self._number, epoch=self._running_epoch, padded=padded, bad=bad,
-                            positions=positions, ids=[sample.id for sample in samples])  # fmt: skip
+        batch = PythonBatch(fields, kind, bad, [sample.id for sample in samples], positions=positions, padded=padded,
+                            number=self._number, epoch=self._running_epoch)  # fmt: skip
         self._local, self._number = local, self._number + 1
         return batch
 
