@@ -60,11 +60,10 @@ def pss_bytes(pid, skip=()):
 
 
 def main():
-    pid, skip, peak = int(sys.argv[1]), (os.getpid(),), 0
-    while True:
+    pid, skip, peak, told = int(sys.argv[1]), (os.getpid(),), 0, False
+    while not told:
+        told = bool(select.select([sys.stdin], [], [], SAMPLE_SECONDS)[0])
         peak = max(peak, pss_bytes(pid, skip))
-        if select.select([sys.stdin], [], [], SAMPLE_SECONDS)[0]:
-            break
     print(peak)
 
 

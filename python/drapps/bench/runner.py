@@ -75,7 +75,7 @@ class Runner:
         found = []
         for name in names:
             row = peers.row(name)
-            reason = environments.missing(self.envs, row.environment) or self._prepare(row)
+            reason = environments.missing(self.envs, row.environment) or self._prepare(name)
             if reason:
                 self.leave_out(name, reason)
             else:
@@ -86,11 +86,11 @@ class Runner:
         self.missing.append({"peer": name, "reason": reason})
         self.say(f"{name}: left out: {reason}")
 
-    def _prepare(self, row):
-        if not row.converts:
-            return None
+    def _prepare(self, name):
+        """Converts the files if the peer wants it; shows in any case whether what it imports is there."""
+        self.say(f"{name}: preparing")
         try:
-            self.child(row.name, "--prepare")
+            self.child(name, "--prepare")
         except PeerError as error:
             return str(error)
         return None
