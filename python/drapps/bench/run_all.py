@@ -153,7 +153,7 @@ def parse(argv):
     parser.add_argument("--samples", type=int, default=4096)
     parser.add_argument("--retune", action="store_true", help="search the peers' settings again")
     parser.add_argument("--envs", default=environments.default_folder(), metavar="DIR")
-    parser.add_argument("--save", metavar="FOLDER", help="write the results as JSON: FOLDER/<data name>.json, checks.json")
+    parser.add_argument("--save", metavar="FOLDER", help="write DATA.json for each set, and checks.json, there")
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
     return parser.parse_args(argv)
 
