@@ -39,8 +39,8 @@ def caption(result):
     data, machine = result["data"], result["machine"]
     return (f"{result['workload']} on {data['name']} ({data['files']} JPEG files, {data['megabytes']} MB); "
             f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['system']}; medians of {result['rounds']} interleaved "
-            f"rounds of at least {result['samples']} samples; {result['date']}.  CPU time per sample and peak memory of the "
-            "process tree, memory above a process that imported the framework alone; largest difference to "
+            f"rounds of at least {result['samples']} samples; {result['date']}.  CPU time per sample and peak memory "
+            "of the process tree, memory above a process that imported the framework alone; largest difference to "
             "torchvision's pixels, in levels of 255.")
 
 
