@@ -71,7 +71,7 @@ test-c: $(CONFIGURED) | system
 	$(MESON) test -C build --no-rebuild --print-errorlogs
 
 test-python: test-c $(INSTALLED)
-	$(PY) -m pytest
+	DRAPPS_BUILD=$(abspath build) $(PY) -m pytest
 
 demo: $(INSTALLED)
 	$(PY) examples/demo.py

@@ -220,7 +220,8 @@ static dr_status decode_area(dr_codec_state *state, const struct still *s, const
         dr_rect wanted = {seen.x - s->frame.x, seen.y - s->frame.y, seen.w, seen.h};
         part = with_margin(&wanted, &s->frame);
         stride = (size_t)part.w * pixel;
-        if (dr__sink_direct(sink) && part.w == area->w && part.h == area->h && sink->step_y > 0)
+        bool whole = seen.w == area->w && seen.h == area->h && part.w == area->w && part.h == area->h;
+        if (whole && dr__sink_direct(sink) && sink->step_y > 0)
             return decode_part(s, &part, sink->origin, (size_t)sink->step_y, err);
     }
     size_t blank = stride * (size_t)part.h;

@@ -40,4 +40,13 @@ void dr__to_grey(const dr_task *task, const dr_view *in, dr_view *out);
 /* Every colour byte through one table of 256. */
 void dr__tone_table(const dr_task *task, const dr_view *in, dr_view *out, const uint8_t *table);
 
+/* A table made of each channel's histogram, and every byte through its channel's; 1 or 3 channels. */
+void dr__tone_by_histogram(const dr_task *task, const dr_view *in, dr_view *out,
+                           void (*build)(const uint32_t *hist, uint8_t *table));
+
+/* n bytes of the middle row under Pillow's SMOOTH filter: 3 x 3 ones with a 5 in the middle, over 13.  The first and the
+ * last pixel stay as they are. */
+void dr__smooth_row(uint8_t *dst, const uint8_t *above, const uint8_t *row, const uint8_t *below, size_t n,
+                    size_t pixel);
+
 #endif
