@@ -121,8 +121,7 @@ static dr_batch **find_ready(dr__exec *e)
     return best;
 }
 
-/* pool lock */
-static bool is_over(const dr__exec *e)
+bool dr__exec_is_over(const dr__exec *e)
 {
     if (e->o.in_order)
         return e->delivered == e->n_batches;
@@ -182,8 +181,9 @@ static bool work_here(dr__exec *e)
         dr__exec_fail(e, &err);
     }
     e->bench_busy = false;
-    e->active--;
-    dr__cond_broadcast(&e->changed);
+    dr__claim_over(e);
+    dr__cond_broadcast(&e->changed); /* other callers may work now */
+    dr__pool_wake();                 /* or threads, if workers was raised meanwhile */
     return true;
 }
 
@@ -201,11 +201,11 @@ static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, 
         }
         if (e->failed)
             return dr__fail(err, e->error.status, "%s", e->error.text);
-        if (is_over(e))
+        if (dr__exec_is_over(e))
             return DR_END;
-        if (work_here(e))
-            continue;
-        if (!dr__cond_wait(&e->changed, dr__pool_mutex(), deadline_ns) && !find_ready(e))
+        bool in_time = work_here(e) ? dr__now_ns() < deadline_ns
+                                    : dr__cond_wait(&e->changed, dr__pool_mutex(), deadline_ns);
+        if (!in_time && !find_ready(e) && !e->failed)
             return DR_AGAIN;
     }
 }
@@ -284,5 +284,8 @@ dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t fi
     dr__trace_event(e->trace, "start", "\"epoch\":%llu,\"base\":%llu,\"samples\":%llu,\"workers\":%d,\"prefetch\":%d",
                     (unsigned long long)epoch, (unsigned long long)base, (unsigned long long)e->n_local, e->workers,
                     e->prefetch);
-    return dr__pool_add(e, err);
+    status = dr__pool_add(e, err);
+    if (status != DR_OK) /* no thread at all: nothing would ever be ready */
+        dr__exec_stop(e);
+    return status;
 }

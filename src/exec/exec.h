@@ -6,7 +6,7 @@
  * One pool of threads serves all loaders of a process (pool.c).  Workers pull: a free thread claims the next samples of
  * a loader that has room, so nothing is queued and cancelling is only to stop claiming.
  *
- * Locks, outermost first: dr__pool_lock (all scheduling state below), a buffer pool's lock, the trace's lock.  No op,
+ * Locks, outermost first: a loader's lock (starting and saving), dr__pool_lock (all scheduling state below), a buffer pool's lock, the trace's lock.  No op,
  * codec or callback runs under any of them.
  */
 #ifndef DR_EXEC_EXEC_H
@@ -160,11 +160,17 @@ dr_status dr__pool_resize(dr_error *err);
 /* pool lock: the next samples of this loader; false: none now. */
 bool dr__claim_next(dr__exec *e, dr__claim *claim);
 
+/* pool lock: a claim was worked off. */
+void dr__claim_over(dr__exec *e);
+
 /* --- consume.c --- */
 
 dr_status dr__exec_next(dr__exec *e, int timeout_ms, dr_batch **out, dr_error *err);
 dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_batch, const uint8_t *done,
                          dr_error *err);
+
+/* pool lock: everything was delivered. */
+bool dr__exec_is_over(const dr__exec *e);
 
 /* Gives up what runs: no claim is left when it returns. */
 void dr__exec_stop(dr__exec *e);
