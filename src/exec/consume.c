@@ -1,4 +1,5 @@
 /* consume.c: the consumer's side: starting, waiting for batches, stopping. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -90,8 +91,6 @@ dr_status dr__slot_take(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error 
         dr_batch *b = place ? dr__batch_new(e, e->first_batch + e->opened, e->o.batch_size) : NULL;
         if (b) {
             *place = e->filling = b;
-            b->bad = e->loose_bad;
-            e->loose_bad = NULL;
             e->opened++;
         } else {
             status = dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch of %zu bytes", e->batch_bytes);
@@ -125,7 +124,7 @@ bool dr__exec_is_over(const dr__exec *e)
 {
     if (e->o.in_order)
         return e->delivered == e->n_batches;
-    return e->finished == e->n_local && e->delivered == e->opened;
+    return e->delivered_samples == e->n_local && e->delivered == e->opened;
 }
 
 /* pool lock */
@@ -143,6 +142,20 @@ static void book_delivery(dr__exec *e, dr_batch *b)
     dr__pool_wake();
 }
 
+/* pool lock: the batch tells of its bad samples, and of those before it that no batch could tell of. */
+static void tell_bad(dr__exec *e, dr_batch *b)
+{
+    if (e->loose_bad) {
+        json_array_extend(e->loose_bad, b->bad);
+        json_decref(b->bad);
+        b->bad = e->loose_bad;
+        e->loose_bad = NULL;
+    }
+    char *text = b->bad ? json_dumps(b->bad, JSON_COMPACT) : NULL;
+    b->bad_text = text ? dr__strdup(text) : NULL;
+    free(text);
+}
+
 /* pool lock: hands out the batch at `at`; DR_AGAIN: it was empty. */
 static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
 {
@@ -154,7 +167,10 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
         return dr__fail(err, e->error.status, "%s", e->error.text);
     }
     book_delivery(e, b);
+    tell_bad(e, b);
     if (b->n_samples == 0) {
+        e->loose_bad = b->bad;
+        b->bad = NULL;
         dr_batch_unref(&b);
         return DR_AGAIN;
     }

@@ -55,8 +55,8 @@ struct dr_batch {
     uint64_t *ids, *positions; /* one a slot */
     uint8_t *missing;          /* one a slot: left out */
     char **draws;              /* one a slot, JSON; NULL without keep_draws */
-    json_t *bad;               /* pool lock until finished */
-    char *bad_text;
+    json_t *bad;               /* pool lock until delivered */
+    char *bad_text;            /* set when delivered */
     atomic_uint_fast64_t remaining; /* slots still being worked on; who takes the last one finishes the batch */
     uint64_t used;                  /* out of order: slots given out; pool lock */
     bool ready;                     /* pool lock */
@@ -94,13 +94,13 @@ typedef struct dr__exec {
     uint64_t claimed, finished; /* samples */
     uint64_t worked_below;      /* out of order: every sample below it has been worked on */
     uint64_t opened, delivered; /* batches */
-    uint64_t delivered_samples;
+    uint64_t delivered_samples; /* or left out, or passed over */
     uint64_t n_bad;
     int active; /* claims being worked on */
     dr_batch *ring[DR__RING]; /* in order: batch number % DR__RING.  out of order: opened and not delivered */
     dr_batch *filling;        /* out of order: takes the next finished sample */
     uint8_t *done;            /* out of order: what became of each sample of this rank, DR__DONE_* */
-    json_t *loose_bad;        /* out of order: bad samples not yet told by a batch */
+    json_t *loose_bad;        /* bad samples that belong to no batch that was delivered: the next one tells */
     dr_error error;           /* with failed */
     dr__workbench *bench;     /* of callers, with workers = 0 */
     bool bench_busy;
