@@ -13,6 +13,16 @@
 
 enum { STATE_VERSION = 1 };
 
+/* Canonical JSON has numbers that a double holds: others are written as text. */
+static json_t *whole(uint64_t v)
+{
+    if (v <= (uint64_t)1 << 53)
+        return json_integer((json_int_t)v);
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, v);
+    return json_string(text);
+}
+
 static json_t *hex(uint64_t v)
 {
     char text[20];
@@ -78,8 +88,8 @@ dr_status dr_loader_state(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     const dr__exec *e = &l->exec;
-    json_t *o = json_pack("{s:i, s:I, s:b, s:b, s:I, s:I, s:I}", "drapps_state", STATE_VERSION, "seed",
-                          (json_int_t)e->o.seed, "shuffle", e->o.shuffle, "in_order", e->o.in_order, "batch_size",
+    json_t *o = json_pack("{s:i, s:o, s:b, s:b, s:I, s:I, s:I}", "drapps_state", STATE_VERSION, "seed",
+                          whole(e->o.seed), "shuffle", e->o.shuffle, "in_order", e->o.in_order, "batch_size",
                           (json_int_t)e->o.batch_size, "world", (json_int_t)e->o.world, "rank", (json_int_t)e->o.rank);
     if (!o)
         return dr__fail(err, DR_ERR_NOMEM, "state: out of memory");
@@ -111,7 +121,7 @@ static dr_status want_same(const json_t *o, const char *name, const json_t *mine
 static dr_status check_same(const dr_loader *l, const json_t *o, dr_error *err)
 {
     const dr__exec *e = &l->exec;
-    DR_TRY(want_same(o, "seed", json_integer((json_int_t)e->o.seed), err));
+    DR_TRY(want_same(o, "seed", whole(e->o.seed), err));
     DR_TRY(want_same(o, "shuffle", json_boolean(e->o.shuffle), err));
     DR_TRY(want_same(o, "in_order", json_boolean(e->o.in_order), err));
     DR_TRY(want_same(o, "batch_size", json_integer((json_int_t)e->o.batch_size), err));
