@@ -129,6 +129,13 @@ bool dr__claim_next(dr__exec *e, dr__claim *c)
     return true;
 }
 
+void dr__claim_over(dr__exec *e)
+{
+    e->active--;
+    if (!e->running || e->workers == 0) /* who stops it waits for this, and a caller that is to work itself */
+        dr__cond_broadcast(&e->changed);
+}
+
 /* pool lock: a claim of any loader, the one after the last served first. */
 static dr__exec *find_work(dr__claim *c)
 {
@@ -149,10 +156,14 @@ static dr__exec *find_work(dr__claim *c)
 static void *work(void *arg)
 {
     worker *w = arg;
+    const dr__exec *last = NULL; /* only compared: it may be gone */
     dr__pool_lock();
     while (!w->leave) {
         dr__claim claim;
         dr__exec *e = find_work(&claim);
+        if (last && e != last)
+            dr__cond_signal(&pool.work); /* another thread may take the place that this one gave up */
+        last = e;
         if (!e) {
             dr__cond_wait(&pool.work, &pool.lock, UINT64_MAX);
             continue;
@@ -160,9 +171,9 @@ static void *work(void *arg)
         dr__pool_unlock();
         dr__claim_work(e, &claim, w->bench);
         dr__pool_lock();
-        if (--e->active == 0 && !e->running)
-            dr__cond_broadcast(&e->changed);
+        dr__claim_over(e);
     }
+    dr__pool_wake();
     dr__pool_unlock();
     return NULL;
 }
