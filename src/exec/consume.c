@@ -38,12 +38,26 @@ void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n)
     dr__pool_unlock();
 }
 
-void dr__samples_processed(dr__exec *e, uint64_t n)
+/* pool lock */
+static void note_worked(dr__exec *e, uint64_t local)
+{
+    e->finished++;
+    e->done[local] |= DR__DONE_WORKED;
+    if (local != e->worked_below)
+        return;
+    while (e->worked_below < e->n_local && e->done[e->worked_below] & DR__DONE_WORKED)
+        e->worked_below++;
+    dr__pool_wake(); /* the window has moved on */
+}
+
+void dr__sample_worked(dr__exec *e, uint64_t local)
 {
     if (e->o.in_order)
         return;
     dr__pool_lock();
-    e->finished += n;
+    if (e->done[local] & DR__DONE_BEFORE)
+        e->delivered_samples++;
+    note_worked(e, local);
     dr_batch *last = e->finished == e->n_local ? e->filling : NULL;
     uint64_t unused = 0;
     if (last) {
@@ -125,7 +139,7 @@ static void book_delivery(dr__exec *e, dr_batch *b)
         if (b->positions[i] >= e->set->n_places)
             b->n_padded++;
         if (e->done)
-            e->done[(b->positions[i] - e->base - e->o.rank) / e->o.world] = 1;
+            e->done[(b->positions[i] - e->base - e->o.rank) / e->o.world] |= DR__DONE_DELIVERED;
     }
     dr__pool_wake();
 }
@@ -232,7 +246,7 @@ static void begin(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_bat
     e->epoch = epoch;
     e->base = base;
     e->first_batch = first_batch;
-    e->claimed = e->finished = 0;
+    e->claimed = e->finished = e->worked_below = 0;
     e->opened = e->delivered = e->delivered_samples = 0;
     e->n_bad = 0;
     e->failed = e->cancelled = false;
@@ -252,10 +266,7 @@ static dr_status note_done(dr__exec *e, const uint8_t *done, dr_error *err)
     if (!e->done)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory");
     for (uint64_t i = 0; done && i < e->n_local; i++)
-        if (done[i]) {
-            e->done[i] = 2;
-            e->delivered_samples++;
-        }
+        e->done[i] = done[i] ? DR__DONE_BEFORE : 0;
     return DR_OK;
 }
 

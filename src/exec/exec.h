@@ -25,6 +25,13 @@
 
 enum { DR__MAX_PREFETCH = 64, DR__RING = 128, DR__MAX_WORKERS = 256, DR__MAX_REPLACE = 16 };
 
+/* out of order: what became of a sample. */
+enum {
+    DR__DONE_DELIVERED = 1, /* or left out */
+    DR__DONE_BEFORE = 2,    /* delivered before the state that this run goes on from was saved */
+    DR__DONE_WORKED = 4,    /* has its slot, or is bad */
+};
+
 struct dr_batch {
     atomic_int refs;
     unsigned generation; /* of the process that made it */
@@ -85,13 +92,14 @@ typedef struct dr__exec {
     uint64_t n_local;     /* samples of this rank from base on */
     uint64_t n_batches;   /* batches of this rank from base on */
     uint64_t claimed, finished; /* samples */
+    uint64_t worked_below;      /* out of order: every sample below it has been worked on */
     uint64_t opened, delivered; /* batches */
     uint64_t delivered_samples;
     uint64_t n_bad;
     int active; /* claims being worked on */
     dr_batch *ring[DR__RING]; /* in order: batch number % DR__RING.  out of order: opened and not delivered */
     dr_batch *filling;        /* out of order: takes the next finished sample */
-    uint8_t *done;            /* out of order: one byte a sample of this rank: 1 delivered or left out */
+    uint8_t *done;            /* out of order: what became of each sample of this rank, DR__DONE_* */
     json_t *loose_bad;        /* out of order: bad samples not yet told by a batch */
     dr_error error;           /* with failed */
     dr__workbench *bench;     /* of callers, with workers = 0 */
@@ -167,8 +175,8 @@ dr_status dr__slot_take(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error 
 /* Marks `n` slots of a batch as done; the last one makes it ready. */
 void dr__slots_done(dr__exec *e, dr_batch *batch, uint64_t n);
 
-/* out of order: books samples as processed; the last one of the epoch closes the batch being filled. */
-void dr__samples_processed(dr__exec *e, uint64_t n);
+/* out of order: books a sample as worked on; the last one of the epoch closes the batch being filled. */
+void dr__sample_worked(dr__exec *e, uint64_t local);
 
 /* pool lock: ends the epoch with an error that every consumer gets. */
 void dr__exec_fail(dr__exec *e, const dr_error *err);

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-enum { STANDARD_PREFETCH = 3 };
+enum { STANDARD_PREFETCH = 3, MOST_RANKS = 1 << 24 };
 
 void dr_loader_defaults(dr_loader_options *o)
 {
@@ -36,9 +36,15 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
         return dr__fail(err, DR_ERR_ARG, "workers is %d, allowed are -1 to %d", o->workers, DR__MAX_WORKERS);
     if (o->prefetch < 0 || o->prefetch > DR__MAX_PREFETCH)
         return dr__fail(err, DR_ERR_ARG, "prefetch is %d, allowed are 0 to %d", o->prefetch, DR__MAX_PREFETCH);
-    if (o->world < 1 || o->rank >= o->world)
+    if (o->world < 1 || o->world > MOST_RANKS)
+        return dr__fail(err, DR_ERR_ARG, "world is %llu, allowed are 1 to %d", (unsigned long long)o->world, MOST_RANKS);
+    if (o->rank >= o->world)
         return dr__fail(err, DR_ERR_ARG, "rank %llu of %llu: rank must be below world", (unsigned long long)o->rank,
                         (unsigned long long)o->world);
+    if ((unsigned)o->last > DR_LAST_PAD)
+        return dr__fail(err, DR_ERR_ARG, "last is %d, allowed are 0 to %d", (int)o->last, DR_LAST_PAD);
+    if ((unsigned)o->on_bad > DR_BAD_REPLACE)
+        return dr__fail(err, DR_ERR_ARG, "on_bad is %d, allowed are 0 to %d", (int)o->on_bad, DR_BAD_REPLACE);
     if (set->n_places == 0)
         return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
     if (!o->in_order && o->last == DR_LAST_PAD && o->world > 1)

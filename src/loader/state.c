@@ -20,19 +20,25 @@ static json_t *hex(uint64_t v)
     return json_string(text);
 }
 
+/* pool lock */
+static bool delivered(const dr__exec *e, uint64_t i)
+{
+    return e->done[i] & (DR__DONE_DELIVERED | DR__DONE_BEFORE);
+}
+
 /* pool lock: delivered samples as [first, n, first, n, ...]. */
 static json_t *done_ranges(const dr__exec *e)
 {
     json_t *list = json_array();
     for (uint64_t i = 0; i < e->n_local;) {
         uint64_t start = i;
-        while (i < e->n_local && e->done[i])
+        while (i < e->n_local && delivered(e, i))
             i++;
         if (i > start) {
             json_array_append_new(list, json_integer((json_int_t)start));
             json_array_append_new(list, json_integer((json_int_t)(i - start)));
         }
-        while (i < e->n_local && !e->done[i])
+        while (i < e->n_local && !delivered(e, i))
             i++;
     }
     return list;

@@ -34,7 +34,9 @@ def workers(request):
 def test_map_of_a_field(folder, workers):
     plain = epoch(images(folder))
     mapped = epoch(images(folder).map(lambda image: 255 - image, field="image"), workers=workers)
-    assert ids(mapped) == ids(plain)
+    assert ids(mapped) == ids(plain) and all(isinstance(batch, drapps.Batch) for batch in mapped)
+    with pytest.raises(drapps.UnsupportedError):
+        mapped[0].draws(0)
     for a, b in zip(plain, mapped):
         assert (255 - a["image"] == b["image"]).all() and (a["label"] == b["label"]).all()
         assert b["label"].dtype == numpy.int64
