@@ -150,15 +150,29 @@ dr_status dr_runner_run(dr_runner *r, const dr_sample_name *name, dr_error *err)
     return status;
 }
 
+/* Is it what was said beforehand?  Fused ops rely on every extent that was known. */
+static bool fits(const dr_desc *have, const dr_desc *want)
+{
+    if (have->kind != want->kind || have->dtype != want->dtype || have->layout != want->layout ||
+        have->n_dims != want->n_dims)
+        return false;
+    for (int i = 0; i < want->n_dims; i++)
+        if (have->dims[i] < 0 || (want->dims[i] != DR_UNKNOWN && have->dims[i] != want->dims[i]))
+            return false;
+    return true;
+}
+
 dr_status dr_runner_feed(dr_runner *r, const dr_view *fields, const dr_sample_name *name, dr_error *err)
 {
     if (r->set)
         return dr__fail(err, DR_ERR_STATE, "this runner reads its samples from %s", r->set->name);
     for (int i = 0; i < r->program->n_inputs; i++) {
+        char have[128], want[128];
         r->bench->record.fields[i] = dr__view_dense(&fields[i].desc, fields[i].data);
-        if (fields[i].desc.kind != r->program->values[i].kind || fields[i].desc.dtype != r->program->values[i].dtype)
-            return dr__fail(err, DR_ERR_ARG, "field \"%s\" has another kind or type than the runner was opened with",
-                            r->program->names[i]);
+        if (!fits(&fields[i].desc, &r->program->values[i]))
+            return dr__fail(err, DR_ERR_ARG, "field \"%s\" is %s, the runner was opened for %s", r->program->names[i],
+                            dr__desc_text_of(&fields[i].desc, have, sizeof have),
+                            dr__desc_text_of(&r->program->values[i], want, sizeof want));
     }
     r->bench->record.n_fields = r->program->n_inputs;
     return run(r, name, err);

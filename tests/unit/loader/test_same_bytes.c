@@ -12,6 +12,7 @@
 static dr_error err;
 static uint64_t x;     /* of the dice */
 static unsigned used[256]; /* rows of the op table that stood in a graph */
+static uint64_t n_asked, n_delivered; /* samples */
 
 static uint64_t setting(const char *name, uint64_t standard)
 {
@@ -68,6 +69,9 @@ static void compare(dr_dataset *set, const random_graph *r)
     static const int workers[] = { 0, 1, 2, 3, 8 };
     bool planar = dice(&x, 2);
     tape want = run(set, r, planar, true, 0, -1);
+    n_asked += dr_dataset_size(set);
+    for (size_t i = 0; i < want.n; i++)
+        n_delivered += want.batches[i].n;
     const char *text = "";
     char what[4096];
     assert_ok(dr_graph_json(r->graph, &text, &err));
@@ -157,6 +161,7 @@ static void every_op_took_part(void **state)
     for (int i = 0; dr__op_table[i]; i++)
         rows += used[i] > 0;
     assert_true(rows >= 15);
+    assert_true(n_delivered * 10 > n_asked * 6); /* most settings suit most images */
 }
 
 int main(void)
