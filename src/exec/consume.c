@@ -182,8 +182,10 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
 static bool work_here(dr__exec *e)
 {
     dr__claim claim;
-    if (e->workers > 0 || e->bench_busy || !dr__claim_next(e, &claim))
+    if (e->workers > 0 || e->bench_busy)
         return false;
+    if (!dr__claim_next(e, &claim))
+        return e->failed; /* it may have failed just now, for want of memory: not a time to wait */
     e->bench_busy = true;
     dr__pool_unlock();
     if (!e->bench)

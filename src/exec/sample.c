@@ -33,12 +33,14 @@ static dr_status read_and_run(dr__exec *e, dr__workbench *bench, job *j, dr_erro
     return status;
 }
 
-static void keep_draws(dr__exec *e, dr__workbench *bench, job *j)
+static dr_status keep_draws(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
 {
     json_t *draws = dr__sample_draws(e->program, bench->pars);
-    dr__free(j->batch->draws[j->slot]);
-    j->batch->draws[j->slot] = draws ? dr__canonical(draws) : NULL;
+    char **text = &j->batch->draws[j->slot];
+    dr__free(*text);
+    *text = draws ? dr__canonical(draws) : NULL;
     json_decref(draws);
+    return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory");
 }
 
 static dr_status store(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
@@ -55,7 +57,7 @@ static dr_status store(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
         DR_TRY(dr__sample_store(e->program, bench, i, place, err));
     }
     if (e->o.keep_draws)
-        keep_draws(e, bench, j);
+        DR_TRY(keep_draws(e, bench, j, err));
     j->batch->ids[j->slot] = j->ref.id;
     j->batch->positions[j->slot] = j->position;
     j->run_ns += dr__now_ns() - start;
@@ -181,9 +183,9 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, job *j, dr_error *
         return;
     err->status = status;
     dr__pool_lock();
-    if (j->batch && e->o.in_order && !j->batch->error.status)
+    if (j->batch && !j->batch->error.status)
         j->batch->error = *err;
-    else if (!e->o.in_order)
+    if (!e->o.in_order) /* in order it counts when the consumer comes to this batch */
         dr__exec_fail(e, err);
     dr__pool_unlock();
 }
