@@ -214,7 +214,7 @@ void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
             return;
         if (!delivered_before(e, j.local)) {
             j.position = dr__order_position(e, j.local, &j.padding);
-            j.ref = dr__order_sample(e, j.position);
+            j.ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, j.position);
             if (try_sample(e, bench, &j, &err) == DR_OK)
                 book_sample(e, bench, &j);
             else

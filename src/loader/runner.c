@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/permute.h"
-#include "graph/workbench.h"
+#include "exec/exec.h"
 
 struct dr_runner {
     dr_dataset *set; /* NULL: fields are handed in */
@@ -19,49 +18,26 @@ struct dr_runner {
 dr_status dr_order_sample(const dr_dataset *set, uint64_t seed, uint64_t epoch, bool shuffle, uint64_t position,
                           dr_sample_name *out, dr_error *err)
 {
-    uint64_t n = set->n_places;
-    if (!n)
+    if (!set->n_places)
         return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
-    uint64_t place = position % n;
-    if (shuffle)
-        place = dr__permute(n, dr__permute_key(seed, epoch, 0), place);
-    dr__sample_ref ref = { .id = place };
-    if (set->def->place)
-        ref = set->def->place(set, seed, epoch, place);
-    *out = (dr_sample_name){ seed, epoch, ref.id, ref.occurrence + (uint32_t)(position / n) };
+    dr__sample_ref ref = dr__order_sample(set, seed, epoch, shuffle, position);
+    *out = (dr_sample_name){ seed, epoch, ref.id, ref.occurrence };
     return DR_OK;
-}
-
-/* Every output as a list, so that shapes may differ. */
-static void list_all(const dr_graph *graph, const dr__field *fields, int n_fields, char *text, size_t size)
-{
-    size_t n = 0;
-    text[0] = 0;
-    for (int i = 0; i < n_fields && n < size; i++)
-        n += (size_t)snprintf(text + n, size - n, "%s=list,", fields[i].name);
-    for (int i = 0; i < graph->n_nodes; i++)
-        for (int f = 0; f < graph->nodes[i].n_fields && n < size; f++)
-            n += (size_t)snprintf(text + n, size - n, "%s=list,", graph->nodes[i].out[f]);
 }
 
 static dr_status open_runner(dr_dataset *set, const dr__field *fields, int n_fields, dr_graph *graph,
                              const char *outputs, const char *layout, bool reference, dr_runner **out, dr_error *err)
 {
-    enum { ROOM = 64 * 1024 };
     dr_runner *r = *out = dr__alloc_zero(1, sizeof *r);
-    char *collate = dr__alloc(ROOM);
-    dr_status status = DR_ERR_NOMEM;
-    if (r && collate && (r->bench = dr__workbench_new())) {
-        list_all(graph, fields, n_fields, collate, ROOM);
-        dr__program_options po = { outputs, collate, layout, reference };
-        status = dr__program_compile(graph, fields, n_fields, &po, &r->program, err);
-        if (status == DR_OK && r->program->n_batch_nodes)
-            status = dr__fail(err, DR_ERR_ARG, "%s works on whole batches and cannot run on single samples",
-                              r->program->graph->nodes[r->program->batch_nodes[0]].op.def->name);
-    } else {
-        dr__fail(err, DR_ERR_NOMEM, "runner: out of memory");
+    if (!r || !(r->bench = dr__workbench_new())) {
+        dr_runner_free(out);
+        return dr__fail(err, DR_ERR_NOMEM, "runner: out of memory");
     }
-    dr__free(collate);
+    dr__program_options po = { .outputs = outputs, .layout = layout, .reference = reference, .any_shape = true };
+    dr_status status = dr__program_compile(graph, fields, n_fields, &po, &r->program, err);
+    if (status == DR_OK && r->program->n_batch_nodes)
+        status = dr__fail(err, DR_ERR_ARG, "%s works on whole batches and cannot run on single samples",
+                          r->program->graph->nodes[r->program->batch_nodes[0]].op.def->name);
     if (status == DR_OK && set)
         r->set = dr_dataset_ref(set);
     if (status != DR_OK)
