@@ -84,10 +84,10 @@ static void book_sample(dr__exec *e, dr__workbench *bench, const job *j)
     atomic_fetch_add(&e->stats.read_ns, j->read_ns);
     atomic_fetch_add(&e->stats.work_ns, j->run_ns);
     dr__trace_event(e->trace, "sample",
-                    "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"batch\":%llu,\"slot\":%llu,\"read_ns\":%llu,"
-                    "\"work_ns\":%llu,\"cost\":%.0f,\"bytes\":%llu",
+                    "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"worker\":%d,\"batch\":%llu,\"slot\":%llu,"
+                    "\"read_ns\":%llu,\"work_ns\":%llu,\"cost\":%.0f,\"bytes\":%llu",
                     (unsigned long long)e->epoch, (unsigned long long)j->position, (unsigned long long)j->ref.id,
-                    (unsigned long long)j->batch->number, (unsigned long long)j->slot,
+                    bench->worker, (unsigned long long)j->batch->number, (unsigned long long)j->slot,
                     (unsigned long long)j->read_ns, (unsigned long long)j->run_ns, bench->cost,
                     (unsigned long long)bytes);
 }
@@ -119,6 +119,8 @@ static dr_status note_bad(dr__exec *e, const job *j, const char *action, dr_erro
         row = json_pack("{s:I, s:I, s:s, s:s}", "position", (json_int_t)j->position, "id", (json_int_t)j->ref.id,
                         "error", dr_status_text(err->status), "action", action);
     atomic_fetch_add(&e->stats.bad_samples, 1);
+    dr__trace_event(e->trace, "bad", "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"action\":\"%s\"",
+                    (unsigned long long)e->epoch, (unsigned long long)j->position, (unsigned long long)j->ref.id, action);
     dr__pool_lock();
     json_t **list = j->batch ? &j->batch->bad : &e->loose_bad;
     if (!*list)
