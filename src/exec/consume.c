@@ -182,8 +182,10 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
 static bool work_here(dr__exec *e)
 {
     dr__claim claim;
-    if (e->workers > 0 || e->bench_busy || !dr__claim_next(e, &claim))
+    if (e->workers > 0 || e->bench_busy)
         return false;
+    if (!dr__claim_next(e, &claim))
+        return e->failed; /* it may have failed just now, for want of memory: not a time to wait */
     e->bench_busy = true;
     dr__pool_unlock();
     if (!e->bench)
@@ -294,12 +296,13 @@ dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t fi
     begin(e, epoch, base, first_batch);
     dr_status status = note_done(e, done, err);
     e->running = status == DR_OK;
+    int workers = e->workers, prefetch = e->prefetch;
     dr__pool_unlock();
     DR_TRY(status);
     atomic_fetch_add(&e->stats.epochs, 1);
     dr__trace_event(e->trace, "start", "\"epoch\":%llu,\"base\":%llu,\"samples\":%llu,\"workers\":%d,\"prefetch\":%d",
-                    (unsigned long long)epoch, (unsigned long long)base, (unsigned long long)e->n_local, e->workers,
-                    e->prefetch);
+                    (unsigned long long)epoch, (unsigned long long)base, (unsigned long long)e->n_local, workers,
+                    prefetch);
     status = dr__pool_add(e, err);
     if (status != DR_OK) /* no thread at all: nothing would ever be ready */
         dr__exec_stop(e);

@@ -123,8 +123,8 @@ void dr__order_count(const dr__exec *e, uint64_t base, uint64_t *n_local, uint64
 /* The position in the order of a rank-local place, and whether it is a repeat that pads. */
 uint64_t dr__order_position(const dr__exec *e, uint64_t local, bool *padding);
 
-/* The sample at a position. */
-dr__sample_ref dr__order_sample(const dr__exec *e, uint64_t position);
+/* The sample at a position of an epoch's order. */
+dr__sample_ref dr__order_sample(const dr_dataset *set, uint64_t seed, uint64_t epoch, bool shuffle, uint64_t position);
 
 /* --- batch.c --- */
 

@@ -203,6 +203,7 @@ static dr_status add_worker(dr_error *err)
         dr__free(w);
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for a worker");
     }
+    w->bench->worker = pool.n_workers + 1;
     if (!dr__thread_start(&w->thread, "drapps-worker", work, w)) {
         worker_free(w);
         return dr__fail(err, DR_ERR_LIMIT, "cannot start worker thread %d", pool.n_workers + 1);

@@ -68,7 +68,7 @@ char *dr__program_explain(const dr__program *p)
 
 dr_status dr_graph_explain(dr_graph *graph, const dr_dataset *set, char **text, dr_error *err)
 {
-    dr__program_options options = { 0 };
+    dr__program_options options = { .any_shape = true };
     dr__program *program = NULL;
     DR_TRY(dr__program_compile(graph, set->fields, set->n_fields, &options, &program, err));
     *text = dr__program_explain(program);

@@ -71,6 +71,7 @@ typedef struct dr__program_options {
     const char *collate;
     const char *layout;
     bool reference;
+    bool any_shape; /* fields whose shape depends on the sample become lists where `collate` says nothing */
 } dr__program_options;
 
 /* fields: what the samples have. */
