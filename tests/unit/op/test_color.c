@@ -97,6 +97,9 @@ static void sharpness(void **state)
     (void)state;
     EXPECT("random_adjust_sharpness", "{\"p\": 1, \"sharpness_factor\": 0}", &in, 0, 0, 0, 0, 50, 0, 0, 0, 0);
     EXPECT("random_adjust_sharpness", "{\"p\": 1, \"sharpness_factor\": 2}", &in, 0, 0, 0, 0, 210, 0, 0, 0, 0);
+    uint8_t near_half[] = { 3, 0, 0, 0, 130, 0, 0, 0, 4 }; /* 657 / 13 = 50.54 */
+    in = image_of(near_half, 3, 3, 1);
+    EXPECT("random_adjust_sharpness", "{\"p\": 1, \"sharpness_factor\": 0}", &in, 3, 0, 0, 0, 51, 0, 0, 0, 4);
     in = image_of(dot, 2, 2, 1);
     EXPECT("random_adjust_sharpness", "{\"p\": 1, \"sharpness_factor\": 9}", &in, 0, 0, 0, 0);
 }
@@ -109,6 +112,8 @@ static void blur(void **state)
     (void)state;
     EXPECT("gaussian_blur", "{\"kernel_size\": [3, 1], \"sigma\": 10000}", &in, 60, 40, 120, 100);
     EXPECT("gaussian_blur", "{\"kernel_size\": [3, 1], \"sigma\": 0.01}", &in, 0, 90, 30, 240);
+    dr_view column = image_of(row, 4, 1, 1);
+    EXPECT("gaussian_blur", "{\"kernel_size\": [1, 3], \"sigma\": 10000}", &column, 60, 40, 120, 100);
     EXPECT("gaussian_blur", "{\"kernel_size\": 1}", &in, 0, 90, 30, 240);
     expect_refused("gaussian_blur", "{\"kernel_size\": 3}", &in, "1 pixels high");
     expect_refused("gaussian_blur", "{\"kernel_size\": 4}", &in, "odd");
