@@ -172,7 +172,7 @@ dr_status dr__listing_load(const char *root, const char *const *extensions, dr__
 
 bool dr__listing_known_below(const char *root, const char *const *extensions, bool *below)
 {
-    dr__listing l = { .root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
+    dr__listing l = {.root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     bool known = l.root_fd >= 0 && dr__listing_load(root, extensions, &l, NULL) == DR_OK;
     if (known)
         *below = l.dirs.n > 1 && l.files.n > l.dir[1].first; /* the root comes first in the order */

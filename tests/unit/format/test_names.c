@@ -7,7 +7,7 @@
 static void texts_come_back(void **state)
 {
     (void)state;
-    dr__names names = { 0 };
+    dr__names names = {0};
     char text[32];
     const int n = 3 * DR__NAMES_CHUNK + 5;
     for (int i = 0; i < n; i++)
@@ -24,7 +24,7 @@ static void texts_come_back(void **state)
 static void zero_bytes_and_empty_texts_are_texts(void **state)
 {
     (void)state;
-    dr__names names = { 0 };
+    dr__names names = {0};
     assert_true(dr__names_add(&names, "", 0));
     assert_true(dr__names_add(&names, "a\0b", 3));
     assert_true(dr__names_add(&names, "", 0));
@@ -37,17 +37,7 @@ static void zero_bytes_and_empty_texts_are_texts(void **state)
 
 /* In the order of Python's sorted() on os.fsdecode of each. */
 static const char *const ordered[] = {
-    "",
-    "10.jpg",
-    "9.jpg",
-    "A",
-    "a",
-    "a\x01",
-    "a-b",
-    "a.jpg",
-    "ab",
-    "z",
-    "\xC3", /* no UTF-8: U+DCC3 */
+    "", "10.jpg", "9.jpg", "A", "a", "a\x01", "a-b", "a.jpg", "ab", "z", "\xC3", /* no UTF-8: U+DCC3 */
 };
 
 static void order_is_by_code_point(void **state)
@@ -64,14 +54,16 @@ static void bytes_that_are_no_text_sort_as_python_does(void **state)
 {
     (void)state;
     /* U+00E9 < U+4E2D < U+DCFF (a lone 0xFF) < U+F8FF < U+1F600 */
-    const char *const names[] = { "\xC3\xA9", "\xE4\xB8\xAD", "\xFF", "\xEF\xA3\xBF", "\xF0\x9F\x98\x80" };
+    const char *const names[] = {"\xC3\xA9", "\xE4\xB8\xAD", "\xFF", "\xEF\xA3\xBF", "\xF0\x9F\x98\x80"};
     for (int i = 0; i < 5; i++)
         for (int k = 0; k < 5; k++) {
             int c = dr__name_compare(names[i], names[k]);
             assert_int_equal((c > 0) - (c < 0), (i > k) - (i < k));
         }
     /* "\xC3a" is U+DCC3 'a', after U+00E9, though 'a' < 0xA9; surrogates and overlong forms are no UTF-8 */
-    assert_true(dr__name_compare("\xC3" "a", "\xC3\xA9") > 0);
+    assert_true(dr__name_compare("\xC3"
+                                 "a",
+                                 "\xC3\xA9") > 0);
     assert_true(dr__name_compare("\xED\xA0\x80", "\xED\x9F\xBF") > 0);
     assert_true(dr__name_compare("\xC0\x80", "\xE4\xB8\xAD") > 0);
 }
@@ -105,7 +97,7 @@ static void sorting_agrees_with_comparing(void **state)
 static void adding_survives_lack_of_memory(void **state)
 {
     (void)state;
-    dr__names names = { 0 };
+    dr__names names = {0};
     for (long n = 1; n <= 3; n++) {
         dr__alloc_fail_at(n, true);
         assert_false(dr__names_add(&names, "x", 1));

@@ -118,12 +118,8 @@ static void errors_name_folder_and_path(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(values_are_aligned_and_padded),
-        TEST(taking_more_than_reserved_fails),
-        TEST(memory_stays_warm),
-        TEST(whole_files_are_read),
-        TEST(file_longer_than_announced),
-        TEST(errors_name_folder_and_path),
+        TEST(values_are_aligned_and_padded), TEST(taking_more_than_reserved_fails), TEST(memory_stays_warm),
+        TEST(whole_files_are_read),          TEST(file_longer_than_announced),      TEST(errors_name_folder_and_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
