@@ -1,10 +1,7 @@
 """Stopping: Ctrl-C, fork, interpreter exit, kill -9 and resume."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import textwrap
 
 import pytest
