@@ -1,8 +1,8 @@
 """CPU time and memory of a process and all its descendants, from /proc (Linux).
 
 Run as a program it is the monitor of a measurement: `process.py PID` samples the memory of the tree until its
-standard input says something, then prints the peak in bytes.  A program of its own, so that sampling takes no lock of the
-process that is measured.
+standard input says something, then prints the peak in bytes.  A program of its own, so that sampling takes no lock of
+the process that is measured.
 """
 
 import os

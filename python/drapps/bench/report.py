@@ -1,6 +1,8 @@
 """A bench result as a table: for the terminal (rich), as Markdown, and into a section of a Markdown file."""
 
-COLUMNS = ("loader", "samples/s [min, max]", "vs torch", "drapps is", "CPU ms", "memory MB", "largest diff.", "settings")
+COLUMNS = (
+    "loader", "samples/s [min, max]", "vs torch", "drapps is", "CPU ms", "memory MB", "largest diff.", "settings",
+)  # fmt: skip
 
 
 def figure(spread, digits=0):
@@ -37,8 +39,9 @@ def caption(result):
     data, machine = result["data"], result["machine"]
     return (f"{result['workload']} on {data['name']} ({data['files']} JPEG files, {data['megabytes']} MB); "
             f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['system']}; medians of {result['rounds']} interleaved "
-            f"rounds of at least {result['samples']} samples; {result['date']}.  Memory: peak of the process tree above "
-            "a process that imported the framework alone.  Largest difference to torchvision's pixels, in levels of 255.")
+            f"rounds of at least {result['samples']} samples; {result['date']}.  CPU time per sample and peak memory "
+            "of the process tree, memory above a process that imported the framework alone; largest difference to "
+            "torchvision's pixels, in levels of 255.")
 
 
 def missing_lines(result):

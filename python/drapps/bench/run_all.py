@@ -94,6 +94,32 @@ def run_limit(program, threads, samples, listing):
     return json.loads(done.stdout)
 
 
+def limit_pixels(bench, program):
+    """Images that the bare loop makes differently from torchvision on PIL: it must do the same work exactly."""
+    import numpy as np
+
+    with tempfile.TemporaryDirectory(prefix="drapps-bench-") as folder:
+        boxes, want, got = (os.path.join(folder, name) for name in ("boxes.json", "want.npy", "got.f32"))
+        bench.child(runner.REFERENCE, "--draw", boxes, "--out", want)
+        with open(boxes) as f:
+            lines = [f"{bench.files.paths[b['index']]}\t{' '.join(map(str, b['box']))} {b['flip']:d}\n"
+                     for b in json.load(f)]
+        done = subprocess.run([program, "--pixels", got], input="".join(lines), text=True, check=True,
+                              capture_output=True)
+        if json.loads(done.stdout)["left_out"]:
+            raise runner.PeerError(f"it cannot do {json.loads(done.stdout)['left_out']} of the files")
+        shape = (-1, 3, workload.SIZE, workload.SIZE)
+        return stats.differences(np.fromfile(got, np.float32).reshape(shape), np.load(want, mmap_mode="r"))
+
+
+def limit_exact_check(bench, program):
+    try:
+        differing = limit_pixels(bench, program)["differing_images"]
+    except (runner.PeerError, subprocess.CalledProcessError, OSError) as error:
+        return Check("bare C loop: images that differ", None, 0, False, str(error))
+    return Check("bare C loop: images that differ", differing, 0, False)
+
+
 def limit_checks(rates):
     """The loader against the bare loop, and how both gain from a second thread."""
     share = stats.paired_ratio(rates["drapps 2"], rates["limit 2"])
@@ -153,7 +179,7 @@ def parse(argv):
     parser.add_argument("--samples", type=int, default=4096)
     parser.add_argument("--retune", action="store_true", help="search the peers' settings again")
     parser.add_argument("--envs", default=environments.default_folder(), metavar="DIR")
-    parser.add_argument("--save", metavar="FOLDER", help="write the results as JSON: FOLDER/<data name>.json, checks.json")
+    parser.add_argument("--save", metavar="FOLDER", help="write DATA.json for each set, and checks.json, there")
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
     return parser.parse_args(argv)
 
@@ -184,6 +210,7 @@ def collect(args):
         checks += noise_checks(photos) + pixel_checks(photos)
     if args.limit:
         bench = runner.Runner(args.data, args.envs, args.samples, command.progress)
+        checks.append(limit_exact_check(bench, args.limit))
         checks += limit_checks(limit_rounds(bench, args.limit, args.rounds))
     else:
         checks.append(Check("share of the bare C loop, 2 threads", None, 0.9, True, "give --limit"))

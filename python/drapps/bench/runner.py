@@ -121,7 +121,7 @@ class Runner:
         for _ in range(TUNE_PASSES):
             for rate, settings in zip(rates, candidates):
                 self.say(f"{name}: trying {settings or 'defaults'}")
-                rate.append(self.measure(name, settings, TUNE_SAMPLES)["samples_per_s"])
+                rate.append(self.measure(name, settings, min(TUNE_SAMPLES, self.samples))["samples_per_s"])
         best = max(range(len(candidates)), key=lambda i: sum(rates[i]))
         return candidates[best]
 

@@ -37,7 +37,8 @@ class Drapps(Peer):
         index = {os.path.relpath(path, self.files.root): i for i, path in enumerate(self.files.paths)}
         crop, flip = (self._node(pipe, op) for op in ("random_resized_crop", "random_horizontal_flip"))
         boxes, samples = [], []
-        loader = pipe.loader(batch_size=workload.BATCH, shuffle=True, seed=0, keep_draws=True, output="numpy", **settings)
+        loader = pipe.loader(batch_size=workload.BATCH, shuffle=True, seed=0, keep_draws=True, output="numpy",
+                             **settings)
         for batch in loader.batches():
             for k, sample_id in enumerate(batch.ids):
                 drawn = batch.draws(k)
