@@ -44,7 +44,9 @@ def function(name, args, result, doc, indent=""):
     if len(body) == 1:
         lines.append(f'{indent}    """{body[0]}"""')
     else:
-        lines += [f'{indent}    """{body[0]}', *(f"{indent}    {line}".rstrip() for line in body[1:]), f'{indent}    """']
+        lines += [f'{indent}    """{body[0]}']
+        lines += [f"{indent}    {line}".rstrip() for line in body[1:]]
+        lines += [f'{indent}    """']
     return "\n".join(lines) + "\n"
 
 

@@ -54,8 +54,17 @@ class Op:
         return hash((self.name, json.dumps(self.params, sort_keys=True)))
 
     def __repr__(self):
-        arguments = ", ".join(f"{key}={value!r}" for key, value in self.params.items())
-        return f"drapps.ops.{self.name}({arguments})"
+        return call_text(self.to_json())
+
+
+def call_text(value):
+    """A setting as Python source: nested ops as the calls that make them."""
+    if isinstance(value, dict):
+        arguments = ", ".join(f"{key}={call_text(entry)}" for key, entry in value.get("params", {}).items())
+        return f"drapps.ops.{value['op']}({arguments})"
+    if isinstance(value, list):
+        return "[" + ", ".join(call_text(entry) for entry in value) + "]"
+    return repr(value)
 
 
 def graph_json(nodes):

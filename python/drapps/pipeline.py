@@ -11,7 +11,7 @@ import os
 from typing import NamedTuple
 
 from drapps import _core
-from drapps.optable import Op, graph_json, make_functions
+from drapps.optable import Op, call_text, graph_json, make_functions
 
 
 class Node(NamedTuple):
@@ -362,7 +362,7 @@ def _stage_text(stage):
     if isinstance(stage, PythonStage):
         field = f", field={stage.field!r}" if stage.field else ""
         return f".{stage.kind}({getattr(stage.function, '__name__', stage.function)}{field})"
-    arguments = [f"{key}={value!r}" for key, value in stage.op.params.items()]
+    arguments = [f"{key}={call_text(value)}" for key, value in stage.op.params.items()]
     if stage.fields:
         arguments.append(f"fields={','.join(stage.fields)!r}")
     if stage.out:

@@ -18,6 +18,9 @@ from drapps.stages import UserError
 
 LOOK_FOR_PARENT_S = 5.0
 
+# Errors of a sample's data, which on_bad_sample decides about.
+BAD_DATA = (_core.FormatError, _core.IOError, _core.LimitError, _core.UnsupportedError, _core.FileMissingError)
+
 
 class Outcome(NamedTuple):
     """What became of a position: "sample", "dropped" by a filter, "bad" (unreadable), or "failed" (in Python)."""
@@ -36,7 +39,7 @@ def outcome_of(runner, epoch, position):
         sample = runner.run(epoch, position)
     except UserError as error:
         return Outcome(position, "failed", error=error.__cause__)
-    except (_core.FormatError, _core.IOError, _core.LimitError, _core.UnsupportedError, _core.FileMissingError) as error:
+    except BAD_DATA as error:
         sample_id, _ = runner.place(epoch, position)
         return Outcome(position, "bad", id=sample_id, key=runner.dataset.key(sample_id), error=error)
     if sample is None:

@@ -118,7 +118,7 @@ def _cut(stages):
 
 def _check(node):
     if "batch" in TABLE[node.op.name]["flags"]:
-        raise _core.ArgumentError(f"{node.op.name} works on whole batches: a chain with Python functions cannot have it")
+        raise _core.ArgumentError(f"{node.op.name} works on whole batches: it cannot be beside Python functions")
 
 
 def _graph(nodes):

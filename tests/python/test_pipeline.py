@@ -89,6 +89,29 @@ def test_ops_as_objects(folder):
     assert pipe.op(op) == pipe.random_horizontal_flip(0.25)
     nested = pipe.random_apply([drapps.ops.color_jitter(brightness=0.4), op], p=0.3)
     assert "color_jitter" in nested.to_json()
+    assert eval(repr(nested).replace(repr(str(folder)), "folder"), {"drapps": drapps, "folder": folder}).to_json() == (
+        nested.to_json())  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["mixup", "cutmix"])
+def test_batch_ops(folder, name):
+    pipe = getattr(drapps.read(folder).decode().random_resized_crop(24).to_dtype("float32"), name)(num_classes=3)
+    for images, labels in pipe.loader(batch_size=6, output="numpy"):
+        assert labels.shape == (len(images), 3) and labels.dtype == numpy.float32
+        assert abs(labels.sum(axis=1) - 1).max() < 1e-5
+
+
+def test_nested_ops_draw(folder):
+    """Nested ops run and draw as they say."""
+    flip = drapps.ops.random_horizontal_flip(p=1)
+    pipe = drapps.read(folder).decode().resize((8, 12)).random_apply([flip], p=0.5)
+    plain = drapps.read(folder).decode().resize((8, 12))
+    options = {"batch_size": 23, "output": "numpy", "keep_draws": True}
+    (batch,), (want,) = pipe.loader(**options).batches(), plain.loader(**options).batches()
+    applied = [batch.draws(i)[3]["applied"] for i in range(23)]
+    assert set(applied) == {True, False}
+    for i, flipped in enumerate(applied):
+        assert (batch["image"][i] == (want["image"][i][..., ::-1] if flipped else want["image"][i])).all()
 
 
 def test_settings_in_other_spellings(folder):

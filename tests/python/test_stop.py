@@ -1,11 +1,9 @@
 """Stopping: Ctrl-C, fork, interpreter exit, kill -9 and resume."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import textwrap
+import time
 
 import pytest
 from imagesets import gather, run_python, same
@@ -180,6 +178,37 @@ def test_exit_while_a_thread_waits(folder):
         folder,
     )
     assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
+
+
+def test_workers_end_with_a_killed_parent(folder):
+    done = run_python(
+        program(
+            """
+            pids = lambda sample: {"pid": os.getpid()}
+            loader = chain(sys.argv[1]).map(pids).loader(batch_size=1, workers=3, outputs="pid", output="numpy")
+            for batch in loader:
+                print(int(batch["pid"][0]), flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+            """
+        ),
+        folder,
+    )
+    assert done.returncode == -signal.SIGKILL
+    pids = set(map(int, done.stdout.split()))
+    end = time.monotonic() + 20
+    while pids and time.monotonic() < end:
+        pids = {pid for pid in pids if is_alive(pid)}
+        time.sleep(0.05)
+    assert not pids
+
+
+def is_alive(pid):
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 # --- resume ---

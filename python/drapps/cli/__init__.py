@@ -1,8 +1,8 @@
 """The program `drapps`: one file per subcommand.
 
-A subcommand is a module with HELP, add_arguments(parser) and run(args), which returns an exit status (None: 0); or with
-main(argv) in place of run, where it parses its own arguments.  Wrong use ends with status 2, a failure with 1, each with
-one line on stderr.
+A subcommand is a module with HELP, add_arguments(parser) and run(args), which returns an exit status (None: 0); or
+with main(argv) in place of run, where it parses its own arguments.  Wrong use ends with status 2, a failure with 1,
+each with one line on stderr.
 """
 
 import argparse
