@@ -155,12 +155,12 @@ def largest_difference(left, right):
 
 def show(console, results, difference):
     table = Table(title=f"{results[0].samples} samples each, {CPUS} CPUs, measured once")
-    for heading in ("loader", "samples/s", "ratio", "waited for data", "last loss", "validation accuracy"):
-        table.add_column(heading, justify="left" if heading == "loader" else "right")
+    for heading in ("loader", "samples/s", "ratio", "waited for data", "last loss", "accuracy"):
+        table.add_column(heading, justify="left" if heading == "loader" else "right", no_wrap=True)
     base = results[0].samples / results[0].seconds
     for r in results:
         rate = r.samples / r.seconds
-        table.add_row(r.name, f"{rate:.0f}", f"{rate / base:.2f}", f"{r.waited:.1f} s of {r.seconds:.1f} s",
+        table.add_row(r.name, f"{rate:.0f}", f"{rate / base:.2f}", f"{r.waited:.1f} of {r.seconds:.1f} s",
                       f"{r.loss:.3f}", f"{r.accuracy:.1%}")
     console.print(table)
     console.print(f"largest difference between their validation pixels: {difference:.2g}")
