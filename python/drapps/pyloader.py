@@ -69,6 +69,7 @@ class PythonLoader(LoaderBase):
         self._stream = iter(())
         self._running_epoch = self._n_bad = 0
         self._cancelled = False
+        self._counts = {"samples": 0, "batches": 0, "epochs": 0, "bad_samples": 0}
         self._local = self._number = 0  # place of the rank's stream, and number of the batch, that come next
         super().__init__(output)
 
@@ -138,6 +139,7 @@ class PythonLoader(LoaderBase):
         with self._work:
             self._running_epoch, self._local, self._number = epoch, local, number
             self._n_bad, self._cancelled = 0, False
+            self._counts["epochs"] += 1
             self._stream = self._outcomes(epoch, local)
 
     def _next(self):
@@ -174,6 +176,7 @@ class PythonLoader(LoaderBase):
 
     def _handle_bad(self, outcome, bad):
         self._n_bad += 1
+        self._counts["bad_samples"] += 1
         text = str(outcome.error)
         if self._on_bad == "raise":
             raise outcome.error
@@ -199,6 +202,8 @@ class PythonLoader(LoaderBase):
         batch = PythonBatch(fields, kind, bad, [sample.id for sample in samples], positions=positions, padded=padded,
                             number=self._number, epoch=self._running_epoch)  # fmt: skip
         self._local, self._number = local, self._number + 1
+        self._counts["samples"] += len(samples)
+        self._counts["batches"] += 1
         return batch
 
     def _configuration(self):
@@ -231,9 +236,8 @@ class PythonLoader(LoaderBase):
     # --- looking inside ---
 
     def stats(self):
-        """Counters of the epoch that runs."""
-        return {"workers": self._workers, "epoch": self._running_epoch, "batches": self._number,
-                "samples": self._local, "bad": self._n_bad}  # fmt: skip
+        """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
+        return {**self._counts, "workers": self._workers, "epoch": self._running_epoch}
 
     def explain(self):
         """The chain, in words."""

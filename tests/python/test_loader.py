@@ -2,6 +2,8 @@
 
 import gc
 import json
+import pathlib
+import re
 import sys
 import threading
 import weakref
@@ -321,7 +323,12 @@ def test_stats_explain_profile(pipe):
     loader = pipe.loader(**options())
     list(loader)
     stats = loader.stats()
-    assert isinstance(stats, dict) and stats
+    assert (stats["samples"], stats["batches"], stats["epochs"], stats["epoch"]) == (N_IMAGES, 5, 1, 0)
+    page = pathlib.Path(__file__).parents[2] / "docs" / "stats.md"
+    assert set(re.findall(r"^\| `(\w+)`", page.read_text(), re.M)) == set(stats)
+    python = pipe.map(lambda sample: sample).loader(**options(workers=0))
+    list(python)
+    assert all(stats[key] == value for key, value in python.stats().items() if key != "workers")
     assert "random_resized_crop" in loader.explain()
     assert "random_resized_crop" in str(loader.profile(4))
     assert "5 batches of 5" in repr(loader)
