@@ -6,11 +6,15 @@ stages has its own in pyloader.py.
 
 import atexit
 import json
+import os
 import threading
 import weakref
 
 from drapps import _core, output as outputs
 from drapps.batch import Batch, deliver, report_bad
+
+GIVEN_UP = "this iteration was given up: the loader was closed, restored or iterated anew"
+CANCEL_AGAIN_S = 0.01  # a thread may have come to wait just after it was cancelled
 
 _open_loaders = weakref.WeakSet()
 
@@ -40,7 +44,7 @@ class Epoch:
 
 
 class LoaderBase:
-    """Epochs, iteration and state; a subclass gives _start, _next, _native_state, _restore and _stop."""
+    """Epochs, iteration and state; a subclass gives _start, _next, _cancel, _native_state, _restore and _stop."""
 
     def __init__(self, batches_output):
         self.output = batches_output
@@ -49,7 +53,9 @@ class LoaderBase:
         self._running = False  # an epoch was begun and has not ended
         self._resume = False  # the next iter() continues where a restored state says
         self._spent = False  # ... and nothing is left there: the epoch's last batch had been delivered
-        self._lock = threading.Lock()
+        self._inside = 0  # threads that wait for a batch
+        self._changed = threading.Condition()  # for all of the above
+        self._pid = os.getpid()
         _open_loaders.add(self)
 
     # --- iteration ---
@@ -68,25 +74,55 @@ class LoaderBase:
         return self._begin(lambda batch: batch)
 
     def _begin(self, wrap):
-        with self._lock:
+        self._check_process()
+        with self._changed:
+            self._give_up()
             if not self._resume:
                 self._start(self._epoch)
                 self._spent = False
             self._resume = False
             self._epoch += 1
-            self._pass += 1
             self._running = True
             return Epoch(self, self._pass, wrap)
 
+    def _give_up(self):
+        """Ends the pass that runs: threads that wait for its batches leave before anything else begins."""
+        self._pass += 1
+        while self._inside:
+            self._cancel()
+            self._changed.wait(CANCEL_AGAIN_S)
+
     def _next_batch(self, number):
-        if number != self._pass:
-            raise _core.StateError("this iteration was given up: the loader was closed, restored or iterated anew")
-        batch = None if self._spent else self._next()
+        self._enter(number)
+        try:
+            batch = None if self._spent else self._next()
+        except _core.CancelledError:
+            raise _core.StateError(GIVEN_UP) from None
+        finally:
+            self._leave()
         if batch is None:
             self._running = self._spent = False
             raise StopIteration
         report_bad(batch)
         return batch
+
+    def _check_process(self):
+        """A forked child has neither the threads nor the processes, and the lock may be held by a thread that is not
+        there."""
+        if os.getpid() != self._pid:
+            raise _core.ForkedError("the loader belongs to the parent process; open one here")
+
+    def _enter(self, number):
+        self._check_process()
+        with self._changed:
+            if number != self._pass:
+                raise _core.StateError(GIVEN_UP)
+            self._inside += 1
+
+    def _leave(self):
+        with self._changed:
+            self._inside -= 1
+            self._changed.notify_all()
 
     def set_epoch(self, epoch):
         """Makes the next iter() begin that epoch.  A restored state of the same epoch is kept."""
@@ -113,9 +149,10 @@ class LoaderBase:
         """Continues from a state: the next iter() delivers the batches that had not been delivered then."""
         if not {"loader", "epoch", "running"} <= set(state):
             raise _core.ArgumentError("not a state of a drapps loader: needs loader, epoch and running")
-        self._restore(state["loader"])
-        with self._lock:
-            self._pass += 1
+        self._check_process()
+        with self._changed:
+            self._give_up()
+            self._restore(state["loader"])
             self._running = False
             self._resume = state["running"]
             self._spent = self._resume and state["loader"]["epoch"] != state["epoch"]
@@ -125,8 +162,10 @@ class LoaderBase:
 
     def close(self):
         """Stops workers and frees memory.  Batches that are still held stay valid."""
-        self._pass += 1
-        self._stop()
+        if os.getpid() == self._pid:
+            with self._changed:
+                self._give_up()
+                self._stop()
         _open_loaders.discard(self)
 
     def __enter__(self):
@@ -155,6 +194,9 @@ class Loader(LoaderBase):
     def _next(self):
         core = self._core.next()
         return None if core is None else Batch(core, outputs.choose(self.output))
+
+    def _cancel(self):
+        self._core.cancel()
 
     def _native_state(self):
         return json.loads(self._core.state())

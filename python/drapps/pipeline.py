@@ -8,7 +8,6 @@ as ops are made from the library's table.
 
 import json
 import os
-import tempfile
 from typing import NamedTuple
 
 from drapps import _core
@@ -259,6 +258,8 @@ def _read_files(paths, labels, options):
     """A data set of single files: handed over as a list, which the library keeps in memory."""
     if labels is not None and len(labels) != len(paths):
         raise _core.ArgumentError(f"read: {len(paths)} files but {len(labels)} labels")
+    import tempfile
+
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8", delete=True) as listing:
         for i, path in enumerate(paths):
             row = {"path": os.path.abspath(os.fsdecode(path))}

@@ -75,7 +75,7 @@ class Pipeline:
     ) -> Loader | PythonLoader: ...
     def preview(self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ...) -> None: ...
 
-    def aug_mix(self, severity: int = ..., mixture_width: int = ..., chain_depth: int = ..., alpha: float = ..., all_ops: bool = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+    def aug_mix(self, severity: int = ..., mixture_width: int = ..., chain_depth: int = ..., alpha: float = ..., all_ops: bool = ..., interpolation: Literal['nearest', 'bilinear'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Several chains of primitives, mixed with each other and the image.
 
         severity: how many of the 10 magnitudes are drawn from (1 to 10)
@@ -83,7 +83,7 @@ class Pipeline:
         chain_depth: steps in a chain; below 1: 1 to 3 at random (-1 to 16)
         alpha: how even the weights are
         all_ops: also brightness, color, contrast and sharpness
-        interpolation: how shears, shifts and turns sample the image (nearest, bilinear, bicubic)
+        interpolation: how shears, shifts and turns sample the image (nearest, bilinear)
         fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
         """
 

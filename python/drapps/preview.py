@@ -6,7 +6,8 @@ import os
 import numpy
 
 from drapps import _core
-from drapps.pipeline import Node, Pipeline
+from drapps.optable import graph_json
+from drapps.pipeline import Node
 from drapps.png import data_uri
 
 SHOWN_PIXELS = 256  # longest side of an image on the page
@@ -35,13 +36,13 @@ def write_preview(pipe, path, n=32, seed=0, epoch=0):
     """Writes the page; see Pipeline.preview."""
     if n < 1:
         raise _core.ArgumentError(f"preview: n is {n}, must be at least 1")
-    n = min(n, len(pipe))
-    after, keys = _samples(pipe, n, seed, epoch)
-    before, _ = _samples(_original(pipe), n, seed, epoch)
-    restore = _unnormalize(pipe)
-    figures = [
-        _figure(keys[i], _shown(before[i]), _shown(restore(after[i]))) for i in range(min(len(before), len(after)))
-    ]
+    batch = _first_batch(pipe, min(n, len(pipe)), seed, epoch)
+    originals, restore = Originals(pipe), _unnormalize(pipe)
+    figures = []
+    for i, sample_id in enumerate(batch.ids if batch else ()):
+        drawn = {} if pipe.has_python else batch.draws(i)
+        figures.append(_figure(pipe.dataset.key(sample_id), drawn, _shown(originals.image(sample_id, seed, epoch)),
+                               _shown(restore(batch["image"][i]))))  # fmt: skip
     title = html.escape(f"{len(figures)} samples of {pipe.dataset.name}")
     page = PAGE.format(
         title=title, epoch=epoch, seed=seed, pipeline=html.escape(repr(pipe)), figures="\n".join(figures)
@@ -50,25 +51,30 @@ def write_preview(pipe, path, n=32, seed=0, epoch=0):
         file.write(page)
 
 
-def _samples(pipe, n, seed, epoch):
-    """The first n images of an epoch in the data set's order, and their keys.  Sizes may differ: no batch is formed."""
-    if n == 0:
-        return [], []
-    options = {"workers": 0, "outputs": "image", "collate": {"image": "list"}, "layout": "NHWC", "output": "numpy"}
+def _first_batch(pipe, n, seed, epoch):
+    """The first n samples of an epoch in the data set's order; sizes may differ, and bad ones are left out."""
+    options = {"workers": 0, "outputs": "image", "collate": {"image": "list"}, "layout": "NHWC", "output": "numpy",
+               "on_bad_sample": "skip", "keep_draws": not pipe.has_python}  # fmt: skip
     with pipe.loader(batch_size=n, seed=seed, **options) as loader:
         loader.set_epoch(epoch)
-        batch = next(loader.batches())
-        return batch["image"], [pipe.dataset.key(i) for i in batch.ids]
+        return next(loader.batches(), None)
 
 
-def _original(pipe):
-    """The pipeline up to its decoding."""
-    stages = []
-    for stage in pipe.stages:
-        if not isinstance(stage, Node) or stage.op.name != "decode":
-            break
-        stages.append(stage)
-    return Pipeline(pipe.dataset, stages)
+class Originals:
+    """Samples as they are before any op but the decoding, by id."""
+
+    def __init__(self, pipe):
+        nodes = []
+        for stage in pipe.stages:
+            if not isinstance(stage, Node) or stage.op.name != "decode":
+                break
+            nodes.append(stage.to_json())
+        self.runner = _core.open_runner(pipe.dataset, _core.graph_from_json(graph_json(nodes)), "image", False)
+
+    def image(self, sample_id, seed, epoch):
+        """The original of a sample."""
+        ((_, _, dtype, dims, data),) = self.runner.run(seed, epoch, sample_id, 0)
+        return numpy.frombuffer(data, dtype).reshape(dims)
 
 
 def _unnormalize(pipe):
@@ -93,6 +99,17 @@ def _shown(image):
     return numpy.ascontiguousarray(image.astype(numpy.uint8))
 
 
-def _figure(key, before, after):
+def _figure(key, drawn, before, after):
     images = "".join(f'<img src="{data_uri(*image.shape, image.tobytes())}" alt="">' for image in (before, after))
-    return f"<figure><div>{images}</div><figcaption>{html.escape(key)}</figcaption></figure>"
+    draws = "".join(f"<br>{html.escape(_draw_text(draw))}" for draw in drawn.values())
+    return f"<figure><div>{images}</div><figcaption><b>{html.escape(key)}</b>{draws}</figcaption></figure>"
+
+
+def _draw_text(draw):
+    """random_horizontal_flip: mirror=True"""
+    values = ", ".join(f"{name}={_value_text(value)}" for name, value in draw.items() if name != "op")
+    return f"{draw['op']}: {values}"
+
+
+def _value_text(value):
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -4,15 +4,16 @@ Positions of the epoch's order are dealt out in small tasks; answers are put bac
 on the number of workers.  workers=0 runs everything in the caller, where a breakpoint works.
 """
 
-import os
 import random
 import threading
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy
 
 from drapps import _core, output as outputs
 from drapps.about import info
+from drapps.batch import Batch
 from drapps.collate import RULES, collate
 from drapps.loader import LoaderBase
 from drapps.output import from_numpy
@@ -25,25 +26,23 @@ REPLACE_TRIES = 16
 MAX_WORKERS = 256
 
 
-class PythonBatch(dict):
-    """A batch made of Python samples: the same facts as drapps.Batch."""
+class PythonBatch(Batch):
+    """A batch made of Python samples."""
 
-    def __init__(self, fields, **facts):
-        super().__init__(fields)
-        self.__dict__.update(facts)
+    __slots__ = ("_bad",)
 
-    @property
-    def fields(self):
-        """The fields as a dict."""
-        return dict(self)
+    def __init__(self, fields, output, bad, ids, **facts):
+        super().__init__(SimpleNamespace(ids=ids, samples=len(ids), **facts), output)
+        self._fields = fields
+        self._bad = bad
 
     @property
-    def samples(self):
-        """The number of samples."""
-        return len(self.ids)
+    def bad(self):
+        """Samples that were left out or replaced: dicts with position, id, key, error and action."""
+        return self._bad
 
     def draws(self, i):
-        """Native stages only: a chain with Python functions keeps no draws."""
+        """Not kept in a chain with Python functions."""
         raise _core.UnsupportedError("draws are not kept in a chain with Python functions")
 
 
@@ -65,10 +64,12 @@ class PythonLoader(LoaderBase):
         self._workers = info()["limits"]["workers"] if workers < 0 else workers
         self._check()
         self._pool = self._runner = None
-        self._pid, self._closed = os.getpid(), False
+        self._closed = False
         self._work = threading.Lock()  # one thread at a time makes a batch
         self._stream = iter(())
         self._running_epoch = self._n_bad = 0
+        self._cancelled = False
+        self._counts = {"samples": 0, "batches": 0, "epochs": 0, "bad_samples": 0}
         self._local = self._number = 0  # place of the rank's stream, and number of the batch, that come next
         super().__init__(output)
 
@@ -134,14 +135,15 @@ class PythonLoader(LoaderBase):
     # --- what LoaderBase asks for ---
 
     def _start(self, epoch, local=0, number=0):
-        self._check_process()
+        self._check_open()
         with self._work:
             self._running_epoch, self._local, self._number = epoch, local, number
-            self._n_bad = 0
+            self._n_bad, self._cancelled = 0, False
+            self._counts["epochs"] += 1
             self._stream = self._outcomes(epoch, local)
 
     def _next(self):
-        self._check_process()
+        self._check_open()
         with self._work:
             try:
                 return self._make_batch()
@@ -150,9 +152,14 @@ class PythonLoader(LoaderBase):
                 self._end_pool()
                 raise
 
+    def _cancel(self):
+        self._cancelled = True
+
     def _make_batch(self):
         samples, positions, bad, local = [], [], [], self._local
         for outcome in self._stream:
+            if self._cancelled:
+                raise _core.CancelledError("the pass was given up")
             local += 1
             if outcome.what == "bad":
                 outcome = self._handle_bad(outcome, bad)
@@ -169,6 +176,7 @@ class PythonLoader(LoaderBase):
 
     def _handle_bad(self, outcome, bad):
         self._n_bad += 1
+        self._counts["bad_samples"] += 1
         text = str(outcome.error)
         if self._on_bad == "raise":
             raise outcome.error
@@ -191,9 +199,11 @@ class PythonLoader(LoaderBase):
                   for name, value in collate(samples, names, self._rules, self._layout).items()}  # fmt: skip
         repeats = range(self._local, local)
         padded = sum(self._rank + i * self._world >= len(self._pipe) for i in repeats)
-        batch = PythonBatch(fields, number=self._number, epoch=self._running_epoch, padded=padded, bad=bad,
-                            positions=positions, ids=[sample.id for sample in samples])  # fmt: skip
+        batch = PythonBatch(fields, kind, bad, [sample.id for sample in samples], positions=positions, padded=padded,
+                            number=self._number, epoch=self._running_epoch)  # fmt: skip
         self._local, self._number = local, self._number + 1
+        self._counts["samples"] += len(samples)
+        self._counts["batches"] += 1
         return batch
 
     def _configuration(self):
@@ -219,18 +229,15 @@ class PythonLoader(LoaderBase):
             self._pool.end()
         self._pool = None
 
-    def _check_process(self):
+    def _check_open(self):
         if self._closed:
             raise _core.StateError("the loader is closed")
-        if os.getpid() != self._pid:
-            raise _core.ForkedError("the loader belongs to the parent process; open one here")
 
     # --- looking inside ---
 
     def stats(self):
-        """Counters of the epoch that runs."""
-        return {"workers": self._workers, "epoch": self._running_epoch, "batches": self._number,
-                "samples": self._local, "bad": self._n_bad}  # fmt: skip
+        """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
+        return {**self._counts, "workers": self._workers, "epoch": self._running_epoch}
 
     def explain(self):
         """The chain, in words."""

@@ -1,25 +1,13 @@
-from collections.abc import Iterator
 from typing import Any
 
+from drapps.batch import Batch
 from drapps.loader import LoaderBase
 from drapps.pipeline import Pipeline
 
-class PythonBatch(dict[str, Any]):
-    number: int
-    epoch: int
-    padded: int
-    bad: list[dict[str, Any]]
-    positions: list[int]
-    ids: list[int]
-    @property
-    def fields(self) -> dict[str, Any]: ...
-    @property
-    def samples(self) -> int: ...
-    def draws(self, i: int) -> dict[int, dict[str, Any]]: ...
+class PythonBatch(Batch): ...
 
 class PythonLoader(LoaderBase):
     def __init__(self, pipe: Pipeline, output: str = ..., **options: Any) -> None: ...
-    def batches(self) -> Iterator[PythonBatch]: ...  # type: ignore[override]
     def __len__(self) -> int: ...
     def stats(self) -> dict[str, Any]: ...
     def explain(self) -> str: ...

@@ -83,6 +83,8 @@ static dr_status fail(VP8StatusCode code, size_t size, dr_error *err)
 static dr_status find_frame(struct still *s, dr_error *err)
 {
     size_t at = RIFF_HEADER, n = 0;
+    if (little(s->data + 4, 4) > s->size - CHUNK_HEADER) /* later frames are missing: Pillow refuses such a file */
+        return fail(VP8_STATUS_NOT_ENOUGH_DATA, s->size, err);
     const uint8_t *frame = find_chunk(s->data, s->size, "ANMF", &at, &n);
     if (!frame || n < FRAME_HEADER)
         return dr__fail(err, DR_ERR_FORMAT, "damaged WebP: an animation without frames");

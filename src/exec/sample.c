@@ -150,14 +150,14 @@ static dr_status replace(dr__exec *e, dr__workbench *bench, job *j, dr_error *er
 
 static void leave_out(dr__exec *e, job *j)
 {
-    if (j->batch) {
+    if (j->batch)
         j->batch->missing[j->slot] = 1;
+    if (e->o.in_order)
         return;
-    }
     dr__pool_lock();
     e->delivered_samples++; /* keeps the window open for the others */
-    if (e->done)
-        e->done[j->local] = 1;
+    e->done[j->local] |= DR__DONE_DELIVERED;
+    dr__pool_wake();
     dr__pool_unlock();
 }
 
@@ -170,7 +170,8 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, job *j, dr_error *
         status = err->status;
     } else if (e->o.on_bad == DR_BAD_SKIP) {
         status = note_bad(e, j, "skip", err);
-        leave_out(e, j);
+        if (status == DR_OK)
+            leave_out(e, j);
     } else {
         status = replace(e, bench, j, err);
         if (status == DR_OK)
@@ -197,7 +198,7 @@ static bool given_up(dr__exec *e)
 
 static bool delivered_before(const dr__exec *e, uint64_t local)
 {
-    return e->done && e->done[local] == 2;
+    return e->done && e->done[local] & DR__DONE_BEFORE;
 }
 
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
@@ -219,6 +220,6 @@ void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
         }
         if (j.batch)
             dr__slots_done(e, j.batch, 1);
-        dr__samples_processed(e, 1);
+        dr__sample_worked(e, j.local);
     }
 }

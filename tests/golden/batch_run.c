@@ -2,8 +2,8 @@
  *
  *     batch_run JOB IMAGES LABELS
  * JOB is {"op": name, "params": {...}, "seed": 0, "shape": [..., ..., ...] of one image, "layout": "HWC" or "CHW",
- * "samples": n, "labels": "int64" or "float32", "classes": n}.  The files hold float32 images and labels, and afterwards
- * the mixed ones.  Prints the draws.
+ * "samples": n, "labels": "int64" or "float32", "classes": n}.  The files hold float32 images and labels, and
+ * afterwards the mixed ones.  Prints the draws.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -80,7 +80,9 @@ static dr_status run(struct job *j, char **path)
             return dr__fail(&j->err, DR_ERR_IO, "%s: cannot be read", path[i]);
     }
     void *par = dr__alloc_zero(1, j->op.def->par_size);
-    dr_task task = { .k = dr__kernels_best(), .conf = j->op.conf, .scratch = dr__alloc_aligned(scratch), .err = &j->err };
+    dr_task task = {
+        .k = dr__kernels_best(), .conf = j->op.conf, .scratch = dr__alloc_aligned(scratch), .err = &j->err
+    };
     dr_rng rng = dr__rng_open(&(dr__rng_name){ .seed = j->seed }, 1);
     dr_status status = def->draw(j->op.conf, &rng, j->in, j->samples, par, &j->err);
     if (status == DR_OK)

@@ -1,12 +1,21 @@
 """Loaders: epochs, batches, workers, shares, settings."""
 
+import gc
+import json
+import pathlib
+import re
+import sys
 import threading
+import weakref
 
 import numpy
 import pytest
-from imagesets import N_IMAGES, gather, same, train
+from imagesets import N_IMAGES, gather, picture, same, train
 
 import drapps
+from drapps import _core
+
+TYPES = ("Array", "Batch", "Dataset", "Graph", "Loader", "Runner")
 
 
 def options(**changes):
@@ -202,6 +211,63 @@ def test_close_wakes_a_waiting_thread(folder):
     thread.join()
 
 
+def test_a_new_pass_loses_nothing_to_old_threads(pipe):
+    """Threads that still consume an older pass do not take batches of the newer one."""
+    loader = pipe.loader(**options(batch_size=1, workers=2))
+    old = loader.batches()
+
+    def consume():
+        try:
+            for _ in old:
+                pass
+        except drapps.StateError:
+            pass
+
+    threads = [threading.Thread(target=consume) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    seen = sum((batch.ids for batch in loader.batches()), [])
+    for thread in threads:
+        thread.join(60)
+    assert sorted(seen) == list(range(N_IMAGES))
+
+
+def test_objects_are_freed(pipe):
+    """Each object of the extension holds its type: after use, none is left."""
+    def use():
+        loader = pipe.loader(**options(keep_draws=True, outputs="image,label,key"))
+        for batch in loader.batches():
+            batch.fields, batch.ids, batch.positions, batch.bad, batch.draws(0)
+        loader.stats(), loader.explain(), loader.state_dict()
+        with pytest.raises(drapps.Error):
+            loader.set("speed", 3)
+        list(pipe.map(lambda sample: sample).random_vertical_flip().loader(**options(workers=0)))
+        with pytest.raises(drapps.Error):
+            drapps.read(pipe.dataset.name + "/nothing")
+
+    def count():
+        gc.collect()
+        return [sys.getrefcount(getattr(_core, name)) for name in TYPES]
+
+    use()
+    before = count()
+    for _ in range(3):
+        use()
+    assert count() == before
+
+
+def test_arrays_are_freed():
+    array = numpy.zeros((8, 4, 4, 3), "uint8")
+    gone = weakref.ref(array)
+    loader = drapps.from_arrays(image=array).loader(batch_size=4, output="numpy", workers=2)
+    kept = list(loader)
+    del array
+    assert gone() is not None
+    del loader
+    gc.collect()
+    assert gone() is None and len(kept) == 2
+
+
 def test_draws(pipe):
     loader = pipe.loader(**options(keep_draws=True))
     draws = next(loader.batches()).draws(0)
@@ -257,7 +323,65 @@ def test_stats_explain_profile(pipe):
     loader = pipe.loader(**options())
     list(loader)
     stats = loader.stats()
-    assert isinstance(stats, dict) and stats
+    assert (stats["samples"], stats["batches"], stats["epochs"], stats["epoch"]) == (N_IMAGES, 5, 1, 0)
+    page = pathlib.Path(__file__).parents[2] / "docs" / "stats.md"
+    assert set(re.findall(r"^\| `(\w+)`", page.read_text(), re.M)) == set(stats)
+    python = pipe.map(lambda sample: sample).loader(**options(workers=0))
+    list(python)
+    assert all(stats[key] == value for key, value in python.stats().items() if key != "workers")
     assert "random_resized_crop" in loader.explain()
     assert "random_resized_crop" in str(loader.profile(4))
     assert "5 batches of 5" in repr(loader)
+
+
+def test_profile_adds_up(tmp_path):
+    """Five ops with a branch: the ops one by one, with reading and storing, are the CPU time of the whole."""
+    for i in range(4):
+        picture(i, 400, 500).save(tmp_path / f"{i}.jpg")
+    pipe = drapps.read(tmp_path).decode().random_resized_crop(224, out="a").random_resized_crop(96, out="b")
+    pipe = pipe.random_horizontal_flip(field="a").normalize(drapps.IMAGENET_MEAN, drapps.IMAGENET_STD, field="a")
+    facts = pipe.loader(outputs="a,b").profile(40)
+    assert [(op["op"], op["field"]) for op in facts["ops"]] == [
+        ("decode", "image"), ("random_resized_crop", "a"), ("random_resized_crop", "b"),
+        ("random_horizontal_flip", "a"), ("normalize", "a")]  # fmt: skip
+    assert facts["ops"][0]["out_bytes"] == 400 * 500 * 3 and facts["ops"][4]["out_bytes"] == 224 * 224 * 3 * 4
+    assert all(op["us"] > 0 for op in facts["ops"])
+    assert abs(facts["sum_us"] - facts["cpu_us"]) < 0.1 * facts["cpu_us"]
+
+
+# --- texts, bytes and other columns ---
+
+
+def test_columns_travel_with_the_sample(folder, tmp_path):
+    names = ["ant/000.jpg", "bee/001.jpg", "cat/002.jpg"]
+    rows = [f'{name},{i + 5},"a {name[:3]}, ü"' for i, name in enumerate(names)]
+    (tmp_path / "list.csv").write_text("\n".join(["path,label,caption", *rows]) + "\n", encoding="utf-8")
+    pipe = drapps.read(tmp_path / "list.csv", root=str(folder)).decode().resize((8, 8))
+    batch = next(pipe.loader(batch_size=3, outputs="image,label,caption", output="numpy").batches())
+    assert batch["caption"] == ["a ant, ü", "a bee, ü", "a cat, ü"] and batch["label"].tolist() == [5, 6, 7]
+    assert list(batch.fields) == ["image", "label", "caption"] and len(batch) == 3
+    with pytest.raises(drapps.NotFoundError, match="the batch has image, label, caption"):
+        batch["depth"]
+
+
+def test_files_as_bytes(folder):
+    pipe = drapps.read(folder)
+    batch = next(pipe.loader(batch_size=2, outputs="image,key").batches())
+    assert batch["image"] == [(folder / key).read_bytes() for key in batch["key"]]
+
+
+def test_trace(pipe, tmp_path):
+    list(pipe.loader(**options(trace=tmp_path / "trace.jsonl")))
+    lines = (tmp_path / "trace.jsonl").read_text().splitlines()
+    assert lines and all(isinstance(json.loads(line), dict) for line in lines)
+
+
+def test_padding_goes_on_like_a_python_chain(pipe):
+    """The two kinds of loader agree on every position, id and pixel, padding included."""
+    changes = {"last": "pad", "batch_size": 4, "rank": 2, "world": 3}
+    native = list(pipe.loader(**options(**changes)).batches())
+    mapped = list(pipe.map(lambda sample: sample).loader(**options(workers=0, **changes)).batches())
+    assert [(b.number, b.ids, b.positions, b.padded) for b in native] == [
+        (b.number, b.ids, b.positions, b.padded) for b in mapped]  # fmt: skip
+    assert all((a["image"] == b["image"]).all() for a, b in zip(native, mapped))
+    assert sum(b.padded for b in native) > 0

@@ -6,6 +6,7 @@ import re
 
 import numpy
 import pytest
+from imagesets import write_folder
 from PIL import Image
 
 import drapps
@@ -57,6 +58,27 @@ def test_python_stages_too(folder, tmp_path):
     pipe = drapps.read(folder).decode().resize((16, 16)).map(lambda image: 255 - image, field="image")
     pipe.preview(tmp_path / "out.html", n=2)
     assert len(pictures(tmp_path / "out.html")) == 4
+
+
+def test_a_filter_keeps_pairs_together(folder, tmp_path):
+    pipe = drapps.read(folder).decode().filter(lambda label: label == 1, field="label")
+    pipe.preview(tmp_path / "out.html", n=3)
+    images = pictures(tmp_path / "out.html")
+    assert len(images) == 6
+    assert all((numpy.asarray(a) == numpy.asarray(b)).all() for a, b in zip(images[::2], images[1::2]))
+
+
+def test_bad_samples_are_left_out(tmp_path):
+    root = write_folder(tmp_path / "set", n=5)
+    (root / "ant" / "000.jpg").write_bytes(b"")
+    drapps.read(root).decode().preview(tmp_path / "out.html")
+    assert len(pictures(tmp_path / "out.html")) == 8
+
+
+def test_draws_are_told(pipe, tmp_path):
+    pipe.preview(tmp_path / "out.html", n=1)
+    text = (tmp_path / "out.html").read_text()
+    assert "random_resized_crop: height=" in text and "random_horizontal_flip: mirror=" in text
 
 
 def test_names_are_escaped(tmp_path):

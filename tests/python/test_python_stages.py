@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import threading
 import time
 
 import numpy
@@ -34,7 +35,9 @@ def workers(request):
 def test_map_of_a_field(folder, workers):
     plain = epoch(images(folder))
     mapped = epoch(images(folder).map(lambda image: 255 - image, field="image"), workers=workers)
-    assert ids(mapped) == ids(plain)
+    assert ids(mapped) == ids(plain) and all(isinstance(batch, drapps.Batch) for batch in mapped)
+    with pytest.raises(drapps.UnsupportedError):
+        mapped[0].draws(0)
     for a, b in zip(plain, mapped):
         assert (255 - a["image"] == b["image"]).all() and (a["label"] == b["label"]).all()
         assert b["label"].dtype == numpy.int64
@@ -203,3 +206,24 @@ def test_slow_functions_run_side_by_side(folder):
     batches = epoch(images(folder).map(spans), workers=2, outputs="span,pid")
     rows = [(*span, pid) for batch in batches for span, pid in zip(batch["span"], batch["pid"])]
     assert any(a[2] != b[2] and a[0] < b[1] and b[0] < a[1] for a in rows for b in rows)
+
+
+def test_beside_native_loaders_at_work(folder):
+    """Worker processes are forked while native threads run; both deliver everything."""
+    stop = threading.Event()
+    native = images(folder).loader(batch_size=2, workers=2, output="numpy")
+    counts = []
+
+    def consume():
+        while not stop.is_set():
+            counts.append(sum(len(labels) for _, labels in native))
+
+    thread = threading.Thread(target=consume)
+    thread.start()
+    try:
+        for _ in range(5):
+            assert len(ids(epoch(images(folder).map(lambda sample: sample), workers=2))) == N_IMAGES
+    finally:
+        stop.set()
+        thread.join()
+    assert set(counts) == {N_IMAGES}

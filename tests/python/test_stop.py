@@ -102,6 +102,47 @@ def test_fork_in_the_middle(folder, workers):
     assert done.stdout.split() == ["23"], done.stderr
 
 
+def test_fork_while_a_thread_waits(folder):
+    """The child has no such thread: closing there waits for nobody."""
+    done = run_python(
+        program(
+            """
+            loader = chain(sys.argv[1]).map(lambda s: (time.sleep(0.2), s)[1]).loader(batch_size=2, workers=1)
+            native = chain(sys.argv[1]).loader(batch_size=2, workers=1)
+            stop = threading.Event()
+            def consume(loader):
+                while not stop.is_set():
+                    for batch in loader:
+                        if stop.is_set():
+                            break
+            threads = [threading.Thread(target=consume, args=(l,)) for l in (loader, native)]
+            for thread in threads:
+                thread.start()
+            for _ in range(10):
+                time.sleep(0.02)
+                pid = os.fork()
+                if pid == 0:
+                    for l in (loader, native):
+                        l.close()
+                        try:
+                            iter(l)
+                            os._exit(1)
+                        except drapps.ForkedError:
+                            pass
+                    os._exit(0)
+                assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            stop.set()
+            for thread in threads:
+                thread.join()
+            print("end")
+            """
+        ),
+        folder,
+        timeout=30,
+    )
+    assert done.stdout == "end\n", done.stderr
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_exit_with_live_iterators(folder, workers):
     done = run_python(

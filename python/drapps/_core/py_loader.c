@@ -1,7 +1,8 @@
 /* py_loader.c: Loader: the native loader, usable from several Python threads.
  *
  * Calls that may block run without the GIL.  `users` counts the calls under way, so that close, which may come from
- * another thread, frees the loader only after the last of them has left; it is protected by the GIL.
+ * another thread, frees the loader only after the last of them has left; it is protected by the GIL.  In a forked child
+ * the threads of those calls do not exist, and nobody is waited for.
  */
 #include "py_core.h"
 
@@ -13,6 +14,7 @@ typedef struct py_loader {
     PyObject_HEAD dr_loader *loader; /* NULL: closed */
     int users;
     int closing;
+    pid_t pid; /* of the process that opened it */
 } py_loader;
 
 static py_loader *as_loader(PyObject *self)
@@ -84,6 +86,7 @@ PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs)
     py_loader *self = core_new(state->loader_type);
     if (!self)
         return NULL;
+    self->pid = getpid();
     dr_error err = {0};
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status =
@@ -122,7 +125,7 @@ static PyObject *close_loader(PyObject *self, PyObject *unused)
     if (!l->loader || l->closing)
         Py_RETURN_NONE;
     l->closing = 1;
-    while (l->users) { /* a call that comes to wait after the first cancel needs another */
+    while (l->users && l->pid == getpid()) { /* a call that comes to wait after the first cancel needs another */
         dr_loader_cancel(l->loader);
         PyThreadState *gil = PyEval_SaveThread();
         usleep(CLOSE_POLL_US);

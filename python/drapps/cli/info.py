@@ -34,6 +34,8 @@ def _rows(facts, prefix=""):
 def _text(key, value):
     if isinstance(value, list):
         return ", ".join(_entry(entry) for entry in value) or "none"
+    if key == "quota_cpus" and not value:
+        return "none"
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if key.endswith(("bytes", "memory", "memory_limit")) and isinstance(value, int) and value:

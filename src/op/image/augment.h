@@ -1,7 +1,7 @@
 /* augment.h: the primitives that auto_augment, rand_augment, trivial_augment_wide and aug_mix choose from.
  *
- * A drawn image is a list of steps: a primitive and its magnitude, sign included, in torchvision's units (a shear, pixels,
- * degrees, factor - 1, bits, part of 255).  The ops differ in how they draw the list; all run it with dr__aug_run.
+ * What is drawn is a list of steps: a primitive and its magnitude, sign included, in torchvision's units (a shear,
+ * pixels, degrees, factor - 1, bits, part of 255).  The ops differ in how they draw it; all run it with dr__aug_run.
  */
 #ifndef DR_OP_IMAGE_AUGMENT_H
 #define DR_OP_IMAGE_AUGMENT_H

@@ -1,9 +1,9 @@
 /* augment_tensor.c: the augmentation primitives as torchvision computes them on tensors, which is how its AugMix treats
  * PIL images too.
  *
- * Colours: float32 instead of Pillow's tables.  Shears, shifts and turns: places in float32 on a grid from -1 to 1, four
- * neighbours weighted with zeros beyond the edge, rounded to the nearest value.  The order of torch's own float sums
- * depends on the machine, so that single values may round the other way; tests/python says how many.
+ * Colours: float32 instead of Pillow's tables.  Shears, shifts and turns: places in float32 on a grid from -1 to 1,
+ * four neighbours weighted with zeros beyond the edge, rounded to the nearest value.  The order of torch's own float
+ * sums depends on the machine, so that single values may round the other way; tests/python says how many.
  */
 #include <math.h>
 #include <string.h>

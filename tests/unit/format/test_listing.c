@@ -1,6 +1,8 @@
 /* test_listing.c: listings, the index that keeps them, and what they cost. */
 #include "tree.h"
 
+#include <sys/wait.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "format/dataset.h"
@@ -109,9 +111,18 @@ static void flat_folder_is_kept_in_the_cache_folder(void **state)
     assert_int_equal(count_files(getenv("XDG_CACHE_HOME")), 1);
     assert_true(index_holds(false));
     assert_false(index_holds(true));
+    bool below = true;
+    assert_true(dr__listing_known_below(tree_root, dr__extensions(NULL), &below));
+    assert_false(below);
     put_text(at("one_more.jpg"), "");
+    assert_false(dr__listing_known_below(tree_root, dr__extensions(NULL), &below));
     assert_false(index_holds(false));
     assert_int_equal(listed(false), 1201);
+    put_text(at("sub/x.jpg"), "");
+    age_folders();
+    assert_int_equal(listed(false), 1202);
+    assert_true(dr__listing_known_below(tree_root, dr__extensions(NULL), &below));
+    assert_true(below);
 }
 
 static void unwritable_places_are_no_error(void **state)
@@ -197,6 +208,32 @@ static void hostile_index_is_refused(void **state)
     }
 }
 
+static void builders_may_race(void **state)
+{
+    (void)state;
+    enum { N = 4 };
+    pid_t child[N];
+    make_large();
+    for (int i = 0; i < N; i++) {
+        child[i] = fork();
+        assert_true(child[i] >= 0);
+        if (!child[i]) {
+            dr__listing l;
+            bool good = dr__listing_open(tree_root, true, dr__extensions(NULL), true, &l, NULL) == DR_OK &&
+                        l.files.n == N_CLASSES * PER_CLASS;
+            dr__listing_free(&l);
+            _exit(good ? 0 : 1);
+        }
+    }
+    for (int i = 0; i < N; i++) {
+        int status;
+        assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_true(index_holds(true));
+    assert_int_equal(count_files(tree_root), N_CLASSES * PER_CLASS + 1);
+}
+
 static void unknown_sections_are_skipped(void **state)
 {
     (void)state;
@@ -277,6 +314,7 @@ int main(void)
         TEST(unwritable_places_are_no_error),
         TEST(damaged_index_is_ignored_and_replaced),
         TEST(hostile_index_is_refused),
+        TEST(builders_may_race),
         TEST(unknown_sections_are_skipped),
         TEST(opening_survives_lack_of_memory),
         TEST(a_sample_costs_little),

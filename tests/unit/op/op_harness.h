@@ -50,8 +50,7 @@ static inline bool harness_block_intact(const uint8_t *block, size_t bytes)
 
 static inline bool harness_guards_intact(const struct op_run *r)
 {
-    return harness_block_intact(r->out_block, r->out_bytes) &&
-           harness_block_intact(r->scratch_block, r->plan.scratch);
+    return harness_block_intact(r->out_block, r->out_bytes) && harness_block_intact(r->scratch_block, r->plan.scratch);
 }
 
 static inline void harness_close(struct op_run *r)

@@ -140,6 +140,14 @@ static void affine_maps(void **state)
         dr__affine_u8(&dst, &src, 1, shift, (dr__affine_filter)filter, &fill);
         assert_memory_equal(out, ((uint8_t[]){ 2, 3, 9, 5, 6, 9 }), 6);
     }
+    uint8_t line[] = { 10, 20, 30 };
+    const double half[6] = { 1, 0, 0.5, 0, 1, 0 }; /* half a column: between pixels */
+    src = (dr__raster){ line, 3, 3, 1 }, dst = (dr__raster){ out, 3, 3, 1 };
+    dr__affine_u8(&dst, &src, 1, half, DR__AFFINE_BILINEAR, &fill);
+    assert_memory_equal(out, ((uint8_t[]){ 15, 25, 9 }), 3);
+    dr__affine_u8(&dst, &src, 1, half, DR__AFFINE_BICUBIC, &fill);
+    assert_memory_equal(out, ((uint8_t[]){ 13, 26, 9 }), 3);
+    src = (dr__raster){ image, 3, 3, 2 }, dst = (dr__raster){ out, 3, 3, 2 };
     const double far[6] = { 1, 0.5, 1e6, 0.5, 1, 0 }; /* too far for fixed point */
     dr__affine_u8(&dst, &src, 1, far, DR__AFFINE_NEAREST, &fill);
     assert_memory_equal(out, ((uint8_t[]){ 9, 9, 9, 9, 9, 9 }), 6);
@@ -190,9 +198,11 @@ static void erasing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crops),         cmocka_unit_test(paddings),    cmocka_unit_test(wide_elements),
-        cmocka_unit_test(random_crops_fit), cmocka_unit_test(flips),    cmocka_unit_test(quarter_turns),
-        cmocka_unit_test(affine_maps),   cmocka_unit_test(resizing),    cmocka_unit_test(erasing),
+        cmocka_unit_test(crops),         cmocka_unit_test(paddings),
+        cmocka_unit_test(wide_elements), cmocka_unit_test(random_crops_fit),
+        cmocka_unit_test(flips),         cmocka_unit_test(quarter_turns),
+        cmocka_unit_test(affine_maps),   cmocka_unit_test(resizing),
+        cmocka_unit_test(erasing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,8 +180,11 @@ static void shares_are_beta(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mixes_neighbours), cmocka_unit_test(cuts_rectangles),
-        cmocka_unit_test(one_sample_is_its_own_neighbour), cmocka_unit_test(refuses), cmocka_unit_test(shares_are_beta),
+        cmocka_unit_test(mixes_neighbours),
+        cmocka_unit_test(cuts_rectangles),
+        cmocka_unit_test(one_sample_is_its_own_neighbour),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(shares_are_beta),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

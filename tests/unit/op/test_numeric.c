@@ -117,8 +117,11 @@ static void tables_compose(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sixteen_bits_round_trip), cmocka_unit_test(known_values), cmocka_unit_test(conversions),
-        cmocka_unit_test(normalizing),             cmocka_unit_test(tables_compose),
+        cmocka_unit_test(sixteen_bits_round_trip),
+        cmocka_unit_test(known_values),
+        cmocka_unit_test(conversions),
+        cmocka_unit_test(normalizing),
+        cmocka_unit_test(tables_compose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

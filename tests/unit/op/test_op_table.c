@@ -141,7 +141,9 @@ static void expect_same(const struct op_run *r, const uint8_t *want, const dr_vi
 static dr_view window_of(const dr_view *in, const dr_rect *need)
 {
     size_t pixel = dr__row_bytes(&in->desc) / (size_t)dr__width(&in->desc), row = (size_t)need->w * pixel;
-    dr_view v = { .data = dr__alloc(row * (size_t)need->h), .stride = (ptrdiff_t)row, .desc = in->desc, .window = *need };
+    dr_view v = {
+        .data = dr__alloc(row * (size_t)need->h), .stride = (ptrdiff_t)row, .desc = in->desc, .window = *need
+    };
     for (int64_t y = 0; y < need->h; y++)
         memcpy(v.data + y * v.stride, in->data + (need->y + y) * in->stride + need->x * (int64_t)pixel, row);
     return v;
