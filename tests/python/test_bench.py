@@ -314,3 +314,10 @@ def test_pixels_must_not_differ():
     pixels = {"differing_images": 1, "largest_float": 0.5, "largest": 9, "images": 2, "mean": 1}
     checks = run_all.pixel_checks(result_of(THREE, {"drapps": pixels}))
     assert [run_all.passed(c) for c in checks] == [False, False]
+
+
+def test_checks_print_as_a_table(capsys):
+    pytest.importorskip("rich")
+    run_all.print_checks([run_all.Check("a promise", 3.25, 3.2, True), run_all.Check("another", None, 1, False)])
+    out = capsys.readouterr().out
+    assert "kept" in out and "at least 3.2" in out and "not measured" in out

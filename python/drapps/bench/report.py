@@ -61,9 +61,17 @@ def markdown(result):
     return "\n".join(lines) + "\n"
 
 
+def wide_console():
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = 160  # a file or a pipe has no width: do not break the cells
+    return console
+
+
 def print_table(result):
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, title=caption(result), title_justify="left")
@@ -71,9 +79,7 @@ def print_table(result):
         table.add_column(name, justify="left" if i in (0, len(COLUMNS) - 1) else "right")
     for row in table_rows(result):
         table.add_row(*row)
-    console = Console()
-    if not console.is_terminal:
-        console.width = 160  # a file or a pipe has no width: do not break the cells
+    console = wide_console()
     console.print(table)
     for text in missing_lines(result):
         console.print(text, style="yellow", markup=False)

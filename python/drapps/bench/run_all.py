@@ -155,7 +155,6 @@ def startup_checks(data, say):
 
 def print_checks(checks):
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD)
@@ -166,7 +165,7 @@ def print_checks(checks):
         value = "-" if c.value is None else f"{c.value:.3g}"
         sign = "at least" if c.at_least else "at most"
         table.add_row(c.what, value, f"{sign} {c.bound:.3g}", words[passed(c)], c.note)
-    Console().print(table)
+    report.wide_console().print(table)
 
 
 def parse(argv):
