@@ -46,6 +46,14 @@ class PythonBatch(Batch):
         raise _core.UnsupportedError("draws are not kept in a chain with Python functions")
 
 
+def refuse_native_settings(settings):
+    """Raises on a setting that only a loader without Python functions can follow."""
+    standard = {"prefetch": 0, "in_order": True, "memory_limit": 0, "keep_draws": False, "trace": None}
+    for name, value in settings.items():
+        if value != standard[name]:
+            raise _core.UnsupportedError(f"{name}={value!r} does not work yet in a chain with .map() or .filter()")
+
+
 class PythonLoader(LoaderBase):
     """Batches from a pipeline with Python functions.
 
@@ -53,7 +61,8 @@ class PythonLoader(LoaderBase):
     """
 
     def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, last, on_bad_sample, rank, world,
-                 outputs, collate, layout, reference, max_bad=2**64 - 1, **unused):  # fmt: skip
+                 outputs, collate, layout, reference, max_bad=2**64 - 1, **native):  # fmt: skip
+        refuse_native_settings(native)
         self._pipe = pipe
         self._seed, self._shuffle, self._reference = seed, shuffle, reference
         self._batch_size, self._last, self._rank, self._world = batch_size, last, rank, world

@@ -227,3 +227,10 @@ def test_beside_native_loaders_at_work(folder):
         stop.set()
         thread.join()
     assert set(counts) == {N_IMAGES}
+
+
+@pytest.mark.parametrize("setting", [{"prefetch": 4}, {"in_order": False}, {"keep_draws": True}, {"trace": "t.jsonl"}])
+def test_settings_that_need_a_native_chain_are_refused(setting, tmp_path):
+    pipe = drapps.from_arrays(image=numpy.zeros((4, 8, 8, 3), numpy.uint8)).map(lambda sample: sample)
+    with pytest.raises(drapps.UnsupportedError, match=next(iter(setting))):
+        pipe.loader(batch_size=2, **setting)
