@@ -45,7 +45,8 @@ static bool can_crop(const struct jpeg_decompress_struct *cinfo)
     for (int c = 0; c < cinfo->num_components; c++) {
         const jpeg_component_info *info = &cinfo->comp_info[c];
         int growth = DR__DCT_SIZE(info) / DR__MIN_DCT_SIZE(cinfo);
-        if (growth > 1 && info->h_samp_factor * growth != cinfo->max_h_samp_factor)
+        if (growth > 1 && (info->h_samp_factor * growth != cinfo->max_h_samp_factor ||
+                           info->v_samp_factor * growth != cinfo->max_v_samp_factor))
             return false;
     }
     return cinfo->num_components > 1 || cinfo->max_h_samp_factor == 1;

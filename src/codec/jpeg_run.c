@@ -39,14 +39,25 @@ void dr__jpeg_check(struct dr__jpeg *jpeg, dr_status status)
     longjmp(jpeg->escape, 1);
 }
 
+/* libjpeg numbers its messages differently in each version, so they are told apart by how they begin. */
+static const struct {
+    const char *begins;
+    dr_status status;
+} kinds_of_error[] = {
+    {"Insufficient memory", DR_ERR_NOMEM},
+    {"Unsupported", DR_ERR_UNSUPPORTED},
+    {"Maximum supported", DR_ERR_LIMIT},
+};
+
 static void on_error(j_common_ptr cinfo)
 {
     struct dr__jpeg *jpeg = cinfo->client_data;
     char text[JMSG_LENGTH_MAX];
     cinfo->err->format_message(cinfo, text);
-    /* libjpeg numbers its messages differently in each version; only its two memory failures begin like this. */
-    bool memory = strncmp(text, "Insufficient memory", 19) == 0;
-    dr__jpeg_fail(jpeg, memory ? DR_ERR_NOMEM : DR_ERR_FORMAT, "damaged JPEG: %s", text);
+    for (size_t i = 0; i < DR_COUNT(kinds_of_error); i++)
+        if (strncmp(text, kinds_of_error[i].begins, strlen(kinds_of_error[i].begins)) == 0)
+            dr__jpeg_fail(jpeg, kinds_of_error[i].status, "JPEG: %s", text);
+    dr__jpeg_fail(jpeg, DR_ERR_FORMAT, "damaged JPEG: %s", text);
 }
 
 static void on_message(j_common_ptr cinfo, int level)

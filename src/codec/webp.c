@@ -83,6 +83,8 @@ static dr_status fail(VP8StatusCode code, size_t size, dr_error *err)
 static dr_status find_frame(struct still *s, dr_error *err)
 {
     size_t at = RIFF_HEADER, n = 0;
+    if (little(s->data + 4, 4) > s->size - CHUNK_HEADER) /* later frames are missing: Pillow refuses such a file */
+        return fail(VP8_STATUS_NOT_ENOUGH_DATA, s->size, err);
     const uint8_t *frame = find_chunk(s->data, s->size, "ANMF", &at, &n);
     if (!frame || n < FRAME_HEADER)
         return dr__fail(err, DR_ERR_FORMAT, "damaged WebP: an animation without frames");
@@ -220,7 +222,8 @@ static dr_status decode_area(dr_codec_state *state, const struct still *s, const
         dr_rect wanted = {seen.x - s->frame.x, seen.y - s->frame.y, seen.w, seen.h};
         part = with_margin(&wanted, &s->frame);
         stride = (size_t)part.w * pixel;
-        if (dr__sink_direct(sink) && part.w == area->w && part.h == area->h && sink->step_y > 0)
+        bool whole = seen.w == area->w && seen.h == area->h && part.w == area->w && part.h == area->h;
+        if (whole && dr__sink_direct(sink) && sink->step_y > 0)
             return decode_part(s, &part, sink->origin, (size_t)sink->step_y, err);
     }
     size_t blank = stride * (size_t)part.h;

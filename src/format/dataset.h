@@ -83,10 +83,10 @@ typedef struct dr_dataset_def {
 /* The head of every dataset; formats put their own struct around it. */
 struct dr_dataset {
     const dr_dataset_def *def;
-    const char *format;    /* name of the format, static */
-    char *name;            /* path or description, for messages; owned */
-    uint64_t n_samples;    /* distinct samples */
-    uint64_t n_places;     /* places of an epoch; = n_samples but for mixtures */
+    const char *format; /* name of the format, static */
+    char *name;         /* path or description, for messages; owned */
+    uint64_t n_samples; /* distinct samples */
+    uint64_t n_places;  /* places of an epoch; = n_samples but for mixtures */
     int n_fields;
     dr__field fields[DR__MAX_FIELDS];
     char **classes; /* label names, label i = classes[i]; NULL without; owned */
@@ -111,8 +111,8 @@ extern const dr_format_def dr__format_flat, dr__format_folder, dr__format_list, 
 
 /* For formats: a cleared struct of `size` bytes that begins with a dr_dataset, with one reference.  From here on
  * dr_dataset_unref frees it, whatever of it has been filled; def->close must be content with zeros. */
-dr_status dr__dataset_new(size_t size, const dr_dataset_def *def, const char *format, const char *name, dr_dataset **out,
-                          dr_error *err);
+dr_status dr__dataset_new(size_t size, const dr_dataset_def *def, const char *format, const char *name,
+                          dr_dataset **out, dr_error *err);
 
 /* Adds a field; an error when the name is taken or too long, or there are too many. */
 dr_status dr__dataset_add_field(dr_dataset *set, const char *name, const dr_desc *desc, dr_error *err);

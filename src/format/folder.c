@@ -140,7 +140,10 @@ static dr_status open_folder(const char *path, const dr_read_options *options, d
 
 static int probe(const char *path)
 {
-    return dr__listing_any_below(path, dr__extensions(NULL)) ? 50 : 0;
+    bool below;
+    if (!dr__listing_known_below(path, dr__extensions(NULL), &below))
+        below = dr__listing_any_below(path, dr__extensions(NULL));
+    return below ? 50 : 0;
 }
 
 const dr_format_def dr__format_folder = {

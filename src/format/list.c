@@ -1,7 +1,6 @@
 /* list.c: files named in a list: plain lines, CSV, TSV or JSONL.
  *
- * Paths are kept as folder and name, the folders once: lists of long absolute paths cost a sample little more than
- * its name.  Columns that are neither path nor label are fields under their own names.
+ * Columns that are neither path nor label are fields under their own names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,14 +11,14 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
-#include "base/compiler.h"
 #include "data/desc.h"
 #include "format/cell_table.h"
 #include "format/dataset.h"
+#include "format/paths.h"
 #include "source/file.h"
 #include "source/source.h"
 
-enum { MAX_PATH = 8192, NO_DIR = -1 };
+enum { MAX_PATH = 8192 };
 
 struct list {
     dr_dataset head;
@@ -27,8 +26,7 @@ struct list {
     int root_fd;
     dr__table table;
     int path_column, label_column; /* label: -1 for none */
-    dr__names dirs, files;
-    uint32_t *dir_of;
+    dr__paths paths;
     int64_t *class_of;                      /* where labels are names */
     int columns[DR__MAX_FIELDS], n_columns; /* the other columns, in the order of their fields */
 };
@@ -118,52 +116,7 @@ static dr_status find_columns(struct list *l, const dr_read_options *o, dr_error
     return DR_OK;
 }
 
-/* Numbers of folders by their text: open addressing over a table of twice their number. */
-struct dir_map {
-    int64_t *slots;
-    size_t n_slots; /* a power of two */
-};
-
-static int64_t *find_slot(const struct dir_map *map, const dr__names *dirs, const char *text, size_t len)
-{
-    size_t i = (size_t)XXH3_64bits(text, len) & (map->n_slots - 1);
-    for (;; i = (i + 1) & (map->n_slots - 1)) {
-        int64_t d = map->slots[i];
-        if (d == NO_DIR ||
-            (dr__names_len(dirs, (size_t)d) == len && !memcmp(dr__names_get(dirs, (size_t)d), text, len)))
-            return &map->slots[i];
-    }
-}
-
-static bool map_resize(struct dir_map *map, const dr__names *dirs, size_t n_slots)
-{
-    struct dir_map bigger = {dr__realloc(NULL, n_slots, sizeof *bigger.slots), n_slots};
-    if (!bigger.slots)
-        return false;
-    for (size_t i = 0; i < n_slots; i++)
-        bigger.slots[i] = NO_DIR;
-    for (size_t d = 0; d < dirs->n; d++)
-        *find_slot(&bigger, dirs, dr__names_get(dirs, d), dr__names_len(dirs, d)) = (int64_t)d;
-    dr__free(map->slots);
-    *map = bigger;
-    return true;
-}
-
-static bool dir_number(struct dir_map *map, dr__names *dirs, const char *text, size_t len, uint32_t *out)
-{
-    if (dirs->n * 2 >= map->n_slots && !map_resize(map, dirs, map->n_slots ? map->n_slots * 2 : 64))
-        return false;
-    int64_t *slot = find_slot(map, dirs, text, len);
-    if (*slot == NO_DIR) {
-        if (dirs->n >= UINT32_MAX || !dr__names_add(dirs, text, len))
-            return false;
-        *slot = (int64_t)dirs->n - 1;
-    }
-    *out = (uint32_t)*slot;
-    return true;
-}
-
-static dr_status split_path(struct list *l, struct dir_map *map, size_t row, dr_error *err)
+static dr_status take_path(struct list *l, size_t row, dr_error *err)
 {
     const dr__names *paths = &l->table.columns[l->path_column].cells;
     const char *path = dr__names_get(paths, row);
@@ -171,26 +124,17 @@ static dr_status split_path(struct list *l, struct dir_map *map, size_t row, dr_
     if (!len || len >= MAX_PATH || strlen(path) != len)
         return dr__fail(err, DR_ERR_FORMAT, "%s: row %zu: the path is empty, longer than %d bytes or holds a zero byte",
                         l->table.name, row + 1, MAX_PATH - 1);
-    const char *slash = strrchr(path, '/');
-    size_t dir_len = slash ? (size_t)(slash - path) + 1 : 0; /* with its slash, so that "/x" stays what it is */
-    if (!dir_number(map, &l->dirs, path, dir_len, &l->dir_of[row]) ||
-        !dr__names_add(&l->files, path + dir_len, len - dir_len))
-        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", l->table.name);
-    return DR_OK;
+    return dr__paths_add(&l->paths, path, len) ? DR_OK
+                                               : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", l->table.name);
 }
 
 static dr_status take_paths(struct list *l, dr_error *err)
 {
-    struct dir_map map = {0};
-    l->dir_of = dr__realloc(NULL, l->table.n_rows, sizeof *l->dir_of);
-    dr_status status = l->dir_of ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", l->table.name);
-    for (size_t row = 0; row < l->table.n_rows && status == DR_OK; row++)
-        status = split_path(l, &map, row, err);
-    dr__free(map.slots);
+    for (size_t row = 0; row < l->table.n_rows; row++)
+        DR_TRY(take_path(l, row, err));
     dr__names_free(&l->table.columns[l->path_column].cells);
-    dr__names_shrink(&l->dirs);
-    dr__names_shrink(&l->files);
-    return status;
+    dr__paths_shrink(&l->paths);
+    return DR_OK;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -313,16 +257,6 @@ static dr_status fill(struct list *l, const char *path, const dr_read_options *o
     return add_fields(l, err);
 }
 
-static size_t path_of(const struct list *l, uint64_t id, char *text, size_t size)
-{
-    size_t d = l->dir_of[id], dir_len = dr__names_len(&l->dirs, d), name_len = dr__names_len(&l->files, id);
-    size_t a = DR_MIN(dir_len, size - 1), b = DR_MIN(name_len, size - 1 - a);
-    memcpy(text, dr__names_get(&l->dirs, d), a);
-    memcpy(text + a, dr__names_get(&l->files, id), b);
-    text[a + b] = 0;
-    return a + b;
-}
-
 /* The value lies in the table, which outlives the record. */
 static void column_value(const dr__column *c, uint64_t id, dr__record *record)
 {
@@ -338,7 +272,7 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
 {
     const struct list *l = (const struct list *)set;
     char path[MAX_PATH];
-    size_t len = path_of(l, id, path, sizeof path), size;
+    size_t len = dr__paths_get(&l->paths, id, path, sizeof path), size;
     void *data;
     DR_TRY(dr__record_read_file(record, l->root_fd, l->root, path, len + 8, &data, &size, err));
     dr__record_bytes(record, DR_KIND_BYTES, data, size);
@@ -354,7 +288,7 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
 
 static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
 {
-    path_of((const struct list *)set, id, text, size);
+    dr__paths_get(&((const struct list *)set)->paths, id, text, size);
 }
 
 static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
@@ -371,9 +305,7 @@ static void close_list(dr_dataset *set)
         close(l->root_fd);
     if (l->table.columns)
         dr__table_free(&l->table);
-    dr__names_free(&l->dirs);
-    dr__names_free(&l->files);
-    dr__free(l->dir_of);
+    dr__paths_free(&l->paths);
     dr__free(l->class_of);
     dr__free(l->root);
 }

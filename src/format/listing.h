@@ -43,6 +43,10 @@ dr_status dr__listing_walk(const char *root, const char *const *extensions, dr__
 /* Is there a file with one of these extensions in a folder below root? */
 bool dr__listing_any_below(const char *root, const char *const *extensions);
 
+/* The same from the index of a flat listing; false when none holds.  Looking for a folder among a million files would
+ * read them all. */
+bool dr__listing_known_below(const char *root, const char *const *extensions, bool *below);
+
 /* Hash and number of the names in an open folder, without those of index files. */
 dr_status dr__listing_hash_names(int fd, uint64_t *hash, uint64_t *n);
 

@@ -170,6 +170,16 @@ dr_status dr__listing_load(const char *root, const char *const *extensions, dr__
     return status;
 }
 
+bool dr__listing_known_below(const char *root, const char *const *extensions, bool *below)
+{
+    dr__listing l = {.root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    bool known = l.root_fd >= 0 && dr__listing_load(root, extensions, &l, NULL) == DR_OK;
+    if (known)
+        *below = l.dirs.n > 1 && l.files.n > l.dir[1].first; /* the root comes first in the order */
+    dr__listing_free(&l);
+    return known;
+}
+
 static bool worth_keeping(const dr__listing *l, int64_t started_ns)
 {
     for (size_t d = 0; d < l->dirs.n; d++)

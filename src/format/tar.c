@@ -20,7 +20,7 @@
 #include "format/dataset.h"
 #include "format/tar_index.h"
 
-enum { MAX_OPEN = 128 };
+enum { MAX_OPEN = 128, LOOK_AT = 256 };
 
 struct shard {
     dr__tar_index index;
@@ -326,11 +326,13 @@ static dr_status open_tar(const char *path, const dr_read_options *options, dr_d
     return DR_OK;
 }
 
+/* A folder of shards holds little else: a look at a few names will do, and a million images are not all read. */
 static bool holds_tars(const char *path)
 {
     DIR *dir = opendir(path);
     bool found = false;
-    for (const struct dirent *e; dir && !found && (e = readdir(dir));)
+    const struct dirent *e;
+    for (int i = 0; dir && !found && i < LOOK_AT && (e = readdir(dir)); i++)
         found = is_tar_name(e->d_name);
     if (dir)
         closedir(dir);

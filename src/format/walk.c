@@ -304,10 +304,14 @@ bool dr__listing_any_below(const char *root, const char *const *extensions)
     w.root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (w.root_fd < 0)
         return false;
-    bool found = add_dir(&w, "", 0, SIZE_MAX, false, NULL) == DR_OK && read_dir(&w, 0, NULL) == DR_OK;
+    dr_status status = add_dir(&w, "", 0, SIZE_MAX, false, NULL);
+    if (status == DR_OK)
+        status = read_dir(&w, 0, NULL);
     w.only_dirs = false;
     w.stop_at_first = true;
-    found = found && read_tree(&w, 1, NULL) == DR_OK && w.files.n;
+    if (status == DR_OK)
+        status = read_tree(&w, 1, NULL);
+    bool found = status != DR_OK || w.files.n; /* whoever opens it will meet the error, and can say it */
     walk_free(&w);
     close(w.root_fd);
     return found;

@@ -62,7 +62,7 @@ char *dr__program_explain(const dr__program *p)
     say(&out, "outputs:\n");
     for (int i = 0; i < p->n_outputs; i++)
         say(&out, "      %s: %s, %s\n", p->outputs[i].name,
-            dr__desc_text_of(&p->outputs[i].desc, shape, sizeof shape), rules[p->outputs[i].collate]);
+            dr__desc_text_of(&p->outputs[i].delivered, shape, sizeof shape), rules[p->outputs[i].collate]);
     return out.text;
 }
 

@@ -142,7 +142,7 @@ static dr_status add_output(dr__program *p, const char *name, const dr__program_
     dr__output *out = &p->outputs[p->n_outputs++];
     *out = (dr__output){ .value = value, .tail = -1, .collate = (dr_collate)rule };
     snprintf(out->name, DR__NAME, "%s", name);
-    out->desc = batch_desc(desc, !o->layout || strcmp(o->layout, "NHWC"));
+    out->desc = out->delivered = batch_desc(desc, !o->layout || strcmp(o->layout, "NHWC"));
     return DR_OK;
 }
 
@@ -181,8 +181,8 @@ static int find_output(const dr__program *p, const char *name)
     return -1;
 }
 
-/* A batch op works in place on stacked outputs.  now[i]: the description of output i so far. */
-static dr_status check_batch_node(const dr__program *p, const dr__node *node, dr_desc *now, dr_error *err)
+/* A batch op works in place on stacked outputs; what they are after it is noted. */
+static dr_status check_batch_node(dr__program *p, const dr__node *node, dr_error *err)
 {
     const dr_op_def *def = node->op.def;
     dr_desc in[DR__BATCH_OP_FIELDS], out[DR__BATCH_OP_FIELDS];
@@ -199,21 +199,11 @@ static dr_status check_batch_node(const dr__program *p, const dr__node *node, dr
         if (strcmp(node->in[f], node->out[f]))
             return dr__fail(err, DR_ERR_ARG, "%s: works in place, \"%s\" cannot become \"%s\"", def->name,
                             node->in[f], node->out[f]);
-        in[f] = now[at[f]];
+        in[f] = p->outputs[at[f]].delivered;
     }
     DR_TRY(def->batch->plan(node->op.conf, in, out, &scratch, err));
     for (int f = 0; f < node->n_fields; f++)
-        now[at[f]] = out[f];
-    return DR_OK;
-}
-
-static dr_status check_batch_nodes(const dr__program *p, dr_error *err)
-{
-    dr_desc now[DR__MAX_OUTPUTS];
-    for (int i = 0; i < p->n_outputs; i++)
-        now[i] = p->outputs[i].desc;
-    for (int i = 0; i < p->n_batch_nodes; i++)
-        DR_TRY(check_batch_node(p, &p->graph->nodes[p->batch_nodes[i]], now, err));
+        p->outputs[at[f]].delivered = out[f];
     return DR_OK;
 }
 
@@ -248,7 +238,8 @@ static dr_status compile(dr__program *p, dr_graph *graph, const dr__field *field
     p->n_inputs = n_fields;
     DR_TRY(add_nodes(p, err));
     DR_TRY(add_outputs(p, o, err));
-    DR_TRY(check_batch_nodes(p, err));
+    for (int i = 0; i < p->n_batch_nodes; i++)
+        DR_TRY(check_batch_node(p, &p->graph->nodes[p->batch_nodes[i]], err));
     p->fused = !o->reference;
     p->kernels = o->reference ? dr__kernels_c() : dr__kernels_best();
     return p->fused ? dr__program_fuse(p, err) : DR_OK;

@@ -273,10 +273,10 @@ dr_status dr__sample_run(const dr__program *p, dr__workbench *b, dr_error *err)
     for (int s = 0; s < p->n_steps; s++) {
         if (!has_result(&p->steps[s]))
             continue;
-        uint64_t start = b->times ? dr__now_ns() : 0;
+        uint64_t start = b->times ? dr__thread_cpu_ns() : 0;
         DR_TRY(run_step(p, b, s, scratch, err));
         if (b->times)
-            note_time(b, s, &p->steps[s], dr__now_ns() - start);
+            note_time(b, s, &p->steps[s], dr__thread_cpu_ns() - start);
     }
     return DR_OK;
 }

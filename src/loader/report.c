@@ -81,9 +81,9 @@ static dr_status profile_sample(dr__exec *e, const dr__program *p, dr__workbench
                                 uint64_t *read_ns, uint64_t *store_ns, dr_error *err)
 {
     dr__sample_ref ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, position);
-    uint64_t start = dr__now_ns();
+    uint64_t start = dr__thread_cpu_ns();
     DR_TRY(e->set->def->read(e->set, ref.id, &bench->record, err));
-    *read_ns += dr__now_ns() - start;
+    *read_ns += dr__thread_cpu_ns() - start;
     dr__rng_name name = { e->o.seed, e->epoch, ref.id, ref.occurrence };
     DR_TRY(dr__sample_plan(p, bench, &name, err));
     DR_TRY(dr__sample_run(p, bench, err));
@@ -95,9 +95,9 @@ static dr_status profile_sample(dr__exec *e, const dr__program *p, dr__workbench
         void *place = dr__alloc_aligned(bytes);
         if (!place)
             return dr__fail(err, DR_ERR_NOMEM, "out of memory");
-        start = dr__now_ns();
+        start = dr__thread_cpu_ns();
         dr_status status = dr__sample_store(p, bench, i, place, err);
-        *store_ns += dr__now_ns() - start;
+        *store_ns += dr__thread_cpu_ns() - start;
         dr__free_aligned(place);
         DR_TRY(status);
     }

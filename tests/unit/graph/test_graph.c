@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "graph/graph.h"
+#include "op/batch.h"
 #include "op/op.h"
 
 static dr_error err;
@@ -94,7 +95,10 @@ static void table_is_sound(void **state)
         assert_true(strlen((*d)->summary) > 0);
         assert_true((*d)->version > 0);
         assert_true(d[1] == NULL || strcmp((*d)->name, d[1]->name) < 0);
-        assert_true(!((*d)->flags & DR_OP_RANDOM) || ((*d)->draw && (*d)->draws));
+        if ((*d)->flags & DR_OP_BATCH)
+            assert_true((*d)->batch->draw && (*d)->batch->plan && (*d)->batch->run);
+        else if ((*d)->flags & DR_OP_RANDOM)
+            assert_true((*d)->draw && ((*d)->draws || (*d)->draws_json));
         for (const dr_param *p = (*d)->params; p && p->name; p++)
             assert_true(p->doc && strlen(p->doc) > 0);
     }

@@ -1,4 +1,4 @@
-/* mix.c: several data sets as one, each with its share of every epoch.
+/* mixture.c: several data sets as one, each with its share of every epoch.
  *
  * Places first .. first + n - 1 of an epoch belong to one set.  A set hands out its samples in passes: a running
  * number counts its places over all epochs, number / size is the pass, and each pass goes through the set once in an

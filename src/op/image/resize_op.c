@@ -10,7 +10,8 @@ struct conf {
 };
 
 static const dr_param params[] = {
-    DR_INT_LIST(struct conf, size, NULL, 1, 1e6, 0, 2, "height and width; one number: the shorter side; null: max_size"),
+    DR_INT_LIST(struct conf, size, NULL, 1, 1e6, 0, 2,
+                "height and width; one number: the shorter side; null: max_size"),
     DR_CHOICE(struct conf, interpolation, "\"bilinear\"", dr__rescale_filters, "how pixels are sampled"),
     DR_INT_LIST(struct conf, max_size, "null", 1, 1e6, 0, 1, "most for the longer side, if size is one number or null"),
     DR_BOOLEAN(struct conf, antialias, "true", "accepted for torchvision's sake; always on, as for PIL images"),
