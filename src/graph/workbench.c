@@ -62,7 +62,7 @@ static dr_task task_for(const dr__program *p, dr__workbench *b, const dr__node *
 
 static dr_status reserve_pars(const dr__program *p, dr__workbench *b, dr_error *err)
 {
-    if (p->par_bytes <= b->pars_cap)
+    if (b->pars && p->par_bytes <= b->pars_cap)
         return DR_OK;
     dr__free_aligned(b->pars);
     b->pars_cap = 0;
