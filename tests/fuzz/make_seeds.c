@@ -14,7 +14,7 @@ static const char *folder;
 static int n_seeds;
 
 /* The options: RGB with a rectangle in the middle, a whole one turned, ... */
-static const uint8_t prefixes[][5] = {{0, 64, 64, 128, 128}, {4, 0, 0, 255, 255}, {1, 30, 80, 90, 60}, {10, 10, 200, 255, 4}};
+static const uint8_t prefixes[][5] = {{0, 140, 140, 128, 128}, {4, 0, 0, 255, 255}, {1, 130, 80, 90, 60}, {10, 10, 200, 255, 4}};
 
 static void put(const char *target, const uint8_t *prefix, size_t n, const struct blob *b)
 {
@@ -43,7 +43,7 @@ static void jpeg_seeds(void)
     static const int sampling[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}};
     for (int color = JPEG_GRAY; color <= JPEG_YCCK; color++)
         for (int coding = 0; coding < 4; coding++) {
-            struct jpeg_spec s = {.width = 19 + 4 * coding, .height = 21, .color = (enum jpeg_color)color,
+            struct jpeg_spec s = {.width = 35 + 5 * coding, .height = 37, .color = (enum jpeg_color)color,
                                   .quality = 60, .seed = 1};
             s.h[0] = sampling[(color + coding) % 5][0];
             s.v[0] = sampling[(color + coding) % 5][1];

@@ -25,10 +25,17 @@ libs=$(pkg-config --libs libjpeg libpng libwebp)
 # shellcheck disable=SC2086  # lists of words
 $cc $flags -o "$dir/make_seeds" "$root/tests/fuzz/make_seeds.c" "$root/tests/unit/codec/make_image.c" $libs -lm
 "$dir/make_seeds" "$dir/seeds"
-for t in $targets; do
+build() { # build NAME TARGET FLAG...: the fuzzer of a target
+    name=$1 target=$2
+    shift 2
     # shellcheck disable=SC2086
-    $cc $flags -DDR_FUZZ -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-        -o "$dir/fuzz_$t" "$root/tests/fuzz/fuzz_$t.c" $library $libs -lm
+    $cc $flags "$@" -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -o "$dir/$name" \
+        "$root/tests/fuzz/fuzz_$target.c" $library $libs -lm
+}
+
+for t in $targets; do
+    build "fuzz_$t" "$t" -DDR_FUZZ
+    build "merge_$t" "$t" # without the messages' counters: the kept inputs need cover the code alone
     kept="$root/tests/fuzz/corpus/$t"
     mkdir -p "$kept" "$dir/work/$t"
     "$dir/fuzz_$t" -artifact_prefix="$dir/fail/$t-" -max_total_time=$((minutes * 60)) -max_len=4096 -timeout=20 \
@@ -36,10 +43,11 @@ for t in $targets; do
         { tail -30 "$dir/$t.log"; echo "fuzz_$t failed; input in $dir/fail"; exit 1; }
     grep -a 'cov:' "$dir/$t.log" | tail -1
     grep -a 'stat::number_of_executed_units' "$dir/$t.log"
-    # The smallest set of inputs with the same coverage replaces the corpus; files named fail-* stay.
+    # The smallest set of inputs that covers the same code replaces the corpus; files named fail-* stay.
     rm -rf "$dir/merged/$t"
     mkdir -p "$dir/merged/$t"
-    "$dir/fuzz_$t" -merge=1 -max_len=4096 "$dir/merged/$t" "$kept" "$dir/seeds/$t" "$dir/work/$t" >>"$dir/$t.log" 2>&1
+    "$dir/merge_$t" -merge=1 -max_len=4096 -use_counters=0 "$dir/merged/$t" "$dir/seeds/$t" "$dir/work/$t" "$kept" \
+        >>"$dir/$t.log" 2>&1
     find "$kept" -type f ! -name 'fail-*' -delete
-    find "$dir/merged/$t" -type f -size -3k -exec cp {} "$kept" \;
+    find "$dir/merged/$t" -type f -exec cp {} "$kept" \;
 done
