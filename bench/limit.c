@@ -60,6 +60,7 @@ struct worker {
 
 static struct file *files;
 static size_t n_files, n_left_out;
+static const dr__kernels *kernels;
 static float *ring;
 static float table[3 * 256];
 static atomic_size_t next_sample;
@@ -196,19 +197,19 @@ static const uint8_t *decode(struct worker *w, const struct file *f, const struc
 static void put_row(void *user, const uint8_t *row, int y)
 {
     struct worker *w = user;
-    dr__kernels_best()->lut_planar_f32(w->out + (size_t)y * SIDE, PLANE, row, SIDE, 3, w->mirror, table);
+    kernels->lut_planar_f32(w->out + (size_t)y * SIDE, PLANE, row, SIDE, 3, w->mirror, table);
 }
 
 static void resize(struct worker *w, const uint8_t *src, ptrdiff_t stride, const struct box *b)
 {
-    dr__resize_spec spec = {.in_w = b->w, .in_h = b->h, .out_w = SIDE, .out_h = SIDE, .channels = 3,
-                            .filter = DR__FILTER_BILINEAR};
+    dr__resize_spec spec = {
+        .in_w = b->w, .in_h = b->h, .out_w = SIDE, .out_h = SIDE, .channels = 3, .filter = DR__FILTER_BILINEAR};
     dr__resize plan;
     size_t bytes;
     if (!dr__resize_scratch(&spec, &bytes))
         die("size out of range", "resize");
     dr__resize_plan(&plan, &spec, warm(&w->scratch, &w->scratch_cap, bytes));
-    dr__resize_run(&plan, dr__kernels_best(), src, stride, put_row, w);
+    dr__resize_run(&plan, kernels, src, stride, put_row, w);
 }
 
 /* ToTensor and Normalize in the order and precision of torchvision. */
@@ -396,6 +397,7 @@ int main(int argc, char **argv)
     load_list(stdin, pixels != NULL);
     if (n_files == 0)
         die("no JPEG file", "standard input");
+    kernels = dr__kernels_best();
     fill_table();
     if (pixels)
         write_pixels(pixels);

@@ -23,7 +23,7 @@ typedef struct dr_read_options {
     size_t size;        /* sizeof(dr_read_options), so that it can grow */
     const char *format; /* "auto", or a name of dr_formats_json: "folder", "flat", "list", "tar" */
     const char *root;   /* for lists: the folder that relative paths start from; NULL: the list's own folder */
-    const char *const *extensions; /* NULL-ended, with the dot; NULL: what the image codecs can read */
+    const char *const *extensions; /* NULL-ended, with the dot; NULL: those of torchvision's ImageFolder */
     const char *path_column;       /* for lists: NULL finds "path", "file", "filename", "image" */
     const char *label_column;      /* for lists: NULL finds "label", "class", "target" */
     bool use_index; /* keep and use listings and tar indexes (beside the data or in the cache folder); default true */

@@ -63,52 +63,83 @@ double dr__log(double x)
     return k * ln2_hi + (2.0 * s + (2.0 * s * sum + k * ln2_lo));
 }
 
-/* sin and cos on [-pi/4, pi/4]. */
-static double sin_core(double r)
+/* A number as the sum of two doubles, the second far below the first. */
+struct pair {
+    double hi, lo;
+};
+
+static struct pair sum_of(double big, double small)
 {
-    double z = r * r, sum = 0.0;
-    for (int n = 18; n >= 2; n -= 2)
-        sum = -z / (n * (n + 1)) * (1.0 + sum);
-    return r + r * sum;
+    double hi = big + small;
+    return (struct pair){ hi, (big - hi) + small };
 }
 
-static double cos_core(double r)
+/* sin and cos of r.hi + r.lo in [-pi/4, pi/4].  The largest term stays apart from the rest until the end, which keeps
+ * the result within a little more than half an ulp: PIL's matrices come from a libm that is as close. */
+static struct pair sin_core(struct pair r)
 {
-    double z = r * r, sum = 0.0;
+    double z = r.hi * r.hi, sum = 0.0;
+    for (int n = 18; n >= 2; n -= 2)
+        sum = -z / (n * (n + 1)) * (1.0 + sum);
+    return sum_of(r.hi, r.hi * sum + r.lo * (1.0 - z / 2.0));
+}
+
+static struct pair cos_core(struct pair r)
+{
+    double z = r.hi * r.hi, z_lo = fma(r.hi, r.hi, -z), sum = 0.0;
     for (int n = 17; n >= 3; n -= 2)
         sum = -z / (n * (n + 1)) * (1.0 + sum);
-    return 1.0 - (z / 2.0) * (1.0 + sum);
+    struct pair first = sum_of(1.0, -z / 2.0);
+    return sum_of(first.hi, first.lo - (z / 2.0 * sum + (z_lo / 2.0 + r.hi * r.lo)));
 }
 
 /* x = k * pi/2 + r. */
-static double reduce(double x, int *quadrant)
+static struct pair reduce(double x, int *quadrant)
 {
     static const double p1 = 1.57079632673412561417e+00, p2 = 6.07710050630396597660e-11,
                         p3 = 2.02226624879595063154e-21;
     double k = dr__round_even(x / 1.57079632679489661923);
     *quadrant = (int)((int64_t)k & 3);
-    return ((x - k * p1) - k * p2) - k * p3;
+    double near = x - k * p1, step = k * p2, r = near - step; /* both products are exact: p1 and p2 have 33 bits */
+    double back = near - r;
+    return sum_of(r, (back - step) - k * p3);
+}
+
+static struct pair negative(struct pair p)
+{
+    return (struct pair){ -p.hi, -p.lo };
+}
+
+static struct pair sin_pair(double x)
+{
+    int q;
+    struct pair r = reduce(x, &q), v = q & 1 ? cos_core(r) : sin_core(r);
+    return q & 2 ? negative(v) : v;
+}
+
+static struct pair cos_pair(double x)
+{
+    int q;
+    struct pair r = reduce(x, &q), v = q & 1 ? sin_core(r) : cos_core(r);
+    return q == 1 || q == 2 ? negative(v) : v;
 }
 
 double dr__sin(double x)
 {
-    int q;
-    double r = reduce(x, &q);
-    double v = q & 1 ? cos_core(r) : sin_core(r);
-    return q & 2 ? -v : v;
+    return sin_pair(x).hi;
 }
 
 double dr__cos(double x)
 {
-    int q;
-    double r = reduce(x, &q);
-    double v = q & 1 ? sin_core(r) : cos_core(r);
-    return q == 1 || q == 2 ? -v : v;
+    return cos_pair(x).hi;
 }
 
 double dr__tan(double x)
 {
-    return dr__sin(x) / dr__cos(x);
+    struct pair s = sin_pair(x), c = cos_pair(x);
+    double q = s.hi / c.hi;
+    double rest = fma(-q, c.hi, s.hi) + (s.lo - q * c.lo); /* what the quotient leaves over; fma is exact by IEEE 754 */
+    return q + rest / c.hi;
 }
 
 double dr__pow(double x, double y)

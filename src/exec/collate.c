@@ -1,5 +1,4 @@
 /* collate.c: from filled slots to a finished batch. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -208,6 +207,8 @@ static dr_status run_batch_op(dr__exec *e, dr_batch *b, const dr__node *node, dr
 dr_status dr__batch_finish(dr__exec *e, dr_batch *b, dr_error *err)
 {
     close_up(b);
+    if (b->n_samples == 0) /* will not be delivered; shapes may not even be known */
+        return DR_OK;
     for (int i = 0; i < b->n_fields; i++) {
         struct dr__batch_field *f = &b->fields[i];
         if (f->collate == DR_COLLATE_STACK)
@@ -221,10 +222,5 @@ dr_status dr__batch_finish(dr__exec *e, dr_batch *b, dr_error *err)
     }
     for (int i = 0; i < e->program->n_batch_nodes; i++)
         DR_TRY(run_batch_op(e, b, &e->program->graph->nodes[e->program->batch_nodes[i]], err));
-    if (b->bad) {
-        char *text = json_dumps(b->bad, JSON_COMPACT);
-        b->bad_text = text ? dr__strdup(text) : NULL;
-        free(text);
-    }
     return DR_OK;
 }

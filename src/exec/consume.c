@@ -1,4 +1,5 @@
 /* consume.c: the consumer's side: starting, waiting for batches, stopping. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -38,12 +39,26 @@ void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n)
     dr__pool_unlock();
 }
 
-void dr__samples_processed(dr__exec *e, uint64_t n)
+/* pool lock */
+static void note_worked(dr__exec *e, uint64_t local)
+{
+    e->finished++;
+    e->done[local] |= DR__DONE_WORKED;
+    if (local != e->worked_below)
+        return;
+    while (e->worked_below < e->n_local && e->done[e->worked_below] & DR__DONE_WORKED)
+        e->worked_below++;
+    dr__pool_wake(); /* the window has moved on */
+}
+
+void dr__sample_worked(dr__exec *e, uint64_t local)
 {
     if (e->o.in_order)
         return;
     dr__pool_lock();
-    e->finished += n;
+    if (e->done[local] & DR__DONE_BEFORE)
+        e->delivered_samples++;
+    note_worked(e, local);
     dr_batch *last = e->finished == e->n_local ? e->filling : NULL;
     uint64_t unused = 0;
     if (last) {
@@ -76,8 +91,6 @@ dr_status dr__slot_take(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error 
         dr_batch *b = place ? dr__batch_new(e, e->first_batch + e->opened, e->o.batch_size) : NULL;
         if (b) {
             *place = e->filling = b;
-            b->bad = e->loose_bad;
-            e->loose_bad = NULL;
             e->opened++;
         } else {
             status = dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch of %zu bytes", e->batch_bytes);
@@ -107,12 +120,11 @@ static dr_batch **find_ready(dr__exec *e)
     return best;
 }
 
-/* pool lock */
-static bool is_over(const dr__exec *e)
+bool dr__exec_is_over(const dr__exec *e)
 {
     if (e->o.in_order)
         return e->delivered == e->n_batches;
-    return e->finished == e->n_local && e->delivered == e->opened;
+    return e->delivered_samples == e->n_local && e->delivered == e->opened;
 }
 
 /* pool lock */
@@ -125,9 +137,23 @@ static void book_delivery(dr__exec *e, dr_batch *b)
         if (b->positions[i] >= e->set->n_places)
             b->n_padded++;
         if (e->done)
-            e->done[(b->positions[i] - e->base - e->o.rank) / e->o.world] = 1;
+            e->done[(b->positions[i] - e->base - e->o.rank) / e->o.world] |= DR__DONE_DELIVERED;
     }
     dr__pool_wake();
+}
+
+/* pool lock: the batch tells of its bad samples, and of those before it that no batch could tell of. */
+static void tell_bad(dr__exec *e, dr_batch *b)
+{
+    if (e->loose_bad) {
+        json_array_extend(e->loose_bad, b->bad);
+        json_decref(b->bad);
+        b->bad = e->loose_bad;
+        e->loose_bad = NULL;
+    }
+    char *text = b->bad ? json_dumps(b->bad, JSON_COMPACT) : NULL;
+    b->bad_text = text ? dr__strdup(text) : NULL;
+    free(text);
 }
 
 /* pool lock: hands out the batch at `at`; DR_AGAIN: it was empty. */
@@ -141,7 +167,10 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
         return dr__fail(err, e->error.status, "%s", e->error.text);
     }
     book_delivery(e, b);
+    tell_bad(e, b);
     if (b->n_samples == 0) {
+        e->loose_bad = b->bad;
+        b->bad = NULL;
         dr_batch_unref(&b);
         return DR_AGAIN;
     }
@@ -153,8 +182,10 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
 static bool work_here(dr__exec *e)
 {
     dr__claim claim;
-    if (e->workers > 0 || e->bench_busy || !dr__claim_next(e, &claim))
+    if (e->workers > 0 || e->bench_busy)
         return false;
+    if (!dr__claim_next(e, &claim))
+        return e->failed; /* it may have failed just now, for want of memory: not a time to wait */
     e->bench_busy = true;
     dr__pool_unlock();
     if (!e->bench)
@@ -168,8 +199,9 @@ static bool work_here(dr__exec *e)
         dr__exec_fail(e, &err);
     }
     e->bench_busy = false;
-    e->active--;
-    dr__cond_broadcast(&e->changed);
+    dr__claim_over(e);
+    dr__cond_broadcast(&e->changed); /* other callers may work now */
+    dr__pool_wake();                 /* or threads, if workers was raised meanwhile */
     return true;
 }
 
@@ -187,11 +219,11 @@ static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, 
         }
         if (e->failed)
             return dr__fail(err, e->error.status, "%s", e->error.text);
-        if (is_over(e))
+        if (dr__exec_is_over(e))
             return DR_END;
-        if (work_here(e))
-            continue;
-        if (!dr__cond_wait(&e->changed, dr__pool_mutex(), deadline_ns) && !find_ready(e))
+        bool in_time = work_here(e) ? dr__now_ns() < deadline_ns
+                                    : dr__cond_wait(&e->changed, dr__pool_mutex(), deadline_ns);
+        if (!in_time && !find_ready(e) && !e->failed)
             return DR_AGAIN;
     }
 }
@@ -232,7 +264,7 @@ static void begin(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_bat
     e->epoch = epoch;
     e->base = base;
     e->first_batch = first_batch;
-    e->claimed = e->finished = 0;
+    e->claimed = e->finished = e->worked_below = 0;
     e->opened = e->delivered = e->delivered_samples = 0;
     e->n_bad = 0;
     e->failed = e->cancelled = false;
@@ -252,10 +284,7 @@ static dr_status note_done(dr__exec *e, const uint8_t *done, dr_error *err)
     if (!e->done)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory");
     for (uint64_t i = 0; done && i < e->n_local; i++)
-        if (done[i]) {
-            e->done[i] = 2;
-            e->delivered_samples++;
-        }
+        e->done[i] = done[i] ? DR__DONE_BEFORE : 0;
     return DR_OK;
 }
 
@@ -267,11 +296,15 @@ dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t fi
     begin(e, epoch, base, first_batch);
     dr_status status = note_done(e, done, err);
     e->running = status == DR_OK;
+    int workers = e->workers, prefetch = e->prefetch;
     dr__pool_unlock();
     DR_TRY(status);
     atomic_fetch_add(&e->stats.epochs, 1);
     dr__trace_event(e->trace, "start", "\"epoch\":%llu,\"base\":%llu,\"samples\":%llu,\"workers\":%d,\"prefetch\":%d",
-                    (unsigned long long)epoch, (unsigned long long)base, (unsigned long long)e->n_local, e->workers,
-                    e->prefetch);
-    return dr__pool_add(e, err);
+                    (unsigned long long)epoch, (unsigned long long)base, (unsigned long long)e->n_local, workers,
+                    prefetch);
+    status = dr__pool_add(e, err);
+    if (status != DR_OK) /* no thread at all: nothing would ever be ready */
+        dr__exec_stop(e);
+    return status;
 }

@@ -6,7 +6,7 @@
  * One pool of threads serves all loaders of a process (pool.c).  Workers pull: a free thread claims the next samples of
  * a loader that has room, so nothing is queued and cancelling is only to stop claiming.
  *
- * Locks, outermost first: dr__pool_lock (all scheduling state below), a buffer pool's lock, the trace's lock.  No op,
+ * Locks, outermost first: a loader's lock (starting and saving), dr__pool_lock (all scheduling state below), a buffer pool's lock, the trace's lock.  No op,
  * codec or callback runs under any of them.
  */
 #ifndef DR_EXEC_EXEC_H
@@ -24,6 +24,13 @@
 #include "graph/workbench.h"
 
 enum { DR__MAX_PREFETCH = 64, DR__RING = 128, DR__MAX_WORKERS = 256, DR__MAX_REPLACE = 16 };
+
+/* out of order: what became of a sample. */
+enum {
+    DR__DONE_DELIVERED = 1, /* or left out */
+    DR__DONE_BEFORE = 2,    /* delivered before the state that this run goes on from was saved */
+    DR__DONE_WORKED = 4,    /* has its slot, or is bad */
+};
 
 struct dr_batch {
     atomic_int refs;
@@ -48,8 +55,8 @@ struct dr_batch {
     uint64_t *ids, *positions; /* one a slot */
     uint8_t *missing;          /* one a slot: left out */
     char **draws;              /* one a slot, JSON; NULL without keep_draws */
-    json_t *bad;               /* pool lock until finished */
-    char *bad_text;
+    json_t *bad;               /* pool lock until delivered */
+    char *bad_text;            /* set when delivered */
     atomic_uint_fast64_t remaining; /* slots still being worked on; who takes the last one finishes the batch */
     uint64_t used;                  /* out of order: slots given out; pool lock */
     bool ready;                     /* pool lock */
@@ -85,14 +92,15 @@ typedef struct dr__exec {
     uint64_t n_local;     /* samples of this rank from base on */
     uint64_t n_batches;   /* batches of this rank from base on */
     uint64_t claimed, finished; /* samples */
+    uint64_t worked_below;      /* out of order: every sample below it has been worked on */
     uint64_t opened, delivered; /* batches */
-    uint64_t delivered_samples;
+    uint64_t delivered_samples; /* or left out, or passed over */
     uint64_t n_bad;
     int active; /* claims being worked on */
     dr_batch *ring[DR__RING]; /* in order: batch number % DR__RING.  out of order: opened and not delivered */
     dr_batch *filling;        /* out of order: takes the next finished sample */
-    uint8_t *done;            /* out of order: one byte a sample of this rank: 1 delivered or left out */
-    json_t *loose_bad;        /* out of order: bad samples not yet told by a batch */
+    uint8_t *done;            /* out of order: what became of each sample of this rank, DR__DONE_* */
+    json_t *loose_bad;        /* bad samples that belong to no batch that was delivered: the next one tells */
     dr_error error;           /* with failed */
     dr__workbench *bench;     /* of callers, with workers = 0 */
     bool bench_busy;
@@ -115,8 +123,8 @@ void dr__order_count(const dr__exec *e, uint64_t base, uint64_t *n_local, uint64
 /* The position in the order of a rank-local place, and whether it is a repeat that pads. */
 uint64_t dr__order_position(const dr__exec *e, uint64_t local, bool *padding);
 
-/* The sample at a position. */
-dr__sample_ref dr__order_sample(const dr__exec *e, uint64_t position);
+/* The sample at a position of an epoch's order. */
+dr__sample_ref dr__order_sample(const dr_dataset *set, uint64_t seed, uint64_t epoch, bool shuffle, uint64_t position);
 
 /* --- batch.c --- */
 
@@ -152,11 +160,17 @@ dr_status dr__pool_resize(dr_error *err);
 /* pool lock: the next samples of this loader; false: none now. */
 bool dr__claim_next(dr__exec *e, dr__claim *claim);
 
+/* pool lock: a claim was worked off. */
+void dr__claim_over(dr__exec *e);
+
 /* --- consume.c --- */
 
 dr_status dr__exec_next(dr__exec *e, int timeout_ms, dr_batch **out, dr_error *err);
 dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_batch, const uint8_t *done,
                          dr_error *err);
+
+/* pool lock: everything was delivered. */
+bool dr__exec_is_over(const dr__exec *e);
 
 /* Gives up what runs: no claim is left when it returns. */
 void dr__exec_stop(dr__exec *e);
@@ -167,8 +181,8 @@ dr_status dr__slot_take(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error 
 /* Marks `n` slots of a batch as done; the last one makes it ready. */
 void dr__slots_done(dr__exec *e, dr_batch *batch, uint64_t n);
 
-/* out of order: books samples as processed; the last one of the epoch closes the batch being filled. */
-void dr__samples_processed(dr__exec *e, uint64_t n);
+/* out of order: books a sample as worked on; the last one of the epoch closes the batch being filled. */
+void dr__sample_worked(dr__exec *e, uint64_t local);
 
 /* pool lock: ends the epoch with an error that every consumer gets. */
 void dr__exec_fail(dr__exec *e, const dr_error *err);

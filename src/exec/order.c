@@ -31,14 +31,14 @@ uint64_t dr__order_position(const dr__exec *e, uint64_t local, bool *padding)
     return position;
 }
 
-dr__sample_ref dr__order_sample(const dr__exec *e, uint64_t position)
+dr__sample_ref dr__order_sample(const dr_dataset *set, uint64_t seed, uint64_t epoch, bool shuffle, uint64_t position)
 {
-    uint64_t n = e->set->n_places, place = position % n;
-    if (e->o.shuffle)
-        place = dr__permute(n, dr__permute_key(e->o.seed, e->epoch, 0), place);
+    uint64_t n = set->n_places, place = position % n;
+    if (shuffle)
+        place = dr__permute(n, dr__permute_key(seed, epoch, 0), place);
     dr__sample_ref ref = { .id = place };
-    if (e->set->def->place)
-        ref = e->set->def->place(e->set, e->o.seed, e->epoch, place);
+    if (set->def->place)
+        ref = set->def->place(set, seed, epoch, place);
     ref.occurrence += (uint32_t)(position / n); /* a repeat that pads is augmented anew */
     return ref;
 }

@@ -61,12 +61,11 @@ static uint64_t slots_of(const dr__exec *e, uint64_t batch)
     return DR_MIN(e->o.batch_size, e->n_local - batch * e->o.batch_size);
 }
 
-static bool may_open(const dr__exec *e)
+/* How many batches may be under way: the setting, within the budget; one always. */
+static uint64_t batches_ahead(const dr__exec *e)
 {
-    uint64_t open = e->opened - e->delivered;
-    if (open == 0)
-        return true;
-    return open < (uint64_t)e->prefetch && (open + 1) * e->batch_bytes <= e->batch_budget;
+    uint64_t afford = e->batch_bytes ? e->batch_budget / e->batch_bytes : UINT64_MAX;
+    return DR_MAX(DR_MIN((uint64_t)e->prefetch, afford), 1);
 }
 
 /* Tiny samples are claimed by the handful, so that the lock is taken once for 64 KB of work. */
@@ -97,7 +96,7 @@ static bool open_batch(dr__exec *e, uint64_t b)
 static bool claim_in_order(dr__exec *e, dr__claim *c)
 {
     uint64_t b = e->claimed / e->o.batch_size;
-    if (b == e->opened && (!may_open(e) || !open_batch(e, b)))
+    if (b == e->opened && (e->opened - e->delivered >= batches_ahead(e) || !open_batch(e, b)))
         return false;
     c->batch = e->ring[b % DR__RING];
     c->slot = e->claimed % e->o.batch_size;
@@ -105,14 +104,16 @@ static bool claim_in_order(dr__exec *e, dr__claim *c)
     return true;
 }
 
+/* Not further than the window ahead of the slowest sample, which bounds how far it is displaced, nor of what was
+ * delivered, which bounds the memory. */
 static bool claim_any_order(dr__exec *e, dr__claim *c)
 {
-    uint64_t window = (uint64_t)e->prefetch * e->o.batch_size;
-    if (e->claimed >= e->delivered_samples + window)
+    uint64_t end = DR_MIN(e->worked_below, e->delivered_samples) + batches_ahead(e) * e->o.batch_size;
+    if (e->claimed >= end)
         return false;
     c->batch = NULL;
     c->slot = 0;
-    c->n = DR_MIN(chunk(e), e->n_local - e->claimed);
+    c->n = DR_MIN(chunk(e), DR_MIN(e->n_local, end) - e->claimed);
     return true;
 }
 
@@ -126,6 +127,13 @@ bool dr__claim_next(dr__exec *e, dr__claim *c)
     e->claimed += c->n;
     e->active++;
     return true;
+}
+
+void dr__claim_over(dr__exec *e)
+{
+    e->active--;
+    if (!e->running || e->workers == 0) /* who stops it waits for this, and a caller that is to work itself */
+        dr__cond_broadcast(&e->changed);
 }
 
 /* pool lock: a claim of any loader, the one after the last served first. */
@@ -148,10 +156,14 @@ static dr__exec *find_work(dr__claim *c)
 static void *work(void *arg)
 {
     worker *w = arg;
+    const dr__exec *last = NULL; /* only compared: it may be gone */
     dr__pool_lock();
     while (!w->leave) {
         dr__claim claim;
         dr__exec *e = find_work(&claim);
+        if (last && e != last)
+            dr__cond_signal(&pool.work); /* another thread may take the place that this one gave up */
+        last = e;
         if (!e) {
             dr__cond_wait(&pool.work, &pool.lock, UINT64_MAX);
             continue;
@@ -159,9 +171,9 @@ static void *work(void *arg)
         dr__pool_unlock();
         dr__claim_work(e, &claim, w->bench);
         dr__pool_lock();
-        if (--e->active == 0 && !e->running)
-            dr__cond_broadcast(&e->changed);
+        dr__claim_over(e);
     }
+    dr__pool_wake();
     dr__pool_unlock();
     return NULL;
 }
@@ -191,6 +203,7 @@ static dr_status add_worker(dr_error *err)
         dr__free(w);
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for a worker");
     }
+    w->bench->worker = pool.n_workers + 1;
     if (!dr__thread_start(&w->thread, "drapps-worker", work, w)) {
         worker_free(w);
         return dr__fail(err, DR_ERR_LIMIT, "cannot start worker thread %d", pool.n_workers + 1);

@@ -33,12 +33,14 @@ static dr_status read_and_run(dr__exec *e, dr__workbench *bench, job *j, dr_erro
     return status;
 }
 
-static void keep_draws(dr__exec *e, dr__workbench *bench, job *j)
+static dr_status keep_draws(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
 {
     json_t *draws = dr__sample_draws(e->program, bench->pars);
-    dr__free(j->batch->draws[j->slot]);
-    j->batch->draws[j->slot] = draws ? dr__canonical(draws) : NULL;
+    char **text = &j->batch->draws[j->slot];
+    dr__free(*text);
+    *text = draws ? dr__canonical(draws) : NULL;
     json_decref(draws);
+    return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory");
 }
 
 static dr_status store(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
@@ -55,7 +57,7 @@ static dr_status store(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
         DR_TRY(dr__sample_store(e->program, bench, i, place, err));
     }
     if (e->o.keep_draws)
-        keep_draws(e, bench, j);
+        DR_TRY(keep_draws(e, bench, j, err));
     j->batch->ids[j->slot] = j->ref.id;
     j->batch->positions[j->slot] = j->position;
     j->run_ns += dr__now_ns() - start;
@@ -82,10 +84,10 @@ static void book_sample(dr__exec *e, dr__workbench *bench, const job *j)
     atomic_fetch_add(&e->stats.read_ns, j->read_ns);
     atomic_fetch_add(&e->stats.work_ns, j->run_ns);
     dr__trace_event(e->trace, "sample",
-                    "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"batch\":%llu,\"slot\":%llu,\"read_ns\":%llu,"
-                    "\"work_ns\":%llu,\"cost\":%.0f,\"bytes\":%llu",
+                    "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"worker\":%d,\"batch\":%llu,\"slot\":%llu,"
+                    "\"read_ns\":%llu,\"work_ns\":%llu,\"cost\":%.0f,\"bytes\":%llu",
                     (unsigned long long)e->epoch, (unsigned long long)j->position, (unsigned long long)j->ref.id,
-                    (unsigned long long)j->batch->number, (unsigned long long)j->slot,
+                    bench->worker, (unsigned long long)j->batch->number, (unsigned long long)j->slot,
                     (unsigned long long)j->read_ns, (unsigned long long)j->run_ns, bench->cost,
                     (unsigned long long)bytes);
 }
@@ -117,6 +119,8 @@ static dr_status note_bad(dr__exec *e, const job *j, const char *action, dr_erro
         row = json_pack("{s:I, s:I, s:s, s:s}", "position", (json_int_t)j->position, "id", (json_int_t)j->ref.id,
                         "error", dr_status_text(err->status), "action", action);
     atomic_fetch_add(&e->stats.bad_samples, 1);
+    dr__trace_event(e->trace, "bad", "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"action\":\"%s\"",
+                    (unsigned long long)e->epoch, (unsigned long long)j->position, (unsigned long long)j->ref.id, action);
     dr__pool_lock();
     json_t **list = j->batch ? &j->batch->bad : &e->loose_bad;
     if (!*list)
@@ -150,14 +154,14 @@ static dr_status replace(dr__exec *e, dr__workbench *bench, job *j, dr_error *er
 
 static void leave_out(dr__exec *e, job *j)
 {
-    if (j->batch) {
+    if (j->batch)
         j->batch->missing[j->slot] = 1;
+    if (e->o.in_order)
         return;
-    }
     dr__pool_lock();
     e->delivered_samples++; /* keeps the window open for the others */
-    if (e->done)
-        e->done[j->local] = 1;
+    e->done[j->local] |= DR__DONE_DELIVERED;
+    dr__pool_wake();
     dr__pool_unlock();
 }
 
@@ -170,7 +174,8 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, job *j, dr_error *
         status = err->status;
     } else if (e->o.on_bad == DR_BAD_SKIP) {
         status = note_bad(e, j, "skip", err);
-        leave_out(e, j);
+        if (status == DR_OK)
+            leave_out(e, j);
     } else {
         status = replace(e, bench, j, err);
         if (status == DR_OK)
@@ -180,9 +185,9 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, job *j, dr_error *
         return;
     err->status = status;
     dr__pool_lock();
-    if (j->batch && e->o.in_order && !j->batch->error.status)
+    if (j->batch && !j->batch->error.status)
         j->batch->error = *err;
-    else if (!e->o.in_order)
+    if (!e->o.in_order) /* in order it counts when the consumer comes to this batch */
         dr__exec_fail(e, err);
     dr__pool_unlock();
 }
@@ -197,7 +202,7 @@ static bool given_up(dr__exec *e)
 
 static bool delivered_before(const dr__exec *e, uint64_t local)
 {
-    return e->done && e->done[local] == 2;
+    return e->done && e->done[local] & DR__DONE_BEFORE;
 }
 
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
@@ -211,7 +216,7 @@ void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
             return;
         if (!delivered_before(e, j.local)) {
             j.position = dr__order_position(e, j.local, &j.padding);
-            j.ref = dr__order_sample(e, j.position);
+            j.ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, j.position);
             if (try_sample(e, bench, &j, &err) == DR_OK)
                 book_sample(e, bench, &j);
             else
@@ -219,6 +224,6 @@ void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
         }
         if (j.batch)
             dr__slots_done(e, j.batch, 1);
-        dr__samples_processed(e, 1);
+        dr__sample_worked(e, j.local);
     }
 }

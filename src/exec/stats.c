@@ -1,22 +1,23 @@
 /* stats.c: histograms of times on a logarithmic scale. */
 #include "exec/stats.h"
 
+/* Bins 0 .. 7 hold one value each; from 8 on, eight bins an octave: bin 8 is 8, bin 15 is 15, bin 16 is 16 and 17. */
 static int bin_of(uint64_t ns)
 {
     int octave = 0;
     for (uint64_t v = ns; v > 15; v >>= 1)
         octave++;
-    /* v = ns >> octave lies in 8 .. 15: its low bits say the eighth. */
-    int bin = octave * 8 + (int)((ns >> octave) & 7);
-    if (ns < 8)
-        bin = (int)ns;
+    int bin = ns < 8 ? (int)ns : (octave + 1) * 8 + (int)((ns >> octave) & 7);
     return bin < DR__HISTOGRAM ? bin : DR__HISTOGRAM - 1;
 }
 
+/* The largest value of a bin. */
 static uint64_t bin_top(int bin)
 {
-    int octave = bin / 8;
-    return (uint64_t)(8 + bin % 8 + 1) << octave;
+    if (bin < 8)
+        return (uint64_t)bin;
+    int octave = bin / 8 - 1;
+    return ((uint64_t)(8 + bin % 8 + 1) << octave) - 1;
 }
 
 void dr__histogram_add(dr__histogram *h, uint64_t ns)

@@ -8,7 +8,7 @@
 
 enum { DR__HISTOGRAM = 40 * 8 };
 
-/* Times in steps of an eighth of an octave: quantiles to about 9 %. */
+/* Times in eight steps an octave: quantiles are right to an eighth, and never too low. */
 typedef struct dr__histogram {
     atomic_uint_fast64_t n[DR__HISTOGRAM];
     atomic_uint_fast64_t count, sum_ns, max_ns;

@@ -9,6 +9,7 @@
 #ifndef DR_FORMAT_DATASET_H
 #define DR_FORMAT_DATASET_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,6 +46,18 @@ void dr__record_free(dr__record *record);
 void *dr__record_take(dr__record *record, size_t size);
 dr_status dr__record_reset(dr__record *record, size_t total, dr_error *err);
 
+/* Empties the record and reads a whole file into it, `path` below `dir_fd`; `extra` more bytes may be taken after it.
+ * The file is as long as it turns out to be, whatever it was when it was opened.  Messages call it `folder`/`path`. */
+dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
+                               void **data, size_t *size, dr_error *err);
+
+/* The next field of the record: a view of bytes or text that lie in the record or the dataset, a copy of a text, or
+ * a number.  The copies come from room that was reserved. */
+void dr__record_bytes(dr__record *record, dr_kind kind, const void *data, size_t size);
+dr_status dr__record_text(dr__record *record, const char *text, size_t size, dr_error *err);
+dr_status dr__record_i64(dr__record *record, int64_t value, dr_error *err);
+dr_status dr__record_f64(dr__record *record, double value, dr_error *err);
+
 /* Which sample stands at a virtual place, for data sets that repeat or mix. */
 typedef struct dr__sample_ref {
     uint64_t id;         /* 0 .. n_samples - 1: names the sample for read, key and randomness */
@@ -70,16 +83,16 @@ typedef struct dr_dataset_def {
 /* The head of every dataset; formats put their own struct around it. */
 struct dr_dataset {
     const dr_dataset_def *def;
-    const char *format;    /* name of the format, static */
-    char *name;            /* path or description, for messages; owned */
-    uint64_t n_samples;    /* distinct samples */
-    uint64_t n_places;     /* places of an epoch; = n_samples but for mixtures */
+    const char *format; /* name of the format, static */
+    char *name;         /* path or description, for messages; owned */
+    uint64_t n_samples; /* distinct samples */
+    uint64_t n_places;  /* places of an epoch; = n_samples but for mixtures */
     int n_fields;
     dr__field fields[DR__MAX_FIELDS];
     char **classes; /* label names, label i = classes[i]; NULL without; owned */
     size_t n_classes;
     uint64_t fingerprint; /* xxh3 of what identifies the content: names, sizes, labels */
-    int refs;             /* atomic by dr__atomic in dataset.c */
+    atomic_int refs;
 };
 
 typedef struct dr_format_def {
@@ -94,5 +107,29 @@ typedef struct dr_format_def {
 } dr_format_def;
 
 extern const dr_format_def *const dr__format_table[]; /* NULL ends it */
+extern const dr_format_def dr__format_flat, dr__format_folder, dr__format_list, dr__format_tar;
+
+/* For formats: a cleared struct of `size` bytes that begins with a dr_dataset, with one reference.  From here on
+ * dr_dataset_unref frees it, whatever of it has been filled; def->close must be content with zeros. */
+dr_status dr__dataset_new(size_t size, const dr_dataset_def *def, const char *format, const char *name,
+                          dr_dataset **out, dr_error *err);
+
+/* Adds a field; an error when the name is taken or too long, or there are too many. */
+dr_status dr__dataset_add_field(dr_dataset *set, const char *name, const dr_desc *desc, dr_error *err);
+
+/* Takes copies of the class names, in their order. */
+dr_status dr__dataset_set_classes(dr_dataset *set, const char *const *names, size_t n, dr_error *err);
+
+/* The index of a field, or -1. */
+int dr__dataset_find_field(const dr_dataset *set, const char *name);
+
+/* The extensions to look for: the caller's, or those that torchvision's ImageFolder takes.  NULL-ended. */
+const char *const *dr__extensions(const dr_read_options *options);
+
+/* Does a file name end with one of them, whatever the case? */
+bool dr__has_extension(const char *name, size_t len, const char *const *extensions);
+
+/* ".jpg, .jpeg, .png", for messages; returns text. */
+const char *dr__extensions_text(const char *const *extensions, char *text, size_t size);
 
 #endif

@@ -62,13 +62,13 @@ char *dr__program_explain(const dr__program *p)
     say(&out, "outputs:\n");
     for (int i = 0; i < p->n_outputs; i++)
         say(&out, "      %s: %s, %s\n", p->outputs[i].name,
-            dr__desc_text_of(&p->outputs[i].desc, shape, sizeof shape), rules[p->outputs[i].collate]);
+            dr__desc_text_of(&p->outputs[i].delivered, shape, sizeof shape), rules[p->outputs[i].collate]);
     return out.text;
 }
 
 dr_status dr_graph_explain(dr_graph *graph, const dr_dataset *set, char **text, dr_error *err)
 {
-    dr__program_options options = { 0 };
+    dr__program_options options = { .any_shape = true };
     dr__program *program = NULL;
     DR_TRY(dr__program_compile(graph, set->fields, set->n_fields, &options, &program, err));
     *text = dr__program_explain(program);

@@ -72,24 +72,44 @@ static dr_status add_nodes(dr__program *p, dr_error *err)
     return DR_OK;
 }
 
-/* "name=rule,..." for one field; -1: not mentioned. */
-static dr_status collate_rule(const char *rules, const char *name, int *rule, dr_error *err)
+/* The rule with that name, or -1. */
+static int parse_rule(const char *text, size_t n)
 {
-    static const char *const texts[] = { "stack", "pad", "ragged", "list" };
-    *rule = -1;
-    for (const char *p = rules; p && *p; p += strcspn(p, ","), p += *p == ',') {
-        size_t n = strcspn(p, "=,");
-        if (strlen(name) != n || strncmp(p, name, n) || p[n] != '=')
-            continue;
-        size_t length = strcspn(p + n + 1, ",");
-        for (int i = 0; i < 4; i++)
-            if (strlen(texts[i]) == length && !strncmp(p + n + 1, texts[i], length))
-                *rule = i;
-        if (*rule < 0)
-            return dr__fail(err, DR_ERR_ARG, "collate: \"%.*s\" is none of stack, pad, ragged, list", (int)length,
-                            p + n + 1);
+    static const char *const rules[] = { "stack", "pad", "ragged", "list" };
+    for (int i = 0; i < (int)DR_COUNT(rules); i++)
+        if (strlen(rules[i]) == n && !strncmp(text, rules[i], n))
+            return i;
+    return -1;
+}
+
+/* Are they "field=rule,..." with fields that there are? */
+static dr_status check_rules(const dr__program *p, const char *rules, dr_error *err)
+{
+    for (const char *at = rules; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        char name[DR__NAME];
+        size_t n = strcspn(at, "=,"), length = strcspn(at, ",");
+        if (at[n] != '=' || n >= sizeof name)
+            return dr__fail(err, DR_ERR_ARG, "collate: \"%.*s\" is not of the form field=rule", (int)length, at);
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        if (find_value(p, name) < 0)
+            return no_field(p, "collate", name, err);
+        if (parse_rule(at + n + 1, length - n - 1) < 0)
+            return dr__fail(err, DR_ERR_ARG, "collate: \"%.*s\" is none of stack, pad, ragged, list",
+                            (int)(length - n - 1), at + n + 1);
     }
     return DR_OK;
+}
+
+/* What checked rules say of one field; -1: nothing. */
+static int rule_for(const char *rules, const char *name)
+{
+    int rule = -1;
+    for (const char *at = rules; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t n = strcspn(at, "=");
+        if (strlen(name) == n && !strncmp(at, name, n))
+            rule = parse_rule(at + n + 1, strcspn(at, ",") - n - 1);
+    }
+    return rule;
 }
 
 static dr_desc batch_desc(const dr_desc *value, bool planar)
@@ -104,16 +124,15 @@ static dr_desc batch_desc(const dr_desc *value, bool planar)
 
 static dr_status add_output(dr__program *p, const char *name, const dr__program_options *o, dr_error *err)
 {
-    int value = find_value(p, name), rule;
+    int value = find_value(p, name), rule = rule_for(o->collate, name);
     if (value < 0)
         return no_field(p, "outputs", name, err);
     if (p->n_outputs == DR__MAX_OUTPUTS)
         return dr__fail(err, DR_ERR_LIMIT, "more than %d outputs", DR__MAX_OUTPUTS);
     const dr_desc *desc = &p->values[value];
-    DR_TRY(collate_rule(o->collate, name, &rule, err));
     bool blob = desc->kind == DR_KIND_BYTES || desc->kind == DR_KIND_TEXT;
     if (rule < 0)
-        rule = blob ? DR_COLLATE_LIST : DR_COLLATE_STACK;
+        rule = blob || (o->any_shape && !dr__desc_known(desc)) ? DR_COLLATE_LIST : DR_COLLATE_STACK;
     char text[128];
     if (rule == DR_COLLATE_STACK && !dr__desc_known(desc))
         return dr__fail(err, DR_ERR_ARG,
@@ -123,7 +142,7 @@ static dr_status add_output(dr__program *p, const char *name, const dr__program_
     dr__output *out = &p->outputs[p->n_outputs++];
     *out = (dr__output){ .value = value, .tail = -1, .collate = (dr_collate)rule };
     snprintf(out->name, DR__NAME, "%s", name);
-    out->desc = batch_desc(desc, !o->layout || strcmp(o->layout, "NHWC"));
+    out->desc = out->delivered = batch_desc(desc, !o->layout || strcmp(o->layout, "NHWC"));
     return DR_OK;
 }
 
@@ -143,6 +162,7 @@ static dr_status add_outputs(dr__program *p, const dr__program_options *o, dr_er
 {
     if (o->layout && strcmp(o->layout, "NCHW") && strcmp(o->layout, "NHWC"))
         return dr__fail(err, DR_ERR_ARG, "layout is \"%s\", allowed are NCHW and NHWC", o->layout);
+    DR_TRY(check_rules(p, o->collate, err));
     if (!o->outputs || !*o->outputs)
         return add_standard_outputs(p, o, err);
     for (const char *s = o->outputs; *s; s += strcspn(s, ","), s += *s == ',') {
@@ -153,29 +173,37 @@ static dr_status add_outputs(dr__program *p, const dr__program_options *o, dr_er
     return DR_OK;
 }
 
-/* Batch ops find their fields among the stacked outputs. */
-static dr_status check_batch_nodes(const dr__program *p, dr_error *err)
+static int find_output(const dr__program *p, const char *name)
 {
-    for (int i = 0; i < p->n_batch_nodes; i++) {
-        const dr__node *node = &p->graph->nodes[p->batch_nodes[i]];
-        const dr_op_def *def = node->op.def;
-        dr_desc in[DR__BATCH_OP_FIELDS], out[DR__BATCH_OP_FIELDS];
-        size_t scratch;
-        if (node->n_fields != def->batch->n_fields)
-            return dr__fail(err, DR_ERR_ARG, "%s: works on %d fields, %d given", def->name, def->batch->n_fields,
-                            node->n_fields);
-        for (int f = 0; f < node->n_fields; f++) {
-            const dr__output *o = NULL;
-            for (int k = 0; k < p->n_outputs; k++)
-                if (!strcmp(p->outputs[k].name, node->in[f]))
-                    o = &p->outputs[k];
-            if (!o || o->collate != DR_COLLATE_STACK)
-                return dr__fail(err, DR_ERR_ARG, "%s: field \"%s\" is no stacked output of the loader", def->name,
-                                node->in[f]);
-            in[f] = o->desc;
-        }
-        DR_TRY(def->batch->plan(node->op.conf, in, out, &scratch, err));
+    for (int i = 0; i < p->n_outputs; i++)
+        if (!strcmp(p->outputs[i].name, name))
+            return i;
+    return -1;
+}
+
+/* A batch op works in place on stacked outputs; what they are after it is noted. */
+static dr_status check_batch_node(dr__program *p, const dr__node *node, dr_error *err)
+{
+    const dr_op_def *def = node->op.def;
+    dr_desc in[DR__BATCH_OP_FIELDS], out[DR__BATCH_OP_FIELDS];
+    int at[DR__BATCH_OP_FIELDS];
+    size_t scratch;
+    if (node->n_fields != def->batch->n_fields)
+        return dr__fail(err, DR_ERR_ARG, "%s: works on %d fields, %d given", def->name, def->batch->n_fields,
+                        node->n_fields);
+    for (int f = 0; f < node->n_fields; f++) {
+        at[f] = find_output(p, node->in[f]);
+        if (at[f] < 0 || p->outputs[at[f]].collate != DR_COLLATE_STACK)
+            return dr__fail(err, DR_ERR_ARG, "%s: field \"%s\" is no stacked output of the loader", def->name,
+                            node->in[f]);
+        if (strcmp(node->in[f], node->out[f]))
+            return dr__fail(err, DR_ERR_ARG, "%s: works in place, \"%s\" cannot become \"%s\"", def->name,
+                            node->in[f], node->out[f]);
+        in[f] = p->outputs[at[f]].delivered;
     }
+    DR_TRY(def->batch->plan(node->op.conf, in, out, &scratch, err));
+    for (int f = 0; f < node->n_fields; f++)
+        p->outputs[at[f]].delivered = out[f];
     return DR_OK;
 }
 
@@ -210,7 +238,8 @@ static dr_status compile(dr__program *p, dr_graph *graph, const dr__field *field
     p->n_inputs = n_fields;
     DR_TRY(add_nodes(p, err));
     DR_TRY(add_outputs(p, o, err));
-    DR_TRY(check_batch_nodes(p, err));
+    for (int i = 0; i < p->n_batch_nodes; i++)
+        DR_TRY(check_batch_node(p, &p->graph->nodes[p->batch_nodes[i]], err));
     p->fused = !o->reference;
     p->kernels = o->reference ? dr__kernels_c() : dr__kernels_best();
     return p->fused ? dr__program_fuse(p, err) : DR_OK;

@@ -48,7 +48,8 @@ typedef struct dr__output {
     int value;
     int tail; /* index of its tail, or -1 */
     dr_collate collate;
-    dr_desc desc; /* of one sample as it stands in the batch: images in the batch's layout */
+    dr_desc desc;      /* of one sample as it is stored in the batch: images in the batch's layout */
+    dr_desc delivered; /* the same after the ops on whole batches */
 } dr__output;
 
 typedef struct dr__program {
@@ -71,6 +72,7 @@ typedef struct dr__program_options {
     const char *collate;
     const char *layout;
     bool reference;
+    bool any_shape; /* fields whose shape depends on the sample become lists where `collate` says nothing */
 } dr__program_options;
 
 /* fields: what the samples have. */

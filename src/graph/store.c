@@ -65,9 +65,20 @@ void dr__store_image(dr__store_sink *sink, const dr_view *image)
         store_row(&sink->rows, y, image->data + y * image->stride);
 }
 
-/* One row of pixels of any type into planes. */
+static void split_row_32(uint32_t *dst, size_t plane, const uint32_t *src, size_t w, size_t c)
+{
+    for (size_t k = 0; k < c; k++)
+        for (size_t x = 0; x < w; x++)
+            dst[k * plane + x] = src[x * c + k];
+}
+
+/* One row of pixels of any type into planes; `plane` in bytes. */
 static void split_row(uint8_t *dst, size_t plane, const uint8_t *src, size_t w, size_t c, size_t element)
 {
+    if (element == 4) {
+        split_row_32((uint32_t *)dst, plane / 4, (const uint32_t *)src, w, c);
+        return;
+    }
     for (size_t k = 0; k < c; k++)
         for (size_t x = 0; x < w; x++)
             memcpy(dst + k * plane + x * element, src + (x * c + k) * element, element);

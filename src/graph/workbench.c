@@ -70,13 +70,14 @@ static dr_status reserve_pars(const dr__program *p, dr__workbench *b, dr_error *
     return DR_OK;
 }
 
-static dr_status draw(const dr__program *p, dr__workbench *b, const dr__step *step, const dr__rng_name *name,
-                      dr_error *err)
+static dr_status draw(const dr__program *p, dr__workbench *b, int s, const dr__rng_name *name, dr_error *err)
 {
+    const dr__step *step = &p->steps[s];
     const dr__node *node = &p->graph->nodes[step->node];
     void *par = b->pars + p->par_at[step->node];
     if (node->op.def->flags & DR_OP_DECODE) {
         dr_task task = task_for(p, b, node, err);
+        task.scale = b->scale[s];
         return node->op.def->peek(&task, &b->values[step->in], par);
     }
     if (step->field > 0 || !(node->op.def->flags & DR_OP_RANDOM))
@@ -92,7 +93,7 @@ static dr_status plan_step(const dr__program *p, dr__workbench *b, int s, const 
     const dr_op_def *def = node->op.def;
     const dr_desc *in = &b->values[step->in].desc;
     const void *par = b->pars + p->par_at[step->node];
-    DR_TRY(draw(p, b, step, name, err));
+    DR_TRY(draw(p, b, s, name, err));
     dr_plan plan = { 0 };
     DR_TRY(def->plan(node->op.conf, par, in, &plan, err));
     b->values[step->out] = dr__view_dense(&plan.desc, NULL);
@@ -185,19 +186,56 @@ static uint8_t *arena_take(dr__workbench *b, size_t bytes)
     return at;
 }
 
-dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_name *name, dr_error *err)
+static dr_status plan_all(const dr__program *p, dr__workbench *b, const dr__rng_name *name, dr_error *err)
 {
     b->cost = 0;
     b->scratch_most = 0;
-    DR_TRY(reserve_pars(p, b, err));
-    for (int i = 0; i < p->n_inputs; i++)
-        b->values[i] = b->record.fields[i];
-    for (int s = 0; s < p->n_steps; s++) {
+    for (int s = 0; s < p->n_steps; s++)
         DR_TRY(named(p->graph->nodes[p->steps[s].node].op.def, plan_step(p, b, s, name, err), err));
-    }
     for (int s = 0; s < p->n_steps; s++)
         if (p->steps[s].windowed)
             set_window(p, b, p->steps[s].out);
+    return DR_OK;
+}
+
+/* The largest divisor that leaves the reader of a decoded image as many pixels as it makes, or more. */
+static int fitting_scale(const dr__program *p, const dr__workbench *b, int s)
+{
+    const dr__step *step = &p->steps[s];
+    const dr__op *op = &p->graph->nodes[step->node].op;
+    int reader;
+    if (!op->def->may_scale || !op->def->may_scale(op->conf) || dr__program_output_of(p, step->out) >= 0 ||
+        dr__program_readers(p, step->out, &reader) != 1 ||
+        !(p->graph->nodes[p->steps[reader].node].op.def->flags & DR_OP_RESAMPLE))
+        return 1;
+    int node = p->steps[reader].node;
+    dr_rect from = b->values[step->out].window;
+    const dr__op *next = &p->graph->nodes[node].op;
+    if (next->def->region)
+        next->def->region(next->conf, b->pars + p->par_at[node], &b->values[step->out].desc, &from);
+    const dr_desc *to = &b->values[p->steps[reader].out].desc;
+    int scale = 8;
+    while (scale > 1 && (from.w / scale < dr__width(to) || from.h / scale < dr__height(to)))
+        scale /= 2;
+    return scale;
+}
+
+dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_name *name, dr_error *err)
+{
+    DR_TRY(reserve_pars(p, b, err));
+    for (int i = 0; i < p->n_inputs; i++)
+        b->values[i] = b->record.fields[i];
+    for (int s = 0; s < p->n_steps; s++)
+        b->scale[s] = 1;
+    DR_TRY(plan_all(p, b, name, err));
+    bool scaled = false;
+    for (int s = 0; s < p->n_steps; s++) {
+        b->scale[s] = fitting_scale(p, b, s);
+        scaled |= b->scale[s] > 1;
+    }
+    /* The draws are made anew from the smaller image: the same numbers, so the same part of it. */
+    if (scaled)
+        DR_TRY(plan_all(p, b, name, err));
     return reserve_arena(p, b, err);
 }
 
@@ -235,10 +273,10 @@ dr_status dr__sample_run(const dr__program *p, dr__workbench *b, dr_error *err)
     for (int s = 0; s < p->n_steps; s++) {
         if (!has_result(&p->steps[s]))
             continue;
-        uint64_t start = b->times ? dr__now_ns() : 0;
+        uint64_t start = b->times ? dr__thread_cpu_ns() : 0;
         DR_TRY(run_step(p, b, s, scratch, err));
         if (b->times)
-            note_time(b, s, &p->steps[s], dr__now_ns() - start);
+            note_time(b, s, &p->steps[s], dr__thread_cpu_ns() - start);
     }
     return DR_OK;
 }

@@ -38,9 +38,9 @@ void dr__affine_matrix(double m[6], const double center[2], double angle, const 
 
 /* What PIL's rotate() does with an image of a given size. */
 typedef struct dr__rotation {
-    int turns;     /* quarter turns counter-clockwise, done exactly; -1: by the matrix */
+    int turns; /* quarter turns counter-clockwise, done exactly; -1: by the matrix */
     double m[6];
-    int64_t w, h;  /* of the output */
+    int64_t w, h; /* of the output */
 } dr__rotation;
 
 /* center: x, y in pixels; NULL: the middle. */

@@ -1,15 +1,29 @@
 /* cpu.c: which instructions this machine has, and which of them the environment allows. */
 #include "kernel/cpu.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 
-static const char *const names[] = {[DR__CPU_C] = "c", [DR__CPU_AVX2] = "avx2", [DR__CPU_NEON] = "neon"};
+static const char *const names[] = {
+    [DR__CPU_C] = "c", [DR__CPU_AVX2] = "avx2", [DR__CPU_AVX512] = "avx512", [DR__CPU_NEON] = "neon"};
+
+#ifdef DR_HAVE_AVX512
+static bool has_avx512(void)
+{
+    return DR_CPU_SUPPORTS("avx512f") && DR_CPU_SUPPORTS("avx512bw") && DR_CPU_SUPPORTS("avx512vl") &&
+           DR_CPU_SUPPORTS("avx512vbmi") && DR_CPU_SUPPORTS("avx512vnni");
+}
+#endif
 
 dr__cpu_level dr__cpu_has(void)
 {
+#ifdef DR_HAVE_AVX512
+    if (has_avx512())
+        return DR__CPU_AVX512;
+#endif
 #ifdef DR_HAVE_AVX2
     if (DR_CPU_SUPPORTS("avx2"))
         return DR__CPU_AVX2;

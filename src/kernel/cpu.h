@@ -7,10 +7,10 @@
 /* The highest level of the CPU and the build, whatever the environment says. */
 dr__cpu_level dr__cpu_has(void);
 
-/* dr__cpu_has, capped by DRAPPS_CPU=c|avx2|neon; a name that is unknown or that this CPU lacks caps nothing. */
+/* dr__cpu_has, capped by DRAPPS_CPU=c|avx2|avx512|neon; a name that is unknown or that this CPU lacks caps nothing. */
 dr__cpu_level dr__cpu_use(void);
 
-/* "c", "avx2", "neon". */
+/* "c", "avx2", "avx512", "neon". */
 const char *dr__cpu_name(dr__cpu_level level);
 
 #endif

@@ -17,16 +17,19 @@ void dr__kernels_fill(dr__kernels *k, dr__cpu_level level)
     dr__blend_c(k);
     dr__gray_c(k);
 #ifdef DR_HAVE_AVX2
-    if (level == DR__CPU_AVX2) {
+    if (level == DR__CPU_AVX2 || level == DR__CPU_AVX512) {
         dr__hflip_avx2(k);
         dr__resample_avx2(k);
         dr__lut_avx2(k);
         dr__blend_avx2(k);
         dr__gray_avx2(k);
     }
-#else
-    (void)level;
 #endif
+#ifdef DR_HAVE_AVX512
+    if (level == DR__CPU_AVX512)
+        dr__resample_avx512(k);
+#endif
+    (void)level;
 }
 
 static void fill_once(void)

@@ -19,13 +19,14 @@ typedef struct dr__taps {
     int n_out;
     int stride;   /* a multiple of 4 */
     int max_size; /* the largest size[i] */
+    double scale; /* inputs per output: start[i + n] <= start[i] + n * scale + 1 */
     int32_t *start;
     int32_t *size;
     int32_t *coef;
     int16_t *split;
 } dr__taps;
 
-#define DR__RESAMPLE_OVERREAD(taps, channels) ((size_t)(taps)->stride * (size_t)(channels) + 16)
+#define DR__RESAMPLE_OVERREAD(taps, channels) ((size_t)(taps)->stride * (size_t)(channels) + 64)
 
 typedef struct dr__kernels {
     /* dst[i] = src[w - 1 - i] for w pixels of `pixel` bytes each; no overlap. */
@@ -35,8 +36,7 @@ typedef struct dr__kernels {
      * Output pixel x, channel k = clip8(((1 << 21) + sum over j < size[x] of src[(start[x] + j) * c + k] *
      * coef[x * stride + j]) >> 22).  A source row may be read, never used, up to DR__RESAMPLE_OVERREAD(taps, c) bytes
      * past its last used pixel: callers see to it that those bytes exist. */
-    void (*resample_h)(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels,
-                       const dr__taps *taps);
+    void (*resample_h)(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels, const dr__taps *taps);
 
     /* Vertical pass for output row y: dst[i] = clip8(((1 << 21) + sum over j < size[y] of rows[j][i] *
      * coef[y * stride + j]) >> 22) for `bytes` bytes; rows[j] is input row start[y] + j. */
@@ -70,8 +70,9 @@ typedef struct dr__kernels {
     void (*rgb_to_l)(uint8_t *dst, const uint8_t *src, size_t n);
 } dr__kernels;
 
-/* What this CPU can do, highest last.  DRAPPS_CPU=c|avx2 caps it. */
-typedef enum dr__cpu_level { DR__CPU_C = 0, DR__CPU_AVX2 = 1, DR__CPU_NEON = 2 } dr__cpu_level;
+/* What this CPU can do, highest last.  DRAPPS_CPU=c|avx2|avx512 caps it.  AVX512 means F, BW, VL, VBMI and VNNI (Ice
+ * Lake, Zen 4 and later). */
+typedef enum dr__cpu_level { DR__CPU_C = 0, DR__CPU_AVX2 = 1, DR__CPU_AVX512 = 2, DR__CPU_NEON = 3 } dr__cpu_level;
 
 /* Fills `k` for a level: C first, then what the level replaces. */
 void dr__kernels_fill(dr__kernels *k, dr__cpu_level level);

@@ -18,4 +18,9 @@ void dr__lut_avx2(dr__kernels *k);
 void dr__blend_avx2(dr__kernels *k);
 void dr__gray_avx2(dr__kernels *k);
 
+/* AVX-512 (see kernel.h) on top of AVX2, and what it falls back to. */
+void dr__resample_avx512(dr__kernels *k);
+void dr__resample_h_avx2(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels,
+                         const dr__taps *taps);
+
 #endif

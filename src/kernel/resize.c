@@ -301,8 +301,8 @@ static void run_vh(const struct flow *f)
     }
 }
 
-void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride, dr__resize_sink sink,
-                    void *user)
+void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride,
+                    dr__resize_sink sink, void *user)
 {
     static void (*const runs[])(const struct flow *) = {
         [DR__RESIZE_COPY] = run_copy, [DR__RESIZE_NEAREST] = run_nearest, [DR__RESIZE_H] = run_h,

@@ -63,7 +63,7 @@ bool dr__resize_scratch(const dr__resize_spec *spec, size_t *bytes);
 void dr__resize_plan(dr__resize *r, const dr__resize_spec *spec, void *scratch);
 
 /* Resizes the image at src, whose rows are `stride` bytes apart.  Uses the plan's scratch: one thread at a time. */
-void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride, dr__resize_sink sink,
-                    void *user);
+void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride,
+                    dr__resize_sink sink, void *user);
 
 #endif

@@ -145,6 +145,7 @@ void dr__taps_fill(dr__taps *t, double *weights, int n_in, int n_out, dr__filter
 {
     const struct reach r = reach_of(n_in, n_out, filter);
     t->n_out = n_out;
+    t->scale = r.scale;
     find_spans(t, n_in, r);
     assert(t->stride <= dr__taps_room(n_in, n_out, filter));
     switch (filter) {

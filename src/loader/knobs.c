@@ -24,6 +24,18 @@ static dr_status find_knob(const char *name, const knob **out, dr_error *err)
     return dr__fail(err, DR_ERR_NOT_FOUND, "no knob \"%s\"; there are workers and prefetch", name);
 }
 
+/* Sets it; returns what it was. */
+static int turn(dr__exec *e, const knob *k, int value)
+{
+    dr__pool_lock();
+    int *at = (int *)((char *)e + k->offset), before = *at;
+    *at = value;
+    dr__bufpool_keep(e->buffers, (e->prefetch + 2) * e->program->n_outputs);
+    dr__cond_broadcast(&e->changed); /* a consumer may have to work itself now */
+    dr__pool_unlock();
+    return before;
+}
+
 dr_status dr_loader_set(dr_loader *l, const char *name, double value, dr_error *err)
 {
     const knob *k = NULL;
@@ -31,13 +43,14 @@ dr_status dr_loader_set(dr_loader *l, const char *name, double value, dr_error *
     DR_TRY(find_knob(name, &k, err));
     if (!(value >= k->min && value <= k->max) || value != (int)value)
         return dr__fail(err, DR_ERR_ARG, "%s is %g, allowed are whole numbers %d to %d", name, value, k->min, k->max);
-    dr__pool_lock();
-    *(int *)((char *)&l->exec + k->offset) = (int)value;
-    dr__bufpool_keep(l->exec.buffers, (l->exec.prefetch + 2) * l->exec.program->n_outputs);
-    dr__cond_broadcast(&l->exec.changed); /* a consumer may have to work itself now */
-    dr__pool_unlock();
+    int before = turn(&l->exec, k, (int)value);
+    dr_status status = dr__pool_resize(err);
+    if (status != DR_OK) { /* no thread at all could be started: as it was */
+        turn(&l->exec, k, before);
+        return status;
+    }
     dr__trace_event(l->exec.trace, "set", "\"knob\":\"%s\",\"value\":%d", name, (int)value);
-    return dr__pool_resize(err);
+    return DR_OK;
 }
 
 dr_status dr_loader_get(dr_loader *l, const char *name, double *value, dr_error *err)

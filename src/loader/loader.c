@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-enum { STANDARD_PREFETCH = 3 };
+enum { STANDARD_PREFETCH = 3, MOST_RANKS = 1 << 24 };
 
 void dr_loader_defaults(dr_loader_options *o)
 {
@@ -36,9 +36,15 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
         return dr__fail(err, DR_ERR_ARG, "workers is %d, allowed are -1 to %d", o->workers, DR__MAX_WORKERS);
     if (o->prefetch < 0 || o->prefetch > DR__MAX_PREFETCH)
         return dr__fail(err, DR_ERR_ARG, "prefetch is %d, allowed are 0 to %d", o->prefetch, DR__MAX_PREFETCH);
-    if (o->world < 1 || o->rank >= o->world)
+    if (o->world < 1 || o->world > MOST_RANKS)
+        return dr__fail(err, DR_ERR_ARG, "world is %llu, allowed are 1 to %d", (unsigned long long)o->world, MOST_RANKS);
+    if (o->rank >= o->world)
         return dr__fail(err, DR_ERR_ARG, "rank %llu of %llu: rank must be below world", (unsigned long long)o->rank,
                         (unsigned long long)o->world);
+    if ((unsigned)o->last > DR_LAST_PAD)
+        return dr__fail(err, DR_ERR_ARG, "last is %d, allowed are 0 to %d", (int)o->last, DR_LAST_PAD);
+    if ((unsigned)o->on_bad > DR_BAD_REPLACE)
+        return dr__fail(err, DR_ERR_ARG, "on_bad is %d, allowed are 0 to %d", (int)o->on_bad, DR_BAD_REPLACE);
     if (set->n_places == 0)
         return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
     if (!o->in_order && o->last == DR_LAST_PAD && o->world > 1)
@@ -78,6 +84,8 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference };
     e->generation = dr__fork_generation();
     dr__cond_init(&e->changed);
+    dr__cond_init(&l->left);
+    pthread_mutex_init(&l->lock, NULL);
     e->set = dr_dataset_ref(set);
     DR_TRY(dr__program_compile(graph, set->fields, set->n_fields, &po, &e->program, err));
     e->workers = e->o.workers < 0 ? dr__limits_workers(&limits) : e->o.workers;
@@ -115,6 +123,17 @@ dr_status dr_loader_open(dr_dataset *set, dr_graph *graph, const dr_loader_optio
     return status;
 }
 
+/* Threads that wait in dr_loader_next are told that it is cancelled. */
+static void send_callers_off(dr_loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->begun = true;
+    dr__exec_stop(&l->exec);
+    while (l->callers > 0)
+        dr__cond_wait(&l->left, &l->lock, UINT64_MAX);
+    pthread_mutex_unlock(&l->lock);
+}
+
 void dr_loader_close(dr_loader **loader)
 {
     if (!loader || !*loader)
@@ -124,7 +143,7 @@ void dr_loader_close(dr_loader **loader)
     *loader = NULL;
     if (e->generation != dr__fork_generation())
         return; /* the parent's: its threads and locks mean nothing here */
-    dr__exec_stop(e);
+    send_callers_off(l);
     dr__pool_remove(e);
     dr__trace_close(&e->trace);
     dr__workbench_free(&e->bench);
@@ -134,6 +153,8 @@ void dr_loader_close(dr_loader **loader)
     json_decref(e->loose_bad);
     dr__free(e->done);
     dr__cond_destroy(&e->changed);
+    dr__cond_destroy(&l->left);
+    pthread_mutex_destroy(&l->lock);
     dr__free(l->done);
     dr__free(l->graph_text);
     dr__free(l);
@@ -147,31 +168,45 @@ dr_status dr__loader_check(const dr_loader *l, dr_error *err)
     return DR_OK;
 }
 
-dr_status dr_loader_start(dr_loader *l, uint64_t epoch, dr_error *err)
-{
-    DR_TRY(dr__loader_check(l, err));
-    l->begun = true;
-    l->restored = false;
-    return dr__exec_start(&l->exec, epoch, 0, 0, NULL, err);
-}
-
-dr_status dr__loader_begin(dr_loader *l, dr_error *err)
+/* lock: starts where epoch, position and batch say.  A start that fails leaves them for the next try. */
+static dr_status begin(dr_loader *l, dr_error *err)
 {
     if (l->begun)
         return DR_OK;
+    DR_TRY(dr__exec_start(&l->exec, l->epoch, l->position, l->batch, l->done, err));
     l->begun = true;
-    if (!l->restored)
-        return dr__exec_start(&l->exec, 0, 0, 0, NULL, err);
-    l->restored = false;
-    return dr__exec_start(&l->exec, l->epoch, l->position, l->batch, l->done, err);
+    return DR_OK;
+}
+
+dr_status dr_loader_start(dr_loader *l, uint64_t epoch, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    pthread_mutex_lock(&l->lock);
+    l->begun = false;
+    l->epoch = epoch;
+    l->position = l->batch = 0;
+    dr__free(l->done);
+    l->done = NULL;
+    dr_status status = begin(l, err);
+    pthread_mutex_unlock(&l->lock);
+    return status;
 }
 
 dr_status dr_loader_next(dr_loader *l, int timeout_ms, dr_batch **out, dr_error *err)
 {
     *out = NULL;
     DR_TRY(dr__loader_check(l, err));
-    DR_TRY(dr__loader_begin(l, err));
-    return dr__exec_next(&l->exec, timeout_ms, out, err);
+    pthread_mutex_lock(&l->lock);
+    l->callers++;
+    dr_status status = begin(l, err);
+    pthread_mutex_unlock(&l->lock);
+    if (status == DR_OK)
+        status = dr__exec_next(&l->exec, timeout_ms, out, err);
+    pthread_mutex_lock(&l->lock);
+    if (--l->callers == 0)
+        dr__cond_broadcast(&l->left);
+    pthread_mutex_unlock(&l->lock);
+    return status;
 }
 
 uint64_t dr_loader_batches(const dr_loader *l)

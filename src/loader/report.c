@@ -48,14 +48,17 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
     DR_TRY(dr__loader_check(l, err));
     const dr__exec *e = &l->exec;
     char *ops = dr__program_explain(e->program);
+    dr__pool_lock();
+    int workers = e->workers, prefetch = e->prefetch;
+    dr__pool_unlock();
     size_t room = (ops ? strlen(ops) : 0) + strlen(e->set->name) + 1024;
     *text = ops ? dr__alloc(room) : NULL;
     if (*text)
         snprintf(*text, room,
                  "data: %s (%s, %llu samples)\n%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
                  "a batch has %zu bytes, batches may take %zu, a worker %zu\n",
-                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, e->workers,
-                 e->workers == 1 ? "" : "s", e->prefetch, e->o.in_order ? "fixed" : "free",
+                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, workers,
+                 workers == 1 ? "" : "s", prefetch, e->o.in_order ? "fixed" : "free",
                  e->program->kernels == dr__kernels_c() ? "C" : "SIMD", e->batch_bytes, e->batch_budget,
                  e->bench_budget);
     dr__free(ops);
@@ -77,10 +80,10 @@ static json_t *step_json(const dr__program *p, int s, const dr__step_time *t, ui
 static dr_status profile_sample(dr__exec *e, const dr__program *p, dr__workbench *bench, uint64_t position,
                                 uint64_t *read_ns, uint64_t *store_ns, dr_error *err)
 {
-    dr__sample_ref ref = dr__order_sample(e, position);
-    uint64_t start = dr__now_ns();
+    dr__sample_ref ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, position);
+    uint64_t start = dr__thread_cpu_ns();
     DR_TRY(e->set->def->read(e->set, ref.id, &bench->record, err));
-    *read_ns += dr__now_ns() - start;
+    *read_ns += dr__thread_cpu_ns() - start;
     dr__rng_name name = { e->o.seed, e->epoch, ref.id, ref.occurrence };
     DR_TRY(dr__sample_plan(p, bench, &name, err));
     DR_TRY(dr__sample_run(p, bench, err));
@@ -92,9 +95,9 @@ static dr_status profile_sample(dr__exec *e, const dr__program *p, dr__workbench
         void *place = dr__alloc_aligned(bytes);
         if (!place)
             return dr__fail(err, DR_ERR_NOMEM, "out of memory");
-        start = dr__now_ns();
+        start = dr__thread_cpu_ns();
         dr_status status = dr__sample_store(p, bench, i, place, err);
-        *store_ns += dr__now_ns() - start;
+        *store_ns += dr__thread_cpu_ns() - start;
         dr__free_aligned(place);
         DR_TRY(status);
     }
@@ -118,14 +121,11 @@ static json_t *profile_json(const dr__program *p, const dr__step_time *times, ui
 /* The same graph without fusion, so that each op can be timed alone. */
 static dr_status unfused(const dr__exec *e, dr__program **out, dr_error *err)
 {
-    char outputs[DR__MAX_OUTPUTS * DR__NAME] = "", collate[DR__MAX_OUTPUTS * (DR__NAME + 8)] = "";
-    size_t n = 0, m = 0;
-    for (int i = 0; i < e->program->n_outputs; i++) {
-        const dr__output *o = &e->program->outputs[i];
-        n += (size_t)snprintf(outputs + n, sizeof outputs - n, "%s%s", i ? "," : "", o->name);
-        m += (size_t)snprintf(collate + m, sizeof collate - m, "%s%s=list", i ? "," : "", o->name);
-    }
-    dr__program_options po = { .outputs = outputs, .collate = collate, .reference = true };
+    char outputs[DR__MAX_OUTPUTS * DR__NAME] = "";
+    size_t n = 0;
+    for (int i = 0; i < e->program->n_outputs; i++)
+        n += (size_t)snprintf(outputs + n, sizeof outputs - n, "%s%s", i ? "," : "", e->program->outputs[i].name);
+    dr__program_options po = { .outputs = outputs, .reference = true, .any_shape = true };
     DR_TRY(dr__program_compile(e->program->graph, e->set->fields, e->set->n_fields, &po, out, err));
     (*out)->kernels = e->program->kernels;
     return DR_OK;

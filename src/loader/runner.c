@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/permute.h"
-#include "graph/workbench.h"
+#include "exec/exec.h"
 
 struct dr_runner {
     dr_dataset *set; /* NULL: fields are handed in */
@@ -19,49 +18,26 @@ struct dr_runner {
 dr_status dr_order_sample(const dr_dataset *set, uint64_t seed, uint64_t epoch, bool shuffle, uint64_t position,
                           dr_sample_name *out, dr_error *err)
 {
-    uint64_t n = set->n_places;
-    if (!n)
+    if (!set->n_places)
         return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
-    uint64_t place = position % n;
-    if (shuffle)
-        place = dr__permute(n, dr__permute_key(seed, epoch, 0), place);
-    dr__sample_ref ref = { .id = place };
-    if (set->def->place)
-        ref = set->def->place(set, seed, epoch, place);
-    *out = (dr_sample_name){ seed, epoch, ref.id, ref.occurrence + (uint32_t)(position / n) };
+    dr__sample_ref ref = dr__order_sample(set, seed, epoch, shuffle, position);
+    *out = (dr_sample_name){ seed, epoch, ref.id, ref.occurrence };
     return DR_OK;
-}
-
-/* Every output as a list, so that shapes may differ. */
-static void list_all(const dr_graph *graph, const dr__field *fields, int n_fields, char *text, size_t size)
-{
-    size_t n = 0;
-    text[0] = 0;
-    for (int i = 0; i < n_fields && n < size; i++)
-        n += (size_t)snprintf(text + n, size - n, "%s=list,", fields[i].name);
-    for (int i = 0; i < graph->n_nodes; i++)
-        for (int f = 0; f < graph->nodes[i].n_fields && n < size; f++)
-            n += (size_t)snprintf(text + n, size - n, "%s=list,", graph->nodes[i].out[f]);
 }
 
 static dr_status open_runner(dr_dataset *set, const dr__field *fields, int n_fields, dr_graph *graph,
                              const char *outputs, const char *layout, bool reference, dr_runner **out, dr_error *err)
 {
-    enum { ROOM = 64 * 1024 };
     dr_runner *r = *out = dr__alloc_zero(1, sizeof *r);
-    char *collate = dr__alloc(ROOM);
-    dr_status status = DR_ERR_NOMEM;
-    if (r && collate && (r->bench = dr__workbench_new())) {
-        list_all(graph, fields, n_fields, collate, ROOM);
-        dr__program_options po = { outputs, collate, layout, reference };
-        status = dr__program_compile(graph, fields, n_fields, &po, &r->program, err);
-        if (status == DR_OK && r->program->n_batch_nodes)
-            status = dr__fail(err, DR_ERR_ARG, "%s works on whole batches and cannot run on single samples",
-                              r->program->graph->nodes[r->program->batch_nodes[0]].op.def->name);
-    } else {
-        dr__fail(err, DR_ERR_NOMEM, "runner: out of memory");
+    if (!r || !(r->bench = dr__workbench_new())) {
+        dr_runner_free(out);
+        return dr__fail(err, DR_ERR_NOMEM, "runner: out of memory");
     }
-    dr__free(collate);
+    dr__program_options po = { .outputs = outputs, .layout = layout, .reference = reference, .any_shape = true };
+    dr_status status = dr__program_compile(graph, fields, n_fields, &po, &r->program, err);
+    if (status == DR_OK && r->program->n_batch_nodes)
+        status = dr__fail(err, DR_ERR_ARG, "%s works on whole batches and cannot run on single samples",
+                          r->program->graph->nodes[r->program->batch_nodes[0]].op.def->name);
     if (status == DR_OK && set)
         r->set = dr_dataset_ref(set);
     if (status != DR_OK)
@@ -150,15 +126,29 @@ dr_status dr_runner_run(dr_runner *r, const dr_sample_name *name, dr_error *err)
     return status;
 }
 
+/* Is it what was said beforehand?  Fused ops rely on every extent that was known. */
+static bool fits(const dr_desc *have, const dr_desc *want)
+{
+    if (have->kind != want->kind || have->dtype != want->dtype || have->layout != want->layout ||
+        have->n_dims != want->n_dims)
+        return false;
+    for (int i = 0; i < want->n_dims; i++)
+        if (have->dims[i] < 0 || (want->dims[i] != DR_UNKNOWN && have->dims[i] != want->dims[i]))
+            return false;
+    return true;
+}
+
 dr_status dr_runner_feed(dr_runner *r, const dr_view *fields, const dr_sample_name *name, dr_error *err)
 {
     if (r->set)
         return dr__fail(err, DR_ERR_STATE, "this runner reads its samples from %s", r->set->name);
     for (int i = 0; i < r->program->n_inputs; i++) {
+        char have[128], want[128];
         r->bench->record.fields[i] = dr__view_dense(&fields[i].desc, fields[i].data);
-        if (fields[i].desc.kind != r->program->values[i].kind || fields[i].desc.dtype != r->program->values[i].dtype)
-            return dr__fail(err, DR_ERR_ARG, "field \"%s\" has another kind or type than the runner was opened with",
-                            r->program->names[i]);
+        if (!fits(&fields[i].desc, &r->program->values[i]))
+            return dr__fail(err, DR_ERR_ARG, "field \"%s\" is %s, the runner was opened for %s", r->program->names[i],
+                            dr__desc_text_of(&fields[i].desc, have, sizeof have),
+                            dr__desc_text_of(&r->program->values[i], want, sizeof want));
     }
     r->bench->record.n_fields = r->program->n_inputs;
     return run(r, name, err);

@@ -13,6 +13,16 @@
 
 enum { STATE_VERSION = 1 };
 
+/* Canonical JSON has numbers that a double holds: others are written as text. */
+static json_t *whole(uint64_t v)
+{
+    if (v <= (uint64_t)1 << 53)
+        return json_integer((json_int_t)v);
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, v);
+    return json_string(text);
+}
+
 static json_t *hex(uint64_t v)
 {
     char text[20];
@@ -20,68 +30,74 @@ static json_t *hex(uint64_t v)
     return json_string(text);
 }
 
-/* pool lock: delivered samples as [first, n, first, n, ...]. */
-static json_t *done_ranges(const dr__exec *e)
+/* Set bits of `mask` as [first, n, first, n, ...]. */
+static json_t *done_ranges(const uint8_t *done, uint64_t n, uint8_t mask)
 {
     json_t *list = json_array();
-    for (uint64_t i = 0; i < e->n_local;) {
+    for (uint64_t i = 0; i < n;) {
         uint64_t start = i;
-        while (i < e->n_local && e->done[i])
+        while (i < n && done[i] & mask)
             i++;
         if (i > start) {
             json_array_append_new(list, json_integer((json_int_t)start));
             json_array_append_new(list, json_integer((json_int_t)(i - start)));
         }
-        while (i < e->n_local && !e->done[i])
+        while (i < n && !(done[i] & mask))
             i++;
     }
     return list;
 }
 
-/* pool lock */
-static bool epoch_over(const dr__exec *e)
+static void write_position(json_t *o, uint64_t epoch, uint64_t position, uint64_t batch)
 {
-    if (e->o.in_order)
-        return e->delivered == e->n_batches;
-    return e->finished == e->n_local && e->delivered == e->opened;
-}
-
-static void position_of(dr_loader *l, json_t *o)
-{
-    const dr__exec *e = &l->exec;
-    uint64_t epoch = l->epoch, position = l->position, batch = l->batch;
-    if (l->begun) {
-        epoch = e->epoch;
-        batch = e->first_batch + e->delivered;
-        position = e->base;
-        if (e->o.in_order)
-            position += e->delivered * e->o.batch_size * e->o.world;
-        if (epoch_over(e)) { /* the next epoch, from its start */
-            epoch++;
-            position = batch = 0;
-        } else if (!e->o.in_order && e->done) {
-            json_object_set_new(o, "done", done_ranges(e));
-        }
-    }
     json_object_set_new(o, "epoch", json_integer((json_int_t)epoch));
     json_object_set_new(o, "position", json_integer((json_int_t)position));
     json_object_set_new(o, "batch", json_integer((json_int_t)batch));
+}
+
+/* pool lock: of the epoch that runs. */
+static void running_position(const dr__exec *e, json_t *o)
+{
+    if (dr__exec_is_over(e)) { /* the next epoch, from its start */
+        write_position(o, e->epoch + 1, 0, 0);
+        return;
+    }
+    uint64_t ahead = e->o.in_order ? e->delivered * e->o.batch_size * e->o.world : 0;
+    write_position(o, e->epoch, e->base + ahead, e->first_batch + e->delivered);
+    if (e->done)
+        json_object_set_new(o, "done", done_ranges(e->done, e->n_local, DR__DONE_DELIVERED | DR__DONE_BEFORE));
+}
+
+/* lock */
+static void position_of(const dr_loader *l, json_t *o)
+{
+    if (l->begun) {
+        dr__pool_lock();
+        running_position(&l->exec, o);
+        dr__pool_unlock();
+        return;
+    }
+    uint64_t n_local, n_batches;
+    dr__order_count(&l->exec, l->position, &n_local, &n_batches);
+    write_position(o, l->epoch, l->position, l->batch);
+    if (l->done)
+        json_object_set_new(o, "done", done_ranges(l->done, n_local, 1));
 }
 
 dr_status dr_loader_state(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     const dr__exec *e = &l->exec;
-    json_t *o = json_pack("{s:i, s:I, s:b, s:b, s:I, s:I, s:I}", "drapps_state", STATE_VERSION, "seed",
-                          (json_int_t)e->o.seed, "shuffle", e->o.shuffle, "in_order", e->o.in_order, "batch_size",
+    json_t *o = json_pack("{s:i, s:o, s:b, s:b, s:I, s:I, s:I}", "drapps_state", STATE_VERSION, "seed",
+                          whole(e->o.seed), "shuffle", e->o.shuffle, "in_order", e->o.in_order, "batch_size",
                           (json_int_t)e->o.batch_size, "world", (json_int_t)e->o.world, "rank", (json_int_t)e->o.rank);
     if (!o)
         return dr__fail(err, DR_ERR_NOMEM, "state: out of memory");
     json_object_set_new(o, "graph", hex(l->graph_hash));
     json_object_set_new(o, "data", hex(e->set->fingerprint));
-    dr__pool_lock();
+    pthread_mutex_lock(&l->lock);
     position_of(l, o);
-    dr__pool_unlock();
+    pthread_mutex_unlock(&l->lock);
     *text = dr__canonical(o);
     json_decref(o);
     return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "state: out of memory");
@@ -105,7 +121,7 @@ static dr_status want_same(const json_t *o, const char *name, const json_t *mine
 static dr_status check_same(const dr_loader *l, const json_t *o, dr_error *err)
 {
     const dr__exec *e = &l->exec;
-    DR_TRY(want_same(o, "seed", json_integer((json_int_t)e->o.seed), err));
+    DR_TRY(want_same(o, "seed", whole(e->o.seed), err));
     DR_TRY(want_same(o, "shuffle", json_boolean(e->o.shuffle), err));
     DR_TRY(want_same(o, "in_order", json_boolean(e->o.in_order), err));
     DR_TRY(want_same(o, "batch_size", json_integer((json_int_t)e->o.batch_size), err));
@@ -118,25 +134,29 @@ static dr_status check_same(const dr_loader *l, const json_t *o, dr_error *err)
     return DR_OK;
 }
 
-static dr_status read_done(dr_loader *l, const json_t *ranges, dr_error *err)
+/* The ranges as one byte a sample of this rank; NULL without ranges. */
+static dr_status read_done(const dr_loader *l, const json_t *ranges, uint64_t position, uint8_t **out, dr_error *err)
 {
     uint64_t n_local, n_batches;
-    dr__order_count(&l->exec, l->position, &n_local, &n_batches);
-    dr__free(l->done);
-    l->done = ranges ? dr__alloc_zero(n_local, 1) : NULL;
-    if (ranges && !l->done)
+    dr__order_count(&l->exec, position, &n_local, &n_batches);
+    *out = ranges ? dr__alloc_zero(n_local, 1) : NULL;
+    if (ranges && !*out)
         return dr__fail(err, DR_ERR_NOMEM, "state: out of memory");
     for (size_t i = 0; i + 1 < json_array_size(ranges); i += 2) {
         json_int_t first = json_integer_value(json_array_get(ranges, i));
         json_int_t n = json_integer_value(json_array_get(ranges, i + 1));
-        if (first < 0 || n < 0 || (uint64_t)first > n_local || (uint64_t)n > n_local - (uint64_t)first)
-            return dr__fail(err, DR_ERR_FORMAT, "state: samples %lld to %lld do not exist", (long long)first,
-                            (long long)(first + n));
-        memset(l->done + first, 1, (size_t)n);
+        if (first < 0 || n < 0 || (uint64_t)first > n_local || (uint64_t)n > n_local - (uint64_t)first) {
+            dr__free(*out);
+            *out = NULL;
+            return dr__fail(err, DR_ERR_FORMAT, "state: %lld samples from %lld on do not exist", (long long)n,
+                            (long long)first);
+        }
+        memset(*out + first, 1, (size_t)n);
     }
     return DR_OK;
 }
 
+/* Checks everything before it changes anything: a state that does not fit leaves the loader as it was. */
 static dr_status restore(dr_loader *l, const json_t *o, dr_error *err)
 {
     json_int_t version = json_integer_value(json_object_get(o, "drapps_state"));
@@ -147,17 +167,22 @@ static dr_status restore(dr_loader *l, const json_t *o, dr_error *err)
     json_int_t epoch = json_integer_value(json_object_get(o, "epoch"));
     json_int_t position = json_integer_value(json_object_get(o, "position"));
     json_int_t batch = json_integer_value(json_object_get(o, "batch"));
+    uint8_t *done;
     if (epoch < 0 || position < 0 || batch < 0 || (uint64_t)position > l->exec.set->n_places)
         return dr__fail(err, DR_ERR_FORMAT, "state: epoch %lld, position %lld, batch %lld do not fit %llu samples",
                         (long long)epoch, (long long)position, (long long)batch,
                         (unsigned long long)l->exec.set->n_places);
+    DR_TRY(read_done(l, json_object_get(o, "done"), (uint64_t)position, &done, err));
+    pthread_mutex_lock(&l->lock);
     dr__exec_stop(&l->exec);
     l->begun = false;
-    l->restored = true;
     l->epoch = (uint64_t)epoch;
     l->position = (uint64_t)position;
     l->batch = (uint64_t)batch;
-    return read_done(l, json_object_get(o, "done"), err);
+    dr__free(l->done);
+    l->done = done;
+    pthread_mutex_unlock(&l->lock);
+    return DR_OK;
 }
 
 dr_status dr_loader_restore(dr_loader *l, const char *text, dr_error *err)

@@ -37,6 +37,7 @@ enum dr_op_flags {
     DR_OP_POINTWISE_U8 = 1 << 3, /* each uint8 maps to one value by channel alone: has lut */
     DR_OP_BATCH = 1 << 4,       /* works on a whole batch: has draw_batch/plan_batch/run_batch, not the others */
     DR_OP_DECODE = 1 << 5,      /* turns bytes into an array; needs header facts before draw */
+    DR_OP_RESAMPLE = 1 << 6,    /* scales its input to a size that the input's resolution does not decide */
 };
 
 /* What one call of plan says. */
@@ -56,6 +57,7 @@ typedef struct dr_task {
     const void *conf;
     uint8_t *scratch;
     struct dr_codec_state *codecs; /* reusable decoders of this worker */
+    int scale;                     /* for peek: 1, or decode at 1/2, 1/4, 1/8 of the size */
     dr_error *err;
 } dr_task;
 
@@ -96,6 +98,9 @@ typedef struct dr_op_def {
 
     /* With DR_OP_DECODE: reads header facts from the encoded bytes into par, before plan. */
     dr_status (*peek)(dr_task *task, const dr_view *in, void *par);
+
+    /* Optional, with DR_OP_DECODE: whether these settings allow decoding at a fraction of the size. */
+    bool (*may_scale)(const void *conf);
 
     /* Optional.  As run, for uint8 HWC images, but each finished row goes to the sink, top to bottom, so that what
      * follows can work on it while it is in the cache.  out is the planned description. */

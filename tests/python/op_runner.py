@@ -56,12 +56,14 @@ class OpRunner:
             raise OpError(answer["error"])
         return answer
 
-    def run(self, op, image, level="best", kind="image", sample=0, seed=0, **params):
-        """What was drawn, and the result, for an array of (height, width, channels)."""
+    def run(self, op, image, level="best", kind="image", sample=0, seed=0, element=None, **params):
+        """What was drawn, and the result, for an array of (height, width, channels).  bfloat16, which NumPy lacks, goes
+        in and out as uint16, with element="bfloat16"."""
         image = numpy.ascontiguousarray(image)
         request = dict(op=op, params=params, shape=image.shape, level=level, kind=kind, sample=sample, seed=seed)
-        answer = self.ask(request, image.tobytes())
-        result = numpy.frombuffer(self.process.stdout.read(answer["bytes"]), answer["dtype"])
+        answer = self.ask(dict(request, element=element or str(image.dtype)), image.tobytes())
+        dtype = "uint16" if answer["dtype"] == "bfloat16" else answer["dtype"]
+        result = numpy.frombuffer(self.process.stdout.read(answer["bytes"]), dtype)
         return answer["draws"], result.reshape(answer["shape"])
 
     def draw(self, op, n, shape=(48, 64, 3), seed=0, **params):

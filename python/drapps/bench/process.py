@@ -1,8 +1,8 @@
 """CPU time and memory of a process and all its descendants, from /proc (Linux).
 
 Run as a program it is the monitor of a measurement: `process.py PID` samples the memory of the tree until its
-standard input says something, then prints the peak in bytes.  A program of its own, so that sampling takes no lock of the
-process that is measured.
+standard input says something, then prints the peak in bytes.  A program of its own, so that sampling takes no lock of
+the process that is measured.
 """
 
 import os
@@ -60,11 +60,10 @@ def pss_bytes(pid, skip=()):
 
 
 def main():
-    pid, skip, peak = int(sys.argv[1]), (os.getpid(),), 0
-    while True:
+    pid, skip, peak, told = int(sys.argv[1]), (os.getpid(),), 0, False
+    while not told:
+        told = bool(select.select([sys.stdin], [], [], SAMPLE_SECONDS)[0])
         peak = max(peak, pss_bytes(pid, skip))
-        if select.select([sys.stdin], [], [], SAMPLE_SECONDS)[0]:
-            break
     print(peak)
 
 

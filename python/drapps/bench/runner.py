@@ -75,7 +75,7 @@ class Runner:
         found = []
         for name in names:
             row = peers.row(name)
-            reason = environments.missing(self.envs, row.environment) or self._prepare(row)
+            reason = environments.missing(self.envs, row.environment) or self._prepare(name)
             if reason:
                 self.leave_out(name, reason)
             else:
@@ -86,11 +86,11 @@ class Runner:
         self.missing.append({"peer": name, "reason": reason})
         self.say(f"{name}: left out: {reason}")
 
-    def _prepare(self, row):
-        if not row.converts:
-            return None
+    def _prepare(self, name):
+        """Converts the files if the peer wants it; shows in any case whether what it imports is there."""
+        self.say(f"{name}: preparing")
         try:
-            self.child(row.name, "--prepare")
+            self.child(name, "--prepare")
         except PeerError as error:
             return str(error)
         return None
@@ -121,7 +121,7 @@ class Runner:
         for _ in range(TUNE_PASSES):
             for rate, settings in zip(rates, candidates):
                 self.say(f"{name}: trying {settings or 'defaults'}")
-                rate.append(self.measure(name, settings, TUNE_SAMPLES)["samples_per_s"])
+                rate.append(self.measure(name, settings, min(TUNE_SAMPLES, self.samples))["samples_per_s"])
         best = max(range(len(candidates)), key=lambda i: sum(rates[i]))
         return candidates[best]
 

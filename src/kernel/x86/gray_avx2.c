@@ -9,10 +9,10 @@
 /* 4 pixels of each lane, as pairs (r, g) and (b, g). */
 static inline __m256i luma_8(__m256i bytes)
 {
-    const __m256i order_rg = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, -1, 1, -1, 3, -1, 4, -1, 6, -1, 7, -1, 9, -1, 10, -1));
-    const __m256i order_bg = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(2, -1, 1, -1, 5, -1, 4, -1, 8, -1, 7, -1, 11, -1, 10, -1));
+    const __m256i order_rg =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, -1, 1, -1, 3, -1, 4, -1, 6, -1, 7, -1, 9, -1, 10, -1));
+    const __m256i order_bg =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(2, -1, 1, -1, 5, -1, 4, -1, 8, -1, 7, -1, 11, -1, 10, -1));
     const __m256i weight_rg = _mm256_set1_epi32(19235 << 16 | 19595), weight_bg = _mm256_set1_epi32(19235 << 16 | 7471);
     const __m256i rg = _mm256_madd_epi16(_mm256_shuffle_epi8(bytes, order_rg), weight_rg);
     const __m256i bg = _mm256_madd_epi16(_mm256_shuffle_epi8(bytes, order_bg), weight_bg);

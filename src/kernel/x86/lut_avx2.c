@@ -89,7 +89,7 @@ static void lut_planar_u16(uint16_t *dst, ptrdiff_t plane, const uint8_t *src, s
     BY_SHAPE(planar_u16, dst, plane);
 }
 
-/* One pixel of interleaved output is stored whole. */
+/* Interleaved output needs no rearranging: plain loops, one for each shape. */
 DR_INLINE void packed_f32(float *dst, const uint8_t *src, size_t w, int channels, int mirror, const float *lut)
 {
     const size_t c = (size_t)channels;

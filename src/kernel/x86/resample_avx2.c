@@ -152,8 +152,8 @@ DR_INLINE void resample_colour(uint8_t *const dst[4], const uint8_t *const src[4
 /* One grey pixel of 4 rows: each lane has a row's four taps twice, times the uppers and times the lowers. */
 static inline __m128i sum_grey(const uint8_t *const r[4], const dr__taps *t, int x)
 {
-    const __m256i order = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 0, -1, 1, -1, 2, -1, 3, -1));
+    const __m256i order =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 0, -1, 1, -1, 2, -1, 3, -1));
     const int16_t *split = t->split + (ptrdiff_t)x * t->stride * 2;
     ptrdiff_t at = t->start[x];
     __m256i sum02 = _mm256_setzero_si256(), sum13 = sum02;
@@ -182,7 +182,7 @@ static void resample_grey(uint8_t *const dst[4], const uint8_t *const src[4], co
     }
 }
 
-static void resample_h(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels, const dr__taps *taps)
+void dr__resample_h_avx2(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels, const dr__taps *taps)
 {
     const uint8_t *from[4];
     uint8_t *to[4];
@@ -270,6 +270,6 @@ static void resample_v(uint8_t *dst, const uint8_t *const *rows, const dr__taps 
 
 void dr__resample_avx2(dr__kernels *k)
 {
-    k->resample_h = resample_h;
+    k->resample_h = dr__resample_h_avx2;
     k->resample_v = resample_v;
 }

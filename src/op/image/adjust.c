@@ -138,11 +138,10 @@ void dr__to_grey(const dr_task *task, const dr_view *in, dr_view *out)
     }
 }
 
-/* Pillow's SMOOTH filter, 3 x 3 ones with a 5 in the middle over 13.  Pillow sums in float, but a multiple of 1/13 plus
- * a half is never near a whole number, so that (sum + 6) / 13 in integers is the same; 5042 / 65536 divides exactly
- * up to 3321. */
-static void smooth_row(uint8_t *dst, const uint8_t *above, const uint8_t *row, const uint8_t *below, size_t n,
-                       size_t pixel)
+/* Pillow and torch sum in float, but a multiple of 1/13 plus a half is never near a whole number, so that
+ * (sum + 6) / 13 in integers is the same; 5042 / 65536 divides exactly up to 3321. */
+void dr__smooth_row(uint8_t *dst, const uint8_t *above, const uint8_t *row, const uint8_t *below, size_t n,
+                    size_t pixel)
 {
     memcpy(dst, row, pixel);
     memcpy(dst + n - pixel, row + n - pixel, pixel);
@@ -175,7 +174,7 @@ void dr__adjust_sharpness(const dr_task *task, const dr_view *in, dr_view *out, 
             memcpy(dst, src, row);
             continue;
         }
-        smooth_row(smooth, src - in->stride, src, src + in->stride, row, row / w);
+        dr__smooth_row(smooth, src - in->stride, src, src + in->stride, row, row / w);
         if (row == 4 * w)
             keep_alpha(smooth, src, w);
         task->k->blend_u8(dst, smooth, src, row, (float)factor);

@@ -1,8 +1,8 @@
 /* adjust.h: the colour changes that ops are made of, with Pillow's arithmetic, on uint8 HWC images.
  *
  * Each reads `in` and writes `out` of the same shape (dr__to_grey: its own number of channels).  They may be the same
- * memory, but for dr__adjust_sharpness and dr__to_grey.  task->scratch has dr__adjust_scratch bytes.  A fourth channel is
- * alpha and stays as it is.
+ * memory, but for dr__adjust_sharpness and dr__to_grey.  task->scratch has dr__adjust_scratch bytes.  A fourth channel
+ * is alpha and stays as it is.
  */
 #ifndef DR_OP_IMAGE_ADJUST_H
 #define DR_OP_IMAGE_ADJUST_H
@@ -39,5 +39,14 @@ void dr__to_grey(const dr_task *task, const dr_view *in, dr_view *out);
 
 /* Every colour byte through one table of 256. */
 void dr__tone_table(const dr_task *task, const dr_view *in, dr_view *out, const uint8_t *table);
+
+/* A table made of each channel's histogram, and every byte through its channel's; 1 or 3 channels. */
+void dr__tone_by_histogram(const dr_task *task, const dr_view *in, dr_view *out,
+                           void (*build)(const uint32_t *hist, uint8_t *table));
+
+/* n bytes of the middle row under Pillow's SMOOTH filter: 3 x 3 ones with a 5 in the middle, over 13.  The first and
+ * the last pixel stay as they are. */
+void dr__smooth_row(uint8_t *dst, const uint8_t *above, const uint8_t *row, const uint8_t *below, size_t n,
+                    size_t pixel);
 
 #endif

@@ -21,13 +21,16 @@ struct par {
     dr__aug_steps steps;
 };
 
+/* torchvision treats the image as a tensor here, for which there is no bicubic turning. */
+static const char *const filters[] = { "nearest", "bilinear", NULL };
+
 static const dr_param params[] = {
     DR_INT(struct conf, severity, "3", 1, N_BINS, "how many of the 10 magnitudes are drawn from"),
     DR_INT(struct conf, mixture_width, "3", 1, DR_PARAM_LIST - 1, "how many chains"),
     DR_INT(struct conf, chain_depth, "-1", -1, DR_PARAM_LIST, "steps in a chain; below 1: 1 to 3 at random"),
     DR_REAL(struct conf, alpha, "1.0", 1e-3, 1e6, "how even the weights are"),
     DR_BOOLEAN(struct conf, all_ops, "true", "also brightness, color, contrast and sharpness"),
-    DR__AUG_STYLE_PARAMS(struct conf, "\"bilinear\""),
+    DR__AUG_STYLE_PARAMS(struct conf, filters, "\"bilinear\""),
     { 0 },
 };
 
@@ -171,7 +174,7 @@ static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view 
     inner.scratch += bytes * (1 + sizeof(float));
     add_weighted(sums, in, (float)p->weights.v[0], true);
     for (int i = 0, first = 0; i < p->depths.n; first += (int)p->depths.v[i++]) {
-        dr__aug_run(&inner, dr__aug_pil, &c->style, &p->steps, first, (int)p->depths.v[i], in, &result);
+        dr__aug_run(&inner, dr__aug_tensor, &c->style, &p->steps, first, (int)p->depths.v[i], in, &result);
         add_weighted(sums, &result, (float)p->weights.v[i + 1], false);
     }
     cut(out, sums);

@@ -131,7 +131,8 @@ PRIMITIVE(rotate)
     uint8_t fill[DR__PIXEL_MAX];
     (void)task;
     dr__fill_pixel(&style->fill, &in->desc, "", fill, NULL);
-    dr__rotate_u8(&dst, &src, (size_t)dr__channels(&in->desc), &rotation, (dr__affine_filter)style->interpolation, fill);
+    dr__rotate_u8(&dst, &src, (size_t)dr__channels(&in->desc), &rotation, (dr__affine_filter)style->interpolation,
+                  fill);
 }
 
 PRIMITIVE(brightness)
@@ -189,12 +190,19 @@ PRIMITIVE(invert)
 }
 
 dr__aug_fn *const dr__aug_pil[DR__AUG_N] = {
-    [DR__AUG_IDENTITY] = identity,       [DR__AUG_SHEAR_X] = shear_x,
-    [DR__AUG_SHEAR_Y] = shear_y,         [DR__AUG_TRANSLATE_X] = translate_x,
-    [DR__AUG_TRANSLATE_Y] = translate_y, [DR__AUG_ROTATE] = rotate,
-    [DR__AUG_BRIGHTNESS] = brightness,   [DR__AUG_COLOR] = color,
-    [DR__AUG_CONTRAST] = contrast,       [DR__AUG_SHARPNESS] = sharpness,
-    [DR__AUG_POSTERIZE] = posterize,     [DR__AUG_SOLARIZE] = solarize,
-    [DR__AUG_AUTOCONTRAST] = autocontrast, [DR__AUG_EQUALIZE] = equalize,
+    [DR__AUG_IDENTITY] = identity,
+    [DR__AUG_SHEAR_X] = shear_x,
+    [DR__AUG_SHEAR_Y] = shear_y,
+    [DR__AUG_TRANSLATE_X] = translate_x,
+    [DR__AUG_TRANSLATE_Y] = translate_y,
+    [DR__AUG_ROTATE] = rotate,
+    [DR__AUG_BRIGHTNESS] = brightness,
+    [DR__AUG_COLOR] = color,
+    [DR__AUG_CONTRAST] = contrast,
+    [DR__AUG_SHARPNESS] = sharpness,
+    [DR__AUG_POSTERIZE] = posterize,
+    [DR__AUG_SOLARIZE] = solarize,
+    [DR__AUG_AUTOCONTRAST] = autocontrast,
+    [DR__AUG_EQUALIZE] = equalize,
     [DR__AUG_INVERT] = invert,
 };

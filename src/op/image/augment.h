@@ -1,7 +1,7 @@
 /* augment.h: the primitives that auto_augment, rand_augment, trivial_augment_wide and aug_mix choose from.
  *
- * A drawn image is a list of steps: a primitive and its magnitude, sign included, in torchvision's units (a shear, pixels,
- * degrees, factor - 1, bits, part of 255).  The ops differ in how they draw the list; all run it with dr__aug_run.
+ * What is drawn is a list of steps: a primitive and its magnitude, sign included, in torchvision's units (a shear,
+ * pixels, degrees, factor - 1, bits, part of 255).  The ops differ in how they draw it; all run it with dr__aug_run.
  */
 #ifndef DR_OP_IMAGE_AUGMENT_H
 #define DR_OP_IMAGE_AUGMENT_H
@@ -51,8 +51,8 @@ typedef struct dr__aug_style {
     dr_reals fill;     /* none: 0; one for all channels; or one for each */
 } dr__aug_style;
 
-#define DR__AUG_STYLE_PARAMS(type, filter)                                                                             \
-    { "interpolation", DR_P_ENUM, offsetof(type, style.interpolation), filter, 0, 0, 0, 0, dr__turn_filters,           \
+#define DR__AUG_STYLE_PARAMS(type, filters, filter)                                                                    \
+    { "interpolation", DR_P_ENUM, offsetof(type, style.interpolation), filter, 0, 0, 0, 0, filters,                    \
       "how shears, shifts and turns sample the image" },                                                               \
     {                                                                                                                  \
         "fill", DR_P_REALS, offsetof(type, style.fill), "null", 0, 255, 0, 4, NULL,                                    \
@@ -90,7 +90,8 @@ double dr__aug_cost(const dr__aug_steps *steps, const dr_desc *in);
 typedef void dr__aug_fn(const dr_task *task, const dr__aug_style *style, double magnitude, const dr_view *in,
                         dr_view *out);
 
-extern dr__aug_fn *const dr__aug_pil[DR__AUG_N]; /* as torchvision on PIL images */
+extern dr__aug_fn *const dr__aug_pil[DR__AUG_N];    /* as torchvision on PIL images */
+extern dr__aug_fn *const dr__aug_tensor[DR__AUG_N]; /* as torchvision on tensors; nearest or bilinear, no invert */
 
 /* Does steps first .. first + n - 1 one after the other, from in to out, which do not overlap. */
 void dr__aug_run(const dr_task *task, dr__aug_fn *const *fns, const dr__aug_style *style, const dr__aug_steps *steps,

@@ -22,7 +22,7 @@ static const char *const policies[] = { "imagenet", "cifar10", "svhn", NULL };
 
 static const dr_param params[] = {
     DR_CHOICE(struct conf, policy, "\"imagenet\"", policies, "the data set that it was learned on"),
-    DR__AUG_STYLE_PARAMS(struct conf, "\"nearest\""),
+    DR__AUG_STYLE_PARAMS(struct conf, dr__turn_filters, "\"nearest\""),
     { 0 },
 };
 

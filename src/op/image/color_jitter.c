@@ -31,7 +31,8 @@ static const dr_param params[] = {
     { 0 },
 };
 
-#define FACTOR(name, part, doc) { #name, DR_P_REAL, offsetof(struct par, factor[part]), NULL, -0.5, 1e6, 0, 0, NULL, doc }
+#define FACTOR(name, part, doc)                                                                                        \
+    { #name, DR_P_REAL, offsetof(struct par, factor[part]), NULL, -0.5, 1e6, 0, 0, NULL, doc }
 
 static const dr_param draws[] = {
     DR_INT_LIST(struct par, order, NULL, 0, 3, 0, 4, "parts as done: 0 brightness, 1 contrast, 2 saturation, 3 hue"),
@@ -112,9 +113,9 @@ static double cost(const void *conf, const void *par, const dr_desc *in)
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
-    static void (*const parts[N_PARTS])(const dr_task *, const dr_view *, dr_view *, double) = {
-        dr__adjust_brightness, dr__adjust_contrast, dr__adjust_saturation, dr__adjust_hue
-    };
+    typedef void adjust(const dr_task *, const dr_view *, dr_view *, double);
+    static adjust *const parts[N_PARTS] = { dr__adjust_brightness, dr__adjust_contrast, dr__adjust_saturation,
+                                            dr__adjust_hue };
     const struct par *p = par;
     if (p->order.n == 0 || in->desc.kind == DR_KIND_MASK) {
         dr__view_copy(out, in);

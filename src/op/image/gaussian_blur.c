@@ -1,8 +1,8 @@
 /* gaussian_blur: blur with a Gaussian window of a given size and a random width.
  *
- * torchvision convolves a float32 image with the outer product of two windows; here the two windows are applied one after
- * the other (rows reflected at the border, as there), which is less work and differs in the last bits of a float: a
- * result that lies within 1e-4 of a half may round the other way.
+ * torchvision convolves a float32 image with the outer product of two windows; here the two windows are applied one
+ * after the other (rows reflected at the border, as there), which is less work and differs in the last bits of a float:
+ * a result that lies within 1e-4 of a half may round the other way.
  */
 #include "base/fmath.h"
 #include "op/image/adjust.h"

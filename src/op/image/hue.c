@@ -34,7 +34,24 @@ static uint8_t round_up(double x)
     return (uint8_t)(x + 0.5);
 }
 
-static void from_hsv(struct hsv c, uint8_t *rgb)
+/* What each 8-bit hue and saturation means, so that it is divided once for an image and not for each pixel. */
+struct circle {
+    uint8_t sixth[256];
+    float rest[256]; /* of the sixth, 0 to 1 */
+    float saturation[256];
+};
+
+static void make_circle(struct circle *c)
+{
+    for (int i = 0; i < 256; i++) {
+        double sixths = (double)i * 6.0 / 255.0; /* 0 to 6 */
+        c->sixth[i] = (uint8_t)((int)sixths % 6);
+        c->rest[i] = (float)(sixths - (double)(int)sixths);
+        c->saturation[i] = (float)((double)i / 255.0);
+    }
+}
+
+static void from_hsv(const struct circle *circle, struct hsv c, uint8_t *rgb)
 {
     /* Which of v, q, p, t stands in red, green and blue, for each sixth of the circle. */
     static const uint8_t place[6][3] = { { 0, 3, 2 }, { 1, 0, 2 }, { 2, 0, 3 }, { 2, 1, 0 }, { 3, 2, 0 }, { 0, 2, 1 } };
@@ -42,9 +59,7 @@ static void from_hsv(struct hsv c, uint8_t *rgb)
         rgb[0] = rgb[1] = rgb[2] = c.v;
         return;
     }
-    double sixths = (double)c.h * 6.0 / 255.0;
-    int i = (int)sixths; /* 0 to 6 */
-    float f = (float)(sixths - (double)i), fs = (float)((double)c.s / 255.0), fsf = fs * f;
+    float f = circle->rest[c.h], fs = circle->saturation[c.s], fsf = fs * f;
     double v = c.v;
     uint8_t value[4] = {
         c.v,
@@ -53,15 +68,15 @@ static void from_hsv(struct hsv c, uint8_t *rgb)
         round_up(v * (1.0 - (double)fs * (1.0 - (double)f))),
     };
     for (int k = 0; k < 3; k++)
-        rgb[k] = value[place[i % 6][k]];
+        rgb[k] = value[place[circle->sixth[c.h]][k]];
 }
 
-static void turn_row(uint8_t *dst, const uint8_t *src, size_t w, uint8_t shift)
+static void turn_row(const struct circle *circle, uint8_t *dst, const uint8_t *src, size_t w, uint8_t shift)
 {
     for (size_t x = 0; x < w; x++, dst += 3, src += 3) {
         struct hsv c = to_hsv(src[0], src[1], src[2]);
         c.h = (uint8_t)(c.h + shift);
-        from_hsv(c, dst);
+        from_hsv(circle, c, dst);
     }
 }
 
@@ -73,7 +88,10 @@ void dr__adjust_hue(const dr_task *task, const dr_view *in, dr_view *out, double
             dr__view_copy(out, in);
         return;
     }
+    struct circle circle;
     uint8_t shift = (uint8_t)(int)(factor * 255.0);
+    make_circle(&circle);
     for (int64_t y = 0; y < dr__height(&in->desc); y++)
-        turn_row(out->data + y * out->stride, in->data + y * in->stride, (size_t)dr__width(&in->desc), shift);
+        turn_row(&circle, out->data + y * out->stride, in->data + y * in->stride, (size_t)dr__width(&in->desc),
+                 shift);
 }

@@ -97,7 +97,7 @@ float dr__float_as(dr_dtype dtype, float v)
     return load_one(dtype, held);
 }
 
-enum { CHUNK = 256 };
+enum { CHUNK = 256, MAX_TABLE = 4 };
 
 static void map_row(const dr_desc *from, const uint8_t *src, const dr_desc *to, uint8_t *dst, dr__value_fn f,
                     const void *how)
@@ -114,8 +114,38 @@ static void map_row(const dr_desc *from, const uint8_t *src, const dr_desc *to, 
     }
 }
 
-void dr__map_values(const dr_view *in, dr_view *out, dr__value_fn f, const void *how)
+/* 8-bit values are few: each channel's 256 results are computed once. */
+static void map_bytes(const dr__kernels *k, const dr_view *in, dr_view *out, dr__value_fn f, const void *how)
 {
+    int channels = (int)dr__channels(&in->desc);
+    float table[MAX_TABLE * 256];
+    uint16_t table16[MAX_TABLE * 256];
+    for (int i = 0; i < channels * 256; i++)
+        table[i] = f(how, i / 256, (float)(i & 255));
+    dr__floats_store(out->desc.dtype, (uint8_t *)table16, table, (size_t)(out->desc.dtype == DR_F32 ? 0 : channels * 256));
+    size_t w = (size_t)dr__width(&in->desc);
+    for (int64_t y = 0; y < dr__height(&in->desc); y++) {
+        const uint8_t *src = in->data + y * in->stride;
+        uint8_t *dst = out->data + y * out->stride;
+        if (out->desc.dtype == DR_F32)
+            k->lut_packed_f32((float *)dst, src, w, channels, 0, table);
+        else
+            k->lut_packed_u16((uint16_t *)dst, src, w, channels, 0, table16);
+    }
+}
+
+static bool suits_table(const dr_view *in, const dr_view *out)
+{
+    return in->desc.dtype == DR_U8 && dr_dtype_size(out->desc.dtype) > 1 && dr__channels(&in->desc) <= MAX_TABLE &&
+           dr__width(&in->desc) * dr__height(&in->desc) > 256;
+}
+
+void dr__map_values(const dr__kernels *k, const dr_view *in, dr_view *out, dr__value_fn f, const void *how)
+{
+    if (suits_table(in, out)) {
+        map_bytes(k, in, out, f, how);
+        return;
+    }
     for (int64_t y = 0; y < dr__height(&in->desc); y++)
         map_row(&in->desc, in->data + y * in->stride, &out->desc, out->data + y * out->stride, f, how);
 }

@@ -18,6 +18,6 @@ float dr__float_as(dr_dtype dtype, float v);
 
 /* out[i] = f(in[i]) over all pixels of an HWC image; f gets the channel and how to compute in `how`. */
 typedef float (*dr__value_fn)(const void *how, int channel, float v);
-void dr__map_values(const dr_view *in, dr_view *out, dr__value_fn f, const void *how);
+void dr__map_values(const dr__kernels *k, const dr_view *in, dr_view *out, dr__value_fn f, const void *how);
 
 #endif

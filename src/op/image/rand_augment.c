@@ -15,7 +15,7 @@ static const dr_param params[] = {
     DR_INT(struct conf, num_ops, "2", 0, DR_PARAM_LIST, "how many primitives one after the other"),
     DR_INT(struct conf, magnitude, "9", 0, 1e6, "bin of the magnitudes, below num_magnitude_bins"),
     DR_INT(struct conf, num_magnitude_bins, "31", 2, 1e6, "into how many bins the magnitudes are divided"),
-    DR__AUG_STYLE_PARAMS(struct conf, "\"nearest\""),
+    DR__AUG_STYLE_PARAMS(struct conf, dr__turn_filters, "\"nearest\""),
     { 0 },
 };
 

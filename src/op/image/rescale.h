@@ -8,9 +8,9 @@
 extern const char *const dr__rescale_filters[];
 
 typedef struct dr__rescale {
-    dr_rect from;   /* of the image */
-    int64_t w, h;   /* of the result */
-    int filter;     /* place in dr__rescale_filters; masks always take nearest */
+    dr_rect from; /* of the image */
+    int64_t w, h; /* of the result */
+    int filter;   /* place in dr__rescale_filters; masks always take nearest */
 } dr__rescale;
 
 /* uint8 images of 1, 3 or 4 channels; masks of any element type. */

@@ -62,7 +62,7 @@ static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view 
     if (in->desc.dtype == out->desc.dtype)
         dr__view_copy(out, in);
     else
-        dr__map_values(in, out, convert, &how);
+        dr__map_values(task->k, in, out, convert, &how);
     return DR_OK;
 }
 

@@ -85,9 +85,8 @@ static void tables_row_rgb(uint8_t *dst, const uint8_t *src, size_t w, const ton
     }
 }
 
-/* Makes a table of each channel's histogram and sends the image through them. */
-static void by_histogram(const dr_task *task, const dr_view *in, dr_view *out,
-                         void (*build)(const uint32_t *hist, uint8_t *table))
+void dr__tone_by_histogram(const dr_task *task, const dr_view *in, dr_view *out,
+                           void (*build)(const uint32_t *hist, uint8_t *table))
 {
     uint32_t hist[MAX_CHANNELS][256];
     tone_table tables[MAX_CHANNELS];
@@ -130,7 +129,7 @@ static void build_autocontrast(const uint32_t *hist, uint8_t *table)
 
 void dr__tone_autocontrast(const dr_task *task, const dr_view *in, dr_view *out)
 {
-    by_histogram(task, in, out, build_autocontrast);
+    dr__tone_by_histogram(task, in, out, build_autocontrast);
 }
 
 static void build_equalize(const uint32_t *hist, uint8_t *table)
@@ -154,5 +153,5 @@ static void build_equalize(const uint32_t *hist, uint8_t *table)
 
 void dr__tone_equalize(const dr_task *task, const dr_view *in, dr_view *out)
 {
-    by_histogram(task, in, out, build_equalize);
+    dr__tone_by_histogram(task, in, out, build_equalize);
 }

@@ -13,7 +13,7 @@ struct par {
 
 static const dr_param params[] = {
     DR_INT(struct conf, num_magnitude_bins, "31", 2, 1e6, "into how many bins the magnitudes are divided"),
-    DR__AUG_STYLE_PARAMS(struct conf, "\"nearest\""),
+    DR__AUG_STYLE_PARAMS(struct conf, dr__turn_filters, "\"nearest\""),
     { 0 },
 };
 

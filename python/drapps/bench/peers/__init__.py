@@ -5,9 +5,8 @@ from collections import namedtuple
 
 # framework: what trains; memory is counted above a process that imported it alone.
 # tune: a function of the number of CPUs that gives the settings worth trying; the runner keeps the fastest.
-# converts: reads a container of its own, which `prepare` writes once.
 # differs: how its work differs from the workload where its API cannot do the same.
-Row = namedtuple("Row", "name module title environment framework tune converts differs")
+Row = namedtuple("Row", "name module title environment framework tune differs")
 
 
 def _counts(cpus):
@@ -35,15 +34,15 @@ def _defaults(cpus):
 
 
 TABLE = (
-    Row("drapps", "drapps_", "drapps", "", "torch", _defaults, False, ""),
-    Row("torch_pil", "torch_pil", "PyTorch + torchvision v1 on PIL", "torch", "torch", _workers, False, ""),
-    Row("torch_uint8", "torch_uint8", "PyTorch + torchvision v2 on uint8", "torch", "torch", _workers, False, ""),
-    Row("dali", "dali", "DALI (CPU)", "dali", "torch", _threads, False, ""),
-    Row("tfdata", "tfdata", "tf.data, antialias", "tf", "tensorflow", _calls, False, "fast DCT"),
-    Row("ffcv", "ffcv", "FFCV, JPEGs kept", "ffcv", "torch", _ahead, True, "fast DCT, box filter"),
-    Row("spdl", "spdl", "SPDL", "spdl", "torch", _threads, False, ""),
-    Row("webdataset", "webdataset", "WebDataset on PIL", "webdataset", "torch", _workers, True, ""),
-    Row("hand", "hand", "threads + simplejpeg + OpenCV", "torch", "torch", _threads, False, "box filter"),
+    Row("drapps", "drapps_", "drapps", "", "torch", _defaults, ""),
+    Row("torch_pil", "torch_pil", "PyTorch + torchvision v1 on PIL", "torch", "torch", _workers, ""),
+    Row("torch_uint8", "torch_uint8", "PyTorch + torchvision v2 on uint8", "torch", "torch", _workers, ""),
+    Row("dali", "dali", "DALI (CPU)", "dali", "torch", _threads, ""),
+    Row("tfdata", "tfdata", "tf.data, antialias", "tf", "tensorflow", _calls, "fast DCT"),
+    Row("ffcv", "ffcv", "FFCV, JPEGs kept", "ffcv", "torch", _ahead, "fast DCT, box filter"),
+    Row("spdl", "spdl", "SPDL", "spdl", "torch", _threads, ""),
+    Row("webdataset", "webdataset", "WebDataset on PIL", "webdataset", "torch", _workers, ""),
+    Row("hand", "hand", "threads + simplejpeg + OpenCV", "torch", "torch", _threads, "box filter"),
 )
 NAMES = tuple(row.name for row in TABLE)
 

@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader with torchvision v1 transforms on PIL images: what most people run, and the pixels we keep to."""
+"""PyTorch's DataLoader with torchvision v1 transforms on PIL images: what most people run; its pixels are the truth."""
 
 import itertools
 import random

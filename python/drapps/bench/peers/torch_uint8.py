@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader with torchvision v2 transforms on uint8 tensors and its own JPEG decoder: torch at its fastest."""
+"""PyTorch's DataLoader with torchvision v2 transforms on uint8 tensors and its JPEG decoder: torch at its fastest."""
 
 import torch
 

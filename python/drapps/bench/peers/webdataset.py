@@ -8,7 +8,7 @@ import tarfile
 import webdataset
 
 from .. import workload
-from ..peer import Peer, installed
+from ..peer import installed
 from .torch_pil import TRAIN, TorchPil, endless
 
 SHARDS = 8

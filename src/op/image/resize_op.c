@@ -10,7 +10,8 @@ struct conf {
 };
 
 static const dr_param params[] = {
-    DR_INT_LIST(struct conf, size, NULL, 1, 1e6, 0, 2, "height and width; one number: the shorter side; null: max_size"),
+    DR_INT_LIST(struct conf, size, NULL, 1, 1e6, 0, 2,
+                "height and width; one number: the shorter side; null: max_size"),
     DR_CHOICE(struct conf, interpolation, "\"bilinear\"", dr__rescale_filters, "how pixels are sampled"),
     DR_INT_LIST(struct conf, max_size, "null", 1, 1e6, 0, 1, "most for the longer side, if size is one number or null"),
     DR_BOOLEAN(struct conf, antialias, "true", "accepted for torchvision's sake; always on, as for PIL images"),
@@ -114,6 +115,7 @@ const dr_op_def dr__op_resize = {
     .params = params,
     .conf_size = sizeof(struct conf),
     .init = init,
+    .flags = DR_OP_WINDOW | DR_OP_RESAMPLE,
     .plan = plan,
     .cost = cost,
     .run = run,

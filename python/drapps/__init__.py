@@ -1,0 +1,52 @@
+"""drapps: data loading and preprocessing for neural-network training.
+
+    import drapps
+    pipe = (drapps.read("imagenet/train")
+            .decode().random_resized_crop(224).random_horizontal_flip()
+            .normalize(mean=drapps.IMAGENET_MEAN, std=drapps.IMAGENET_STD))
+    for images, labels in pipe.loader(batch_size=256, shuffle=True, seed=0):
+        ...
+
+Importing drapps loads neither NumPy nor a framework: each name below is fetched when it is first used.
+"""
+
+from importlib import import_module as _import_module
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+_ERRORS = (
+    "ArgumentError", "BadSampleError", "CancelledError", "Error", "FileMissingError", "ForkedError", "FormatError",
+    "IOError", "LimitError", "NotFoundError", "OutOfMemoryError", "StateError", "UnsupportedError",
+)  # fmt: skip
+
+# Where each public name lives.
+_HOMES = {
+    "Batch": "batch",
+    "Loader": "loader",
+    "Op": "optable",
+    "Pipeline": "pipeline",
+    "from_arrays": "pipeline",
+    "info": "about",
+    "mix": "pipeline",
+    "read": "pipeline",
+    **dict.fromkeys(_ERRORS, "_core"),
+}
+
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "ops", *sorted(_HOMES)]
+
+
+def __getattr__(name):
+    if name == "ops":
+        return _import_module("drapps.ops")
+    if name == "__version__":
+        return _import_module("drapps._core").version()
+    if name not in _HOMES:
+        raise AttributeError(f"module 'drapps' has no attribute {name!r}")
+    value = getattr(_import_module(f"drapps.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,25 @@
+from . import ops as ops
+from ._core import (
+    ArgumentError as ArgumentError,
+    BadSampleError as BadSampleError,
+    CancelledError as CancelledError,
+    Error as Error,
+    FileMissingError as FileMissingError,
+    ForkedError as ForkedError,
+    FormatError as FormatError,
+    IOError as IOError,
+    LimitError as LimitError,
+    NotFoundError as NotFoundError,
+    OutOfMemoryError as OutOfMemoryError,
+    StateError as StateError,
+    UnsupportedError as UnsupportedError,
+)
+from .about import info as info
+from .batch import Batch as Batch
+from .loader import Loader as Loader
+from .optable import Op as Op
+from .pipeline import Pipeline as Pipeline, from_arrays as from_arrays, mix as mix, read as read
+
+__version__: str
+IMAGENET_MEAN: tuple[float, float, float]
+IMAGENET_STD: tuple[float, float, float]

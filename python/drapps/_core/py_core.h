@@ -1,0 +1,95 @@
+/* py_core.h: what the files of the extension share.
+ *
+ * The extension is thin: each method checks its arguments, makes one call of libdrapps and wraps the result.  Nothing
+ * here is global: types and exceptions live in the module's state, which every object reaches through its type.
+ */
+#ifndef DRAPPS_PY_CORE_H
+#define DRAPPS_PY_CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <string.h>
+
+#include <drapps/drapps.h>
+
+typedef struct core_state {
+    PyObject *dataset_type, *graph_type, *loader_type, *batch_type, *array_type, *runner_type;
+    PyObject *errors[16];   /* at [-status]: the exception of each failure */
+    PyObject *file_missing; /* DR_ERR_NOT_FOUND of a path */
+    PyObject *base_error;
+} core_state;
+
+/* The state of the module that a (final, heap) type belongs to. */
+static inline core_state *state_of(PyObject *self)
+{
+    return PyType_GetModuleState(Py_TYPE(self));
+}
+
+/* Makes the exceptions and adds them to the module: 0 or -1. */
+int core_add_errors(PyObject *module, core_state *state);
+
+/* The one place where a status becomes a Python exception.  Always returns NULL. */
+PyObject *raise_status(core_state *state, dr_status status, const dr_error *err);
+
+/* The same for opening a path, where "not found" is a missing file. */
+PyObject *raise_open_status(core_state *state, dr_status status, const dr_error *err);
+
+/* A text of the library as str; frees the text. */
+PyObject *take_text(char *text);
+
+/* O& converters: text or None to const char * (borrowed from the argument), int to uint64_t. */
+int text_or_none(PyObject *object, void *out);
+int to_u64(PyObject *object, void *out);
+
+/* An object of one of the module's types, zeroed after its head. */
+void *core_new(PyObject *type);
+
+/* Frees an object of a heap type. */
+void core_free(PyObject *self);
+
+typedef struct py_dataset {
+    PyObject_HEAD dr_dataset *set;
+} py_dataset;
+
+typedef struct py_graph {
+    PyObject_HEAD dr_graph *graph;
+} py_graph;
+
+typedef struct py_batch {
+    PyObject_HEAD dr_batch *batch;
+} py_batch;
+
+extern PyType_Spec core_dataset_spec, core_graph_spec, core_loader_spec, core_batch_spec, core_array_spec,
+    core_runner_spec;
+
+PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args);
+PyObject *core_dataset_mix(PyObject *module, PyObject *args);
+PyObject *core_graph_from_json(PyObject *module, PyObject *args);
+PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs);
+
+PyObject *core_runner_open(PyObject *module, PyObject *args);
+PyObject *core_runner_open_fields(PyObject *module, PyObject *args);
+PyObject *core_order_sample(PyObject *module, PyObject *args);
+
+/* Takes the batch. */
+PyObject *core_batch_wrap(core_state *state, dr_batch *batch);
+
+/* A view into a batch, which it keeps alive.  `item`: one sample, whose rows may be apart; else a dense array. */
+PyObject *core_array_wrap(core_state *state, dr_batch *batch, const dr_view *view, int item);
+
+/* A Python object for one sample of a list field: bytes, str or Array. */
+PyObject *core_item_wrap(core_state *state, dr_batch *batch, const dr_view *view);
+
+/* The names of enum values, as Python sees them. */
+const char *core_kind_name(dr_kind kind);
+int core_kind_parse(const char *name, dr_kind *out);
+
+/* The description of an array that Python hands in; `name` is for messages.  0 or -1. */
+int core_describe(const char *name, const char *kind, const Py_buffer *buffer, dr_desc *out);
+
+/* The extents as a tuple. */
+PyObject *core_desc_dims(const dr_desc *desc);
+
+#endif

@@ -1,0 +1,343 @@
+/* py_dataset.c: Dataset, and the ways to open one. */
+#include "py_core.h"
+
+#include <stdlib.h>
+
+enum { MAX_LISTED = 64, KEY_BYTES = 4096 };
+
+static PyObject *wrap(core_state *state, dr_dataset *set)
+{
+    py_dataset *self = core_new(state->dataset_type);
+    if (!self) {
+        dr_dataset_unref(&set);
+        return NULL;
+    }
+    self->set = set;
+    return (PyObject *)self;
+}
+
+/* --- a path --- */
+
+/* Fills `out` with the texts of a sequence, borrowed from it, NULL-ended. */
+static int read_texts(PyObject *sequence, const char **out)
+{
+    Py_ssize_t n = PySequence_Size(sequence);
+    if (n < 0)
+        return -1;
+    if (n >= MAX_LISTED) {
+        PyErr_Format(PyExc_ValueError, "at most %d extensions", MAX_LISTED - 1);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *entry = PySequence_GetItem(sequence, i);
+        out[i] = entry ? PyUnicode_AsUTF8AndSize(entry, NULL) : NULL;
+        Py_XDECREF(entry); /* the tuple of the caller keeps it */
+        if (!out[i])
+            return -1;
+    }
+    out[n] = NULL;
+    return 0;
+}
+
+/* Takes `path`, a bytes object. */
+static PyObject *open_path(core_state *state, PyObject *path, const dr_read_options *options)
+{
+    const char *path_text = PyBytes_AsString(path);
+    dr_dataset *set = NULL;
+    dr_error err = {0};
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_dataset_open(path_text, options, &set, &err);
+    PyEval_RestoreThread(gil);
+    Py_DECREF(path);
+    return status == DR_OK ? wrap(state, set) : raise_open_status(state, status, &err);
+}
+
+PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"path", "format", "root", "extensions", "path_column", "label_column", "use_index", NULL};
+    PyObject *path = NULL, *extensions = NULL;
+    const char *extension_texts[MAX_LISTED] = {0};
+    int use_index = 1;
+    dr_read_options options;
+    dr_read_defaults(&options);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$sO&O!O&O&p:open_dataset", names, PyUnicode_FSConverter, &path,
+                                     &options.format, text_or_none, &options.root, &PyTuple_Type, &extensions,
+                                     text_or_none, &options.path_column, text_or_none, &options.label_column,
+                                     &use_index))
+        return NULL;
+    options.use_index = use_index;
+    if (extensions && read_texts(extensions, extension_texts) < 0) {
+        Py_DECREF(path);
+        return NULL;
+    }
+    options.extensions = extensions ? extension_texts : NULL;
+    return open_path(PyModule_GetState(module), path, &options);
+}
+
+/* --- arrays --- */
+
+struct held {
+    int n;
+    Py_buffer buffers[MAX_LISTED];
+};
+
+/* The data set is gone.  This can happen in any thread, also while the GIL is released around a call. */
+static void release_held(void *user)
+{
+    struct held *held = user;
+    if (!Py_IsInitialized())
+        return; /* the interpreter took its objects along */
+    PyGILState_STATE gil = PyGILState_Ensure();
+    for (int i = 0; i < held->n; i++)
+        PyBuffer_Release(&held->buffers[i]);
+    PyGILState_Release(gil);
+    free(held);
+}
+
+static dr_dtype dtype_of(const Py_buffer *buffer)
+{
+    const char *f = buffer->format ? buffer->format : "B";
+    if (*f == '@' || *f == '=' || *f == '<')
+        f++;
+    if (f[0] && f[1])
+        return 0;
+    int wide = buffer->itemsize == 8;
+    switch (*f) {
+    case 'B':
+    case 'c':
+        return DR_U8;
+    case 'b':
+        return DR_I8;
+    case 'H':
+        return DR_U16;
+    case 'h':
+        return DR_I16;
+    case 'i':
+    case 'l':
+    case 'q':
+        return wide ? DR_I64 : DR_I32;
+    case 'e':
+        return DR_F16;
+    case 'f':
+        return DR_F32;
+    case 'd':
+        return DR_F64;
+    case '?':
+        return DR_BOOL;
+    default:
+        return 0;
+    }
+}
+
+int core_describe(const char *name, const char *kind, const Py_buffer *buffer, dr_desc *out)
+{
+    *out = (dr_desc){.dtype = dtype_of(buffer), .n_dims = buffer->ndim};
+    if (!out->dtype) {
+        PyErr_Format(PyExc_TypeError, "%s: element type \"%s\" is not known; cast it, for example to int64 or float32",
+                     name, buffer->format ? buffer->format : "?");
+        return -1;
+    }
+    if (buffer->ndim > DR_MAX_DIMS) {
+        PyErr_Format(PyExc_ValueError, "%s: has %d dimensions, allowed are %d", name, buffer->ndim, DR_MAX_DIMS);
+        return -1;
+    }
+    for (int i = 0; i < buffer->ndim; i++)
+        out->dims[i] = buffer->shape[i];
+    if (core_kind_parse(kind, &out->kind) < 0)
+        return -1;
+    if (out->kind == DR_KIND_IMAGE || out->kind == DR_KIND_MASK)
+        out->layout = DR_LAYOUT_HWC;
+    return 0;
+}
+
+/* rows: a tuple of (name, buffer, kind). */
+static int hold_arrays(PyObject *rows, struct held *held, dr_array *arrays)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_Size(rows); i++) {
+        const char *name, *kind;
+        PyObject *object;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(rows, i), "sOs", &name, &object, &kind))
+            return -1;
+        Py_buffer *buffer = &held->buffers[held->n];
+        if (PyObject_GetBuffer(object, buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0)
+            return -1;
+        held->n++;
+        arrays[i].name = name;
+        arrays[i].data = buffer->buf;
+        if (core_describe(name, kind, buffer, &arrays[i].desc) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args)
+{
+    PyObject *rows;
+    if (!PyArg_ParseTuple(args, "O!:from_arrays", &PyTuple_Type, &rows))
+        return NULL;
+    if (PyTuple_Size(rows) > MAX_LISTED)
+        return PyErr_Format(PyExc_ValueError, "%zd arrays, allowed are %d", PyTuple_Size(rows), MAX_LISTED);
+    struct held *held = calloc(1, sizeof *held);
+    if (!held)
+        return PyErr_NoMemory();
+    dr_array arrays[MAX_LISTED] = {0};
+    if (hold_arrays(rows, held, arrays) < 0) {
+        release_held(held);
+        return NULL;
+    }
+    core_state *state = PyModule_GetState(module);
+    dr_dataset *set = NULL;
+    dr_error err = {0};
+    dr_status status = dr_dataset_from_arrays(arrays, held->n, release_held, held, &set, &err);
+    if (status == DR_OK)
+        return wrap(state, set);
+    release_held(held);
+    return raise_status(state, status, &err);
+}
+
+/* --- mixtures --- */
+
+static int read_parts(core_state *state, PyObject *sets, PyObject *weights, dr_dataset **parts, double *shares)
+{
+    Py_ssize_t n = PyTuple_Size(sets);
+    if (n < 1 || n > MAX_LISTED || PyTuple_Size(weights) != n) {
+        PyErr_Format(PyExc_ValueError, "%zd sets with %zd weights; needs 1 to %d sets and a weight each", n,
+                     PyTuple_Size(weights), MAX_LISTED);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *part = PyTuple_GetItem(sets, i);
+        if (Py_TYPE(part) != (PyTypeObject *)state->dataset_type) {
+            PyErr_SetString(PyExc_TypeError, "mix: each part must be a Dataset");
+            return -1;
+        }
+        parts[i] = ((py_dataset *)part)->set;
+        shares[i] = PyFloat_AsDouble(PyTuple_GetItem(weights, i));
+        if (PyErr_Occurred())
+            return -1;
+    }
+    return (int)n;
+}
+
+PyObject *core_dataset_mix(PyObject *module, PyObject *args)
+{
+    core_state *state = PyModule_GetState(module);
+    PyObject *sets, *weights;
+    uint64_t length = 0;
+    if (!PyArg_ParseTuple(args, "O!O!|O&:mix", &PyTuple_Type, &sets, &PyTuple_Type, &weights, to_u64, &length))
+        return NULL;
+    dr_dataset *parts[MAX_LISTED];
+    double shares[MAX_LISTED];
+    int n = read_parts(state, sets, weights, parts, shares);
+    if (n < 0)
+        return NULL;
+    dr_dataset *set = NULL;
+    dr_error err = {0};
+    dr_status status = dr_dataset_mix(parts, shares, n, length, &set, &err);
+    return status == DR_OK ? wrap(state, set) : raise_status(state, status, &err);
+}
+
+/* --- the type --- */
+
+static void dealloc(PyObject *self)
+{
+    dr_dataset_unref(&((py_dataset *)self)->set);
+    core_free(self);
+}
+
+static PyObject *get_name(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyUnicode_DecodeFSDefault(dr_dataset_name(((py_dataset *)self)->set));
+}
+
+static PyObject *get_format(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(dr_dataset_format(((py_dataset *)self)->set));
+}
+
+static PyObject *get_size(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(dr_dataset_size(((py_dataset *)self)->set));
+}
+
+static PyObject *get_places(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(dr_dataset_places(((py_dataset *)self)->set));
+}
+
+/* ((name, kind, dtype, dims), ...); -1 stands for an extent that depends on the sample. */
+static PyObject *get_fields(PyObject *self, void *unused)
+{
+    (void)unused;
+    const dr_dataset *set = ((py_dataset *)self)->set;
+    int n = dr_dataset_fields(set);
+    PyObject *fields = PyTuple_New(n);
+    for (int i = 0; fields && i < n; i++) {
+        dr_desc desc;
+        const char *name = dr_dataset_field(set, i, &desc);
+        PyObject *row =
+            Py_BuildValue("(sssN)", name, core_kind_name(desc.kind), dr_dtype_name(desc.dtype), core_desc_dims(&desc));
+        if (!row || PyTuple_SetItem(fields, i, row) < 0)
+            Py_CLEAR(fields);
+    }
+    return fields;
+}
+
+static PyObject *get_classes(PyObject *self, void *unused)
+{
+    (void)unused;
+    const dr_dataset *set = ((py_dataset *)self)->set;
+    size_t n = dr_dataset_classes(set);
+    PyObject *classes = PyTuple_New((Py_ssize_t)n);
+    for (size_t i = 0; classes && i < n; i++) {
+        PyObject *name = PyUnicode_DecodeFSDefault(dr_dataset_class(set, i));
+        if (!name || PyTuple_SetItem(classes, (Py_ssize_t)i, name) < 0)
+            Py_CLEAR(classes);
+    }
+    return classes;
+}
+
+static PyObject *key(PyObject *self, PyObject *args)
+{
+    uint64_t id;
+    if (!PyArg_ParseTuple(args, "O&:key", to_u64, &id))
+        return NULL;
+    char text[KEY_BYTES];
+    dr_error err = {0};
+    dr_status status = dr_dataset_key(((py_dataset *)self)->set, id, text, sizeof text, &err);
+    return status == DR_OK ? PyUnicode_DecodeFSDefault(text) : raise_status(state_of(self), status, &err);
+}
+
+static PyMethodDef methods[] = {
+    {"key", key, METH_VARARGS, "key(id): the key of a sample, its path below the root or its name in a tar."},
+    {0},
+};
+
+static PyGetSetDef members[] = {
+    {"name", get_name, NULL, "Path or description.", NULL},
+    {"format", get_format, NULL, "Name of the format.", NULL},
+    {"size", get_size, NULL, "Number of distinct samples.", NULL},
+    {"places", get_places, NULL, "Samples of an epoch.", NULL},
+    {"fields", get_fields, NULL, "Fields as (name, kind, dtype, dims); -1 is an extent that varies.", NULL},
+    {"classes", get_classes, NULL, "Names of the classes, where labels stand for folders.", NULL},
+    {0},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, members},
+    {Py_tp_doc, "A data set: an ordered collection of samples with named fields."},
+    {0, NULL},
+};
+
+PyType_Spec core_dataset_spec = {
+    .name = "drapps._core.Dataset",
+    .basicsize = sizeof(py_dataset),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};

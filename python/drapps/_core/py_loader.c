@@ -1,0 +1,364 @@
+/* py_loader.c: Loader: the native loader, usable from several Python threads.
+ *
+ * Calls that may block run without the GIL.  `users` counts the calls under way, so that close, which may come from
+ * another thread, frees the loader only after the last of them has left; it is protected by the GIL.  In a forked child
+ * the threads of those calls do not exist, and nobody is waited for.
+ */
+#include "py_core.h"
+
+#include <unistd.h>
+
+enum { POLL_MS = 100, CLOSE_POLL_US = 1000 };
+
+typedef struct py_loader {
+    PyObject_HEAD dr_loader *loader; /* NULL: closed */
+    int users;
+    int closing;
+    pid_t pid; /* of the process that opened it */
+} py_loader;
+
+static py_loader *as_loader(PyObject *self)
+{
+    return (py_loader *)self;
+}
+
+/* --- opening --- */
+
+static int choose(const char *text, const char *what, const char *const *names, int *out)
+{
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(names[i], text)) {
+            *out = i;
+            return 0;
+        }
+    PyErr_Format(PyExc_ValueError, "%s=\"%s\": allowed are \"%s\", \"%s\", \"%s\"", what, text, names[0], names[1],
+                 names[2]);
+    return -1;
+}
+
+struct words { /* settings given as text, flags given as int */
+    const char *last, *on_bad;
+    int shuffle, in_order, reference, keep_draws;
+};
+
+static int apply_words(const struct words *words, dr_loader_options *o)
+{
+    static const char *const lasts[] = {"partial", "drop", "pad", NULL};
+    static const char *const on_bads[] = {"raise", "skip", "replace", NULL};
+    int last, on_bad;
+    if (choose(words->last, "last", lasts, &last) < 0 || choose(words->on_bad, "on_bad_sample", on_bads, &on_bad) < 0)
+        return -1;
+    o->last = (dr_last)last;
+    o->on_bad = (dr_on_bad)on_bad;
+    o->shuffle = words->shuffle;
+    o->in_order = words->in_order;
+    o->reference = words->reference;
+    o->keep_draws = words->keep_draws;
+    return 0;
+}
+
+static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject **set, PyObject **graph,
+                 dr_loader_options *o)
+{
+    static char *names[] = {"dataset",    "graph",        "batch_size", "seed",          "shuffle", "in_order",
+                            "last",       "workers",      "prefetch",   "on_bad_sample", "max_bad", "rank",
+                            "world",      "memory_limit", "outputs",    "collate",       "layout",  "reference",
+                            "keep_draws", "trace",        NULL};
+    struct words words = {"partial", "raise", 0, 1, 0, 0};
+    dr_loader_defaults(o);
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&:open_loader", names, state->dataset_type, set,
+            state->graph_type, graph, to_u64, &o->batch_size, to_u64, &o->seed, &words.shuffle, &words.in_order,
+            &words.last, &o->workers, &o->prefetch, &words.on_bad, to_u64, &o->max_bad, to_u64, &o->rank, to_u64,
+            &o->world, to_u64, &o->memory_limit, text_or_none, &o->outputs, text_or_none, &o->collate, text_or_none,
+            &o->layout, &words.reference, &words.keep_draws, text_or_none, &o->trace))
+        return -1;
+    return apply_words(&words, o);
+}
+
+PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    core_state *state = PyModule_GetState(module);
+    PyObject *set, *graph;
+    dr_loader_options options;
+    if (parse(args, kwargs, state, &set, &graph, &options) < 0)
+        return NULL;
+    py_loader *self = core_new(state->loader_type);
+    if (!self)
+        return NULL;
+    self->pid = getpid();
+    dr_error err = {0};
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status =
+        dr_loader_open(((py_dataset *)set)->set, ((py_graph *)graph)->graph, &options, &self->loader, &err);
+    PyEval_RestoreThread(gil);
+    if (status == DR_OK)
+        return (PyObject *)self;
+    Py_DECREF(self);
+    return raise_status(state, status, &err);
+}
+
+/* --- use and closing --- */
+
+/* Enters a call: the loader, or NULL with an exception when it is closed.  `leave` ends it. */
+static dr_loader *enter(PyObject *self)
+{
+    py_loader *l = as_loader(self);
+    if (!l->loader || l->closing) {
+        dr_error err = {.status = DR_ERR_STATE, .text = "the loader is closed"};
+        raise_status(state_of(self), DR_ERR_STATE, &err);
+        return NULL;
+    }
+    l->users++;
+    return l->loader;
+}
+
+static void leave(PyObject *self)
+{
+    as_loader(self)->users--;
+}
+
+static PyObject *close_loader(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    py_loader *l = as_loader(self);
+    if (!l->loader || l->closing)
+        Py_RETURN_NONE;
+    l->closing = 1;
+    while (l->users && l->pid == getpid()) { /* a call that comes to wait after the first cancel needs another */
+        dr_loader_cancel(l->loader);
+        PyThreadState *gil = PyEval_SaveThread();
+        usleep(CLOSE_POLL_US);
+        PyEval_RestoreThread(gil);
+    }
+    dr_loader *loader = l->loader;
+    l->loader = NULL;
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_loader_close(&loader);
+    PyEval_RestoreThread(gil);
+    Py_RETURN_NONE;
+}
+
+static void dealloc(PyObject *self)
+{
+    dr_loader *loader = as_loader(self)->loader;
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_loader_close(&loader);
+    PyEval_RestoreThread(gil);
+    core_free(self);
+}
+
+/* Waits in steps, so that Ctrl-C is seen; the engine goes on meanwhile. */
+static PyObject *next(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_batch *batch = NULL;
+    dr_error err = {0};
+    dr_status status;
+    int interrupted = 0;
+    do {
+        PyThreadState *gil = PyEval_SaveThread();
+        status = dr_loader_next(loader, POLL_MS, &batch, &err);
+        PyEval_RestoreThread(gil);
+        interrupted = PyErr_CheckSignals() < 0;
+    } while (status == DR_AGAIN && !interrupted && !as_loader(self)->closing);
+    leave(self);
+    if (interrupted) {
+        dr_batch_unref(&batch);
+        return NULL;
+    }
+    if (status == DR_OK)
+        return core_batch_wrap(state_of(self), batch);
+    if (status == DR_END)
+        Py_RETURN_NONE;
+    return raise_status(state_of(self), status == DR_AGAIN ? DR_ERR_CANCELLED : status, &err);
+}
+
+static PyObject *start(PyObject *self, PyObject *args)
+{
+    uint64_t epoch;
+    if (!PyArg_ParseTuple(args, "O&:start", to_u64, &epoch))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_error err = {0};
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_start(loader, epoch, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *cancel(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    if (as_loader(self)->loader)
+        dr_loader_cancel(as_loader(self)->loader);
+    Py_RETURN_NONE;
+}
+
+static PyObject *batches(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    uint64_t n = dr_loader_batches(loader);
+    leave(self);
+    return PyLong_FromUnsignedLongLong(n);
+}
+
+/* --- texts --- */
+
+typedef dr_status text_call(dr_loader *loader, char **text, dr_error *err);
+
+static PyObject *call_text(PyObject *self, text_call *call)
+{
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    char *text = NULL;
+    dr_error err = {0};
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = call(loader, &text, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
+    return status == DR_OK ? take_text(text) : raise_status(state_of(self), status, &err);
+}
+
+static PyObject *state(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return call_text(self, dr_loader_state);
+}
+
+static PyObject *stats(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return call_text(self, dr_loader_stats);
+}
+
+static PyObject *explain(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return call_text(self, dr_loader_explain);
+}
+
+static PyObject *restore(PyObject *self, PyObject *args)
+{
+    const char *text;
+    if (!PyArg_ParseTuple(args, "s:restore", &text))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_error err = {0};
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_restore(loader, text, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *profile(PyObject *self, PyObject *args)
+{
+    uint64_t samples;
+    if (!PyArg_ParseTuple(args, "O&:profile", to_u64, &samples))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    char *text = NULL;
+    dr_error err = {0};
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_profile(loader, samples, &text, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
+    return status == DR_OK ? take_text(text) : raise_status(state_of(self), status, &err);
+}
+
+/* --- knobs --- */
+
+static PyObject *set(PyObject *self, PyObject *args)
+{
+    const char *knob;
+    double value;
+    if (!PyArg_ParseTuple(args, "sd:set", &knob, &value))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_error err = {0};
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_set(loader, knob, value, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get(PyObject *self, PyObject *args)
+{
+    const char *knob;
+    if (!PyArg_ParseTuple(args, "s:get", &knob))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    double value = 0;
+    dr_error err = {0};
+    dr_status status = dr_loader_get(loader, knob, &value, &err);
+    leave(self);
+    return status == DR_OK ? PyFloat_FromDouble(value) : raise_status(state_of(self), status, &err);
+}
+
+static PyObject *get_closed(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(!as_loader(self)->loader || as_loader(self)->closing);
+}
+
+static PyMethodDef methods[] = {
+    {"next", next, METH_NOARGS, "The next batch, or None at the end of the epoch."},
+    {"start", start, METH_VARARGS, "start(epoch): begins an epoch."},
+    {"cancel", cancel, METH_NOARGS, "Wakes every thread that waits in next."},
+    {"batches", batches, METH_NOARGS, "Batches of an epoch for this rank."},
+    {"state", state, METH_NOARGS, "Where the consumer is, as JSON."},
+    {"restore", restore, METH_VARARGS, "restore(state): goes on from there."},
+    {"stats", stats, METH_NOARGS, "Counters and times, as JSON."},
+    {"explain", explain, METH_NOARGS, "What runs, as text."},
+    {"profile", profile, METH_VARARGS, "profile(samples): time and bytes of each op, as JSON."},
+    {"set", set, METH_VARARGS, "set(knob, value): changes a setting while it runs."},
+    {"get", get, METH_VARARGS, "get(knob): the value of a setting."},
+    {"close", close_loader, METH_NOARGS, "Stops and frees; batches that are held stay valid."},
+    {0},
+};
+
+static PyGetSetDef members[] = {
+    {"closed", get_closed, NULL, "Whether close was called.", NULL},
+    {0},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, members},
+    {Py_tp_doc, "A native loader; drapps.Loader wraps it."},
+    {0, NULL},
+};
+
+PyType_Spec core_loader_spec = {
+    .name = "drapps._core.Loader",
+    .basicsize = sizeof(py_loader),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};

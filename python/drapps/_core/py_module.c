@@ -1,0 +1,216 @@
+/* py_module.c: the extension module drapps._core: its functions, types and state. */
+#include "py_core.h"
+
+#include <stddef.h>
+
+/* --- helpers for all files --- */
+
+PyObject *take_text(char *text)
+{
+    PyObject *result = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape");
+    dr_text_free(&text);
+    return result;
+}
+
+int text_or_none(PyObject *object, void *out)
+{
+    const char **text = out;
+    *text = NULL;
+    if (object == Py_None)
+        return 1;
+    *text = PyUnicode_AsUTF8AndSize(object, NULL);
+    return *text != NULL;
+}
+
+int to_u64(PyObject *object, void *out)
+{
+    PyObject *index = PyNumber_Index(object); /* NumPy integers too; floats not */
+    if (!index)
+        return 0;
+    unsigned long long value = PyLong_AsUnsignedLongLong(index);
+    Py_DECREF(index);
+    if (value == (unsigned long long)-1 && PyErr_Occurred())
+        return 0;
+    *(uint64_t *)out = value;
+    return 1;
+}
+
+void *core_new(PyObject *type)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot((PyTypeObject *)type, Py_tp_alloc);
+    return alloc((PyTypeObject *)type, 0);
+}
+
+void core_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type); /* each object of a heap type holds it */
+}
+
+static const char *const kind_names[] = {
+    [DR_KIND_ARRAY] = "array", [DR_KIND_IMAGE] = "image", [DR_KIND_MASK] = "mask",
+    [DR_KIND_BOXES] = "boxes", [DR_KIND_BYTES] = "bytes", [DR_KIND_TEXT] = "text",
+};
+
+enum { N_KINDS = sizeof kind_names / sizeof kind_names[0] };
+
+const char *core_kind_name(dr_kind kind)
+{
+    return (unsigned)kind < N_KINDS ? kind_names[kind] : "?";
+}
+
+int core_kind_parse(const char *name, dr_kind *out)
+{
+    for (int i = 0; i < N_KINDS; i++)
+        if (!strcmp(kind_names[i], name)) {
+            *out = (dr_kind)i;
+            return 0;
+        }
+    PyErr_Format(PyExc_ValueError, "kind \"%s\" is none of array, image, mask, boxes, bytes, text", name);
+    return -1;
+}
+
+PyObject *core_desc_dims(const dr_desc *desc)
+{
+    PyObject *dims = PyTuple_New(desc->n_dims);
+    for (int i = 0; dims && i < desc->n_dims; i++) {
+        PyObject *dim = PyLong_FromLongLong(desc->dims[i]);
+        if (!dim || PyTuple_SetItem(dims, i, dim) < 0)
+            Py_CLEAR(dims);
+    }
+    return dims;
+}
+
+/* --- functions --- */
+
+static PyObject *version(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyUnicode_FromString(dr_version());
+}
+
+static PyObject *ops_json(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyUnicode_FromString(dr_ops_json());
+}
+
+static PyObject *codecs_json(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyUnicode_FromString(dr_codecs_json());
+}
+
+static PyObject *formats_json(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyUnicode_FromString(dr_formats_json());
+}
+
+static PyObject *info(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    char *text = NULL;
+    dr_error err = {0};
+    dr_status status = dr_info(&text, &err);
+    return status == DR_OK ? take_text(text) : raise_status(PyModule_GetState(module), status, &err);
+}
+
+static PyMethodDef functions[] = {
+    {"version", version, METH_NOARGS, "The version of the library."},
+    {"ops_json", ops_json, METH_NOARGS, "Every op with its parameters, as JSON."},
+    {"codecs_json", codecs_json, METH_NOARGS, "Every codec, as JSON."},
+    {"formats_json", formats_json, METH_NOARGS, "Every format, as JSON."},
+    {"info", info, METH_NOARGS, "This build and this machine, as JSON."},
+    {"open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
+     "open_dataset(path, *, format, root, extensions, path_column, label_column, use_index)"},
+    {"from_arrays", core_dataset_from_arrays, METH_VARARGS, "from_arrays(((name, buffer, kind), ...))"},
+    {"mix", core_dataset_mix, METH_VARARGS, "mix(datasets, weights, length=0)"},
+    {"graph_from_json", core_graph_from_json, METH_VARARGS, "graph_from_json(text)"},
+    {"open_loader", (PyCFunction)(void (*)(void))core_loader_open, METH_VARARGS | METH_KEYWORDS,
+     "open_loader(dataset, graph, *, batch_size, seed, ...): see drapps/loader.h"},
+    {"open_runner", core_runner_open, METH_VARARGS, "open_runner(dataset, graph, outputs, reference)"},
+    {"open_field_runner", core_runner_open_fields, METH_VARARGS,
+     "open_field_runner(((name, kind, dtype, dims), ...), graph, outputs, reference)"},
+    {"order_sample", core_order_sample, METH_VARARGS,
+     "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)"},
+    {0},
+};
+
+/* --- state --- */
+
+static PyObject *add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type && PyModule_AddType(module, (PyTypeObject *)type) < 0)
+        Py_CLEAR(type);
+    return type;
+}
+
+static int add_types(PyObject *module, core_state *state)
+{
+    const struct {
+        PyObject **place;
+        PyType_Spec *spec;
+    } rows[] = {
+        {&state->dataset_type, &core_dataset_spec}, {&state->graph_type, &core_graph_spec},
+        {&state->loader_type, &core_loader_spec},   {&state->batch_type, &core_batch_spec},
+        {&state->array_type, &core_array_spec},     {&state->runner_type, &core_runner_spec},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        *rows[i].place = add_type(module, rows[i].spec);
+        if (!*rows[i].place)
+            return -1;
+    }
+    return 0;
+}
+
+static int exec(PyObject *module)
+{
+    core_state *state = PyModule_GetState(module);
+    if (core_add_errors(module, state) < 0)
+        return -1;
+    return add_types(module, state);
+}
+
+/* Every member of the state is an object: they can be walked as an array. */
+enum { N_OBJECTS = sizeof(core_state) / sizeof(PyObject *) };
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    PyObject **objects = PyModule_GetState(module);
+    for (size_t i = 0; objects && i < N_OBJECTS; i++)
+        Py_VISIT(objects[i]);
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    PyObject **objects = PyModule_GetState(module);
+    for (size_t i = 0; objects && i < N_OBJECTS; i++)
+        Py_CLEAR(objects[i]);
+    return 0;
+}
+
+static void release(void *module)
+{
+    clear(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, exec},
+    {0, NULL},
+};
+
+static struct PyModuleDef core_module = {
+    PyModuleDef_HEAD_INIT,        .m_name = "drapps._core", .m_doc = "libdrapps for Python; use the package drapps.",
+    .m_size = sizeof(core_state), .m_methods = functions,   .m_slots = slots,
+    .m_traverse = traverse,       .m_clear = clear,         .m_free = release,
+};
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&core_module);
+}

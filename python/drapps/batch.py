@@ -1,0 +1,129 @@
+"""Batch: the samples that a loader hands out together, with where they come from."""
+
+import json
+import logging
+from collections.abc import Mapping
+
+from drapps import _core
+from drapps.output import CONVERT, from_numpy
+
+log = logging.getLogger("drapps")
+
+
+class Batch(Mapping):
+    """One batch: a mapping from field names to arrays, plus facts about its samples.
+
+    A field is an array with one row per sample, or a list (texts, bytes, images of unequal size).  A padded field
+    brings `<name>_sizes`, the true extents of each sample; a ragged one `<name>_offsets`.
+
+    ids and positions say which samples these are and where they stand in the epoch's order.
+    """
+
+    __slots__ = ("_convert", "_core", "_fields", "output")
+
+    def __init__(self, core, output):
+        self._core = core
+        self._fields = None
+        self.output = output
+        self._convert = CONVERT[output]
+
+    @property
+    def fields(self):
+        """The fields as a dict, in the order of the loader's outputs."""
+        if self._fields is None:
+            self._fields = self._read_fields()
+        return self._fields
+
+    def _read_fields(self):
+        fields = {}
+        for i in range(self._core.n_fields):
+            name, rule, value, extra = self._core.field(i)
+            if rule == "list":
+                value = [self._convert(v) if isinstance(v, _core.Array) else v for v in value]
+            else:
+                value = self._convert(value)
+            fields[name] = value
+            if rule == "pad":
+                fields[f"{name}_sizes"] = self._integers(extra, self.samples)
+            elif rule == "ragged":
+                fields[f"{name}_offsets"] = self._integers(extra, 0)
+        return fields
+
+    def _integers(self, values, rows):
+        import numpy
+
+        array = numpy.array(values, dtype=numpy.int64)
+        return from_numpy(array.reshape(rows, -1) if rows else array, self.output)
+
+    # --- mapping ---
+
+    def __getitem__(self, name):
+        try:
+            return self.fields[name]
+        except KeyError:
+            raise _core.NotFoundError(f'no field "{name}"; the batch has {", ".join(self.fields)}') from None
+
+    def __iter__(self):
+        return iter(self.fields)
+
+    def __len__(self):
+        return len(self.fields)
+
+    # --- facts ---
+
+    @property
+    def samples(self):
+        """The number of samples."""
+        return self._core.samples
+
+    @property
+    def number(self):
+        """Its number in the epoch, from 0."""
+        return self._core.number
+
+    @property
+    def epoch(self):
+        """The epoch it belongs to."""
+        return self._core.epoch
+
+    @property
+    def padded(self):
+        """How many samples at its end repeat others, because of last="pad"."""
+        return self._core.padded
+
+    @property
+    def ids(self):
+        """The ids of its samples in the data set."""
+        return self._core.ids
+
+    @property
+    def positions(self):
+        """The positions of its samples in the epoch's order."""
+        return self._core.positions
+
+    @property
+    def bad(self):
+        """Samples that were left out or replaced: dicts with position, id, key, error and action."""
+        text = self._core.bad
+        return json.loads(text) if text != "[]" else []
+
+    def draws(self, i):
+        """What was drawn for sample i, by node id; needs keep_draws=True."""
+        return {int(node): drawn for node, drawn in json.loads(self._core.draws(i)).items()}
+
+    def __repr__(self):
+        return f"<drapps.Batch {self.number} of epoch {self.epoch}: {self.samples} samples>"
+
+
+def deliver(batch):
+    """What iterating a loader gives: (images, labels) where these are the fields, else a dict by name."""
+    fields = batch.fields
+    if tuple(fields) == ("image", "label"):
+        return fields["image"], fields["label"]
+    return fields
+
+
+def report_bad(batch):
+    """Says which samples were left out or replaced, through logging."""
+    for bad in batch.bad:
+        log.warning("bad sample %s (%s): %s", bad["key"], bad["action"], bad["error"])

@@ -1,0 +1,56 @@
+"""drapps itself, by its Python API with its defaults; torch tensors without a copy."""
+
+import itertools
+import os
+
+import drapps
+
+from .. import workload
+from ..peer import Peer
+
+EPOCHS_JOINED = 200
+
+
+class Drapps(Peer):
+    def version(self):
+        return f"drapps {drapps.__version__}"
+
+    def _pipeline(self, joined=False):
+        source = drapps.read(self.files.root, extensions=workload.EXTENSIONS)
+        if joined:  # as for the peers that pause between epochs: one long epoch
+            source = drapps.mix([source], length=EPOCHS_JOINED * len(source))
+        pipe = source.decode().random_resized_crop(workload.SIZE).random_horizontal_flip()
+        return pipe.normalize(mean=drapps.IMAGENET_MEAN, std=drapps.IMAGENET_STD)
+
+    def batches(self, settings):
+        settings = dict(settings)
+        pipe = self._pipeline(settings.pop("joined", False))
+        loader = pipe.loader(batch_size=workload.BATCH, shuffle=True, seed=0, **settings)
+        for images, _ in itertools.chain.from_iterable(itertools.repeat(loader)):
+            yield images.numpy() if hasattr(images, "numpy") else images
+
+    def draw(self, settings):
+        """The crops of one epoch of the loader as it runs in the bench, and their pixels."""
+        import numpy as np
+
+        pipe = self._pipeline()
+        index = {os.path.relpath(path, self.files.root): i for i, path in enumerate(self.files.paths)}
+        crop, flip = (self._node(pipe, op) for op in ("random_resized_crop", "random_horizontal_flip"))
+        boxes, samples = [], []
+        loader = pipe.loader(batch_size=workload.BATCH, shuffle=True, seed=0, keep_draws=True, output="numpy",
+                             **settings)
+        for batch in loader.batches():
+            for k, sample_id in enumerate(batch.ids):
+                drawn = batch.draws(k)
+                box = [drawn[crop][key] for key in ("left", "top", "width", "height")]
+                boxes.append({"index": index[pipe.dataset.key(sample_id)], "box": box,
+                              "flip": bool(drawn[flip]["mirror"])})
+                samples.append(np.array(batch["image"][k]))
+        return boxes, samples
+
+    @staticmethod
+    def _node(pipe, op):
+        return next(stage.id for stage in pipe.stages if stage.op.name == op)
+
+
+PEER = Drapps

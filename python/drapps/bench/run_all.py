@@ -1,0 +1,232 @@
+"""Everything that `make bench` judges: python -m drapps.bench.run_all --data DIR [--photos DIR] [--limit PROGRAM].
+
+Runs the peers, the bare C loop, start-up and import; compares each figure with what drapps promises on two cores;
+ends with status 1 if a promise was measured and not kept.  Nothing else should run on the machine meanwhile.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import namedtuple
+
+from . import command, environments, report, runner, stats, workload
+
+# value: a number, or None where it could not be measured.  at_least: which side of the bound is good.
+Check = namedtuple("Check", "what value bound at_least note", defaults=("",))
+
+SPEED = {"torch_pil": 3.2, "torch_uint8": 2.2, "dali": 1.7}  # drapps over the peer; over any other: 1
+FRESH_PROCESSES = 7
+
+
+def passed(check):
+    """True, False, or None: not measured."""
+    if check.value is None:
+        return None
+    return check.value >= check.bound if check.at_least else check.value <= check.bound
+
+
+def entry(result, name):
+    return next((e for e in result["peers"] if e["peer"] == name), None)
+
+
+def middle(spread):
+    return None if spread is None else spread["median"]
+
+
+def speed_checks(result):
+    """drapps over each peer on the main data."""
+    checks = []
+    for name in command.others():
+        e = entry(result, name)
+        checks.append(Check(f"speed over {name}", middle(e and e["drapps_over"]), SPEED.get(name, 1.0), True))
+    return checks
+
+
+def noise_checks(result):
+    """Faster than each peer in every round: by more than the noise between rounds."""
+    checks = []
+    for name in command.others():
+        ratio = (entry(result, name) or {}).get("drapps_over")
+        checks.append(Check(f"{result['data']['name']}: worst round over {name}", ratio and ratio["min"], 1.0, True,
+                            f"median {ratio['median']:.2f}" if ratio else ""))
+    return checks
+
+
+def memory_check(result):
+    ours, torch = (middle((entry(result, n) or {}).get("pss_above_mb")) for n in ("drapps", runner.REFERENCE))
+    share = ours / torch if ours is not None and torch else None
+    return Check("memory, share of PyTorch's", share, 1 / 3, False)
+
+
+def pixel_checks(result):
+    pixels = (entry(result, "drapps") or {}).get("pixels") or {}
+    name = result["data"]["name"]
+    return [Check(f"{name}: images that differ from torchvision's", pixels.get("differing_images"), 0, False),
+            Check(f"{name}: largest difference of a float", pixels.get("largest_float"), 1e-6, False)]
+
+
+def limit_rounds(bench, program, rounds):
+    """Interleaved rounds of the loader and the bare loop with one and two threads: {"drapps 2": [rate, ...], ...}."""
+    listing = "".join(path + "\n" for path in bench.files.paths)
+    rates = {f"{who} {n}": [] for who in ("drapps", "limit") for n in (1, 2)}
+    for k in range(rounds):
+        for n in (2, 1):
+            bench.say(f"round {k + 1} of {rounds}: drapps and the bare loop, {n} threads")
+            rates[f"drapps {n}"].append(_rate(lambda: bench.measure("drapps", {"workers": n}), bench))
+            rates[f"limit {n}"].append(_rate(lambda: run_limit(program, n, bench.samples, listing), bench))
+    return rates
+
+
+def _rate(run, bench):
+    try:
+        return run()["samples_per_s"]
+    except (runner.PeerError, OSError, subprocess.CalledProcessError) as error:
+        bench.say(f"failed: {error}")
+        return None
+
+
+def run_limit(program, threads, samples, listing):
+    done = subprocess.run([program, "--threads", str(threads), "--samples", str(samples)], input=listing, text=True,
+                          capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+def limit_pixels(bench, program):
+    """Images that the bare loop makes differently from torchvision on PIL: it must do the same work exactly."""
+    import numpy as np
+
+    with tempfile.TemporaryDirectory(prefix="drapps-bench-") as folder:
+        boxes, want, got = (os.path.join(folder, name) for name in ("boxes.json", "want.npy", "got.f32"))
+        bench.child(runner.REFERENCE, "--draw", boxes, "--out", want)
+        with open(boxes) as f:
+            lines = [f"{bench.files.paths[b['index']]}\t{' '.join(map(str, b['box']))} {b['flip']:d}\n"
+                     for b in json.load(f)]
+        done = subprocess.run([program, "--pixels", got], input="".join(lines), text=True, check=True,
+                              capture_output=True)
+        if json.loads(done.stdout)["left_out"]:
+            raise runner.PeerError(f"it cannot do {json.loads(done.stdout)['left_out']} of the files")
+        shape = (-1, 3, workload.SIZE, workload.SIZE)
+        return stats.differences(np.fromfile(got, np.float32).reshape(shape), np.load(want, mmap_mode="r"))
+
+
+def limit_exact_check(bench, program):
+    try:
+        differing = limit_pixels(bench, program)["differing_images"]
+    except (runner.PeerError, subprocess.CalledProcessError, OSError) as error:
+        return Check("bare C loop: images that differ", None, 0, False, str(error))
+    return Check("bare C loop: images that differ", differing, 0, False)
+
+
+def limit_checks(rates):
+    """The loader against the bare loop, and how both gain from a second thread."""
+    share = stats.paired_ratio(rates["drapps 2"], rates["limit 2"])
+    ours = stats.paired_ratio(rates["drapps 2"], rates["drapps 1"])
+    bare = stats.paired_ratio(rates["limit 2"], rates["limit 1"])
+    gain = ours["median"] / bare["median"] if ours and bare else None
+    note = f"{ours['median']:.2f} to {bare['median']:.2f}" if gain else ""
+    return [Check("share of the bare C loop, 2 threads", middle(share), 0.9, True),
+            Check("gain of a second worker, share of the loop's", gain, 0.97, True, note)]
+
+
+def fresh(argument, key, say, cache=None):
+    """Median of a start-up figure over fresh processes."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup.py")
+    values = []
+    for k in range(FRESH_PROCESSES):
+        # a cache folder of its own for each: no listing of an earlier run helps
+        extra = {"XDG_CACHE_HOME": os.path.join(cache, str(k))} if cache else None
+        try:
+            values.append(runner.run_process([sys.executable, script, argument], extra)[key])
+        except runner.PeerError as error:
+            say(f"{key}: {error}")
+    return middle(stats.spread(values))
+
+
+def startup_checks(data, say):
+    with tempfile.TemporaryDirectory(prefix="drapps-bench-") as cache:
+        first = fresh(data, "first_batch_ms", say, cache)
+    n = len(workload.find_files(data))
+    return [Check("first batch, ms", first, 150, False, f"{n} files; the promise is for 500"),
+            Check("import drapps, ms", fresh("--import", "import_ms", say), 50, False)]
+
+
+def print_checks(checks):
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for name, side in (("promise", "left"), ("measured", "right"), ("bound", "right"), ("", "left"), ("", "left")):
+        table.add_column(name, justify=side)
+    words = {True: "[green]kept[/green]", False: "[red]not kept[/red]", None: "[yellow]not measured[/yellow]"}
+    for c in checks:
+        value = "-" if c.value is None else f"{c.value:.3g}"
+        sign = "at least" if c.at_least else "at most"
+        table.add_row(c.what, value, f"{sign} {c.bound:.3g}", words[passed(c)], c.note)
+    report.wide_console().print(table)
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="python -m drapps.bench.run_all", description=__doc__)
+    parser.add_argument("--data", required=True, metavar="DIR", help="ImageNet-like JPEG files")
+    parser.add_argument("--photos", metavar="DIR", help="large photographs")
+    parser.add_argument("--limit", metavar="PROGRAM", help="bench/limit of a build with -Dbench=true")
+    parser.add_argument("--peers", default="all", metavar="all|NAME,...")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--samples", type=int, default=4096)
+    parser.add_argument("--retune", action="store_true", help="search the peers' settings again")
+    parser.add_argument("--envs", default=environments.default_folder(), metavar="DIR")
+    parser.add_argument("--save", metavar="FOLDER", help="write DATA.json for each set, and checks.json, there")
+    parser.add_argument("--json", action="store_true", help="print the checks as JSON")
+    return parser.parse_args(argv)
+
+
+def run_folder(args, data):
+    """The peers on one folder: prints the table, saves and returns the result."""
+    result = runner.run_image(data, command.peer_names(args.peers), args.rounds, args.samples, args.envs,
+                              args.retune, say=command.progress)
+    if not args.json:
+        report.print_table(result)
+    save(args, result["data"]["name"], result)
+    return result
+
+
+def save(args, name, value):
+    if args.save:
+        os.makedirs(args.save, exist_ok=True)
+        with open(os.path.join(args.save, name + ".json"), "w") as f:
+            json.dump(value, f, indent=1)
+
+
+def collect(args):
+    """All checks of this run."""
+    result = run_folder(args, args.data)
+    checks = speed_checks(result) + [memory_check(result)] + pixel_checks(result)
+    if args.photos:
+        photos = run_folder(args, args.photos)
+        checks += noise_checks(photos) + pixel_checks(photos)
+    if args.limit:
+        bench = runner.Runner(args.data, args.envs, args.samples, command.progress)
+        checks.append(limit_exact_check(bench, args.limit))
+        checks += limit_checks(limit_rounds(bench, args.limit, args.rounds))
+    else:
+        checks.append(Check("share of the bare C loop, 2 threads", None, 0.9, True, "give --limit"))
+    return checks + startup_checks(args.data, command.progress)
+
+
+def main(argv=None):
+    args = parse(argv)
+    checks = collect(args)
+    rows = [{**c._asdict(), "passed": passed(c)} for c in checks]
+    save(args, "checks", rows)
+    if args.json:
+        print(json.dumps(rows))
+    else:
+        print_checks(checks)
+    return 1 if any(passed(c) is False for c in checks) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""The program `drapps`: one file per subcommand.
+
+A subcommand is a module with HELP, add_arguments(parser) and run(args), which returns an exit status (None: 0); or
+with main(argv) in place of run, where it parses its own arguments.  Wrong use ends with status 2, a failure with 1,
+each with one line on stderr.
+"""
+
+import argparse
+import os
+import sys
+from importlib import import_module
+
+COMMANDS = ("bench", "info", "ls", "ops", "profile")
+
+
+def make_parser():
+    """The parser of all subcommands."""
+    parser = argparse.ArgumentParser(prog="drapps", description="Data loading and preprocessing for training.")
+    parser.add_argument("--version", action="store_true", help="print the version and end")
+    commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
+    for name in COMMANDS:
+        module = _module(name)
+        module.add_arguments(commands.add_parser(name, help=module.HELP, description=f"{module.HELP}."))
+    return parser
+
+
+def _module(name):
+    return import_module(f"drapps.cli.{name}")
+
+
+def main(argv=None):
+    """Runs a command line; returns the exit status."""
+    from drapps import _core
+
+    argv = sys.argv[1:] if argv is None else argv
+    try:
+        return _run(argv) or 0
+    except BrokenPipeError:  # `drapps ops | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except _core.ArgumentError as error:
+        return _fail(error, 2)
+    except (_core.Error, OSError) as error:
+        return _fail(error, 1)
+
+
+def _run(argv):
+    if argv and argv[0] in COMMANDS and hasattr(_module(argv[0]), "main"):
+        return _module(argv[0]).main(argv[1:])
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    if args.version:
+        from drapps import _core
+
+        return print(_core.version())
+    if not args.command:
+        parser.print_help()
+        return 2
+    return _module(args.command).run(args)
+
+
+def _fail(error, status):
+    print(f"drapps: {error}", file=sys.stderr)
+    return status

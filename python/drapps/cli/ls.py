@@ -1,0 +1,49 @@
+"""drapps ls: what a data set has: fields, classes, the keys of its samples."""
+
+from drapps.cli.show import print_json
+
+HELP = "look into a data set"
+
+
+def add_arguments(parser):
+    parser.add_argument("path", help="a folder, list, tar or pattern of tars")
+    parser.add_argument("--format", default="auto", help="how to read it (default: auto)")
+    parser.add_argument("-n", type=int, default=20, metavar="N", help="samples to list (default: 20; -1: all)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args):
+    from drapps.pipeline import read
+
+    dataset = read(args.path, format=args.format).dataset
+    n = dataset.size if args.n < 0 else min(args.n, dataset.size)
+    facts = {
+        "name": dataset.name,
+        "format": dataset.format,
+        "samples": dataset.size,
+        "fields": [dict(zip(("name", "kind", "dtype", "dims"), field)) for field in dataset.fields],
+        "classes": list(dataset.classes),
+        "keys": [dataset.key(i) for i in range(n)],
+    }
+    if args.json:
+        return print_json(facts)
+    _show(facts)
+
+
+def _show(facts):
+    print(f"{facts['name']}: {facts['format']}, {facts['samples']:,} samples")
+    print("fields:", ", ".join(f"{f['name']} ({_field_text(f)})" for f in facts["fields"]))
+    if facts["classes"]:
+        names = facts["classes"]
+        print(f"classes: {len(names)}: {', '.join(names[:10])}{' ...' if len(names) > 10 else ''}")
+    for i, key in enumerate(facts["keys"]):
+        print(f"{i:>8}  {key}")
+    if len(facts["keys"]) < facts["samples"]:
+        print(f"     ...  {facts['samples'] - len(facts['keys']):,} more (-n {facts['samples']} lists all)")
+
+
+def _field_text(field):
+    if field["kind"] in ("bytes", "text"):
+        return field["kind"]
+    dims = " x ".join("?" if d < 0 else str(d) for d in field["dims"])
+    return " ".join(part for part in (field["kind"], field["dtype"], dims) if part and part != "array")

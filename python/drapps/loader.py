@@ -1,0 +1,248 @@
+"""Loader: batches from a pipeline, epoch after epoch.
+
+LoaderBase has what every loader does alike: epochs, iteration, state.  Loader runs natively; a pipeline with Python
+stages has its own in pyloader.py.
+"""
+
+import atexit
+import json
+import os
+import threading
+import weakref
+
+from drapps import _core, output as outputs
+from drapps.batch import Batch, deliver, report_bad
+
+GIVEN_UP = "this iteration was given up: the loader was closed, restored or iterated anew"
+CANCEL_AGAIN_S = 0.01  # a thread may have come to wait just after it was cancelled
+
+_open_loaders = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():
+    """The interpreter ends: stop threads and processes while everything still exists."""
+    for loader in list(_open_loaders):
+        loader.close()
+
+
+class Epoch:
+    """One pass over the data: an iterator that any number of threads may share, each batch going to one of them."""
+
+    __slots__ = ("_loader", "_number", "_wrap")
+
+    def __init__(self, loader, number, wrap):
+        self._loader = loader
+        self._number = number
+        self._wrap = wrap
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self._wrap(self._loader._next_batch(self._number))
+
+
+class LoaderBase:
+    """Epochs, iteration and state; a subclass gives _start, _next, _cancel, _native_state, _restore and _stop."""
+
+    def __init__(self, batches_output):
+        self.output = batches_output
+        self._epoch = 0  # the epoch that the next iter() begins
+        self._pass = 0  # counts calls of iter(); an older iterator must not take the newer one's batches
+        self._running = False  # an epoch was begun and has not ended
+        self._resume = False  # the next iter() continues where a restored state says
+        self._spent = False  # ... and nothing is left there: the epoch's last batch had been delivered
+        self._inside = 0  # threads that wait for a batch
+        self._changed = threading.Condition()  # for all of the above
+        self._pid = os.getpid()
+        _open_loaders.add(self)
+
+    # --- iteration ---
+
+    def __iter__(self):
+        """Begins the next epoch (or continues a restored one); an epoch that runs is given up."""
+        return self._begin(deliver)
+
+    def batches(self):
+        """Like iterating the loader, but gives drapps.Batch objects: ids, positions, draws, bad samples.
+
+        >>> batch = next(loader.batches())
+        >>> len(batch.ids)
+        4
+        """
+        return self._begin(lambda batch: batch)
+
+    def _begin(self, wrap):
+        self._check_process()
+        with self._changed:
+            self._give_up()
+            if not self._resume:
+                self._start(self._epoch)
+                self._spent = False
+            self._resume = False
+            self._epoch += 1
+            self._running = True
+            return Epoch(self, self._pass, wrap)
+
+    def _give_up(self):
+        """Ends the pass that runs: threads that wait for its batches leave before anything else begins."""
+        self._pass += 1
+        while self._inside:
+            self._cancel()
+            self._changed.wait(CANCEL_AGAIN_S)
+
+    def _next_batch(self, number):
+        self._enter(number)
+        try:
+            batch = None if self._spent else self._next()
+        except _core.CancelledError:
+            raise _core.StateError(GIVEN_UP) from None
+        finally:
+            self._leave()
+        if batch is None:
+            self._running = self._spent = False
+            raise StopIteration
+        report_bad(batch)
+        return batch
+
+    def _check_process(self):
+        """A forked child has neither the threads nor the processes, and the lock may be held by a thread that is not
+        there."""
+        if os.getpid() != self._pid:
+            raise _core.ForkedError("the loader belongs to the parent process; open one here")
+
+    def _enter(self, number):
+        self._check_process()
+        with self._changed:
+            if number != self._pass:
+                raise _core.StateError(GIVEN_UP)
+            self._inside += 1
+
+    def _leave(self):
+        with self._changed:
+            self._inside -= 1
+            self._changed.notify_all()
+
+    def set_epoch(self, epoch):
+        """Makes the next iter() begin that epoch.  A restored state of the same epoch is kept."""
+        if epoch != self._epoch:
+            self._resume = False
+        self._epoch = epoch
+
+    @property
+    def epoch(self):
+        """The epoch that runs, or that the next iter() begins."""
+        return self._epoch - 1 if self._running else self._epoch
+
+    # --- state ---
+
+    def state_dict(self):
+        """Where the consumer is: small, made of plain values, valid for another number of workers.
+
+        >>> state = loader.state_dict()
+        >>> loader.load_state_dict(state)
+        """
+        return {"loader": self._native_state(), "epoch": self.epoch, "running": self._running or self._resume}
+
+    def load_state_dict(self, state):
+        """Continues from a state: the next iter() delivers the batches that had not been delivered then."""
+        if not {"loader", "epoch", "running"} <= set(state):
+            raise _core.ArgumentError("not a state of a drapps loader: needs loader, epoch and running")
+        self._check_process()
+        with self._changed:
+            self._give_up()
+            self._restore(state["loader"])
+            self._running = False
+            self._resume = state["running"]
+            self._spent = self._resume and state["loader"]["epoch"] != state["epoch"]
+            self._epoch = state["epoch"]
+
+    # --- closing ---
+
+    def close(self):
+        """Stops workers and frees memory.  Batches that are still held stay valid."""
+        if os.getpid() == self._pid:
+            with self._changed:
+                self._give_up()
+                self._stop()
+        _open_loaders.discard(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+class Loader(LoaderBase):
+    """Batches from a pipeline without Python stages: all work is done by native threads.
+
+    Made by Pipeline.loader.  Iterating gives (images, labels), or a dict by field name where the outputs are others.
+    """
+
+    def __init__(self, dataset, graph, output="auto", **options):
+        self._dataset = dataset
+        self._batch_size = options["batch_size"]
+        self._core = _core.open_loader(dataset, graph, **options)
+        super().__init__(output)
+        outputs.choose(output)  # says now what would fail at the first batch
+
+    def _start(self, epoch):
+        self._core.start(epoch)
+
+    def _next(self):
+        core = self._core.next()
+        return None if core is None else Batch(core, outputs.choose(self.output))
+
+    def _cancel(self):
+        self._core.cancel()
+
+    def _native_state(self):
+        return json.loads(self._core.state())
+
+    def _restore(self, state):
+        self._core.restore(json.dumps(state))
+
+    def _stop(self):
+        self._core.close()
+
+    def __len__(self):
+        """Batches of an epoch for this rank."""
+        return self._core.batches()
+
+    # --- looking inside ---
+
+    def stats(self):
+        """Counters and times since the loader was opened, as a dict; docs/stats.md lists them."""
+        return json.loads(self._core.stats())
+
+    def explain(self):
+        """What runs: ops, shapes, fusion, workers, budget, as text."""
+        return self._core.explain()
+
+    def profile(self, samples=64):
+        """Time and bytes of each op over some samples, run one by one in this thread, as a dict."""
+        return json.loads(self._core.profile(samples))
+
+    def set(self, knob, value):
+        """Changes a setting while it runs: "workers" (0 to 256) or "prefetch" (1 to 64).
+
+        >>> loader.set("prefetch", 4)
+        >>> loader.get("prefetch")
+        4
+        """
+        self._core.set(knob, value)
+
+    def get(self, knob):
+        """The value of a setting."""
+        value = self._core.get(knob)
+        return int(value) if value == int(value) else value
+
+    def __repr__(self):
+        if self._core.closed:
+            return "<drapps.Loader, closed>"
+        return (
+            f"<drapps.Loader of {self._dataset.name}: {len(self)} batches of {self._batch_size}, "
+            f"epoch {self.epoch}, {self.get('workers')} workers>"
+        )

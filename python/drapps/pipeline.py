@@ -1,0 +1,370 @@
+"""Pipeline: where samples come from and what is done with them, said as a chain of methods.
+
+    pipe = drapps.read("photos").decode().resize(256).center_crop(224)
+
+A pipeline never changes: each method returns a new one, so that a common beginning can be shared.  The methods named
+as ops are made from the library's table.
+"""
+
+import json
+import os
+from typing import NamedTuple
+
+from drapps import _core
+from drapps.optable import Op, call_text, graph_json, make_functions
+
+
+class Node(NamedTuple):
+    """A native op on some fields.  The id keys its randomness."""
+
+    id: int
+    op: Op
+    fields: tuple
+    out: tuple
+
+    def to_json(self):
+        node = {**self.op.to_json(), "id": self.id}
+        if self.fields:
+            node["fields"] = list(self.fields)
+        if self.out:
+            node["outputs"] = list(self.out)
+        return node
+
+
+class PythonStage(NamedTuple):
+    """A Python function in the chain: "map" changes a sample, "filter" decides whether it stays."""
+
+    kind: str
+    function: object
+    field: str | None
+
+
+class Pipeline:
+    """A source of samples and the stages they go through; made by drapps.read, from_arrays and mix."""
+
+    __slots__ = ("_dataset", "_stages")
+
+    def __init__(self, dataset, stages=()):
+        self._dataset = dataset
+        self._stages = tuple(stages)
+
+    # --- building ---
+
+    def op(self, op, *, field=None, fields=None, out=None):
+        """Adds an op made by drapps.ops.  The methods named as ops do the same.
+
+        field or fields: what it works on (default "image"); several fields share one draw.  out: names for the
+        results (default: in place).
+
+        >>> pipe.op(drapps.ops.random_horizontal_flip(p=0.1)) == pipe.random_horizontal_flip(p=0.1)
+        True
+        """
+        if field is not None and fields is not None:
+            raise _core.ArgumentError(f"{op.name}: give field or fields, not both")
+        node = Node(self._next_id(), op, _names(fields if field is None else field), _names(out))
+        _core.graph_from_json(graph_json([node.to_json()]))
+        return Pipeline(self._dataset, (*self._stages, node))
+
+    def map(self, function, field=None):
+        """Adds a Python function: it gets the sample as a dict of NumPy arrays, numbers and texts, and returns one.
+
+        field: the function gets and returns that field alone.  Functions run in worker processes (see loader), so a
+        lambda is fine.  A function that draws random numbers should take its own seed from the sample: drapps seeds
+        nothing in Python.
+
+        >>> darker = pipe.map(lambda image: image // 2, field="image")
+        """
+        return self._add_python("map", function, field)
+
+    def filter(self, function, field=None):
+        """Adds a Python function that decides which samples stay.  Batches are filled from the following ones.
+
+        >>> some = pipe.filter(lambda label: label == 0, field="label")
+        """
+        return self._add_python("filter", function, field)
+
+    def _add_python(self, kind, function, field):
+        if not callable(function):
+            raise _core.ArgumentError(f"{kind}: needs a function, got {function!r}")
+        return Pipeline(self._dataset, (*self._stages, PythonStage(kind, function, field)))
+
+    def _next_id(self):
+        return max((stage.id for stage in self._stages if isinstance(stage, Node)), default=0) + 1
+
+    # --- text forms ---
+
+    def to_json(self):
+        """The canonical JSON of the ops: equal pipelines have equal text.
+
+        >>> pipe.from_json(pipe.to_json()) == pipe
+        True
+        """
+        return self._graph("to_json").json()
+
+    def from_json(self, text):
+        """This source with the ops of to_json, in place of its own.  Ids are kept, so the same is drawn."""
+        _core.graph_from_json(text)  # says what is wrong with the text
+        nodes = json.loads(text)["nodes"]
+        return Pipeline(self._dataset, [_node_from_json(i, node) for i, node in enumerate(nodes)])
+
+    def explain(self):
+        """What would run: fields, ops with the shapes after each, fusion, outputs.
+
+        >>> print(pipe.explain())  # doctest: +ELLIPSIS
+        fields of a sample:
+        ...
+        """
+        return self._graph("explain").explain(self._dataset)
+
+    def _graph(self, caller):
+        if self.has_python:
+            raise _core.ArgumentError(f"{caller}: Python functions in the chain have no native form")
+        return _core.graph_from_json(graph_json([node.to_json() for node in self._stages]))
+
+    # --- facts ---
+
+    @property
+    def dataset(self):
+        """The data set: name, format, size, fields, classes, key(id)."""
+        return self._dataset
+
+    @property
+    def stages(self):
+        """The stages, in their order."""
+        return self._stages
+
+    @property
+    def classes(self):
+        """Names of the classes, where labels stand for folders."""
+        return self._dataset.classes
+
+    @property
+    def has_python(self):
+        """Whether the chain has Python functions."""
+        return any(isinstance(stage, PythonStage) for stage in self._stages)
+
+    def __len__(self):
+        """Samples of an epoch (before any filter)."""
+        return self._dataset.places
+
+    def __eq__(self, other):
+        if not isinstance(other, Pipeline) or self._dataset is not other._dataset:
+            return False
+        if self.has_python or other.has_python:
+            return self._stages == other._stages
+        return self.to_json() == other.to_json()  # size=224 and size=(224,) are the same
+
+    def __hash__(self):
+        return hash((id(self._dataset), len(self._stages)))
+
+    def __repr__(self):
+        return f"drapps.read({self._dataset.name!r})" + "".join(_stage_text(stage) for stage in self._stages)
+
+    # --- use ---
+
+    def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
+               last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=1, memory_limit=0, outputs=None,
+               collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None):  # fmt: skip
+        """A loader: an iterable of batches, one epoch per iter().
+
+        batch_size: samples of a batch for this rank.
+        shuffle, seed: a new order each epoch, decided by the seed alone.
+        workers (or num_workers): threads; 0 does everything in the caller; None takes what the container allows.
+            With Python functions in the chain: processes.
+        prefetch: batches made ahead, 1 to 64; 0 lets the library choose.
+        in_order: False delivers what is ready first; still each sample exactly once.
+        last: samples that fill no batch are delivered as a smaller one ("partial"), dropped ("drop"), or the batch is
+            filled from the start of the order ("pad").
+        on_bad_sample: a sample that cannot be read ends the epoch ("raise"), is left out ("skip"), or another takes
+            its place ("replace"); the last two give up after max_bad of them in an epoch.
+        rank, world: this process's share.  rank="auto" asks torch.distributed where it is initialised, else the
+            variables RANK and WORLD_SIZE.
+        memory_limit: bytes for batches and working memory; 0 takes a quarter of what the container may use.
+        outputs: fields to deliver, default image and label where present, else all.
+        collate: {field: rule} with the rules stack, pad, ragged, list.
+        layout: "NCHW" or "NHWC", for images.
+        output: "torch", "numpy", "raw" (drapps arrays), or "auto": torch where it is imported, else NumPy.
+        reference: slow and plain, the same bytes; None looks at the variable DRAPPS_REFERENCE.
+        keep_draws: keep what was drawn for each sample: Batch.draws.
+        trace: write a trace to this file.
+
+        >>> for images, labels in pipe.loader(batch_size=4, shuffle=True, seed=1, output="numpy"):
+        ...     print(images.shape, labels.dtype)
+        (4, 3, 32, 32) int64
+        (2, 3, 32, 32) int64
+        """
+        options = dict(
+            batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
+            prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample, memory_limit=memory_limit,
+            outputs=_joined(outputs), collate=_collate(collate), layout=layout, keep_draws=keep_draws,
+            reference=_reference(reference), trace=None if trace is None else os.fspath(trace),
+        )  # fmt: skip
+        options["rank"], options["world"] = _rank(rank, world)
+        if max_bad is not None:
+            options["max_bad"] = max_bad
+        if self.has_python:
+            from drapps.pyloader import PythonLoader
+
+            return PythonLoader(self, output=output, **options)
+        from drapps.loader import Loader
+
+        return Loader(self._dataset, self._graph("loader"), output=output, **options)
+
+    def preview(self, path, n=32, seed=0, epoch=0):
+        """Writes a self-contained HTML page: n samples after the pipeline, each beside its original.
+
+        >>> pipe.preview("out.html", n=4)
+        """
+        from drapps.preview import write_preview
+
+        write_preview(self, path, n=n, seed=seed, epoch=epoch)
+
+
+for _name, _function in make_functions(__name__, method=True).items():
+    setattr(Pipeline, _name, _function)
+
+
+# --- sources ---
+
+
+def read(path, *, format="auto", root=None, extensions=None, path_column=None, label_column=None, labels=None,
+         index=True):  # fmt: skip
+    """A pipeline over a folder, a file list, tar shards, or a Python list of image files.
+
+    path: a folder with one folder per class, a flat folder, a list (text, CSV or JSON lines), a tar, a pattern or
+        range of tars ("train-{000..099}.tar"), or a Python list of image files.
+    format: "auto", or a name that `drapps info` lists.
+    root: for lists, the folder that relative paths start from.
+    extensions: files to take, with the dot; default what the image codecs read.
+    path_column, label_column: for lists with columns.
+    labels: for a Python list of files, a number each.
+    index: keep and use listings and tar indexes.
+
+    >>> drapps.read(folder).decode().resize(64)  # doctest: +ELLIPSIS
+    drapps.read('...').decode().resize(size=64)
+    """
+    options = {"format": format, "root": root, "path_column": path_column, "label_column": label_column}
+    options["use_index"] = index
+    if extensions is not None:
+        options["extensions"] = (extensions,) if isinstance(extensions, str) else tuple(extensions)
+    if isinstance(path, (str, bytes, os.PathLike)):
+        if labels is not None:
+            raise _core.ArgumentError("read: labels go with a Python list of files")
+        return Pipeline(_core.open_dataset(path, **options))
+    return Pipeline(_read_files(list(path), labels, options))
+
+
+def _read_files(paths, labels, options):
+    """A data set of single files: handed over as a list, which the library keeps in memory."""
+    if labels is not None and len(labels) != len(paths):
+        raise _core.ArgumentError(f"read: {len(paths)} files but {len(labels)} labels")
+    import tempfile
+
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8", delete=True) as listing:
+        for i, path in enumerate(paths):
+            row = {"path": os.path.abspath(os.fsdecode(path))}
+            if labels is not None:
+                row["label"] = int(labels[i])
+            listing.write(json.dumps(row, ensure_ascii=False) + "\n")
+        listing.flush()
+        return _core.open_dataset(listing.name, **{**options, "format": "list", "use_index": False})
+
+
+def from_arrays(arrays=None, /, *, kinds=None, **fields):
+    """A pipeline over arrays in memory, by field name; the first axis counts samples.  Nothing is copied.
+
+    kinds: {field: kind} with the kinds array, image, mask, boxes; default: "image" and "mask" for fields of that
+    name with 3 or 4 axes (n, height, width[, channels]), else array.
+
+    >>> import numpy
+    >>> pipe = drapps.from_arrays(image=numpy.zeros((10, 8, 8, 3), "uint8"), label=numpy.arange(10))
+    >>> len(pipe)
+    10
+    """
+    import numpy
+
+    rows = []
+    for name, value in {**(arrays or {}), **fields}.items():
+        value = numpy.ascontiguousarray(value)
+        kind = (kinds or {}).get(name) or (name if name in ("image", "mask") and value.ndim in (3, 4) else "array")
+        rows.append((name, value, kind))
+    return Pipeline(_core.from_arrays(tuple(rows)))
+
+
+def mix(pipes, weights=None, length=0):
+    """A pipeline over several sources with the same fields: source i fills weights[i] / sum of each epoch.
+
+    weights: default, by size.  length: samples of an epoch; 0: as many as the sources have together.
+
+    >>> both = drapps.mix([drapps.read(folder), drapps.read(folder)], weights=[3, 1])
+    >>> len(both)
+    12
+    """
+    for pipe in pipes:
+        if pipe.stages:
+            raise _core.ArgumentError("mix: mix the sources first, then add ops")
+    weights = [len(pipe) for pipe in pipes] if weights is None else weights
+    datasets = tuple(pipe.dataset for pipe in pipes)
+    return Pipeline(_core.mix(datasets, tuple(float(w) for w in weights), length))
+
+
+# --- arguments ---
+
+
+def _names(names):
+    if names is None:
+        return ()
+    return tuple(names.replace(" ", "").split(",")) if isinstance(names, str) else tuple(names)
+
+
+def _joined(names):
+    return None if names is None else ",".join(_names(names))
+
+
+def _collate(rules):
+    if rules is None or isinstance(rules, str):
+        return rules
+    return ",".join(f"{field}={rule}" for field, rule in rules.items())
+
+
+def _workers(workers, num_workers):
+    if workers is not None and num_workers is not None:
+        raise _core.ArgumentError("workers and num_workers mean the same: give one")
+    workers = num_workers if workers is None else workers
+    if workers is not None and workers < 0:
+        raise _core.ArgumentError(f"workers is {workers}, allowed are 0 and more, or None")
+    return -1 if workers is None else workers
+
+
+def _reference(reference):
+    if reference is None:
+        return os.environ.get("DRAPPS_REFERENCE", "0") not in ("", "0")
+    return reference
+
+
+def _rank(rank, world):
+    if rank != "auto":
+        return rank, world
+    import sys
+
+    distributed = sys.modules.get("torch.distributed")
+    if distributed and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _node_from_json(i, node):
+    op = Op(node["op"], node.get("params", {}))
+    return Node(node.get("id", i + 1), op, tuple(node.get("fields", ())), tuple(node.get("outputs", ())))
+
+
+def _stage_text(stage):
+    if isinstance(stage, PythonStage):
+        field = f", field={stage.field!r}" if stage.field else ""
+        return f".{stage.kind}({getattr(stage.function, '__name__', stage.function)}{field})"
+    arguments = [f"{key}={call_text(value)}" for key, value in stage.op.params.items()]
+    if stage.fields:
+        arguments.append(f"fields={','.join(stage.fields)!r}")
+    if stage.out:
+        arguments.append(f"out={','.join(stage.out)!r}")
+    return f".{stage.op.name}({', '.join(arguments)})"

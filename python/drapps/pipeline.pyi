@@ -1,0 +1,353 @@
+"""Made by scripts/make_stubs.py from the op table and scripts/pipeline_frame.pyi: do not edit."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from drapps._core import Dataset
+from drapps.loader import Loader
+from drapps.optable import Op
+from drapps.pyloader import PythonLoader
+
+class Node(NamedTuple):
+    id: int
+    op: Op
+    fields: tuple[str, ...]
+    out: tuple[str, ...]
+    def to_json(self) -> dict[str, Any]: ...
+
+class PythonStage(NamedTuple):
+    kind: str
+    function: Callable[..., Any]
+    field: str | None
+
+class Pipeline:
+    """A source of samples and the stages they go through; made by drapps.read, from_arrays and mix."""
+
+    def __init__(self, dataset: Dataset, stages: Sequence[Node | PythonStage] = ...) -> None: ...
+    def op(
+        self,
+        op: Op,
+        *,
+        field: str | Sequence[str] | None = ...,
+        fields: str | Sequence[str] | None = ...,
+        out: str | Sequence[str] | None = ...,
+    ) -> Pipeline: ...
+    def map(self, function: Callable[[Any], Any], field: str | None = ...) -> Pipeline: ...
+    def filter(self, function: Callable[[Any], Any], field: str | None = ...) -> Pipeline: ...
+    def to_json(self) -> str: ...
+    def from_json(self, text: str) -> Pipeline: ...
+    def explain(self) -> str: ...
+    @property
+    def dataset(self) -> Dataset: ...
+    @property
+    def stages(self) -> tuple[Node | PythonStage, ...]: ...
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def has_python(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+    def loader(
+        self,
+        batch_size: int = ...,
+        *,
+        shuffle: bool = ...,
+        seed: int = ...,
+        workers: int | None = ...,
+        num_workers: int | None = ...,
+        prefetch: int = ...,
+        in_order: bool = ...,
+        last: Literal["partial", "drop", "pad"] = ...,
+        on_bad_sample: Literal["raise", "skip", "replace"] = ...,
+        max_bad: int | None = ...,
+        rank: int | Literal["auto"] = ...,
+        world: int = ...,
+        memory_limit: int = ...,
+        outputs: str | Sequence[str] | None = ...,
+        collate: str | Mapping[str, str] | None = ...,
+        layout: Literal["NCHW", "NHWC"] = ...,
+        output: Literal["auto", "torch", "numpy", "raw"] = ...,
+        reference: bool | None = ...,
+        keep_draws: bool = ...,
+        trace: str | os.PathLike[str] | None = ...,
+    ) -> Loader | PythonLoader: ...
+    def preview(self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ...) -> None: ...
+
+    def aug_mix(self, severity: int = ..., mixture_width: int = ..., chain_depth: int = ..., alpha: float = ..., all_ops: bool = ..., interpolation: Literal['nearest', 'bilinear'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Several chains of primitives, mixed with each other and the image.
+
+        severity: how many of the 10 magnitudes are drawn from (1 to 10)
+        mixture_width: how many chains (1 to 15)
+        chain_depth: steps in a chain; below 1: 1 to 3 at random (-1 to 16)
+        alpha: how even the weights are
+        all_ops: also brightness, color, contrast and sharpness
+        interpolation: how shears, shifts and turns sample the image (nearest, bilinear)
+        fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+        """
+
+    def auto_augment(self, policy: Literal['imagenet', 'cifar10', 'svhn'] = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Two primitives by a learned policy.
+
+        policy: the data set that it was learned on (imagenet, cifar10, svhn)
+        interpolation: how shears, shifts and turns sample the image (nearest, bilinear, bicubic)
+        fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+        """
+
+    def center_crop(self, size: int | Sequence[int] | None, *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Cut the middle of an image.
+
+        size: height and width, or one number for both
+        """
+
+    def color_jitter(self, brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Change brightness, contrast, saturation and hue by random factors.
+
+        brightness: a: factors 1 - a to 1 + a; or (least, most)
+        contrast: a: factors 1 - a to 1 + a; or (least, most)
+        saturation: a: factors 1 - a to 1 + a; or (least, most)
+        hue: a: turns of -a to a; or (least, most); -0.5 to 0.5 (-0.5 to 0.5)
+        """
+
+    def crop(self, top: int, left: int, height: int, width: int, *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Cut a given rectangle.
+
+        top: first row
+        left: first column
+        height: rows
+        width: columns
+        """
+
+    def cutmix(self, num_classes: int = ..., alpha: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Replace a rectangle of each sample of a batch by its neighbour's.
+
+        num_classes: number of classes; 0: labels are weights of classes already
+        alpha: the share of a sample is drawn from Beta(alpha, alpha)
+        """
+
+    def decode(self, mode: Literal['RGB', 'L', 'RGBA', 'unchanged'] = ..., exif_orientation: bool = ..., fast_decode: bool = ..., max_side: int = ..., max_pixels: int = ..., max_bytes: int = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Encoded image (JPEG, PNG, WebP) to pixels, as Pillow decodes and converts.
+
+        mode: channels wanted: RGB, L (grey) or RGBA as Pillow converts to them; unchanged keeps channels and depth (RGB, L, RGBA, unchanged)
+        exif_orientation: turn the image as its EXIF orientation says
+        fast_decode: let a JPEG be decoded at 1/2, 1/4 or 1/8 of its size where the next op scales it down further; faster, and not the same pixels
+        max_side: largest width or height accepted
+        max_pixels: most pixels accepted (default: Pillow's own limit)
+        max_bytes: most memory for decoding one image
+        """
+
+    def gaussian_blur(self, kernel_size: int | Sequence[int] | None, sigma: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Blur with a Gaussian window of random width.
+
+        kernel_size: size of the window, odd; or (x, y) (1 to 255)
+        sigma: deviation in pixels; or (least, most)
+        """
+
+    def grayscale(self, num_output_channels: int = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Replace colours by their luminance.
+
+        num_output_channels: 1 or 3 (1 to 3)
+        """
+
+    def mixup(self, num_classes: int = ..., alpha: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Mix each sample of a batch with its neighbour.
+
+        num_classes: number of classes; 0: labels are weights of classes already
+        alpha: the share of a sample is drawn from Beta(alpha, alpha)
+        """
+
+    def normalize(self, mean: float | Sequence[float] | None, std: float | Sequence[float] | None, inplace: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Subtract the mean and divide by the standard deviation.
+
+        mean: one, or one per channel
+        std: one, or one per channel; not 0
+        inplace: accepted for torchvision's sake; changes nothing
+        """
+
+    def pad(self, padding: int | Sequence[int] | None, fill: float | Sequence[float] | None = ..., padding_mode: Literal['constant', 'edge', 'reflect', 'symmetric'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Add borders to an image.
+
+        padding: all sides; x and y; or left, top, right, bottom
+        fill: border value for constant: one, or one per channel
+        padding_mode: how the border is made (constant, edge, reflect, symmetric)
+        """
+
+    def rand_augment(self, num_ops: int = ..., magnitude: int = ..., num_magnitude_bins: int = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """A few primitives drawn at random, all at one magnitude.
+
+        num_ops: how many primitives one after the other (0 to 16)
+        magnitude: bin of the magnitudes, below num_magnitude_bins
+        num_magnitude_bins: into how many bins the magnitudes are divided
+        interpolation: how shears, shifts and turns sample the image (nearest, bilinear, bicubic)
+        fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+        """
+
+    def random_adjust_sharpness(self, sharpness_factor: float, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Change the sharpness of an image with probability p.
+
+        sharpness_factor: 0 is blurred, 1 the image, 2 twice as sharp
+        p: chance that a sample is sharpened (0 to 1)
+        """
+
+    def random_affine(self, degrees: float | Sequence[float] | None, translate: float | Sequence[float] | None = ..., scale: float | Sequence[float] | None = ..., shear: float | Sequence[float] | None = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., center: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Turn, shift, scale and shear an image at random.
+
+        degrees: range of angles; one number d is -d to d (-36000 to 36000)
+        translate: largest shift in x and y as parts of width and height (0 to 1)
+        scale: range of scales
+        shear: range of shear angles in x, then y; d is -d to d in x (-89 to 89)
+        interpolation: how pixels are sampled (nearest, bilinear, bicubic)
+        fill: value outside the image: one, or one per channel
+        center: x and y of the centre; null: the middle
+        """
+
+    def random_apply(self, transforms: Sequence[Op], p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """A list of ops with probability p.
+
+        transforms: the ops, in order
+        p: chance that they are applied (0 to 1)
+        """
+
+    def random_autocontrast(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Stretch the values of each channel to 0 to 255 with probability p.
+
+        p: chance that a sample is stretched (0 to 1)
+        """
+
+    def random_choice(self, transforms: Sequence[Op], p: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """One op of a list, drawn with given weights.
+
+        transforms: the ops to choose from
+        p: weight of each op; null: all alike
+        """
+
+    def random_crop(self, size: int | Sequence[int] | None, padding: int | Sequence[int] | None = ..., pad_if_needed: bool = ..., fill: float | Sequence[float] | None = ..., padding_mode: Literal['constant', 'edge', 'reflect', 'symmetric'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Cut a rectangle at a random place.
+
+        size: height and width, or one number for both
+        padding: all sides; x and y; or left, top, right, bottom
+        pad_if_needed: pad images that are smaller than the crop
+        fill: border value for constant: one, or one per channel
+        padding_mode: how the border is made (constant, edge, reflect, symmetric)
+        """
+
+    def random_equalize(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Flatten the histogram of each channel with probability p.
+
+        p: chance that a sample is equalized (0 to 1)
+        """
+
+    def random_erasing(self, p: float = ..., scale: float | Sequence[float] | None = ..., ratio: float | Sequence[float] | None = ..., value: float | Sequence[float] | None = ..., inplace: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Overwrite a random rectangle with probability p.
+
+        p: chance that a sample is treated (0 to 1)
+        scale: range of the rectangle's part of the area (0 to 1)
+        ratio: range of its height / width
+        value: one, or one per channel; null: normal noise
+        inplace: accepted for torchvision's sake; changes nothing
+        """
+
+    def random_grayscale(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Make an image grey with probability p.
+
+        p: chance that a sample is made grey (0 to 1)
+        """
+
+    def random_horizontal_flip(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Mirror an image left to right with probability p.
+
+        p: chance that a sample is mirrored (0 to 1)
+        """
+
+    def random_invert(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Invert the colours of an image with probability p.
+
+        p: chance that a sample is inverted (0 to 1)
+        """
+
+    def random_order(self, transforms: Sequence[Op], *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """All ops of a list in random order.
+
+        transforms: the ops
+        """
+
+    def random_posterize(self, bits: int, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Keep the highest bits of each value with probability p.
+
+        bits: how many bits of each value stay (1 to 8)
+        p: chance that a sample is posterized (0 to 1)
+        """
+
+    def random_resized_crop(self, size: int | Sequence[int] | None, scale: float | Sequence[float] | None = ..., ratio: float | Sequence[float] | None = ..., interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., antialias: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Cut a random rectangle and bring it to a size.
+
+        size: height and width, or one number for both
+        scale: range of the crop's part of the area
+        ratio: range of its width / height
+        interpolation: how pixels are sampled (nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos)
+        antialias: accepted for torchvision's sake; always on, as for PIL images
+        """
+
+    def random_rotation(self, degrees: float | Sequence[float] | None, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., expand: bool = ..., center: float | Sequence[float] | None = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Turn an image by a random angle.
+
+        degrees: range of angles; one number d is -d to d (-36000 to 36000)
+        interpolation: how pixels are sampled (nearest, bilinear, bicubic)
+        expand: grow the image so that all of it stays visible
+        center: x and y of the centre; null: the middle
+        fill: value outside the image: one, or one per channel
+        """
+
+    def random_solarize(self, threshold: float, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Invert the values from a threshold on with probability p.
+
+        threshold: values from here on are inverted
+        p: chance that a sample is solarized (0 to 1)
+        """
+
+    def random_vertical_flip(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Mirror an image top to bottom with probability p.
+
+        p: chance that a sample is mirrored (0 to 1)
+        """
+
+    def resize(self, size: int | Sequence[int] | None, interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., max_size: int | Sequence[int] | None = ..., antialias: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Bring an image to a size.
+
+        size: height and width; one number: the shorter side; null: max_size
+        interpolation: how pixels are sampled (nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos)
+        max_size: most for the longer side, if size is one number or null
+        antialias: accepted for torchvision's sake; always on, as for PIL images
+        """
+
+    def to_dtype(self, dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., scale: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Change the element type.
+
+        dtype: element type of the result (float32, float16, bfloat16, uint8)
+        scale: map the range of values, too
+        """
+
+    def trivial_augment_wide(self, num_magnitude_bins: int = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """One primitive at one magnitude, both drawn at random.
+
+        num_magnitude_bins: into how many bins the magnitudes are divided
+        interpolation: how shears, shifts and turns sample the image (nearest, bilinear, bicubic)
+        fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+        """
+
+def read(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    format: str = ...,
+    root: str | None = ...,
+    extensions: str | Sequence[str] | None = ...,
+    path_column: str | None = ...,
+    label_column: str | None = ...,
+    labels: Sequence[int] | None = ...,
+    index: bool = ...,
+) -> Pipeline: ...
+def from_arrays(
+    arrays: Mapping[str, Any] | None = ..., /, *, kinds: Mapping[str, str] | None = ..., **fields: Any
+) -> Pipeline: ...
+def mix(pipes: Sequence[Pipeline], weights: Sequence[float] | None = ..., length: int = ...) -> Pipeline: ...

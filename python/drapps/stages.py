@@ -1,0 +1,214 @@
+"""Running one sample through a chain that has Python functions.
+
+The chain is cut at the Python stages into native segments.  Each native node keeps the id it has in the whole chain, so
+it draws what it would draw in a chain without Python.  This module runs in the caller (workers=0) or in a worker
+process; it knows nothing of either.
+"""
+
+import hashlib
+import random
+import struct
+import sys
+from typing import NamedTuple
+
+import numpy
+
+from drapps import _core
+from drapps.optable import TABLE, graph_json
+from drapps.pipeline import Node, PythonStage
+
+
+class Sample(NamedTuple):
+    """A sample on its way: its fields, and what the numbers of each mean (image, mask, array, ...)."""
+
+    id: int
+    fields: dict
+    kinds: dict
+
+
+class UserError(Exception):
+    """A Python stage failed; the cause is its exception."""
+
+
+class SampleRunner:
+    """Runs the samples of one pipeline, one at a time."""
+
+    def __init__(self, pipe, seed, shuffle, reference):
+        self.dataset = pipe.dataset
+        self.seed, self.shuffle = seed, shuffle
+        first, *rest = _cut(pipe.stages)
+        names = [field[0] for field in pipe.dataset.fields]
+        self.first = _core.open_runner(pipe.dataset, _graph(first), _outputs(names, first), reference)
+        self.rest = [part if isinstance(part, PythonStage) else Segment(part, reference) for part in rest]
+
+    def run(self, epoch, position):
+        """The sample at a position of the epoch's order, or None when a filter dropped it."""
+        sample_id, occurrence = self.place(epoch, position)
+        name = (self.seed, epoch, sample_id, occurrence)
+        sample = _from_rows(sample_id, self.first.run(*name))
+        for part in self.rest:
+            if isinstance(part, Segment):
+                sample = part.run(sample, name)
+                continue
+            with Seeded(*name):
+                sample = _call(part, sample, self.dataset)
+            if sample is None:
+                return None
+        return sample
+
+    def place(self, epoch, position):
+        """The id of the sample at a position, and how often it stood in the epoch before."""
+        return _core.order_sample(self.dataset, self.seed, epoch, self.shuffle, position)
+
+
+class Segment:
+    """Native ops after a Python stage.  What a function returns may change: each form of a sample has its runner."""
+
+    def __init__(self, nodes, reference):
+        self.nodes = nodes
+        self.graph = _graph(nodes)
+        self.reference = reference
+        self.runners = {}
+
+    def run(self, sample, name):
+        """The sample after the ops."""
+        rows = [(field, *_to_native(field, value, sample.kinds.get(field, "array")))
+                for field, value in sample.fields.items()]  # fmt: skip
+        form = tuple((field, kind, _dtype(value), _extents(kind, value)) for field, kind, value in rows)
+        if form not in self.runners:
+            outputs = _outputs(sample.fields, self.nodes)
+            self.runners[form] = _core.open_field_runner(form, self.graph, outputs, self.reference)
+        buffers = tuple(value for _, _, value in rows)
+        return _from_rows(sample.id, self.runners[form].feed(buffers, *name))
+
+
+def _outputs(names, nodes):
+    """All fields that there are after some nodes."""
+    return ",".join(dict.fromkeys([*names, *(name for node in nodes for name in node.out)]))
+
+
+def _dtype(value):
+    return "uint8" if isinstance(value, bytes) else value.dtype.name
+
+
+def _extents(kind, value):
+    """What is the same for all samples of a form: the number of axes, and the channels of an image."""
+    if isinstance(value, bytes):
+        return (-1,)
+    known = value.shape[2:] if kind in ("image", "mask") else ()
+    return (-1,) * (value.ndim - len(known)) + known
+
+
+def _cut(stages):
+    """Lists of native nodes and single Python stages by turns; the first is a list of nodes, maybe empty."""
+    nodes = []
+    started = False
+    for stage in stages:
+        if isinstance(stage, Node):
+            _check(stage)
+            nodes.append(stage)
+            continue
+        if nodes or not started:
+            yield nodes
+        yield stage
+        nodes, started = [], True
+    if nodes or not started:
+        yield nodes
+
+
+def _check(node):
+    if "batch" in TABLE[node.op.name]["flags"]:
+        raise _core.ArgumentError(f"{node.op.name} works on whole batches: it cannot be beside Python functions")
+
+
+def _graph(nodes):
+    return _core.graph_from_json(graph_json([node.to_json() for node in nodes]))
+
+
+# --- between native arrays and what a Python function sees ---
+
+
+def _from_rows(sample_id, rows):
+    fields = {name: _to_python(*row) for name, *row in rows}
+    return Sample(sample_id, fields, {row[0]: row[1] for row in rows})
+
+
+def _to_python(kind, dtype, dims, data):
+    """Numbers for scalars, texts and bytes as such, NumPy arrays over the memory for the rest."""
+    if kind == "text":
+        return data.decode("utf-8", "surrogateescape")
+    if kind == "bytes":
+        return bytes(data)
+    if dtype == "bfloat16":
+        raise _core.UnsupportedError("bfloat16 has no NumPy type: cast after the Python functions, or to float32")
+    array = numpy.frombuffer(data, dtype).reshape(dims)
+    return array.item() if not dims else array
+
+
+def _to_native(name, value, kind):
+    """(kind, buffer) of a field for native ops."""
+    if isinstance(value, str):
+        return "text", value.encode("utf-8", "surrogateescape")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "bytes" if kind != "text" else kind, bytes(value)
+    array = to_array(name, value)
+    array = numpy.ascontiguousarray(array) if array.ndim else array
+    if kind in ("bytes", "text"):  # a function decoded it: an image if it has an image's shape
+        kind = "image" if array.ndim == 3 and array.shape[-1] <= 4 else "array"
+    return kind, array
+
+
+def to_array(name, value):
+    """What a function returned for a field as a NumPy array: tensors, PIL images, numbers and lists are understood."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    array = numpy.asarray(value)
+    if array.dtype == object:
+        raise _core.ArgumentError(f'field "{name}": {type(value).__name__} is no array, number, text or bytes')
+    return array
+
+
+# --- calling functions ---
+
+
+def _call(stage, sample, dataset):
+    """The sample after a Python stage; None: dropped."""
+    try:
+        given = dict(sample.fields) if stage.field is None else sample.fields[stage.field]
+        result = stage.function(given)
+    except Exception as error:
+        name = getattr(stage.function, "__name__", repr(stage.function))
+        error.add_note(f"in {stage.kind}({name}) of sample {dataset.key(sample.id)}")
+        raise UserError from error
+    if stage.kind == "filter":
+        return sample if result else None
+    if stage.field is not None:
+        return sample._replace(fields={**sample.fields, stage.field: result})
+    if not isinstance(result, dict):
+        raise _core.ArgumentError(f"map: the function must return a dict of fields, got {type(result).__name__}")
+    return sample._replace(fields=result)
+
+
+class Seeded:
+    """Global random generators of Python, NumPy and torch, seeded for one sample and put back afterwards.
+
+    A function that uses them then gives the same result whichever process runs it.
+    """
+
+    def __init__(self, *key):
+        self.value = int.from_bytes(hashlib.blake2b(struct.pack("<4Q", *key), digest_size=4).digest(), "little")
+
+    def __enter__(self):
+        self.python, self.numpy = random.getstate(), numpy.random.get_state()
+        random.seed(self.value)
+        numpy.random.seed(self.value)
+        self.torch = sys.modules.get("torch")
+        if self.torch:
+            self.torch_state = self.torch.get_rng_state()
+            self.torch.default_generator.manual_seed(self.value)
+
+    def __exit__(self, *exc):
+        random.setstate(self.python)
+        numpy.random.set_state(self.numpy)
+        if self.torch:
+            self.torch.set_rng_state(self.torch_state)

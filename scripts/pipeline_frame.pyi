@@ -1,0 +1,94 @@
+"""Made by scripts/make_stubs.py from the op table and scripts/pipeline_frame.pyi: do not edit."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from drapps._core import Dataset
+from drapps.loader import Loader
+from drapps.optable import Op
+from drapps.pyloader import PythonLoader
+
+class Node(NamedTuple):
+    id: int
+    op: Op
+    fields: tuple[str, ...]
+    out: tuple[str, ...]
+    def to_json(self) -> dict[str, Any]: ...
+
+class PythonStage(NamedTuple):
+    kind: str
+    function: Callable[..., Any]
+    field: str | None
+
+class Pipeline:
+    """A source of samples and the stages they go through; made by drapps.read, from_arrays and mix."""
+
+    def __init__(self, dataset: Dataset, stages: Sequence[Node | PythonStage] = ...) -> None: ...
+    def op(
+        self,
+        op: Op,
+        *,
+        field: str | Sequence[str] | None = ...,
+        fields: str | Sequence[str] | None = ...,
+        out: str | Sequence[str] | None = ...,
+    ) -> Pipeline: ...
+    def map(self, function: Callable[[Any], Any], field: str | None = ...) -> Pipeline: ...
+    def filter(self, function: Callable[[Any], Any], field: str | None = ...) -> Pipeline: ...
+    def to_json(self) -> str: ...
+    def from_json(self, text: str) -> Pipeline: ...
+    def explain(self) -> str: ...
+    @property
+    def dataset(self) -> Dataset: ...
+    @property
+    def stages(self) -> tuple[Node | PythonStage, ...]: ...
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def has_python(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+    def loader(
+        self,
+        batch_size: int = ...,
+        *,
+        shuffle: bool = ...,
+        seed: int = ...,
+        workers: int | None = ...,
+        num_workers: int | None = ...,
+        prefetch: int = ...,
+        in_order: bool = ...,
+        last: Literal["partial", "drop", "pad"] = ...,
+        on_bad_sample: Literal["raise", "skip", "replace"] = ...,
+        max_bad: int | None = ...,
+        rank: int | Literal["auto"] = ...,
+        world: int = ...,
+        memory_limit: int = ...,
+        outputs: str | Sequence[str] | None = ...,
+        collate: str | Mapping[str, str] | None = ...,
+        layout: Literal["NCHW", "NHWC"] = ...,
+        output: Literal["auto", "torch", "numpy", "raw"] = ...,
+        reference: bool | None = ...,
+        keep_draws: bool = ...,
+        trace: str | os.PathLike[str] | None = ...,
+    ) -> Loader | PythonLoader: ...
+    def preview(self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ...) -> None: ...
+
+    # OPS
+
+def read(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    format: str = ...,
+    root: str | None = ...,
+    extensions: str | Sequence[str] | None = ...,
+    path_column: str | None = ...,
+    label_column: str | None = ...,
+    labels: Sequence[int] | None = ...,
+    index: bool = ...,
+) -> Pipeline: ...
+def from_arrays(
+    arrays: Mapping[str, Any] | None = ..., /, *, kinds: Mapping[str, str] | None = ..., **fields: Any
+) -> Pipeline: ...
+def mix(pipes: Sequence[Pipeline], weights: Sequence[float] | None = ..., length: int = ...) -> Pipeline: ...

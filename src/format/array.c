@@ -1,0 +1,162 @@
+/* array.c: arrays in memory as a data set: sample i is row i of each. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "data/desc.h"
+#include "format/dataset.h"
+
+struct arrays {
+    dr_dataset head;
+    const uint8_t *data[DR__MAX_FIELDS];
+    size_t row_bytes[DR__MAX_FIELDS];
+    int n;
+    bool own_key; /* one of the arrays has the name "key" */
+    void (*release)(void *user);
+    void *user;
+};
+
+static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
+{
+    (void)set;
+    snprintf(text, size, "%" PRIu64, id);
+}
+
+static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err)
+{
+    const struct arrays *a = (const struct arrays *)set;
+    char text[24];
+    DR_TRY(dr__record_reset(record, sizeof text, err));
+    for (int i = 0; i < a->n; i++)
+        record->fields[i] = dr__view_dense(&set->fields[i].desc, (uint8_t *)a->data[i] + id * a->row_bytes[i]);
+    record->n_fields = a->n;
+    if (a->own_key)
+        return DR_OK;
+    key(set, id, text, sizeof text);
+    return dr__record_text(record, text, strlen(text), err);
+}
+
+static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
+{
+    const struct arrays *a = (const struct arrays *)set;
+    uint64_t sum = 0;
+    (void)id;
+    for (int i = 0; i < a->n; i++)
+        sum += a->row_bytes[i];
+    return sum;
+}
+
+static void close_arrays(dr_dataset *set)
+{
+    struct arrays *a = (struct arrays *)set;
+    if (a->release)
+        a->release(a->user);
+}
+
+static const dr_dataset_def arrays_def = {
+    .read = read_sample,
+    .key = key,
+    .stored_bytes = stored_bytes,
+    .close = close_arrays,
+};
+
+/* What one row is: the array without its first extent.  Grey images get their channel. */
+static dr_status row_desc(const dr_array *array, dr_desc *row, dr_error *err)
+{
+    *row = array->desc;
+    row->n_dims--;
+    memmove(row->dims, row->dims + 1, (DR_MAX_DIMS - 1) * sizeof row->dims[0]);
+    row->dims[DR_MAX_DIMS - 1] = 0;
+    if (!dr__is_image(row))
+        return DR_OK;
+    if (row->n_dims != 2 && row->n_dims != 3)
+        return dr__fail(err, DR_ERR_ARG,
+                        "array \"%s\": images need the shape (n, H, W) or (n, H, W, C), not %d extents", array->name,
+                        array->desc.n_dims);
+    if (row->layout == DR_LAYOUT_ANY)
+        row->layout = DR_LAYOUT_HWC;
+    if (row->n_dims == 2 && row->kind == DR_KIND_IMAGE) {
+        row->layout = DR_LAYOUT_HWC;
+        row->n_dims = 3;
+        row->dims[2] = 1;
+    }
+    return DR_OK;
+}
+
+static dr_status check(const dr_array *array, int i, int64_t n, dr_error *err)
+{
+    const dr_desc *d = &array->desc;
+    size_t bytes;
+    if (!array->name)
+        return dr__fail(err, DR_ERR_ARG, "array %d has no name", i);
+    if (d->n_dims < 1 || d->n_dims > DR_MAX_DIMS)
+        return dr__fail(err, DR_ERR_ARG, "array \"%s\": %d extents; allowed are 1 to %d", array->name, d->n_dims,
+                        DR_MAX_DIMS);
+    if (!dr_dtype_size(d->dtype))
+        return dr__fail(err, DR_ERR_ARG, "array \"%s\": element type %d is not known", array->name, (int)d->dtype);
+    if (!dr__desc_bytes_dense(d, &bytes))
+        return dr__fail(err, DR_ERR_ARG, "array \"%s\": an extent is negative, or their product too large",
+                        array->name);
+    if (d->device.type != DR_DEVICE_CPU || (bytes && !array->data))
+        return dr__fail(err, DR_ERR_ARG, "array \"%s\": is not in this machine's memory", array->name);
+    if (d->dims[0] != n)
+        return dr__fail(err, DR_ERR_ARG, "array \"%s\" has %lld samples, the first array %lld", array->name,
+                        (long long)d->dims[0], (long long)n);
+    return n ? DR_OK : dr__fail(err, DR_ERR_ARG, "array \"%s\" has no samples", array->name);
+}
+
+/* Shapes, and a little of the content: hashing all of it would read gigabytes. */
+static uint64_t hash_array(const dr_array *array, size_t bytes, uint64_t h)
+{
+    size_t part = DR_MIN(bytes, (size_t)65536);
+    h = XXH3_64bits_withSeed(array->name, strlen(array->name), h);
+    h = XXH3_64bits_withSeed(array->desc.dims, (size_t)array->desc.n_dims * sizeof array->desc.dims[0], h);
+    h = XXH3_64bits_withSeed(array->data, part, h + (uint64_t)array->desc.dtype);
+    return XXH3_64bits_withSeed((const uint8_t *)array->data + bytes - part, part, h);
+}
+
+static dr_status add_array(struct arrays *a, const dr_array *array, int64_t n, dr_error *err)
+{
+    dr_desc row;
+    DR_TRY(check(array, a->n, n, err));
+    DR_TRY(row_desc(array, &row, err));
+    DR_TRY(dr__dataset_add_field(&a->head, array->name, &row, err));
+    dr__desc_bytes_dense(&row, &a->row_bytes[a->n]);
+    a->data[a->n] = array->data;
+    a->own_key = a->own_key || !strcmp(array->name, "key");
+    a->head.fingerprint = hash_array(array, a->row_bytes[a->n] * (size_t)n, a->head.fingerprint);
+    a->n++;
+    return DR_OK;
+}
+
+static dr_status fill(struct arrays *a, const dr_array *arrays, int n_arrays, dr_error *err)
+{
+    int64_t n = arrays[0].desc.n_dims > 0 ? arrays[0].desc.dims[0] : 0;
+    for (int i = 0; i < n_arrays; i++)
+        DR_TRY(add_array(a, &arrays[i], n, err));
+    a->head.n_samples = a->head.n_places = (uint64_t)n;
+    dr_desc text = dr__desc_text(DR_UNKNOWN);
+    return a->own_key ? DR_OK : dr__dataset_add_field(&a->head, "key", &text, err);
+}
+
+dr_status dr_dataset_from_arrays(const dr_array *arrays, int n_arrays, void (*release)(void *user), void *user,
+                                 dr_dataset **out, dr_error *err)
+{
+    if (!arrays || n_arrays < 1 || n_arrays >= DR__MAX_FIELDS)
+        return dr__fail(err, DR_ERR_ARG, "a data set needs 1 to %d arrays, not %d", DR__MAX_FIELDS - 1, n_arrays);
+    dr_dataset *set;
+    DR_TRY(dr__dataset_new(sizeof(struct arrays), &arrays_def, "array", "arrays", &set, err));
+    struct arrays *a = (struct arrays *)set;
+    dr_status status = fill(a, arrays, n_arrays, err);
+    if (status != DR_OK) {
+        dr_dataset_unref(&set);
+        return status;
+    }
+    a->release = release; /* from here on: a failed call leaves the memory to the caller */
+    a->user = user;
+    *out = set;
+    return DR_OK;
+}

@@ -1,0 +1,188 @@
+/* cell_table.c: collecting cells and giving columns their types. */
+#include "format/cell_table.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static dr_status no_memory(const dr__table *t, dr_error *err)
+{
+    return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory at line %llu", t->name, (unsigned long long)t->line);
+}
+
+dr_status dr__table_init(dr__table *t, const char *name, dr_error *err)
+{
+    *t = (dr__table){.name = name};
+    t->columns = dr__alloc_zero(DR__MAX_COLUMNS, sizeof *t->columns);
+    return t->columns ? DR_OK : no_memory(t, err);
+}
+
+void dr__table_free(dr__table *t)
+{
+    for (int i = 0; i < t->n_columns; i++) {
+        dr__names_free(&t->columns[i].cells);
+        dr__free(t->columns[i].ints);
+        dr__free(t->columns[i].reals);
+    }
+    dr__free(t->columns);
+    *t = (dr__table){0};
+}
+
+int dr__table_find(const dr__table *t, const char *name, size_t len)
+{
+    for (int i = 0; i < t->n_columns; i++)
+        if (strlen(t->columns[i].name) == len && !memcmp(t->columns[i].name, name, len))
+            return i;
+    return -1;
+}
+
+static dr_status add_empty(dr__table *t, dr__column *c, dr_error *err)
+{
+    c->kinds |= 1u << DR__CELL_EMPTY;
+    return dr__names_add(&c->cells, "", 0) ? DR_OK : no_memory(t, err);
+}
+
+dr_status dr__table_add_column(dr__table *t, const char *name, size_t len, int *column, dr_error *err)
+{
+    if (!len || len >= sizeof t->columns[0].name || memchr(name, 0, len))
+        return dr__fail(err, DR_ERR_FORMAT, "%s:%llu: column name \"%.*s\" must have 1 to %zu bytes", t->name,
+                        (unsigned long long)t->line, (int)(len < 80 ? len : 80), name, sizeof t->columns[0].name - 1);
+    if (dr__table_find(t, name, len) >= 0)
+        return dr__fail(err, DR_ERR_FORMAT, "%s:%llu: two columns \"%.*s\"", t->name, (unsigned long long)t->line,
+                        (int)len, name);
+    if (t->n_columns == DR__MAX_COLUMNS)
+        return dr__fail(err, DR_ERR_LIMIT, "%s:%llu: more than %d columns", t->name, (unsigned long long)t->line,
+                        DR__MAX_COLUMNS);
+    *column = t->n_columns;
+    dr__column *c = &t->columns[t->n_columns++];
+    memcpy(c->name, name, len);
+    for (size_t i = 0; i < t->n_rows; i++)
+        DR_TRY(add_empty(t, c, err));
+    return DR_OK;
+}
+
+dr_status dr__table_cell(dr__table *t, int column, const char *text, size_t len, dr__cell_kind kind, dr_error *err)
+{
+    dr__column *c = &t->columns[column];
+    if (c->cells.n > t->n_rows)
+        return dr__fail(err, DR_ERR_FORMAT, "%s:%llu: two values for \"%s\"", t->name, (unsigned long long)t->line,
+                        c->name);
+    c->kinds |= 1u << kind;
+    return dr__names_add(&c->cells, text, len) ? DR_OK : no_memory(t, err);
+}
+
+dr_status dr__table_end_row(dr__table *t, dr_error *err)
+{
+    t->n_rows++;
+    for (int i = 0; i < t->n_columns; i++)
+        if (t->columns[i].cells.n < t->n_rows)
+            DR_TRY(add_empty(t, &t->columns[i], err));
+    return DR_OK;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static void trim(const char **text, size_t *len)
+{
+    while (*len && is_space((*text)[0])) {
+        ++*text;
+        --*len;
+    }
+    while (*len && is_space((*text)[*len - 1]))
+        --*len;
+}
+
+bool dr__parse_i64(const char *text, size_t len, int64_t *out)
+{
+    char copy[24], *end;
+    trim(&text, &len);
+    if (!len || len >= sizeof copy || memchr(text, 0, len))
+        return false;
+    memcpy(copy, text, len);
+    copy[len] = 0;
+    errno = 0;
+    long long v = strtoll(copy, &end, 10);
+    if (*end || errno)
+        return false;
+    *out = v;
+    return true;
+}
+
+/* Always with a decimal point, whatever the program's locale. */
+static bool parse_f64(const char *text, size_t len, double *out)
+{
+    char copy[64], *end;
+    trim(&text, &len);
+    if (!len || len >= sizeof copy || memchr(text, 0, len))
+        return false;
+    memcpy(copy, text, len);
+    copy[len] = 0;
+    const char *point = localeconv()->decimal_point;
+    char *dot = strchr(copy, '.');
+    if (dot && point[0] && !point[1])
+        *dot = point[0];
+    if (strpbrk(copy, "xXpP(")) /* hexadecimal and nan(...) are for C, not for tables */
+        return false;
+    *out = strtod(copy, &end);
+    return !*end;
+}
+
+dr__cell_kind dr__cell_kind_of(const char *text, size_t len)
+{
+    int64_t i;
+    double d;
+    if (!len)
+        return DR__CELL_EMPTY;
+    if (dr__parse_i64(text, len, &i))
+        return DR__CELL_INT;
+    return parse_f64(text, len, &d) ? DR__CELL_REAL : DR__CELL_TEXT;
+}
+
+static dr__cell_kind type_of(const dr__column *c)
+{
+    if (c->kinds == 1u << DR__CELL_INT)
+        return DR__CELL_INT;
+    bool numbers = c->kinds & (1u << DR__CELL_INT | 1u << DR__CELL_REAL);
+    return numbers && !(c->kinds & 1u << DR__CELL_TEXT) ? DR__CELL_REAL : DR__CELL_TEXT;
+}
+
+static dr_status to_numbers(dr__table *t, dr__column *c, dr_error *err)
+{
+    if (c->type == DR__CELL_INT)
+        c->ints = dr__alloc_zero(t->n_rows, sizeof *c->ints);
+    else
+        c->reals = dr__alloc_zero(t->n_rows, sizeof *c->reals);
+    if (!c->ints && !c->reals)
+        return no_memory(t, err);
+    for (size_t i = 0; i < t->n_rows; i++) {
+        const char *text = dr__names_get(&c->cells, i);
+        size_t len = dr__names_len(&c->cells, i);
+        if (c->ints)
+            dr__parse_i64(text, len, &c->ints[i]);
+        else if (!parse_f64(text, len, &c->reals[i]))
+            c->reals[i] = NAN;
+    }
+    return DR_OK;
+}
+
+dr_status dr__table_finish(dr__table *t, int keep, dr_error *err)
+{
+    for (int i = 0; i < t->n_columns; i++) {
+        dr__column *c = &t->columns[i];
+        c->type = i == keep ? DR__CELL_TEXT : type_of(c);
+        if (c->type != DR__CELL_TEXT) {
+            DR_TRY(to_numbers(t, c, err));
+            dr__names_free(&c->cells);
+        } else {
+            dr__names_shrink(&c->cells);
+        }
+    }
+    return DR_OK;
+}

@@ -1,0 +1,244 @@
+/* dataset.c: what all data sets share: counting, fields, classes, and opening a path by the format that fits. */
+#include "format/dataset.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+
+static const char *const default_extensions[] = {
+    ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", NULL,
+};
+
+void dr_read_defaults(dr_read_options *options)
+{
+    *options = (dr_read_options){.size = sizeof *options, .format = "auto", .use_index = true};
+}
+
+dr_status dr__dataset_new(size_t size, const dr_dataset_def *def, const char *format, const char *name,
+                          dr_dataset **out, dr_error *err)
+{
+    dr_dataset *set = dr__alloc_zero(1, size);
+    char *copy = dr__strdup(name);
+    if (!set || !copy) {
+        dr__free(set);
+        dr__free(copy);
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", name);
+    }
+    set->def = def;
+    set->format = format;
+    set->name = copy;
+    atomic_init(&set->refs, 1);
+    *out = set;
+    return DR_OK;
+}
+
+dr_status dr__dataset_add_field(dr_dataset *set, const char *name, const dr_desc *desc, dr_error *err)
+{
+    if (!*name || strlen(name) >= DR__FIELD_NAME)
+        return dr__fail(err, DR_ERR_LIMIT, "%s: field name \"%.80s\" must have 1 to %d bytes", set->name, name,
+                        DR__FIELD_NAME - 1);
+    if (dr__dataset_find_field(set, name) >= 0)
+        return dr__fail(err, DR_ERR_ARG, "%s: two fields with the name \"%s\"", set->name, name);
+    if (set->n_fields == DR__MAX_FIELDS)
+        return dr__fail(err, DR_ERR_LIMIT, "%s: no room for field \"%s\": more than %d fields", set->name, name,
+                        DR__MAX_FIELDS);
+    dr__field *f = &set->fields[set->n_fields++];
+    memcpy(f->name, name, strlen(name) + 1);
+    f->desc = *desc;
+    return DR_OK;
+}
+
+dr_status dr__dataset_set_classes(dr_dataset *set, const char *const *names, size_t n, dr_error *err)
+{
+    set->classes = dr__alloc_zero(n, sizeof *set->classes);
+    if (!set->classes)
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for %zu classes", set->name, n);
+    for (size_t i = 0; i < n; i++) {
+        set->classes[i] = dr__strdup(names[i]);
+        if (!set->classes[i])
+            return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for %zu classes", set->name, n);
+        set->n_classes = i + 1;
+    }
+    return DR_OK;
+}
+
+int dr__dataset_find_field(const dr_dataset *set, const char *name)
+{
+    for (int i = 0; i < set->n_fields; i++)
+        if (!strcmp(set->fields[i].name, name))
+            return i;
+    return -1;
+}
+
+const char *const *dr__extensions(const dr_read_options *options)
+{
+    return options && options->extensions ? options->extensions : default_extensions;
+}
+
+bool dr__has_extension(const char *name, size_t len, const char *const *extensions)
+{
+    for (; *extensions; extensions++) {
+        size_t n = strlen(*extensions);
+        if (n <= len && !strncasecmp(name + len - n, *extensions, n))
+            return true;
+    }
+    return false;
+}
+
+const char *dr__extensions_text(const char *const *extensions, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; extensions[i] && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", extensions[i]);
+    return text;
+}
+
+static const dr_format_def *find_format(const char *name)
+{
+    for (int i = 0; dr__format_table[i]; i++)
+        if (!strcmp(dr__format_table[i]->name, name))
+            return dr__format_table[i];
+    return NULL;
+}
+
+static const dr_format_def *probe_formats(const char *path)
+{
+    const dr_format_def *best = NULL;
+    int best_score = 0;
+    for (int i = 0; dr__format_table[i]; i++) {
+        const dr_format_def *f = dr__format_table[i];
+        int score = f->probe ? f->probe(path) : 0;
+        if (score > best_score) {
+            best = f;
+            best_score = score;
+        }
+    }
+    return best;
+}
+
+static dr_status no_format(const char *path, dr_error *err)
+{
+    char text[512];
+    size_t used = 0;
+    for (int i = 0; dr__format_table[i] && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s (%s)", i ? ", " : "", dr__format_table[i]->name,
+                                 dr__format_table[i]->uses);
+    return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: no format fits; there are %s", path, text);
+}
+
+static dr_status choose(const char *path, const char *name, const dr_format_def **out, dr_error *err)
+{
+    if (name && strcmp(name, "auto")) {
+        *out = find_format(name);
+        if (!*out)
+            return dr__fail(err, DR_ERR_ARG, "format \"%s\" is not known; there are auto, flat, folder, list, tar",
+                            name);
+        return DR_OK;
+    }
+    *out = probe_formats(path);
+    if (*out)
+        return DR_OK;
+    const char *scheme = strstr(path, "://");
+    if (scheme)
+        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: this build cannot read from %.*s://", path, (int)(scheme - path),
+                        path);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return dr__fail_errno(err, DR_ERR_NOT_FOUND, "%s: cannot open", path);
+    fclose(f);
+    return no_format(path, err);
+}
+
+dr_status dr_dataset_open(const char *path, const dr_read_options *options, dr_dataset **out, dr_error *err)
+{
+    if (!path || !*path || !out)
+        return dr__fail(err, DR_ERR_ARG, "dr_dataset_open: needs a path and a place for the result");
+    dr_read_options o;
+    dr_read_defaults(&o);
+    if (options) { /* a caller built with an older header has a shorter struct */
+        memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+        o.size = sizeof o;
+    }
+    const dr_format_def *format;
+    *out = NULL;
+    DR_TRY(choose(path, o.format, &format, err));
+    return format->open(path, &o, out, err);
+}
+
+dr_dataset *dr_dataset_ref(dr_dataset *set)
+{
+    /* relaxed: the caller holds a reference, so the object cannot vanish meanwhile */
+    atomic_fetch_add_explicit(&set->refs, 1, memory_order_relaxed);
+    return set;
+}
+
+void dr_dataset_unref(dr_dataset **set)
+{
+    dr_dataset *s = *set;
+    *set = NULL;
+    if (!s || atomic_fetch_sub(&s->refs, 1) > 1)
+        return;
+    s->def->close(s);
+    for (size_t i = 0; i < s->n_classes; i++)
+        dr__free(s->classes[i]);
+    dr__free(s->classes);
+    dr__free(s->name);
+    dr__free(s);
+}
+
+const char *dr_dataset_name(const dr_dataset *set)
+{
+    return set->name;
+}
+
+const char *dr_dataset_format(const dr_dataset *set)
+{
+    return set->format;
+}
+
+uint64_t dr_dataset_size(const dr_dataset *set)
+{
+    return set->n_samples;
+}
+
+uint64_t dr_dataset_places(const dr_dataset *set)
+{
+    return set->n_places;
+}
+
+dr_status dr_dataset_key(const dr_dataset *set, uint64_t id, char *text, size_t size, dr_error *err)
+{
+    if (id >= set->n_samples)
+        return dr__fail(err, DR_ERR_ARG, "%s: sample %llu of %llu", set->name, (unsigned long long)id,
+                        (unsigned long long)set->n_samples);
+    if (size)
+        set->def->key(set, id, text, size);
+    return DR_OK;
+}
+
+int dr_dataset_fields(const dr_dataset *set)
+{
+    return set->n_fields;
+}
+
+const char *dr_dataset_field(const dr_dataset *set, int i, dr_desc *desc)
+{
+    if (i < 0 || i >= set->n_fields)
+        return NULL;
+    if (desc)
+        *desc = set->fields[i].desc;
+    return set->fields[i].name;
+}
+
+size_t dr_dataset_classes(const dr_dataset *set)
+{
+    return set->n_classes;
+}
+
+const char *dr_dataset_class(const dr_dataset *set, size_t i)
+{
+    return i < set->n_classes ? set->classes[i] : NULL;
+}

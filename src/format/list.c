@@ -1,0 +1,346 @@
+/* list.c: files named in a list: plain lines, CSV, TSV or JSONL.
+ *
+ * Columns that are neither path nor label are fields under their own names.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "data/desc.h"
+#include "format/cell_table.h"
+#include "format/dataset.h"
+#include "format/paths.h"
+#include "source/file.h"
+#include "source/source.h"
+
+enum { MAX_PATH = 8192 };
+
+struct list {
+    dr_dataset head;
+    char *root;
+    int root_fd;
+    dr__table table;
+    int path_column, label_column; /* label: -1 for none */
+    dr__paths paths;
+    int64_t *class_of;                      /* where labels are names */
+    int columns[DR__MAX_FIELDS], n_columns; /* the other columns, in the order of their fields */
+};
+
+static dr_status read_all(const char *path, uint8_t **data, size_t *size, dr_error *err)
+{
+    dr__source *source;
+    uint64_t total;
+    DR_TRY(dr__source_open(path, &source, err));
+    dr_status status = dr__source_size(source, &total, err);
+    *data = NULL;
+    if (status == DR_OK) {
+        *data = dr__alloc((size_t)total);
+        status = *data
+                     ? dr__source_read_at(source, *data, (size_t)total, 0, size, err)
+                     : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for %llu bytes", path, (unsigned long long)total);
+    }
+    if (status != DR_OK)
+        dr__free(*data);
+    dr__source_close(&source);
+    return status;
+}
+
+static bool ends_with(const char *path, const char *const *endings)
+{
+    return dr__has_extension(path, strlen(path), endings);
+}
+
+static const char *const csv_endings[] = {".csv", NULL};
+static const char *const tsv_endings[] = {".tsv", NULL};
+static const char *const jsonl_endings[] = {".jsonl", ".ndjson", NULL};
+static const char *const all_endings[] = {".csv", ".tsv", ".jsonl", ".ndjson", ".txt", ".lst", ".list", NULL};
+
+static dr_status parse(const char *path, const uint8_t *data, size_t size, dr__table *table, dr_error *err)
+{
+    if (size >= 3 && !memcmp(data, "\xEF\xBB\xBF", 3)) { /* the mark that some editors write before UTF-8 */
+        data += 3;
+        size -= 3;
+    }
+    if (ends_with(path, csv_endings))
+        return dr__csv_read(data, size, ',', table, err);
+    if (ends_with(path, tsv_endings))
+        return dr__csv_read(data, size, '\t', table, err);
+    if (ends_with(path, jsonl_endings) || (!ends_with(path, all_endings) && size && data[0] == '{'))
+        return dr__jsonl_read(data, size, table, err);
+    return dr__lines_read(data, size, table, err);
+}
+
+static int find_any(const dr__table *t, const char *wanted, const char *const *usual)
+{
+    if (wanted)
+        return dr__table_find(t, wanted, strlen(wanted));
+    int found = -1;
+    for (; *usual && found < 0; usual++)
+        found = dr__table_find(t, *usual, strlen(*usual));
+    return found;
+}
+
+static dr_status no_column(const dr__table *t, const char *what, const char *wanted, dr_error *err)
+{
+    char names[400] = "";
+    size_t used = 0;
+    for (int i = 0; i < t->n_columns && used + 70 < sizeof names; i++) {
+        size_t n = strlen(t->columns[i].name);
+        memcpy(names + used, i ? ", " : "", i ? 2 : 0);
+        used += i ? 2 : 0;
+        memcpy(names + used, t->columns[i].name, n + 1);
+        used += n;
+    }
+    return dr__fail(err, DR_ERR_NOT_FOUND, "%s: no %s column (looked for %s); there are: %s", t->name, what, wanted,
+                    names);
+}
+
+static dr_status find_columns(struct list *l, const dr_read_options *o, dr_error *err)
+{
+    static const char *const paths[] = {"path", "file", "filename", "image", NULL};
+    static const char *const labels[] = {"label", "class", "target", NULL};
+    l->path_column = find_any(&l->table, o->path_column, paths);
+    if (l->path_column < 0)
+        return no_column(&l->table, "path", o->path_column ? o->path_column : "path, file, filename, image", err);
+    l->label_column = find_any(&l->table, o->label_column, labels);
+    if (l->label_column < 0 && o->label_column)
+        return no_column(&l->table, "label", o->label_column, err);
+    if (l->label_column == l->path_column)
+        return dr__fail(err, DR_ERR_ARG, "%s: path and label are the same column, \"%s\"", l->table.name,
+                        l->table.columns[l->path_column].name);
+    return DR_OK;
+}
+
+static dr_status take_path(struct list *l, size_t row, dr_error *err)
+{
+    const dr__names *paths = &l->table.columns[l->path_column].cells;
+    const char *path = dr__names_get(paths, row);
+    size_t len = dr__names_len(paths, row);
+    if (!len || len >= MAX_PATH || strlen(path) != len)
+        return dr__fail(err, DR_ERR_FORMAT, "%s: row %zu: the path is empty, longer than %d bytes or holds a zero byte",
+                        l->table.name, row + 1, MAX_PATH - 1);
+    return dr__paths_add(&l->paths, path, len) ? DR_OK
+                                               : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", l->table.name);
+}
+
+static dr_status take_paths(struct list *l, dr_error *err)
+{
+    for (size_t row = 0; row < l->table.n_rows; row++)
+        DR_TRY(take_path(l, row, err));
+    dr__names_free(&l->table.columns[l->path_column].cells);
+    dr__paths_shrink(&l->paths);
+    return DR_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return dr__name_compare(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorts the distinct names into the front of `names`; returns how many there are. */
+static size_t unique(const char **names, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!kept || strcmp(names[kept - 1], names[i]))
+            names[kept++] = names[i];
+    return kept;
+}
+
+static dr_status name_classes(struct list *l, const char **names, dr_error *err)
+{
+    const dr__column *c = &l->table.columns[l->label_column];
+    for (size_t i = 0; i < l->table.n_rows; i++)
+        names[i] = dr__names_get(&c->cells, i);
+    if (!dr__names_sort(names, l->table.n_rows))
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", l->table.name);
+    size_t n = unique(names, l->table.n_rows);
+    for (size_t i = 0; i < l->table.n_rows; i++) {
+        const char *text = dr__names_get(&c->cells, i);
+        const char **found = bsearch(&text, names, n, sizeof *names, compare_names);
+        l->class_of[i] = found - names;
+    }
+    return dr__dataset_set_classes(&l->head, names, n, err);
+}
+
+static dr_status take_labels(struct list *l, dr_error *err)
+{
+    dr__column *c = &l->table.columns[l->label_column];
+    if (c->kinds & 1u << DR__CELL_EMPTY)
+        return dr__fail(err, DR_ERR_FORMAT, "%s: column \"%s\": a label is missing", l->table.name, c->name);
+    if (c->type != DR__CELL_TEXT)
+        return DR_OK;
+    const char **names = dr__realloc(NULL, l->table.n_rows, sizeof *names);
+    l->class_of = dr__realloc(NULL, l->table.n_rows, sizeof *l->class_of);
+    dr_status status = names && l->class_of ? name_classes(l, names, err)
+                                            : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", l->table.name);
+    dr__free(names);
+    dr__names_free(&c->cells);
+    return status;
+}
+
+static dr_desc column_desc(const dr__column *c)
+{
+    return c->type == DR__CELL_INT    ? dr__desc_scalar(DR_I64)
+           : c->type == DR__CELL_REAL ? dr__desc_scalar(DR_F64)
+                                      : dr__desc_text(DR_UNKNOWN);
+}
+
+/* A column whose name one of our own fields has gets an underscore behind it. */
+static dr_status add_column_field(struct list *l, int column, dr_error *err)
+{
+    const dr__column *c = &l->table.columns[column];
+    char name[sizeof c->name + 1];
+    dr_desc desc = column_desc(c);
+    size_t n = strlen(c->name);
+    memcpy(name, c->name, n + 1);
+    if (dr__dataset_find_field(&l->head, name) >= 0)
+        memcpy(name + n, "_", 2);
+    DR_TRY(dr__dataset_add_field(&l->head, name, &desc, err));
+    l->columns[l->n_columns++] = column;
+    return DR_OK;
+}
+
+static dr_status add_fields(struct list *l, dr_error *err)
+{
+    dr_desc image = dr__desc_bytes(DR_UNKNOWN), text = dr__desc_text(DR_UNKNOWN);
+    DR_TRY(dr__dataset_add_field(&l->head, "image", &image, err));
+    if (l->label_column >= 0) {
+        dr_desc label = l->class_of ? dr__desc_scalar(DR_I64) : column_desc(&l->table.columns[l->label_column]);
+        DR_TRY(dr__dataset_add_field(&l->head, "label", &label, err));
+    }
+    DR_TRY(dr__dataset_add_field(&l->head, "key", &text, err));
+    for (int i = 0; i < l->table.n_columns; i++)
+        if (i != l->path_column && i != l->label_column)
+            DR_TRY(add_column_field(l, i, err));
+    return DR_OK;
+}
+
+static dr_status open_root(struct list *l, const char *path, const dr_read_options *o, dr_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    l->root = dr__strdup(o->root ? o->root : slash ? path : ".");
+    if (!l->root)
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", path);
+    if (!o->root && slash)
+        l->root[slash == path ? 1 : slash - path] = 0;
+    l->root_fd = open(l->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (l->root_fd < 0)
+        return dr__fail_errno(err, dr__errno_status(errno), "%s: cannot open the list's folder %s", path, l->root);
+    return DR_OK;
+}
+
+static dr_status fill(struct list *l, const char *path, const dr_read_options *o, dr_error *err)
+{
+    uint8_t *data;
+    size_t size;
+    DR_TRY(open_root(l, path, o, err));
+    DR_TRY(dr__table_init(&l->table, l->head.name, err));
+    DR_TRY(read_all(path, &data, &size, err));
+    dr_status status = parse(path, data, size, &l->table, err);
+    l->head.fingerprint = XXH3_64bits(data, size);
+    dr__free(data);
+    DR_TRY(status);
+    if (!l->table.n_rows)
+        return dr__fail(err, DR_ERR_NOT_FOUND, "%s: the list names no file", path);
+    DR_TRY(find_columns(l, o, err));
+    DR_TRY(dr__table_finish(&l->table, l->path_column, err));
+    DR_TRY(take_paths(l, err));
+    if (l->label_column >= 0)
+        DR_TRY(take_labels(l, err));
+    l->head.n_samples = l->head.n_places = l->table.n_rows;
+    return add_fields(l, err);
+}
+
+/* The value lies in the table, which outlives the record. */
+static void column_value(const dr__column *c, uint64_t id, dr__record *record)
+{
+    if (c->type == DR__CELL_TEXT) {
+        dr__record_bytes(record, DR_KIND_TEXT, dr__names_get(&c->cells, id), dr__names_len(&c->cells, id));
+        return;
+    }
+    void *value = c->type == DR__CELL_INT ? (void *)&c->ints[id] : (void *)&c->reals[id];
+    record->fields[record->n_fields++] = (dr_view){.data = value, .desc = column_desc(c)};
+}
+
+static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err)
+{
+    const struct list *l = (const struct list *)set;
+    char path[MAX_PATH];
+    size_t len = dr__paths_get(&l->paths, id, path, sizeof path), size;
+    void *data;
+    DR_TRY(dr__record_read_file(record, l->root_fd, l->root, path, len + 8, &data, &size, err));
+    dr__record_bytes(record, DR_KIND_BYTES, data, size);
+    if (l->class_of)
+        DR_TRY(dr__record_i64(record, l->class_of[id], err));
+    else if (l->label_column >= 0)
+        column_value(&l->table.columns[l->label_column], id, record);
+    DR_TRY(dr__record_text(record, path, len, err));
+    for (int i = 0; i < l->n_columns; i++)
+        column_value(&l->table.columns[l->columns[i]], id, record);
+    return DR_OK;
+}
+
+static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
+{
+    dr__paths_get(&((const struct list *)set)->paths, id, text, size);
+}
+
+static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
+{
+    (void)set;
+    (void)id;
+    return 0;
+}
+
+static void close_list(dr_dataset *set)
+{
+    struct list *l = (struct list *)set;
+    if (l->root_fd >= 0)
+        close(l->root_fd);
+    if (l->table.columns)
+        dr__table_free(&l->table);
+    dr__paths_free(&l->paths);
+    dr__free(l->class_of);
+    dr__free(l->root);
+}
+
+static const dr_dataset_def list_def = {
+    .read = read_sample,
+    .key = key,
+    .stored_bytes = stored_bytes,
+    .close = close_list,
+};
+
+static dr_status open_list(const char *path, const dr_read_options *options, dr_dataset **out, dr_error *err)
+{
+    dr_dataset *set;
+    DR_TRY(dr__dataset_new(sizeof(struct list), &list_def, "list", path, &set, err));
+    ((struct list *)set)->root_fd = -1;
+    dr_status status = fill((struct list *)set, path, options, err);
+    if (status != DR_OK) {
+        dr_dataset_unref(&set);
+        return status;
+    }
+    *out = set;
+    return DR_OK;
+}
+
+static int probe(const char *path)
+{
+    struct stat st;
+    return ends_with(path, all_endings) && !stat(path, &st) && S_ISREG(st.st_mode) ? 100 : 0;
+}
+
+const dr_format_def dr__format_list = {
+    .name = "list",
+    .summary = "files named in plain lines, CSV, TSV or JSONL, with labels and other columns",
+    .uses = "a .txt, .lst, .csv, .tsv or .jsonl file",
+    .probe = probe,
+    .open = open_list,
+};

@@ -1,0 +1,141 @@
+/* record.c: the reusable memory of one sample as it is read.
+ *
+ * The block is one aligned piece of memory; values are handed out from its front, each starting on 64 bytes and
+ * followed by 64 zero bytes, so that decoders may look a little too far.  It grows only while it is empty.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "data/desc.h"
+#include "format/dataset.h"
+#include "source/file.h"
+
+enum { ALIGN = 64, TAIL = 64, SLACK = (ALIGN + TAIL) * DR__MAX_FIELDS };
+
+/* No sample is larger; a file that claims more is refused before memory is asked for. */
+static const size_t record_max_bytes = (size_t)1 << 32;
+
+void dr__record_init(dr__record *record)
+{
+    *record = (dr__record){0};
+}
+
+void dr__record_free(dr__record *record)
+{
+    dr__free_aligned(record->block);
+    *record = (dr__record){0};
+}
+
+/* Room for `total` bytes of values, keeping the first `keep` bytes of the block. */
+static dr_status reserve(dr__record *record, size_t total, size_t keep, dr_error *err)
+{
+    if (total > record_max_bytes)
+        return dr__fail(err, DR_ERR_LIMIT, "a sample of %zu bytes; allowed are %zu", total, record_max_bytes);
+    size_t need = total + SLACK;
+    if (record->block && need <= record->block_cap)
+        return DR_OK;
+    need += need / 4; /* samples differ in size: a little more now saves the next moves */
+    uint8_t *block = dr__alloc_aligned(need);
+    if (!block)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for a sample of %zu bytes", total);
+    if (keep)
+        memcpy(block, record->block, keep);
+    dr__free_aligned(record->block);
+    record->block = block;
+    record->block_cap = need;
+    return DR_OK;
+}
+
+dr_status dr__record_reset(dr__record *record, size_t total, dr_error *err)
+{
+    record->n_fields = 0;
+    record->block_used = 0;
+    return reserve(record, total, 0, err);
+}
+
+void *dr__record_take(dr__record *record, size_t size)
+{
+    size_t start = (record->block_used + ALIGN - 1) / ALIGN * ALIGN;
+    if (start > record->block_cap || record->block_cap - start < TAIL || size > record->block_cap - start - TAIL)
+        return NULL;
+    uint8_t *p = record->block + start;
+    memset(p + size, 0, TAIL);
+    record->block_used = start + size + TAIL;
+    return p;
+}
+
+/* Fills the block from its start until the file ends; one byte more than expected is asked for, so that the usual
+ * file needs a single read. */
+static dr_status fill(dr__record *record, int fd, size_t expect, size_t extra, size_t *size, dr_error *err)
+{
+    size_t done = 0, ask = expect + 1;
+    for (;;) {
+        DR_TRY(reserve(record, done + ask + extra, done, err));
+        ssize_t n = pread(fd, record->block + done, ask, (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return dr__fail_errno(err, DR_ERR_IO, "cannot read");
+        done += (size_t)n;
+        if (n == 0 || done == expect)
+            break;
+        ask = done < expect ? expect + 1 - done : 65536;
+    }
+    *size = done;
+    return DR_OK;
+}
+
+dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
+                               void **data, size_t *size, dr_error *err)
+{
+    struct stat st;
+    int fd;
+    record->n_fields = 0;
+    record->block_used = 0;
+    DR_TRY(dr__file_open(dir_fd, folder, path, &fd, &st, err));
+    dr_status status = fill(record, fd, (size_t)st.st_size, extra, size, err);
+    close(fd);
+    if (status != DR_OK) {
+        dr__error_prefix(err, "%s%s%s", path[0] == '/' ? "" : folder, path[0] == '/' ? "" : "/", path);
+        return status;
+    }
+    *data = dr__record_take(record, *size);
+    return DR_OK;
+}
+
+void dr__record_bytes(dr__record *record, dr_kind kind, const void *data, size_t size)
+{
+    dr_desc desc = {.kind = kind, .dtype = DR_U8, .n_dims = 1, .dims = {(int64_t)size}};
+    record->fields[record->n_fields++] = (dr_view){.data = (uint8_t *)data, .desc = desc};
+}
+
+static dr_status copy_in(dr__record *record, const dr_desc *desc, const void *value, size_t size, dr_error *err)
+{
+    void *p = dr__record_take(record, size);
+    if (!p)
+        return dr__fail(err, DR_ERR_NOMEM, "no room for %zu more bytes in a sample", size);
+    if (size)
+        memcpy(p, value, size);
+    record->fields[record->n_fields++] = (dr_view){.data = p, .desc = *desc};
+    return DR_OK;
+}
+
+dr_status dr__record_text(dr__record *record, const char *text, size_t size, dr_error *err)
+{
+    dr_desc desc = dr__desc_text((int64_t)size);
+    return copy_in(record, &desc, text, size, err);
+}
+
+dr_status dr__record_i64(dr__record *record, int64_t value, dr_error *err)
+{
+    dr_desc desc = dr__desc_scalar(DR_I64);
+    return copy_in(record, &desc, &value, sizeof value, err);
+}
+
+dr_status dr__record_f64(dr__record *record, double value, dr_error *err)
+{
+    dr_desc desc = dr__desc_scalar(DR_F64);
+    return copy_in(record, &desc, &value, sizeof value, err);
+}

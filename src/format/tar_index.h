@@ -1,0 +1,64 @@
+/* tar_index.h: what is where in one tar shard: samples with their keys, labels and members.
+ *
+ * In WebDataset form a sample is a run of members with the same path up to the first dot of the name; what follows
+ * the dot says which field a member is.  Numbers in .cls members are kept here and not read again.
+ */
+#ifndef DR_FORMAT_TAR_INDEX_H
+#define DR_FORMAT_TAR_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "format/names.h"
+#include "source/source.h"
+
+enum { DR__TAR_MAX_EXTS = 128 };
+
+#define DR__LABEL_NONE INT64_MIN
+#define DR__LABEL_BAD (INT64_MIN + 1) /* there is a .cls member, but no number in it */
+
+typedef struct dr__tar_sample {
+    uint64_t header; /* where its first member's header begins */
+    int64_t label;
+    uint32_t first; /* number of its first member; the next sample's ends it */
+    uint32_t pad;
+} dr__tar_sample;
+
+typedef struct dr__tar_part {
+    uint32_t offset; /* of its bytes, from the sample's header */
+    uint32_t size;
+} dr__tar_part;
+
+typedef struct dr__tar_index {
+    uint64_t tar_size;
+    int64_t tar_mtime_ns;
+    dr__names keys;
+    dr__tar_sample *samples; /* keys.n of them */
+    size_t samples_cap;
+    dr__tar_part *parts;
+    uint8_t *part_ext; /* number of the member's extension in exts */
+    size_t n_parts, parts_cap, part_ext_cap;
+    dr__names exts; /* in lower case, without the first dot; .cls is not among them */
+    bool has_labels;
+    bool two_images; /* a sample has images in more than one encoding */
+} dr__tar_index;
+
+/* Reads all headers of a shard. */
+dr_status dr__tar_index_build(dr__source *source, dr__tar_index *out, dr_error *err);
+void dr__tar_index_free(dr__tar_index *index);
+
+/* Takes the shard's index from `<path>.drapps-index` or the cache folder while it holds, else builds and keeps it. */
+dr_status dr__tar_index_open(const char *path, bool use_index, dr__tar_index *out, dr_error *err);
+
+/* From the bytes of an index file, for a shard of that size and time.  `what` names the shard in the cache folder. */
+dr_status dr__tar_index_decode(const void *data, size_t size, const char *what, uint64_t tar_size, int64_t tar_mtime_ns,
+                               dr__tar_index *out, dr_error *err);
+
+/* Is the extension one that becomes the field "image"? */
+bool dr__tar_is_image(const char *ext);
+
+size_t dr__tar_index_bytes(const dr__tar_index *index);
+
+#endif

@@ -1,0 +1,323 @@
+"""drapps.bench without peers: figures, tables, the protocol between runner and child, the choice of settings."""
+
+import json
+import os
+import random
+import sys
+
+import pytest
+
+from drapps.bench import child, command, environments, peers, process, report, run_all, runner, stats, workload
+
+linux = pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="memory is read from Linux's /proc")
+
+
+def run(rate, cpu=2.0, memory=100.0):
+    return {"samples_per_s": rate, "cpu_ms_per_sample": cpu, "pss_above_mb": memory, "version": "1"}
+
+
+def result_of(runs, pixels=None):
+    settings = {name: {"workers": 2} for name in runs}
+    return {"schema": 1, "workload": workload.NAME, "date": "2000-01-01", "rounds": 3, "samples": 4096,
+            "machine": {"cpu": "a CPU", "cpus": 2, "memory_gb": 8, "system": "Linux", "python": "3"},
+            "data": {"name": "some", "files": 5, "megabytes": 1.5},
+            "peers": runner.summarise(runs, settings, pixels or {}), "missing": [{"peer": "dali", "reason": "away"}]}
+
+
+THREE = {"drapps": [run(300), run(400), run(390)], "torch_pil": [run(100), run(200), run(100)]}
+
+
+# --- figures ---
+
+
+def test_spread_is_median_and_range_of_what_was_measured():
+    assert stats.spread([3, 1, None, 2]) == {"median": 2, "min": 1, "max": 3, "n": 3}
+    assert stats.spread([None]) is None
+
+
+def test_ratio_is_taken_round_by_round():
+    ratio = stats.paired_ratio([300, 400, 390], [100, 200, 100])
+    assert ratio == {"median": 3.0, "min": 2.0, "max": 3.9, "n": 3}
+
+
+def test_ratio_leaves_out_rounds_that_one_side_failed():
+    assert stats.paired_ratio([300, None, 100], [100, 100, None])["n"] == 1
+    assert stats.paired_ratio([None], [100]) is None
+
+
+def test_percentiles_stay_inside_the_values():
+    assert child.percentiles([5.0]) == {"p50": 5.0, "p95": 5.0, "p99": 5.0, "max": 5.0}
+    values = child.percentiles(list(range(100)))
+    assert (values["p50"], values["p95"], values["p99"], values["max"]) == (50, 95, 99, 99)
+
+
+def test_differences_count_images_and_levels():
+    np = pytest.importorskip("numpy")
+    want = np.zeros((3, 3, 4, 4), np.float32)
+    got = want.copy()
+    got[1, 0, 2, 2] += np.float32(7 / (255 * workload.STD[0]))
+    found = stats.differences(got, want)
+    assert found["differing_images"] == 1 and found["largest"] == 7.0 and found["images"] == 3
+    assert stats.differences(want, want)["largest_float"] == 0
+
+
+# --- workload ---
+
+
+def test_files_are_listed_as_image_folder_does(tmp_path):
+    for name in ("b/2.JPG", "b/1.jpeg", "a/x/9.jpg", "a/note.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    files = workload.find_files(tmp_path)
+    assert [os.path.relpath(p, tmp_path) for p in files.paths] == ["a/x/9.jpg", "b/1.jpeg", "b/2.JPG"]
+    assert files.labels == (0, 1, 1)
+    before = files.fingerprint()
+    (tmp_path / "b/2.JPG").write_bytes(b"longer")
+    assert files.fingerprint() != before
+
+
+def test_folder_without_jpegs_is_a_clear_error(tmp_path):
+    with pytest.raises(SystemExit, match="no file ends in .jpg"):
+        workload.find_files(tmp_path)
+    with pytest.raises(SystemExit, match="no such folder"):
+        workload.find_files(tmp_path / "absent")
+
+
+def test_boxes_lie_inside_the_image_and_cover_what_torchvision_covers():
+    rng, share = random.Random(5), 0.0
+    for _ in range(4000):
+        width, height = rng.randint(1, 900), rng.randint(1, 900)
+        x, y, w, h = workload.draw_box(width, height, rng)
+        assert 0 <= x <= width - w and 0 <= y <= height - h and w > 0 and h > 0
+    for _ in range(4000):
+        _, _, w, h = workload.draw_box(500, 375, rng)
+        share += w * h / (500 * 375) / 4000
+    assert 0.41 < share < 0.44  # the mean of scale is 0.54, but large crops often do not fit and are drawn anew
+
+
+def test_narrow_image_falls_back_to_the_middle():
+    assert workload.draw_box(10, 1000, random.Random(1)) == (0, 493, 10, 13)
+
+
+def test_consumer_refuses_batches_that_it_would_have_to_copy():
+    np = pytest.importorskip("numpy")
+    batch = np.ones((4, 3, 8, 8), np.float32)
+    assert workload.read_batch(batch) == batch.size / 16
+    assert workload.read_batch(batch.transpose(0, 2, 3, 1)) == batch.size / 16
+    with pytest.raises(ValueError, match="not dense"):
+        workload.read_batch(batch[:, :, ::2])
+
+
+def test_levels_undo_the_normalisation():
+    np = pytest.importorskip("numpy")
+    multiply, add = workload.scale_and_shift()
+    levels = np.arange(256).reshape(1, 1, 16, 16).repeat(3, axis=1)
+    scale, shift = (np.array(v, np.float32).reshape(1, 3, 1, 1) for v in (multiply, add))
+    assert abs(workload.to_levels((levels * scale + shift).astype(np.float32)) - levels).max() < 1e-4
+
+
+# --- measuring ---
+
+
+@linux
+def test_window_starts_after_the_warm_samples(monkeypatch):
+    monkeypatch.setitem(sys.modules, "drapps_bench.process", process)
+    seen = []
+    batches = iter([[0] * 64] * 10)
+    line = child.measure(batches, samples=200, warm=100, read=seen.append)
+    assert line["samples"] == 256 and len(seen) == 6  # 2 batches warm, 4 measured
+    assert line["samples_per_s"] > 0 and line["cpu_ms_per_sample"] >= 0
+    assert set(line["wait_ms"]) == {"p50", "p95", "p99", "max"}
+
+
+@linux
+def test_monitor_sees_memory_of_the_tree():
+    before = process.pss_bytes(os.getpid())
+    monitor = child.Monitor()
+    block = b"x" * (64 << 20)
+    peak = monitor.stop()
+    assert peak - before > 0.9 * len(block)
+
+
+@linux
+def test_cpu_time_counts_children_that_have_ended():
+    import subprocess
+
+    before = process.cpu_seconds(os.getpid())
+    subprocess.run([sys.executable, "-c", "sum(range(6_000_000))"], check=True)
+    assert process.cpu_seconds(os.getpid()) > before
+
+
+def test_last_json_line_of_a_process_counts():
+    code = "print('noise'); print('{\"a\": 1}'); print('{\"a\": 2}')"
+    assert runner.run_process([sys.executable, "-c", code]) == {"a": 2}
+
+
+def test_failed_process_is_told_by_its_last_words():
+    with pytest.raises(runner.PeerError, match="no such luck"):
+        runner.run_process([sys.executable, "-c", "raise SystemExit('no such luck')"])
+    with pytest.raises(runner.PeerError, match="exit code 0"):
+        runner.run_process([sys.executable, "-c", "pass"])
+
+
+# --- the runner, with peers that are functions ---
+
+
+class FakeRunner(runner.Runner):
+    """Answers for the children: rates by peer and settings."""
+
+    def __init__(self, folder, rates):
+        (folder / "a.jpg").write_bytes(b"x")
+        super().__init__(folder, str(folder / "envs"))
+        self.rates, self.calls = rates, []
+
+    def child(self, name, *arguments):
+        settings = json.loads(arguments[1])
+        self.calls.append((name, settings))
+        rate = self.rates(name, settings)
+        if rate is None:
+            raise runner.PeerError("broken")
+        return run(rate)
+
+
+def test_tuner_keeps_the_fastest_and_remembers_it(tmp_path):
+    cpus = len(os.sched_getaffinity(0))
+    bench = FakeRunner(tmp_path, lambda name, s: 100 if s["workers"] == cpus + 1 else 50)
+    assert bench.tuned(["torch_pil"]) == {"torch_pil": {"workers": cpus + 1}}
+    tried = len(bench.calls)
+    assert tried == runner.TUNE_PASSES * len(peers.row("torch_pil").tune(cpus))
+    bench.tuned(["torch_pil"])
+    assert len(bench.calls) == tried
+    bench.tuned(["torch_pil"], anew=True)
+    assert len(bench.calls) == 2 * tried
+
+
+def test_rounds_are_interleaved_and_a_failure_is_said(tmp_path):
+    bench = FakeRunner(tmp_path, lambda name, s: None if name == "hand" else 10)
+    runs = bench.rounds({"drapps": {}, "hand": {}}, 2)
+    assert [name for name, _ in bench.calls] == ["drapps", "hand", "drapps", "hand"]
+    assert runs["hand"] == [None, None] and bench.missing[0] == {"peer": "hand", "reason": "round 1: broken"}
+
+
+def test_missing_environment_is_said_not_an_error(tmp_path):
+    bench = FakeRunner(tmp_path, lambda name, s: 10)
+    assert bench.available(["dali"]) == []
+    assert bench.missing[0]["peer"] == "dali" and "drapps bench setup dali" in bench.missing[0]["reason"]
+
+
+# --- output ---
+
+
+def test_result_has_the_fields_of_the_schema():
+    result = json.loads(json.dumps(result_of(THREE, {"drapps": None})))
+    ours, torch = result["peers"]
+    assert set(ours) == {"peer", "title", "differs", "version", "settings", "samples_per_s", "cpu_ms_per_sample",
+                         "pss_above_mb", "over_torch", "drapps_over", "pixels", "runs"}
+    assert ours["over_torch"]["median"] == 3.0 and ours["drapps_over"] is None
+    assert torch["over_torch"]["median"] == 1.0 and torch["drapps_over"]["min"] == 2.0
+    assert len(ours["runs"]) == 3
+
+
+def test_table_is_sorted_by_rate_and_marks_what_cannot_be_compared():
+    pixels = {"largest": 12.0, "differing_images": 1, "images": 5, "mean": 0.1, "largest_float": 0.2}
+    rows = report.table_rows(result_of(THREE, {"torch_pil": pixels}))
+    assert [row[0] for row in rows] == ["drapps", "PyTorch + torchvision v1 on PIL"]
+    assert rows[0][1:4] == ("390 [300, 400]", "3.00 x", "-") and rows[0][6] == "n/a"
+    assert rows[1][3] == "3.00 x" and rows[1][6] == "12" and rows[1][7] == "workers 2"
+
+
+def test_markdown_names_missing_peers():
+    text = report.markdown(result_of(THREE))
+    assert "| drapps | 390 [300, 400] |" in text and "- dali: not measured: away" in text
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in lines} == {len(report.COLUMNS) + 1}
+
+
+def test_terminal_table_prints(capsys):
+    pytest.importorskip("rich")
+    report.print_table(result_of(THREE))
+    assert "390 [300, 400]" in capsys.readouterr().out
+
+
+def test_section_of_a_file_is_replaced(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("head\n<!-- x -->\nold\n<!-- /x -->\ntail\n")
+    report.write_section(page, "x", "new\n")
+    report.write_section(page, "x", "new\n")
+    assert page.read_text() == "head\n<!-- x -->\n\nnew\n\n<!-- /x -->\ntail\n"
+    with pytest.raises(SystemExit, match="once each"):
+        report.write_section(page, "y", "new\n")
+
+
+def test_saved_result_is_shown_again(tmp_path, capsys):
+    saved = tmp_path / "r.json"
+    saved.write_text(json.dumps(result_of(THREE)))
+    assert command.main(["show", str(saved), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == 1
+    page = tmp_path / "p.md"
+    page.write_text("<!-- r -->\n<!-- /r -->\n")
+    command.main(["show", str(saved), "--into", str(page), "r"])
+    assert "390 [300, 400]" in page.read_text()
+
+
+# --- arguments and tables ---
+
+
+def test_peer_names_put_drapps_first_and_refuse_others():
+    assert command.peer_names("") == ["drapps"]
+    assert command.peer_names("all") == list(peers.NAMES)
+    assert command.peer_names("dali,drapps") == ["drapps", "dali"]
+    with pytest.raises(SystemExit, match="no peer is called 'dally'"):
+        command.peer_names("dally")
+
+
+def test_every_peer_has_a_file_an_environment_and_settings():
+    folder = os.path.dirname(peers.__file__)
+    for row in peers.TABLE:
+        assert os.path.exists(os.path.join(folder, row.module + ".py"))
+        assert row.environment in ("", *environments.TABLE)
+        assert all(isinstance(s, dict) for s in row.tune(2)) and row.tune(2)
+
+
+# --- promises ---
+
+
+def test_checks_know_their_side_and_what_was_not_measured():
+    assert run_all.passed(run_all.Check("a", 3.3, 3.2, True)) is True
+    assert run_all.passed(run_all.Check("a", 3.1, 3.2, True)) is False
+    assert run_all.passed(run_all.Check("a", 140, 150, False)) is True
+    assert run_all.passed(run_all.Check("a", None, 1, True)) is None
+
+
+def test_speed_and_memory_are_judged_from_a_result():
+    runs = {"drapps": [run(300, memory=30)], "torch_pil": [run(100, memory=100)]}
+    result = result_of(runs)
+    checks = {c.what: c for c in run_all.speed_checks(result)}
+    assert checks["speed over torch_pil"].value == 3.0 and run_all.passed(checks["speed over torch_pil"]) is False
+    assert run_all.passed(checks["speed over dali"]) is None
+    assert run_all.passed(run_all.memory_check(result)) is True
+
+
+def test_a_photo_peer_must_be_beaten_in_every_round():
+    runs = {"drapps": [run(300), run(90)], "hand": [run(100), run(100)]}
+    check = next(c for c in run_all.noise_checks(result_of(runs)) if c.what.endswith("hand"))
+    assert check.value == 0.9 and run_all.passed(check) is False
+
+
+def test_gain_of_a_second_worker_is_compared_with_the_loop():
+    rates = {"drapps 2": [180.0], "drapps 1": [100.0], "limit 2": [200.0], "limit 1": [100.0]}
+    share, gain = run_all.limit_checks(rates)
+    assert share.value == 0.9 and run_all.passed(share) and gain.value == 0.9 and run_all.passed(gain) is False
+
+
+def test_pixels_must_not_differ():
+    pixels = {"differing_images": 1, "largest_float": 0.5, "largest": 9, "images": 2, "mean": 1}
+    checks = run_all.pixel_checks(result_of(THREE, {"drapps": pixels}))
+    assert [run_all.passed(c) for c in checks] == [False, False]
+
+
+def test_checks_print_as_a_table(capsys):
+    pytest.importorskip("rich")
+    run_all.print_checks([run_all.Check("a promise", 3.25, 3.2, True), run_all.Check("another", None, 1, False)])
+    out = capsys.readouterr().out
+    assert "kept" in out and "at least 3.2" in out and "not measured" in out

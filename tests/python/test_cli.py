@@ -1,0 +1,79 @@
+"""The program `drapps`: results for people and machines, errors in one line."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from imagesets import N_IMAGES
+
+from drapps import cli, optable
+
+
+def run(*args):
+    command = [sys.executable, "-m", "drapps.cli", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_info():
+    facts = json.loads(run("info", "--json").stdout)
+    assert facts["version"] == run("--version").stdout.strip()
+    assert {"folder", "tar"} <= {row["name"] for row in facts["formats"]}
+    assert facts["version"] in run("info").stdout
+
+
+def test_ops():
+    assert {row["name"] for row in json.loads(run("ops", "--json").stdout)} == set(optable.TABLE)
+    text = run("ops").stdout
+    assert all(name in text for name in optable.TABLE)
+
+
+def test_one_op():
+    assert json.loads(run("ops", "random_horizontal_flip", "--json").stdout)["params"][0]["name"] == "p"
+    text = run("ops", "random_horizontal_flip").stdout
+    assert "random_horizontal_flip(p=0.5)" in text and "0 to 1" in text
+
+
+def test_ls(folder):
+    facts = json.loads(run("ls", folder, "--json", "-n", "3").stdout)
+    assert facts["samples"] == N_IMAGES and len(facts["keys"]) == 3 and facts["classes"] == ["ant", "bee", "cat"]
+    text = run("ls", folder).stdout
+    assert "ant/000.jpg" in text and f"{N_IMAGES} samples" in text and "3 more" in text
+
+
+def test_profile(folder):
+    facts = json.loads(run("profile", folder, "--samples", "8", "--json").stdout)
+    ops = [row["op"] for row in facts["ops"]]
+    assert "decode" in ops and "random_resized_crop" in ops
+    text = run("profile", folder, "--samples", "8").stdout
+    assert "decode" in text and "sum" in text
+
+
+@pytest.mark.parametrize(
+    "args, status, text",
+    [
+        (["ls", "no/such/folder"], 1, "no/such/folder"),
+        (["ops", "no_such_op"], 2, "no_such_op"),
+        (["fly"], 2, "fly"),
+        ([], 2, ""),
+        (["profile", "no/such/folder"], 1, "no/such/folder"),
+        (["profile", ".", "--samples", "0"], 2, "samples"),
+    ],
+)
+def test_errors_for_people(args, status, text):
+    done = run(*args)
+    assert done.returncode == status and text in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_help(name):
+    done = run(name, "--help")
+    assert done.returncode == 0 and "usage: drapps" in done.stdout
+    assert name in run("--help").stdout
+
+
+def test_a_closed_pipe():
+    command = f"{sys.executable} -m drapps.cli ops --json | head -c 10"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""

@@ -1,0 +1,120 @@
+"""Data sets as others see them: ImageFolder's samples, archives that Python's tarfile writes, lists of the csv module."""
+
+import csv
+import io
+import json
+import os
+import tarfile
+
+import pytest
+
+import drapps
+from op_runner import import_torchvision
+
+
+def put(path, data=b"x"):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def keys(path, **options):
+    dataset = drapps.read(path, **options).dataset
+    return [dataset.key(i) for i in range(dataset.size)]
+
+
+def labels_of(path, **options):
+    with drapps.read(path, **options).loader(batch_size=1000, outputs=["label", "key"], output="numpy") as loader:
+        return [int(v) for batch in loader for v in batch["label"]]
+
+
+ODD_NAMES = ["10.jpg", "9.jpg", "a.JPG", "A.jpg", "é.jpg", "中.png", "\udcff.jpg", "\udcc3a.jpg", "\uf8ff.jpg", "😀.jpg",
+             "b c.webp", ".jpg", "x.jpg.txt", "noext", "y.TIFF", "z.bmp", "-.jpg", "~.jpeg"]  # fmt: skip
+
+
+@pytest.fixture
+def odd_tree(tmp_path):
+    """Folders and names whose order is easy to get wrong."""
+    root = os.fspath(tmp_path / "set")
+    for folder in ("b", "b/sub", "b/sub-x", "b/sub/deep", "a-b", "a", "é", "\udcff", ".hidden", "B"):
+        for name in ODD_NAMES:
+            put(os.path.join(root, folder, name))
+    put(os.path.join(root, "stray.jpg"))
+    put(os.fspath(tmp_path / "elsewhere/linked.jpg"))
+    os.symlink("../../elsewhere", os.path.join(root, "a", "link"))
+    os.symlink("../elsewhere", os.path.join(root, "linkclass"))
+    os.symlink("nowhere", os.path.join(root, "a", "broken.jpg"))
+    return root
+
+
+def test_folder_is_what_image_folder_finds(odd_tree):
+    folder = pytest.importorskip("torch") and import_torchvision().datasets.ImageFolder(odd_tree)
+    dataset = drapps.read(odd_tree).dataset
+    assert dataset.format == "folder"
+    assert list(dataset.classes) == folder.classes
+    assert keys(odd_tree) == [os.path.relpath(path, odd_tree) for path, _ in folder.samples]
+
+
+def test_labels_are_those_of_image_folder(folder):
+    pytest.importorskip("torch")
+    theirs = import_torchvision().datasets.ImageFolder(folder)
+    assert labels_of(folder) == [label for _, label in theirs.samples]
+
+
+def test_class_without_files_fails_as_in_image_folder(tmp_path):
+    put(os.fspath(tmp_path / "a/1.jpg"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(drapps.Error, match="empty"):
+        drapps.read(tmp_path)
+
+
+def test_flat_order(odd_tree):
+    found = keys(odd_tree, format="flat")
+    walked = [(os.path.relpath(top, odd_tree), name) for top, _, names in sorted(os.walk(odd_tree, followlinks=True))
+              for name in sorted(names)]  # fmt: skip
+    endings = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+    assert found == [os.path.normpath(os.path.join(top, name)) for top, name in walked if name.lower().endswith(endings)]
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+@pytest.mark.parametrize("length", [5, 60, 110])  # in the name field, in ustar's prefix, in a header of its own
+def test_tar_of_any_dialect(tmp_path, form, length):
+    if form == tarfile.USTAR_FORMAT and length > 100:
+        pytest.skip("ustar has no names that long")
+    path = tmp_path / "x.tar"
+    names = [f"{'d' * length}/{'n' * length}{i}" for i in range(3)]
+    with tarfile.open(path, "w", format=form) as archive:
+        for i, name in enumerate(names):
+            for ending, data in (("jpg", b"image"), ("cls", str(i * 10).encode()), ("json", b"{}")):
+                member = tarfile.TarInfo(f"{name}.{ending}")
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+    for _ in range(2):  # from the archive, then from its index
+        assert keys(path) == names
+        assert labels_of(path) == [0, 10, 20]
+    assert sorted(os.listdir(tmp_path)) == ["x.tar", "x.tar.drapps-index"]
+
+
+def test_csv_as_the_csv_module_writes_it(tmp_path):
+    rows = [("a,b.jpg", 'say "hi"', 1), ("line\nend.jpg", "", -2), ("é.jpg", ",", 3)]
+    path = tmp_path / "list.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("path", "caption", "label"), *rows])
+    for name, _, _ in rows:
+        put(os.fspath(tmp_path / name))
+    assert keys(path) == [name for name, _, _ in rows]
+    assert labels_of(path) == [1, -2, 3]
+    assert [field[:3] for field in drapps.read(path).dataset.fields] == [
+        ("image", "bytes", "uint8"), ("label", "array", "int64"), ("key", "text", "uint8"), ("caption", "text", "uint8"),
+    ]  # fmt: skip
+
+
+def test_json_lines_with_class_names(tmp_path):
+    path = tmp_path / "list.jsonl"
+    rows = [{"file": f"{i}.jpg", "class": name, "score": i / 2} for i, name in enumerate("cab")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for row in rows:
+        put(os.fspath(tmp_path / row["file"]))
+    dataset = drapps.read(path).dataset
+    assert list(dataset.classes) == ["a", "b", "c"]
+    assert labels_of(path) == [2, 0, 1]

@@ -1,0 +1,51 @@
+"""import drapps is light, and every public name is there."""
+
+import inspect
+
+import pytest
+from imagesets import run_python
+
+import drapps
+
+
+def test_import_loads_no_framework():
+    done = run_python("import sys, drapps; print(' '.join(m.split('.')[0] for m in sys.modules))")
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.split())
+    assert not loaded & {"numpy", "torch", "rich", "PIL", "tensorflow", "jax"}
+
+
+@pytest.mark.parametrize("name", drapps.__all__)
+def test_public_names_exist(name):
+    assert getattr(drapps, name) is not None
+    assert name in dir(drapps)
+
+
+def test_unknown_name():
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        print(drapps.no_such_thing)
+
+
+def test_errors_are_builtins_too():
+    assert issubclass(drapps.ArgumentError, ValueError)
+    assert issubclass(drapps.FileMissingError, FileNotFoundError)
+    assert issubclass(drapps.IOError, OSError)
+    assert issubclass(drapps.NotFoundError, KeyError)
+    assert issubclass(drapps.OutOfMemoryError, MemoryError)
+    assert issubclass(drapps.ForkedError, RuntimeError)
+    names = [n for n in drapps.__all__ if n.endswith("Error")]
+    assert all(issubclass(getattr(drapps, name), drapps.Error) for name in names)
+
+
+def test_every_op_is_a_method_and_a_function():
+    from drapps.optable import TABLE
+
+    for name, row in TABLE.items():
+        function = inspect.signature(getattr(drapps.ops, name))
+        method = inspect.signature(getattr(drapps.Pipeline, name))
+        assert list(method.parameters)[1:-3] == list(function.parameters)
+        assert set(function.parameters) == {p["name"] for p in row["params"]}
+        assert list(method.parameters)[-3:] == ["field", "fields", "out"]
+        assert row["summary"][1:] in getattr(drapps.Pipeline, name).__doc__
+        for p in row["params"]:
+            assert p["doc"] in getattr(drapps.ops, name).__doc__

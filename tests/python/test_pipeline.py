@@ -1,0 +1,184 @@
+"""Building pipelines: sources, the method chain, ops as objects, text forms, errors where they are made."""
+
+import json
+
+import numpy
+import pytest
+from imagesets import N_IMAGES, gather, picture, train
+
+import drapps
+
+
+def test_read_folder(folder):
+    pipe = drapps.read(folder)
+    assert len(pipe) == N_IMAGES
+    assert pipe.classes == ("ant", "bee", "cat")
+    assert pipe.dataset.key(0) == "ant/000.jpg"
+    assert {field[0] for field in pipe.dataset.fields} >= {"image", "label"}
+
+
+def test_read_nothing(tmp_path):
+    with pytest.raises(drapps.FileMissingError, match="nowhere"):
+        drapps.read(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError):
+        drapps.read(tmp_path / "nowhere")
+
+
+def test_read_list_of_files(folder):
+    files = sorted(folder.glob("*/*.jpg"))[:5]
+    pipe = drapps.read(files, labels=[4, 3, 2, 1, 0])
+    (images, labels, ids), = gather(pipe.decode().resize((16, 16)).loader(batch_size=8, output="numpy"))
+    assert images.shape == (5, 3, 16, 16)
+    assert labels.tolist() == [4, 3, 2, 1, 0]
+    with pytest.raises(drapps.ArgumentError, match="5 files but 2 labels"):
+        drapps.read(files, labels=[1, 2])
+
+
+def test_chain_is_immutable(folder):
+    first = drapps.read(folder).decode()
+    a, b = first.resize(20), first.resize(30)
+    assert len(first.stages) == 1 and a != b
+    assert a == first.resize(20)
+    assert repr(a).endswith(".decode().resize(size=20)")
+
+
+def test_json_round_trip(pipe):
+    text = pipe.to_json()
+    assert [node["op"] for node in json.loads(text)["nodes"]] == [
+        "decode", "random_resized_crop", "random_horizontal_flip", "normalize"]  # fmt: skip
+    again = pipe.from_json(text)
+    assert again == pipe and again.to_json() == text
+
+
+def test_ids_survive_json(folder):
+    """The id keys what is drawn: a part of a chain draws what it drew in the whole."""
+    pipe = drapps.read(folder).decode().random_horizontal_flip().random_resized_crop(16)
+    nodes = json.loads(pipe.to_json())
+    nodes["nodes"] = [node for node in nodes["nodes"] if node["op"] != "random_horizontal_flip"]
+    part = drapps.read(folder).from_json(json.dumps(nodes))
+    assert [stage.id for stage in part.stages] == [1, 3]
+    assert part.random_vertical_flip().stages[-1].id == 4
+
+
+@pytest.mark.parametrize(
+    "build, text",
+    [
+        (lambda p: p.random_resized_crop(-1), "random_resized_crop: size"),
+        (lambda p: p.random_horizontal_flip(p=2), "allowed are 0 to 1"),
+        (lambda p: p.random_horizontal_flip("often"), "must be a number"),
+        (lambda p: p.random_horizontal_flip(p=object()), "a setting cannot be"),
+        (lambda p: p.random_horizontal_flip(field="a", fields="b"), "not both"),
+        (lambda p: p.map(3), "needs a function"),
+    ],
+)
+def test_mistakes_are_told_where_they_are_made(folder, build, text):
+    with pytest.raises(drapps.ArgumentError, match=text):
+        build(drapps.read(folder).decode())
+
+
+def test_unknown_argument_is_a_type_error(folder):
+    with pytest.raises(TypeError, match="probability"):
+        drapps.read(folder).random_horizontal_flip(probability=1)
+
+
+def test_ops_as_objects(folder):
+    op = drapps.ops.random_horizontal_flip(p=0.25)
+    assert op == drapps.ops.random_horizontal_flip(0.25) and op != drapps.ops.random_horizontal_flip()
+    assert repr(op) == "drapps.ops.random_horizontal_flip(p=0.25)"
+    pipe = drapps.read(folder).decode()
+    assert pipe.op(op) == pipe.random_horizontal_flip(0.25)
+    nested = pipe.random_apply([drapps.ops.color_jitter(brightness=0.4), op], p=0.3)
+    assert "color_jitter" in nested.to_json()
+    assert eval(repr(nested).replace(repr(str(folder)), "folder"), {"drapps": drapps, "folder": folder}).to_json() == (
+        nested.to_json())  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["mixup", "cutmix"])
+def test_batch_ops(folder, name):
+    pipe = getattr(drapps.read(folder).decode().random_resized_crop(24).to_dtype("float32"), name)(num_classes=3)
+    for images, labels in pipe.loader(batch_size=6, output="numpy"):
+        assert labels.shape == (len(images), 3) and labels.dtype == numpy.float32
+        assert abs(labels.sum(axis=1) - 1).max() < 1e-5
+
+
+def test_nested_ops_draw(folder):
+    """Nested ops run and draw as they say."""
+    flip = drapps.ops.random_horizontal_flip(p=1)
+    pipe = drapps.read(folder).decode().resize((8, 12)).random_apply([flip], p=0.5)
+    plain = drapps.read(folder).decode().resize((8, 12))
+    options = {"batch_size": 23, "output": "numpy", "keep_draws": True}
+    (batch,), (want,) = pipe.loader(**options).batches(), plain.loader(**options).batches()
+    applied = [batch.draws(i)[3]["applied"] for i in range(23)]
+    assert set(applied) == {True, False}
+    for i, flipped in enumerate(applied):
+        assert (batch["image"][i] == (want["image"][i][..., ::-1] if flipped else want["image"][i])).all()
+
+
+def test_settings_in_other_spellings(folder):
+    torch = pytest.importorskip("torch")
+    pipe = drapps.read(folder).decode()
+    assert pipe.to_dtype(torch.float32) == pipe.to_dtype("float32") == pipe.to_dtype(numpy.float32)
+    assert pipe.resize(numpy.array([20, 30])) == pipe.resize((20, 30)) == pipe.resize([20, 30])
+
+
+def test_explain_says_shapes(pipe):
+    text = pipe.explain()
+    assert "random_resized_crop" in text and "32" in text
+
+
+def test_wrong_field_is_found_before_running(folder):
+    with pytest.raises(drapps.Error, match="nothing_here"):
+        drapps.read(folder).decode(field="nothing_here").loader()
+
+
+def test_two_views(folder):
+    pipe = drapps.read(folder).decode()
+    pipe = pipe.random_resized_crop(24, out="a").random_resized_crop(24, out="b")
+    batch = next(iter(pipe.loader(batch_size=4, outputs="a,b,label", output="numpy")))
+    assert list(batch) == ["a", "b", "label"]
+    assert batch["a"].shape == batch["b"].shape == (4, 3, 24, 24)
+    assert (batch["a"] != batch["b"]).any()
+
+
+def test_image_and_mask_share_a_draw():
+    images = numpy.stack([numpy.asarray(picture(i)) for i in range(12)])
+    pipe = drapps.from_arrays(image=images, mask=images[..., 0].copy())
+    pipe = pipe.random_horizontal_flip(fields="image,mask")
+    flipped = set()
+    for batch in pipe.loader(batch_size=4, outputs="image,mask", layout="NHWC", output="numpy").batches():
+        for i, sample in enumerate(batch.ids):
+            image, mask = batch["image"][i], batch["mask"][i].reshape(48, 64)
+            assert (image[..., 0] == mask).all()
+            flipped.add(bool((image != images[sample]).any()))
+    assert flipped == {True, False}
+
+
+# --- arrays and mixtures ---
+
+
+def test_from_arrays_keeps_memory_alive():
+    images = numpy.random.default_rng(1).integers(0, 256, (10, 6, 5, 3), dtype=numpy.uint8)
+    pipe = drapps.from_arrays({"image": images.copy()}, label=numpy.arange(10, dtype=numpy.int64))
+    (got, labels, _), = gather(pipe.loader(batch_size=10, layout="NHWC", output="numpy"))
+    assert (got == images).all() and labels.tolist() == list(range(10))
+
+
+def test_from_arrays_of_unequal_length():
+    with pytest.raises(drapps.ArgumentError):
+        drapps.from_arrays(a=numpy.zeros(3), b=numpy.zeros(4))
+
+
+def test_from_arrays_with_an_unknown_type():
+    with pytest.raises(TypeError, match="x: element type"):
+        drapps.from_arrays(x=numpy.zeros(3, dtype=complex))
+
+
+def test_mix_keeps_the_shares():
+    a = drapps.from_arrays(x=numpy.zeros(30, dtype=numpy.int64))
+    b = drapps.from_arrays(x=numpy.ones(30, dtype=numpy.int64))
+    both = drapps.mix([a, b], weights=[3, 1], length=40)
+    assert len(both) == 40
+    values = numpy.concatenate([batch["x"] for batch in both.loader(batch_size=7, shuffle=True, output="numpy")])
+    assert (values == 1).sum() == 10 and len(values) == 40
+    with pytest.raises(drapps.ArgumentError, match="mix the sources first"):
+        drapps.mix([train(a), b], weights=[1, 1])

@@ -1,0 +1,125 @@
+/* test_record.c: the memory of a sample, and reading whole files into it. */
+#include "tree.h"
+
+#include "base/alloc.h"
+#include "format/dataset.h"
+
+static void values_are_aligned_and_padded(void **state)
+{
+    (void)state;
+    dr__record r;
+    dr__record_init(&r);
+    assert_int_equal(dr__record_reset(&r, 300, NULL), DR_OK);
+    uint8_t *a = dr__record_take(&r, 100), *b = dr__record_take(&r, 200);
+    memset(a, 1, 100);
+    memset(b, 2, 200);
+    assert_int_equal((uintptr_t)a % 64, 0);
+    assert_int_equal((uintptr_t)b % 64, 0);
+    for (int i = 0; i < 64; i++) {
+        assert_int_equal(a[100 + i], 0);
+        assert_int_equal(b[200 + i], 0);
+    }
+    dr__record_free(&r);
+}
+
+static void taking_more_than_reserved_fails(void **state)
+{
+    (void)state;
+    dr__record r;
+    dr__record_init(&r);
+    assert_null(dr__record_take(&r, 1));
+    assert_int_equal(dr__record_reset(&r, 10, NULL), DR_OK);
+    assert_null(dr__record_take(&r, 1 << 20));
+    assert_null(dr__record_take(&r, SIZE_MAX));
+    dr__record_free(&r);
+}
+
+static void memory_stays_warm(void **state)
+{
+    (void)state;
+    dr__record r;
+    dr__record_init(&r);
+    assert_int_equal(dr__record_reset(&r, 100000, NULL), DR_OK);
+    const uint8_t *block = r.block;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(dr__record_reset(&r, (size_t)(1000 * i), NULL), DR_OK);
+        assert_ptr_equal(r.block, block);
+    }
+    dr__record_free(&r);
+}
+
+static void expect_file(dr__record *r, const char *name, const void *want, size_t want_size)
+{
+    void *data;
+    size_t size;
+    dr_error err;
+    assert_int_equal(dr__record_read_file(r, AT_FDCWD, NULL, at("%s", name), 16, &data, &size, &err), DR_OK);
+    assert_int_equal(size, want_size);
+    assert_memory_equal(data, want, want_size);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(((uint8_t *)data)[size + (size_t)i], 0);
+}
+
+static void whole_files_are_read(void **state)
+{
+    (void)state;
+    static uint8_t big[300000];
+    for (size_t i = 0; i < sizeof big; i++)
+        big[i] = (uint8_t)(i * 31 + 1);
+    put_file(at("big"), big, sizeof big);
+    put_file(at("small"), big, 3);
+    put_file(at("empty"), big, 0);
+    dr__record r;
+    dr__record_init(&r);
+    expect_file(&r, "small", big, 3);
+    expect_file(&r, "big", big, sizeof big);
+    expect_file(&r, "empty", big, 0);
+    dr__record_free(&r);
+}
+
+/* The kernel says size 0 for files in /proc: as a file that grew after it was asked. */
+static void file_longer_than_announced(void **state)
+{
+    (void)state;
+    void *data;
+    size_t size;
+    dr__record r;
+    dr__record_init(&r);
+    if (access("/proc/self/status", R_OK))
+        skip();
+    assert_int_equal(dr__record_read_file(&r, AT_FDCWD, NULL, "/proc/self/status", 0, &data, &size, NULL), DR_OK);
+    assert_true(size > 100);
+    expect_in((const char *)data, "VmRSS");
+    dr__record_free(&r);
+}
+
+static void errors_name_folder_and_path(void **state)
+{
+    (void)state;
+    void *data;
+    size_t size;
+    dr_error err;
+    dr__record r;
+    dr__record_init(&r);
+    put_text(at("f"), "12345");
+    int fd = open(tree_root, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(dr__record_read_file(&r, fd, "shown", "a/b.jpg", 0, &data, &size, &err), DR_ERR_NOT_FOUND);
+    expect_in(err.text, "shown/a/b.jpg: cannot open: No such file");
+    dr__alloc_fail_at(1, true);
+    assert_int_equal(dr__record_read_file(&r, fd, "shown", "f", 0, &data, &size, &err), DR_ERR_NOMEM);
+    dr__alloc_fail_at(0, false);
+    expect_in(err.text, "shown/f: out of memory");
+    close(fd);
+    dr__record_free(&r);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_make, tree_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(values_are_aligned_and_padded), TEST(taking_more_than_reserved_fails), TEST(memory_stays_warm),
+        TEST(whole_files_are_read),          TEST(file_longer_than_announced),      TEST(errors_name_folder_and_path),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+/* Settings changed while an epoch runs: the same bytes, nothing lost, nothing stuck. */
+#include "unit/loader/toy.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+static dr_error err;
+
+static void set(dr_loader *l, const char *knob, double value)
+{
+    double now = -1;
+    assert_ok(dr_loader_set(l, knob, value, &err));
+    assert_ok(dr_loader_get(l, knob, &now, &err));
+    assert_true(now == value);
+}
+
+static const char *const ops = "{\"op\":\"random_horizontal_flip\"},{\"op\":\"normalize\",\"params\":{\"mean\":[0.5,0.4,"
+                               "0.3],\"std\":[0.2,0.2,0.2]}}";
+
+static dr_graph *ops_graph(void)
+{
+    char text[512];
+    snprintf(text, sizeof text, "{\"op\":\"random_crop\",\"params\":{\"size\":[5,5]}},{\"op\":\"to_dtype\"},%s", ops);
+    return graph_of(text);
+}
+
+/* Turns the knobs after every batch and compares with a run that leaves them alone. */
+static void turn_and_compare(bool in_order, uint64_t slow_every)
+{
+    static const int workers[] = { 4, 1, 0, 3, 1, 2, 0, 8, 1, 0, 5 }, prefetch[] = { 1, 7, 2, 64, 1, 3 };
+    dr_dataset *data = toy_set(&(toy){ .n = 160, .slow_every = slow_every, .slow_us = 700 });
+    dr_graph *g = ops_graph();
+    dr_loader_options o = options_of(4, 0);
+    o.shuffle = true;
+    tape want = epoch_of(data, g, &o), got = { 0 };
+    o.workers = 1;
+    o.in_order = in_order;
+    dr_loader *l = open_loader(data, g, &o);
+    for (int i = 0; i < 40; i++) {
+        tape_read(&got, l, 1);
+        set(l, "workers", workers[i % 11]);
+        set(l, "prefetch", prefetch[i % 6]);
+    }
+    tape_read(&got, l, -1);
+    if (in_order)
+        assert_same_tape(&want, &got, "knobs turned");
+    assert_each_once(&got, 160);
+    dr_loader_close(&l);
+    tape_free(&want);
+    tape_free(&got);
+    dr_graph_free(&g);
+    dr_dataset_unref(&data);
+}
+
+static void knobs_change_no_bytes(void **state)
+{
+    (void)state;
+    turn_and_compare(true, 3);
+    turn_and_compare(true, 1);
+    turn_and_compare(false, 3);
+    turn_and_compare(false, 0);
+}
+
+/* A worker that leaves while the others sleep must hand its place on, to another worker or to the caller. */
+static void last_worker_hands_over(void **state)
+{
+    (void)state;
+    dr_dataset *data = toy_set(&(toy){ .n = 60, .slow_every = 1, .slow_us = 3000 });
+    dr_graph *g = graph_of(NULL);
+    for (int to = 0; to <= 1; to++)
+        for (int round = 0; round < 5; round++) {
+            dr_loader_options o = options_of(20, 4);
+            o.prefetch = 1;
+            dr_loader *l = open_loader(data, g, &o);
+            dr_batch *b = NULL;
+            assert_int_equal(dr_loader_next(l, 2, &b, &err), DR_AGAIN); /* all four are at work */
+            set(l, "workers", to);
+            tape t = { 0 };
+            dr_status status = dr_loader_next(l, 10000, &b, &err);
+            if (status != DR_OK)
+                fail_msg("stuck after workers = %d: %s", to, dr_status_name(status));
+            tape_add(&t, b);
+            dr_batch_unref(&b);
+            tape_read(&t, l, -1);
+            assert_each_once(&t, 60);
+            tape_free(&t);
+            dr_loader_close(&l);
+        }
+    dr_graph_free(&g);
+    dr_dataset_unref(&data);
+}
+
+static void *wait_for_one(void *arg)
+{
+    dr_batch *b = NULL;
+    dr_error e = { 0 };
+    dr_status status = dr_loader_next(arg, 10000, &b, &e);
+    dr_batch_unref(&b);
+    return (void *)(intptr_t)status;
+}
+
+/* The same while a consumer waits already: it must notice that it is to work itself, or no longer has to. */
+static void a_waiting_consumer_notices(void **state)
+{
+    (void)state;
+    static const int turns[][2] = { { 3, 0 }, { 0, 1 }, { 4, 1 }, { 0, 3 } };
+    dr_dataset *data = toy_set(&(toy){ .n = 20, .slow_every = 1, .slow_us = 2000 });
+    dr_graph *g = graph_of(NULL);
+    for (int i = 0; i < 8; i++) {
+        dr_loader_options o = options_of(20, turns[i % 4][0]);
+        dr_loader *l = open_loader(data, g, &o);
+        pthread_t thread;
+        void *status;
+        assert_int_equal(pthread_create(&thread, NULL, wait_for_one, l), 0);
+        usleep(3000);
+        set(l, "workers", turns[i % 4][1]);
+        pthread_join(thread, &status);
+        if ((intptr_t)status != DR_OK)
+            fail_msg("workers %d to %d: %s", turns[i % 4][0], turns[i % 4][1],
+                     dr_status_name((dr_status)(intptr_t)status));
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&data);
+}
+
+/* More threads than one loader uses: they must not sleep through the work of the other. */
+static void two_loaders_share(void **state)
+{
+    (void)state;
+    dr_dataset *data = toy_set(&(toy){ .n = 40, .slow_every = 1, .slow_us = 500 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(5, 1), p = options_of(5, 4);
+    dr_loader *a = open_loader(data, g, &o), *b = open_loader(data, g, &p);
+    tape one = { 0 }, two = { 0 };
+    for (int i = 0; i < 8; i++) {
+        tape_read(&one, a, 1);
+        tape_read(&two, b, 1);
+    }
+    assert_same_tape(&one, &two, "two loaders at once");
+    dr_loader_close(&b); /* its threads leave; a goes on with one */
+    assert_ok(dr_loader_start(a, 0, &err));
+    tape again = { 0 };
+    tape_read(&again, a, -1);
+    assert_same_tape(&one, &again, "after the other was closed");
+    dr_loader_close(&a);
+    tape_free(&one);
+    tape_free(&two);
+    tape_free(&again);
+    dr_graph_free(&g);
+    dr_dataset_unref(&data);
+}
+
+static void wrong_settings_are_named(void **state)
+{
+    (void)state;
+    dr_dataset *data = toy_set(&(toy){ .n = 4 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(2, 0);
+    dr_loader *l = open_loader(data, g, &o);
+    double v;
+    assert_fails(dr_loader_set(l, "workers", 257, &err), DR_ERR_ARG, "0 to 256");
+    assert_fails(dr_loader_set(l, "workers", 1.5, &err), DR_ERR_ARG, "whole numbers");
+    assert_fails(dr_loader_set(l, "prefetch", 0, &err), DR_ERR_ARG, "1 to 64");
+    assert_fails(dr_loader_set(l, "prefetch", 0.0 / 0.0, &err), DR_ERR_ARG, "prefetch");
+    assert_fails(dr_loader_set(l, "speed", 1, &err), DR_ERR_NOT_FOUND, "speed");
+    assert_fails(dr_loader_get(l, "speed", &v, &err), DR_ERR_NOT_FOUND, "speed");
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(knobs_change_no_bytes),
+        cmocka_unit_test(last_worker_hands_over),
+        cmocka_unit_test(a_waiting_consumer_notices),
+        cmocka_unit_test(two_loaders_share),
+        cmocka_unit_test(wrong_settings_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

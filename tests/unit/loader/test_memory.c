@@ -1,0 +1,223 @@
+/* Memory: every allocation may fail, budgets hold, and batches that the user keeps leave them. */
+#include "unit/loader/toy.h"
+
+#include <time.h>
+
+#include "base/alloc.h"
+
+static dr_error err;
+
+static const char *const ops = "{\"op\":\"random_crop\",\"params\":{\"size\":[5,5]}},{\"op\":\"random_horizontal_flip\"},{\"op\":"
+                               "\"to_dtype\"},{\"op\":\"mixup\",\"params\":{\"num_classes\":40},\"fields\":[\"image\","
+                               "\"label\"]}";
+
+/* One whole life of a loader; the first failure ends it.  Returns the status. */
+static dr_status live(dr_dataset *set, dr_graph *g, const dr_loader_options *o)
+{
+    dr_loader *l = NULL;
+    char *text = NULL;
+    dr_error e = { 0 };
+    dr_status status = dr_loader_open(set, g, o, &l, &e);
+    for (dr_batch *b = NULL; status == DR_OK; dr_batch_unref(&b))
+        status = dr_loader_next(l, -1, &b, &e);
+    if (status == DR_END)
+        status = dr_loader_state(l, &text, &e);
+    if (status != DR_OK) {
+        assert_int_equal(status, e.status);
+        assert_true(e.text[0]);
+    }
+    dr_text_free(&text);
+    dr_loader_close(&l);
+    return status;
+}
+
+static void fail_each(const dr_loader_options *o, bool sticky)
+{
+    dr_dataset *set = toy_set(&(toy){ .n = 40 });
+    dr_graph *g = graph_of(ops);
+    int good = 0, failed = 0;
+    for (long n = 1; n < 2000 && good < 3; n++) {
+        dr__alloc_fail_at(n, sticky);
+        dr_status status = live(set, g, o);
+        long calls = dr__alloc_fail_at(0, false);
+        if (status == DR_OK) {
+            good += calls < n; /* with several threads a run may need fewer than another */
+            continue;
+        }
+        good = 0;
+        failed++;
+        if (status != DR_ERR_NOMEM)
+            fail_msg("allocation %ld: %s", n, dr_status_name(status));
+    }
+    assert_int_equal(good, 3);
+    assert_true(failed > 20);
+    assert_int_equal(live(set, g, o), DR_OK);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    (void)state;
+    for (int workers = 0; workers <= 2; workers += 2)
+        for (int in_order = 0; in_order < 2; in_order++) {
+            dr_loader_options o = options_of(8, workers);
+            o.in_order = in_order;
+            o.keep_draws = true;
+            o.outputs = "image,label,text,boxes,tokens";
+            o.collate = "boxes=pad,tokens=ragged";
+            fail_each(&o, true);
+            if (workers == 0)
+                fail_each(&o, false);
+        }
+}
+
+/* After a failed start the loader can be asked again. */
+static void a_failed_start_is_no_end(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 40 });
+    dr_graph *g = graph_of(NULL);
+    for (int in_order = 0; in_order < 2; in_order++)
+        for (int workers = 0; workers <= 2; workers++) {
+            dr_loader_options o = options_of(8, workers);
+            o.in_order = in_order;
+            dr_loader *l = open_loader(set, g, &o);
+            dr_batch *b = NULL;
+            dr__alloc_fail_at(1, true);
+            dr_status status = dr_loader_start(l, 2, &err);
+            dr__alloc_fail_at(0, false);
+            if (workers > 0 || !in_order)
+                assert_int_equal(status, DR_ERR_NOMEM);
+            tape t = { 0 };
+            dr_status first = dr_loader_next(l, 5000, &b, &err);
+            assert_ok(first);
+            assert_int_equal(dr_batch_epoch(b), 2);
+            tape_add(&t, b);
+            dr_batch_unref(&b);
+            tape_read(&t, l, -1);
+            assert_each_once(&t, 40);
+            tape_free(&t);
+            dr_loader_close(&l);
+        }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* A knob that cannot be turned stays where it was. */
+static void a_failed_knob_is_no_change(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 40 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(8, 0);
+    dr_loader *l = open_loader(set, g, &o);
+    tape t = { 0 };
+    double workers = -1;
+    tape_read(&t, l, 1);
+    dr__alloc_fail_at(1, true);
+    dr_status status = dr_loader_set(l, "workers", 4, &err);
+    dr__alloc_fail_at(0, false);
+    assert_int_equal(status, DR_ERR_NOMEM);
+    assert_ok(dr_loader_get(l, "workers", &workers, &err));
+    assert_true(workers == 0);
+    tape_read(&t, l, -1);
+    assert_each_once(&t, 40);
+    tape_free(&t);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void small_limits_are_named(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 40 });
+    dr_graph *g = graph_of("{\"op\":\"resize\",\"params\":{\"size\":[200,200]}},{\"op\":\"gaussian_blur\",\"params\":{"
+                           "\"kernel_size\":3}},{\"op\":\"random_crop\",\"params\":{\"size\":[4,4]}}");
+    dr_loader_options o = options_of(100, 0);
+    dr_loader *l = NULL;
+    dr_batch *b = NULL;
+    o.memory_limit = 1000; /* a batch has 100 x (48 + 8) bytes */
+    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_LIMIT, "a batch needs 5600 bytes; the memory limit of 1000");
+    o.memory_limit = 20000; /* enough for a batch, not for the intermediate image */
+    l = open_loader(set, g, &o);
+    assert_fails(dr_loader_next(l, -1, &b, &err), DR_ERR_LIMIT, "bytes of working memory, the limit is 10000");
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* Batches made ahead stay within the budget, in both orders. */
+static void the_budget_bounds_what_is_ahead(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 400 });
+    dr_graph *g = graph_of(NULL);
+    for (int in_order = 0; in_order < 2; in_order++) {
+        dr_loader_options o = options_of(10, 3); /* 10 x (144 + 8) bytes */
+        o.in_order = in_order;
+        o.prefetch = 64;
+        o.memory_limit = 2 * 3 * 1520; /* half of it for batches: three of them */
+        dr_loader *l = open_loader(set, g, &o);
+        dr_batch *b = NULL;
+        assert_ok(dr_loader_next(l, -1, &b, &err));
+        uint64_t before = 0, now = toy_reads();
+        while (now != before) { /* until the workers rest */
+            struct timespec t = { .tv_nsec = 20000000 };
+            before = now;
+            nanosleep(&t, NULL);
+            now = toy_reads();
+        }
+        char *text = NULL;
+        assert_ok(dr_loader_stats(l, &text, &err));
+        const char *at = strstr(text, "\"open_batches\":");
+        assert_non_null(at);
+        assert_int_equal(atoi(at + strlen("\"open_batches\":")), 3);
+        dr_text_free(&text);
+        dr_batch_unref(&b);
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void held_batches_leave_the_budget(void **state)
+{
+    (void)state;
+    enum { HELD = 50 };
+    dr_dataset *set = toy_set(&(toy){ .n = HELD * 10 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(10, 2);
+    o.memory_limit = 2 * 2 * 1520;
+    dr_loader *l = open_loader(set, g, &o);
+    dr_batch *held[HELD] = { 0 };
+    uint64_t hash[HELD];
+    for (int i = 0; i < HELD; i++) {
+        assert_ok(dr_loader_next(l, 10000, &held[i], &err));
+        hash[i] = batch_hash(held[i]);
+    }
+    for (int i = 0; i < HELD; i++)
+        assert_true(batch_hash(held[i]) == hash[i]); /* nobody wrote into them since */
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+    for (int i = 0; i < HELD; i++) { /* valid after everything else is gone */
+        assert_true(batch_hash(held[i]) == hash[i]);
+        dr_batch *second = dr_batch_ref(held[i]);
+        dr_batch_unref(&held[i]);
+        assert_null(held[i]);
+        assert_true(batch_hash(second) == hash[i]);
+        dr_batch_unref(&second);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_allocation_may_fail),   cmocka_unit_test(a_failed_start_is_no_end),
+        cmocka_unit_test(a_failed_knob_is_no_change), cmocka_unit_test(small_limits_are_named),
+        cmocka_unit_test(the_budget_bounds_what_is_ahead), cmocka_unit_test(held_batches_leave_the_budget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
