@@ -53,7 +53,7 @@ void dr__codec_state_free(dr_codec_state **state);
 typedef struct dr_image_codec {
     const char *name;
     const char *summary;
-    const char *library; /* "libjpeg-turbo 2.1.5": what decodes */
+    const char *library;           /* "libjpeg-turbo 2.1.5": what decodes */
     const char *const *extensions; /* ".jpg", ...; NULL-ended */
 
     bool (*probe)(const uint8_t *data, size_t size);

@@ -70,8 +70,8 @@ struct fuzz_pixels {
 };
 
 static inline struct fuzz_pixels fuzz_decode(const dr_image_codec *codec, dr_codec_state *state, const uint8_t *data,
-                                             size_t size, const dr__decode_options *options,
-                                             const dr__image_info *info, dr_rect rect, int fill)
+                                             size_t size, const dr__decode_options *options, const dr__image_info *info,
+                                             dr_rect rect, int fill)
 {
     struct fuzz_pixels p = {.rect = rect};
     dr_error err = {0};
@@ -80,7 +80,9 @@ static inline struct fuzz_pixels fuzz_decode(const dr_image_codec *codec, dr_cod
     if (!p.data)
         abort();
     memset(p.data, fill, p.row * (size_t)rect.h);
-    dr_view out = {.data = p.data, .stride = (ptrdiff_t)p.row, .window = rect,
+    dr_view out = {.data = p.data,
+                   .stride = (ptrdiff_t)p.row,
+                   .window = rect,
                    .desc = dr__desc_image(info->dtype, info->height, info->width, info->channels)};
     p.status = codec->decode(state, data, size, options, &rect, &out, &err);
     if (p.status != DR_OK && (p.status > 0 || err.text[0] == 0))
