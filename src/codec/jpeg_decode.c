@@ -20,10 +20,10 @@ struct decode_job {
     dr_view *out;
 
     dr__jpeg_facts facts;
-    dr_rect area;   /* the same rectangle in stored pixels */
+    dr_rect area; /* the same rectangle in stored pixels */
     dr__sink sink;
-    int64_t left;   /* columns decoded before area.x, to be cut off */
-    size_t pixel;   /* bytes of a pixel as libjpeg gives it */
+    int64_t left; /* columns decoded before area.x, to be cut off */
+    size_t pixel; /* bytes of a pixel as libjpeg gives it */
 };
 
 /* Interblock smoothing of an unfinished progressive image looks at neighbouring blocks that a crop leaves out. */
