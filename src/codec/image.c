@@ -98,8 +98,8 @@ dr_status dr__check_size(const dr__decode_options *options, const char *format, 
     if (width < 1 || height < 1)
         return dr__fail(err, DR_ERR_FORMAT, "%s of %" PRId64 " x %" PRId64 " pixels", format, width, height);
     if (width > options->max_side || height > options->max_side)
-        return dr__fail(err, DR_ERR_LIMIT, "%s of %" PRId64 " x %" PRId64 " pixels; max_side is %" PRId64, format, width,
-                        height, options->max_side);
+        return dr__fail(err, DR_ERR_LIMIT, "%s of %" PRId64 " x %" PRId64 " pixels; max_side is %" PRId64, format,
+                        width, height, options->max_side);
     if (width > options->max_pixels / height)
         return dr__fail(err, DR_ERR_LIMIT, "%s of %" PRId64 " x %" PRId64 " pixels; max_pixels is %" PRId64, format,
                         width, height, options->max_pixels);
@@ -134,8 +134,8 @@ dr_status dr__check_target(const dr__image_info *info, const dr_rect *rect, cons
     if (rect->x < 0 || rect->y < 0 || rect->w < 1 || rect->h < 1 || rect->w > info->width - rect->x ||
         rect->h > info->height - rect->y)
         return dr__fail(err, DR_ERR_ARG,
-                        "rectangle %" PRId64 ",%" PRId64 " %" PRId64 " x %" PRId64 " is not inside the image of %" PRId64
-                        " x %" PRId64 " pixels",
+                        "rectangle %" PRId64 ",%" PRId64 " %" PRId64 " x %" PRId64
+                        " is not inside the image of %" PRId64 " x %" PRId64 " pixels",
                         rect->x, rect->y, rect->w, rect->h, info->width, info->height);
     if (d->layout != DR_LAYOUT_HWC || d->dtype != info->dtype || dr__channels(d) != info->channels)
         return dr__fail(err, DR_ERR_ARG, "output must be %s HWC with %d channels", dr_dtype_name(info->dtype),

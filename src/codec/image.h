@@ -19,7 +19,8 @@ typedef enum dr__color_mode {
     DR__MODE_RGB = 0,       /* 3 x uint8, as Pillow's convert("RGB") */
     DR__MODE_GRAY = 1,      /* 1 x uint8, as Pillow's convert("L") */
     DR__MODE_RGBA = 2,      /* 4 x uint8, as Pillow's convert("RGBA"): alpha kept, opaque where there is none */
-    DR__MODE_UNCHANGED = 3, /* channels and depth as stored: uint16 for 16-bit files, palettes expanded */
+    DR__MODE_UNCHANGED = 3, /* channels and depth as stored: uint16 for 16-bit files, palettes expanded (with alpha if
+                             * they have it), fewer than 8 bits scaled to 8, CMYK with 255 as full ink */
 } dr__color_mode;
 
 typedef struct dr__decode_options {
@@ -29,6 +30,8 @@ typedef struct dr__decode_options {
     int64_t max_side; /* limits on what a header may declare, checked before anything is allocated */
     int64_t max_pixels;
     size_t max_bytes; /* of decoder working memory and output together */
+    size_t bleed;     /* bytes before and after each row of the output that are nobody's: a decoder that makes a few
+                         columns more than asked for may write them there instead of copying rows; 0 by default */
 } dr__decode_options;
 
 /* Fills the defaults: RGB, exact, max_side 65535, max_pixels 178956970 (Pillow's error limit), max_bytes 1 GiB. */
@@ -52,7 +55,7 @@ void dr__codec_state_free(dr_codec_state **state);
 typedef struct dr_image_codec {
     const char *name;
     const char *summary;
-    const char *library; /* "libjpeg-turbo 2.1.5": what decodes */
+    const char *library;           /* "libjpeg-turbo 2.1.5": what decodes */
     const char *const *extensions; /* ".jpg", ...; NULL-ended */
 
     bool (*probe)(const uint8_t *data, size_t size);
@@ -61,7 +64,9 @@ typedef struct dr_image_codec {
 
     /* Decodes the rectangle `rect` (inside the image that header described) into out: out->desc and out->window are
      * set by the caller, out->window == *rect, rows out->stride apart.  Damaged data is an error, as it is for PIL
-     * with its defaults (LOAD_TRUNCATED_IMAGES off). */
+     * with its defaults (LOAD_TRUNCATED_IMAGES off): a truncated file is one, while entropy-coded data that libjpeg
+     * only warns about is decoded as libjpeg does.  Data is checked as far as it is read: a rectangle above the place
+     * where a file ends early may succeed although decoding everything fails. */
     dr_status (*decode)(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
                         const dr_rect *rect, dr_view *out, dr_error *err);
 

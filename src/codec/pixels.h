@@ -5,8 +5,8 @@
 #include "codec/image.h"
 
 typedef enum dr__pixel_kind {
-    DR__PIXEL_L,             /* grey */
-    DR__PIXEL_LA,            /* grey, alpha */
+    DR__PIXEL_L,  /* grey */
+    DR__PIXEL_LA, /* grey, alpha */
     DR__PIXEL_RGB,
     DR__PIXEL_RGBA,
     DR__PIXEL_CMYK_INVERTED, /* as libjpeg gives it: 255 is no ink */

@@ -34,7 +34,7 @@ struct job {
     dr__pixel_kind kind;   /* of the rows that libpng gives */
     int64_t width, height; /* as stored */
     bool interlaced;
-    bool keyed;      /* one colour stands for "transparent" and becomes alpha */
+    bool keyed; /* one colour stands for "transparent" and becomes alpha */
     uint8_t key[3];
 
     const dr_rect *rect; /* NULL: only the header is asked for */
@@ -352,8 +352,8 @@ static dr_status header(dr_codec_state *state, const uint8_t *data, size_t size,
 static dr_status decode(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
                         const dr_rect *rect, dr_view *out, dr_error *err)
 {
-    struct job j = {.state = state, .data = data, .size = size, .options = options, .err = err, .rect = rect,
-                    .out = out};
+    struct job j = {
+        .state = state, .data = data, .size = size, .options = options, .err = err, .rect = rect, .out = out};
     return run(&j);
 }
 

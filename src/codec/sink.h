@@ -14,10 +14,10 @@ static inline bool dr__orient_swaps(int orientation)
 }
 
 typedef struct dr__sink {
-    uint8_t *origin;         /* where pixel (0, 0) of the stored rectangle goes */
+    uint8_t *origin;          /* where pixel (0, 0) of the stored rectangle goes */
     ptrdiff_t step_x, step_y; /* to its right and lower neighbour */
-    size_t pixel;            /* bytes of a finished pixel */
-    size_t width;            /* of the stored rectangle */
+    size_t pixel;             /* bytes of a finished pixel */
+    size_t width;             /* of the stored rectangle */
     dr__pixel_convert *convert;
     uint8_t *turned; /* room for a converted row, when rows are not laid down as they are */
 } dr__sink;

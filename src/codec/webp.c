@@ -113,8 +113,13 @@ static dr_status find_still(struct still *s, const uint8_t *data, size_t size, c
     if (code != VP8_STATUS_OK)
         return fail(code, size, err);
     DR_TRY(dr__check_size(options, "WebP", f.width, f.height, err));
-    *s = (struct still){.data = data, .size = size, .width = f.width, .height = f.height, .alpha = f.has_alpha,
-                        .lossless = f.format == 2, .animated = f.has_animation};
+    *s = (struct still){.data = data,
+                        .size = size,
+                        .width = f.width,
+                        .height = f.height,
+                        .alpha = f.has_alpha,
+                        .lossless = f.format == 2,
+                        .animated = f.has_animation};
     s->frame = (dr_rect){0, 0, f.width, f.height};
     return s->animated ? find_frame(s, err) : DR_OK;
 }
@@ -131,7 +136,10 @@ static void describe(const struct still *s, const uint8_t *data, size_t size, co
         .width = s->width,
         .height = s->height,
         .bits = 8,
-        .stored = s->animated ? "animation" : s->lossless ? "lossless" : s->alpha ? "lossy with alpha" : "lossy",
+        .stored = s->animated   ? "animation"
+                  : s->lossless ? "lossless"
+                  : s->alpha    ? "lossy with alpha"
+                                : "lossy",
         .orientation = options->exif_orient ? orientation_of(data, size) : 1,
     };
     dr__info_decoded(info, kind_of(s), options);

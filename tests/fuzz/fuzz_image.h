@@ -1,7 +1,7 @@
 /* fuzz_image.h: what the image fuzz targets share.
  *
  * Input: five bytes (mode, orientation, scale and a rectangle in 1/256 of the image), then a file.  The file is
- * decoded whole and in that rectangle, into memory of exactly the right size.  If both succeed, the rectangle must be
+ * decoded whole and in rectangles, into memory of exactly the right size.  If both succeed, a rectangle must be
  * what lies at its place in the whole; a decoder that lives on from input to input must agree with a new one.
  */
 #ifndef DR_TESTS_FUZZ_IMAGE_H
@@ -15,7 +15,7 @@
 #include "codec/image.h"
 #include "data/desc.h"
 
-enum { FUZZ_PREFIX = 5, FUZZ_COUNTERS = 1024 };
+enum { FUZZ_PREFIX = 5, FUZZ_RECTS = 4, FUZZ_COUNTERS = 1024 };
 
 /* The libraries are not instrumented; what they say tells the fuzzer where inside them an input got to. */
 #ifdef DR_FUZZ
@@ -44,11 +44,21 @@ static inline void fuzz_options(const uint8_t *prefix, dr__decode_options *optio
     options->max_bytes = 32 << 20;
 }
 
-static inline dr_rect fuzz_rect(const uint8_t *prefix, const dr__image_info *info)
+/* The rectangle of the prefix, and variants of it where crops go wrong: at the edges of blocks, one pixel wide, at
+ * the image's right and lower edge. */
+static inline dr_rect fuzz_rect(const uint8_t *prefix, const dr__image_info *info, int variant)
 {
     dr_rect r = {.x = info->width * prefix[1] / 256, .y = info->height * prefix[2] / 256};
+    if (variant == 1) {
+        r.x &= ~(int64_t)15;
+        r.y &= ~(int64_t)15;
+    }
     r.w = 1 + (info->width - r.x - 1) * prefix[3] / 255;
     r.h = 1 + (info->height - r.y - 1) * prefix[4] / 255;
+    if (variant == 2)
+        r = (dr_rect){r.x & ~(int64_t)7, r.y & ~(int64_t)7, 1, r.h};
+    if (variant == 3)
+        r = (dr_rect){info->width - 1, info->height - r.h, 1, r.h};
     return r;
 }
 
@@ -60,8 +70,8 @@ struct fuzz_pixels {
 };
 
 static inline struct fuzz_pixels fuzz_decode(const dr_image_codec *codec, dr_codec_state *state, const uint8_t *data,
-                                             size_t size, const dr__decode_options *options,
-                                             const dr__image_info *info, dr_rect rect, int fill)
+                                             size_t size, const dr__decode_options *options, const dr__image_info *info,
+                                             dr_rect rect, int fill)
 {
     struct fuzz_pixels p = {.rect = rect};
     dr_error err = {0};
@@ -70,7 +80,9 @@ static inline struct fuzz_pixels fuzz_decode(const dr_image_codec *codec, dr_cod
     if (!p.data)
         abort();
     memset(p.data, fill, p.row * (size_t)rect.h);
-    dr_view out = {.data = p.data, .stride = (ptrdiff_t)p.row, .window = rect,
+    dr_view out = {.data = p.data,
+                   .stride = (ptrdiff_t)p.row,
+                   .window = rect,
                    .desc = dr__desc_image(info->dtype, info->height, info->width, info->channels)};
     p.status = codec->decode(state, data, size, options, &rect, &out, &err);
     if (p.status != DR_OK && (p.status > 0 || err.text[0] == 0))
@@ -115,11 +127,14 @@ static inline int fuzz_codec(const dr_image_codec *codec, const uint8_t *data, s
     dr_rect all = {0, 0, info.width, info.height};
     dr_codec_state *fresh = dr__codec_state_new();
     struct fuzz_pixels whole = fuzz_decode(codec, fresh, file, size, &options, &info, all, 0x11);
-    struct fuzz_pixels part = fuzz_decode(codec, warm, file, size, &options, &info, fuzz_rect(data, &info), 0xee);
-    fuzz_compare(&part, &whole, pixel);
+    for (int variant = 0; variant < FUZZ_RECTS; variant++) {
+        dr_rect rect = fuzz_rect(data, &info, variant);
+        struct fuzz_pixels part = fuzz_decode(codec, warm, file, size, &options, &info, rect, 0xee);
+        fuzz_compare(&part, &whole, pixel);
+        free(part.data);
+    }
     dr__codec_state_free(&fresh);
     free(whole.data);
-    free(part.data);
     return 0;
 }
 

@@ -1,45 +1,60 @@
 #!/bin/sh
-# run.sh MINUTES [TARGET...]: fuzzes each image target that long with libFuzzer, AddressSanitizer and UBSan, then
-# merges what it found into the corpus.  Needs clang with its compiler runtime, and the -dev packages of the codecs.
-# FUZZ_DIR (default: build-fuzz in the source tree) keeps programs, working corpora, logs and failing inputs.
+# run.sh MINUTES [TARGET...]: fuzzes each target that long with libFuzzer, AddressSanitizer and UBSan.
+#
+# Needs clang with its compiler runtime, and the -dev packages of the libraries.  FUZZ_DIR (default: build-fuzz in the
+# source tree) keeps programs, working corpora, logs and failing inputs.  FUZZ_KEEP=1 replaces what an earlier run left
+# in corpus/ by the smallest set of inputs that covers the same code; files with names of their own stay.
 set -eu
 minutes=${1:?usage: run.sh MINUTES [TARGET...]}
 shift
-targets=${*:-jpeg png webp header}
+targets=${*:-jpeg png webp header tar list index}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=${FUZZ_DIR:-$root/build-fuzz}
-cc=${CC:-clang}
+cc=${FUZZ_CC:-clang}
 mkdir -p "$dir/src/codec" "$dir/seeds" "$dir/fail"
 
-version() { pkg-config --modversion "$1"; }
 cat >"$dir/src/codec/codec_config.h" <<END
 #define DR_HAVE_PNG
 #define DR_HAVE_WEBP
-#define DR_PNG_VERSION "$(version libpng)"
-#define DR_WEBP_VERSION "$(version libwebp)"
+#define DR_PNG_VERSION "$(pkg-config --modversion libpng)"
+#define DR_WEBP_VERSION "$(pkg-config --modversion libwebp)"
 END
 flags="-std=gnu11 -D_GNU_SOURCE -O1 -g -ffp-contract=off -I$root/include -I$root/src -I$root/tests -I$dir/src"
-library="$root/src/codec/*.c $root/src/base/alloc.c $root/src/base/error.c $root/src/data/desc.c"
-libs=$(pkg-config --libs libjpeg libpng libwebp)
+src=$root/src
+library="$src/base/*.c $src/data/*.c $src/source/*.c $src/format/*.c $src/codec/*.c"
+libs="$(pkg-config --libs libjpeg libpng libwebp libxxhash jansson) -lm -pthread"
+sanitize="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 
 # shellcheck disable=SC2086  # lists of words
-$cc $flags -o "$dir/make_seeds" "$root/tests/fuzz/make_seeds.c" "$root/tests/unit/codec/make_image.c" $libs -lm
+$cc $flags -o "$dir/make_seeds" "$root/tests/fuzz/make_seeds.c" "$root/tests/unit/codec/make_image.c" $libs
 "$dir/make_seeds" "$dir/seeds"
-for t in $targets; do
+# shellcheck disable=SC2086
+(mkdir -p "$dir/objects" && cd "$dir/objects" && rm -f ./*.o && $cc $flags $sanitize -c $library)
+
+build() { # build NAME TARGET FLAG...: the fuzzer of a target
+    name=$1 target=$2
+    shift 2
     # shellcheck disable=SC2086
-    $cc $flags -DDR_FUZZ -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-        -o "$dir/fuzz_$t" "$root/tests/fuzz/fuzz_$t.c" $library $libs -lm
-    kept="$root/tests/fuzz/corpus/$t"
-    mkdir -p "$kept" "$dir/work/$t"
+    $cc $flags "$@" $sanitize -fsanitize=fuzzer -o "$dir/$name" "$root/tests/fuzz/fuzz_$target.c" "$dir"/objects/*.o $libs
+}
+
+keep() { # keep TARGET: the kept inputs need cover the code alone, so without the counters of fuzz_image.h
+    build "merge_$1" "$1"
+    rm -rf "$dir/merged/$1"
+    mkdir -p "$dir/merged/$1"
+    "$dir/merge_$1" -merge=1 -max_len=4096 -use_counters=0 "$dir/merged/$1" "$dir/seeds/$1" "$dir/work/$1" "$kept" \
+        >>"$dir/$1.log" 2>&1
+    find "$kept" -type f -regex '.*/[0-9a-f]*' -delete
+    find "$dir/merged/$1" -type f -exec cp {} "$kept" \;
+}
+
+for t in $targets; do
+    kept="$root/tests/fuzz/corpus/fuzz_$t"
+    mkdir -p "$kept" "$dir/work/$t" "$dir/seeds/$t"
+    build "fuzz_$t" "$t" -DDR_FUZZ
     "$dir/fuzz_$t" -artifact_prefix="$dir/fail/$t-" -max_total_time=$((minutes * 60)) -max_len=4096 -timeout=20 \
         -rss_limit_mb=2048 -print_final_stats=1 "$dir/work/$t" "$dir/seeds/$t" "$kept" >"$dir/$t.log" 2>&1 ||
         { tail -30 "$dir/$t.log"; echo "fuzz_$t failed; input in $dir/fail"; exit 1; }
-    grep -a 'cov:' "$dir/$t.log" | tail -1
-    grep -a 'stat::number_of_executed_units' "$dir/$t.log"
-    # The smallest set of inputs with the same coverage replaces the corpus; files named fail-* stay.
-    rm -rf "$dir/merged/$t"
-    mkdir -p "$dir/merged/$t"
-    "$dir/fuzz_$t" -merge=1 -max_len=4096 "$dir/merged/$t" "$kept" "$dir/seeds/$t" "$dir/work/$t" >>"$dir/$t.log" 2>&1
-    find "$kept" -type f ! -name 'fail-*' -delete
-    find "$dir/merged/$t" -type f -size -3k -exec cp {} "$kept" \;
+    echo "fuzz_$t: $(grep -a 'cov:' "$dir/$t.log" | tail -1)"
+    if [ "${FUZZ_KEEP:-0}" = 1 ]; then keep "$t"; fi
 done

@@ -53,7 +53,9 @@ static dr_status dump(dr_codec_state *state, const dr_image_codec *codec, const 
     uint8_t *pixels = malloc(row * (size_t)rect.h);
     if (!pixels)
         return dr__fail(err, DR_ERR_NOMEM, "no memory for the pixels");
-    dr_view out = {.data = pixels, .stride = (ptrdiff_t)row, .window = rect,
+    dr_view out = {.data = pixels,
+                   .stride = (ptrdiff_t)row,
+                   .window = rect,
                    .desc = dr__desc_image(info->dtype, info->height, info->width, info->channels)};
     dr_status status = codec->decode(state, f->data, f->size, options, &rect, &out, err);
     if (status == DR_OK)

@@ -26,7 +26,8 @@ static void put(const char *name, struct blob b)
 static void jpegs_of(int color, int h, int v)
 {
     static const char *const colors[] = {"gray", "ycc", "rgb", "cmyk", "ycck"};
-    static const char *const codings[] = {"baseline", "progressive", "arithmetic", "scans", "restarts", "ari-progressive"};
+    static const char *const codings[] = {"baseline", "progressive", "arithmetic",
+                                          "scans",    "restarts",    "ari-progressive"};
     for (int coding = 0; coding < 6; coding++) {
         char name[128];
         struct jpeg_spec s = {.width = 61, .height = 47, .color = (enum jpeg_color)color, .h = {h}, .v = {v}};
@@ -74,8 +75,12 @@ static void webps(void)
 {
     for (int i = 0; i < 16; i++) {
         char name[128];
-        struct webp_spec s = {.width = 45 + (i & 1), .height = 38 + (i >> 1 & 1), .lossless = i & 4, .alpha = i & 8,
-                              .quality = 20 + 5 * i, .seed = (uint64_t)i};
+        struct webp_spec s = {.width = 45 + (i & 1),
+                              .height = 38 + (i >> 1 & 1),
+                              .lossless = i & 4,
+                              .alpha = i & 8,
+                              .quality = 20 + 5 * i,
+                              .seed = (uint64_t)i};
         snprintf(name, sizeof(name), "%s%s-%dx%d.webp", s.lossless ? "lossless" : "lossy", s.alpha ? "-alpha" : "",
                  s.width, s.height);
         put(name, make_webp(&s));

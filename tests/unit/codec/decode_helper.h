@@ -41,7 +41,9 @@ static inline dr_status picture_decode(dr_codec_state *state, const struct blob 
         return dr__fail(err, DR_ERR_NOMEM, "test: no memory");
     memset(p->memory, GUARD_BYTE, total);
     p->pixels = p->memory + GUARD;
-    dr_view out = {.data = p->pixels, .stride = (ptrdiff_t)p->stride, .window = p->rect,
+    dr_view out = {.data = p->pixels,
+                   .stride = (ptrdiff_t)p->stride,
+                   .window = p->rect,
                    .desc = dr__desc_image(p->info.dtype, p->info.height, p->info.width, p->info.channels)};
     dr_status status = codec->decode(state, b->data, b->size, options, &p->rect, &out, err);
     if (status != DR_OK)

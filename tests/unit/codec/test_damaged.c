@@ -30,10 +30,10 @@ static int set_up(void **unused)
     good[n_good++] = make_jpeg(&progressive);
     good[n_good++] = make_jpeg(&cmyk);
 #ifdef DR_HAVE_PNG
-    good[n_good++] = make_png(&(struct png_spec){.width = 31, .height = 29, .color_type = 3, .depth = 4,
-                                                 .transparent = true, .orientation = 3, .seed = 5});
-    good[n_good++] = make_png(&(struct png_spec){.width = 31, .height = 29, .color_type = 6, .depth = 16,
-                                                 .interlaced = true, .seed = 5});
+    good[n_good++] = make_png(&(struct png_spec){
+        .width = 31, .height = 29, .color_type = 3, .depth = 4, .transparent = true, .orientation = 3, .seed = 5});
+    good[n_good++] = make_png(
+        &(struct png_spec){.width = 31, .height = 29, .color_type = 6, .depth = 16, .interlaced = true, .seed = 5});
 #endif
 #ifdef DR_HAVE_WEBP
     good[n_good++] = make_webp(&(struct webp_spec){.width = 40, .height = 37, .alpha = true, .seed = 5});

@@ -59,8 +59,8 @@ static dr_status header_of(const struct blob *b, const dr__decode_options *o, dr
 static void test_jpeg_facts(void **unused)
 {
     (void)unused;
-    struct blob b = make_jpeg(&(struct jpeg_spec){.width = 33, .height = 20, .color = JPEG_YCC, .h = {2}, .v = {2},
-                                                  .progressive = true, .orientation = 6});
+    struct blob b = make_jpeg(&(struct jpeg_spec){
+        .width = 33, .height = 20, .color = JPEG_YCC, .h = {2}, .v = {2}, .progressive = true, .orientation = 6});
     dr__decode_options o = defaults();
     dr__image_info info;
     assert_int_equal(header_of(&b, &o, &info, NULL), DR_OK);
@@ -254,7 +254,7 @@ static void test_turning(void **unused)
         assert_int_equal(turned.info.width, k >= 5 ? 11 : 23);
         for (int y = 0; y < turned.info.height; y++)
             for (int x = 0; x < turned.info.width; x++) {
-                const int from[9][2] = {{0}, {x, y}, {22 - x, y}, {22 - x, 10 - y}, {x, 10 - y},
+                const int from[9][2] = {{0},    {x, y},      {22 - x, y},      {22 - x, 10 - y}, {x, 10 - y},
                                         {y, x}, {y, 10 - x}, {22 - y, 10 - x}, {22 - y, x}};
                 assert_memory_equal(turned.pixels + (size_t)y * turned.stride + 3 * (size_t)x,
                                     plain.pixels + (size_t)from[k][1] * plain.stride + 3 * (size_t)from[k][0], 3);
@@ -268,8 +268,8 @@ static void test_turning(void **unused)
 
 static void test_wrong_rectangles(void **unused)
 {
-    static const dr_rect bad[] = {{-1, 0, 4, 4}, {0, 0, 0, 4}, {0, 0, 21, 4}, {10, 0, 11, 4}, {0, 15, 4, 2},
-                                  {INT64_MAX, 0, 4, 4}, {0, 0, INT64_MAX, 1}};
+    static const dr_rect bad[] = {{-1, 0, 4, 4}, {0, 0, 0, 4},         {0, 0, 21, 4},       {10, 0, 11, 4},
+                                  {0, 15, 4, 2}, {INT64_MAX, 0, 4, 4}, {0, 0, INT64_MAX, 1}};
     (void)unused;
     struct blob b = make_jpeg(&(struct jpeg_spec){.width = 20, .height = 16, .color = JPEG_GRAY});
     const dr_image_codec *codec;

@@ -82,8 +82,8 @@ static void random_sampling(struct jpeg_spec *spec, uint64_t *s)
 static struct jpeg_spec random_jpeg(uint64_t *s)
 {
     struct jpeg_spec spec = {.width = random_in(s, 1, 150), .height = random_in(s, 1, 150), .seed = next_random(s)};
-    static const enum jpeg_color colors[] = {JPEG_YCC, JPEG_YCC, JPEG_YCC, JPEG_YCC, JPEG_GRAY,
-                                             JPEG_PLAIN_RGB, JPEG_CMYK, JPEG_YCCK};
+    static const enum jpeg_color colors[] = {JPEG_YCC,  JPEG_YCC,       JPEG_YCC,  JPEG_YCC,
+                                             JPEG_GRAY, JPEG_PLAIN_RGB, JPEG_CMYK, JPEG_YCCK};
     spec.color = colors[random_in(s, 0, 7)];
     random_sampling(&spec, s);
     spec.quality = random_in(s, 20, 98);
@@ -120,7 +120,7 @@ static void test_jpeg_parts(void **unused)
     dr_codec_state *state = dr__codec_state_new();
     uint64_t seed = first_seed();
     print_message("seed %llu\n", (unsigned long long)seed);
-    for (int i = 0; i < rounds(1500); i++)
+    for (int i = 0; i < rounds(800); i++)
         jpeg_parts(state, seed + (uint64_t)i, 1);
     dr__codec_state_free(&state);
 }
@@ -130,7 +130,7 @@ static void test_scaled_jpeg_parts(void **unused)
     (void)unused;
     dr_codec_state *state = dr__codec_state_new();
     uint64_t seed = first_seed() + 1000000;
-    for (int i = 0; i < rounds(600); i++)
+    for (int i = 0; i < rounds(300); i++)
         jpeg_parts(state, seed + (uint64_t)i, 2 << (i % 3));
     dr__codec_state_free(&state);
 }
