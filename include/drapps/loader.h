@@ -47,11 +47,13 @@ typedef struct dr_loader_options {
                             sample there, chosen by the seed */
     uint64_t max_bad;    /* skip and replace give up after so many in an epoch (DR_ERR_BAD_SAMPLES) */
     uint64_t rank, world; /* this process takes places rank, rank + world, ... of each global batch */
-    uint64_t memory_limit; /* bytes for batches and working memory; 0: a quarter of what the container may use */
+    uint64_t memory_limit; /* bytes for batches and working memory; 0: a quarter of what the container may use, shared
+                              with the other loaders of the process that leave it 0 */
     const char *outputs;   /* fields to deliver, separated by commas; NULL: "image,label" where present, else all */
     const char *collate;   /* "field=rule,...": stack, pad, ragged, list; NULL: stack for arrays, list for the rest */
     const char *layout;    /* of images in a batch: "NCHW" (default) or "NHWC" */
-    bool reference;        /* slow and plain: one thread, no fusion, full decode, C kernels; the same bytes */
+    bool reference;        /* slow and plain: one thread, no fusion, full decode, C kernels; the same bytes.  The
+                              environment variable DRAPPS_REFERENCE=1 sets it */
     bool keep_draws;       /* keep what was drawn for each sample: dr_batch_draws */
     const char *trace;     /* write a trace of samples, batches and settings to this file (JSON lines); NULL: none */
 } dr_loader_options;

@@ -88,6 +88,7 @@ void *dr__batch_place(dr_batch *b, int field, uint64_t slot, const dr_desc *desc
     if (!dr__desc_bytes_dense(desc, &bytes))
         return NULL;
     dr__free_aligned(f->items[slot].data); /* of a failed try */
+    atomic_fetch_add(&b->item_bytes, bytes);
     f->items[slot] = dr__view_dense(desc, dr__alloc_aligned(bytes));
     return f->items[slot].data;
 }

@@ -20,6 +20,7 @@ static void make_ready(dr__exec *e, dr_batch *b, const dr_error *err)
     if (err->status && !b->error.status)
         b->error = *err;
     b->ready_ns = dr__now_ns();
+    e->item_bytes = DR_MAX(e->item_bytes, atomic_load(&b->item_bytes));
     b->ready = true;
     dr__histogram_add(&e->stats.batch, b->ready_ns - b->opened_ns);
     dr__cond_broadcast(&e->changed);
@@ -210,6 +211,8 @@ static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, 
     for (;;) {
         if (e->cancelled || !e->running)
             return dr__fail(err, DR_ERR_CANCELLED, "cancelled");
+        if (e->failed) /* before what else gets ready: an error ends the epoch for good */
+            return dr__fail(err, e->error.status, "%s", e->error.text);
         dr_batch **at = find_ready(e);
         if (at) {
             dr_status status = take(e, at, out, err);
@@ -217,8 +220,6 @@ static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, 
                 return status;
             continue;
         }
-        if (e->failed)
-            return dr__fail(err, e->error.status, "%s", e->error.text);
         if (dr__exec_is_over(e))
             return DR_END;
         bool in_time = work_here(e) ? dr__now_ns() < deadline_ns

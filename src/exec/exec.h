@@ -57,6 +57,7 @@ struct dr_batch {
     char **draws;              /* one a slot, JSON; NULL without keep_draws */
     json_t *bad;               /* pool lock until delivered */
     char *bad_text;            /* set when delivered */
+    atomic_size_t item_bytes;       /* of fields that are not stacked */
     atomic_uint_fast64_t remaining; /* slots still being worked on; who takes the last one finishes the batch */
     uint64_t used;                  /* out of order: slots given out; pool lock */
     bool ready;                     /* pool lock */
@@ -72,7 +73,7 @@ typedef struct dr__exec {
     dr_loader_options o;
     dr__bufpool *buffers;
     size_t batch_bytes;   /* of the stacked fields of a batch */
-    size_t batch_budget;  /* for batches that no consumer holds */
+    size_t batch_budget;  /* for batches that no consumer holds; shared by loaders without a memory_limit */
     size_t bench_budget;  /* for one worker's intermediate results */
     unsigned generation;
     dr__trace *trace; /* NULL: none */
@@ -81,6 +82,7 @@ typedef struct dr__exec {
     /* pool lock: settings that change */
     int workers;
     int prefetch;
+    size_t item_bytes; /* most that the fields of a batch which are not stacked took so far */
 
     /* pool lock: the epoch at hand */
     bool running;

@@ -61,10 +61,28 @@ static uint64_t slots_of(const dr__exec *e, uint64_t batch)
     return DR_MIN(e->o.batch_size, e->n_local - batch * e->o.batch_size);
 }
 
+/* What one batch takes: its stacked fields, and as much for the others as the largest batch so far needed. */
+static size_t bytes_of_batch(const dr__exec *e)
+{
+    return e->batch_bytes + e->item_bytes;
+}
+
+/* Batches of other loaders that draw on the same budget: that of the process, unless a loader was given its own. */
+static size_t taken_by_others(const dr__exec *e)
+{
+    size_t bytes = 0;
+    for (const dr__exec *x = pool.execs; x && !e->o.memory_limit; x = x->next)
+        if (x != e && !x->o.memory_limit)
+            bytes += (x->opened - x->delivered) * bytes_of_batch(x);
+    return bytes;
+}
+
 /* How many batches may be under way: the setting, within the budget; one always. */
 static uint64_t batches_ahead(const dr__exec *e)
 {
-    uint64_t afford = e->batch_bytes ? e->batch_budget / e->batch_bytes : UINT64_MAX;
+    size_t one = bytes_of_batch(e), others = taken_by_others(e);
+    size_t left = e->batch_budget > others ? e->batch_budget - others : 0;
+    uint64_t afford = one ? left / one : UINT64_MAX;
     return DR_MAX(DR_MIN((uint64_t)e->prefetch, afford), 1);
 }
 

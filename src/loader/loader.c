@@ -2,6 +2,7 @@
 #include "loader/loader.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -52,12 +53,13 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
     return DR_OK;
 }
 
-/* Memory: half for batches that wait, half for the workers' intermediate results. */
+/* Memory: half for batches that wait.  The intermediate results of one sample may take an eighth, however many workers
+ * there are: which samples are too large must not depend on that. */
 static dr_status set_budget(dr__exec *e, const dr__limits *limits, dr_error *err)
 {
     uint64_t limit = e->o.memory_limit ? e->o.memory_limit : limits->memory_limit / 4 / (uint64_t)limits->local_world;
     e->batch_budget = (size_t)(limit / 2);
-    e->bench_budget = (size_t)(limit / 2 / (uint64_t)DR_MAX(e->workers, 1));
+    e->bench_budget = (size_t)(limit / 8);
     for (int i = 0; i < e->program->n_outputs; i++) {
         size_t bytes, total;
         const dr__output *o = &e->program->outputs[i];
@@ -81,6 +83,8 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     dr__exec *e = &l->exec;
     dr__limits limits;
     dr__limits_read("", &limits);
+    const char *reference = getenv("DRAPPS_REFERENCE");
+    e->o.reference |= reference && *reference && strcmp(reference, "0");
     dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference };
     e->generation = dr__fork_generation();
     dr__cond_init(&e->changed);

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/limits.h"
 
 static dr_error err;
 
@@ -142,10 +143,28 @@ static void small_limits_are_named(void **state)
     assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_LIMIT, "a batch needs 5600 bytes; the memory limit of 1000");
     o.memory_limit = 20000; /* enough for a batch, not for the intermediate image */
     l = open_loader(set, g, &o);
-    assert_fails(dr_loader_next(l, -1, &b, &err), DR_ERR_LIMIT, "bytes of working memory, the limit is 10000");
+    assert_fails(dr_loader_next(l, -1, &b, &err), DR_ERR_LIMIT, "bytes of working memory, the limit is 2500");
     dr_loader_close(&l);
     dr_graph_free(&g);
     dr_dataset_unref(&set);
+}
+
+static uint64_t open_batches(dr_loader *l)
+{
+    uint64_t before = 0, now = toy_reads();
+    while (now != before) { /* until the workers rest */
+        struct timespec t = { .tv_nsec = 20000000 };
+        before = now;
+        nanosleep(&t, NULL);
+        now = toy_reads();
+    }
+    char *text = NULL;
+    assert_ok(dr_loader_stats(l, &text, &err));
+    const char *at = strstr(text, "\"open_batches\":");
+    assert_non_null(at);
+    uint64_t n = (uint64_t)atoi(at + strlen("\"open_batches\":"));
+    dr_text_free(&text);
+    return n;
 }
 
 /* Batches made ahead stay within the budget, in both orders. */
@@ -162,24 +181,43 @@ static void the_budget_bounds_what_is_ahead(void **state)
         dr_loader *l = open_loader(set, g, &o);
         dr_batch *b = NULL;
         assert_ok(dr_loader_next(l, -1, &b, &err));
-        uint64_t before = 0, now = toy_reads();
-        while (now != before) { /* until the workers rest */
-            struct timespec t = { .tv_nsec = 20000000 };
-            before = now;
-            nanosleep(&t, NULL);
-            now = toy_reads();
-        }
-        char *text = NULL;
-        assert_ok(dr_loader_stats(l, &text, &err));
-        const char *at = strstr(text, "\"open_batches\":");
-        assert_non_null(at);
-        assert_int_equal(atoi(at + strlen("\"open_batches\":")), 3);
-        dr_text_free(&text);
+        assert_int_equal(open_batches(l), 3);
         dr_batch_unref(&b);
         dr_loader_close(&l);
     }
     dr_graph_free(&g);
     dr_dataset_unref(&set);
+}
+
+/* Loaders without a limit of their own share one: what the first has ahead, the second cannot have. */
+static void loaders_share_a_budget(void **state)
+{
+    (void)state;
+    dr__limits limits;
+    dr__limits_read("", &limits);
+    char ranks[32]; /* so many ranks on this node that a share is worth ten batches */
+    snprintf(ranks, sizeof ranks, "%llu", (unsigned long long)(limits.memory_limit / (4 * 2 * 10 * 1520)));
+    setenv("LOCAL_WORLD_SIZE", ranks, 1);
+    dr_dataset *set = toy_set(&(toy){ .n = 400 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(10, 2);
+    o.prefetch = 8;
+    dr_loader *a = open_loader(set, g, &o), *b = open_loader(set, g, &o);
+    dr_batch *batch = NULL;
+    assert_ok(dr_loader_next(a, -1, &batch, &err));
+    dr_batch_unref(&batch);
+    assert_int_equal(open_batches(a), 8);
+    assert_ok(dr_loader_next(b, -1, &batch, &err));
+    dr_batch_unref(&batch);
+    assert_true(open_batches(b) <= 2);
+    dr_loader_close(&a);
+    assert_ok(dr_loader_next(b, -1, &batch, &err));
+    dr_batch_unref(&batch);
+    assert_int_equal(open_batches(b), 8);
+    dr_loader_close(&b);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+    unsetenv("LOCAL_WORLD_SIZE");
 }
 
 static void held_batches_leave_the_budget(void **state)
@@ -217,7 +255,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_may_fail),   cmocka_unit_test(a_failed_start_is_no_end),
         cmocka_unit_test(a_failed_knob_is_no_change), cmocka_unit_test(small_limits_are_named),
-        cmocka_unit_test(the_budget_bounds_what_is_ahead), cmocka_unit_test(held_batches_leave_the_budget),
+        cmocka_unit_test(the_budget_bounds_what_is_ahead),
+        cmocka_unit_test(loaders_share_a_budget), cmocka_unit_test(held_batches_leave_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
