@@ -7,6 +7,7 @@ It shows what to expect, it is no benchmark: the two run one after the other, on
 """
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -65,7 +66,7 @@ class Result:
     seconds: float
     waited: float
     accuracy: float
-    loss: float
+    accuracy_error: float
 
 
 def torch_feed(data, workers):
@@ -119,13 +120,15 @@ class Waiting:
 
 
 def accuracy(model, batches):
+    """The share of right answers, and its standard error for so many images."""
     model.eval()
     right = total = 0
     with torch.no_grad():
         for images, labels in batches:
             right += (model(images).argmax(1) == labels).sum().item()
             total += len(labels)
-    return right / total
+    share = right / total
+    return share, math.sqrt(share * (1 - share) / total)
 
 
 def train(feed, n_classes, epochs, step):
@@ -145,7 +148,7 @@ def train(feed, n_classes, epochs, step):
             samples += len(labels)
             step(len(labels))
     seconds = time.perf_counter() - start
-    return Result(feed.name, samples, seconds, batches.seconds, accuracy(model, feed.val), loss.item())
+    return Result(feed.name, samples, seconds, batches.seconds, *accuracy(model, feed.val))
 
 
 def largest_difference(left, right):
@@ -155,13 +158,13 @@ def largest_difference(left, right):
 
 def show(console, results, difference):
     table = Table(title=f"{results[0].samples} samples each, {CPUS} CPUs, measured once")
-    for heading in ("loader", "samples/s", "ratio", "waited for data", "last loss", "accuracy"):
+    for heading in ("loader", "samples/s", "ratio", "waited for data", "accuracy"):
         table.add_column(heading, justify="left" if heading == "loader" else "right", no_wrap=True)
     base = results[0].samples / results[0].seconds
     for r in results:
         rate = r.samples / r.seconds
         table.add_row(r.name, f"{rate:.0f}", f"{rate / base:.2f}", f"{r.waited:.1f} of {r.seconds:.1f} s",
-                      f"{r.loss:.3f}", f"{r.accuracy:.1%}")
+                      f"{r.accuracy:.1%} ± {r.accuracy_error:.1%}")
     console.print(table)
     console.print(f"largest difference between their validation pixels: {difference:.2g}")
 

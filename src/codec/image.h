@@ -30,6 +30,8 @@ typedef struct dr__decode_options {
     int64_t max_side; /* limits on what a header may declare, checked before anything is allocated */
     int64_t max_pixels;
     size_t max_bytes; /* of decoder working memory and output together */
+    size_t bleed;     /* bytes before and after each row of the output that are nobody's: a decoder that makes a few
+                         columns more than asked for may write them there instead of copying rows; 0 by default */
 } dr__decode_options;
 
 /* Fills the defaults: RGB, exact, max_side 65535, max_pixels 178956970 (Pillow's error limit), max_bytes 1 GiB. */

@@ -116,14 +116,21 @@ static void read_rows(struct dr__jpeg *jpeg, struct decode_job *job, int64_t n, 
     }
 }
 
-/* As read_rows where libjpeg can write finished rows into the view itself. */
+/* Can libjpeg write finished rows into the view itself, columns to be cut off included? */
+static bool fits_in_place(const struct dr__jpeg *jpeg, const struct decode_job *job)
+{
+    size_t right = (size_t)(jpeg->cinfo.output_width - job->left - job->area.w);
+    return dr__sink_direct(&job->sink) && (size_t)job->left * job->pixel <= job->options->bleed &&
+           right * job->pixel <= job->options->bleed;
+}
+
 static void read_rows_in_place(struct dr__jpeg *jpeg, struct decode_job *job)
 {
     JSAMPROW rows[ROWS_AT_ONCE];
     for (int64_t y = 0; y < job->area.h;) {
         int64_t n = DR_MIN(job->area.h - y, ROWS_AT_ONCE);
         for (int64_t i = 0; i < n; i++)
-            rows[i] = dr__sink_row_at(&job->sink, y + i);
+            rows[i] = dr__sink_row_at(&job->sink, y + i) - (size_t)job->left * job->pixel;
         JDIMENSION got = jpeg_read_scanlines(&jpeg->cinfo, rows, (JDIMENSION)n);
         if (got == 0)
             fail_short(jpeg);
@@ -169,7 +176,7 @@ static void decode_body(struct dr__jpeg *jpeg, void *argument)
     if (exact)
         crop_columns(job, cinfo);
     skip_rows(jpeg, job, exact);
-    if (dr__sink_direct(&job->sink) && job->left == 0 && (int64_t)cinfo->output_width == job->area.w)
+    if (fits_in_place(jpeg, job))
         read_rows_in_place(jpeg, job);
     else
         read_rows(jpeg, job, job->area.h, &job->sink);

@@ -54,6 +54,12 @@ static dr_status split_names(const char *text, char names[][DR__NAME], int *n, c
     }
 }
 
+/* What an op works on if nothing is said. */
+static const char *standard_fields(const dr_op_def *def)
+{
+    return def->flags & DR_OP_BATCH ? "image,label" : "image";
+}
+
 static dr_status add_node(dr_graph *graph, const char *op, const json_t *params, const char *fields,
                           const char *outputs, uint32_t id, dr_error *err)
 {
@@ -65,7 +71,7 @@ static dr_status add_node(dr_graph *graph, const char *op, const json_t *params,
     dr__node *node = &graph->nodes[graph->n_nodes];
     *node = (dr__node){ .id = id };
     int n_out;
-    const char *standard = def->flags & DR_OP_BATCH ? "image,label" : "image";
+    const char *standard = standard_fields(def);
     DR_TRY(split_names(fields && *fields ? fields : standard, node->in, &node->n_fields, op, err));
     DR_TRY(split_names(outputs && *outputs ? outputs : (fields && *fields ? fields : standard), node->out, &n_out, op,
                        err));
@@ -110,6 +116,18 @@ static bool in_place(const dr__node *node)
     return true;
 }
 
+static bool on_standard_fields(const dr__node *node)
+{
+    const char *at = standard_fields(node->op.def);
+    for (int i = 0; i < node->n_fields; i++) {
+        size_t n = strcspn(at, ",");
+        if (!n || strlen(node->in[i]) != n || strncmp(node->in[i], at, n))
+            return false;
+        at += n + (at[n] == ',');
+    }
+    return !*at;
+}
+
 static json_t *node_json(const dr__node *node)
 {
     json_t *o = json_pack("{s:s, s:i, s:I}", "op", node->op.def->name, "version", node->op.def->version, "id",
@@ -118,7 +136,7 @@ static json_t *node_json(const dr__node *node)
     if (params && json_object_size(params))
         json_object_set(o, "params", params);
     json_decref(params);
-    if (node->n_fields != 1 || strcmp(node->in[0], "image"))
+    if (!on_standard_fields(node))
         json_object_set_new(o, "fields", names_json(node->in, node->n_fields));
     if (!in_place(node))
         json_object_set_new(o, "outputs", names_json(node->out, node->n_fields));

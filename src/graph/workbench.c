@@ -13,7 +13,11 @@
 #include "base/clock.h"
 #include "graph/store.h"
 
-enum { ALIGN = 64, SLACK = 64 };
+enum {
+    ALIGN = 64,
+    SLACK = 64,
+    BLEED = 128, /* around rows of a window: a JPEG decoder begins at a block, up to 32 pixels before the window */
+};
 
 dr__workbench *dr__workbench_new(void)
 {
@@ -58,7 +62,7 @@ static dr_task task_for(const dr__program *p, dr__workbench *b, const dr__node *
 
 static dr_status reserve_pars(const dr__program *p, dr__workbench *b, dr_error *err)
 {
-    if (p->par_bytes <= b->pars_cap)
+    if (b->pars && p->par_bytes <= b->pars_cap)
         return DR_OK;
     dr__free_aligned(b->pars);
     b->pars_cap = 0;
@@ -139,14 +143,22 @@ static bool add_bytes(size_t *total, size_t bytes)
     return dr__add_size(bytes, SLACK + ALIGN - 1, &padded) && dr__add_size(*total, padded & ~(size_t)(ALIGN - 1), total);
 }
 
-/* Bytes of a value in memory, window considered; sets its stride. */
-static bool value_bytes(dr_view *v, size_t *bytes)
+static size_t bleed_of(const dr__step *step)
+{
+    return step->windowed ? BLEED : 0;
+}
+
+/* Bytes of a step's result in memory, window and bleed considered; sets its stride. */
+static bool result_bytes(const dr__step *step, dr_view *v, size_t *bytes)
 {
     if (!dr__is_image(&v->desc) || v->desc.layout != DR_LAYOUT_HWC)
         return dr__desc_bytes_dense(&v->desc, bytes);
     dr_desc part = dr__desc_resized(&v->desc, v->window.h, v->window.w);
-    v->stride = (ptrdiff_t)dr__row_bytes(&part);
-    return dr__desc_bytes_dense(&part, bytes);
+    if (!dr__desc_bytes_dense(&part, bytes)) /* the product of all extents: each row fits as well */
+        return false;
+    size_t row = dr__row_bytes(&part) + 2 * bleed_of(step);
+    v->stride = (ptrdiff_t)row;
+    return dr__mul_size(row, (size_t)v->window.h, bytes);
 }
 
 /* A step that a tail carries out makes no result of its own. */
@@ -162,7 +174,7 @@ static dr_status reserve_arena(const dr__program *p, dr__workbench *b, dr_error 
     for (int s = 0; fits && s < p->n_steps; s++) {
         size_t bytes = 0;
         if (has_result(&p->steps[s]))
-            fits = value_bytes(&b->values[p->steps[s].out], &bytes) && add_bytes(&total, bytes);
+            fits = result_bytes(&p->steps[s], &b->values[p->steps[s].out], &bytes) && add_bytes(&total, bytes);
     }
     if (!fits || total > b->memory_limit)
         return dr__fail(err, DR_ERR_LIMIT, "needs %zu bytes of working memory, the limit is %zu", total,
@@ -259,10 +271,11 @@ static dr_status run_step(const dr__program *p, dr__workbench *b, int s, uint8_t
     const dr__node *node = &p->graph->nodes[step->node];
     dr_view *out = &b->values[step->out];
     size_t bytes = 0;
-    value_bytes(out, &bytes);
-    out->data = arena_take(b, bytes);
+    result_bytes(step, out, &bytes);
+    out->data = arena_take(b, bytes) + bleed_of(step);
     dr_task task = task_for(p, b, node, err);
     task.scratch = scratch;
+    task.bleed = bleed_of(step);
     return named(node->op.def, node->op.def->run(&task, b->pars + p->par_at[step->node], &b->values[step->in], out), err);
 }
 

@@ -57,6 +57,7 @@ typedef struct dr_task {
     const void *conf;
     uint8_t *scratch;
     struct dr_codec_state *codecs; /* reusable decoders of this worker */
+    size_t bleed;                  /* for decode: bytes around each row of out that may be overwritten */
     int scale;                     /* for peek: 1, or decode at 1/2, 1/4, 1/8 of the size */
     dr_error *err;
 } dr_task;

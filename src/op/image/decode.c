@@ -89,6 +89,7 @@ static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view 
 {
     const struct par *p = par;
     dr__decode_options options = options_of(task->conf, p->scale);
+    options.bleed = task->bleed;
     return p->codec->decode(task->codecs, in->data, (size_t)in->desc.dims[0], &options, &out->window, out, task->err);
 }
 

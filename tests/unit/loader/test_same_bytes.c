@@ -20,6 +20,15 @@ static uint64_t setting(const char *name, uint64_t standard)
     return text ? strtoull(text, NULL, 10) : standard;
 }
 
+/* The set gives the arrays back when it is gone. */
+static void free_arrays(void *user)
+{
+    void **memory = user;
+    for (int i = 0; i < 3; i++)
+        free(memory[i]);
+    free(memory);
+}
+
 static dr_dataset *array_set(int64_t n, int64_t h, int64_t w, int64_t c)
 {
     size_t bytes = (size_t)(n * h * w * c);
@@ -36,9 +45,12 @@ static dr_dataset *array_set(int64_t n, int64_t h, int64_t w, int64_t c)
         { "mask", { .kind = DR_KIND_MASK, .dtype = DR_U8, .n_dims = 3, .dims = { n, h, w } }, masks },
         { "label", { .dtype = DR_I64, .n_dims = 1, .dims = { n } }, labels },
     };
+    void **memory = malloc(3 * sizeof *memory);
+    for (int i = 0; i < 3; i++)
+        memory[i] = (void *)arrays[i].data;
     dr_dataset *set = NULL;
-    assert_ok(dr_dataset_from_arrays(arrays, 3, NULL, NULL, &set, &err));
-    return set; /* the arrays live as long as the test */
+    assert_ok(dr_dataset_from_arrays(arrays, 3, free_arrays, memory, &set, &err));
+    return set;
 }
 
 /* A sample that an op cannot take (a crop larger than the image) must be refused in every way of running. */

@@ -1,0 +1,353 @@
+/* Programs: what compiling checks and decides, what explain says, and fused runs against plain ones. */
+#include "unit/cm.h"
+
+#include <drapps/sample.h>
+
+#include "data/desc.h"
+#include "graph/program.h"
+
+static dr_error err;
+
+
+static dr_graph *graph_of(const char *nodes)
+{
+    dr_graph *g = NULL;
+    char text[4096];
+    snprintf(text, sizeof text, "{\"version\":1,\"nodes\":[%s]}", nodes);
+    assert_ok(dr_graph_from_json(text, &g, &err));
+    return g;
+}
+
+/* Compiles over the usual fields: image (bytes, or `pixels` of a fixed size), mask, label, key. */
+static dr_status compile(const char *nodes, bool pixels, dr__program_options o, dr__program **out)
+{
+    dr__field fields[4] = { { "image" }, { "mask" }, { "label" }, { "key" } };
+    fields[0].desc = pixels ? dr__desc_image(DR_U8, 20, 16, 3) : dr__desc_bytes(DR_UNKNOWN);
+    fields[1].desc = dr__desc_image(DR_U8, 20, 16, 1);
+    fields[1].desc.kind = DR_KIND_MASK;
+    fields[2].desc = dr__desc_scalar(DR_I64);
+    fields[3].desc = dr__desc_text(DR_UNKNOWN);
+    dr_graph *g = graph_of(nodes);
+    *out = NULL;
+    dr_status status = dr__program_compile(g, fields, 4, &o, out, &err);
+    dr_graph_free(&g);
+    assert_true((status == DR_OK) == (*out != NULL));
+    return status;
+}
+
+#define DECODE "{\"op\":\"decode\"}"
+#define CROP "{\"op\":\"random_resized_crop\",\"params\":{\"size\":[8,6]}}"
+#define CROP_TO(out) "{\"op\":\"random_resized_crop\",\"params\":{\"size\":[8,6]},\"outputs\":[\"" out "\"]}"
+#define FLIP "{\"op\":\"random_horizontal_flip\"}"
+#define FLOAT "{\"op\":\"to_dtype\",\"params\":{\"scale\":true}}"
+#define NORMALIZE "{\"op\":\"normalize\",\"params\":{\"mean\":[0.5,0.4,0.3],\"std\":[0.2,0.3,0.4]}}"
+#define MIXUP "{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\",\"label\"]}"
+
+static void unknown_names(void **state)
+{
+    (void)state;
+    dr__program *p;
+    dr__program_options none = { 0 };
+    assert_fails(compile(DECODE "," CROP ",{\"op\":\"random_horizontal_flip\",\"fields\":[\"picture\"]}", false, none, &p),
+                 DR_ERR_NOT_FOUND, "random_horizontal_flip: no field \"picture\"; there are mask, label, key, image");
+    assert_fails(compile(DECODE "," CROP, false, (dr__program_options){ .outputs = "image,lable" }, &p), DR_ERR_NOT_FOUND,
+                 "outputs: no field \"lable\"");
+    assert_fails(compile(DECODE "," CROP, false, (dr__program_options){ .outputs = "image,,label" }, &p), DR_ERR_NOT_FOUND,
+                 "no field \"\"");
+}
+
+static void wrong_kinds(void **state)
+{
+    (void)state;
+    dr__program *p;
+    dr__program_options none = { 0 };
+    assert_fails(compile(FLIP, false, none, &p), DR_ERR_ARG, "field \"image\": random_horizontal_flip");
+    assert_fails(compile(DECODE "," DECODE, false, none, &p), DR_ERR_ARG, "field \"image\": decode");
+    assert_fails(compile(DECODE "," CROP ",{\"op\":\"normalize\",\"params\":{\"mean\":[1,2],\"std\":[1,2]}}", false, none, &p),
+                 DR_ERR_ARG, "normalize: mean has 2 values, the image 3 channels");
+}
+
+static void unknown_shapes(void **state)
+{
+    (void)state;
+    dr__program *p;
+    dr__program_options none = { 0 };
+    assert_fails(compile(DECODE, false, none, &p), DR_ERR_ARG,
+                 "field \"image\" is image uint8 HWC (?, ?, 3): samples of different shape cannot be stacked; end with an "
+                 "op that fixes the size (random_resized_crop, resize and center_crop), or collate image=list");
+    assert_ok(compile(DECODE, false, (dr__program_options){ .collate = "image=list" }, &p));
+    assert_int_equal(p->outputs[0].collate, DR_COLLATE_LIST);
+    dr__program_free(&p);
+    assert_ok(compile(DECODE, false, (dr__program_options){ .collate = "image=pad,label=stack" }, &p));
+    assert_int_equal(p->outputs[0].collate, DR_COLLATE_PAD);
+    assert_int_equal(p->outputs[1].collate, DR_COLLATE_STACK);
+    dr__program_free(&p);
+    assert_ok(compile(DECODE, false, (dr__program_options){ .any_shape = true }, &p));
+    assert_int_equal(p->outputs[0].collate, DR_COLLATE_LIST);
+    dr__program_free(&p);
+}
+
+static void collate_rules(void **state)
+{
+    (void)state;
+    dr__program *p;
+    assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image=heap" }, &p), DR_ERR_ARG,
+                 "collate: \"heap\" is none of stack, pad, ragged, list");
+    assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image=list,image=heap" }, &p), DR_ERR_ARG, "heap");
+    assert_fails(compile(CROP, true, (dr__program_options){ .collate = "imgae=list" }, &p), DR_ERR_NOT_FOUND,
+                 "collate: no field \"imgae\"");
+    assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image" }, &p), DR_ERR_ARG, "field=rule");
+    assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image=" }, &p), DR_ERR_ARG, "none of stack");
+    assert_ok(compile(CROP, true, (dr__program_options){ .outputs = "image,key", .collate = "image=list,key=ragged" }, &p));
+    assert_int_equal(p->outputs[0].collate, DR_COLLATE_LIST);
+    assert_int_equal(p->outputs[1].collate, DR_COLLATE_RAGGED);
+    dr__program_free(&p);
+}
+
+static void outputs_and_layout(void **state)
+{
+    (void)state;
+    dr__program *p;
+    assert_ok(compile(CROP, true, (dr__program_options){ 0 }, &p)); /* image and label, planar */
+    assert_int_equal(p->n_outputs, 2);
+    assert_string_equal(p->outputs[1].name, "label");
+    assert_int_equal(p->outputs[0].desc.layout, DR_LAYOUT_CHW);
+    assert_int_equal(p->outputs[0].desc.dims[0], 3);
+    assert_int_equal(p->outputs[0].desc.dims[1], 8);
+    dr__program_free(&p);
+    assert_ok(compile(CROP, true, (dr__program_options){ .outputs = "mask,image", .layout = "NHWC" }, &p));
+    assert_string_equal(p->outputs[0].name, "mask");
+    assert_int_equal(p->outputs[1].desc.layout, DR_LAYOUT_HWC);
+    assert_int_equal(p->outputs[1].desc.dims[0], 8);
+    dr__program_free(&p);
+    assert_fails(compile(CROP, true, (dr__program_options){ .layout = "nchw" }, &p), DR_ERR_ARG,
+                 "layout is \"nchw\", allowed are NCHW and NHWC");
+    /* the same field twice is two outputs */
+    assert_ok(compile(CROP "," FLOAT, true, (dr__program_options){ .outputs = "image,image" }, &p));
+    assert_int_equal(p->n_outputs, 2);
+    dr__program_free(&p);
+}
+
+static void batch_ops(void **state)
+{
+    (void)state;
+    dr__program *p;
+    dr__program_options none = { 0 };
+    assert_ok(compile(CROP "," FLOAT "," MIXUP, true, none, &p));
+    assert_int_equal(p->n_batch_nodes, 1);
+    dr__program_free(&p);
+    assert_fails(compile(CROP "," FLOAT "," MIXUP "," FLIP, true, none, &p), DR_ERR_ARG,
+                 "random_horizontal_flip stands after mixup, which works on whole batches and must come last");
+    assert_fails(compile(CROP "," MIXUP, true, none, &p), DR_ERR_ARG, "mixup: needs float32 images");
+    assert_fails(compile(CROP "," FLOAT "," MIXUP, true, (dr__program_options){ .outputs = "image" }, &p), DR_ERR_ARG,
+                 "mixup: field \"label\" is no stacked output");
+    assert_fails(compile(CROP "," FLOAT "," MIXUP, true, (dr__program_options){ .collate = "image=list" }, &p), DR_ERR_ARG,
+                 "mixup: field \"image\" is no stacked output");
+    assert_fails(compile(CROP "," FLOAT ",{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\"]}", true,
+                         none, &p),
+                 DR_ERR_ARG, "mixup: works on 2 fields, 1 given");
+    assert_fails(compile(CROP "," FLOAT ",{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\",\"label\"],"
+                         "\"outputs\":[\"a\",\"b\"]}",
+                         true, none, &p),
+                 DR_ERR_ARG, "mixup: works in place, \"image\" cannot become \"a\"");
+    /* the second sees what the first makes of the labels: ten weights */
+    assert_ok(compile(CROP "," FLOAT "," MIXUP ",{\"op\":\"cutmix\",\"fields\":[\"image\",\"label\"]}", true, none, &p));
+    dr__program_free(&p);
+    assert_fails(compile(CROP "," FLOAT "," MIXUP ",{\"op\":\"cutmix\",\"params\":{\"num_classes\":7},\"fields\":[\"image\","
+                         "\"label\"]}",
+                         true, none, &p),
+                 DR_ERR_ARG, "cutmix: label must be");
+}
+
+static void what_is_fused(void **state)
+{
+    (void)state;
+    dr__program *p;
+    assert_ok(compile(DECODE "," CROP "," FLIP "," FLOAT "," NORMALIZE, false, (dr__program_options){ 0 }, &p));
+    assert_true(p->steps[0].windowed);
+    assert_int_equal(p->n_tails, 1);
+    assert_int_equal(p->tails[0].rows_step, 1);
+    assert_int_equal(p->tails[0].flip_step, 2);
+    assert_true(p->tails[0].has_lut);
+    dr__program_free(&p);
+    /* both views of one decoded image read windows of it */
+    assert_ok(compile(DECODE "," CROP_TO("a") "," CROP_TO("b"), false, (dr__program_options){ .outputs = "a,b" }, &p));
+    assert_true(p->steps[0].windowed);
+    assert_int_equal(p->n_tails, 2);
+    dr__program_free(&p);
+    /* the decoded image leaves too, or is blurred: then all of it is needed */
+    assert_ok(compile(DECODE "," CROP_TO("a"), false,
+                      (dr__program_options){ .outputs = "image,a", .collate = "image=list" }, &p));
+    assert_false(p->steps[0].windowed);
+    dr__program_free(&p);
+    assert_ok(compile(DECODE "," CROP_TO("a") ",{\"op\":\"gaussian_blur\",\"params\":{\"kernel_size\":3},\"outputs\":[\"b\"]}",
+                      false, (dr__program_options){ .outputs = "a,b", .any_shape = true }, &p));
+    assert_false(p->steps[0].windowed);
+    dr__program_free(&p);
+    /* a value that two ops read is made once, in memory */
+    assert_ok(compile(CROP "," FLOAT ",{\"op\":\"random_horizontal_flip\",\"outputs\":[\"a\"]},{\"op\":\"random_vertical_flip\","
+                      "\"outputs\":[\"b\"]}",
+                      true, (dr__program_options){ .outputs = "a,b" }, &p));
+    assert_int_equal(p->steps[0].tail, -1);
+    assert_int_equal(p->steps[1].tail, -1);
+    dr__program_free(&p);
+    assert_ok(compile(DECODE "," CROP "," FLOAT, false, (dr__program_options){ .reference = true }, &p));
+    assert_false(p->steps[0].windowed);
+    assert_int_equal(p->n_tails, 0);
+    assert_true(p->kernels == dr__kernels_c());
+    dr__program_free(&p);
+}
+
+static void explain_says_it(void **state)
+{
+    (void)state;
+    dr__program *p;
+    assert_ok(compile(DECODE "," CROP "," FLIP "," FLOAT "," MIXUP, false, (dr__program_options){ .outputs = "image,label" }, &p));
+    char *text = dr__program_explain(p);
+    static const char *const parts[] = {
+        "fields of a sample:\n",
+        "image: bytes",
+        "1   decode -> image uint8 HWC (?, ?, 3); decodes only what is read\n",
+        "2   random_resized_crop{\"size\":[8,6]} -> image uint8 HWC (8, 6, 3); fused, row by row, into the batch\n",
+        "4   to_dtype{\"scale\":true} -> image float32 HWC (8, 6, 3); fused",
+        "5   mixup on whole batches\n",
+        "image: image float32 CHW (3, 8, 6), stack\n",
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strstr(text, parts[i]))
+            fail_msg("explain lacks \"%s\":\n%s", parts[i], text);
+    dr_text_free(&text);
+    dr__program_free(&p);
+}
+
+/* --- runs --- */
+
+static dr_dataset *pixels_set(int64_t n)
+{
+    static uint8_t images[4 * 20 * 16 * 3], masks[4 * 20 * 16];
+    for (size_t i = 0; i < sizeof images; i++)
+        images[i] = (uint8_t)(i * i / 7 + i);
+    for (size_t i = 0; i < sizeof masks; i++)
+        masks[i] = images[i * 3]; /* so that a mask shows which pixels were taken */
+    dr_array arrays[] = {
+        { "image", { .kind = DR_KIND_IMAGE, .dtype = DR_U8, .n_dims = 4, .dims = { n, 20, 16, 3 } }, images },
+        { "mask", { .kind = DR_KIND_MASK, .dtype = DR_U8, .n_dims = 3, .dims = { n, 20, 16 } }, masks },
+    };
+    dr_dataset *set = NULL;
+    assert_ok(dr_dataset_from_arrays(arrays, 2, NULL, NULL, &set, &err));
+    return set;
+}
+
+static dr_runner *runner_of(dr_dataset *set, const char *nodes, const char *outputs, bool reference)
+{
+    dr_graph *g = graph_of(nodes);
+    dr_runner *r = NULL;
+    assert_ok(dr_runner_open(set, g, outputs, "NHWC", reference, &r, &err));
+    dr_graph_free(&g);
+    return r;
+}
+
+static void views_have_draws_of_their_own(void **state)
+{
+    (void)state;
+    dr_dataset *set = pixels_set(4);
+    dr_runner *r = runner_of(set, CROP_TO("a") "," CROP_TO("b"), "a,b", false);
+    int equal = 0;
+    for (uint64_t id = 0; id < 4; id++) {
+        dr_view a, b;
+        dr_sample_name name = { .seed = 1, .id = id };
+        assert_ok(dr_runner_run(r, &name, &err));
+        dr_runner_output(r, 0, &a);
+        dr_runner_output(r, 1, &b);
+        equal += !memcmp(a.data, b.data, 8 * 6 * 3);
+    }
+    assert_int_equal(equal, 0);
+    dr_runner_free(&r);
+    dr_dataset_unref(&set);
+}
+
+/* Image and mask of one node: the same pixels of both (the mask is the image's first channel). */
+static void fields_share_a_draw(void **state)
+{
+    (void)state;
+    dr_dataset *set = pixels_set(4);
+    dr_runner *r = runner_of(set,
+                             "{\"op\":\"random_crop\",\"params\":{\"size\":[9,7]},\"fields\":[\"image\",\"mask\"]},{\"op\":"
+                             "\"random_horizontal_flip\",\"fields\":[\"image\",\"mask\"]}",
+                             "image,mask", false);
+    for (uint64_t id = 0; id < 4; id++)
+        for (uint64_t epoch = 0; epoch < 8; epoch++) {
+            dr_view image, mask;
+            dr_sample_name name = { .epoch = epoch, .id = id };
+            assert_ok(dr_runner_run(r, &name, &err));
+            dr_runner_output(r, 0, &image);
+            dr_runner_output(r, 1, &mask);
+            for (int i = 0; i < 9 * 7; i++)
+                assert_int_equal(image.data[i * 3], mask.data[i]);
+        }
+    dr_runner_free(&r);
+    dr_dataset_unref(&set);
+}
+
+static void fused_equals_plain(void **state)
+{
+    (void)state;
+    static const char *const chains[] = {
+        CROP "," FLIP "," FLOAT "," NORMALIZE,
+        FLIP "," FLOAT,
+        CROP,
+        FLIP,
+        CROP "," FLIP ",{\"op\":\"to_dtype\",\"params\":{\"dtype\":\"bfloat16\",\"scale\":true}}," NORMALIZE,
+        CROP ",{\"op\":\"to_dtype\",\"params\":{\"dtype\":\"float16\",\"scale\":true}},{\"op\":\"to_dtype\",\"params\":{"
+             "\"dtype\":\"uint8\",\"scale\":true}}",
+        "{\"op\":\"center_crop\",\"params\":{\"size\":[30,30]}}," FLIP "," FLOAT,
+        CROP "," FLOAT "," FLIP "," NORMALIZE, /* the mirror between the tables */
+        CROP "," FLIP "," FLIP "," FLOAT,
+    };
+    dr_dataset *set = pixels_set(4);
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+        dr_runner *fused = runner_of(set, chains[i], "image", false), *plain = runner_of(set, chains[i], "image", true);
+        for (uint64_t id = 0; id < 4; id++) {
+            dr_view a, b;
+            size_t bytes = 0;
+            dr_sample_name name = { .seed = i, .id = id };
+            assert_ok(dr_runner_run(fused, &name, &err));
+            assert_ok(dr_runner_run(plain, &name, &err));
+            dr_runner_output(fused, 0, &a);
+            dr_runner_output(plain, 0, &b);
+            assert_true(dr__desc_equal(&a.desc, &b.desc) && dr__desc_bytes_dense(&a.desc, &bytes));
+            if (memcmp(a.data, b.data, bytes))
+                fail_msg("other bytes: %s", chains[i]);
+        }
+        dr_runner_free(&fused);
+        dr_runner_free(&plain);
+    }
+    dr_dataset_unref(&set);
+}
+
+/* A graph with views only can be explained: what stays behind is a list, not an error. */
+static void graphs_of_views_can_be_explained(void **state)
+{
+    (void)state;
+    dr_dataset *set = pixels_set(4);
+    dr_graph *g = graph_of("{\"op\":\"random_rotation\",\"params\":{\"degrees\":30,\"expand\":true}}," CROP_TO("a"));
+    char *text = NULL;
+    assert_ok(dr_graph_explain(g, set, &text, &err));
+    assert_non_null(strstr(text, "[image -> a]"));
+    dr_text_free(&text);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_names),      cmocka_unit_test(wrong_kinds),
+        cmocka_unit_test(unknown_shapes),     cmocka_unit_test(collate_rules),
+        cmocka_unit_test(outputs_and_layout), cmocka_unit_test(batch_ops),
+        cmocka_unit_test(what_is_fused),      cmocka_unit_test(explain_says_it),
+        cmocka_unit_test(views_have_draws_of_their_own), cmocka_unit_test(fields_share_a_draw),
+        cmocka_unit_test(fused_equals_plain), cmocka_unit_test(graphs_of_views_can_be_explained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
