@@ -97,7 +97,7 @@ static double random_unit(uint64_t *state)
 static struct box draw_box(uint64_t *rng, int width, int height)
 {
     const double low = log(3.0 / 4.0), high = log(4.0 / 3.0);
-    struct box b = {.flip = random_bits(rng) & 1};
+    struct box b = { .flip = random_bits(rng) & 1 };
     for (int i = 0; i < 10; i++) {
         double area = (double)width * height * (0.08 + 0.92 * random_unit(rng));
         double ratio = exp(low + (high - low) * random_unit(rng));
@@ -203,7 +203,8 @@ static void put_row(void *user, const uint8_t *row, int y)
 static void resize(struct worker *w, const uint8_t *src, ptrdiff_t stride, const struct box *b)
 {
     dr__resize_spec spec = {
-        .in_w = b->w, .in_h = b->h, .out_w = SIDE, .out_h = SIDE, .channels = 3, .filter = DR__FILTER_BILINEAR};
+        .in_w = b->w, .in_h = b->h, .out_w = SIDE, .out_h = SIDE, .channels = 3, .filter = DR__FILTER_BILINEAR
+    };
     dr__resize plan;
     size_t bytes;
     if (!dr__resize_scratch(&spec, &bytes))
@@ -215,7 +216,7 @@ static void resize(struct worker *w, const uint8_t *src, ptrdiff_t stride, const
 /* ToTensor and Normalize in the order and precision of torchvision. */
 static void fill_table(void)
 {
-    const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f};
+    const float mean[3] = { 0.485f, 0.456f, 0.406f }, std[3] = { 0.229f, 0.224f, 0.225f };
     for (int k = 0; k < 3; k++)
         for (int v = 0; v < 256; v++)
             table[k * 256 + v] = ((float)v / 255.0f - mean[k]) / std[k];

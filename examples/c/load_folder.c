@@ -15,10 +15,10 @@
 static dr_status build_graph(dr_graph **out, dr_error *err)
 {
     static const char *const steps[][2] = {
-        {"decode", "{}"},
-        {"random_resized_crop", "{\"size\":64}"},
-        {"random_horizontal_flip", "{}"},
-        {"normalize", "{\"mean\":[0.485,0.456,0.406],\"std\":[0.229,0.224,0.225]}"},
+        { "decode", "{}" },
+        { "random_resized_crop", "{\"size\":64}" },
+        { "random_horizontal_flip", "{}" },
+        { "normalize", "{\"mean\":[0.485,0.456,0.406],\"std\":[0.229,0.224,0.225]}" },
     };
     dr_graph *graph = NULL;
     dr_status status = dr_graph_new(&graph, err);

@@ -59,7 +59,7 @@ DR_API void dr_dataset_unref(dr_dataset **set);
 
 DR_API const char *dr_dataset_name(const dr_dataset *set);
 DR_API const char *dr_dataset_format(const dr_dataset *set);
-DR_API uint64_t dr_dataset_size(const dr_dataset *set);  /* distinct samples */
+DR_API uint64_t dr_dataset_size(const dr_dataset *set);   /* distinct samples */
 DR_API uint64_t dr_dataset_places(const dr_dataset *set); /* samples of an epoch */
 
 /* The key of sample `id`: its path below the root, or its key in a tar. */

@@ -37,16 +37,16 @@ typedef struct dr_loader_options {
     uint64_t batch_size;
     uint64_t seed;
     bool shuffle;
-    bool in_order;       /* true: batches and samples in the order of the epoch.  false: what is ready first comes
-                            first, displaced by at most `prefetch` batches; still each sample exactly once */
-    dr_last last;        /* what to do with the samples that do not fill a batch, and with ranks that end early:
-                            deliver fewer, drop them, or pad with samples from the start of the order */
-    int workers;         /* threads; 0: everything in the caller of dr_loader_next; -1: the container's CPU limit */
-    int prefetch;        /* batches made ahead, 1 .. 64; 0: chosen from the limits */
-    dr_on_bad on_bad;    /* a sample that cannot be read or decoded: fail, leave its batch shorter, or put another
-                            sample there, chosen by the seed */
-    uint64_t max_bad;    /* skip and replace give up after so many in an epoch (DR_ERR_BAD_SAMPLES) */
-    uint64_t rank, world; /* this process takes places rank, rank + world, ... of each global batch */
+    bool in_order;         /* true: batches and samples in the order of the epoch.  false: what is ready first comes
+                              first, displaced by at most `prefetch` batches; still each sample exactly once */
+    dr_last last;          /* what to do with the samples that do not fill a batch, and with ranks that end early:
+                              deliver fewer, drop them, or pad with samples from the start of the order */
+    int workers;           /* threads; 0: everything in the caller of dr_loader_next; -1: the container's CPU limit */
+    int prefetch;          /* batches made ahead, 1 .. 64; 0: chosen from the limits */
+    dr_on_bad on_bad;      /* a sample that cannot be read or decoded: fail, leave its batch shorter, or put another
+                              sample there, chosen by the seed */
+    uint64_t max_bad;      /* skip and replace give up after so many in an epoch (DR_ERR_BAD_SAMPLES) */
+    uint64_t rank, world;  /* this process takes places rank, rank + world, ... of each global batch */
     uint64_t memory_limit; /* bytes for batches and working memory; 0: a quarter of what the container may use, shared
                               with the other loaders of the process that leave it 0 */
     const char *outputs;   /* fields to deliver, separated by commas; NULL: "image,label" where present, else all */
@@ -106,7 +106,12 @@ DR_API dr_status dr_loader_profile(dr_loader *loader, uint64_t samples, char **t
 
 /* --- batches: read-only facts; the memory of its fields is the holder's alone and may be written to --- */
 
-typedef enum dr_collate { DR_COLLATE_STACK = 0, DR_COLLATE_PAD = 1, DR_COLLATE_RAGGED = 2, DR_COLLATE_LIST = 3 } dr_collate;
+typedef enum dr_collate {
+    DR_COLLATE_STACK = 0,
+    DR_COLLATE_PAD = 1,
+    DR_COLLATE_RAGGED = 2,
+    DR_COLLATE_LIST = 3
+} dr_collate;
 
 /* One field of a batch.
  *   stack, pad: `array` is one dense array, dims[0] = samples.  pad: `sizes` has the true dims of each sample,

@@ -20,7 +20,7 @@ typedef struct dr_cursor {
 static inline dr_cursor dr__cursor(const void *data, size_t size, const char *what)
 {
     const uint8_t *at = data;
-    return (dr_cursor){.at = at, .end = size ? at + size : at, .what = what};
+    return (dr_cursor){ .at = at, .end = size ? at + size : at, .what = what };
 }
 
 static inline size_t dr__cursor_left(const dr_cursor *c)

@@ -64,7 +64,7 @@ int dr__exif_orientation(const uint8_t *data, size_t size)
         data += 6;
         size -= 6;
     }
-    struct tiff t = {.data = data, .size = size};
+    struct tiff t = { .data = data, .size = size };
     if (size < 8)
         return 0;
     if (memcmp(data, "MM\0*", 4) == 0)

@@ -45,21 +45,21 @@ static const struct {
     size_t offset, n;
     const char *magic, *name, *package;
 } known[] = {
-    {0, 8, "\x89PNG\r\n\x1a\n", "PNG", "libpng (Debian: libpng-dev)"},
-    {8, 4, "WEBP", "WebP", "libwebp (Debian: libwebp-dev)"},
-    {0, 3, "GIF", "GIF", NULL},
-    {0, 2, "BM", "BMP", NULL},
-    {0, 4, "II*\0", "TIFF", NULL},
-    {0, 4, "MM\0*", "TIFF", NULL},
-    {0, 12, "\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000", NULL},
-    {0, 2, "\xff\x0a", "JPEG XL", NULL},
-    {0, 12, "\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL", NULL},
-    {4, 8, "ftypavif", "AVIF", NULL},
-    {4, 8, "ftypheic", "HEIC", NULL},
-    {0, 5, "%PDF-", "PDF", NULL},
-    {0, 2, "PK", "zip", NULL},
-    {0, 2, "\x1f\x8b", "gzip", NULL},
-    {0, 1, "<", "HTML, XML or SVG", NULL},
+    { 0, 8, "\x89PNG\r\n\x1a\n", "PNG", "libpng (Debian: libpng-dev)" },
+    { 8, 4, "WEBP", "WebP", "libwebp (Debian: libwebp-dev)" },
+    { 0, 3, "GIF", "GIF", NULL },
+    { 0, 2, "BM", "BMP", NULL },
+    { 0, 4, "II*\0", "TIFF", NULL },
+    { 0, 4, "MM\0*", "TIFF", NULL },
+    { 0, 12, "\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000", NULL },
+    { 0, 2, "\xff\x0a", "JPEG XL", NULL },
+    { 0, 12, "\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL", NULL },
+    { 4, 8, "ftypavif", "AVIF", NULL },
+    { 4, 8, "ftypheic", "HEIC", NULL },
+    { 0, 5, "%PDF-", "PDF", NULL },
+    { 0, 2, "PK", "zip", NULL },
+    { 0, 2, "\x1f\x8b", "gzip", NULL },
+    { 0, 1, "<", "HTML, XML or SVG", NULL },
 };
 
 static dr_status unknown_format(const uint8_t *data, size_t size, dr_error *err)

@@ -27,7 +27,7 @@ static double cost(const dr__image_info *info, size_t size, const dr_rect *rect)
     return 8.5 * (double)size * rows + 3.0 * pixels;
 }
 
-static const char *const extensions[] = {".jpg", ".jpeg", ".jpe", ".jfif", NULL};
+static const char *const extensions[] = { ".jpg", ".jpeg", ".jpe", ".jfif", NULL };
 
 const dr_image_codec dr__codec_jpeg = {
     .name = "jpeg",

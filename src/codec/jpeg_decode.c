@@ -186,6 +186,6 @@ static void decode_body(struct dr__jpeg *jpeg, void *argument)
 dr_status dr__jpeg_decode(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
                           const dr_rect *rect, dr_view *out, dr_error *err)
 {
-    struct decode_job job = {.state = state, .options = options, .rect = rect, .out = out};
+    struct decode_job job = { .state = state, .options = options, .rect = rect, .out = out };
     return dr__jpeg_run(state, data, size, decode_body, &job, err);
 }

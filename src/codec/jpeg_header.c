@@ -12,8 +12,8 @@ static const char *sampling_name(const struct jpeg_decompress_struct *cinfo)
         int h, v;
         const char *name;
     } names[] = {
-        {1, 1, "YCbCr 4:4:4"}, {2, 1, "YCbCr 4:2:2"}, {2, 2, "YCbCr 4:2:0"},
-        {1, 2, "YCbCr 4:4:0"}, {4, 1, "YCbCr 4:1:1"}, {4, 2, "YCbCr 4:1:0"},
+        { 1, 1, "YCbCr 4:4:4" }, { 2, 1, "YCbCr 4:2:2" }, { 2, 2, "YCbCr 4:2:0" },
+        { 1, 2, "YCbCr 4:4:0" }, { 4, 1, "YCbCr 4:1:1" }, { 4, 2, "YCbCr 4:1:0" },
     };
     const jpeg_component_info *c = cinfo->comp_info;
     if (c[1].h_samp_factor != c[2].h_samp_factor || c[1].v_samp_factor != c[2].v_samp_factor)
@@ -110,7 +110,7 @@ static void check_memory(struct dr__jpeg *jpeg, const dr__decode_options *option
 void dr__jpeg_read_header(struct dr__jpeg *jpeg, const dr__decode_options *options, dr__jpeg_facts *facts)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
-    *facts = (dr__jpeg_facts){0};
+    *facts = (dr__jpeg_facts){ 0 };
     jpeg_save_markers(cinfo, JPEG_APP0 + 1, options->exif_orient ? 0xffff : 0);
     while (jpeg_read_header(cinfo, FALSE) == JPEG_HEADER_TABLES_ONLY)
         ; /* tables alone may stand before the image */
@@ -149,7 +149,7 @@ static void header_body(struct dr__jpeg *jpeg, void *job)
 dr_status dr__jpeg_header(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
                           dr__image_info *info, dr_error *err)
 {
-    struct header_job job = {.options = options};
+    struct header_job job = { .options = options };
     DR_TRY(dr__jpeg_run(state, data, size, header_body, &job, err));
     *info = job.facts.info;
     return DR_OK;

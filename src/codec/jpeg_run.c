@@ -44,9 +44,9 @@ static const struct {
     const char *begins;
     dr_status status;
 } kinds_of_error[] = {
-    {"Insufficient memory", DR_ERR_NOMEM},
-    {"Unsupported", DR_ERR_UNSUPPORTED},
-    {"Maximum supported", DR_ERR_LIMIT},
+    { "Insufficient memory", DR_ERR_NOMEM },
+    { "Unsupported", DR_ERR_UNSUPPORTED },
+    { "Maximum supported", DR_ERR_LIMIT },
 };
 
 static void on_error(j_common_ptr cinfo)

@@ -13,15 +13,15 @@ static const struct {
     int channels;
     dr_dtype dtype;
 } kinds[DR__PIXEL_KINDS] = {
-    [DR__PIXEL_L] = {1, DR_U8},
-    [DR__PIXEL_LA] = {2, DR_U8},
-    [DR__PIXEL_RGB] = {3, DR_U8},
-    [DR__PIXEL_RGBA] = {4, DR_U8},
-    [DR__PIXEL_CMYK_INVERTED] = {4, DR_U8},
-    [DR__PIXEL_L16] = {1, DR_U16},
-    [DR__PIXEL_LA16] = {2, DR_U16},
-    [DR__PIXEL_RGB16] = {3, DR_U16},
-    [DR__PIXEL_RGBA16] = {4, DR_U16},
+    [DR__PIXEL_L] = { 1, DR_U8 },
+    [DR__PIXEL_LA] = { 2, DR_U8 },
+    [DR__PIXEL_RGB] = { 3, DR_U8 },
+    [DR__PIXEL_RGBA] = { 4, DR_U8 },
+    [DR__PIXEL_CMYK_INVERTED] = { 4, DR_U8 },
+    [DR__PIXEL_L16] = { 1, DR_U16 },
+    [DR__PIXEL_LA16] = { 2, DR_U16 },
+    [DR__PIXEL_RGB16] = { 3, DR_U16 },
+    [DR__PIXEL_RGBA16] = { 4, DR_U16 },
 };
 
 int dr__pixel_channels(dr__pixel_kind kind)
@@ -183,13 +183,14 @@ static void l16_to_rgba(uint8_t *dst, const uint8_t *src, size_t n)
 
 /* Deep colour has no row here except in mode UNCHANGED: codecs hand it over as 8-bit pixels, high bytes. */
 static dr__pixel_convert *const converters[DR__PIXEL_KINDS][3] = {
-    [DR__PIXEL_L] = {[DR__MODE_RGB] = l_to_rgb, [DR__MODE_RGBA] = l_to_rgba},
-    [DR__PIXEL_LA] = {[DR__MODE_RGB] = la_to_rgb, [DR__MODE_GRAY] = la_to_l, [DR__MODE_RGBA] = la_to_rgba},
-    [DR__PIXEL_RGB] = {[DR__MODE_GRAY] = rgb_to_l, [DR__MODE_RGBA] = rgb_to_rgba},
-    [DR__PIXEL_RGBA] = {[DR__MODE_RGB] = rgba_to_rgb, [DR__MODE_GRAY] = rgba_to_l},
-    [DR__PIXEL_CMYK_INVERTED] =
-        {[DR__MODE_RGB] = cmyk_to_rgb, [DR__MODE_GRAY] = cmyk_to_l, [DR__MODE_RGBA] = cmyk_to_rgba},
-    [DR__PIXEL_L16] = {[DR__MODE_RGB] = l16_to_rgb, [DR__MODE_GRAY] = l16_to_l, [DR__MODE_RGBA] = l16_to_rgba},
+    [DR__PIXEL_L] = { [DR__MODE_RGB] = l_to_rgb, [DR__MODE_RGBA] = l_to_rgba },
+    [DR__PIXEL_LA] = { [DR__MODE_RGB] = la_to_rgb, [DR__MODE_GRAY] = la_to_l, [DR__MODE_RGBA] = la_to_rgba },
+    [DR__PIXEL_RGB] = { [DR__MODE_GRAY] = rgb_to_l, [DR__MODE_RGBA] = rgb_to_rgba },
+    [DR__PIXEL_RGBA] = { [DR__MODE_RGB] = rgba_to_rgb, [DR__MODE_GRAY] = rgba_to_l },
+    [DR__PIXEL_CMYK_INVERTED] = { [DR__MODE_RGB] = cmyk_to_rgb,
+                                  [DR__MODE_GRAY] = cmyk_to_l,
+                                  [DR__MODE_RGBA] = cmyk_to_rgba },
+    [DR__PIXEL_L16] = { [DR__MODE_RGB] = l16_to_rgb, [DR__MODE_GRAY] = l16_to_l, [DR__MODE_RGBA] = l16_to_rgba },
 };
 
 dr__pixel_kind dr__pixel_result(dr__pixel_kind kind, dr__color_mode mode)

@@ -18,7 +18,7 @@
 
 enum { SIGNATURE = 8, CHUNK_FRAME = 12, IHDR_END = SIGNATURE + CHUNK_FRAME + 13, MAX_CHUNK_BYTES = 8 << 20 };
 
-static const uint8_t signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+static const uint8_t signature[SIGNATURE] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
 
 struct job {
     dr_codec_state *state;
@@ -300,7 +300,7 @@ static void read_interlaced(struct job *j, const struct target *t)
 
 static void read_pixels(struct job *j)
 {
-    struct target t = {.pixel = dr__pixel_bytes(j->kind)};
+    struct target t = { .pixel = dr__pixel_bytes(j->kind) };
     check(j, dr__check_target(&j->facts, j->rect, j->out, j->err));
     t.area = dr__orient_rect(j->facts.orientation, j->width, j->height, j->rect);
     check(j, dr__sink_open(&t.sink, j->state, j->keyed ? DR__PIXEL_RGBA : j->kind, j->options, j->facts.orientation,
@@ -343,7 +343,7 @@ static dr_status run(struct job *j)
 static dr_status header(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
                         dr__image_info *info, dr_error *err)
 {
-    struct job j = {.state = state, .data = data, .size = size, .options = options, .err = err};
+    struct job j = { .state = state, .data = data, .size = size, .options = options, .err = err };
     DR_TRY(run(&j));
     *info = j.facts;
     return DR_OK;
@@ -353,7 +353,8 @@ static dr_status decode(dr_codec_state *state, const uint8_t *data, size_t size,
                         const dr_rect *rect, dr_view *out, dr_error *err)
 {
     struct job j = {
-        .state = state, .data = data, .size = size, .options = options, .err = err, .rect = rect, .out = out};
+        .state = state, .data = data, .size = size, .options = options, .err = err, .rect = rect, .out = out
+    };
     return run(&j);
 }
 
@@ -365,7 +366,7 @@ static double cost(const dr__image_info *info, size_t size, const dr_rect *rect)
            (double)rect->w * (double)rect->h;
 }
 
-static const char *const extensions[] = {".png", NULL};
+static const char *const extensions[] = { ".png", NULL };
 
 const dr_image_codec dr__codec_png = {
     .name = "png",

@@ -21,7 +21,7 @@ dr_rect dr__orient_rect(int orientation, int64_t width, int64_t height, const dr
 {
     dr_rect r = *turned;
     if (dr__orient_swaps(orientation))
-        r = (dr_rect){turned->y, turned->x, turned->h, turned->w};
+        r = (dr_rect){ turned->y, turned->x, turned->h, turned->w };
     if (from_right(orientation))
         r.x = width - r.x - r.w;
     if (from_bottom(orientation))
@@ -34,7 +34,7 @@ dr_status dr__sink_open(dr__sink *sink, dr_codec_state *state, dr__pixel_kind ki
 {
     size_t pixel = dr__pixel_bytes(dr__pixel_result(kind, options->mode));
     bool swap = dr__orient_swaps(orientation);
-    *sink = (dr__sink){.pixel = pixel, .width = (size_t)width, .convert = dr__pixel_converter(kind, options->mode)};
+    *sink = (dr__sink){ .pixel = pixel, .width = (size_t)width, .convert = dr__pixel_converter(kind, options->mode) };
     sink->step_x = swap ? out->stride : (ptrdiff_t)pixel;
     sink->step_y = swap ? (ptrdiff_t)pixel : out->stride;
     sink->origin = out->data;

@@ -29,5 +29,5 @@ void dr__warm_trim(dr__warm *warm)
 void dr__warm_free(dr__warm *warm)
 {
     dr__free_aligned(warm->data);
-    *warm = (dr__warm){0};
+    *warm = (dr__warm){ 0 };
 }

@@ -88,8 +88,8 @@ static dr_status find_frame(struct still *s, dr_error *err)
     const uint8_t *frame = find_chunk(s->data, s->size, "ANMF", &at, &n);
     if (!frame || n < FRAME_HEADER)
         return dr__fail(err, DR_ERR_FORMAT, "damaged WebP: an animation without frames");
-    s->frame = (dr_rect){2 * (int64_t)little(frame, 3), 2 * (int64_t)little(frame + 3, 3),
-                         1 + (int64_t)little(frame + 6, 3), 1 + (int64_t)little(frame + 9, 3)};
+    s->frame = (dr_rect){ 2 * (int64_t)little(frame, 3), 2 * (int64_t)little(frame + 3, 3),
+                          1 + (int64_t)little(frame + 6, 3), 1 + (int64_t)little(frame + 9, 3) };
     if (s->frame.x + s->frame.w > s->width || s->frame.y + s->frame.h > s->height)
         return dr__fail(err, DR_ERR_FORMAT, "damaged WebP: a frame outside its canvas");
     s->data = frame + FRAME_HEADER;
@@ -113,14 +113,14 @@ static dr_status find_still(struct still *s, const uint8_t *data, size_t size, c
     if (code != VP8_STATUS_OK)
         return fail(code, size, err);
     DR_TRY(dr__check_size(options, "WebP", f.width, f.height, err));
-    *s = (struct still){.data = data,
-                        .size = size,
-                        .width = f.width,
-                        .height = f.height,
-                        .alpha = f.has_alpha,
-                        .lossless = f.format == 2,
-                        .animated = f.has_animation};
-    s->frame = (dr_rect){0, 0, f.width, f.height};
+    *s = (struct still){ .data = data,
+                         .size = size,
+                         .width = f.width,
+                         .height = f.height,
+                         .alpha = f.has_alpha,
+                         .lossless = f.format == 2,
+                         .animated = f.has_animation };
+    s->frame = (dr_rect){ 0, 0, f.width, f.height };
     return s->animated ? find_frame(s, err) : DR_OK;
 }
 
@@ -187,7 +187,7 @@ static dr_status decode_part(const struct still *s, const dr_rect *part, uint8_t
 
 static dr_rect intersect(const dr_rect *a, const dr_rect *b)
 {
-    dr_rect r = {.x = DR_MAX(a->x, b->x), .y = DR_MAX(a->y, b->y)};
+    dr_rect r = { .x = DR_MAX(a->x, b->x), .y = DR_MAX(a->y, b->y) };
     r.w = DR_MIN(a->x + a->w, b->x + b->w) - r.x;
     r.h = DR_MIN(a->y + a->h, b->y + b->h) - r.y;
     return r;
@@ -196,7 +196,7 @@ static dr_rect intersect(const dr_rect *a, const dr_rect *b)
 /* The part of the frame to decode for `wanted` (in frame pixels): with a margin, and from even pixels on. */
 static dr_rect with_margin(const dr_rect *wanted, const dr_rect *frame)
 {
-    dr_rect r = {.x = DR_MAX(wanted->x - MARGIN, 0) & ~(int64_t)1, .y = DR_MAX(wanted->y - MARGIN, 0) & ~(int64_t)1};
+    dr_rect r = { .x = DR_MAX(wanted->x - MARGIN, 0) & ~(int64_t)1, .y = DR_MAX(wanted->y - MARGIN, 0) & ~(int64_t)1 };
     r.w = DR_MIN(wanted->x + wanted->w + MARGIN, frame->w) - r.x;
     r.h = DR_MIN(wanted->y + wanted->h + MARGIN, frame->h) - r.y;
     return r;
@@ -224,10 +224,10 @@ static dr_status decode_area(dr_codec_state *state, const struct still *s, const
                              dr_error *err)
 {
     size_t pixel = dr__pixel_bytes(kind_of(s));
-    dr_rect seen = intersect(area, &s->frame), part = {0};
+    dr_rect seen = intersect(area, &s->frame), part = { 0 };
     size_t stride = 0;
     if (seen.w > 0 && seen.h > 0) {
-        dr_rect wanted = {seen.x - s->frame.x, seen.y - s->frame.y, seen.w, seen.h};
+        dr_rect wanted = { seen.x - s->frame.x, seen.y - s->frame.y, seen.w, seen.h };
         part = with_margin(&wanted, &s->frame);
         stride = (size_t)part.w * pixel;
         bool whole = seen.w == area->w && seen.h == area->h && part.w == area->w && part.h == area->h;
@@ -271,7 +271,7 @@ static double cost(const dr__image_info *info, size_t size, const dr_rect *rect)
            4.0 * (double)rect->w * (double)rect->h;
 }
 
-static const char *const extensions[] = {".webp", NULL};
+static const char *const extensions[] = { ".webp", NULL };
 
 const dr_image_codec dr__codec_webp = {
     .name = "webp",

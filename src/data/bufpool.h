@@ -15,9 +15,9 @@ typedef struct dr__bufpool dr__bufpool;
 /* A buffer, owned; 64-byte aligned, uninitialised. */
 typedef struct dr__buf {
     uint8_t *data;
-    size_t size;        /* asked for */
-    size_t mapped;      /* really there */
-    dr__bufpool *pool;  /* counted */
+    size_t size;       /* asked for */
+    size_t mapped;     /* really there */
+    dr__bufpool *pool; /* counted */
     unsigned generation;
     struct dr__buf *next;
 } dr__buf;

@@ -65,7 +65,8 @@ static dr_status same_rank(const struct dr__batch_field *f, const dr_batch *b, d
 }
 
 /* Copies a dense array into the corner of a larger one. */
-static void copy_corner(uint8_t *dst, const int64_t *room, const uint8_t *src, const int64_t *dims, int n, size_t element)
+static void copy_corner(uint8_t *dst, const int64_t *room, const uint8_t *src, const int64_t *dims, int n,
+                        size_t element)
 {
     if (n == 0) {
         memcpy(dst, src, element);

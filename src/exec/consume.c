@@ -222,8 +222,8 @@ static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, 
         }
         if (dr__exec_is_over(e))
             return DR_END;
-        bool in_time = work_here(e) ? dr__now_ns() < deadline_ns
-                                    : dr__cond_wait(&e->changed, dr__pool_mutex(), deadline_ns);
+        bool in_time =
+            work_here(e) ? dr__now_ns() < deadline_ns : dr__cond_wait(&e->changed, dr__pool_mutex(), deadline_ns);
         if (!in_time && !find_ready(e) && !e->failed)
             return DR_AGAIN;
     }

@@ -6,8 +6,8 @@
  * One pool of threads serves all loaders of a process (pool.c).  Workers pull: a free thread claims the next samples of
  * a loader that has room, so nothing is queued and cancelling is only to stop claiming.
  *
- * Locks, outermost first: a loader's lock (starting and saving), dr__pool_lock (all scheduling state below), a buffer pool's lock, the trace's lock.  No op,
- * codec or callback runs under any of them.
+ * Locks, outermost first: a loader's lock (starting and saving), dr__pool_lock (all scheduling state below), a buffer
+ * pool's lock, the trace's lock.  No op, codec or callback runs under any of them.
  */
 #ifndef DR_EXEC_EXEC_H
 #define DR_EXEC_EXEC_H
@@ -37,26 +37,26 @@ struct dr_batch {
     unsigned generation; /* of the process that made it */
     uint64_t number;     /* in the epoch, of this rank */
     uint64_t epoch;
-    uint64_t n_slots; /* samples it was made for */
+    uint64_t n_slots;   /* samples it was made for */
     uint64_t n_samples; /* samples it has, once finished */
     uint64_t n_padded;
     int n_fields;
     struct dr__batch_field {
         char name[DR__NAME];
         dr_collate collate;
-        dr_desc desc;  /* of one sample */
-        size_t bytes;  /* of one sample; stack only */
-        dr__buf *buf;  /* stack, pad, ragged */
-        dr_view array; /* set when finished */
+        dr_desc desc;     /* of one sample */
+        size_t bytes;     /* of one sample; stack only */
+        dr__buf *buf;     /* stack, pad, ragged */
+        dr_view array;    /* set when finished */
         dr_view *items;   /* one a slot, memory owned; pad, ragged, list */
         int64_t *sizes;   /* pad */
         int64_t *offsets; /* ragged */
-    } *fields;
-    uint64_t *ids, *positions; /* one a slot */
-    uint8_t *missing;          /* one a slot: left out */
-    char **draws;              /* one a slot, JSON; NULL without keep_draws */
-    json_t *bad;               /* pool lock until delivered */
-    char *bad_text;            /* set when delivered */
+    } * fields;
+    uint64_t *ids, *positions;      /* one a slot */
+    uint8_t *missing;               /* one a slot: left out */
+    char **draws;                   /* one a slot, JSON; NULL without keep_draws */
+    json_t *bad;                    /* pool lock until delivered */
+    char *bad_text;                 /* set when delivered */
     atomic_size_t item_bytes;       /* of fields that are not stacked */
     atomic_uint_fast64_t remaining; /* slots still being worked on; who takes the last one finishes the batch */
     uint64_t used;                  /* out of order: slots given out; pool lock */
@@ -72,9 +72,9 @@ typedef struct dr__exec {
     dr_dataset *set;
     dr_loader_options o;
     dr__bufpool *buffers;
-    size_t batch_bytes;   /* of the stacked fields of a batch */
-    size_t batch_budget;  /* for batches that no consumer holds; shared by loaders without a memory_limit */
-    size_t bench_budget;  /* for one worker's intermediate results */
+    size_t batch_bytes;  /* of the stacked fields of a batch */
+    size_t batch_budget; /* for batches that no consumer holds; shared by loaders without a memory_limit */
+    size_t bench_budget; /* for one worker's intermediate results */
     unsigned generation;
     dr__trace *trace; /* NULL: none */
     dr__stats stats;
@@ -89,16 +89,16 @@ typedef struct dr__exec {
     bool cancelled;
     bool failed;
     uint64_t epoch;
-    uint64_t base;        /* position of the order that batch 0 of this run starts at */
-    uint64_t first_batch; /* its number in the epoch */
-    uint64_t n_local;     /* samples of this rank from base on */
-    uint64_t n_batches;   /* batches of this rank from base on */
+    uint64_t base;              /* position of the order that batch 0 of this run starts at */
+    uint64_t first_batch;       /* its number in the epoch */
+    uint64_t n_local;           /* samples of this rank from base on */
+    uint64_t n_batches;         /* batches of this rank from base on */
     uint64_t claimed, finished; /* samples */
     uint64_t worked_below;      /* out of order: every sample below it has been worked on */
     uint64_t opened, delivered; /* batches */
     uint64_t delivered_samples; /* or left out, or passed over */
     uint64_t n_bad;
-    int active; /* claims being worked on */
+    int active;               /* claims being worked on */
     dr_batch *ring[DR__RING]; /* in order: batch number % DR__RING.  out of order: opened and not delivered */
     dr_batch *filling;        /* out of order: takes the next finished sample */
     uint8_t *done;            /* out of order: what became of each sample of this rank, DR__DONE_* */

@@ -18,9 +18,9 @@ typedef struct worker {
 
 static struct {
     pthread_mutex_t lock;
-    dr__cond work;     /* something may be claimed */
-    dr__exec *execs;   /* ring is walked from `turn` on */
-    dr__exec *turn;    /* last served */
+    dr__cond work;   /* something may be claimed */
+    dr__exec *execs; /* ring is walked from `turn` on */
+    dr__exec *turn;  /* last served */
     worker *workers[DR__MAX_WORKERS];
     int n_workers;
     bool ready;

@@ -120,7 +120,8 @@ static dr_status note_bad(dr__exec *e, const job *j, const char *action, dr_erro
                         "error", dr_status_text(err->status), "action", action);
     atomic_fetch_add(&e->stats.bad_samples, 1);
     dr__trace_event(e->trace, "bad", "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"action\":\"%s\"",
-                    (unsigned long long)e->epoch, (unsigned long long)j->position, (unsigned long long)j->ref.id, action);
+                    (unsigned long long)e->epoch, (unsigned long long)j->position, (unsigned long long)j->ref.id,
+                    action);
     dr__pool_lock();
     json_t **list = j->batch ? &j->batch->bad : &e->loose_bad;
     if (!*list)

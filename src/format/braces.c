@@ -137,7 +137,7 @@ dr_status dr__braces(const char *text, dr__names *out, dr_error *err)
 
 static dr_status add_matches(const char *pattern, dr__names *out, dr_error *err)
 {
-    glob_t found = {0};
+    glob_t found = { 0 };
     int code = glob(pattern, GLOB_NOSORT, NULL, &found);
     if (code == GLOB_NOMATCH)
         return dr__fail(err, DR_ERR_NOT_FOUND, "%s: no file matches", pattern);
@@ -153,7 +153,7 @@ static dr_status add_matches(const char *pattern, dr__names *out, dr_error *err)
 
 dr_status dr__expand_paths(const char *text, dr__names *out, dr_error *err)
 {
-    dr__names patterns = {0};
+    dr__names patterns = { 0 };
     if (!access(text, F_OK))
         return add(text, out, err);
     dr_status status = dr__braces(text, &patterns, err);

@@ -16,7 +16,7 @@ static dr_status no_memory(const dr__table *t, dr_error *err)
 
 dr_status dr__table_init(dr__table *t, const char *name, dr_error *err)
 {
-    *t = (dr__table){.name = name};
+    *t = (dr__table){ .name = name };
     t->columns = dr__alloc_zero(DR__MAX_COLUMNS, sizeof *t->columns);
     return t->columns ? DR_OK : no_memory(t, err);
 }
@@ -29,7 +29,7 @@ void dr__table_free(dr__table *t)
         dr__free(t->columns[i].reals);
     }
     dr__free(t->columns);
-    *t = (dr__table){0};
+    *t = (dr__table){ 0 };
 }
 
 int dr__table_find(const dr__table *t, const char *name, size_t len)

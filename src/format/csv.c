@@ -98,7 +98,7 @@ static dr_status row(struct reader *r, dr_error *err)
 
 dr_status dr__csv_read(const void *data, size_t size, char separator, dr__table *table, dr_error *err)
 {
-    struct reader r = {.c = dr__cursor(data, size, table->name), .separator = separator, .table = table};
+    struct reader r = { .c = dr__cursor(data, size, table->name), .separator = separator, .table = table };
     dr_status status = header(&r, err);
     while (status == DR_OK && dr__cursor_left(&r.c)) {
         table->line++;

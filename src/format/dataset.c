@@ -13,7 +13,7 @@ static const char *const default_extensions[] = {
 
 void dr_read_defaults(dr_read_options *options)
 {
-    *options = (dr_read_options){.size = sizeof *options, .format = "auto", .use_index = true};
+    *options = (dr_read_options){ .size = sizeof *options, .format = "auto", .use_index = true };
 }
 
 dr_status dr__dataset_new(size_t size, const dr_dataset_def *def, const char *format, const char *name,

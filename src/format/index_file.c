@@ -15,7 +15,7 @@
 #include "base/grow.h"
 #include "source/file.h"
 
-static const char magic[8] = {'D', 'R', 'I', 'D', 'X', '\r', '\n', 0x1A};
+static const char magic[8] = { 'D', 'R', 'I', 'D', 'X', '\r', '\n', 0x1A };
 
 enum { VERSION = 1, ENTRY = 32 };
 
@@ -42,7 +42,7 @@ void dr__put_u8(dr__section *s, uint8_t value)
 
 void dr__put_u32(dr__section *s, uint32_t value)
 {
-    uint8_t b[4] = {(uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16), (uint8_t)(value >> 24)};
+    uint8_t b[4] = { (uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16), (uint8_t)(value >> 24) };
     dr__put_bytes(s, b, sizeof b);
 }
 
@@ -56,7 +56,7 @@ void dr__sections_free(dr__section *sections, int n_sections)
 {
     for (int i = 0; i < n_sections; i++) {
         dr__free(sections[i].data);
-        sections[i] = (dr__section){.id = sections[i].id};
+        sections[i] = (dr__section){ .id = sections[i].id };
     }
 }
 
@@ -122,7 +122,7 @@ static bool cache_folder(char *text, size_t size)
 void dr__index_place_make(dr__index_place *place, const char *beside, const char *identity)
 {
     char folder[3072], path[4096];
-    *place = (dr__index_place){.beside = beside ? dr__strdup(beside) : NULL};
+    *place = (dr__index_place){ .beside = beside ? dr__strdup(beside) : NULL };
     if (!cache_folder(folder, sizeof folder))
         return;
     snprintf(path, sizeof path, "%s/%016llx.drapps-index", folder,
@@ -134,7 +134,7 @@ void dr__index_place_free(dr__index_place *place)
 {
     dr__free(place->beside);
     dr__free(place->cached);
-    *place = (dr__index_place){0};
+    *place = (dr__index_place){ 0 };
 }
 
 uint8_t *dr__index_load(const char *path, size_t *size)
@@ -187,7 +187,7 @@ static void make_head(dr__section *head, const dr__section *sections, int n)
 
 static bool write_sections(int fd, const dr__section *sections, int n)
 {
-    dr__section head = {0};
+    dr__section head = { 0 };
     make_head(&head, sections, n);
     bool good = !head.failed && write_all(fd, head.data, head.size);
     dr__free(head.data);

@@ -55,10 +55,10 @@ static bool ends_with(const char *path, const char *const *endings)
     return dr__has_extension(path, strlen(path), endings);
 }
 
-static const char *const csv_endings[] = {".csv", NULL};
-static const char *const tsv_endings[] = {".tsv", NULL};
-static const char *const jsonl_endings[] = {".jsonl", ".ndjson", NULL};
-static const char *const all_endings[] = {".csv", ".tsv", ".jsonl", ".ndjson", ".txt", ".lst", ".list", NULL};
+static const char *const csv_endings[] = { ".csv", NULL };
+static const char *const tsv_endings[] = { ".tsv", NULL };
+static const char *const jsonl_endings[] = { ".jsonl", ".ndjson", NULL };
+static const char *const all_endings[] = { ".csv", ".tsv", ".jsonl", ".ndjson", ".txt", ".lst", ".list", NULL };
 
 static dr_status parse(const char *path, const uint8_t *data, size_t size, dr__table *table, dr_error *err)
 {
@@ -102,8 +102,8 @@ static dr_status no_column(const dr__table *t, const char *what, const char *wan
 
 static dr_status find_columns(struct list *l, const dr_read_options *o, dr_error *err)
 {
-    static const char *const paths[] = {"path", "file", "filename", "image", NULL};
-    static const char *const labels[] = {"label", "class", "target", NULL};
+    static const char *const paths[] = { "path", "file", "filename", "image", NULL };
+    static const char *const labels[] = { "label", "class", "target", NULL };
     l->path_column = find_any(&l->table, o->path_column, paths);
     if (l->path_column < 0)
         return no_column(&l->table, "path", o->path_column ? o->path_column : "path, file, filename, image", err);
@@ -265,7 +265,7 @@ static void column_value(const dr__column *c, uint64_t id, dr__record *record)
         return;
     }
     void *value = c->type == DR__CELL_INT ? (void *)&c->ints[id] : (void *)&c->reals[id];
-    record->fields[record->n_fields++] = (dr_view){.data = value, .desc = column_desc(c)};
+    record->fields[record->n_fields++] = (dr_view){ .data = value, .desc = column_desc(c) };
 }
 
 static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err)

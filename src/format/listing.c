@@ -41,7 +41,7 @@ void dr__listing_free(dr__listing *l)
     dr__names_free(&l->dirs);
     dr__names_free(&l->files);
     dr__free(l->dir);
-    *l = (dr__listing){.root_fd = -1};
+    *l = (dr__listing){ .root_fd = -1 };
 }
 
 /* Drops what was listed but keeps the folder open. */
@@ -50,7 +50,7 @@ static void clear(dr__listing *l)
     dr__names_free(&l->dirs);
     dr__names_free(&l->files);
     dr__free(l->dir);
-    *l = (dr__listing){.root_fd = l->root_fd, .by_class = l->by_class};
+    *l = (dr__listing){ .root_fd = l->root_fd, .by_class = l->by_class };
 }
 
 size_t dr__listing_dir_of(const dr__listing *l, uint64_t i)
@@ -70,8 +70,8 @@ size_t dr__listing_path(const dr__listing *l, uint64_t i, char *text, size_t siz
 {
     size_t d = dr__listing_dir_of(l, i), dir_len = dr__names_len(&l->dirs, d);
     size_t name_len = dr__names_len(&l->files, i), used = 0;
-    const char *parts[] = {dr__names_get(&l->dirs, d), "/", dr__names_get(&l->files, i)};
-    size_t lens[] = {dir_len, dir_len ? 1 : 0, name_len};
+    const char *parts[] = { dr__names_get(&l->dirs, d), "/", dr__names_get(&l->files, i) };
+    size_t lens[] = { dir_len, dir_len ? 1 : 0, name_len };
     for (int k = 0; k < 3 && size; k++) {
         size_t n = lens[k] < size - 1 - used ? lens[k] : size - 1 - used;
         memcpy(text + used, parts[k], n);
@@ -117,7 +117,7 @@ static dr_status walk(const char *root, const char *const *extensions, bool use_
 dr_status dr__listing_open(const char *root, bool by_class, const char *const *extensions, bool use_index,
                            dr__listing *out, dr_error *err)
 {
-    *out = (dr__listing){.by_class = by_class};
+    *out = (dr__listing){ .by_class = by_class };
     out->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->root_fd < 0)
         return dr__fail_errno(err, dr__errno_status(errno), "%s: cannot open folder", root);

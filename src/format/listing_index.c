@@ -144,7 +144,7 @@ static dr_status try_load(const char *path, const char *what, bool beside, dr__l
     uint8_t *data = dr__index_load(path, &size);
     if (!data)
         return dr__fail(err, DR_ERR_NOT_FOUND, "no index");
-    dr__listing l = {.root_fd = out->root_fd, .by_class = out->by_class};
+    dr__listing l = { .root_fd = out->root_fd, .by_class = out->by_class };
     dr_status status = dr__listing_decode(data, size, what, &l, err);
     dr__free(data);
     if (status == DR_OK && !holds(&l, beside))
@@ -172,7 +172,7 @@ dr_status dr__listing_load(const char *root, const char *const *extensions, dr__
 
 bool dr__listing_known_below(const char *root, const char *const *extensions, bool *below)
 {
-    dr__listing l = {.root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    dr__listing l = { .root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
     bool known = l.root_fd >= 0 && dr__listing_load(root, extensions, &l, NULL) == DR_OK;
     if (known)
         *below = l.dirs.n > 1 && l.files.n > l.dir[1].first; /* the root comes first in the order */
@@ -205,7 +205,7 @@ static void encode(dr__section sections[N_SECTIONS], const char *what, const dr_
 
 static bool save_as(const char *path, bool beside, const char *what, const dr__listing *l)
 {
-    dr__section sections[N_SECTIONS] = {{.id = SECTION_WHAT}, {.id = SECTION_DIRS}, {.id = SECTION_NAMES}};
+    dr__section sections[N_SECTIONS] = { { .id = SECTION_WHAT }, { .id = SECTION_DIRS }, { .id = SECTION_NAMES } };
     encode(sections, what, l);
     bool good = dr__index_save(path, beside, sections, N_SECTIONS);
     dr__sections_free(sections, N_SECTIONS);

@@ -83,7 +83,7 @@ static dr__sample_ref place(const dr_dataset *set, uint64_t seed, uint64_t epoch
     uint64_t pass = number / size;
     uint64_t index = dr__permute(size, dr__permute_key(seed, (uint64_t)i, pass), number % size);
     uint64_t first_key = dr__permute_key(seed, (uint64_t)i, start / size);
-    return (dr__sample_ref){.id = p->first_id + index, .occurrence = occurrence(size, start, pass, index, first_key)};
+    return (dr__sample_ref){ .id = p->first_id + index, .occurrence = occurrence(size, start, pass, index, first_key) };
 }
 
 static void close_mix(dr_dataset *set)
@@ -155,7 +155,7 @@ static dr_status add_part(struct mix *m, dr_dataset *set, double weight, dr_erro
     if (set->def->place)
         return dr__fail(err, DR_ERR_UNSUPPORTED, "mix: set %d is itself a mixture; mix its sets directly", m->n_parts);
     struct part *p = &m->parts[m->n_parts++];
-    *p = (struct part){.set = dr_dataset_ref(set), .first_id = m->head.n_samples};
+    *p = (struct part){ .set = dr_dataset_ref(set), .first_id = m->head.n_samples };
     m->head.n_samples += set->n_samples;
     m->head.fingerprint = XXH3_64bits_withSeed(&set->fingerprint, sizeof set->fingerprint, m->head.fingerprint);
     m->head.fingerprint = XXH3_64bits_withSeed(&weight, sizeof weight, m->head.fingerprint);

@@ -63,7 +63,7 @@ void dr__names_free(dr__names *s)
     dr__free(s->block);
     dr__free(s->offsets);
     dr__free(s->chunks);
-    *s = (dr__names){0};
+    *s = (dr__names){ 0 };
 }
 
 size_t dr__names_bytes(const dr__names *s)
@@ -74,7 +74,7 @@ size_t dr__names_bytes(const dr__names *s)
 /* Bytes of the UTF-8 sequence at p (terminated text), 0 when it is none: as strict as Python's decoder. */
 static int sequence(const unsigned char *p, uint32_t *code)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     int n = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
     if (n < 2) {
         *code = p[0];
@@ -177,7 +177,7 @@ bool dr__names_sort(const char **texts, size_t n)
     if (!items)
         return false;
     for (size_t i = 0; i < n; i++)
-        items[i] = (struct item){head_of(texts[i] + common), texts[i]};
+        items[i] = (struct item){ head_of(texts[i] + common), texts[i] };
     qsort(items, n, sizeof *items, compare_items);
     for (size_t i = 0; i < n; i++)
         texts[i] = items[i].text;

@@ -81,7 +81,7 @@ void dr__paths_free(dr__paths *p)
     dr__names_free(&p->files);
     dr__free(p->dir_of);
     dr__free(p->slots);
-    *p = (dr__paths){0};
+    *p = (dr__paths){ 0 };
 }
 
 size_t dr__paths_get(const dr__paths *p, size_t i, char *text, size_t size)

@@ -19,13 +19,13 @@ static const size_t record_max_bytes = (size_t)1 << 32;
 
 void dr__record_init(dr__record *record)
 {
-    *record = (dr__record){0};
+    *record = (dr__record){ 0 };
 }
 
 void dr__record_free(dr__record *record)
 {
     dr__free_aligned(record->block);
-    *record = (dr__record){0};
+    *record = (dr__record){ 0 };
 }
 
 /* Room for `total` bytes of values, keeping the first `keep` bytes of the block. */
@@ -107,8 +107,8 @@ dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folde
 
 void dr__record_bytes(dr__record *record, dr_kind kind, const void *data, size_t size)
 {
-    dr_desc desc = {.kind = kind, .dtype = DR_U8, .n_dims = 1, .dims = {(int64_t)size}};
-    record->fields[record->n_fields++] = (dr_view){.data = (uint8_t *)data, .desc = desc};
+    dr_desc desc = { .kind = kind, .dtype = DR_U8, .n_dims = 1, .dims = { (int64_t)size } };
+    record->fields[record->n_fields++] = (dr_view){ .data = (uint8_t *)data, .desc = desc };
 }
 
 static dr_status copy_in(dr__record *record, const dr_desc *desc, const void *value, size_t size, dr_error *err)
@@ -118,7 +118,7 @@ static dr_status copy_in(dr__record *record, const dr_desc *desc, const void *va
         return dr__fail(err, DR_ERR_NOMEM, "no room for %zu more bytes in a sample", size);
     if (size)
         memcpy(p, value, size);
-    record->fields[record->n_fields++] = (dr_view){.data = p, .desc = *desc};
+    record->fields[record->n_fields++] = (dr_view){ .data = p, .desc = *desc };
     return DR_OK;
 }
 

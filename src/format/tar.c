@@ -190,7 +190,7 @@ static bool has_ext(const struct tar *t, const char *ext)
 
 static void choose_image(struct tar *t)
 {
-    static const char *const order[] = {"jpg", "jpeg", "png", "webp"};
+    static const char *const order[] = { "jpg", "jpeg", "png", "webp" };
     bool two = false;
     for (size_t i = 0; i < t->n_shards; i++)
         two = two || t->shards[i].index.two_images;
@@ -281,7 +281,7 @@ static dr_status open_shards(struct tar *t, bool use_index, dr_error *err)
 
 static bool is_tar_name(const char *name)
 {
-    static const char *const endings[] = {".tar", NULL};
+    static const char *const endings[] = { ".tar", NULL };
     return dr__has_extension(name, strlen(name), endings);
 }
 

@@ -23,7 +23,7 @@ void dr__tar_index_free(dr__tar_index *x)
     dr__free(x->samples);
     dr__free(x->parts);
     dr__free(x->part_ext);
-    *x = (dr__tar_index){0};
+    *x = (dr__tar_index){ 0 };
 }
 
 size_t dr__tar_index_bytes(const dr__tar_index *x)
@@ -66,7 +66,8 @@ static bool start_sample(dr__tar_index *x, const dr__tar_member *m, size_t key_l
     if (!samples || x->n_parts > UINT32_MAX)
         return false;
     x->samples = samples;
-    samples[x->keys.n] = (dr__tar_sample){.header = m->header, .label = DR__LABEL_NONE, .first = (uint32_t)x->n_parts};
+    samples[x->keys.n] =
+        (dr__tar_sample){ .header = m->header, .label = DR__LABEL_NONE, .first = (uint32_t)x->n_parts };
     return dr__names_add(&x->keys, m->name, key_len);
 }
 
@@ -115,7 +116,7 @@ static dr_status add_part(dr__tar_index *x, dr__source *source, const dr__tar_me
     if (!part_ext)
         return no_memory(source, err);
     x->part_ext = part_ext;
-    parts[x->n_parts] = (dr__tar_part){(uint32_t)offset, (uint32_t)m->size};
+    parts[x->n_parts] = (dr__tar_part){ (uint32_t)offset, (uint32_t)m->size };
     part_ext[x->n_parts++] = (uint8_t)number;
     return DR_OK;
 }
@@ -157,7 +158,7 @@ dr_status dr__tar_index_build(dr__source *source, dr__tar_index *out, dr_error *
 {
     dr__tar_member member;
     dr__tar_reader reader;
-    *out = (dr__tar_index){.tar_mtime_ns = source->mtime_ns};
+    *out = (dr__tar_index){ .tar_mtime_ns = source->mtime_ns };
     dr_status status = dr__tar_open(&reader, source, err);
     out->tar_size = reader.size;
     while (status == DR_OK) {

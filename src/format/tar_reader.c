@@ -222,7 +222,7 @@ static dr_status read_header(dr__tar_reader *r, dr__tar_member *m, struct extra 
 
 dr_status dr__tar_next(dr__tar_reader *r, dr__tar_member *m, dr_error *err)
 {
-    struct extra x = {0};
+    struct extra x = { 0 };
     uint64_t size = 0;
     char type = 0;
     m->header = r->at;
@@ -240,7 +240,7 @@ dr_status dr__tar_next(dr__tar_reader *r, dr__tar_member *m, dr_error *err)
             m->size = size;
             return DR_OK;
         }
-        x = (struct extra){0};
+        x = (struct extra){ 0 };
         m->header = r->at;
     }
 }

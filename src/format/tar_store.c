@@ -129,7 +129,7 @@ static dr_status decode(const void *data, size_t size, const char *what, dr__tar
 dr_status dr__tar_index_decode(const void *data, size_t size, const char *what, uint64_t tar_size, int64_t tar_mtime_ns,
                                dr__tar_index *out, dr_error *err)
 {
-    *out = (dr__tar_index){.tar_size = tar_size, .tar_mtime_ns = tar_mtime_ns};
+    *out = (dr__tar_index){ .tar_size = tar_size, .tar_mtime_ns = tar_mtime_ns };
     dr_status status = decode(data, size, what, out, err);
     if (status != DR_OK)
         dr__tar_index_free(out);
@@ -162,7 +162,7 @@ static void encode(dr__section s[N_SECTIONS], const char *what, const dr__tar_in
 
 static bool save(const char *path, bool beside, const char *what, const dr__tar_index *x)
 {
-    dr__section sections[N_SECTIONS] = {{WHAT}, {FACTS}, {KEYS}, {SAMPLES}, {MEMBERS}};
+    dr__section sections[N_SECTIONS] = { { WHAT }, { FACTS }, { KEYS }, { SAMPLES }, { MEMBERS } };
     if (!path)
         return false;
     encode(sections, what, x);
@@ -204,7 +204,7 @@ static dr_status load_or_build(dr__source *source, dr__tar_index *out, dr_error 
 dr_status dr__tar_index_open(const char *path, bool use_index, dr__tar_index *out, dr_error *err)
 {
     dr__source *source;
-    *out = (dr__tar_index){0};
+    *out = (dr__tar_index){ 0 };
     DR_TRY(dr__source_open(path, &source, err));
     dr_status status = use_index ? load_or_build(source, out, err) : dr__tar_index_build(source, out, err);
     dr__source_close(&source);

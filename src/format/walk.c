@@ -65,7 +65,7 @@ static dr_status add_dir(struct walk *w, const char *path, size_t len, size_t pa
     if (!dirs)
         return no_memory(w, err);
     w->dirs = dirs;
-    dirs[w->paths.n] = (struct dir){.parent = parent, .by_link = by_link};
+    dirs[w->paths.n] = (struct dir){ .parent = parent, .by_link = by_link };
     return dr__names_add(&w->paths, path, len) ? DR_OK : no_memory(w, err);
 }
 
@@ -244,7 +244,7 @@ static dr_status copy_sorted(const struct walk *w, size_t from, dr__listing *out
 /* One class: folder `top` of the classes' walk, with its own temporary lists. */
 static dr_status walk_class(const struct walk *classes, const char *name, bool by_link, dr__listing *out, dr_error *err)
 {
-    struct walk w = {.root = classes->root, .root_fd = classes->root_fd, .extensions = classes->extensions};
+    struct walk w = { .root = classes->root, .root_fd = classes->root_fd, .extensions = classes->extensions };
     dr_status status = add_dir(&w, "", 0, SIZE_MAX, false, err); /* the root, so that a link to it is seen as a loop */
     if (status == DR_OK) {
         w.dirs[0] = classes->dirs[0];
@@ -283,7 +283,7 @@ static dr_status walk_classes(struct walk *w, dr__listing *out, dr_error *err)
 
 dr_status dr__listing_walk(const char *root, const char *const *extensions, dr__listing *out, dr_error *err)
 {
-    struct walk w = {.root = root, .root_fd = out->root_fd, .extensions = extensions};
+    struct walk w = { .root = root, .root_fd = out->root_fd, .extensions = extensions };
     dr_status status = add_dir(&w, "", 0, SIZE_MAX, false, err);
     if (status == DR_OK && out->by_class) {
         status = walk_classes(&w, out, err);
@@ -300,7 +300,7 @@ dr_status dr__listing_walk(const char *root, const char *const *extensions, dr__
 
 bool dr__listing_any_below(const char *root, const char *const *extensions)
 {
-    struct walk w = {.root = root, .extensions = extensions, .only_dirs = true};
+    struct walk w = { .root = root, .extensions = extensions, .only_dirs = true };
     w.root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (w.root_fd < 0)
         return false;

@@ -93,7 +93,8 @@ dr_status dr_graph_add(dr_graph *graph, const char *op, const char *params, cons
         json_error_t where;
         object = json_loads(params, 0, &where);
         if (!object)
-            return dr__fail(err, DR_ERR_ARG, "%s: parameters are no JSON: %s (column %d)", op, where.text, where.column);
+            return dr__fail(err, DR_ERR_ARG, "%s: parameters are no JSON: %s (column %d)", op, where.text,
+                            where.column);
     }
     dr_status status = add_node(graph, op, object, fields, outputs, graph->next_id, err);
     json_decref(object);

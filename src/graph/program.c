@@ -197,8 +197,8 @@ static dr_status check_batch_node(dr__program *p, const dr__node *node, dr_error
             return dr__fail(err, DR_ERR_ARG, "%s: field \"%s\" is no stacked output of the loader", def->name,
                             node->in[f]);
         if (strcmp(node->in[f], node->out[f]))
-            return dr__fail(err, DR_ERR_ARG, "%s: works in place, \"%s\" cannot become \"%s\"", def->name,
-                            node->in[f], node->out[f]);
+            return dr__fail(err, DR_ERR_ARG, "%s: works in place, \"%s\" cannot become \"%s\"", def->name, node->in[f],
+                            node->out[f]);
         in[f] = p->outputs[at[f]].delivered;
     }
     DR_TRY(def->batch->plan(node->op.conf, in, out, &scratch, err));

@@ -25,11 +25,11 @@
 enum { DR__MAX_STEPS = 512, DR__MAX_VALUES = 600, DR__MAX_OUTPUTS = 32, DR__LUT_CHANNELS = 4 };
 
 typedef struct dr__step {
-    int node;       /* in graph->nodes */
-    int field;      /* which of the node's fields; 0 draws */
-    int in, out;    /* values */
-    bool windowed;  /* decode: only the region that its readers need */
-    int tail;       /* >= 0: carried out by that tail, not by itself */
+    int node;      /* in graph->nodes */
+    int field;     /* which of the node's fields; 0 draws */
+    int in, out;   /* values */
+    bool windowed; /* decode: only the region that its readers need */
+    int tail;      /* >= 0: carried out by that tail, not by itself */
 } dr__step;
 
 /* The fused end of one output. */
@@ -38,9 +38,9 @@ typedef struct dr__tail {
     int rows_step; /* step whose `rows` makes the rows; -1: the source's own rows */
     int flip_step; /* step that may mirror; -1: none */
     bool has_lut;
-    float lut[DR__LUT_CHANNELS * 256];         /* for float32 results */
-    uint16_t lut16[DR__LUT_CHANNELS * 256];    /* for 16-bit results */
-    uint8_t lut8[DR__LUT_CHANNELS * 256];      /* for 8-bit results */
+    float lut[DR__LUT_CHANNELS * 256];      /* for float32 results */
+    uint16_t lut16[DR__LUT_CHANNELS * 256]; /* for 16-bit results */
+    uint8_t lut8[DR__LUT_CHANNELS * 256];   /* for 8-bit results */
 } dr__tail;
 
 typedef struct dr__output {

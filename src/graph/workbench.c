@@ -140,7 +140,8 @@ static void set_window(const dr__program *p, dr__workbench *b, int value)
 static bool add_bytes(size_t *total, size_t bytes)
 {
     size_t padded;
-    return dr__add_size(bytes, SLACK + ALIGN - 1, &padded) && dr__add_size(*total, padded & ~(size_t)(ALIGN - 1), total);
+    return dr__add_size(bytes, SLACK + ALIGN - 1, &padded) &&
+           dr__add_size(*total, padded & ~(size_t)(ALIGN - 1), total);
 }
 
 static size_t bleed_of(const dr__step *step)
@@ -276,7 +277,8 @@ static dr_status run_step(const dr__program *p, dr__workbench *b, int s, uint8_t
     dr_task task = task_for(p, b, node, err);
     task.scratch = scratch;
     task.bleed = bleed_of(step);
-    return named(node->op.def, node->op.def->run(&task, b->pars + p->par_at[step->node], &b->values[step->in], out), err);
+    return named(node->op.def, node->op.def->run(&task, b->pars + p->par_at[step->node], &b->values[step->in], out),
+                 err);
 }
 
 dr_status dr__sample_run(const dr__program *p, dr__workbench *b, dr_error *err)

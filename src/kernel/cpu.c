@@ -8,7 +8,8 @@
 #include "base/compiler.h"
 
 static const char *const names[] = {
-    [DR__CPU_C] = "c", [DR__CPU_AVX2] = "avx2", [DR__CPU_AVX512] = "avx512", [DR__CPU_NEON] = "neon"};
+    [DR__CPU_C] = "c", [DR__CPU_AVX2] = "avx2", [DR__CPU_AVX512] = "avx512", [DR__CPU_NEON] = "neon"
+};
 
 #ifdef DR_HAVE_AVX512
 static bool has_avx512(void)

@@ -80,7 +80,7 @@ static void cut_passes(dr__resize *r, struct block *b)
     const size_t c = (size_t)s->channels;
     const int room_h = dr__taps_room(s->in_w, s->out_w, s->filter);
     const int room_v = dr__taps_room(s->in_h, s->out_h, s->filter);
-    const dr__taps widest = {.stride = room_h};
+    const dr__taps widest = { .stride = room_h };
     cut_taps(b, &r->h, s->out_w, room_h);
     cut_taps(b, &r->v, s->out_h, room_v);
     r->weights = cut(b, (size_t)DR_MAX(room_h, room_v), sizeof *r->weights);
@@ -99,7 +99,7 @@ static void cut_passes(dr__resize *r, struct block *b)
 
 static void cut_all(dr__resize *r, const dr__resize_spec *spec, struct block *b)
 {
-    *r = (dr__resize){.spec = *spec, .order = order_of(spec)};
+    *r = (dr__resize){ .spec = *spec, .order = order_of(spec) };
     if (r->order == DR__RESIZE_NEAREST)
         cut_nearest(r, b);
     else if (r->order != DR__RESIZE_COPY)
@@ -115,7 +115,7 @@ bool dr__resize_scratch(const dr__resize_spec *spec, size_t *bytes)
 {
     if (!in_range(spec->in_w) || !in_range(spec->in_h) || !in_range(spec->out_w) || !in_range(spec->out_h))
         return false;
-    struct block counter = {0};
+    struct block counter = { 0 };
     dr__resize r;
     cut_all(&r, spec, &counter);
     *bytes = counter.used;
@@ -124,7 +124,7 @@ bool dr__resize_scratch(const dr__resize_spec *spec, size_t *bytes)
 
 void dr__resize_plan(dr__resize *r, const dr__resize_spec *spec, void *scratch)
 {
-    struct block block = {.base = scratch};
+    struct block block = { .base = scratch };
     cut_all(r, spec, &block);
     if (r->order == DR__RESIZE_NEAREST) {
         dr__taps_nearest(r->h.start, spec->in_w, spec->out_w);
@@ -308,6 +308,6 @@ void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *sr
         [DR__RESIZE_COPY] = run_copy, [DR__RESIZE_NEAREST] = run_nearest, [DR__RESIZE_H] = run_h,
         [DR__RESIZE_V] = run_v,       [DR__RESIZE_HV] = run_hv,           [DR__RESIZE_VH] = run_vh,
     };
-    const struct flow f = {.r = r, .k = k, .src = src, .stride = stride, .sink = sink, .user = user};
+    const struct flow f = { .r = r, .k = k, .src = src, .stride = stride, .sink = sink, .user = user };
     runs[r->order](&f);
 }

@@ -28,8 +28,9 @@ void dr_loader_defaults(dr_loader_options *o)
 static dr_status check_options(const dr_loader_options *o, const dr_dataset *set, dr_error *err)
 {
     if (o->size != sizeof *o)
-        return dr__fail(err, DR_ERR_ARG, "dr_loader_options: size is %zu, this library's is %zu; use dr_loader_defaults",
-                        o->size, sizeof *o);
+        return dr__fail(err, DR_ERR_ARG,
+                        "dr_loader_options: size is %zu, this library's is %zu; use dr_loader_defaults", o->size,
+                        sizeof *o);
     if (o->batch_size < 1 || o->batch_size > (1u << 24))
         return dr__fail(err, DR_ERR_ARG, "batch_size is %llu, allowed are 1 to 16777216",
                         (unsigned long long)o->batch_size);
@@ -38,7 +39,8 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
     if (o->prefetch < 0 || o->prefetch > DR__MAX_PREFETCH)
         return dr__fail(err, DR_ERR_ARG, "prefetch is %d, allowed are 0 to %d", o->prefetch, DR__MAX_PREFETCH);
     if (o->world < 1 || o->world > MOST_RANKS)
-        return dr__fail(err, DR_ERR_ARG, "world is %llu, allowed are 1 to %d", (unsigned long long)o->world, MOST_RANKS);
+        return dr__fail(err, DR_ERR_ARG, "world is %llu, allowed are 1 to %d", (unsigned long long)o->world,
+                        MOST_RANKS);
     if (o->rank >= o->world)
         return dr__fail(err, DR_ERR_ARG, "rank %llu of %llu: rank must be below world", (unsigned long long)o->rank,
                         (unsigned long long)o->world);
@@ -167,8 +169,7 @@ void dr_loader_close(dr_loader **loader)
 dr_status dr__loader_check(const dr_loader *l, dr_error *err)
 {
     if (l->exec.generation != dr__fork_generation())
-        return dr__fail(err, DR_ERR_FORKED,
-                        "this loader belongs to the parent process; open a new one after the fork");
+        return dr__fail(err, DR_ERR_FORKED, "this loader belongs to the parent process; open a new one after the fork");
     return DR_OK;
 }
 

@@ -72,8 +72,8 @@ static json_t *step_json(const dr__program *p, int s, const dr__step_time *t, ui
     const dr__node *node = &p->graph->nodes[p->steps[s].node];
     double n = (double)DR_MAX(samples, 1);
     return json_pack("{s:s, s:I, s:s, s:f, s:f, s:f}", "op", node->op.def->name, "id", (json_int_t)node->id, "field",
-                     node->out[p->steps[s].field], "us", (double)t->ns / 1e3 / n, "in_bytes",
-                     (double)t->in_bytes / n, "out_bytes", (double)t->out_bytes / n);
+                     node->out[p->steps[s].field], "us", (double)t->ns / 1e3 / n, "in_bytes", (double)t->in_bytes / n,
+                     "out_bytes", (double)t->out_bytes / n);
 }
 
 /* One sample, unfused, into a spare place. */

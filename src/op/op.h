@@ -31,13 +31,13 @@
 struct dr_codec_state;
 
 enum dr_op_flags {
-    DR_OP_RANDOM = 1 << 0,      /* has a draw; may never be stored */
-    DR_OP_INEXACT = 1 << 1,     /* result may differ between machines; never offloaded or stored */
-    DR_OP_WINDOW = 1 << 2,      /* run accepts an input view whose window is smaller than its image, see region */
+    DR_OP_RANDOM = 1 << 0,       /* has a draw; may never be stored */
+    DR_OP_INEXACT = 1 << 1,      /* result may differ between machines; never offloaded or stored */
+    DR_OP_WINDOW = 1 << 2,       /* run accepts an input view whose window is smaller than its image, see region */
     DR_OP_POINTWISE_U8 = 1 << 3, /* each uint8 maps to one value by channel alone: has lut */
-    DR_OP_BATCH = 1 << 4,       /* works on a whole batch: has draw_batch/plan_batch/run_batch, not the others */
-    DR_OP_DECODE = 1 << 5,      /* turns bytes into an array; needs header facts before draw */
-    DR_OP_RESAMPLE = 1 << 6,    /* scales its input to a size that the input's resolution does not decide */
+    DR_OP_BATCH = 1 << 4,        /* works on a whole batch: has draw_batch/plan_batch/run_batch, not the others */
+    DR_OP_DECODE = 1 << 5,       /* turns bytes into an array; needs header facts before draw */
+    DR_OP_RESAMPLE = 1 << 6,     /* scales its input to a size that the input's resolution does not decide */
 };
 
 /* What one call of plan says. */

@@ -171,7 +171,8 @@ static dr_status check_names(const dr_param *params, const json_t *object, const
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)object, name, value) {
+    json_object_foreach((json_t *)object, name, value)
+    {
         const dr_param *p = params;
         while (p && p->name && strcmp(p->name, name))
             p++;

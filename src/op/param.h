@@ -53,19 +53,33 @@ typedef struct dr_param {
 } dr_param;
 
 #define DR_REAL(type, member, fallback, lo, hi, doc)                                                                   \
-    { #member, DR_P_REAL, offsetof(type, member), fallback, lo, hi, 0, 0, NULL, doc }
+    {                                                                                                                  \
+#member, DR_P_REAL, offsetof(type, member), fallback, lo, hi, 0, 0, NULL, doc                                  \
+    }
 #define DR_INT(type, member, fallback, lo, hi, doc)                                                                    \
-    { #member, DR_P_INT, offsetof(type, member), fallback, lo, hi, 0, 0, NULL, doc }
+    {                                                                                                                  \
+#member, DR_P_INT, offsetof(type, member), fallback, lo, hi, 0, 0, NULL, doc                                   \
+    }
 #define DR_BOOLEAN(type, member, fallback, doc)                                                                        \
-    { #member, DR_P_BOOL, offsetof(type, member), fallback, 0, 1, 0, 0, NULL, doc }
+    {                                                                                                                  \
+#member, DR_P_BOOL, offsetof(type, member), fallback, 0, 1, 0, 0, NULL, doc                                    \
+    }
 #define DR_CHOICE(type, member, fallback, choices, doc)                                                                \
-    { #member, DR_P_ENUM, offsetof(type, member), fallback, 0, 0, 0, 0, choices, doc }
+    {                                                                                                                  \
+#member, DR_P_ENUM, offsetof(type, member), fallback, 0, 0, 0, 0, choices, doc                                 \
+    }
 #define DR_REAL_LIST(type, member, fallback, lo, hi, n_lo, n_hi, doc)                                                  \
-    { #member, DR_P_REALS, offsetof(type, member), fallback, lo, hi, n_lo, n_hi, NULL, doc }
+    {                                                                                                                  \
+#member, DR_P_REALS, offsetof(type, member), fallback, lo, hi, n_lo, n_hi, NULL, doc                           \
+    }
 #define DR_INT_LIST(type, member, fallback, lo, hi, n_lo, n_hi, doc)                                                   \
-    { #member, DR_P_INTS, offsetof(type, member), fallback, lo, hi, n_lo, n_hi, NULL, doc }
+    {                                                                                                                  \
+#member, DR_P_INTS, offsetof(type, member), fallback, lo, hi, n_lo, n_hi, NULL, doc                            \
+    }
 #define DR_OP_LIST(type, member, doc)                                                                                  \
-    { #member, DR_P_OPS, offsetof(type, member), NULL, 0, 0, 1, 64, NULL, doc }
+    {                                                                                                                  \
+#member, DR_P_OPS, offsetof(type, member), NULL, 0, 0, 1, 64, NULL, doc                                        \
+    }
 
 /* Sets the struct at `out` (zeroed by the caller) from a JSON object (NULL: all defaults).  `who` names the op in
  * messages. */

@@ -50,7 +50,7 @@ dr_status dr__source_memory(const void *data, size_t n, const char *name, dr__so
         dr__free(copy);
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", name);
     }
-    *m = (struct memory){.head = {.def = &memory_def, .name = copy}, .data = data, .size = n};
+    *m = (struct memory){ .head = { .def = &memory_def, .name = copy }, .data = data, .size = n };
     *out = &m->head;
     return DR_OK;
 }

@@ -14,9 +14,9 @@ static struct {
 
 static dr__taps taps_random(int n_in, int n_out)
 {
-    static const dr__filter filters[] = {DR__FILTER_BILINEAR, DR__FILTER_BICUBIC, DR__FILTER_LANCZOS, DR__FILTER_BOX,
-                                         DR__FILTER_HAMMING};
-    dr__taps t = {.start = room.start, .size = room.size, .coef = room.coef, .split = room.split};
+    static const dr__filter filters[] = { DR__FILTER_BILINEAR, DR__FILTER_BICUBIC, DR__FILTER_LANCZOS, DR__FILTER_BOX,
+                                          DR__FILTER_HAMMING };
+    dr__taps t = { .start = room.start, .size = room.size, .coef = room.coef, .split = room.split };
     dr__taps_fill(&t, room.weights, n_in, n_out, filters[rnd_below(DR_COUNT(filters))]);
     return t;
 }
@@ -40,7 +40,7 @@ static void shake(dr__taps *t)
 /* Over-read bytes are there and random: they must not count. */
 CHECK_KERNEL(resample_h)
 {
-    static const int channel_counts[] = {1, 3, 4};
+    static const int channel_counts[] = { 1, 3, 4 };
     for (int i = 0; i < 600; i++) {
         const int n_in = 1 + (int)rnd_size(MAX_IN), n_out = 1 + (int)rnd_size(MAX_OUT - 1);
         const int c = channel_counts[rnd_below(3)], n_rows = 1 + (int)rnd_below(4);

@@ -43,7 +43,7 @@ struct guarded guarded_blank(size_t size)
         exit(2);
     }
     memset(block, 0xa5, size + 2 * GUARD);
-    return (struct guarded){block + GUARD, size};
+    return (struct guarded){ block + GUARD, size };
 }
 
 /* One in four is extreme, where rounding and clipping go wrong first. */
@@ -110,7 +110,7 @@ int main(void)
 {
     const char *given = getenv("CHECKKERNEL_SEED");
     const uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    const dr__rng_name name = {.seed = seed};
+    const dr__rng_name name = { .seed = seed };
     printf("CHECKKERNEL_SEED=%" PRIu64 "\n", seed);
     rng = dr__rng_open(&name, 0);
     if (dr__cpu_has() == DR__CPU_C)

@@ -33,14 +33,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     const dr_image_codec *codec;
     dr__image_info info;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr__image_probe(data, size, &codec, &err);
     if (status == DR_OK)
         status = codec->header(state, data, size, &options, &info, &err);
     fuzz_note(status == DR_OK ? info.stored : err.text);
     if (status == DR_OK) {
         check_info(&info, &options);
-        dr_rect all = {0, 0, info.width, info.height};
+        dr_rect all = { 0, 0, info.width, info.height };
         if (!(codec->cost(&info, size, &all) > 0))
             abort();
     }

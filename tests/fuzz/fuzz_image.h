@@ -48,7 +48,7 @@ static inline void fuzz_options(const uint8_t *prefix, dr__decode_options *optio
  * the image's right and lower edge. */
 static inline dr_rect fuzz_rect(const uint8_t *prefix, const dr__image_info *info, int variant)
 {
-    dr_rect r = {.x = info->width * prefix[1] / 256, .y = info->height * prefix[2] / 256};
+    dr_rect r = { .x = info->width * prefix[1] / 256, .y = info->height * prefix[2] / 256 };
     if (variant == 1) {
         r.x &= ~(int64_t)15;
         r.y &= ~(int64_t)15;
@@ -56,9 +56,9 @@ static inline dr_rect fuzz_rect(const uint8_t *prefix, const dr__image_info *inf
     r.w = 1 + (info->width - r.x - 1) * prefix[3] / 255;
     r.h = 1 + (info->height - r.y - 1) * prefix[4] / 255;
     if (variant == 2)
-        r = (dr_rect){r.x & ~(int64_t)7, r.y & ~(int64_t)7, 1, r.h};
+        r = (dr_rect){ r.x & ~(int64_t)7, r.y & ~(int64_t)7, 1, r.h };
     if (variant == 3)
-        r = (dr_rect){info->width - 1, info->height - r.h, 1, r.h};
+        r = (dr_rect){ info->width - 1, info->height - r.h, 1, r.h };
     return r;
 }
 
@@ -73,17 +73,17 @@ static inline struct fuzz_pixels fuzz_decode(const dr_image_codec *codec, dr_cod
                                              size_t size, const dr__decode_options *options, const dr__image_info *info,
                                              dr_rect rect, int fill)
 {
-    struct fuzz_pixels p = {.rect = rect};
-    dr_error err = {0};
+    struct fuzz_pixels p = { .rect = rect };
+    dr_error err = { 0 };
     p.row = (size_t)rect.w * (size_t)info->channels * dr_dtype_size(info->dtype);
     p.data = malloc(p.row * (size_t)rect.h);
     if (!p.data)
         abort();
     memset(p.data, fill, p.row * (size_t)rect.h);
-    dr_view out = {.data = p.data,
-                   .stride = (ptrdiff_t)p.row,
-                   .window = rect,
-                   .desc = dr__desc_image(info->dtype, info->height, info->width, info->channels)};
+    dr_view out = { .data = p.data,
+                    .stride = (ptrdiff_t)p.row,
+                    .window = rect,
+                    .desc = dr__desc_image(info->dtype, info->height, info->width, info->channels) };
     p.status = codec->decode(state, data, size, options, &rect, &out, &err);
     if (p.status != DR_OK && (p.status > 0 || err.text[0] == 0))
         abort(); /* a failure says why */
@@ -114,7 +114,7 @@ static inline int fuzz_codec(const dr_image_codec *codec, const uint8_t *data, s
         warm = dr__codec_state_new();
     dr__decode_options options;
     dr__image_info info;
-    dr_error err = {0};
+    dr_error err = { 0 };
     fuzz_options(data, &options);
     const uint8_t *file = data + FUZZ_PREFIX;
     size -= FUZZ_PREFIX;
@@ -124,7 +124,7 @@ static inline int fuzz_codec(const dr_image_codec *codec, const uint8_t *data, s
         return 0;
 
     size_t pixel = (size_t)info.channels * dr_dtype_size(info.dtype);
-    dr_rect all = {0, 0, info.width, info.height};
+    dr_rect all = { 0, 0, info.width, info.height };
     dr_codec_state *fresh = dr__codec_state_new();
     struct fuzz_pixels whole = fuzz_decode(codec, fresh, file, size, &options, &info, all, 0x11);
     for (int variant = 0; variant < FUZZ_RECTS; variant++) {

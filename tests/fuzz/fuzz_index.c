@@ -20,7 +20,7 @@ enum { TAR_SIZE = 10240 };
 
 static void read_both(const void *data, size_t size)
 {
-    dr__listing listing = {.root_fd = -1, .by_class = true};
+    dr__listing listing = { .root_fd = -1, .by_class = true };
     dr__tar_index index;
     dr_error err;
     if (dr__listing_decode(data, size, "w", &listing, &err) == DR_OK && listing.files.n) {
@@ -40,7 +40,7 @@ static void read_both(const void *data, size_t size)
 /* Sections from the input, then a head that fits them. */
 static void put_together(dr_cursor *c, dr__section *file)
 {
-    dr__section body[8] = {0};
+    dr__section body[8] = { 0 };
     uint32_t n = 0;
     uint8_t id, lo, hi;
     const uint8_t *bytes;
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     dr_cursor c = dr__cursor(data, size, "fuzz");
-    dr__section file = {0};
+    dr__section file = { 0 };
     put_together(&c, &file);
     read_both(file.data, file.size);
     dr__sections_free(&file, 1);

@@ -15,7 +15,8 @@ static int n_seeds;
 
 /* The options: RGB with a rectangle in the middle, a whole one turned, ... */
 static const uint8_t prefixes[][5] = {
-    {0, 140, 140, 128, 128}, {4, 0, 0, 255, 255}, {1, 130, 80, 90, 60}, {10, 10, 200, 255, 4}};
+    { 0, 140, 140, 128, 128 }, { 4, 0, 0, 255, 255 }, { 1, 130, 80, 90, 60 }, { 10, 10, 200, 255, 4 }
+};
 
 static void put(const char *target, const uint8_t *prefix, size_t n, const struct blob *b)
 {
@@ -41,11 +42,12 @@ static void seed(const char *target, struct blob b)
 
 static void jpeg_seeds(void)
 {
-    static const int sampling[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}};
+    static const int sampling[][2] = { { 1, 1 }, { 2, 1 }, { 2, 2 }, { 1, 2 }, { 4, 1 } };
     for (int color = JPEG_GRAY; color <= JPEG_YCCK; color++)
         for (int coding = 0; coding < 4; coding++) {
             struct jpeg_spec s = {
-                .width = 35 + 5 * coding, .height = 37, .color = (enum jpeg_color)color, .quality = 60, .seed = 1};
+                .width = 35 + 5 * coding, .height = 37, .color = (enum jpeg_color)color, .quality = 60, .seed = 1
+            };
             s.h[0] = sampling[(color + coding) % 5][0];
             s.v[0] = sampling[(color + coding) % 5][1];
             s.progressive = coding == 1;
@@ -60,10 +62,10 @@ static void jpeg_seeds(void)
 #ifdef DR_HAVE_PNG
 static void png_seeds(void)
 {
-    static const int kinds[][2] = {{0, 1}, {0, 2}, {0, 8}, {0, 16}, {2, 8}, {2, 16},
-                                   {3, 1}, {3, 4}, {4, 8}, {6, 8},  {6, 16}};
+    static const int kinds[][2] = { { 0, 1 }, { 0, 2 }, { 0, 8 }, { 0, 16 }, { 2, 8 }, { 2, 16 },
+                                    { 3, 1 }, { 3, 4 }, { 4, 8 }, { 6, 8 },  { 6, 16 } };
     for (int i = 0; i < 11; i++) {
-        struct png_spec s = {.width = 9, .height = 7, .color_type = kinds[i][0], .depth = kinds[i][1], .seed = 1};
+        struct png_spec s = { .width = 9, .height = 7, .color_type = kinds[i][0], .depth = kinds[i][1], .seed = 1 };
         s.interlaced = i & 1;
         s.transparent = s.color_type < 4 && (i & 2);
         s.orientation = i % 9;
@@ -77,7 +79,8 @@ static void webp_seeds(void)
 {
     for (int i = 0; i < 8; i++) {
         struct webp_spec s = {
-            .width = 18 + i, .height = 17, .lossless = i & 1, .alpha = i & 2, .quality = 30, .seed = 1};
+            .width = 18 + i, .height = 17, .lossless = i & 1, .alpha = i & 2, .quality = 30, .seed = 1
+        };
         seed("webp", i & 4 ? make_animation(&s, 2, 4, 40, 30) : make_webp(&s));
     }
 }

@@ -38,7 +38,7 @@ static bool read_whole(const char *path, struct file *f)
 
 static int parse_mode(const char *name)
 {
-    static const char *const names[] = {"rgb", "gray", "rgba", "unchanged"};
+    static const char *const names[] = { "rgb", "gray", "rgba", "unchanged" };
     for (int i = 0; i < 4; i++)
         if (strcmp(name, names[i]) == 0)
             return i;
@@ -53,10 +53,10 @@ static dr_status dump(dr_codec_state *state, const dr_image_codec *codec, const 
     uint8_t *pixels = malloc(row * (size_t)rect.h);
     if (!pixels)
         return dr__fail(err, DR_ERR_NOMEM, "no memory for the pixels");
-    dr_view out = {.data = pixels,
-                   .stride = (ptrdiff_t)row,
-                   .window = rect,
-                   .desc = dr__desc_image(info->dtype, info->height, info->width, info->channels)};
+    dr_view out = { .data = pixels,
+                    .stride = (ptrdiff_t)row,
+                    .window = rect,
+                    .desc = dr__desc_image(info->dtype, info->height, info->width, info->channels) };
     dr_status status = codec->decode(state, f->data, f->size, options, &rect, &out, err);
     if (status == DR_OK)
         fwrite(pixels, row, (size_t)rect.h, stdout);
@@ -75,9 +75,9 @@ static dr_status run(const struct file *f, const dr__decode_options *options, in
         printf("%" PRId64 " %" PRId64 " %d %s %d %s %s\n", info.width, info.height, info.channels,
                dr_dtype_name(info.dtype), info.orientation, codec->name, info.stored);
     if (status == DR_OK && n == 0)
-        status = dump(state, codec, f, options, &info, (dr_rect){0, 0, info.width, info.height}, err);
+        status = dump(state, codec, f, options, &info, (dr_rect){ 0, 0, info.width, info.height }, err);
     for (int i = 0; status == DR_OK && i + 3 < n; i += 4) {
-        dr_rect r = {atoll(numbers[i]), atoll(numbers[i + 1]), atoll(numbers[i + 2]), atoll(numbers[i + 3])};
+        dr_rect r = { atoll(numbers[i]), atoll(numbers[i + 1]), atoll(numbers[i + 2]), atoll(numbers[i + 3]) };
         status = dump(state, codec, f, options, &info, r, err);
     }
     dr__codec_state_free(&state);
@@ -99,8 +99,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: decode_dump FILE MODE ORIENT SCALE [X Y W H]...\n");
         return 2;
     }
-    struct file f = {0};
-    dr_error err = {0};
+    struct file f = { 0 };
+    dr_error err = { 0 };
     dr__decode_options options;
     dr__decode_defaults(&options);
     options.mode = (dr__color_mode)parse_mode(argv[2]);

@@ -25,12 +25,12 @@ static void put(const char *name, struct blob b)
 
 static void jpegs_of(int color, int h, int v)
 {
-    static const char *const colors[] = {"gray", "ycc", "rgb", "cmyk", "ycck"};
-    static const char *const codings[] = {"baseline", "progressive", "arithmetic",
-                                          "scans",    "restarts",    "ari-progressive"};
+    static const char *const colors[] = { "gray", "ycc", "rgb", "cmyk", "ycck" };
+    static const char *const codings[] = { "baseline", "progressive", "arithmetic",
+                                           "scans",    "restarts",    "ari-progressive" };
     for (int coding = 0; coding < 6; coding++) {
         char name[128];
-        struct jpeg_spec s = {.width = 61, .height = 47, .color = (enum jpeg_color)color, .h = {h}, .v = {v}};
+        struct jpeg_spec s = { .width = 61, .height = 47, .color = (enum jpeg_color)color, .h = { h }, .v = { v } };
         s.seed = (uint64_t)(coding + 6 * color);
         s.quality = 70 + 5 * coding;
         s.progressive = coding == 1 || coding == 5;
@@ -45,7 +45,7 @@ static void jpegs_of(int color, int h, int v)
 
 static void jpegs(void)
 {
-    static const int sampling[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}, {3, 1}};
+    static const int sampling[][2] = { { 1, 1 }, { 2, 1 }, { 2, 2 }, { 1, 2 }, { 4, 1 }, { 3, 1 } };
     for (int color = JPEG_GRAY; color <= JPEG_YCCK; color++)
         for (size_t i = 0; i < DR_COUNT(sampling); i++)
             jpegs_of(color, sampling[i][0], sampling[i][1]);
@@ -54,12 +54,14 @@ static void jpegs(void)
 #ifdef DR_HAVE_PNG
 static void pngs(void)
 {
-    static const int kinds[][2] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
-                                   {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
+    static const int kinds[][2] = { { 0, 1 }, { 0, 2 }, { 0, 4 }, { 0, 8 }, { 0, 16 }, { 2, 8 }, { 2, 16 }, { 3, 1 },
+                                    { 3, 2 }, { 3, 4 }, { 3, 8 }, { 4, 8 }, { 4, 16 }, { 6, 8 }, { 6, 16 } };
     for (size_t i = 0; i < DR_COUNT(kinds); i++)
         for (int variant = 0; variant < 4; variant++) {
             char name[128];
-            struct png_spec s = {.width = 41, .height = 29, .color_type = kinds[i][0], .depth = kinds[i][1], .seed = i};
+            struct png_spec s = {
+                .width = 41, .height = 29, .color_type = kinds[i][0], .depth = kinds[i][1], .seed = i
+            };
             s.interlaced = variant & 1;
             s.transparent = (variant & 2) && s.color_type < 4;
             s.orientation = (int)(i + (size_t)variant) % 9;
@@ -75,12 +77,12 @@ static void webps(void)
 {
     for (int i = 0; i < 16; i++) {
         char name[128];
-        struct webp_spec s = {.width = 45 + (i & 1),
-                              .height = 38 + (i >> 1 & 1),
-                              .lossless = i & 4,
-                              .alpha = i & 8,
-                              .quality = 20 + 5 * i,
-                              .seed = (uint64_t)i};
+        struct webp_spec s = { .width = 45 + (i & 1),
+                               .height = 38 + (i >> 1 & 1),
+                               .lossless = i & 4,
+                               .alpha = i & 8,
+                               .quality = 20 + 5 * i,
+                               .seed = (uint64_t)i };
         snprintf(name, sizeof(name), "%s%s-%dx%d.webp", s.lossless ? "lossless" : "lossy", s.alpha ? "-alpha" : "",
                  s.width, s.height);
         put(name, make_webp(&s));

@@ -1,9 +1,9 @@
 /* op_run.c: runs one op on one image, for comparison with torchvision.
  *
  * A request is a line of JSON and the bytes of the image (HWC; elements are uint8 unless said otherwise):
- *     {"op": name, "params": {...}, "shape": [h, w, c], "kind": "image", "seed": 0, "sample": 0, "draws": 0, "level": "c",
- *      "element": "uint8"}
- * The answer is a line {"draws": {...}, "shape": [...], "dtype": "uint8", "bytes": n} and the n bytes of the result, or
+ *     {"op": name, "params": {...}, "shape": [h, w, c], "kind": "image", "seed": 0, "sample": 0, "draws": 0, "level":
+ * "c", "element": "uint8"} The answer is a line {"draws": {...}, "shape": [...], "dtype": "uint8", "bytes": n} and the
+ * n bytes of the result, or
  * {"error": "..."}.  With "draws": n > 0 no image follows, and the answer is one line: the list of what n samples
  * draw, from "sample" on.  Until the input ends.
  */
@@ -33,9 +33,9 @@ static dr_status read_request(struct request *q, const json_t *line)
     json_t *params = NULL;
     json_int_t h = 0, w = 0, c = 0, seed = 0, sample = 0, draws = 0;
     json_error_t e;
-    if (json_unpack_ex((json_t *)line, &e, 0, "{s:s, s?:o, s:[I,I,I], s?:s, s?:I, s?:I, s?:I, s?:s, s?:s}", "op",
-                       &name, "params", &params, "shape", &h, &w, &c, "kind", &kind, "seed", &seed, "sample", &sample,
-                       "draws", &draws, "level", &level, "element", &element))
+    if (json_unpack_ex((json_t *)line, &e, 0, "{s:s, s?:o, s:[I,I,I], s?:s, s?:I, s?:I, s?:I, s?:s, s?:s}", "op", &name,
+                       "params", &params, "shape", &h, &w, &c, "kind", &kind, "seed", &seed, "sample", &sample, "draws",
+                       &draws, "level", &level, "element", &element))
         return dr__fail(&q->err, DR_ERR_ARG, "request: %s", e.text);
     q->in = dr__desc_image(dr_dtype_parse(element), h, w, c);
     q->in.kind = strcmp(kind, "mask") ? DR_KIND_IMAGE : DR_KIND_MASK;

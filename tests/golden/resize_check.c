@@ -41,7 +41,7 @@ static void answer(struct request *q, const uint8_t *pixels, dr__resize *r)
 static int serve(struct request *q)
 {
     const size_t bytes = (size_t)q->w * (size_t)q->h * (size_t)q->channels;
-    const dr__resize_spec spec = {q->crop_w, q->crop_h, q->out_w, q->out_h, q->channels, (dr__filter)q->filter};
+    const dr__resize_spec spec = { q->crop_w, q->crop_h, q->out_w, q->out_h, q->channels, (dr__filter)q->filter };
     size_t scratch_bytes;
     if (!dr__resize_scratch(&spec, &scratch_bytes))
         return 2;

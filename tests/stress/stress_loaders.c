@@ -19,8 +19,8 @@ static dr_error err;
 
 typedef struct station {
     dr_loader *loader;
-    atomic_int budget;            /* batches that its consumers may still take */
-    atomic_uchar seen[SAMPLES];   /* times each position came */
+    atomic_int budget;          /* batches that its consumers may still take */
+    atomic_uchar seen[SAMPLES]; /* times each position came */
     pthread_t threads[CONSUMERS];
     atomic_int failures;
 } station;
@@ -107,8 +107,9 @@ static void come_and_go(void **state)
 {
     (void)state;
     dr_dataset *set = toy_set(&(toy){ .n = SAMPLES, .bad_every = 17, .bad_at = 3, .slow_every = 13, .slow_us = 100 });
-    dr_graph *g = graph_of("{\"op\":\"random_crop\",\"params\":{\"size\":[5,5]}},{\"op\":\"random_horizontal_flip\"},{\"op\":"
-                           "\"to_dtype\"}");
+    dr_graph *g =
+        graph_of("{\"op\":\"random_crop\",\"params\":{\"size\":[5,5]}},{\"op\":\"random_horizontal_flip\"},{\"op\":"
+                 "\"to_dtype\"}");
     static station stations[LOADERS];
     for (long cycle = 0; cycle < n_cycles; cycle++) {
         for (int i = 0; i < LOADERS; i++)

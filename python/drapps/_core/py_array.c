@@ -255,7 +255,7 @@ static int wants_versioned(PyObject *max_version)
 
 static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
+    static char *names[] = { "stream", "max_version", "dl_device", "copy", NULL };
     PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &max_version, &device, &copy))
         return NULL;
@@ -324,28 +324,28 @@ static PyObject *repr(PyObject *self)
 }
 
 static PyMethodDef methods[] = {
-    {"__dlpack__", (PyCFunction)(void (*)(void))dlpack, METH_VARARGS | METH_KEYWORDS,
-     "A DLPack capsule over the same memory."},
-    {"__dlpack_device__", dlpack_device, METH_NOARGS, "(1, 0): the CPU."},
-    {0},
+    { "__dlpack__", (PyCFunction)(void (*)(void))dlpack, METH_VARARGS | METH_KEYWORDS,
+      "A DLPack capsule over the same memory." },
+    { "__dlpack_device__", dlpack_device, METH_NOARGS, "(1, 0): the CPU." },
+    { 0 },
 };
 
 static PyGetSetDef members[] = {
-    {"shape", get_shape, NULL, "Extents.", NULL},
-    {"dtype", get_dtype, NULL, "Element type, by name.", NULL},
-    {"kind", get_kind, NULL, "What the numbers mean: array, image, mask, boxes.", NULL},
-    {"nbytes", get_nbytes, NULL, "Bytes of its elements.", NULL},
-    {0},
+    { "shape", get_shape, NULL, "Extents.", NULL },
+    { "dtype", get_dtype, NULL, "Element type, by name.", NULL },
+    { "kind", get_kind, NULL, "What the numbers mean: array, image, mask, boxes.", NULL },
+    { "nbytes", get_nbytes, NULL, "Bytes of its elements.", NULL },
+    { 0 },
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, members},
-    {Py_tp_repr, repr},
-    {Py_bf_getbuffer, get_buffer},
-    {Py_tp_doc, "A field of a batch, without a copy: read it by numpy.asarray or torch.from_dlpack."},
-    {0, NULL},
+    { Py_tp_dealloc, dealloc },
+    { Py_tp_methods, methods },
+    { Py_tp_getset, members },
+    { Py_tp_repr, repr },
+    { Py_bf_getbuffer, get_buffer },
+    { Py_tp_doc, "A field of a batch, without a copy: read it by numpy.asarray or torch.from_dlpack." },
+    { 0, NULL },
 };
 
 PyType_Spec core_array_spec = {

@@ -85,7 +85,7 @@ static PyObject *draws(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&:draws", to_u64, &i))
         return NULL;
     char *text = NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr_batch_draws(batch_of(self), i, &text, &err);
     return status == DR_OK ? take_text(text) : raise_status(state_of(self), status, &err);
 }
@@ -151,8 +151,8 @@ static PyObject *field(PyObject *self, PyObject *args)
     int i;
     if (!PyArg_ParseTuple(args, "i:field", &i))
         return NULL;
-    dr_batch_field facts = {0};
-    dr_error err = {0};
+    dr_batch_field facts = { 0 };
+    dr_error err = { 0 };
     dr_status status = dr_batch_field_at(batch_of(self), i, &facts, &err);
     if (status != DR_OK)
         return raise_status(state_of(self), status, &err);
@@ -166,29 +166,29 @@ static PyObject *get_n_fields(PyObject *self, void *unused)
 }
 
 static PyMethodDef methods[] = {
-    {"field", field, METH_VARARGS, "field(i): (name, rule, value, sizes or offsets or None)."},
-    {"draws", draws, METH_VARARGS, "draws(i): what was drawn for sample i, as JSON."},
-    {0},
+    { "field", field, METH_VARARGS, "field(i): (name, rule, value, sizes or offsets or None)." },
+    { "draws", draws, METH_VARARGS, "draws(i): what was drawn for sample i, as JSON." },
+    { 0 },
 };
 
 static PyGetSetDef members[] = {
-    {"samples", get_samples, NULL, "Number of samples.", NULL},
-    {"number", get_number, NULL, "Its number in the epoch, from 0.", NULL},
-    {"epoch", get_epoch, NULL, "The epoch.", NULL},
-    {"padded", get_padded, NULL, "Samples at its end that repeat others.", NULL},
-    {"ids", get_ids, NULL, "The samples' ids in the data set.", NULL},
-    {"positions", get_positions, NULL, "The samples' positions in the epoch's order.", NULL},
-    {"bad", get_bad, NULL, "Samples left out or replaced, as JSON.", NULL},
-    {"n_fields", get_n_fields, NULL, "Number of fields.", NULL},
-    {0},
+    { "samples", get_samples, NULL, "Number of samples.", NULL },
+    { "number", get_number, NULL, "Its number in the epoch, from 0.", NULL },
+    { "epoch", get_epoch, NULL, "The epoch.", NULL },
+    { "padded", get_padded, NULL, "Samples at its end that repeat others.", NULL },
+    { "ids", get_ids, NULL, "The samples' ids in the data set.", NULL },
+    { "positions", get_positions, NULL, "The samples' positions in the epoch's order.", NULL },
+    { "bad", get_bad, NULL, "Samples left out or replaced, as JSON.", NULL },
+    { "n_fields", get_n_fields, NULL, "Number of fields.", NULL },
+    { 0 },
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, members},
-    {Py_tp_doc, "A batch; drapps.Batch wraps it."},
-    {0, NULL},
+    { Py_tp_dealloc, dealloc },
+    { Py_tp_methods, methods },
+    { Py_tp_getset, members },
+    { Py_tp_doc, "A batch; drapps.Batch wraps it." },
+    { 0, NULL },
 };
 
 PyType_Spec core_batch_spec = {

@@ -44,7 +44,7 @@ static PyObject *open_path(core_state *state, PyObject *path, const dr_read_opti
 {
     const char *path_text = PyBytes_AsString(path);
     dr_dataset *set = NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_dataset_open(path_text, options, &set, &err);
     PyEval_RestoreThread(gil);
@@ -54,9 +54,9 @@ static PyObject *open_path(core_state *state, PyObject *path, const dr_read_opti
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path", "format", "root", "extensions", "path_column", "label_column", "use_index", NULL};
+    static char *names[] = { "path", "format", "root", "extensions", "path_column", "label_column", "use_index", NULL };
     PyObject *path = NULL, *extensions = NULL;
-    const char *extension_texts[MAX_LISTED] = {0};
+    const char *extension_texts[MAX_LISTED] = { 0 };
     int use_index = 1;
     dr_read_options options;
     dr_read_defaults(&options);
@@ -131,7 +131,7 @@ static dr_dtype dtype_of(const Py_buffer *buffer)
 
 int core_describe(const char *name, const char *kind, const Py_buffer *buffer, dr_desc *out)
 {
-    *out = (dr_desc){.dtype = dtype_of(buffer), .n_dims = buffer->ndim};
+    *out = (dr_desc){ .dtype = dtype_of(buffer), .n_dims = buffer->ndim };
     if (!out->dtype) {
         PyErr_Format(PyExc_TypeError, "%s: element type \"%s\" is not known; cast it, for example to int64 or float32",
                      name, buffer->format ? buffer->format : "?");
@@ -180,14 +180,14 @@ PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args)
     struct held *held = calloc(1, sizeof *held);
     if (!held)
         return PyErr_NoMemory();
-    dr_array arrays[MAX_LISTED] = {0};
+    dr_array arrays[MAX_LISTED] = { 0 };
     if (hold_arrays(rows, held, arrays) < 0) {
         release_held(held);
         return NULL;
     }
     core_state *state = PyModule_GetState(module);
     dr_dataset *set = NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr_dataset_from_arrays(arrays, held->n, release_held, held, &set, &err);
     if (status == DR_OK)
         return wrap(state, set);
@@ -232,7 +232,7 @@ PyObject *core_dataset_mix(PyObject *module, PyObject *args)
     if (n < 0)
         return NULL;
     dr_dataset *set = NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr_dataset_mix(parts, shares, n, length, &set, &err);
     return status == DR_OK ? wrap(state, set) : raise_status(state, status, &err);
 }
@@ -307,32 +307,32 @@ static PyObject *key(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&:key", to_u64, &id))
         return NULL;
     char text[KEY_BYTES];
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr_dataset_key(((py_dataset *)self)->set, id, text, sizeof text, &err);
     return status == DR_OK ? PyUnicode_DecodeFSDefault(text) : raise_status(state_of(self), status, &err);
 }
 
 static PyMethodDef methods[] = {
-    {"key", key, METH_VARARGS, "key(id): the key of a sample, its path below the root or its name in a tar."},
-    {0},
+    { "key", key, METH_VARARGS, "key(id): the key of a sample, its path below the root or its name in a tar." },
+    { 0 },
 };
 
 static PyGetSetDef members[] = {
-    {"name", get_name, NULL, "Path or description.", NULL},
-    {"format", get_format, NULL, "Name of the format.", NULL},
-    {"size", get_size, NULL, "Number of distinct samples.", NULL},
-    {"places", get_places, NULL, "Samples of an epoch.", NULL},
-    {"fields", get_fields, NULL, "Fields as (name, kind, dtype, dims); -1 is an extent that varies.", NULL},
-    {"classes", get_classes, NULL, "Names of the classes, where labels stand for folders.", NULL},
-    {0},
+    { "name", get_name, NULL, "Path or description.", NULL },
+    { "format", get_format, NULL, "Name of the format.", NULL },
+    { "size", get_size, NULL, "Number of distinct samples.", NULL },
+    { "places", get_places, NULL, "Samples of an epoch.", NULL },
+    { "fields", get_fields, NULL, "Fields as (name, kind, dtype, dims); -1 is an extent that varies.", NULL },
+    { "classes", get_classes, NULL, "Names of the classes, where labels stand for folders.", NULL },
+    { 0 },
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, members},
-    {Py_tp_doc, "A data set: an ordered collection of samples with named fields."},
-    {0, NULL},
+    { Py_tp_dealloc, dealloc },
+    { Py_tp_methods, methods },
+    { Py_tp_getset, members },
+    { Py_tp_doc, "A data set: an ordered collection of samples with named fields." },
+    { 0, NULL },
 };
 
 PyType_Spec core_dataset_spec = {

@@ -19,7 +19,7 @@ PyObject *core_graph_from_json(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "s:graph_from_json", &text))
         return NULL;
     dr_graph *graph = NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr_graph_from_json(text, &graph, &err);
     return status == DR_OK ? wrap(state, graph) : raise_status(state, status, &err);
 }
@@ -34,7 +34,7 @@ static PyObject *json(PyObject *self, PyObject *unused)
 {
     (void)unused;
     const char *text = NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr_graph_json(((py_graph *)self)->graph, &text, &err);
     return status == DR_OK ? PyUnicode_FromString(text) : raise_status(state_of(self), status, &err);
 }
@@ -46,22 +46,22 @@ static PyObject *explain(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!:explain", state->dataset_type, &set))
         return NULL;
     char *text = NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr_graph_explain(((py_graph *)self)->graph, ((py_dataset *)set)->set, &text, &err);
     return status == DR_OK ? take_text(text) : raise_status(state, status, &err);
 }
 
 static PyMethodDef methods[] = {
-    {"json", json, METH_NOARGS, "The canonical JSON form."},
-    {"explain", explain, METH_VARARGS, "explain(dataset): what would run, with shapes, as text."},
-    {0},
+    { "json", json, METH_NOARGS, "The canonical JSON form." },
+    { "explain", explain, METH_VARARGS, "explain(dataset): what would run, with shapes, as text." },
+    { 0 },
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_doc, "A graph of ops over named fields."},
-    {0, NULL},
+    { Py_tp_dealloc, dealloc },
+    { Py_tp_methods, methods },
+    { Py_tp_doc, "A graph of ops over named fields." },
+    { 0, NULL },
 };
 
 PyType_Spec core_graph_spec = {

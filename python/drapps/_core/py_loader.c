@@ -43,8 +43,8 @@ struct words { /* settings given as text, flags given as int */
 
 static int apply_words(const struct words *words, dr_loader_options *o)
 {
-    static const char *const lasts[] = {"partial", "drop", "pad", NULL};
-    static const char *const on_bads[] = {"raise", "skip", "replace", NULL};
+    static const char *const lasts[] = { "partial", "drop", "pad", NULL };
+    static const char *const on_bads[] = { "raise", "skip", "replace", NULL };
     int last, on_bad;
     if (choose(words->last, "last", lasts, &last) < 0 || choose(words->on_bad, "on_bad_sample", on_bads, &on_bad) < 0)
         return -1;
@@ -60,11 +60,11 @@ static int apply_words(const struct words *words, dr_loader_options *o)
 static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject **set, PyObject **graph,
                  dr_loader_options *o)
 {
-    static char *names[] = {"dataset",    "graph",        "batch_size", "seed",          "shuffle", "in_order",
-                            "last",       "workers",      "prefetch",   "on_bad_sample", "max_bad", "rank",
-                            "world",      "memory_limit", "outputs",    "collate",       "layout",  "reference",
-                            "keep_draws", "trace",        NULL};
-    struct words words = {"partial", "raise", 0, 1, 0, 0};
+    static char *names[] = { "dataset",    "graph",        "batch_size", "seed",          "shuffle", "in_order",
+                             "last",       "workers",      "prefetch",   "on_bad_sample", "max_bad", "rank",
+                             "world",      "memory_limit", "outputs",    "collate",       "layout",  "reference",
+                             "keep_draws", "trace",        NULL };
+    struct words words = { "partial", "raise", 0, 1, 0, 0 };
     dr_loader_defaults(o);
     if (!PyArg_ParseTupleAndKeywords(
             args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&:open_loader", names, state->dataset_type, set,
@@ -87,7 +87,7 @@ PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs)
     if (!self)
         return NULL;
     self->pid = getpid();
-    dr_error err = {0};
+    dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status =
         dr_loader_open(((py_dataset *)set)->set, ((py_graph *)graph)->graph, &options, &self->loader, &err);
@@ -105,7 +105,7 @@ static dr_loader *enter(PyObject *self)
 {
     py_loader *l = as_loader(self);
     if (!l->loader || l->closing) {
-        dr_error err = {.status = DR_ERR_STATE, .text = "the loader is closed"};
+        dr_error err = { .status = DR_ERR_STATE, .text = "the loader is closed" };
         raise_status(state_of(self), DR_ERR_STATE, &err);
         return NULL;
     }
@@ -156,7 +156,7 @@ static PyObject *next(PyObject *self, PyObject *unused)
     if (!loader)
         return NULL;
     dr_batch *batch = NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status;
     int interrupted = 0;
     do {
@@ -185,7 +185,7 @@ static PyObject *start(PyObject *self, PyObject *args)
     dr_loader *loader = enter(self);
     if (!loader)
         return NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_loader_start(loader, epoch, &err);
     PyEval_RestoreThread(gil);
@@ -224,7 +224,7 @@ static PyObject *call_text(PyObject *self, text_call *call)
     if (!loader)
         return NULL;
     char *text = NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = call(loader, &text, &err);
     PyEval_RestoreThread(gil);
@@ -258,7 +258,7 @@ static PyObject *restore(PyObject *self, PyObject *args)
     dr_loader *loader = enter(self);
     if (!loader)
         return NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_loader_restore(loader, text, &err);
     PyEval_RestoreThread(gil);
@@ -277,7 +277,7 @@ static PyObject *profile(PyObject *self, PyObject *args)
     if (!loader)
         return NULL;
     char *text = NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_loader_profile(loader, samples, &text, &err);
     PyEval_RestoreThread(gil);
@@ -296,7 +296,7 @@ static PyObject *set(PyObject *self, PyObject *args)
     dr_loader *loader = enter(self);
     if (!loader)
         return NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_loader_set(loader, knob, value, &err);
     PyEval_RestoreThread(gil);
@@ -315,7 +315,7 @@ static PyObject *get(PyObject *self, PyObject *args)
     if (!loader)
         return NULL;
     double value = 0;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr_loader_get(loader, knob, &value, &err);
     leave(self);
     return status == DR_OK ? PyFloat_FromDouble(value) : raise_status(state_of(self), status, &err);
@@ -328,32 +328,32 @@ static PyObject *get_closed(PyObject *self, void *unused)
 }
 
 static PyMethodDef methods[] = {
-    {"next", next, METH_NOARGS, "The next batch, or None at the end of the epoch."},
-    {"start", start, METH_VARARGS, "start(epoch): begins an epoch."},
-    {"cancel", cancel, METH_NOARGS, "Wakes every thread that waits in next."},
-    {"batches", batches, METH_NOARGS, "Batches of an epoch for this rank."},
-    {"state", state, METH_NOARGS, "Where the consumer is, as JSON."},
-    {"restore", restore, METH_VARARGS, "restore(state): goes on from there."},
-    {"stats", stats, METH_NOARGS, "Counters and times, as JSON."},
-    {"explain", explain, METH_NOARGS, "What runs, as text."},
-    {"profile", profile, METH_VARARGS, "profile(samples): time and bytes of each op, as JSON."},
-    {"set", set, METH_VARARGS, "set(knob, value): changes a setting while it runs."},
-    {"get", get, METH_VARARGS, "get(knob): the value of a setting."},
-    {"close", close_loader, METH_NOARGS, "Stops and frees; batches that are held stay valid."},
-    {0},
+    { "next", next, METH_NOARGS, "The next batch, or None at the end of the epoch." },
+    { "start", start, METH_VARARGS, "start(epoch): begins an epoch." },
+    { "cancel", cancel, METH_NOARGS, "Wakes every thread that waits in next." },
+    { "batches", batches, METH_NOARGS, "Batches of an epoch for this rank." },
+    { "state", state, METH_NOARGS, "Where the consumer is, as JSON." },
+    { "restore", restore, METH_VARARGS, "restore(state): goes on from there." },
+    { "stats", stats, METH_NOARGS, "Counters and times, as JSON." },
+    { "explain", explain, METH_NOARGS, "What runs, as text." },
+    { "profile", profile, METH_VARARGS, "profile(samples): time and bytes of each op, as JSON." },
+    { "set", set, METH_VARARGS, "set(knob, value): changes a setting while it runs." },
+    { "get", get, METH_VARARGS, "get(knob): the value of a setting." },
+    { "close", close_loader, METH_NOARGS, "Stops and frees; batches that are held stay valid." },
+    { 0 },
 };
 
 static PyGetSetDef members[] = {
-    {"closed", get_closed, NULL, "Whether close was called.", NULL},
-    {0},
+    { "closed", get_closed, NULL, "Whether close was called.", NULL },
+    { 0 },
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, members},
-    {Py_tp_doc, "A native loader; drapps.Loader wraps it."},
-    {0, NULL},
+    { Py_tp_dealloc, dealloc },
+    { Py_tp_methods, methods },
+    { Py_tp_getset, members },
+    { Py_tp_doc, "A native loader; drapps.Loader wraps it." },
+    { 0, NULL },
 };
 
 PyType_Spec core_loader_spec = {

@@ -113,30 +113,30 @@ static PyObject *info(PyObject *module, PyObject *unused)
 {
     (void)unused;
     char *text = NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr_info(&text, &err);
     return status == DR_OK ? take_text(text) : raise_status(PyModule_GetState(module), status, &err);
 }
 
 static PyMethodDef functions[] = {
-    {"version", version, METH_NOARGS, "The version of the library."},
-    {"ops_json", ops_json, METH_NOARGS, "Every op with its parameters, as JSON."},
-    {"codecs_json", codecs_json, METH_NOARGS, "Every codec, as JSON."},
-    {"formats_json", formats_json, METH_NOARGS, "Every format, as JSON."},
-    {"info", info, METH_NOARGS, "This build and this machine, as JSON."},
-    {"open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
-     "open_dataset(path, *, format, root, extensions, path_column, label_column, use_index)"},
-    {"from_arrays", core_dataset_from_arrays, METH_VARARGS, "from_arrays(((name, buffer, kind), ...))"},
-    {"mix", core_dataset_mix, METH_VARARGS, "mix(datasets, weights, length=0)"},
-    {"graph_from_json", core_graph_from_json, METH_VARARGS, "graph_from_json(text)"},
-    {"open_loader", (PyCFunction)(void (*)(void))core_loader_open, METH_VARARGS | METH_KEYWORDS,
-     "open_loader(dataset, graph, *, batch_size, seed, ...): see drapps/loader.h"},
-    {"open_runner", core_runner_open, METH_VARARGS, "open_runner(dataset, graph, outputs, reference)"},
-    {"open_field_runner", core_runner_open_fields, METH_VARARGS,
-     "open_field_runner(((name, kind, dtype, dims), ...), graph, outputs, reference)"},
-    {"order_sample", core_order_sample, METH_VARARGS,
-     "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)"},
-    {0},
+    { "version", version, METH_NOARGS, "The version of the library." },
+    { "ops_json", ops_json, METH_NOARGS, "Every op with its parameters, as JSON." },
+    { "codecs_json", codecs_json, METH_NOARGS, "Every codec, as JSON." },
+    { "formats_json", formats_json, METH_NOARGS, "Every format, as JSON." },
+    { "info", info, METH_NOARGS, "This build and this machine, as JSON." },
+    { "open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
+      "open_dataset(path, *, format, root, extensions, path_column, label_column, use_index)" },
+    { "from_arrays", core_dataset_from_arrays, METH_VARARGS, "from_arrays(((name, buffer, kind), ...))" },
+    { "mix", core_dataset_mix, METH_VARARGS, "mix(datasets, weights, length=0)" },
+    { "graph_from_json", core_graph_from_json, METH_VARARGS, "graph_from_json(text)" },
+    { "open_loader", (PyCFunction)(void (*)(void))core_loader_open, METH_VARARGS | METH_KEYWORDS,
+      "open_loader(dataset, graph, *, batch_size, seed, ...): see drapps/loader.h" },
+    { "open_runner", core_runner_open, METH_VARARGS, "open_runner(dataset, graph, outputs, reference)" },
+    { "open_field_runner", core_runner_open_fields, METH_VARARGS,
+      "open_field_runner(((name, kind, dtype, dims), ...), graph, outputs, reference)" },
+    { "order_sample", core_order_sample, METH_VARARGS,
+      "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)" },
+    { 0 },
 };
 
 /* --- state --- */
@@ -155,9 +155,9 @@ static int add_types(PyObject *module, core_state *state)
         PyObject **place;
         PyType_Spec *spec;
     } rows[] = {
-        {&state->dataset_type, &core_dataset_spec}, {&state->graph_type, &core_graph_spec},
-        {&state->loader_type, &core_loader_spec},   {&state->batch_type, &core_batch_spec},
-        {&state->array_type, &core_array_spec},     {&state->runner_type, &core_runner_spec},
+        { &state->dataset_type, &core_dataset_spec }, { &state->graph_type, &core_graph_spec },
+        { &state->loader_type, &core_loader_spec },   { &state->batch_type, &core_batch_spec },
+        { &state->array_type, &core_array_spec },     { &state->runner_type, &core_runner_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);
@@ -200,8 +200,8 @@ static void release(void *module)
 }
 
 static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, exec},
-    {0, NULL},
+    { Py_mod_exec, exec },
+    { 0, NULL },
 };
 
 static struct PyModuleDef core_module = {

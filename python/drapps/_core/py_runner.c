@@ -35,7 +35,7 @@ PyObject *core_runner_open(PyObject *module, PyObject *args)
     py_runner *self = core_new(state->runner_type);
     if (!self)
         return NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr_runner_open(((py_dataset *)set)->set, ((py_graph *)graph)->graph, outputs, "NHWC", reference,
                                       &self->runner, &err);
     if (status == DR_OK)
@@ -91,7 +91,7 @@ PyObject *core_runner_open_fields(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!zp:open_field_runner", &PyTuple_Type, &rows, state->graph_type, &graph, &outputs,
                           &reference))
         return NULL;
-    dr_field_spec specs[MAX_FIELDS] = {0};
+    dr_field_spec specs[MAX_FIELDS] = { 0 };
     int n = read_specs(rows, specs);
     py_runner *self = n < 0 ? NULL : core_new(state->runner_type);
     if (!self)
@@ -99,7 +99,7 @@ PyObject *core_runner_open_fields(PyObject *module, PyObject *args)
     self->n_fields = n;
     for (int i = 0; i < n; i++)
         self->kinds[i] = specs[i].desc.kind;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status =
         dr_runner_open_fields(specs, n, ((py_graph *)graph)->graph, outputs, "NHWC", reference, &self->runner, &err);
     if (status == DR_OK)
@@ -150,7 +150,7 @@ static PyObject *output_rows(const dr_runner *runner)
 static int begin(PyObject *self)
 {
     if (as_runner(self)->busy) {
-        dr_error err = {.status = DR_ERR_STATE, .text = "the runner is at work in another thread"};
+        dr_error err = { .status = DR_ERR_STATE, .text = "the runner is at work in another thread" };
         raise_status(state_of(self), DR_ERR_STATE, &err);
         return -1;
     }
@@ -166,13 +166,13 @@ static PyObject *finish(PyObject *self, dr_status status, const dr_error *err)
 
 static PyObject *run(PyObject *self, PyObject *args)
 {
-    dr_sample_name name = {0};
+    dr_sample_name name = { 0 };
     if (!PyArg_ParseTuple(args, "O&O&O&I:run", to_u64, &name.seed, to_u64, &name.epoch, to_u64, &name.id,
                           &name.occurrence))
         return NULL;
     if (begin(self) < 0)
         return NULL;
-    dr_error err = {0};
+    dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_runner_run(as_runner(self)->runner, &name, &err);
     PyEval_RestoreThread(gil);
@@ -234,7 +234,7 @@ static int take_fields(py_runner *self, PyObject *values, struct fed *fed)
 
 static PyObject *feed(PyObject *self, PyObject *args)
 {
-    dr_sample_name name = {0};
+    dr_sample_name name = { 0 };
     PyObject *values;
     if (!PyArg_ParseTuple(args, "O!O&O&O&I:feed", &PyTuple_Type, &values, to_u64, &name.seed, to_u64, &name.epoch,
                           to_u64, &name.id, &name.occurrence))
@@ -246,7 +246,7 @@ static PyObject *feed(PyObject *self, PyObject *args)
         let_go(fed);
         return NULL;
     }
-    dr_error err = {0};
+    dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_runner_feed(as_runner(self)->runner, fed->views, &name, &err);
     PyEval_RestoreThread(gil);
@@ -266,7 +266,7 @@ PyObject *core_order_sample(PyObject *module, PyObject *args)
                           &shuffle, to_u64, &position))
         return NULL;
     dr_sample_name name;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_status status = dr_order_sample(((py_dataset *)set)->set, seed, epoch, shuffle, position, &name, &err);
     if (status != DR_OK)
         return raise_status(state, status, &err);
@@ -274,16 +274,16 @@ PyObject *core_order_sample(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
-    {"run", run, METH_VARARGS, "run(seed, epoch, id, occurrence): ((name, kind, dtype, dims, bytes), ...)"},
-    {"feed", feed, METH_VARARGS, "feed(buffers, seed, epoch, id, occurrence): the same for fields that are given."},
-    {0},
+    { "run", run, METH_VARARGS, "run(seed, epoch, id, occurrence): ((name, kind, dtype, dims, bytes), ...)" },
+    { "feed", feed, METH_VARARGS, "feed(buffers, seed, epoch, id, occurrence): the same for fields that are given." },
+    { 0 },
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_doc, "Runs single samples in the calling thread."},
-    {0, NULL},
+    { Py_tp_dealloc, dealloc },
+    { Py_tp_methods, methods },
+    { Py_tp_doc, "Runs single samples in the calling thread." },
+    { 0, NULL },
 };
 
 PyType_Spec core_runner_spec = {

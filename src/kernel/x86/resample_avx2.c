@@ -36,7 +36,7 @@ static inline __m256i finish(struct sums s)
 
 static inline struct sums start_sums(void)
 {
-    return (struct sums){_mm256_setzero_si256(), _mm256_set1_epi32(HALF)};
+    return (struct sums){ _mm256_setzero_si256(), _mm256_set1_epi32(HALF) };
 }
 
 /* Adds pixels, given as pairs of 16 bits, times two taps. */
@@ -70,7 +70,7 @@ DR_INLINE void sum_pixel(__m256i out[2], const uint8_t *const r[4], ptrdiff_t at
                          int channels, int n_taps)
 {
     const __m256i order01 = pair_order(channels, 0), order23 = pair_order(channels, 2);
-    struct sums s[2] = {start_sums(), start_sums()};
+    struct sums s[2] = { start_sums(), start_sums() };
     for (int block = 0; block < (n_taps ? 1 : n_blocks); block++, split += 8, at += 4 * channels) {
         for (int i = 0; i < 2; i++) {
             const __m256i bytes = two_rows(r[2 * i] + at, r[2 * i + 1] + at);
@@ -222,7 +222,7 @@ static inline __m256i pack_sums(const struct sums s[4])
 /* 32 bytes at `at`; n is a constant for the small counts. */
 DR_INLINE void sum_rows(uint8_t *dst, const uint8_t *const *rows, const int16_t *split, int n, size_t at)
 {
-    struct sums s[4] = {start_sums(), start_sums(), start_sums(), start_sums()};
+    struct sums s[4] = { start_sums(), start_sums(), start_sums(), start_sums() };
     for (int j = 0; j < n; j += 2) {
         const __m256i a = _mm256_loadu_si256((const __m256i *)(rows[j] + at));
         const __m256i b = j + 1 < n ? _mm256_loadu_si256((const __m256i *)(rows[j + 1] + at)) : _mm256_setzero_si256();

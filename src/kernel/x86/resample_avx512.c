@@ -18,7 +18,7 @@ struct sums {
 
 static inline struct sums start_sums(void)
 {
-    return (struct sums){_mm512_setzero_si512(), _mm512_set1_epi32(HALF)};
+    return (struct sums){ _mm512_setzero_si512(), _mm512_set1_epi32(HALF) };
 }
 
 static inline struct sums add_pair(struct sums s, __m512i pixels, __m512i upper, __m512i lower)
@@ -51,7 +51,7 @@ DR_INLINE struct shape shape_of(int channels, int phase)
         pixel[i] = (phase + i) / channels;
         channel[i] = (phase + i) % channels;
     }
-    return (struct shape){_mm512_loadu_si512(pixel), _mm512_loadu_si512(channel)};
+    return (struct shape){ _mm512_loadu_si512(pixel), _mm512_loadu_si512(channel) };
 }
 
 /* Byte permutation that puts taps 0 and 1 of each output byte into the low bytes of a pair of 16 bits. */
@@ -79,7 +79,7 @@ DR_INLINE struct coefs load_coefs(const int16_t *split, ptrdiff_t step, int n)
         v[i] = i < n ? _mm_loadu_si128((const __m128i *)(split + i * step)) : _mm_setzero_si128();
     const __m512i first =
         _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_set_m128i(v[1], v[0])), _mm256_set_m128i(v[3], v[2]), 1);
-    return (struct coefs){first, _mm512_castsi256_si512(_mm256_set_m128i(v[5], v[4]))};
+    return (struct coefs){ first, _mm512_castsi256_si512(_mm256_set_m128i(v[5], v[4])) };
 }
 
 /* Pair `which` of 4 (upper parts of taps 0 and 1, of 2 and 3, lower parts of both) for each output byte. */
@@ -100,8 +100,8 @@ static inline __m512i pack_rows(const struct sums s[4])
 
 DR_INLINE void store_rows(uint8_t *const dst[4], size_t at, size_t n, __m512i rows)
 {
-    const __m128i v[4] = {_mm512_castsi512_si128(rows), _mm512_extracti32x4_epi32(rows, 1),
-                          _mm512_extracti32x4_epi32(rows, 2), _mm512_extracti32x4_epi32(rows, 3)};
+    const __m128i v[4] = { _mm512_castsi512_si128(rows), _mm512_extracti32x4_epi32(rows, 1),
+                           _mm512_extracti32x4_epi32(rows, 2), _mm512_extracti32x4_epi32(rows, 3) };
     for (int y = 0; y < 4; y++) {
         if (n == 16)
             _mm_storeu_si128((__m128i *)(dst[y] + at), v[y]);
@@ -122,7 +122,7 @@ DR_INLINE void resample_16(uint8_t *const dst[4], const uint8_t *const src[4], c
     const ptrdiff_t step = n_taps ? 8 : (ptrdiff_t)t->stride * 2;
     const int16_t *split = t->split + x * step;
     ptrdiff_t at = (ptrdiff_t)t->start[x] * channels;
-    struct sums s[4] = {start_sums(), start_sums(), start_sums(), start_sums()};
+    struct sums s[4] = { start_sums(), start_sums(), start_sums(), start_sums() };
     for (int block = 0; block < (n_taps ? 1 : t->stride / 4); block++, split += 8, at += 4 * channels) {
         const struct coefs c = load_coefs(split, step, n_pixels);
         const __m512i upper01 = pick_pair(c, shape.pixel, 0), upper23 = pick_pair(c, shape.pixel, 1);
@@ -213,7 +213,7 @@ static inline void add_rows(struct sums s[4], __m512i a, __m512i b, const int16_
 DR_INLINE void sum_rows(uint8_t *dst, const uint8_t *const *rows, const int16_t *split, int n, size_t at,
                         __mmask64 mask)
 {
-    struct sums s[4] = {start_sums(), start_sums(), start_sums(), start_sums()};
+    struct sums s[4] = { start_sums(), start_sums(), start_sums(), start_sums() };
     for (int j = 0; j < n; j += 2) {
         const __m512i a = _mm512_maskz_loadu_epi8(mask, rows[j] + at);
         const __m512i b = j + 1 < n ? _mm512_maskz_loadu_epi8(mask, rows[j + 1] + at) : _mm512_setzero_si512();

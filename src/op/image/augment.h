@@ -52,7 +52,15 @@ typedef struct dr__aug_style {
 } dr__aug_style;
 
 #define DR__AUG_STYLE_PARAMS(type, filters, filter)                                                                    \
-    { "interpolation", DR_P_ENUM, offsetof(type, style.interpolation), filter, 0, 0, 0, 0, filters,                    \
+    { "interpolation",                                                                                                 \
+      DR_P_ENUM,                                                                                                       \
+      offsetof(type, style.interpolation),                                                                             \
+      filter,                                                                                                          \
+      0,                                                                                                               \
+      0,                                                                                                               \
+      0,                                                                                                               \
+      0,                                                                                                               \
+      filters,                                                                                                         \
       "how shears, shifts and turns sample the image" },                                                               \
     {                                                                                                                  \
         "fill", DR_P_REALS, offsetof(type, style.fill), "null", 0, 255, 0, 4, NULL,                                    \
@@ -66,7 +74,15 @@ typedef struct dr__aug_steps {
 } dr__aug_steps;
 
 #define DR__AUG_STEP_DRAWS(type)                                                                                       \
-    { "ops", DR_P_INTS, offsetof(type, steps.ops), NULL, 0, DR__AUG_N - 1, 0, DR_PARAM_LIST, NULL,                     \
+    { "ops",                                                                                                           \
+      DR_P_INTS,                                                                                                       \
+      offsetof(type, steps.ops),                                                                                       \
+      NULL,                                                                                                            \
+      0,                                                                                                               \
+      DR__AUG_N - 1,                                                                                                   \
+      0,                                                                                                               \
+      DR_PARAM_LIST,                                                                                                   \
+      NULL,                                                                                                            \
       "0 identity, 1 shear x, 2 shear y, 3 translate x, 4 translate y, 5 rotate, 6 brightness, 7 color, 8 contrast, "  \
       "9 sharpness, 10 posterize, 11 solarize, 12 autocontrast, 13 equalize, 14 invert" },                             \
     {                                                                                                                  \

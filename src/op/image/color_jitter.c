@@ -32,7 +32,9 @@ static const dr_param params[] = {
 };
 
 #define FACTOR(name, part, doc)                                                                                        \
-    { #name, DR_P_REAL, offsetof(struct par, factor[part]), NULL, -0.5, 1e6, 0, 0, NULL, doc }
+    {                                                                                                                  \
+#name, DR_P_REAL, offsetof(struct par, factor[part]), NULL, -0.5, 1e6, 0, 0, NULL, doc                         \
+    }
 
 static const dr_param draws[] = {
     DR_INT_LIST(struct par, order, NULL, 0, 3, 0, 4, "parts as done: 0 brightness, 1 contrast, 2 saturation, 3 hue"),

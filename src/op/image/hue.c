@@ -92,6 +92,5 @@ void dr__adjust_hue(const dr_task *task, const dr_view *in, dr_view *out, double
     uint8_t shift = (uint8_t)(int)(factor * 255.0);
     make_circle(&circle);
     for (int64_t y = 0; y < dr__height(&in->desc); y++)
-        turn_row(&circle, out->data + y * out->stride, in->data + y * in->stride, (size_t)dr__width(&in->desc),
-                 shift);
+        turn_row(&circle, out->data + y * out->stride, in->data + y * in->stride, (size_t)dr__width(&in->desc), shift);
 }

@@ -122,7 +122,8 @@ static void map_bytes(const dr__kernels *k, const dr_view *in, dr_view *out, dr_
     uint16_t table16[MAX_TABLE * 256];
     for (int i = 0; i < channels * 256; i++)
         table[i] = f(how, i / 256, (float)(i & 255));
-    dr__floats_store(out->desc.dtype, (uint8_t *)table16, table, (size_t)(out->desc.dtype == DR_F32 ? 0 : channels * 256));
+    dr__floats_store(out->desc.dtype, (uint8_t *)table16, table,
+                     (size_t)(out->desc.dtype == DR_F32 ? 0 : channels * 256));
     size_t w = (size_t)dr__width(&in->desc);
     for (int64_t y = 0; y < dr__height(&in->desc); y++) {
         const uint8_t *src = in->data + y * in->stride;

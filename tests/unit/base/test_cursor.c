@@ -12,7 +12,7 @@
 static void numbers_are_little_endian(void **state)
 {
     (void)state;
-    const uint8_t bytes[] = {7, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8};
+    const uint8_t bytes[] = { 7, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8 };
     dr_cursor c = dr__cursor(bytes, sizeof bytes, "test");
     uint8_t a;
     uint32_t b;
@@ -29,7 +29,7 @@ static void numbers_are_little_endian(void **state)
 static void overruns_fail_and_do_not_move(void **state)
 {
     (void)state;
-    const uint8_t bytes[3] = {1, 2, 3};
+    const uint8_t bytes[3] = { 1, 2, 3 };
     dr_cursor c = dr__cursor(bytes, sizeof bytes, "the thing");
     dr_error err;
     uint32_t v;
@@ -49,7 +49,7 @@ static void lines_of_all_kinds(void **state)
     (void)state;
     const char text[] = "a\r\n\nb\nlast";
     dr_cursor c = dr__cursor(text, sizeof text - 1, "test");
-    const char *want[] = {"a", "", "b", "last"};
+    const char *want[] = { "a", "", "b", "last" };
     const char *line;
     size_t len;
     for (int i = 0; i < 4; i++) {

@@ -42,7 +42,7 @@ static void ends_of_the_range(void **state)
 static void halves_round_to_even(void **state)
 {
     (void)state;
-    static const double cases[][2] = { { 0.5, 0 },  { 1.5, 2 },   { 2.5, 2 },        { -0.5, 0 },
+    static const double cases[][2] = { { 0.5, 0 },   { 1.5, 2 },    { 2.5, 2 },       { -0.5, 0 },
                                        { -2.5, -2 }, { 2.4999, 2 }, { 1e300, 1e300 }, { 7, 7 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_true(dr__round_even(cases[i][0]) == cases[i][1]);

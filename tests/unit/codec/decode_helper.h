@@ -21,7 +21,7 @@ struct picture {
 static inline void picture_free(struct picture *p)
 {
     free(p->memory);
-    *p = (struct picture){0};
+    *p = (struct picture){ 0 };
 }
 
 /* Decodes rect (NULL: everything).  On failure nothing is left to free. */
@@ -29,10 +29,10 @@ static inline dr_status picture_decode(dr_codec_state *state, const struct blob 
                                        const dr_rect *rect, struct picture *p, dr_error *err)
 {
     const dr_image_codec *codec;
-    *p = (struct picture){0};
+    *p = (struct picture){ 0 };
     DR_TRY(dr__image_probe(b->data, b->size, &codec, err));
     DR_TRY(codec->header(state, b->data, b->size, options, &p->info, err));
-    p->rect = rect ? *rect : (dr_rect){0, 0, p->info.width, p->info.height};
+    p->rect = rect ? *rect : (dr_rect){ 0, 0, p->info.width, p->info.height };
     p->row = (size_t)p->rect.w * (size_t)p->info.channels * dr_dtype_size(p->info.dtype);
     p->stride = p->row + GUARD;
     size_t total = GUARD + p->stride * (size_t)p->rect.h;
@@ -41,10 +41,10 @@ static inline dr_status picture_decode(dr_codec_state *state, const struct blob 
         return dr__fail(err, DR_ERR_NOMEM, "test: no memory");
     memset(p->memory, GUARD_BYTE, total);
     p->pixels = p->memory + GUARD;
-    dr_view out = {.data = p->pixels,
-                   .stride = (ptrdiff_t)p->stride,
-                   .window = p->rect,
-                   .desc = dr__desc_image(p->info.dtype, p->info.height, p->info.width, p->info.channels)};
+    dr_view out = { .data = p->pixels,
+                    .stride = (ptrdiff_t)p->stride,
+                    .window = p->rect,
+                    .desc = dr__desc_image(p->info.dtype, p->info.height, p->info.width, p->info.channels) };
     dr_status status = codec->decode(state, b->data, b->size, options, &p->rect, &out, err);
     if (status != DR_OK)
         picture_free(p);
@@ -78,7 +78,7 @@ static inline bool picture_matches(const struct picture *part, const struct pict
 
 static inline dr_rect random_rect(uint64_t *seed, int64_t width, int64_t height)
 {
-    dr_rect r = {.w = random_in(seed, 1, (int)width), .h = random_in(seed, 1, (int)height)};
+    dr_rect r = { .w = random_in(seed, 1, (int)width), .h = random_in(seed, 1, (int)height) };
     if (random_in(seed, 0, 3) == 0) /* narrow ones meet the edge cases of cropping */
         r.w = random_in(seed, 1, (int)(width < 4 ? width : 4));
     if (random_in(seed, 0, 3) == 0)

@@ -20,12 +20,12 @@
 void blob_free(struct blob *blob)
 {
     free(blob->data);
-    *blob = (struct blob){0};
+    *blob = (struct blob){ 0 };
 }
 
 struct blob blob_copy(const uint8_t *data, size_t size)
 {
-    struct blob b = {malloc(size ? size : 1), size};
+    struct blob b = { malloc(size ? size : 1), size };
     assert(b.data);
     if (size)
         memcpy(b.data, data, size);
@@ -60,8 +60,8 @@ static void fill_row(uint8_t *row, int y, int width, int channels, uint64_t seed
 
 size_t make_exif(uint8_t block[26], int orientation, bool big_endian)
 {
-    static const uint8_t little[26] = {'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0};
-    static const uint8_t big[26] = {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1};
+    static const uint8_t little[26] = { 'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0 };
+    static const uint8_t big[26] = { 'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1 };
     memcpy(block, big_endian ? big : little, 26);
     block[big_endian ? 19 : 18] = (uint8_t)orientation;
     return 26;
@@ -82,9 +82,9 @@ static void set_color(j_compress_ptr cinfo, enum jpeg_color color)
         int n;
         J_COLOR_SPACE in, stored;
     } spaces[] = {
-        [JPEG_GRAY] = {1, JCS_GRAYSCALE, JCS_GRAYSCALE}, [JPEG_YCC] = {3, JCS_RGB, JCS_YCbCr},
-        [JPEG_PLAIN_RGB] = {3, JCS_RGB, JCS_RGB},        [JPEG_CMYK] = {4, JCS_CMYK, JCS_CMYK},
-        [JPEG_YCCK] = {4, JCS_CMYK, JCS_YCCK},
+        [JPEG_GRAY] = { 1, JCS_GRAYSCALE, JCS_GRAYSCALE }, [JPEG_YCC] = { 3, JCS_RGB, JCS_YCbCr },
+        [JPEG_PLAIN_RGB] = { 3, JCS_RGB, JCS_RGB },        [JPEG_CMYK] = { 4, JCS_CMYK, JCS_CMYK },
+        [JPEG_YCCK] = { 4, JCS_CMYK, JCS_YCCK },
     };
     cinfo->input_components = spaces[color].n;
     cinfo->in_color_space = spaces[color].in;
@@ -96,13 +96,13 @@ static void set_color(j_compress_ptr cinfo, enum jpeg_color color)
 static int scan_script(jpeg_scan_info *scans, const struct jpeg_spec *spec, int n_components)
 {
     if (spec->dc_only) {
-        scans[0] = (jpeg_scan_info){.comps_in_scan = n_components};
+        scans[0] = (jpeg_scan_info){ .comps_in_scan = n_components };
         for (int c = 0; c < n_components; c++)
             scans[0].component_index[c] = c;
         return 1;
     }
     for (int c = 0; c < n_components; c++)
-        scans[c] = (jpeg_scan_info){.comps_in_scan = 1, .component_index = {c}, .Se = 63};
+        scans[c] = (jpeg_scan_info){ .comps_in_scan = 1, .component_index = { c }, .Se = 63 };
     return n_components;
 }
 
@@ -177,7 +177,7 @@ static void set_palette(png_structp png, png_infop info, const struct png_spec *
     uint64_t s = spec->seed;
     for (int i = 0; i < n; i++) {
         uint64_t r = next_random(&s);
-        colors[i] = (png_color){(png_byte)r, (png_byte)(r >> 8), (png_byte)(r >> 16)};
+        colors[i] = (png_color){ (png_byte)r, (png_byte)(r >> 8), (png_byte)(r >> 16) };
         alpha[i] = (png_byte)(r >> 24);
     }
     png_set_PLTE(png, info, colors, n);
@@ -194,7 +194,7 @@ static void set_chunks(png_structp png, png_infop info, const struct png_spec *s
     if (spec->color_type == PNG_COLOR_TYPE_PALETTE)
         set_palette(png, info, spec);
     else if (spec->transparent) {
-        png_color_16 key = {.red = 7, .green = 9, .blue = 3, .gray = 1};
+        png_color_16 key = { .red = 7, .green = 9, .blue = 3, .gray = 1 };
         png_set_tRNS(png, info, NULL, 0, &key);
     }
     if (spec->orientation)
@@ -203,7 +203,7 @@ static void set_chunks(png_structp png, png_infop info, const struct png_spec *s
 
 struct blob make_png(const struct png_spec *spec)
 {
-    struct blob grown = {0};
+    struct blob grown = { 0 };
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
     png_infop info = png_create_info_struct(png);
     assert(png && info);
@@ -264,7 +264,7 @@ struct blob make_animation(const struct webp_spec *spec, int x, int y, int canva
 {
     struct blob still = make_webp(spec);
     size_t skip = memcmp(still.data + 12, "VP8X", 4) == 0 ? 30 : 12, inner = still.size - skip;
-    struct blob b = {calloc(1, 12 + 18 + 14 + 24 + inner), 12 + 18 + 14 + 24 + inner};
+    struct blob b = { calloc(1, 12 + 18 + 14 + 24 + inner), 12 + 18 + 14 + 24 + inner };
     uint8_t *p = b.data;
     assert(p);
     memcpy(p, "RIFF", 4);

@@ -21,7 +21,9 @@ static int n_good;
 static int set_up(void **unused)
 {
     (void)unused;
-    struct jpeg_spec base = {.width = 57, .height = 43, .color = JPEG_YCC, .h = {2}, .v = {2}, .restart = 3, .seed = 5};
+    struct jpeg_spec base = {
+        .width = 57, .height = 43, .color = JPEG_YCC, .h = { 2 }, .v = { 2 }, .restart = 3, .seed = 5
+    };
     struct jpeg_spec progressive = base, cmyk = base;
     progressive.progressive = true;
     progressive.orientation = 6;
@@ -31,13 +33,13 @@ static int set_up(void **unused)
     good[n_good++] = make_jpeg(&cmyk);
 #ifdef DR_HAVE_PNG
     good[n_good++] = make_png(&(struct png_spec){
-        .width = 31, .height = 29, .color_type = 3, .depth = 4, .transparent = true, .orientation = 3, .seed = 5});
+        .width = 31, .height = 29, .color_type = 3, .depth = 4, .transparent = true, .orientation = 3, .seed = 5 });
     good[n_good++] = make_png(
-        &(struct png_spec){.width = 31, .height = 29, .color_type = 6, .depth = 16, .interlaced = true, .seed = 5});
+        &(struct png_spec){ .width = 31, .height = 29, .color_type = 6, .depth = 16, .interlaced = true, .seed = 5 });
 #endif
 #ifdef DR_HAVE_WEBP
-    good[n_good++] = make_webp(&(struct webp_spec){.width = 40, .height = 37, .alpha = true, .seed = 5});
-    good[n_good++] = make_webp(&(struct webp_spec){.width = 40, .height = 37, .lossless = true, .seed = 5});
+    good[n_good++] = make_webp(&(struct webp_spec){ .width = 40, .height = 37, .alpha = true, .seed = 5 });
+    good[n_good++] = make_webp(&(struct webp_spec){ .width = 40, .height = 37, .lossless = true, .seed = 5 });
 #endif
     return 0;
 }
@@ -63,7 +65,7 @@ static dr__decode_options options_of(dr__color_mode mode)
 static dr_status try_decode(dr_codec_state *state, const struct blob *b, dr__color_mode mode)
 {
     struct picture p;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr__decode_options o = options_of(mode);
     dr_status status = picture_decode(state, b, &o, NULL, &p, &err);
     if (status == DR_OK) {

@@ -24,22 +24,22 @@ static void test_probe_says_what_it_sees(void **unused)
         size_t n;
         dr_status status;
     } cases[] = {
-        {"", "0 bytes", 0, DR_ERR_FORMAT},
-        {"GIF89a", "GIF", 6, DR_ERR_UNSUPPORTED},
-        {"BM......", "BMP", 8, DR_ERR_UNSUPPORTED},
-        {"<!DOCTYPE html>", "HTML", 15, DR_ERR_UNSUPPORTED},
-        {"\x01\x02\xfe", "01 02 fe", 3, DR_ERR_FORMAT},
+        { "", "0 bytes", 0, DR_ERR_FORMAT },
+        { "GIF89a", "GIF", 6, DR_ERR_UNSUPPORTED },
+        { "BM......", "BMP", 8, DR_ERR_UNSUPPORTED },
+        { "<!DOCTYPE html>", "HTML", 15, DR_ERR_UNSUPPORTED },
+        { "\x01\x02\xfe", "01 02 fe", 3, DR_ERR_FORMAT },
 #ifndef DR_HAVE_PNG
-        {"\x89PNG\r\n\x1a\n", "libpng-dev", 8, DR_ERR_UNSUPPORTED},
+        { "\x89PNG\r\n\x1a\n", "libpng-dev", 8, DR_ERR_UNSUPPORTED },
 #endif
 #ifndef DR_HAVE_WEBP
-        {"RIFF....WEBP", "libwebp-dev", 12, DR_ERR_UNSUPPORTED},
+        { "RIFF....WEBP", "libwebp-dev", 12, DR_ERR_UNSUPPORTED },
 #endif
     };
     (void)unused;
     for (size_t i = 0; i < DR_COUNT(cases); i++) {
         const dr_image_codec *codec;
-        dr_error err = {0};
+        dr_error err = { 0 };
         assert_int_equal(dr__image_probe((const uint8_t *)cases[i].bytes, cases[i].n, &codec, &err), cases[i].status);
         assert_null(codec);
         assert_non_null(strstr(err.text, cases[i].word));
@@ -60,7 +60,7 @@ static void test_jpeg_facts(void **unused)
 {
     (void)unused;
     struct blob b = make_jpeg(&(struct jpeg_spec){
-        .width = 33, .height = 20, .color = JPEG_YCC, .h = {2}, .v = {2}, .progressive = true, .orientation = 6});
+        .width = 33, .height = 20, .color = JPEG_YCC, .h = { 2 }, .v = { 2 }, .progressive = true, .orientation = 6 });
     dr__decode_options o = defaults();
     dr__image_info info;
     assert_int_equal(header_of(&b, &o, &info, NULL), DR_OK);
@@ -84,7 +84,7 @@ static void test_jpeg_facts(void **unused)
 static void expect_limit(const struct blob *b, const dr__decode_options *o, const char *word)
 {
     dr__image_info info;
-    dr_error err = {0};
+    dr_error err = { 0 };
     assert_int_equal(header_of(b, o, &info, &err), DR_ERR_LIMIT);
     assert_non_null(strstr(err.text, word));
 }
@@ -106,14 +106,14 @@ static void check_limits(struct blob *b)
 static void test_limits(void **unused)
 {
     (void)unused;
-    struct blob jpeg = make_jpeg(&(struct jpeg_spec){.width = 64, .height = 48, .color = JPEG_YCC});
+    struct blob jpeg = make_jpeg(&(struct jpeg_spec){ .width = 64, .height = 48, .color = JPEG_YCC });
     check_limits(&jpeg);
 #ifdef DR_HAVE_PNG
-    struct blob png = make_png(&(struct png_spec){.width = 64, .height = 48, .color_type = 2, .depth = 8});
+    struct blob png = make_png(&(struct png_spec){ .width = 64, .height = 48, .color_type = 2, .depth = 8 });
     check_limits(&png);
 #endif
 #ifdef DR_HAVE_WEBP
-    struct blob webp = make_webp(&(struct webp_spec){.width = 64, .height = 48});
+    struct blob webp = make_webp(&(struct webp_spec){ .width = 64, .height = 48 });
     check_limits(&webp);
 #endif
 }
@@ -125,7 +125,7 @@ static void test_progressive_counts_its_coefficients(void **unused)
     dr__decode_options o = defaults();
     o.max_bytes = 256 * 256 * 3 + 120000;
     dr__image_info info;
-    struct jpeg_spec spec = {.width = 256, .height = 256, .color = JPEG_YCC};
+    struct jpeg_spec spec = { .width = 256, .height = 256, .color = JPEG_YCC };
     struct blob baseline = make_jpeg(&spec);
     spec.progressive = true;
     struct blob progressive = make_jpeg(&spec);
@@ -163,12 +163,14 @@ static struct blob without_segments(const struct blob *b, uint8_t marker)
 static void test_tables_do_not_pass_on(void **unused)
 {
     (void)unused;
-    struct jpeg_spec spec = {.width = 40, .height = 30, .color = JPEG_YCC, .seed = 1}; /* odd seed: own Huffman codes */
+    struct jpeg_spec spec = {
+        .width = 40, .height = 30, .color = JPEG_YCC, .seed = 1
+    }; /* odd seed: own Huffman codes */
     struct blob first = make_jpeg(&spec);
     struct blob no_quant = without_segments(&first, 0xdb), no_huff = without_segments(&first, 0xc4);
     dr__decode_options o = defaults();
     struct picture p, fresh_p;
-    dr_error err = {0};
+    dr_error err = { 0 };
     dr_codec_state *warm = dr__codec_state_new(), *fresh = dr__codec_state_new();
     assert_int_equal(picture_decode(warm, &first, &o, NULL, &p, NULL), DR_OK);
     picture_free(&p);
@@ -193,12 +195,12 @@ static void test_tables_do_not_pass_on(void **unused)
 static void test_deep_jpeg_is_named(void **unused)
 {
     (void)unused;
-    struct blob b = make_jpeg(&(struct jpeg_spec){.width = 16, .height = 16, .color = JPEG_YCC});
+    struct blob b = make_jpeg(&(struct jpeg_spec){ .width = 16, .height = 16, .color = JPEG_YCC });
     b.data[find_segment(&b, 0xc0) + 1] = 0xc1; /* extended sequential allows 12 bits */
     b.data[find_segment(&b, 0xc1) + 4] = 12;
     dr__decode_options o = defaults();
     dr__image_info info;
-    dr_error err = {0};
+    dr_error err = { 0 };
     assert_int_equal(header_of(&b, &o, &info, &err), DR_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "12"));
     blob_free(&b);
@@ -208,13 +210,13 @@ static void test_deep_jpeg_is_named(void **unused)
 static void test_huge_claims(void **unused)
 {
     (void)unused;
-    struct blob b = make_jpeg(&(struct jpeg_spec){.width = 16, .height = 16, .color = JPEG_YCC});
+    struct blob b = make_jpeg(&(struct jpeg_spec){ .width = 16, .height = 16, .color = JPEG_YCC });
     memcpy(b.data + find_segment(&b, 0xc0) + 5, "\xff\0\xff", 4);
     dr__decode_options o = defaults();
     expect_limit(&b, &o, "65280 x 65280");
     blob_free(&b);
 #ifdef DR_HAVE_PNG
-    b = make_png(&(struct png_spec){.width = 16, .height = 16, .color_type = 0, .depth = 8});
+    b = make_png(&(struct png_spec){ .width = 16, .height = 16, .color_type = 0, .depth = 8 });
     memset(b.data + 16, 0x7f, 8);
     expect_limit(&b, &o, "2139062143");
     blob_free(&b);
@@ -245,7 +247,8 @@ static void test_turning(void **unused)
     (void)unused;
     dr_codec_state *state = dr__codec_state_new();
     for (int k = 1; k <= 8; k++) {
-        struct blob b = make_jpeg(&(struct jpeg_spec){.width = 23, .height = 11, .color = JPEG_YCC, .orientation = k});
+        struct blob b =
+            make_jpeg(&(struct jpeg_spec){ .width = 23, .height = 11, .color = JPEG_YCC, .orientation = k });
         dr__decode_options o = defaults();
         struct picture plain, turned;
         assert_int_equal(picture_decode(state, &b, &o, NULL, &plain, NULL), DR_OK);
@@ -254,8 +257,8 @@ static void test_turning(void **unused)
         assert_int_equal(turned.info.width, k >= 5 ? 11 : 23);
         for (int y = 0; y < turned.info.height; y++)
             for (int x = 0; x < turned.info.width; x++) {
-                const int from[9][2] = {{0},    {x, y},      {22 - x, y},      {22 - x, 10 - y}, {x, 10 - y},
-                                        {y, x}, {y, 10 - x}, {22 - y, 10 - x}, {22 - y, x}};
+                const int from[9][2] = { { 0 },    { x, y },      { 22 - x, y },      { 22 - x, 10 - y }, { x, 10 - y },
+                                         { y, x }, { y, 10 - x }, { 22 - y, 10 - x }, { 22 - y, x } };
                 assert_memory_equal(turned.pixels + (size_t)y * turned.stride + 3 * (size_t)x,
                                     plain.pixels + (size_t)from[k][1] * plain.stride + 3 * (size_t)from[k][0], 3);
             }
@@ -268,17 +271,17 @@ static void test_turning(void **unused)
 
 static void test_wrong_rectangles(void **unused)
 {
-    static const dr_rect bad[] = {{-1, 0, 4, 4}, {0, 0, 0, 4},         {0, 0, 21, 4},       {10, 0, 11, 4},
-                                  {0, 15, 4, 2}, {INT64_MAX, 0, 4, 4}, {0, 0, INT64_MAX, 1}};
+    static const dr_rect bad[] = { { -1, 0, 4, 4 }, { 0, 0, 0, 4 },         { 0, 0, 21, 4 },       { 10, 0, 11, 4 },
+                                   { 0, 15, 4, 2 }, { INT64_MAX, 0, 4, 4 }, { 0, 0, INT64_MAX, 1 } };
     (void)unused;
-    struct blob b = make_jpeg(&(struct jpeg_spec){.width = 20, .height = 16, .color = JPEG_GRAY});
+    struct blob b = make_jpeg(&(struct jpeg_spec){ .width = 20, .height = 16, .color = JPEG_GRAY });
     const dr_image_codec *codec;
-    uint8_t pixels[64] = {0};
+    uint8_t pixels[64] = { 0 };
     dr_codec_state *state = dr__codec_state_new();
     assert_int_equal(dr__image_probe(b.data, b.size, &codec, NULL), DR_OK);
     for (size_t i = 0; i < DR_COUNT(bad); i++) {
         dr__decode_options o = defaults();
-        dr_view out = {.data = pixels, .stride = 12, .desc = dr__desc_image(DR_U8, 16, 20, 3), .window = bad[i]};
+        dr_view out = { .data = pixels, .stride = 12, .desc = dr__desc_image(DR_U8, 16, 20, 3), .window = bad[i] };
         assert_int_equal(codec->decode(state, b.data, b.size, &o, &bad[i], &out, NULL), DR_ERR_ARG);
     }
     dr__codec_state_free(&state);

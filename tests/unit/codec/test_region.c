@@ -32,7 +32,7 @@ static void check_parts(dr_codec_state *state, const struct blob *b, const dr__d
                         const char *what)
 {
     struct picture whole, part;
-    dr_error err = {0};
+    dr_error err = { 0 };
     if (picture_decode(state, b, options, NULL, &whole, &err) != DR_OK)
         fail_msg("%s, seed %llu: %s", what, (unsigned long long)seed, err.text);
     assert_true(picture_guarded(&whole));
@@ -59,7 +59,8 @@ static void random_options(dr__decode_options *options, uint64_t *s)
 
 static void random_sampling(struct jpeg_spec *spec, uint64_t *s)
 {
-    static const int luma[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}, {4, 2}, {2, 4}, {1, 4}, {4, 4}, {3, 1}};
+    static const int luma[][2] = { { 1, 1 }, { 2, 1 }, { 2, 2 }, { 1, 2 }, { 4, 1 },
+                                   { 4, 2 }, { 2, 4 }, { 1, 4 }, { 4, 4 }, { 3, 1 } };
     int k = random_in(s, 0, 9);
     spec->h[0] = luma[k][0];
     spec->v[0] = luma[k][1];
@@ -81,9 +82,9 @@ static void random_sampling(struct jpeg_spec *spec, uint64_t *s)
 
 static struct jpeg_spec random_jpeg(uint64_t *s)
 {
-    struct jpeg_spec spec = {.width = random_in(s, 1, 150), .height = random_in(s, 1, 150), .seed = next_random(s)};
-    static const enum jpeg_color colors[] = {JPEG_YCC,  JPEG_YCC,       JPEG_YCC,  JPEG_YCC,
-                                             JPEG_GRAY, JPEG_PLAIN_RGB, JPEG_CMYK, JPEG_YCCK};
+    struct jpeg_spec spec = { .width = random_in(s, 1, 150), .height = random_in(s, 1, 150), .seed = next_random(s) };
+    static const enum jpeg_color colors[] = { JPEG_YCC,  JPEG_YCC,       JPEG_YCC,  JPEG_YCC,
+                                              JPEG_GRAY, JPEG_PLAIN_RGB, JPEG_CMYK, JPEG_YCCK };
     spec.color = colors[random_in(s, 0, 7)];
     random_sampling(&spec, s);
     spec.quality = random_in(s, 20, 98);
@@ -138,13 +139,13 @@ static void test_scaled_jpeg_parts(void **unused)
 #ifdef DR_HAVE_PNG
 static void test_png_parts(void **unused)
 {
-    static const int kinds[][2] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
-                                   {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
+    static const int kinds[][2] = { { 0, 1 }, { 0, 2 }, { 0, 4 }, { 0, 8 }, { 0, 16 }, { 2, 8 }, { 2, 16 }, { 3, 1 },
+                                    { 3, 2 }, { 3, 4 }, { 3, 8 }, { 4, 8 }, { 4, 16 }, { 6, 8 }, { 6, 16 } };
     (void)unused;
     dr_codec_state *state = dr__codec_state_new();
     for (int i = 0; i < rounds(300); i++) {
         uint64_t seed = first_seed() + (uint64_t)i, s = seed;
-        struct png_spec spec = {.width = random_in(&s, 1, 90), .height = random_in(&s, 1, 90), .seed = seed};
+        struct png_spec spec = { .width = random_in(&s, 1, 90), .height = random_in(&s, 1, 90), .seed = seed };
         spec.color_type = kinds[i % 15][0];
         spec.depth = kinds[i % 15][1];
         spec.interlaced = random_in(&s, 0, 1);
@@ -167,7 +168,7 @@ static void test_webp_parts(void **unused)
     dr_codec_state *state = dr__codec_state_new();
     for (int i = 0; i < rounds(300); i++) {
         uint64_t seed = first_seed() + (uint64_t)i, s = seed;
-        struct webp_spec spec = {.width = random_in(&s, 1, 90), .height = random_in(&s, 1, 90), .seed = seed};
+        struct webp_spec spec = { .width = random_in(&s, 1, 90), .height = random_in(&s, 1, 90), .seed = seed };
         spec.lossless = random_in(&s, 0, 2) == 0;
         spec.alpha = random_in(&s, 0, 2) == 0;
         spec.quality = random_in(&s, 1, 100);

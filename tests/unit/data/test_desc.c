@@ -70,8 +70,8 @@ static void wrong_images_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_checked),   cmocka_unit_test(texts_say_what_is_unknown),
-        cmocka_unit_test(names_and_types_match), cmocka_unit_test(copies_follow_strides),
+        cmocka_unit_test(sizes_are_checked),      cmocka_unit_test(texts_say_what_is_unknown),
+        cmocka_unit_test(names_and_types_match),  cmocka_unit_test(copies_follow_strides),
         cmocka_unit_test(wrong_images_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,6 +68,7 @@ static void an_epoch_is_a_permutation(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(counts_are_right), cmocka_unit_test(an_epoch_is_a_permutation) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(counts_are_right),
+                                        cmocka_unit_test(an_epoch_is_a_permutation) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include "format/dataset.h"
 
 static uint8_t pixels[5 * 2 * 3 * 3];
-static int64_t labels[5] = {4, 3, 2, 1, 0};
+static int64_t labels[5] = { 4, 3, 2, 1, 0 };
 static int released;
 
 static void release(void *user)
@@ -21,18 +21,19 @@ static void release(void *user)
 
 static dr_array images_array(int64_t n)
 {
-    return (dr_array){"image", {.kind = DR_KIND_IMAGE, .dtype = DR_U8, .n_dims = 4, .dims = {n, 2, 3, 3}}, pixels};
+    return (
+        dr_array){ "image", { .kind = DR_KIND_IMAGE, .dtype = DR_U8, .n_dims = 4, .dims = { n, 2, 3, 3 } }, pixels };
 }
 
 static dr_array labels_array(int64_t n)
 {
-    return (dr_array){"label", {.dtype = DR_I64, .n_dims = 1, .dims = {n}}, labels};
+    return (dr_array){ "label", { .dtype = DR_I64, .n_dims = 1, .dims = { n } }, labels };
 }
 
 static void rows_are_samples(void **state)
 {
     (void)state;
-    dr_array arrays[] = {images_array(5), labels_array(5)};
+    dr_array arrays[] = { images_array(5), labels_array(5) };
     dr_dataset *set;
     dr__record r;
     char text[8];
@@ -79,7 +80,7 @@ static void grey_images_get_a_channel(void **state)
 
 static void wrong(dr_array a, const char *part)
 {
-    dr_array arrays[] = {labels_array(5), a};
+    dr_array arrays[] = { labels_array(5), a };
     dr_dataset *set = NULL;
     dr_error err;
     released = 0;

@@ -33,11 +33,11 @@ static dr_status open_fails(const char *path, const char *format, dr_error *err)
 static void classes_and_order_are_those_of_image_folder(void **state)
 {
     (void)state;
-    const char *files[] = {"b/2.jpg",    "b/10.JPG", "b/sub/1.png",    "b/sub-x/1.png", "b/notes.txt",
-                           "a-b/x.webp", "a/y.tiff", "a/.hidden.jpeg", "stray.jpg",     "a/sub/deep/z.bmp"};
-    const char *want[] = {"a/.hidden.jpeg", "a/y.tiff", "a/sub/deep/z.bmp", "a-b/x.webp",
-                          "b/10.JPG",       "b/2.jpg",  "b/sub/1.png",      "b/sub-x/1.png"};
-    const int labels[] = {0, 0, 0, 1, 2, 2, 2, 2};
+    const char *files[] = { "b/2.jpg",    "b/10.JPG", "b/sub/1.png",    "b/sub-x/1.png", "b/notes.txt",
+                            "a-b/x.webp", "a/y.tiff", "a/.hidden.jpeg", "stray.jpg",     "a/sub/deep/z.bmp" };
+    const char *want[] = { "a/.hidden.jpeg", "a/y.tiff", "a/sub/deep/z.bmp", "a-b/x.webp",
+                           "b/10.JPG",       "b/2.jpg",  "b/sub/1.png",      "b/sub-x/1.png" };
+    const int labels[] = { 0, 0, 0, 1, 2, 2, 2, 2 };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         put_text(at("%s", files[i]), files[i]);
     dr_dataset *set = open_set(tree_root, "auto");
@@ -119,7 +119,7 @@ static void flat_folder_has_no_labels(void **state)
 static void extensions_can_be_chosen(void **state)
 {
     (void)state;
-    const char *const exts[] = {".npy", NULL};
+    const char *const exts[] = { ".npy", NULL };
     put_text(at("a/1.npy"), "x");
     put_text(at("a/2.jpg"), "x");
     dr_read_options o;
@@ -211,7 +211,7 @@ static void links_are_followed_but_not_in_circles(void **state)
     assert_int_equal(symlink("gone", at("set/a/broken.jpg")), 0);
     assert_int_equal(symlink("../elsewhere", at("set/b")), 0);
     dr_dataset *set = open_set(at("set"), "auto");
-    const char *want[] = {"a/1.jpg", "a/broken.jpg", "a/one.jpg", "a/link/2.jpg", "b/2.jpg"};
+    const char *want[] = { "a/1.jpg", "a/broken.jpg", "a/one.jpg", "a/link/2.jpg", "b/2.jpg" };
     assert_int_equal(dr_dataset_size(set), 5);
     for (uint64_t i = 0; i < 5; i++)
         expect_key(set, i, want[i]);
@@ -264,7 +264,7 @@ static void opening_survives_lack_of_memory(void **state)
         put_text(at("%c/%d/%d.jpg", 'a' + i % 3, i % 5, i), "x");
     for (int format = 0; format < 3; format++)
         for (long n = 1;; n++) {
-            const char *const names[] = {"auto", "folder", "flat"};
+            const char *const names[] = { "auto", "folder", "flat" };
             dr_read_options o;
             dr_read_defaults(&o);
             o.format = names[format];

@@ -89,7 +89,7 @@ static void lines_with_labels(void **state)
     (void)state;
     put_text(at("a.jpg"), "A");
     put_text(at("b c.jpg"), "BC");
-    const char *const texts[] = {"a.jpg 3\nb c.jpg -1\n", "a.jpg\t3\nb c.jpg\t-1\n"};
+    const char *const texts[] = { "a.jpg 3\nb c.jpg -1\n", "a.jpg\t3\nb c.jpg\t-1\n" };
     for (int i = 0; i < 2; i++) {
         dr_dataset *set = open_list("l.txt", texts[i]);
         assert_int_equal(int_value(set, 0, "label"), 3);
@@ -210,12 +210,12 @@ static void kinds_of_cells(void **state)
     const struct {
         const char *text;
         dr__cell_kind kind;
-    } cases[] = {{"", DR__CELL_EMPTY},    {"12", DR__CELL_INT},
-                 {" -3 ", DR__CELL_INT},  {"1.5", DR__CELL_REAL},
-                 {"1e3", DR__CELL_REAL},  {"nan", DR__CELL_REAL},
-                 {"0x10", DR__CELL_TEXT}, {"1,5", DR__CELL_TEXT},
-                 {"a", DR__CELL_TEXT},    {"9223372036854775808", DR__CELL_REAL},
-                 {" ", DR__CELL_TEXT}};
+    } cases[] = { { "", DR__CELL_EMPTY },    { "12", DR__CELL_INT },
+                  { " -3 ", DR__CELL_INT },  { "1.5", DR__CELL_REAL },
+                  { "1e3", DR__CELL_REAL },  { "nan", DR__CELL_REAL },
+                  { "0x10", DR__CELL_TEXT }, { "1,5", DR__CELL_TEXT },
+                  { "a", DR__CELL_TEXT },    { "9223372036854775808", DR__CELL_REAL },
+                  { " ", DR__CELL_TEXT } };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if (dr__cell_kind_of(cases[i].text, strlen(cases[i].text)) != cases[i].kind)
             fail_msg("\"%s\"", cases[i].text);
@@ -239,9 +239,9 @@ static void long_paths_share_their_folders(void **state)
 static void opening_survives_lack_of_memory(void **state)
 {
     (void)state;
-    const char *const names[] = {"l.txt", "l.csv", "l.jsonl"};
-    const char *const texts[] = {"a/b.jpg 1\nc.jpg 2\n", "path,label,x,y\na.jpg,u,1,q\nb.jpg,v,2.5,r\n",
-                                 "{\"path\":\"a\",\"label\":\"x\"}\n{\"path\":\"b\",\"label\":\"y\",\"n\":[1]}\n"};
+    const char *const names[] = { "l.txt", "l.csv", "l.jsonl" };
+    const char *const texts[] = { "a/b.jpg 1\nc.jpg 2\n", "path,label,x,y\na.jpg,u,1,q\nb.jpg,v,2.5,r\n",
+                                  "{\"path\":\"a\",\"label\":\"x\"}\n{\"path\":\"b\",\"label\":\"y\",\"n\":[1]}\n" };
     for (int i = 0; i < 3; i++)
         for (long n = 1;; n++) {
             dr_dataset *set = NULL;

@@ -44,7 +44,7 @@ static size_t listed(bool by_class)
 /* Does an index answer? */
 static bool index_holds(bool by_class)
 {
-    dr__listing l = {.by_class = by_class, .root_fd = open(tree_root, O_RDONLY | O_DIRECTORY)};
+    dr__listing l = { .by_class = by_class, .root_fd = open(tree_root, O_RDONLY | O_DIRECTORY) };
     bool good = dr__listing_load(tree_root, dr__extensions(NULL), &l, NULL) == DR_OK;
     dr__listing_free(&l);
     return good;
@@ -183,12 +183,12 @@ static void hostile_index_is_refused(void **state)
     (void)state;
     const struct {
         const char *dir, *file;
-    } cases[] = {{"../up", "a.jpg"}, {"/etc", "a.jpg"},      {"a/../..", "a.jpg"}, {"a//b", "a.jpg"},
-                 {"a", "../a.jpg"},  {"a", "b/../../c.jpg"}, {"a", ".."},          {"a", ""}};
+    } cases[] = { { "../up", "a.jpg" }, { "/etc", "a.jpg" },      { "a/../..", "a.jpg" }, { "a//b", "a.jpg" },
+                  { "a", "../a.jpg" },  { "a", "b/../../c.jpg" }, { "a", ".." },          { "a", "" } };
     for (size_t i = 0; i <= sizeof cases / sizeof cases[0]; i++) {
         bool fine = i == sizeof cases / sizeof cases[0];
         const char *dir = fine ? "a" : cases[i].dir, *file = fine ? "b.jpg" : cases[i].file;
-        dr__section s[3] = {{.id = 1}, {.id = 2}, {.id = 3}};
+        dr__section s[3] = { { .id = 1 }, { .id = 2 }, { .id = 3 } };
         dr__put_bytes(&s[0], "x", 2);
         dr__put_u64(&s[1], 0);
         dr__put_u64(&s[1], 2);
@@ -199,7 +199,7 @@ static void hostile_index_is_refused(void **state)
         assert_true(dr__index_save(at("index"), true, s, 3));
         size_t size;
         uint8_t *data = dr__index_load(at("index"), &size);
-        dr__listing l = {.root_fd = -1, .by_class = true};
+        dr__listing l = { .root_fd = -1, .by_class = true };
         dr_error err;
         assert_int_equal(dr__listing_decode(data, size, "x", &l, &err), fine ? DR_OK : DR_ERR_FORMAT);
         dr__listing_free(&l);
@@ -237,7 +237,7 @@ static void builders_may_race(void **state)
 static void unknown_sections_are_skipped(void **state)
 {
     (void)state;
-    dr__section s[2] = {{.id = 77}, {.id = 5}};
+    dr__section s[2] = { { .id = 77 }, { .id = 5 } };
     dr__put_bytes(&s[0], "later", 5);
     dr__put_bytes(&s[1], "mine", 4);
     assert_true(dr__index_save(at("index"), true, s, 2));
@@ -279,7 +279,7 @@ static void a_sample_costs_little(void **state)
 {
     (void)state;
     enum { DIRS = 100, FILES = 1000 };
-    dr__listing l = {.root_fd = -1, .by_class = true};
+    dr__listing l = { .root_fd = -1, .by_class = true };
     char name[64];
     assert_true(dr__listing_add_dir(&l, "", 0, 0));
     for (int d = 0; d < DIRS; d++) {

@@ -7,7 +7,7 @@
 static void texts_come_back(void **state)
 {
     (void)state;
-    dr__names names = {0};
+    dr__names names = { 0 };
     char text[32];
     const int n = 3 * DR__NAMES_CHUNK + 5;
     for (int i = 0; i < n; i++)
@@ -24,7 +24,7 @@ static void texts_come_back(void **state)
 static void zero_bytes_and_empty_texts_are_texts(void **state)
 {
     (void)state;
-    dr__names names = {0};
+    dr__names names = { 0 };
     assert_true(dr__names_add(&names, "", 0));
     assert_true(dr__names_add(&names, "a\0b", 3));
     assert_true(dr__names_add(&names, "", 0));
@@ -54,7 +54,7 @@ static void bytes_that_are_no_text_sort_as_python_does(void **state)
 {
     (void)state;
     /* U+00E9 < U+4E2D < U+DCFF (a lone 0xFF) < U+F8FF < U+1F600 */
-    const char *const names[] = {"\xC3\xA9", "\xE4\xB8\xAD", "\xFF", "\xEF\xA3\xBF", "\xF0\x9F\x98\x80"};
+    const char *const names[] = { "\xC3\xA9", "\xE4\xB8\xAD", "\xFF", "\xEF\xA3\xBF", "\xF0\x9F\x98\x80" };
     for (int i = 0; i < 5; i++)
         for (int k = 0; k < 5; k++) {
             int c = dr__name_compare(names[i], names[k]);
@@ -97,7 +97,7 @@ static void sorting_agrees_with_comparing(void **state)
 static void adding_survives_lack_of_memory(void **state)
 {
     (void)state;
-    dr__names names = {0};
+    dr__names names = { 0 };
     for (long n = 1; n <= 3; n++) {
         dr__alloc_fail_at(n, true);
         assert_false(dr__names_add(&names, "x", 1));

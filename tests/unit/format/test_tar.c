@@ -179,7 +179,7 @@ static void odd_members_are_passed_over(void **state)
     uint8_t *h = tar_header(&a, "sparse.jpg", 'S', 4);
     h[482] = 1; /* one more block of map */
     tar_sum(h);
-    uint8_t map[512] = {0};
+    uint8_t map[512] = { 0 };
     tar_data(&a, map, sizeof map);
     tar_data(&a, "data", 4);
     tar_put(&a, "x", 'x', "22 GNU.sparse.major=1\n");
@@ -303,7 +303,7 @@ static void shards_are_one_set(void **state)
         tar_end(&a);
         put_file(at("s-%03d.tar", i), a.data, a.size);
     }
-    const char *const patterns[] = {"s-{000..011}.tar", "s-*.tar", "s-0{00..11}.tar", "s-0{0{0..9},1{0,1}}.tar", ""};
+    const char *const patterns[] = { "s-{000..011}.tar", "s-*.tar", "s-0{00..11}.tar", "s-0{0{0..9},1{0,1}}.tar", "" };
     for (size_t p = 0; p < 5; p++) {
         dr_dataset *set = open_tar(at("%s", patterns[p]));
         assert_int_equal(dr_dataset_size(set), 22);
@@ -324,7 +324,7 @@ static void shards_are_one_set(void **state)
 
 static void expect_braces(const char *text, const char *want)
 {
-    dr__names names = {0};
+    dr__names names = { 0 };
     char joined[400] = "";
     assert_int_equal(dr__braces(text, &names, NULL), DR_OK);
     for (size_t i = 0; i < names.n; i++) {
@@ -349,7 +349,7 @@ static void braces_as_in_a_shell(void **state)
     expect_braces("{a,}", "a ");
     expect_braces("{}{a}{1..}{x", "{}{a}{1..}{x");
     expect_braces("{a}{1,2}", "{a}1 {a}2");
-    dr__names names = {0};
+    dr__names names = { 0 };
     dr_error err;
     assert_int_equal(dr__braces("{0..99999999}", &names, &err), DR_ERR_LIMIT);
     assert_int_equal(dr__braces("{0..9999}{0..9999}", &names, &err), DR_ERR_LIMIT);

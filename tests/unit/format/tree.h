@@ -95,7 +95,7 @@ static inline int tree_age(const char *path, const struct stat *st, int flag, st
     (void)st, (void)ftw;
     static long n; /* no two alike, as real ones */
     n++;
-    struct timespec old[2] = {{time(NULL) - 60, n}, {time(NULL) - 60, n}};
+    struct timespec old[2] = { { time(NULL) - 60, n }, { time(NULL) - 60, n } };
     return flag == FTW_DP ? utimensat(AT_FDCWD, path, old, 0) : 0;
 }
 

@@ -38,7 +38,8 @@ static void numbers_have_one_spelling(void **state)
 static void members_are_sorted(void **state)
 {
     (void)state;
-    check("{\"b\": [1, 2.5, {\"z\": null, \"a\": true}], \"a\": false}", "{\"a\":false,\"b\":[1,2.5,{\"a\":true,\"z\":null}]}");
+    check("{\"b\": [1, 2.5, {\"z\": null, \"a\": true}], \"a\": false}",
+          "{\"a\":false,\"b\":[1,2.5,{\"a\":true,\"z\":null}]}");
 }
 
 static void strings_are_escaped(void **state)

@@ -110,8 +110,8 @@ static void table_is_sound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_goes_both_ways),          cmocka_unit_test(mistakes_are_named),
-        cmocka_unit_test(foreign_json_is_refused),      cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(json_goes_both_ways),     cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(foreign_json_is_refused), cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(table_is_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,6 @@
 
 static dr_error err;
 
-
 static dr_graph *graph_of(const char *nodes)
 {
     dr_graph *g = NULL;
@@ -48,12 +47,13 @@ static void unknown_names(void **state)
     (void)state;
     dr__program *p;
     dr__program_options none = { 0 };
-    assert_fails(compile(DECODE "," CROP ",{\"op\":\"random_horizontal_flip\",\"fields\":[\"picture\"]}", false, none, &p),
-                 DR_ERR_NOT_FOUND, "random_horizontal_flip: no field \"picture\"; there are mask, label, key, image");
-    assert_fails(compile(DECODE "," CROP, false, (dr__program_options){ .outputs = "image,lable" }, &p), DR_ERR_NOT_FOUND,
-                 "outputs: no field \"lable\"");
-    assert_fails(compile(DECODE "," CROP, false, (dr__program_options){ .outputs = "image,,label" }, &p), DR_ERR_NOT_FOUND,
-                 "no field \"\"");
+    assert_fails(
+        compile(DECODE "," CROP ",{\"op\":\"random_horizontal_flip\",\"fields\":[\"picture\"]}", false, none, &p),
+        DR_ERR_NOT_FOUND, "random_horizontal_flip: no field \"picture\"; there are mask, label, key, image");
+    assert_fails(compile(DECODE "," CROP, false, (dr__program_options){ .outputs = "image,lable" }, &p),
+                 DR_ERR_NOT_FOUND, "outputs: no field \"lable\"");
+    assert_fails(compile(DECODE "," CROP, false, (dr__program_options){ .outputs = "image,,label" }, &p),
+                 DR_ERR_NOT_FOUND, "no field \"\"");
 }
 
 static void wrong_kinds(void **state)
@@ -63,8 +63,9 @@ static void wrong_kinds(void **state)
     dr__program_options none = { 0 };
     assert_fails(compile(FLIP, false, none, &p), DR_ERR_ARG, "field \"image\": random_horizontal_flip");
     assert_fails(compile(DECODE "," DECODE, false, none, &p), DR_ERR_ARG, "field \"image\": decode");
-    assert_fails(compile(DECODE "," CROP ",{\"op\":\"normalize\",\"params\":{\"mean\":[1,2],\"std\":[1,2]}}", false, none, &p),
-                 DR_ERR_ARG, "normalize: mean has 2 values, the image 3 channels");
+    assert_fails(
+        compile(DECODE "," CROP ",{\"op\":\"normalize\",\"params\":{\"mean\":[1,2],\"std\":[1,2]}}", false, none, &p),
+        DR_ERR_ARG, "normalize: mean has 2 values, the image 3 channels");
 }
 
 static void unknown_shapes(void **state)
@@ -72,9 +73,10 @@ static void unknown_shapes(void **state)
     (void)state;
     dr__program *p;
     dr__program_options none = { 0 };
-    assert_fails(compile(DECODE, false, none, &p), DR_ERR_ARG,
-                 "field \"image\" is image uint8 HWC (?, ?, 3): samples of different shape cannot be stacked; end with an "
-                 "op that fixes the size (random_resized_crop, resize and center_crop), or collate image=list");
+    assert_fails(
+        compile(DECODE, false, none, &p), DR_ERR_ARG,
+        "field \"image\" is image uint8 HWC (?, ?, 3): samples of different shape cannot be stacked; end with an "
+        "op that fixes the size (random_resized_crop, resize and center_crop), or collate image=list");
     assert_ok(compile(DECODE, false, (dr__program_options){ .collate = "image=list" }, &p));
     assert_int_equal(p->outputs[0].collate, DR_COLLATE_LIST);
     dr__program_free(&p);
@@ -93,12 +95,14 @@ static void collate_rules(void **state)
     dr__program *p;
     assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image=heap" }, &p), DR_ERR_ARG,
                  "collate: \"heap\" is none of stack, pad, ragged, list");
-    assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image=list,image=heap" }, &p), DR_ERR_ARG, "heap");
+    assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image=list,image=heap" }, &p), DR_ERR_ARG,
+                 "heap");
     assert_fails(compile(CROP, true, (dr__program_options){ .collate = "imgae=list" }, &p), DR_ERR_NOT_FOUND,
                  "collate: no field \"imgae\"");
     assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image" }, &p), DR_ERR_ARG, "field=rule");
     assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image=" }, &p), DR_ERR_ARG, "none of stack");
-    assert_ok(compile(CROP, true, (dr__program_options){ .outputs = "image,key", .collate = "image=list,key=ragged" }, &p));
+    assert_ok(
+        compile(CROP, true, (dr__program_options){ .outputs = "image,key", .collate = "image=list,key=ragged" }, &p));
     assert_int_equal(p->outputs[0].collate, DR_COLLATE_LIST);
     assert_int_equal(p->outputs[1].collate, DR_COLLATE_RAGGED);
     dr__program_free(&p);
@@ -141,20 +145,23 @@ static void batch_ops(void **state)
     assert_fails(compile(CROP "," MIXUP, true, none, &p), DR_ERR_ARG, "mixup: needs float32 images");
     assert_fails(compile(CROP "," FLOAT "," MIXUP, true, (dr__program_options){ .outputs = "image" }, &p), DR_ERR_ARG,
                  "mixup: field \"label\" is no stacked output");
-    assert_fails(compile(CROP "," FLOAT "," MIXUP, true, (dr__program_options){ .collate = "image=list" }, &p), DR_ERR_ARG,
-                 "mixup: field \"image\" is no stacked output");
-    assert_fails(compile(CROP "," FLOAT ",{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\"]}", true,
-                         none, &p),
+    assert_fails(compile(CROP "," FLOAT "," MIXUP, true, (dr__program_options){ .collate = "image=list" }, &p),
+                 DR_ERR_ARG, "mixup: field \"image\" is no stacked output");
+    assert_fails(compile(CROP "," FLOAT ",{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\"]}",
+                         true, none, &p),
                  DR_ERR_ARG, "mixup: works on 2 fields, 1 given");
-    assert_fails(compile(CROP "," FLOAT ",{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\",\"label\"],"
-                         "\"outputs\":[\"a\",\"b\"]}",
+    assert_fails(compile(CROP "," FLOAT
+                              ",{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\",\"label\"],"
+                              "\"outputs\":[\"a\",\"b\"]}",
                          true, none, &p),
                  DR_ERR_ARG, "mixup: works in place, \"image\" cannot become \"a\"");
     /* the second sees what the first makes of the labels: ten weights */
-    assert_ok(compile(CROP "," FLOAT "," MIXUP ",{\"op\":\"cutmix\",\"fields\":[\"image\",\"label\"]}", true, none, &p));
+    assert_ok(
+        compile(CROP "," FLOAT "," MIXUP ",{\"op\":\"cutmix\",\"fields\":[\"image\",\"label\"]}", true, none, &p));
     dr__program_free(&p);
-    assert_fails(compile(CROP "," FLOAT "," MIXUP ",{\"op\":\"cutmix\",\"params\":{\"num_classes\":7},\"fields\":[\"image\","
-                         "\"label\"]}",
+    assert_fails(compile(CROP "," FLOAT "," MIXUP
+                              ",{\"op\":\"cutmix\",\"params\":{\"num_classes\":7},\"fields\":[\"image\","
+                              "\"label\"]}",
                          true, none, &p),
                  DR_ERR_ARG, "cutmix: label must be");
 }
@@ -180,13 +187,15 @@ static void what_is_fused(void **state)
                       (dr__program_options){ .outputs = "image,a", .collate = "image=list" }, &p));
     assert_false(p->steps[0].windowed);
     dr__program_free(&p);
-    assert_ok(compile(DECODE "," CROP_TO("a") ",{\"op\":\"gaussian_blur\",\"params\":{\"kernel_size\":3},\"outputs\":[\"b\"]}",
+    assert_ok(compile(DECODE
+                      "," CROP_TO("a") ",{\"op\":\"gaussian_blur\",\"params\":{\"kernel_size\":3},\"outputs\":[\"b\"]}",
                       false, (dr__program_options){ .outputs = "a,b", .any_shape = true }, &p));
     assert_false(p->steps[0].windowed);
     dr__program_free(&p);
     /* a value that two ops read is made once, in memory */
-    assert_ok(compile(CROP "," FLOAT ",{\"op\":\"random_horizontal_flip\",\"outputs\":[\"a\"]},{\"op\":\"random_vertical_flip\","
-                      "\"outputs\":[\"b\"]}",
+    assert_ok(compile(CROP "," FLOAT
+                           ",{\"op\":\"random_horizontal_flip\",\"outputs\":[\"a\"]},{\"op\":\"random_vertical_flip\","
+                           "\"outputs\":[\"b\"]}",
                       true, (dr__program_options){ .outputs = "a,b" }, &p));
     assert_int_equal(p->steps[0].tail, -1);
     assert_int_equal(p->steps[1].tail, -1);
@@ -202,7 +211,8 @@ static void explain_says_it(void **state)
 {
     (void)state;
     dr__program *p;
-    assert_ok(compile(DECODE "," CROP "," FLIP "," FLOAT "," MIXUP, false, (dr__program_options){ .outputs = "image,label" }, &p));
+    assert_ok(compile(DECODE "," CROP "," FLIP "," FLOAT "," MIXUP, false,
+                      (dr__program_options){ .outputs = "image,label" }, &p));
     char *text = dr__program_explain(p);
     static const char *const parts[] = {
         "fields of a sample:\n",
@@ -271,10 +281,11 @@ static void fields_share_a_draw(void **state)
 {
     (void)state;
     dr_dataset *set = pixels_set(4);
-    dr_runner *r = runner_of(set,
-                             "{\"op\":\"random_crop\",\"params\":{\"size\":[9,7]},\"fields\":[\"image\",\"mask\"]},{\"op\":"
-                             "\"random_horizontal_flip\",\"fields\":[\"image\",\"mask\"]}",
-                             "image,mask", false);
+    dr_runner *r =
+        runner_of(set,
+                  "{\"op\":\"random_crop\",\"params\":{\"size\":[9,7]},\"fields\":[\"image\",\"mask\"]},{\"op\":"
+                  "\"random_horizontal_flip\",\"fields\":[\"image\",\"mask\"]}",
+                  "image,mask", false);
     for (uint64_t id = 0; id < 4; id++)
         for (uint64_t epoch = 0; epoch < 8; epoch++) {
             dr_view image, mask;
@@ -298,8 +309,9 @@ static void fused_equals_plain(void **state)
         CROP,
         FLIP,
         CROP "," FLIP ",{\"op\":\"to_dtype\",\"params\":{\"dtype\":\"bfloat16\",\"scale\":true}}," NORMALIZE,
-        CROP ",{\"op\":\"to_dtype\",\"params\":{\"dtype\":\"float16\",\"scale\":true}},{\"op\":\"to_dtype\",\"params\":{"
-             "\"dtype\":\"uint8\",\"scale\":true}}",
+        CROP
+        ",{\"op\":\"to_dtype\",\"params\":{\"dtype\":\"float16\",\"scale\":true}},{\"op\":\"to_dtype\",\"params\":{"
+        "\"dtype\":\"uint8\",\"scale\":true}}",
         "{\"op\":\"center_crop\",\"params\":{\"size\":[30,30]}}," FLIP "," FLOAT,
         CROP "," FLOAT "," FLIP "," NORMALIZE, /* the mirror between the tables */
         CROP "," FLIP "," FLIP "," FLOAT,
@@ -342,12 +354,18 @@ static void graphs_of_views_can_be_explained(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_names),      cmocka_unit_test(wrong_kinds),
-        cmocka_unit_test(unknown_shapes),     cmocka_unit_test(collate_rules),
-        cmocka_unit_test(outputs_and_layout), cmocka_unit_test(batch_ops),
-        cmocka_unit_test(what_is_fused),      cmocka_unit_test(explain_says_it),
-        cmocka_unit_test(views_have_draws_of_their_own), cmocka_unit_test(fields_share_a_draw),
-        cmocka_unit_test(fused_equals_plain), cmocka_unit_test(graphs_of_views_can_be_explained),
+        cmocka_unit_test(unknown_names),
+        cmocka_unit_test(wrong_kinds),
+        cmocka_unit_test(unknown_shapes),
+        cmocka_unit_test(collate_rules),
+        cmocka_unit_test(outputs_and_layout),
+        cmocka_unit_test(batch_ops),
+        cmocka_unit_test(what_is_fused),
+        cmocka_unit_test(explain_says_it),
+        cmocka_unit_test(views_have_draws_of_their_own),
+        cmocka_unit_test(fields_share_a_draw),
+        cmocka_unit_test(fused_equals_plain),
+        cmocka_unit_test(graphs_of_views_can_be_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

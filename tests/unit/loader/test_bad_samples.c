@@ -43,7 +43,8 @@ static void raise_names_the_sample(void **state)
                 n++;
                 dr_batch_unref(&b);
             }
-            assert_fails(status, DR_ERR_FORMAT, "toy: sample \"sample-13\" (position 13 of epoch 0): toy: made to fail");
+            assert_fails(status, DR_ERR_FORMAT,
+                         "toy: sample \"sample-13\" (position 13 of epoch 0): toy: made to fail");
             if (in_order)
                 assert_int_equal(n, 2);
             assert_fails(dr_loader_next(l, -1, &b, &err), DR_ERR_FORMAT, "sample-13");
@@ -178,7 +179,8 @@ static void limits_end_the_epoch(void **state)
             dr_status status;
             while ((status = dr_loader_next(l, -1, &b, &err)) == DR_OK)
                 dr_batch_unref(&b);
-            assert_fails(status, DR_ERR_BAD_SAMPLES, "more than max_bad = 3 bad samples; the last: toy: sample \"sample-");
+            assert_fails(status, DR_ERR_BAD_SAMPLES,
+                         "more than max_bad = 3 bad samples; the last: toy: sample \"sample-");
             dr_loader_close(&l);
             o.max_bad = 12; /* exactly what there is */
             tape t = epoch_of(some, g, &o);

@@ -34,7 +34,8 @@ static void child_work(dr_loader *l, dr_batch *held, dr_dataset *set, dr_graph *
     double v;
     STEP(1, dr_loader_next(l, -1, &b, &e) == DR_ERR_FORKED && strstr(e.text, "parent process"));
     STEP(2, dr_loader_start(l, 0, &e) == DR_ERR_FORKED && dr_loader_state(l, &text, &e) == DR_ERR_FORKED);
-    STEP(3, dr_loader_set(l, "workers", 1, &e) == DR_ERR_FORKED && dr_loader_get(l, "workers", &v, &e) == DR_ERR_FORKED);
+    STEP(3,
+         dr_loader_set(l, "workers", 1, &e) == DR_ERR_FORKED && dr_loader_get(l, "workers", &v, &e) == DR_ERR_FORKED);
     STEP(4, dr_loader_stats(l, &text, &e) == DR_ERR_FORKED && dr_loader_restore(l, "{}", &e) == DR_ERR_FORKED);
     dr_loader_cancel(l);
     dr_batch_unref(&held);

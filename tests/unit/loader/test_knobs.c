@@ -14,8 +14,9 @@ static void set(dr_loader *l, const char *knob, double value)
     assert_true(now == value);
 }
 
-static const char *const ops = "{\"op\":\"random_horizontal_flip\"},{\"op\":\"normalize\",\"params\":{\"mean\":[0.5,0.4,"
-                               "0.3],\"std\":[0.2,0.2,0.2]}}";
+static const char *const ops =
+    "{\"op\":\"random_horizontal_flip\"},{\"op\":\"normalize\",\"params\":{\"mean\":[0.5,0.4,"
+    "0.3],\"std\":[0.2,0.2,0.2]}}";
 
 static dr_graph *ops_graph(void)
 {
@@ -173,10 +174,8 @@ static void wrong_settings_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knobs_change_no_bytes),
-        cmocka_unit_test(last_worker_hands_over),
-        cmocka_unit_test(a_waiting_consumer_notices),
-        cmocka_unit_test(two_loaders_share),
+        cmocka_unit_test(knobs_change_no_bytes),      cmocka_unit_test(last_worker_hands_over),
+        cmocka_unit_test(a_waiting_consumer_notices), cmocka_unit_test(two_loaders_share),
         cmocka_unit_test(wrong_settings_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,9 +8,10 @@
 
 static dr_error err;
 
-static const char *const ops = "{\"op\":\"random_crop\",\"params\":{\"size\":[5,5]}},{\"op\":\"random_horizontal_flip\"},{\"op\":"
-                               "\"to_dtype\"},{\"op\":\"mixup\",\"params\":{\"num_classes\":40},\"fields\":[\"image\","
-                               "\"label\"]}";
+static const char *const ops =
+    "{\"op\":\"random_crop\",\"params\":{\"size\":[5,5]}},{\"op\":\"random_horizontal_flip\"},{\"op\":"
+    "\"to_dtype\"},{\"op\":\"mixup\",\"params\":{\"num_classes\":40},\"fields\":[\"image\","
+    "\"label\"]}";
 
 /* One whole life of a loader; the first failure ends it.  Returns the status. */
 static dr_status live(dr_dataset *set, dr_graph *g, const dr_loader_options *o)
@@ -140,7 +141,8 @@ static void small_limits_are_named(void **state)
     dr_loader *l = NULL;
     dr_batch *b = NULL;
     o.memory_limit = 1000; /* a batch has 100 x (48 + 8) bytes */
-    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_LIMIT, "a batch needs 5600 bytes; the memory limit of 1000");
+    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_LIMIT,
+                 "a batch needs 5600 bytes; the memory limit of 1000");
     o.memory_limit = 20000; /* enough for a batch, not for the intermediate image */
     l = open_loader(set, g, &o);
     assert_fails(dr_loader_next(l, -1, &b, &err), DR_ERR_LIMIT, "bytes of working memory, the limit is 2500");
@@ -253,10 +255,10 @@ static void held_batches_leave_the_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_allocation_may_fail),   cmocka_unit_test(a_failed_start_is_no_end),
-        cmocka_unit_test(a_failed_knob_is_no_change), cmocka_unit_test(small_limits_are_named),
-        cmocka_unit_test(the_budget_bounds_what_is_ahead),
-        cmocka_unit_test(loaders_share_a_budget), cmocka_unit_test(held_batches_leave_the_budget),
+        cmocka_unit_test(each_allocation_may_fail),        cmocka_unit_test(a_failed_start_is_no_end),
+        cmocka_unit_test(a_failed_knob_is_no_change),      cmocka_unit_test(small_limits_are_named),
+        cmocka_unit_test(the_budget_bounds_what_is_ahead), cmocka_unit_test(loaders_share_a_budget),
+        cmocka_unit_test(held_batches_leave_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,9 +227,9 @@ static void absurd_worlds_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_order_is_the_order),  cmocka_unit_test(out_of_order_is_exactly_once),
-        cmocka_unit_test(displacement_is_bounded), cmocka_unit_test(ranks_partition),
-        cmocka_unit_test(epochs_differ_and_repeat), cmocka_unit_test(the_end_stays_the_end),
+        cmocka_unit_test(in_order_is_the_order),      cmocka_unit_test(out_of_order_is_exactly_once),
+        cmocka_unit_test(displacement_is_bounded),    cmocka_unit_test(ranks_partition),
+        cmocka_unit_test(epochs_differ_and_repeat),   cmocka_unit_test(the_end_stays_the_end),
         cmocka_unit_test(mixtures_fill_their_shares), cmocka_unit_test(absurd_worlds_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

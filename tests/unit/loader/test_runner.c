@@ -6,7 +6,8 @@
 static dr_error err;
 
 static const char *const ops =
-    "{\"op\":\"random_crop\",\"params\":{\"size\":[5,5]}},{\"op\":\"random_horizontal_flip\"},{\"op\":\"to_dtype\",\"params\":"
+    "{\"op\":\"random_crop\",\"params\":{\"size\":[5,5]}},{\"op\":\"random_horizontal_flip\"},{\"op\":\"to_dtype\","
+    "\"params\":"
     "{\"scale\":true}},{\"op\":\"normalize\",\"params\":{\"mean\":[0.5,0.4,0.3],\"std\":[0.2,0.3,0.4]}}";
 
 static void compare_with_batch(dr_runner *r, const dr_batch *b, uint64_t i)
@@ -121,8 +122,9 @@ static void mistakes_are_named(void **state)
     dr_runner_free(&r);
     assert_fails(dr_runner_open(set, g, "nothing", NULL, false, &r, &err), DR_ERR_NOT_FOUND, "no field \"nothing\"");
     assert_null(r);
-    dr_graph *mix = graph_of("{\"op\":\"to_dtype\"},{\"op\":\"mixup\",\"params\":{\"num_classes\":9},\"fields\":[\"image\","
-                             "\"label\"]}");
+    dr_graph *mix =
+        graph_of("{\"op\":\"to_dtype\"},{\"op\":\"mixup\",\"params\":{\"num_classes\":9},\"fields\":[\"image\","
+                 "\"label\"]}");
     assert_fails(dr_runner_open(set, mix, NULL, NULL, false, &r, &err), DR_ERR_ARG, "mixup");
     assert_null(r);
     dr_graph_free(&mix);

@@ -10,8 +10,8 @@
 #include "unit/loader/random_graph.h"
 
 static dr_error err;
-static uint64_t x;     /* of the dice */
-static unsigned used[256]; /* rows of the op table that stood in a graph */
+static uint64_t x;                    /* of the dice */
+static unsigned used[256];            /* rows of the op table that stood in a graph */
 static uint64_t n_asked, n_delivered; /* samples */
 
 static uint64_t setting(const char *name, uint64_t standard)
@@ -136,15 +136,19 @@ static void usual_graphs(void **state)
     (void)state;
     static const char *const chains[] = {
         "{\"op\":\"decode\"},{\"op\":\"random_resized_crop\",\"params\":{\"size\":[24,20]}},{\"op\":"
-        "\"random_horizontal_flip\"},{\"op\":\"to_dtype\",\"params\":{\"scale\":true}},{\"op\":\"normalize\",\"params\":{"
+        "\"random_horizontal_flip\"},{\"op\":\"to_dtype\",\"params\":{\"scale\":true}},{\"op\":\"normalize\","
+        "\"params\":{"
         "\"mean\":[0.485,0.456,0.406],\"std\":[0.229,0.224,0.225]}}",
-        "{\"op\":\"decode\"},{\"op\":\"resize\",\"params\":{\"size\":[40,30]}},{\"op\":\"center_crop\",\"params\":{\"size\":"
+        "{\"op\":\"decode\"},{\"op\":\"resize\",\"params\":{\"size\":[40,30]}},{\"op\":\"center_crop\",\"params\":{"
+        "\"size\":"
         "[24,20]}},{\"op\":\"to_dtype\",\"params\":{\"dtype\":\"float16\",\"scale\":true}}",
-        "{\"op\":\"decode\",\"params\":{\"mode\":\"L\"}},{\"op\":\"random_crop\",\"params\":{\"size\":[24,20]}},{\"op\":"
+        "{\"op\":\"decode\",\"params\":{\"mode\":\"L\"}},{\"op\":\"random_crop\",\"params\":{\"size\":[24,20]}},{"
+        "\"op\":"
         "\"random_horizontal_flip\"},{\"op\":\"to_dtype\",\"params\":{\"dtype\":\"bfloat16\"}}",
         "{\"op\":\"decode\"},{\"op\":\"random_resized_crop\",\"params\":{\"size\":[24,20]}},{\"op\":"
         "\"random_horizontal_flip\"}",
-        "{\"op\":\"decode\"},{\"op\":\"random_resized_crop\",\"params\":{\"size\":[24,20]}},{\"op\":\"to_dtype\",\"params\":{"
+        "{\"op\":\"decode\"},{\"op\":\"random_resized_crop\",\"params\":{\"size\":[24,20]}},{\"op\":\"to_dtype\","
+        "\"params\":{"
         "\"dtype\":\"float16\",\"scale\":true}},{\"op\":\"normalize\",\"params\":{\"mean\":[0.485,0.456,0.406],\"std\":"
         "[0.229,0.224,0.225]}}",
     };

@@ -5,7 +5,8 @@
 
 static dr_error err;
 
-static const char *const crop = "{\"op\":\"random_crop\",\"params\":{\"size\":[5,5]}},{\"op\":\"random_horizontal_flip\"}";
+static const char *const crop =
+    "{\"op\":\"random_crop\",\"params\":{\"size\":[5,5]}},{\"op\":\"random_horizontal_flip\"}";
 
 /* Reads `most` batches, saves, closes; returns the state. */
 static char *read_and_save(dr_dataset *set, dr_graph *g, const dr_loader_options *o, int64_t most, tape *t)
@@ -164,8 +165,11 @@ static void differences_are_named(void **state)
         dr_dataset *set;
         dr_graph *graph;
         const char *part;
-    } cases[] = { { other_set, g, "data" },       { set, other_graph, "graph" }, { set, g, "seed = 0" },
-                  { set, g, "shuffle" },          { set, g, "batch_size = 4, this loader has 5" },
+    } cases[] = { { other_set, g, "data" },
+                  { set, other_graph, "graph" },
+                  { set, g, "seed = 0" },
+                  { set, g, "shuffle" },
+                  { set, g, "batch_size = 4, this loader has 5" },
                   { set, g, "in_order" } };
     for (int i = 0; i < 6; i++) {
         p = o;
@@ -226,8 +230,9 @@ static void batch_ops_go_on(void **state)
 {
     (void)state;
     dr_dataset *set = toy_set(&(toy){ .n = 48 });
-    dr_graph *g = graph_of("{\"op\":\"to_dtype\"},{\"op\":\"mixup\",\"params\":{\"num_classes\":48},\"fields\":[\"image\","
-                           "\"label\"]}");
+    dr_graph *g =
+        graph_of("{\"op\":\"to_dtype\"},{\"op\":\"mixup\",\"params\":{\"num_classes\":48},\"fields\":[\"image\","
+                 "\"label\"]}");
     dr_loader_options o = options_of(8, 2);
     o.shuffle = true;
     tape want = epoch_of(set, g, &o);
@@ -247,9 +252,9 @@ static void batch_ops_go_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_batch_of_an_epoch),        cmocka_unit_test(the_end_is_the_next_start),
-        cmocka_unit_test(another_world_goes_on),          cmocka_unit_test(out_of_order_delivers_the_rest),
-        cmocka_unit_test(differences_are_named),          cmocka_unit_test(damaged_states_are_refused),
+        cmocka_unit_test(every_batch_of_an_epoch), cmocka_unit_test(the_end_is_the_next_start),
+        cmocka_unit_test(another_world_goes_on),   cmocka_unit_test(out_of_order_delivers_the_rest),
+        cmocka_unit_test(differences_are_named),   cmocka_unit_test(damaged_states_are_refused),
         cmocka_unit_test(batch_ops_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,8 +17,8 @@ typedef struct toy {
     int64_t h, w;       /* 0: 8 x 6 */
     uint64_t bad_every; /* samples with id % bad_every == bad_at cannot be read; 0: all can */
     uint64_t bad_at;
-    uint64_t odd_every;            /* samples whose "odd" has another shape than planned */
-    uint64_t slow_every;           /* id % slow_every == 0 takes slow_us */
+    uint64_t odd_every;  /* samples whose "odd" has another shape than planned */
+    uint64_t slow_every; /* id % slow_every == 0 takes slow_us */
     unsigned slow_us;
 } toy;
 
