@@ -26,7 +26,8 @@ class Drapps(Peer):
         settings = dict(settings)
         pipe = self._pipeline(settings.pop("joined", False))
         loader = pipe.loader(batch_size=workload.BATCH, shuffle=True, seed=0, **settings)
-        for images, _ in itertools.chain.from_iterable(itertools.repeat(loader)):
+        for batch in itertools.chain.from_iterable(itertools.repeat(loader)):
+            images = batch["image"] if isinstance(batch, dict) else batch[0]  # a flat folder has no labels
             yield images.numpy() if hasattr(images, "numpy") else images
 
     def draw(self, settings):
