@@ -171,7 +171,7 @@ class Pipeline:
         shuffle, seed: a new order each epoch, decided by the seed alone.
         workers (or num_workers): threads; 0 does everything in the caller; None takes what the container allows.
             With Python functions in the chain: processes.
-        prefetch: batches made ahead, 1 to 64; 0 lets the library choose.
+        prefetch: batches made ahead, 1 to 64, as far as memory_limit allows; 0 takes 2.
         in_order: False delivers what is ready first; still each sample exactly once.
         last: samples that fill no batch are delivered as a smaller one ("partial"), dropped ("drop"), or the batch is
             filled from the start of the order ("pad").

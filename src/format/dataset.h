@@ -56,7 +56,6 @@ dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folde
 void dr__record_bytes(dr__record *record, dr_kind kind, const void *data, size_t size);
 dr_status dr__record_text(dr__record *record, const char *text, size_t size, dr_error *err);
 dr_status dr__record_i64(dr__record *record, int64_t value, dr_error *err);
-dr_status dr__record_f64(dr__record *record, double value, dr_error *err);
 
 /* Which sample stands at a virtual place, for data sets that repeat or mix. */
 typedef struct dr__sample_ref {

@@ -133,9 +133,3 @@ dr_status dr__record_i64(dr__record *record, int64_t value, dr_error *err)
     dr_desc desc = dr__desc_scalar(DR_I64);
     return copy_in(record, &desc, &value, sizeof value, err);
 }
-
-dr_status dr__record_f64(dr__record *record, double value, dr_error *err)
-{
-    dr_desc desc = dr__desc_scalar(DR_F64);
-    return copy_in(record, &desc, &value, sizeof value, err);
-}

@@ -26,12 +26,6 @@ void dr__tar_index_free(dr__tar_index *x)
     *x = (dr__tar_index){ 0 };
 }
 
-size_t dr__tar_index_bytes(const dr__tar_index *x)
-{
-    return dr__names_bytes(&x->keys) + dr__names_bytes(&x->exts) + x->samples_cap * sizeof *x->samples +
-           x->parts_cap * sizeof *x->parts + x->part_ext_cap;
-}
-
 bool dr__tar_is_image(const char *ext)
 {
     return !strcmp(ext, "jpg") || !strcmp(ext, "jpeg") || !strcmp(ext, "png") || !strcmp(ext, "webp");

@@ -59,6 +59,4 @@ dr_status dr__tar_index_decode(const void *data, size_t size, const char *what, 
 /* Is the extension one that becomes the field "image"? */
 bool dr__tar_is_image(const char *ext);
 
-size_t dr__tar_index_bytes(const dr__tar_index *index);
-
 #endif

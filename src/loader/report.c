@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "kernel/cpu.h"
 #include "loader/loader.h"
 
 static dr_status give_text(json_t *o, char **text, dr_error *err)
@@ -59,7 +60,7 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
                  "a batch has %zu bytes, batches may take %zu, a worker %zu\n",
                  e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, workers,
                  workers == 1 ? "" : "s", prefetch, e->o.in_order ? "fixed" : "free",
-                 e->program->kernels == dr__kernels_c() ? "C" : "SIMD", e->batch_bytes, e->batch_budget,
+                 dr__cpu_name(e->o.reference ? DR__CPU_C : dr__cpu_use()), e->batch_bytes, e->batch_budget,
                  e->bench_budget);
     dr__free(ops);
     return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "explain: out of memory");
