@@ -6,6 +6,7 @@
 #include <drapps/dataset.h>
 #include <drapps/graph.h>
 #include <drapps/info.h>
+#include <drapps/jpeg.h>
 #include <drapps/loader.h>
 #include <drapps/sample.h>
 #include <drapps/status.h>

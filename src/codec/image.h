@@ -32,6 +32,9 @@ typedef struct dr__decode_options {
     size_t max_bytes; /* of decoder working memory and output together */
     size_t bleed;     /* bytes before and after each row of the output that are nobody's: a decoder that makes a few
                          columns more than asked for may write them there instead of copying rows; 0 by default */
+    bool libjpeg;     /* decode every JPEG by libjpeg-turbo */
+    struct dr__seek_points *seek; /* in and out: what is known of where the rows of this JPEG begin (jpeg_seek.h); rows
+                                     that are passed for the first time are added.  NULL: nothing is used or kept */
 } dr__decode_options;
 
 /* Fills the defaults: RGB, exact, max_side 65535, max_pixels 178956970 (Pillow's error limit), max_bytes 1 GiB. */
@@ -45,7 +48,21 @@ typedef struct dr__image_info {
     int bits;              /* per channel, as stored */
     const char *stored;    /* "YCbCr 4:2:0", "gray", "palette", ...: for people */
     bool progressive;
+    bool seekable;       /* decode can use and add seek points */
+    const char *decoder; /* what will decode it: "drapps", or the library's name */
 } dr__image_info;
+
+/* Takes the rows of a rectangle from the top, a few at a time, while they are in the cache. */
+typedef struct dr__bands {
+    /* The first row comes next.  Called once before any row, and again if decoding has to start over. */
+    void (*begin)(struct dr__bands *bands);
+
+    /* The next n rows, `stride` bytes apart; borrowed for the call.  DR__BAND_SLACK bytes after the end of each row may
+     * be read. */
+    void (*take)(struct dr__bands *bands, const uint8_t *rows, ptrdiff_t stride, int n);
+} dr__bands;
+
+enum { DR__BAND_SLACK = 1024 };
 
 /* Reusable decoders of one worker thread: libjpeg's structures and buffers stay warm from image to image. */
 typedef struct dr_codec_state dr_codec_state;
@@ -69,6 +86,10 @@ typedef struct dr_image_codec {
      * where a file ends early may succeed although decoding everything fails. */
     dr_status (*decode)(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
                         const dr_rect *rect, dr_view *out, dr_error *err);
+
+    /* Optional: as decode, into bands, rows in the mode asked for.  Only for images that are not turned. */
+    dr_status (*stream)(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
+                        const dr_rect *rect, dr__bands *bands, dr_error *err);
 
     /* Optional: work units (about ns) to decode rect of an image of `size` bytes. */
     double (*cost)(const dr__image_info *info, size_t size, const dr_rect *rect);

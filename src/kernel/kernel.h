@@ -66,6 +66,27 @@ typedef struct dr__kernels {
      * Image.blend: values outside [0, 255] clip when f is outside [0, 1]). */
     void (*blend_u8)(uint8_t *dst, const uint8_t *a, const uint8_t *b, size_t n, float f);
 
+    /* JPEG: n blocks of 64 coefficients (natural order, 32-byte aligned) one after the other, times their quantisation
+     * steps (natural order, 32-byte aligned), through the accurate inverse DCT to 8x8 pixels each, side by side: block i
+     * fills columns 8i to 8i + 7 of eight rows `stride` bytes apart.  The bits of libjpeg-turbo's SIMD version of
+     * JDCT_ISLOW, its wrapping and saturating 16-bit arithmetic for absurd coefficients included. */
+    void (*idct_8x8)(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n);
+
+    /* JPEG: n chroma samples to 2n, with libjpeg's "fancy" weights 3:1 between neighbours.  src[-1] and src[n] are
+     * read: the neighbours, or at the image's border copies of src[0] and src[n - 1].  Up to 64 bytes past src[n] and
+     * before src[-1] may be read and are not used; 2n bytes are written.
+     *   upsample_h2    dst[2i] = (3 src[i] + src[i-1] + 1) >> 2, dst[2i+1] = (3 src[i] + src[i+1] + 2) >> 2
+     *   upsample_h2v2  with s[i] = 3 near[i] + far[i]:
+     *                  dst[2i] = (3 s[i] + s[i-1] + 8) >> 4, dst[2i+1] = (3 s[i] + s[i+1] + 7) >> 4
+     *   upsample_v2    n to n: dst[i] = (3 near[i] + far[i] + bias) >> 2 */
+    void (*upsample_h2)(uint8_t *dst, const uint8_t *src, size_t n);
+    void (*upsample_h2v2)(uint8_t *dst, const uint8_t *near, const uint8_t *far, size_t n);
+    void (*upsample_v2)(uint8_t *dst, const uint8_t *near, const uint8_t *far, size_t n, int bias);
+
+    /* JPEG: n pixels of full-range YCbCr to interleaved RGB with libjpeg's tables (16 fraction bits).  Up to 64 bytes
+     * past the inputs may be read and are not used; 3n bytes are written. */
+    void (*ycc_to_rgb)(uint8_t *dst, const uint8_t *y, const uint8_t *cb, const uint8_t *cr, size_t n);
+
     /* PIL's "L" of RGB: (r * 19595 + g * 38470 + b * 7471 + 0x8000) >> 16, n pixels of 3 bytes. */
     void (*rgb_to_l)(uint8_t *dst, const uint8_t *src, size_t n);
 } dr__kernels;

@@ -29,6 +29,8 @@
 #include "op/param.h"
 
 struct dr_codec_state;
+struct dr__bands;      /* codec/image.h */
+struct dr__seek_store; /* codec/seek_store.h */
 
 enum dr_op_flags {
     DR_OP_RANDOM = 1 << 0,       /* has a draw; may never be stored */
@@ -59,6 +61,8 @@ typedef struct dr_task {
     struct dr_codec_state *codecs; /* reusable decoders of this worker */
     size_t bleed;                  /* for decode: bytes around each row of out that may be overwritten */
     int scale;                     /* for peek: 1, or decode at 1/2, 1/4, 1/8 of the size */
+    bool reference;                /* for decode: the plainest way to the same pixels */
+    struct dr__seek_store *seek;   /* for decode: where JPEG seek points are kept; NULL: nowhere */
     dr_error *err;
 } dr_task;
 
@@ -106,6 +110,17 @@ typedef struct dr_op_def {
     /* Optional.  As run, for uint8 HWC images, but each finished row goes to the sink, top to bottom, so that what
      * follows can work on it while it is in the cache.  out is the planned description. */
     dr_status (*rows)(dr_task *task, const void *par, const dr_view *in, const dr_desc *out, dr__row_sink *sink);
+
+    /* Optional, with rows: the same with the input pushed instead of pulled.  Prepares task->scratch, sets *bands to
+     * something inside it; then the rows of `region` are given to bands, and finished rows come out at the sink.  The
+     * scratch that plan asks for covers it. */
+    dr_status (*feed)(dr_task *task, const void *par, const dr_desc *in, const dr_desc *out, dr__row_sink *sink,
+                      struct dr__bands **bands);
+
+    /* Optional, with DR_OP_DECODE: can this image be decoded into bands, and doing so for the rectangle `window`. */
+    bool (*streams)(const void *par);
+    dr_status (*stream)(dr_task *task, const void *par, const dr_view *in, const dr_rect *window,
+                        struct dr__bands *bands);
 
     /* Optional; for an op that mirrors left to right or does nothing: which of them was drawn. */
     bool (*mirrors)(const void *par);
