@@ -26,6 +26,9 @@ void dr__kernels_fill(dr__kernels *k, dr__cpu_level level)
         dr__lut_avx2(k);
         dr__blend_avx2(k);
         dr__gray_avx2(k);
+        dr__idct_avx2(k);
+        dr__upsample_avx2(k);
+        dr__ycc_avx2(k);
     }
 #endif
 #ifdef DR_HAVE_AVX512
