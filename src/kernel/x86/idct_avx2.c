@@ -134,7 +134,7 @@ DR_INLINE int transform(__m256i *out, const int16_t *a, const int16_t *b, const 
     return 1;
 }
 
-static void idct_8x8(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n)
+void dr__idct_8x8_avx2(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n)
 {
     __m256i out[4];
     for (; n >= 2; n -= 2, dst += 16, coef += 128) {
@@ -163,5 +163,5 @@ static void idct_8x8(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const 
 
 void dr__idct_avx2(dr__kernels *k)
 {
-    k->idct_8x8 = idct_8x8;
+    k->idct_8x8 = dr__idct_8x8_avx2;
 }
