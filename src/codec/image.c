@@ -23,7 +23,10 @@ void dr__decode_defaults(dr__decode_options *options)
 
 dr_codec_state *dr__codec_state_new(void)
 {
-    return dr__alloc_zero(1, sizeof(dr_codec_state));
+    dr_codec_state *state = dr__alloc_zero(1, sizeof(dr_codec_state));
+    if (state)
+        state->kernels = dr__kernels_best();
+    return state;
 }
 
 void dr__codec_state_free(dr_codec_state **state)
@@ -32,6 +35,7 @@ void dr__codec_state_free(dr_codec_state **state)
     if (!s)
         return;
     dr__jpeg_free(&s->jpeg);
+    dr__baseline_free(&s->baseline);
     dr__warm_free(&s->rows);
     dr__warm_free(&s->turned);
     dr__warm_free(&s->keyed);
