@@ -3,6 +3,7 @@
 #define DR_CODEC_CODEC_STATE_H
 
 #include "codec/image.h"
+#include "codec/jpeg_seek.h"
 #include "codec/pixels.h"
 #include "codec/warm.h"
 #include "kernel/kernel.h"
@@ -18,6 +19,7 @@ struct dr_codec_state {
     dr__warm turned;       /* one row in the mode asked for, before it is turned */
     dr__warm keyed;        /* one row to which a transparent colour gave its alpha */
     dr__warm pointers;     /* row pointers of an interlaced PNG */
+    dr__seek_points seek;  /* of the JPEG at hand */
 };
 
 void dr__jpeg_free(struct dr__jpeg **jpeg);

@@ -40,8 +40,14 @@ void dr__codec_state_free(dr_codec_state **state)
     dr__warm_free(&s->turned);
     dr__warm_free(&s->keyed);
     dr__warm_free(&s->pointers);
+    dr__seek_free(&s->seek);
     dr__free(s);
     *state = NULL;
+}
+
+dr__seek_points *dr__codec_seek_points(dr_codec_state *state)
+{
+    return &state->seek;
 }
 
 /* Beginnings of files that people have.  Those with a package can be decoded by a build that has it. */

@@ -19,9 +19,10 @@ typedef struct dr__workbench {
     dr_view values[DR__MAX_VALUES];
     size_t scratch[DR__MAX_STEPS]; /* bytes that each step asked for */
     size_t scratch_most;
-    int scale[DR__MAX_STEPS]; /* of decodes: 1, or the divisor of fast decoding */
-    double cost;              /* predicted, in work units */
-    int worker;               /* number of the thread that works here, from 1; 0: a caller's own */
+    int scale[DR__MAX_STEPS];    /* of decodes: 1, or the divisor of fast decoding */
+    double cost;                 /* predicted, in work units */
+    struct dr__seek_store *seek; /* for decodes; NULL: none */
+    int worker;                  /* number of the thread that works here, from 1; 0: a caller's own */
 
     /* Set while profiling: time and bytes of each step. */
     struct dr__step_time *times;
