@@ -11,8 +11,6 @@
 #include "codec/jpeg_seek.h"
 #include "data/desc.h"
 
-extern const dr_image_codec dr__codec_jpeg;
-
 struct dr_jpeg {
     dr_codec_state *codecs;
     bool libjpeg;
