@@ -11,7 +11,7 @@ struct dr__jpeg;
 struct dr_codec_state {
     struct dr__jpeg *jpeg; /* made at the first JPEG */
     dr__warm rows;         /* rows (or a whole interlaced image) as the library decodes them */
-    dr__warm turned;       /* one row in the mode asked for, before it is turned */
+    dr__warm turned;       /* rows in the mode asked for, before they are turned or handed out */
     dr__warm keyed;        /* one row to which a transparent colour gave its alpha */
     dr__warm pointers;     /* row pointers of an interlaced PNG */
 };
@@ -28,7 +28,10 @@ dr_status dr__check_bytes(const dr__decode_options *options, const char *format,
 /* Turns facts of the stored image (width, height, orientation set) into those of the decoded one. */
 void dr__info_decoded(dr__image_info *info, dr__pixel_kind stored, const dr__decode_options *options);
 
-/* Does the caller's rectangle lie in the image, and is out made for it? */
+/* Does the caller's rectangle lie in the image? */
+dr_status dr__check_rect(const dr__image_info *info, const dr_rect *rect, dr_error *err);
+
+/* The same, and is out made for it? */
 dr_status dr__check_target(const dr__image_info *info, const dr_rect *rect, const dr_view *out, dr_error *err);
 
 #endif

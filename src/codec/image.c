@@ -139,15 +139,21 @@ void dr__info_decoded(dr__image_info *info, dr__pixel_kind stored, const dr__dec
     }
 }
 
-dr_status dr__check_target(const dr__image_info *info, const dr_rect *rect, const dr_view *out, dr_error *err)
+dr_status dr__check_rect(const dr__image_info *info, const dr_rect *rect, dr_error *err)
 {
-    const dr_desc *d = &out->desc;
     if (rect->x < 0 || rect->y < 0 || rect->w < 1 || rect->h < 1 || rect->w > info->width - rect->x ||
         rect->h > info->height - rect->y)
         return dr__fail(err, DR_ERR_ARG,
                         "rectangle %" PRId64 ",%" PRId64 " %" PRId64 " x %" PRId64
                         " is not inside the image of %" PRId64 " x %" PRId64 " pixels",
                         rect->x, rect->y, rect->w, rect->h, info->width, info->height);
+    return DR_OK;
+}
+
+dr_status dr__check_target(const dr__image_info *info, const dr_rect *rect, const dr_view *out, dr_error *err)
+{
+    const dr_desc *d = &out->desc;
+    DR_TRY(dr__check_rect(info, rect, err));
     if (d->layout != DR_LAYOUT_HWC || d->dtype != info->dtype || dr__channels(d) != info->channels)
         return dr__fail(err, DR_ERR_ARG, "output must be %s HWC with %d channels", dr_dtype_name(info->dtype),
                         info->channels);

@@ -117,6 +117,9 @@ typedef struct dr_op_def {
     dr_status (*feed)(dr_task *task, const void *par, const dr_desc *in, const dr_desc *out, dr__row_sink *sink,
                       struct dr__bands **bands);
 
+    /* Optional, with feed: whether it can be used with what was drawn.  Default: always. */
+    bool (*feeds)(const void *conf, const void *par, const dr_desc *in);
+
     /* Optional, with DR_OP_DECODE: can this image be decoded into bands, and doing so for the rectangle `window`. */
     bool (*streams)(const void *par);
     dr_status (*stream)(dr_task *task, const void *par, const dr_view *in, const dr_rect *window,

@@ -1,7 +1,8 @@
 /* decode: encoded bytes (JPEG, PNG, WebP) to an HWC image.
  *
  * What the header says is read before anything is drawn (peek), so that later ops know the size of the image; when the
- * op that follows reads only a part, run decodes only that (out->window), with the same pixels.
+ * op that follows reads only a part, run decodes only that (out->window), with the same pixels; stream hands that part
+ * on in bands of rows instead of laying it down.
  */
 #include <stdio.h>
 
@@ -109,6 +110,19 @@ static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view 
     return p->codec->decode(task->codecs, in->data, (size_t)in->desc.dims[0], &options, &out->window, out, task->err);
 }
 
+static bool streams(const void *par)
+{
+    const struct par *p = par;
+    return p->codec->stream && p->info.orientation == 1 && p->info.dtype == DR_U8;
+}
+
+static dr_status stream(dr_task *task, const void *par, const dr_view *in, const dr_rect *window, dr__bands *bands)
+{
+    const struct par *p = par;
+    dr__decode_options options = options_of(task, p->scale);
+    return p->codec->stream(task->codecs, in->data, (size_t)in->desc.dims[0], &options, window, bands, task->err);
+}
+
 static bool may_scale(const void *conf)
 {
     return ((const struct conf *)conf)->fast_decode;
@@ -134,5 +148,7 @@ const dr_op_def dr__op_decode = {
     .plan = plan,
     .cost = cost,
     .run = run,
+    .streams = streams,
+    .stream = stream,
     .note = note,
 };
