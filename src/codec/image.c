@@ -9,6 +9,7 @@
 #include "codec/codec_state.h"
 #include "codec/sink.h"
 #include "data/desc.h"
+#include "kernel/cpu.h"
 
 void dr__decode_defaults(dr__decode_options *options)
 {
@@ -100,6 +101,16 @@ dr_status dr__image_probe(const uint8_t *data, size_t size, const dr_image_codec
         }
     }
     return unknown_format(data, size, err);
+}
+
+char *dr__image_decoder_text(const dr_image_codec *codec, bool libjpeg, char *text, size_t cap)
+{
+    if (codec->own && !libjpeg)
+        snprintf(text, cap, "drapps %s decoder (%s), %s for the rest", codec->own, dr__cpu_name(dr__cpu_use()),
+                 codec->library);
+    else
+        snprintf(text, cap, "%s", codec->library);
+    return text;
 }
 
 dr_status dr__check_size(const dr__decode_options *options, const char *format, int64_t width, int64_t height,
