@@ -16,6 +16,9 @@ void dr__kernels_fill(dr__kernels *k, dr__cpu_level level)
     dr__lut_c(k);
     dr__blend_c(k);
     dr__gray_c(k);
+    dr__idct_c(k);
+    dr__upsample_c(k);
+    dr__ycc_c(k);
 #ifdef DR_HAVE_AVX2
     if (level == DR__CPU_AVX2 || level == DR__CPU_AVX512) {
         dr__hflip_avx2(k);

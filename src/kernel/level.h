@@ -10,6 +10,9 @@ void dr__resample_c(dr__kernels *k);
 void dr__lut_c(dr__kernels *k);
 void dr__blend_c(dr__kernels *k);
 void dr__gray_c(dr__kernels *k);
+void dr__idct_c(dr__kernels *k);
+void dr__upsample_c(dr__kernels *k);
+void dr__ycc_c(dr__kernels *k);
 
 /* AVX2: the same, where the instructions help. */
 void dr__hflip_avx2(dr__kernels *k);
