@@ -216,7 +216,8 @@ static void rubbish_before_eoi(struct blob *b, uint64_t *s)
 static void stuffing_at_end(struct blob *b, uint64_t *s)
 {
     static const uint8_t bytes[6] = { 0xff, 0, 0xff, 0, 0xff, 0 };
-    put(b, any_part(b, RST0, EOI, s), bytes, 2 * (size_t)random_in(s, 1, 3));
+    bool restart = random_in(s, 0, 1);
+    put(b, any_part(b, restart ? RST0 : EOI, restart ? RST0 + 7 : EOI, s), bytes, 2 * (size_t)random_in(s, 1, 3));
 }
 
 /* The table is written twice, the first time with other contents. */
