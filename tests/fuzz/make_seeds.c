@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "codec/codec_config.h"
+#include "unit/codec/jpeg_kind.h"
 #include "unit/codec/make_image.h"
 #include "unit/codec/odd_jpeg.h"
 
@@ -70,7 +71,7 @@ static void jpeg_diff_seeds(void)
         struct blob b = make_jpeg(&spec);
         uint8_t prefix[5];
         if (i % 4 == 3)
-            jpeg_oddities[i / 4 % jpeg_n_oddities()].apply(&b, &s);
+            any_jpeg_change(&s)->apply(&b, &s);
         for (int k = 0; k < 5; k++)
             prefix[k] = (uint8_t)next_random(&s);
         if (b.size < 3500)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz_image.h"
+#include "unit/codec/jpeg_part.h"
 #include "unit/codec/odd_jpeg.h"
 
 enum { MAX_PARTS = 200 };
@@ -71,7 +72,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     if (kind < 6)
         change_part(&file, &s);
     else
-        jpeg_oddities[random_in(&s, 0, jpeg_n_oddities() - 1)].apply(&file, &s);
+        any_jpeg_change(&s)->apply(&file, &s);
     return give_back(data, &file, max_size);
 }
 

@@ -23,13 +23,14 @@ flags="-std=gnu11 -D_GNU_SOURCE -O1 -g -ffp-contract=off -I$root/include -I$root
 src=$root/src
 library="$src/base/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/format/*.c $src/codec/*.c"
 libs="$(pkg-config --libs libjpeg libpng libwebp libxxhash jansson) -lm -pthread"
-maker=$root/tests/unit/codec
+made=$root/tests/unit/codec
+jpegs="$made/make_image.c $made/jpeg_kind.c $made/jpeg_part.c $made/odd_jpeg.c $made/damaged_jpeg.c"
 case $(uname -m) in x86_64) simd="-DDR_HAVE_AVX2=1 -DDR_HAVE_AVX512=1" ;; *) simd= ;; esac
 flags="$flags $simd"
 sanitize="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 
 # shellcheck disable=SC2086  # lists of words
-$cc $flags -o "$dir/make_seeds" "$root/tests/fuzz/make_seeds.c" "$maker/make_image.c" "$maker/odd_jpeg.c" $libs
+$cc $flags -o "$dir/make_seeds" "$root/tests/fuzz/make_seeds.c" $jpegs $libs
 "$dir/make_seeds" "$dir/seeds"
 # shellcheck disable=SC2086
 (mkdir -p "$dir/objects" && cd "$dir/objects" && rm -f ./*.o && $cc $flags $sanitize -c $library &&
@@ -40,8 +41,8 @@ $cc $flags -o "$dir/make_seeds" "$root/tests/fuzz/make_seeds.c" "$maker/make_ima
 
 extra() { # extra TARGET: what is linked besides the target and the library
     case $1 in
-    jpeg) echo "$root/tests/fuzz/mutate_jpeg.c $maker/odd_jpeg.c $maker/make_image.c" ;;
-    jpeg_diff) echo "$root/tests/fuzz/mutate_jpeg.c $maker/odd_jpeg.c $maker/make_image.c $maker/both_jpeg.c" ;;
+    jpeg) echo "$root/tests/fuzz/mutate_jpeg.c $jpegs" ;;
+    jpeg_diff) echo "$root/tests/fuzz/mutate_jpeg.c $jpegs $made/both_jpeg.c" ;;
     esac
 }
 
