@@ -24,7 +24,10 @@ void dr__decode_defaults(dr__decode_options *options)
 
 dr_codec_state *dr__codec_state_new(void)
 {
-    return dr__alloc_zero(1, sizeof(dr_codec_state));
+    dr_codec_state *state = dr__alloc_zero(1, sizeof(dr_codec_state));
+    if (state)
+        state->kernels = dr__kernels_best();
+    return state;
 }
 
 void dr__codec_state_free(dr_codec_state **state)
@@ -33,12 +36,19 @@ void dr__codec_state_free(dr_codec_state **state)
     if (!s)
         return;
     dr__jpeg_free(&s->jpeg);
+    dr__baseline_free(&s->baseline);
     dr__warm_free(&s->rows);
     dr__warm_free(&s->turned);
     dr__warm_free(&s->keyed);
     dr__warm_free(&s->pointers);
+    dr__seek_free(&s->seek);
     dr__free(s);
     *state = NULL;
+}
+
+dr__seek_points *dr__codec_seek_points(dr_codec_state *state)
+{
+    return &state->seek;
 }
 
 /* Beginnings of files that people have.  Those with a package can be decoded by a build that has it. */

@@ -69,6 +69,9 @@ typedef struct dr_codec_state dr_codec_state;
 dr_codec_state *dr__codec_state_new(void); /* NULL: out of memory */
 void dr__codec_state_free(dr_codec_state **state);
 
+/* Room for the seek points of the image at hand, kept from image to image. */
+struct dr__seek_points *dr__codec_seek_points(dr_codec_state *state);
+
 typedef struct dr_image_codec {
     const char *name;
     const char *summary;

@@ -133,11 +133,21 @@ static bool unpack_point(const uint8_t **p, const uint8_t *end, int components, 
     return true;
 }
 
+static bool unpack_head(const uint8_t **p, const uint8_t *end, uint64_t *rows, uint64_t *n)
+{
+    return *p < end && *(*p)++ == VERSION && get_varint(p, end, MOST_ROWS, rows) && get_varint(p, end, *rows, n);
+}
+
+uint32_t dr__seek_packed_count(const uint8_t *bytes, size_t size)
+{
+    uint64_t rows, n;
+    return unpack_head(&bytes, bytes + size, &rows, &n) ? (uint32_t)n : 0;
+}
+
 static bool unpack(dr__seek_points *points, const uint8_t *p, const uint8_t *end)
 {
     uint64_t rows, n;
-    if (p == end || *p++ != VERSION || !get_varint(&p, end, MOST_ROWS, &rows) || !get_varint(&p, end, rows, &n) ||
-        p == end || *p > DR__SEEK_COMPONENTS)
+    if (!unpack_head(&p, end, &rows, &n) || p == end || *p > DR__SEEK_COMPONENTS)
         return false;
     int components = *p++;
     if (n > (size_t)(end - p) || !reserve(points, (uint32_t)n)) /* a row has a byte at least */

@@ -64,7 +64,8 @@ static dr_status store(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
     return DR_OK;
 }
 
-/* Reads, runs and stores; out of order the slot is taken as late as possible, so that a slow sample holds up none. */
+/* Reads, runs and stores; out of order the slot is taken as late as possible, so that a slow sample holds up none (and
+ * so that nothing is decoded into it: dr__program_options.late_store). */
 static dr_status try_sample(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
 {
     DR_TRY(read_and_run(e, bench, j, err));
@@ -209,6 +210,7 @@ static bool delivered_before(const dr__exec *e, uint64_t local)
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
 {
     bench->memory_limit = e->bench_budget;
+    bench->seek = e->seek;
     for (uint64_t i = 0; i < claim->n; i++) {
         dr__stall();
         job j = { .local = claim->first + i, .batch = claim->batch, .slot = claim->slot + i };

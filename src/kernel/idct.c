@@ -62,7 +62,7 @@ static void columns(int16_t *out, const int16_t *coef, const int16_t *quant)
     }
 }
 
-static void idct_8x8(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n)
+void dr__idct_8x8_c(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n)
 {
     for (int i = 0; i < n; i++, dst += 8, coef += 64) {
         int16_t half_done[64], row[8];
@@ -77,5 +77,5 @@ static void idct_8x8(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const 
 
 void dr__idct_c(dr__kernels *k)
 {
-    k->idct_8x8 = idct_8x8;
+    k->idct_8x8 = dr__idct_8x8_c;
 }

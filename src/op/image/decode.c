@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "codec/image.h"
+#include "codec/seek_store.h"
 #include "op/op.h"
 #include "op/op_defs.h"
 
@@ -102,12 +103,43 @@ static double cost(const void *conf, const void *par, const dr_desc *in)
     return 10.0 * (double)size + 2.0 * (double)(all.w * all.h);
 }
 
+/* What was known of an image's rows before it was decoded. */
+struct seeking {
+    dr__seek_key key;
+    uint32_t n_known;
+};
+
+/* Gives the decoder the seek points of the image, where it can use them and there is a store. */
+static void seek_begin(const dr_task *task, const struct par *p, const dr_view *in, dr__decode_options *options,
+                       struct seeking *s)
+{
+    if (!task->seek || !p->info.seekable || task->reference)
+        return;
+    options->seek = dr__codec_seek_points(task->codecs);
+    s->key = dr__seek_key_of(in->data, (size_t)in->desc.dims[0]);
+    dr__seek_store_find(task->seek, &s->key, options->seek);
+    s->n_known = options->seek->n;
+}
+
+/* Keeps what a decoder that succeeded has learnt. */
+static dr_status seek_end(const dr_task *task, const dr__decode_options *options, const struct seeking *s,
+                          dr_status status)
+{
+    if (options->seek && status == DR_OK && options->seek->n > s->n_known)
+        dr__seek_store_put(task->seek, &s->key, options->seek);
+    return status;
+}
+
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct par *p = par;
     dr__decode_options options = options_of(task, p->scale);
+    struct seeking seeking;
     options.bleed = task->bleed;
-    return p->codec->decode(task->codecs, in->data, (size_t)in->desc.dims[0], &options, &out->window, out, task->err);
+    seek_begin(task, p, in, &options, &seeking);
+    dr_status status =
+        p->codec->decode(task->codecs, in->data, (size_t)in->desc.dims[0], &options, &out->window, out, task->err);
+    return seek_end(task, &options, &seeking, status);
 }
 
 static bool streams(const void *par)
@@ -120,7 +152,11 @@ static dr_status stream(dr_task *task, const void *par, const dr_view *in, const
 {
     const struct par *p = par;
     dr__decode_options options = options_of(task, p->scale);
-    return p->codec->stream(task->codecs, in->data, (size_t)in->desc.dims[0], &options, window, bands, task->err);
+    struct seeking seeking;
+    seek_begin(task, p, in, &options, &seeking);
+    dr_status status =
+        p->codec->stream(task->codecs, in->data, (size_t)in->desc.dims[0], &options, window, bands, task->err);
+    return seek_end(task, &options, &seeking, status);
 }
 
 static bool may_scale(const void *conf)
