@@ -72,6 +72,7 @@ class Pipeline:
         reference: bool | None = ...,
         keep_draws: bool = ...,
         trace: str | os.PathLike[str] | None = ...,
+        seek_index: Literal["auto", "memory", "off"] = ...,
     ) -> Loader | PythonLoader: ...
     def preview(self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ...) -> None: ...
 

@@ -37,25 +37,30 @@ typedef struct dr_loader_options {
     uint64_t batch_size;
     uint64_t seed;
     bool shuffle;
-    bool in_order;         /* true: batches and samples in the order of the epoch.  false: what is ready first comes
-                              first, displaced by at most `prefetch` batches; still each sample exactly once */
-    dr_last last;          /* what to do with the samples that do not fill a batch, and with ranks that end early:
-                              deliver fewer, drop them, or pad with samples from the start of the order */
-    int workers;           /* threads; 0: everything in the caller of dr_loader_next; -1: the container's CPU limit */
-    int prefetch;          /* batches made ahead, 1 .. 64, as far as the memory limit allows; 0: 2 */
-    dr_on_bad on_bad;      /* a sample that cannot be read or decoded: fail, leave its batch shorter, or put another
-                              sample there, chosen by the seed */
-    uint64_t max_bad;      /* skip and replace give up after so many in an epoch (DR_ERR_BAD_SAMPLES) */
-    uint64_t rank, world;  /* this process takes places rank, rank + world, ... of each global batch */
-    uint64_t memory_limit; /* bytes for batches and working memory; 0: a quarter of what the container may use, shared
-                              with the other loaders of the process that leave it 0 */
-    const char *outputs;   /* fields to deliver, separated by commas; NULL: "image,label" where present, else all */
-    const char *collate;   /* "field=rule,...": stack, pad, ragged, list; NULL: stack for arrays, list for the rest */
-    const char *layout;    /* of images in a batch: "NCHW" (default) or "NHWC" */
-    bool reference;        /* slow and plain: one thread, no fusion, full decode, C kernels; the same bytes.  The
-                              environment variable DRAPPS_REFERENCE=1 sets it */
-    bool keep_draws;       /* keep what was drawn for each sample: dr_batch_draws */
-    const char *trace;     /* write a trace of samples, batches and settings to this file (JSON lines); NULL: none */
+    bool in_order;          /* true: batches and samples in the order of the epoch.  false: what is ready first comes
+                               first, displaced by at most `prefetch` batches; still each sample exactly once */
+    dr_last last;           /* what to do with the samples that do not fill a batch, and with ranks that end early:
+                               deliver fewer, drop them, or pad with samples from the start of the order */
+    int workers;            /* threads; 0: everything in the caller of dr_loader_next; -1: the container's CPU limit */
+    int prefetch;           /* batches made ahead, 1 .. 64, as far as the memory limit allows; 0: 2 */
+    dr_on_bad on_bad;       /* a sample that cannot be read or decoded: fail, leave its batch shorter, or put another
+                               sample there, chosen by the seed */
+    uint64_t max_bad;       /* skip and replace give up after so many in an epoch (DR_ERR_BAD_SAMPLES) */
+    uint64_t rank, world;   /* this process takes places rank, rank + world, ... of each global batch */
+    uint64_t memory_limit;  /* bytes for batches and working memory; 0: a quarter of what the container may use, shared
+                               with the other loaders of the process that leave it 0 */
+    const char *outputs;    /* fields to deliver, separated by commas; NULL: "image,label" where present, else all */
+    const char *collate;    /* "field=rule,...": stack, pad, ragged, list; NULL: stack for arrays, list for the rest */
+    const char *layout;     /* of images in a batch: "NCHW" (default) or "NHWC" */
+    bool reference;         /* slow and plain: one thread, no fusion, full decode, C kernels; the same bytes.  The
+                               environment variable DRAPPS_REFERENCE=1 sets it */
+    bool keep_draws;        /* keep what was drawn for each sample: dr_batch_draws */
+    const char *trace;      /* write a trace of samples, batches and settings to this file (JSON lines); NULL: none */
+    const char *seek_index; /* where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs
+                              decode only the rows that a crop needs.  "auto" (default): in memory, within 1/32 of the
+                              memory limit, and in an index file beside the data or in the user's cache folder, which
+                              later runs find; "memory": nothing is written or read; "off".  The pixels are the same.
+                              The environment variable DRAPPS_SEEK_INDEX goes before it */
 } dr_loader_options;
 
 DR_API void dr_loader_defaults(dr_loader_options *options);

@@ -164,7 +164,8 @@ class Pipeline:
 
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
                last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=1, memory_limit=0, outputs=None,
-               collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None):  # fmt: skip
+               collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
+               seek_index="auto"):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
 
         batch_size: samples of a batch for this rank.
@@ -187,6 +188,9 @@ class Pipeline:
         reference: slow and plain, the same bytes; None looks at the variable DRAPPS_REFERENCE.
         keep_draws: keep what was drawn for each sample: Batch.draws.
         trace: write a trace to this file.
+        seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
+            what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
+            ("off").  The variable DRAPPS_SEEK_INDEX goes before it.
 
         >>> for images, labels in pipe.loader(batch_size=4, shuffle=True, seed=1, output="numpy"):
         ...     print(images.shape, labels.dtype)
@@ -197,7 +201,7 @@ class Pipeline:
             batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
             prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample, memory_limit=memory_limit,
             outputs=_joined(outputs), collate=_collate(collate), layout=layout, keep_draws=keep_draws,
-            reference=_reference(reference), trace=None if trace is None else os.fspath(trace),
+            reference=_reference(reference), trace=None if trace is None else os.fspath(trace), seek_index=seek_index,
         )  # fmt: skip
         options["rank"], options["world"] = _rank(rank, world)
         if max_bad is not None:

@@ -48,7 +48,8 @@ class PythonBatch(Batch):
 
 def refuse_native_settings(settings):
     """Raises on a setting that only a loader without Python functions can follow."""
-    standard = {"prefetch": 0, "in_order": True, "memory_limit": 0, "keep_draws": False, "trace": None}
+    standard = {"prefetch": 0, "in_order": True, "memory_limit": 0, "keep_draws": False, "trace": None,
+                "seek_index": "auto"}  # fmt: skip
     for name, value in settings.items():
         if value != standard[name]:
             raise _core.UnsupportedError(f"{name}={value!r} does not work yet in a chain with .map() or .filter()")

@@ -3,20 +3,27 @@
 #define DR_CODEC_CODEC_STATE_H
 
 #include "codec/image.h"
+#include "codec/jpeg_seek.h"
 #include "codec/pixels.h"
 #include "codec/warm.h"
+#include "kernel/kernel.h"
 
 struct dr__jpeg;
+struct dr__baseline;
 
 struct dr_codec_state {
-    struct dr__jpeg *jpeg; /* made at the first JPEG */
+    struct dr__jpeg *jpeg;         /* libjpeg, made at the first JPEG that needs it */
+    struct dr__baseline *baseline; /* the own decoder, made at the first JPEG */
+    const dr__kernels *kernels;    /* those of this machine, unless a test sets others */
     dr__warm rows;         /* rows (or a whole interlaced image) as the library decodes them */
     dr__warm turned;       /* rows in the mode asked for, before they are turned or handed out */
     dr__warm keyed;        /* one row to which a transparent colour gave its alpha */
     dr__warm pointers;     /* row pointers of an interlaced PNG */
+    dr__seek_points seek;  /* of the JPEG at hand */
 };
 
 void dr__jpeg_free(struct dr__jpeg **jpeg);
+void dr__baseline_free(struct dr__baseline **baseline);
 
 /* Is the declared size within max_side and max_pixels?  `format` names the file format in the message. */
 dr_status dr__check_size(const dr__decode_options *options, const char *format, int64_t width, int64_t height,

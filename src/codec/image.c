@@ -9,6 +9,7 @@
 #include "codec/codec_state.h"
 #include "codec/sink.h"
 #include "data/desc.h"
+#include "kernel/cpu.h"
 
 void dr__decode_defaults(dr__decode_options *options)
 {
@@ -23,7 +24,10 @@ void dr__decode_defaults(dr__decode_options *options)
 
 dr_codec_state *dr__codec_state_new(void)
 {
-    return dr__alloc_zero(1, sizeof(dr_codec_state));
+    dr_codec_state *state = dr__alloc_zero(1, sizeof(dr_codec_state));
+    if (state)
+        state->kernels = dr__kernels_best();
+    return state;
 }
 
 void dr__codec_state_free(dr_codec_state **state)
@@ -32,12 +36,19 @@ void dr__codec_state_free(dr_codec_state **state)
     if (!s)
         return;
     dr__jpeg_free(&s->jpeg);
+    dr__baseline_free(&s->baseline);
     dr__warm_free(&s->rows);
     dr__warm_free(&s->turned);
     dr__warm_free(&s->keyed);
     dr__warm_free(&s->pointers);
+    dr__seek_free(&s->seek);
     dr__free(s);
     *state = NULL;
+}
+
+dr__seek_points *dr__codec_seek_points(dr_codec_state *state)
+{
+    return &state->seek;
 }
 
 /* Beginnings of files that people have.  Those with a package can be decoded by a build that has it. */
@@ -90,6 +101,16 @@ dr_status dr__image_probe(const uint8_t *data, size_t size, const dr_image_codec
         }
     }
     return unknown_format(data, size, err);
+}
+
+char *dr__image_decoder_text(const dr_image_codec *codec, bool libjpeg, char *text, size_t cap)
+{
+    if (codec->own && !libjpeg)
+        snprintf(text, cap, "drapps %s decoder (%s), %s for the rest", codec->own, dr__cpu_name(dr__cpu_use()),
+                 codec->library);
+    else
+        snprintf(text, cap, "%s", codec->library);
+    return text;
 }
 
 dr_status dr__check_size(const dr__decode_options *options, const char *format, int64_t width, int64_t height,

@@ -69,10 +69,14 @@ typedef struct dr_codec_state dr_codec_state;
 dr_codec_state *dr__codec_state_new(void); /* NULL: out of memory */
 void dr__codec_state_free(dr_codec_state **state);
 
+/* Room for the seek points of the image at hand, kept from image to image. */
+struct dr__seek_points *dr__codec_seek_points(dr_codec_state *state);
+
 typedef struct dr_image_codec {
     const char *name;
     const char *summary;
     const char *library;           /* "libjpeg-turbo 2.1.5": what decodes */
+    const char *own;               /* "baseline": files that drapps decodes by itself; NULL: none */
     const char *const *extensions; /* ".jpg", ...; NULL-ended */
 
     bool (*probe)(const uint8_t *data, size_t size);
@@ -96,6 +100,11 @@ typedef struct dr_image_codec {
 } dr_image_codec;
 
 extern const dr_image_codec *const dr__image_codecs[]; /* NULL ends it */
+extern const dr_image_codec dr__codec_jpeg;            /* the one that every build has */
+
+/* What decodes, for people: "drapps baseline decoder (avx2), libjpeg-turbo 2.1.5 for the rest".  At most cap bytes with
+ * the 0 at the end; returns text. */
+char *dr__image_decoder_text(const dr_image_codec *codec, bool libjpeg, char *text, size_t cap);
 
 /* The codec that these bytes begin like, or an error that says what they look like. */
 dr_status dr__image_probe(const uint8_t *data, size_t size, const dr_image_codec **codec, dr_error *err);

@@ -44,4 +44,7 @@ size_t dr__seek_pack(const dr__seek_points *points, uint8_t *bytes);
 /* The reverse.  False, with points cleared, for bytes that are no packed points, or without memory. */
 bool dr__seek_unpack(dr__seek_points *points, const uint8_t *bytes, size_t size);
 
+/* How many points packed bytes say they hold; 0 also for bytes that are none. */
+uint32_t dr__seek_packed_count(const uint8_t *bytes, size_t size);
+
 #endif

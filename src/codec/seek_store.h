@@ -36,8 +36,13 @@ bool dr__seek_store_find(dr__seek_store *store, const dr__seek_key *key, dr__see
 /* Keeps points that reach further than those known.  Never fails: what cannot be kept is forgotten. */
 void dr__seek_store_put(dr__seek_store *store, const dr__seek_key *key, const dr__seek_points *points);
 
-/* Writes what is new, if it is worth it; false when there is no place that can be written. */
-bool dr__seek_store_save(dr__seek_store *store);
+/* Writes what is new, if it is worth it: a 16th of what the file has, or, as the last call before closing, less; some
+ * kilobytes in any case.  False when there is no place that can be written.  May take seconds for millions of images;
+ * others may use the store meanwhile. */
+bool dr__seek_store_save(dr__seek_store *store, bool last);
+
+/* The memory is nearly used up, and saving would make room. */
+bool dr__seek_store_is_full(dr__seek_store *store);
 
 typedef struct dr__seek_counts {
     uint64_t images;       /* whose points are known */

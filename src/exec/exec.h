@@ -72,9 +72,10 @@ typedef struct dr__exec {
     dr_dataset *set;
     dr_loader_options o;
     dr__bufpool *buffers;
-    size_t batch_bytes;  /* of the stacked fields of a batch */
-    size_t batch_budget; /* for batches that no consumer holds; shared by loaders without a memory_limit */
-    size_t bench_budget; /* for one worker's intermediate results */
+    size_t batch_bytes;          /* of the stacked fields of a batch */
+    size_t batch_budget;         /* for batches that no consumer holds; shared by loaders without a memory_limit */
+    size_t bench_budget;         /* for one worker's intermediate results */
+    struct dr__seek_store *seek; /* NULL: none; owned by the loader */
     unsigned generation;
     dr__trace *trace; /* NULL: none */
     dr__stats stats;

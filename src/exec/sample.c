@@ -210,6 +210,7 @@ static bool delivered_before(const dr__exec *e, uint64_t local)
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
 {
     bench->memory_limit = e->bench_budget;
+    bench->seek = e->seek;
     for (uint64_t i = 0; i < claim->n; i++) {
         dr__stall();
         job j = { .local = claim->first + i, .batch = claim->batch, .slot = claim->slot + i };

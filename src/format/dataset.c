@@ -1,7 +1,9 @@
 /* dataset.c: what all data sets share: counting, fields, classes, and opening a path by the format that fits. */
 #include "format/dataset.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -62,6 +64,17 @@ dr_status dr__dataset_set_classes(dr_dataset *set, const char *const *names, siz
         set->n_classes = i + 1;
     }
     return DR_OK;
+}
+
+void dr__dataset_keep(dr_dataset *set, const char *path, const char *ending)
+{
+    char real[PATH_MAX], text[PATH_MAX + 64];
+    if (!realpath(path, real))
+        return;
+    snprintf(text, sizeof text, "content of %s", real);
+    set->keep_identity = dr__strdup(text);
+    snprintf(text, sizeof text, "%s%s", real, ending ? ending : "");
+    set->keep_beside = ending ? dr__strdup(text) : NULL;
 }
 
 int dr__dataset_find_field(const dr_dataset *set, const char *name)
@@ -185,6 +198,8 @@ void dr_dataset_unref(dr_dataset **set)
     for (size_t i = 0; i < s->n_classes; i++)
         dr__free(s->classes[i]);
     dr__free(s->classes);
+    dr__free(s->keep_beside);
+    dr__free(s->keep_identity);
     dr__free(s->name);
     dr__free(s);
 }

@@ -92,6 +92,8 @@ struct dr_dataset {
     char **classes; /* label names, label i = classes[i]; NULL without; owned */
     size_t n_classes;
     uint64_t fingerprint; /* xxh3 of what identifies the content: names, sizes, labels */
+    char *keep_beside;    /* the file for what is learnt of its content while it is read; NULL: not beside it; owned */
+    char *keep_identity;  /* names it for a file in the cache folder; NULL: nothing is to be kept; owned */
     atomic_int refs;
 };
 
@@ -119,6 +121,9 @@ dr_status dr__dataset_add_field(dr_dataset *set, const char *name, const dr_desc
 
 /* Takes copies of the class names, in their order. */
 dr_status dr__dataset_set_classes(dr_dataset *set, const char *const *names, size_t n, dr_error *err);
+
+/* Sets keep_beside (path + ending; none where ending is NULL) and keep_identity, if the data lies at a path. */
+void dr__dataset_keep(dr_dataset *set, const char *path, const char *ending);
 
 /* The index of a field, or -1. */
 int dr__dataset_find_field(const dr_dataset *set, const char *name);

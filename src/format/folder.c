@@ -115,6 +115,9 @@ static dr_status fill(struct folder *f, const char *path, const dr_read_options 
                         dr__extensions_text(extensions, list, sizeof list));
     f->head.n_samples = f->head.n_places = l->files.n;
     f->head.fingerprint = dr__listing_fingerprint(l);
+    /* A file beside it would change the mtime of the folder, by which the listings of other folders are known. */
+    if (options->use_index)
+        dr__dataset_keep(&f->head, path, by_class && !options->extensions ? "/.drapps-seek" : NULL);
     return add_fields(&f->head, by_class, err);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -152,7 +153,7 @@ uint8_t *dr__index_load(const char *path, size_t *size)
     return data;
 }
 
-static bool write_all(int fd, const void *data, size_t size)
+bool dr__write_all(int fd, const void *data, size_t size)
 {
     const char *p = data;
     while (size) {
@@ -189,11 +190,11 @@ static bool write_sections(int fd, const dr__section *sections, int n)
 {
     dr__section head = { 0 };
     make_head(&head, sections, n);
-    bool good = !head.failed && write_all(fd, head.data, head.size);
+    bool good = !head.failed && dr__write_all(fd, head.data, head.size);
     dr__free(head.data);
     for (int i = 0; good && i < n; i++)
-        good = write_all(fd, sections[i].data, sections[i].size);
-    return good && !fsync(fd);
+        good = dr__write_all(fd, sections[i].data, sections[i].size);
+    return good;
 }
 
 /* The cache folder and its parent, where they are missing. */
@@ -209,24 +210,36 @@ static void make_cache_folder(void)
     mkdir(folder, 0700);
 }
 
-bool dr__index_save(const char *path, bool beside, const dr__section *sections, int n_sections)
+bool dr__index_temp_open(dr__index_temp *temp, const char *path, bool beside)
 {
     static atomic_uint counter; /* two threads may build the same index */
-    char temp[4200];
+    struct timespec now;        /* and in a container each run may have the number of the last one, which was killed */
+    if (!beside)
+        make_cache_folder();
+    clock_gettime(CLOCK_REALTIME, &now);
+    int len = snprintf(temp->name, sizeof temp->name, "%s.%ld.%u.%llx", path, (long)getpid(),
+                       atomic_fetch_add(&counter, 1), now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec);
+    if (len < 0 || (size_t)len >= sizeof temp->name)
+        return false;
+    temp->fd = open(temp->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    return temp->fd >= 0;
+}
+
+bool dr__index_temp_close(dr__index_temp *temp, const char *path, bool good)
+{
+    good = good && !fsync(temp->fd);
+    good = !close(temp->fd) && good && !rename(temp->name, path);
+    if (!good)
+        unlink(temp->name);
+    return good;
+}
+
+bool dr__index_save(const char *path, bool beside, const dr__section *sections, int n_sections)
+{
+    dr__index_temp temp;
     for (int i = 0; i < n_sections; i++)
         if (sections[i].failed)
             return false;
-    if (!beside)
-        make_cache_folder();
-    int len = snprintf(temp, sizeof temp, "%s.%ld.%u", path, (long)getpid(), atomic_fetch_add(&counter, 1));
-    if (len < 0 || (size_t)len >= sizeof temp)
-        return false;
-    int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return false;
-    bool good = write_sections(fd, sections, n_sections);
-    good = !close(fd) && good && !rename(temp, path);
-    if (!good)
-        unlink(temp);
-    return good;
+    return path && dr__index_temp_open(&temp, path, beside) &&
+           dr__index_temp_close(&temp, path, write_sections(temp.fd, sections, n_sections));
 }

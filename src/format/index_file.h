@@ -53,6 +53,20 @@ uint8_t *dr__index_load(const char *path, size_t *size);
  * When it is not `beside` its data the cache folder is made first, where it is missing. */
 bool dr__index_save(const char *path, bool beside, const dr__section *sections, int n_sections);
 
+/* A file under a temporary name that takes the place of the one at `path` once it is whole: what dr__index_save does,
+ * for those who write piece by piece. */
+typedef struct dr__index_temp {
+    int fd;
+    char name[4200];
+} dr__index_temp;
+
+bool dr__index_temp_open(dr__index_temp *temp, const char *path, bool beside);
+
+/* Syncs and renames, or, unless all was `good` so far, removes it; false: nothing is left behind. */
+bool dr__index_temp_close(dr__index_temp *temp, const char *path, bool good);
+
+bool dr__write_all(int fd, const void *data, size_t size);
+
 void dr__sections_free(dr__section *sections, int n_sections);
 
 #endif

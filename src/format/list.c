@@ -254,6 +254,8 @@ static dr_status fill(struct list *l, const char *path, const dr_read_options *o
     if (l->label_column >= 0)
         DR_TRY(take_labels(l, err));
     l->head.n_samples = l->head.n_places = l->table.n_rows;
+    if (o->use_index)
+        dr__dataset_keep(&l->head, path, ".drapps-seek");
     return add_fields(l, err);
 }
 

@@ -194,6 +194,21 @@ static void apportion(struct mix *m, const double *weights, double sum, uint64_t
     }
 }
 
+/* What is learnt of the sets' content lies in the cache folder: there is no place beside all of them. */
+static void keep(struct mix *m)
+{
+    char text[96];
+    uint64_t hash = 0;
+    for (int i = 0; i < m->n_parts; i++) {
+        const char *part = m->parts[i].set->keep_identity;
+        if (!part)
+            return;
+        hash = XXH3_64bits_withSeed(part, strlen(part), hash);
+    }
+    snprintf(text, sizeof text, "content of mixture %016llx", (unsigned long long)hash);
+    m->head.keep_identity = dr__strdup(text);
+}
+
 static dr_status fill(struct mix *m, dr_dataset *const *sets, const double *weights, int n_sets, uint64_t length,
                       dr_error *err)
 {
@@ -210,6 +225,7 @@ static dr_status fill(struct mix *m, dr_dataset *const *sets, const double *weig
     m->head.n_places = length ? length : m->head.n_samples;
     apportion(m, weights, sum, m->head.n_places);
     m->head.fingerprint = XXH3_64bits_withSeed(&m->head.n_places, sizeof m->head.n_places, m->head.fingerprint);
+    keep(m);
     const dr_dataset *first = m->parts[0].set;
     return first->n_classes
                ? dr__dataset_set_classes(&m->head, (const char *const *)first->classes, first->n_classes, err)

@@ -310,6 +310,8 @@ static dr_status fill(struct tar *t, const char *path, const dr_read_options *op
     if (!t->head.n_samples)
         return dr__fail(err, DR_ERR_NOT_FOUND, "%s: no sample in it: no member is called key.extension", path);
     t->head.n_places = t->head.n_samples;
+    if (options->use_index)
+        dr__dataset_keep(&t->head, dr__names_get(&t->paths, 0), ".drapps-seek");
     return add_fields(t, err);
 }
 

@@ -106,7 +106,7 @@ static bool is_dir(int fd, const struct dirent *e, bool *by_link)
 /* A sum does not depend on the order in which the system names them.  Index files come and go without meaning. */
 static void hash_name(const char *name, uint64_t *hash, uint64_t *n)
 {
-    static const char own[] = ".drapps-index";
+    static const char own[] = ".drapps-";
     if (!strncmp(name, own, sizeof own - 1))
         return;
     *hash += XXH3_64bits(name, strlen(name));

@@ -43,6 +43,11 @@ static void say_step(page *out, const dr__program *p, const dr__step *step)
     if (strcmp(node->in[step->field], "image") || strcmp(node->out[step->field], "image"))
         say(out, " [%s -> %s]", node->in[step->field], node->out[step->field]);
     say(out, " -> %s", dr__desc_text_of(&p->values[step->out], shape, sizeof shape));
+    if (node->op.def->note) {
+        char note[256];
+        node->op.def->note(node->op.conf, !p->fused, note, sizeof note);
+        say(out, "; %s", note);
+    }
     if (step->windowed)
         say(out, "; decodes only what is read%s", streams(p, step) ? ", JPEG row by row into the batch" : "");
     if (step->tail >= 0)

@@ -58,7 +58,14 @@ static dr_status named(const dr_op_def *def, dr_status status, dr_error *err)
 
 static dr_task task_for(const dr__program *p, dr__workbench *b, const dr__node *node, dr_error *err)
 {
-    return (dr_task){ .k = p->kernels, .conf = node->op.conf, .codecs = b->codecs, .err = err };
+    return (dr_task){
+        .k = p->kernels,
+        .conf = node->op.conf,
+        .codecs = b->codecs,
+        .reference = !p->fused,
+        .seek = b->seek,
+        .err = err,
+    };
 }
 
 static dr_status reserve_pars(const dr__program *p, dr__workbench *b, dr_error *err)

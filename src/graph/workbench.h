@@ -24,6 +24,7 @@ typedef struct dr__workbench {
     bool streamed[DR__MAX_STEPS]; /* decodes that make no result: store hands their rows to a tail */
     int scale[DR__MAX_STEPS];     /* of decodes: 1, or the divisor of fast decoding */
     double cost;                  /* predicted, in work units */
+    struct dr__seek_store *seek;  /* for decodes; NULL: none */
     int worker;                   /* number of the thread that works here, from 1; 0: a caller's own */
 
     /* Set while profiling: time and bytes of each step. */

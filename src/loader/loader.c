@@ -14,6 +14,7 @@
 enum {
     STANDARD_PREFETCH = 2, /* one being filled, one ready: in measurements more of them only took memory */
     MOST_RANKS = 1 << 24,
+    MOST_SEEK_BYTES = 512 << 20, /* some two million images that no file has yet */
 };
 
 void dr_loader_defaults(dr_loader_options *o)
@@ -25,6 +26,7 @@ void dr_loader_defaults(dr_loader_options *o)
         .workers = -1,
         .max_bad = 1000,
         .world = 1,
+        .seek_index = "auto",
     };
 }
 
@@ -51,6 +53,9 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
         return dr__fail(err, DR_ERR_ARG, "last is %d, allowed are 0 to %d", (int)o->last, DR_LAST_PAD);
     if ((unsigned)o->on_bad > DR_BAD_REPLACE)
         return dr__fail(err, DR_ERR_ARG, "on_bad is %d, allowed are 0 to %d", (int)o->on_bad, DR_BAD_REPLACE);
+    if (o->seek_index && !dr__seek_mode_is_known(o->seek_index))
+        return dr__fail(err, DR_ERR_ARG, "seek_index is \"%s\", allowed are \"auto\", \"memory\", \"off\"",
+                        o->seek_index);
     if (set->n_places == 0)
         return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
     if (!o->in_order && o->last == DR_LAST_PAD && o->world > 1)
@@ -83,6 +88,31 @@ static dr_status set_budget(dr__exec *e, const dr__limits *limits, dr_error *err
     return DR_OK;
 }
 
+static bool decodes(const dr__program *p)
+{
+    for (int s = 0; s < p->n_steps; s++)
+        if (p->graph->nodes[p->steps[s].node].op.def->flags & DR_OP_DECODE)
+            return true;
+    return false;
+}
+
+/* Seek points: the variable DRAPPS_SEEK_INDEX goes before the setting, and 1/32 of the memory is for new ones. */
+static dr_status open_seek(dr_loader *l, dr_error *err)
+{
+    dr__exec *e = &l->exec;
+    const char *set = getenv("DRAPPS_SEEK_INDEX"), *mode = e->o.seek_index ? e->o.seek_index : "auto";
+    if (set && *set)
+        mode = set;
+    if (!dr__seek_mode_is_known(mode))
+        return dr__fail(err, DR_ERR_ARG, "DRAPPS_SEEK_INDEX is \"%s\", allowed are \"auto\", \"memory\", \"off\"",
+                        mode);
+    if (!strcmp(mode, "off") || e->o.reference || !decodes(e->program))
+        return DR_OK;
+    DR_TRY(dr__seek_share_open(e->set, mode, DR_MIN(e->batch_budget / 16, (size_t)MOST_SEEK_BYTES), &l->seek, err));
+    e->seek = dr__seek_share_store(l->seek);
+    return DR_OK;
+}
+
 static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_error *err)
 {
     dr__exec *e = &l->exec;
@@ -105,6 +135,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     e->buffers = dr__bufpool_new((e->prefetch + 2) * e->program->n_outputs);
     if (!e->buffers)
         return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
+    DR_TRY(open_seek(l, err));
     if (e->o.trace)
         DR_TRY(dr__trace_open(e->o.trace, &e->trace, err));
     const char *text;
@@ -112,7 +143,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     l->graph_text = dr__strdup(text);
     l->graph_hash = XXH3_64bits(text, strlen(text));
     /* These pointed to the caller's memory. */
-    e->o.outputs = e->o.collate = e->o.layout = e->o.trace = NULL;
+    e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = NULL;
     return l->graph_text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
 }
 
@@ -156,6 +187,7 @@ void dr_loader_close(dr_loader **loader)
     dr__pool_remove(e);
     dr__trace_close(&e->trace);
     dr__workbench_free(&e->bench);
+    dr__seek_share_close(&l->seek);
     dr__bufpool_close(&e->buffers);
     dr__program_free(&e->program);
     dr_dataset_unref(&e->set);
@@ -190,6 +222,8 @@ dr_status dr_loader_start(dr_loader *l, uint64_t epoch, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     pthread_mutex_lock(&l->lock);
+    if (l->seek && l->begun) /* an epoch that ended, or was given up */
+        dr__seek_share_save(l->seek);
     l->begun = false;
     l->epoch = epoch;
     l->position = l->batch = 0;
@@ -211,6 +245,8 @@ dr_status dr_loader_next(dr_loader *l, int timeout_ms, dr_batch **out, dr_error 
     if (status == DR_OK)
         status = dr__exec_next(&l->exec, timeout_ms, out, err);
     pthread_mutex_lock(&l->lock);
+    if (l->seek && (status == DR_END || (status == DR_OK && dr__seek_store_is_full(l->exec.seek))))
+        dr__seek_share_save(l->seek);
     if (--l->callers == 0)
         dr__cond_broadcast(&l->left);
     pthread_mutex_unlock(&l->lock);

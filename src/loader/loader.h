@@ -3,11 +3,13 @@
 #define DR_LOADER_LOADER_H
 
 #include "exec/exec.h"
+#include "loader/seek_share.h"
 
 struct dr_loader {
     dr__exec exec;
-    char *graph_text;    /* canonical JSON */
-    uint64_t graph_hash; /* xxh3 of it */
+    char *graph_text;     /* canonical JSON */
+    uint64_t graph_hash;  /* xxh3 of it */
+    dr__seek_share *seek; /* NULL: none */
 
     pthread_mutex_t lock; /* starting and saving; outside the pool lock, never held while waiting for a batch */
     dr__cond left;        /* a caller has left dr_loader_next */

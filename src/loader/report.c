@@ -20,6 +20,18 @@ static json_int_t count(const atomic_uint_fast64_t *v)
     return (json_int_t)atomic_load(v);
 }
 
+static void add_seek_counts(json_t *o, dr__seek_store *store)
+{
+    dr__seek_counts c = { 0 };
+    if (store)
+        dr__seek_store_counts(store, &c);
+    json_object_set_new(o, "seek_images", json_integer((json_int_t)c.images));
+    json_object_set_new(o, "seek_memory_bytes", json_integer((json_int_t)c.memory_bytes));
+    json_object_set_new(o, "seek_file_bytes", json_integer((json_int_t)c.file_bytes));
+    json_object_set_new(o, "seek_found", json_integer((json_int_t)c.found));
+    json_object_set_new(o, "seek_missed", json_integer((json_int_t)c.missed));
+}
+
 dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
@@ -41,6 +53,7 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     json_object_set_new(o, "batch_bytes", json_integer((json_int_t)e->batch_bytes));
     json_object_set_new(o, "batch_budget_bytes", json_integer((json_int_t)e->batch_budget));
     json_object_set_new(o, "worker_budget_bytes", json_integer((json_int_t)e->bench_budget));
+    add_seek_counts(o, e->seek);
     return give_text(o, text, err);
 }
 
@@ -157,6 +170,7 @@ dr_status dr_loader_profile(dr_loader *l, uint64_t samples, char **text, dr_erro
     dr_status status = DR_ERR_NOMEM;
     if (bench && (bench->times = dr__alloc_zero(DR__MAX_STEPS, sizeof *bench->times))) {
         bench->memory_limit = l->exec.bench_budget;
+        bench->seek = l->exec.seek;
         status = run_profile(&l->exec, program, bench, samples, text, err);
         dr__free(bench->times);
     } else {

@@ -125,6 +125,9 @@ typedef struct dr_op_def {
     dr_status (*stream)(dr_task *task, const void *par, const dr_view *in, const dr_rect *window,
                         struct dr__bands *bands);
 
+    /* Optional: what explain adds about these settings, in a few words; in reference mode or not. */
+    void (*note)(const void *conf, bool reference, char *text, size_t cap);
+
     /* Optional; for an op that mirrors left to right or does nothing: which of them was drawn. */
     bool (*mirrors)(const void *par);
 
