@@ -53,9 +53,14 @@ DR_API void dr_jpeg_index_free(dr_jpeg_index **index);
 /* Bytes that it takes when stored. */
 DR_API size_t dr_jpeg_index_bytes(const dr_jpeg_index *index);
 
-/* The RGB pixels of `crop` (NULL: the whole image) to rows of 3 * width bytes, `stride` bytes apart.  index: NULL, or
- * that of this file.  A rectangle that leaves the image is an error, as are truncated or damaged files where Pillow
- * refuses them. */
+/* The RGB pixels of `crop` (NULL: the whole image) to rows of 3 * width bytes, `stride` (at least that) bytes apart;
+ * grey becomes three equal channels, CMYK is converted as Pillow does.  Nothing is read past data + size.
+ *
+ * index: NULL, or that of this file; one thread at a time.  DR_ERR_ARG if it was learnt from another one, which is
+ * noticed by size and a few of the bytes.
+ *
+ * A rectangle that leaves the image is DR_ERR_ARG, data that is damaged or truncated where Pillow refuses it
+ * DR_ERR_FORMAT, more than 65535 pixels a side, 178956970 in all or 1 GiB of memory DR_ERR_LIMIT. */
 DR_API dr_status dr_jpeg_decode(dr_jpeg *jpeg, const void *data, size_t size, const dr_rect *crop,
                                 dr_jpeg_index *index, uint8_t *pixels, ptrdiff_t stride, dr_error *err);
 

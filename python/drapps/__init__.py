@@ -23,11 +23,15 @@ _ERRORS = (
 # Where each public name lives.
 _HOMES = {
     "Batch": "batch",
+    "JpegHeader": "jpeg",
+    "JpegIndex": "_core",
     "Loader": "loader",
     "Op": "optable",
     "Pipeline": "pipeline",
+    "decode_jpeg": "jpeg",
     "from_arrays": "pipeline",
     "info": "about",
+    "jpeg_header": "jpeg",
     "mix": "pipeline",
     "read": "pipeline",
     **dict.fromkeys(_ERRORS, "_core"),

@@ -8,6 +8,7 @@ from ._core import (
     ForkedError as ForkedError,
     FormatError as FormatError,
     IOError as IOError,
+    JpegIndex as JpegIndex,
     LimitError as LimitError,
     NotFoundError as NotFoundError,
     OutOfMemoryError as OutOfMemoryError,
@@ -16,6 +17,7 @@ from ._core import (
 )
 from .about import info as info
 from .batch import Batch as Batch
+from .jpeg import JpegHeader as JpegHeader, decode_jpeg as decode_jpeg, jpeg_header as jpeg_header
 from .loader import Loader as Loader
 from .optable import Op as Op
 from .pipeline import Pipeline as Pipeline, from_arrays as from_arrays, mix as mix, read as read

@@ -56,7 +56,7 @@ def cutmix(num_classes: int = ..., alpha: float = ...) -> Op:
     alpha: the share of a sample is drawn from Beta(alpha, alpha)
     """
 
-def decode(mode: Literal['RGB', 'L', 'RGBA', 'unchanged'] = ..., exif_orientation: bool = ..., fast_decode: bool = ..., max_side: int = ..., max_pixels: int = ..., max_bytes: int = ...) -> Op:
+def decode(mode: Literal['RGB', 'L', 'RGBA', 'unchanged'] = ..., exif_orientation: bool = ..., fast_decode: bool = ..., max_side: int = ..., max_pixels: int = ..., max_bytes: int = ..., decoder: Literal['auto', 'libjpeg'] = ...) -> Op:
     """Encoded image (JPEG, PNG, WebP) to pixels, as Pillow decodes and converts.
 
     mode: channels wanted: RGB, L (grey) or RGBA as Pillow converts to them; unchanged keeps channels and depth (RGB, L, RGBA, unchanged)
@@ -65,6 +65,7 @@ def decode(mode: Literal['RGB', 'L', 'RGBA', 'unchanged'] = ..., exif_orientatio
     max_side: largest width or height accepted
     max_pixels: most pixels accepted (default: Pillow's own limit)
     max_bytes: most memory for decoding one image
+    decoder: what decodes JPEG: auto is drapps' own decoder for the files it reads and libjpeg-turbo for the rest; libjpeg is libjpeg-turbo for all; the pixels are the same (auto, libjpeg)
     """
 
 def gaussian_blur(kernel_size: int | Sequence[int] | None, sigma: float | Sequence[float] | None = ...) -> Op:

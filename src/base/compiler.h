@@ -11,7 +11,13 @@
 #define DR_NOINLINE __attribute__((noinline))
 #define DR_INLINE static inline __attribute__((always_inline)) /* for bodies that fold when an argument is constant */
 #define DR_CPU_SUPPORTS(feature) __builtin_cpu_supports(feature)
+#ifdef __clang__
+#define DR_NO_UNROLL _Pragma("clang loop unroll(disable)")
 #else
+#define DR_NO_UNROLL _Pragma("GCC unroll 1")
+#endif
+#else
+#define DR_NO_UNROLL
 #define DR_PRINTF(fmt, args)
 #define DR_LIKELY(x) (x)
 #define DR_UNLIKELY(x) (x)

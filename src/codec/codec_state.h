@@ -6,19 +6,24 @@
 #include "codec/jpeg_seek.h"
 #include "codec/pixels.h"
 #include "codec/warm.h"
+#include "kernel/kernel.h"
 
 struct dr__jpeg;
+struct dr__baseline;
 
 struct dr_codec_state {
-    struct dr__jpeg *jpeg; /* made at the first JPEG */
+    struct dr__jpeg *jpeg;         /* libjpeg, made at the first JPEG that needs it */
+    struct dr__baseline *baseline; /* the own decoder, made at the first JPEG */
+    const dr__kernels *kernels;    /* those of this machine, unless a test sets others */
     dr__warm rows;         /* rows (or a whole interlaced image) as the library decodes them */
-    dr__warm turned;       /* one row in the mode asked for, before it is turned */
+    dr__warm turned;       /* rows in the mode asked for, before they are turned or handed out */
     dr__warm keyed;        /* one row to which a transparent colour gave its alpha */
     dr__warm pointers;     /* row pointers of an interlaced PNG */
     dr__seek_points seek;  /* of the JPEG at hand */
 };
 
 void dr__jpeg_free(struct dr__jpeg **jpeg);
+void dr__baseline_free(struct dr__baseline **baseline);
 
 /* Is the declared size within max_side and max_pixels?  `format` names the file format in the message. */
 dr_status dr__check_size(const dr__decode_options *options, const char *format, int64_t width, int64_t height,
@@ -30,7 +35,10 @@ dr_status dr__check_bytes(const dr__decode_options *options, const char *format,
 /* Turns facts of the stored image (width, height, orientation set) into those of the decoded one. */
 void dr__info_decoded(dr__image_info *info, dr__pixel_kind stored, const dr__decode_options *options);
 
-/* Does the caller's rectangle lie in the image, and is out made for it? */
+/* Does the caller's rectangle lie in the image? */
+dr_status dr__check_rect(const dr__image_info *info, const dr_rect *rect, dr_error *err);
+
+/* The same, and is out made for it? */
 dr_status dr__check_target(const dr__image_info *info, const dr_rect *rect, const dr_view *out, dr_error *err);
 
 #endif

@@ -2,7 +2,6 @@
 #include "codec/codec_config.h"
 #include "codec/image.h"
 
-extern const dr_image_codec dr__codec_jpeg;
 extern const dr_image_codec dr__codec_png;
 extern const dr_image_codec dr__codec_webp;
 

@@ -9,6 +9,7 @@
 #include "codec/codec_state.h"
 #include "codec/sink.h"
 #include "data/desc.h"
+#include "kernel/cpu.h"
 
 void dr__decode_defaults(dr__decode_options *options)
 {
@@ -23,7 +24,10 @@ void dr__decode_defaults(dr__decode_options *options)
 
 dr_codec_state *dr__codec_state_new(void)
 {
-    return dr__alloc_zero(1, sizeof(dr_codec_state));
+    dr_codec_state *state = dr__alloc_zero(1, sizeof(dr_codec_state));
+    if (state)
+        state->kernels = dr__kernels_best();
+    return state;
 }
 
 void dr__codec_state_free(dr_codec_state **state)
@@ -32,6 +36,7 @@ void dr__codec_state_free(dr_codec_state **state)
     if (!s)
         return;
     dr__jpeg_free(&s->jpeg);
+    dr__baseline_free(&s->baseline);
     dr__warm_free(&s->rows);
     dr__warm_free(&s->turned);
     dr__warm_free(&s->keyed);
@@ -98,6 +103,16 @@ dr_status dr__image_probe(const uint8_t *data, size_t size, const dr_image_codec
     return unknown_format(data, size, err);
 }
 
+char *dr__image_decoder_text(const dr_image_codec *codec, bool libjpeg, char *text, size_t cap)
+{
+    if (codec->own && !libjpeg)
+        snprintf(text, cap, "drapps %s decoder (%s), %s for the rest", codec->own, dr__cpu_name(dr__cpu_use()),
+                 codec->library);
+    else
+        snprintf(text, cap, "%s", codec->library);
+    return text;
+}
+
 dr_status dr__check_size(const dr__decode_options *options, const char *format, int64_t width, int64_t height,
                          dr_error *err)
 {
@@ -134,15 +149,21 @@ void dr__info_decoded(dr__image_info *info, dr__pixel_kind stored, const dr__dec
     }
 }
 
-dr_status dr__check_target(const dr__image_info *info, const dr_rect *rect, const dr_view *out, dr_error *err)
+dr_status dr__check_rect(const dr__image_info *info, const dr_rect *rect, dr_error *err)
 {
-    const dr_desc *d = &out->desc;
     if (rect->x < 0 || rect->y < 0 || rect->w < 1 || rect->h < 1 || rect->w > info->width - rect->x ||
         rect->h > info->height - rect->y)
         return dr__fail(err, DR_ERR_ARG,
                         "rectangle %" PRId64 ",%" PRId64 " %" PRId64 " x %" PRId64
                         " is not inside the image of %" PRId64 " x %" PRId64 " pixels",
                         rect->x, rect->y, rect->w, rect->h, info->width, info->height);
+    return DR_OK;
+}
+
+dr_status dr__check_target(const dr__image_info *info, const dr_rect *rect, const dr_view *out, dr_error *err)
+{
+    const dr_desc *d = &out->desc;
+    DR_TRY(dr__check_rect(info, rect, err));
     if (d->layout != DR_LAYOUT_HWC || d->dtype != info->dtype || dr__channels(d) != info->channels)
         return dr__fail(err, DR_ERR_ARG, "output must be %s HWC with %d channels", dr_dtype_name(info->dtype),
                         info->channels);

@@ -76,6 +76,7 @@ typedef struct dr_image_codec {
     const char *name;
     const char *summary;
     const char *library;           /* "libjpeg-turbo 2.1.5": what decodes */
+    const char *own;               /* "baseline": files that drapps decodes by itself; NULL: none */
     const char *const *extensions; /* ".jpg", ...; NULL-ended */
 
     bool (*probe)(const uint8_t *data, size_t size);
@@ -99,6 +100,11 @@ typedef struct dr_image_codec {
 } dr_image_codec;
 
 extern const dr_image_codec *const dr__image_codecs[]; /* NULL ends it */
+extern const dr_image_codec dr__codec_jpeg;            /* the one that every build has */
+
+/* What decodes, for people: "drapps baseline decoder (avx2), libjpeg-turbo 2.1.5 for the rest".  At most cap bytes with
+ * the 0 at the end; returns text. */
+char *dr__image_decoder_text(const dr_image_codec *codec, bool libjpeg, char *text, size_t cap);
 
 /* The codec that these bytes begin like, or an error that says what they look like. */
 dr_status dr__image_probe(const uint8_t *data, size_t size, const dr_image_codec **codec, dr_error *err);

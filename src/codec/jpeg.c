@@ -37,5 +37,6 @@ const dr_image_codec dr__codec_jpeg = {
     .probe = probe,
     .header = dr__jpeg_header,
     .decode = dr__jpeg_decode,
+    .stream = dr__jpeg_stream,
     .cost = cost,
 };

@@ -18,6 +18,7 @@ struct decode_job {
     const dr__decode_options *options;
     const dr_rect *rect; /* of the turned image */
     dr_view *out;
+    dr__bands *bands; /* instead of out and sink */
 
     dr__jpeg_facts facts;
     dr_rect area; /* the same rectangle in stored pixels */
@@ -91,7 +92,7 @@ static void fail_short(struct dr__jpeg *jpeg)
 static uint8_t *row_buffer(struct dr__jpeg *jpeg, struct decode_job *job)
 {
     size_t row = jpeg->cinfo.output_width * job->pixel;
-    uint8_t *rows = dr__warm_get(&job->state->rows, ROWS_AT_ONCE * row);
+    uint8_t *rows = dr__warm_get(&job->state->rows, ROWS_AT_ONCE * row + DR__BAND_SLACK);
     if (!rows)
         dr__jpeg_fail(jpeg, DR_ERR_NOMEM, "no memory for %d JPEG rows of %zu bytes", ROWS_AT_ONCE, row);
     return rows;
@@ -138,6 +139,47 @@ static void read_rows_in_place(struct dr__jpeg *jpeg, struct decode_job *job)
     }
 }
 
+/* Rows for bands in the mode asked for; where that is what libjpeg gives, its own. */
+static const uint8_t *converted(struct dr__jpeg *jpeg, struct decode_job *job, const uint8_t *rows, ptrdiff_t *stride,
+                                int n)
+{
+    dr__pixel_convert *convert = dr__pixel_converter(job->facts.kind, job->options->mode);
+    if (!convert)
+        return rows;
+    size_t row = (size_t)job->area.w * dr__pixel_bytes(dr__pixel_result(job->facts.kind, job->options->mode));
+    uint8_t *to = dr__warm_get(&job->state->turned, ROWS_AT_ONCE * row + DR__BAND_SLACK);
+    if (!to)
+        dr__jpeg_fail(jpeg, DR_ERR_NOMEM, "no memory for %d JPEG rows of %zu bytes", ROWS_AT_ONCE, row);
+    for (int i = 0; i < n; i++)
+        convert(to + (size_t)i * row, rows + i * *stride, (size_t)job->area.w);
+    *stride = (ptrdiff_t)row;
+    return to;
+}
+
+/* All rows of the area, as many at once as there is room for. */
+static void read_bands(struct dr__jpeg *jpeg, struct decode_job *job)
+{
+    uint8_t *buffer = row_buffer(jpeg, job);
+    size_t row = jpeg->cinfo.output_width * job->pixel;
+    JSAMPROW rows[ROWS_AT_ONCE];
+    for (int i = 0; i < ROWS_AT_ONCE; i++)
+        rows[i] = buffer + (size_t)i * row;
+    job->bands->begin(job->bands);
+    for (int64_t y = 0; y < job->area.h;) {
+        int n = (int)DR_MIN(job->area.h - y, ROWS_AT_ONCE);
+        for (int got = 0; got < n;) {
+            JDIMENSION more = jpeg_read_scanlines(&jpeg->cinfo, rows + got, (JDIMENSION)(n - got));
+            if (more == 0)
+                fail_short(jpeg);
+            got += (int)more;
+        }
+        ptrdiff_t stride = (ptrdiff_t)row;
+        const uint8_t *band = converted(jpeg, job, buffer + (size_t)job->left * job->pixel, &stride, n);
+        job->bands->take(job->bands, band, stride, n);
+        y += n;
+    }
+}
+
 static void skip_rows(struct dr__jpeg *jpeg, struct decode_job *job, bool exact)
 {
     if (job->area.y == 0)
@@ -157,10 +199,20 @@ static void finish(struct dr__jpeg *jpeg)
     jpeg_finish_decompress(&jpeg->cinfo);
 }
 
+/* Begins at the first row of the area. */
+static void start(struct dr__jpeg *jpeg, struct decode_job *job)
+{
+    jpeg_start_decompress(&jpeg->cinfo);
+    bool exact = !smooths_blocks(&jpeg->cinfo);
+    job->left = job->area.x;
+    if (exact)
+        crop_columns(job, &jpeg->cinfo);
+    skip_rows(jpeg, job, exact);
+}
+
 static void decode_body(struct dr__jpeg *jpeg, void *argument)
 {
     struct decode_job *job = argument;
-    struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
     dr__jpeg_facts *facts = &job->facts;
     dr__jpeg_read_header(jpeg, job->options, facts);
     dr__jpeg_check(jpeg, dr__check_target(&facts->info, job->rect, job->out, jpeg->err));
@@ -169,17 +221,27 @@ static void decode_body(struct dr__jpeg *jpeg, void *argument)
     job->pixel = dr__pixel_bytes(facts->kind);
     dr__jpeg_check(jpeg, dr__sink_open(&job->sink, job->state, facts->kind, job->options, orientation, job->area.w,
                                        job->area.h, job->out, jpeg->err));
-
-    jpeg_start_decompress(cinfo);
-    bool exact = !smooths_blocks(cinfo);
-    job->left = job->area.x;
-    if (exact)
-        crop_columns(job, cinfo);
-    skip_rows(jpeg, job, exact);
+    start(jpeg, job);
     if (fits_in_place(jpeg, job))
         read_rows_in_place(jpeg, job);
     else
         read_rows(jpeg, job, job->area.h, &job->sink);
+    finish(jpeg);
+}
+
+static void stream_body(struct dr__jpeg *jpeg, void *argument)
+{
+    struct decode_job *job = argument;
+    dr__jpeg_facts *facts = &job->facts;
+    dr__jpeg_read_header(jpeg, job->options, facts);
+    dr__jpeg_check(jpeg, dr__check_rect(&facts->info, job->rect, jpeg->err));
+    if (facts->info.orientation != 1)
+        dr__jpeg_fail(jpeg, DR_ERR_ARG, "a JPEG to be turned (EXIF orientation %d) has no rows to hand out",
+                      facts->info.orientation);
+    job->area = *job->rect;
+    job->pixel = dr__pixel_bytes(facts->kind);
+    start(jpeg, job);
+    read_bands(jpeg, job);
     finish(jpeg);
 }
 
@@ -188,4 +250,11 @@ dr_status dr__jpeg_decode(dr_codec_state *state, const uint8_t *data, size_t siz
 {
     struct decode_job job = { .state = state, .options = options, .rect = rect, .out = out };
     return dr__jpeg_run(state, data, size, decode_body, &job, err);
+}
+
+dr_status dr__jpeg_stream(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
+                          const dr_rect *rect, dr__bands *bands, dr_error *err)
+{
+    struct decode_job job = { .state = state, .options = options, .rect = rect, .bands = bands };
+    return dr__jpeg_run(state, data, size, stream_body, &job, err);
 }

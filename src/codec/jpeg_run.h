@@ -57,5 +57,7 @@ dr_status dr__jpeg_header(dr_codec_state *state, const uint8_t *data, size_t siz
                           dr__image_info *info, dr_error *err);
 dr_status dr__jpeg_decode(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
                           const dr_rect *rect, dr_view *out, dr_error *err);
+dr_status dr__jpeg_stream(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
+                          const dr_rect *rect, dr__bands *bands, dr_error *err);
 
 #endif

@@ -64,7 +64,8 @@ static dr_status store(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
     return DR_OK;
 }
 
-/* Reads, runs and stores; out of order the slot is taken as late as possible, so that a slow sample holds up none. */
+/* Reads, runs and stores; out of order the slot is taken as late as possible, so that a slow sample holds up none (and
+ * so that nothing is decoded into it: dr__program_options.late_store). */
 static dr_status try_sample(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
 {
     DR_TRY(read_and_run(e, bench, j, err));

@@ -24,6 +24,15 @@ static void say(page *p, const char *format, ...)
     va_end(args);
 }
 
+/* Does a tail take the step's rows as they are decoded? */
+static bool streams(const dr__program *p, const dr__step *step)
+{
+    for (int t = 0; t < p->n_tails; t++)
+        if (p->tails[t].decode_step >= 0 && &p->steps[p->tails[t].decode_step] == step)
+            return true;
+    return false;
+}
+
 static void say_step(page *out, const dr__program *p, const dr__step *step)
 {
     const dr__node *node = &p->graph->nodes[step->node];
@@ -34,8 +43,13 @@ static void say_step(page *out, const dr__program *p, const dr__step *step)
     if (strcmp(node->in[step->field], "image") || strcmp(node->out[step->field], "image"))
         say(out, " [%s -> %s]", node->in[step->field], node->out[step->field]);
     say(out, " -> %s", dr__desc_text_of(&p->values[step->out], shape, sizeof shape));
+    if (node->op.def->note) {
+        char note[256];
+        node->op.def->note(node->op.conf, !p->fused, note, sizeof note);
+        say(out, "; %s", note);
+    }
     if (step->windowed)
-        say(out, "; decodes only what is read");
+        say(out, "; decodes only what is read%s", streams(p, step) ? ", JPEG row by row into the batch" : "");
     if (step->tail >= 0)
         say(out, "; fused, row by row, into the batch");
     say(out, "\n");

@@ -1,4 +1,4 @@
-/* fuse.c: which decodes read only a window, and which outputs end in a tail. */
+/* fuse.c: which decodes read only a window, which outputs end in a tail, and which of those take decoded rows. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -92,7 +92,7 @@ static void build_tail(dr__program *p, dr__output *out, dr__tail *tail)
         value = p->steps[maker].in;
         maker = sole_maker(p, value);
     }
-    *tail = (dr__tail){ .rows_step = -1, .flip_step = -1 };
+    *tail = (dr__tail){ .rows_step = -1, .flip_step = -1, .decode_step = -1 };
     if (p->values[value].dtype != DR_U8 || !dr__is_image(&p->values[value]))
         return;
     if (maker >= 0 && def_of(p, maker)->mirrors) {
@@ -122,7 +122,15 @@ static void build_tail(dr__program *p, dr__output *out, dr__tail *tail)
     out->tail = p->n_tails++;
 }
 
-dr_status dr__program_fuse(dr__program *p, dr_error *err)
+/* The tail's pixels come from a decode that nothing else reads, and both sides can work on bands of rows. */
+static void find_stream(dr__program *p, dr__tail *tail)
+{
+    int decode = tail->rows_step >= 0 ? sole_maker(p, tail->source) : -1;
+    if (decode >= 0 && p->steps[decode].windowed && def_of(p, decode)->stream && def_of(p, tail->rows_step)->feed)
+        tail->decode_step = decode;
+}
+
+dr_status dr__program_fuse(dr__program *p, bool late_store, dr_error *err)
 {
     find_windows(p);
     p->tails = dr__alloc_zero((size_t)p->n_outputs, sizeof *p->tails);
@@ -135,5 +143,7 @@ dr_status dr__program_fuse(dr__program *p, dr_error *err)
             dr__channels(d) <= DR__LUT_CHANNELS)
             build_tail(p, out, &p->tails[p->n_tails]);
     }
+    for (int i = 0; i < p->n_tails && !late_store; i++)
+        find_stream(p, &p->tails[i]);
     return DR_OK;
 }

@@ -242,7 +242,7 @@ static dr_status compile(dr__program *p, dr_graph *graph, const dr__field *field
         DR_TRY(check_batch_node(p, &p->graph->nodes[p->batch_nodes[i]], err));
     p->fused = !o->reference;
     p->kernels = o->reference ? dr__kernels_c() : dr__kernels_best();
-    return p->fused ? dr__program_fuse(p, err) : DR_OK;
+    return p->fused ? dr__program_fuse(p, o->late_store, err) : DR_OK;
 }
 
 dr_status dr__program_compile(dr_graph *graph, const dr__field *fields, int n_fields,

@@ -12,6 +12,7 @@
  *   window   a decode whose readers need only a part of the image decodes that part
  *   tail     the last ops of an output image (resize or crop, mirror, type and normalisation, layout) write row by row
  *            from 8-bit pixels into the batch slot through one table of 256 results per channel
+ *   stream   a windowed decode that only such a tail reads hands it its rows as they are decoded
  */
 #ifndef DR_GRAPH_PROGRAM_H
 #define DR_GRAPH_PROGRAM_H
@@ -34,9 +35,10 @@ typedef struct dr__step {
 
 /* The fused end of one output. */
 typedef struct dr__tail {
-    int source;    /* value of uint8 pixels that the tail starts from */
-    int rows_step; /* step whose `rows` makes the rows; -1: the source's own rows */
-    int flip_step; /* step that may mirror; -1: none */
+    int source;      /* value of uint8 pixels that the tail starts from */
+    int rows_step;   /* step whose `rows` makes the rows; -1: the source's own rows */
+    int flip_step;   /* step that may mirror; -1: none */
+    int decode_step; /* decode that can hand its rows to rows_step; -1: none */
     bool has_lut;
     float lut[DR__LUT_CHANNELS * 256];      /* for float32 results */
     uint16_t lut16[DR__LUT_CHANNELS * 256]; /* for 16-bit results */
@@ -72,7 +74,8 @@ typedef struct dr__program_options {
     const char *collate;
     const char *layout;
     bool reference;
-    bool any_shape; /* fields whose shape depends on the sample become lists where `collate` says nothing */
+    bool late_store; /* where outputs go is known only when all steps have run: no decode can wait for it */
+    bool any_shape;  /* fields whose shape depends on the sample become lists where `collate` says nothing */
 } dr__program_options;
 
 /* fields: what the samples have. */
@@ -83,8 +86,8 @@ void dr__program_free(dr__program **program);
 /* What runs, for people; owned by the caller (dr_text_free). */
 char *dr__program_explain(const dr__program *program);
 
-/* Decides windows and tails (fuse.c). */
-dr_status dr__program_fuse(dr__program *program, dr_error *err);
+/* Decides windows, tails and, where outputs have their places early, streams (fuse.c). */
+dr_status dr__program_fuse(dr__program *program, bool late_store, dr_error *err);
 
 /* How many steps read a value, and one of them (-1: none). */
 int dr__program_readers(const dr__program *program, int value, int *reader);

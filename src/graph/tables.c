@@ -56,6 +56,7 @@ static json_t *flags_json(unsigned flags)
 static void make_texts(void)
 {
     json_t *ops = json_array(), *codecs = json_array(), *formats = json_array();
+    char text[128];
     for (const dr_op_def *const *d = dr__op_table; *d; d++)
         json_array_append_new(ops,
                               json_pack("{s:s, s:i, s:s, s:o, s:o, s:o}", "name", (*d)->name, "version", (*d)->version,
@@ -63,7 +64,7 @@ static void make_texts(void)
                                         params_json((*d)->draws), "flags", flags_json((*d)->flags)));
     for (const dr_image_codec *const *c = dr__image_codecs; *c; c++)
         json_array_append_new(codecs, json_pack("{s:s, s:s, s:s}", "name", (*c)->name, "summary", (*c)->summary,
-                                                "library", (*c)->library));
+                                                "library", dr__image_decoder_text(*c, false, text, sizeof text)));
     for (const dr_format_def *const *f = dr__format_table; *f; f++)
         json_array_append_new(
             formats, json_pack("{s:s, s:s, s:s}", "name", (*f)->name, "summary", (*f)->summary, "uses", (*f)->uses));

@@ -2,7 +2,7 @@
  *
  * All memory of a sample is one block, the arena: plan adds up what every step will need and reserves it once, so
  * that run only moves a pointer.  Each result has some slack behind it, because row kernels may read a little past the
- * last pixel.
+ * last pixel.  An image that is streamed has no place there: its rows go from the decoder's few to the batch.
  */
 #include "graph/workbench.h"
 
@@ -57,7 +57,14 @@ static dr_status named(const dr_op_def *def, dr_status status, dr_error *err)
 
 static dr_task task_for(const dr__program *p, dr__workbench *b, const dr__node *node, dr_error *err)
 {
-    return (dr_task){ .k = p->kernels, .conf = node->op.conf, .codecs = b->codecs, .seek = b->seek, .err = err };
+    return (dr_task){
+        .k = p->kernels,
+        .conf = node->op.conf,
+        .codecs = b->codecs,
+        .reference = !p->fused,
+        .seek = b->seek,
+        .err = err,
+    };
 }
 
 static dr_status reserve_pars(const dr__program *p, dr__workbench *b, dr_error *err)
@@ -162,10 +169,10 @@ static bool result_bytes(const dr__step *step, dr_view *v, size_t *bytes)
     return dr__mul_size(row, (size_t)v->window.h, bytes);
 }
 
-/* A step that a tail carries out makes no result of its own. */
-static bool has_result(const dr__step *step)
+/* A step that a tail carries out makes no result of its own, nor does a decode that streams into one. */
+static bool has_result(const dr__program *p, const dr__workbench *b, int s)
 {
-    return step->tail < 0;
+    return p->steps[s].tail < 0 && !b->streamed[s];
 }
 
 static dr_status reserve_arena(const dr__program *p, dr__workbench *b, dr_error *err)
@@ -174,7 +181,7 @@ static dr_status reserve_arena(const dr__program *p, dr__workbench *b, dr_error 
     bool fits = add_bytes(&total, b->scratch_most);
     for (int s = 0; fits && s < p->n_steps; s++) {
         size_t bytes = 0;
-        if (has_result(&p->steps[s]))
+        if (has_result(p, b, s))
             fits = result_bytes(&p->steps[s], &b->values[p->steps[s].out], &bytes) && add_bytes(&total, bytes);
     }
     if (!fits || total > b->memory_limit)
@@ -209,6 +216,35 @@ static dr_status plan_all(const dr__program *p, dr__workbench *b, const dr__rng_
         if (p->steps[s].windowed)
             set_window(p, b, p->steps[s].out);
     return DR_OK;
+}
+
+static bool can_stream(const dr__program *p, const dr__workbench *b, const dr__tail *tail)
+{
+    if (tail->decode_step < 0)
+        return false;
+    int from = p->steps[tail->decode_step].node, to = p->steps[tail->rows_step].node;
+    const dr__op *decode = &p->graph->nodes[from].op, *rows = &p->graph->nodes[to].op;
+    return decode->def->streams(b->pars + p->par_at[from]) &&
+           (!rows->def->feeds || rows->def->feeds(rows->conf, b->pars + p->par_at[to], &b->values[tail->source].desc));
+}
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+/* Decides for this sample which decodes stream; their scratch is in use together with that of what takes the rows. */
+static void choose_streams(const dr__program *p, dr__workbench *b)
+{
+    memset(b->streamed, 0, sizeof b->streamed);
+    for (int t = 0; t < p->n_tails && !b->times; t++) {
+        const dr__tail *tail = &p->tails[t];
+        if (!can_stream(p, b, tail))
+            continue;
+        b->streamed[tail->decode_step] = true;
+        b->scratch_most =
+            DR_MAX(b->scratch_most, round_up(b->scratch[tail->rows_step]) + b->scratch[tail->decode_step]);
+    }
 }
 
 /* The largest divisor that leaves the reader of a decoded image as many pixels as it makes, or more. */
@@ -249,6 +285,7 @@ dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_
     /* The draws are made anew from the smaller image: the same numbers, so the same part of it. */
     if (scaled)
         DR_TRY(plan_all(p, b, name, err));
+    choose_streams(p, b);
     return reserve_arena(p, b, err);
 }
 
@@ -286,7 +323,7 @@ dr_status dr__sample_run(const dr__program *p, dr__workbench *b, dr_error *err)
     b->arena_used = 0;
     uint8_t *scratch = arena_take(b, b->scratch_most);
     for (int s = 0; s < p->n_steps; s++) {
-        if (!has_result(&p->steps[s]))
+        if (!has_result(p, b, s))
             continue;
         uint64_t start = b->times ? dr__thread_cpu_ns() : 0;
         DR_TRY(run_step(p, b, s, scratch, err));
@@ -310,6 +347,27 @@ dr_desc dr__sample_desc(const dr__program *p, const dr__workbench *b, int output
     return d;
 }
 
+/* Decodes into the op that makes the tail's rows. */
+static dr_status stream(const dr__program *p, dr__workbench *b, const dr__tail *tail, dr__row_sink *sink, dr_error *err)
+{
+    const dr__step *from = &p->steps[tail->decode_step], *to = &p->steps[tail->rows_step];
+    const dr__node *decode = &p->graph->nodes[from->node], *rows = &p->graph->nodes[to->node];
+    const dr_view *pixels = &b->values[from->out];
+    dr__bands *bands = NULL;
+    dr_task task = task_for(p, b, rows, err);
+    task.scratch = b->arena;
+    DR_TRY(named(
+        rows->op.def,
+        rows->op.def->feed(&task, b->pars + p->par_at[to->node], &pixels->desc, &b->values[to->out].desc, sink, &bands),
+        err));
+    task = task_for(p, b, decode, err);
+    task.scratch = b->arena + round_up(b->scratch[tail->rows_step]);
+    return named(
+        decode->op.def,
+        decode->op.def->stream(&task, b->pars + p->par_at[from->node], &b->values[from->in], &pixels->window, bands),
+        err);
+}
+
 dr_status dr__sample_store(const dr__program *p, dr__workbench *b, int output, void *place, dr_error *err)
 {
     const dr__output *o = &p->outputs[output];
@@ -331,6 +389,8 @@ dr_status dr__sample_store(const dr__program *p, dr__workbench *b, int output, v
         dr__store_image(&sink, &b->values[tail->source]);
         return DR_OK;
     }
+    if (tail->decode_step >= 0 && b->streamed[tail->decode_step])
+        return stream(p, b, tail, &sink.rows, err);
     const dr__step *step = &p->steps[tail->rows_step];
     const dr__node *node = &p->graph->nodes[step->node];
     dr_task task = task_for(p, b, node, err);

@@ -1,7 +1,8 @@
 /* workbench.h: what one thread needs to run samples: reusable decoders, memory, and the sample at hand.
  *
  * A sample goes through four calls: begin (its fields are set), plan (header facts, draws, shapes, memory), run (all
- * but the tails), store (tails and copies into the places that leave).  Only plan can ask for memory.
+ * but the tails and the decodes that stream into them), store (tails and copies into the places that leave).  Only plan
+ * can ask for memory; decoding, so that bad data is found, may happen in run or in store.
  */
 #ifndef DR_GRAPH_WORKBENCH_H
 #define DR_GRAPH_WORKBENCH_H
@@ -19,10 +20,11 @@ typedef struct dr__workbench {
     dr_view values[DR__MAX_VALUES];
     size_t scratch[DR__MAX_STEPS]; /* bytes that each step asked for */
     size_t scratch_most;
-    int scale[DR__MAX_STEPS];    /* of decodes: 1, or the divisor of fast decoding */
-    double cost;                 /* predicted, in work units */
-    struct dr__seek_store *seek; /* for decodes; NULL: none */
-    int worker;                  /* number of the thread that works here, from 1; 0: a caller's own */
+    bool streamed[DR__MAX_STEPS]; /* decodes that make no result: store hands their rows to a tail */
+    int scale[DR__MAX_STEPS];     /* of decodes: 1, or the divisor of fast decoding */
+    double cost;                  /* predicted, in work units */
+    struct dr__seek_store *seek;  /* for decodes; NULL: none */
+    int worker;                   /* number of the thread that works here, from 1; 0: a caller's own */
 
     /* Set while profiling: time and bytes of each step. */
     struct dr__step_time *times;
@@ -38,7 +40,7 @@ void dr__workbench_free(dr__workbench **bench);
 /* Draws, shapes and memory for the sample whose fields are in bench->record.  Messages name the op. */
 dr_status dr__sample_plan(const dr__program *program, dr__workbench *bench, const dr__rng_name *name, dr_error *err);
 
-/* All steps that no tail carries out. */
+/* All steps that store does not carry out. */
 dr_status dr__sample_run(const dr__program *program, dr__workbench *bench, dr_error *err);
 
 /* Output i into `place`, which has room for it: the dense array of program->outputs[i], with the sample's own extents

@@ -16,6 +16,9 @@ void dr__kernels_fill(dr__kernels *k, dr__cpu_level level)
     dr__lut_c(k);
     dr__blend_c(k);
     dr__gray_c(k);
+    dr__idct_c(k);
+    dr__upsample_c(k);
+    dr__ycc_c(k);
 #ifdef DR_HAVE_AVX2
     if (level == DR__CPU_AVX2 || level == DR__CPU_AVX512) {
         dr__hflip_avx2(k);
@@ -23,11 +26,17 @@ void dr__kernels_fill(dr__kernels *k, dr__cpu_level level)
         dr__lut_avx2(k);
         dr__blend_avx2(k);
         dr__gray_avx2(k);
+        dr__idct_avx2(k);
+        dr__upsample_avx2(k);
+        dr__ycc_avx2(k);
     }
 #endif
 #ifdef DR_HAVE_AVX512
-    if (level == DR__CPU_AVX512)
+    if (level == DR__CPU_AVX512) {
         dr__resample_avx512(k);
+        dr__idct_avx512(k);
+        dr__ycc_avx512(k);
+    }
 #endif
     (void)level;
 }

@@ -10,6 +10,12 @@ void dr__resample_c(dr__kernels *k);
 void dr__lut_c(dr__kernels *k);
 void dr__blend_c(dr__kernels *k);
 void dr__gray_c(dr__kernels *k);
+void dr__idct_c(dr__kernels *k);
+void dr__upsample_c(dr__kernels *k);
+void dr__ycc_c(dr__kernels *k);
+
+/* What SIMD versions fall back to for coefficients beyond their range. */
+void dr__idct_8x8_c(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n);
 
 /* AVX2: the same, where the instructions help. */
 void dr__hflip_avx2(dr__kernels *k);
@@ -17,9 +23,15 @@ void dr__resample_avx2(dr__kernels *k);
 void dr__lut_avx2(dr__kernels *k);
 void dr__blend_avx2(dr__kernels *k);
 void dr__gray_avx2(dr__kernels *k);
+void dr__idct_avx2(dr__kernels *k);
+void dr__upsample_avx2(dr__kernels *k);
+void dr__ycc_avx2(dr__kernels *k);
 
 /* AVX-512 (see kernel.h) on top of AVX2, and what it falls back to. */
 void dr__resample_avx512(dr__kernels *k);
+void dr__idct_avx512(dr__kernels *k);
+void dr__ycc_avx512(dr__kernels *k);
+void dr__idct_8x8_avx2(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n);
 void dr__resample_h_avx2(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels,
                          const dr__taps *taps);
 

@@ -1,9 +1,13 @@
-/* resize.c: PIL's Image.resize as a plan in caller's memory and a run that pushes out finished rows.
+/* resize.c: PIL's Image.resize as a plan in caller's memory, into which rows go and finished rows come out.
  *
- * The passes are PIL's, each rounded to 8 bits.  The horizontal one runs four rows at a time and only as far ahead as
- * the vertical one needs: its results wait in a ring of a few rows, so that the working set is some tens of kilobytes
- * whatever the size of the image.  Since version 13 PIL does the vertical pass first where the height loses more than
- * twice as many pixels as the width; then the vertical pass makes four rows and the horizontal one finishes them.
+ * The passes are PIL's, each rounded to 8 bits.  The horizontal one runs four rows at a time, and the vertical one
+ * follows as soon as it can: the results wait in a ring of a few rows, so that the working set is some tens of
+ * kilobytes whatever the size of the image.  Since version 13 PIL does the vertical pass first where the height loses
+ * more than twice as many pixels as the width; then the vertical pass makes four rows and the horizontal one finishes
+ * them.
+ *
+ * Input comes in bands of any height; an image that is in memory is one band.  What later output rows need of a band is
+ * kept when it ends: rows after the horizontal pass are in the ring anyway, others are copied there.
  */
 #include "kernel/resize.h"
 
@@ -87,10 +91,11 @@ static void cut_passes(dr__resize *r, struct block *b)
     r->rows = cut(b, (size_t)room_v, sizeof *r->rows);
     r->out_stride = round_up_64((size_t)s->out_w * c);
     r->padded_stride = round_up_64((size_t)s->in_w * c + DR__RESAMPLE_OVERREAD(&widest, c));
-    r->n_ring = room_v + BATCH;
     r->out = cut(b, BATCH, r->out_stride);
-    if (r->order == DR__RESIZE_HV)
-        r->ring = cut(b, (size_t)r->n_ring, r->out_stride);
+    r->n_ring = r->order == DR__RESIZE_HV ? room_v + BATCH : room_v;
+    r->ring_stride = r->order == DR__RESIZE_HV ? r->out_stride : r->padded_stride;
+    if (r->order != DR__RESIZE_H)
+        r->ring = cut(b, (size_t)r->n_ring, r->ring_stride);
     if (r->order == DR__RESIZE_VH)
         r->middle = cut(b, BATCH, r->padded_stride);
     else if (r->order != DR__RESIZE_V)
@@ -144,46 +149,50 @@ void dr__resize_plan(dr__resize *r, const dr__resize_spec *spec, void *scratch)
 
 /* ---- run ---- */
 
-/* The input, and where the output goes. */
-struct flow {
-    const dr__resize *r;
-    const dr__kernels *k;
-    const uint8_t *src;
-    ptrdiff_t stride;
-    dr__resize_sink sink;
-    void *user;
-};
+typedef dr__resize_flow flow;
 
-static const uint8_t *input_row(const struct flow *f, int y)
-{
-    return f->src + y * f->stride;
-}
-
-static size_t input_bytes(const struct flow *f)
+static size_t input_bytes(const flow *f)
 {
     return (size_t)f->r->spec.in_w * (size_t)f->r->spec.channels;
 }
 
-static size_t output_bytes(const struct flow *f)
+static size_t output_bytes(const flow *f)
 {
     return (size_t)f->r->spec.out_w * (size_t)f->r->spec.channels;
 }
 
+static uint8_t *ring_row(const flow *f, int y)
+{
+    return f->r->ring + (size_t)(y % f->r->n_ring) * f->r->ring_stride;
+}
+
+/* Row y of the band at hand. */
+static const uint8_t *band_row(const flow *f, int y)
+{
+    return f->rows + (y - f->taken) * f->stride;
+}
+
+static int band_end(const flow *f)
+{
+    return f->taken + f->n;
+}
+
 /* Row y with enough bytes behind it for the horizontal pass: in place where later rows follow, else copied. */
-static const uint8_t *padded_row(const struct flow *f, int y, int slot)
+static const uint8_t *padded_row(const flow *f, int y, int slot)
 {
     const dr__resize *r = f->r;
     const size_t past = DR__RESAMPLE_OVERREAD(&r->h, r->spec.channels), bytes = input_bytes(f);
-    if (f->stride > 0 && (size_t)f->stride * (size_t)(r->spec.in_h - 1 - y) >= past)
-        return input_row(f, y);
+    const size_t after = f->stride > 0 ? (size_t)f->stride * (size_t)(band_end(f) - 1 - y) : 0;
+    if (after + f->slack >= past)
+        return band_row(f, y);
     uint8_t *copy = r->padded + (size_t)slot * r->padded_stride;
-    memcpy(copy, input_row(f, y), bytes);
+    memcpy(copy, band_row(f, y), bytes);
     memset(copy + bytes, 0, past);
     return copy;
 }
 
 /* n <= 4 input rows from y on through the horizontal pass. */
-static void widen(const struct flow *f, int y, int n, uint8_t *const *to)
+static void widen(const flow *f, int y, int n, uint8_t *const *to)
 {
     const uint8_t *from[BATCH];
     for (int i = 0; i < n; i++)
@@ -191,10 +200,10 @@ static void widen(const struct flow *f, int y, int n, uint8_t *const *to)
     f->k->resample_h(to, from, n, f->r->spec.channels, &f->r->h);
 }
 
-static void run_copy(const struct flow *f)
+static void take_copy(flow *f)
 {
-    for (int y = 0; y < f->r->spec.out_h; y++)
-        f->sink(f->user, input_row(f, y), y);
+    for (; f->y < band_end(f); f->y++)
+        f->sink(f->user, band_row(f, f->y), f->y);
 }
 
 static void pick_columns(uint8_t *to, const uint8_t *from, const int32_t *start, int n, size_t pixel)
@@ -209,105 +218,138 @@ static void pick_columns(uint8_t *to, const uint8_t *from, const int32_t *start,
     }
 }
 
-static void run_nearest(const struct flow *f)
+static void take_nearest(flow *f)
 {
     const dr__resize *r = f->r;
-    for (int y = 0; y < r->spec.out_h; y++) {
-        if (r->v.start[y] < 0)
+    for (; f->y < r->spec.out_h && r->v.start[f->y] < band_end(f); f->y++) {
+        if (r->v.start[f->y] < 0)
             memset(r->out, 0, output_bytes(f));
         else
-            pick_columns(r->out, input_row(f, r->v.start[y]), r->h.start, r->spec.out_w, (size_t)r->spec.channels);
-        f->sink(f->user, r->out, y);
+            pick_columns(r->out, band_row(f, r->v.start[f->y]), r->h.start, r->spec.out_w, (size_t)r->spec.channels);
+        f->sink(f->user, r->out, f->y);
     }
 }
 
-static void run_h(const struct flow *f)
+static void take_h(flow *f)
 {
-    const dr__resize *r = f->r;
     uint8_t *out[BATCH];
     for (int i = 0; i < BATCH; i++)
-        out[i] = r->out + (size_t)i * r->out_stride;
-    for (int y = 0; y < r->spec.out_h; y += BATCH) {
-        const int n = DR_MIN(BATCH, r->spec.out_h - y);
-        widen(f, y, n, out);
+        out[i] = f->r->out + (size_t)i * f->r->out_stride;
+    while (f->y < band_end(f)) {
+        const int n = DR_MIN(BATCH, band_end(f) - f->y);
+        widen(f, f->y, n, out);
         for (int i = 0; i < n; i++)
-            f->sink(f->user, out[i], y + i);
+            f->sink(f->user, out[i], f->y++);
     }
 }
 
-/* The vertical pass for output row y straight from the input. */
-static void narrow(const struct flow *f, int y, uint8_t *to)
+/* Is the next output row's input among the first `end` rows? */
+static bool can_finish(const flow *f, int end)
 {
     const dr__resize *r = f->r;
-    for (int j = 0; j < r->v.size[y]; j++)
-        r->rows[j] = input_row(f, r->v.start[y] + j);
-    f->k->resample_v(to, r->rows, &r->v, (size_t)y, input_bytes(f));
+    return f->y < r->spec.out_h && r->v.start[f->y] + r->v.size[f->y] <= end;
 }
 
-static void run_v(const struct flow *f)
-{
-    for (int y = 0; y < f->r->spec.out_h; y++) {
-        narrow(f, y, f->r->out);
-        f->sink(f->user, f->r->out, y);
-    }
-}
-
-/* Brings input rows up to `end` into the ring, of which `made` are there; returns how many are there then.  At most
- * BATCH - 1 rows too many are made, and the ring has room for them beside those that one output row needs. */
-static int fill_ring(const struct flow *f, int made, int end, int last)
+/* The ring has room for the rows that one output row needs and BATCH more. */
+static void take_hv(flow *f)
 {
     const dr__resize *r = f->r;
-    while (made < end) {
+    for (int y = f->taken; y < band_end(f);) {
         uint8_t *to[BATCH];
-        const int n = DR_MIN(BATCH, last - made);
+        const int n = DR_MIN(BATCH, band_end(f) - y);
         for (int i = 0; i < n; i++)
-            to[i] = r->ring + (size_t)((made + i) % r->n_ring) * r->out_stride;
-        widen(f, made, n, to);
-        made += n;
-    }
-    return made;
-}
-
-static void run_hv(const struct flow *f)
-{
-    const dr__resize *r = f->r;
-    const int n_out = r->spec.out_h, last = r->v.start[n_out - 1] + r->v.size[n_out - 1];
-    int made = r->v.start[0];
-    for (int y = 0; y < n_out; y++) {
-        const int first = r->v.start[y], size = r->v.size[y];
-        made = fill_ring(f, made, first + size, last);
-        for (int j = 0; j < size; j++)
-            r->rows[j] = r->ring + (size_t)((first + j) % r->n_ring) * r->out_stride;
-        f->k->resample_v(r->out, r->rows, &r->v, (size_t)y, output_bytes(f));
-        f->sink(f->user, r->out, y);
+            to[i] = ring_row(f, y + i);
+        widen(f, y, n, to);
+        for (y += n; can_finish(f, y); f->y++) {
+            for (int j = 0; j < r->v.size[f->y]; j++)
+                r->rows[j] = ring_row(f, r->v.start[f->y] + j);
+            f->k->resample_v(r->out, r->rows, &r->v, (size_t)f->y, output_bytes(f));
+            f->sink(f->user, r->out, f->y);
+        }
     }
 }
 
-static void run_vh(const struct flow *f)
+/* The vertical pass for the next output row straight from the input, or from what was kept of it. */
+static void narrow(const flow *f, uint8_t *to)
 {
     const dr__resize *r = f->r;
-    uint8_t *middle[BATCH], *out[BATCH];
-    for (int i = 0; i < BATCH; i++) {
-        middle[i] = r->middle + (size_t)i * r->padded_stride;
+    for (int j = 0; j < r->v.size[f->y]; j++) {
+        const int y = r->v.start[f->y] + j;
+        r->rows[j] = y < f->taken ? ring_row(f, y) : band_row(f, y);
+    }
+    f->k->resample_v(to, r->rows, &r->v, (size_t)f->y, input_bytes(f));
+}
+
+/* Copies what later output rows need of the band. */
+static void keep_rows(const flow *f)
+{
+    if (f->y == f->r->spec.out_h)
+        return;
+    for (int y = DR_MAX(f->r->v.start[f->y], f->taken); y < band_end(f); y++)
+        memcpy(ring_row(f, y), band_row(f, y), input_bytes(f));
+}
+
+static void take_v(flow *f)
+{
+    for (; can_finish(f, band_end(f)); f->y++) {
+        narrow(f, f->r->out);
+        f->sink(f->user, f->r->out, f->y);
+    }
+    keep_rows(f);
+}
+
+/* The rows that wait, through the horizontal pass. */
+static void finish_middle(flow *f)
+{
+    const dr__resize *r = f->r;
+    const uint8_t *from[BATCH];
+    uint8_t *out[BATCH];
+    for (int i = 0; i < f->n_middle; i++) {
+        from[i] = r->middle + (size_t)i * r->padded_stride;
         out[i] = r->out + (size_t)i * r->out_stride;
     }
-    for (int y = 0; y < r->spec.out_h; y += BATCH) {
-        const int n = DR_MIN(BATCH, r->spec.out_h - y);
-        for (int i = 0; i < n; i++)
-            narrow(f, y + i, middle[i]);
-        f->k->resample_h(out, (const uint8_t *const *)middle, n, r->spec.channels, &r->h);
-        for (int i = 0; i < n; i++)
-            f->sink(f->user, out[i], y + i);
+    f->k->resample_h(out, from, f->n_middle, r->spec.channels, &r->h);
+    for (int i = 0; i < f->n_middle; i++)
+        f->sink(f->user, out[i], f->y - f->n_middle + i);
+    f->n_middle = 0;
+}
+
+static void take_vh(flow *f)
+{
+    while (can_finish(f, band_end(f))) {
+        narrow(f, f->r->middle + (size_t)f->n_middle * f->r->padded_stride);
+        f->y++;
+        f->n_middle++;
+        if (f->n_middle == BATCH || f->y == f->r->spec.out_h)
+            finish_middle(f);
     }
+    keep_rows(f);
+}
+
+void dr__resize_begin(dr__resize_flow *f, const dr__resize *r, const dr__kernels *k, dr__resize_sink sink, void *user)
+{
+    *f = (dr__resize_flow){ .r = r, .k = k, .sink = sink, .user = user };
+}
+
+void dr__resize_take(dr__resize_flow *f, const uint8_t *rows, ptrdiff_t stride, int n, size_t slack)
+{
+    static void (*const takes[])(flow *) = {
+        [DR__RESIZE_COPY] = take_copy, [DR__RESIZE_NEAREST] = take_nearest, [DR__RESIZE_H] = take_h,
+        [DR__RESIZE_V] = take_v,       [DR__RESIZE_HV] = take_hv,           [DR__RESIZE_VH] = take_vh,
+    };
+    assert(n >= 1 && n <= f->r->spec.in_h - f->taken);
+    f->rows = rows;
+    f->stride = stride;
+    f->n = n;
+    f->slack = slack;
+    takes[f->r->order](f);
+    f->taken += n;
 }
 
 void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride,
                     dr__resize_sink sink, void *user)
 {
-    static void (*const runs[])(const struct flow *) = {
-        [DR__RESIZE_COPY] = run_copy, [DR__RESIZE_NEAREST] = run_nearest, [DR__RESIZE_H] = run_h,
-        [DR__RESIZE_V] = run_v,       [DR__RESIZE_HV] = run_hv,           [DR__RESIZE_VH] = run_vh,
-    };
-    const struct flow f = { .r = r, .k = k, .src = src, .stride = stride, .sink = sink, .user = user };
-    runs[r->order](&f);
+    dr__resize_flow f;
+    dr__resize_begin(&f, r, k, sink, user);
+    dr__resize_take(&f, src, stride, r->spec.in_h, 0);
 }

@@ -9,6 +9,11 @@
  *     if (!dr__resize_scratch(&spec, &bytes)) ...too large
  *     dr__resize_plan(&r, &spec, scratch);         (once for each size)
  *     dr__resize_run(&r, kernels, pixels, stride, sink, user);
+ *
+ * An image that is never whole in memory is pushed instead, some rows at a time, with the same result:
+ *
+ *     dr__resize_begin(&flow, &r, kernels, sink, user);
+ *     dr__resize_take(&flow, rows, stride, n, slack);      (until all in_h rows were given)
  */
 #ifndef DR_KERNEL_RESIZE_H
 #define DR_KERNEL_RESIZE_H
@@ -44,12 +49,14 @@ typedef struct dr__resize {
     dr__taps h, v; /* for nearest neighbour only `start` is used */
     double *weights;
     int n_ring;           /* rows in the ring */
-    uint8_t *ring;        /* HV: input rows after the horizontal pass, row y in slot y % n_ring */
+    uint8_t *ring;        /* row y in slot y % n_ring.  HV: input rows after the horizontal pass; V, VH: input rows of
+                             earlier bands that are still needed */
     uint8_t *middle;      /* VH: 4 rows after the vertical pass */
-    uint8_t *padded;      /* H, HV: copies of the last input rows, where reading past the end would leave the image */
+    uint8_t *padded;      /* H, HV: copies of input rows behind which too little can be read */
     uint8_t *out;         /* 4 finished rows */
     size_t padded_stride; /* of padded and middle */
-    size_t out_stride;    /* of ring and out */
+    size_t out_stride;    /* of out */
+    size_t ring_stride;
     const uint8_t **rows; /* arguments of the vertical pass */
 } dr__resize;
 
@@ -65,5 +72,29 @@ void dr__resize_plan(dr__resize *r, const dr__resize_spec *spec, void *scratch);
 /* Resizes the image at src, whose rows are `stride` bytes apart.  Uses the plan's scratch: one thread at a time. */
 void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride,
                     dr__resize_sink sink, void *user);
+
+/* An image on its way through a plan. */
+typedef struct dr__resize_flow {
+    const dr__resize *r;
+    const dr__kernels *k;
+    dr__resize_sink sink;
+    void *user;
+    int taken;    /* input rows of earlier bands */
+    int y;        /* the next output row */
+    int n_middle; /* VH: rows before it that wait for the horizontal pass */
+
+    const uint8_t *rows; /* the band at hand: */
+    ptrdiff_t stride;
+    int n;
+    size_t slack;
+} dr__resize_flow;
+
+/* The first row comes next.  The plan and its scratch are borrowed until the last one: one flow at a time. */
+void dr__resize_begin(dr__resize_flow *flow, const dr__resize *r, const dr__kernels *k, dr__resize_sink sink,
+                      void *user);
+
+/* The next n >= 1 rows, `stride` bytes apart and borrowed for the call; `slack` bytes after the end of each can be
+ * read. The horizontal pass is quickest with four rows at once: bands of 4, 8, 16 rows waste nothing. */
+void dr__resize_take(dr__resize_flow *flow, const uint8_t *rows, ptrdiff_t stride, int n, size_t slack);
 
 #endif

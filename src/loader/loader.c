@@ -120,7 +120,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     dr__limits_read("", &limits);
     const char *reference = getenv("DRAPPS_REFERENCE");
     e->o.reference |= reference && *reference && strcmp(reference, "0");
-    dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference };
+    dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference, !e->o.in_order };
     e->generation = dr__fork_generation();
     dr__cond_init(&e->changed);
     dr__cond_init(&l->left);

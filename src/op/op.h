@@ -117,10 +117,16 @@ typedef struct dr_op_def {
     dr_status (*feed)(dr_task *task, const void *par, const dr_desc *in, const dr_desc *out, dr__row_sink *sink,
                       struct dr__bands **bands);
 
+    /* Optional, with feed: whether it can be used with what was drawn.  Default: always. */
+    bool (*feeds)(const void *conf, const void *par, const dr_desc *in);
+
     /* Optional, with DR_OP_DECODE: can this image be decoded into bands, and doing so for the rectangle `window`. */
     bool (*streams)(const void *par);
     dr_status (*stream)(dr_task *task, const void *par, const dr_view *in, const dr_rect *window,
                         struct dr__bands *bands);
+
+    /* Optional: what explain adds about these settings, in a few words; in reference mode or not. */
+    void (*note)(const void *conf, bool reference, char *text, size_t cap);
 
     /* Optional; for an op that mirrors left to right or does nothing: which of them was drawn. */
     bool (*mirrors)(const void *par);

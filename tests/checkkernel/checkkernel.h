@@ -22,6 +22,11 @@ CHECK_KERNEL(lut_planar_u8);
 CHECK_KERNEL(lut_u8);
 CHECK_KERNEL(blend_u8);
 CHECK_KERNEL(rgb_to_l);
+CHECK_KERNEL(idct_8x8);
+CHECK_KERNEL(upsample_h2);
+CHECK_KERNEL(upsample_h2v2);
+CHECK_KERNEL(upsample_v2);
+CHECK_KERNEL(ycc_to_rgb);
 
 /* Bytes between guard bytes, in a ring of blocks that is reused: at most GUARDED_LIVE are alive at once. */
 enum { GUARDED_LIVE = 16, GUARD = 64 };

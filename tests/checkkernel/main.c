@@ -88,7 +88,8 @@ struct check {
 static const struct check checks[] = {
     ROW(hflip_row),      ROW(resample_h),     ROW(resample_v),     ROW(lut_planar_f32),
     ROW(lut_packed_f32), ROW(lut_planar_u16), ROW(lut_packed_u16), ROW(lut_planar_u8),
-    ROW(lut_u8),         ROW(blend_u8),       ROW(rgb_to_l),
+    ROW(lut_u8),         ROW(blend_u8),       ROW(rgb_to_l),       ROW(idct_8x8),
+    ROW(upsample_h2),    ROW(upsample_h2v2),  ROW(upsample_v2),    ROW(ycc_to_rgb),
 };
 
 /* A kernel added to the table without a check here shows as a wrong count. */

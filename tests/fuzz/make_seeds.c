@@ -1,6 +1,7 @@
 /* make_seeds: writes first inputs for the image fuzz targets: one small file of each kind.
  *
- *   make_seeds FOLDER      writes FOLDER/jpeg/..., FOLDER/png/..., FOLDER/webp/..., FOLDER/header/...
+ *   make_seeds FOLDER      writes FOLDER/jpeg/..., FOLDER/jpeg_diff/..., FOLDER/png/..., FOLDER/webp/...,
+ * FOLDER/header/...
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,9 @@
 #include <sys/stat.h>
 
 #include "codec/codec_config.h"
+#include "unit/codec/jpeg_kind.h"
 #include "unit/codec/make_image.h"
+#include "unit/codec/odd_jpeg.h"
 
 static const char *folder;
 static int n_seeds;
@@ -59,6 +62,25 @@ static void jpeg_seeds(void)
         }
 }
 
+/* Small JPEGs of all kinds, good ones and odd ones, for the comparison with libjpeg. */
+static void jpeg_diff_seeds(void)
+{
+    uint64_t s = 1;
+    for (int i = 0; i < 300; i++) {
+        struct jpeg_spec spec = random_kind(&s, i % 3 ? 40 : 20);
+        struct blob b = make_jpeg(&spec);
+        uint8_t prefix[5];
+        if (i % 4 == 3)
+            any_jpeg_change(&s)->apply(&b, &s);
+        for (int k = 0; k < 5; k++)
+            prefix[k] = (uint8_t)next_random(&s);
+        if (b.size < 3500)
+            put("jpeg_diff", prefix, 5, &b);
+        n_seeds++;
+        blob_free(&b);
+    }
+}
+
 #ifdef DR_HAVE_PNG
 static void png_seeds(void)
 {
@@ -92,6 +114,7 @@ int main(int argc, char **argv)
         return 2;
     folder = argv[1];
     jpeg_seeds();
+    jpeg_diff_seeds();
 #ifdef DR_HAVE_PNG
     png_seeds();
 #endif

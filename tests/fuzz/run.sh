@@ -7,7 +7,7 @@
 set -eu
 minutes=${1:?usage: run.sh MINUTES [TARGET...]}
 shift
-targets=${*:-jpeg png webp header tar list index seek}
+targets=${*:-jpeg jpeg_diff png webp header tar list index seek}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=${FUZZ_DIR:-$root/build-fuzz}
 cc=${FUZZ_CC:-clang}
@@ -21,21 +21,37 @@ cat >"$dir/src/codec/codec_config.h" <<END
 END
 flags="-std=gnu11 -D_GNU_SOURCE -O1 -g -ffp-contract=off -I$root/include -I$root/src -I$root/tests -I$dir/src"
 src=$root/src
-library="$src/base/*.c $src/data/*.c $src/source/*.c $src/format/*.c $src/codec/*.c"
+library="$src/base/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/format/*.c $src/codec/*.c"
 libs="$(pkg-config --libs libjpeg libpng libwebp libxxhash jansson) -lm -pthread"
+made=$root/tests/unit/codec
+jpegs="$made/make_image.c $made/jpeg_kind.c $made/jpeg_part.c $made/odd_jpeg.c $made/damaged_jpeg.c"
+case $(uname -m) in x86_64) simd="-DDR_HAVE_AVX2=1 -DDR_HAVE_AVX512=1" ;; *) simd= ;; esac
+flags="$flags $simd"
 sanitize="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 
 # shellcheck disable=SC2086  # lists of words
-$cc $flags -o "$dir/make_seeds" "$root/tests/fuzz/make_seeds.c" "$root/tests/unit/codec/make_image.c" $libs
+$cc $flags -o "$dir/make_seeds" "$root/tests/fuzz/make_seeds.c" $jpegs $libs
 "$dir/make_seeds" "$dir/seeds"
 # shellcheck disable=SC2086
-(mkdir -p "$dir/objects" && cd "$dir/objects" && rm -f ./*.o && $cc $flags $sanitize -c $library)
+(mkdir -p "$dir/objects" && cd "$dir/objects" && rm -f ./*.o && $cc $flags $sanitize -c $library &&
+    if [ "$simd" ]; then
+        $cc $flags $sanitize -mavx2 -mno-fma -c "$src"/kernel/x86/*_avx2.c
+        $cc $flags $sanitize -mavx512f -mavx512bw -mavx512vl -mavx512vbmi -mavx512vnni -c "$src"/kernel/x86/*_avx512.c
+    fi)
+
+extra() { # extra TARGET: what is linked besides the target and the library
+    case $1 in
+    jpeg) echo "$root/tests/fuzz/mutate_jpeg.c $jpegs" ;;
+    jpeg_diff) echo "$root/tests/fuzz/mutate_jpeg.c $jpegs $made/both_jpeg.c" ;;
+    esac
+}
 
 build() { # build NAME TARGET FLAG...: the fuzzer of a target
     name=$1 target=$2
     shift 2
     # shellcheck disable=SC2086
-    $cc $flags "$@" $sanitize -fsanitize=fuzzer -o "$dir/$name" "$root/tests/fuzz/fuzz_$target.c" "$dir"/objects/*.o $libs
+    $cc $flags "$@" $sanitize -fsanitize=fuzzer -o "$dir/$name" "$root/tests/fuzz/fuzz_$target.c" $(extra "$target") \
+        "$dir"/objects/*.o $libs
 }
 
 keep() { # keep TARGET: the kept inputs need cover the code alone, so without the counters of fuzz_image.h

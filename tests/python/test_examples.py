@@ -13,7 +13,7 @@ from imagesets import write_folder
 import drapps
 from drapps import _core
 
-MODULES = ["about", "batch", "loader", "optable", "pipeline"]
+MODULES = ["about", "batch", "jpeg", "loader", "optable", "pipeline"]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 

@@ -45,15 +45,19 @@ def images(tmp_path):
     return tmp_path / "images"
 
 
-@pytest.fixture
-def program(prefix, tmp_path):
+def build(prefix, folder, name):
+    """An example as a program against the installed library, and the environment that it runs in."""
     if not shutil.which("pkg-config"):
         pytest.skip("no pkg-config here")
     env = dict(os.environ, PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
     flags = call("pkg-config", "--cflags", "--libs", "drapps", env=env).split()
-    call("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", ROOT / "examples/c/load_folder.c", *flags,
-         "-o", tmp_path / "load_folder")
-    return tmp_path / "load_folder", dict(os.environ, LD_LIBRARY_PATH=str(prefix / "lib"))
+    call("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", ROOT / f"examples/c/{name}.c", *flags, "-o", folder / name)
+    return folder / name, dict(os.environ, LD_LIBRARY_PATH=str(prefix / "lib"))
+
+
+@pytest.fixture
+def program(prefix, tmp_path):
+    return build(prefix, tmp_path, "load_folder")
 
 
 def test_example_reads_a_folder(program, images):
@@ -70,6 +74,21 @@ def test_example_says_what_is_wrong(program, tmp_path):
     done = subprocess.run([command, tmp_path / "nowhere"], env=env, capture_output=True, text=True)
     assert done.returncode == 1
     assert "nowhere" in done.stderr
+
+
+def test_example_decodes_a_jpeg(prefix, images, tmp_path):
+    command, env = build(prefix, tmp_path, "decode_jpeg")
+    for path in sorted(images.rglob("*.jpg")):
+        for crop in ([], [7, 5, 20, 30]):
+            done = subprocess.run([command, path, *map(str, crop)], env=env, capture_output=True)
+            assert done.returncode == 0, done.stderr
+            want = np.asarray(Image.open(path).convert("RGB"))
+            if crop:
+                want = want[5:35, 7:27]
+            head = b"P6\n%d %d\n255\n" % (want.shape[1], want.shape[0])
+            assert done.stdout == head + want.tobytes()
+    done = subprocess.run([command, path, "0", "0", "5000", "1"], env=env, capture_output=True, text=True)
+    assert done.returncode == 1 and "5000 x 1 is not inside the image of" in done.stderr
 
 
 def test_only_the_public_names_are_exported(prefix):

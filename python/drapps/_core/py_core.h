@@ -14,7 +14,8 @@
 #include <drapps/drapps.h>
 
 typedef struct core_state {
-    PyObject *dataset_type, *graph_type, *loader_type, *batch_type, *array_type, *runner_type;
+    PyObject *dataset_type, *graph_type, *loader_type, *batch_type, *array_type, *runner_type, *jpeg_type,
+        *jpeg_index_type;
     PyObject *errors[16];   /* at [-status]: the exception of each failure */
     PyObject *file_missing; /* DR_ERR_NOT_FOUND of a path */
     PyObject *base_error;
@@ -61,7 +62,7 @@ typedef struct py_batch {
 } py_batch;
 
 extern PyType_Spec core_dataset_spec, core_graph_spec, core_loader_spec, core_batch_spec, core_array_spec,
-    core_runner_spec;
+    core_runner_spec, core_jpeg_spec, core_jpeg_index_spec;
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args);

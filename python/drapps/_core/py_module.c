@@ -158,6 +158,7 @@ static int add_types(PyObject *module, core_state *state)
         { &state->dataset_type, &core_dataset_spec }, { &state->graph_type, &core_graph_spec },
         { &state->loader_type, &core_loader_spec },   { &state->batch_type, &core_batch_spec },
         { &state->array_type, &core_array_spec },     { &state->runner_type, &core_runner_spec },
+        { &state->jpeg_type, &core_jpeg_spec },       { &state->jpeg_index_type, &core_jpeg_index_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);

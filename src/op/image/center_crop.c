@@ -18,7 +18,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     (void)par;
     DR_TRY(dr__want_image(in, ~0u, "center_crop", err));
     out->desc = dr__desc_resized(in, dr__size_height(&c->size), dr__size_width(&c->size));
-    out->scratch = dr__row_room(&out->desc);
+    out->scratch = dr__place_scratch(&out->desc);
     return DR_OK;
 }
 
@@ -50,6 +50,22 @@ static dr_status rows(dr_task *task, const void *par, const dr_view *in, const d
     return DR_OK;
 }
 
+static bool feeds(const void *conf, const void *par, const dr_desc *in)
+{
+    const struct conf *c = conf;
+    dr__placing p = placing(c, in);
+    (void)par;
+    return dr__place_feeds(&p, dr__size_width(&c->size), dr__size_height(&c->size));
+}
+
+static dr_status feed(dr_task *task, const void *par, const dr_desc *in, const dr_desc *out, dr__row_sink *sink,
+                      struct dr__bands **bands)
+{
+    (void)par, (void)in, (void)out;
+    *bands = dr__place_feed(task->scratch, sink);
+    return DR_OK;
+}
+
 static void region(const void *conf, const void *par, const dr_desc *in, dr_rect *need)
 {
     const struct conf *c = conf;
@@ -68,5 +84,7 @@ const dr_op_def dr__op_center_crop = {
     .plan = plan,
     .run = run,
     .rows = rows,
+    .feeds = feeds,
+    .feed = feed,
     .region = region,
 };

@@ -1,8 +1,11 @@
 /* decode: encoded bytes (JPEG, PNG, WebP) to an HWC image.
  *
  * What the header says is read before anything is drawn (peek), so that later ops know the size of the image; when the
- * op that follows reads only a part, run decodes only that (out->window), with the same pixels.
+ * op that follows reads only a part, run decodes only that (out->window), with the same pixels; stream hands that part
+ * on in bands of rows instead of laying it down.
  */
+#include <stdio.h>
+
 #include "codec/image.h"
 #include "codec/seek_store.h"
 #include "op/op.h"
@@ -15,6 +18,7 @@ struct conf {
     int64_t max_side;
     int64_t max_pixels;
     int64_t max_bytes;
+    int decoder;
 };
 
 struct par {
@@ -23,7 +27,10 @@ struct par {
     int scale;
 };
 
+enum { AUTO, LIBJPEG };
+
 static const char *const modes[] = { "RGB", "L", "RGBA", "unchanged", NULL };
+static const char *const decoders[] = { [AUTO] = "auto", [LIBJPEG] = "libjpeg", NULL };
 
 static const dr_param params[] = {
     DR_CHOICE(struct conf, mode, "\"RGB\"", modes,
@@ -35,11 +42,20 @@ static const dr_param params[] = {
     DR_INT(struct conf, max_side, "65535", 1, 1 << 24, "largest width or height accepted"),
     DR_INT(struct conf, max_pixels, "178956970", 1, 1e12, "most pixels accepted (default: Pillow's own limit)"),
     DR_INT(struct conf, max_bytes, "1073741824", 1, 1e15, "most memory for decoding one image"),
+    DR_CHOICE(struct conf, decoder, "\"auto\"", decoders,
+              "what decodes JPEG: auto is drapps' own decoder for the files it reads and libjpeg-turbo for the rest; "
+              "libjpeg is libjpeg-turbo for all; the pixels are the same"),
     { 0 },
 };
 
-static dr__decode_options options_of(const struct conf *c, int scale)
+static bool by_libjpeg(const struct conf *c, bool reference)
 {
+    return reference || c->decoder == LIBJPEG;
+}
+
+static dr__decode_options options_of(const dr_task *task, int scale)
+{
+    const struct conf *c = task->conf;
     dr__decode_options o;
     dr__decode_defaults(&o);
     o.mode = (dr__color_mode)c->mode;
@@ -48,13 +64,14 @@ static dr__decode_options options_of(const struct conf *c, int scale)
     o.max_side = c->max_side;
     o.max_pixels = c->max_pixels;
     o.max_bytes = (size_t)c->max_bytes;
+    o.libjpeg = by_libjpeg(c, task->reference);
     return o;
 }
 
 static dr_status peek(dr_task *task, const dr_view *in, void *par)
 {
     struct par *p = par;
-    dr__decode_options options = options_of(task->conf, task->scale);
+    dr__decode_options options = options_of(task, task->scale);
     size_t size = (size_t)in->desc.dims[0];
     p->scale = task->scale;
     DR_TRY(dr__image_probe(in->data, size, &p->codec, task->err));
@@ -116,7 +133,7 @@ static dr_status seek_end(const dr_task *task, const dr__decode_options *options
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct par *p = par;
-    dr__decode_options options = options_of(task->conf, p->scale);
+    dr__decode_options options = options_of(task, p->scale);
     struct seeking seeking;
     options.bleed = task->bleed;
     seek_begin(task, p, in, &options, &seeking);
@@ -125,9 +142,33 @@ static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view 
     return seek_end(task, &options, &seeking, status);
 }
 
+static bool streams(const void *par)
+{
+    const struct par *p = par;
+    return p->codec->stream && p->info.orientation == 1 && p->info.dtype == DR_U8;
+}
+
+static dr_status stream(dr_task *task, const void *par, const dr_view *in, const dr_rect *window, dr__bands *bands)
+{
+    const struct par *p = par;
+    dr__decode_options options = options_of(task, p->scale);
+    struct seeking seeking;
+    seek_begin(task, p, in, &options, &seeking);
+    dr_status status =
+        p->codec->stream(task->codecs, in->data, (size_t)in->desc.dims[0], &options, window, bands, task->err);
+    return seek_end(task, &options, &seeking, status);
+}
+
 static bool may_scale(const void *conf)
 {
     return ((const struct conf *)conf)->fast_decode;
+}
+
+static void note(const void *conf, bool reference, char *text, size_t cap)
+{
+    char by[128];
+    dr__image_decoder_text(&dr__codec_jpeg, by_libjpeg(conf, reference), by, sizeof by);
+    snprintf(text, cap, "JPEG by %s", by);
 }
 
 const dr_op_def dr__op_decode = {
@@ -143,4 +184,7 @@ const dr_op_def dr__op_decode = {
     .plan = plan,
     .cost = cost,
     .run = run,
+    .streams = streams,
+    .stream = stream,
+    .note = note,
 };

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "codec/image.h"
 #include "kernel/half.h"
 
 const char *const dr__border_names[] = { "constant", "edge", "reflect", "symmetric", NULL };
@@ -186,7 +187,7 @@ void dr__place(const dr__placing *p, const dr_view *in, dr_view *out)
         place_row(p, in, y, w, out->data + y * out->stride);
 }
 
-void dr__place_rows(const dr__placing *p, const dr_view *in, const dr_desc *out, uint8_t *row, dr__row_sink *sink)
+void dr__place_rows(const dr__placing *p, const dr_view *in, const dr_desc *out, uint8_t *scratch, dr__row_sink *sink)
 {
     int64_t w = dr__width(out), h = dr__height(out), begin, end;
     inner_columns(p, w, &begin, &end);
@@ -197,9 +198,45 @@ void dr__place_rows(const dr__placing *p, const dr_view *in, const dr_desc *out,
             sink->row(sink, y, source + p->x * (int64_t)dr__pixel_bytes(out));
             continue;
         }
-        place_row(p, in, y, w, row);
-        sink->row(sink, y, row);
+        place_row(p, in, y, w, scratch);
+        sink->row(sink, y, scratch);
     }
+}
+
+/* Hands rows on. */
+struct feeder {
+    dr__bands bands; /* first: what is fed */
+    dr__row_sink *sink;
+    int64_t y;
+};
+
+size_t dr__place_scratch(const dr_desc *out)
+{
+    return dr__desc_known(out) ? DR_MAX(dr__row_bytes(out), sizeof(struct feeder)) : 0;
+}
+
+static void begin(dr__bands *bands)
+{
+    ((struct feeder *)bands)->y = 0;
+}
+
+static void take(dr__bands *bands, const uint8_t *rows, ptrdiff_t stride, int n)
+{
+    struct feeder *f = (struct feeder *)bands;
+    for (int i = 0; i < n; i++)
+        f->sink->row(f->sink, f->y++, rows + i * stride);
+}
+
+bool dr__place_feeds(const dr__placing *p, int64_t width, int64_t height)
+{
+    return p->x >= 0 && p->y >= 0 && p->x + width <= p->from.w && p->y + height <= p->from.h;
+}
+
+dr__bands *dr__place_feed(uint8_t *scratch, dr__row_sink *sink)
+{
+    struct feeder *f = (struct feeder *)scratch;
+    *f = (struct feeder){ .bands = { begin, take }, .sink = sink };
+    return &f->bands;
 }
 
 /* One axis of the region: [*at, *at + *n) of the image. */

@@ -22,12 +22,6 @@ static inline size_t dr__pixel_bytes(const dr_desc *d)
     return dr_dtype_size(d->dtype) * (size_t)dr__channels(d);
 }
 
-/* Scratch for one row; 0 while the size is not known. */
-static inline size_t dr__row_room(const dr_desc *d)
-{
-    return dr__desc_known(d) ? dr__row_bytes(d) : 0;
-}
-
 /* Writes one element.  Integers take the whole part, kept within their range; bool is "not zero". */
 void dr__element_store(dr_dtype dtype, uint8_t *at, double value);
 
@@ -69,8 +63,14 @@ dr__placing dr__placing_padded(const dr_desc *in, const int64_t sides[4], dr__bo
 /* Fills a whole output view. The input view may be a window that holds dr__place_region. */
 void dr__place(const dr__placing *p, const dr_view *in, dr_view *out);
 
-/* The same row by row; `row` is room for one. */
-void dr__place_rows(const dr__placing *p, const dr_view *in, const dr_desc *out, uint8_t *row, dr__row_sink *sink);
+/* The same row by row; scratch has dr__place_scratch bytes. */
+void dr__place_rows(const dr__placing *p, const dr_view *in, const dr_desc *out, uint8_t *scratch, dr__row_sink *sink);
+size_t dr__place_scratch(const dr_desc *out); /* 0 while the size is not known */
+
+/* The same from rows that are pushed (dr_op_def.feed): where the canvas lies inside the image, so that its rows are
+ * those of the region. */
+bool dr__place_feeds(const dr__placing *p, int64_t width, int64_t height);
+struct dr__bands *dr__place_feed(uint8_t *scratch, dr__row_sink *sink);
 
 /* The part of the image that a canvas of that size reads; at least one pixel. */
 dr_rect dr__place_region(const dr__placing *p, int64_t width, int64_t height);

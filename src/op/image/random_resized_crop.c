@@ -118,6 +118,15 @@ static dr_status rows(dr_task *task, const void *par, const dr_view *in, const d
     return DR_OK;
 }
 
+static dr_status feed(dr_task *task, const void *par, const dr_desc *in, const dr_desc *out, dr__row_sink *sink,
+                      struct dr__bands **bands)
+{
+    dr__rescale r = rescale(task->conf, par);
+    (void)out;
+    *bands = dr__rescale_feed(task, &r, in, sink);
+    return DR_OK;
+}
+
 static void region(const void *conf, const void *par, const dr_desc *in, dr_rect *need)
 {
     const struct par *p = par;
@@ -140,5 +149,6 @@ const dr_op_def dr__op_random_resized_crop = {
     .cost = cost,
     .run = run,
     .rows = rows,
+    .feed = feed,
     .region = region,
 };

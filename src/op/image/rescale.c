@@ -1,13 +1,17 @@
 /* rescale.c: kernel/resize.h over views, with PIL's treatment of alpha.
  *
+ * Rows come in bands; an image in memory is one band.  Scratch begins with the struct that knows how far they have
+ * come, and what the resizing needs.
+ *
  * PIL multiplies the colours of an RGBA image by alpha before it interpolates and divides afterwards, each rounded to
- * 8 bits.  Scratch then holds, after what the resizing itself needs, the multiplied input and one divided row.
+ * 8 bits.  Scratch then also holds a few multiplied rows and one divided row.
  */
 #include "op/image/rescale.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
+#include "codec/image.h"
 #include "kernel/resize.h"
 #include "op/image/geometry.h"
 
@@ -58,6 +62,20 @@ static bool has_alpha(const dr__resize_spec *s, const dr_desc *in)
     return in->kind != DR_KIND_MASK && s->channels == 4 && s->filter != DR__FILTER_NEAREST && !same_size;
 }
 
+enum { MULTIPLIED = 4 }; /* rows at once: as many as the resizing likes */
+
+/* An image on its way through. */
+struct feeder {
+    dr__bands bands; /* first: what is fed */
+    dr__resize plan;
+    dr__resize_flow flow;
+    const dr__kernels *k;
+    dr__row_sink *sink;
+    int64_t in_w, out_w;
+    uint8_t *multiplied; /* NULL: no alpha */
+    uint8_t *line;       /* one divided row */
+};
+
 static size_t round_up_64(size_t n)
 {
     return (n + 63) & ~(size_t)63;
@@ -66,13 +84,11 @@ static size_t round_up_64(size_t n)
 dr_status dr__rescale_scratch(const dr__rescale *r, const dr_desc *in, const char *op, size_t *bytes, dr_error *err)
 {
     dr__resize_spec s = spec_of(r, in);
-    size_t multiplied = 0, line = 0;
-    bool fits = dr__resize_scratch(&s, bytes);
-    if (fits && has_alpha(&s, in)) {
-        line = (size_t)s.out_w * 4;
-        fits = dr__mul_size((size_t)s.in_w * 4, (size_t)s.in_h, &multiplied) &&
-               dr__add_size(round_up_64(*bytes), round_up_64(multiplied), bytes) && dr__add_size(*bytes, line, bytes);
-    }
+    size_t rows = 0;
+    bool fits = dr__resize_scratch(&s, bytes) && dr__add_size(*bytes, round_up_64(sizeof(struct feeder)), bytes);
+    if (fits && has_alpha(&s, in))
+        fits = dr__mul_size((size_t)s.in_w * MULTIPLIED + (size_t)s.out_w, 4, &rows) &&
+               dr__add_size(*bytes, round_up_64(rows), bytes);
     if (fits)
         return DR_OK;
     return dr__fail(err, DR_ERR_LIMIT, "%s: cannot bring %lldx%lld pixels to %lldx%lld, allowed are 1 to %d", op,
@@ -114,42 +130,69 @@ static void divide_row(uint8_t *dst, const uint8_t *src, int64_t w)
 }
 
 /* Between the resizing, which speaks of rows in its way, and the sink of the op. */
-struct relay {
-    dr__row_sink *sink;
-    uint8_t *line; /* NULL: no alpha */
-    int64_t w;
-};
-
 static void relay_row(void *user, const uint8_t *row, int y)
 {
-    struct relay *relay = user;
-    if (relay->line) {
-        divide_row(relay->line, row, relay->w);
-        row = relay->line;
+    struct feeder *f = user;
+    if (f->multiplied) {
+        divide_row(f->line, row, f->out_w);
+        row = f->line;
     }
-    relay->sink->row(relay->sink, y, row);
+    f->sink->row(f->sink, y, row);
+}
+
+static void begin(dr__bands *bands)
+{
+    struct feeder *f = (struct feeder *)bands;
+    dr__resize_begin(&f->flow, &f->plan, f->k, relay_row, f);
+}
+
+static void take_multiplied(struct feeder *f, const uint8_t *rows, ptrdiff_t stride, int n)
+{
+    ptrdiff_t width = (ptrdiff_t)f->in_w * 4;
+    for (int done = 0; done < n; done += MULTIPLIED) {
+        int some = DR_MIN(MULTIPLIED, n - done);
+        for (int i = 0; i < some; i++)
+            multiply_row(f->multiplied + i * width, rows + (done + i) * stride, f->in_w);
+        dr__resize_take(&f->flow, f->multiplied, width, some, 0);
+    }
+}
+
+static void take_rows(struct feeder *f, const uint8_t *rows, ptrdiff_t stride, int n, size_t slack)
+{
+    if (f->multiplied)
+        take_multiplied(f, rows, stride, n);
+    else
+        dr__resize_take(&f->flow, rows, stride, n, slack);
+}
+
+static void take(dr__bands *bands, const uint8_t *rows, ptrdiff_t stride, int n)
+{
+    take_rows((struct feeder *)bands, rows, stride, n, DR__BAND_SLACK);
+}
+
+dr__bands *dr__rescale_feed(dr_task *task, const dr__rescale *r, const dr_desc *in, dr__row_sink *sink)
+{
+    struct feeder *f = (struct feeder *)task->scratch;
+    dr__resize_spec s = spec_of(r, in);
+    uint8_t *room = task->scratch + round_up_64(sizeof *f);
+    size_t used = 0;
+    *f = (struct feeder){ .bands = { begin, take }, .k = task->k, .sink = sink, .in_w = s.in_w, .out_w = s.out_w };
+    dr__resize_plan(&f->plan, &s, room);
+    if (has_alpha(&s, in)) {
+        dr__resize_scratch(&s, &used);
+        f->multiplied = room + used;
+        f->line = f->multiplied + (size_t)s.in_w * 4 * MULTIPLIED;
+    }
+    return &f->bands;
 }
 
 void dr__rescale_rows(dr_task *task, const dr__rescale *r, const dr_view *in, dr__row_sink *sink)
 {
-    dr__resize_spec s = spec_of(r, &in->desc);
-    struct relay relay = { .sink = sink, .w = r->w };
-    ptrdiff_t stride = in->stride;
-    const uint8_t *from = in->data + (r->from.y - in->window.y) * stride +
+    const uint8_t *from = in->data + (r->from.y - in->window.y) * in->stride +
                           (r->from.x - in->window.x) * (int64_t)dr__pixel_bytes(&in->desc);
-    dr__resize plan;
-    dr__resize_plan(&plan, &s, task->scratch);
-    if (has_alpha(&s, &in->desc)) {
-        size_t used = 0, row = (size_t)s.in_w * 4;
-        dr__resize_scratch(&s, &used);
-        uint8_t *multiplied = task->scratch + round_up_64(used);
-        for (int y = 0; y < s.in_h; y++)
-            multiply_row(multiplied + (size_t)y * row, from + y * stride, s.in_w);
-        relay.line = multiplied + round_up_64(row * (size_t)s.in_h);
-        from = multiplied;
-        stride = (ptrdiff_t)row;
-    }
-    dr__resize_run(&plan, task->k, from, stride, relay_row, &relay);
+    dr__bands *bands = dr__rescale_feed(task, r, &in->desc, sink);
+    bands->begin(bands);
+    take_rows((struct feeder *)bands, from, in->stride, (int)r->from.h, 0);
 }
 
 struct to_view {

@@ -16,7 +16,7 @@ typedef struct dr__rescale {
 /* uint8 images of 1, 3 or 4 channels; masks of any element type. */
 dr_status dr__want_rescalable(const dr_desc *in, const char *op, dr_error *err);
 
-/* The scratch that the two below need. */
+/* The scratch that each of the three below needs. */
 dr_status dr__rescale_scratch(const dr__rescale *r, const dr_desc *in, const char *op, size_t *bytes, dr_error *err);
 
 /* Work units, about nanoseconds. */
@@ -25,5 +25,8 @@ double dr__rescale_cost(const dr__rescale *r, const dr_desc *in);
 /* The input view may be a window that holds `from`. */
 void dr__rescale_run(dr_task *task, const dr__rescale *r, const dr_view *in, dr_view *out);
 void dr__rescale_rows(dr_task *task, const dr__rescale *r, const dr_view *in, dr__row_sink *sink);
+
+/* Takes the rows of `from` one band after the other; lives in task->scratch. */
+struct dr__bands *dr__rescale_feed(dr_task *task, const dr__rescale *r, const dr_desc *in, dr__row_sink *sink);
 
 #endif

@@ -108,6 +108,15 @@ static dr_status rows(dr_task *task, const void *par, const dr_view *in, const d
     return DR_OK;
 }
 
+static dr_status feed(dr_task *task, const void *par, const dr_desc *in, const dr_desc *out, dr__row_sink *sink,
+                      struct dr__bands **bands)
+{
+    dr__rescale r = rescale(task->conf, in);
+    (void)par, (void)out;
+    *bands = dr__rescale_feed(task, &r, in, sink);
+    return DR_OK;
+}
+
 const dr_op_def dr__op_resize = {
     .name = "resize",
     .version = 1,
@@ -120,4 +129,5 @@ const dr_op_def dr__op_resize = {
     .cost = cost,
     .run = run,
     .rows = rows,
+    .feed = feed,
 };

@@ -58,6 +58,28 @@ static void fill_row(uint8_t *row, int y, int width, int channels, uint64_t seed
     }
 }
 
+/* Noise, a slope with few AC coefficients, one colour, or only 0 and 255. */
+static void fill_plain(uint8_t *row, int y, int width, int channels, enum image_content content, uint64_t seed)
+{
+    uint64_t s = seed * 1000003u + (uint64_t)y;
+    for (int i = 0; i < width * channels; i++) {
+        int x = i / channels;
+        switch (content) {
+        case CONTENT_NOISE:
+            row[i] = (uint8_t)next_random(&s);
+            break;
+        case CONTENT_SMOOTH:
+            row[i] = (uint8_t)((x + y) / 2 + 40 * (i % channels));
+            break;
+        case CONTENT_EXTREME:
+            row[i] = next_random(&s) & 1 ? 255 : 0;
+            break;
+        default:
+            row[i] = (uint8_t)(seed >> 8 * (i % channels));
+        }
+    }
+}
+
 size_t make_exif(uint8_t block[26], int orientation, bool big_endian)
 {
     static const uint8_t little[26] = { 'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0 };
@@ -92,9 +114,14 @@ static void set_color(j_compress_ptr cinfo, enum jpeg_color color)
     jpeg_set_colorspace(cinfo, spaces[color].stored);
 }
 
-/* One scan per component, or the DC coefficients alone. */
+/* One scan per component, two scans, or the DC coefficients alone. */
 static int scan_script(jpeg_scan_info *scans, const struct jpeg_spec *spec, int n_components)
 {
+    if (spec->partly_separate && n_components == 3) {
+        scans[0] = (jpeg_scan_info){ .comps_in_scan = 1, .Se = 63 };
+        scans[1] = (jpeg_scan_info){ .comps_in_scan = 2, .component_index = { 1, 2 }, .Se = 63 };
+        return 2;
+    }
     if (spec->dc_only) {
         scans[0] = (jpeg_scan_info){ .comps_in_scan = n_components };
         for (int c = 0; c < n_components; c++)
@@ -106,22 +133,76 @@ static int scan_script(jpeg_scan_info *scans, const struct jpeg_spec *spec, int 
     return n_components;
 }
 
+/* The table's symbols in random order, with other code lengths than the standard's. */
+static void reshape_huffman(JHUFF_TBL *t, enum jpeg_huffman huffman, uint64_t *seed)
+{
+    int n = 0;
+    for (int i = 1; i <= 16; i++)
+        n += t->bits[i];
+    for (int i = n - 1; i > 0; i--) {
+        int k = random_in(seed, 0, i);
+        UINT8 swap = t->huffval[i];
+        t->huffval[i] = t->huffval[k];
+        t->huffval[k] = swap;
+    }
+    memset(t->bits, 0, sizeof(t->bits));
+    int steps = huffman == HUFFMAN_STEEP ? (n < 16 ? n - 1 : 8) : 0; /* 8 leave room for 255 codes of 16 bits */
+    for (int i = 1; i <= steps; i++)
+        t->bits[i] = 1;
+    t->bits[huffman == HUFFMAN_FLAT ? 8 : 16] = (UINT8)(n - steps);
+}
+
+static void set_huffman(j_compress_ptr cinfo, const struct jpeg_spec *spec)
+{
+    uint64_t seed = spec->seed;
+    cinfo->optimize_coding = spec->huffman == HUFFMAN_OPTIMAL || (spec->huffman == HUFFMAN_BY_SEED && (spec->seed & 1));
+    if (spec->arithmetic)
+        cinfo->optimize_coding = FALSE;
+    if (spec->huffman < HUFFMAN_LONG)
+        return;
+    for (int i = 0; i < 2; i++) {
+        reshape_huffman(cinfo->dc_huff_tbl_ptrs[i], spec->huffman, &seed);
+        reshape_huffman(cinfo->ac_huff_tbl_ptrs[i], spec->huffman, &seed);
+    }
+}
+
+static void set_names(j_compress_ptr cinfo, const struct jpeg_spec *spec)
+{
+    uint64_t s = spec->seed + 1;
+    for (int c = 0; c < cinfo->num_components && spec->ids != IDS_USUAL; c++)
+        cinfo->comp_info[c].component_id = spec->ids == IDS_RGB ? "RGBA"[c] : 60 * c + random_in(&s, 0, 59);
+    if (spec->no_jfif)
+        cinfo->write_JFIF_header = FALSE;
+    if (spec->adobe)
+        cinfo->write_Adobe_marker = TRUE;
+    else if (spec->ids == IDS_RGB)
+        cinfo->write_Adobe_marker = FALSE; /* the ids alone say it */
+}
+
 static void set_coding(j_compress_ptr cinfo, const struct jpeg_spec *spec, jpeg_scan_info *scans)
 {
-    jpeg_set_quality(cinfo, spec->quality ? spec->quality : 90, TRUE);
+    jpeg_set_quality(cinfo, spec->quality ? spec->quality : 90, !spec->wide_quant);
     for (int c = 0; c < cinfo->num_components; c++) {
         cinfo->comp_info[c].h_samp_factor = spec->h[c] ? spec->h[c] : 1;
         cinfo->comp_info[c].v_samp_factor = spec->v[c] ? spec->v[c] : 1;
     }
     cinfo->restart_interval = (unsigned)spec->restart;
     cinfo->arith_code = spec->arithmetic;
-    cinfo->optimize_coding = !spec->arithmetic && (spec->seed & 1);
+    set_huffman(cinfo, spec);
+    set_names(cinfo, spec);
     if (spec->progressive)
         jpeg_simple_progression(cinfo);
-    if (spec->interleaved_off || spec->dc_only) {
+    if (spec->interleaved_off || spec->dc_only || spec->partly_separate) {
         cinfo->num_scans = scan_script(scans, spec, cinfo->num_components);
         cinfo->scan_info = scans;
     }
+}
+
+/* 16-bit quantisation tables are worth a warning to libjpeg. */
+static void say_nothing(j_common_ptr cinfo, int level)
+{
+    (void)cinfo;
+    (void)level;
 }
 
 struct blob make_jpeg(const struct jpeg_spec *spec)
@@ -132,18 +213,24 @@ struct blob make_jpeg(const struct jpeg_spec *spec)
     unsigned char *bytes = NULL;
     unsigned long n = 0;
     cinfo.err = jpeg_std_error(&errors);
+    errors.emit_message = say_nothing;
     jpeg_create_compress(&cinfo);
     jpeg_mem_dest(&cinfo, &bytes, &n);
     cinfo.image_width = (JDIMENSION)spec->width;
     cinfo.image_height = (JDIMENSION)spec->height;
     set_color(&cinfo, spec->color);
     set_coding(&cinfo, spec, scans);
-    jpeg_start_compress(&cinfo, TRUE);
+    if (spec->no_tables)
+        jpeg_suppress_tables(&cinfo, TRUE);
+    jpeg_start_compress(&cinfo, !spec->no_tables);
     write_exif(&cinfo, spec);
     uint8_t *row = malloc((size_t)spec->width * 4);
     assert(row);
     while (cinfo.next_scanline < cinfo.image_height) {
-        fill_row(row, (int)cinfo.next_scanline, spec->width, cinfo.input_components, spec->seed);
+        if (spec->content == CONTENT_MIXED)
+            fill_row(row, (int)cinfo.next_scanline, spec->width, cinfo.input_components, spec->seed);
+        else
+            fill_plain(row, (int)cinfo.next_scanline, spec->width, cinfo.input_components, spec->content, spec->seed);
         jpeg_write_scanlines(&cinfo, &row, 1);
     }
     jpeg_finish_compress(&cinfo);

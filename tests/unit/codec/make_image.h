@@ -20,6 +20,16 @@ uint64_t next_random(uint64_t *state);
 int random_in(uint64_t *state, int lo, int hi); /* both ends included */
 
 enum jpeg_color { JPEG_GRAY, JPEG_YCC, JPEG_PLAIN_RGB, JPEG_CMYK, JPEG_YCCK };
+enum image_content { CONTENT_MIXED, CONTENT_NOISE, CONTENT_SMOOTH, CONTENT_FLAT, CONTENT_EXTREME };
+enum jpeg_huffman {
+    HUFFMAN_BY_SEED,  /* of the standard, or optimal if the seed is odd */
+    HUFFMAN_STANDARD, /* as JPEG's annex K has them */
+    HUFFMAN_OPTIMAL,
+    HUFFMAN_LONG,  /* all codes of 16 bits */
+    HUFFMAN_STEEP, /* one code of each length as long as they last, symbols in random order */
+    HUFFMAN_FLAT   /* all of 8 bits */
+};
+enum jpeg_ids { IDS_USUAL, IDS_RGB, IDS_RANDOM };
 
 struct jpeg_spec {
     int width, height;
@@ -30,6 +40,13 @@ struct jpeg_spec {
     bool progressive, arithmetic, interleaved_off, dc_only;
     int orientation; /* 1..8 writes an EXIF segment; 0 none */
     bool big_endian; /* of that segment */
+    enum image_content content;
+    enum jpeg_huffman huffman;
+    enum jpeg_ids ids;    /* of the components */
+    bool no_jfif, adobe;  /* the segments that say what the colours are; else as libjpeg writes them */
+    bool wide_quant;      /* 16-bit quantisation tables, if the quality is below 25 */
+    bool partly_separate; /* the first component in a scan of its own, then the others together */
+    bool no_tables;       /* quantisation and Huffman tables are left out */
     uint64_t seed;
 };
 struct blob make_jpeg(const struct jpeg_spec *spec);

@@ -1,4 +1,4 @@
-/* test_region.c: decoding a rectangle gives exactly what decoding everything and cropping gives.
+/* test_region.c: decoding a rectangle, at once or as bands, gives exactly what decoding everything and cropping gives.
  *
  * Random images of every kind, random rectangles.  DRAPPS_TEST_SEED repeats a run, DRAPPS_TEST_ROUNDS lengthens it.
  */
@@ -43,6 +43,12 @@ static void check_parts(dr_codec_state *state, const struct blob *b, const dr__d
             fail_msg("%s, seed %llu: %s", what, (unsigned long long)seed, err.text);
         if (!picture_guarded(&part) || !picture_matches(&part, &whole))
             fail_msg("%s %lld x %lld (%s), seed %llu: rectangle %lld,%lld %lld x %lld differs", what,
+                     (long long)whole.info.width, (long long)whole.info.height, whole.info.stored,
+                     (unsigned long long)seed, (long long)r.x, (long long)r.y, (long long)r.w, (long long)r.h);
+        if (picture_stream(state, b, options, &part, &err) != DR_OK)
+            fail_msg("%s, seed %llu, bands: %s", what, (unsigned long long)seed, err.text);
+        if (!picture_matches(&part, &whole))
+            fail_msg("%s %lld x %lld (%s), seed %llu: bands of rectangle %lld,%lld %lld x %lld differ", what,
                      (long long)whole.info.width, (long long)whole.info.height, whole.info.stored,
                      (unsigned long long)seed, (long long)r.x, (long long)r.y, (long long)r.w, (long long)r.h);
         picture_free(&part);

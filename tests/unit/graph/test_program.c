@@ -207,6 +207,34 @@ static void what_is_fused(void **state)
     dr__program_free(&p);
 }
 
+static void streams_what_one_tail_reads(void **state)
+{
+    (void)state;
+    dr__program *p;
+    assert_ok(compile(DECODE "," CROP "," FLIP "," FLOAT, false, (dr__program_options){ .outputs = "image" }, &p));
+    assert_int_equal(p->tails[0].rows_step, 1);
+    assert_int_equal(p->tails[0].decode_step, 0);
+    dr__program_free(&p);
+    assert_ok(compile(DECODE "," CROP "," FLIP "," FLOAT, false,
+                      (dr__program_options){ .outputs = "image", .late_store = true }, &p));
+    assert_true(p->steps[0].windowed);
+    assert_int_equal(p->tails[0].rows_step, 1);
+    assert_int_equal(p->tails[0].decode_step, -1);
+    dr__program_free(&p);
+    /* two views of one image: it is decoded once, into memory */
+    assert_ok(compile(DECODE "," CROP_TO("a") "," CROP_TO("b"), false, (dr__program_options){ .outputs = "a,b" }, &p));
+    assert_true(p->steps[0].windowed);
+    assert_int_equal(p->n_tails, 2);
+    assert_int_equal(p->tails[0].decode_step, -1);
+    assert_int_equal(p->tails[1].decode_step, -1);
+    dr__program_free(&p);
+    /* pixels that were not decoded */
+    assert_ok(compile(CROP "," FLOAT, true, (dr__program_options){ .outputs = "image" }, &p));
+    assert_int_equal(p->tails[0].rows_step, 0);
+    assert_int_equal(p->tails[0].decode_step, -1);
+    dr__program_free(&p);
+}
+
 static void explain_says_it(void **state)
 {
     (void)state;
@@ -217,7 +245,7 @@ static void explain_says_it(void **state)
     static const char *const parts[] = {
         "fields of a sample:\n",
         "image: bytes",
-        "1   decode -> image uint8 HWC (?, ?, 3); decodes only what is read\n",
+        "1   decode -> image uint8 HWC (?, ?, 3); decodes only what is read, JPEG row by row into the batch\n",
         "2   random_resized_crop{\"size\":[8,6]} -> image uint8 HWC (8, 6, 3); fused, row by row, into the batch\n",
         "4   to_dtype{\"scale\":true} -> image float32 HWC (8, 6, 3); fused",
         "5   mixup on whole batches\n",
@@ -361,6 +389,7 @@ int main(void)
         cmocka_unit_test(outputs_and_layout),
         cmocka_unit_test(batch_ops),
         cmocka_unit_test(what_is_fused),
+        cmocka_unit_test(streams_what_one_tail_reads),
         cmocka_unit_test(explain_says_it),
         cmocka_unit_test(views_have_draws_of_their_own),
         cmocka_unit_test(fields_share_a_draw),

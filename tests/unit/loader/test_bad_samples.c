@@ -233,6 +233,75 @@ static void bad_after_its_slot(void **state)
     dr_dataset_unref(&set);
 }
 
+/* A JPEG that ends early is noticed while its rows already go into the batch; also out of order, where they do not. */
+static const char *const streamed = "{\"op\":\"decode\"},{\"op\":\"resize\",\"params\":{\"size\":[20,24]}}";
+
+static void truncated_raises(dr_dataset *set, dr_graph *g, const dr_loader_options *o)
+{
+    dr_loader *l = open_loader(set, g, o);
+    dr_batch *b = NULL;
+    dr_status status;
+    int n = 0;
+    for (; (status = dr_loader_next(l, -1, &b, &err)) == DR_OK; n++)
+        dr_batch_unref(&b);
+    assert_fails(status, DR_ERR_FORMAT, "007.jpg");
+    assert_fails(status, DR_ERR_FORMAT, "decode: truncated JPEG");
+    if (o->in_order)
+        assert_int_equal(n, 1);
+    dr_loader_close(&l);
+}
+
+static void truncated_is_left_out(dr_dataset *set, dr_graph *g, const dr_loader_options *o)
+{
+    tape t = epoch_of(set, g, o);
+    uint64_t n = 0;
+    for (size_t i = 0; i < t.n; i++)
+        for (uint64_t k = 0; k < t.batches[i].n; k++, n++)
+            assert_int_not_equal(t.batches[i].ids[k], 7);
+    assert_int_equal(n, 17);
+    assert_int_equal(told(&t, "decode: truncated JPEG"), 1);
+    tape_free(&t);
+}
+
+/* The others are what reference mode makes of them. */
+static void truncated_is_replaced(dr_dataset *set, dr_graph *g, const dr_loader_options *o)
+{
+    dr_loader_options plain = *o;
+    plain.reference = true;
+    tape want = epoch_of(set, g, &plain), got = epoch_of(set, g, o);
+    assert_each_once(&got, 18);
+    assert_int_equal(told(&got, "decode: truncated JPEG"), told(&want, "decode: truncated JPEG"));
+    if (o->in_order)
+        assert_same_tape(&want, &got, "replaced while streaming");
+    tape_free(&want);
+    tape_free(&got);
+}
+
+static void truncated_while_streaming(void **state)
+{
+    (void)state;
+    char folder[64];
+    dr_dataset *set = jpeg_set(folder, 18);
+    dr_graph *g = graph_of(streamed);
+    truncate_jpeg(folder, 7);
+    for (int workers = 0; workers < 3; workers++)
+        for (int in_order = 0; in_order < 2; in_order++)
+            for (int list = 0; list < 2; list++) {
+                dr_loader_options o = options_of(6, workers);
+                o.in_order = in_order;
+                o.outputs = "image";
+                o.collate = list ? "image=list" : NULL;
+                truncated_raises(set, g, &o);
+                o.on_bad = DR_BAD_SKIP;
+                truncated_is_left_out(set, g, &o);
+                o.on_bad = DR_BAD_REPLACE;
+                truncated_is_replaced(set, g, &o);
+            }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+    remove_folder(folder);
+}
+
 /* What was left out is not tried again after a restore. */
 static void skipped_and_resumed(void **state)
 {
@@ -274,7 +343,7 @@ int main(void)
         cmocka_unit_test(raise_names_the_sample),    cmocka_unit_test(skip_leaves_batches_shorter),
         cmocka_unit_test(a_whole_bad_batch_is_told), cmocka_unit_test(replace_fills_the_place),
         cmocka_unit_test(limits_end_the_epoch),      cmocka_unit_test(bad_after_its_slot),
-        cmocka_unit_test(skipped_and_resumed),
+        cmocka_unit_test(truncated_while_streaming), cmocka_unit_test(skipped_and_resumed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "loader/loader.h"
 
 static dr_error err;
 
@@ -151,6 +152,46 @@ static void small_limits_are_named(void **state)
     dr_dataset_unref(&set);
 }
 
+/* What a worker holds of a sample's pixels after an epoch of large photographs. */
+static size_t arena_after(dr_dataset *set, const char *nodes, bool in_order)
+{
+    dr_graph *g = graph_of(nodes);
+    dr_loader_options o = options_of(2, 0);
+    o.in_order = in_order;
+    o.outputs = "image";
+    dr_loader *l = open_loader(set, g, &o);
+    tape t = { 0 };
+    tape_read(&t, l, -1);
+    assert_each_once(&t, dr_dataset_size(set));
+    size_t bytes = l->exec.bench->arena_cap;
+    tape_free(&t);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    return bytes;
+}
+
+#define DECODED(op, params) "{\"op\":\"decode\"},{\"op\":\"" op "\",\"params\":{" params "}}"
+
+/* 2400 x 1800 pixels are 13 MB; on their way they need room for some dozens of rows. */
+static void large_photographs_are_never_whole(void **state)
+{
+    (void)state;
+    char folder[64];
+    dr_dataset *set = jpeg_set_sized(folder, 4, 2400, 1800);
+    const size_t whole = 2400u * 1800u * 3u, few = 1u << 20;
+    assert_in_range(arena_after(set, DECODED("resize", "\"size\":[224,224]"), true), 1, few);
+    assert_in_range(arena_after(set, DECODED("resize", "\"size\":[90,2400]"), true), 1, few); /* rows are kept */
+    assert_in_range(arena_after(set, DECODED("resize", "\"size\":[90,2300]"), true), 1, few);
+    assert_in_range(arena_after(set, DECODED("random_resized_crop", "\"size\":[224,224],\"scale\":[0.9,1]"), true), 1,
+                    few);
+    assert_in_range(arena_after(set, DECODED("center_crop", "\"size\":[1700,2300]"), true), 1, few);
+    /* out of order the slot is not known while decoding; a border has to see the image */
+    assert_true(arena_after(set, DECODED("resize", "\"size\":[224,224]"), false) >= whole);
+    assert_true(arena_after(set, DECODED("center_crop", "\"size\":[1900,2300]"), true) >= whole / 2);
+    dr_dataset_unref(&set);
+    remove_folder(folder);
+}
+
 static uint64_t open_batches(dr_loader *l)
 {
     uint64_t before = 0, now = toy_reads();
@@ -258,7 +299,7 @@ int main(void)
         cmocka_unit_test(each_allocation_may_fail),        cmocka_unit_test(a_failed_start_is_no_end),
         cmocka_unit_test(a_failed_knob_is_no_change),      cmocka_unit_test(small_limits_are_named),
         cmocka_unit_test(the_budget_bounds_what_is_ahead), cmocka_unit_test(loaders_share_a_budget),
-        cmocka_unit_test(held_batches_leave_the_budget),
+        cmocka_unit_test(held_batches_leave_the_budget),   cmocka_unit_test(large_photographs_are_never_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

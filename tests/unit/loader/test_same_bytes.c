@@ -151,10 +151,20 @@ static void usual_graphs(void **state)
         "\"params\":{"
         "\"dtype\":\"float16\",\"scale\":true}},{\"op\":\"normalize\",\"params\":{\"mean\":[0.485,0.456,0.406],\"std\":"
         "[0.229,0.224,0.225]}}",
+        /* each order of the resizing's passes, alpha, borders, a smaller decoding */
+        "{\"op\":\"decode\"},{\"op\":\"resize\",\"params\":{\"size\":[9,60],\"interpolation\":\"lanczos\"}}",
+        "{\"op\":\"decode\"},{\"op\":\"random_resized_crop\",\"params\":{\"size\":[90,20],\"interpolation\":"
+        "\"nearest\"}},{\"op\":\"random_horizontal_flip\"}",
+        "{\"op\":\"decode\",\"params\":{\"mode\":\"RGBA\"}},{\"op\":\"random_resized_crop\",\"params\":{\"size\":"
+        "[24,20],\"interpolation\":\"bicubic\"}},{\"op\":\"random_horizontal_flip\"}",
+        "{\"op\":\"decode\"},{\"op\":\"random_crop\",\"params\":{\"size\":[50,60],\"pad_if_needed\":true,"
+        "\"padding_mode\":\"reflect\"}}",
+        "{\"op\":\"decode\",\"params\":{\"exif_orientation\":true}},{\"op\":\"center_crop\",\"params\":{\"size\":"
+        "[50,60]}},{\"op\":\"to_dtype\",\"params\":{\"scale\":true}}",
     };
     char folder[64];
     dr_dataset *set = jpeg_set(folder, 12);
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
         random_graph r = { graph_of(chains[i]), "image", "image=stack" };
         compare(set, &r);
         dr_graph_free(&r.graph);

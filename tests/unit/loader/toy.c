@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <jpeglib.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -161,13 +162,27 @@ static void write_jpeg(const char *path, int w, int h, int gray, unsigned seed)
 
 dr_dataset *jpeg_set(char folder[64], int n)
 {
+    return jpeg_set_sized(folder, n, 0, 0);
+}
+
+void truncate_jpeg(const char *folder, int i)
+{
+    char path[128];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%03d.jpg", folder, i);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, st.st_size * 2 / 3), 0);
+}
+
+dr_dataset *jpeg_set_sized(char folder[64], int n, int w, int h)
+{
     const char *tmp = getenv("TMPDIR");
     snprintf(folder, 64, "%s/drapps-test-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
     assert_non_null(mkdtemp(folder));
     for (int i = 0; i < n; i++) {
         char path[128];
         snprintf(path, sizeof path, "%s/%03d.jpg", folder, i);
-        write_jpeg(path, 40 + i * 13 % 90, 36 + i * 29 % 70, i % 5 == 4, (unsigned)i + 1);
+        write_jpeg(path, w ? w : 40 + i * 13 % 90, h ? h : 36 + i * 29 % 70, i % 5 == 4, (unsigned)i + 1);
     }
     dr_read_options o;
     dr_read_defaults(&o);

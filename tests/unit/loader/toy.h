@@ -31,6 +31,10 @@ dr_graph *graph_of(const char *json); /* NULL: no ops */
 
 /* JPEG bytes in a folder of the test's own; the caller removes it with remove_folder. */
 dr_dataset *jpeg_set(char folder[64], int n);
+dr_dataset *jpeg_set_sized(char folder[64], int n, int w, int h); /* all of one size; 0: as jpeg_set */
+
+/* Cuts image i of such a folder off in the middle of its data. */
+void truncate_jpeg(const char *folder, int i);
 void remove_folder(const char *folder);
 
 typedef struct taped_batch {

@@ -1,0 +1,32 @@
+/* both_jpeg.h: one JPEG through drapps' decoder and through libjpeg: the same status and pixels are expected. */
+#ifndef DR_TESTS_BOTH_JPEG_H
+#define DR_TESTS_BOTH_JPEG_H
+
+#include "codec/image.h"
+#include "codec/jpeg_seek.h"
+#include "kernel/kernel.h"
+
+struct both_jpeg {
+    const uint8_t *data;
+    size_t size;
+    dr__decode_options options; /* libjpeg and seek are set by the calls below */
+    dr_codec_state *own, *reference;
+    dr__image_info info;  /* after both_header */
+    dr_status status;     /* of libjpeg, after either call */
+    char difference[400]; /* why a call returned false */
+};
+
+/* Do both say the same of the header? */
+bool both_header(struct both_jpeg *both);
+
+/* Do both give the same for this rectangle?  bands: rows are taken as a stream, where the codec has one.
+ * seek: for drapps' decoder alone, or NULL. */
+bool both_decode(struct both_jpeg *both, const dr_rect *rect, bool bands, dr__seek_points *seek);
+
+/* Decodes by drapps alone; for seek points that may be wrong, where only staying in bounds is asked for. */
+bool own_decode(struct both_jpeg *both, const dr_rect *rect, bool bands, dr__seek_points *seek);
+
+/* From now on dr__kernels_best() gives the kernels of this level. */
+void use_kernels(dr__cpu_level level);
+
+#endif
