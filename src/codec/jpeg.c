@@ -1,4 +1,5 @@
-/* jpeg: baseline, progressive and arithmetic-coded JPEG by libjpeg-turbo. */
+/* jpeg: the own decoder for what it takes (jpeg_baseline.h), libjpeg-turbo for all else (jpeg_run.h). */
+#include "codec/jpeg_baseline.h"
 #include "codec/jpeg_run.h"
 
 #define TEXT_OF(x) #x
@@ -27,6 +28,34 @@ static double cost(const dr__image_info *info, size_t size, const dr_rect *rect)
     return 8.5 * (double)size * rows + 3.0 * pixels;
 }
 
+static dr_status header(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
+                        dr__image_info *info, dr_error *err)
+{
+    bool taken;
+    DR_TRY(dr__baseline_header(state, data, size, options, info, &taken, err));
+    if (taken)
+        return DR_OK;
+    DR_TRY(dr__jpeg_header(state, data, size, options, info, err));
+    info->decoder = LIBRARY;
+    return DR_OK;
+}
+
+static dr_status decode(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
+                        const dr_rect *rect, dr_view *out, dr_error *err)
+{
+    bool taken;
+    DR_TRY(dr__baseline_decode(state, data, size, options, rect, out, NULL, &taken, err));
+    return taken ? DR_OK : dr__jpeg_decode(state, data, size, options, rect, out, err);
+}
+
+static dr_status stream(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
+                        const dr_rect *rect, dr__bands *bands, dr_error *err)
+{
+    bool taken;
+    DR_TRY(dr__baseline_decode(state, data, size, options, rect, NULL, bands, &taken, err));
+    return taken ? DR_OK : dr__jpeg_stream(state, data, size, options, rect, bands, err);
+}
+
 static const char *const extensions[] = { ".jpg", ".jpeg", ".jpe", ".jfif", NULL };
 
 const dr_image_codec dr__codec_jpeg = {
@@ -35,8 +64,9 @@ const dr_image_codec dr__codec_jpeg = {
     .library = LIBRARY,
     .extensions = extensions,
     .probe = probe,
-    .header = dr__jpeg_header,
-    .decode = dr__jpeg_decode,
-    .stream = dr__jpeg_stream,
+    .own = "baseline",
+    .header = header,
+    .decode = decode,
+    .stream = stream,
     .cost = cost,
 };

@@ -338,6 +338,10 @@ dr_status dr__baseline_decode(dr_codec_state *state, const uint8_t *data, size_t
         return DR_OK;
     if (out)
         return decode_to_view(state, data, size, options, rect, &info, out, taken, err);
+    DR_TRY(dr__check_rect(&info, rect, err));
+    if (info.orientation != 1)
+        return dr__fail(err, DR_ERR_ARG, "a JPEG to be turned (EXIF orientation %d) has no rows to hand out",
+                        info.orientation);
     const dr__pixel_kind kind = kind_of(&state->baseline->frame);
     const dr__rows_out to = {
         .bands = bands,

@@ -228,8 +228,6 @@ bool dr__bits_restart(dr__bits *bits, int number)
 
 bool dr__bits_over(const dr__bits *bits)
 {
-    dr__bits b = refill_slowly(*bits);
-    if (b.at == b.end)
-        return b.have - b.made_up < 8 && b.have >= b.made_up;
+    const dr__bits b = refill_slowly(*bits);
     return at_marker(&b) && b.at[1] == 0xd9;
 }

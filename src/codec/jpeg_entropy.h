@@ -56,7 +56,7 @@ bool dr__scan_mcus(const dr__scan *scan, dr__bits *bits, int32_t dc[DR__JPEG_CHA
 /* Passes restart marker `number` (0 to 7), which must come now. */
 bool dr__bits_restart(dr__bits *bits, int number);
 
-/* Is the image's data over: less than a byte left, and then its end marker or the end of the file? */
+/* Is the image's data over: less than a byte left, and then the end marker? */
 bool dr__bits_over(const dr__bits *bits);
 
 #endif

@@ -1,28 +1,15 @@
 /* jpeg_header.c: what a JPEG header says, and the decoding parameters that give Pillow's pixels. */
-#include <string.h>
-
-#include "codec/exif.h"
+#include "codec/jpeg_parse.h"
 #include "codec/jpeg_run.h"
 
 enum { BLOCK_BYTES = DCTSIZE2 * sizeof(JCOEF) };
 
 static const char *sampling_name(const struct jpeg_decompress_struct *cinfo)
 {
-    static const struct {
-        int h, v;
-        const char *name;
-    } names[] = {
-        { 1, 1, "YCbCr 4:4:4" }, { 2, 1, "YCbCr 4:2:2" }, { 2, 2, "YCbCr 4:2:0" },
-        { 1, 2, "YCbCr 4:4:0" }, { 4, 1, "YCbCr 4:1:1" }, { 4, 2, "YCbCr 4:1:0" },
-    };
     const jpeg_component_info *c = cinfo->comp_info;
-    if (c[1].h_samp_factor != c[2].h_samp_factor || c[1].v_samp_factor != c[2].v_samp_factor)
-        return "YCbCr";
-    for (size_t i = 0; i < DR_COUNT(names); i++)
-        if (c[0].h_samp_factor == names[i].h * c[1].h_samp_factor &&
-            c[0].v_samp_factor == names[i].v * c[1].v_samp_factor)
-            return names[i].name;
-    return "YCbCr";
+    const int h[] = { c[0].h_samp_factor, c[1].h_samp_factor, c[2].h_samp_factor };
+    const int v[] = { c[0].v_samp_factor, c[1].v_samp_factor, c[2].v_samp_factor };
+    return dr__jpeg_sampling_name(h, v);
 }
 
 static const char *stored_name(const struct jpeg_decompress_struct *cinfo)
@@ -43,20 +30,13 @@ static const char *stored_name(const struct jpeg_decompress_struct *cinfo)
     }
 }
 
-/* EXIF first; XMP only where there is no EXIF orientation, as Pillow. */
 static int orientation_of(const struct jpeg_decompress_struct *cinfo)
 {
-    static const char xmp_id[] = "http://ns.adobe.com/xap/1.0/";
-    int exif = 0, xmp = 0;
-    for (jpeg_saved_marker_ptr m = cinfo->marker_list; m; m = m->next) {
-        if (m->marker != JPEG_APP0 + 1)
-            continue;
-        if (m->data_length >= 6 && memcmp(m->data, "Exif\0\0", 6) == 0 && exif == 0)
-            exif = dr__exif_orientation(m->data, m->data_length);
-        else if (m->data_length > sizeof(xmp_id) && memcmp(m->data, xmp_id, sizeof(xmp_id)) == 0)
-            xmp = dr__xmp_orientation(m->data, m->data_length);
-    }
-    return exif ? exif : xmp ? xmp : 1;
+    dr__jpeg_turn turn = { 0 };
+    for (jpeg_saved_marker_ptr m = cinfo->marker_list; m; m = m->next)
+        if (m->marker == JPEG_APP0 + 1)
+            dr__jpeg_turn_add(&turn, m->data, m->data_length);
+    return dr__jpeg_turn_of(&turn);
 }
 
 static void check_kind(struct dr__jpeg *jpeg, dr__jpeg_facts *facts)

@@ -245,7 +245,8 @@ static void explain_says_it(void **state)
     static const char *const parts[] = {
         "fields of a sample:\n",
         "image: bytes",
-        "1   decode -> image uint8 HWC (?, ?, 3); decodes only what is read, JPEG row by row into the batch\n",
+        "1   decode -> image uint8 HWC (?, ?, 3); JPEG by drapps baseline decoder (",
+        "; decodes only what is read, JPEG row by row into the batch\n",
         "2   random_resized_crop{\"size\":[8,6]} -> image uint8 HWC (8, 6, 3); fused, row by row, into the batch\n",
         "4   to_dtype{\"scale\":true} -> image float32 HWC (8, 6, 3); fused",
         "5   mixup on whole batches\n",
