@@ -11,7 +11,7 @@
 static dr_error err;
 static char folder[64], root[64], cache[80];
 
-enum { N = 30, WIDTH = 40, HEIGHT = 4000 }; /* many rows, so that a few files are worth an index; 20 of them baseline */
+enum { N = 30, WIDTH = 40, HEIGHT = 8000 }; /* many rows, so that a few files are worth an index; 20 of them baseline */
 
 /* A class folder of JPEGs, opened with indexes allowed. */
 static int setup(void **state)
@@ -50,7 +50,7 @@ static dr_dataset *open_set(const char *format)
 
 static dr_graph *crop_graph(void)
 {
-    return graph_of("{\"op\":\"decode\"},{\"op\":\"random_resized_crop\",\"params\":{\"size\":[24,24]}}");
+    return graph_of("{\"op\":\"decode\"},{\"op\":\"random_crop\",\"params\":{\"size\":[24,24]}}");
 }
 
 static dr_loader_options seek_options(const char *mode)
