@@ -19,8 +19,9 @@ struct both_jpeg {
 /* Do both say the same of the header? */
 bool both_header(struct both_jpeg *both);
 
-/* Do both give the same for this rectangle?  bands: rows are taken as a stream, where the codec has one.
- * seek: for drapps' decoder alone, or NULL. */
+/* Do both give the same for this rectangle?  Of a file that ends early drapps may give a rectangle that libjpeg does
+ * not; the pixels must then be those that libjpeg gives when told that the data is over.  bands: rows are taken as a
+ * stream, where the codec has one. seek: for drapps' decoder alone, or NULL. */
 bool both_decode(struct both_jpeg *both, const dr_rect *rect, bool bands, dr__seek_points *seek);
 
 /* Decodes by drapps alone; for seek points that may be wrong, where only staying in bounds is asked for. */
