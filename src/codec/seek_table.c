@@ -21,7 +21,8 @@ typedef struct kept {
     dr__seek_key key;
     uint32_t points, size;
     bool in_file;
-    bool copied; /* since saving began */
+    bool copied;     /* since saving began */
+    bool was_copied; /* not this one, but a shorter one of the same image */
     uint8_t packed[];
 } kept;
 
@@ -179,6 +180,7 @@ static bool insert(dr__seek_table *t, shard *s, kept *k)
         return false;
     if (*slot) {
         k->in_file = (*slot)->in_file;
+        k->was_copied = (*slot)->copied || (*slot)->was_copied;
         unbook(t, *slot);
     } else {
         s->n++;
@@ -287,6 +289,16 @@ static void drop_copied(dr__seek_table *t, shard *s)
     dr__free(slots);
 }
 
+/* shard's lock: the file has something of an image now, if a shorter entry was saved. */
+static void settle_entry(dr__seek_table *t, kept *k, bool saved)
+{
+    if (saved && k->was_copied && !k->in_file) {
+        k->in_file = true;
+        atomic_fetch_sub(&t->new_images, 1);
+    }
+    k->copied = k->was_copied = false;
+}
+
 void dr__seek_table_settle(dr__seek_table *t, bool saved)
 {
     for (int i = 0; i < DR__SEEK_SHARDS; i++) {
@@ -296,7 +308,7 @@ void dr__seek_table_settle(dr__seek_table *t, bool saved)
             drop_copied(t, s);
         for (size_t k = 0; k < s->n_slots; k++)
             if (s->slots[k])
-                s->slots[k]->copied = false;
+                settle_entry(t, s->slots[k], saved);
         pthread_mutex_unlock(&s->lock);
     }
 }

@@ -210,12 +210,29 @@ static void make_cache_folder(void)
     mkdir(folder, 0700);
 }
 
+/* Has nobody the permission to write into the folder of this file?  The system lets root do it all the same, and in a
+ * container one mostly is root; but data that was made read-only is to stay as it is. */
+static bool is_read_only(const char *path)
+{
+    char folder[4096];
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) + 1 : 1;
+    if (len >= sizeof folder)
+        return true;
+    memcpy(folder, slash ? path : ".", len);
+    folder[len] = 0;
+    return !stat(folder, &st) && !(st.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH));
+}
+
 bool dr__index_temp_open(dr__index_temp *temp, const char *path, bool beside)
 {
     static atomic_uint counter; /* two threads may build the same index */
     struct timespec now;        /* and in a container each run may have the number of the last one, which was killed */
     if (!beside)
         make_cache_folder();
+    if (is_read_only(path))
+        return false;
     clock_gettime(CLOCK_REALTIME, &now);
     int len = snprintf(temp->name, sizeof temp->name, "%s.%ld.%u.%llx", path, (long)getpid(),
                        atomic_fetch_add(&counter, 1), now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec);
