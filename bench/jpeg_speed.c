@@ -24,12 +24,9 @@
  */
 #include "work.h"
 
-#include <dirent.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 
 #include <drapps/jpeg.h>
 
@@ -38,6 +35,9 @@
 #include "codec/image.h"
 #include "codec/jpeg_seek.h"
 #include "kernel/cpu.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
 
 enum { CHUNK = 64, RING = 64, MAX_PASSES = 1000, SLACK = 64 };
 
@@ -212,41 +212,6 @@ static void compare(struct entry *e, struct warm *copy)
 
 /* --- files --- */
 
-struct names {
-    char **at;
-    size_t n, cap;
-};
-
-static bool is_jpeg(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    return dot && (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
-}
-
-static void find_files(const char *folder, struct names *names)
-{
-    struct dirent **found;
-    int n = scandir(folder, &found, NULL, alphasort);
-    if (n < 0)
-        die("cannot be read", folder);
-    for (int i = 0; i < n; i++) {
-        char path[4096];
-        struct stat facts;
-        snprintf(path, sizeof path, "%s/%s", folder, found[i]->d_name);
-        if (found[i]->d_name[0] != '.' && !stat(path, &facts)) {
-            if (S_ISDIR(facts.st_mode))
-                find_files(path, names);
-            else if (is_jpeg(path)) {
-                if (names->n == names->cap)
-                    names->at = must(dr__realloc(names->at, names->cap = 2 * names->cap + 64, sizeof(char *)));
-                names->at[names->n++] = must(dr__strdup(path));
-            }
-        }
-        free(found[i]);
-    }
-    free(found);
-}
-
 static bool decodes(const struct way *way, struct entry *e)
 {
     struct box all = whole(e);
@@ -289,8 +254,7 @@ static void forget(struct entry *e)
 
 static void load_all(const char *folder, size_t most, uint64_t seed)
 {
-    struct names names = { 0 };
-    find_files(folder, &names);
+    struct names names = find_jpegs(folder);
     size_t n = DR_MIN(most, names.n);
     entries = must(dr__alloc_zero(n + 1, sizeof *entries));
     for (size_t i = 0; i < n; i++) {
@@ -305,9 +269,7 @@ static void load_all(const char *folder, size_t most, uint64_t seed)
             n_left_out++;
         }
     }
-    for (size_t i = 0; i < names.n; i++)
-        dr__free(names.at[i]);
-    dr__free(names.at);
+    names_free(&names);
     if (n_entries == 0)
         die("no JPEG file", folder);
 }
@@ -417,10 +379,11 @@ static bool report(int passes)
 {
     size_t n_differing = 0;
     char decoder[128];
-    printf("{\"bench\": \"jpeg\", \"decoder\": \"%s\", \"kernels\": \"%s\", \"baseline\": \"libjpeg-turbo %d\", "
-           "\"passes\": %d, ",
+    printf("{\"bench\": \"jpeg\", \"decoder\": \"%s\", \"kernels\": \"%s\", \"baseline\": \"libjpeg-turbo " TEXT(
+               LIBJPEG_TURBO_VERSION) "\", "
+                                      "\"passes\": %d, ",
            dr__image_decoder_text(&dr__codec_jpeg, false, decoder, sizeof decoder), dr__cpu_name(dr__cpu_use()),
-           LIBJPEG_TURBO_VERSION_NUMBER, passes);
+           passes);
     print_data();
     print_build_cost(passes);
     fprintf(stderr, "%-7s %-22s %8s %8s %9s %20s\n", "task", "way", "median", "min ms", "ratio", "differing images");

@@ -1,9 +1,12 @@
 /* work.c: the bare work on one sample. */
 #include "work.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/alloc.h"
@@ -221,4 +224,55 @@ void load_file(struct file *file, const char *path)
     if (size <= 0 || file->size != (size_t)size)
         die("cannot be read", path);
     fclose(in);
+}
+
+static bool is_jpeg(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
+}
+
+static void add_name(struct names *names, const char *path)
+{
+    if (names->n == names->cap) {
+        names->cap = 2 * names->cap + 64;
+        names->at = must(dr__realloc(names->at, names->cap, sizeof *names->at));
+    }
+    names->at[names->n++] = must(dr__strdup(path));
+}
+
+static void find_in(const char *folder, struct names *names)
+{
+    struct dirent **found;
+    int n = scandir(folder, &found, NULL, alphasort);
+    if (n < 0)
+        die("cannot be read", folder);
+    for (int i = 0; i < n; i++) {
+        char path[4096];
+        struct stat facts;
+        snprintf(path, sizeof path, "%s/%s", folder, found[i]->d_name);
+        if (found[i]->d_name[0] != '.' && !stat(path, &facts)) {
+            if (S_ISDIR(facts.st_mode))
+                find_in(path, names);
+            else if (is_jpeg(path))
+                add_name(names, path);
+        }
+        free(found[i]);
+    }
+    free(found);
+}
+
+struct names find_jpegs(const char *folder)
+{
+    struct names names = { 0 };
+    find_in(folder, &names);
+    return names;
+}
+
+void names_free(struct names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        dr__free(names->at[i]);
+    dr__free(names->at);
+    *names = (struct names){ 0 };
 }

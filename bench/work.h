@@ -86,6 +86,15 @@ void finish_sample(struct finish *finish, const uint8_t *pixels, ptrdiff_t strid
 /* Reads a whole file; ends the program where that fails. */
 void load_file(struct file *file, const char *path);
 
+/* Paths of the JPEG files below a folder, in the order of their names; ends the program where it cannot be read. */
+struct names {
+    char **at;
+    size_t n, cap;
+};
+
+struct names find_jpegs(const char *folder);
+void names_free(struct names *names);
+
 double now_seconds(void);
 
 /* For memory that has to be there. */

@@ -109,7 +109,7 @@ def _encoded(data: Any) -> Any:
     except TypeError:
         raise TypeError(f"data must be bytes, or a uint8 array of them, not {type(data).__name__}") from None
     if view.ndim != 1 or view.itemsize != 1:
-        raise TypeError(f"data must be one-dimensional and of bytes, not of shape {view.shape} and type {view.format!r}")
+        raise TypeError(f"data must be a line of bytes, not an array of shape {view.shape} and type {view.format!r}")
     return view if view.c_contiguous else bytes(view)
 
 

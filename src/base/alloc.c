@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static atomic_long n_calls;
 static atomic_long fail_at;
@@ -68,6 +69,20 @@ void *dr__alloc_aligned(size_t size)
 void dr__free_aligned(void *p)
 {
     free(p);
+}
+
+void *dr__pages_new(size_t size)
+{
+    if (must_fail())
+        return NULL;
+    void *p = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+void dr__pages_free(void *p, size_t size)
+{
+    if (p)
+        munmap(p, size ? size : 1);
 }
 
 bool dr__mul_size(size_t a, size_t b, size_t *out)

@@ -17,6 +17,10 @@ void dr__free(void *p);
 void *dr__alloc_aligned(size_t size);
 void dr__free_aligned(void *p);
 
+/* Zeroed pages from the system, and back to it at once: for what is large and short-lived, which malloc would keep. */
+void *dr__pages_new(size_t size);
+void dr__pages_free(void *p, size_t size);
+
 /* a * b, or a + b; false (and *out untouched) on overflow. */
 bool dr__mul_size(size_t a, size_t b, size_t *out);
 bool dr__add_size(size_t a, size_t b, size_t *out);

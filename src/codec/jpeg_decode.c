@@ -202,6 +202,7 @@ static void finish(struct dr__jpeg *jpeg)
 /* Begins at the first row of the area. */
 static void start(struct dr__jpeg *jpeg, struct decode_job *job)
 {
+    dr__jpeg_coefs_begin(jpeg);
     jpeg_start_decompress(&jpeg->cinfo);
     bool exact = !smooths_blocks(&jpeg->cinfo);
     job->left = job->area.x;

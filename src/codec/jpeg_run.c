@@ -166,6 +166,7 @@ dr_status dr__jpeg_run(dr_codec_state *state, const uint8_t *data, size_t size, 
     }
     if (jpeg->cinfo.mem)
         jpeg_abort_decompress(&jpeg->cinfo);
+    dr__jpeg_coefs_end(jpeg);
     jpeg->source.next_input_byte = NULL;
     jpeg->source.bytes_in_buffer = 0;
     return jpeg->status;

@@ -18,6 +18,15 @@
 #define DR__DCT_SIZE(component) ((component)->DCT_scaled_size)
 #endif
 
+/* Memory of a large image of several scans (jpeg_coefs.c). */
+struct dr__jpeg_coefs {
+    bool replaced;                  /* these methods of libjpeg's, for this image: */
+    struct jpeg_memory_mgr methods; /* as they were */
+    jvirt_barray_ptr arrays;
+    void *pages;
+    size_t bytes;
+};
+
 struct dr__jpeg {
     struct jpeg_decompress_struct cinfo;
     struct jpeg_error_mgr errors;
@@ -29,7 +38,12 @@ struct dr__jpeg {
     size_t size;      /* of its input */
     bool complete;    /* all pixels are there: an early end of the file is no longer an error */
     int n_images;     /* decoded since the decompressor was made */
+    struct dr__jpeg_coefs coefs;
 };
+
+/* Around the decoding of an image whose header was read; end is called whether it succeeds or not, after the abort. */
+void dr__jpeg_coefs_begin(struct dr__jpeg *jpeg);
+void dr__jpeg_coefs_end(struct dr__jpeg *jpeg);
 
 typedef void dr__jpeg_body(struct dr__jpeg *jpeg, void *job);
 

@@ -109,8 +109,11 @@ static dr__buf *map_new(size_t size)
         dr__free(buf);
         return NULL;
     }
-    if (unit == HUGE_PAGE)
-        madvise(buf->data, buf->mapped, MADV_HUGEPAGE); /* fewer faults; where it is refused nothing is lost */
+    if (unit == HUGE_PAGE) { /* fewer faults; where it is refused nothing is lost.  The last one would be part empty */
+        size_t full = size / HUGE_PAGE * HUGE_PAGE;
+        madvise(buf->data, full, MADV_HUGEPAGE);
+        madvise(buf->data + full, buf->mapped - full, MADV_NOHUGEPAGE);
+    }
     return buf;
 }
 

@@ -28,13 +28,14 @@ typedef struct dr__field {
 } dr__field;
 
 /* One sample as read: the values of the dataset's fields, in their order.  Owned by a worker and reused: memory grows
- * to what the largest sample needs and stays warm.  A value borrows from the record or from the dataset, and is valid
+ * to what large samples need and stays warm.  A value borrows from the record or from the dataset, and is valid
  * until the record's next read. */
 typedef struct dr__record {
     int n_fields;
     dr_view fields[DR__MAX_FIELDS];
     uint8_t *block; /* memory for what was read; 64-byte aligned, with 64 zero bytes after the used part */
     size_t block_cap, block_used;
+    unsigned n_small; /* see dr__should_shrink */
 } dr__record;
 
 void dr__record_init(dr__record *record);

@@ -1,13 +1,14 @@
 /* record.c: the reusable memory of one sample as it is read.
  *
  * The block is one aligned piece of memory; values are handed out from its front, each starting on 64 bytes and
- * followed by 64 zero bytes, so that decoders may look a little too far.  It grows only while it is empty.
+ * followed by 64 zero bytes, so that decoders may look a little too far.  It grows and shrinks only while it is empty.
  */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "data/desc.h"
 #include "format/dataset.h"
 #include "source/file.h"
@@ -34,7 +35,8 @@ static dr_status reserve(dr__record *record, size_t total, size_t keep, dr_error
     if (total > record_max_bytes)
         return dr__fail(err, DR_ERR_LIMIT, "a sample of %zu bytes; allowed are %zu", total, record_max_bytes);
     size_t need = total + SLACK;
-    if (record->block && need <= record->block_cap)
+    bool shrink = !keep && dr__should_shrink(&record->n_small, record->block_cap, need);
+    if (record->block && need <= record->block_cap && !shrink)
         return DR_OK;
     need += need / 4; /* samples differ in size: a little more now saves the next moves */
     uint8_t *block = dr__alloc_aligned(need);

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/grow.h"
 #include "graph/store.h"
 
 enum {
@@ -187,7 +188,7 @@ static dr_status reserve_arena(const dr__program *p, dr__workbench *b, dr_error 
     if (!fits || total > b->memory_limit)
         return dr__fail(err, DR_ERR_LIMIT, "needs %zu bytes of working memory, the limit is %zu", total,
                         b->memory_limit);
-    if (total <= b->arena_cap)
+    if (total <= b->arena_cap && !dr__should_shrink(&b->n_small, b->arena_cap, total))
         return DR_OK;
     dr__free_aligned(b->arena);
     b->arena_cap = 0;

@@ -14,6 +14,7 @@ typedef struct dr__workbench {
     dr__record record;
     uint8_t *arena; /* intermediate results of the sample at hand */
     size_t arena_cap, arena_used;
+    unsigned n_small;    /* see dr__should_shrink */
     size_t memory_limit; /* most that the arena may grow to */
     uint8_t *pars;       /* the sample's draws */
     size_t pars_cap;

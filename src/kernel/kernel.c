@@ -35,6 +35,7 @@ void dr__kernels_fill(dr__kernels *k, dr__cpu_level level)
     if (level == DR__CPU_AVX512) {
         dr__resample_avx512(k);
         dr__idct_avx512(k);
+        dr__upsample_avx512(k);
         dr__ycc_avx512(k);
     }
 #endif

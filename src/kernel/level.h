@@ -30,6 +30,7 @@ void dr__ycc_avx2(dr__kernels *k);
 /* AVX-512 (see kernel.h) on top of AVX2, and what it falls back to. */
 void dr__resample_avx512(dr__kernels *k);
 void dr__idct_avx512(dr__kernels *k);
+void dr__upsample_avx512(dr__kernels *k);
 void dr__ycc_avx512(dr__kernels *k);
 void dr__idct_8x8_avx2(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n);
 void dr__resample_h_avx2(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels,

@@ -98,8 +98,27 @@ CHECK_KERNEL(upsample_v2)
     }
 }
 
+/* Every pair of chroma values. */
+static void ycc_all(const dr__kernels *ref, const dr__kernels *simd, uint8_t luma)
+{
+    for (int b = 0; b < 256; b++) {
+        const struct guarded y = guarded_blank(256), cb = guarded_blank(256), cr = guarded_blank(256);
+        const struct guarded want = guarded_blank(3 * 256), got = guarded_blank(3 * 256);
+        memset(y.p, luma, 256);
+        memset(cb.p, b, 256);
+        for (int r = 0; r < 256; r++)
+            cr.p[r] = (uint8_t)r;
+        ref->ycc_to_rgb(want.p, y.p, cb.p, cr.p, 256);
+        simd->ycc_to_rgb(got.p, y.p, cb.p, cr.p, 256);
+        expect_same(&got, &want, "y=%d cb=%d", luma, b);
+    }
+}
+
 CHECK_KERNEL(ycc_to_rgb)
 {
+    ycc_all(ref, simd, 0);
+    ycc_all(ref, simd, 128);
+    ycc_all(ref, simd, 255);
     for (int i = 0; i < 1500; i++) {
         const size_t n = 1 + rnd_size(MAX_WIDTH);
         const struct guarded y = guarded_random(n), cb = guarded_random(n), cr = guarded_random(n);

@@ -377,6 +377,22 @@ def test_trace(pipe, tmp_path):
     assert lines and all(isinstance(json.loads(line), dict) for line in lines)
 
 
+def test_seek_index(pipe):
+    """Every mode gives the same pixels; statistics say what is known."""
+    passes, stats = {}, {}
+    for mode in ("off", "memory", "auto"):
+        loader = pipe.loader(**options(seek_index=mode))
+        passes[mode] = [[numpy.array(images) for images, _ in loader] for _ in range(2)]
+        stats[mode] = loader.stats()
+        loader.close()
+    for mode in ("memory", "auto"):
+        assert all((a == b).all() for one, other in zip(passes["off"], passes[mode]) for a, b in zip(one, other))
+        assert stats[mode]["seek_found"] + stats[mode]["seek_missed"] > stats[mode]["seek_images"] > 0
+    assert stats["off"]["seek_images"] == stats["off"]["seek_memory_bytes"] == 0
+    with pytest.raises(drapps.ArgumentError, match='seek_index is "disk", allowed are "auto", "memory", "off"'):
+        pipe.loader(**options(seek_index="disk"))
+
+
 def test_padding_goes_on_like_a_python_chain(pipe):
     """The two kinds of loader agree on every position, id and pixel, padding included."""
     changes = {"last": "pad", "batch_size": 4, "rank": 2, "world": 3}

@@ -229,7 +229,8 @@ def test_beside_native_loaders_at_work(folder):
     assert set(counts) == {N_IMAGES}
 
 
-@pytest.mark.parametrize("setting", [{"prefetch": 4}, {"in_order": False}, {"keep_draws": True}, {"trace": "t.jsonl"}])
+@pytest.mark.parametrize("setting", [{"prefetch": 4}, {"in_order": False}, {"keep_draws": True}, {"trace": "t.jsonl"},
+                                     {"seek_index": "off"}])  # fmt: skip
 def test_settings_that_need_a_native_chain_are_refused(setting, tmp_path):
     pipe = drapps.from_arrays(image=numpy.zeros((4, 8, 8, 3), numpy.uint8)).map(lambda sample: sample)
     with pytest.raises(drapps.UnsupportedError, match=next(iter(setting))):

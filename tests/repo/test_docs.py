@@ -34,12 +34,18 @@ def write_images(root):
         Image.fromarray(rng.integers(0, 256, (50 + i, 60, 3), dtype=np.uint8)).save(folder / f"{i}.jpg")
 
 
-@pytest.mark.parametrize("number", range(len(EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8")))))
-def test_readme_example_runs(number, tmp_path):
-    """With the folders that the examples name, in a process of its own."""
+def examples(page):
+    return EXAMPLE.findall((ROOT / page).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page, number", [(page, number) for page in ("README.md", "docs/jpeg.md")
+                                          for number in range(len(examples(page)))])
+def test_example_runs(page, number, tmp_path):
+    """With the files and folders that the examples name, in a process of its own."""
     for name in ("photos", "imagenet/train"):
         write_images(tmp_path / name)
-    example = EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))[number]
+    shutil.copy(tmp_path / "photos" / "class0" / "0.jpg", tmp_path / "photo.jpg")
+    example = examples(page)[number]
     done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -1,16 +1,17 @@
-"""`drapps bench image | setup | show`: arguments, progress, output."""
+"""`drapps bench image | jpeg | setup | show`: arguments, progress, output."""
 
 import argparse
 import json
 import sys
 
-from . import environments, peers, report
+from . import environments, jpeg_ways, peers, report
 
 
 def add_arguments(parser):
     """Adds the subcommands of `drapps bench` to an argparse parser; the chosen one is args.run(args)."""
     actions = parser.add_subparsers(dest="bench", required=True, metavar="WHAT")
     _add_image(actions.add_parser("image", help="imagenet-train-224: this loader beside others"))
+    _add_jpeg(actions.add_parser("jpeg", help="the JPEG decoder beside others, whole images and crops"))
     _add_setup(actions.add_parser("setup", help="make the environments of the other loaders"))
     _add_show(actions.add_parser("show", help="print a saved result again"))
     return parser
@@ -27,6 +28,20 @@ def _add_image(parser):
     _add_envs(parser)
     _add_format(parser)
     parser.set_defaults(run=run_image)
+
+
+def _add_jpeg(parser):
+    parser.add_argument("--data", required=True, metavar="DIR", help="JPEG files, one folder a class, or flat")
+    parser.add_argument("--n", type=_positive, default=500, help="files, evenly spread over the folder (500)")
+    parser.add_argument("--rounds", type=_positive, default=5, help="interleaved rounds (5)")
+    parser.add_argument("--threads", type=_positive, default=1, help="threads, each on a CPU of its own (1)")
+    parser.add_argument("--seed", type=int, default=1, help="of the crops (1)")
+    parser.add_argument("--peers", default="all", metavar="all|none|NAME,...",
+                        help=f"beside drapps: {', '.join(jpeg_ways.PEERS)} (all)")
+    parser.add_argument("--save", metavar="FILE", help="write the result as JSON too")
+    _add_envs(parser)
+    _add_format(parser)
+    parser.set_defaults(run=run_jpeg)
 
 
 def _add_setup(parser):
@@ -74,17 +89,40 @@ def peer_names(text):
     return ["drapps"] + [name for name in wanted if name != "drapps"]
 
 
+def decoder_names(text):
+    """The value of --peers of `bench jpeg` as names, with drapps' own ways first."""
+    words = {"all": list(jpeg_ways.PEERS), "none": []}.get(text, [word for word in text.split(",") if word])
+    for name in words:
+        jpeg_ways.row(name)
+    return list(dict.fromkeys([row.name for row in jpeg_ways.TABLE if not row.environment] + words))
+
+
 def progress(text):
     print(text, file=sys.stderr, flush=True)
+
+
+def page_of(result):
+    """The module that shows a result."""
+    if result.get("bench") != "jpeg":
+        return report
+    from . import jpeg
+
+    return jpeg
 
 
 def show(result, args):
     if args.json:
         print(json.dumps(result))
     elif args.markdown:
-        print(report.markdown(result), end="")
+        print(page_of(result).markdown(result), end="")
     else:
-        report.print_table(result)
+        page_of(result).print_table(result)
+
+
+def save(result, args):
+    if args.save:
+        with open(args.save, "w") as f:
+            json.dump(result, f, indent=1)
 
 
 def run_image(args):
@@ -92,11 +130,19 @@ def run_image(args):
 
     result = run_image(args.data, peer_names(args.peers), args.rounds, args.samples, args.envs, args.retune,
                        not args.no_pixels, progress)
-    if args.save:
-        with open(args.save, "w") as f:
-            json.dump(result, f, indent=1)
+    save(result, args)
     show(result, args)
     return 0 if result["peers"] else 1
+
+
+def run_jpeg(args):
+    from . import jpeg
+
+    result = jpeg.run_jpeg(args.data, decoder_names(args.peers), args.n, args.rounds, args.threads, args.seed,
+                           args.envs, progress)
+    save(result, args)
+    show(result, args)
+    return 0
 
 
 def run_setup(args):
@@ -110,7 +156,7 @@ def run_show(args):
     with open(args.result) as f:
         result = json.load(f)
     if args.into:
-        report.write_section(*args.into, report.markdown(result))
+        report.write_section(*args.into, page_of(result).markdown(result))
     else:
         show(result, args)
     return 0

@@ -10,7 +10,7 @@
 
 #include "base/compiler.h"
 
-/* 32-bit sums of the upper or lower half: the first four, and the last four in reverse order. */
+/* 32-bit sums of one half: the first four outputs, and the last four in reverse order. */
 struct half {
     __m256i first[4], last[4];
 };
@@ -42,15 +42,6 @@ DR_INLINE struct half sums(__m256i low, __m256i high, __m256i in26, __m256i in71
     return h;
 }
 
-/* out[i] = output i of both halves, >> 11 and clipped to 16 bits. */
-DR_INLINE void join(__m256i *out, const struct half *a, const struct half *b, int shift)
-{
-    for (int i = 0; i < 4; i++) {
-        out[i] = _mm256_packs_epi32(_mm256_srai_epi32(a->first[i], shift), _mm256_srai_epi32(b->first[i], shift));
-        out[7 - i] = _mm256_packs_epi32(_mm256_srai_epi32(a->last[i], shift), _mm256_srai_epi32(b->last[i], shift));
-    }
-}
-
 /* Rows of inputs to rows.  The rounding, 1 << 10, is 8192 below in0 +- in4 where that is shifted to its place. */
 DR_INLINE void pass_1(__m256i *out, const __m256i *in)
 {
@@ -64,7 +55,10 @@ DR_INLINE void pass_1(__m256i *out, const __m256i *in)
         sums(_mm256_srai_epi32(_mm256_unpackhi_epi16(rounding, sum), 3),
              _mm256_srai_epi32(_mm256_unpackhi_epi16(rounding, difference), 3), _mm256_unpackhi_epi16(in[2], in[6]),
              _mm256_unpackhi_epi16(in[7], in[1]), _mm256_unpackhi_epi16(in[3], in[5]));
-    join(out, &left, &right, 11);
+    for (int i = 0; i < 4; i++) {
+        out[i] = _mm256_packs_epi32(_mm256_srai_epi32(left.first[i], 11), _mm256_srai_epi32(right.first[i], 11));
+        out[7 - i] = _mm256_packs_epi32(_mm256_srai_epi32(left.last[i], 11), _mm256_srai_epi32(right.last[i], 11));
+    }
 }
 
 /* Four rows to four registers of pairs of columns: 0 and 4, 2 and 6, 7 and 1, 3 and 5. */
@@ -95,24 +89,25 @@ DR_INLINE struct half pass_2(const __m256i *rows)
                 _mm256_add_epi32(_mm256_srai_epi32(difference, 3), rounding), pairs[1], pairs[2], pairs[3]);
 }
 
-/* Four columns of four rows as 32 bits to rows of bytes, four columns in each 32 bits. */
-DR_INLINE __m256i bytes_4x4(__m256i a, __m256i b, __m256i c, __m256i d)
+/* a >> 18 in the lower and b >> 18 in the upper word. */
+static inline __m256i words(__m256i a, __m256i b)
 {
-    const __m256i order =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-    const __m256i ab = _mm256_packs_epi32(_mm256_srai_epi32(a, 18), _mm256_srai_epi32(b, 18));
-    const __m256i cd = _mm256_packs_epi32(_mm256_srai_epi32(c, 18), _mm256_srai_epi32(d, 18));
-    const __m256i signed_bytes = _mm256_shuffle_epi8(_mm256_packs_epi16(ab, cd), order);
-    return _mm256_xor_si256(signed_bytes, _mm256_set1_epi8((char)0x80));
+    return _mm256_srai_epi16(_mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xaa), 2);
 }
 
-/* out[i] has rows 2i and 2i + 1 of a block in each lane. */
+/* Four rows of bytes: each lane of out[0] has rows 0 and 1 of a block, of out[1] rows 2 and 3.  Before they are ordered
+ * the 16 bytes of a lane are columns 0, 1 of both rows, columns 2, 3, columns 4, 5, columns 6, 7. */
 DR_INLINE void finish(__m256i *out, const struct half *h)
 {
-    const __m256i left = bytes_4x4(h->first[0], h->first[1], h->first[2], h->first[3]);
-    const __m256i right = bytes_4x4(h->last[3], h->last[2], h->last[1], h->last[0]);
-    out[0] = _mm256_unpacklo_epi32(left, right);
-    out[1] = _mm256_unpackhi_epi32(left, right);
+    const __m256i order =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+    const __m256i centre = _mm256_set1_epi8((char)0x80);
+    const __m256i left = _mm256_packs_epi16(words(h->first[0], h->first[1]), words(h->first[2], h->first[3]));
+    const __m256i right = _mm256_packs_epi16(words(h->last[3], h->last[2]), words(h->last[1], h->last[0]));
+    const __m256 l = _mm256_castsi256_ps(_mm256_xor_si256(left, centre));
+    const __m256 r = _mm256_castsi256_ps(_mm256_xor_si256(right, centre));
+    out[0] = _mm256_shuffle_epi8(_mm256_castps_si256(_mm256_shuffle_ps(l, r, 0x88)), order);
+    out[1] = _mm256_shuffle_epi8(_mm256_castps_si256(_mm256_shuffle_ps(l, r, 0xdd)), order);
 }
 
 /* False if row 0 has values for which it matters that the reference treats blocks without other rows apart. */

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "codec/codec_config.h"
 #include "codec/exif.h"
 #include "unit/codec/decode_helper.h"
@@ -288,6 +289,50 @@ static void test_wrong_rectangles(void **unused)
     blob_free(&b);
 }
 
+static bool same_pixels(const struct picture *a, const struct picture *b)
+{
+    return a->rect.h == b->rect.h && a->stride == b->stride &&
+           memcmp(a->pixels, b->pixels, a->stride * (size_t)a->rect.h) == 0;
+}
+
+/* The coefficients of large images of several scans have memory of their own; the same pixels as in one scan, after a
+ * failure too. */
+static void test_large_images_of_several_scans(void **unused)
+{
+    struct jpeg_spec spec = { .width = 2100, .height = 1101, .color = JPEG_YCC, .h = { 2 }, .v = { 2 }, .seed = 5 };
+    dr__decode_options o = defaults();
+    dr_error err = { 0 };
+    dr_codec_state *state = dr__codec_state_new();
+    struct picture want, got;
+    (void)unused;
+    struct blob one = make_jpeg(&spec);
+    assert_int_equal(picture_decode(state, &one, &o, NULL, &want, &err), DR_OK);
+    for (int way = 0; way < 2; way++) {
+        spec.progressive = way == 0;
+        spec.interleaved_off = way == 1;
+        struct blob many = make_jpeg(&spec);
+        assert_int_equal(picture_decode(state, &many, &o, NULL, &got, &err), DR_OK);
+        assert_true(same_pixels(&want, &got));
+        picture_free(&got);
+        struct blob cut = blob_copy(many.data, many.size / 2);
+        assert_int_equal(picture_decode(state, &cut, &o, NULL, &got, &err), DR_ERR_FORMAT);
+        dr__alloc_fail_at(1, true);
+        assert_int_equal(picture_decode(state, &many, &o, NULL, &got, &err), DR_ERR_NOMEM);
+        dr__alloc_fail_at(0, false);
+        assert_int_equal(picture_decode(state, &many, &o, NULL, &got, &err), DR_OK);
+        assert_true(same_pixels(&want, &got));
+        picture_free(&got);
+        assert_int_equal(picture_decode(state, &one, &o, NULL, &got, &err), DR_OK);
+        assert_true(same_pixels(&want, &got));
+        picture_free(&got);
+        blob_free(&cut);
+        blob_free(&many);
+    }
+    picture_free(&want);
+    blob_free(&one);
+    dr__codec_state_free(&state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_orientation_of_exif_and_xmp),
         cmocka_unit_test(test_turning),
         cmocka_unit_test(test_wrong_rectangles),
+        cmocka_unit_test(test_large_images_of_several_scans),
     };
     return cmocka_run_group_tests_name("codec: images", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "tree.h"
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "format/dataset.h"
 
 static void values_are_aligned_and_padded(void **state)
@@ -31,6 +32,25 @@ static void taking_more_than_reserved_fails(void **state)
     assert_int_equal(dr__record_reset(&r, 10, NULL), DR_OK);
     assert_null(dr__record_take(&r, 1 << 20));
     assert_null(dr__record_take(&r, SIZE_MAX));
+    dr__record_free(&r);
+}
+
+static void one_large_sample_is_forgotten(void **state)
+{
+    (void)state;
+    const size_t large = 20u << 20;
+    dr__record r;
+    dr__record_init(&r);
+    assert_int_equal(dr__record_reset(&r, large, NULL), DR_OK);
+    for (int i = 1; i < DR__SHRINK_AFTER; i++)
+        assert_int_equal(dr__record_reset(&r, 1000, NULL), DR_OK);
+    assert_int_equal(dr__record_reset(&r, large / 2, NULL), DR_OK); /* not the only one: counted from here */
+    for (int i = 1; i < DR__SHRINK_AFTER; i++)
+        assert_int_equal(dr__record_reset(&r, 1000, NULL), DR_OK);
+    assert_true(r.block_cap >= large);
+    assert_int_equal(dr__record_reset(&r, 1000, NULL), DR_OK);
+    assert_true(r.block_cap < 1u << 20);
+    assert_non_null(dr__record_take(&r, 1000));
     dr__record_free(&r);
 }
 
@@ -118,8 +138,13 @@ static void errors_name_folder_and_path(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(values_are_aligned_and_padded), TEST(taking_more_than_reserved_fails), TEST(memory_stays_warm),
-        TEST(whole_files_are_read),          TEST(file_longer_than_announced),      TEST(errors_name_folder_and_path),
+        TEST(values_are_aligned_and_padded),
+        TEST(taking_more_than_reserved_fails),
+        TEST(memory_stays_warm),
+        TEST(one_large_sample_is_forgotten),
+        TEST(whole_files_are_read),
+        TEST(file_longer_than_announced),
+        TEST(errors_name_folder_and_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
