@@ -1,11 +1,10 @@
 /* fuzz_jpeg_diff: drapps' JPEG decoder beside libjpeg on any bytes: the same pixels, or both refuse alike.
  *
  * Input: five bytes, then a file.  The first byte chooses: 1, 2 the mode; 4 EXIF turning; 8 the C kernels; 16 bands
- * instead of a view; 32, 64 seek points: none, kept from rectangle to rectangle, or wrong ones.  The others are a
- * rectangle as in fuzz_image.h.
+ * instead of a view; 32, 64 seek points: none, kept from rectangle to rectangle, or wrong ones; 128
+ * a decoder that has not seen other images.  The others are a rectangle as in fuzz_image.h.
  */
 #include "fuzz/fuzz_image.h"
-#include "kernel/cpu.h"
 #include "unit/codec/both_jpeg.h"
 
 enum { NO_POINTS = 0, WRONG_POINTS = 3 };
@@ -24,16 +23,18 @@ static void expect(bool same)
 
 static void set_up(const uint8_t *prefix, const uint8_t *file, size_t size)
 {
-    if (!both.own) {
+    if (prefix[0] & 128)
+        dr__codec_state_free(&both.own);
+    if (!both.own)
         both.own = dr__codec_state_new();
+    if (!both.reference)
         both.reference = dr__codec_state_new();
-    }
     both.data = file;
     both.size = size;
     fuzz_options(prefix, &both.options);
     both.options.scale_denom = 1;
     both.options.max_pixels = 1 << 15;
-    use_kernels(prefix[0] & 8 ? DR__CPU_C : dr__cpu_use());
+    use_c_kernels(&both, prefix[0] & 8);
     dr__seek_clear(&points);
 }
 

@@ -1,7 +1,7 @@
 /* make_seeds: writes first inputs for the image fuzz targets: one small file of each kind.
  *
- *   make_seeds FOLDER      writes FOLDER/jpeg/..., FOLDER/jpeg_diff/..., FOLDER/png/..., FOLDER/webp/...,
- * FOLDER/header/...
+ *   make_seeds FOLDER      writes FOLDER/jpeg/..., FOLDER/jpeg_diff/..., FOLDER/jpeg_own/..., FOLDER/png/...,
+ * FOLDER/webp/..., FOLDER/header/...
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,8 +74,10 @@ static void jpeg_diff_seeds(void)
             any_jpeg_change(&s)->apply(&b, &s);
         for (int k = 0; k < 5; k++)
             prefix[k] = (uint8_t)next_random(&s);
-        if (b.size < 3500)
+        if (b.size < 3500) {
             put("jpeg_diff", prefix, 5, &b);
+            put("jpeg_own", prefix, 5, &b);
+        }
         n_seeds++;
         blob_free(&b);
     }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# run.sh MINUTES [TARGET...]: fuzzes each target that long with libFuzzer, AddressSanitizer and UBSan.
+# run.sh MINUTES [TARGET...]: fuzzes each target that long with libFuzzer, AddressSanitizer and UBSan; jpeg_own with
+# MemorySanitizer instead.
 #
 # Needs clang with its compiler runtime, and the -dev packages of the libraries.  FUZZ_DIR (default: build-fuzz in the
 # source tree) keeps programs, working corpora, logs and failing inputs.  FUZZ_KEEP=1 replaces what an earlier run left
@@ -7,7 +8,7 @@
 set -eu
 minutes=${1:?usage: run.sh MINUTES [TARGET...]}
 shift
-targets=${*:-jpeg jpeg_diff png webp header tar list index seek}
+targets=${*:-jpeg jpeg_diff jpeg_own png webp header tar list index seek}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=${FUZZ_DIR:-$root/build-fuzz}
 cc=${FUZZ_CC:-clang}
@@ -24,34 +25,43 @@ src=$root/src
 library="$src/base/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/format/*.c $src/codec/*.c"
 libs="$(pkg-config --libs libjpeg libpng libwebp libxxhash jansson) -lm -pthread"
 made=$root/tests/unit/codec
-jpegs="$made/make_image.c $made/jpeg_kind.c $made/jpeg_part.c $made/odd_jpeg.c $made/damaged_jpeg.c"
+changes="$made/blob.c $made/jpeg_part.c $made/odd_jpeg.c $made/damaged_jpeg.c"
 case $(uname -m) in x86_64) simd="-DDR_HAVE_AVX2=1 -DDR_HAVE_AVX512=1" ;; *) simd= ;; esac
-flags="$flags $simd"
-sanitize="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
+checks="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+
+# What MemorySanitizer follows: drapps' JPEG decoder with the C kernels, and no library that it has not compiled.
+alone="$src/base/alloc.c $src/base/error.c $src/base/fmath.c $src/data/desc.c $src/kernel/*.c"
+for name in image exif pixels sink warm jpeg_parse jpeg_huffman jpeg_entropy jpeg_baseline jpeg_lines jpeg_seek; do
+    alone="$alone $src/codec/$name.c"
+done
 
 # shellcheck disable=SC2086  # lists of words
-$cc $flags -o "$dir/make_seeds" "$root/tests/fuzz/make_seeds.c" $jpegs $libs
+$cc $flags -o "$dir/make_seeds" "$root/tests/fuzz/make_seeds.c" "$made/make_image.c" "$made/jpeg_kind.c" $changes $libs
 "$dir/make_seeds" "$dir/seeds"
 # shellcheck disable=SC2086
-(mkdir -p "$dir/objects" && cd "$dir/objects" && rm -f ./*.o && $cc $flags $sanitize -c $library &&
+(mkdir -p "$dir/objects" && cd "$dir/objects" && rm -f ./*.o && flags="$flags $simd $checks -fsanitize=fuzzer-no-link" &&
+    $cc $flags -c $library &&
     if [ "$simd" ]; then
-        $cc $flags $sanitize -mavx2 -mno-fma -c "$src"/kernel/x86/*_avx2.c
-        $cc $flags $sanitize -mavx512f -mavx512bw -mavx512vl -mavx512vbmi -mavx512vnni -c "$src"/kernel/x86/*_avx512.c
+        $cc $flags -mavx2 -mno-fma -c "$src"/kernel/x86/*_avx2.c
+        $cc $flags -mavx512f -mavx512bw -mavx512vl -mavx512vbmi -mavx512vnni -c "$src"/kernel/x86/*_avx512.c
     fi)
-
-extra() { # extra TARGET: what is linked besides the target and the library
-    case $1 in
-    jpeg) echo "$root/tests/fuzz/mutate_jpeg.c $jpegs" ;;
-    jpeg_diff) echo "$root/tests/fuzz/mutate_jpeg.c $jpegs $made/both_jpeg.c" ;;
-    esac
-}
+# The mutator is neither checked nor counted: edges are to be those of the library.
+# shellcheck disable=SC2086
+(mkdir -p "$dir/mutate" && cd "$dir/mutate" && $cc $flags -c "$root/tests/fuzz/mutate_jpeg.c" $changes)
 
 build() { # build NAME TARGET FLAG...: the fuzzer of a target
-    name=$1 target=$2
+    name=$1 target=$2 with="$dir/objects/*.o $libs" how=$checks
     shift 2
+    case $target in
+    jpeg) with="$dir/mutate/*.o $with" ;;
+    jpeg_diff) with="$made/both_jpeg.c $dir/mutate/*.o $with" ;;
+    jpeg_own)
+        with="$alone $dir/mutate/*.o -lm -pthread"
+        how="-DFUZZ_ALONE -fsanitize=memory -fsanitize-memory-track-origins"
+        ;;
+    esac
     # shellcheck disable=SC2086
-    $cc $flags "$@" $sanitize -fsanitize=fuzzer -o "$dir/$name" "$root/tests/fuzz/fuzz_$target.c" $(extra "$target") \
-        "$dir"/objects/*.o $libs
+    $cc $flags "$@" $how -fsanitize=fuzzer -o "$dir/$name" "$root/tests/fuzz/fuzz_$target.c" $with
 }
 
 keep() { # keep TARGET: the kept inputs need cover the code alone, so without the counters of fuzz_image.h
@@ -66,11 +76,12 @@ keep() { # keep TARGET: the kept inputs need cover the code alone, so without th
 
 for t in $targets; do
     kept="$root/tests/fuzz/corpus/fuzz_$t"
+    if [ "$t" = jpeg_own ]; then kept="$root/tests/fuzz/corpus/fuzz_jpeg_diff"; fi # the same inputs
     mkdir -p "$kept" "$dir/work/$t" "$dir/seeds/$t"
     build "fuzz_$t" "$t" -DDR_FUZZ
     "$dir/fuzz_$t" -artifact_prefix="$dir/fail/$t-" -max_total_time=$((minutes * 60)) -max_len=4096 -timeout=20 \
         -rss_limit_mb=2048 -print_final_stats=1 "$dir/work/$t" "$dir/seeds/$t" "$kept" >"$dir/$t.log" 2>&1 ||
         { tail -30 "$dir/$t.log"; echo "fuzz_$t failed; input in $dir/fail"; exit 1; }
     echo "fuzz_$t: $(grep -a 'cov:' "$dir/$t.log" | tail -1)"
-    if [ "${FUZZ_KEEP:-0}" = 1 ]; then keep "$t"; fi
+    if [ "${FUZZ_KEEP:-0}" = 1 ] && [ "$t" != jpeg_own ]; then keep "$t"; fi
 done

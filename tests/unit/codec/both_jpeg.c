@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/codec_state.h"
 #include "data/desc.h"
 
 enum { GAP = 48, GAP_BYTE = 0xa5 };
@@ -23,10 +24,9 @@ struct rows {
     dr_error err;
 };
 
-void use_kernels(dr__cpu_level level)
+void use_c_kernels(struct both_jpeg *both, bool c)
 {
-    /* The table is const to its users only; what it points to is chosen at the first call and then variable. */
-    dr__kernels_fill((dr__kernels *)dr__kernels_best(), level);
+    both->own->kernels = c ? dr__kernels_c() : dr__kernels_best();
 }
 
 static void begin_rows(dr__bands *bands)

@@ -4,7 +4,6 @@
 
 #include "codec/image.h"
 #include "codec/jpeg_seek.h"
-#include "kernel/kernel.h"
 
 struct both_jpeg {
     const uint8_t *data;
@@ -27,7 +26,7 @@ bool both_decode(struct both_jpeg *both, const dr_rect *rect, bool bands, dr__se
 /* Decodes by drapps alone; for seek points that may be wrong, where only staying in bounds is asked for. */
 bool own_decode(struct both_jpeg *both, const dr_rect *rect, bool bands, dr__seek_points *seek);
 
-/* From now on dr__kernels_best() gives the kernels of this level. */
-void use_kernels(dr__cpu_level level);
+/* From now on drapps decodes by the C kernels, or by the best of this machine. */
+void use_c_kernels(struct both_jpeg *both, bool c);
 
 #endif

@@ -2,6 +2,7 @@
 #include "unit/codec/jpeg_part.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

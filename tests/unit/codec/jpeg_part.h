@@ -5,7 +5,7 @@
 #ifndef DR_TESTS_JPEG_PART_H
 #define DR_TESTS_JPEG_PART_H
 
-#include "unit/codec/make_image.h"
+#include "unit/codec/blob.h"
 
 enum { SOF0 = 0xc0, DHT = 0xc4, RST0 = 0xd0, SOI = 0xd8, EOI, SOS, DQT, DNL, DRI, APP0 = 0xe0 };
 

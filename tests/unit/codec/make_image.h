@@ -3,21 +3,8 @@
 #define DR_TESTS_MAKE_IMAGE_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-/* Owned by the caller; freed by blob_free.  Exactly `size` bytes are allocated, so that sanitizers see overreads. */
-struct blob {
-    uint8_t *data;
-    size_t size;
-};
-
-void blob_free(struct blob *blob);
-struct blob blob_copy(const uint8_t *data, size_t size);
-
-/* A small generator with a state of its own: tests print the seed they began with. */
-uint64_t next_random(uint64_t *state);
-int random_in(uint64_t *state, int lo, int hi); /* both ends included */
+#include "unit/codec/blob.h"
 
 enum jpeg_color { JPEG_GRAY, JPEG_YCC, JPEG_PLAIN_RGB, JPEG_CMYK, JPEG_YCCK };
 enum image_content { CONTENT_MIXED, CONTENT_NOISE, CONTENT_SMOOTH, CONTENT_FLAT, CONTENT_EXTREME };

@@ -1,6 +1,7 @@
 /* odd_jpeg.c: what is rare but right: after these changes libjpeg still reads a file. */
 #include "unit/codec/odd_jpeg.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "unit/codec/jpeg_part.h"

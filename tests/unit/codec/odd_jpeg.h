@@ -2,7 +2,7 @@
 #ifndef DR_TESTS_ODD_JPEG_H
 #define DR_TESTS_ODD_JPEG_H
 
-#include "unit/codec/make_image.h"
+#include "unit/codec/blob.h"
 
 struct jpeg_change {
     const char *name;

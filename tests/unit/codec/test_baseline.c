@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include "kernel/cpu.h"
 #include "unit/codec/both_jpeg.h"
 #include "unit/codec/decode_helper.h"
 #include "unit/codec/jpeg_kind.h"
@@ -34,7 +33,6 @@ static int set_up(void **unused)
 static int tear_down(void **unused)
 {
     (void)unused;
-    use_kernels(dr__cpu_use());
     dr__seek_free(&points);
     dr__codec_state_free(&own);
     dr__codec_state_free(&reference);
@@ -86,7 +84,7 @@ static void check_rects(struct both_jpeg *both, const struct blob *b, uint64_t *
     dr__seek_clear(&points);
     for (int i = 0; i < RECTS; i++) {
         dr_rect r = random_rect(s, all.w, all.h);
-        use_kernels(i & 1 ? DR__CPU_C : dr__cpu_use());
+        use_c_kernels(both, i & 1);
         expect(both_decode(both, &r, i & 2, NULL), both, b, what, "no points");
         expect(both_decode(both, &r, !(i & 2), &points), both, b, what, "points");
     }
@@ -109,9 +107,9 @@ static dr_status check_file(const struct blob *b, dr__color_mode mode, bool orie
     if (both.status != DR_OK)
         return both.status;
     dr_rect all = { 0, 0, both.info.width, both.info.height };
-    use_kernels(DR__CPU_C);
+    use_c_kernels(&both, true);
     expect(both_decode(&both, &all, true, NULL), &both, b, what, "all, C kernels");
-    use_kernels(dr__cpu_use());
+    use_c_kernels(&both, false);
     expect(both_decode(&both, &all, false, NULL), &both, b, what, "all");
     dr_status status = both.status;
     check_rects(&both, b, &seed, what);
