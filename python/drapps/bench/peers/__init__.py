@@ -30,7 +30,7 @@ def _ahead(cpus):
 
 
 def _seek_points(where):
-    return lambda cpus: [{"seek_index": where}]  # never "auto": that would write into the user's data
+    return lambda cpus: [{"seek_index": where}]  # not "auto", which writes beside the user's data
 
 
 TABLE = (
