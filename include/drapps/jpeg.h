@@ -45,7 +45,7 @@ DR_API void dr_jpeg_use_libjpeg(dr_jpeg *jpeg, bool only);
 DR_API dr_status dr_jpeg_header(dr_jpeg *jpeg, const void *data, size_t size, dr_jpeg_info *info, dr_error *err);
 
 /* Where the rows of one file begin: learnt while it is decoded, used when it is decoded again, which is then faster
- * when `crop` leaves out upper rows or right columns.  Belongs to the exact bytes it was learnt from. */
+ * when `crop` leaves out upper rows, left or right columns.  Belongs to the exact bytes it was learnt from. */
 typedef struct dr_jpeg_index dr_jpeg_index;
 DR_API dr_status dr_jpeg_index_new(dr_jpeg_index **out, dr_error *err);
 DR_API void dr_jpeg_index_free(dr_jpeg_index **index);

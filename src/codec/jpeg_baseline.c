@@ -1,10 +1,11 @@
 /* jpeg_baseline.c: which MCUs are read, which are transformed, and what is learnt on the way.
  *
  * Without seek points everything before the last row wanted is entropy-decoded; what is outside the columns wanted goes
- * no further.  With them, decoding begins at the first row wanted, and each row ends at its last column wanted.  Where
- * a row of MCUs begins is noted whenever decoding passes from one to the next, so that points cost nothing.
+ * no further.  With them, each row wanted begins at the last point before its first column and ends at its last
+ * column.  Points are noted whenever decoding comes to one that is not yet known, so that they cost nothing.
  *
- * The last row of MCUs is always read to its end, and what follows must be the end of the image: else libjpeg judges.
+ * When the last row of MCUs is wanted it is read to its end, and what follows must be the end of the image: else
+ * libjpeg judges.
  */
 #include "codec/jpeg_baseline.h"
 
@@ -13,7 +14,10 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 
-enum { BLOCKS = DR__MCU_BLOCKS * (DR__CHUNK + 1) + 1 };
+enum {
+    BLOCKS = DR__MCU_BLOCKS * (DR__CHUNK + 1) + 1,
+    LEAST_PART = 4, /* MCUs: less is not worth a point */
+};
 
 struct dr__baseline {
     dr__ac_table ac[DR__JPEG_TABLES];
@@ -35,8 +39,11 @@ struct job {
     dr__mcu_range range;
     dr__lines lines;
     dr__seek_points *seek; /* NULL: none */
+    int64_t part;          /* MCUs from one seek point of a row to the next */
+    int64_t parts;         /* seek points of a row */
     dr__bits bits;
     int32_t dc[DR__JPEG_CHANNELS];
+    int64_t at; /* number of the MCU that is read next */
 };
 
 void dr__baseline_free(struct dr__baseline **baseline)
@@ -158,23 +165,21 @@ static void place_blocks(struct job *job)
     }
 }
 
-/* Reads n MCUs from number `at` on, restart markers included: one that follows them, too. */
-static bool read_mcus(struct job *job, int64_t at, int64_t n, const dr__block_places *places)
+/* Reads n MCUs, restart markers included: one that follows them, too. */
+static bool read_mcus(struct job *job, int64_t n, const dr__block_places *places)
 {
     const dr__jpeg_frame *f = job->frame;
-    if (f->restart == 0)
-        return dr__scan_mcus(&job->scan, &job->bits, job->dc, (int)n, places);
     dr__block_places now = *places;
     while (n > 0) {
-        const int64_t part = DR_MIN(n, f->restart - at % f->restart);
-        if (!dr__scan_mcus(&job->scan, &job->bits, job->dc, (int)part, &now))
+        const int64_t now_n = f->restart ? DR_MIN(n, f->restart - job->at % f->restart) : n;
+        if (!dr__scan_mcus(&job->scan, &job->bits, job->dc, (int)now_n, &now))
             return false;
         for (int b = 0; b < job->scan.n_blocks; b++)
-            now.at[b] += part * now.step[b];
-        at += part;
-        n -= part;
-        if (at % f->restart == 0 && at < f->mcus_across * f->mcu_rows) {
-            if (!dr__bits_restart(&job->bits, (int)(at / f->restart - 1) & 7))
+            now.at[b] += now_n * now.step[b];
+        job->at += now_n;
+        n -= now_n;
+        if (f->restart && job->at % f->restart == 0 && job->at < f->mcus_across * f->mcu_rows) {
+            if (!dr__bits_restart(&job->bits, (int)(job->at / f->restart - 1) & 7))
                 return false;
             memset(job->dc, 0, sizeof job->dc);
         }
@@ -195,94 +200,112 @@ static void transform(struct job *job, int64_t column, int n)
     }
 }
 
-/* --- rows of MCUs --- */
+/* --- seek points --- */
 
-static bool known(const struct job *job, int64_t row)
+static void open_points(struct job *job)
 {
-    return job->seek && row < job->seek->n;
+    const int64_t across = job->frame->mcus_across;
+    job->part = DR_MAX((across + DR__SEEK_PARTS - 1) / DR__SEEK_PARTS, LEAST_PART);
+    job->parts = (across + job->part - 1) / job->part;
+    const int64_t total = job->parts * job->frame->mcu_rows;
+    if (job->seek && job->seek->total != total) {
+        dr__seek_clear(job->seek);
+        job->seek->total = (uint32_t)total;
+    }
 }
 
-static bool go_to(struct job *job, int64_t row)
+/* The last point at or before an MCU, and the MCU of a point. */
+static int64_t point_of(const struct job *job, int64_t mcu)
 {
-    const dr__seek_point *p = &job->seek->at[row];
-    if (p->bit < job->frame->scan * 8 || p->bit / 8 >= job->size)
-        return false;
-    job->bits = dr__bits_at(job->data, job->size, p->bit);
-    memcpy(job->dc, p->dc, sizeof job->dc);
-    return true;
+    const int64_t across = job->frame->mcus_across;
+    return mcu / across * job->parts + mcu % across / job->part;
 }
 
-/* Notes where a row begins, if the rows before it are known. */
-static void note(struct job *job, int64_t row)
+static int64_t mcu_of(const struct job *job, int64_t point)
 {
-    if (!job->seek || job->seek->n != row || row >= job->frame->mcu_rows)
+    return point / job->parts * job->frame->mcus_across + point % job->parts * job->part;
+}
+
+/* Notes where reading stands, if that is the first point that is not known. */
+static void note(struct job *job)
+{
+    if (!job->seek || job->seek->n >= job->seek->total || mcu_of(job, job->seek->n) != job->at)
         return;
     dr__seek_point p = { .bit = dr__bits_tell(&job->bits, job->data) };
     memcpy(p.dc, job->dc, sizeof p.dc);
     dr__seek_add(job->seek, &p); /* without memory: not noted */
 }
 
-/* The row to begin with: the first one wanted, or the last one before it that can be reached. */
-static bool begin(struct job *job, int64_t *row)
+/* MCUs that can be read before the next point must be noted. */
+static int64_t before_note(const struct job *job)
 {
-    *row = 0;
-    job->bits = dr__bits_at(job->data, job->size, job->frame->scan * 8);
-    if (!job->seek)
-        return true;
-    if (job->seek->rows != job->frame->mcu_rows) {
-        dr__seek_clear(job->seek);
-        job->seek->rows = (uint32_t)job->frame->mcu_rows;
-    }
-    note(job, 0);
-    if (job->seek->n == 0)
-        return true;
-    *row = DR_MIN(job->range.first_row, (int64_t)job->seek->n - 1);
-    return go_to(job, *row);
+    const int64_t end = job->frame->mcus_across * job->frame->mcu_rows;
+    if (!job->seek || job->seek->n >= job->seek->total)
+        return end - job->at;
+    const int64_t next = mcu_of(job, job->seek->n);
+    return (next > job->at ? next : end) - job->at;
 }
 
-static bool read_wanted(struct job *job, int64_t row)
+/* Leaps to the last point known before an MCU, if that is ahead. */
+static bool leap(struct job *job, int64_t mcu)
 {
-    const int64_t base = row * job->frame->mcus_across;
-    for (int64_t x = job->range.first_column; x < job->range.end_column; x += DR__CHUNK) {
-        const int n = (int)DR_MIN(DR__CHUNK, job->range.end_column - x);
-        if (!read_mcus(job, base + x, n, &job->keep))
+    if (!job->seek || job->seek->n == 0)
+        return true;
+    const int64_t point = DR_MIN(point_of(job, mcu), (int64_t)job->seek->n - 1);
+    const dr__seek_point *p = &job->seek->at[point];
+    if (mcu_of(job, point) <= job->at)
+        return true;
+    if (p->bit < job->frame->scan * 8 || p->bit / 8 >= job->size)
+        return false;
+    job->at = mcu_of(job, point);
+    job->bits = dr__bits_at(job->data, job->size, p->bit);
+    memcpy(job->dc, p->dc, sizeof job->dc);
+    return true;
+}
+
+/* --- rows of MCUs --- */
+
+/* Goes to an MCU: by a point, and reading what is between. */
+static bool go_to(struct job *job, int64_t mcu)
+{
+    if (!leap(job, mcu))
+        return false;
+    while (job->at < mcu) {
+        if (!read_mcus(job, DR_MIN(mcu - job->at, before_note(job)), &job->pass))
             return false;
-        transform(job, x, n);
+        note(job);
     }
     return true;
 }
 
-/* One row of MCUs; leaves the state at the beginning of the next, if that is wanted. */
+/* The wanted columns of a row. */
 static bool read_row(struct job *job, int64_t row)
 {
-    const dr__jpeg_frame *f = job->frame;
-    const int64_t base = row * f->mcus_across;
-    if (row < job->range.first_row)
-        return read_mcus(job, base, f->mcus_across, &job->pass);
-    if (!read_mcus(job, base, job->range.first_column, &job->pass) || !read_wanted(job, row))
+    const int64_t base = row * job->frame->mcus_across, end = base + job->range.end_column;
+    if (!go_to(job, base + job->range.first_column))
         return false;
-    const bool image_ends = row == f->mcu_rows - 1;
-    if (!image_ends && row == job->range.end_row - 1)
-        return true;
-    if (!image_ends && known(job, row + 1))
-        return go_to(job, row + 1);
-    if (!read_mcus(job, base + job->range.end_column, f->mcus_across - job->range.end_column, &job->pass))
-        return false;
-    return !image_ends || dr__bits_over(&job->bits);
+    while (job->at < end) {
+        const int64_t column = job->at - base;
+        const int n = (int)DR_MIN(DR_MIN(DR__CHUNK, end - job->at), before_note(job));
+        if (!read_mcus(job, n, &job->keep))
+            return false;
+        transform(job, column, n);
+        note(job);
+    }
+    return true;
 }
 
 static bool read_rows(struct job *job)
 {
-    int64_t row;
-    if (!begin(job, &row))
-        return false;
-    for (; row < job->range.end_row; row++) {
+    const dr__jpeg_frame *f = job->frame;
+    job->bits = dr__bits_at(job->data, job->size, f->scan * 8);
+    note(job);
+    for (int64_t row = job->range.first_row; row < job->range.end_row; row++) {
         if (!read_row(job, row))
             return false;
-        if (row < job->range.end_row - 1)
-            note(job, row + 1);
-        if (row >= job->range.first_row)
-            dr__lines_emit(&job->lines, row);
+        if (row == f->mcu_rows - 1 && !(go_to(job, f->mcus_across * f->mcu_rows) && dr__bits_over(&job->bits)))
+            return false;
+        dr__lines_emit(&job->lines, row);
     }
     return true;
 }
@@ -306,6 +329,7 @@ static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t 
     if (!make_tables(own, &own->frame))
         return DR_OK;
     place_blocks(&job);
+    open_points(&job);
     if (!dr__lines_open(&job.lines, &job.range, &own->planes))
         return dr__fail(err, DR_ERR_NOMEM, "no memory for rows of a JPEG %lld pixels wide", (long long)area->w);
     if (out->bands)

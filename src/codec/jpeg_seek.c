@@ -1,11 +1,11 @@
 /* jpeg_seek.c: seek points in memory, and packed for keeping.
  *
- *   u8 version  varint rows  varint n  u8 components
+ *   u8 version  varint total  varint n  u8 components
  *   n times: varint difference of bit, `components` times zigzag varint difference of dc
  *
- * Differences are to the row above; those of the first row are to 0.  A varint has 7 bits a byte, low ones first, the
- * top bit set in all bytes but the last.  Components that are 0 in every row are left out.  That makes 6 or 7 bytes a
- * row: two or three for the position, one or two for each predictor.
+ * Differences are to the point before; those of the first are to 0.  A varint has 7 bits a byte, low ones first, the
+ * top bit set in all bytes but the last.  Components that are 0 in every point are left out.  That makes 6 or 7 bytes a
+ * point: two or three for the position, one or two for each predictor.
  */
 #include "codec/jpeg_seek.h"
 
@@ -13,7 +13,7 @@
 
 enum {
     VERSION = 1,
-    MOST_ROWS = 8192, /* 65535 lines, 8 in a row of MCUs */
+    MOST = 8192 * DR__SEEK_PARTS, /* 65535 lines, 8 in a row of MCUs */
     HEAD_BYTES = 1 + 5 + 5 + 1,
     BIT_BYTES = 10,
     DC_BYTES = 5,
@@ -27,7 +27,7 @@ void dr__seek_free(dr__seek_points *points)
 
 void dr__seek_clear(dr__seek_points *points)
 {
-    points->n = points->rows = 0;
+    points->n = points->total = 0;
 }
 
 static bool reserve(dr__seek_points *points, uint32_t n)
@@ -105,7 +105,7 @@ size_t dr__seek_pack(const dr__seek_points *points, uint8_t *bytes)
     int components = components_used(points);
     uint8_t *p = bytes;
     *p++ = VERSION;
-    p = put_varint(p, points->rows);
+    p = put_varint(p, points->total);
     p = put_varint(p, points->n);
     *p++ = (uint8_t)components;
     dr__seek_point last = { 0 };
@@ -133,30 +133,30 @@ static bool unpack_point(const uint8_t **p, const uint8_t *end, int components, 
     return true;
 }
 
-static bool unpack_head(const uint8_t **p, const uint8_t *end, uint64_t *rows, uint64_t *n)
+static bool unpack_head(const uint8_t **p, const uint8_t *end, uint64_t *total, uint64_t *n)
 {
-    return *p < end && *(*p)++ == VERSION && get_varint(p, end, MOST_ROWS, rows) && get_varint(p, end, *rows, n);
+    return *p < end && *(*p)++ == VERSION && get_varint(p, end, MOST, total) && get_varint(p, end, *total, n);
 }
 
 uint32_t dr__seek_packed_count(const uint8_t *bytes, size_t size)
 {
-    uint64_t rows, n;
-    return unpack_head(&bytes, bytes + size, &rows, &n) ? (uint32_t)n : 0;
+    uint64_t total, n;
+    return unpack_head(&bytes, bytes + size, &total, &n) ? (uint32_t)n : 0;
 }
 
 static bool unpack(dr__seek_points *points, const uint8_t *p, const uint8_t *end)
 {
-    uint64_t rows, n;
-    if (!unpack_head(&p, end, &rows, &n) || p == end || *p > DR__SEEK_COMPONENTS)
+    uint64_t total, n;
+    if (!unpack_head(&p, end, &total, &n) || p == end || *p > DR__SEEK_COMPONENTS)
         return false;
     int components = *p++;
-    if (n > (size_t)(end - p) || !reserve(points, (uint32_t)n)) /* a row has a byte at least */
+    if (n > (size_t)(end - p) || !reserve(points, (uint32_t)n)) /* a point has a byte at least */
         return false;
     dr__seek_point last = { 0 };
     for (; points->n < n; points->at[points->n++] = last)
         if (!unpack_point(&p, end, components, &last))
             return false;
-    points->rows = (uint32_t)rows;
+    points->total = (uint32_t)total;
     return p == end;
 }
 

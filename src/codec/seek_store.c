@@ -155,7 +155,7 @@ bool dr__seek_store_find(dr__seek_store *s, const dr__seek_key *key, dr__seek_po
 void dr__seek_store_put(dr__seek_store *s, const dr__seek_key *key, const dr__seek_points *points)
 {
     dr__seek_points known = { 0 };
-    if (!points->n || points->n > points->rows || !is_ours(s) || !has_place(key) ||
+    if (!points->n || points->n > points->total || !is_ours(s) || !has_place(key) ||
         dr__seek_table_points(s->table, key) >= points->n)
         return;
     bool in_file = find_in_file(s, key, &known);

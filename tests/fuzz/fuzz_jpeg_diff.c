@@ -47,7 +47,7 @@ static void spoil_points(const uint8_t *prefix)
         points.at[i].bit = s >> 63 ? s >> 8 : (points.at[i].bit + (s >> 32)) % (both.size * 8 + 64);
         points.at[i].dc[s >> 40 & 1] = (int32_t)(s >> 16);
     }
-    points.rows += prefix[4] == 255;
+    points.total += prefix[4] == 255;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

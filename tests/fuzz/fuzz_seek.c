@@ -15,11 +15,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_ROWS = 8192 };
+enum { MOST = 8192 * DR__SEEK_PARTS };
 
 static void check_points(const dr__seek_points *p)
 {
-    if (p->n > p->rows || p->rows > MOST_ROWS || p->n > p->cap)
+    if (p->n > p->total || p->total > MOST || p->n > p->cap)
         abort();
     for (uint32_t i = 1; i < p->n; i++)
         if (p->at[i].bit <= p->at[i - 1].bit)
@@ -36,7 +36,7 @@ static void unpack(const uint8_t *data, size_t size)
             abort();
         uint8_t *bytes = malloc(dr__seek_pack_bound(&a));
         size_t n = dr__seek_pack(&a, bytes);
-        if (n > dr__seek_pack_bound(&a) || !dr__seek_unpack(&b, bytes, n) || a.n != b.n || a.rows != b.rows)
+        if (n > dr__seek_pack_bound(&a) || !dr__seek_unpack(&b, bytes, n) || a.n != b.n || a.total != b.total)
             abort();
         for (uint32_t i = 0; i < a.n; i++)
             if (a.at[i].bit != b.at[i].bit || memcmp(a.at[i].dc, b.at[i].dc, sizeof a.at[i].dc))

@@ -120,8 +120,8 @@ static const char *points_wrong(const struct both_jpeg *both, const dr__seek_poi
 {
     if (!seek)
         return NULL;
-    if (seek->n > seek->rows || seek->n > seek->cap)
-        return "more seek points than rows";
+    if (seek->n > seek->total || seek->n > seek->cap)
+        return "more seek points than there are";
     for (uint32_t i = 0; i < seek->n; i++)
         if (seek->at[i].bit / 8 > both->size || (i && seek->at[i].bit <= seek->at[i - 1].bit))
             return "seek points out of order or outside";

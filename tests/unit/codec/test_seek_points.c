@@ -4,7 +4,7 @@
 #include "base/rng.h"
 #include "codec/jpeg_seek.h"
 
-enum { MOST = 8192, SEED = 20 };
+enum { MOST = 8192 * DR__SEEK_PARTS, SEED = 20 };
 
 static dr_rng rng_for(uint64_t id)
 {
@@ -16,7 +16,7 @@ static void fill(dr__seek_points *points, dr_rng *rng, uint32_t n, int component
 {
     uint64_t bit = 600 * 8;
     dr__seek_clear(points);
-    points->rows = n + (uint32_t)dr__rng_below(rng, MOST - n + 1);
+    points->total = n + (uint32_t)dr__rng_below(rng, MOST - n + 1);
     for (uint32_t i = 0; i < n; i++) {
         dr__seek_point p = { .bit = bit += 1 + dr__rng_below(rng, wild ? UINT64_MAX / MOST / 2 : 60000) };
         for (int c = 0; c < components; c++)
@@ -28,7 +28,7 @@ static void fill(dr__seek_points *points, dr_rng *rng, uint32_t n, int component
 static void assert_same(const dr__seek_points *a, const dr__seek_points *b)
 {
     assert_int_equal(a->n, b->n);
-    assert_int_equal(a->rows, b->rows);
+    assert_int_equal(a->total, b->total);
     for (uint32_t i = 0; i < a->n; i++) {
         assert_true(a->at[i].bit == b->at[i].bit);
         assert_memory_equal(a->at[i].dc, b->at[i].dc, sizeof a->at[i].dc);
@@ -65,7 +65,7 @@ static void points_come_back_as_they_were(void **state)
 static void the_extremes_come_back(void **state)
 {
     (void)state;
-    dr__seek_points points = { .rows = 3 }, back = { 0 };
+    dr__seek_points points = { .total = 3 }, back = { 0 };
     const dr__seek_point at[] = {
         { 1, { INT32_MIN, INT32_MAX, -1 } },
         { 2, { INT32_MAX, INT32_MIN, 1 } },
@@ -86,7 +86,7 @@ static void the_extremes_come_back(void **state)
 static void a_row_takes_seven_bytes(void **state)
 {
     (void)state;
-    dr__seek_points points = { .rows = 30 };
+    dr__seek_points points = { .total = 30 };
     dr_rng rng = rng_for(1000);
     uint64_t bit = 5000;
     int32_t dc[3] = { 0 };
@@ -105,7 +105,7 @@ static void a_row_takes_seven_bytes(void **state)
 
 static bool is_sound(const dr__seek_points *p)
 {
-    bool sound = p->n <= p->rows && p->rows <= MOST && p->n <= p->cap;
+    bool sound = p->n <= p->total && p->total <= MOST && p->n <= p->cap;
     for (uint32_t i = 1; i < p->n; i++)
         sound = sound && p->at[i].bit > p->at[i - 1].bit;
     return sound;
@@ -118,7 +118,7 @@ static void try_bytes(dr__seek_points *back, const uint8_t *bytes, size_t size)
     uint8_t *copy = malloc(size ? size : 1);
     memcpy(copy, bytes, size);
     bool good = dr__seek_unpack(back, copy, size);
-    assert_true(good ? is_sound(back) : back->n == 0 && back->rows == 0);
+    assert_true(good ? is_sound(back) : back->n == 0 && back->total == 0);
     free(copy);
 }
 
@@ -169,12 +169,12 @@ static void what_cannot_be_is_refused(void **state)
         uint8_t bytes[24];
     } bad[] = {
         { 4, { 2, 1, 0, 0 } },                                /* another version */
-        { 4, { 1, 1, 2, 0 } },                                /* more points than rows */
-        { 5, { 1, 0x81, 0x40, 0, 0 } },                       /* 8193 rows */
+        { 4, { 1, 1, 2, 0 } },                                /* more points than there are */
+        { 6, { 1, 0x81, 0x80, 2, 0, 0 } },                    /* 32769 points */
         { 4, { 1, 1, 0, 4 } },                                /* four components */
         { 5, { 1, 1, 0, 0, 0 } },                             /* something after the end */
-        { 5, { 1, 1, 1, 0, 0 } },                             /* a row at bit 0 */
-        { 6, { 1, 2, 2, 0, 9, 0 } },                          /* a row where the one above is */
+        { 5, { 1, 1, 1, 0, 0 } },                             /* a point at bit 0 */
+        { 6, { 1, 2, 2, 0, 9, 0 } },                          /* a point where the one before is */
         { 11, { 1, 1, 1, 1, 9, 255, 255, 255, 255, 31, 0 } }, /* a predictor of more than 32 bits */
         { 15, { 1, 1, 1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 2, 0 } }, /* a position of 65 bits */
         { 15, { 1, 2, 2, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1 } }, /* one after the last position */
@@ -182,8 +182,8 @@ static void what_cannot_be_is_refused(void **state)
     dr__seek_points back = { 0 };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_false(dr__seek_unpack(&back, bad[i].bytes, bad[i].size));
-    assert_true(dr__seek_unpack(&back, (const uint8_t[]){ 1, 0x80, 0x40, 1, 1, 9, 3 }, 7));
-    assert_int_equal(back.rows, 8192);
+    assert_true(dr__seek_unpack(&back, (const uint8_t[]){ 1, 0x80, 0x80, 2, 1, 1, 9, 3 }, 8));
+    assert_int_equal(back.total, 32768);
     assert_int_equal(back.at[0].dc[0], -2);
     dr__seek_free(&back);
 }
@@ -191,7 +191,7 @@ static void what_cannot_be_is_refused(void **state)
 static void memory_that_is_short_changes_nothing(void **state)
 {
     (void)state;
-    dr__seek_points points = { .rows = 9 };
+    dr__seek_points points = { .total = 9 };
     const uint8_t bytes[] = { 1, 1, 1, 0, 9 };
     dr__alloc_fail_at(1, true);
     bool added = dr__seek_add(&points, &(dr__seek_point){ 1, { 0 } });

@@ -29,7 +29,7 @@ static dr__seek_point point_of(uint32_t i, uint32_t row)
 
 static void put_some(dr__seek_store *store, uint32_t i, uint32_t n)
 {
-    dr__seek_points points = { .rows = ROWS };
+    dr__seek_points points = { .total = ROWS };
     dr__seek_key key = key_of(i);
     for (uint32_t row = 0; row < n; row++) {
         dr__seek_point p = point_of(i, row);
@@ -237,7 +237,7 @@ static void short_memory_is_no_error(void **state)
         dr__seek_store *store = NULL;
         dr__alloc_fail_at(n, true);
         if (dr__seek_store_open(path, "test data", LIMIT, &store, NULL) == DR_OK) {
-            dr__seek_points p = { .rows = 1, .n = 1, .at = &(dr__seek_point){ 9, { 1 } } };
+            dr__seek_points p = { .total = 1, .n = 1, .at = &(dr__seek_point){ 9, { 1 } } };
             for (uint32_t i = 500; i < 510; i++) {
                 dr__seek_key key = key_of(i);
                 dr__seek_store_put(store, &key, &p);
