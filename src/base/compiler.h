@@ -11,6 +11,7 @@
 #define DR_NOINLINE __attribute__((noinline))
 #define DR_INLINE static inline __attribute__((always_inline)) /* for bodies that fold when an argument is constant */
 #define DR_CPU_SUPPORTS(feature) __builtin_cpu_supports(feature)
+#define DR_VECTOR(bytes) __attribute__((vector_size(bytes), may_alias)) /* of a typedef of an integer */
 #ifdef __clang__
 #define DR_NO_UNROLL _Pragma("clang loop unroll(disable)")
 #else
@@ -26,6 +27,7 @@
 #define DR_NOINLINE
 #define DR_INLINE static inline
 #define DR_CPU_SUPPORTS(feature) 0
+#define DR_VECTOR(bytes)
 #endif
 
 #define DR_COUNT(array) (sizeof(array) / sizeof((array)[0]))

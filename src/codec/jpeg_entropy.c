@@ -7,29 +7,15 @@
  */
 #include "codec/jpeg_entropy.h"
 
-#include <string.h>
-
 #include "base/compiler.h"
 
 enum { LOOKUPS_PER_REFILL = 5 }; /* 56 bits are there then, and a lookup takes up to 11 */
 
-/* Zigzag to natural order; from 64 on all is after the block. */
-static uint8_t order[256];
-
-static __attribute__((constructor)) void fill_order(void)
-{
-    memset(order, DR__BLOCK, sizeof order);
-    memcpy(order, dr__jpeg_zigzag, sizeof dr__jpeg_zigzag);
-}
-
+/* Compilers make one load of it. */
 static uint64_t load_be64(const uint8_t *p)
 {
-    uint64_t v;
-    memcpy(&v, p, sizeof v);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    v = __builtin_bswap64(v);
-#endif
-    return v;
+    return (uint64_t)p[0] << 56 | (uint64_t)p[1] << 48 | (uint64_t)p[2] << 40 | (uint64_t)p[3] << 32 |
+           (uint64_t)p[4] << 24 | (uint64_t)p[5] << 16 | (uint64_t)p[6] << 8 | p[7];
 }
 
 static bool has_ff(uint64_t v)
@@ -115,7 +101,7 @@ DR_INLINE size_t read_rare(dr__bits *b, const dr__codes *codes, const dr__ac_ent
     if (size == 0 && symbol >> 4 != 15)
         return DR__STEP_END;
     k += (size_t)(symbol >> 4) + 1;
-    block[order[k]] = (int16_t)take_number(b, size);
+    block[dr__jpeg_zigzag[k]] = (int16_t)take_number(b, size);
     return k <= 63 ? k : 0;
 }
 
@@ -132,8 +118,8 @@ DR_INLINE bool read_ac(dr__bits *b, const dr__ac_table *table, int16_t *block)
             entry = &table->entry[b->window >> (64 - DR__AC_BITS)];
             first = k + entry->step;
             second = k + entry->steps;
-            block[order[first]] = entry->value[0];
-            block[order[second]] = entry->value[1];
+            block[dr__jpeg_zigzag[first]] = entry->value[0];
+            block[dr__jpeg_zigzag[second]] = entry->value[1];
             if (DR_UNLIKELY(second >= 63))
                 goto leave;
             drop(b, entry->bits);
@@ -159,8 +145,8 @@ DR_INLINE bool read_ac(dr__bits *b, const dr__ac_table *table, int16_t *block)
 /* In registers: compilers make a slow string instruction of memset here. */
 DR_INLINE void clear_block(int16_t *block)
 {
-    typedef int64_t vector __attribute__((vector_size(32), may_alias));
-    for (int i = 0; i < 4; i++)
+    typedef int64_t vector DR_VECTOR(32);
+    for (size_t i = 0; i < DR__BLOCK * sizeof *block / sizeof(vector); i++)
         ((vector *)block)[i] = (vector){ 0 };
 }
 

@@ -22,10 +22,14 @@ enum {
     MAX_SIDE = 65500, /* libjpeg's limit */
 };
 
-const uint8_t dr__jpeg_zigzag[64] = {
+#define AFTER_8 64, 64, 64, 64, 64, 64, 64, 64
+#define AFTER_64 AFTER_8, AFTER_8, AFTER_8, AFTER_8, AFTER_8, AFTER_8, AFTER_8, AFTER_8
+
+const uint8_t dr__jpeg_zigzag[256] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+    AFTER_64, AFTER_64, AFTER_64,
 };
 
 /* What decides between YCbCr and RGB. */

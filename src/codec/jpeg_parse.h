@@ -38,8 +38,8 @@ typedef struct dr__jpeg_frame {
     _Alignas(64) int16_t quant[DR__JPEG_TABLES][64]; /* natural order */
 } dr__jpeg_frame;
 
-/* Natural place of the i-th coefficient of the zigzag order. */
-extern const uint8_t dr__jpeg_zigzag[64];
+/* Natural place of the i-th coefficient of the zigzag order; from 64 on, all is the place after the block. */
+extern const uint8_t dr__jpeg_zigzag[256];
 
 /* False: not for the own decoder.  `orient`: look for the EXIF orientation. */
 bool dr__jpeg_parse(const uint8_t *data, size_t size, bool orient, dr__jpeg_frame *frame);
