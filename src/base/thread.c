@@ -56,15 +56,18 @@ bool dr__thread_start(pthread_t *thread, const char *name, void *(*run)(void *),
 }
 
 static atomic_uint generation;
-static void (*resets[4])(void);
+static void (*_Atomic resets[4])(void); /* NULL: about to be set */
 static atomic_uint n_resets;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 static void in_child(void)
 {
     atomic_fetch_add(&generation, 1);
-    for (unsigned i = 0; i < atomic_load(&n_resets); i++)
-        resets[i]();
+    for (unsigned i = 0; i < DR_MIN(atomic_load(&n_resets), DR_COUNT(resets)); i++) {
+        void (*reset)(void) = atomic_load(&resets[i]);
+        if (reset)
+            reset();
+    }
 }
 
 static void watch_forks(void)
@@ -81,11 +84,9 @@ unsigned dr__fork_generation(void)
 void dr__fork_in_child(void (*reset)(void))
 {
     pthread_once(&fork_once, watch_forks);
-    unsigned i = atomic_load(&n_resets);
-    if (i < DR_COUNT(resets)) {
-        resets[i] = reset;
-        atomic_store(&n_resets, i + 1);
-    }
+    unsigned i = atomic_fetch_add(&n_resets, 1);
+    if (i < DR_COUNT(resets))
+        atomic_store(&resets[i], reset);
 }
 
 void dr__stall(void)
