@@ -16,7 +16,7 @@ struct dr_jpeg {
     bool libjpeg;
 };
 
-/* Points, and what tells the bytes they were learnt from: size 0 until then. */
+/* Points, and what tells the bytes they were learnt from; without points it may become that of any file. */
 struct dr_jpeg_index {
     dr__seek_points points;
     size_t size;
@@ -123,7 +123,7 @@ static uint64_t print_of(const uint8_t *data, size_t size)
 static dr_status claim(dr_jpeg_index *index, const uint8_t *data, size_t size, dr_error *err)
 {
     uint64_t print = print_of(data, size);
-    if (index->size == 0) {
+    if (index->points.n == 0) {
         index->size = size;
         index->print = print;
     }

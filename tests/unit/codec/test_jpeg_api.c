@@ -175,6 +175,8 @@ static void test_index_of_another_file(void **unused)
     dr_jpeg_index *index = NULL;
     assert_ok(dr_jpeg_index_new(&index, &err));
     assert_int_equal(dr_jpeg_index_bytes(index), 0);
+    assert_fails(dr_jpeg_decode(jpeg, b.data, b.size, &(dr_rect){ 1, 0, 40, 1 }, index, pixels, 120, &err), DR_ERR_ARG,
+                 "not inside"); /* nothing was learnt from it */
     assert_ok(dr_jpeg_decode(jpeg, a.data, a.size, NULL, index, pixels, 120, &err));
     assert_ok(dr_jpeg_decode(jpeg, a.data, a.size, NULL, index, pixels, 120, &err));
     assert_fails(dr_jpeg_decode(jpeg, b.data, b.size, NULL, index, pixels, 120, &err), DR_ERR_ARG,
