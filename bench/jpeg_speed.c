@@ -117,34 +117,11 @@ static const uint8_t *decode(const struct way *way, struct entry *e, const struc
     return way->by == BARE ? bare_decode(&bare, &e->file, b, stride) : decode_by_library(way, e, b, stride);
 }
 
-/* Bands of rows that go straight into the resize. */
-struct flow {
-    dr__bands bands;
-    dr__resize_flow resize;
-};
-
-static void flow_begin(dr__bands *bands)
-{
-    dr__resize_begin(&((struct flow *)bands)->resize, &finish.plan, finish.kernels, finish_row, &finish);
-}
-
-static void flow_take(dr__bands *bands, const uint8_t *rows, ptrdiff_t stride, int n)
-{
-    dr__resize_take(&((struct flow *)bands)->resize, rows, stride, n, DR__BAND_SLACK);
-}
-
 static void sample_streamed(const struct way *way, struct entry *e, float *out)
 {
-    struct flow flow = { .bands = { flow_begin, flow_take } };
-    const struct box *b = &e->file.box;
-    dr_rect rect = { b->x, b->y, b->w, b->h };
-    dr__decode_options options;
-    dr_error err = { 0 };
-    dr__decode_defaults(&options);
     dr__seek_clear(&fresh);
-    options.seek = way->index == FILLED ? &e->points : way->index == EMPTY ? &fresh : NULL;
-    finish_plan(&finish, b, out);
-    check(dr__codec_jpeg.stream(codecs, e->file.data, e->file.size, &options, &rect, &flow.bands, &err), &err);
+    dr__seek_points *points = way->index == FILLED ? &e->points : way->index == EMPTY ? &fresh : NULL;
+    finish_stream(&finish, codecs, &e->file, &e->file.box, points, out);
 }
 
 static struct box whole(const struct entry *e)

@@ -1,12 +1,14 @@
 /* limit.c: how fast the work itself is: a bare loop without a loader around it.
  *
  * Reads paths of JPEG files from standard input, loads them all, and then does with N threads what the workload
- * imagenet-train-224 asks of a sample, exactly: libjpeg-turbo decodes the rows and columns of a random crop, with the
- * margin that makes the result equal to decoding everything; PIL's integer resize; mirror; normalised float32 planes
- * into a ring of warm memory.  No queue, no batch, no file access, no randomness that must be the same tomorrow.
+ * imagenet-train-224 asks of a sample, exactly: a random crop is decoded as if everything had been, resized as PIL does
+ * with integers, mirrored, and normalised to float32 planes in a ring of warm memory.  No queue, no batch, no file
+ * access, no randomness that must be the same tomorrow.
  *
  *     find DIR -name '*.jpg' | limit --threads 2 --samples 4096        prints one JSON line
  *     limit --pixels OUT < LIST      lines PATH <tab> x y w h flip: writes the float32 planes of these crops
+ *     --decoder drapps               the codec of the loader, without seek points: what a loader adds to its own work
+ *     --decoder libjpeg              libjpeg-turbo alone: what the work costs without anything of drapps in the decoder
  *
  * Files that are not grey or YCbCr/RGB (CMYK) are left out and counted.
  */
@@ -25,10 +27,12 @@ enum { RING = 256, MAX_THREADS = 256 };
 /* What a thread keeps from sample to sample. */
 struct worker {
     struct bare bare;
+    dr_codec_state *codecs;
     struct finish finish;
     uint64_t rng;
 };
 
+static bool by_libjpeg;
 static struct file *files;
 static size_t n_files, n_left_out;
 static float *ring;
@@ -39,17 +43,23 @@ static void worker_init(struct worker *w, uint64_t seed)
 {
     w->rng = seed;
     bare_open(&w->bare);
+    w->codecs = must(dr__codec_state_new());
     finish_open(&w->finish);
 }
 
 static void worker_free(struct worker *w)
 {
     bare_close(&w->bare);
+    dr__codec_state_free(&w->codecs);
     finish_close(&w->finish);
 }
 
 static void make_sample(struct worker *w, const struct file *f, const struct box *b, float *out)
 {
+    if (!by_libjpeg) {
+        finish_stream(&w->finish, w->codecs, f, b, NULL, out);
+        return;
+    }
     ptrdiff_t stride;
     const uint8_t *pixels = bare_decode(&w->bare, f, b, &stride);
     finish_sample(&w->finish, pixels, stride, b, out);
@@ -89,6 +99,19 @@ static void run(struct worker *workers, int n_threads, size_t samples)
         pthread_join(threads[i], NULL);
 }
 
+static void print_line(int n_threads, size_t samples, double seconds, double cpu)
+{
+    char decoder[128];
+    snprintf(decoder, sizeof decoder, "libjpeg-turbo %d", LIBJPEG_TURBO_VERSION_NUMBER);
+    if (!by_libjpeg)
+        dr__image_decoder_text(&dr__codec_jpeg, false, decoder, sizeof decoder);
+    printf("{\"peer\": \"limit\", \"decoder\": \"%s\", \"settings\": {\"threads\": %d}, \"samples\": %zu, "
+           "\"seconds\": %.3f, \"samples_per_s\": %.2f, \"cpu_ms_per_sample\": %.4f, \"files\": %zu, "
+           "\"left_out\": %zu, \"version\": \"%s\"}\n",
+           by_libjpeg ? "libjpeg" : "drapps", n_threads, samples, seconds, (double)samples / seconds,
+           cpu * 1e3 / (double)samples, n_files, n_left_out, decoder);
+}
+
 static void measure(int n_threads, size_t samples)
 {
     struct worker *workers = must(dr__alloc_zero((size_t)n_threads, sizeof *workers));
@@ -100,12 +123,7 @@ static void measure(int n_threads, size_t samples)
     double began = now_seconds(), cpu = cpu_seconds();
     run(workers, n_threads, samples);
     double seconds = now_seconds() - began;
-    cpu = cpu_seconds() - cpu;
-    printf("{\"peer\": \"limit\", \"settings\": {\"threads\": %d}, \"samples\": %zu, \"seconds\": %.3f, "
-           "\"samples_per_s\": %.2f, \"cpu_ms_per_sample\": %.4f, \"files\": %zu, \"left_out\": %zu, "
-           "\"version\": \"libjpeg-turbo %d\"}\n",
-           n_threads, samples, seconds, (double)samples / seconds, cpu * 1e3 / (double)samples, n_files, n_left_out,
-           LIBJPEG_TURBO_VERSION_NUMBER);
+    print_line(n_threads, samples, seconds, cpu_seconds() - cpu);
     for (int i = 0; i < n_threads; i++)
         worker_free(&workers[i]);
     dr__free_aligned(ring);
@@ -127,7 +145,8 @@ static void write_pixels(const char *path)
     }
     if (fclose(out))
         die("cannot be written", path);
-    printf("{\"pixels\": \"%s\", \"samples\": %zu, \"left_out\": %zu}\n", path, n_files, n_left_out);
+    printf("{\"pixels\": \"%s\", \"decoder\": \"%s\", \"samples\": %zu, \"left_out\": %zu}\n", path,
+           by_libjpeg ? "libjpeg" : "drapps", n_files, n_left_out);
     worker_free(&w);
 }
 
@@ -168,6 +187,13 @@ static void load_list(FILE *list, bool boxes)
     worker_free(&w);
 }
 
+static bool is_libjpeg(const char *decoder)
+{
+    if (strcmp(decoder, "libjpeg") && strcmp(decoder, "drapps"))
+        die("--decoder drapps or libjpeg", decoder);
+    return !strcmp(decoder, "libjpeg");
+}
+
 int main(int argc, char **argv)
 {
     long threads = 2, samples = 4096;
@@ -179,8 +205,10 @@ int main(int argc, char **argv)
             samples = atol(argv[i + 1]);
         else if (i + 1 < argc && !strcmp(argv[i], "--pixels"))
             pixels = argv[i + 1];
+        else if (i + 1 < argc && !strcmp(argv[i], "--decoder"))
+            by_libjpeg = is_libjpeg(argv[i + 1]);
         else
-            die("usage: limit [--threads N] [--samples N] [--pixels OUT] < LIST", argv[i]);
+            die("usage: limit [--threads N] [--samples N] [--decoder drapps|libjpeg] [--pixels OUT] < LIST", argv[i]);
     }
     if (threads < 1 || threads > MAX_THREADS || samples < 1)
         die("threads 1 to 256, samples 1 or more", "arguments");

@@ -210,6 +210,38 @@ void finish_sample(struct finish *finish, const uint8_t *pixels, ptrdiff_t strid
     dr__resize_run(&finish->plan, finish->kernels, pixels, stride, finish_row, finish);
 }
 
+/* Bands of rows that go straight into the resize. */
+struct flow {
+    dr__bands bands;
+    dr__resize_flow resize;
+    struct finish *finish;
+};
+
+static void flow_begin(dr__bands *bands)
+{
+    struct flow *flow = (struct flow *)bands;
+    dr__resize_begin(&flow->resize, &flow->finish->plan, flow->finish->kernels, finish_row, flow->finish);
+}
+
+static void flow_take(dr__bands *bands, const uint8_t *rows, ptrdiff_t stride, int n)
+{
+    dr__resize_take(&((struct flow *)bands)->resize, rows, stride, n, DR__BAND_SLACK);
+}
+
+void finish_stream(struct finish *finish, dr_codec_state *codecs, const struct file *file, const struct box *box,
+                   dr__seek_points *points, float *out)
+{
+    struct flow flow = { .bands = { flow_begin, flow_take }, .finish = finish };
+    dr_rect rect = { box->x, box->y, box->w, box->h };
+    dr__decode_options options;
+    dr_error err = { 0 };
+    dr__decode_defaults(&options);
+    options.seek = points;
+    finish_plan(finish, box, out);
+    if (dr__codec_jpeg.stream(codecs, file->data, file->size, &options, &rect, &flow.bands, &err) != DR_OK)
+        die(err.text, "drapps");
+}
+
 /* --- files --- */
 
 void load_file(struct file *file, const char *path)

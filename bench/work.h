@@ -1,8 +1,8 @@
 /* work.h: the work of imagenet-train-224 on one sample, bare: what the programs of this folder measure.
  *
- * libjpeg-turbo itself decodes a rectangle, with the margin that makes the pixels those of decoding everything; PIL's
- * integer resize; mirror; normalised float32 planes.  None of it goes through drapps' codecs, so that these can be
- * measured against it.
+ * A rectangle is decoded by libjpeg-turbo itself, with the margin that makes the pixels those of decoding everything,
+ * and not through drapps' codecs, so that these can be measured against it; or by drapps' codec.  Then PIL's integer
+ * resize; mirror; normalised float32 planes.
  */
 #ifndef DR_BENCH_WORK_H
 #define DR_BENCH_WORK_H
@@ -15,6 +15,8 @@
 
 #include <jpeglib.h>
 
+#include "codec/image.h"
+#include "codec/jpeg_seek.h"
 #include "kernel/resize.h"
 
 enum { SIDE = 224, PLANE = SIDE * SIDE, SAMPLE = 3 * PLANE };
@@ -82,6 +84,11 @@ void finish_row(void *finish, const uint8_t *row, int y);
 
 /* All of it on pixels that are in memory. */
 void finish_sample(struct finish *finish, const uint8_t *pixels, ptrdiff_t stride, const struct box *box, float *out);
+
+/* All of it with drapps' codec: rows go from the decoder into the resize while they are in the cache, as in a loader.
+ * points: NULL, or those of the file.  Ends the program for damaged data. */
+void finish_stream(struct finish *finish, dr_codec_state *codecs, const struct file *file, const struct box *box,
+                   dr__seek_points *points, float *out);
 
 /* Reads a whole file; ends the program where that fails. */
 void load_file(struct file *file, const char *path);

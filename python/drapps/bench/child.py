@@ -3,7 +3,8 @@
     PYTHON child.py PEER --data DIR [--settings JSON] [--samples N]      measure
     PYTHON child.py PEER --data DIR --prepare                            convert the files, if the peer needs it
     PYTHON child.py PEER --data DIR --pixels BOXES.json --out FILE.npy   the pixels of given crops
-    PYTHON child.py drapps --data DIR --draw BOXES.json --out FILE.npy   the crops a loader drew, and their pixels
+    PYTHON child.py drapps --data DIR [--settings JSON] --draw BOXES.json --out FILE.npy
+                                                                         the crops a loader drew, and their pixels
 
 PYTHON is the interpreter of the peer's environment, which has no drapps.  So this file runs by its path and makes
 the folder it lies in a package of its own; relative imports then work as they do inside drapps.

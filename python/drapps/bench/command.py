@@ -78,15 +78,15 @@ def _positive(text):
 
 
 def others():
-    return [name for name in peers.NAMES if name != "drapps"]
+    return [name for name in peers.NAMES if name not in peers.OURS]
 
 
 def peer_names(text):
-    """The value of --peers as names, with drapps first."""
+    """The value of --peers as names, with both ways of drapps first."""
     wanted = others() if text == "all" else [word for word in text.split(",") if word]
     for name in wanted:
         peers.row(name)
-    return ["drapps"] + [name for name in wanted if name != "drapps"]
+    return list(dict.fromkeys([*peers.OURS, *wanted]))
 
 
 def decoder_names(text):

@@ -1,7 +1,8 @@
 """A bench result as a table: for the terminal (rich), as Markdown, and into a section of a Markdown file."""
 
 COLUMNS = (
-    "loader", "samples/s [min, max]", "vs torch", "drapps is", "CPU ms", "memory MB", "largest diff.", "settings",
+    "loader", "samples/s [min, max]", "vs torch", "drapps is, later / first", "CPU ms", "memory MB", "largest diff.",
+    "settings",
 )  # fmt: skip
 
 
@@ -17,6 +18,12 @@ def times(spread):
     return "-" if spread is None else f"{spread['median']:.2f} x"
 
 
+def drapps_is(entry):
+    """How many times as fast drapps is with seek points / without; one figure where only the first is compared."""
+    later = times(entry["drapps_over"])
+    return f"{later} / {times(entry['first_over'])}" if entry.get("first_over") else later
+
+
 def largest_difference(pixels):
     return "n/a" if pixels is None else f"{pixels['largest']:g}"
 
@@ -29,7 +36,7 @@ def settings_text(entry):
 def table_rows(result):
     """Cells as text, fastest loader first."""
     entries = sorted(result["peers"], key=lambda e: -e["samples_per_s"]["median"])
-    return [(e["title"], figure(e["samples_per_s"]), times(e["over_torch"]), times(e["drapps_over"]),
+    return [(e["title"], figure(e["samples_per_s"]), times(e["over_torch"]), drapps_is(e),
              figure(e["cpu_ms_per_sample"], 2), figure(e["pss_above_mb"]), largest_difference(e["pixels"]),
              settings_text(e)) for e in entries]
 
@@ -39,9 +46,9 @@ def caption(result):
     data, machine = result["data"], result["machine"]
     return (f"{result['workload']} on {data['name']} ({data['files']} JPEG files, {data['megabytes']} MB); "
             f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['system']}; medians of {result['rounds']} interleaved "
-            f"rounds of at least {result['samples']} samples; {result['date']}.  CPU time per sample and peak memory "
-            "of the process tree, memory above a process that imported the framework alone; largest difference to "
-            "torchvision's pixels, in levels of 255.")
+            f"rounds of at least {result['samples']} samples; {result['date']}.  How many times as fast drapps is, in "
+            "later epochs / in the first; CPU time per sample and peak memory of the process tree, memory above a "
+            "process that imported the framework alone; largest difference to torchvision's pixels, in levels of 255.")
 
 
 def missing_lines(result):

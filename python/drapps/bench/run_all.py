@@ -14,16 +14,21 @@ from collections import namedtuple
 
 from . import command, environments, report, runner, stats, workload
 
-# value: a number, or None where it could not be measured.  at_least: which side of the bound is good.
+# value: a number, or None where it could not be measured.  bound: None for a figure that is only told.
+# at_least: which side of the bound is good.
 Check = namedtuple("Check", "what value bound at_least note", defaults=("",))
 
-SPEED = {"torch_pil": 3.2, "torch_uint8": 2.2, "dali": 1.7}  # drapps over the peer; over any other: 1
+FIRST = {"torch_pil": 4.5, "torch_uint8": 2.2, "dali": 1.7}  # over the peer without seek points; over any other: 1
+LATER = {"torch_pil": 6.5, "dali": 3.0}  # with them
+WAYS = {"drapps": "later epochs", "drapps_first": "first epoch"}
+RATIOS = {"drapps": "drapps_over", "drapps_first": "first_over"}
+RUNS = ("loader 2", "drapps 2", "libjpeg 2", "loader 1", "drapps 1")  # the loader or a decoder in a bare loop, threads
 FRESH_PROCESSES = 7
 
 
 def passed(check):
-    """True, False, or None: not measured."""
-    if check.value is None:
+    """True, False, or None: not measured, or nothing promised."""
+    if check.value is None or check.bound is None:
         return None
     return check.value >= check.bound if check.at_least else check.value <= check.bound
 
@@ -37,64 +42,72 @@ def middle(spread):
 
 
 def speed_checks(result):
-    """drapps over each peer on the main data."""
-    checks = []
-    for name in command.others():
-        e = entry(result, name)
-        checks.append(Check(f"speed over {name}", middle(e and e["drapps_over"]), SPEED.get(name, 1.0), True))
-    return checks
+    """drapps over each peer on the main data, without seek points and with them."""
+    def over(way, name, bound):
+        return Check(f"{WAYS[way]} over {name}", middle((entry(result, name) or {}).get(RATIOS[way])), bound, True)
+
+    return ([over("drapps_first", name, FIRST.get(name, 1.0)) for name in command.others()]
+            + [over("drapps", name, bound) for name, bound in LATER.items()])
 
 
 def noise_checks(result):
-    """Faster than each peer in every round: by more than the noise between rounds."""
+    """Faster than each peer in every round, both ways: by more than the noise between rounds."""
     checks = []
     for name in command.others():
-        ratio = (entry(result, name) or {}).get("drapps_over")
-        checks.append(Check(f"{result['data']['name']}: worst round over {name}", ratio and ratio["min"], 1.0, True,
-                            f"median {ratio['median']:.2f}" if ratio else ""))
+        for way, words in WAYS.items():
+            ratio = (entry(result, name) or {}).get(RATIOS[way])
+            checks.append(Check(f"{result['data']['name']}: {words}, worst round over {name}", ratio and ratio["min"],
+                                1.0, True, f"median {ratio['median']:.2f}" if ratio else ""))
     return checks
 
 
 def memory_check(result):
+    """With seek points, which take some."""
     ours, torch = (middle((entry(result, n) or {}).get("pss_above_mb")) for n in ("drapps", runner.REFERENCE))
     share = ours / torch if ours is not None and torch else None
     return Check("memory, share of PyTorch's", share, 1 / 3, False)
 
 
 def pixel_checks(result):
-    pixels = (entry(result, "drapps") or {}).get("pixels") or {}
-    name = result["data"]["name"]
-    return [Check(f"{name}: images that differ from torchvision's", pixels.get("differing_images"), 0, False),
-            Check(f"{name}: largest difference of a float", pixels.get("largest_float"), 1e-6, False)]
+    checks = []
+    for name, words in WAYS.items():
+        pixels = (entry(result, name) or {}).get("pixels") or {}
+        where = f"{result['data']['name']}: {words}"
+        checks += [Check(f"{where}, images that differ from torchvision's", pixels.get("differing_images"), 0, False),
+                   Check(f"{where}, largest difference of a float", pixels.get("largest_float"), 1e-6, False)]
+    return checks
 
 
 def limit_rounds(bench, program, rounds):
-    """Interleaved rounds of the loader and the bare loop with one and two threads: {"drapps 2": [rate, ...], ...}."""
-    listing = "".join(path + "\n" for path in bench.files.paths)
-    rates = {f"{who} {n}": [] for who in ("drapps", "limit") for n in (1, 2)}
+    """Interleaved rounds of the loader and the bare loops: {run: [samples/s or None, ...]} for RUNS."""
+    rates = {run: [] for run in RUNS}
     for k in range(rounds):
-        for n in (2, 1):
-            bench.say(f"round {k + 1} of {rounds}: drapps and the bare loop, {n} threads")
-            rates[f"drapps {n}"].append(_rate(lambda: bench.measure("drapps", {"workers": n}), bench))
-            rates[f"limit {n}"].append(_rate(lambda: run_limit(program, n, bench.samples, listing), bench))
+        for run in RUNS:
+            bench.say(f"round {k + 1} of {rounds}: bare loop: {run}")
+            rates[run].append(_rate(bench, program, *run.split()))
     return rates
 
 
-def _rate(run, bench):
+def _rate(bench, program, who, threads):
     try:
-        return run()["samples_per_s"]
+        if who == "loader":  # without seek points, as the loop
+            run = bench.measure("drapps_first", {"seek_index": "off", "workers": int(threads)})
+        else:
+            run = run_limit(bench, program, who, threads)
+        return run["samples_per_s"]
     except (runner.PeerError, OSError, subprocess.CalledProcessError) as error:
         bench.say(f"failed: {error}")
         return None
 
 
-def run_limit(program, threads, samples, listing):
-    done = subprocess.run([program, "--threads", str(threads), "--samples", str(samples)], input=listing, text=True,
-                          capture_output=True, check=True)
+def run_limit(bench, program, decoder, threads):
+    done = subprocess.run([program, "--decoder", decoder, "--threads", threads, "--samples", str(bench.samples)],
+                          input="".join(path + "\n" for path in bench.files.paths), text=True, capture_output=True,
+                          check=True)
     return json.loads(done.stdout)
 
 
-def limit_pixels(bench, program):
+def limit_pixels(bench, program, decoder):
     """Images that the bare loop makes differently from torchvision on PIL: it must do the same work exactly."""
     import numpy as np
 
@@ -104,31 +117,33 @@ def limit_pixels(bench, program):
         with open(boxes) as f:
             lines = [f"{bench.files.paths[b['index']]}\t{' '.join(map(str, b['box']))} {b['flip']:d}\n"
                      for b in json.load(f)]
-        done = subprocess.run([program, "--pixels", got], input="".join(lines), text=True, check=True,
-                              capture_output=True)
+        done = subprocess.run([program, "--decoder", decoder, "--pixels", got], input="".join(lines), text=True,
+                              check=True, capture_output=True)
         if json.loads(done.stdout)["left_out"]:
             raise runner.PeerError(f"it cannot do {json.loads(done.stdout)['left_out']} of the files")
         shape = (-1, 3, workload.SIZE, workload.SIZE)
         return stats.differences(np.fromfile(got, np.float32).reshape(shape), np.load(want, mmap_mode="r"))
 
 
-def limit_exact_check(bench, program):
+def limit_exact_check(bench, program, decoder):
+    what = f"bare C loop, decoder {decoder}: images that differ"
     try:
-        differing = limit_pixels(bench, program)["differing_images"]
+        return Check(what, limit_pixels(bench, program, decoder)["differing_images"], 0, False)
     except (runner.PeerError, subprocess.CalledProcessError, OSError) as error:
-        return Check("bare C loop: images that differ", None, 0, False, str(error))
-    return Check("bare C loop: images that differ", differing, 0, False)
+        return Check(what, None, 0, False, str(error))
 
 
 def limit_checks(rates):
-    """The loader against the bare loop, and how both gain from a second thread."""
-    share = stats.paired_ratio(rates["drapps 2"], rates["limit 2"])
-    ours = stats.paired_ratio(rates["drapps 2"], rates["drapps 1"])
-    bare = stats.paired_ratio(rates["limit 2"], rates["limit 1"])
+    """The loader against the bare loop with the same decoder, and how both gain from a second thread."""
+    share = stats.paired_ratio(rates["loader 2"], rates["drapps 2"])
+    turbo = stats.paired_ratio(rates["loader 2"], rates["libjpeg 2"])
+    ours = stats.paired_ratio(rates["loader 2"], rates["loader 1"])
+    bare = stats.paired_ratio(rates["drapps 2"], rates["drapps 1"])
     gain = ours["median"] / bare["median"] if ours and bare else None
     note = f"{ours['median']:.2f} to {bare['median']:.2f}" if gain else ""
-    return [Check("share of the bare C loop, 2 threads", middle(share), 0.9, True),
-            Check("gain of a second worker, share of the loop's", gain, 0.97, True, note)]
+    return [Check("first epoch, share of the bare C loop, 2 threads", middle(share), 0.9, True),
+            Check("gain of a second worker, share of the loop's", gain, 0.97, True, note),
+            Check("first epoch over the bare C loop on libjpeg-turbo", middle(turbo), None, True, "2 threads")]
 
 
 def fresh(argument, key, say, cache=None):
@@ -163,6 +178,9 @@ def print_checks(checks):
     words = {True: "[green]kept[/green]", False: "[red]not kept[/red]", None: "[yellow]not measured[/yellow]"}
     for c in checks:
         value = "-" if c.value is None else f"{c.value:.3g}"
+        if c.bound is None:
+            table.add_row(c.what, value, "", "", c.note)
+            continue
         sign = "at least" if c.at_least else "at most"
         table.add_row(c.what, value, f"{sign} {c.bound:.3g}", words[passed(c)], c.note)
     report.wide_console().print(table)
@@ -176,6 +194,7 @@ def parse(argv):
     parser.add_argument("--peers", default="all", metavar="all|NAME,...")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--samples", type=int, default=4096)
+    parser.add_argument("--photos-samples", type=int, metavar="N", help="for --photos; default: as --samples")
     parser.add_argument("--retune", action="store_true", help="search the peers' settings again")
     parser.add_argument("--envs", default=environments.default_folder(), metavar="DIR")
     parser.add_argument("--save", metavar="FOLDER", help="write DATA.json for each set, and checks.json, there")
@@ -183,10 +202,10 @@ def parse(argv):
     return parser.parse_args(argv)
 
 
-def run_folder(args, data):
+def run_folder(args, data, samples):
     """The peers on one folder: prints the table, saves and returns the result."""
-    result = runner.run_image(data, command.peer_names(args.peers), args.rounds, args.samples, args.envs,
-                              args.retune, say=command.progress)
+    result = runner.run_image(data, command.peer_names(args.peers), args.rounds, samples, args.envs, args.retune,
+                              say=command.progress)
     if not args.json:
         report.print_table(result)
     save(args, result["data"]["name"], result)
@@ -202,18 +221,21 @@ def save(args, name, value):
 
 def collect(args):
     """All checks of this run."""
-    result = run_folder(args, args.data)
+    result = run_folder(args, args.data, args.samples)
     checks = speed_checks(result) + [memory_check(result)] + pixel_checks(result)
     if args.photos:
-        photos = run_folder(args, args.photos)
+        photos = run_folder(args, args.photos, args.photos_samples or args.samples)
         checks += noise_checks(photos) + pixel_checks(photos)
-    if args.limit:
-        bench = runner.Runner(args.data, args.envs, args.samples, command.progress)
-        checks.append(limit_exact_check(bench, args.limit))
-        checks += limit_checks(limit_rounds(bench, args.limit, args.rounds))
-    else:
-        checks.append(Check("share of the bare C loop, 2 threads", None, 0.9, True, "give --limit"))
+    checks += bare_loop(args)
     return checks + startup_checks(args.data, command.progress)
+
+
+def bare_loop(args):
+    if not args.limit:
+        return [c._replace(note="give --limit") for c in limit_checks({run: [] for run in RUNS})]
+    bench = runner.Runner(args.data, args.envs, args.samples, command.progress)
+    checks = [limit_exact_check(bench, args.limit, decoder) for decoder in ("drapps", "libjpeg")]
+    return checks + limit_checks(limit_rounds(bench, args.limit, args.rounds))
 
 
 def main(argv=None):

@@ -64,8 +64,8 @@ class Runner:
         row = peers.row(name)
         command = [environments.python(self.envs, row.environment), CHILD, name, "--data", self.files.root,
                    "--cache", os.path.join(self.envs, "data"), *arguments]
-        # the peers' environments must not see the packages of ours
-        return run_process(command, {"PYTHONPATH": ""} if row.environment else None)
+        # the peers' environments must not see the packages of ours, and drapps runs as its settings say
+        return run_process(command, {"PYTHONPATH": ""} if row.environment else {"DRAPPS_SEEK_INDEX": ""})
 
     def measure(self, name, settings, samples=None):
         return self.child(name, "--settings", json.dumps(settings), "--samples", str(samples or self.samples))
@@ -102,9 +102,10 @@ class Runner:
         chosen = {}
         for name in list(names):
             key = f"{name} {self.files.fingerprint()} cpus={len(os.sched_getaffinity(0))}"
-            if anew or key not in known:
+            candidates = peers.row(name).tune(len(os.sched_getaffinity(0)))
+            if anew or known.get(key) not in candidates:
                 try:
-                    known[key] = self._tune(name)
+                    known[key] = self._tune(name, candidates)
                 except PeerError as error:
                     names.remove(name)
                     self.leave_out(name, str(error))
@@ -113,8 +114,7 @@ class Runner:
             chosen[name] = known[key]
         return chosen
 
-    def _tune(self, name):
-        candidates = peers.row(name).tune(len(os.sched_getaffinity(0)))
+    def _tune(self, name, candidates):
         if len(candidates) == 1:
             return candidates[0]
         rates = [[] for _ in candidates]
@@ -138,39 +138,38 @@ class Runner:
                     self.leave_out(name, f"round {k + 1}: {error}")
         return runs
 
-    def pixels(self, names):
+    def pixels(self, settings):
         """{name: stats.differences to torchvision on PIL}, on the crops that drapps drew if it takes part."""
-        if REFERENCE not in names:
+        if REFERENCE not in settings:
             return {}
         with tempfile.TemporaryDirectory(prefix="drapps-bench-") as folder:
-            return self._compare(names, folder)
+            return self._compare(settings, folder)
 
-    def _compare(self, names, folder):
+    def _compare(self, settings, folder):
         import numpy as np
 
-        def path(name):
-            return os.path.join(folder, name + ".npy")
+        def path(name, end=".npy"):
+            return os.path.join(folder, name + end)
 
-        boxes = os.path.join(folder, "boxes.json")
-        drawer = "drapps" if "drapps" in names else REFERENCE
+        drawers = [name for name in peers.OURS if name in settings] or [REFERENCE]
+        boxes = path(drawers[0], ".json")
         found = {}
-        for name in [drawer, REFERENCE, *names]:
-            if os.path.exists(path(name)) or name in found:
-                continue
+        for name in dict.fromkeys([*drawers, REFERENCE, *settings]):
             self.say(f"pixels: {name}")
-            mode = "--draw" if name == drawer else "--pixels"
+            task = ["--draw", path(name, ".json")] if name in drawers else ["--pixels", boxes]
             try:
-                if not self.child(name, mode, boxes, "--out", path(name))["pixels"]:
-                    found[name] = None
+                self.child(name, "--settings", json.dumps(settings[name]), *task, "--out", path(name))
+                if name in drawers and _read_json(path(name, ".json")) != _read_json(boxes):
+                    # compared all the same: its pixels then differ
+                    self.leave_out(name, f"pixels: its crops are not those of {drawers[0]}")
             except PeerError as error:
-                found[name] = None
                 self.leave_out(name, f"pixels: {error}")
-                if name in (drawer, REFERENCE):
+                if name in (drawers[0], REFERENCE):
                     return {}
         want = np.load(path(REFERENCE), mmap_mode="r")
-        for name in names:
-            if os.path.exists(path(name)):
-                found[name] = stats.differences(np.load(path(name), mmap_mode="r"), want)
+        for name in settings:
+            done = os.path.exists(path(name))
+            found[name] = stats.differences(np.load(path(name), mmap_mode="r"), want) if done else None
         return found
 
 
@@ -193,6 +192,7 @@ def summarise(runs, settings, pixels):
             "pss_above_mb": spread_of(of_peer, "pss_above_mb"),
             "over_torch": stats.paired_ratio(rates(name), rates(REFERENCE)),
             "drapps_over": None if name == "drapps" else stats.paired_ratio(rates("drapps"), rates(name)),
+            "first_over": None if name in peers.OURS else stats.paired_ratio(rates("drapps_first"), rates(name)),
             "pixels": pixels.get(name),
             "runs": done,
         })
@@ -217,7 +217,7 @@ def run_image(data, names, rounds=5, samples=4096, envs=None, retune=False, comp
     runner = Runner(data, envs, samples, say)
     names = runner.available(names)
     settings = runner.tuned(names, retune)
-    pixels = runner.pixels(names) if compare else {}
+    pixels = runner.pixels(settings) if compare else {}
     runs = runner.rounds(settings, rounds)
     return {
         "schema": 1, "workload": workload.NAME, "date": datetime.date.today().isoformat(), "machine": machine(),

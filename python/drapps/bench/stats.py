@@ -25,7 +25,7 @@ def differences(got, want):
     from . import workload
 
     largest = total = largest_float = 0.0
-    differing = 0
+    differing = abs(len(got) - len(want))  # a sample too few or too many is a difference
     for a, b in zip(got, want):
         levels = abs(workload.to_levels(a[None]) - workload.to_levels(b[None]))
         largest = max(largest, float(levels.max()))

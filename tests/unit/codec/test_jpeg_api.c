@@ -6,6 +6,7 @@
 #include <drapps/jpeg.h>
 
 #include "base/alloc.h"
+#include "codec/jpeg_seek.h"
 #include "unit/codec/decode_helper.h"
 
 static dr_error err;

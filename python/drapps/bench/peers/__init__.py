@@ -29,12 +29,13 @@ def _ahead(cpus):
     return [{"workers": cpus, "ahead": n} for n in (1, 2, 3)]
 
 
-def _defaults(cpus):
-    return [{}]
+def _seek_points(where):
+    return lambda cpus: [{"seek_index": where}]  # not "auto", which writes beside the user's data
 
 
 TABLE = (
-    Row("drapps", "drapps_", "drapps", "", "torch", _defaults, ""),
+    Row("drapps", "drapps_", "drapps, later epochs (seek points kept)", "", "torch", _seek_points("memory"), ""),
+    Row("drapps_first", "drapps_", "drapps, first epoch (no seek points)", "", "torch", _seek_points("off"), ""),
     Row("torch_pil", "torch_pil", "PyTorch + torchvision v1 on PIL", "torch", "torch", _workers, ""),
     Row("torch_uint8", "torch_uint8", "PyTorch + torchvision v2 on uint8", "torch", "torch", _workers, ""),
     Row("dali", "dali", "DALI (CPU)", "dali", "torch", _threads, ""),
@@ -45,6 +46,7 @@ TABLE = (
     Row("hand", "hand", "threads + simplejpeg + OpenCV", "torch", "torch", _threads, "box filter"),
 )
 NAMES = tuple(row.name for row in TABLE)
+OURS = tuple(row.name for row in TABLE if not row.environment)  # the ways of drapps; the first is what a user gets
 
 
 def row(name):

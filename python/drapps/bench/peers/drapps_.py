@@ -1,4 +1,4 @@
-"""drapps itself, by its Python API with its defaults; torch tensors without a copy."""
+"""drapps itself, by its Python API, with its defaults but for the seek points; torch tensors without a copy."""
 
 import itertools
 import os
@@ -31,7 +31,7 @@ class Drapps(Peer):
             yield images.numpy() if hasattr(images, "numpy") else images
 
     def draw(self, settings):
-        """The crops of one epoch of the loader as it runs in the bench, and their pixels."""
+        """The crops of the second epoch of the loader as it runs in the bench, and their pixels."""
         import numpy as np
 
         pipe = self._pipeline()
@@ -40,6 +40,8 @@ class Drapps(Peer):
         boxes, samples = [], []
         loader = pipe.loader(batch_size=workload.BATCH, shuffle=True, seed=0, keep_draws=True, output="numpy",
                              **settings)
+        for _ in loader.batches():
+            pass  # where seek points are kept, they are learnt here and used in the epoch that is compared
         for batch in loader.batches():
             for k, sample_id in enumerate(batch.ids):
                 drawn = batch.draws(k)
