@@ -34,6 +34,7 @@ void dr__kernels_fill(dr__kernels *k, dr__cpu_level level)
 #ifdef DR_HAVE_AVX512
     if (level == DR__CPU_AVX512) {
         dr__resample_avx512(k);
+        dr__lut_avx512(k);
         dr__idct_avx512(k);
         dr__upsample_avx512(k);
         dr__ycc_avx512(k);

@@ -30,6 +30,7 @@ void dr__ycc_avx2(dr__kernels *k);
 
 /* AVX-512 (see kernel.h) on top of AVX2, and what it falls back to. */
 void dr__resample_avx512(dr__kernels *k);
+void dr__lut_avx512(dr__kernels *k);
 void dr__idct_avx512(dr__kernels *k);
 void dr__upsample_avx512(dr__kernels *k);
 void dr__ycc_avx512(dr__kernels *k);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "unit/codec/block_jpeg.h"
 #include "unit/codec/both_jpeg.h"
 #include "unit/codec/decode_helper.h"
 #include "unit/codec/jpeg_kind.h"
@@ -90,6 +91,8 @@ static void check_rects(struct both_jpeg *both, const struct blob *b, uint64_t *
     }
     expect(both_decode(both, &all, random_in(s, 0, 1), &points), both, b, what, "all, points so far");
     expect(both_decode(both, &all, random_in(s, 0, 1), &points), both, b, what, "all, all points");
+    if (points.n && points.n != points.total) /* none: left to libjpeg */
+        fail_msg("%s: %u of %u points known after decoding everything", what, points.n, points.total);
     for (int i = 0; i < RECTS / 2; i++) {
         dr_rect r = random_rect(s, all.w, all.h);
         expect(both_decode(both, &r, i & 1, &points), both, b, what, "all points");
@@ -251,6 +254,30 @@ static void test_changed_much(void **unused)
     }
 }
 
+/* Blocks that end at the last coefficient, before it, and beyond, by symbols of all lengths. */
+static void test_block_ends(void **unused)
+{
+    static const enum jpeg_huffman tables[] = { HUFFMAN_STANDARD, HUFFMAN_STEEP, HUFFMAN_FLAT };
+    (void)unused;
+    int sound = 0, n = rounds(6000);
+    for (int i = 0; i < n; i++) {
+        uint64_t seed = first_seed() + 5000000 + (uint64_t)i, s = seed;
+        char what[60];
+        snprintf(what, sizeof(what), "blocks, seed %llu", (unsigned long long)seed);
+        struct blob b = make_blocks(tables[i % 3], &s);
+        struct both_jpeg both = both_of(&b);
+        expect(both_header(&both), &both, &b, what, "header");
+        dr_rect all = { 0, 0, both.info.width, both.info.height }, part = random_rect(&s, all.w, all.h);
+        dr__seek_clear(&points);
+        expect(both_decode(&both, &all, i & 1, &points), &both, &b, what, "all");
+        expect(both_decode(&both, &part, i & 1, NULL), &both, &b, what, "part");
+        sound += points.n > 0; /* else libjpeg was asked */
+        blob_free(&b);
+    }
+    if (n >= 100)
+        assert_in_range(sound, n / 10, n * 9 / 10);
+}
+
 /* Points that are not those of the file: anything may come out, but nothing is touched outside. */
 static void test_wrong_points(void **unused)
 {
@@ -279,9 +306,9 @@ static void test_wrong_points(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samplings),    cmocka_unit_test(test_large),        cmocka_unit_test(test_all_sizes),
-        cmocka_unit_test(test_random_kinds), cmocka_unit_test(test_odd),          cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_changed_much), cmocka_unit_test(test_wrong_points),
+        cmocka_unit_test(test_samplings),    cmocka_unit_test(test_large),      cmocka_unit_test(test_all_sizes),
+        cmocka_unit_test(test_random_kinds), cmocka_unit_test(test_odd),        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_changed_much), cmocka_unit_test(test_block_ends), cmocka_unit_test(test_wrong_points),
     };
     return cmocka_run_group_tests_name("codec: baseline JPEG", tests, set_up, tear_down);
 }
