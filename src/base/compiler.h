@@ -11,12 +11,15 @@
 #define DR_NOINLINE __attribute__((noinline))
 #define DR_INLINE static inline __attribute__((always_inline)) /* for bodies that fold when an argument is constant */
 #define DR_CPU_SUPPORTS(feature) __builtin_cpu_supports(feature)
+/* For dr__clear_128: of a memset so short and hot compilers make a slow string instruction. */
+typedef long long dr__words __attribute__((vector_size(32), may_alias));
 #ifdef __clang__
 #define DR_NO_UNROLL _Pragma("clang loop unroll(disable)")
 #else
 #define DR_NO_UNROLL _Pragma("GCC unroll 1")
 #endif
 #else
+typedef long long dr__words;
 #define DR_NO_UNROLL
 #define DR_PRINTF(fmt, args)
 #define DR_LIKELY(x) (x)

@@ -7,30 +7,10 @@
  */
 #include "codec/jpeg_entropy.h"
 
-#include <string.h>
-
+#include "base/bytes.h"
 #include "base/compiler.h"
 
 enum { LOOKUPS_PER_REFILL = 5 }; /* 56 bits are there then, and a lookup takes up to 11 */
-
-/* Zigzag to natural order; from 64 on all is after the block. */
-static uint8_t order[256];
-
-static __attribute__((constructor)) void fill_order(void)
-{
-    memset(order, DR__BLOCK, sizeof order);
-    memcpy(order, dr__jpeg_zigzag, sizeof dr__jpeg_zigzag);
-}
-
-static uint64_t load_be64(const uint8_t *p)
-{
-    uint64_t v;
-    memcpy(&v, p, sizeof v);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    v = __builtin_bswap64(v);
-#endif
-    return v;
-}
 
 static bool has_ff(uint64_t v)
 {
@@ -58,7 +38,7 @@ DR_INLINE dr__bits refill_slowly(dr__bits b)
 DR_INLINE void refill(dr__bits *b)
 {
     if (DR_LIKELY(b->end - b->at >= 8)) {
-        const uint64_t next = load_be64(b->at);
+        const uint64_t next = dr__load_be64(b->at);
         if (DR_LIKELY(!has_ff(next))) {
             b->window |= next >> b->have;
             b->at += (63 - b->have) >> 3;
@@ -115,7 +95,7 @@ DR_INLINE size_t read_rare(dr__bits *b, const dr__codes *codes, const dr__ac_ent
     if (size == 0 && symbol >> 4 != 15)
         return DR__STEP_END;
     k += (size_t)(symbol >> 4) + 1;
-    block[order[k]] = (int16_t)take_number(b, size);
+    block[dr__jpeg_zigzag[k]] = (int16_t)take_number(b, size);
     return k <= 63 ? k : 0;
 }
 
@@ -128,12 +108,13 @@ DR_INLINE bool read_ac(dr__bits *b, const dr__ac_table *table, int16_t *block)
         size_t first, second;
         refill(b);
         DR_NO_UNROLL /* a fixed number of turns is predicted; copies of the loop's exit are not */
-        for (int i = 0; i < LOOKUPS_PER_REFILL; i++) {
+            for (int i = 0; i < LOOKUPS_PER_REFILL; i++)
+        {
             entry = &table->entry[b->window >> (64 - DR__AC_BITS)];
             first = k + entry->step;
             second = k + entry->steps;
-            block[order[first]] = entry->value[0];
-            block[order[second]] = entry->value[1];
+            block[dr__jpeg_zigzag[first]] = entry->value[0];
+            block[dr__jpeg_zigzag[second]] = entry->value[1];
             if (DR_UNLIKELY(second >= 63))
                 goto leave;
             drop(b, entry->bits);
@@ -156,18 +137,10 @@ DR_INLINE bool read_ac(dr__bits *b, const dr__ac_table *table, int16_t *block)
     }
 }
 
-/* In registers: compilers make a slow string instruction of memset here. */
-DR_INLINE void clear_block(int16_t *block)
-{
-    typedef int64_t vector __attribute__((vector_size(32), may_alias));
-    for (int i = 0; i < 4; i++)
-        ((vector *)block)[i] = (vector){ 0 };
-}
-
 DR_INLINE bool read_block(dr__bits *b, const dr__dc_table *dc_table, const dr__ac_table *ac_table, int32_t *dc,
                           int16_t *block)
 {
-    clear_block(block);
+    dr__clear_128(block);
     if (!read_dc(b, dc_table, dc))
         return false;
     block[0] = (int16_t)*dc;

@@ -84,8 +84,8 @@ typedef struct dr__kernels {
     void (*blend_u8)(uint8_t *dst, const uint8_t *a, const uint8_t *b, size_t n, float f);
 
     /* JPEG: n blocks of 64 coefficients (natural order, 32-byte aligned) one after the other, times their quantisation
-     * steps (natural order, 32-byte aligned), through the accurate inverse DCT to 8x8 pixels each, side by side: block i
-     * fills columns 8i to 8i + 7 of eight rows `stride` bytes apart.  The bits of libjpeg-turbo's SIMD version of
+     * steps (natural order, 32-byte aligned), through the accurate inverse DCT to 8x8 pixels each, side by side: block
+     * i fills columns 8i to 8i + 7 of eight rows `stride` bytes apart.  The bits of libjpeg-turbo's SIMD version of
      * JDCT_ISLOW, its wrapping and saturating 16-bit arithmetic for absurd coefficients included. */
     void (*idct_8x8)(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n);
 
