@@ -177,7 +177,8 @@ void finish_open(struct finish *finish)
     finish->kernels = dr__kernels_best();
     for (int k = 0; k < 3; k++)
         for (int v = 0; v < 256; v++)
-            finish->table[k * 256 + v] = ((float)v / 255.0f - mean[k]) / std[k];
+            finish->table.value[k * 256 + v] = ((float)v / 255.0f - mean[k]) / std[k];
+    dr__lut_f32_prepare(&finish->table);
 }
 
 void finish_close(struct finish *finish)
@@ -188,7 +189,7 @@ void finish_close(struct finish *finish)
 void finish_row(void *user, const uint8_t *row, int y)
 {
     struct finish *f = user;
-    f->kernels->lut_planar_f32(f->out + (size_t)y * SIDE, PLANE, row, SIDE, 3, f->mirror, f->table);
+    f->kernels->lut_planar_f32(f->out + (size_t)y * SIDE, PLANE, row, SIDE, 3, f->mirror, &f->table);
 }
 
 void finish_plan(struct finish *finish, const struct box *box, float *out)

@@ -68,7 +68,7 @@ struct finish {
     const dr__kernels *kernels;
     struct warm scratch;
     dr__resize plan;
-    float table[3 * 256];
+    dr__lut_f32 table;
     float *out;
     bool mirror;
 };

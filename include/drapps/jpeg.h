@@ -1,8 +1,8 @@
 /* jpeg.h: the JPEG decoder by itself.
  *
  * Pixels are those of libjpeg-turbo with its defaults (accurate integer DCT, fancy upsampling), bit for bit, for whole
- * images and for any rectangle.  Baseline files are decoded by drapps' own decoder; all others (progressive, arithmetic,
- * CMYK, ...) and damaged ones go to libjpeg-turbo.
+ * images and for any rectangle.  Baseline files are decoded by drapps' own decoder; all others (progressive,
+ * arithmetic, CMYK, ...) and damaged ones go to libjpeg-turbo.
  *
  *   dr_jpeg *jpeg = NULL;
  *   dr_jpeg_open(&jpeg, &err);
@@ -61,8 +61,8 @@ DR_API size_t dr_jpeg_index_bytes(const dr_jpeg_index *index);
  *
  * A rectangle that leaves the image is DR_ERR_ARG, data that is damaged or truncated where Pillow refuses it
  * DR_ERR_FORMAT, more than 65535 pixels a side, 178956970 in all or 1 GiB of memory DR_ERR_LIMIT. */
-DR_API dr_status dr_jpeg_decode(dr_jpeg *jpeg, const void *data, size_t size, const dr_rect *crop,
-                                dr_jpeg_index *index, uint8_t *pixels, ptrdiff_t stride, dr_error *err);
+DR_API dr_status dr_jpeg_decode(dr_jpeg *jpeg, const void *data, size_t size, const dr_rect *crop, dr_jpeg_index *index,
+                                uint8_t *pixels, ptrdiff_t stride, dr_error *err);
 
 #ifdef __cplusplus
 }

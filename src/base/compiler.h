@@ -11,13 +11,15 @@
 #define DR_NOINLINE __attribute__((noinline))
 #define DR_INLINE static inline __attribute__((always_inline)) /* for bodies that fold when an argument is constant */
 #define DR_CPU_SUPPORTS(feature) __builtin_cpu_supports(feature)
-#define DR_VECTOR(bytes) __attribute__((vector_size(bytes), may_alias)) /* of a typedef of an integer */
+/* For dr__clear_128: of a memset so short and hot compilers make a slow string instruction. */
+typedef long long dr__words __attribute__((vector_size(32), may_alias));
 #ifdef __clang__
 #define DR_NO_UNROLL _Pragma("clang loop unroll(disable)")
 #else
 #define DR_NO_UNROLL _Pragma("GCC unroll 1")
 #endif
 #else
+typedef long long dr__words;
 #define DR_NO_UNROLL
 #define DR_PRINTF(fmt, args)
 #define DR_LIKELY(x) (x)
@@ -27,7 +29,6 @@
 #define DR_NOINLINE
 #define DR_INLINE static inline
 #define DR_CPU_SUPPORTS(feature) 0
-#define DR_VECTOR(bytes)
 #endif
 
 #define DR_COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -34,7 +34,7 @@ struct job {
     const uint8_t *data;
     size_t size;
     dr__scan scan;
-    dr__block_places keep, pass; /* where blocks go that are transformed, and those that are not */
+    dr__block_places keep, pass;           /* where blocks go that are transformed, and those that are not */
     int16_t *blocks[DR__JPEG_CHANNELS][2]; /* first block of each component and line of blocks */
     dr__mcu_range range;
     dr__lines lines;
@@ -311,9 +311,8 @@ static bool read_rows(struct job *job)
 }
 
 /* *taken false: not sound. */
-static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t size,
-                             const dr__decode_options *options, const dr_rect *area, const dr__rows_out *out,
-                             bool *taken, dr_error *err)
+static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
+                             const dr_rect *area, const dr__rows_out *out, bool *taken, dr_error *err)
 {
     struct dr__baseline *own = state->baseline;
     struct job job = {

@@ -15,7 +15,9 @@
 #include "codec/sink.h"
 #include "kernel/kernel.h"
 
-enum { DR__CHUNK = 4 }; /* MCUs that are entropy-decoded, then transformed: their coefficients stay in the first cache */
+enum {
+    DR__CHUNK = 4
+}; /* MCUs that are entropy-decoded, then transformed: their coefficients stay in the first cache */
 
 /* Where finished rows go: a sink, or bands and the conversion (NULL: none) that they need. */
 typedef struct dr__rows_out {
@@ -37,8 +39,8 @@ typedef struct dr__plane {
 typedef struct dr__lines {
     const dr__jpeg_frame *frame;
     const dr__kernels *k;
-    dr_rect area;      /* in pixels */
-    bool context;      /* some component is at half height: a row needs the lines above or below */
+    dr_rect area; /* in pixels */
+    bool context; /* some component is at half height: a row needs the lines above or below */
     dr__plane plane[DR__JPEG_CHANNELS];
     size_t plane_width[DR__JPEG_CHANNELS]; /* samples kept */
     uint8_t *wide[DR__JPEG_CHANNELS];      /* a line after upsampling */

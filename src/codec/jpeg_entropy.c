@@ -7,16 +7,10 @@
  */
 #include "codec/jpeg_entropy.h"
 
+#include "base/bytes.h"
 #include "base/compiler.h"
 
 enum { LOOKUPS_PER_REFILL = 5 }; /* 56 bits are there then, and a lookup takes up to 11 */
-
-/* Compilers make one load of it. */
-static uint64_t load_be64(const uint8_t *p)
-{
-    return (uint64_t)p[0] << 56 | (uint64_t)p[1] << 48 | (uint64_t)p[2] << 40 | (uint64_t)p[3] << 32 |
-           (uint64_t)p[4] << 24 | (uint64_t)p[5] << 16 | (uint64_t)p[6] << 8 | p[7];
-}
 
 static bool has_ff(uint64_t v)
 {
@@ -44,7 +38,7 @@ DR_INLINE dr__bits refill_slowly(dr__bits b)
 DR_INLINE void refill(dr__bits *b)
 {
     if (DR_LIKELY(b->end - b->at >= 8)) {
-        const uint64_t next = load_be64(b->at);
+        const uint64_t next = dr__load_be64(b->at);
         if (DR_LIKELY(!has_ff(next))) {
             b->window |= next >> b->have;
             b->at += (63 - b->have) >> 3;
@@ -114,7 +108,8 @@ DR_INLINE bool read_ac(dr__bits *b, const dr__ac_table *table, int16_t *block)
         size_t first, second;
         refill(b);
         DR_NO_UNROLL /* a fixed number of turns is predicted; copies of the loop's exit are not */
-        for (int i = 0; i < LOOKUPS_PER_REFILL; i++) {
+            for (int i = 0; i < LOOKUPS_PER_REFILL; i++)
+        {
             entry = &table->entry[b->window >> (64 - DR__AC_BITS)];
             first = k + entry->step;
             second = k + entry->steps;
@@ -142,18 +137,10 @@ DR_INLINE bool read_ac(dr__bits *b, const dr__ac_table *table, int16_t *block)
     }
 }
 
-/* In registers: compilers make a slow string instruction of memset here. */
-DR_INLINE void clear_block(int16_t *block)
-{
-    typedef int64_t vector DR_VECTOR(32);
-    for (size_t i = 0; i < DR__BLOCK * sizeof *block / sizeof(vector); i++)
-        ((vector *)block)[i] = (vector){ 0 };
-}
-
 DR_INLINE bool read_block(dr__bits *b, const dr__dc_table *dc_table, const dr__ac_table *ac_table, int32_t *dc,
                           int16_t *block)
 {
-    clear_block(block);
+    dr__clear_128(block);
     if (!read_dc(b, dc_table, dc))
         return false;
     block[0] = (int16_t)*dc;

@@ -32,8 +32,8 @@ typedef struct dr__ac_entry {
 
 /* Codes by their length, for those that no table holds. */
 typedef struct dr__codes {
-    uint32_t end[18];    /* one past the last code of this length, shifted to 16 bits; [17]: above all */
-    int32_t offset[17];  /* symbol number = offset + code */
+    uint32_t end[18];   /* one past the last code of this length, shifted to 16 bits; [17]: above all */
+    int32_t offset[17]; /* symbol number = offset + code */
     uint8_t symbol[256];
 } dr__codes;
 

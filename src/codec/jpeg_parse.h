@@ -25,7 +25,7 @@ typedef struct dr__jpeg_frame {
     int64_t width, height;
     int n_components; /* 1 or 3 */
     dr__jpeg_component component[DR__JPEG_CHANNELS];
-    bool rgb;                     /* the channels are red, green and blue, not YCbCr */
+    bool rgb;                      /* the channels are red, green and blue, not YCbCr */
     int64_t mcu_width, mcu_height; /* pixels */
     int64_t mcus_across, mcu_rows;
     int64_t restart; /* MCUs between restart markers; 0: none */
@@ -38,7 +38,7 @@ typedef struct dr__jpeg_frame {
     _Alignas(64) int16_t quant[DR__JPEG_TABLES][64]; /* natural order */
 } dr__jpeg_frame;
 
-/* Natural place of the i-th coefficient of the zigzag order; from 64 on, all is the place after the block. */
+/* Natural place of the i-th coefficient of the zigzag order; from 64 on it is the place after the block. */
 extern const uint8_t dr__jpeg_zigzag[256];
 
 /* False: not for the own decoder.  `orient`: look for the EXIF orientation. */

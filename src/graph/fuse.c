@@ -48,25 +48,27 @@ static bool deterministic_lut(const dr__program *p, int step)
 /* Tables of 256 results for the ops at steps[0 .. n), first op first. */
 static void compose_lut(dr__program *p, dr__tail *tail, const int *steps, int n, dr_dtype dtype, int channels)
 {
-    float in[DR__LUT_CHANNELS * 256];
+    float in[DR__LUT_CHANNELS * 256], *values = tail->lut.value;
     for (int i = 0; i < channels * 256; i++)
-        tail->lut[i] = (float)(i & 255);
+        values[i] = (float)(i & 255);
     dr_dtype in_dtype = DR_U8;
     for (int i = 0; i < n; i++) {
         const dr__node *node = &p->graph->nodes[p->steps[steps[i]].node];
-        memcpy(in, tail->lut, sizeof in);
-        node->op.def->lut(node->op.conf, channels, in_dtype, in, tail->lut);
+        memcpy(in, values, sizeof in);
+        node->op.def->lut(node->op.conf, channels, in_dtype, in, values);
         in_dtype = p->values[p->steps[steps[i]].out].dtype;
     }
     tail->has_lut = n > 0;
     for (int i = 0; i < channels * 256; i++) {
         if (dtype == DR_F16)
-            tail->lut16[i] = dr__f32_to_f16(tail->lut[i]);
+            tail->lut16.value[i] = dr__f32_to_f16(values[i]);
         else if (dtype == DR_BF16)
-            tail->lut16[i] = dr__f32_to_bf16(tail->lut[i]);
+            tail->lut16.value[i] = dr__f32_to_bf16(values[i]);
         else if (dtype == DR_U8)
-            tail->lut8[i] = (uint8_t)tail->lut[i];
+            tail->lut8[i] = (uint8_t)values[i];
     }
+    dr__lut_f32_prepare(&tail->lut);
+    dr__lut_u16_prepare(&tail->lut16);
 }
 
 static bool tail_type(const dr_desc *d)

@@ -23,7 +23,7 @@
 #include "format/dataset.h"
 #include "graph/graph.h"
 
-enum { DR__MAX_STEPS = 512, DR__MAX_VALUES = 600, DR__MAX_OUTPUTS = 32, DR__LUT_CHANNELS = 4 };
+enum { DR__MAX_STEPS = 512, DR__MAX_VALUES = 600, DR__MAX_OUTPUTS = 32 };
 
 typedef struct dr__step {
     int node;      /* in graph->nodes */
@@ -40,9 +40,9 @@ typedef struct dr__tail {
     int flip_step;   /* step that may mirror; -1: none */
     int decode_step; /* decode that can hand its rows to rows_step; -1: none */
     bool has_lut;
-    float lut[DR__LUT_CHANNELS * 256];      /* for float32 results */
-    uint16_t lut16[DR__LUT_CHANNELS * 256]; /* for 16-bit results */
-    uint8_t lut8[DR__LUT_CHANNELS * 256];   /* for 8-bit results */
+    dr__lut_f32 lut;                      /* for float32 results */
+    dr__lut_u16 lut16;                    /* for 16-bit results */
+    uint8_t lut8[DR__LUT_CHANNELS * 256]; /* for 8-bit results */
 } dr__tail;
 
 typedef struct dr__output {

@@ -10,13 +10,13 @@ static void store_planar(dr__store_sink *s, int64_t y, const uint8_t *row, size_
     size_t at = (size_t)y * w;
     switch (d->dtype) {
     case DR_F32:
-        s->k->lut_planar_f32((float *)s->out.data + at, plane, row, w, c, s->mirror, s->tail->lut);
+        s->k->lut_planar_f32((float *)s->out.data + at, plane, row, w, c, s->mirror, &s->tail->lut);
         break;
     case DR_U8:
         s->k->lut_planar_u8(s->out.data + at, plane, row, w, c, s->mirror, s->tail->has_lut ? s->tail->lut8 : NULL);
         break;
     default:
-        s->k->lut_planar_u16((uint16_t *)s->out.data + at, plane, row, w, c, s->mirror, s->tail->lut16);
+        s->k->lut_planar_u16((uint16_t *)s->out.data + at, plane, row, w, c, s->mirror, &s->tail->lut16);
         break;
     }
 }
@@ -26,7 +26,7 @@ static void store_packed(dr__store_sink *s, int64_t y, const uint8_t *row, size_
     size_t at = (size_t)y * w * (size_t)c;
     switch (s->out.desc.dtype) {
     case DR_F32:
-        s->k->lut_packed_f32((float *)s->out.data + at, row, w, c, s->mirror, s->tail->lut);
+        s->k->lut_packed_f32((float *)s->out.data + at, row, w, c, s->mirror, s->tail->lut.value);
         break;
     case DR_U8:
         /* A table for packed bytes would be one more kernel for a rare case: mirror or copy, then look up. */
@@ -38,7 +38,7 @@ static void store_packed(dr__store_sink *s, int64_t y, const uint8_t *row, size_
             s->out.data[at + i] = s->tail->lut8[i % (size_t)c * 256 + s->out.data[at + i]];
         break;
     default:
-        s->k->lut_packed_u16((uint16_t *)s->out.data + at, row, w, c, s->mirror, s->tail->lut16);
+        s->k->lut_packed_u16((uint16_t *)s->out.data + at, row, w, c, s->mirror, s->tail->lut16.value);
         break;
     }
 }

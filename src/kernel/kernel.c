@@ -34,9 +34,20 @@ void dr__kernels_fill(dr__kernels *k, dr__cpu_level level)
 #ifdef DR_HAVE_AVX512
     if (level == DR__CPU_AVX512) {
         dr__resample_avx512(k);
+        dr__lut_avx512(k);
         dr__idct_avx512(k);
         dr__upsample_avx512(k);
         dr__ycc_avx512(k);
+    }
+#endif
+#ifdef DR_HAVE_NEON
+    if (level == DR__CPU_NEON) {
+        dr__resample_neon(k);
+        dr__lut_neon(k);
+        dr__gray_neon(k);
+        dr__idct_neon(k);
+        dr__upsample_neon(k);
+        dr__ycc_neon(k);
     }
 #endif
     (void)level;

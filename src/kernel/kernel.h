@@ -28,6 +28,23 @@ typedef struct dr__taps {
 
 #define DR__RESAMPLE_OVERREAD(taps, channels) ((size_t)(taps)->stride * (size_t)(channels) + 64)
 
+/* A table of 256 results for each of up to 4 channels, and the same for CPUs that look up bytes: bytes[k][i] is byte i,
+ * lowest first, of channel k's results.  `value` is the caller's to fill; then dr__lut_*_prepare fills `bytes`. */
+enum { DR__LUT_CHANNELS = 4 };
+
+typedef struct dr__lut_f32 {
+    float value[DR__LUT_CHANNELS * 256];
+    uint8_t bytes[DR__LUT_CHANNELS][4][256];
+} dr__lut_f32;
+
+typedef struct dr__lut_u16 {
+    uint16_t value[DR__LUT_CHANNELS * 256];
+    uint8_t bytes[DR__LUT_CHANNELS][2][256];
+} dr__lut_u16;
+
+void dr__lut_f32_prepare(dr__lut_f32 *lut);
+void dr__lut_u16_prepare(dr__lut_u16 *lut);
+
 typedef struct dr__kernels {
     /* dst[i] = src[w - 1 - i] for w pixels of `pixel` bytes each; no overlap. */
     void (*hflip_row)(uint8_t *dst, const uint8_t *src, size_t w, size_t pixel);
@@ -43,16 +60,16 @@ typedef struct dr__kernels {
     void (*resample_v)(uint8_t *dst, const uint8_t *const *rows, const dr__taps *taps, size_t y, size_t bytes);
 
     /* One row of interleaved 8-bit pixels (c <= 4) through a table of 256 floats per channel into c planes:
-     * dst[k * plane + x] = lut[k * 256 + src[x' * c + k]], x' = x or, mirrored, w - 1 - x. */
+     * dst[k * plane + x] = lut->value[k * 256 + src[x' * c + k]], x' = x or, mirrored, w - 1 - x. */
     void (*lut_planar_f32)(float *dst, ptrdiff_t plane, const uint8_t *src, size_t w, int channels, int mirror,
-                           const float *lut);
+                           const dr__lut_f32 *lut);
 
-    /* The same to interleaved output: dst[x * c + k]. */
+    /* The same to interleaved output: dst[x * c + k] = lut[k * 256 + src[x' * c + k]]. */
     void (*lut_packed_f32)(float *dst, const uint8_t *src, size_t w, int channels, int mirror, const float *lut);
 
     /* The same with 16-bit results (float16 or bfloat16 bit patterns, or 16-bit integers). */
     void (*lut_planar_u16)(uint16_t *dst, ptrdiff_t plane, const uint8_t *src, size_t w, int channels, int mirror,
-                           const uint16_t *lut);
+                           const dr__lut_u16 *lut);
     void (*lut_packed_u16)(uint16_t *dst, const uint8_t *src, size_t w, int channels, int mirror, const uint16_t *lut);
 
     /* The same with 8-bit results; lut NULL: values as they are. */
@@ -67,8 +84,8 @@ typedef struct dr__kernels {
     void (*blend_u8)(uint8_t *dst, const uint8_t *a, const uint8_t *b, size_t n, float f);
 
     /* JPEG: n blocks of 64 coefficients (natural order, 32-byte aligned) one after the other, times their quantisation
-     * steps (natural order, 32-byte aligned), through the accurate inverse DCT to 8x8 pixels each, side by side: block i
-     * fills columns 8i to 8i + 7 of eight rows `stride` bytes apart.  The bits of libjpeg-turbo's SIMD version of
+     * steps (natural order, 32-byte aligned), through the accurate inverse DCT to 8x8 pixels each, side by side: block
+     * i fills columns 8i to 8i + 7 of eight rows `stride` bytes apart.  The bits of libjpeg-turbo's SIMD version of
      * JDCT_ISLOW, its wrapping and saturating 16-bit arithmetic for absurd coefficients included. */
     void (*idct_8x8)(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n);
 
@@ -91,8 +108,8 @@ typedef struct dr__kernels {
     void (*rgb_to_l)(uint8_t *dst, const uint8_t *src, size_t n);
 } dr__kernels;
 
-/* What this CPU can do, highest last.  DRAPPS_CPU=c|avx2|avx512 caps it.  AVX512 means F, BW, VL, VBMI and VNNI (Ice
- * Lake, Zen 4 and later). */
+/* What this CPU can do, highest last.  DRAPPS_CPU=c|avx2|avx512|neon caps it.  AVX512 means F, BW, VL, VBMI and VNNI
+ * (Ice Lake, Zen 4 and later); NEON is that of 64-bit ARM, which every such CPU has. */
 typedef enum dr__cpu_level { DR__CPU_C = 0, DR__CPU_AVX2 = 1, DR__CPU_AVX512 = 2, DR__CPU_NEON = 3 } dr__cpu_level;
 
 /* Fills `k` for a level: C first, then what the level replaces. */

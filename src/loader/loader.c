@@ -14,7 +14,7 @@
 enum {
     STANDARD_PREFETCH = 2, /* one being filled, one ready: in measurements more of them only took memory */
     MOST_RANKS = 1 << 24,
-    MOST_SEEK_BYTES = 512 << 20, /* some two million images that no file has yet */
+    MOST_SEEK_BYTES = 512 << 20, /* half a million images that no file has yet */
 };
 
 void dr_loader_defaults(dr_loader_options *o)

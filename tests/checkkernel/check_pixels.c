@@ -14,17 +14,18 @@ CHECK_KERNEL(hflip_row)
 }
 
 /* Planes lie `plane` elements apart with gaps, which must stay as they are. */
-#define CHECK_PLANAR(name, type)                                                                                       \
+#define CHECK_PLANAR(name, type, table)                                                                                \
     CHECK_KERNEL(name)                                                                                                 \
     {                                                                                                                  \
         for (int i = 0; i < 600; i++) {                                                                                \
             const size_t w = rnd_size(300), c = 1 + rnd_below(4), plane = w + rnd_below(9);                            \
             const int mirror = (int)rnd_below(2);                                                                      \
-            const struct guarded src = guarded_random(w * c), lut = guarded_random(c * 256 * sizeof(type));            \
+            const struct guarded src = guarded_random(w * c), lut = guarded_random(sizeof(table));                     \
             const struct guarded want = guarded_blank(c * plane * sizeof(type));                                       \
             const struct guarded got = guarded_blank(c * plane * sizeof(type));                                        \
-            ref->name((type *)want.p, (ptrdiff_t)plane, src.p, w, (int)c, mirror, (const type *)lut.p);                \
-            simd->name((type *)got.p, (ptrdiff_t)plane, src.p, w, (int)c, mirror, (const type *)lut.p);                \
+            table##_prepare((table *)lut.p);                                                                           \
+            ref->name((type *)want.p, (ptrdiff_t)plane, src.p, w, (int)c, mirror, (const table *)lut.p);               \
+            simd->name((type *)got.p, (ptrdiff_t)plane, src.p, w, (int)c, mirror, (const table *)lut.p);               \
             expect_same(&got, &want, "w=%zu channels=%zu plane=%zu mirror=%d", w, c, plane, mirror);                   \
         }                                                                                                              \
     }
@@ -44,8 +45,8 @@ CHECK_KERNEL(hflip_row)
         }                                                                                                              \
     }
 
-CHECK_PLANAR(lut_planar_f32, float)
-CHECK_PLANAR(lut_planar_u16, uint16_t)
+CHECK_PLANAR(lut_planar_f32, float, dr__lut_f32)
+CHECK_PLANAR(lut_planar_u16, uint16_t, dr__lut_u16)
 CHECK_PACKED(lut_packed_f32, float)
 CHECK_PACKED(lut_packed_u16, uint16_t)
 

@@ -78,14 +78,16 @@ DR_INLINE void planar_u16(uint16_t *dst, ptrdiff_t plane, const uint8_t *src, si
     } while (0)
 
 static void lut_planar_f32(float *dst, ptrdiff_t plane, const uint8_t *src, size_t w, int channels, int mirror,
-                           const float *lut)
+                           const dr__lut_f32 *table)
 {
+    const float *lut = table->value;
     BY_SHAPE(planar_f32, dst, plane);
 }
 
 static void lut_planar_u16(uint16_t *dst, ptrdiff_t plane, const uint8_t *src, size_t w, int channels, int mirror,
-                           const uint16_t *lut)
+                           const dr__lut_u16 *table)
 {
+    const uint16_t *lut = table->value;
     BY_SHAPE(planar_u16, dst, plane);
 }
 

@@ -29,6 +29,13 @@ static void no_table(struct blob *b, uint64_t *s)
         blob_splice(b, p->at, p->size, NULL, 0);
 }
 
+static void other_end(struct blob *b, uint64_t *s)
+{
+    const struct jpeg_part *p = part_any(b, EOI, EOI, s);
+    if (p)
+        b->data[p->at + 1] = (uint8_t)random_in(s, SOF0, 0xfe);
+}
+
 static void number_lines(struct blob *b, uint64_t *s)
 {
     const struct jpeg_part *p = part_frame(b);
@@ -240,6 +247,7 @@ static void scan_of_fewer(struct blob *b, uint64_t *s)
 
 const struct jpeg_change jpeg_damages[] = {
     { "no EOI", no_eoi },
+    { "other marker for EOI", other_end },
     { "needless DNL", needless_dnl },
     { "other DRI", other_restart_interval },
     { "no table", no_table },

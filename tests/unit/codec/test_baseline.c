@@ -1,7 +1,7 @@
 /* test_baseline.c: drapps' JPEG decoder gives what libjpeg-turbo gives: the same pixels, or both refuse.
  *
  * JPEGs of all kinds, whole and in random rectangles, into a view and as bands, with and without seek points that
- * grow from rectangle to rectangle, by the C kernels and the machine's best.  DRAPPS_TEST_SEED repeats a run,
+ * grow from rectangle to rectangle, by the kernels of each level.  DRAPPS_TEST_SEED repeats a run,
  * DRAPPS_TEST_ROUNDS sets how many images the random tests take.
  */
 #include <setjmp.h>
@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "unit/codec/block_jpeg.h"
 #include "unit/codec/both_jpeg.h"
 #include "unit/codec/decode_helper.h"
 #include "unit/codec/jpeg_kind.h"
@@ -84,12 +85,14 @@ static void check_rects(struct both_jpeg *both, const struct blob *b, uint64_t *
     dr__seek_clear(&points);
     for (int i = 0; i < RECTS; i++) {
         dr_rect r = random_rect(s, all.w, all.h);
-        use_c_kernels(both, i & 1);
+        use_kernels(both, i % 3);
         expect(both_decode(both, &r, i & 2, NULL), both, b, what, "no points");
         expect(both_decode(both, &r, !(i & 2), &points), both, b, what, "points");
     }
     expect(both_decode(both, &all, random_in(s, 0, 1), &points), both, b, what, "all, points so far");
     expect(both_decode(both, &all, random_in(s, 0, 1), &points), both, b, what, "all, all points");
+    if (points.n && points.n != points.total) /* none: left to libjpeg */
+        fail_msg("%s: %u of %u points known after decoding everything", what, points.n, points.total);
     for (int i = 0; i < RECTS / 2; i++) {
         dr_rect r = random_rect(s, all.w, all.h);
         expect(both_decode(both, &r, i & 1, &points), both, b, what, "all points");
@@ -107,9 +110,9 @@ static dr_status check_file(const struct blob *b, dr__color_mode mode, bool orie
     if (both.status != DR_OK)
         return both.status;
     dr_rect all = { 0, 0, both.info.width, both.info.height };
-    use_c_kernels(&both, true);
+    use_kernels(&both, 0);
     expect(both_decode(&both, &all, true, NULL), &both, b, what, "all, C kernels");
-    use_c_kernels(&both, false);
+    use_kernels(&both, 2);
     expect(both_decode(&both, &all, false, NULL), &both, b, what, "all");
     dr_status status = both.status;
     check_rects(&both, b, &seed, what);
@@ -149,7 +152,7 @@ static void test_samplings(void **unused)
 
 static void test_large(void **unused)
 {
-    static const int sizes[][2] = { { 700, 500 }, { 2000, 9 }, { 9, 2000 }, { 5000, 1 }, { 1, 5000 }, { 515, 333 } };
+    static const int sizes[][2] = { { 700, 500 }, { 2000, 9 }, { 9, 2000 }, { 65500, 1 }, { 1, 65500 }, { 515, 333 } };
     (void)unused;
     for (int i = 0; i < 24; i++) {
         const struct jpeg_sampling *f = &jpeg_samplings[i % 4];
@@ -251,6 +254,30 @@ static void test_changed_much(void **unused)
     }
 }
 
+/* Blocks that end at the last coefficient, before it, and beyond, by symbols of all lengths. */
+static void test_block_ends(void **unused)
+{
+    static const enum jpeg_huffman tables[] = { HUFFMAN_STANDARD, HUFFMAN_STEEP, HUFFMAN_FLAT };
+    (void)unused;
+    int sound = 0, n = rounds(6000);
+    for (int i = 0; i < n; i++) {
+        uint64_t seed = first_seed() + 5000000 + (uint64_t)i, s = seed;
+        char what[60];
+        snprintf(what, sizeof(what), "blocks, seed %llu", (unsigned long long)seed);
+        struct blob b = make_blocks(tables[i % 3], &s);
+        struct both_jpeg both = both_of(&b);
+        expect(both_header(&both), &both, &b, what, "header");
+        dr_rect all = { 0, 0, both.info.width, both.info.height }, part = random_rect(&s, all.w, all.h);
+        dr__seek_clear(&points);
+        expect(both_decode(&both, &all, i & 1, &points), &both, &b, what, "all");
+        expect(both_decode(&both, &part, i & 1, NULL), &both, &b, what, "part");
+        sound += points.n > 0; /* else libjpeg was asked */
+        blob_free(&b);
+    }
+    if (n >= 100)
+        assert_in_range(sound, n / 10, n * 9 / 10);
+}
+
 /* Points that are not those of the file: anything may come out, but nothing is touched outside. */
 static void test_wrong_points(void **unused)
 {
@@ -279,9 +306,9 @@ static void test_wrong_points(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samplings),    cmocka_unit_test(test_large),        cmocka_unit_test(test_all_sizes),
-        cmocka_unit_test(test_random_kinds), cmocka_unit_test(test_odd),          cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_changed_much), cmocka_unit_test(test_wrong_points),
+        cmocka_unit_test(test_samplings),    cmocka_unit_test(test_large),      cmocka_unit_test(test_all_sizes),
+        cmocka_unit_test(test_random_kinds), cmocka_unit_test(test_odd),        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_changed_much), cmocka_unit_test(test_block_ends), cmocka_unit_test(test_wrong_points),
     };
     return cmocka_run_group_tests_name("codec: baseline JPEG", tests, set_up, tear_down);
 }
