@@ -311,9 +311,8 @@ static bool read_rows(struct job *job)
 }
 
 /* *taken false: not sound. */
-static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t size,
-                             const dr__decode_options *options, const dr_rect *area, const dr__rows_out *out,
-                             bool *taken, dr_error *err)
+static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
+                             const dr_rect *area, const dr__rows_out *out, bool *taken, dr_error *err)
 {
     struct dr__baseline *own = state->baseline;
     struct job job = {
