@@ -57,7 +57,7 @@ DR_API size_t dr_jpeg_index_bytes(const dr_jpeg_index *index);
  * grey becomes three equal channels, CMYK is converted as Pillow does.  Nothing is read past data + size.
  *
  * index: NULL, or that of this file; one thread at a time.  DR_ERR_ARG if it was learnt from another one, which is
- * noticed by size and a few of the bytes.
+ * noticed by size and a hash of the bytes.
  *
  * A rectangle that leaves the image is DR_ERR_ARG, data that is damaged or truncated where Pillow refuses it
  * DR_ERR_FORMAT, more than 65535 pixels a side, 178956970 in all or 1 GiB of memory DR_ERR_LIMIT. */

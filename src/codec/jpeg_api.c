@@ -3,12 +3,10 @@
 
 #include <inttypes.h>
 
-#include <xxhash.h>
-
 #include "base/alloc.h"
 #include "base/error.h"
 #include "codec/image.h"
-#include "codec/jpeg_seek.h"
+#include "codec/seek_store.h"
 #include "data/desc.h"
 
 struct dr_jpeg {
@@ -19,8 +17,7 @@ struct dr_jpeg {
 /* Points, and what tells the bytes they were learnt from; without points it may become that of any file. */
 struct dr_jpeg_index {
     dr__seek_points points;
-    size_t size;
-    uint64_t print;
+    dr__seek_key key;
 };
 
 dr_status dr_jpeg_open(dr_jpeg **out, dr_error *err)
@@ -110,27 +107,16 @@ size_t dr_jpeg_index_bytes(const dr_jpeg_index *index)
     return size;
 }
 
-/* Size and three pieces of a file: enough to notice that an index is used with the wrong one.  A hash of all bytes
- * would cost as much as parts of the decoding that the index saves. */
-static uint64_t print_of(const uint8_t *data, size_t size)
-{
-    enum { PIECE = 512 };
-    uint64_t middle = XXH3_64bits_withSeed(data + size / 2, DR_MIN(size - size / 2, PIECE), size);
-    uint64_t end = XXH3_64bits_withSeed(data + size - DR_MIN(size, PIECE), DR_MIN(size, PIECE), middle);
-    return XXH3_64bits_withSeed(data, DR_MIN(size, PIECE), end);
-}
-
+/* An index without points takes the file at hand for its own; all others must see its bytes again. */
 static dr_status claim(dr_jpeg_index *index, const uint8_t *data, size_t size, dr_error *err)
 {
-    uint64_t print = print_of(data, size);
-    if (index->points.n == 0) {
-        index->size = size;
-        index->print = print;
-    }
-    if (index->size != size)
-        return dr__fail(err, DR_ERR_ARG, "jpeg: the index was learnt from a file of %zu bytes, this one has %zu",
-                        index->size, size);
-    if (index->print != print)
+    const dr__seek_key key = dr__seek_key_of(data, size);
+    if (index->points.n == 0)
+        index->key = key;
+    if (index->key.size != size)
+        return dr__fail(err, DR_ERR_ARG, "jpeg: the index was learnt from a file of %llu bytes, this one has %zu",
+                        (unsigned long long)index->key.size, size);
+    if (index->key.hash != key.hash)
         return dr__fail(err, DR_ERR_ARG, "jpeg: the index was learnt from another file of %zu bytes", size);
     return DR_OK;
 }
