@@ -1,6 +1,6 @@
 /* fuzz_jpeg_diff: drapps' JPEG decoder beside libjpeg on any bytes: the same pixels, or both refuse alike.
  *
- * Input: five bytes, then a file.  The first byte chooses: 1, 2 the mode; 4 EXIF turning; 8 the C kernels; 16 bands
+ * Input: five bytes, then a file.  The first byte chooses: 1, 2 the mode; 4 EXIF turning; 8 the best kernels; 16 bands
  * instead of a view; 32, 64 seek points: none, kept from rectangle to rectangle, or wrong ones; 128
  * a decoder that has not seen other images.  The others are a rectangle as in fuzz_image.h.
  */
@@ -35,7 +35,7 @@ static void set_up(const uint8_t *prefix, const uint8_t *file, size_t size)
     fuzz_options(prefix, &both.options);
     both.options.scale_denom = 1;
     both.options.max_pixels = 1 << 15;
-    use_c_kernels(&both, prefix[0] & 8);
+    use_kernels(&both, prefix[0] & 8 ? 2 : prefix[4] & 1);
     dr__seek_clear(&points);
 }
 

@@ -134,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_options(data, &in.options);
     in.options.scale_denom = 1;
     in.options.max_pixels = 1 << 15;
-    if (data[0] & 8)
+    if (!(data[0] & 8))
         in.state->kernels = dr__kernels_c();
     dr_status status = dr__baseline_header(in.state, in.data, in.size, &in.options, &in.info, &taken, &err);
     fuzz_note(status == DR_OK && taken ? in.info.stored : err.text);

@@ -7,6 +7,7 @@
 
 #include "codec/codec_state.h"
 #include "data/desc.h"
+#include "kernel/cpu.h"
 
 enum { GAP = 48, GAP_BYTE = 0xa5 };
 
@@ -24,9 +25,12 @@ struct rows {
     dr_error err;
 };
 
-void use_c_kernels(struct both_jpeg *both, bool c)
+void use_kernels(struct both_jpeg *both, int which)
 {
-    both->own->kernels = c ? dr__kernels_c() : dr__kernels_best();
+    static dr__kernels table;
+    dr__cpu_level best = dr__cpu_use(), below = best == DR__CPU_AVX512 ? DR__CPU_AVX2 : DR__CPU_C;
+    dr__kernels_fill(&table, which == 0 ? DR__CPU_C : which == 1 ? below : best);
+    both->own->kernels = &table;
 }
 
 static void begin_rows(dr__bands *bands)

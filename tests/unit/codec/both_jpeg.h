@@ -28,7 +28,7 @@ bool both_decode(struct both_jpeg *both, const dr_rect *rect, bool bands, dr__se
 /* Decodes by drapps alone; for seek points that may be wrong, where only staying in bounds is asked for. */
 bool own_decode(struct both_jpeg *both, const dr_rect *rect, bool bands, dr__seek_points *seek);
 
-/* From now on drapps decodes by the C kernels, or by the best of this machine. */
-void use_c_kernels(struct both_jpeg *both, bool c);
+/* From now on drapps decodes by the C kernels (0), by those below the machine's best level (1), or by the best (2). */
+void use_kernels(struct both_jpeg *both, int which);
 
 #endif
