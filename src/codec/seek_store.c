@@ -158,9 +158,12 @@ void dr__seek_store_put(dr__seek_store *s, const dr__seek_key *key, const dr__se
     if (!points->n || points->n > points->total || !is_ours(s) || !has_place(key) ||
         dr__seek_table_points(s->table, key) >= points->n)
         return;
-    bool in_file = find_in_file(s, key, &known);
-    if (known.n < points->n)
-        dr__seek_table_put(s->table, key, points, in_file);
+    bool done = false;
+    while (!done) { /* again if a save has come between: it may have brought more points than these into the file */
+        const uint64_t drops = dr__seek_table_drops(s->table);
+        const bool in_file = find_in_file(s, key, &known);
+        done = known.n >= points->n || dr__seek_table_put(s->table, key, points, in_file, drops);
+    }
     dr__seek_free(&known);
 }
 

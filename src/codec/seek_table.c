@@ -37,6 +37,7 @@ struct dr__seek_table {
     size_t limit;
     atomic_size_t bytes;
     atomic_uint_fast64_t packed_bytes, new_images;
+    atomic_uint_fast64_t drops; /* counted before the first entry goes */
 };
 
 dr__seek_table *dr__seek_table_new(size_t limit)
@@ -190,36 +191,54 @@ static bool insert(dr__seek_table *t, shard *s, kept *k)
     return true;
 }
 
-static void keep_packed(dr__seek_table *t, const dr__seek_key *key, uint32_t points, const uint8_t *packed, size_t size,
-                        bool in_file)
+/* shard's lock */
+static bool is_late(const dr__seek_table *t, const shard *s, const dr__seek_key *key, uint64_t drops)
 {
-    kept head = { .key = *key, .points = points, .size = (uint32_t)size, .in_file = in_file };
-    if (!take_bytes(t, bytes_of(&head)))
-        return;
-    kept *k = dr__alloc(sizeof *k + size);
-    if (k) {
-        *k = head;
-        memcpy(k->packed, packed, size);
-        shard *s = shard_of(t, key);
-        pthread_mutex_lock(&s->lock);
-        bool good = insert(t, s, k);
-        pthread_mutex_unlock(&s->lock);
-        if (good)
-            return;
-    }
-    atomic_fetch_sub(&t->bytes, bytes_of(&head));
-    dr__free(k);
+    return atomic_load(&t->drops) != drops && !look_up(s, key);
 }
 
-void dr__seek_table_put(dr__seek_table *t, const dr__seek_key *key, const dr__seek_points *points, bool in_file)
+/* False: see dr__seek_table_put. */
+static bool keep_packed(dr__seek_table *t, const kept *head, const uint8_t *packed, uint64_t drops)
+{
+    bool late = false;
+    if (!take_bytes(t, bytes_of(head)))
+        return true;
+    kept *k = dr__alloc(sizeof *k + head->size);
+    if (k) {
+        *k = *head;
+        memcpy(k->packed, packed, head->size);
+        shard *s = shard_of(t, &head->key);
+        pthread_mutex_lock(&s->lock);
+        late = is_late(t, s, &head->key, drops);
+        bool good = !late && insert(t, s, k);
+        pthread_mutex_unlock(&s->lock);
+        if (good)
+            return true;
+    }
+    atomic_fetch_sub(&t->bytes, bytes_of(head));
+    dr__free(k);
+    return !late;
+}
+
+uint64_t dr__seek_table_drops(const dr__seek_table *t)
+{
+    return atomic_load(&t->drops);
+}
+
+bool dr__seek_table_put(dr__seek_table *t, const dr__seek_key *key, const dr__seek_points *points, bool in_file,
+                        uint64_t drops)
 {
     uint8_t small[ON_STACK], *large = NULL;
     size_t bound = dr__seek_pack_bound(points);
     if (bound > sizeof small && !(large = dr__alloc(bound)))
-        return;
+        return true;
     uint8_t *packed = large ? large : small;
-    keep_packed(t, key, points->n, packed, dr__seek_pack(points, packed), in_file);
+    const kept head = {
+        .key = *key, .points = points->n, .size = (uint32_t)dr__seek_pack(points, packed), .in_file = in_file
+    };
+    const bool in_time = keep_packed(t, &head, packed, drops);
     dr__free(large);
+    return in_time;
 }
 
 /* --- saving --- */
@@ -301,6 +320,7 @@ static void settle_entry(dr__seek_table *t, kept *k, bool saved)
 
 void dr__seek_table_settle(dr__seek_table *t, bool saved)
 {
+    atomic_fetch_add(&t->drops, saved);
     for (int i = 0; i < DR__SEEK_SHARDS; i++) {
         shard *s = &t->shards[i];
         pthread_mutex_lock(&s->lock);

@@ -22,8 +22,13 @@ bool dr__seek_table_find(dr__seek_table *table, const dr__seek_key *key, dr__see
 /* How many points are kept of an image; 0: none. */
 uint32_t dr__seek_table_points(dr__seek_table *table, const dr__seek_key *key);
 
-/* Keeps points that are more than those kept.  in_file: the file has some of this image. */
-void dr__seek_table_put(dr__seek_table *table, const dr__seek_key *key, const dr__seek_points *points, bool in_file);
+/* How often entries were dropped because a file has them. */
+uint64_t dr__seek_table_drops(const dr__seek_table *table);
+
+/* Keeps points that are more than those kept.  in_file: the file has some of this image; it was asked after `drops` was
+ * taken from dr__seek_table_drops.  False: entries were dropped since, so that the file may know more: ask it again. */
+bool dr__seek_table_put(dr__seek_table *table, const dr__seek_key *key, const dr__seek_points *points, bool in_file,
+                        uint64_t drops);
 
 size_t dr__seek_table_bytes(const dr__seek_table *table);
 uint64_t dr__seek_table_packed_bytes(const dr__seek_table *table); /* what they would take in a file */

@@ -31,6 +31,7 @@ static void set_up(const uint8_t *prefix, const uint8_t *file, size_t size)
         both.reference = dr__codec_state_new();
     both.data = file;
     both.size = size;
+    both.may_overflow = true;
     fuzz_options(prefix, &both.options);
     both.options.scale_denom = 1;
     both.options.max_pixels = 1 << 15;
