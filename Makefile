@@ -2,7 +2,8 @@
 #
 #   make test        set up (once), build, run the C tests and the Python tests
 #   make demo        train a small network with torch's loader and with drapps, side by side
-#   make check-all   make test, then both compilers, sanitizers, fuzzing and the stress suite
+#   make check-all   make test, then both compilers, sanitizers, fuzzing, the stress suite and, if it can, check-arm
+#   make check-arm   the C tests for 64-bit ARM, cross-compiled and run by qemu-user
 #   make bench       speed beside other loaders: make bench DATA=folder-of-images [PHOTOS=folder]
 #   make wheel       a wheel with its libraries inside, tried in an empty environment
 #   make install     the C library, headers and pkg-config file: make install PREFIX=/usr/local
@@ -30,7 +31,7 @@ PACKAGE_FILES := $(shell find meson.build meson.options pyproject.toml README.md
 	-type f -not -name '*.pyc' -not -path '*/.*')
 
 .PHONY: all test test-c test-python demo check-all check-compilers check-sanitizers check-fuzz check-stress \
-	bench wheel install format clean distclean system system-check
+	check-arm check-arm-if-there bench wheel install format clean distclean system system-check
 
 all: $(CONFIGURED)
 	$(MESON) compile -C build
@@ -76,7 +77,7 @@ test-python: test-c $(INSTALLED)
 demo: $(INSTALLED)
 	$(PY) examples/demo.py
 
-check-all: test check-compilers check-sanitizers check-fuzz check-stress
+check-all: test check-compilers check-sanitizers check-fuzz check-stress check-arm-if-there
 	@echo "check-all: everything passed"
 
 check-compilers: $(VENV)/.ready | system-check
@@ -92,6 +93,12 @@ check-fuzz: $(VENV)/.ready | system-check
 
 check-stress: $(INSTALLED)
 	$(PY) -m pytest tests/stress
+
+check-arm: $(VENV)/.ready
+	@scripts/check-arm
+
+check-arm-if-there: $(VENV)/.ready
+	@scripts/check-arm if-there
 
 # --- results to take away ---
 

@@ -84,16 +84,22 @@ static const char *stored_name(const dr__jpeg_frame *f)
     return dr__jpeg_sampling_name((const int[]){ c[0].h, c[1].h, c[2].h }, (const int[]){ c[0].v, c[1].v, c[2].v });
 }
 
-/* Planes of one MCU row, and what the caller gets. */
+/* Counted as libjpeg's memory is (jpeg_header.c): what max_bytes refuses must not depend on who decodes.  All but tiny
+ * images take less here. */
 static double working_bytes(const dr__jpeg_frame *f, const dr__decode_options *options)
 {
     const int channels = dr__pixel_channels(dr__pixel_result(kind_of(f), options->mode));
-    return (double)f->width * (double)(f->height * channels + 8 * (f->mcu_height + 4));
+    double row_samples = 0;
+    for (int i = 0; i < f->n_components; i++) {
+        const dr__jpeg_component *c = &f->component[i];
+        row_samples += (double)((c->width + 7) / 8 + c->h) * 8 * c->v;
+    }
+    return 24 * row_samples + (double)f->width * (double)f->height * channels;
 }
 
 /* Parses and checks the limits. */
-static dr_status open_frame(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
-                            dr__image_info *info, bool *taken, dr_error *err)
+dr_status dr__baseline_header(dr_codec_state *state, const uint8_t *data, size_t size,
+                              const dr__decode_options *options, dr__image_info *info, bool *taken, dr_error *err)
 {
     *taken = false;
     if (options->libjpeg || options->scale_denom > 1)
@@ -116,12 +122,6 @@ static dr_status open_frame(dr_codec_state *state, const uint8_t *data, size_t s
     dr__info_decoded(info, kind_of(f), options);
     *taken = true;
     return DR_OK;
-}
-
-dr_status dr__baseline_header(dr_codec_state *state, const uint8_t *data, size_t size,
-                              const dr__decode_options *options, dr__image_info *info, bool *taken, dr_error *err)
-{
-    return open_frame(state, data, size, options, info, taken, err);
 }
 
 /* --- scan --- */
@@ -310,9 +310,10 @@ static bool read_rows(struct job *job)
     return true;
 }
 
-/* False: not sound, or not ours. */
-static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
-                             const dr_rect *area, const dr__rows_out *out, bool *taken, dr_error *err)
+/* *taken false: not sound. */
+static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t size,
+                             const dr__decode_options *options, const dr_rect *area, const dr__rows_out *out,
+                             bool *taken, dr_error *err)
 {
     struct dr__baseline *own = state->baseline;
     struct job job = {
@@ -334,6 +335,7 @@ static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t 
     if (out->bands)
         out->bands->begin(out->bands);
     *taken = read_rows(&job);
+    dr__warm_trim(&own->planes);
     if (!*taken && options->seek)
         dr__seek_clear(options->seek); /* whatever they were, they do not belong to sound data */
     return DR_OK;
@@ -356,7 +358,7 @@ dr_status dr__baseline_decode(dr_codec_state *state, const uint8_t *data, size_t
                               bool *taken, dr_error *err)
 {
     dr__image_info info;
-    DR_TRY(open_frame(state, data, size, options, &info, taken, err));
+    DR_TRY(dr__baseline_header(state, data, size, options, &info, taken, err));
     if (!*taken)
         return DR_OK;
     if (out)

@@ -20,7 +20,8 @@ enum {
     DR__STEP_MISS = 192,
 };
 
-/* One lookup.  A single symbol has the same place and value twice; for a miss `symbol` says what is known. */
+/* One lookup.  A single symbol has the same place and value twice; for a miss value[0] is the symbol, if its code is
+ * known. */
 typedef struct dr__ac_entry {
     int16_t value[2];
     uint8_t step;  /* from the last coefficient to the first of these: zeros + 1, or a step out of the block */

@@ -85,11 +85,9 @@ bool dr__lines_open(dr__lines *l, const dr__mcu_range *range, dr__warm *warm)
 {
     l->context = halves_y(l->frame);
     l->next = l->area.y;
-    const size_t bytes = lay_out(l, range, NULL);
-    uint8_t *block = dr__warm_get(warm, bytes + ALIGN);
+    uint8_t *block = dr__warm_get(warm, lay_out(l, range, NULL));
     if (!block)
         return false;
-    block += -(uintptr_t)block & (ALIGN - 1);
     lay_out(l, range, block);
     return true;
 }

@@ -121,6 +121,15 @@ static int lock_folder(const char *path)
     return fd;
 }
 
+/* Closing alone would leave the lock to a child that was forked meanwhile. */
+static void unlock_folder(int lock)
+{
+    if (lock < 0)
+        return;
+    flock(lock, LOCK_UN);
+    close(lock);
+}
+
 static bool same_file(const dr__seek_file *a, const dr__seek_file *b)
 {
     return a && b && a->device == b->device && a->inode == b->inode;
@@ -136,7 +145,6 @@ bool dr__seek_save(const char *path, bool beside, const dr__seek_file *known, dr
     bool good = write_merged(temp.fd, present, same_file(present, known) ? NULL : known, table);
     good = dr__index_temp_close(&temp, path, good);
     dr__seek_file_close(&present);
-    if (lock >= 0)
-        close(lock);
+    unlock_folder(lock);
     return good;
 }

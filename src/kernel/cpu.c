@@ -1,7 +1,6 @@
 /* cpu.c: which instructions this machine has, and which of them the environment allows. */
 #include "kernel/cpu.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +28,17 @@ dr__cpu_level dr__cpu_has(void)
     if (DR_CPU_SUPPORTS("avx2"))
         return DR__CPU_AVX2;
 #endif
+#ifdef DR_HAVE_NEON
+    return DR__CPU_NEON; /* every 64-bit ARM */
+#else
     return DR__CPU_C;
+#endif
+}
+
+bool dr__cpu_can(dr__cpu_level level)
+{
+    const dr__cpu_level has = dr__cpu_has();
+    return level == DR__CPU_C || level == has || (level < has && has != DR__CPU_NEON);
 }
 
 dr__cpu_level dr__cpu_use(void)
@@ -37,7 +46,7 @@ dr__cpu_level dr__cpu_use(void)
     const dr__cpu_level has = dr__cpu_has();
     const char *cap = getenv("DRAPPS_CPU");
     for (int level = DR__CPU_C; cap && level < (int)has; level++) {
-        if (strcmp(cap, names[level]) == 0)
+        if (dr__cpu_can((dr__cpu_level)level) && strcmp(cap, names[level]) == 0)
             return (dr__cpu_level)level;
     }
     return has;

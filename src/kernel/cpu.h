@@ -2,10 +2,15 @@
 #ifndef DR_KERNEL_CPU_H
 #define DR_KERNEL_CPU_H
 
+#include <stdbool.h>
+
 #include "kernel/kernel.h"
 
 /* The highest level of the CPU and the build, whatever the environment says. */
 dr__cpu_level dr__cpu_has(void);
+
+/* Whether the CPU and the build have this level: levels of x86 contain those before them, NEON only C. */
+bool dr__cpu_can(dr__cpu_level level);
 
 /* dr__cpu_has, capped by DRAPPS_CPU=c|avx2|avx512|neon; a name that is unknown or that this CPU lacks caps nothing. */
 dr__cpu_level dr__cpu_use(void);

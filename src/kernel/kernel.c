@@ -40,6 +40,16 @@ void dr__kernels_fill(dr__kernels *k, dr__cpu_level level)
         dr__ycc_avx512(k);
     }
 #endif
+#ifdef DR_HAVE_NEON
+    if (level == DR__CPU_NEON) {
+        dr__resample_neon(k);
+        dr__lut_neon(k);
+        dr__gray_neon(k);
+        dr__idct_neon(k);
+        dr__upsample_neon(k);
+        dr__ycc_neon(k);
+    }
+#endif
     (void)level;
 }
 

@@ -14,8 +14,9 @@ void dr__idct_c(dr__kernels *k);
 void dr__upsample_c(dr__kernels *k);
 void dr__ycc_c(dr__kernels *k);
 
-/* What SIMD versions fall back to for coefficients beyond their range. */
+/* What SIMD versions fall back to for coefficients beyond their range, and for short rows. */
 void dr__idct_8x8_c(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n);
+void dr__resample_v_c(uint8_t *dst, const uint8_t *const *rows, const dr__taps *taps, size_t y, size_t bytes);
 
 /* AVX2: the same, where the instructions help. */
 void dr__hflip_avx2(dr__kernels *k);
@@ -36,5 +37,13 @@ void dr__ycc_avx512(dr__kernels *k);
 void dr__idct_8x8_avx2(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n);
 void dr__resample_h_avx2(uint8_t *const *dst, const uint8_t *const *src, int n_rows, int channels,
                          const dr__taps *taps);
+
+/* NEON of 64-bit ARM. */
+void dr__resample_neon(dr__kernels *k);
+void dr__lut_neon(dr__kernels *k);
+void dr__gray_neon(dr__kernels *k);
+void dr__idct_neon(dr__kernels *k);
+void dr__upsample_neon(dr__kernels *k);
+void dr__ycc_neon(dr__kernels *k);
 
 #endif

@@ -29,7 +29,7 @@ static void resample_h(uint8_t *const *dst, const uint8_t *const *src, int n_row
         resample_row(dst[y], src[y], channels, taps);
 }
 
-static void resample_v(uint8_t *dst, const uint8_t *const *rows, const dr__taps *taps, size_t y, size_t bytes)
+void dr__resample_v_c(uint8_t *dst, const uint8_t *const *rows, const dr__taps *taps, size_t y, size_t bytes)
 {
     const int32_t *coef = taps->coef + y * (size_t)taps->stride;
     for (size_t i = 0; i < bytes; i++) {
@@ -43,5 +43,5 @@ static void resample_v(uint8_t *dst, const uint8_t *const *rows, const dr__taps 
 void dr__resample_c(dr__kernels *k)
 {
     k->resample_h = resample_h;
-    k->resample_v = resample_v;
+    k->resample_v = dr__resample_v_c;
 }

@@ -114,6 +114,8 @@ static void table_twice(struct blob *b, uint64_t *s)
     blob_free(&copy);
 }
 
+/* Coefficients overflow 16 bits; then only libjpeg-turbo's x86 code has the bits of idct.c. */
+#ifdef __x86_64__
 static void wild_quantisation(struct blob *b, uint64_t *s)
 {
     const struct jpeg_part *p = part_any(b, DQT, DQT, s);
@@ -121,6 +123,7 @@ static void wild_quantisation(struct blob *b, uint64_t *s)
         if (i % 65 != 4)
             b->data[p->at + i] = (uint8_t)next_random(s);
 }
+#endif
 
 /* All segments of a marker as one, where the first stood. */
 static void join(struct blob *b, int marker)
@@ -189,6 +192,8 @@ const struct jpeg_change jpeg_oddities[] = {
     { "rubbish before EOI", rubbish_before_eoi },
     { "stuffing at end", stuffing_at_end },
     { "table twice", table_twice },
+#ifdef __x86_64__
     { "wild quantisation", wild_quantisation },
+#endif
     { 0 },
 };

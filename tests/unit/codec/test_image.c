@@ -119,6 +119,44 @@ static void test_limits(void **unused)
 #endif
 }
 
+/* The least max_bytes that a header passes with. */
+static size_t least_max_bytes(const struct blob *b, dr__decode_options o)
+{
+    dr__image_info info;
+    size_t refused = 0, passed = 1 << 24;
+    while (passed - refused > 1) {
+        o.max_bytes = (refused + passed) / 2;
+        *(header_of(b, &o, &info, NULL) == DR_OK ? &passed : &refused) = o.max_bytes;
+    }
+    return passed;
+}
+
+static void test_limits_do_not_depend_on_the_decoder(void **unused)
+{
+    (void)unused;
+    static const struct jpeg_spec specs[] = {
+        { .width = 1, .height = 1, .color = JPEG_GRAY },
+        { .width = 333, .height = 41, .color = JPEG_GRAY },
+        { .width = 5, .height = 1, .color = JPEG_YCC, .h = { 2 }, .v = { 2 } },
+        { .width = 333, .height = 41, .color = JPEG_YCC, .h = { 2 }, .v = { 2 } },
+        { .width = 160, .height = 2, .color = JPEG_YCC, .h = { 2 } },
+        { .width = 47, .height = 300, .color = JPEG_YCC, .v = { 2 } },
+        { .width = 128, .height = 8, .color = JPEG_YCC },
+    };
+    for (size_t i = 0; i < DR_COUNT(specs); i++) {
+        struct blob b = make_jpeg(&specs[i]);
+        dr__decode_options o = defaults();
+        dr__image_info info;
+        o.mode = i % 2 ? DR__MODE_RGB : DR__MODE_GRAY;
+        assert_int_equal(header_of(&b, &o, &info, NULL), DR_OK);
+        assert_string_equal(info.decoder, "drapps");
+        const size_t own = least_max_bytes(&b, o);
+        o.libjpeg = true;
+        assert_int_equal(own, least_max_bytes(&b, o));
+        blob_free(&b);
+    }
+}
+
 /* Progressive files keep all coefficients, six bytes a pixel at 4:4:4: they meet max_bytes where baseline does not. */
 static void test_progressive_counts_its_coefficients(void **unused)
 {
@@ -339,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_probe_says_what_it_sees),
         cmocka_unit_test(test_jpeg_facts),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_limits_do_not_depend_on_the_decoder),
         cmocka_unit_test(test_progressive_counts_its_coefficients),
         cmocka_unit_test(test_tables_do_not_pass_on),
         cmocka_unit_test(test_deep_jpeg_is_named),

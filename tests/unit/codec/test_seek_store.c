@@ -1,8 +1,11 @@
 /* test_seek_store.c: seek points of many images: kept, found, saved, merged; and files that are not as they were. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -541,6 +544,38 @@ static void processes_save_at_once(void **state)
     assert_int_equal(files_in(cache), 0);
 }
 
+static bool fork_in_fsync;
+static pid_t forked;
+
+/* Instead of the C library's: a save is under way, and its lock is held. */
+int fsync(int fd)
+{
+    if (fork_in_fsync && (forked = fork()) == 0) {
+        pause();
+        _exit(0);
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static void a_child_forked_while_saving_keeps_no_lock(void **state)
+{
+    (void)state;
+    dr__seek_store *store = open_at(path, LIMIT);
+    put_range(store, 0, 200);
+    fork_in_fsync = true;
+    assert_true(dr__seek_store_save(store, true));
+    fork_in_fsync = false;
+    assert_true(forked > 0);
+    char data[160];
+    snprintf(data, sizeof data, "%s/data", folder);
+    int fd = open(data, O_RDONLY | O_DIRECTORY), locked = flock(fd, LOCK_EX | LOCK_NB);
+    close(fd);
+    kill(forked, SIGKILL);
+    waitpid(forked, NULL, 0);
+    assert_int_equal(locked, 0);
+    dr__seek_store_close(&store);
+}
+
 static void a_forked_child_leaves_it_alone(void **state)
 {
     (void)state;
@@ -581,6 +616,7 @@ int main(void)
         with_folder(a_read_only_folder),
         with_folder(a_full_disk),
         with_folder(processes_save_at_once),
+        with_folder(a_child_forked_while_saving_keeps_no_lock),
         with_folder(a_forked_child_leaves_it_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

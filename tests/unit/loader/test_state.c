@@ -70,7 +70,7 @@ static void the_end_is_the_next_start(void **state)
             dr_loader_close(&l);
             o.in_order = in_order;
             char *text = read_and_save(set, g, &o, most, &first);
-            assert_non_null(strstr(text, "\"epoch\":1"));
+            assert_true(strstr(text, "\"epoch\":1") != NULL);
             restore_and_read(set, g, &o, text, &got);
             assert_each_once(&got, 20);
             if (in_order)
