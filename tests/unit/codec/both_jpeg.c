@@ -190,7 +190,7 @@ static bool has_own_pixels(const struct both_jpeg *both)
 static struct rows decode_by_c(struct both_jpeg *both, const dr_rect *rect)
 {
     const dr__kernels *kernels = both->own->kernels;
-    use_c_kernels(both, true);
+    both->own->kernels = dr__kernels_c();
     struct rows r = decode(both, false, rect, false, NULL);
     both->own->kernels = kernels;
     return r;
