@@ -11,6 +11,10 @@
 #define DR_NOINLINE __attribute__((noinline))
 #define DR_INLINE static inline __attribute__((always_inline)) /* for bodies that fold when an argument is constant */
 #define DR_CPU_SUPPORTS(feature) __builtin_cpu_supports(feature)
+#ifdef __x86_64__
+#define DR_HAVE_BMI2 1
+#define DR_BMI2 __attribute__((target("bmi,bmi2"))) /* shifts by a variable number in one step */
+#endif
 /* For dr__clear_128: of a memset so short and hot compilers make a slow string instruction. */
 typedef long long dr__words __attribute__((vector_size(32), may_alias));
 #ifdef __clang__

@@ -15,6 +15,7 @@ struct dr_codec_state {
     struct dr__jpeg *jpeg;         /* libjpeg, made at the first JPEG that needs it */
     struct dr__baseline *baseline; /* the own decoder, made at the first JPEG */
     const dr__kernels *kernels;    /* those of this machine, unless a test sets others */
+    bool bmi2;                     /* for entropy decoding */
     dr__warm rows;                 /* rows (or a whole interlaced image) as the library decodes them */
     dr__warm turned;               /* rows in the mode asked for, before they are turned or handed out */
     dr__warm keyed;                /* one row to which a transparent colour gave its alpha */

@@ -322,6 +322,7 @@ static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t 
         .size = size,
         .range = dr__lines_range(&own->frame, area),
         .lines = { .frame = &own->frame, .k = state->kernels, .area = *area, .out = *out },
+        .scan = { .bmi2 = state->bmi2 },
         .seek = options->seek,
     };
     *taken = false;

@@ -147,8 +147,8 @@ DR_INLINE bool read_block(dr__bits *b, const dr__dc_table *dc_table, const dr__a
     return read_ac(b, ac_table, block);
 }
 
-bool dr__scan_mcus(const dr__scan *scan, dr__bits *bits, int32_t dc[DR__JPEG_CHANNELS], int n,
-                   const dr__block_places *places)
+DR_INLINE bool read_mcus(const dr__scan *scan, dr__bits *bits, int32_t dc[DR__JPEG_CHANNELS], int n,
+                         const dr__block_places *places)
 {
     dr__bits b = *bits;
     for (int m = 0; m < n; m++) {
@@ -161,6 +161,24 @@ bool dr__scan_mcus(const dr__scan *scan, dr__bits *bits, int32_t dc[DR__JPEG_CHA
     }
     *bits = b;
     return true;
+}
+
+#ifdef DR_HAVE_BMI2
+static DR_BMI2 bool read_mcus_bmi2(const dr__scan *scan, dr__bits *bits, int32_t dc[DR__JPEG_CHANNELS], int n,
+                                   const dr__block_places *places)
+{
+    return read_mcus(scan, bits, dc, n, places);
+}
+#endif
+
+bool dr__scan_mcus(const dr__scan *scan, dr__bits *bits, int32_t dc[DR__JPEG_CHANNELS], int n,
+                   const dr__block_places *places)
+{
+#ifdef DR_HAVE_BMI2
+    if (scan->bmi2)
+        return read_mcus_bmi2(scan, bits, dc, n, places);
+#endif
+    return read_mcus(scan, bits, dc, n, places);
 }
 
 dr__bits dr__bits_at(const uint8_t *data, size_t size, uint64_t bit)

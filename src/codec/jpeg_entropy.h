@@ -29,6 +29,7 @@ typedef struct dr__bits {
 
 /* One scan's blocks in the order in which an MCU has them. */
 typedef struct dr__scan {
+    bool bmi2; /* this CPU's shifts may be used */
     int n_blocks;
     struct {
         const dr__dc_table *dc;

@@ -45,8 +45,10 @@ static bool open_field(dr__exec *e, dr_batch *b, int i)
         f->items = dr__alloc_zero(b->n_slots, sizeof *f->items);
         return f->items;
     }
+    /* Room for a whole batch even for the last of an epoch: the memory of the others then fits. */
+    const uint64_t room = e->n_local < e->o.batch_size ? b->n_slots : e->o.batch_size;
     size_t total;
-    if (!dr__desc_bytes_dense(&o->desc, &f->bytes) || !dr__mul_size(f->bytes, b->n_slots, &total))
+    if (!dr__desc_bytes_dense(&o->desc, &f->bytes) || !dr__mul_size(f->bytes, room, &total))
         return false;
     f->buf = dr__buf_new(e->buffers, total);
     return f->buf;

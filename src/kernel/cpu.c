@@ -52,6 +52,15 @@ dr__cpu_level dr__cpu_use(void)
     return has;
 }
 
+bool dr__cpu_bmi2(void)
+{
+#ifdef DR_HAVE_BMI2
+    return DR_CPU_SUPPORTS("bmi2") && DR_CPU_SUPPORTS("bmi") && dr__cpu_use() != DR__CPU_C;
+#else
+    return false;
+#endif
+}
+
 const char *dr__cpu_name(dr__cpu_level level)
 {
     return (size_t)level < DR_COUNT(names) ? names[level] : "?";

@@ -15,6 +15,9 @@ bool dr__cpu_can(dr__cpu_level level);
 /* dr__cpu_has, capped by DRAPPS_CPU=c|avx2|avx512|neon; a name that is unknown or that this CPU lacks caps nothing. */
 dr__cpu_level dr__cpu_use(void);
 
+/* Whether BMI2's shifts may be used: the CPU has them, and DRAPPS_CPU does not say c. */
+bool dr__cpu_bmi2(void);
+
 /* "c", "avx2", "avx512", "neon". */
 const char *dr__cpu_name(dr__cpu_level level);
 
