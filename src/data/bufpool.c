@@ -14,6 +14,7 @@ enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
 
 struct dr__bufpool {
     atomic_int refs; /* the owner's and one for each buffer in use */
+    atomic_size_t bytes;
     pthread_mutex_t lock;
     dr__buf *idle; /* lock */
     int n_idle;    /* lock */
@@ -58,6 +59,7 @@ static void shrink(dr__bufpool *pool, int keep)
         pthread_mutex_unlock(&pool->lock);
         if (!buf)
             return;
+        atomic_fetch_sub(&pool->bytes, buf->mapped);
         unmap(buf);
     }
 }
@@ -79,13 +81,33 @@ void dr__bufpool_close(dr__bufpool **pool)
     *pool = NULL;
 }
 
+size_t dr__bufpool_bytes(const dr__bufpool *pool)
+{
+    return atomic_load(&pool->bytes);
+}
+
+/* lock: where the list has a buffer for `size`, or its end.  Not one that is far too large: a small array would hold on
+ * to the memory of a large one. */
+static dr__buf **find_idle(dr__bufpool *pool, size_t size)
+{
+    dr__buf **at = &pool->idle;
+    while (*at && !((*at)->mapped >= size && (*at)->mapped / 2 <= DR_MAX(size, PAGE)))
+        at = &(*at)->next;
+    return at;
+}
+
+bool dr__bufpool_has_idle(dr__bufpool *pool, size_t size)
+{
+    pthread_mutex_lock(&pool->lock);
+    bool has = *find_idle(pool, size);
+    pthread_mutex_unlock(&pool->lock);
+    return has;
+}
+
 static dr__buf *take_idle(dr__bufpool *pool, size_t size)
 {
     pthread_mutex_lock(&pool->lock);
-    dr__buf **at = &pool->idle;
-    /* Not one that is far too large: a small array would hold on to the memory of a large one. */
-    while (*at && !((*at)->mapped >= size && (*at)->mapped / 2 <= DR_MAX(size, PAGE)))
-        at = &(*at)->next;
+    dr__buf **at = find_idle(pool, size);
     dr__buf *buf = *at;
     if (buf) {
         *at = buf->next;
@@ -120,8 +142,8 @@ static dr__buf *map_new(size_t size)
 dr__buf *dr__buf_new(dr__bufpool *pool, size_t size)
 {
     dr__buf *buf = take_idle(pool, size);
-    if (!buf)
-        buf = map_new(size);
+    if (!buf && (buf = map_new(size)))
+        atomic_fetch_add(&pool->bytes, buf->mapped);
     if (!buf)
         return NULL;
     buf->size = size;
@@ -152,7 +174,9 @@ void dr__buf_free(dr__buf **at)
         pool->n_idle++;
     }
     pthread_mutex_unlock(&pool->lock);
-    if (!kept)
+    if (!kept) {
+        atomic_fetch_sub(&pool->bytes, buf->mapped);
         unmap(buf);
+    }
     pool_unref(pool);
 }

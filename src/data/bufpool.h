@@ -7,6 +7,7 @@
 #ifndef DR_DATA_BUFPOOL_H
 #define DR_DATA_BUFPOOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,10 @@ dr__bufpool *dr__bufpool_new(int keep);
 void dr__bufpool_close(dr__bufpool **pool);
 
 void dr__bufpool_keep(dr__bufpool *pool, int keep);
+
+/* Bytes of all buffers, in use and idle; and whether an idle one serves for `size`. */
+size_t dr__bufpool_bytes(const dr__bufpool *pool);
+bool dr__bufpool_has_idle(dr__bufpool *pool, size_t size);
 
 /* A buffer of at least `size` bytes, idle or new.  NULL: out of memory. */
 dr__buf *dr__buf_new(dr__bufpool *pool, size_t size);

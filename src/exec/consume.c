@@ -132,6 +132,8 @@ bool dr__exec_is_over(const dr__exec *e)
 static void book_delivery(dr__exec *e, dr_batch *b)
 {
     e->delivered++;
+    e->delivered_ns = dr__now_ns();
+    e->put_off_ns = 0;
     e->delivered_samples += b->n_samples;
     atomic_fetch_add(&e->stats.batches, 1);
     for (uint64_t i = 0; i < b->n_samples; i++) {
@@ -206,6 +208,15 @@ static bool work_here(dr__exec *e)
     return true;
 }
 
+/* pool lock */
+static bool wait_for_change(dr__exec *e, uint64_t deadline_ns)
+{
+    e->waiting++;
+    bool in_time = dr__cond_wait(&e->changed, dr__pool_mutex(), deadline_ns);
+    e->waiting--;
+    return in_time;
+}
+
 static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, dr_error *err)
 {
     for (;;) {
@@ -222,8 +233,7 @@ static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, 
         }
         if (dr__exec_is_over(e))
             return DR_END;
-        bool in_time =
-            work_here(e) ? dr__now_ns() < deadline_ns : dr__cond_wait(&e->changed, dr__pool_mutex(), deadline_ns);
+        bool in_time = work_here(e) ? dr__now_ns() < deadline_ns : wait_for_change(e, deadline_ns);
         if (!in_time && !find_ready(e) && !e->failed)
             return DR_AGAIN;
     }
@@ -268,7 +278,8 @@ static void begin(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_bat
     e->claimed = e->finished = e->worked_below = 0;
     e->opened = e->delivered = e->delivered_samples = 0;
     e->n_bad = 0;
-    e->failed = e->cancelled = false;
+    e->put_off_ns = 0;
+    e->failed = e->cancelled = e->impatient = false;
     json_decref(e->loose_bad);
     e->loose_bad = NULL;
     dr__order_count(e, base, &e->n_local, &e->n_batches);

@@ -73,6 +73,7 @@ typedef struct dr__exec {
     dr_loader_options o;
     dr__bufpool *buffers;
     size_t batch_bytes;          /* of the stacked fields of a batch */
+    size_t largest_bytes;        /* of the largest of them */
     size_t batch_budget;         /* for batches that no consumer holds; shared by loaders without a memory_limit */
     size_t bench_budget;         /* for one worker's intermediate results */
     struct dr__seek_store *seek; /* NULL: none; owned by the loader */
@@ -100,6 +101,10 @@ typedef struct dr__exec {
     uint64_t delivered_samples; /* or left out, or passed over */
     uint64_t n_bad;
     int active;               /* claims being worked on */
+    int waiting;              /* consumers that wait for a batch */
+    uint64_t delivered_ns;    /* when the last batch was */
+    uint64_t put_off_ns;      /* when opening a batch was first put off, for want of memory; 0: is not */
+    bool impatient;           /* that was in vain: not again in this epoch */
     dr_batch *ring[DR__RING]; /* in order: batch number % DR__RING.  out of order: opened and not delivered */
     dr_batch *filling;        /* out of order: takes the next finished sample */
     uint8_t *done;            /* out of order: what became of each sample of this rank, DR__DONE_* */

@@ -8,7 +8,16 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "exec/exec.h"
+
+enum {
+    SAMPLES_FOR_PATIENCE =
+        32, /* of a batch for each worker: then waiting for the last ones is a hundredth of the time */
+    LAST_SAMPLES_NS = 20000000,
+    HANDOVER_NS = 1000000,
+    LOOK_AGAIN_NS = 50000,
+};
 
 typedef struct worker {
     pthread_t thread;
@@ -24,6 +33,7 @@ static struct {
     worker *workers[DR__MAX_WORKERS];
     int n_workers;
     bool ready;
+    bool look_again; /* a claim was put off for a moment */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void reset_in_child(void)
@@ -108,13 +118,34 @@ static bool open_batch(dr__exec *e, uint64_t b)
     }
     e->ring[b % DR__RING] = batch;
     e->opened++;
+    e->put_off_ns = 0;
     return true;
+}
+
+/* A further batch is put off for a moment where that saves its memory: while a consumer waits for the batch before it,
+ * of which the last samples are being made, and until a consumer that got a batch lets go of the one it had.  Then two
+ * batches do where the consumer is the faster side, instead of three.  Not with so many workers that many would have
+ * nothing to do, and not again in an epoch where it was in vain: a slow sample, or a consumer that keeps its batches.
+ */
+static bool put_off(dr__exec *e)
+{
+    const bool handing_over = e->opened == e->delivered;
+    if (e->impatient || e->workers < 1 || e->o.batch_size < SAMPLES_FOR_PATIENCE * (uint64_t)e->workers ||
+        (!handing_over && !e->waiting) || dr__bufpool_bytes(e->buffers) < 2 * e->batch_bytes ||
+        dr__bufpool_has_idle(e->buffers, e->largest_bytes))
+        return false;
+    const uint64_t now = dr__now_ns();
+    e->put_off_ns = e->put_off_ns ? e->put_off_ns : now;
+    const uint64_t waited = now - (handing_over ? DR_MAX(e->delivered_ns, e->put_off_ns) : e->put_off_ns);
+    e->impatient = waited > (handing_over ? HANDOVER_NS : LAST_SAMPLES_NS);
+    pool.look_again |= !e->impatient;
+    return !e->impatient;
 }
 
 static bool claim_in_order(dr__exec *e, dr__claim *c)
 {
     uint64_t b = e->claimed / e->o.batch_size;
-    if (b == e->opened && (e->opened - e->delivered >= batches_ahead(e) || !open_batch(e, b)))
+    if (b == e->opened && (e->opened - e->delivered >= batches_ahead(e) || put_off(e) || !open_batch(e, b)))
         return false;
     c->batch = e->ring[b % DR__RING];
     c->slot = e->claimed % e->o.batch_size;
@@ -158,6 +189,7 @@ void dr__claim_over(dr__exec *e)
 static dr__exec *find_work(dr__claim *c)
 {
     dr__exec *first = pool.turn && pool.turn->next ? pool.turn->next : pool.execs;
+    pool.look_again = false;
     dr__exec *e = first;
     while (e) {
         if (e->workers > 0 && dr__claim_next(e, c)) {
@@ -183,7 +215,7 @@ static void *work(void *arg)
             dr__cond_signal(&pool.work); /* another thread may take the place that this one gave up */
         last = e;
         if (!e) {
-            dr__cond_wait(&pool.work, &pool.lock, UINT64_MAX);
+            dr__cond_wait(&pool.work, &pool.lock, pool.look_again ? dr__now_ns() + LOOK_AGAIN_NS : UINT64_MAX);
             continue;
         }
         dr__pool_unlock();

@@ -79,6 +79,7 @@ static dr_status set_budget(dr__exec *e, const dr__limits *limits, dr_error *err
             !dr__add_size(e->batch_bytes, total, &e->batch_bytes))
             return dr__fail(err, DR_ERR_LIMIT, "a batch of %llu samples is too large",
                             (unsigned long long)e->o.batch_size);
+        e->largest_bytes = DR_MAX(e->largest_bytes, total);
     }
     if (e->batch_bytes > e->batch_budget)
         return dr__fail(err, DR_ERR_LIMIT,
