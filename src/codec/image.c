@@ -25,8 +25,10 @@ void dr__decode_defaults(dr__decode_options *options)
 dr_codec_state *dr__codec_state_new(void)
 {
     dr_codec_state *state = dr__alloc_zero(1, sizeof(dr_codec_state));
-    if (state)
-        state->kernels = dr__kernels_best(), state->bmi2 = dr__cpu_bmi2();
+    if (state) {
+        state->kernels = dr__kernels_best();
+        state->bmi2 = dr__cpu_bmi2();
+    }
     return state;
 }
 

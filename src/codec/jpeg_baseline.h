@@ -15,9 +15,8 @@
 #include "codec/sink.h"
 #include "kernel/kernel.h"
 
-enum {
-    DR__CHUNK = 4
-}; /* MCUs that are entropy-decoded, then transformed: their coefficients stay in the first cache */
+/* MCUs that are entropy-decoded, then transformed: their coefficients stay in the first cache. */
+enum { DR__CHUNK = 4 };
 
 /* Where finished rows go: a sink, or bands and the conversion (NULL: none) that they need. */
 typedef struct dr__rows_out {
