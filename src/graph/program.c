@@ -66,8 +66,12 @@ static dr_status add_nodes(dr__program *p, dr_error *err)
                             node->op.def->name, p->graph->nodes[p->batch_nodes[0]].op.def->name);
         p->par_at[i] = p->par_bytes;
         p->par_bytes += dr__op_par_bytes(&node->op);
-        for (int f = 0; f < node->n_fields; f++)
+        for (int f = 0; f < node->n_fields; f++) {
             DR_TRY(add_step(p, i, f, err));
+            const bool own = f > 0 && node->op.def->flags & DR_OP_DECODE;
+            p->steps[p->n_steps - 1].par_at = own ? p->par_bytes : p->par_at[i];
+            p->par_bytes += own ? dr__op_par_bytes(&node->op) : 0;
+        }
     }
     return DR_OK;
 }

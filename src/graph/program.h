@@ -26,9 +26,11 @@
 enum { DR__MAX_STEPS = 512, DR__MAX_VALUES = 600, DR__MAX_OUTPUTS = 32 };
 
 typedef struct dr__step {
-    int node;      /* in graph->nodes */
-    int field;     /* which of the node's fields; 0 draws */
-    int in, out;   /* values */
+    int node;    /* in graph->nodes */
+    int field;   /* which of the node's fields; 0 draws */
+    int in, out; /* values */
+    size_t
+        par_at; /* where its draws stand in a sample's block: its node's, but each decode has header facts of its own */
     bool windowed; /* decode: only the region that its readers need */
     int tail;      /* >= 0: carried out by that tail, not by itself */
 } dr__step;

@@ -86,7 +86,7 @@ static dr_status draw(const dr__program *p, dr__workbench *b, int s, const dr__r
 {
     const dr__step *step = &p->steps[s];
     const dr__node *node = &p->graph->nodes[step->node];
-    void *par = b->pars + p->par_at[step->node];
+    void *par = b->pars + step->par_at;
     if (node->op.def->flags & DR_OP_DECODE) {
         dr_task task = task_for(p, b, node, err);
         task.scale = b->scale[s];
@@ -104,7 +104,7 @@ static dr_status plan_step(const dr__program *p, dr__workbench *b, int s, const 
     const dr__node *node = &p->graph->nodes[step->node];
     const dr_op_def *def = node->op.def;
     const dr_desc *in = &b->values[step->in].desc;
-    const void *par = b->pars + p->par_at[step->node];
+    const void *par = b->pars + step->par_at;
     DR_TRY(draw(p, b, s, name, err));
     dr_plan plan = { 0 };
     DR_TRY(def->plan(node->op.conf, par, in, &plan, err));
@@ -225,7 +225,7 @@ static bool can_stream(const dr__program *p, const dr__workbench *b, const dr__t
         return false;
     int from = p->steps[tail->decode_step].node, to = p->steps[tail->rows_step].node;
     const dr__op *decode = &p->graph->nodes[from].op, *rows = &p->graph->nodes[to].op;
-    return decode->def->streams(b->pars + p->par_at[from]) &&
+    return decode->def->streams(b->pars + p->steps[tail->decode_step].par_at) &&
            (!rows->def->feeds || rows->def->feeds(rows->conf, b->pars + p->par_at[to], &b->values[tail->source].desc));
 }
 
@@ -315,8 +315,7 @@ static dr_status run_step(const dr__program *p, dr__workbench *b, int s, uint8_t
     dr_task task = task_for(p, b, node, err);
     task.scratch = scratch;
     task.bleed = bleed_of(step);
-    return named(node->op.def, node->op.def->run(&task, b->pars + p->par_at[step->node], &b->values[step->in], out),
-                 err);
+    return named(node->op.def, node->op.def->run(&task, b->pars + step->par_at, &b->values[step->in], out), err);
 }
 
 dr_status dr__sample_run(const dr__program *p, dr__workbench *b, dr_error *err)
@@ -363,10 +362,9 @@ static dr_status stream(const dr__program *p, dr__workbench *b, const dr__tail *
         err));
     task = task_for(p, b, decode, err);
     task.scratch = b->arena + round_up(b->scratch[tail->rows_step]);
-    return named(
-        decode->op.def,
-        decode->op.def->stream(&task, b->pars + p->par_at[from->node], &b->values[from->in], &pixels->window, bands),
-        err);
+    return named(decode->op.def,
+                 decode->op.def->stream(&task, b->pars + from->par_at, &b->values[from->in], &pixels->window, bands),
+                 err);
 }
 
 dr_status dr__sample_store(const dr__program *p, dr__workbench *b, int output, void *place, dr_error *err)

@@ -6,7 +6,9 @@ import json
 import os
 import tarfile
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import drapps
 from op_runner import import_torchvision
@@ -118,3 +120,24 @@ def test_json_lines_with_class_names(tmp_path):
     dataset = drapps.read(path).dataset
     assert list(dataset.classes) == ["a", "b", "c"]
     assert labels_of(path) == [2, 0, 1]
+
+
+def test_two_encoded_fields_in_one_decode(tmp_path):
+    """A JPEG and a PNG of another size in each sample: each is decoded by what its own header says."""
+    rng = np.random.default_rng(5)
+    want = []
+    with tarfile.open(tmp_path / "pairs.tar", "w") as tar:
+        for i in range(3):
+            for kind, shape in (("jpg", (40 + i, 60, 3)), ("png", (9, 30 + i, 3))):
+                array = rng.integers(0, 256, shape, dtype=np.uint8)
+                path = tmp_path / f"{i:03d}.{kind}"
+                Image.fromarray(array).save(path)
+                tar.add(path, path.name)
+            want.append([np.asarray(Image.open(tmp_path / f"{i:03d}.{kind}")) for kind in ("jpg", "png")])
+    pipe = drapps.read(tmp_path / "pairs.tar").decode(fields=["image", "png"])
+    loader = pipe.loader(batch_size=1, output="numpy", outputs=["image", "png"], layout="NHWC",
+                         collate={"image": "list", "png": "list"})
+    got = [[batch["image"][0], batch["png"][0]] for batch in loader]
+    for pair, pair_wanted in zip(got, want, strict=True):
+        for array, array_wanted in zip(pair, pair_wanted):
+            np.testing.assert_array_equal(array, array_wanted)
