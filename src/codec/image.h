@@ -49,7 +49,7 @@ typedef struct dr__image_info {
     const char *stored;    /* "YCbCr 4:2:0", "gray", "palette", ...: for people */
     bool progressive;
     bool seekable;       /* decode can use and add seek points */
-    const char *decoder; /* what will decode it: "drapps", or the library's name */
+    const char *decoder; /* of a JPEG: "drapps", or the library's name with its version */
 } dr__image_info;
 
 /* Takes the rows of a rectangle from the top, a few at a time, while they are in the cache. */

@@ -72,10 +72,9 @@ dr_status dr_jpeg_header(dr_jpeg *jpeg, const void *data, size_t size, dr_jpeg_i
     dr__image_info facts = { 0 };
     DR_TRY(check_kind(data, size, err));
     DR_TRY(dr__codec_jpeg.header(jpeg->codecs, data, size, &options, &facts, err));
-    *info = (dr_jpeg_info){ .width = facts.width,
-                            .height = facts.height,
-                            .stored = facts.stored,
-                            .decoder = facts.decoder ? facts.decoder : dr__codec_jpeg.library };
+    *info = (dr_jpeg_info){
+        .width = facts.width, .height = facts.height, .stored = facts.stored, .decoder = facts.decoder
+    };
     return DR_OK;
 }
 

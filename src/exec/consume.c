@@ -132,7 +132,6 @@ bool dr__exec_is_over(const dr__exec *e)
 static void book_delivery(dr__exec *e, dr_batch *b)
 {
     e->delivered++;
-    e->delivered_ns = dr__now_ns();
     e->put_off_ns = 0;
     e->delivered_samples += b->n_samples;
     atomic_fetch_add(&e->stats.batches, 1);

@@ -102,7 +102,6 @@ typedef struct dr__exec {
     uint64_t n_bad;
     int active;               /* claims being worked on */
     int waiting;              /* consumers that wait for a batch */
-    uint64_t delivered_ns;    /* when the last batch was */
     uint64_t put_off_ns;      /* when opening a batch was first put off, for want of memory; 0: is not */
     bool impatient;           /* that was in vain: not again in this epoch */
     dr_batch *ring[DR__RING]; /* in order: batch number % DR__RING.  out of order: opened and not delivered */

@@ -136,8 +136,7 @@ static bool put_off(dr__exec *e)
         return false;
     const uint64_t now = dr__now_ns();
     e->put_off_ns = e->put_off_ns ? e->put_off_ns : now;
-    const uint64_t waited = now - (handing_over ? DR_MAX(e->delivered_ns, e->put_off_ns) : e->put_off_ns);
-    e->impatient = waited > (handing_over ? HANDOVER_NS : LAST_SAMPLES_NS);
+    e->impatient = now - e->put_off_ns > (handing_over ? HANDOVER_NS : LAST_SAMPLES_NS);
     pool.look_again |= !e->impatient;
     return !e->impatient;
 }
