@@ -42,7 +42,9 @@ typedef struct dr_loader_options {
     dr_last last;           /* what to do with the samples that do not fill a batch, and with ranks that end early:
                                deliver fewer, drop them, or pad with samples from the start of the order */
     int workers;            /* threads; 0: everything in the caller of dr_loader_next; -1: the container's CPU limit */
-    int prefetch;           /* batches made ahead, 1 .. 64, as far as the memory limit allows; 0: 2 */
+    int prefetch;           /* batches made ahead, 1 .. 64, as far as the memory limit allows; 0: 2.  While a
+                               consumer waits, none is begun for which memory would have to be taken anew, unless
+                               that takes more than some milliseconds */
     dr_on_bad on_bad;       /* a sample that cannot be read or decoded: fail, leave its batch shorter, or put another
                                sample there, chosen by the seed */
     uint64_t max_bad;       /* skip and replace give up after so many in an epoch (DR_ERR_BAD_SAMPLES) */
