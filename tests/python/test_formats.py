@@ -149,7 +149,7 @@ def test_seek_points_of_a_tar_shard(tmp_path, monkeypatch):
     shard = tmp_path / "shard.tar"
     rng = np.random.default_rng(6)
     with tarfile.open(shard, "w") as tar:
-        for i in range(40):
+        for i in range(80):  # fewer points than 16 KB are not worth a file
             path = tmp_path / f"{i:03d}.jpg"
             Image.fromarray(rng.integers(0, 256, (300 + i, 200, 3), dtype=np.uint8)).save(path)
             tar.add(path, path.name)
@@ -166,4 +166,4 @@ def test_seek_points_of_a_tar_shard(tmp_path, monkeypatch):
     np.testing.assert_array_equal(first, want)
     np.testing.assert_array_equal(again, want)
     assert os.path.exists(f"{shard}.drapps-seek")
-    assert stats["seek_missed"] == 0 and stats["seek_found"] == 80
+    assert stats["seek_missed"] == 0 and stats["seek_found"] == 160
