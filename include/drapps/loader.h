@@ -63,6 +63,13 @@ typedef struct dr_loader_options {
                               memory limit, and in an index file beside the data or in the user's cache folder, which
                               later runs find; "memory": nothing is written or read; "off".  The pixels are the same.
                               The environment variable DRAPPS_SEEK_INDEX goes before it */
+    bool given_order;       /* the samples of each batch are given by dr_loader_push, not by shuffle, rank and last */
+    bool lanes;             /* samples are sorted into a fast and a slow lane by their predicted cost, so that slow ones
+                               never hold all workers; default true.  The bytes are the same */
+    const char *cache;      /* keep what the ops before the first random one make, as it is first made, and start there
+                               in later epochs and runs.  A folder, or "auto": the user's cache folder, and only where
+                               that was measured to pay; NULL: no */
+    uint64_t cache_limit;   /* bytes on disk; 0: half of what is free there when the loader is opened */
 } dr_loader_options;
 
 DR_API void dr_loader_defaults(dr_loader_options *options);
@@ -83,6 +90,13 @@ DR_API dr_status dr_loader_next(dr_loader *loader, int timeout_ms, dr_batch **ou
 /* Begins an epoch at its start (position 0).  The first call of dr_loader_next begins epoch 0 by itself.  An epoch
  * that runs is given up. */
 DR_API dr_status dr_loader_start(dr_loader *loader, uint64_t epoch, dr_error *err);
+
+/* given_order: the next batch of the epoch that runs is made of these samples (ids of the data set), in this order.
+ * Work begins at once; any number of batches may be pushed ahead, of which `prefetch` are worked on.  A sample that is
+ * pushed twice in an epoch draws anew.  dr_loader_next returns DR_AGAIN at its timeout while nothing is pushed, DR_END
+ * when everything was delivered after dr_loader_push_end.  dr_loader_start must come first. */
+DR_API dr_status dr_loader_push(dr_loader *loader, const uint64_t *ids, uint64_t n, dr_error *err);
+DR_API dr_status dr_loader_push_end(dr_loader *loader, dr_error *err);
 
 /* Batches of an epoch for this rank. */
 DR_API uint64_t dr_loader_batches(const dr_loader *loader);

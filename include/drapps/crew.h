@@ -1,0 +1,235 @@
+/* crew.h: worker processes that make batches together, in memory that they share with the process that trains.
+ *
+ * The owner (the process that trains) posts batches of slots; workers (other processes) claim slots, make samples, put
+ * them into shared blocks, and whoever completes a batch finishes it.  No thread of the owner takes part, so workers go
+ * on while the owner computes:
+ *
+ *   owner                              shared memory (one memfd)                     worker w
+ *   dr_crew_post ──────────────────►  batch: slots, request                ◄──────  dr_crew_claim
+ *                                     block: room for a sample or a batch  ◄──────  dr_crew_block_new, dr_crew_place
+ *   dr_crew_next ◄──────────────────  batch ready                          ◄──────  dr_crew_done … dr_crew_finish
+ *   dr_crew_block_release ─────────►  block free, its pages stay warm
+ *
+ * What is in a request, a sample and a result is the caller's business: bytes here.
+ *
+ * A worker may die at any instruction.  The lock is robust, waiting leaves nothing behind, and dr_crew_bury gives the
+ * slots that the dead worker had claimed to the others.  Nothing has a name in a file system: when the last process
+ * is gone, so is the memory.
+ */
+#ifndef DRAPPS_CREW_H
+#define DRAPPS_CREW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <drapps/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dr_crew dr_crew;
+
+/* A piece of shared memory: the same number in every process.  0: none. */
+typedef uint64_t dr_crew_block;
+
+typedef struct dr_crew_options {
+    size_t size;            /* sizeof(dr_crew_options), so that it can grow */
+    int max_workers;        /* worker numbers are 0 .. max_workers - 1; at most 256 */
+    int max_batches;        /* posted and not yet taken by the owner; at most 1024 */
+    uint64_t address_space; /* of the blocks; memory is used as it is touched.  0: twice what the container may use */
+    uint64_t keep_free;     /* bytes of free blocks whose pages stay warm; what is above goes back to the system.
+                               0: as much as the largest batch so far took, twice */
+    bool in_order;          /* true: sample s of a batch goes to slot s of it, batches are taken in the order of posting.
+                               false: a sample goes to the batch that is being filled when it is done, ready batches are
+                               taken as they come.  Groups of one kind (below) only mix among themselves */
+    bool lanes;             /* slow samples are started early, the longest first, by a part of the workers (below) */
+    int max_attempts;       /* a slot whose worker died so often is failed (DR_CREW_DIED); 0: 3 */
+} dr_crew_options;
+
+DR_API void dr_crew_defaults(dr_crew_options *options);
+
+/* The owner makes the memory and has it mapped.  A child made by fork has the mapping too and may use the crew as a
+ * worker; a process that was started otherwise gets the descriptor and joins. */
+DR_API dr_status dr_crew_open(const dr_crew_options *options, dr_crew **out, dr_error *err);
+DR_API int dr_crew_fd(const dr_crew *crew);
+DR_API dr_status dr_crew_join(int fd, dr_crew **out, dr_error *err); /* the descriptor stays the caller's */
+
+/* Counted: dr_crew_open and dr_crew_join give one reference; a holder of a block takes one more, so that the memory is
+ * there until the last block was let go.  Pure C; safe in a forked child, where it only unmaps. */
+DR_API dr_crew *dr_crew_ref(dr_crew *crew);
+DR_API void dr_crew_unref(dr_crew **crew);
+
+/* --- the owner --- */
+
+typedef struct dr_crew_post_options {
+    size_t size;
+    uint64_t tag;           /* the caller's number for the batch; comes back with the result */
+    uint32_t n_slots;       /* 1 or more */
+    const void *request;    /* copied; workers see it with each claim */
+    size_t request_bytes;
+    const float *cost_ns;   /* predicted cost of each slot, n_slots of them; 0: unknown.  NULL: all unknown */
+    int worker;             /* only this worker may claim it, in the order of posting; -1: any */
+    uint32_t min_claim_ns;  /* a claim takes as many slots as are predicted to take so long (at least one), so that cheap
+                               samples are not handed over one by one; UINT32_MAX: always the whole batch */
+    bool keep;              /* slots keep to this batch even when the crew is not in order: a batch whose samples belong
+                               together.  Always so when the whole batch is claimed at once */
+} dr_crew_post_options;
+
+/* DR_AGAIN: max_batches are under way. */
+DR_API dr_status dr_crew_post(dr_crew *crew, const dr_crew_post_options *options, dr_error *err);
+
+/* No further batch is posted in this epoch: out of order, the last batch may then be smaller. */
+DR_API void dr_crew_post_end(dr_crew *crew);
+
+enum {
+    DR_CREW_OK = 0,
+    DR_CREW_BAD = 1,    /* the worker said that the sample could not be made: dr_crew_done with `bad` */
+    DR_CREW_DIED = 2,   /* max_attempts workers died at it */
+    DR_CREW_STUCK = 3,  /* given up by dr_crew_give_up */
+};
+
+/* What became of one sample. */
+typedef struct dr_crew_sample {
+    uint64_t tag;        /* the batch it was posted with, */
+    uint32_t slot;       /* and its place there */
+    uint16_t worker;     /* who made it last */
+    uint8_t state;       /* DR_CREW_* */
+    uint8_t attempts;
+    uint64_t ns;         /* the time it took; 0: unknown (a claim of several samples gives each its part) */
+    dr_crew_block block; /* what the worker put there for it: a sample, or (DR_CREW_BAD) its error; 0: nothing */
+} dr_crew_sample;
+
+/* A batch that is ready.  The two blocks are the caller's, to be released. */
+typedef struct dr_crew_result {
+    uint64_t tag;           /* in order: of the post.  Out of order: of the first sample's post */
+    uint64_t number;        /* counts results from 0 */
+    uint32_t n_samples;     /* slots in use */
+    uint16_t worker;        /* who finished it */
+    bool failed;            /* the finisher reported an error: head says which */
+    dr_crew_block head;     /* from dr_crew_finish */
+    size_t head_bytes;
+    dr_crew_block slab;     /* the batch's common block, 0 without */
+    uint64_t opened_ns, ready_ns;
+    const dr_crew_sample *samples; /* one a slot; valid until the next call of dr_crew_next.  Their blocks of bad
+                                      samples are the caller's, to be released; those of good ones were freed */
+} dr_crew_result;
+
+/* The next ready batch.  timeout_ms: -1 waits for ever; DR_AGAIN after that time, or when dr_crew_wake was called;
+ * DR_END when nothing is posted that was not taken.  Any number of threads may call it. */
+DR_API dr_status dr_crew_next(dr_crew *crew, int timeout_ms, dr_crew_result *out, dr_error *err);
+
+/* Wakes every thread of the owner that waits in dr_crew_next. */
+DR_API void dr_crew_wake(dr_crew *crew);
+
+/* Gives up everything that is posted: what is claimed is finished by the workers and thrown away.  Waits up to
+ * timeout_ms for that; DR_AGAIN: some worker is still at it (see dr_crew_worker_at). */
+DR_API dr_status dr_crew_clear(dr_crew *crew, int timeout_ms, dr_error *err);
+
+/* Results wait until fewer than `batches` are ready or being made and `bytes` of blocks are in use (what was taken
+ * by dr_crew_next does not count); at least one batch always goes on.  0: no limit. */
+DR_API void dr_crew_set_window(dr_crew *crew, uint32_t batches, uint64_t bytes);
+
+/* --- workers --- */
+
+enum {
+    DR_CREW_WORK = 1,   /* make the samples of some slots */
+    DR_CREW_FINISH = 2, /* all samples of a batch are there: make the result of them */
+    DR_CREW_LEAVE = 3,  /* end the process: dismissed, or the crew is closed */
+};
+
+typedef struct dr_crew_claim {
+    int kind;               /* DR_CREW_WORK, DR_CREW_FINISH, DR_CREW_LEAVE */
+    uint32_t batch;         /* a handle for the calls below */
+    uint64_t tag;
+    uint32_t first, n;      /* work: slots of the batch it was posted with */
+    uint32_t n_slots;       /* of the batch */
+    bool whole;             /* work: the claim is the whole batch; the caller may finish it without another claim */
+    const void *request;    /* of the batch it was posted with; valid until the claim is over */
+    size_t request_bytes;
+    dr_crew_block slab;     /* finish: the batch's common block */
+    const dr_crew_sample *samples; /* finish: n_slots of them */
+} dr_crew_claim;
+
+/* A worker says that it is there (again); pid: for dr_crew_worker_at. */
+DR_API dr_status dr_crew_enlist(dr_crew *crew, int worker, int pid, dr_error *err);
+
+/* The next thing to do; DR_AGAIN after timeout_ms.  A claim is over when all its slots are done, or it is finished. */
+DR_API dr_status dr_crew_claim_next(dr_crew *crew, int worker, int timeout_ms, dr_crew_claim *out, dr_error *err);
+
+/* The worker begins slot first + i of its claim: one store, no lock.  It is what others see of it. */
+DR_API void dr_crew_begin(dr_crew *crew, int worker, uint32_t i);
+
+/* Where slot first + i of the claim goes.  *slab: the batch's common block, made now when slab_bytes is not 0 and it
+ * has none yet (all callers for a batch must ask for the same number of bytes, else *slab is 0 for the later one). */
+DR_API dr_status dr_crew_place(dr_crew *crew, int worker, uint32_t i, size_t slab_bytes, uint32_t *slot,
+                               dr_crew_block *slab, dr_error *err);
+
+/* Slots first + i .. first + i + n - 1 are done.  block: for one slot (n = 1), what was put there beside the slab; it
+ * belongs to the batch now.  bad: it is the error of a sample that could not be made.  *finish: the batch is complete
+ * and this worker should finish it at once, as if it had claimed it: *out is filled. */
+DR_API dr_status dr_crew_done(dr_crew *crew, int worker, uint32_t i, uint32_t n, dr_crew_block block, bool bad,
+                              bool *finish, dr_crew_claim *out, dr_error *err);
+
+/* The result of a batch that this worker claimed to finish, or claimed whole.  The samples' blocks are freed, but for
+ * those of bad samples; the head belongs to the batch. */
+DR_API dr_status dr_crew_finish(dr_crew *crew, int worker, uint32_t batch, dr_crew_block head, size_t head_bytes,
+                                bool failed, dr_error *err);
+
+/* --- looking after workers: by the owner, or by whoever started them --- */
+
+/* What a worker does now. */
+typedef struct dr_crew_at {
+    int pid;               /* 0: never enlisted, or buried */
+    int kind;              /* DR_CREW_WORK, DR_CREW_FINISH, or 0: waits */
+    uint64_t tag;
+    uint32_t slot;
+    uint64_t since_ns;     /* monotonic; when it began that */
+    uint64_t claims, samples, busy_ns; /* totals */
+} dr_crew_at;
+
+DR_API dr_status dr_crew_worker_at(dr_crew *crew, int worker, dr_crew_at *out, dr_error *err);
+
+/* The process of a worker is gone: what it had claimed goes to the others, blocks that it had not handed over are
+ * freed.  redone: tags and slots that are to be done again, up to `room` of them; returns how many there are. */
+typedef struct dr_crew_redo {
+    uint64_t tag;
+    uint32_t slot;
+} dr_crew_redo;
+DR_API uint32_t dr_crew_bury(dr_crew *crew, int worker, dr_crew_redo *redone, uint32_t room);
+
+/* The slot that a worker is at is given up (DR_CREW_STUCK) whatever the worker may still do: to be called after its
+ * process was ended and before dr_crew_bury. */
+DR_API void dr_crew_give_up(dr_crew *crew, int worker);
+
+/* Asks a worker to leave at the end of its claim. */
+DR_API void dr_crew_dismiss(dr_crew *crew, int worker);
+
+/* --- blocks --- */
+
+/* A new block, 64-byte aligned, warm where one was freed before.  worker: who has it until it is handed over (-1: the
+ * owner). */
+DR_API dr_status dr_crew_block_new(dr_crew *crew, int worker, size_t bytes, dr_crew_block *out, dr_error *err);
+DR_API void *dr_crew_block_data(const dr_crew *crew, dr_crew_block block);
+DR_API size_t dr_crew_block_bytes(const dr_crew *crew, dr_crew_block block);
+
+/* Pure C: needs no lock of any language; does nothing in a process that forked after it got the block. */
+DR_API void dr_crew_block_release(dr_crew *crew, dr_crew_block block);
+
+/* --- lanes ---
+ *
+ * A slot is slow when its predicted cost is above the threshold, and while it runs, when it has run longer than that.
+ * With `lanes`, workers at slow slots are limited to the slow samples' part of the predicted work, at least one and
+ * never all while there are fast slots to claim; a worker that finds no fast slot helps with the slow ones.  Slow slots
+ * are claimed alone, the longest first, ahead of their turn. */
+DR_API void dr_crew_set_threshold(dr_crew *crew, uint64_t slow_ns); /* 0: by itself, from the times seen */
+
+/* Counters since the crew was opened, as JSON text (free with dr_text_free): batches, samples, slow_samples, redone,
+ * workers, slow_workers, threshold_ns, mean_ns, bytes (in use), peak_bytes, free_bytes. */
+DR_API dr_status dr_crew_stats(dr_crew *crew, char **text, dr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
