@@ -65,6 +65,7 @@ extern PyType_Spec core_dataset_spec, core_graph_spec, core_loader_spec, core_ba
     core_runner_spec, core_jpeg_spec, core_jpeg_index_spec;
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *core_dataset_from_files(PyObject *module, PyObject *args);
 PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args);
 PyObject *core_dataset_mix(PyObject *module, PyObject *args);
 PyObject *core_graph_from_json(PyObject *module, PyObject *args);
@@ -73,6 +74,9 @@ PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_runner_open(PyObject *module, PyObject *args);
 PyObject *core_runner_open_fields(PyObject *module, PyObject *args);
 PyObject *core_order_sample(PyObject *module, PyObject *args);
+
+/* Takes the set. */
+PyObject *core_dataset_wrap(core_state *state, dr_dataset *set);
 
 /* Takes the batch. */
 PyObject *core_batch_wrap(core_state *state, dr_batch *batch);
