@@ -4,7 +4,6 @@ It stands for a data set in worker processes (see drapps/fleet).  Natively drawn
 torch's generator, so they follow torch's seeds as the Python rest does.
 """
 
-import io
 import threading
 
 import torch
@@ -12,7 +11,8 @@ from PIL import Image
 
 from drapps import _core
 from drapps.optable import TABLE, graph_json
-from drapps.torch.lower_rows import IMAGE, MODES
+from drapps.torch.lower_header import read_info
+from drapps.torch.lower_rows import IMAGE, MODES, NotNative
 
 SEEDS = 2**63 - 1
 
@@ -36,7 +36,7 @@ class MixedDataset(torch.utils.data.Dataset):
         data, target = self.family.fetch(self.original, index)
         try:
             image = self.transform_natively(data)
-        except (_core.Error, Image.UnidentifiedImageError):
+        except (_core.Error, NotNative, Image.UnidentifiedImageError):
             return self.original[index]  # what Python makes of it, or its exception
         for transform in self.rest:
             image = transform(image)
@@ -63,10 +63,11 @@ class MixedDataset(torch.utils.data.Dataset):
 
     def transform_natively(self, data):
         """What Python code gets after the native ops."""
+        info = read_info(data) if self.form.is_pil and isinstance(data, bytes) else {}
         seed = int(torch.randint(SEEDS, ())) if self.is_random else 0
         ((_, _, dtype, dims, pixels),) = self.runner(data).feed((data,), seed, 0, 0, 0)
         if self.form.is_pil:
-            return self.to_pil(pixels, dims, data)
+            return self.to_pil(pixels, dims, info)
         return self.to_tensor(pixels, dims, dtype)
 
     def runner(self, data):
@@ -80,13 +81,11 @@ class MixedDataset(torch.utils.data.Dataset):
             runner = self.runners.runner = _core.open_field_runner((field,), graph, "image", False)
         return runner
 
-    def to_pil(self, pixels, dims, data):
-        """A PIL image; one from a file has what Pillow read beside the pixels, such as EXIF."""
+    def to_pil(self, pixels, dims, info):
+        """A PIL image with what Pillow knows beside the pixels."""
         height, width, channels = dims
         image = Image.frombuffer(MODES[channels], (width, height), pixels, "raw", MODES[channels], 0, 1).copy()
-        if isinstance(data, bytes):
-            with Image.open(io.BytesIO(data)) as header:
-                image.info = {key: value for key, value in header.info.items() if key != "transparency"}
+        image.info = info
         return image
 
     def to_tensor(self, pixels, dims, dtype):
