@@ -1,9 +1,13 @@
 """Every row of the table of transforms against torchvision: equal for settings that leave nothing to chance, on each
 kind of image that it is lowered for."""
 
+import re
+
 import numpy
 import pytest
 import torch
+
+import op_runner
 
 from lower_sets import assert_same, lowered, picture, run, to_pil, v1, v2
 
@@ -83,6 +87,14 @@ def each_case():
 def test_table_is_covered():
     assert set(ROWS) == set(CASES) | GROUPS | POLICIES
     assert all(hasattr(HOMES[version], row.name) for row in ROWS.values() for version in row.versions)
+
+
+def test_the_page_says_the_same():
+    page = (op_runner.ROOT / "docs" / "parity.md").read_text().partition("| transform | on | note |")[2]
+    rows = dict(re.findall(r"^\| (\w+) \| ([\w, ]+) \|", page, re.M))
+    assert set(rows) == set(ROWS)
+    for name, (kinds, *_) in CASES.items():
+        assert rows[name].split(", ") == [kind for kind in ("PIL", "bytes", "floats") if kind in kinds], name
 
 
 @pytest.mark.filterwarnings("ignore")
