@@ -70,7 +70,8 @@ def test_nothing_to_gain():
 
 
 def test_target_transform(folder):
-    dataset = D.ImageFolder(folder, v1.Compose([v1.Resize((8, 8)), v1.ToTensor()]), target_transform=lambda label: -label)
+    chain = v1.Compose([v1.Resize((8, 8)), v1.ToTensor()])
+    dataset = D.ImageFolder(folder, chain, target_transform=lambda label: -label)
     plan = lower(dataset, True)
     assert plan.pipe is None and plan.dataset[5][1] == dataset[5][1] == -(5 // 8)
 
@@ -164,6 +165,17 @@ def test_it_answers_for_the_data_set(folder):
     assert (mixed.classes, mixed.samples, len(mixed)) == (dataset.classes, dataset.samples, len(dataset))
     assert mixed.original is dataset
     assert not hasattr(mixed, "__getitems__") and not hasattr(mixed, "nothing")
+    mixed.samples = dataset.samples[:2]
+    assert len(dataset) == len(mixed) == 2
+
+
+def test_a_transform_that_is_replaced_later(folder):
+    """As a worker_init_fn may do."""
+    dataset = D.ImageFolder(folder, v1.Compose([v1.Resize(8), identity]))
+    mixed = pickle.loads(pickle.dumps(lower(dataset, True).dataset))
+    assert mixed[0][0].size == dataset[0][0].size
+    mixed.transform = v1.CenterCrop(5)
+    assert mixed[0][0].size == (5, 5)
 
 
 def test_pickle_and_processes(folder):
@@ -203,8 +215,9 @@ STEPS = [
     lambda m: m.RandomSolarize(99, p=1), lambda m: m.RandomAutocontrast(p=1), lambda m: m.RandomEqualize(p=1),
     lambda m: m.RandomAdjustSharpness(1.5, p=1), lambda m: m.RandomRotation((30, 30)),
     lambda m: m.ColorJitter(brightness=(1.25, 1.25)), lambda m: m.ToTensor(), lambda m: m.PILToTensor(),
-    lambda m: v2.ToImage(), lambda m: v2.ToDtype(torch.float32, scale=True), lambda m: m.ConvertImageDtype(torch.float32),
-    lambda m: m.Normalize([0.25], [0.5]), lambda m: m.ToPILImage(), lambda m: v2.ToPureTensor(), lambda m: v2.RGB(),
+    lambda m: v2.ToImage(), lambda m: v2.ToDtype(torch.float32, scale=True),
+    lambda m: m.ConvertImageDtype(torch.float32), lambda m: m.Normalize([0.25], [0.5]), lambda m: m.ToPILImage(),
+    lambda m: v2.ToPureTensor(), lambda m: v2.RGB(),
     lambda m: m.RandomApply([m.RandomHorizontalFlip(p=1), m.CenterCrop(20)], p=1), lambda m: identity,
     lambda m: m.Compose([m.CenterCrop(22), m.RandomChoice([m.RandomInvert(p=1)])]), lambda m: v2.Identity(),
 ]  # fmt: skip

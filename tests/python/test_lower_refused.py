@@ -180,6 +180,11 @@ def test_own_loader(images):
     assert lower(D.ImageFolder(images, CHAIN, loader=D.folder.pil_loader), True).pipe is not None
 
 
+def test_patched_loader(images, monkeypatch):
+    monkeypatch.setattr(D.folder, "pil_loader", identity)
+    assert "loader was replaced" in lower(D.ImageFolder(images, CHAIN), True).lines[0]
+
+
 def test_patched_data_set(images, monkeypatch):
     monkeypatch.setattr(D.DatasetFolder, "__getitem__", lambda self, index: None)
     plan = lower(D.ImageFolder(images, CHAIN), True)

@@ -28,6 +28,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 # {row: (kinds of images it is lowered on, settings, largest difference, share of values that may differ)}
 EQUAL = 0, 0.0
+BICUBIC = v2.InterpolationMode.BICUBIC
 CASES = {
     "CenterCrop": (ON_ALL, [dict(size=20), dict(size=(40, 12)), dict(size=[33, 35])], *EQUAL),
     "ColorJitter": (ON_PIL, [dict(brightness=(1.5, 1.5)), dict(contrast=(0.5, 0.5)), dict(saturation=(1.75, 1.75)),
@@ -55,13 +56,14 @@ CASES = {
     "RandomInvert": (ON_BYTES, [dict(p=1)], *EQUAL),
     "RandomPosterize": (ON_BYTES, [dict(bits=3, p=1), dict(bits=1, p=1)], *EQUAL),
     "RandomResizedCrop": (ON_PIL, [dict(size=24, scale=(1, 1), ratio=(1, 1)),
-                                   dict(size=(40, 17), scale=(1, 1), ratio=(1, 1), interpolation=v2.InterpolationMode.BICUBIC),
+                                   dict(size=(40, 17), scale=(1, 1), ratio=(1, 1), interpolation=BICUBIC),
                                    dict(size=50, scale=(1, 1), ratio=(1, 1), antialias=False)], *EQUAL),
     "RandomRotation": (ON_PIL, [dict(degrees=(30, 30)), dict(degrees=(-50, -50), expand=True, fill=(3, 2, 1)),
-                                dict(degrees=(90, 90), interpolation=v2.InterpolationMode.BICUBIC, center=(1, 2))], *EQUAL),
+                                dict(degrees=(90, 90), interpolation=BICUBIC, center=(1, 2))], *EQUAL),
     "RandomSolarize": (ON_BYTES, [dict(threshold=100, p=1), dict(threshold=17.5, p=1)], *EQUAL),
     "RandomVerticalFlip": (ON_ALL, [dict(p=1), dict(p=0)], *EQUAL),
-    "Resize": (ON_PIL, [dict(size=20), dict(size=(17, 50)), dict(size=[24], max_size=30), dict(size=40, antialias=False),
+    "Resize": (ON_PIL, [dict(size=20), dict(size=(17, 50)), dict(size=[24], max_size=30),
+                        dict(size=40, antialias=False),
                         *(dict(size=19, interpolation=mode) for mode in v2.InterpolationMode)], *EQUAL),
     "RGB": (ON_ALL, [dict()], *EQUAL),
     "ToDtype": (ON_ALL, [dict(dtype=torch.float32, scale=True), dict(dtype=torch.float32),

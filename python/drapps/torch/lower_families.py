@@ -14,7 +14,7 @@ import torch
 from drapps import _core
 from drapps.optable import Op
 from drapps.pipeline import from_arrays
-from drapps.torch.lower_genuine import check_class, inherits, own_attributes
+from drapps.torch.lower_genuine import check_class, inherits, is_of_library, own_attributes
 from drapps.torch.lower_rows import PIL, Form, NotNative
 
 ENDINGS = {"jpeg": (".jpg", ".jpeg"), "png": (".png",), "webp": (".webp",)}
@@ -91,8 +91,11 @@ class Files(Family):
         if not super().matches(leaf):
             return False
         folder = sys.modules[self.module]
-        if leaf.loader not in (folder.default_loader, folder.pil_loader):
+        loaders = (folder.default_loader, folder.pil_loader)
+        if not any(leaf.loader is loader for loader in loaders):
             raise NotNative("has a loader of its own")
+        if not all(is_of_library(loader, folder) for loader in loaders):
+            raise NotNative("torchvision's loader was replaced")
         if sys.modules["torchvision"].get_image_backend() != "PIL":
             raise NotNative("torchvision's image backend is not PIL")
         if sys.modules["PIL.ImageFile"].LOAD_TRUNCATED_IMAGES:

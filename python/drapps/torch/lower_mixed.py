@@ -20,8 +20,11 @@ SEEDS = 2**63 - 1
 class MixedDataset(torch.utils.data.Dataset):
     """A data set of a family whose image goes through native ops and then through `rest`.
 
-    Everything else that is asked of it, the data set answers, which is also its attribute `original`.
+    Everything else that is asked of it or set goes to the data set, which is also its attribute `original`.  A
+    transform that was replaced in the meantime, for example by a worker_init_fn, is honoured: in Python.
     """
+
+    OWN = ("original", "family", "ops", "form", "rest", "is_random", "runners", "lowered")
 
     def __init__(self, original, family, ops, form, rest):
         self.original = original
@@ -31,8 +34,11 @@ class MixedDataset(torch.utils.data.Dataset):
         self.rest = rest
         self.is_random = any("random" in TABLE[op.name]["flags"] for op in ops)
         self.runners = threading.local()
+        self.lowered = getattr(original, "transform", None)
 
     def __getitem__(self, index):
+        if self.original.transform is not self.lowered:
+            return self.original[index]
         data, target = self.family.fetch(self.original, index)
         try:
             image = self.transform_natively(data)
@@ -51,6 +57,12 @@ class MixedDataset(torch.utils.data.Dataset):
         if name.startswith("__") or name == "original":  # while it is unpickled there is no original yet
             raise AttributeError(name)
         return getattr(self.original, name)
+
+    def __setattr__(self, name, value):
+        if name in self.OWN:
+            super().__setattr__(name, value)
+        else:
+            setattr(self.original, name, value)
 
     def __getstate__(self):
         return {name: value for name, value in vars(self).items() if name != "runners"}
@@ -74,11 +86,10 @@ class MixedDataset(torch.utils.data.Dataset):
         """This thread's runner."""
         runner = getattr(self.runners, "runner", None)
         if runner is None:
-            encoded = isinstance(data, bytes)
-            field = ("image", "bytes", "uint8", (-1,)) if encoded else ("image", "image", "uint8", (-1, -1, data.shape[2]))
+            form = ("bytes", "uint8", (-1,)) if isinstance(data, bytes) else ("image", "uint8", (-1, -1, data.shape[2]))
             nodes = [{**op.to_json(), "id": i + 1} for i, op in enumerate(self.ops)]
             graph = _core.graph_from_json(graph_json(nodes))
-            runner = self.runners.runner = _core.open_field_runner((field,), graph, "image", False)
+            runner = self.runners.runner = _core.open_field_runner((("image", *form),), graph, "image", False)
         return runner
 
     def to_pil(self, pixels, dims, info):
