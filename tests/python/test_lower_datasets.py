@@ -1,5 +1,7 @@
 """Whole data sets: what a native loader delivers is what torch's loader makes with a worker and default_collate."""
 
+import os
+import pathlib
 import time
 
 import numpy
@@ -8,7 +10,7 @@ import torch
 from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset
 
 import drapps
-from imagesets import N_IMAGES, picture
+from imagesets import N_IMAGES, picture, run_python
 from lower_sets import D, cifar, identity, mnist, svhn, v1, v2
 
 from drapps.torch.lower import lower
@@ -95,6 +97,25 @@ def test_shared_memory():
     assert batches_of(plan)[0][0].unique().tolist() == [5]
 
 
+def test_alone(folder):
+    """Lowering needs nothing that the program has not imported, and imports torchvision for nobody."""
+    program = """
+        import sys
+        import torch
+        from drapps.torch.lower import lower
+        assert lower(torch.utils.data.TensorDataset(torch.zeros(3))).pipe is not None
+        assert "torchvision" not in sys.modules and "PIL" not in sys.modules
+        sys.path.insert(0, sys.argv[1])
+        import op_runner
+        op_runner.import_torchvision()
+        from torchvision import datasets, transforms
+        chain = transforms.Compose([transforms.Resize((8, 8)), transforms.ToTensor()])
+        assert lower(datasets.ImageFolder(sys.argv[2], chain)).pipe is not None
+    """
+    done = run_python(program, pathlib.Path(__file__).parent, folder)
+    assert done.returncode == 0, done.stderr
+
+
 # --- indices ---
 
 
@@ -146,6 +167,17 @@ def test_parts_that_differ(folder):
     plan = lower(ConcatDataset(parts), True)
     assert plan.pipe is None and "not transformed alike" in plan.lines[-1]
     assert [plan.dataset[i][0].dtype for i in (0, N_IMAGES)] == [torch.float32, torch.uint8]
+
+
+def test_parts_that_have_grown(folder):
+    """A ConcatDataset goes by the sizes that it noted when it was made."""
+    parts = [cifar(transform=v1.Compose([v1.Pad(1), v1.ToTensor()])), mnist(transform=v1.ToTensor())]
+    dataset = ConcatDataset(parts)
+    parts[0].data, parts[0].targets = numpy.concatenate([parts[0].data] * 2), parts[0].targets * 2
+    for default in (True, False):
+        plan = lower(dataset, default)
+        assert plan.pipe is None and len(plan.dataset) == len(dataset) == 20
+        assert torch.equal(plan.dataset[12][0], dataset[12][0])
 
 
 def test_a_part_that_is_unknown(folder):
@@ -260,8 +292,6 @@ def test_bad_files_are_named(tmp_path):
 
 
 def test_names_that_are_no_utf8(tmp_path):
-    import os
-
     path = os.fsencode(tmp_path / "a") + b"/\xff\xfe.jpg"
     (tmp_path / "a").mkdir()
     picture(0).save(tmp_path / "plain.jpg")

@@ -90,6 +90,8 @@ class Files(Family):
         """Only with the default loader, on PIL, as strict as Pillow is by default."""
         if not super().matches(leaf):
             return False
+        from PIL import ImageFile
+
         folder = sys.modules[self.module]
         loaders = (folder.default_loader, folder.pil_loader)
         if not any(leaf.loader is loader for loader in loaders):
@@ -98,7 +100,7 @@ class Files(Family):
             raise NotNative("torchvision's loader was replaced")
         if sys.modules["torchvision"].get_image_backend() != "PIL":
             raise NotNative("torchvision's image backend is not PIL")
-        if sys.modules["PIL.ImageFile"].LOAD_TRUNCATED_IMAGES:
+        if ImageFile.LOAD_TRUNCATED_IMAGES:
             raise NotNative("Pillow is set to load truncated images")
         if type(leaf.samples) is not list or not leaf.samples:
             raise NotNative("its samples are not a list of files")
@@ -106,7 +108,9 @@ class Files(Family):
 
     def first_ops(self, leaf):
         """Pillow refuses images of more than twice its limit."""
-        limit = sys.modules["PIL.Image"].MAX_IMAGE_PIXELS
+        from PIL import Image
+
+        limit = Image.MAX_IMAGE_PIXELS
         return (Op("decode", {"max_pixels": 10**12 if limit is None else 2 * int(limit)}),)
 
     def form(self, leaf):
