@@ -228,5 +228,6 @@ def open_crew(
     in_order: bool = ...,
     lanes: bool = ...,
     max_attempts: int = ...,
+    max_ahead: int = ...,
 ) -> Crew: ...
 def join_crew(fd: int, /) -> Crew: ...

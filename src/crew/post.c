@@ -32,6 +32,13 @@ static bool is_full(const struct dr__board *b)
     return b->n_untaken >= b->max_batches || b->tail - b->head >= b->n_entries;
 }
 
+/* What is no time is unknown; what is too long is as good as a month. */
+static float sane_cost(float ns)
+{
+    const float most = 2.6e15f;
+    return ns > 0 ? ns < most ? ns : most : 0;
+}
+
 /* Memory for slots and request, and for samples: filled before the board knows of them. */
 static dr_status new_items(dr_crew *c, const dr_crew_post_options *o, dr_crew_block *items, dr_crew_block *samples,
                            dr_error *err)
@@ -47,7 +54,7 @@ static dr_status new_items(dr_crew *c, const dr_crew_post_options *o, dr_crew_bl
     dr_crew_sample *rows = dr_crew_block_data(c, *samples);
     memset(slots, 0, slot_bytes);
     for (uint32_t i = 0; i < o->n_slots; i++) {
-        slots[i].cost_ns = o->cost_ns ? o->cost_ns[i] : 0;
+        slots[i].cost_ns = o->cost_ns ? sane_cost(o->cost_ns[i]) : 0;
         rows[i] = (dr_crew_sample){ .state = DR__EMPTY };
     }
     if (o->request_bytes)
@@ -71,7 +78,7 @@ static void sort_new(dr_crew *c, struct dr__entry *e)
     }
 }
 
-/* How many claims a post is good for. */
+/* How many claims a post is good for, roughly: whoever claims wakes one more while there are slots left. */
 static uint32_t claims_of(const dr_crew *c, const struct dr__entry *e)
 {
     uint64_t mean = dr__times_mean(&c->board->times);
