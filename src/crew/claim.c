@@ -361,7 +361,8 @@ dr_status dr_crew_finish(dr_crew *c, int worker, uint32_t batch, dr_crew_block h
     w->busy_ns += dr__now_ns() - w->mark_ns;
     mark_time(w, dr__now_ns());
     after_slots(c, e, true, &wakes);
-    dr__wake_owner(c, &wakes);
+    if (!c->board->in_order || e->seq == c->board->take || e->dropped)
+        dr__wake_owner(c, &wakes);
     dr__crew_unlock_wake(c, &wakes);
     return DR_OK;
 }
