@@ -14,10 +14,12 @@ from torch.utils import data
 from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core
-from drapps.torch import bad, draws, rebuild, state as states, workers
+from drapps.torch import bad, draws, explain, rebuild, state as states, workers
 from drapps.torch.inline import InlineIter
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 
+COUNTS = ("batches", "samples", "bad_samples")
+KNOBS = ("workers",)
 NOT_GIVEN = workers.Count(0, decided=True)
 EPOCH_STEP = 0x9E3779B97F4A7C15  # seeds of neighbouring epochs are far apart
 RESTORED = "this iteration was given up: a state was loaded"
@@ -166,6 +168,29 @@ class DataLoader(data.DataLoader):
             return found
         draws.put(self, found["draws"]["generators"])
         return None
+
+    # --- looking inside ---
+
+    def explain(self):
+        """What runs where, and why not natively, as text."""
+        return explain.text(self)
+
+    def stats(self):
+        """Counters since the loader was made, as a dict; docs/pytorch.md lists them."""
+        counts = {name: self._counts[name] for name in COUNTS}
+        return {**counts, "workers": self.get("workers"), "epoch": max(0, self._epoch - 1)}
+
+    def set(self, knob, value):
+        """Changes "workers": of a pass that runs in worker processes at once, else from the next one on."""
+        _check_choice("the setting", knob, KNOBS)
+        if self.num_workers == 0 or value != int(value) or value < 1:
+            raise _core.ArgumentError(f"workers from {self.num_workers} to {value}: allowed are whole numbers from 1 on")
+        self.num_workers = int(value)
+
+    def get(self, knob):
+        """The value of a setting: "workers"."""
+        _check_choice("the setting", knob, KNOBS)
+        return int(self.num_workers)
 
     # --- closing ---
 
