@@ -74,6 +74,10 @@ PyObject *core_runner_open(PyObject *module, PyObject *args);
 PyObject *core_runner_open_fields(PyObject *module, PyObject *args);
 PyObject *core_order_sample(PyObject *module, PyObject *args);
 
+PyObject *core_fill_seeds(PyObject *module, PyObject *args);
+PyObject *core_seed_words(PyObject *module, PyObject *args);
+PyObject *core_write_row(PyObject *module, PyObject *args);
+
 /* Takes the batch. */
 PyObject *core_batch_wrap(core_state *state, dr_batch *batch);
 
