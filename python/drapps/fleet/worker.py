@@ -35,6 +35,15 @@ def name_process(name):
     ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
+def keep_storages_private():
+    """torch's default_collate makes its results in /dev/shm when it runs in a worker; here they are copied once anyway."""
+
+    def new_private(cls, size, *, device="cpu"):
+        return cls(size, device=device)
+
+    torch.UntypedStorage._new_shared = classmethod(new_private)
+
+
 def worker_main(setup, number, parent, to_close):
     """The life of a worker process; parent: the process that forked it."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -65,6 +74,7 @@ class Worker:
         """As torch starts a worker."""
         setup = self.setup
         torch.set_num_threads(1)
+        keep_storages_private()
         seed = seed_worker(setup.base_seed, self.number)
         self.dataset = setup.dataset
         if isinstance(self.dataset, IterDataPipe):
