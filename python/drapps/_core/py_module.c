@@ -134,6 +134,9 @@ static PyMethodDef functions[] = {
     { "open_runner", core_runner_open, METH_VARARGS, "open_runner(dataset, graph, outputs, reference)" },
     { "open_field_runner", core_runner_open_fields, METH_VARARGS,
       "open_field_runner(((name, kind, dtype, dims), ...), graph, outputs, reference)" },
+    { "open_crew", (PyCFunction)(void (*)(void))core_crew_open, METH_VARARGS | METH_KEYWORDS,
+      "open_crew(*, max_workers, max_batches, ...): see drapps/crew.h" },
+    { "join_crew", core_crew_join, METH_VARARGS, "join_crew(fd)" },
     { "order_sample", core_order_sample, METH_VARARGS,
       "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)" },
     { "fill_seeds", core_fill_seeds, METH_VARARGS,
@@ -163,6 +166,7 @@ static int add_types(PyObject *module, core_state *state)
         { &state->loader_type, &core_loader_spec },   { &state->batch_type, &core_batch_spec },
         { &state->array_type, &core_array_spec },     { &state->runner_type, &core_runner_spec },
         { &state->jpeg_type, &core_jpeg_spec },       { &state->jpeg_index_type, &core_jpeg_index_spec },
+        { &state->crew_type, &core_crew_spec },       { &state->block_type, &core_block_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);
@@ -172,12 +176,19 @@ static int add_types(PyObject *module, core_state *state)
     return 0;
 }
 
+static int add_tuples(core_state *state)
+{
+    state->result_type = (PyObject *)PyStructSequence_NewType(&core_result_desc);
+    state->claim_type = (PyObject *)PyStructSequence_NewType(&core_claim_desc);
+    return state->result_type && state->claim_type ? 0 : -1;
+}
+
 static int exec(PyObject *module)
 {
     core_state *state = PyModule_GetState(module);
     if (core_add_errors(module, state) < 0)
         return -1;
-    return add_types(module, state);
+    return add_types(module, state) < 0 ? -1 : add_tuples(state);
 }
 
 /* Every member of the state is an object: they can be walked as an array. */
