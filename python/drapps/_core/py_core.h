@@ -83,6 +83,9 @@ PyObject *core_runner_open(PyObject *module, PyObject *args);
 PyObject *core_runner_open_fields(PyObject *module, PyObject *args);
 PyObject *core_order_sample(PyObject *module, PyObject *args);
 
+PyObject *core_fill_seeds(PyObject *module, PyObject *args);
+PyObject *core_seed_words(PyObject *module, PyObject *args);
+PyObject *core_write_row(PyObject *module, PyObject *args);
 PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_crew_join(PyObject *module, PyObject *args);
 
