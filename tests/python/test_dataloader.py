@@ -15,7 +15,7 @@ from torch.utils import data
 import drapps
 from drapps import DataLoader
 
-WORKERS = [0]
+WORKERS = [0, 2]
 
 
 def both(dataset, make=lambda: {}, seed=3, workers=0, passes=2, **options):

@@ -10,7 +10,7 @@ from torch.utils import data
 import drapps
 from drapps import DataLoader
 
-WORKERS = [0]
+WORKERS = [0, 2]
 MAKES = {
     "plain": dict,
     "shuffled": lambda: {"shuffle": True},

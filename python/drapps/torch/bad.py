@@ -3,6 +3,8 @@
 import logging
 import random
 
+from torch._utils import ExceptionWrapper
+
 from drapps import _core
 
 log = logging.getLogger("drapps")
@@ -23,12 +25,19 @@ class BadSamples:
         """A sample was left out or replaced."""
         self._n += 1
         self._counts["bad_samples"] += 1
-        action = {"skip": "skipped", "replace": "replaced"}[self.policy]
-        log.warning("bad sample %r (%s): %s: %s", index, action, type(error).__name__, error)
+        action, text = {"skip": "skipped", "replace": "replaced"}[self.policy], _text(error)
+        log.warning("bad sample %r (%s): %s", index, action, text)
         if self._n > self._most:
             raise _core.BadSampleError(
-                f"{self._n} bad samples, allowed are {self._most}; the last: sample {index!r}: {error}"
-            ) from error
+                f"{self._n} bad samples, allowed are {self._most}; the last: sample {index!r}: {text}"
+            )
+
+
+def _text(error):
+    """An exception, or torch's wrapper of one from another process, in one line."""
+    if isinstance(error, ExceptionWrapper):
+        return error.exc_msg.strip().splitlines()[-1]
+    return f"{type(error).__name__}: {error}"
 
 
 def stand_ins(base_seed, number, slot, index, others, length):

@@ -2,7 +2,8 @@
 
     from drapps import DataLoader  # was: from torch.utils.data import DataLoader
 
-What a pass runs on is chosen when it begins: natively (native.py), in worker processes (fleet_iter.py), or, with
+What a pass runs on is chosen when it begins: natively (native_iter.py), in worker processes (fleet_iter.py,
+stream_iter.py), or, with
 num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
 """
 
@@ -14,9 +15,13 @@ from torch.utils import data
 from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core
-from drapps.torch import bad, draws, explain, rebuild, state as states, workers
+from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
+from drapps.torch.fleet_iter import FleetIter
 from drapps.torch.inline import InlineIter
+from drapps.torch.lower import lower
+from drapps.torch.native_iter import NativeIter
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
+from drapps.torch.stream_iter import StreamIter
 
 COUNTS = ("batches", "samples", "bad_samples")
 KNOBS = ("workers",)
@@ -61,7 +66,7 @@ class DataLoader(data.DataLoader):
         self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle)
-        self._counts, self._epoch, self._progress, self._resume = Counter(), 0, None, None
+        self._counts, self._epoch, self._progress, self._resume, self._plan = Counter(), 0, None, None, None
         self._iterators = weakref.WeakSet()  # passes that may have workers
         if shuffle and sampler is None and batch_sampler is None and not isinstance(dataset, data.IterableDataset):
             shuffle, sampler = None, RandomSampler(dataset, generator=generator)
@@ -116,7 +121,16 @@ class DataLoader(data.DataLoader):
     def _get_iterator(self):
         if self.num_workers == 0:
             return InlineIter(self)
-        return super()._get_iterator()
+        self.check_worker_number_rationality()
+        if self._iterable:
+            return StreamIter(self)
+        self._plan = self._lowered()
+        return NativeIter(self) if self._plan.is_native else FleetIter(self)
+
+    def _lowered(self):
+        """What runs natively of a map-style data set: looked at anew for each pass, because transforms may change."""
+        by_default = self._auto_collation and self.collate_fn is data.default_collate
+        return lower(self.dataset, by_default and init_fns.harmless(self.worker_init_fn), self._plan)
 
     def _next_epoch(self, resume):
         """The number of the pass that begins now; its seed is set."""
@@ -148,7 +162,7 @@ class DataLoader(data.DataLoader):
         return {
             "drapps": states.VERSION, "made_with": states.made_with(self), "_num_yielded": 0, "ahead": 0, "done": {},
             "_iterator_finished": self._progress is not None, "epoch": self._epoch, "base_seed": None,
-            "order_seed": None, "draws": draws.take(self), "sampler": None, "dataset": None,
+            "order_seed": None, "drawn": False, "draws": draws.take(self), "sampler": None, "dataset": None,
         }  # fmt: skip
 
     def load_state_dict(self, state):

@@ -6,6 +6,7 @@ of, and progress is kept for each of them.
 
 from typing import NamedTuple
 
+from drapps.torch import init_fns
 from drapps.torch.bad import TRIES, stand_ins
 from drapps.torch.order import Work, mixable
 from drapps.torch.state import length_of
@@ -45,7 +46,7 @@ class FleetIter(WorkerIter):
         dataset = loader._plan.dataset
         if self._bad.policy != "raise" and self._auto_collation and getattr(dataset, "__getitems__", None):
             dataset = OneByOne(dataset)
-        return self._open_fleet(loader, dataset, self._collate_fn, worker_init_fn=loader._init_fn(self),
+        return self._open_fleet(loader, dataset, self._collate_fn, worker_init_fn=init_fns.of_workers(loader, self),
                                 bad="raise" if self._bad.policy == "raise" else "report")  # fmt: skip
 
     def _setup(self, loader, resume):

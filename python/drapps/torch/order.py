@@ -4,7 +4,7 @@ A pass that continues another begins after what was delivered.  Out of order, th
 made into batches anew, each sample under the number and slot that it first had, which its randomness hangs on.
 """
 
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from torch.utils import data
@@ -28,11 +28,15 @@ def stateful(thing):
 
 def mixable(loader):
     """Samples may go to other batches than the sampler put them in: torch's own plain batches."""
-    return loader._auto_collation and type(loader.batch_sampler) in (data.BatchSampler, RankBatchSampler)
+    plain = loader._auto_collation and type(loader.batch_sampler) in (data.BatchSampler, RankBatchSampler)
+    return plain and not getattr(loader.dataset, "__getitems__", None)
 
 
 class Order:
-    """Gives Work until the sampler ends; keeps the pass's progress informed."""
+    """Gives Work until the sampler ends; keeps the pass's progress informed.
+
+    passed: the batches of indices that a pass that is gone on with leaves behind, where they are known.
+    """
 
     def __init__(self, loader, sampler_iter, progress, resume):
         self._loader, self._progress = loader, progress
@@ -41,7 +45,7 @@ class Order:
         self._batched = loader._auto_collation
         self._random = [s for s in draws.chain(self._sampler) if isinstance(s, RandomSampler)]
         self._own = next((s for s in (sampler_iter, *draws.chain(self._sampler)) if stateful(s)), None)
-        self._number = 0
+        self._number, self.passed = 0, []
         if resume:
             self._continue(resume)
         elif self._own is not None:
@@ -63,7 +67,9 @@ class Order:
             if self._own is not self._iter:
                 self._iter = iter(self._sampler)
         else:
-            next(islice(self._iter, start, start), None)
+            self.passed = list(islice(self._iter, start))
+            if resume["drawn"]:  # so that it draws now, from what it drew from then
+                self._iter = chain(list(islice(self._iter, 1)), self._iter)
         self._number = start
 
     def __next__(self):

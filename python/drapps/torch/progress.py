@@ -15,6 +15,7 @@ class Progress:
         self.draws = draws
         self.base_seed = None
         self.order_seed = None  # of the RandomSampler that shuffle=True makes
+        self.drawn = False  # the sampler was asked for a batch
         self.yielded = 0  # batches that the consumer got
         self.position = 0  # batches of the order before this one are done
         self.done = {}  # out of order: number of a batch from there on -> slots delivered, None: all of them
@@ -29,6 +30,7 @@ class Progress:
     def begun(self, number, n_slots, sampler_state):
         """A batch of the order was taken from the sampler."""
         with self.lock:
+            self.drawn = True
             self._sizes[number] = n_slots
             self._sampler_states[number] = sampler_state
 
@@ -61,6 +63,7 @@ class Progress:
                 "done": done,
                 "base_seed": self.base_seed,
                 "order_seed": self.order_seed,
+                "drawn": self.drawn,
                 "draws": self.draws,
                 "sampler": self.sampler_state,
                 "dataset": self.data_state() if self.data_state else None,

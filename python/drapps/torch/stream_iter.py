@@ -7,6 +7,7 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import get_worker_info
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration
 
+from drapps.torch import init_fns
 from drapps.torch.order import stateful
 from drapps.torch.worker_iter import WorkerIter
 
@@ -52,7 +53,7 @@ class StreamIter(WorkerIter):
 
     def _open(self, loader, resume):
         saved = resume["dataset"]["workers"] if resume else []
-        init = loader._init_fn(self)
+        init = init_fns.of_workers(loader, self)
         if any(state is not None for _, state, _ in saved):
             init = Restoring(init, [state for _, state, _ in saved])
         return self._open_fleet(loader, self._dataset, Noting(self._collate_fn, self._auto_collation),
