@@ -195,10 +195,17 @@ class DataLoader(data.DataLoader):
         return {**counts, "workers": self.get("workers"), "epoch": max(0, self._epoch - 1)}
 
     def set(self, knob, value):
-        """Changes "workers": of a pass that runs in worker processes at once, else from the next one on."""
+        """Changes "workers", of passes that run at once.  Not of iterable data sets: workers have iterators there.
+
+        >>> loader.set("workers", 2)
+        >>> loader.get("workers")
+        2
+        """
         _check_choice("the setting", knob, KNOBS)
         if self.num_workers == 0 or value != int(value) or value < 1:
             raise _core.ArgumentError(f"workers from {self.num_workers} to {value}: allowed are whole numbers from 1 on")
+        for iterator in list(self._iterators):
+            iterator._resize(int(value))
         self.num_workers = int(value)
 
     def get(self, knob):

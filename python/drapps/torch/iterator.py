@@ -56,6 +56,9 @@ class Iterator(_BaseDataLoaderIter):
             self._loader_counts["batches"] += 1
             self._loader_counts["samples"] += n_samples
 
+    def _resize(self, n):
+        """Another number of workers, from now on."""
+
     def _shutdown_workers(self):
         """Ends what works for the pass; trainers call it."""
 

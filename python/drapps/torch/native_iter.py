@@ -101,6 +101,12 @@ class NativeIter(Iterator):
 
     # --- the end ---
 
+    def _resize(self, n):
+        with self._turn:
+            if self._native is not None:
+                self._native.set("workers", n)
+                self._n_workers = n
+
     def _finish(self):
         if not self._persistent_workers:
             self._shutdown_workers()

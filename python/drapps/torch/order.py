@@ -54,7 +54,7 @@ class Order:
 
     def _continue(self, resume):
         progress, start = self._progress, resume["_num_yielded"] + resume["ahead"]
-        progress.yielded, progress.position = resume["_num_yielded"], start
+        progress.yielded, progress.position, progress.drawn = resume["_num_yielded"], start, resume["drawn"]
         progress.done = {int(number): slots and set(slots) for number, slots in resume["done"].items()}
         progress.order_seed, progress.sampler_state = resume["order_seed"], resume["sampler"]
         for sampler in self._random:

@@ -153,6 +153,13 @@ class WorkerIter(Iterator):
 
     # --- the end ---
 
+    def _resize(self, n):
+        with self._turn:
+            if self._fleet is not None:
+                self._fleet.resize(n)
+                self._window = self._window // self._n_workers * n
+                self._n_workers = n
+
     def _shutdown_workers(self):
         fleet, self._fleet = self._fleet, None
         workers.give_back(self)
