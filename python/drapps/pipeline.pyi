@@ -73,6 +73,9 @@ class Pipeline:
         keep_draws: bool = ...,
         trace: str | os.PathLike[str] | None = ...,
         seek_index: Literal["auto", "memory", "off"] = ...,
+        given_order: bool = ...,
+        keep_batches: bool = ...,
+        lanes: bool = ...,
     ) -> Loader | PythonLoader: ...
     def preview(self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ...) -> None: ...
 

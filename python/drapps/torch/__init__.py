@@ -1,1 +1,1 @@
-"""drapps for PyTorch: a DataLoader with torch's interface, and what it is made of."""
+"""PyTorch's side of drapps: DataLoader, a drop-in for torch.utils.data.DataLoader."""
