@@ -19,7 +19,8 @@ from drapps.torch.lower_tree import Ids, read_tree
 
 
 ONE_BY_ONE = (
-    "batches are not made natively: the samples are needed one by one (for collate_fn, batch_size=None or worker_init_fn)"
+    "batches are not made natively: "
+    "the samples are needed one by one, for collate_fn, batch_size=None or worker_init_fn"
 )
 
 
