@@ -126,6 +126,7 @@ static PyMethodDef functions[] = {
     { "info", info, METH_NOARGS, "This build and this machine, as JSON." },
     { "open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
       "open_dataset(path, *, format, root, extensions, path_column, label_column, use_index)" },
+    { "open_files", core_dataset_from_files, METH_VARARGS, "open_files([(path, number), ...], extensions, root)" },
     { "from_arrays", core_dataset_from_arrays, METH_VARARGS, "from_arrays(((name, buffer, kind), ...))" },
     { "mix", core_dataset_mix, METH_VARARGS, "mix(datasets, weights, length=0)" },
     { "graph_from_json", core_graph_from_json, METH_VARARGS, "graph_from_json(text)" },
@@ -139,6 +140,10 @@ static PyMethodDef functions[] = {
     { "join_crew", core_crew_join, METH_VARARGS, "join_crew(fd)" },
     { "order_sample", core_order_sample, METH_VARARGS,
       "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)" },
+    { "fill_seeds", core_fill_seeds, METH_VARARGS,
+      "fill_seeds(base_seed, tag, slot, random, numpy, torch): addresses of generators' states; 0: left alone" },
+    { "seed_words", core_seed_words, METH_VARARGS, "seed_words(base_seed, tag, slot, generator): 624 words, as bytes" },
+    { "write_row", core_write_row, METH_VARARGS, "write_row(layout, sample, address, row): whether it fits" },
     { 0 },
 };
 
