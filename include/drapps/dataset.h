@@ -53,8 +53,9 @@ typedef struct dr_files {
     const char *const *paths; /* n of them; relative ones start from the folder the process is in when they are read */
     const int64_t *labels;    /* a number each, the field "label"; NULL: none */
     size_t n;
-    const char *const *extensions; /* NULL-ended, with the dot: a path with none of them is DR_ERR_UNSUPPORTED; NULL: any */
-    const char *root;              /* a name for messages, and for what is learnt of the files; NULL: nothing is kept */
+    const char *const
+        *extensions;  /* NULL-ended, with the dot: a path with none of them is DR_ERR_UNSUPPORTED; NULL: any */
+    const char *root; /* a name for messages, and for what is learnt of the files; NULL: nothing is kept */
 } dr_files;
 
 /* A data set of single files with the fields "image" (bytes), "label" and "key".  Copies what it is given. */

@@ -28,14 +28,14 @@ static PyObject *wrap_crew(core_state *state, dr_status status, dr_crew *crew, c
 
 PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "max_workers", "max_batches", "address_space", "keep_free",
-                             "in_order",    "lanes",       "max_attempts",  NULL };
+    static char *names[] = { "max_workers", "max_batches",  "address_space", "keep_free", "in_order",
+                             "lanes",       "max_attempts", "max_ahead",     NULL };
     dr_crew_options o;
     dr_crew_defaults(&o);
     int in_order = o.in_order, lanes = o.lanes;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$iiO&O&ppi:open_crew", names, &o.max_workers, &o.max_batches,
-                                     to_u64, &o.address_space, to_u64, &o.keep_free, &in_order, &lanes,
-                                     &o.max_attempts))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$iiO&O&ppii:open_crew", names, &o.max_workers, &o.max_batches,
+                                     to_u64, &o.address_space, to_u64, &o.keep_free, &in_order, &lanes, &o.max_attempts,
+                                     &o.max_ahead))
         return NULL;
     o.in_order = in_order;
     o.lanes = lanes;
@@ -326,6 +326,17 @@ static PyObject *claim_next(PyObject *self, PyObject *args)
     return wrap_claim(state_of(self), crew_of(self), &claim);
 }
 
+/* Whether the crew has a worker of that number: for calls that have no status of their own. */
+static int known_worker(PyObject *self, int worker)
+{
+    dr_crew_at at;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_worker_at(crew_of(self), worker, &at, &err);
+    if (status != DR_OK)
+        raise_status(state_of(self), status, &err);
+    return status == DR_OK;
+}
+
 static PyObject *begin(PyObject *self, PyObject *args)
 {
     int worker;
@@ -446,7 +457,7 @@ enum { REDONE = 1024 }; /* as many are named */
 static PyObject *bury(PyObject *self, PyObject *args)
 {
     int worker;
-    if (!PyArg_ParseTuple(args, "i:bury", &worker))
+    if (!PyArg_ParseTuple(args, "i:bury", &worker) || !known_worker(self, worker))
         return NULL;
     dr_crew_redo redone[REDONE];
     uint32_t n;
@@ -464,7 +475,7 @@ static PyObject *bury(PyObject *self, PyObject *args)
 static PyObject *give_up(PyObject *self, PyObject *args)
 {
     int worker;
-    if (!PyArg_ParseTuple(args, "i:give_up", &worker))
+    if (!PyArg_ParseTuple(args, "i:give_up", &worker) || !known_worker(self, worker))
         return NULL;
     dr_crew_give_up(crew_of(self), worker);
     Py_RETURN_NONE;
@@ -473,7 +484,7 @@ static PyObject *give_up(PyObject *self, PyObject *args)
 static PyObject *dismiss(PyObject *self, PyObject *args)
 {
     int worker;
-    if (!PyArg_ParseTuple(args, "i:dismiss", &worker))
+    if (!PyArg_ParseTuple(args, "i:dismiss", &worker) || !known_worker(self, worker))
         return NULL;
     dr_crew_dismiss(crew_of(self), worker);
     Py_RETURN_NONE;

@@ -10,6 +10,8 @@ What is native must equal what torchvision gives: docs/parity.md has the toleran
 exactly, so that user code is never passed over.
 """
 
+import numpy
+
 from drapps import _core
 from drapps.pipeline import Pipeline
 from drapps.torch.lower_rows import NotNative
@@ -29,17 +31,18 @@ class Plan:
     def __init__(self, dataset, lines, signature, pipe=None, ids=None, outputs=()):
         self.dataset, self.lines = dataset, tuple(lines)
         self.pipe, self.ids, self.outputs = pipe, ids, outputs
-        self.signature = signature  # equal for plans that do the same
+        self._signature = signature  # equal for plans that do the same, but for the ids
         self.opened = {}  # {id(data set of a leaf): (it, what it was made of, native data set)}
 
     def deliver(self, batch):
         """What default_collate would have made of a native batch: a list of tensors."""
         return [batch[name] for name in self.outputs]
 
-    @property
-    def is_native(self):
-        """Whether whole batches are made natively."""
-        return self.pipe is not None
+    def equals(self, other):
+        """Whether two plans do the same."""
+        if self._signature != other._signature:
+            return False
+        return self.ids is None or numpy.array_equal(self.ids.table, other.ids.table)
 
 
 def lower(dataset, collate_fn_is_default=True, previous=None):
@@ -58,7 +61,7 @@ def lower(dataset, collate_fn_is_default=True, previous=None):
     else:
         plan = _single(tree, "batches are not made natively: collate_fn needs the samples one by one")
     plan.opened = {id(leaf.dataset): opened[id(leaf.dataset)] for leaf in tree.leaves() if id(leaf.dataset) in opened}
-    return previous if previous and previous.signature == plan.signature else plan
+    return previous if previous and plan.equals(previous) else plan
 
 
 # --- whole batches ---
@@ -79,7 +82,7 @@ def _whole(tree, opened):
         pipe = pipe.op(op)
     _check_graph(pipe)
     outputs = leaves[0].family.fields(leaves[0].dataset)
-    signature = ("native", tuple(map(id, natives)), leaves[0].ops, table.tobytes())
+    signature = ("native", tuple(map(id, natives)), leaves[0].ops)
     lines = [line for leaf in leaves for line in _lines(leaf, "native")]
     return Plan(tree.dataset, lines, signature, pipe, Ids(table, tree.dataset), outputs)
 
@@ -140,13 +143,10 @@ def _check_graph(pipe):
 def _single(tree, reason):
     leaves = _distinct(tree.leaves())
     mixed = {id(leaf.dataset): _mixed(leaf) for leaf in leaves}
-    changed = any(mixed[id(leaf.dataset)] is not leaf.dataset for leaf in leaves)
-    dataset = tree.rebuild(lambda leaf: mixed[id(leaf.dataset)]) if changed else tree.dataset
-    signature = ("single", id(tree.dataset), [(id(leaf.dataset), leaf.ops, leaf.chain.form, list(map(id, leaf.chain.rest)))
-                                              for leaf in leaves], changed)  # fmt: skip
-    lines = [line for leaf in leaves for line in _lines(leaf, "mixed" if mixed[id(leaf.dataset)] is not leaf.dataset
-                                                        else "Python")]  # fmt: skip
-    return Plan(dataset, [*lines, reason], signature)
+    is_mixed = any(leaf.ops for leaf in leaves)
+    dataset = tree.rebuild(lambda leaf: mixed[id(leaf.dataset)]) if is_mixed else tree.dataset
+    lines = [line for leaf in leaves for line in _lines(leaf, "mixed" if leaf.ops else "Python")]
+    return Plan(dataset, [*lines, reason], ("single", tree.shape()))
 
 
 def _mixed(leaf):

@@ -53,7 +53,7 @@ def lower_one(transform, form):
     """(ops, form after them) of one transform; NotNative says why not."""
     row = find_row(transform)
     check_transform(transform)
-    if form.kind is IMAGE and not is_v2(transform) and "nn" not in row.versions:
+    if form.kind == IMAGE and not is_v2(transform) and "nn" not in row.versions:
         raise NotNative("a v1 transform makes a plain tensor of a tv_tensors.Image")
     try:
         return row.make(transform, form)

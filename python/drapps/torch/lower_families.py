@@ -14,7 +14,7 @@ import torch
 from drapps import _core
 from drapps.optable import Op
 from drapps.pipeline import from_arrays
-from drapps.torch.lower_genuine import check_class, inherits, own_attributes
+from drapps.torch.lower_genuine import check_class, inherits, is_of_library, own_attributes
 from drapps.torch.lower_rows import PIL, Form, NotNative
 
 ENDINGS = {"jpeg": (".jpg", ".jpeg"), "png": (".png",), "webp": (".webp",)}
@@ -90,12 +90,17 @@ class Files(Family):
         """Only with the default loader, on PIL, as strict as Pillow is by default."""
         if not super().matches(leaf):
             return False
+        from PIL import ImageFile
+
         folder = sys.modules[self.module]
-        if leaf.loader not in (folder.default_loader, folder.pil_loader):
+        loaders = (folder.default_loader, folder.pil_loader)
+        if not any(leaf.loader is loader for loader in loaders):
             raise NotNative("has a loader of its own")
+        if not all(is_of_library(loader, folder) for loader in loaders):
+            raise NotNative("torchvision's loader was replaced")
         if sys.modules["torchvision"].get_image_backend() != "PIL":
             raise NotNative("torchvision's image backend is not PIL")
-        if sys.modules["PIL.ImageFile"].LOAD_TRUNCATED_IMAGES:
+        if ImageFile.LOAD_TRUNCATED_IMAGES:
             raise NotNative("Pillow is set to load truncated images")
         if type(leaf.samples) is not list or not leaf.samples:
             raise NotNative("its samples are not a list of files")
@@ -103,7 +108,9 @@ class Files(Family):
 
     def first_ops(self, leaf):
         """Pillow refuses images of more than twice its limit."""
-        limit = sys.modules["PIL.Image"].MAX_IMAGE_PIXELS
+        from PIL import Image
+
+        limit = Image.MAX_IMAGE_PIXELS
         return (Op("decode", {"max_pixels": 10**12 if limit is None else 2 * int(limit)}),)
 
     def form(self, leaf):

@@ -46,17 +46,18 @@ def check_class(kind, until):
     for base in kind.__mro__:
         if base in until:
             return
-        folder = _library_folder(base)
+        module = sys.modules[base.__module__]
         for name, value in vars(base).items():
             function = getattr(value, "__func__", value)
-            if isinstance(function, types.FunctionType) and not function.__code__.co_filename.startswith(folder):
+            if isinstance(function, types.FunctionType) and not is_of_library(function, module):
                 raise NotNative(f"{base.__name__}.{name} was replaced")
 
 
-def _library_folder(kind):
-    """The folder of the package that a class belongs to."""
-    package = sys.modules[kind.__module__.split(".")[0]]
-    return os.path.dirname(package.__file__) + os.sep if getattr(package, "__file__", None) else "\0"
+def is_of_library(function, module):
+    """Whether a function is from the files of the package that a module belongs to."""
+    package = sys.modules[module.__name__.split(".")[0]]
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename.startswith(os.path.dirname(package.__file__ or "?") + os.sep)
 
 
 def inherits(kind, base, names):

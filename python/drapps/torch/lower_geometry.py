@@ -1,4 +1,4 @@
-"""Rows: sizes and places.  What interpolates is lowered on PIL images alone; what only moves pixels, on tensors, too."""
+"""Rows: sizes and places.  What interpolates is lowered on PIL images alone, what only moves pixels on tensors, too."""
 
 from torchvision.transforms.functional import InterpolationMode, _interpolation_modes_from_int
 

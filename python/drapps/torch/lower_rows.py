@@ -29,7 +29,7 @@ class Form(NamedTuple):
     @property
     def is_pil(self):
         """Whether it is a PIL image."""
-        return self.kind is PIL
+        return self.kind == PIL
 
     @property
     def is_float(self):

@@ -13,7 +13,6 @@ from drapps.torch.lower_families import family_of
 from drapps.torch.lower_genuine import check_class, check_object
 from drapps.torch.lower_rows import NotNative
 
-
 NOTHING = Chain((), None, (), ())
 INDEX_TYPES = (list, tuple, range, numpy.ndarray, torch.Tensor)
 
@@ -35,13 +34,19 @@ class Leaf(NamedTuple):
         """The data set with each leaf replaced by what wrap makes of it."""
         return wrap(self)
 
+    def shape(self):
+        """Equal for trees of the same objects, as long as these are alive."""
+        rest = tuple(map(id, self.chain.rest))
+        return id(self.dataset), self.ops, self.chain.form, rest, id(getattr(self.dataset, "target_transform", None))
+
     def leaves(self):
         """Itself."""
         return [self]
 
     def places(self, spans):
         """The ids of its samples, in the order of its indices; spans: {id(data set of a leaf): range of ids}."""
-        return numpy.array(spans[id(self.dataset)])
+        span = spans[id(self.dataset)]
+        return numpy.arange(span.start, span.stop, dtype=numpy.int64)
 
 
 class Part(NamedTuple):
@@ -53,6 +58,10 @@ class Part(NamedTuple):
     def rebuild(self, wrap):
         """A Subset of the rebuilt data set."""
         return Subset(self.inner.rebuild(wrap), self.dataset.indices)
+
+    def shape(self):
+        """As Leaf.shape."""
+        return id(self.dataset), id(self.dataset.indices), self.inner.shape()
 
     def leaves(self):
         """Those of the data set inside."""
@@ -71,15 +80,21 @@ class Part(NamedTuple):
         return inside[indices.astype(numpy.int64)]
 
 
-class Row(NamedTuple):
+class Joined(NamedTuple):
     """A ConcatDataset."""
 
     dataset: ConcatDataset
     inner: tuple
 
     def rebuild(self, wrap):
-        """A ConcatDataset of the rebuilt data sets."""
-        return ConcatDataset([node.rebuild(wrap) for node in self.inner])
+        """A ConcatDataset of the rebuilt data sets, with the sizes that the original noted when it was made."""
+        rebuilt = ConcatDataset([node.rebuild(wrap) for node in self.inner])
+        rebuilt.cumulative_sizes = self.dataset.cumulative_sizes
+        return rebuilt
+
+    def shape(self):
+        """As Leaf.shape."""
+        return (id(self.dataset), tuple(self.dataset.cumulative_sizes), *(node.shape() for node in self.inner))
 
     def leaves(self):
         """Those of all."""
@@ -99,7 +114,7 @@ def read_tree(dataset):
         if type(dataset) is Subset:
             return Part(_genuine(dataset), read_tree(dataset.dataset))
         if type(dataset) is ConcatDataset:
-            return Row(_genuine(dataset), tuple(read_tree(part) for part in dataset.datasets))
+            return Joined(_genuine(dataset), tuple(read_tree(part) for part in dataset.datasets))
         family = family_of(dataset)
     except NotNative as reason:
         return Leaf(dataset, None, NOTHING, str(reason))
@@ -121,7 +136,7 @@ class Ids:
 
     def __init__(self, table, dataset):
         self.table = table
-        self.is_row = type(dataset) is ConcatDataset
+        self.is_joined = type(dataset) is ConcatDataset
 
     def __call__(self, indices):
         """An int64 array for a sequence of indices, an int for one."""
@@ -129,7 +144,7 @@ class Ids:
             return int(self([indices])[0])
         wanted = numpy.fromiter(map(operator.index, indices), numpy.int64, len(indices))
         n = len(self.table)
-        if self.is_row and (wanted < -n).any():
+        if self.is_joined and (wanted < -n).any():
             raise ValueError("absolute value of index should not exceed dataset length")
         for index in wanted[(wanted < -n) | (wanted >= n)]:
             raise IndexError(f"index {index} is out of range: the data set has {n} samples")

@@ -1,8 +1,8 @@
 /* to_dtype: change the element type, with `scale` between the ranges 0 .. max of integers and 0 .. 1 of floats.
  *
- * As torchvision's to_dtype: integers times 1 / max; floats times 255.999 for uint8, whole part.  With `divide`, integers
- * are divided by max, as ToTensor and the older convert_image_dtype do: the last bit may differ.  Values that uint8
- * cannot hold (where torch's result is not defined) are kept within its range.  HWC; masks pass unchanged. */
+ * As torchvision's to_dtype: integers times 1 / max; floats times 255.999 for uint8, whole part.  With `divide`,
+ * integers are divided by max, as ToTensor and the older convert_image_dtype do: the last bit may differ.  Values that
+ * uint8 cannot hold (where torch's result is not defined) are kept within its range.  HWC; masks pass unchanged. */
 #include "op/image/numeric.h"
 #include "op/op_defs.h"
 
