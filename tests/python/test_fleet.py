@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 import warnings
+from multiprocessing import forkserver, resource_tracker
 
 import numpy
 import pytest
@@ -48,6 +49,13 @@ def left():
     with open("/proc/self/maps") as file:
         maps = [line for line in file if "memfd:drapps" in line]
     return len(links), [link for link in links if "drapps" in link], maps, children()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def helpers_of_multiprocessing():
+    """They start with the first process that needs them, and stay."""
+    resource_tracker.ensure_running()
+    forkserver.ensure_running()
 
 
 @pytest.fixture(autouse=True)

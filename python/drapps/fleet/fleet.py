@@ -216,7 +216,7 @@ class Fleet:
             try:
                 for what, told in self._keeper.messages() if self._keeper else ():
                     if what == "failed":
-                        self._failure = told
+                        self._failure = self._failure or told
                     else:
                         self._note_death(told)
             except ZygoteGone:
