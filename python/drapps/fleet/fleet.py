@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections import namedtuple
+from collections import Counter, namedtuple
 
 from torch.utils.data import default_collate
 
@@ -136,6 +136,8 @@ class Fleet:
 
     def next(self, timeout=None):
         """The next Result; None after timeout seconds.  Raises NothingPosted."""
+        if self._keeper is None:
+            raise RuntimeError("the fleet is closed")
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             now = time.monotonic()
@@ -153,18 +155,19 @@ class Fleet:
 
     def _result(self, raw):
         errors = {i: self._error(sample) for i, sample in enumerate(raw.samples) if sample[3] != GOOD}
-        samples = [Sample(tag, slot, ns, state, errors[i][1] if i in errors else None)
-                   for i, (tag, slot, _, state, _, ns, _) in enumerate(raw.samples)]  # fmt: skip
+        samples = [Sample(tag, slot, ns, state, None) for tag, slot, _, state, _, ns, _ in raw.samples]
+        for i, (_, error) in errors.items():
+            samples[i] = samples[i]._replace(error=error)
         self._delivered(samples)
         return Result(raw.tag, self._value(raw, errors), samples, raw.worker, raw.number)
 
     def _delivered(self, samples):
-        for sample in samples:
-            pending = self._pending.get(sample.tag)
+        for tag, n in Counter(sample[0] for sample in samples).items():
+            pending = self._pending.get(tag)
             if pending is not None:
-                pending[1] -= 1
+                pending[1] -= n
                 if pending[1] <= 0:
-                    del self._pending[sample.tag]
+                    del self._pending[tag]
         self._mean_ns += (samples[0].ns - self._mean_ns) / 8
 
     def _value(self, raw, errors):

@@ -77,8 +77,7 @@ class Worker:
         keep_storages_private()
         seed = seed_worker(setup.base_seed, self.number)
         self.dataset = setup.dataset
-        if isinstance(self.dataset, IterDataPipe):
-            self.dataset = apply_random_seed(self.dataset, torch.Generator().manual_seed(setup.shared_seed))
+        self.seed_pipe(setup.shared_seed)
         torch_worker._worker_info = torch_worker.WorkerInfo(
             id=self.number, num_workers=setup.workers, seed=seed, dataset=self.dataset)  # fmt: skip
         try:
@@ -86,6 +85,11 @@ class Worker:
                 setup.worker_init_fn(self.number)
         except Exception:
             self.init_failure = caught(self.number)
+
+    def seed_pipe(self, shared_seed):
+        """Data pipes shuffle alike in all workers."""
+        if shared_seed is not None and isinstance(self.dataset, IterDataPipe):
+            self.dataset = apply_random_seed(self.dataset, torch.Generator().manual_seed(shared_seed))
 
     def run(self):
         """Works until the crew says to leave."""
@@ -109,7 +113,7 @@ class Worker:
     def _work(self, claim):
         request = requests.Request(claim.request)
         if self.init_failure is not None:
-            self._fail_slots(claim)
+            self.fail_slots(claim, self.init_failure)
         elif request.mode == requests.WHOLE:
             self.deliver(claim, lambda: self._fetch(claim, request))
         elif request.mode == requests.NEXT:
@@ -117,9 +121,10 @@ class Worker:
         else:
             Slots(self, claim, request).run()
 
-    def _fail_slots(self, claim):
+    def fail_slots(self, claim, wrapper):
+        """No sample of the claim can be made, and that is not the samples' fault."""
         for i in range(claim.n):
-            block, _ = pack_failure(self.init_failure, self.new_block, fatal=True)
+            block, _ = pack_failure(wrapper, self.new_block, fatal=True)
             finish = self.crew.done(self.number, i, 1, block, True)
         if finish is not None:
             self.finish(finish)
@@ -163,8 +168,7 @@ class Worker:
         elif len(good) == len(claim.samples) and claim.slab is not None and all(b is None for _, b in good):
             self.crew.finish(self.number, claim.batch, None, 0, False)  # the slab is the result
         else:
-            samples = [self._sample(claim, i, block) for i, block in good]
-            self.deliver(claim, lambda: self.setup.collate_fn(samples))
+            self.deliver(claim, lambda: self.setup.collate_fn([self._sample(claim, i, block) for i, block in good]))
 
     def _sample(self, claim, i, block):
         if block is None:
@@ -188,9 +192,14 @@ class Slots:
     def run(self):
         """Makes each, and finishes the batch if it is complete."""
         claim, dataset = self.claim, self.worker.dataset
+        try:
+            indices = self.request.indices(claim.first, claim.n)
+        except Exception:
+            self.worker.fail_slots(claim, caught(self.number))
+            return
         if self.worker.rows:
             self.worker.rows.begin(claim)
-        for i, index in enumerate(self.request.indices(claim.first, claim.n)):
+        for i, index in enumerate(indices):
             self.crew.begin(self.number, i)
             try:
                 self.worker.seed(self.request, claim.tag, claim.first + i)
@@ -301,8 +310,7 @@ class Items:
 
     def _begin(self, request):
         worker = self._worker
-        if self._epoch is not None and isinstance(worker.dataset, IterDataPipe):
-            worker.dataset = apply_random_seed(worker.dataset, torch.Generator().manual_seed(request.shared_seed))
+        worker.seed_pipe(request.shared_seed)
         self._epoch, self._taken, self._ended = request.epoch, 0, False
         self._iterator = iter(worker.dataset)
 
