@@ -150,6 +150,8 @@ dr_status dr_crew_claim_next(dr_crew *c, int worker, int timeout_ms, dr_crew_cla
 
 void dr_crew_begin(dr_crew *c, int worker, uint32_t i)
 {
+    if (check_worker(c, worker, NULL) != DR_OK)
+        return;
     struct dr__worker *w = &c->workers[worker];
     atomic_store_explicit(&w->since_ns, dr__now_ns(), memory_order_relaxed); /* for whoever looks: no order needed */
     atomic_store_explicit(&w->at, i, memory_order_relaxed);

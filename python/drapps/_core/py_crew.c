@@ -326,6 +326,17 @@ static PyObject *claim_next(PyObject *self, PyObject *args)
     return wrap_claim(state_of(self), crew_of(self), &claim);
 }
 
+/* Whether the crew has a worker of that number: for calls that have no status of their own. */
+static int known_worker(PyObject *self, int worker)
+{
+    dr_crew_at at;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_worker_at(crew_of(self), worker, &at, &err);
+    if (status != DR_OK)
+        raise_status(state_of(self), status, &err);
+    return status == DR_OK;
+}
+
 static PyObject *begin(PyObject *self, PyObject *args)
 {
     int worker;
@@ -446,7 +457,7 @@ enum { REDONE = 1024 }; /* as many are named */
 static PyObject *bury(PyObject *self, PyObject *args)
 {
     int worker;
-    if (!PyArg_ParseTuple(args, "i:bury", &worker))
+    if (!PyArg_ParseTuple(args, "i:bury", &worker) || !known_worker(self, worker))
         return NULL;
     dr_crew_redo redone[REDONE];
     uint32_t n;
@@ -464,7 +475,7 @@ static PyObject *bury(PyObject *self, PyObject *args)
 static PyObject *give_up(PyObject *self, PyObject *args)
 {
     int worker;
-    if (!PyArg_ParseTuple(args, "i:give_up", &worker))
+    if (!PyArg_ParseTuple(args, "i:give_up", &worker) || !known_worker(self, worker))
         return NULL;
     dr_crew_give_up(crew_of(self), worker);
     Py_RETURN_NONE;
@@ -473,7 +484,7 @@ static PyObject *give_up(PyObject *self, PyObject *args)
 static PyObject *dismiss(PyObject *self, PyObject *args)
 {
     int worker;
-    if (!PyArg_ParseTuple(args, "i:dismiss", &worker))
+    if (!PyArg_ParseTuple(args, "i:dismiss", &worker) || !known_worker(self, worker))
         return NULL;
     dr_crew_dismiss(crew_of(self), worker);
     Py_RETURN_NONE;

@@ -176,11 +176,19 @@ static int add_types(PyObject *module, core_state *state)
     return 0;
 }
 
-static int add_tuples(core_state *state)
+static PyObject *add_tuple(PyObject *module, PyStructSequence_Desc *desc)
 {
-    state->result_type = (PyObject *)PyStructSequence_NewType(&core_result_desc);
-    state->claim_type = (PyObject *)PyStructSequence_NewType(&core_claim_desc);
-    return state->result_type && state->claim_type ? 0 : -1;
+    PyObject *type = (PyObject *)PyStructSequence_NewType(desc);
+    if (type && PyModule_AddType(module, (PyTypeObject *)type) < 0)
+        Py_CLEAR(type);
+    return type;
+}
+
+static int add_tuples(PyObject *module, core_state *state)
+{
+    state->result_type = add_tuple(module, &core_result_desc);
+    state->claim_type = state->result_type ? add_tuple(module, &core_claim_desc) : NULL;
+    return state->claim_type ? 0 : -1;
 }
 
 static int exec(PyObject *module)
@@ -188,7 +196,7 @@ static int exec(PyObject *module)
     core_state *state = PyModule_GetState(module);
     if (core_add_errors(module, state) < 0)
         return -1;
-    return add_types(module, state) < 0 ? -1 : add_tuples(state);
+    return add_types(module, state) < 0 ? -1 : add_tuples(module, state);
 }
 
 /* Every member of the state is an object: they can be walked as an array. */
