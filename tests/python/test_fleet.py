@@ -24,7 +24,7 @@ from torch.utils.data._utils.worker import _IterableDatasetStopIteration as Stre
 
 
 def children():
-    """Processes below this one, by name."""
+    """Processes of fleets in this process group, by name."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -32,7 +32,8 @@ def children():
                 name, _, rest = file.read().partition("(")[2].rpartition(")")
         except OSError:
             continue
-        if name.startswith("drapps-") and rest.split()[0] not in "ZX":
+        state, _, group, *_ = rest.split()
+        if name.startswith("drapps-") and state not in "ZX" and int(group) == os.getpgrp():
             found[int(pid)] = name
     return found
 
