@@ -18,9 +18,12 @@ torch = pytest.importorskip("torch")
 import fleetsets as sets
 from drapps.fleet import Fleet
 from drapps.fleet.fleet import NothingPosted
+from drapps.fleet.layout import Layout
 from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration as StreamEnd
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")  # a worker died that should not
 
 
 def children():
@@ -116,7 +119,8 @@ def test_batches_as_torch_makes_them(dataset, collate_fn):
             if collate_fn is default_collate:
                 assert same(result.value, want)
             else:
-                assert all(numpy.array_equal(a[0], b[0]) and a[1] == b[1] for a, b in zip(result.value, want, strict=True))
+                pairs = zip(result.value, want, strict=True)
+                assert all(numpy.array_equal(a[0], b[0]) and a[1] == b[1] for a, b in pairs)
         with pytest.raises(NothingPosted):
             fleet.next(1)
 
@@ -139,9 +143,20 @@ def test_samples_that_differ_are_left_to_torch():
     with make(dataset) as fleet:
         equal = [[0, 5, 10], [1, 6, 11], [1, 2]]
         results = run(fleet, equal)
-        assert all(same(r.value, default_collate([dataset[i] for i in b])) for r, b in zip(results[:2], equal, strict=False))
+        for result, batch in zip(results[:2], equal[:2], strict=True):
+            assert same(result.value, default_collate([dataset[i] for i in batch]))
         with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
             results[2].value.reraise()
+
+
+def test_layouts_follow_the_samples():
+    dataset = sets.Lengths()
+    batches = [[i] * 4 for i in (0, 0, 100, 101, 102, 103, 104, 105)]
+    with make(dataset, workers=1) as fleet:
+        results = run(fleet, batches, ahead=1)
+        for result, batch in zip(results, batches, strict=True):
+            assert same(result.value, default_collate([dataset[i] for i in batch]))
+        assert fleet._book.number(Layout.of(dataset[105])) == 1  # it was learnt, not packed for ever
 
 
 def test_no_auto_collation():
@@ -305,11 +320,13 @@ def test_a_killed_worker_is_replaced_and_its_samples_are_made_again():
 
 
 def test_a_sample_that_kills_is_named():
-    with make(sets.Killer(), max_attempts=2) as fleet, pytest.warns(RuntimeWarning, match="made again: .*13"):
+    with make(sets.Killer(), max_attempts=2) as fleet, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         results = run(fleet, [[1, 2], [12, 13], [14, 15]])
         with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+.*exited unexpectedly: sample 13"):
             results[1].value.reraise()
         assert results[2].value.tolist() == [14, 15]
+        assert any("made again: 13" in str(warning.message) for warning in caught)
 
 
 def test_a_zygote_that_is_killed_is_replaced():
@@ -358,8 +375,10 @@ def test_a_stuck_sample_is_shown_and_given_up():
         warnings.simplefilter("ignore")
         for number, batch in enumerate([[4, 5], [6, 7]]):
             assert fleet.post(number, batch)
-        assert fleet.next(0.3) is None
-        (stuck,) = fleet.stuck(0.2)
+        deadline = time.monotonic() + 30
+        while not (found := fleet.stuck(0.2)) and time.monotonic() < deadline:
+            assert fleet.next(0.1) is None
+        (stuck,) = found
         assert (stuck.tag, stuck.slot, stuck.index) == (0, 1, 5) and stuck.seconds > 0.2
         assert "fleetsets.py" in stuck.stack and "__getitem__" in stuck.stack
         fleet.kill_stuck(stuck.worker)

@@ -10,8 +10,8 @@
  *   ("scalar", type, offset, row_bytes)  a NumPy scalar
  *   ("int" | "float" | "bool", type, offset, row_bytes)
  *
- * Its first member is only looked at by its first letters.  A sample that differs in any type, dtype, shape or key does not
- * fit: write_row says False, and the row is as if it were not written.
+ * A sample that differs in any type, dtype, shape or key does not fit: write_row says False, and what it left in the
+ * row counts for nothing.
  */
 #include "py_core.h"
 

@@ -1,8 +1,8 @@
 /* py_seed.c: the state of a Mersenne Twister from a key, for the global generators of Python, NumPy and torch.
  *
  * All three are MT19937 with 624 words.  The words are hashes of an arithmetic sequence whose start and increment are
- * hashes of the key (base seed, tag of the batch, slot) and of the generator's number: no two of them share a stream.  The next
- * draw makes the generator mix its state, which only a sample that draws pays for.
+ * hashes of the key (base seed, tag of the batch, slot) and of the generator's number: no two of them share a stream.
+ * The next draw makes the generator mix its state, which only a sample that draws pays for.
  *
  * fill_seeds writes into memory that Python hands over by address; drapps/fleet/seeds.py checks first that each address
  * holds what is said here.

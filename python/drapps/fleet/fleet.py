@@ -1,7 +1,7 @@
 """Fleet: worker processes that make the batches of a Python data set, seen from the process that trains.
 
-The trainer posts batches of indices and takes results.  Who makes which sample, the order of results and the replacement
-of dead workers are the business of the crew (drapps/crew.h), the workers and the zygote.
+The trainer posts batches of indices and takes results.  Who makes which sample, the order of results and the
+replacement of dead workers are the business of the crew (drapps/crew.h), the workers and the zygote.
 """
 
 import atexit
@@ -95,8 +95,8 @@ class Fleet:
     def post(self, tag, index, costs=None, worker=-1):
         """Asks for a batch.  False: too many are under way.
 
-        index: the indices of a batch, or, without auto_collation, one index.  Of an iterable data set: the number of items
-        (None without auto_collation), and the worker that has the iterator.  costs: predicted nanoseconds of each slot.
+        index: the indices of a batch, or, without auto_collation, one index.  Of an iterable data set: the number of
+        items (None without auto_collation); worker: who has the iterator.  costs: predicted nanoseconds of each slot.
         """
         if self._setup.kind == "iterable":
             return self._post_items(tag, index, worker)

@@ -1,8 +1,8 @@
 """default_collate without a collate: where each number and array of a sample lies in a batch's slab.
 
-A layout is learnt from one sample.  Workers write each sample into its row; the batch is then a tree of tensors over the
-slab, equal to what torch's default_collate gives for the same samples.  A sample that differs in a type, a dtype, a shape or
-a key does not fit, and its batch is left to default_collate itself.
+A layout is learnt from one sample.  Workers write each sample into its row; the batch is then a tree of tensors over
+the slab, equal to what torch's default_collate gives for the same samples.  A sample that differs in a type, a dtype, a
+shape or a key does not fit, and its batch is left to default_collate itself.
 
 A slab has one part for each leaf, 64-byte aligned, with one row for each sample.
 """
@@ -24,8 +24,8 @@ COLLATE_FUNCTIONS = dict(torch_collate.default_collate_fn_map)  # a caller may a
 NAMES = tuple(map(sys.intern, ("dtype", "shape", "is_cpu", "requires_grad", "is_contiguous", "is_neg", "data_ptr",
                                "resolve_neg", "contiguous")))  # fmt: skip
 
-# kind: tensor, array, scalar, int, float, bool.  type: of the sample's leaf.  dtype: of the batch, with the sample's own
-# (of NumPy) in source.
+# kind: tensor, array, scalar, int, float, bool.  type: of the sample's leaf.  dtype: of the batch; source: what NumPy
+# calls it.
 Leaf = namedtuple("Leaf", "kind type dtype shape source")
 Branch = namedtuple("Branch", "kind type keys children")  # kind: tuple, list, named, dict
 

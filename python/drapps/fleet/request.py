@@ -2,8 +2,8 @@
 
     mode, epoch, base seed, shared seed | what the mode needs
 
-Modes: INTS, OBJECTS: one index a slot (numbers, or anything that can be pickled); WHOLE: one index for all, as the data set
-or its __getitems__ takes it; NEXT: so many items of an iterator, and how many were taken before.
+Modes: INTS, OBJECTS: one index a slot (numbers, or anything that can be pickled); WHOLE: one index for all, as the
+data set or its __getitems__ takes it; NEXT: so many items of an iterator, and how many were taken before.
 """
 
 import pickle
