@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 import warnings
 from multiprocessing import forkserver, resource_tracker
@@ -433,38 +432,51 @@ def test_clear():
         assert run(fleet, [[1, 2]])[0].value.tolist() == [1, 2]
 
 
-ENDS = {
-    "exit": "pass",
-    "exception": "raise SystemExit(3)",
-    "interrupt": "os.kill(os.getpid(), signal.SIGINT); fleet.next(30)",
-    "terminated": "os.kill(os.getpid(), signal.SIGTERM); time.sleep(30)",
-    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
-    "deleted": "del fleet; gc.collect()",
-    "busy": "[fleet.post(1 + i, [i]) for i in range(50)]; time.sleep(0.1)",
-}
+# A program that forks itself for each way to end, after a fleet has begun to work in it.
+ENDS = """
+import gc, os, signal, sys, time
+import fleetsets as sets
+from drapps.fleet import Fleet
+from torch.utils.data import default_collate
+
+def leave(end):
+    fleet = Fleet(sets.Slow(5 if end == "busy" else 0.0), default_collate, workers=2)
+    for tag in range(3):
+        fleet.post(tag, [tag, 1])
+    if end != "busy":
+        fleet.next(30)
+    while len(fleet.pids) < 2:
+        time.sleep(0.01)
+    print(end, fleet.zygote_pid, *fleet.pids.values(), flush=True)
+    if end == "exception":
+        raise SystemExit(3)
+    if end in ("SIGINT", "SIGTERM", "SIGKILL"):
+        os.kill(os.getpid(), getattr(signal, end))
+        time.sleep(30)
+    if end == "deleted":
+        del fleet
+        gc.collect()
+    globals()["still"] = locals().get("fleet")
+
+for end in ("exit", "exception", "SIGINT", "SIGTERM", "SIGKILL", "deleted", "busy"):
+    pid = os.fork()
+    if pid == 0:
+        leave(end)
+        break
+    os.waitpid(pid, 0)
+"""
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_nothing_is_left_of_a_program(end):
-    code = textwrap.dedent(f"""
-        import gc, os, signal, sys, time
-        sys.path.insert(0, {os.path.dirname(__file__)!r})
-        import fleetsets as sets
-        from drapps.fleet import Fleet
-        from torch.utils.data import default_collate
-        fleet = Fleet(sets.Slow({5 if end == "busy" else 0.0}), default_collate, workers=2)
-        fleet.post(0, [1, 2] if {end != "busy"} else [1])
-        {"fleet.next(30)" if end != "busy" else "pass"}
-        print(fleet.zygote_pid, *fleet.pids.values(), flush=True)
-        {ENDS[end]}
-    """)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    pids = list(map(int, done.stdout.split()))
-    assert len(pids) >= 2 - (end == "busy"), done.stderr
+def test_nothing_is_left_of_a_program():
+    path = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert len(lines) == 7 and all(len(line) == 4 for line in lines), done.stderr
+    ends = {int(pid): end for end, *pids in lines for pid in pids}
     deadline = time.monotonic() + 10
-    while set(pids) & set(children()) and time.monotonic() < deadline:
+    while set(ends) & set(children()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not set(pids) & set(children())
+    assert not {ends[pid] for pid in set(ends) & set(children())}
     assert "leaked" not in done.stderr
-    if end == "interrupt":
-        assert done.stderr.count("KeyboardInterrupt") == 1
+    assert done.stderr.count("KeyboardInterrupt") == done.stderr.count("Traceback") == 1
