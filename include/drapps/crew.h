@@ -46,6 +46,8 @@ typedef struct dr_crew_options {
                          taken as they come.  Groups of one kind (below) only mix among themselves */
     bool lanes;       /* slow samples are started early, the longest first, by a part of the workers (below) */
     int max_attempts; /* a slot whose worker died so often is failed (DR_CREW_DIED); 0: 3 */
+    int max_ahead;    /* out of order, a post is claimed only when the posts up to so many before it are over: so far
+                         may a sample be from its turn; at most 1024; 0: 32 */
 } dr_crew_options;
 
 DR_API void dr_crew_defaults(dr_crew_options *options);

@@ -17,6 +17,8 @@
 
 #include "base/compiler.h"
 
+enum { SPINS = 40 };
+
 /* --- steps --- */
 
 static atomic_long steps_left; /* tests only */
@@ -36,9 +38,21 @@ void dr__step(void)
 
 /* --- the lock --- */
 
+/* It is held for less time than it takes to fall asleep: trying again comes first. */
+static int take_lock(pthread_mutex_t *lock)
+{
+    for (int i = 0; i < SPINS; i++) {
+        int error = pthread_mutex_trylock(lock);
+        if (error != EBUSY)
+            return error;
+        DR_PAUSE();
+    }
+    return pthread_mutex_lock(lock);
+}
+
 void dr__crew_lock(dr_crew *c)
 {
-    int error = pthread_mutex_lock(&c->board->lock);
+    int error = take_lock(&c->board->lock);
     if (error == EOWNERDEAD) {
         c->board->n_deaths++;
         dr__repair(c);

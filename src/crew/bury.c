@@ -4,6 +4,8 @@
  */
 #include "crew/shared.h"
 
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/error.h"
@@ -52,7 +54,7 @@ static void fail_slots(dr_crew *c, struct dr__entry *e, uint32_t slot, uint8_t s
     struct dr__slot *slots = dr__slots(c, e);
     for (uint32_t i = e->whole_only ? 0 : slot; i < (e->whole_only ? e->n_slots : slot + 1); i++)
         if (slots[i].state != DR__SLOT_OVER)
-            dr__slot_over(c, e, i, state, 0, 0);
+            dr__slot_over(c, e, i, &(struct dr__sample_end){ .state = state });
 }
 
 /* The slot that the worker was at has one more death; the others of its claim are as before it. */
@@ -119,7 +121,7 @@ uint32_t dr_crew_bury(dr_crew *c, int worker, dr_crew_redo *redone, uint32_t roo
     dr__crew_lock(c);
     return_claim(&g);
     return_batches(c, worker);
-    if (w->pid)
+    if (w->pid && w->pid != getpid()) /* a process that buries itself is not dead */
         dr__arena_free_of(c->base, &c->board->arena, (uint16_t)worker, w->pid);
     w->kind = w->finishing = w->waits = w->slow = 0;
     w->pid = 0;

@@ -42,7 +42,7 @@ static struct view look(dr_crew *c, int worker)
         .crew = c,
         .worker = worker,
         .always = limited && !any_batch_at_hand(c) ? b->open : UINT64_MAX,
-        .until = b->in_order ? UINT64_MAX : b->open + DR__CREW_DISPLACEMENT + 1,
+        .until = b->in_order ? UINT64_MAX : b->open + b->max_ahead + 1,
         .no_bytes = b->window_bytes && b->arena.held >= b->window_bytes,
     };
 }

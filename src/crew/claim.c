@@ -106,6 +106,7 @@ static dr_status try_claim(dr_crew *c, int worker, dr_crew_claim *out, unsigned 
     struct dr__worker *w = &c->workers[worker];
     dr_status status = DR_OK;
     struct dr__choice choice = { 0 };
+    struct dr__wakes wakes = { 0 };
     dr__crew_lock(c);
     if (w->dismissed || atomic_load(&c->board->closed)) {
         *out = (dr_crew_claim){ .kind = DR_CREW_LEAVE };
@@ -124,8 +125,10 @@ static dr_status try_claim(dr_crew *c, int worker, dr_crew_claim *out, unsigned 
         claim_finish(c, worker, choice.entry, out);
     else
         status = DR_AGAIN;
+    if (choice.kind == DR_CREW_WORK && choice.entry->n_waiting)
+        dr__wake_some(c, &wakes, 1); /* there is more: each wakes one more, as long as that is so */
     *seen = atomic_load(&w->wake);
-    dr__crew_unlock(c);
+    dr__crew_unlock_wake(c, &wakes);
     return status;
 }
 
@@ -189,31 +192,33 @@ dr_status dr_crew_place(dr_crew *c, int worker, uint32_t i, size_t slab_bytes, u
     DR_TRY(check_claim(c, worker, i, 1, err));
     const struct dr__worker *w = &c->workers[worker];
     struct dr__entry *e = &c->entries[w->entry];
+    bool no_room = false;
     *slot = w->first + i;
-    *slab = 0;
+    *slab = 0; /* and stays so when the batch was given up */
     dr__crew_lock(c);
     dr__slot_place(c, e, w->first + i);
     const struct dr__slot *s = &dr__slots(c, e)[w->first + i];
     if (s->placed) {
         *slot = s->place;
         *slab = slab_of(c, worker, &c->entries[s->batch], slab_bytes);
+        no_room = slab_bytes && !c->entries[s->batch].slab;
     }
     dr__board_advance(c);
     dr__crew_unlock(c);
-    if (s->placed && slab_bytes && !*slab && c->entries[s->batch].slab == 0)
+    if (no_room)
         return dr__fail(err, DR_ERR_NOMEM, "crew: no room for a batch of %zu bytes", slab_bytes);
     return DR_OK;
 }
 
 /* --- done --- */
 
-/* What follows for the post when slots of it are over: later ones may be allowed now. */
-static void after_slots(dr_crew *c, struct dr__entry *e, struct dr__wakes *wakes)
+/* What follows when slots are over or a batch is finished: later posts may be allowed now. */
+static void after_slots(dr_crew *c, struct dr__entry *e, bool finished, struct dr__wakes *wakes)
 {
     uint64_t open = c->board->open;
     dr__entry_sweep(c, e);
     dr__board_advance(c);
-    if (c->board->held_back && (c->board->open != open || !c->board->in_order)) {
+    if (c->board->held_back && (c->board->open != open || finished)) {
         c->board->held_back = false;
         dr__wake_some(c, wakes, UINT32_MAX);
     }
@@ -250,6 +255,23 @@ static uint64_t time_each(struct dr__worker *w, uint32_t n, uint64_t now)
     return DR_MAX(ns / n, 1);
 }
 
+/* The slots of a claim are over; the first batch that this completed, or NULL. */
+static struct dr__entry *slots_over(dr_crew *c, int worker, uint32_t i, uint32_t n, const struct dr__sample_end *end)
+{
+    const struct dr__worker *w = &c->workers[worker];
+    struct dr__entry *e = &c->entries[w->entry], *ready = NULL;
+    for (uint32_t slot = w->first + i; slot < w->first + i + n; slot++) {
+        const struct dr__slot *s = &dr__slots(c, e)[slot];
+        if (s->state == DR__SLOT_CLAIMED && s->worker == worker)
+            dr__slot_over(c, e, slot, end);
+        else
+            dr__arena_free(c->base, &c->board->arena, end->block); /* was given up meanwhile */
+        struct dr__entry *to = completed(c, e, slot);
+        ready = ready ? ready : to;
+    }
+    return ready;
+}
+
 dr_status dr_crew_done(dr_crew *c, int worker, uint32_t i, uint32_t n, dr_crew_block block, bool bad, bool *finish,
                        dr_crew_claim *out, dr_error *err)
 {
@@ -257,24 +279,17 @@ dr_status dr_crew_done(dr_crew *c, int worker, uint32_t i, uint32_t n, dr_crew_b
     if (block && n != 1)
         return dr__fail(err, DR_ERR_ARG, "crew: a block for %u slots, allowed is one slot", n);
     struct dr__worker *w = &c->workers[worker];
-    struct dr__entry *e = &c->entries[w->entry], *ready = NULL;
     struct dr__wakes wakes = { 0 };
-    uint64_t ns = time_each(w, n, dr__now_ns());
+    struct dr__sample_end end = { bad ? DR_CREW_BAD : DR_CREW_OK, time_each(w, n, dr__now_ns()), block };
     dr__crew_lock(c);
-    for (uint32_t slot = w->first + i; slot < w->first + i + n; slot++) {
-        if (dr__slots(c, e)[slot].state != DR__SLOT_CLAIMED)
-            continue;
-        dr__slot_over(c, e, slot, bad ? DR_CREW_BAD : DR_CREW_OK, ns, block);
-        struct dr__entry *now_ready = completed(c, e, slot);
-        ready = ready ? ready : now_ready;
-    }
+    struct dr__entry *ready = slots_over(c, worker, i, n, &end);
     if (!bad)
-        dr__times_add(&c->board->times, ns, n);
+        dr__times_add(&c->board->times, end.ns, n);
     *finish = ready != NULL;
     if (ready)
         claim_finish(c, worker, ready, out);
     end_claim_if_over(w, n);
-    after_slots(c, e, &wakes);
+    after_slots(c, &c->entries[w->entry], false, &wakes);
     dr__crew_unlock_wake(c, &wakes);
     return DR_OK;
 }
@@ -292,11 +307,9 @@ static void end_whole(dr_crew *c, int worker)
 {
     struct dr__worker *w = &c->workers[worker];
     struct dr__entry *e = &c->entries[w->entry];
-    uint64_t ns = time_each(w, w->n, dr__now_ns());
-    for (uint32_t i = 0; i < w->n; i++)
-        if (dr__slots(c, e)[i].state == DR__SLOT_CLAIMED)
-            dr__slot_over(c, e, i, DR_CREW_OK, ns, 0);
-    dr__times_add(&c->board->times, ns, w->n);
+    const struct dr__sample_end end = { .state = DR_CREW_OK, .ns = time_each(w, w->n, dr__now_ns()) };
+    slots_over(c, worker, 0, w->n, &end);
+    dr__times_add(&c->board->times, end.ns, w->n);
     end_claim_if_over(w, w->n);
     dr_crew_claim ignored;
     if (e->batch == DR__COMPLETE && !e->dropped)
@@ -347,8 +360,9 @@ dr_status dr_crew_finish(dr_crew *c, int worker, uint32_t batch, dr_crew_block h
     w->finishing = 0;
     w->busy_ns += dr__now_ns() - w->mark_ns;
     mark_time(w, dr__now_ns());
-    after_slots(c, e, &wakes);
-    dr__wake_owner(c, &wakes);
+    after_slots(c, e, true, &wakes);
+    if (!c->board->in_order || e->seq == c->board->take || e->dropped)
+        dr__wake_owner(c, &wakes);
     dr__crew_unlock_wake(c, &wakes);
     return DR_OK;
 }

@@ -13,7 +13,10 @@
 #include "base/error.h"
 #include "base/limits.h"
 
-enum { MAX_WORKERS = 256, MAX_BATCHES = 1024, LEAST_SPACE = 1 << 20, PAGE = 4096 };
+enum { MAX_WORKERS = 256, MAX_BATCHES = 1024, MAX_AHEAD = 1024, LEAST_SPACE = 1 << 20, PAGE = 4096 };
+
+/* Out of order, posts wait for a slow sample while their batches are taken: entries for these come on top. */
+enum { AHEAD = 32, SPARE = 32 };
 
 void dr_crew_defaults(dr_crew_options *options)
 {
@@ -63,6 +66,8 @@ static dr_status check_options(const dr_crew_options *o, dr_error *err)
         return dr__fail(err, DR_ERR_ARG, "crew: max_workers is %d, allowed are 1 to %d", o->max_workers, MAX_WORKERS);
     if (o->max_batches < 1 || o->max_batches > MAX_BATCHES)
         return dr__fail(err, DR_ERR_ARG, "crew: max_batches is %d, allowed are 1 to %d", o->max_batches, MAX_BATCHES);
+    if (o->max_ahead < 0 || o->max_ahead > MAX_AHEAD)
+        return dr__fail(err, DR_ERR_ARG, "crew: max_ahead is %d, allowed are 0 to %d", o->max_ahead, MAX_AHEAD);
     if (o->max_attempts < 0 || o->max_attempts > 200)
         return dr__fail(err, DR_ERR_ARG, "crew: max_attempts is %d, allowed are 0 to 200", o->max_attempts);
     return DR_OK;
@@ -110,7 +115,8 @@ static dr_status set_up(dr_crew *c, const dr_crew_options *o, dr_error *err)
 {
     struct dr__board b = {
         .magic = DR__CREW_MAGIC,
-        .n_entries = (uint32_t)o->max_batches + DR__CREW_SPARE,
+        .n_entries = (uint32_t)(o->max_batches + (o->max_ahead ? o->max_ahead : AHEAD) + SPARE),
+        .max_ahead = o->max_ahead ? (uint32_t)o->max_ahead : AHEAD,
         .max_workers = (uint32_t)o->max_workers,
         .max_batches = (uint32_t)o->max_batches,
         .max_attempts = o->max_attempts ? (uint32_t)o->max_attempts : 3,

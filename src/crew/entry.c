@@ -70,16 +70,16 @@ void dr__slot_place(dr_crew *c, struct dr__entry *e, uint32_t slot)
 
 /* --- the end of slots --- */
 
-static void fill_sample(dr_crew *c, struct dr__slot *s, uint8_t state, uint64_t ns, dr_crew_block block)
+static void fill_sample(dr_crew *c, const struct dr__slot *s, const struct dr__sample_end *end)
 {
     struct dr__entry *to = &c->entries[s->batch];
     dr_crew_sample *sample = &dr__samples(c, to)[s->place];
     sample->worker = s->worker;
     sample->attempts = s->attempts;
-    sample->ns = ns;
-    sample->block = block;
+    sample->ns = end->ns;
+    sample->block = end->block;
     dr__step();
-    sample->state = state;
+    sample->state = end->state;
     dr__step();
     if (++to->n_done == to->n_slots && to->batch == DR__FILLING) {
         to->batch = DR__COMPLETE;
@@ -87,13 +87,13 @@ static void fill_sample(dr_crew *c, struct dr__slot *s, uint8_t state, uint64_t 
     }
 }
 
-void dr__slot_over(dr_crew *c, struct dr__entry *e, uint32_t slot, uint8_t state, uint64_t ns, dr_crew_block block)
+void dr__slot_over(dr_crew *c, struct dr__entry *e, uint32_t slot, const struct dr__sample_end *end)
 {
     struct dr__slot *s = &dr__slots(c, e)[slot];
     dr__slot_place(c, e, slot);
     struct dr__entry *to = s->placed ? &c->entries[s->batch] : NULL;
     if (to)
-        fill_sample(c, s, state, ns, block);
+        fill_sample(c, s, end);
     e->n_claimed -= s->state == DR__SLOT_CLAIMED;
     if (s->state == DR__SLOT_WAITING)
         dr__count_waiting(c, e, slot, -1);
@@ -101,9 +101,9 @@ void dr__slot_over(dr_crew *c, struct dr__entry *e, uint32_t slot, uint8_t state
     e->n_over++;
     dr__step();
     if (to)
-        dr__arena_give(c->base, &c->board->arena, block, DR__BY_BOARD, 0);
+        dr__arena_give(c->base, &c->board->arena, end->block, DR__BY_BOARD, 0);
     else
-        dr__arena_free(c->base, &c->board->arena, block);
+        dr__arena_free(c->base, &c->board->arena, end->block);
     if (to && to != e)
         dr__entry_sweep(c, to);
     c->board->n_samples++;

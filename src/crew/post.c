@@ -32,27 +32,49 @@ static bool is_full(const struct dr__board *b)
     return b->n_untaken >= b->max_batches || b->tail - b->head >= b->n_entries;
 }
 
-/* Memory for slots and request, and for samples: filled before the board knows of them. */
-static dr_status new_items(dr_crew *c, const dr_crew_post_options *o, dr_crew_block *items, dr_crew_block *samples,
-                           dr_error *err)
+/* What is no time is unknown; what is too long is as good as a month. */
+static float sane_cost(float ns)
 {
-    size_t slot_bytes = o->n_slots * sizeof(struct dr__slot);
-    DR_TRY(dr_crew_block_new(c, -1, slot_bytes + o->request_bytes, items, err));
-    dr_status status = dr_crew_block_new(c, -1, o->n_slots * sizeof(dr_crew_sample), samples, err);
-    if (status != DR_OK) {
-        dr_crew_block_release(c, *items);
-        return status;
+    const float most = 2.6e15f;
+    return ns > 0 ? ns < most ? ns : most : 0;
+}
+
+/* Memory for slots and request, and for samples: filled before the board knows of them. */
+struct items {
+    dr_crew_block slots, samples;
+};
+
+static dr_status new_items(dr_crew *c, const dr_crew_post_options *o, struct items *out, dr_error *err)
+{
+    struct dr__arena *a = &c->board->arena;
+    size_t bytes = o->n_slots * sizeof(struct dr__slot) + o->request_bytes;
+    dr__crew_lock(c);
+    bool full = is_full(c->board);
+    if (!full) {
+        out->slots = dr__arena_new(c->base, a, bytes, DR__BY_OWNER, getpid());
+        out->samples = dr__arena_new(c->base, a, o->n_slots * sizeof(dr_crew_sample), DR__BY_OWNER, getpid());
     }
-    struct dr__slot *slots = dr_crew_block_data(c, *items);
-    dr_crew_sample *rows = dr_crew_block_data(c, *samples);
-    memset(slots, 0, slot_bytes);
+    dr__crew_unlock(c);
+    if (full)
+        return DR_AGAIN;
+    if (out->slots && out->samples)
+        return DR_OK;
+    dr_crew_block_release(c, out->slots);
+    return dr__fail(err, DR_ERR_NOMEM, "crew: no room for a post of %u slots and %zu bytes", o->n_slots,
+                    o->request_bytes);
+}
+
+static void fill_items(dr_crew *c, const dr_crew_post_options *o, const struct items *items)
+{
+    struct dr__slot *slots = dr_crew_block_data(c, items->slots);
+    dr_crew_sample *samples = dr_crew_block_data(c, items->samples);
+    memset(slots, 0, o->n_slots * sizeof *slots);
     for (uint32_t i = 0; i < o->n_slots; i++) {
-        slots[i].cost_ns = o->cost_ns ? o->cost_ns[i] : 0;
-        rows[i] = (dr_crew_sample){ .state = DR__EMPTY };
+        slots[i].cost_ns = o->cost_ns ? sane_cost(o->cost_ns[i]) : 0;
+        samples[i] = (dr_crew_sample){ .state = DR__EMPTY };
     }
     if (o->request_bytes)
         memcpy(slots + o->n_slots, o->request, o->request_bytes);
-    return DR_OK;
 }
 
 /* Which slots are slow is decided by what is known now, and does not change with what is learnt later. */
@@ -71,7 +93,7 @@ static void sort_new(dr_crew *c, struct dr__entry *e)
     }
 }
 
-/* How many claims a post is good for. */
+/* How many claims a post is good for, roughly: whoever claims wakes one more while there are slots left. */
 static uint32_t claims_of(const dr_crew *c, const struct dr__entry *e)
 {
     uint64_t mean = dr__times_mean(&c->board->times);
@@ -83,8 +105,7 @@ static uint32_t claims_of(const dr_crew *c, const struct dr__entry *e)
     return (uint32_t)((e->n_slots + a_claim - 1) / a_claim);
 }
 
-static void add_entry(dr_crew *c, const dr_crew_post_options *o, dr_crew_block items, dr_crew_block samples,
-                      struct dr__wakes *wakes)
+static void add_entry(dr_crew *c, const dr_crew_post_options *o, const struct items *items, struct dr__wakes *wakes)
 {
     struct dr__board *b = c->board;
     struct dr__entry *e = dr__entry_of(c, b->tail);
@@ -97,12 +118,12 @@ static void add_entry(dr_crew *c, const dr_crew_post_options *o, dr_crew_block i
         .seq = b->tail,
         .tag = o->tag,
         .group = b->group,
-        .items = items,
+        .items = items->slots,
         .request_bytes = o->request_bytes,
-        .samples = samples,
+        .samples = items->samples,
     };
-    dr__arena_give(c->base, &b->arena, items, DR__BY_BOARD, 0);
-    dr__arena_give(c->base, &b->arena, samples, DR__BY_BOARD, 0);
+    dr__arena_give(c->base, &b->arena, e->items, DR__BY_BOARD, 0);
+    dr__arena_give(c->base, &b->arena, e->samples, DR__BY_BOARD, 0);
     sort_new(c, e);
     dr__step();
     e->live = 1;
@@ -117,25 +138,20 @@ static void add_entry(dr_crew *c, const dr_crew_post_options *o, dr_crew_block i
 dr_status dr_crew_post(dr_crew *c, const dr_crew_post_options *options, dr_error *err)
 {
     DR_TRY(check_post(c, options, err));
-    dr__crew_lock(c);
-    bool full = is_full(c->board);
-    dr__crew_unlock(c);
-    if (full)
-        return DR_AGAIN;
-    dr_crew_block items, samples;
-    DR_TRY(new_items(c, options, &items, &samples, err));
+    struct items items = { 0 };
+    DR_TRY(new_items(c, options, &items, err));
+    fill_items(c, options, &items);
     struct dr__wakes wakes = { 0 };
     dr__crew_lock(c);
-    full = is_full(c->board);
+    bool full = is_full(c->board);
     if (!full)
-        add_entry(c, options, items, samples, &wakes);
+        add_entry(c, options, &items, &wakes);
     dr__crew_unlock_wake(c, &wakes);
     if (full) { /* another thread posted meanwhile */
-        dr_crew_block_release(c, items);
-        dr_crew_block_release(c, samples);
-        return DR_AGAIN;
+        dr_crew_block_release(c, items.slots);
+        dr_crew_block_release(c, items.samples);
     }
-    return DR_OK;
+    return full ? DR_AGAIN : DR_OK;
 }
 
 void dr_crew_post_end(dr_crew *c)

@@ -36,8 +36,6 @@
 
 enum {
     DR__CREW_MAGIC = 0x43524557,
-    DR__CREW_SPARE = 64,        /* entries beyond max_batches: posts that wait for a slow sample, their batch taken */
-    DR__CREW_DISPLACEMENT = 32, /* out of order, no post is claimed that is so far ahead of one that is not over */
     DR__TIME_BUCKETS = 256,
 };
 
@@ -106,7 +104,7 @@ struct dr__times {
 
 struct dr__board {
     uint32_t magic;
-    uint32_t n_entries, max_workers, max_batches, max_attempts;
+    uint32_t n_entries, max_workers, max_batches, max_attempts, max_ahead;
     bool in_order, lanes;
     uint64_t map_bytes, entries_at, workers_at; /* from the start of the memory */
     pthread_mutex_t lock;
@@ -183,8 +181,14 @@ const void *dr__request(const dr_crew *c, const struct dr__entry *e);
 /* Gives a slot its place in a batch. */
 void dr__slot_place(dr_crew *c, struct dr__entry *e, uint32_t slot);
 
-/* The slot is over: its sample has this state, time and block. */
-void dr__slot_over(dr_crew *c, struct dr__entry *e, uint32_t slot, uint8_t state, uint64_t ns, dr_crew_block block);
+/* The slot is over: what became of its sample.  Takes the block. */
+struct dr__sample_end {
+    uint8_t state; /* DR_CREW_* */
+    uint64_t ns;
+    dr_crew_block block;
+};
+
+void dr__slot_over(dr_crew *c, struct dr__entry *e, uint32_t slot, const struct dr__sample_end *end);
 
 /* Lets go of what an entry does not need any more. */
 void dr__entry_sweep(dr_crew *c, struct dr__entry *e);

@@ -28,14 +28,14 @@ static PyObject *wrap_crew(core_state *state, dr_status status, dr_crew *crew, c
 
 PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "max_workers", "max_batches", "address_space", "keep_free",
-                             "in_order",    "lanes",       "max_attempts",  NULL };
+    static char *names[] = { "max_workers", "max_batches",  "address_space", "keep_free", "in_order",
+                             "lanes",       "max_attempts", "max_ahead",     NULL };
     dr_crew_options o;
     dr_crew_defaults(&o);
     int in_order = o.in_order, lanes = o.lanes;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$iiO&O&ppi:open_crew", names, &o.max_workers, &o.max_batches,
-                                     to_u64, &o.address_space, to_u64, &o.keep_free, &in_order, &lanes,
-                                     &o.max_attempts))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$iiO&O&ppii:open_crew", names, &o.max_workers, &o.max_batches,
+                                     to_u64, &o.address_space, to_u64, &o.keep_free, &in_order, &lanes, &o.max_attempts,
+                                     &o.max_ahead))
         return NULL;
     o.in_order = in_order;
     o.lanes = lanes;

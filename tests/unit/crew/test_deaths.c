@@ -172,6 +172,44 @@ static void a_death_at_any_step_loses_nothing(void **state)
     }
 }
 
+/* Two workers die, each at a step of its own: one of them may be at repairing what the other left. */
+static void both_die(long first, long second, bool in_order)
+{
+    enum { WORKERS = 2, BATCHES = 3 };
+    dr_error err;
+    dr_crew *crew = open_patient(WORKERS, in_order);
+    uint8_t seen[BATCHES * N_SLOTS] = { 0 };
+    for (uint64_t tag = 0; tag < BATCHES; tag++)
+        post(crew, tag, N_SLOTS);
+    pid_t pids[WORKERS] = { start(crew, 0, first), start(crew, 1, second) };
+    for (int taken = 0; taken < BATCHES;) {
+        dr_crew_result r;
+        if (dr_crew_next(crew, 1, &r, &err) == DR_OK) {
+            check_result(crew, &r, seen);
+            release(crew, &r);
+            taken++;
+        }
+        for (int i = 0; i < WORKERS; i++)
+            if (waitpid(pids[i], NULL, WNOHANG) == pids[i]) {
+                dr_crew_bury(crew, i, NULL, 0);
+                pids[i] = start(crew, i, 0);
+            }
+    }
+    dr_crew_close(crew);
+    for (int i = 0; i < WORKERS; i++) {
+        waitpid(pids[i], NULL, 0);
+        dr_crew_bury(crew, i, NULL, 0);
+    }
+    end_crew(crew);
+}
+
+static void two_deaths_lose_nothing(void **state)
+{
+    (void)state;
+    for (long n = 1; n < 150; n++)
+        both_die(n, n * 61 % 149 + 1, n % 2);
+}
+
 /* --- at random --- */
 
 static void kill_one(dr_crew *crew, pid_t *pids, int worker)
@@ -350,6 +388,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_death_at_any_step_loses_nothing),
+        cmocka_unit_test(two_deaths_lose_nothing),
         cmocka_unit_test(random_deaths_lose_nothing),
         cmocka_unit_test(the_slot_that_kills_is_failed),
         cmocka_unit_test(a_stuck_slot_is_given_up),
