@@ -190,6 +190,10 @@ def test_random_numbers_do_not_depend_on_workers():
     for one, three in zip(*runs, strict=True):
         assert same(one[:4], three[:4])
     assert {seed for batch in runs[1] for seed in batch[4].tolist()} <= {5, 6, 7}
+    with make(sets.Draws()) as fleet:
+        assert fleet.post(77, [3, 2], keys=[(0, 3), (0, 2)])
+        again = fleet.next(30).value
+        assert same(again[1], runs[0][0][1][[3, 2]]) and same(again[3], runs[0][0][3][[3, 2]])
     with make(sets.Draws(), base_seed=6) as fleet:
         assert not same(run(fleet, batches[:1])[0].value[1], runs[0][0][1])
 
@@ -232,6 +236,12 @@ def test_iterable(drop_last):
             assert [b.tolist() for b in got[0]] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]][: 2 if drop_last else 3]
             assert [b.tolist() for b in got[1]] == ([] if drop_last else [[1000, 1001, 1002]])
             fleet.begin_epoch(6)
+
+
+def test_an_iterator_can_begin_later():
+    with make(sets.Stream([5, 2]), sets.identity, kind="iterable", auto_collation=False) as fleet:
+        fleet.skip_items(0, 3)
+        assert take_streams(fleet, 2, None) == {0: [3, 4], 1: [1000, 1001]}
 
 
 def test_iterable_without_batches():

@@ -92,11 +92,13 @@ class Fleet:
         self._epoch = requests.Epoch(self._epoch_number, base_seed, shared_seed)
         self._items = [0] * self._workers  # asked of each iterator
 
-    def post(self, tag, index, costs=None, worker=-1):
+    def post(self, tag, index, costs=None, worker=-1, keep=False, keys=None):
         """Asks for a batch.  False: too many are under way.
 
         index: the indices of a batch, or, without auto_collation, one index.  Of an iterable data set: the number of
         items (None without auto_collation); worker: who has the iterator.  costs: predicted nanoseconds of each slot.
+        keep: its samples stay together out of order too.  keys: the tag and slot that each sample's random numbers
+        follow from, where these are not its own.
         """
         if self._setup.kind == "iterable":
             return self._post_items(tag, index, worker)
@@ -104,8 +106,8 @@ class Fleet:
             request = self._epoch.of_whole(index)
             return self._post(tag, index, 1, request, None, worker, min_claim_ns=WHOLE_NS)
         self._slots = self._slots or len(index)
-        return self._post(tag, index, len(index), self._epoch.of_slots(index), costs, worker,
-                          min_claim_ns=self._claim_ns(), keep=len(index) != self._slots)  # fmt: skip
+        return self._post(tag, index, len(index), self._epoch.of_slots(index, keys), costs, worker,
+                          min_claim_ns=self._claim_ns(), keep=keep or len(index) != self._slots)  # fmt: skip
 
     def _claim_ns(self):
         if self._setup.collate_fn is default_collate:
@@ -120,6 +122,10 @@ class Fleet:
         if posted:
             self._items[worker] += 1 if n is None else n
         return posted
+
+    def skip_items(self, worker, n):
+        """A worker's iterator begins after its first n items; before anything is posted for it."""
+        self._items[worker] = n
 
     def _post(self, tag, index, n_slots, request, costs, worker, **options):
         self._pending[tag] = [index, n_slots]

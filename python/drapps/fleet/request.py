@@ -2,15 +2,16 @@
 
     mode, epoch, base seed, shared seed | what the mode needs
 
-Modes: INTS, OBJECTS: one index a slot (numbers, or anything that can be pickled); WHOLE: one index for all, as the
-data set or its __getitems__ takes it; NEXT: so many items of an iterator, and how many were taken before.
+Modes: INTS, OBJECTS: one index a slot (numbers, or anything that can be pickled); KEYED: also the batch and slot that
+each one's random numbers follow from, where these are not its own; WHOLE: one index for all, as the data set or its
+__getitems__ takes it; NEXT: so many items of an iterator, and how many were taken before.
 """
 
 import pickle
 import struct
 from array import array
 
-INTS, OBJECTS, WHOLE, NEXT = range(4)
+INTS, OBJECTS, KEYED, WHOLE, NEXT = MODES = range(5)
 HEAD = struct.Struct("<IIQQ")
 ITEMS = struct.Struct("<QQ")
 NO_SEED = (1 << 64) - 1
@@ -22,10 +23,12 @@ class Epoch:
 
     def __init__(self, number, base_seed, shared_seed):
         shared = NO_SEED if shared_seed is None else shared_seed
-        self._heads = [HEAD.pack(mode, number, base_seed % (1 << 64), shared) for mode in range(4)]
+        self._heads = [HEAD.pack(mode, number, base_seed % (1 << 64), shared) for mode in MODES]
 
-    def of_slots(self, indices):
+    def of_slots(self, indices, keys=None):
         """Each slot has an index."""
+        if keys is not None:
+            return self._heads[KEYED] + pickle.dumps((indices, keys))
         if all(type(index) is int for index in indices):
             try:
                 return self._heads[INTS] + array("q", indices).tobytes()
@@ -45,7 +48,7 @@ class Epoch:
 class Request:
     """A request as a worker reads it."""
 
-    __slots__ = ("base_seed", "epoch", "mode", "payload", "shared_seed")
+    __slots__ = ("_keys", "base_seed", "epoch", "mode", "payload", "shared_seed")
 
     def __init__(self, data):
         self.mode, self.epoch, self.base_seed, shared = HEAD.unpack_from(data, 0)
@@ -56,7 +59,14 @@ class Request:
         """The indices of some slots."""
         if self.mode == INTS:
             return self.payload[8 * first : 8 * (first + n)].cast("q").tolist()
-        return pickle.loads(self.payload)[first : first + n]
+        found = pickle.loads(self.payload)
+        if self.mode == KEYED:
+            found, self._keys = found
+        return found[first : first + n]
+
+    def key(self, tag, slot):
+        """The batch and slot that a sample's random numbers follow from."""
+        return self._keys[slot] if self.mode == KEYED else (tag, slot)
 
     def index(self):
         """The one index."""

@@ -140,7 +140,7 @@ class Worker:
     def seed(self, request, tag, slot):
         """The generators' states for a sample."""
         if self.seeds is not None:
-            self.seeds.set(request.base_seed, tag, slot)
+            self.seeds.set(request.base_seed, *request.key(tag, slot))
 
     def deliver(self, claim, make):
         """The result of a batch that is claimed whole."""
