@@ -9,6 +9,7 @@
 #include <drapps/info.h>
 #include <drapps/jpeg.h>
 #include <drapps/loader.h>
+#include <drapps/monitor.h>
 #include <drapps/sample.h>
 #include <drapps/status.h>
 

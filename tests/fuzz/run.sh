@@ -8,7 +8,7 @@
 set -eu
 minutes=${1:?usage: run.sh MINUTES [TARGET...]}
 shift
-targets=${*:-jpeg jpeg_diff jpeg_own png webp header tar list index seek}
+targets=${*:-jpeg jpeg_diff jpeg_own png webp header tar list index seek proc}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=${FUZZ_DIR:-$root/build-fuzz}
 cc=${FUZZ_CC:-clang}
@@ -22,7 +22,7 @@ cat >"$dir/src/codec/codec_config.h" <<END
 END
 flags="-std=gnu11 -D_GNU_SOURCE -O1 -g -ffp-contract=off -I$root/include -I$root/src -I$root/tests -I$dir/src"
 src=$root/src
-library="$src/base/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/format/*.c $src/codec/*.c"
+library="$src/base/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/format/*.c $src/codec/*.c $src/monitor/*.c"
 libs="$(pkg-config --libs libjpeg libpng libwebp libxxhash jansson) -lm -pthread"
 made=$root/tests/unit/codec
 changes="$made/blob.c $made/jpeg_part.c $made/odd_jpeg.c $made/damaged_jpeg.c"
@@ -55,6 +55,7 @@ build() { # build NAME TARGET FLAG...: the fuzzer of a target
     case $target in
     jpeg) with="$dir/mutate/*.o $with" ;;
     jpeg_diff) with="$made/both_jpeg.c $dir/mutate/*.o $with" ;;
+    proc) with="$root/tests/unit/monitor/tree.c $with" ;;
     jpeg_own)
         with="$alone $dir/mutate/*.o -lm -pthread"
         how="-DFUZZ_ALONE -fsanitize=memory -fsanitize-memory-track-origins"

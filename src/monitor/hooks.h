@@ -1,0 +1,47 @@
+/* hooks.h: callbacks that come and go while another thread calls them, without a lock held during a call. */
+#ifndef DR_MONITOR_HOOKS_H
+#define DR_MONITOR_HOOKS_H
+
+#include <stdbool.h>
+
+#include <drapps/monitor.h>
+
+#include "base/thread.h"
+
+enum { DR__MAX_HOOKS = 16 };
+
+struct dr__pipeline_facts;
+typedef void dr__pipeline_fn(void *user, struct dr__pipeline_facts *out);
+
+typedef struct dr__hook {
+    int token; /* 0: free */
+    void *user;
+    dr_monitor_fn *tick; /* one of the two */
+    dr__pipeline_fn *pipeline;
+} dr__hook;
+
+typedef struct dr__hooks {
+    pthread_mutex_t lock;
+    dr__cond idle;
+    dr__hook slots[DR__MAX_HOOKS];
+    int last_token;
+    bool calling; /* between dr__hooks_begin and dr__hooks_end */
+    pthread_t caller;
+} dr__hooks;
+
+void dr__hooks_init(dr__hooks *h);
+void dr__hooks_destroy(dr__hooks *h);
+
+/* The new hook's token; 0: no room. */
+int dr__hooks_add(dr__hooks *h, dr__hook hook);
+
+/* Waits until no call is under way, except in the calling thread itself. */
+void dr__hooks_remove(dr__hooks *h, int token);
+
+/* Copies the hooks of now; the caller calls those that are still there by dr__hooks_has, then ends.  One thread only.
+ */
+int dr__hooks_begin(dr__hooks *h, dr__hook *out);
+bool dr__hooks_has(dr__hooks *h, int token);
+void dr__hooks_end(dr__hooks *h);
+
+#endif

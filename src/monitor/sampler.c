@@ -1,0 +1,50 @@
+/* sampler.c: see sampler.h. */
+#include "monitor/sampler.h"
+
+#include "base/alloc.h"
+
+enum { TEXT_CAP = 128 << 10 }; /* /proc/stat of 1024 CPUs, as far as its lines of CPUs go */
+
+dr_status dr__sampler_open(dr__sampler *s, const char *root, dr_error *err)
+{
+    *s = (dr__sampler){ 0 };
+    dr__hooks_init(&s->host.pipelines);
+    dr__own_init(&s->host.own);
+    s->root = dr__strdup(root);
+    s->host.text_cap = TEXT_CAP;
+    s->host.text = dr__alloc(TEXT_CAP);
+    if (!s->root || !s->host.text)
+        return dr__fail(err, DR_ERR_NOMEM, "monitor: no memory for %d bytes of text", TEXT_CAP);
+    s->host.root = s->root;
+    s->host.redirected = *root != 0;
+    for (int i = 0; dr__probe_table[i]; i++) {
+        const dr__probe_def *probe = dr__probe_table[i];
+        s->states[i] = dr__alloc_zero(1, probe->state_size ? probe->state_size : 1);
+        if (!s->states[i])
+            return dr__fail(err, DR_ERR_NOMEM, "monitor: no memory for probe %s", probe->name);
+        probe->open(s->states[i], &s->host);
+    }
+    return DR_OK;
+}
+
+void dr__sampler_close(dr__sampler *s)
+{
+    for (int i = 0; dr__probe_table[i]; i++) {
+        if (s->states[i] && dr__probe_table[i]->close)
+            dr__probe_table[i]->close(s->states[i]);
+        dr__free(s->states[i]);
+    }
+    dr__free(s->host.text);
+    dr__free(s->root);
+    dr__own_destroy(&s->host.own);
+    dr__hooks_destroy(&s->host.pipelines);
+}
+
+void dr__sampler_tick(dr__sampler *s, uint64_t now_ns, dr_snapshot *out)
+{
+    uint64_t elapsed_ns = s->n_ticks ? now_ns - s->last_ns : 0;
+    *out = (dr_snapshot){ .time_ns = now_ns, .number = ++s->n_ticks };
+    for (int i = 0; dr__probe_table[i]; i++)
+        dr__probe_table[i]->read(s->states[i], &s->host, now_ns, elapsed_ns, out);
+    s->last_ns = now_ns;
+}
