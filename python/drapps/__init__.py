@@ -27,6 +27,7 @@ _HOMES = {
     "JpegHeader": "jpeg",
     "JpegIndex": "_core",
     "Loader": "loader",
+    "Monitor": "monitor",
     "Op": "optable",
     "Pipeline": "pipeline",
     "decode_jpeg": "jpeg",

@@ -19,6 +19,7 @@ from .about import info as info
 from .batch import Batch as Batch
 from .jpeg import JpegHeader as JpegHeader, decode_jpeg as decode_jpeg, jpeg_header as jpeg_header
 from .loader import Loader as Loader
+from .monitor import Monitor as Monitor
 from .optable import Op as Op
 from .pipeline import Pipeline as Pipeline, from_arrays as from_arrays, mix as mix, read as read
 from .torch.dataloader import DataLoader as DataLoader

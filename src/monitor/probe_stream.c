@@ -1,7 +1,8 @@
 /* probe_stream.c: how fast memory can be read just now: a timed pass over 1 MB, at most 0.2 % of a CPU.
  *
- * Memory that others load with their own streams serves this one more slowly; 1 MB does not stay in the inner caches
- * between two passes.  A proxy: it says "slower than at best", not what the machine moves.
+ * Memory that others load with their own streams serves this one more slowly.  Each pass takes another of 16 pieces, so
+ * that a piece is not in the caches of a core any more when its turn comes again.  A proxy: it says "slower than at
+ * best", not what the machine moves.
  */
 #include "monitor/probe.h"
 
@@ -10,10 +11,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-enum { STREAM_BYTES = 1 << 20, PAUSE_PER_NS = 500, MIN_PAUSE_NS = 100000000 };
+enum { STREAM_BYTES = 1 << 20, N_PIECES = 16, PAUSE_PER_NS = 500, MIN_PAUSE_NS = 100000000 };
 
 struct state {
     uint64_t *words; /* NULL: absent */
+    unsigned piece;
     uint64_t next_ns;
     double rate, best;
     volatile uint64_t sum; /* so that the pass is not left out */
@@ -24,17 +26,19 @@ static void open_memory(void *state, dr__host *host)
     struct state *s = state;
     if (host->redirected)
         return;
-    s->words = dr__alloc_aligned(STREAM_BYTES);
+    s->words = dr__alloc_aligned((size_t)N_PIECES * STREAM_BYTES);
     if (s->words)
-        memset(s->words, 1, STREAM_BYTES); /* pages of its own, not the shared one of zeros */
+        memset(s->words, 1, (size_t)N_PIECES * STREAM_BYTES); /* pages of its own, not the shared one of zeros */
 }
 
 /* Wall time would count other tasks that ran meanwhile; this thread's CPU time does not. */
 static uint64_t time_pass(struct state *s)
 {
+    const size_t n = STREAM_BYTES / sizeof *s->words;
+    const uint64_t *words = s->words + n * (s->piece++ % N_PIECES);
     uint64_t begin = dr__thread_cpu_ns(), sum = 0;
-    for (size_t i = 0; i < STREAM_BYTES / sizeof *s->words; i++)
-        sum += s->words[i];
+    for (size_t i = 0; i < n; i++)
+        sum += words[i];
     s->sum = sum;
     return dr__thread_cpu_ns() - begin;
 }

@@ -109,6 +109,12 @@ static PyObject *formats_json(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(dr_formats_json());
 }
 
+static PyObject *sensors_json(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyUnicode_FromString(dr_sensors_json());
+}
+
 static PyObject *info(PyObject *module, PyObject *unused)
 {
     (void)unused;
@@ -123,6 +129,7 @@ static PyMethodDef functions[] = {
     { "ops_json", ops_json, METH_NOARGS, "Every op with its parameters, as JSON." },
     { "codecs_json", codecs_json, METH_NOARGS, "Every codec, as JSON." },
     { "formats_json", formats_json, METH_NOARGS, "Every format, as JSON." },
+    { "sensors_json", sensors_json, METH_NOARGS, "Every sensor of the monitor, as JSON." },
     { "info", info, METH_NOARGS, "This build and this machine, as JSON." },
     { "open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
       "open_dataset(path, *, format, root, extensions, path_column, label_column, use_index)" },
@@ -138,6 +145,7 @@ static PyMethodDef functions[] = {
     { "open_crew", (PyCFunction)(void (*)(void))core_crew_open, METH_VARARGS | METH_KEYWORDS,
       "open_crew(*, max_workers, max_batches, ...): see drapps/crew.h" },
     { "join_crew", core_crew_join, METH_VARARGS, "join_crew(fd)" },
+    { "open_monitor", core_monitor_open, METH_VARARGS, "open_monitor(interval_ms, history, root)" },
     { "order_sample", core_order_sample, METH_VARARGS,
       "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)" },
     { "fill_seeds", core_fill_seeds, METH_VARARGS,
@@ -168,6 +176,7 @@ static int add_types(PyObject *module, core_state *state)
         { &state->array_type, &core_array_spec },     { &state->runner_type, &core_runner_spec },
         { &state->jpeg_type, &core_jpeg_spec },       { &state->jpeg_index_type, &core_jpeg_index_spec },
         { &state->crew_type, &core_crew_spec },       { &state->block_type, &core_block_spec },
+        { &state->monitor_type, &core_monitor_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);

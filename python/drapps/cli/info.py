@@ -1,10 +1,10 @@
-"""drapps info: version, CPU level, codecs, ops and the limits of this machine."""
+"""drapps info: version, CPU level, codecs, ops, the limits and sensors of this machine."""
 
 import json
 
 from drapps.cli.show import bytes_text, print_json, print_table
 
-HELP = "version, CPU level, codecs, formats and limits"
+HELP = "version, CPU level, codecs, formats, limits and sensors"
 
 
 def add_arguments(parser):
@@ -17,9 +17,18 @@ def run(args):
     facts = json.loads(_core.info())
     facts.setdefault("formats", json.loads(_core.formats_json()))
     facts.setdefault("codecs", json.loads(_core.codecs_json()))
+    facts["sensors"] = _sensors()
     if args.json:
         return print_json(facts)
     print_table(("what", "value"), list(_rows(facts)))
+
+
+def _sensors():
+    """The sensors that this machine has, by the monitor's second snapshot: the first lacks rates."""
+    from drapps.monitor import Monitor
+
+    with Monitor() as monitor:
+        return list(monitor.wait() or monitor.latest())
 
 
 def _rows(facts, prefix=""):
