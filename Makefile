@@ -27,7 +27,7 @@ WERROR := $(if $(filter true 1,$(CI)),true,false)
 CONFIGURED := build/.configured-werror-$(WERROR)
 INSTALLED := $(VENV)/.installed
 # The extension and the package are made from these.
-PACKAGE_FILES := $(shell find meson.build meson.options pyproject.toml README.md include src python \
+PACKAGE_FILES := $(shell find meson.build meson.options pyproject.toml README.md include src python tools \
 	-type f -not -name '*.pyc' -not -path '*/.*')
 
 .PHONY: all test test-c test-python demo check-all check-compilers check-sanitizers check-fuzz check-stress \
