@@ -52,6 +52,7 @@ void core_free(PyObject *self)
 static const char *const kind_names[] = {
     [DR_KIND_ARRAY] = "array", [DR_KIND_IMAGE] = "image", [DR_KIND_MASK] = "mask",
     [DR_KIND_BOXES] = "boxes", [DR_KIND_BYTES] = "bytes", [DR_KIND_TEXT] = "text",
+    [DR_KIND_VOLUME] = "volume", [DR_KIND_VOLUME_MASK] = "volume_mask",
 };
 
 enum { N_KINDS = sizeof kind_names / sizeof kind_names[0] };
@@ -68,7 +69,7 @@ int core_kind_parse(const char *name, dr_kind *out)
             *out = (dr_kind)i;
             return 0;
         }
-    PyErr_Format(PyExc_ValueError, "kind \"%s\" is none of array, image, mask, boxes, bytes, text", name);
+    PyErr_Format(PyExc_ValueError, "kind \"%s\" is none of array, image, mask, boxes, bytes, text, volume, volume_mask", name);
     return -1;
 }
 
