@@ -27,6 +27,7 @@ typedef struct dr_read_options {
     const char *path_column;       /* for lists: NULL finds "path", "file", "filename", "image" */
     const char *label_column;      /* for lists: NULL finds "label", "class", "target" */
     bool use_index; /* keep and use listings and tar indexes (beside the data or in the cache folder); default true */
+    const char *mask_column; /* for lists: a second column of files; NULL finds "mask", "label_file" */
 } dr_read_options;
 
 DR_API void dr_read_defaults(dr_read_options *options);

@@ -133,6 +133,7 @@ def open_dataset(
     extensions: tuple[str, ...] = ...,
     path_column: str | None = ...,
     label_column: str | None = ...,
+    mask_column: str | None = ...,
     use_index: bool = ...,
 ) -> Dataset: ...
 def from_arrays(rows: tuple[tuple[str, Any, str], ...], /) -> Dataset: ...

@@ -52,6 +52,10 @@ dr_status dr__record_reset(dr__record *record, size_t total, dr_error *err);
 dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
                                void **data, size_t *size, dr_error *err);
 
+/* The same for n files, one after the other; data and sizes have n entries. */
+dr_status dr__record_read_files(dr__record *record, int dir_fd, const char *folder, const char *const *paths, int n,
+                                size_t extra, void **data, size_t *sizes, dr_error *err);
+
 /* The next field of the record: a view of bytes or text that lie in the record or the dataset, a copy of a text, or
  * a number.  The copies come from room that was reserved. */
 void dr__record_bytes(dr__record *record, dr_kind kind, const void *data, size_t size);

@@ -12,20 +12,27 @@
     X(crop)                                                                                                            \
     X(cutmix)                                                                                                          \
     X(decode)                                                                                                          \
+    X(decode_volume)                                                                                                   \
     X(gaussian_blur)                                                                                                   \
     X(grayscale)                                                                                                       \
     X(mixup)                                                                                                           \
     X(normalize)                                                                                                       \
+    X(normalize_intensity)                                                                                             \
     X(pad)                                                                                                             \
+    X(pad_volume)                                                                                                      \
     X(rand_augment)                                                                                                    \
     X(random_adjust_sharpness)                                                                                         \
     X(random_affine)                                                                                                   \
     X(random_apply)                                                                                                    \
     X(random_autocontrast)                                                                                             \
+    X(random_balanced_crop)                                                                                            \
+    X(random_brightness)                                                                                               \
     X(random_choice)                                                                                                   \
     X(random_crop)                                                                                                     \
     X(random_equalize)                                                                                                 \
     X(random_erasing)                                                                                                  \
+    X(random_flip_volume)                                                                                              \
+    X(random_gaussian_noise)                                                                                           \
     X(random_grayscale)                                                                                                \
     X(random_horizontal_flip)                                                                                          \
     X(random_invert)                                                                                                   \
@@ -35,6 +42,7 @@
     X(random_rotation)                                                                                                 \
     X(random_solarize)                                                                                                 \
     X(random_vertical_flip)                                                                                            \
+    X(resample_volume)                                                                                                 \
     X(resize)                                                                                                          \
     X(to_dtype)                                                                                                        \
     X(trivial_augment_wide)
