@@ -13,6 +13,7 @@ struct conf {
     bool labels;
     int dtype;
     int axes;
+    int64_t channels;
     int64_t max_voxels;
 };
 
@@ -30,6 +31,8 @@ static const dr_param params[] = {
               "element type of the result; auto is float32, and uint8 for labels; integers take whole numbers only"),
     DR_CHOICE(struct conf, axes, "\"zyx\"", orders,
               "what depth, height and width are in a NIfTI file: zyx as they lie in it, xyz as nibabel gives them"),
+    DR_INT(struct conf, channels, "1", 0, 65535,
+           "channels (points in time) that each volume must have; 0: as stored, and samples cannot be stacked"),
     DR_INT(struct conf, max_voxels, "1073741824", 1, 1e12, "most voxels accepted"),
     { 0 },
 };
@@ -47,19 +50,22 @@ static dr_status peek(dr_task *task, const dr_view *in, void *par)
     uint8_t *room = dr__alloc_aligned(DR__VOLUME_ROOM);
     if (!room)
         return dr__fail(task->err, DR_ERR_NOMEM, "out of memory");
-    dr_status status = dr__volume_header(in->data, (size_t)in->desc.dims[0], &options, room,
-                                         &((struct par *)par)->info, task->err);
+    dr_status status =
+        dr__volume_header(in->data, (size_t)in->desc.dims[0], &options, room, &((struct par *)par)->info, task->err);
     dr__free_aligned(room);
     return status;
 }
 
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
-    static const int64_t unknown[4] = { DR_UNKNOWN, DR_UNKNOWN, DR_UNKNOWN, DR_UNKNOWN };
     const struct conf *c = conf;
     const struct par *p = par;
+    const int64_t unknown[4] = { c->channels ? c->channels : DR_UNKNOWN, DR_UNKNOWN, DR_UNKNOWN, DR_UNKNOWN };
     if (in->kind != DR_KIND_BYTES)
         return dr__fail(err, DR_ERR_ARG, "decode_volume: needs encoded bytes; this field is decoded already");
+    if (p && c->channels && p->info.dims[0] != c->channels)
+        return dr__fail(err, DR_ERR_FORMAT, "decode_volume: the file has %lld channels, channels is %lld",
+                        (long long)p->info.dims[0], (long long)c->channels);
     out->desc = dr__desc_volume(dtype_of(c), p ? p->info.dims : unknown);
     for (int i = 0; p && i < 3; i++)
         out->desc.spacing[i] = p->info.spacing[i];

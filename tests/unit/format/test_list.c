@@ -176,6 +176,45 @@ static void columns_and_root_can_be_named(void **state)
     expect_in(err.text, "/nowhere/at/all");
 }
 
+/* A second file of each sample; its size may make the first one move. */
+static void a_mask_for_each_file(void **state)
+{
+    dr_read_options o;
+    dr_dataset *set;
+    dr_error err;
+    char large[20001];
+    (void)state;
+    memset(large, 'm', 20000);
+    large[20000] = 0;
+    put_text(at("a.nii"), "A");
+    put_text(at("b.nii"), "BB");
+    put_text(at("a_seg.nii"), "seg");
+    put_text(at("b_seg.nii"), large);
+    set = open_list("l.csv", "image,label_file,id\na.nii,a_seg.nii,1\nb.nii,b_seg.nii,2\n");
+    for (int i = 0; i < 2; i++) {
+        expect_text(set, 0, "image", "A");
+        expect_text(set, 0, "label", "seg");
+        expect_text(set, 1, "image", "BB");
+        expect_text(set, 1, "label", large);
+        assert_int_equal(int_value(set, 1, "id"), 2);
+    }
+    dr_dataset_unref(&set);
+    set = open_list("l.csv", "path,mask\na.nii,3\n"); /* a number is no file */
+    assert_int_equal(int_value(set, 0, "mask"), 3);
+    dr_dataset_unref(&set);
+    dr_read_defaults(&o);
+    o.mask_column = "second";
+    put_text(at("l.csv"), "path,second,label\na.nii,a_seg.nii,7\n");
+    assert_int_equal(dr_dataset_open(at("l.csv"), &o, &set, &err), DR_OK);
+    expect_text(set, 0, "second", "seg");
+    assert_int_equal(int_value(set, 0, "label"), 7);
+    dr_dataset_unref(&set);
+    o.mask_column = "third";
+    assert_int_equal(dr_dataset_open(at("l.csv"), &o, &set, &err), DR_ERR_NOT_FOUND);
+    expect_in(err.text, "third");
+    fails("l.csv", "path,mask\na.nii,a_seg.nii\nb.nii,\n", DR_ERR_FORMAT, "row 2");
+}
+
 static void json_lines(void **state)
 {
     (void)state;
@@ -272,6 +311,7 @@ int main(void)
         TEST(csv_with_all_kinds_of_columns),
         TEST(csv_errors_name_the_line),
         TEST(columns_and_root_can_be_named),
+        TEST(a_mask_for_each_file),
         TEST(json_lines),
         TEST(kinds_of_cells),
         TEST(long_paths_share_their_folders),
