@@ -188,8 +188,30 @@ static dr_status take_labels(struct list *l, dr_error *err)
     return status;
 }
 
+static bool are_boxes(const dr__column *c)
+{
+    return (c->form.width == 4 || c->form.width < 0) && (!strcmp(c->name, "boxes") || !strcmp(c->name, "bboxes"));
+}
+
+/* Boxes are known by their name and width; other lists of numbers are arrays. */
+static dr_desc list_desc(const dr__column *c)
+{
+    dr_desc d = {
+        .kind = DR_KIND_ARRAY, .dtype = c->form.whole ? DR_I64 : DR_F64, .n_dims = 1, .dims = { DR_UNKNOWN }
+    };
+    if (c->form.width > 0) {
+        d.n_dims = 2;
+        d.dims[1] = c->form.width;
+    }
+    if (are_boxes(c))
+        return (dr_desc){ .kind = DR_KIND_BOXES, .dtype = DR_F32, .n_dims = 2, .dims = { DR_UNKNOWN, 4 } };
+    return d;
+}
+
 static dr_desc column_desc(const dr__column *c)
 {
+    if (c->type == DR__CELL_LIST)
+        return list_desc(c);
     return c->type == DR__CELL_INT    ? dr__desc_scalar(DR_I64)
            : c->type == DR__CELL_REAL ? dr__desc_scalar(DR_F64)
                                       : dr__desc_text(DR_UNKNOWN);
@@ -271,15 +293,44 @@ static dr_status fill(struct list *l, const char *path, const dr_read_options *o
     return add_fields(l, err);
 }
 
-/* The value lies in the table, which outlives the record. */
-static void column_value(const dr__column *c, uint64_t id, dr__record *record)
+static dr_status list_value(const dr__column *c, uint64_t id, dr__record *record, dr_error *err)
 {
+    const char *text = dr__names_get(&c->cells, id);
+    size_t len = dr__names_len(&c->cells, id), n = dr__ragged_numbers(text, len);
+    dr_desc desc = list_desc(c);
+    void *values = dr__record_take(record, n * dr_dtype_size(desc.dtype));
+    if (!values)
+        return dr__fail(err, DR_ERR_NOMEM, "no room for %zu numbers of column \"%s\"", n, c->name);
+    dr__ragged_read(text, len, desc.dtype, values);
+    desc.dims[0] = (int64_t)(c->form.width > 0 ? n / (size_t)c->form.width : n);
+    record->fields[record->n_fields++] = (dr_view){ .data = values, .desc = desc };
+    return DR_OK;
+}
+
+/* Bytes of a sample's lists of numbers. */
+static size_t list_bytes(const struct list *l, uint64_t id)
+{
+    size_t n = 0;
+    for (int i = 0; i < l->table.n_columns; i++) {
+        const dr__column *c = &l->table.columns[i];
+        if (c->type == DR__CELL_LIST)
+            n += 8 * dr__ragged_numbers(dr__names_get(&c->cells, id), dr__names_len(&c->cells, id));
+    }
+    return n;
+}
+
+/* But for lists, the value lies in the table, which outlives the record. */
+static dr_status column_value(const dr__column *c, uint64_t id, dr__record *record, dr_error *err)
+{
+    if (c->type == DR__CELL_LIST)
+        return list_value(c, id, record, err);
     if (c->type == DR__CELL_TEXT) {
         dr__record_bytes(record, DR_KIND_TEXT, dr__names_get(&c->cells, id), dr__names_len(&c->cells, id));
-        return;
+        return DR_OK;
     }
     void *value = c->type == DR__CELL_INT ? (void *)&c->ints[id] : (void *)&c->reals[id];
     record->fields[record->n_fields++] = (dr_view){ .data = value, .desc = column_desc(c) };
+    return DR_OK;
 }
 
 static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err)
@@ -292,17 +343,17 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     if (l->mask_column >= 0)
         dr__paths_get(&l->masks, id, mask, sizeof mask);
     DR_TRY(dr__record_read_files(record, l->root_fd, l->root, paths, l->mask_column >= 0 ? 2 : 1,
-                                 len + 8, data, sizes, err));
+                                 len + 8 + list_bytes(l, id), data, sizes, err));
     dr__record_bytes(record, DR_KIND_BYTES, data[0], sizes[0]);
     if (l->class_of)
         DR_TRY(dr__record_i64(record, l->class_of[id], err));
     else if (l->label_column >= 0)
-        column_value(&l->table.columns[l->label_column], id, record);
+        DR_TRY(column_value(&l->table.columns[l->label_column], id, record, err));
     if (l->mask_column >= 0)
         dr__record_bytes(record, DR_KIND_BYTES, data[1], sizes[1]);
     DR_TRY(dr__record_text(record, path, len, err));
     for (int i = 0; i < l->n_columns; i++)
-        column_value(&l->table.columns[l->columns[i]], id, record);
+        DR_TRY(column_value(&l->table.columns[l->columns[i]], id, record, err));
     return DR_OK;
 }
 

@@ -78,6 +78,9 @@ static dr_status find_inputs(dr__program *p, int node_index, dr_error *err)
         p->node_in[node_index][f] = find_value(p, node->in[f]);
         if (p->node_in[node_index][f] < 0)
             return no_field(p, node->op.def->name, node->in[f], err);
+        if (f > 0 && p->values[p->node_in[node_index][0]].kind == DR_KIND_BOXES &&
+            dr__is_image(&p->values[p->node_in[node_index][f]])) /* draws are made from the first field's size */
+            return dr__fail(err, DR_ERR_ARG, "%s: the image must stand before its boxes in fields", node->op.def->name);
     }
     return DR_OK;
 }

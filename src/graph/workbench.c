@@ -180,7 +180,7 @@ static dr_status plan_step(const dr__program *p, dr__workbench *b, int s, const 
     b->scratch[s] = plan.scratch;
     b->scratch_most = DR_MAX(b->scratch_most, plan.scratch);
     size_t bytes = 0;
-    if (def->cost)
+    if (def->cost && in->kind != DR_KIND_BOXES) /* they cost nothing beside their image */
         b->cost += def->cost(node->op.conf, par, in);
     else if (dr__desc_bytes_dense(&plan.desc, &bytes))
         b->cost += (double)bytes;
@@ -328,8 +328,7 @@ static int fitting_scale(const dr__program *p, const dr__workbench *b, int s)
     int reader;
     if (!op->def->may_scale || !op->def->may_scale(op->conf) || dr__program_output_of(p, step->out) >= 0 ||
         dr__program_readers(p, step->out, &reader) != 1 ||
-        !(p->graph->nodes[p->steps[reader].node].op.def->flags & DR_OP_RESAMPLE) ||
-        has_boxes(p, p->steps[reader].node))
+        !(p->graph->nodes[p->steps[reader].node].op.def->flags & DR_OP_RESAMPLE) || has_boxes(p, p->steps[reader].node))
         return 1;
     int node = p->steps[reader].node;
     dr_rect from = b->values[step->out].window;

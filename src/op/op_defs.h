@@ -8,6 +8,7 @@
     X(aug_mix)                                                                                                         \
     X(auto_augment)                                                                                                    \
     X(center_crop)                                                                                                     \
+    X(clamp_bounding_boxes)                                                                                            \
     X(color_jitter)                                                                                                    \
     X(crop)                                                                                                            \
     X(cutmix)                                                                                                          \
@@ -36,14 +37,18 @@
     X(random_grayscale)                                                                                                \
     X(random_horizontal_flip)                                                                                          \
     X(random_invert)                                                                                                   \
+    X(random_iou_crop)                                                                                                 \
     X(random_order)                                                                                                    \
+    X(random_photometric_distort)                                                                                      \
     X(random_posterize)                                                                                                \
     X(random_resized_crop)                                                                                             \
     X(random_rotation)                                                                                                 \
     X(random_solarize)                                                                                                 \
     X(random_vertical_flip)                                                                                            \
+    X(random_zoom_out)                                                                                                 \
     X(resample_volume)                                                                                                 \
     X(resize)                                                                                                          \
+    X(sanitize_bounding_boxes)                                                                                         \
     X(to_dtype)                                                                                                        \
     X(trivial_augment_wide)
 

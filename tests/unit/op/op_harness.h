@@ -148,6 +148,14 @@ static inline dr_view harness_volume(dr_kind kind, dr_dtype dtype, int64_t c, in
     return v;
 }
 
+/* Some boxes; the memory is static. */
+static inline dr_view harness_boxes(void)
+{
+    static float v[] = { 2, 1, 7, 8, 0, 0, 30, 20, 10, 5, 12, 40, -3, 2, 9, 9, 5, 5, 5, 5 };
+    dr_desc d = { .kind = DR_KIND_BOXES, .dtype = DR_F32, .n_dims = 2, .dims = { 5, 4 } };
+    return dr__view_dense(&d, v);
+}
+
 /* A dense image with values that differ from place to place; freed by dr__free. */
 static inline dr_view harness_image(dr_dtype dtype, int64_t h, int64_t w, int64_t c)
 {

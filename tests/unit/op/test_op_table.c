@@ -219,11 +219,15 @@ static void check_runs(struct op_run *r, const dr_view *in, uint64_t seed)
     dr__free(before);
 }
 
+static bool takes(const dr_op_def *def, const dr_desc *in);
+
 static void check_image(const dr_op_def *def, const dr_view *in)
 {
     struct op_run r;
     dr_plan plan = { 0 };
+    dr_view boxes = harness_boxes();
     open_op(&r, def);
+    r.other = takes(def, &boxes.desc) ? &boxes : NULL;
     if (def->plan(r.op.conf, NULL, &in->desc, &plan, &r.err) != DR_OK) {
         if (!strstr(r.err.text, def->name) && !def->par_bytes) /* refused, in its own name or that of an op inside */
             fail_msg("%s: refuses with \"%s\"", def->name, r.err.text);
@@ -264,6 +268,33 @@ static void volumes_agree(void **state)
         }
 }
 
+/* Boxes beside their image: what the memory held before does not matter, and no op makes more of them. */
+static void boxes_agree(void **state)
+{
+    dr_view image = harness_image(DR_U8, 48, 64, 3), boxes = harness_boxes();
+    (void)state;
+    for (const dr_op_def *const *def = dr__op_table; *def; def++) {
+        if (!runs_on_images(*def) || !takes(*def, &boxes.desc))
+            continue;
+        for (uint64_t seed = 0; seed < 6; seed++) {
+            struct op_run r;
+            open_op(&r, *def);
+            r.other = &image;
+            assert_int_equal(harness_draw(&r, &(dr__rng_name){ .seed = seed }, &image.desc), DR_OK);
+            if (harness_run(&r, dr__kernels_best(), &boxes) != DR_OK)
+                fail_msg("%s: %s", (*def)->name, r.err.text);
+            assert_true(r.plan.desc.dims[0] <= boxes.desc.dims[0]);
+            uint8_t want[256];
+            memcpy(want, r.out.data, r.out_bytes);
+            r.prefill = 0xff;
+            assert_int_equal(harness_run(&r, dr__kernels_c(), &boxes), DR_OK);
+            expect_same(&r, want, &boxes, seed, "by what memory held before");
+            harness_close(&r);
+        }
+    }
+    dr__free(image.data);
+}
+
 static bool takes(const dr_op_def *def, const dr_desc *in)
 {
     dr_plan plan = { 0 };
@@ -274,16 +305,17 @@ static bool takes(const dr_op_def *def, const dr_desc *in)
     return taken;
 }
 
-/* Each op takes three-channel images or volumes: a table of refusals would pass all of the above. */
+/* Each op takes three-channel images, volumes or boxes: a table of refusals would pass all of the above. */
 static void all_take_something(void **state)
 {
     dr_desc rgb = dr__desc_image(DR_U8, 48, 64, 3), volume = dr__desc_volume(DR_F32, (int64_t[]){ 1, 20, 30, 40 });
+    dr_view boxes = harness_boxes();
     (void)state;
     for (int i = 0; i < 3; i++)
         volume.spacing[i] = 1;
     for (const dr_op_def *const *def = dr__op_table; *def; def++)
-        if (runs_on_images(*def) && !takes(*def, &rgb) && !takes(*def, &volume))
-            fail_msg("%s takes neither an image nor a volume", (*def)->name);
+        if (runs_on_images(*def) && !takes(*def, &rgb) && !takes(*def, &volume) && !takes(*def, &boxes.desc))
+            fail_msg("%s takes neither an image nor a volume nor boxes", (*def)->name);
 }
 
 static void masks_run(void **state)
@@ -341,6 +373,7 @@ int main(void)
         cmocka_unit_test(all_take_something),
         cmocka_unit_test(runs_agree),
         cmocka_unit_test(volumes_agree),
+        cmocka_unit_test(boxes_agree),
         cmocka_unit_test(masks_run),
         cmocka_unit_test(tables_equal_runs),
     };
