@@ -243,6 +243,43 @@ static void json_lines(void **state)
     fails("l.jsonl", "{\"path\": \"a\\u0000b\"}", DR_ERR_FORMAT, "l.jsonl:1");
 }
 
+static const dr_view *list_value(const dr_dataset *set, uint64_t id, const char *field, dr_dtype dtype, int64_t rows)
+{
+    const dr_view *v = value(set, id, field);
+    assert_int_equal(v->desc.dtype, dtype);
+    assert_int_equal(v->desc.dims[0], rows);
+    return v;
+}
+
+static void lists_of_numbers(void **state)
+{
+    (void)state;
+    put_text(at("a.jpg"), "A");
+    dr_dataset *set = open_list(
+        "l.jsonl",
+        "{\"path\": \"a.jpg\", \"boxes\": [[1, 2, 3.5, 4], [5, 6, 7, 8]], \"labels\": [3, -4], \"w\": [1, 0.5]}\n"
+        "{\"path\": \"a.jpg\", \"boxes\": [], \"labels\": []}\n"
+        "{\"path\": \"a.jpg\", \"boxes\": [[0, 0, 1e2, 1]], \"labels\": [7], \"w\": []}\n");
+    const dr_view *v = list_value(set, 0, "boxes", DR_F32, 2);
+    assert_int_equal(v->desc.kind, DR_KIND_BOXES);
+    assert_memory_equal(v->data, ((float[]){ 1, 2, 3.5f, 4, 5, 6, 7, 8 }), 32);
+    assert_memory_equal(list_value(set, 0, "labels", DR_I64, 2)->data, ((int64_t[]){ 3, -4 }), 16);
+    assert_memory_equal(list_value(set, 0, "w", DR_F64, 2)->data, ((double[]){ 1, 0.5 }), 16);
+    list_value(set, 1, "boxes", DR_F32, 0);
+    list_value(set, 1, "w", DR_F64, 0);
+    assert_true(((float *)(void *)list_value(set, 2, "boxes", DR_F32, 1)->data)[2] == 100);
+    dr_dataset_unref(&set);
+    /* other lists stay text: of different lengths, of texts, deeper ones */
+    set = open_list("l.jsonl",
+                    "{\"path\": \"a.jpg\", \"x\": [[1], [2, 3]], \"y\": [1, \"b\"], \"z\": [[[1]]], \"u\": [1]}\n"
+                    "{\"path\": \"a.jpg\", \"u\": [[1]]}\n");
+    expect_text(set, 0, "x", "[[1],[2,3]]");
+    expect_text(set, 0, "y", "[1,\"b\"]");
+    expect_text(set, 0, "z", "[[[1]]]");
+    expect_text(set, 1, "u", "[[1]]");
+    dr_dataset_unref(&set);
+}
+
 static void kinds_of_cells(void **state)
 {
     (void)state;
@@ -313,6 +350,7 @@ int main(void)
         TEST(columns_and_root_can_be_named),
         TEST(a_mask_for_each_file),
         TEST(json_lines),
+        TEST(lists_of_numbers),
         TEST(kinds_of_cells),
         TEST(long_paths_share_their_folders),
         TEST(opening_survives_lack_of_memory),
