@@ -34,6 +34,7 @@ _HOMES = {
     "jpeg_header": "jpeg",
     "mix": "pipeline",
     "read": "pipeline",
+    "read_coco": "coco",
     **dict.fromkeys(_ERRORS, "_core"),
 }
 

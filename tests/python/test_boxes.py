@@ -242,6 +242,27 @@ def test_ssd_chain_gives_ragged_boxes(painted):
     assert 15 < total <= 35
 
 
+def test_coco_annotations(tmp_path):
+    """Boxes and labels are those of the annotations; crowds and images without boxes are left out."""
+    for i in range(3):
+        Image.fromarray(noise((20, 30, 3), i)).save(tmp_path / f"{i}.png")
+    rows = [(10, [1, 2, 5, 6.5], 7, 0), (10, [0, 0, 30, 20], 3, 0), (10, [0, 0, 9, 9], 3, 1), (12, [3, 4, 5, 6], 3, 0)]
+    keys = ("image_id", "bbox", "category_id", "iscrowd")
+    text = {
+        "images": [{"id": 10 + i, "file_name": f"{i}.png"} for i in range(3)],
+        "annotations": [dict(zip(keys, row)) for row in rows],
+        "categories": [{"id": 3, "name": "cat"}, {"id": 7, "name": "dog"}],
+    }
+    (tmp_path / "instances.json").write_text(json.dumps(text))
+    got = list(samples(drapps.read_coco(tmp_path / "instances.json", tmp_path).decode()))
+    assert len(got) == 2
+    numpy.testing.assert_array_equal(got[0][0], noise((20, 30, 3), 0))
+    numpy.testing.assert_array_equal(got[0][1], numpy.array([[1, 2, 6, 8.5], [0, 0, 30, 20]], "float32"))
+    assert got[0][2].tolist() == [7, 3] and got[1][2].tolist() == [3]
+    every = list(samples(drapps.read_coco(tmp_path / "instances.json", tmp_path, empty=True).decode()))
+    assert [len(boxes) for _, boxes, _, _ in every] == [2, 0, 1]
+
+
 def test_same_bytes_for_any_workers(painted):
     chain = ssd(drapps.read(painted).decode())
     runs = [list(samples(chain, seed=3, workers=w, reference=r)) for w, r in ((0, True), (1, False), (4, False))]

@@ -74,15 +74,16 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     return DR_OK;
 }
 
-/* Measured on volumes of the brain: inflating takes about 4 ns a byte, converting 2 a voxel. */
+/* Measured: inflating takes about 11 ns for each byte in and 1 for each byte out, converting 2.5 for each voxel. */
 static double cost(const void *conf, const void *par, const dr_desc *in)
 {
     const dr__volume_info *info = &((const struct par *)par)->info;
     double voxels = 1;
-    (void)conf, (void)in;
+    (void)conf;
     for (int i = 0; i < 4; i++)
         voxels *= (double)info->dims[i];
-    return voxels * (2.0 + (info->gzip ? 4.0 * info->bytes : 0.0));
+    double inflating = info->gzip ? 11.0 * (double)in->dims[0] + voxels * info->bytes : 0.0;
+    return 2.5 * voxels + inflating;
 }
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)

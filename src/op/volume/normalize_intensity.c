@@ -39,7 +39,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 static double cost(const void *conf, const void *par, const dr_desc *in)
 {
     (void)conf, (void)par;
-    return 1.0 * (double)dr__voxels(in);
+    return 2.0 * (double)dr__voxels(in);
 }
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)

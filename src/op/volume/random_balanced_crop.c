@@ -158,7 +158,7 @@ static double cost(const void *conf, const void *par, const dr_desc *in)
     const struct conf *c = conf;
     const struct par *p = par;
     double copied = (double)in->dims[0] * (double)(c->crop[0] * c->crop[1] * c->crop[2]);
-    double looked = p->oversampled && in->kind == DR_KIND_VOLUME ? 2.0 * (double)dr__channel_voxels(in) : 0.0;
+    double looked = p->oversampled && in->kind == DR_KIND_VOLUME ? 3.0 * (double)dr__channel_voxels(in) : 0.0;
     return 0.1 * copied * (double)dr_dtype_size(in->dtype) + looked;
 }
 

@@ -106,7 +106,7 @@ static double cost(const void *conf, const void *par, const dr_desc *in)
     const int64_t *a = in->dims, *b = to.desc.dims;
     double slices = (double)(b[0] * b[1]), all = (double)dr__voxels(&to.desc);
     if (in->kind == DR_KIND_VOLUME_MASK)
-        return 1.5 * all;
+        return 0.7 * all;
     return 1.5 * all + 0.5 * slices * (double)(b[2] * a[3]) + slices * (double)(a[2] * a[3]);
 }
 
