@@ -354,11 +354,12 @@ def sanitize_bounding_boxes(min_size: float = ..., min_area: float = ...) -> Op:
     min_area: least area
     """
 
-def to_dtype(dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., scale: bool = ...) -> Op:
+def to_dtype(dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., scale: bool = ..., divide: bool = ...) -> Op:
     """Change the element type.
 
     dtype: element type of the result (float32, float16, bfloat16, uint8)
     scale: map the range of values, too
+    divide: scale integers by division, as ToTensor does; the last bit may differ
     """
 
 def trivial_augment_wide(num_magnitude_bins: int = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ...) -> Op:

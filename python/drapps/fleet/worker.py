@@ -1,0 +1,175 @@
+"""A worker process: claims slots of batches, makes their samples, and finishes batches that are complete.
+
+Map-style data sets: samples of any batch (slots.py); the worker that completes a batch collates it.  Iterable data
+sets: each worker has its own iterator (items.py) and makes whole batches.
+"""
+
+import ctypes
+import os
+import signal
+
+import torch
+from torch.utils.data import IterDataPipe, default_collate
+from torch.utils.data._utils import worker as torch_worker
+from torch.utils.data.graph_settings import apply_random_seed
+
+from drapps.fleet import request as requests
+from drapps.fleet.failure import caught, pack_failure
+from drapps.fleet.items import Items
+from drapps.fleet.pack import pack, unpack
+from drapps.fleet.seeds import SampleSeeds, seed_worker
+from drapps.fleet.slots import RowWriter, Slots
+from drapps.fleet.stacks import offer_stack
+
+WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
+GOOD = 0  # state of a sample
+LOOK_MS = 1000
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+
+
+def name_process(name):
+    """What ps and top show."""
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def keep_storages_private():
+    """torch's default_collate uses /dev/shm when it runs in a worker; here its results are copied once anyway."""
+
+    def new_private(cls, size, *, device="cpu"):
+        return cls(size, device=device)
+
+    torch.UntypedStorage._new_shared = classmethod(new_private)
+
+
+def worker_main(setup, number, parent, to_close):
+    """The life of a worker process; parent: the process that forked it."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        return
+    to_close.close()
+    name_process("drapps-worker")
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    offer_stack(setup.stacks)
+    Worker(setup, number).run()
+
+
+class Worker:
+    """What a worker does with its claims."""
+
+    def __init__(self, setup, number):
+        self.setup, self.number, self.crew = setup, number, setup.crew
+        self.crew.enlist(number, os.getpid())
+        self.init_failure = None
+        self._start()
+        self.seeds = SampleSeeds() if setup.seed_samples else None
+        self.items = Items(self) if setup.kind == "iterable" else None
+        self.rows = RowWriter(self) if setup.auto_collation and setup.collate_fn is default_collate else None
+
+    def _start(self):
+        """As torch starts a worker."""
+        setup = self.setup
+        torch.set_num_threads(1)
+        keep_storages_private()
+        seed = seed_worker(setup.base_seed, self.number)
+        self.dataset = setup.dataset
+        self.seed_pipe(setup.shared_seed)
+        torch_worker._worker_info = torch_worker.WorkerInfo(
+            id=self.number, num_workers=setup.workers, seed=seed, dataset=self.dataset)  # fmt: skip
+        try:
+            if setup.worker_init_fn is not None:
+                setup.worker_init_fn(self.number)
+        except Exception:
+            self.init_failure = caught(self.number)
+
+    def seed_pipe(self, shared_seed):
+        """Data pipes shuffle alike in all workers."""
+        if shared_seed is not None and isinstance(self.dataset, IterDataPipe):
+            self.dataset = apply_random_seed(self.dataset, torch.Generator().manual_seed(shared_seed))
+
+    def run(self):
+        """Works until the crew says to leave."""
+        while True:
+            claim = self.crew.claim(self.number, LOOK_MS)
+            if claim is None:
+                continue
+            if claim.kind == LEAVE:
+                return
+            if claim.kind == FINISH:
+                self.finish(claim)
+            else:
+                self._work(claim)
+
+    def new_block(self, nbytes):
+        """A block of shared memory that is this worker's until it is handed over."""
+        return self.crew.block(self.number, nbytes)
+
+    # --- samples ---
+
+    def _work(self, claim):
+        request = requests.Request(claim.request)
+        if self.init_failure is not None:
+            self.fail_slots(claim, self.init_failure)
+        elif request.mode == requests.WHOLE:
+            self.deliver(claim, lambda: self._fetch(claim, request))
+        elif request.mode == requests.NEXT:
+            self.deliver(claim, lambda: self.items.take(claim, request))
+        else:
+            Slots(self, claim, request).run()
+
+    def fail_slots(self, claim, wrapper):
+        """No sample of the claim can be made, and that is not the samples' fault."""
+        for i in range(claim.n):
+            block, _ = pack_failure(wrapper, self.new_block, fatal=True)
+            finish = self.crew.done(self.number, i, 1, block, True)
+        if finish is not None:
+            self.finish(finish)
+
+    def _fetch(self, claim, request):
+        """One index for the whole batch."""
+        index = request.index()
+        self.crew.begin(self.number, 0)
+        self.seed(request, claim.tag, 0)
+        if not self.setup.auto_collation:
+            return self.setup.collate_fn(self.dataset[index])
+        if getattr(self.dataset, "__getitems__", None):
+            return self.setup.collate_fn(self.dataset.__getitems__(index))
+        return self.setup.collate_fn([self.dataset[i] for i in index])
+
+    def seed(self, request, tag, slot):
+        """The generators' states for a sample."""
+        if self.seeds is not None:
+            self.seeds.set(request.base_seed, *request.key(tag, slot))
+
+    def deliver(self, claim, make):
+        """The result of a batch that is claimed whole."""
+        try:
+            block, nbytes = pack(make(), self.new_block)
+        except Exception:
+            self._report(claim.batch, caught(self.number))
+        else:
+            self.crew.finish(self.number, claim.batch, block, nbytes, False)
+
+    def _report(self, batch, wrapper, *, fatal=False):
+        block, nbytes = pack_failure(wrapper, self.new_block, fatal=fatal)
+        self.crew.finish(self.number, batch, block, nbytes, True)
+
+    # --- batches ---
+
+    def finish(self, claim):
+        """All samples are there: in rows of the slab, or each in its block."""
+        good = [(i, sample[-1]) for i, sample in enumerate(claim.samples) if sample[3] == GOOD]
+        if len(good) < len(claim.samples) and not (self.setup.skip_bad and good):
+            self.crew.finish(self.number, claim.batch, None, 0, True)  # the samples say why
+        elif len(good) == len(claim.samples) and claim.slab is not None and all(b is None for _, b in good):
+            self.crew.finish(self.number, claim.batch, None, 0, False)  # the slab is the result
+        else:
+            self.deliver(claim, lambda: self.setup.collate_fn([self._sample(claim, i, block) for i, block in good]))
+
+    def _sample(self, claim, i, block):
+        if block is None:
+            layout = self.rows.book.of_slab(claim.slab.nbytes)
+            return layout.read(claim.slab, i, claim.n_slots)
+        # The user's collate_fn may keep what it gets, and the block is freed: it gets a copy.
+        return unpack(block if self.rows else bytearray(block))
