@@ -9,6 +9,8 @@ from drapps.bench import volumes
 SIZES = [(20, 33, 40), (9, 50, 31), (37, 28, 29)]
 HAVE = (2.5, 0.9, 1.1)  # the spacing of the cases
 PATCH = (24, 20, 28)
+BOTH = "image,label"
+KINDS = {"image": "volume", "label": "volume_mask"}
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +57,9 @@ def test_decode_npy(tmp_path, fortran):
 
 def test_prepared_as_numpy(cases):
     """Labels are equal; images within 1e-5 of their deviation: float32 against float64 interpolation."""
-    both = "image,label"
-    pipe = decoded(cases).resample_volume(spacing=volumes.SPACING, fields=both)
-    pipe = pipe.normalize_intensity(clip=volumes.CLIP, mean=volumes.MEAN, std=volumes.STD, fields=both)
-    pipe = pipe.pad_volume(size=PATCH, fields=both)
+    pipe = decoded(cases).resample_volume(spacing=volumes.SPACING, fields=BOTH)
+    pipe = pipe.normalize_intensity(clip=volumes.CLIP, mean=volumes.MEAN, std=volumes.STD, fields=BOTH)
+    pipe = pipe.pad_volume(size=PATCH, fields=BOTH)
     for (image, label), *paths in zip(single(pipe), *cases):
         want_image, want_label = volumes.prepare(*paths, patch=PATCH)
         assert image.shape == want_image.shape
@@ -88,8 +89,8 @@ def test_same_bytes_for_any_workers(cases):
 def test_image_and_label_stay_together():
     """Arrays in memory: a part of the volume must be the same part of the label, mirrored alike."""
     place = numpy.arange(2 * 12 * 14 * 16, dtype="int32").reshape(2, 12, 14, 16)
-    pipe = drapps.from_arrays(image=place.astype("float32"), label=place, kinds={"image": "volume", "label": "volume_mask"})
-    pipe = pipe.random_balanced_crop(size=(6, 7, 8), fields="image,label").random_flip_volume(p=0.5, fields="image,label")
+    pipe = drapps.from_arrays(image=place.astype("float32"), label=place, kinds=KINDS)
+    pipe = pipe.random_balanced_crop(size=(6, 7, 8), fields=BOTH).random_flip_volume(p=0.5, fields=BOTH)
     corners = set()
     for epoch in range(4):
         for image, label in single(pipe, seed=epoch):
@@ -103,8 +104,8 @@ def test_oversampling_finds_the_foreground():
     n, label = 300, numpy.zeros((1, 20, 20, 20), "uint8")
     label[0, 13, 4, 9] = 1
     labels = numpy.broadcast_to(label, (n, *label.shape[1:]))
-    pipe = drapps.from_arrays(image=labels.astype("float32"), label=labels, kinds={"image": "volume", "label": "volume_mask"})
-    loader = pipe.random_balanced_crop(size=4, fields="image,label").loader(batch_size=50, output="numpy", keep_draws=True)
+    pipe = drapps.from_arrays(image=labels.astype("float32"), label=labels, kinds=KINDS)
+    loader = pipe.random_balanced_crop(size=4, fields=BOTH).loader(batch_size=50, output="numpy", keep_draws=True)
     oversampled = hits = 0
     for batch in loader.batches():
         for i in range(len(batch.ids)):

@@ -1,7 +1,7 @@
 """Segmentation of volumes in plain NumPy: made-up cases in NIfTI files, and the ops of the 3D-UNet workload.
 
-The ops say what the native ones do, in other words; tests compare the two, and benchmarks use them as the data set that a
-user would write in Python.  Arrays are (channels, depth, height, width).
+The ops say what the native ones do, in other words; tests compare the two, and benchmarks use them as the data set that
+a user would write in Python.  Arrays are (channels, depth, height, width).
 """
 
 import gzip
