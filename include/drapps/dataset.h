@@ -44,9 +44,9 @@ typedef struct dr_array {
 } dr_array;
 
 /* A data set over arrays that the caller keeps: all have the same dims[0].  An array of uint8 with shape (n, H, W, C)
- * or (n, H, W) and kind DR_KIND_IMAGE is a set of images, one of any type with shape (n, D, H, W) or (n, C, D, H, W) and
- * kind DR_KIND_VOLUME one of volumes.  Takes the arrays' memory in the sense that `release(user)`
- * is called once when the set is gone (release may be NULL). */
+ * or (n, H, W) and kind DR_KIND_IMAGE is a set of images, one of any type with shape (n, D, H, W) or (n, C, D, H, W)
+ * and kind DR_KIND_VOLUME one of volumes.  Takes the arrays' memory in the sense that `release(user)` is called once
+ * when the set is gone (release may be NULL). */
 DR_API dr_status dr_dataset_from_arrays(const dr_array *arrays, int n_arrays, void (*release)(void *user), void *user,
                                         dr_dataset **out, dr_error *err);
 

@@ -14,8 +14,8 @@
 enum { DR__NORMAL_LAYERS = 128 };
 
 typedef struct dr__normals {
-    double x[DR__NORMAL_LAYERS + 1];  /* right edges of the layers, the lowest first */
-    double ratio[DR__NORMAL_LAYERS];  /* x[i + 1] / x[i]: places below it are under the curve */
+    double x[DR__NORMAL_LAYERS + 1]; /* right edges of the layers, the lowest first */
+    double ratio[DR__NORMAL_LAYERS]; /* x[i + 1] / x[i]: places below it are under the curve */
 } dr__normals;
 
 void dr__normals_init(dr__normals *tables);

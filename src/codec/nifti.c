@@ -58,10 +58,10 @@ static const struct {
     int bytes;
     const char *name; /* of types that are refused */
 } types[] = {
-    { 2, 'u', 1, NULL },   { 4, 'i', 2, NULL },    { 8, 'i', 4, NULL },        { 16, 'f', 4, NULL },
-    { 64, 'f', 8, NULL },  { 256, 'i', 1, NULL },  { 512, 'u', 2, NULL },      { 768, 'u', 4, NULL },
-    { 1024, 'i', 8, NULL }, { 1280, 'u', 8, NULL }, { 1, 0, 0, "1-bit" },      { 32, 0, 0, "complex64" },
-    { 128, 0, 0, "RGB" },  { 1536, 0, 0, "float128" }, { 1792, 0, 0, "complex128" }, { 2048, 0, 0, "complex256" },
+    { 2, 'u', 1, NULL },    { 4, 'i', 2, NULL },        { 8, 'i', 4, NULL },          { 16, 'f', 4, NULL },
+    { 64, 'f', 8, NULL },   { 256, 'i', 1, NULL },      { 512, 'u', 2, NULL },        { 768, 'u', 4, NULL },
+    { 1024, 'i', 8, NULL }, { 1280, 'u', 8, NULL },     { 1, 0, 0, "1-bit" },         { 32, 0, 0, "complex64" },
+    { 128, 0, 0, "RGB" },   { 1536, 0, 0, "float128" }, { 1792, 0, 0, "complex128" }, { 2048, 0, 0, "complex256" },
     { 2304, 0, 0, "RGBA" },
 };
 

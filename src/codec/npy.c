@@ -66,8 +66,8 @@ static dr_status read_shape(const char *text, int64_t shape[4], int *n, dr_error
         char *end;
         long long extent = strtoll(at, &end, 10);
         if (end == at || extent < 1 || extent > INT32_MAX || *n == 4)
-            return dr__fail(err, DR_ERR_UNSUPPORTED, "npy: a volume needs 3 or 4 extents of 1 to %d, not %.60s", INT32_MAX,
-                            value_of(text, "'shape'"));
+            return dr__fail(err, DR_ERR_UNSUPPORTED, "npy: a volume needs 3 or 4 extents of 1 to %d, not %.60s",
+                            INT32_MAX, value_of(text, "'shape'"));
         shape[(*n)++] = extent;
         at = end + strspn(end, ", ");
     }

@@ -121,7 +121,9 @@ size_t dr__row_bytes(const dr_desc *d)
 
 const char *dr__desc_text_of(const dr_desc *d, char *text, size_t size)
 {
-    static const char *const kinds[] = { "", "image ", "mask ", "boxes ", "bytes ", "text ", "volume ", "volume mask " };
+    static const char *const kinds[] = {
+        "", "image ", "mask ", "boxes ", "bytes ", "text ", "volume ", "volume mask "
+    };
     static const char *const layouts[] = { "", "HWC ", "CHW " };
     int n = snprintf(text, size, "%s%s %s(", kinds[d->kind], dr_dtype_name(d->dtype), layouts[d->layout]);
     for (int i = 0; i < d->n_dims && n >= 0 && (size_t)n < size; i++) {

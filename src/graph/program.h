@@ -68,7 +68,7 @@ typedef struct dr__program {
     dr__tail *tails; /* owned */
     dr__output outputs[DR__MAX_OUTPUTS];
     int node_in[DR__MAX_NODES][DR__NODE_FIELDS]; /* values that a node's fields are read from */
-    size_t par_at[DR__MAX_NODES]; /* where a node's draws stand in a sample's block of draws */
+    size_t par_at[DR__MAX_NODES];                /* where a node's draws stand in a sample's block of draws */
     size_t par_bytes;
     int batch_nodes[DR__MAX_NODES]; /* nodes that work on whole batches, after all steps */
     bool fused;

@@ -42,8 +42,8 @@ enum dr_op_flags {
     DR_OP_BATCH = 1 << 4,        /* works on a whole batch: has draw_batch/plan_batch/run_batch, not the others */
     DR_OP_DECODE = 1 << 5,       /* turns bytes into an array; needs header facts before draw */
     DR_OP_RESAMPLE = 1 << 6,     /* scales its input to a size that the input's resolution does not decide */
-    DR_OP_EARLY = 1 << 7,        /* what it does with boxes and plain arrays is done while the sample is planned, so that
-                                    shapes and regions may depend on them; their results are not larger than they are */
+    DR_OP_EARLY = 1 << 7, /* what it does with boxes and plain arrays is done while the sample is planned, so that
+                             shapes and regions may depend on them; their results are not larger than they are */
 };
 
 /* What one call of plan says. */

@@ -80,8 +80,10 @@ static dr_status check_mask(const dr_view *mask, const dr_desc *volume, dr_error
     DR_TRY(dr__want_volume(&mask->desc, types, "random_balanced_crop", err));
     for (int i = 1; i < 4; i++)
         if (mask->desc.dims[i] != volume->dims[i])
-            return dr__fail(err, DR_ERR_ARG, "random_balanced_crop: axis %d has %lld voxels in the mask, %lld in the "
-                            "volume", i - 1, (long long)mask->desc.dims[i], (long long)volume->dims[i]);
+            return dr__fail(err, DR_ERR_ARG,
+                            "random_balanced_crop: axis %d has %lld voxels in the mask, %lld in the "
+                            "volume",
+                            i - 1, (long long)mask->desc.dims[i], (long long)volume->dims[i]);
     return DR_OK;
 }
 

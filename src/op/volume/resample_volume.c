@@ -60,7 +60,7 @@ static dr_status plan_axis(const struct conf *c, const dr_desc *in, int i, dr_de
 
 /* Where the values of one output axis come from. */
 struct tap {
-    int32_t at;  /* the first of two voxels; the only one when weight is 0 */
+    int32_t at; /* the first of two voxels; the only one when weight is 0 */
     float weight;
 };
 

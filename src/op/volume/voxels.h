@@ -5,8 +5,9 @@
 #include "op/op.h"
 
 /* The element types that these ops compute with. */
-#define DR__VOXEL_TYPES (1u << DR_U8 | 1u << DR_I8 | 1u << DR_U16 | 1u << DR_I16 | 1u << DR_I32 | 1u << DR_F16 |       \
-                         1u << DR_BF16 | 1u << DR_F32)
+#define DR__VOXEL_TYPES                                                                                                \
+    (1u << DR_U8 | 1u << DR_I8 | 1u << DR_U16 | 1u << DR_I16 | 1u << DR_I32 | 1u << DR_F16 | 1u << DR_BF16 |           \
+     1u << DR_F32)
 
 /* A size setting: one number for all three extents, or depth, height, width.  Two are an error. */
 dr_status dr__volume_size(const dr_ints *size, int64_t out[3], const char *op, dr_error *err);

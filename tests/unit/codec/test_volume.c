@@ -69,7 +69,8 @@ static void axes_and_spacing(void **state)
     X(2, uint8_t, 200)                                                                                                 \
     X(4, int16_t, -3000)                                                                                               \
     X(8, int32_t, -70000)                                                                                              \
-    X(16, float, 1.25f) X(64, double, -0.5) X(256, int8_t, -100) X(512, uint16_t, 60000) X(768, uint32_t, 3000000000u) \
+    X(16, float, 1.25f)                                                                                                \
+    X(64, double, -0.5) X(256, int8_t, -100) X(512, uint16_t, 60000) X(768, uint32_t, 3000000000u)                     \
         X(1024, int64_t, -5) X(1280, uint64_t, 7)
 
 static void every_type(void **state)
