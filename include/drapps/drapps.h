@@ -10,5 +10,6 @@
 #include <drapps/loader.h>
 #include <drapps/sample.h>
 #include <drapps/status.h>
+#include <drapps/store.h>
 
 #endif
