@@ -71,10 +71,10 @@ DR_API bool dr_store_read(dr_store *store, const dr_stored *found, void *memory)
 DR_API bool dr_store_put(dr_store *store, const dr_store_key *key, const dr_view *fields, int n_fields);
 
 typedef struct dr_store_stats {
-    uint64_t records;      /* that can be found */
-    uint64_t hits, misses; /* of dr_store_find */
-    uint64_t damaged;      /* found, but not whole */
-    uint64_t written;      /* by this process */
+    uint64_t records;                  /* that can be found */
+    uint64_t hits, misses;             /* of dr_store_find */
+    uint64_t damaged;                  /* found, but not whole */
+    uint64_t written;                  /* by this process */
     uint64_t written_bytes, raw_bytes; /* of those: on disk, and before compression */
     uint64_t unpack_ns;                /* of samples that were read: checking and decompressing them */
     uint64_t read_ns, read_bytes;      /* of samples that were read: time for that and all else, bytes on disk */

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "exec/cached.h"
 #include "exec/exec.h"
 
 /* The op ids of the engine's own draws stand above those of any graph. */
@@ -14,7 +15,8 @@ typedef struct job {
     uint64_t local, position;
     bool padding;
     dr__sample_ref ref;
-    dr_batch *batch; /* NULL until a slot is known */
+    const dr__program *program; /* what runs: all, or what follows on stored results */
+    dr_batch *batch;            /* NULL until a slot is known */
     uint64_t slot;
     uint64_t read_ns, run_ns;
 } job;
@@ -22,20 +24,21 @@ typedef struct job {
 static dr_status read_and_run(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
 {
     uint64_t start = dr__now_ns();
-    DR_TRY(e->set->def->read(e->set, j->ref.id, &bench->record, err));
+    if (!dr__cache_fetch(e, bench, j->ref.id, &j->program))
+        DR_TRY(e->set->def->read(e->set, j->ref.id, &bench->record, err));
     uint64_t read = dr__now_ns();
     dr__rng_name name = { e->o.seed, e->epoch, j->ref.id, j->ref.occurrence };
-    dr_status status = dr__sample_plan(e->program, bench, &name, err);
+    dr_status status = dr__sample_plan(j->program, bench, &name, err);
     if (status == DR_OK)
-        status = dr__sample_run(e->program, bench, err);
+        status = dr__sample_run(j->program, bench, err);
     j->read_ns = read - start;
     j->run_ns = dr__now_ns() - read;
     return status;
 }
 
-static dr_status keep_draws(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+static dr_status keep_draws(dr__workbench *bench, job *j, dr_error *err)
 {
-    json_t *draws = dr__sample_draws(e->program, bench->pars);
+    json_t *draws = dr__sample_draws(j->program, bench->pars);
     char **text = &j->batch->draws[j->slot];
     dr__free(*text);
     *text = draws ? dr__canonical(draws) : NULL;
@@ -47,17 +50,17 @@ static dr_status store(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
 {
     uint64_t start = dr__now_ns();
     for (int i = 0; i < e->program->n_outputs; i++) {
-        dr_desc desc = dr__sample_desc(e->program, bench, i);
+        dr_desc desc = dr__sample_desc(j->program, bench, i);
         const dr__output *out = &e->program->outputs[i];
         if (out->collate == DR_COLLATE_STACK && !dr__desc_equal(&desc, &out->desc))
             return dr__fail(err, DR_ERR_ARG, "field \"%s\" has another shape than planned", out->name);
         void *place = dr__batch_place(j->batch, i, j->slot, &desc);
         if (!place)
             return dr__fail(err, DR_ERR_NOMEM, "out of memory");
-        DR_TRY(dr__sample_store(e->program, bench, i, place, err));
+        DR_TRY(dr__sample_store(j->program, bench, i, place, err));
     }
     if (e->o.keep_draws)
-        DR_TRY(keep_draws(e, bench, j, err));
+        DR_TRY(keep_draws(bench, j, err));
     j->batch->ids[j->slot] = j->ref.id;
     j->batch->positions[j->slot] = j->position;
     j->run_ns += dr__now_ns() - start;
@@ -77,6 +80,7 @@ static dr_status try_sample(dr__exec *e, dr__workbench *bench, job *j, dr_error 
 static void book_sample(dr__exec *e, dr__workbench *bench, const job *j)
 {
     uint64_t bytes = 0;
+    dr__cache_note(e, j->program, j->read_ns, j->run_ns);
     for (int i = 0; i < bench->record.n_fields; i++)
         if (bench->record.fields[i].desc.kind == DR_KIND_BYTES)
             bytes += (uint64_t)bench->record.fields[i].desc.dims[0];

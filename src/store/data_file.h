@@ -7,8 +7,8 @@
  *            zeros to a multiple of 64 less 8  u64 xxh3 of the record's head
  *            stored bytes, zeros to a multiple of 64
  *
- * Little-endian.  Raw bytes are the fields, each followed by zeros to a multiple of 64.  Reading goes from head to head;
- * one that is not whole ends the file for now: its process may be writing it, or was killed.
+ * Little-endian.  Raw bytes are the fields, each followed by zeros to a multiple of 64.  Reading goes from head to
+ * head; one that is not whole ends the file for now: its process may be writing it, or was killed.
  */
 #ifndef DR_STORE_DATA_FILE_H
 #define DR_STORE_DATA_FILE_H

@@ -12,15 +12,15 @@ struct dr__key_slot {
 
 enum { FIRST_SLOTS = 256, OFFSET_BITS = 44, UNIT = 64 };
 
-static uint64_t packed(dr__place p)
+static uint64_t packed(dr__key_place p)
 {
     return ((uint64_t)p.file + 1) << OFFSET_BITS | p.offset / UNIT;
 }
 
-static dr__place unpacked(uint64_t p)
+static dr__key_place unpacked(uint64_t p)
 {
     const uint64_t mask = (UINT64_C(1) << OFFSET_BITS) - 1;
-    return (dr__place){ (uint32_t)((p >> OFFSET_BITS) - 1), (p & mask) * UNIT };
+    return (dr__key_place){ (uint32_t)((p >> OFFSET_BITS) - 1), (p & mask) * UNIT };
 }
 
 static bool same(const dr_store_key *a, const dr_store_key *b)
@@ -53,7 +53,7 @@ static bool resize(dr__key_table *t)
     return true;
 }
 
-bool dr__key_table_set(dr__key_table *t, const dr_store_key *key, dr__place place)
+bool dr__key_table_set(dr__key_table *t, const dr_store_key *key, dr__key_place place)
 {
     if (place.file >= DR__MOST_DATA_FILES - 2 || place.offset / UNIT >> OFFSET_BITS)
         return false;
@@ -69,7 +69,7 @@ bool dr__key_table_set(dr__key_table *t, const dr_store_key *key, dr__place plac
     return true;
 }
 
-bool dr__key_table_find(const dr__key_table *t, const dr_store_key *key, dr__place *out)
+bool dr__key_table_find(const dr__key_table *t, const dr_store_key *key, dr__key_place *out)
 {
     if (!t->n)
         return false;
@@ -79,7 +79,7 @@ bool dr__key_table_find(const dr__key_table *t, const dr_store_key *key, dr__pla
     return slot->place != 0;
 }
 
-void dr__key_table_drop(dr__key_table *t, const dr_store_key *key, dr__place place)
+void dr__key_table_drop(dr__key_table *t, const dr_store_key *key, dr__key_place place)
 {
     if (!t->n)
         return;

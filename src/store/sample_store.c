@@ -111,7 +111,7 @@ static void scan_file(dr_store *s, uint32_t number)
     dr_stored head;
     uint64_t next;
     while (dr__data_read_head(f, f->scanned, &head, &next)) {
-        if (!dr__key_table_set(&s->table, &head.key, (dr__place){ number, f->scanned }))
+        if (!dr__key_table_set(&s->table, &head.key, (dr__key_place){ number, f->scanned }))
             return;
         f->scanned = next;
     }
@@ -223,7 +223,7 @@ dr_store_key dr_store_key_of(const dr_store *s, const void *name, size_t size)
 /* --- reading --- */
 
 /* lock: */
-static bool look_up(dr_store *s, const dr_store_key *key, dr__place *place, dr__data_file **file)
+static bool look_up(dr_store *s, const dr_store_key *key, dr__key_place *place, dr__data_file **file)
 {
     bool found = dr__key_table_find(&s->table, key, place);
     if (!found && dr__now_ns() >= s->refresh_at_ns) {
@@ -235,7 +235,7 @@ static bool look_up(dr_store *s, const dr_store_key *key, dr__place *place, dr__
     return found;
 }
 
-static void forget(dr_store *s, const dr_store_key *key, dr__place place)
+static void forget(dr_store *s, const dr_store_key *key, dr__key_place place)
 {
     pthread_mutex_lock(&s->lock);
     dr__key_table_drop(&s->table, key, place);
@@ -245,7 +245,7 @@ static void forget(dr_store *s, const dr_store_key *key, dr__place place)
 
 bool dr_store_find(dr_store *s, const dr_store_key *key, dr_stored *out)
 {
-    dr__place place;
+    dr__key_place place;
     dr__data_file *file;
     uint64_t next;
     if (!is_ours(s))
@@ -309,7 +309,7 @@ bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
     bool packed = f->codec == DR__CODEC_LZ4;
     bool good = fd >= 0 && (packed ? read_packed : read_raw)(fd, f, memory, &unpack_ns);
     if (!good)
-        forget(s, &f->key, (dr__place){ f->file, f->record_at });
+        forget(s, &f->key, (dr__key_place){ f->file, f->record_at });
     pthread_mutex_lock(&s->lock);
     s->stats.hits += good;
     s->stats.misses += !good;
@@ -389,7 +389,7 @@ static bool append(dr_store *s, dr_stored *sample, const void *payload)
     pthread_mutex_unlock(&s->write_lock);
     if (good) {
         pthread_mutex_lock(&s->lock);
-        good = dr__key_table_set(&s->table, &sample->key, (dr__place){ number, offset });
+        good = dr__key_table_set(&s->table, &sample->key, (dr__key_place){ number, offset });
         s->stats.written++;
         s->stats.written_bytes += sample->payload_bytes;
         s->stats.raw_bytes += sample->bytes;

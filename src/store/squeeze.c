@@ -59,7 +59,8 @@ void dr__squeeze_explain(const dr__squeeze *s, char *text, size_t size)
     }
     dr__squeeze_choice choice = dr__squeeze_choose(s);
     const double per = 1e3 * s->tried;
-    snprintf(text, size, "%s: LZ4 makes %.0f%% of the bytes; reading the rest takes %.0f us a sample, unpacking %.0f us",
+    snprintf(text, size,
+             "%s: LZ4 makes %.0f%% of the bytes; reading the rest takes %.0f us a sample, unpacking %.0f us",
              choice == DR__SQUEEZE_TRY  ? "trying LZ4"
              : choice == DR__SQUEEZE_ON ? "LZ4"
                                         : "raw",

@@ -24,8 +24,8 @@ int scratch_remove(void **state)
 
 void sample_make(sample *s, unsigned number)
 {
-    static const dr_dtype types[] = { DR_U8, DR_I8, DR_U16, DR_I16, DR_I32, DR_I64, DR_F16, DR_BF16, DR_F32, DR_F64,
-                                      DR_BOOL };
+    static const dr_dtype types[] = { DR_U8,  DR_I8,   DR_U16, DR_I16, DR_I32, DR_I64,
+                                      DR_F16, DR_BF16, DR_F32, DR_F64, DR_BOOL };
     s->n = 1 + (int)(number % 3);
     for (int i = 0; i < s->n; i++) {
         dr_desc d = { .dtype = types[(number + (unsigned)i) % 11], .n_dims = (int)((number + (unsigned)i) % 4) };
