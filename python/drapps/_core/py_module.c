@@ -136,6 +136,7 @@ static PyMethodDef functions[] = {
       "open_field_runner(((name, kind, dtype, dims), ...), graph, outputs, reference)" },
     { "order_sample", core_order_sample, METH_VARARGS,
       "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)" },
+    { "open_store", core_store_open, METH_VARARGS, "open_store(folder, identity, limit=0): see drapps/store.h" },
     { 0 },
 };
 
@@ -159,6 +160,7 @@ static int add_types(PyObject *module, core_state *state)
         { &state->loader_type, &core_loader_spec },   { &state->batch_type, &core_batch_spec },
         { &state->array_type, &core_array_spec },     { &state->runner_type, &core_runner_spec },
         { &state->jpeg_type, &core_jpeg_spec },       { &state->jpeg_index_type, &core_jpeg_index_spec },
+        { &state->store_type, &core_store_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);
