@@ -77,6 +77,9 @@ class Pipeline:
         seek_index: Literal["auto", "memory", "off"] = ...,
         cache: str | os.PathLike[str] | None = ...,
         cache_limit: int = ...,
+        given_order: bool = ...,
+        keep_batches: bool = ...,
+        lanes: bool = ...,
     ) -> Loader | PythonLoader: ...
     def preview(self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ...) -> None: ...
 

@@ -13,7 +13,7 @@ enum { REPLACE_OP = 0x7F000000 };
 /* A sample under way. */
 typedef struct job {
     uint64_t local, position;
-    bool padding;
+    bool left_out;
     dr__sample_ref ref;
     const dr__program *program; /* what runs: all, or what follows on stored results */
     dr_batch *batch;            /* NULL until a slot is known */
@@ -73,7 +73,7 @@ static dr_status try_sample(dr__exec *e, dr__workbench *bench, job *j, dr_error 
 {
     DR_TRY(read_and_run(e, bench, j, err));
     if (!j->batch)
-        DR_TRY(dr__slot_take(e, &j->batch, &j->slot, err));
+        DR_TRY(dr__any_take_slot(e, &j->batch, &j->slot, err));
     return store(e, bench, j, err);
 }
 
@@ -158,17 +158,11 @@ static dr_status replace(dr__exec *e, dr__workbench *bench, job *j, dr_error *er
                             DR__MAX_REPLACE);
 }
 
-static void leave_out(dr__exec *e, job *j)
+static void leave_out(job *j)
 {
     if (j->batch)
         j->batch->missing[j->slot] = 1;
-    if (e->o.in_order)
-        return;
-    dr__pool_lock();
-    e->delivered_samples++; /* keeps the window open for the others */
-    e->done[j->local] |= DR__DONE_DELIVERED;
-    dr__pool_wake();
-    dr__pool_unlock();
+    j->left_out = true;
 }
 
 /* Turns a failed sample into what the policy says; an error that remains fails its batch. */
@@ -181,7 +175,7 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, job *j, dr_error *
     } else if (e->o.on_bad == DR_BAD_SKIP) {
         status = note_bad(e, j, "skip", err);
         if (status == DR_OK)
-            leave_out(e, j);
+            leave_out(j);
     } else {
         status = replace(e, bench, j, err);
         if (status == DR_OK)
@@ -193,7 +187,7 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, job *j, dr_error *
     dr__pool_lock();
     if (j->batch && !j->batch->error.status)
         j->batch->error = *err;
-    if (!e->o.in_order) /* in order it counts when the consumer comes to this batch */
+    if (e->fills_any) /* else it counts when the consumer comes to this batch */
         dr__exec_fail(e, err);
     dr__pool_unlock();
 }
@@ -206,9 +200,18 @@ static bool given_up(dr__exec *e)
     return over;
 }
 
-static bool delivered_before(const dr__exec *e, uint64_t local)
+/* Which sample stands at the job's place. */
+static void locate(const dr__exec *e, const dr__claim *claim, job *j)
 {
-    return e->done && e->done[local] & DR__DONE_BEFORE;
+    bool padding;
+    if (claim->push) {
+        const uint64_t i = j->local - claim->push->first;
+        j->position = claim->push->position + i;
+        j->ref = claim->push->samples[i];
+        return;
+    }
+    j->position = dr__order_position(e, j->local, &padding);
+    j->ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, j->position);
 }
 
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
@@ -221,9 +224,8 @@ void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
         dr_error err = { 0 };
         if (claim->n > 1 && i % 16 == 15 && given_up(e))
             return;
-        if (!delivered_before(e, j.local)) {
-            j.position = dr__order_position(e, j.local, &j.padding);
-            j.ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, j.position);
+        if (!dr__any_passed(e, j.local)) {
+            locate(e, claim, &j);
             if (try_sample(e, bench, &j, &err) == DR_OK)
                 book_sample(e, bench, &j);
             else
@@ -231,6 +233,7 @@ void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
         }
         if (j.batch)
             dr__slots_done(e, j.batch, 1);
-        dr__sample_worked(e, j.local);
+        if (e->fills_any)
+            dr__any_worked(e, j.local, j.left_out);
     }
 }

@@ -50,8 +50,8 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     json_object_set_new(o, "prefetch", json_integer(e->prefetch));
     json_object_set_new(o, "open_batches", json_integer((json_int_t)(e->opened - e->delivered)));
     json_object_set_new(o, "epoch", json_integer((json_int_t)e->epoch));
+    json_object_set_new(o, "batch_bytes", json_integer((json_int_t)(e->batch_slots * e->sample_bytes)));
     dr__pool_unlock();
-    json_object_set_new(o, "batch_bytes", json_integer((json_int_t)e->batch_bytes));
     json_object_set_new(o, "batch_budget_bytes", json_integer((json_int_t)e->batch_budget));
     json_object_set_new(o, "worker_budget_bytes", json_integer((json_int_t)e->bench_budget));
     add_seek_counts(o, e->seek);
@@ -75,9 +75,12 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
                  "data: %s (%s, %llu samples)\n%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
                  "a batch has %zu bytes, batches may take %zu, a worker %zu\n",
                  e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, workers,
-                 workers == 1 ? "" : "s", prefetch, e->o.in_order ? "fixed" : "free",
-                 dr__cpu_name(e->o.reference ? DR__CPU_C : dr__cpu_use()), e->batch_bytes, e->batch_budget,
-                 e->bench_budget);
+                 workers == 1 ? "" : "s", prefetch,
+                 e->o.given_order ? "given"
+                 : e->o.in_order  ? "fixed"
+                                  : "free",
+                 dr__cpu_name(e->o.reference ? DR__CPU_C : dr__cpu_use()), e->o.batch_size * e->sample_bytes,
+                 e->batch_budget, e->bench_budget);
     dr__free(ops);
     return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "explain: out of memory");
 }
