@@ -70,6 +70,10 @@ DR_API bool dr_store_read(dr_store *store, const dr_stored *found, void *memory)
 /* Keeps a sample: dense arrays.  False: it is not kept, and dr_store_stats says why; that is never an error. */
 DR_API bool dr_store_put(dr_store *store, const dr_store_key *key, const dr_view *fields, int n_fields);
 
+/* Deletes what this process has put: keeping it turned out not to pay.  Nothing more is kept; `why` is for the stats.
+ */
+DR_API void dr_store_discard(dr_store *store, const char *why);
+
 typedef struct dr_store_stats {
     uint64_t records;                  /* that can be found */
     uint64_t hits, misses;             /* of dr_store_find */

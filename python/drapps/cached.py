@@ -181,6 +181,8 @@ class Kept:
         self.refused = not pays
         self.why = (f"{'pays' if pays else 'does not pay'}: a call takes {self.call_ns / self.calls / 1e3:.0f} us, "
                     f"reading its result {read_ns / 1e3:.0f} us")  # fmt: skip
+        if self.refused:
+            self.store.discard("does not pay")
 
     def close(self):
         if self.store:

@@ -9,7 +9,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "store/data_file.h"
-#include "store/sample_store.h"
 #include "store/squeeze.h"
 
 enum {
@@ -245,7 +244,7 @@ static void decide(dr__cache *c)
              "%s: a sample takes %.0f us without, %.0f us with it (reading %.0f, unpacking %.0f, the rest %.0f)",
              pays ? "pays" : "does not pay", plain_us, with_us, disk_us, unpack_us, rest_us);
     if (!pays)
-        dr__store_discard(c->store, "does not pay");
+        dr_store_discard(c->store, "does not pay");
     atomic_store(&c->verdict, pays ? KEEP : REFUSE);
 }
 

@@ -14,6 +14,8 @@
 #ifndef DR_EXEC_CACHED_H
 #define DR_EXEC_CACHED_H
 
+#include <drapps/store.h>
+
 #include "exec/exec.h"
 #include "graph/prefix.h"
 

@@ -9,7 +9,7 @@
  *
  * Files are read, not mapped: a mapped file that somebody cuts short would end the process.
  */
-#include "store/sample_store.h"
+#include <drapps/store.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -443,10 +443,21 @@ static uint8_t *gather(dr_stored *sample, const dr_view *fields, int n)
     return raw;
 }
 
+static bool is_there(dr_store *s, const dr_store_key *key)
+{
+    dr__key_place place;
+    pthread_mutex_lock(&s->lock);
+    bool found = dr__key_table_find(&s->table, key, &place);
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
 bool dr_store_put(dr_store *s, const dr_store_key *key, const dr_view *fields, int n_fields)
 {
     if (!is_ours(s) || n_fields < 0 || n_fields > DR_STORE_FIELDS || is_stopped(s))
         return false;
+    if (is_there(s, key)) /* another thread was first */
+        return true;
     dr_stored sample = { .key = *key };
     uint8_t *raw = gather(&sample, fields, n_fields);
     if (!raw)
@@ -459,8 +470,10 @@ bool dr_store_put(dr_store *s, const dr_store_key *key, const dr_view *fields, i
     return good;
 }
 
-void dr__store_discard(dr_store *s, const char *why)
+void dr_store_discard(dr_store *s, const char *why)
 {
+    if (!is_ours(s))
+        return;
     stop(s, why);
     pthread_mutex_lock(&s->write_lock);
     if (s->own >= 0) /* its descriptor stays: others may be reading */

@@ -266,6 +266,7 @@ def test_auto_compares_a_call_with_reading_its_result(tmp_path, monkeypatch, dis
         slow(0)
         (after,) = cache.stats().values()
         assert after["hits"] - stats["hits"] == (verdict == "pays")
+        assert any(tmp_path.rglob("*.drst")) == (verdict == "pays")
 
 
 # --- in pipelines ---

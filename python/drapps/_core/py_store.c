@@ -100,6 +100,16 @@ static PyObject *stats(PyObject *self, PyObject *unused)
                          s.codec, "stopped", s.stopped);
 }
 
+static PyObject *discard(PyObject *self, PyObject *args)
+{
+    const char *why;
+    dr_store *store = opened(self);
+    if (!store || !PyArg_ParseTuple(args, "s:discard", &why))
+        return NULL;
+    dr_store_discard(store, why);
+    Py_RETURN_NONE;
+}
+
 static PyObject *close_store(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -116,6 +126,7 @@ static void dealloc(PyObject *self)
 static PyMethodDef methods[] = {
     { "get", get, METH_VARARGS, "get(name): (text, memory, where the block begins in it), or None." },
     { "put", put, METH_VARARGS, "put(name, text, block): whether it is kept." },
+    { "discard", discard, METH_VARARGS, "discard(why): deletes what this process has put; nothing more is kept." },
     { "stats", stats, METH_NOARGS, "Counters, as a dict." },
     { "close", close_store, METH_NOARGS, "Closes; no other thread may use it then." },
     { 0 },

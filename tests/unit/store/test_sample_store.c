@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "store/sample_store.h"
 
 static dr_error err;
 
@@ -238,7 +237,7 @@ static void what_is_discarded_is_gone(void **state)
     (void)state;
     dr_store *s = store_open("a", 0);
     assert_true(store_put(s, 1));
-    dr__store_discard(s, "it does not pay");
+    dr_store_discard(s, "it does not pay");
     assert_string_equal(stats_of(s).stopped, "it does not pay");
     assert_false(store_put(s, 2));
     dr_store_close(&s);
