@@ -117,8 +117,8 @@ static uint64_t hash_fields(const dr__record *record)
     return h;
 }
 
-/* What tells the sample: its number and its stamp, or, where a data set has none, its bytes. */
-static bool key_of(const dr__exec *e, dr__workbench *bench, uint64_t id, dr_store_key *key)
+/* What tells the sample: its number and its stamp, or, where a data set has none, its bytes; *read: they were read. */
+static bool key_of(const dr__exec *e, dr__workbench *bench, uint64_t id, dr_store_key *key, bool *read)
 {
     uint64_t name[2] = { id, 0 };
     dr_error err = { 0 };
@@ -127,6 +127,7 @@ static bool key_of(const dr__exec *e, dr__workbench *bench, uint64_t id, dr_stor
         status = e->set->def->stamp(e->set, id, &name[1], &err);
     if (status == DR_ERR_UNSUPPORTED) {
         status = e->set->def->read(e->set, id, &bench->record, &err);
+        *read = status == DR_OK;
         name[1] = status == DR_OK ? hash_fields(&bench->record) : 0;
     }
     *key = dr_store_key_of(e->cache->store, name, sizeof name);
@@ -162,12 +163,12 @@ static bool fits(const dr__program *p, const dr_stored *s)
     return true;
 }
 
-static bool load(dr__cache *c, dr__workbench *bench, dr__record *record, const dr_store_key *key)
+/* *used: the record was, whatever came of it. */
+static bool load(dr__cache *c, dr__workbench *bench, dr__record *record, const dr_store_key *key, bool *used)
 {
     dr_stored found;
-    if (!dr_store_find(c->store, key, &found) || !fits(c->prefix.rest, &found))
-        return false;
-    uint8_t *memory = make_room(record, &found, bench->memory_limit);
+    *used = dr_store_find(c->store, key, &found) && fits(c->prefix.rest, &found);
+    uint8_t *memory = *used ? make_room(record, &found, bench->memory_limit) : NULL;
     return memory && dr_store_read(c->store, &found, memory);
 }
 
@@ -178,13 +179,32 @@ static void book_read(dr__exec *e, const dr__record *record)
             atomic_fetch_add(&e->stats.bytes_read, (uint64_t)record->fields[i].desc.dims[0]);
 }
 
-/* Reads the sample and runs the first part; the results are in bench->spare. */
-static bool run_head(dr__exec *e, const dr__program *p, dr__workbench *bench, uint64_t id, dr_error *err)
+bool dr__cache_look(dr__exec *e, dr__workbench *bench, dr__job *job)
 {
-    dr__rng_name name = { .sample = id }; /* nothing is drawn */
+    dr__cache *c = e->cache;
+    bool read = false, used = false;
+    job->program = e->program;
+    job->made_ns = 0;
+    int now = c ? atomic_load(&c->verdict) : REFUSE;
+    if (now == REFUSE || (now == MEASURING && atomic_fetch_add(&c->turn, 1) % 2))
+        return false;
+    if (!key_of(e, bench, job->ref.id, &job->key, &read))
+        return false;
+    bool found = load(c, bench, &bench->record, &job->key, &used);
+    job->program = found ? c->prefix.rest : c->prefix.head;
+    return found || (read && !used);
+}
+
+bool dr__cache_makes(const dr__exec *e, const dr__job *job)
+{
+    return e->cache && job->program == e->cache->prefix.head;
+}
+
+/* Runs the first part, which was planned; the results are in bench->spare. */
+static bool run_head(const dr__program *p, dr__workbench *bench, dr_error *err)
+{
     dr_stored s = { .n_fields = p->n_outputs };
-    if (e->set->def->read(e->set, id, &bench->record, err) != DR_OK || dr__sample_plan(p, bench, &name, err) != DR_OK ||
-        dr__sample_run(p, bench, err) != DR_OK)
+    if (dr__sample_run(p, bench, err) != DR_OK)
         return false;
     for (int i = 0; i < p->n_outputs; i++)
         s.fields[i] = dr__sample_desc(p, bench, i);
@@ -195,36 +215,24 @@ static bool run_head(dr__exec *e, const dr__program *p, dr__workbench *bench, ui
     return memory != NULL;
 }
 
-static bool make(dr__exec *e, dr__workbench *bench, uint64_t id, const dr_store_key *key)
+void dr__cache_make(dr__exec *e, dr__workbench *bench, dr__job *job)
 {
     dr__cache *c = e->cache;
     dr_error err = { 0 };
-    if (!run_head(e, c->prefix.head, bench, id, &err))
-        return false;
+    uint64_t start = dr__now_ns();
+    bool used;
+    job->program = e->program;
+    if (!run_head(c->prefix.head, bench, &err))
+        return;
     book_read(e, &bench->record);
-    dr_store_put(c->store, key, bench->spare.fields, bench->spare.n_fields);
+    dr_store_put(c->store, &job->key, bench->spare.fields, bench->spare.n_fields);
     if (atomic_load(&c->verdict) == MEASURING)
-        load(c, bench, &bench->record, key); /* for the time that it takes */
+        load(c, bench, &bench->record, &job->key, &used); /* for the time that it takes */
     dr__record swap = bench->record;
     bench->record = bench->spare;
     bench->spare = swap;
-    return true;
-}
-
-bool dr__cache_fetch(dr__exec *e, dr__workbench *bench, uint64_t id, const dr__program **program)
-{
-    dr__cache *c = e->cache;
-    *program = e->program;
-    int now = c ? atomic_load(&c->verdict) : REFUSE;
-    if (now == REFUSE || (now == MEASURING && atomic_fetch_add(&c->turn, 1) % 2))
-        return false;
-    dr_store_key key;
-    if (!key_of(e, bench, id, &key))
-        return false;
-    if (!load(c, bench, &bench->record, &key) && !make(e, bench, id, &key))
-        return false;
-    *program = c->prefix.rest;
-    return true;
+    job->program = c->prefix.rest;
+    job->made_ns = dr__now_ns() - start;
 }
 
 /* --- does it pay? --- */
@@ -248,18 +256,18 @@ static void decide(dr__cache *c)
     atomic_store(&c->verdict, pays ? KEEP : REFUSE);
 }
 
-void dr__cache_note(dr__exec *e, const dr__program *program, uint64_t read_ns, uint64_t run_ns)
+void dr__cache_note(dr__exec *e, const dr__job *job)
 {
     dr__cache *c = e->cache;
     if (!c || atomic_load(&c->verdict) != MEASURING)
         return;
     pthread_mutex_lock(&c->lock);
-    if (program == e->program) {
+    if (job->program == e->program) {
         c->n_plain++;
-        c->plain_ns += read_ns + run_ns;
+        c->plain_ns += job->read_ns + job->run_ns;
     } else {
         c->n_rest++;
-        c->rest_ns += run_ns;
+        c->rest_ns += job->run_ns - job->made_ns;
     }
     if (atomic_load(&c->verdict) == MEASURING && c->n_plain >= c->n_trials / 2 && c->n_rest >= c->n_trials / 2)
         decide(c);

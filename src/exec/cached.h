@@ -1,8 +1,8 @@
 /* cached.h: the deterministic beginning of a program, kept in a store.
  *
- * A sample is fetched: from the store, or read, run through the first part of the program and put there.  Then the
- * second part runs on it.  Whatever fails on the way, the whole program runs as without a store, so that samples and
- * errors are the same with it and without.
+ * A sample is looked for in the store.  If it is not there, it is read, and the first part of the program is what is
+ * planned, predicted and run; its results are put there.  Then the second part runs on them.  Whatever fails on the
+ * way, the whole program runs as without a store, so that samples and errors are the same with it and without.
  *
  * In "auto" mode the first samples go both ways in turn, and are timed.  Keeping pays where
  *
@@ -26,12 +26,19 @@ dr_status dr__cache_open(dr__exec *e, const char *folder, uint64_t limit, const 
                          dr_error *err);
 void dr__cache_close(dr__exec *e);
 
-/* The fields of sample `id` into bench->record, and the program that goes on from them into *program; false: nothing
- * was fetched, the sample is to be read, and *program is the whole. */
-bool dr__cache_fetch(dr__exec *e, dr__workbench *bench, uint64_t id, const dr__program **program);
+/* Looks for a sample in the store and sets job->program: what follows on it, if it was found; what is to be kept, if it
+ * is to be made; else the whole.  True: its fields are in bench->record; false: it is to be read. */
+bool dr__cache_look(dr__exec *e, dr__workbench *bench, dr__job *job);
 
-/* Books the times of a sample: fetching or reading, and running `program`. */
-void dr__cache_note(dr__exec *e, const dr__program *program, uint64_t read_ns, uint64_t run_ns);
+/* Is what is to be kept still to be made? */
+bool dr__cache_makes(const dr__exec *e, const dr__job *job);
+
+/* The sample was planned: makes what is kept, puts it into the store and sets job->program to what follows on it. Where
+ * that fails, to the whole, and bench->record is as it was. */
+void dr__cache_make(dr__exec *e, dr__workbench *bench, dr__job *job);
+
+/* Books the times of a sample that was run. */
+void dr__cache_note(dr__exec *e, const dr__job *job);
 
 /* Counters, as members "cache_..." of a loader's statistics. */
 void dr__cache_stats(dr__exec *e, json_t *stats);

@@ -230,6 +230,7 @@ void dr__exec_stop(dr__exec *e)
         dr_batch_unref(&e->ring[i]);
     e->filling = NULL;
     dr__given_clear(&e->given);
+    dr__lane_clear(&e->lanes);
     dr__pool_unlock();
 }
 

@@ -20,6 +20,7 @@
 #include "base/thread.h"
 #include "data/bufpool.h"
 #include "exec/given.h"
+#include "exec/lanes.h"
 #include "exec/stats.h"
 #include "exec/trace.h"
 #include "graph/workbench.h"
@@ -89,6 +90,8 @@ typedef struct dr__exec {
     dr__trace *trace; /* NULL: none */
     dr__stats stats;
 
+    dr__lanes lanes; /* of slow samples */
+
     /* pool lock: settings that change */
     int workers;
     int prefetch;
@@ -135,6 +138,7 @@ typedef struct dr__claim {
     dr_batch *batch;   /* theirs; NULL with fills_any */
     uint64_t slot;     /* of the first */
     dr__push *push;    /* given order: where they stand */
+    dr__parked *slow;  /* instead of all that: a sample of the slow lane */
 } dr__claim;
 
 /* --- order.c: which sample stands where --- */
@@ -184,6 +188,15 @@ dr_status dr__pool_resize(dr_error *err);
 
 /* pool lock: the next samples of this loader; false: none now. */
 bool dr__claim_next(dr__exec *e, dr__claim *claim);
+
+/* pool lock: are there samples that could be claimed, apart from parked ones? */
+bool dr__claim_is_open(const dr__exec *e);
+
+/* pool lock: will there be some once a consumer takes what is ready? */
+bool dr__claim_will_open(const dr__exec *e);
+
+/* pool lock: threads that have been at one sample of this loader since before `ns`, known slow ones apart. */
+int dr__pool_busy_since(const dr__exec *e, uint64_t ns);
 
 /* pool lock: a claim was worked off. */
 void dr__claim_over(dr__exec *e, dr__claim *claim);

@@ -146,6 +146,7 @@ dr_status dr__given_end(dr__exec *e, dr_error *err)
     if (status == DR_OK) {
         e->complete = true;
         dr__cond_broadcast(&e->changed);
+        dr__pool_wake(); /* nobody has to be kept for what comes */
     }
     dr__pool_unlock();
     if (status == DR_OK && e->fills_any)

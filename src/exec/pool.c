@@ -22,7 +22,8 @@ enum {
 typedef struct worker {
     pthread_t thread;
     dr__workbench *bench;
-    bool leave; /* pool lock */
+    const dr__exec *serves; /* pool lock; NULL: waits */
+    bool leave;             /* pool lock */
 } worker;
 
 static struct {
@@ -90,6 +91,7 @@ static size_t taken_by_others(const dr__exec *e)
 uint64_t dr__batches_ahead(const dr__exec *e)
 {
     size_t one = bytes_of_batch(e), others = taken_by_others(e);
+    others += e->lanes.bytes;
     size_t left = e->batch_budget > others ? e->batch_budget - others : 0;
     uint64_t afford = one ? left / one : UINT64_MAX;
     return DR_MAX(DR_MIN((uint64_t)e->prefetch, afford), 1);
@@ -170,16 +172,42 @@ static bool claim_in_window(dr__exec *e, dr__claim *c)
     return true;
 }
 
-bool dr__claim_next(dr__exec *e, dr__claim *c)
+static bool claim_fast(dr__exec *e, dr__claim *c)
 {
-    if (!e->running || e->failed || e->cancelled || e->claimed == e->n_local || e->active >= DR_MAX(e->workers, 1))
-        return false;
-    *c = (dr__claim){ .first = e->claimed };
-    if (!(e->fills_any ? claim_in_window(e, c) : claim_of_batch(e, c)))
+    if (e->claimed == e->n_local || !(e->fills_any ? claim_in_window(e, c) : claim_of_batch(e, c)))
         return false;
     if (e->o.given_order)
         c->push = dr__given_claim(&e->given, c->first, c->n);
     e->claimed += c->n;
+    return true;
+}
+
+bool dr__claim_is_open(const dr__exec *e)
+{
+    if (e->claimed == e->n_local)
+        return false;
+    if (e->fills_any)
+        return e->claimed < dr__any_window(e);
+    return batch_to_claim(e) || e->opened - e->oldest < dr__batches_ahead(e);
+}
+
+bool dr__claim_will_open(const dr__exec *e)
+{
+    if (e->complete && e->claimed == e->n_local)
+        return false;
+    if (e->fills_any)
+        return e->delivered_samples < e->worked_below;
+    const dr_batch *b = e->ring[e->oldest % DR__RING];
+    return e->oldest < e->opened && b && b->ready;
+}
+
+bool dr__claim_next(dr__exec *e, dr__claim *c)
+{
+    if (!e->running || e->failed || e->cancelled || e->active >= DR_MAX(e->workers, 1))
+        return false;
+    *c = (dr__claim){ .first = e->claimed, .slow = dr__lane_take(e, true) };
+    if (!c->slow && !claim_fast(e, c) && !(c->slow = dr__lane_take(e, false)))
+        return false;
     e->active++;
     return true;
 }
@@ -190,6 +218,16 @@ void dr__claim_over(dr__exec *e, dr__claim *claim)
     e->active--;
     if (!e->running || e->workers == 0) /* who stops it waits for this, and a caller that is to work itself */
         dr__cond_broadcast(&e->changed);
+}
+
+int dr__pool_busy_since(const dr__exec *e, uint64_t ns)
+{
+    int n = 0;
+    for (int i = 0; i < pool.n_workers; i++) {
+        const uint64_t began = atomic_load(&pool.workers[i]->bench->began_ns);
+        n += pool.workers[i]->serves == e && began && began < ns;
+    }
+    return n;
 }
 
 /* pool lock: a claim of any loader, the one after the last served first. */
@@ -220,7 +258,7 @@ static void *work(void *arg)
         dr__exec *e = find_work(&claim);
         if (last && e != last)
             dr__cond_signal(&pool.work); /* another thread may take the place that this one gave up */
-        last = e;
+        last = w->serves = e;
         if (!e) {
             dr__cond_wait(&pool.work, &pool.lock, pool.look_again ? dr__now_ns() + LOOK_AGAIN_NS : UINT64_MAX);
             continue;

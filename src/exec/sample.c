@@ -10,33 +10,42 @@
 /* The op ids of the engine's own draws stand above those of any graph. */
 enum { REPLACE_OP = 0x7F000000 };
 
-/* A sample under way. */
-typedef struct job {
-    uint64_t local, position;
-    bool left_out;
-    dr__sample_ref ref;
-    const dr__program *program; /* what runs: all, or what follows on stored results */
-    dr_batch *batch;            /* NULL until a slot is known */
-    uint64_t slot;
-    uint64_t read_ns, run_ns;
-} job;
-
-static dr_status read_and_run(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+/* The sample's bytes are in the bench's record: draws, shapes, memory, and what it will cost. */
+static dr_status plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    uint64_t start = dr__now_ns();
-    if (!dr__cache_fetch(e, bench, j->ref.id, &j->program))
-        DR_TRY(e->set->def->read(e->set, j->ref.id, &bench->record, err));
-    uint64_t read = dr__now_ns();
     dr__rng_name name = { e->o.seed, e->epoch, j->ref.id, j->ref.occurrence };
     dr_status status = dr__sample_plan(j->program, bench, &name, err);
-    if (status == DR_OK)
-        status = dr__sample_run(j->program, bench, err);
-    j->read_ns = read - start;
-    j->run_ns = dr__now_ns() - read;
-    return status;
+    if (status == DR_OK || !dr__cache_makes(e, j))
+        return status;
+    j->program = e->program; /* what is wrong with the sample is said as without a cache */
+    return dr__sample_plan(j->program, bench, &name, err);
 }
 
-static dr_status keep_draws(dr__workbench *bench, job *j, dr_error *err)
+/* Runs the part of the program whose results are kept, where that is what was planned, and plans the rest. */
+static dr_status make_kept(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+{
+    if (!dr__cache_makes(e, j))
+        return DR_OK;
+    const double cost = bench->cost;
+    dr__cache_make(e, bench, j);
+    DR_TRY(plan(e, bench, j, err));
+    bench->cost += cost;
+    return DR_OK;
+}
+
+static dr_status read_and_plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+{
+    const uint64_t start = dr__now_ns();
+    /* Who looks at it wants to know whether it was long ago: nothing else depends on it. */
+    atomic_store_explicit(&bench->began_ns, start, memory_order_relaxed);
+    if (!dr__cache_look(e, bench, j))
+        DR_TRY(e->set->def->read(e->set, j->ref.id, &bench->record, err));
+    j->since_ns = dr__now_ns();
+    j->read_ns = j->since_ns - start;
+    return plan(e, bench, j, err);
+}
+
+static dr_status keep_draws(dr__workbench *bench, dr__job *j, dr_error *err)
 {
     json_t *draws = dr__sample_draws(j->program, bench->pars);
     char **text = &j->batch->draws[j->slot];
@@ -46,9 +55,8 @@ static dr_status keep_draws(dr__workbench *bench, job *j, dr_error *err)
     return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory");
 }
 
-static dr_status store(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+static dr_status store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    uint64_t start = dr__now_ns();
     for (int i = 0; i < e->program->n_outputs; i++) {
         dr_desc desc = dr__sample_desc(j->program, bench, i);
         const dr__output *out = &e->program->outputs[i];
@@ -63,24 +71,32 @@ static dr_status store(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
         DR_TRY(keep_draws(bench, j, err));
     j->batch->ids[j->slot] = j->ref.id;
     j->batch->positions[j->slot] = j->position;
-    j->run_ns += dr__now_ns() - start;
     return DR_OK;
 }
 
-/* Reads, runs and stores; out of order the slot is taken as late as possible, so that a slow sample holds up none (and
- * so that nothing is decoded into it: dr__program_options.late_store). */
-static dr_status try_sample(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+/* Out of order the slot is taken as late as possible, so that a slow sample holds up none (and so that nothing is
+ * decoded into it: dr__program_options.late_store). */
+static dr_status run_and_store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    DR_TRY(read_and_run(e, bench, j, err));
+    DR_TRY(make_kept(e, bench, j, err));
+    DR_TRY(dr__sample_run(j->program, bench, err));
     if (!j->batch)
         DR_TRY(dr__any_take_slot(e, &j->batch, &j->slot, err));
-    return store(e, bench, j, err);
+    DR_TRY(store(e, bench, j, err));
+    j->run_ns = dr__now_ns() - j->since_ns;
+    return DR_OK;
 }
 
-static void book_sample(dr__exec *e, dr__workbench *bench, const job *j)
+static dr_status try_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+{
+    DR_TRY(read_and_plan(e, bench, j, err));
+    return run_and_store(e, bench, j, err);
+}
+
+static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
 {
     uint64_t bytes = 0;
-    dr__cache_note(e, j->program, j->read_ns, j->run_ns);
+    dr__cache_note(e, j);
     for (int i = 0; i < bench->record.n_fields; i++)
         if (bench->record.fields[i].desc.kind == DR_KIND_BYTES)
             bytes += (uint64_t)bench->record.fields[i].desc.dims[0];
@@ -88,13 +104,14 @@ static void book_sample(dr__exec *e, dr__workbench *bench, const job *j)
     atomic_fetch_add(&e->stats.bytes_read, bytes);
     atomic_fetch_add(&e->stats.read_ns, j->read_ns);
     atomic_fetch_add(&e->stats.work_ns, j->run_ns);
+    dr__predict_learn(&e->lanes.predict, j->local, bench->cost, j->run_ns);
     dr__trace_event(e->trace, "sample",
                     "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"worker\":%d,\"batch\":%llu,\"slot\":%llu,"
-                    "\"read_ns\":%llu,\"work_ns\":%llu,\"cost\":%.0f,\"bytes\":%llu",
+                    "\"read_ns\":%llu,\"work_ns\":%llu,\"cost\":%.0f,\"lane\":\"%s\",\"bytes\":%llu",
                     (unsigned long long)e->epoch, (unsigned long long)j->position, (unsigned long long)j->ref.id,
                     bench->worker, (unsigned long long)j->batch->number, (unsigned long long)j->slot,
                     (unsigned long long)j->read_ns, (unsigned long long)j->run_ns, bench->cost,
-                    (unsigned long long)bytes);
+                    j->slow ? "slow" : "fast", (unsigned long long)bytes);
 }
 
 /* --- bad samples --- */
@@ -105,7 +122,7 @@ static bool is_sample_fault(dr_status status)
            status == DR_ERR_NOT_FOUND || status == DR_ERR_ARG;
 }
 
-static void name_sample(const dr__exec *e, const job *j, dr_error *err)
+static void name_sample(const dr__exec *e, const dr__job *j, dr_error *err)
 {
     char key[512];
     e->set->def->key(e->set, j->ref.id, key, sizeof key);
@@ -114,7 +131,7 @@ static void name_sample(const dr__exec *e, const job *j, dr_error *err)
 }
 
 /* Books a bad sample; the limit turns the policy into an error. */
-static dr_status note_bad(dr__exec *e, const job *j, const char *action, dr_error *err)
+static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_error *err)
 {
     char key[512];
     e->set->def->key(e->set, j->ref.id, key, sizeof key);
@@ -141,7 +158,7 @@ static dr_status note_bad(dr__exec *e, const job *j, const char *action, dr_erro
 }
 
 /* Another sample in its place, chosen by the seed; bad ones on the way are booked too. */
-static dr_status replace(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+static dr_status replace(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr__rng_name name = { e->o.seed, e->epoch, j->ref.id, j->ref.occurrence };
     for (uint32_t i = 0; i < DR__MAX_REPLACE; i++) {
@@ -158,7 +175,7 @@ static dr_status replace(dr__exec *e, dr__workbench *bench, job *j, dr_error *er
                             DR__MAX_REPLACE);
 }
 
-static void leave_out(job *j)
+static void leave_out(dr__job *j)
 {
     if (j->batch)
         j->batch->missing[j->slot] = 1;
@@ -166,7 +183,7 @@ static void leave_out(job *j)
 }
 
 /* Turns a failed sample into what the policy says; an error that remains fails its batch. */
-static void handle_failure(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr_status status = err->status;
     name_sample(e, j, err);
@@ -201,7 +218,7 @@ static bool given_up(dr__exec *e)
 }
 
 /* Which sample stands at the job's place. */
-static void locate(const dr__exec *e, const dr__claim *claim, job *j)
+static void locate(const dr__exec *e, const dr__claim *claim, dr__job *j)
 {
     bool padding;
     if (claim->push) {
@@ -214,26 +231,67 @@ static void locate(const dr__exec *e, const dr__claim *claim, job *j)
     j->ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, j->position);
 }
 
+/* Ends a job that was run, or could not be. */
+static void settle(dr__exec *e, dr__workbench *bench, dr__job *j, dr_status status, dr_error *err)
+{
+    if (status == DR_OK)
+        book_sample(e, bench, j);
+    else
+        handle_failure(e, bench, j, err);
+}
+
+static void close_job(dr__exec *e, dr__job *j)
+{
+    if (j->slow)
+        dr__lane_leave(e);
+    if (j->batch)
+        dr__slots_done(e, j->batch, 1);
+    if (e->fills_any)
+        dr__any_worked(e, j->local, j->left_out);
+}
+
+/* A sample of the slow lane: it was read, and is planned again here. */
+static void work_parked(dr__exec *e, dr__parked *parked, dr__workbench *bench)
+{
+    dr__job j = parked->job;
+    dr_error err = { 0 };
+    dr__lane_unpark(e, parked, bench);
+    j.since_ns = dr__now_ns();
+    dr_status status = plan(e, bench, &j, &err);
+    if (status == DR_OK)
+        status = run_and_store(e, bench, &j, &err);
+    settle(e, bench, &j, status, &err);
+    close_job(e, &j);
+}
+
+static void work_sample(dr__exec *e, const dr__claim *claim, uint64_t i, dr__workbench *bench)
+{
+    dr__job j = { .local = claim->first + i, .batch = claim->batch, .slot = claim->slot + i };
+    dr_error err = { 0 };
+    if (!dr__any_passed(e, j.local)) {
+        locate(e, claim, &j);
+        dr_status status = read_and_plan(e, bench, &j, &err);
+        j.slow = status == DR_OK && e->o.lanes && dr__predict_is_slow(&e->lanes.predict, bench->cost);
+        if (j.slow && dr__lane_park(e, bench, &j, i + 1 < claim->n))
+            return;
+        if (status == DR_OK)
+            status = run_and_store(e, bench, &j, &err);
+        settle(e, bench, &j, status, &err);
+    }
+    close_job(e, &j);
+}
+
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
 {
     bench->memory_limit = e->bench_budget;
     bench->seek = e->seek;
+    if (claim->slow)
+        work_parked(e, claim->slow, bench);
     for (uint64_t i = 0; i < claim->n; i++) {
         dr__stall();
-        job j = { .local = claim->first + i, .batch = claim->batch, .slot = claim->slot + i };
-        dr_error err = { 0 };
         if (claim->n > 1 && i % 16 == 15 && given_up(e))
-            return;
-        if (!dr__any_passed(e, j.local)) {
-            locate(e, claim, &j);
-            if (try_sample(e, bench, &j, &err) == DR_OK)
-                book_sample(e, bench, &j);
-            else
-                handle_failure(e, bench, &j, &err);
-        }
-        if (j.batch)
-            dr__slots_done(e, j.batch, 1);
-        if (e->fills_any)
-            dr__any_worked(e, j.local, j.left_out);
+            break;
+        work_sample(e, claim, i, bench);
     }
+    atomic_store_explicit(&bench->began_ns, 0, memory_order_relaxed); /* as in read_and_plan */
 }

@@ -131,6 +131,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     e->o.reference |= reference && *reference && strcmp(reference, "0");
     e->fills_any = !e->o.in_order && !e->o.keep_batches;
     e->batch_slots = e->o.batch_size;
+    dr__predict_init(&e->lanes.predict);
     e->given.tail = &e->given.head;
     dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference, e->fills_any };
     e->generation = dr__fork_generation();

@@ -33,6 +33,15 @@ static void add_seek_counts(json_t *o, dr__seek_store *store)
     json_object_set_new(o, "seek_missed", json_integer((json_int_t)c.missed));
 }
 
+static void add_lanes(json_t *o, const dr__lanes *lanes)
+{
+    const uint64_t slow_ns = dr__predict_slow_ns(&lanes->predict);
+    json_object_set_new(o, "slow_samples", json_integer(count(&lanes->slow_samples)));
+    json_object_set_new(o, "lane_threshold_ns",
+                        slow_ns == UINT64_MAX ? json_null() : json_integer((json_int_t)slow_ns));
+    json_object_set_new(o, "prediction", dr__predict_json(&lanes->predict));
+}
+
 dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
@@ -51,7 +60,10 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     json_object_set_new(o, "open_batches", json_integer((json_int_t)(e->opened - e->delivered)));
     json_object_set_new(o, "epoch", json_integer((json_int_t)e->epoch));
     json_object_set_new(o, "batch_bytes", json_integer((json_int_t)(e->batch_slots * e->sample_bytes)));
+    json_object_set_new(o, "slow_workers", json_integer(e->lanes.running));
+    json_object_set_new(o, "parked_bytes", json_integer((json_int_t)e->lanes.bytes));
     dr__pool_unlock();
+    add_lanes(o, &e->lanes);
     json_object_set_new(o, "batch_budget_bytes", json_integer((json_int_t)e->batch_budget));
     json_object_set_new(o, "worker_budget_bytes", json_integer((json_int_t)e->bench_budget));
     add_seek_counts(o, e->seek);
