@@ -379,6 +379,42 @@ static void auto_keeps_where_it_pays(void **state)
     dr_dataset_unref(&set);
 }
 
+/* --- slow samples --- */
+
+/* Few large images among many small ones: what is made of them to be kept goes to the slow lane. */
+static void what_is_made_slowly_has_its_lane(void **state)
+{
+    (void)state;
+    enum { SMALL = 200, LARGE = 6 };
+    char small_folder[64], large_folder[64];
+    dr_dataset *sets[] = { jpeg_set_sized(small_folder, SMALL, 40, 30), jpeg_set_sized(large_folder, LARGE, 900, 700) };
+    dr_dataset *both = NULL;
+    assert_ok(dr_dataset_mix(sets, (double[]){ SMALL, LARGE }, 2, 0, &both, &err));
+    dr_graph *g = graph_of(RESIZED);
+    dr_loader_options o = cache_options(NULL);
+    o.reference = true;
+    tape want = epoch_of(both, g, &o);
+    o = cache_options(root);
+    dr_loader *l = open_loader(both, g, &o);
+    tape got = epochs(l, 1);
+    assert_same_tape(&want, &got, "the first epoch");
+    assert_true(stat_of(l, "slow_samples") > 0);
+    assert_int_equal(stat_of(l, "cache_written"), SMALL + LARGE);
+    tape_free(&got);
+    got = epochs(l, 1);
+    assert_same_tape(&want, &got, "the same again");
+    assert_int_equal(stat_of(l, "cache_hits"), SMALL + LARGE);
+    dr_loader_close(&l);
+    tape_free(&want);
+    tape_free(&got);
+    dr_graph_free(&g);
+    dr_dataset_unref(&both);
+    dr_dataset_unref(&sets[0]);
+    dr_dataset_unref(&sets[1]);
+    remove_folder(small_folder);
+    remove_folder(large_folder);
+}
+
 /* --- killed --- */
 
 static void a_killed_run_leaves_what_the_next_can_use(void **state)
@@ -426,6 +462,7 @@ int main(void)
         with_folder(bad_samples_stay_bad),
         with_folder(a_limit_and_a_bad_folder),
         with_folder(auto_keeps_where_it_pays),
+        with_folder(what_is_made_slowly_has_its_lane),
         with_folder(a_killed_run_leaves_what_the_next_can_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
