@@ -9,13 +9,9 @@
  *
  * Files are read, not mapped: a mapped file that somebody cuts short would end the process.
  */
-#include <drapps/store.h>
-
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,36 +23,12 @@
 #include "base/compiler.h"
 #include "base/grow.h"
 #include "base/thread.h"
-#include "data/desc.h"
 #include "format/index_file.h"
 #include "source/file.h"
-#include "store/data_file.h"
-#include "store/key_table.h"
-#include "store/squeeze.h"
+#include "store/store_parts.h"
 #include "store/store_room.h"
 
-enum { REFRESH_NS = 1000000000, REFRESH_SHARE = 20, LOOK_SHARE = 64 };
-
-struct dr_store {
-    char root[4096]; /* the folder that stores share */
-    int folder_fd;   /* this store's own */
-    dr_store_key identity;
-    unsigned generation; /* of the process that opened it */
-
-    pthread_mutex_t write_lock; /* held while a record is appended; outside `lock` */
-    char own_name[64];          /* of the file that this process writes; "": none yet */
-    int own;                    /* its number; -1: none */
-    uint64_t limit, used;       /* bytes on disk of all stores: allowed, and as last looked at */
-    uint64_t since;             /* put since then */
-
-    pthread_mutex_t lock; /* all below */
-    dr__key_table table;
-    dr__data_file **files; /* owned, and so is each; they stay until the end */
-    size_t n_files, files_cap;
-    uint64_t refresh_at_ns;
-    dr__squeeze squeeze;
-    dr_store_stats stats;
-};
+enum { REFRESH_NS = 1000000000, REFRESH_SHARE = 20 };
 
 /* --- finding what is there --- */
 
@@ -69,8 +41,7 @@ static bool is_known(const dr_store *s, uint64_t inode)
     return false;
 }
 
-/* lock: adds a file; takes its descriptor. */
-static int add_file(dr_store *s, const dr__data_file *file)
+int dr__store_add_file(dr_store *s, const dr__data_file *file)
 {
     dr__data_file *copy = dr__alloc(sizeof *copy);
     dr__data_file **files = copy ? dr__grow(s->files, &s->files_cap, s->n_files + 1, sizeof *files) : NULL;
@@ -98,7 +69,7 @@ static void open_new_files(dr_store *s)
         dr__data_file file;
         if (!dr__is_data_name(entry->d_name) || is_known(s, (uint64_t)entry->d_ino))
             continue;
-        if (dr__data_open(s->folder_fd, entry->d_name, &s->identity, &file) && add_file(s, &file) < 0)
+        if (dr__data_open(s->folder_fd, entry->d_name, &s->identity, &file) && dr__store_add_file(s, &file) < 0)
             dr__data_close(&file);
     }
     closedir(folder);
@@ -210,7 +181,7 @@ void dr_store_close(dr_store **store)
     dr__free(s);
 }
 
-static bool is_ours(const dr_store *s)
+bool dr__store_is_ours(const dr_store *s)
 {
     return s->generation == dr__fork_generation();
 }
@@ -248,7 +219,7 @@ bool dr_store_find(dr_store *s, const dr_store_key *key, dr_stored *out)
     dr__key_place place;
     dr__data_file *file;
     uint64_t next;
-    if (!is_ours(s))
+    if (!dr__store_is_ours(s))
         return false;
     pthread_mutex_lock(&s->lock);
     bool found = look_up(s, key, &place, &file);
@@ -300,7 +271,7 @@ static bool read_raw(int fd, const dr_stored *f, void *memory, uint64_t *unpack_
 
 bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
 {
-    if (!is_ours(s))
+    if (!dr__store_is_ours(s))
         return false;
     pthread_mutex_lock(&s->lock);
     int fd = f->file < s->n_files ? s->files[f->file]->fd : -1;
@@ -320,171 +291,10 @@ bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
     return good;
 }
 
-/* --- writing --- */
-
-static void stop(dr_store *s, const char *why)
-{
-    pthread_mutex_lock(&s->lock);
-    if (!s->stats.stopped[0])
-        snprintf(s->stats.stopped, sizeof s->stats.stopped, "%s", why);
-    pthread_mutex_unlock(&s->lock);
-}
-
-static bool is_stopped(dr_store *s)
-{
-    pthread_mutex_lock(&s->lock);
-    bool stopped = s->stats.stopped[0];
-    pthread_mutex_unlock(&s->lock);
-    return stopped;
-}
-
-/* write_lock: is there room for one more record?  Others may write too, so it is looked at again now and then. */
-static bool has_room(dr_store *s, uint64_t bytes)
-{
-    if (s->since > s->limit / LOOK_SHARE || s->used + s->since + bytes > s->limit) {
-        s->used = dr__room_used(s->root);
-        s->since = 0;
-    }
-    if (s->used + s->since + bytes <= s->limit)
-        return true;
-    char why[160];
-    snprintf(why, sizeof why, "cache_limit is reached: %" PRIu64 " bytes are kept, %" PRIu64 " are allowed", s->used,
-             s->limit);
-    stop(s, why);
-    return false;
-}
-
-/* write_lock: the file of this process, made when it is first needed; NULL: there cannot be one. */
-static dr__data_file *own_file(dr_store *s)
-{
-    if (s->own >= 0)
-        return s->files[s->own];
-    dr__data_file file;
-    char why[160];
-    snprintf(s->own_name, sizeof s->own_name, "data-%ld-%" PRIx64 ".drst", (long)getpid(),
-             dr__clock_ns(CLOCK_REALTIME) ^ (uint64_t)(uintptr_t)s);
-    if (!dr__data_create(s->folder_fd, s->own_name, &s->identity, &file)) {
-        snprintf(why, sizeof why, "the folder cannot be written to: %s", strerror(errno));
-        stop(s, why);
-        return NULL;
-    }
-    pthread_mutex_lock(&s->lock);
-    s->own = add_file(s, &file);
-    pthread_mutex_unlock(&s->lock);
-    if (s->own >= 0)
-        return s->files[s->own];
-    dr__data_close(&file);
-    return NULL;
-}
-
-static bool append(dr_store *s, dr_stored *sample, const void *payload)
-{
-    uint64_t offset, bytes = DR__DATA_RECORD_HEAD + dr__data_round(sample->payload_bytes);
-    pthread_mutex_lock(&s->write_lock);
-    dr__data_file *file = !is_stopped(s) && has_room(s, bytes) ? own_file(s) : NULL;
-    bool good = file && dr__data_append(file, sample, payload, &offset);
-    int code = errno;
-    uint32_t number = (uint32_t)s->own;
-    s->since += good ? bytes : 0;
-    pthread_mutex_unlock(&s->write_lock);
-    if (good) {
-        pthread_mutex_lock(&s->lock);
-        good = dr__key_table_set(&s->table, &sample->key, (dr__key_place){ number, offset });
-        s->stats.written++;
-        s->stats.written_bytes += sample->payload_bytes;
-        s->stats.raw_bytes += sample->bytes;
-        pthread_mutex_unlock(&s->lock);
-    } else if (file) {
-        char why[160];
-        snprintf(why, sizeof why, "writing failed: %s", strerror(code));
-        stop(s, why);
-    }
-    return good;
-}
-
-/* Compresses where that was found to pay, and finds out.  The result is `raw` or owned by the caller. */
-static void *squeeze(dr_store *s, dr_stored *sample, void *raw)
-{
-    pthread_mutex_lock(&s->lock);
-    dr__squeeze_choice choice = dr__squeeze_choose(&s->squeeze);
-    pthread_mutex_unlock(&s->lock);
-    size_t size = sample->bytes;
-    void *packed = choice == DR__SQUEEZE_OFF ? NULL : dr__lz4_pack(raw, sample->bytes, &size);
-    if (choice == DR__SQUEEZE_TRY) {
-        uint64_t start = dr__now_ns();
-        if (packed)
-            dr__lz4_unpack(packed, size, raw, sample->bytes); /* onto the same bytes */
-        uint64_t ns = dr__now_ns() - start;
-        pthread_mutex_lock(&s->lock);
-        dr__squeeze_note(&s->squeeze, sample->bytes, size, ns);
-        pthread_mutex_unlock(&s->lock);
-    }
-    sample->codec = packed ? DR__CODEC_LZ4 : DR__CODEC_RAW;
-    sample->payload_bytes = size;
-    return packed ? packed : raw;
-}
-
-/* The fields one after the other, as a record has them. */
-static uint8_t *gather(dr_stored *sample, const dr_view *fields, int n)
-{
-    sample->n_fields = n;
-    for (int i = 0; i < n; i++)
-        sample->fields[i] = fields[i].desc;
-    if (!dr__data_layout(sample))
-        return NULL;
-    uint8_t *raw = dr__alloc(sample->bytes ? sample->bytes : 1);
-    for (int i = 0; raw && i < n; i++) {
-        size_t bytes = 0, end = i + 1 < n ? sample->at[i + 1] : sample->bytes;
-        dr__desc_bytes_dense(&fields[i].desc, &bytes);
-        if (bytes)
-            memcpy(raw + sample->at[i], fields[i].data, bytes);
-        memset(raw + sample->at[i] + bytes, 0, end - sample->at[i] - bytes);
-    }
-    return raw;
-}
-
-static bool is_there(dr_store *s, const dr_store_key *key)
-{
-    dr__key_place place;
-    pthread_mutex_lock(&s->lock);
-    bool found = dr__key_table_find(&s->table, key, &place);
-    pthread_mutex_unlock(&s->lock);
-    return found;
-}
-
-bool dr_store_put(dr_store *s, const dr_store_key *key, const dr_view *fields, int n_fields)
-{
-    if (!is_ours(s) || n_fields < 0 || n_fields > DR_STORE_FIELDS || is_stopped(s))
-        return false;
-    if (is_there(s, key)) /* another thread was first */
-        return true;
-    dr_stored sample = { .key = *key };
-    uint8_t *raw = gather(&sample, fields, n_fields);
-    if (!raw)
-        return false;
-    void *payload = squeeze(s, &sample, raw);
-    bool good = append(s, &sample, payload);
-    if (payload != raw)
-        dr__free(payload);
-    dr__free(raw);
-    return good;
-}
-
-void dr_store_discard(dr_store *s, const char *why)
-{
-    if (!is_ours(s))
-        return;
-    stop(s, why);
-    pthread_mutex_lock(&s->write_lock);
-    if (s->own >= 0) /* its descriptor stays: others may be reading */
-        unlinkat(s->folder_fd, s->own_name, 0);
-    pthread_mutex_unlock(&s->write_lock);
-}
-
 void dr_store_get_stats(dr_store *s, dr_store_stats *out)
 {
     *out = (dr_store_stats){ 0 };
-    if (!is_ours(s))
+    if (!dr__store_is_ours(s))
         return;
     pthread_mutex_lock(&s->write_lock);
     uint64_t disk = s->used + s->since, limit = s->limit;
