@@ -61,14 +61,18 @@ static bool read_exactly(int fd, void *data, size_t size, uint64_t offset)
     return !dr__file_pread(fd, data, size, offset, &got) && got == size;
 }
 
+uint64_t dr__data_name(const char *name)
+{
+    return XXH3_64bits(name, strlen(name));
+}
+
 bool dr__data_open(int folder_fd, const char *name, const dr_store_key *identity, dr__data_file *out)
 {
     uint8_t want[DR__DATA_HEAD], have[DR__DATA_HEAD];
     struct stat st;
-    *out = (dr__data_file){ .fd = -1, .scanned = DR__DATA_HEAD };
+    *out = (dr__data_file){ .fd = -1, .name = dr__data_name(name), .scanned = DR__DATA_HEAD };
     if (dr__file_open(folder_fd, NULL, name, &out->fd, &st, NULL) != DR_OK)
         return false;
-    out->inode = (uint64_t)st.st_ino;
     make_file_head(identity, want);
     if (read_exactly(out->fd, have, sizeof have, 0) && !memcmp(have, want, sizeof want))
         return true;
@@ -79,16 +83,13 @@ bool dr__data_open(int folder_fd, const char *name, const dr_store_key *identity
 bool dr__data_create(int folder_fd, const char *name, const dr_store_key *identity, dr__data_file *out)
 {
     uint8_t head[DR__DATA_HEAD];
-    struct stat st;
     make_file_head(identity, head);
-    *out = (dr__data_file){ .scanned = DR__DATA_HEAD };
+    *out = (dr__data_file){ .name = dr__data_name(name), .scanned = DR__DATA_HEAD };
     out->fd = openat(folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (out->fd < 0)
         return false;
-    if (!fstat(out->fd, &st) && dr__write_all(out->fd, head, sizeof head)) {
-        out->inode = (uint64_t)st.st_ino;
+    if (dr__write_all(out->fd, head, sizeof head))
         return true;
-    }
     int code = errno;
     dr__data_close(out);
     unlinkat(folder_fd, name, 0);

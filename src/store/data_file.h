@@ -27,7 +27,7 @@ enum { DR__CODEC_RAW = 0, DR__CODEC_LZ4 = 1 };
 
 typedef struct dr__data_file {
     int fd;
-    uint64_t inode;
+    uint64_t name;    /* hash of it */
     uint64_t scanned; /* where the next record begins that was not seen yet */
 } dr__data_file;
 
@@ -38,6 +38,9 @@ static inline uint64_t dr__data_round(uint64_t bytes)
 
 /* Places the fields of a sample in memory and adds them up; false: one of them has no size, or it overflows. */
 bool dr__data_layout(dr_stored *sample);
+
+/* What tells a file from the others of its folder: numbers of files are not the same everywhere for one file. */
+uint64_t dr__data_name(const char *name);
 
 /* Opens a file of that identity for reading; false: it is none, or cannot be read. */
 bool dr__data_open(int folder_fd, const char *name, const dr_store_key *identity, dr__data_file *out);

@@ -33,10 +33,10 @@ enum { REFRESH_NS = 1000000000, REFRESH_SHARE = 20 };
 /* --- finding what is there --- */
 
 /* lock: */
-static bool is_known(const dr_store *s, uint64_t inode)
+static bool is_known(const dr_store *s, uint64_t name)
 {
     for (size_t i = 0; i < s->n_files; i++)
-        if (s->files[i]->inode == inode)
+        if (s->files[i]->name == name)
             return true;
     return false;
 }
@@ -67,7 +67,7 @@ static void open_new_files(dr_store *s)
     }
     for (struct dirent *entry; (entry = readdir(folder));) {
         dr__data_file file;
-        if (!dr__is_data_name(entry->d_name) || is_known(s, (uint64_t)entry->d_ino))
+        if (!dr__is_data_name(entry->d_name) || is_known(s, dr__data_name(entry->d_name)))
             continue;
         if (dr__data_open(s->folder_fd, entry->d_name, &s->identity, &file) && dr__store_add_file(s, &file) < 0)
             dr__data_close(&file);
