@@ -9,6 +9,7 @@ num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
 
 import weakref
 from collections import Counter
+from typing import TypeVar
 
 import torch
 from torch.utils import data
@@ -23,6 +24,8 @@ from drapps.torch.native_iter import NativeIter
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 from drapps.torch.stream_iter import StreamIter
 
+_T_co = TypeVar("_T_co", covariant=True)
+
 COUNTS = ("batches", "samples", "bad_samples")
 KNOBS = ("workers",)
 NOT_GIVEN = workers.Count(0, decided=True)
@@ -31,7 +34,7 @@ RESTORED = "this iteration was given up: a state was loaded"
 CLOSED = "this iteration was given up: the loader was closed"
 
 
-class DataLoader(data.DataLoader):
+class DataLoader(data.DataLoader[_T_co]):
     """torch.utils.data.DataLoader, with all its arguments, and these, which must be named:
 
     num_workers: not given, drapps decides: the container's CPUs.  n: exactly n processes (threads where everything

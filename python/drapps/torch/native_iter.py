@@ -52,6 +52,9 @@ class NativeIter(Iterator):
             self._native.push_past(self._plan.ids(passed), len(self._order.passed))
         self._fill()
 
+    def _alive(self):
+        return self._native is not None
+
     # --- the window ---
 
     def _fill(self):
