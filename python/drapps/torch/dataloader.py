@@ -17,6 +17,7 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core
 from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
+from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
 from drapps.torch.inline import InlineIter
 from drapps.torch.lower import lower
@@ -69,7 +70,8 @@ class DataLoader(data.DataLoader[_T_co]):
         self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle)
-        self._counts, self._epoch, self._progress, self._resume, self._plan = Counter(), 0, None, None, None
+        self._counts, self._epoch = Counter(), 0
+        self._progress = self._resume = self._plan = self._costs = None
         self._iterators = weakref.WeakSet()  # passes that may have workers
         iterable = isinstance(dataset, data.IterableDataset)
         if shuffle and sampler is None and batch_sampler is None and not iterable:
@@ -147,6 +149,10 @@ class DataLoader(data.DataLoader[_T_co]):
     def _bad_samples(self):
         most = bad.MAX_BAD if self.max_bad is None else self.max_bad
         return bad.BadSamples(self.on_bad_sample, most, self._counts)
+
+    def _sample_costs(self):
+        self._costs = self._costs or costs_of(self)
+        return self._costs
 
     # --- state ---
 

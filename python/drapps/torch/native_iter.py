@@ -22,6 +22,7 @@ def open_native(loader, plan, n_workers):
         batch_size=loader.batch_size or 1, workers=n_workers, prefetch=window, in_order=loader.in_order,
         on_bad_sample=loader.on_bad_sample, max_bad=loader.max_bad, memory_limit=loader.memory_limit,
         outputs=plan.outputs, output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes,
+        cache=loader.cache,
     )  # fmt: skip
 
 
