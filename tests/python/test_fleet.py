@@ -376,7 +376,13 @@ def test_workers_come_and_go():
         deadline = time.monotonic() + 10
         while len(fleet.pids) != 3 and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert set(fleet.pids) == {0, 1, 2} and fleet.stats()["deaths"] == 0
+        assert set(fleet.pids) == {0, 1, 2}
+        for workers in (1, 3, 1, 2):  # some are wanted again before they have left
+            fleet.resize(workers)
+        while set(fleet.pids) != {0, 1} and time.monotonic() < deadline:
+            time.sleep(0.02)
+        fleet._look_after()
+        assert set(fleet.pids) == {0, 1} and fleet.stats()["deaths"] == 0
 
 
 def test_a_stuck_sample_is_shown_and_given_up():

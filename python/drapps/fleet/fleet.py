@@ -29,6 +29,7 @@ GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
 WHOLE_NS = (1 << 32) - 1
 CLAIM_NS = 1_000_000
 CHEAP_NS = 1_000_000  # samples below that are not spread over workers when each would have to be packed
+TOGETHER_NS = 1_000_000_000
 LOOK_S = 0.1
 MAX_WORKERS = 256
 MAX_BATCHES = 1024
@@ -106,13 +107,10 @@ class Fleet:
             request = self._epoch.of_whole(index)
             return self._post(tag, index, 1, request, None, worker, min_claim_ns=WHOLE_NS)
         self._slots = self._slots or len(index)
+        together = self._setup.collate_fn is not default_collate and 0 < self._mean_ns < CHEAP_NS
         return self._post(tag, index, len(index), self._epoch.of_slots(index, keys), costs, worker,
-                          min_claim_ns=self._claim_ns(), keep=keep or len(index) != self._slots)  # fmt: skip
-
-    def _claim_ns(self):
-        if self._setup.collate_fn is default_collate:
-            return CLAIM_NS
-        return WHOLE_NS if 0 < self._mean_ns < CHEAP_NS else CLAIM_NS
+                          min_claim_ns=TOGETHER_NS if together else CLAIM_NS,
+                          keep=keep or together or len(index) != self._slots)  # fmt: skip
 
     def _post_items(self, tag, n, worker):
         if not 0 <= worker < self._workers:
