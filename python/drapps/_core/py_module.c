@@ -142,7 +142,7 @@ static PyMethodDef functions[] = {
     { "fill_seeds", core_fill_seeds, METH_VARARGS,
       "fill_seeds(base_seed, tag, slot, random, numpy, torch): addresses of generators' states; 0: left alone" },
     { "seed_words", core_seed_words, METH_VARARGS, "seed_words(base_seed, tag, slot, generator): 624 words, as bytes" },
-    { "write_row", core_write_row, METH_VARARGS, "write_row(layout, sample, address, row): whether it fits" },
+    { "write_row", core_write_row, METH_VARARGS, "write_row(layout, sample, address, row, others): whether it fits" },
     { 0 },
 };
 

@@ -19,6 +19,7 @@ from drapps.fleet import request as requests
 from drapps.fleet.book import LayoutBook
 from drapps.fleet.failure import unpack_failure, wrapped
 from drapps.fleet.keeper import Keeper, ZygoteGone, context_of
+from drapps.fleet.layout import Beside
 from drapps.fleet.pack import unpack
 from drapps.fleet.setup import Setup
 from drapps.fleet.stacks import new_stacks, stack_of
@@ -180,10 +181,11 @@ class Fleet:
         stop = [error for fatal, error in errors.values() if fatal or not self._setup.skip_bad]
         if stop:
             return stop[0]
-        if raw.head is not None:
-            return unpack(raw.head, raw.slab)
+        value = () if raw.head is None else unpack(raw.head, raw.slab)
+        if raw.head is not None and type(value) is not Beside:
+            return value
         if raw.slab is not None and not raw.failed:
-            return self._book.of_slab(raw.slab.nbytes).collated(raw.slab, raw.n_samples, raw.n_samples)
+            return self._book.of_slab(raw.slab.nbytes).collated(raw.slab, raw.n_samples, raw.n_samples, value)
         if errors:
             return None  # no sample is left
         pids = ", ".join(map(str, self._dead_pids))
