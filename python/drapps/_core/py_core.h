@@ -74,6 +74,7 @@ extern PyType_Spec core_dataset_spec, core_graph_spec, core_loader_spec, core_ba
 extern PyStructSequence_Desc core_result_desc, core_claim_desc;
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *core_dataset_from_files(PyObject *module, PyObject *args);
 PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args);
 PyObject *core_dataset_mix(PyObject *module, PyObject *args);
 PyObject *core_graph_from_json(PyObject *module, PyObject *args);
@@ -91,6 +92,8 @@ PyObject *core_crew_join(PyObject *module, PyObject *args);
 
 /* A Block; None for block 0.  own: it takes the block, and releases it in the end. */
 PyObject *core_block_wrap(core_state *state, dr_crew *crew, dr_crew_block block, int own);
+/* Takes the set. */
+PyObject *core_dataset_wrap(core_state *state, dr_dataset *set);
 
 /* Takes the batch. */
 PyObject *core_batch_wrap(core_state *state, dr_batch *batch);

@@ -126,6 +126,7 @@ static PyMethodDef functions[] = {
     { "info", info, METH_NOARGS, "This build and this machine, as JSON." },
     { "open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
       "open_dataset(path, *, format, root, extensions, path_column, label_column, use_index)" },
+    { "open_files", core_dataset_from_files, METH_VARARGS, "open_files([(path, number), ...], extensions, root)" },
     { "from_arrays", core_dataset_from_arrays, METH_VARARGS, "from_arrays(((name, buffer, kind), ...))" },
     { "mix", core_dataset_mix, METH_VARARGS, "mix(datasets, weights, length=0)" },
     { "graph_from_json", core_graph_from_json, METH_VARARGS, "graph_from_json(text)" },
