@@ -339,6 +339,21 @@ static void a_limit_and_a_bad_folder(void **state)
 
 /* --- auto --- */
 
+/* Images of noise in memory: nothing to read, and nothing to compress. */
+static dr_dataset *noise_set(int64_t n, int64_t side)
+{
+    size_t bytes = (size_t)(n * side * side * 3);
+    uint8_t *images = malloc(bytes);
+    for (size_t i = 0; i < bytes; i++)
+        images[i] = (uint8_t)dice(&x, 256);
+    dr_array array = { "image",
+                       { .kind = DR_KIND_IMAGE, .dtype = DR_U8, .n_dims = 4, .dims = { n, side, side, 3 } },
+                       images };
+    dr_dataset *set = NULL;
+    assert_ok(dr_dataset_from_arrays(&array, 1, free, images, &set, &err));
+    return set;
+}
+
 /* Scaling up and down takes long and ends in a few bytes; a crop is a copy, which many workers would read from one
  * disk. */
 static void auto_keeps_where_it_pays(void **state)
@@ -354,8 +369,7 @@ static void auto_keeps_where_it_pays(void **state)
           "{\"op\":\"random_crop\",\"params\":{\"size\":[8,8]}}",
           "cache: keeps nothing (does not pay: a sample takes" },
     };
-    toy t = { .n = 40, .h = 300, .w = 300 };
-    dr_dataset *set = toy_set(&t);
+    dr_dataset *set = noise_set(40, 300);
     setenv("XDG_CACHE_HOME", root, 1);
     for (int i = 0; i < 2; i++) {
         dr_graph *g = graph_of(cases[i].ops);
