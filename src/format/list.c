@@ -362,6 +362,21 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     dr__paths_get(&((const struct list *)set)->paths, id, text, size);
 }
 
+static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+{
+    const struct list *l = (const struct list *)set;
+    char path[MAX_PATH];
+    dr__paths_get(&l->paths, id, path, sizeof path);
+    DR_TRY(dr__stamp_file(l->root_fd, l->root, path, out, err));
+    if (l->mask_column < 0)
+        return DR_OK;
+    uint64_t stamps[2] = { *out };
+    dr__paths_get(&l->masks, id, path, sizeof path);
+    DR_TRY(dr__stamp_file(l->root_fd, l->root, path, &stamps[1], err));
+    *out = XXH3_64bits(stamps, sizeof stamps);
+    return DR_OK;
+}
+
 static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
 {
     (void)set;
@@ -386,6 +401,7 @@ static const dr_dataset_def list_def = {
     .read = read_sample,
     .key = key,
     .stored_bytes = stored_bytes,
+    .stamp = stamp,
     .close = close_list,
 };
 
