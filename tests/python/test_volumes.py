@@ -129,6 +129,16 @@ def test_predicted_cost_orders_samples(cases, tmp_path):
     assert sorted(cost, key=cost.get) == list(numpy.argsort(voxels))
 
 
+def test_stored_volumes_keep_their_spacing(cases, tmp_path):
+    """What is kept ends at the first random op; the resampling behind it needs the spacing."""
+    pipe = decoded(cases).random_flip_volume(fields=BOTH).resample_volume(spacing=volumes.SPACING, fields=BOTH)
+    want = list(single(pipe, seed=2))
+    for _ in range(2):
+        for (a, b), (c, d) in zip(want, single(pipe, seed=2, cache=tmp_path / "kept")):
+            numpy.testing.assert_array_equal(a, c)
+            numpy.testing.assert_array_equal(b, d)
+
+
 def test_spacing_must_be_known():
     pipe = drapps.from_arrays(image=numpy.zeros((1, 4, 4, 4), "float32"), kinds={"image": "volume"})
     with pytest.raises(drapps.Error, match="spacing of this volume is not known"):
