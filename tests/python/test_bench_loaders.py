@@ -1,0 +1,199 @@
+"""drapps bench loaders: every workload runs in its quick form, and wrong samples are found."""
+
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from drapps.bench import command, report
+from drapps.bench.loaders import case as cases
+from drapps.bench.loaders import consumer, rounds, table, timed_work, volumes, workloads
+
+
+@pytest.fixture(autouse=True)
+def same_threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+# --- every row of the table ---
+
+
+def quick(name, folder):
+    workload = workloads.load(name)
+    options = {**workload.options, **workload.quick}
+    return workload, {**options, **(workload.prepare(options, str(folder)) if workload.prepare else {})}
+
+
+@pytest.mark.parametrize("name", workloads.NAMES)
+def test_workload_runs(name, tmp_path):
+    """Every case but torch under kills, which is there to be seen failing."""
+    workload, options = quick(name, tmp_path)
+    digests = {}
+    for case in workload.cases(options):
+        if (name, case.loader) == ("kill", "torch"):
+            continue
+        figures = workload.run(cases.loader_class(case.loader), case, options)
+        assert json.loads(json.dumps(figures)) == figures
+        assert all(isinstance(figures.get(column.key), (int, float)) for column in workload.columns
+                   if column.key not in workload.partial), case.name
+        digests[case.name] = figures.get("digest")
+    assert len({digest for digest in digests.values() if digest is not None}) <= 1, digests
+
+
+@pytest.mark.parametrize("name", workloads.NAMES)
+def test_cases_stand_beside_cases(name, tmp_path):
+    workload, options = quick(name, tmp_path)
+    made = workload.cases(options)
+    names = [case.name for case in made]
+    assert len(set(names)) == len(names)
+    assert all(case.beside is None or case.beside in names for case in made)
+    assert set(workload.quick) <= set(workload.options)
+
+
+def test_unknown_words_are_told():
+    with pytest.raises(SystemExit, match="no workload is called 'nothing'; there are folder"):
+        workloads.load("nothing")
+    with pytest.raises(SystemExit, match="tiny: no option depth; there are samples"):
+        rounds.run("tiny", {"depth": 3})
+
+
+# --- the consumer ---
+
+
+def test_tally_wants_every_key_as_often_as_told():
+    tally = consumer.Tally(3)
+    tally.add(torch.tensor([2, 0, 1]))
+    assert tally.check() == 3
+    tally.add(torch.tensor([1]))
+    with pytest.raises(consumer.WrongSamples, match="1 of 3 samples were not delivered 1 times: 1 x 2"):
+        tally.check()
+
+
+def test_fingerprint_sees_content_and_key_but_not_order():
+    arrays, keys = torch.arange(12.0).reshape(3, 4), torch.tensor([0, 1, 2])
+    whole = consumer.fingerprint(keys, arrays)
+    parts = [consumer.fingerprint(keys[i:i + 1], arrays[i:i + 1]) for i in (2, 0, 1)]
+    assert sum(parts) % (1 << 61) == whole
+    assert consumer.fingerprint(keys.flip(0), arrays) != whole
+    arrays[1, 2] += 1
+    assert consumer.fingerprint(keys, arrays) != whole
+
+
+def test_utilisation_is_time_in_steps():
+    seen = consumer.drain([0, 1, 2, 3], 0.01, lambda batch: None)
+    assert len(seen.waits) == 4 and seen.held >= 0.04 and 0 < seen.utilisation <= 1
+
+
+def test_one_in_ten_costs_twenty_times_as_much():
+    costs = timed_work.skewed_costs(200, 2.0)
+    assert sorted(set(costs)) == [2.0, 40.0] and costs.count(40.0) == 20
+
+
+# --- results ---
+
+
+class Fails:
+    """A workload of two cases, of which one fails or makes other samples."""
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def __call__(self, name, case, options):
+        answer = self.answers[case.loader]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def result_of(monkeypatch, **answers):
+    monkeypatch.setattr(rounds, "run_one", Fails(answers))
+    return rounds.run("large", rounds=2, command="drapps bench loaders large")
+
+
+def test_ratio_and_memory_are_told(monkeypatch):
+    result = result_of(monkeypatch, torch={"batches_per_s": 10, "pss_above_mb": 80, "digest": 1},
+                       drapps={"batches_per_s": 25, "pss_above_mb": 20, "digest": 1})
+    text = table.markdown(result)
+    assert "| drapps | 25.0 [25.0, 25.0] | 20 [20, 20] | 2.50 x torch |" in text
+    assert "The outputs of 4 runs were compared and are equal." in text and "over torch's: 0.25" in text
+    assert table.good(result)
+
+
+def test_other_outputs_cannot_be_overlooked(monkeypatch):
+    result = result_of(monkeypatch, torch={"batches_per_s": 10, "pss_above_mb": 80, "digest": 1},
+                       drapps={"batches_per_s": 25, "pss_above_mb": 20, "digest": 2})
+    assert "**OUTPUTS DIFFER**: drapps" in table.markdown(result) and not table.good(result)
+
+
+def test_failure_is_told_with_its_reason(monkeypatch):
+    from drapps.bench.runner import PeerError
+
+    result = result_of(monkeypatch, torch=PeerError("worker exited"),
+                       drapps={"batches_per_s": 25, "pss_above_mb": 20, "digest": 1})
+    assert "torch, round 2: failed: worker exited" in table.markdown(result)
+    assert table.good(result)  # torch's failure is a result, drapps's would not be
+
+
+def test_command_line_runs_saves_and_writes_a_section(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- results-tiny -->\n<!-- /results-tiny -->\nafter\n")
+    done = command.main(["loaders", "tiny", "--quick", "--rounds", "1", "--only", "torch", "--set", "batches=[16]",
+                         "--save", str(tmp_path / "saved"), "--into", str(page)])
+    assert done == 0 and "torch, batches of 16" in capsys.readouterr().out
+    saved = json.loads((tmp_path / "saved" / "tiny.json").read_text())
+    assert saved["cases"][0]["figures"]["batches_per_s"]["n"] == 1
+    assert command.page_of(saved) is table and command.page_of({}) is report
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n")
+    assert "`drapps bench loaders tiny --rounds 1 --seed 0 --set batches=[16] --quick`" in text
+
+
+# --- volumes ---
+
+
+def test_nifti_is_read_as_written(tmp_path):
+    import gzip
+    import struct
+
+    import numpy as np
+
+    array = np.arange(24, dtype="<i2").reshape(2, 3, 4)  # z, y, x
+    header = bytearray(352)
+    struct.pack_into("<i", header, 0, 348)
+    struct.pack_into("<8h", header, 40, 3, 4, 3, 2, 1, 1, 1, 1)
+    struct.pack_into("<h", header, 70, 4)
+    struct.pack_into("<8f", header, 76, 1, 0.5, 0.75, 3, 0, 0, 0, 0)
+    struct.pack_into("<3f", header, 108, 352, 2, -1)
+    with gzip.open(tmp_path / "a.nii.gz", "wb") as f:
+        f.write(bytes(header) + array.tobytes())
+    got, spacing = volumes.read_nifti(str(tmp_path / "a.nii.gz"))
+    assert np.array_equal(got, array * 2.0 - 1) and spacing == (3.0, 0.75, 0.5)
+    assert volumes.find_nifti(str(tmp_path)) == [str(tmp_path / "a.nii.gz")]
+
+
+def test_offline_ops_give_one_voxel_size_and_room_for_the_crop():
+    import numpy as np
+
+    image, label, spacing = volumes.generate(3, 0.05)
+    done, done_label = volumes.offline(image, label, spacing, 8)
+    assert done.shape == done_label.shape and min(done.shape) >= 8 and done.dtype == np.float32
+    assert set(np.unique(done_label)) <= {0, 1, 2}
+    ramp = np.arange(10, dtype=np.float32).reshape(10, 1, 1)
+    assert np.allclose(volumes.resample_axis(ramp, 0, 19, False).ravel(), np.arange(19) / 2)
+
+
+def test_crops_are_inside_and_forty_percent_see_the_organ():
+    import numpy as np
+
+    image = np.zeros((12, 12, 12), np.float32)
+    label = np.zeros(image.shape, np.uint8)
+    label[10, 10, 10] = 1
+    seen = 0
+    for seed in range(300):
+        crop, crop_label = volumes.balanced_crop(image, label, 4, np.random.default_rng(seed))
+        assert crop.shape == crop_label.shape == (4, 4, 4)
+        seen += int(crop_label.any())
+    assert 0.3 < seen / 300 < 0.6  # a few more by chance
