@@ -1,6 +1,7 @@
 """drapps bench loaders: every workload runs in its quick form, and wrong samples are found."""
 
 import json
+import pathlib
 
 import pytest
 
@@ -197,3 +198,10 @@ def test_crops_are_inside_and_forty_percent_see_the_organ():
         assert crop.shape == crop_label.shape == (4, 4, 4)
         seen += int(crop_label.any())
     assert 0.3 < seen / 300 < 0.6  # a few more by chance
+
+
+def test_every_workload_has_its_place_in_the_documents():
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+    for name in workloads.NAMES:
+        assert page.count(f"<!-- results-{name} -->\n") == page.count(f"<!-- /results-{name} -->") == 1
+        assert f"drapps bench loaders {name}" in page
