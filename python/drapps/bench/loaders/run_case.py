@@ -7,8 +7,8 @@ import json
 import os
 import sys
 
-from ..child import end_tree
 from .. import process
+from ..child import end_tree
 from . import workloads
 from .case import Case, loader_class
 
@@ -16,8 +16,9 @@ from .case import Case, loader_class
 def main(argv):
     name, order = argv[0], json.loads(argv[1])
     workload = workloads.load(name)
+    base = process.pss_bytes(os.getpid())  # torch is imported by now, no loader of ours yet
     case = Case(**order["case"])
-    figures = workload.run(loader_class(case.loader), case, order["options"])
+    figures = workload.run(loader_class(case.loader), case, {**order["options"], "base_pss": base})
     print(json.dumps({**figures, "load": round(os.getloadavg()[0], 2)}), flush=True)
     end_tree(process)
 

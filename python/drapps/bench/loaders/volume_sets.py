@@ -63,6 +63,6 @@ class AfterOffline(Dataset):
             return self.data.online(key, stored["image"], stored["label"])
 
 
-def make_set(options):
+def make_set(options, kind=Volumes):
     files = volumes.find_nifti(options["data"]) if options["data"] else None
-    return Volumes(options["volumes"], options["scale"], options["crop"], files)
+    return kind(options["volumes"], options["scale"], options["crop"], files)

@@ -32,7 +32,7 @@ def arguments(options):
 
 
 def run(make, case, options):
-    base = process.pss_bytes(os.getpid())  # torch, numpy and this module are imported, and nothing is made
+    base = options.get("base_pss") or process.pss_bytes(os.getpid())
     monitor = Monitor()
     data = Arrays(options["samples"], int(options["megabytes"] * 250_000))
     loader = make(data, **case.arguments)
@@ -56,7 +56,7 @@ def run(make, case, options):
 def notes(result):
     found = {entry["case"]: entry["figures"]["pss_above_mb"] for entry in result["cases"]}
     lines = ["Memory: peak proportional set size of the process tree, above the same process when it had imported "
-             "torch and made nothing yet."]
+             "torch alone."]
     if found.get("torch") and found.get("drapps"):
         lines.append(f"Memory of drapps over torch's: {found['drapps']['median'] / found['torch']['median']:.2f}.")
     return lines
