@@ -40,12 +40,14 @@ typedef struct dr_crew_options {
     int max_batches;        /* posted and not yet taken by the owner; at most 1024 */
     uint64_t address_space; /* of the blocks; memory is used as it is touched.  0: twice what the container may use */
     uint64_t keep_free;     /* bytes of free blocks whose pages stay warm; what is above goes back to the system.
-                               0: as much as the largest batch so far took, twice */
-    bool in_order;          /* true: sample s of a batch goes to slot s of it, batches are taken in the order of posting.
-                               false: a sample goes to the batch that is being filled when it is done, ready batches are
-                               taken as they come.  Groups of one kind (below) only mix among themselves */
-    bool lanes;             /* slow samples are started early, the longest first, by a part of the workers (below) */
-    int max_attempts;       /* a slot whose worker died so often is failed (DR_CREW_DIED); 0: 3 */
+                               0: what the last batches needed at once, at least twice the largest batch so far */
+    bool in_order;    /* true: sample s of a batch goes to slot s of it, batches are taken in the order of posting.
+                         false: a sample goes to the batch that is being filled when it is done, ready batches are
+                         taken as they come.  Groups of one kind (below) only mix among themselves */
+    bool lanes;       /* slow samples are started early, the longest first, by a part of the workers (below) */
+    int max_attempts; /* a slot whose worker died so often is failed (DR_CREW_DIED); 0: 3 */
+    int max_ahead;    /* out of order, a post is claimed only when the posts up to so many before it are over: so far
+                         may a sample be from its turn; at most 1024; 0: 32 */
 } dr_crew_options;
 
 DR_API void dr_crew_defaults(dr_crew_options *options);
@@ -61,59 +63,64 @@ DR_API dr_status dr_crew_join(int fd, dr_crew **out, dr_error *err); /* the desc
 DR_API dr_crew *dr_crew_ref(dr_crew *crew);
 DR_API void dr_crew_unref(dr_crew **crew);
 
+/* No more posts; every worker is told to leave.  Results and blocks stay. */
+DR_API void dr_crew_close(dr_crew *crew);
+
 /* --- the owner --- */
 
 typedef struct dr_crew_post_options {
     size_t size;
-    uint64_t tag;           /* the caller's number for the batch; comes back with the result */
-    uint32_t n_slots;       /* 1 or more */
-    const void *request;    /* copied; workers see it with each claim */
+    uint64_t tag;        /* the caller's number for the batch; comes back with the result */
+    uint32_t n_slots;    /* 1 or more */
+    const void *request; /* copied; workers see it with each claim */
     size_t request_bytes;
-    const float *cost_ns;   /* predicted cost of each slot, n_slots of them; 0: unknown.  NULL: all unknown */
-    int worker;             /* only this worker may claim it, in the order of posting; -1: any */
-    uint32_t min_claim_ns;  /* a claim takes as many slots as are predicted to take so long (at least one), so that cheap
-                               samples are not handed over one by one; UINT32_MAX: always the whole batch */
-    bool keep;              /* slots keep to this batch even when the crew is not in order: a batch whose samples belong
-                               together.  Always so when the whole batch is claimed at once */
+    const float *cost_ns;  /* predicted cost of each slot, n_slots of them; 0: unknown.  NULL: all unknown */
+    int worker;            /* only this worker may claim it, in the order of posting; -1: any */
+    uint32_t min_claim_ns; /* a claim takes as many slots as are predicted to take so long (at least one), so that cheap
+                              samples are not handed over one by one; UINT32_MAX: always the whole batch */
+    bool keep;             /* slots keep to this batch even when the crew is not in order: a batch whose samples belong
+                              together.  Always so when the whole batch is claimed at once */
 } dr_crew_post_options;
 
 /* DR_AGAIN: max_batches are under way. */
 DR_API dr_status dr_crew_post(dr_crew *crew, const dr_crew_post_options *options, dr_error *err);
 
-/* No further batch is posted in this epoch: out of order, the last batch may then be smaller. */
+/* No further batch is posted in this epoch: out of order, samples posted before it do not mix with those posted later.
+ * Batches have the sizes that were posted, in the order of posting, so only an epoch's last one is smaller. */
 DR_API void dr_crew_post_end(dr_crew *crew);
 
 enum {
     DR_CREW_OK = 0,
-    DR_CREW_BAD = 1,    /* the worker said that the sample could not be made: dr_crew_done with `bad` */
-    DR_CREW_DIED = 2,   /* max_attempts workers died at it */
-    DR_CREW_STUCK = 3,  /* given up by dr_crew_give_up */
+    DR_CREW_BAD = 1,   /* the worker said that the sample could not be made: dr_crew_done with `bad` */
+    DR_CREW_DIED = 2,  /* max_attempts workers died at it */
+    DR_CREW_STUCK = 3, /* given up by dr_crew_give_up */
 };
 
 /* What became of one sample. */
 typedef struct dr_crew_sample {
-    uint64_t tag;        /* the batch it was posted with, */
-    uint32_t slot;       /* and its place there */
-    uint16_t worker;     /* who made it last */
-    uint8_t state;       /* DR_CREW_* */
+    uint64_t tag;    /* the batch it was posted with, */
+    uint32_t slot;   /* and its place there */
+    uint16_t worker; /* who made it last */
+    uint8_t state;   /* DR_CREW_* */
     uint8_t attempts;
     uint64_t ns;         /* the time it took; 0: unknown (a claim of several samples gives each its part) */
     dr_crew_block block; /* what the worker put there for it: a sample, or (DR_CREW_BAD) its error; 0: nothing */
 } dr_crew_sample;
 
-/* A batch that is ready.  The two blocks are the caller's, to be released. */
+/* A batch that is ready.  The three blocks are the caller's, to be released, and those of bad samples. */
 typedef struct dr_crew_result {
-    uint64_t tag;           /* in order: of the post.  Out of order: of the first sample's post */
-    uint64_t number;        /* counts results from 0 */
-    uint32_t n_samples;     /* slots in use */
-    uint16_t worker;        /* who finished it */
-    bool failed;            /* the finisher reported an error: head says which */
-    dr_crew_block head;     /* from dr_crew_finish */
+    uint64_t tag;       /* in order: of the post.  Out of order: of the first sample's post */
+    uint64_t number;    /* counts results from 0 */
+    uint32_t n_samples; /* slots in use */
+    uint16_t worker;    /* who finished it */
+    bool failed;        /* the finisher reported an error: head says which */
+    dr_crew_block head; /* from dr_crew_finish */
     size_t head_bytes;
-    dr_crew_block slab;     /* the batch's common block, 0 without */
+    dr_crew_block slab; /* the batch's common block, 0 without */
     uint64_t opened_ns, ready_ns;
-    const dr_crew_sample *samples; /* one a slot; valid until the next call of dr_crew_next.  Their blocks of bad
-                                      samples are the caller's, to be released; those of good ones were freed */
+    const dr_crew_sample
+        *samples;        /* one a slot.  Blocks of bad samples are the caller's; those of good ones were freed */
+    dr_crew_block items; /* where the samples are: they are valid until it is released */
 } dr_crew_result;
 
 /* The next ready batch.  timeout_ms: -1 waits for ever; DR_AGAIN after that time, or when dr_crew_wake was called;
@@ -140,15 +147,15 @@ enum {
 };
 
 typedef struct dr_crew_claim {
-    int kind;               /* DR_CREW_WORK, DR_CREW_FINISH, DR_CREW_LEAVE */
-    uint32_t batch;         /* a handle for the calls below */
+    int kind;       /* DR_CREW_WORK, DR_CREW_FINISH, DR_CREW_LEAVE */
+    uint32_t batch; /* a handle for the calls below */
     uint64_t tag;
-    uint32_t first, n;      /* work: slots of the batch it was posted with */
-    uint32_t n_slots;       /* of the batch */
-    bool whole;             /* work: the claim is the whole batch; the caller may finish it without another claim */
-    const void *request;    /* of the batch it was posted with; valid until the claim is over */
+    uint32_t first, n;   /* work: slots of the batch it was posted with */
+    uint32_t n_slots;    /* of the batch */
+    bool whole;          /* work: the claim is the whole batch; the caller may finish it without another claim */
+    const void *request; /* of the batch it was posted with; valid until the claim is over */
     size_t request_bytes;
-    dr_crew_block slab;     /* finish: the batch's common block */
+    dr_crew_block slab;            /* finish: the batch's common block */
     const dr_crew_sample *samples; /* finish: n_slots of them */
 } dr_crew_claim;
 
@@ -181,11 +188,11 @@ DR_API dr_status dr_crew_finish(dr_crew *crew, int worker, uint32_t batch, dr_cr
 
 /* What a worker does now. */
 typedef struct dr_crew_at {
-    int pid;               /* 0: never enlisted, or buried */
-    int kind;              /* DR_CREW_WORK, DR_CREW_FINISH, or 0: waits */
+    int pid;  /* 0: never enlisted, or buried */
+    int kind; /* DR_CREW_WORK, DR_CREW_FINISH, or 0: waits */
     uint64_t tag;
     uint32_t slot;
-    uint64_t since_ns;     /* monotonic; when it began that */
+    uint64_t since_ns;                 /* monotonic; when it began that */
     uint64_t claims, samples, busy_ns; /* totals */
 } dr_crew_at;
 

@@ -48,6 +48,19 @@ typedef struct dr_array {
 DR_API dr_status dr_dataset_from_arrays(const dr_array *arrays, int n_arrays, void (*release)(void *user), void *user,
                                         dr_dataset **out, dr_error *err);
 
+/* Files that the caller has listed. */
+typedef struct dr_files {
+    const char *const *paths; /* n of them; relative ones start from the folder the process is in when they are read */
+    const int64_t *labels;    /* a number each, the field "label"; NULL: none */
+    size_t n;
+    const char *const
+        *extensions;  /* NULL-ended, with the dot: a path with none of them is DR_ERR_UNSUPPORTED; NULL: any */
+    const char *root; /* a name for messages, and for what is learnt of the files; NULL: nothing is kept */
+} dr_files;
+
+/* A data set of single files with the fields "image" (bytes), "label" and "key".  Copies what it is given. */
+DR_API dr_status dr_dataset_from_files(const dr_files *files, dr_dataset **out, dr_error *err);
+
 /* A mixture: each epoch has `length` places (0: as many as the sets have together) of which set i fills
  * weights[i] / sum.  A set that is asked for more than it has repeats; one asked for less continues in the next epoch
  * where it stopped.  All sets have the same fields.  Refs the sets. */

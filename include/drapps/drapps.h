@@ -2,6 +2,7 @@
 #ifndef DRAPPS_DRAPPS_H
 #define DRAPPS_DRAPPS_H
 
+#include <drapps/crew.h>
 #include <drapps/data.h>
 #include <drapps/dataset.h>
 #include <drapps/graph.h>

@@ -64,6 +64,9 @@ typedef struct dr_loader_options {
                               later runs find; "memory": nothing is written or read; "off".  The pixels are the same.
                               The environment variable DRAPPS_SEEK_INDEX goes before it */
     bool given_order;       /* the samples of each batch are given by dr_loader_push, not by shuffle, rank and last */
+    bool keep_batches;      /* given_order with in_order = false: the samples that were pushed together stay together,
+                               and only batches overtake each other.  false: batches of batch_size samples are filled
+                               with what is ready; only the last of an epoch may be smaller */
     bool lanes;             /* samples are sorted into a fast and a slow lane by their predicted cost, so that slow ones
                                never hold all workers; default true.  The bytes are the same */
     const char *cache;      /* keep what the ops before the first random one make, as it is first made, and start there
@@ -81,7 +84,8 @@ DR_API dr_status dr_loader_open(dr_dataset *set, dr_graph *graph, const dr_loade
 /* Stops, waits for running samples, frees.  Batches that are still held stay valid. */
 DR_API void dr_loader_close(dr_loader **loader);
 
-/* The next batch, owned by the caller.  Any number of threads may call it: each batch goes to one of them.
+/* The next batch, owned by the caller.  Any number of threads may call it: each batch goes to one of them, to who
+ * waits longest.
  * timeout_ms: -1 waits for ever; else DR_AGAIN after that time.  DR_END when the epoch is over (again for each call
  * until dr_loader_start).  With workers = 0 the calling thread does the work.  An error ends the epoch; it stays at
  * the failed batch, so that the state saved then repeats it. */
@@ -92,13 +96,21 @@ DR_API dr_status dr_loader_next(dr_loader *loader, int timeout_ms, dr_batch **ou
 DR_API dr_status dr_loader_start(dr_loader *loader, uint64_t epoch, dr_error *err);
 
 /* given_order: the next batch of the epoch that runs is made of these samples (ids of the data set), in this order.
- * Work begins at once; any number of batches may be pushed ahead, of which `prefetch` are worked on.  A sample that is
- * pushed twice in an epoch draws anew.  dr_loader_next returns DR_AGAIN at its timeout while nothing is pushed, DR_END
- * when everything was delivered after dr_loader_push_end.  dr_loader_start must come first. */
+ * Work begins at once; any number of batches may be pushed ahead, of which `prefetch` are worked on.  Batches may have
+ * any size from 1 on; batch_size is what memory is planned for, and one that is larger must fit in the budget
+ * (DR_ERR_LIMIT).  Positions count the samples that were pushed.  A sample that is pushed twice in an epoch draws anew.
+ * dr_loader_next returns DR_AGAIN at its timeout while nothing is pushed, DR_END when everything was delivered after
+ * dr_loader_push_end.  dr_loader_start must come first (DR_ERR_STATE).  Any thread may push; a push that fails changes
+ * nothing. */
 DR_API dr_status dr_loader_push(dr_loader *loader, const uint64_t *ids, uint64_t n, dr_error *err);
 DR_API dr_status dr_loader_push_end(dr_loader *loader, dr_error *err);
 
-/* Batches of an epoch for this rank. */
+/* given_order: counts samples as pushed and delivered before, and `batches` batches, without making any: an epoch is
+ * gone on with.  Positions, occurrences and batch numbers of what is pushed then are those of the whole epoch.  The
+ * caller keeps what was delivered (dr_batch_ids, dr_batch_positions); dr_loader_state fails with DR_ERR_STATE. */
+DR_API dr_status dr_loader_pass(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err);
+
+/* Batches of an epoch for this rank; given_order: pushed so far. */
 DR_API uint64_t dr_loader_batches(const dr_loader *loader);
 
 /* Wakes every thread that waits in dr_loader_next; those calls return DR_ERR_CANCELLED.  May be called from a signal

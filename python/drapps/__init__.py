@@ -23,6 +23,7 @@ _ERRORS = (
 # Where each public name lives.
 _HOMES = {
     "Batch": "batch",
+    "DataLoader": "torch.dataloader",
     "JpegHeader": "jpeg",
     "JpegIndex": "_core",
     "Loader": "loader",

@@ -21,6 +21,7 @@ from .jpeg import JpegHeader as JpegHeader, decode_jpeg as decode_jpeg, jpeg_hea
 from .loader import Loader as Loader
 from .optable import Op as Op
 from .pipeline import Pipeline as Pipeline, from_arrays as from_arrays, mix as mix, read as read
+from .torch.dataloader import DataLoader as DataLoader
 
 __version__: str
 IMAGENET_MEAN: tuple[float, float, float]

@@ -208,8 +208,33 @@ class Loader(LoaderBase):
         self._core.close()
 
     def __len__(self):
-        """Batches of an epoch for this rank."""
+        """Batches of an epoch for this rank; with given_order, those pushed so far."""
         return self._core.batches()
+
+    # --- an order given by the caller (given_order=True) ---
+
+    def push(self, ids):
+        """The next batch of the epoch that iter() began is made of these samples; work begins at once.
+
+        >>> loader = pipe.loader(batch_size=2, given_order=True)
+        >>> batches = loader.batches()
+        >>> loader.push([3, 1])
+        >>> loader.push_end()
+        >>> [batch.ids for batch in batches]
+        [[3, 1]]
+        """
+        self._core.push(ids)
+
+    def push_end(self):
+        """No further batch comes in this epoch: the iterator ends after the last one pushed."""
+        self._core.push_end()
+
+    def push_past(self, ids, batches=0):
+        """Counts samples (and batches) as pushed and delivered before, without making them: goes on with an epoch.
+
+        What is pushed then has the positions, batch numbers and random draws that it has in the whole epoch.
+        """
+        self._core.push_past(ids, batches)
 
     # --- looking inside ---
 

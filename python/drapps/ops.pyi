@@ -252,11 +252,12 @@ def resize(size: int | Sequence[int] | None, interpolation: Literal['nearest', '
     antialias: accepted for torchvision's sake; always on, as for PIL images
     """
 
-def to_dtype(dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., scale: bool = ...) -> Op:
+def to_dtype(dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., scale: bool = ..., divide: bool = ...) -> Op:
     """Change the element type.
 
     dtype: element type of the result (float32, float16, bfloat16, uint8)
     scale: map the range of values, too
+    divide: scale integers by division, as ToTensor does; the last bit may differ
     """
 
 def trivial_augment_wide(num_magnitude_bins: int = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ...) -> Op:

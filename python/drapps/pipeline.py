@@ -165,7 +165,7 @@ class Pipeline:
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
                last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=1, memory_limit=0, outputs=None,
                collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
-               seek_index="auto"):  # fmt: skip
+               seek_index="auto", given_order=False, keep_batches=False, lanes=True):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
 
         batch_size: samples of a batch for this rank.
@@ -191,6 +191,9 @@ class Pipeline:
         seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
             ("off").  The variable DRAPPS_SEEK_INDEX goes before it.
+        given_order: each batch is made of the samples that Loader.push names, instead of shuffle, rank and last.
+        keep_batches: with given_order and in_order=False, samples that were pushed together stay together.
+        lanes: samples that are predicted to be slow never hold all workers; the bytes are the same.
 
         >>> for images, labels in pipe.loader(batch_size=4, shuffle=True, seed=1, output="numpy"):
         ...     print(images.shape, labels.dtype)
@@ -206,13 +209,16 @@ class Pipeline:
         options["rank"], options["world"] = _rank(rank, world)
         if max_bad is not None:
             options["max_bad"] = max_bad
-        if self.has_python:
-            from drapps.pyloader import PythonLoader
+        if not self.has_python:
+            from drapps.loader import Loader
 
-            return PythonLoader(self, output=output, **options)
-        from drapps.loader import Loader
+            options.update(given_order=given_order, keep_batches=keep_batches, lanes=lanes)
+            return Loader(self._dataset, self._graph("loader"), output=output, **options)
+        if given_order:
+            raise _core.ArgumentError("given_order is for chains without Python functions")
+        from drapps.pyloader import PythonLoader
 
-        return Loader(self._dataset, self._graph("loader"), output=output, **options)
+        return PythonLoader(self, output=output, **options)
 
     def preview(self, path, n=32, seed=0, epoch=0):
         """Writes a self-contained HTML page: n samples after the pipeline, each beside its original.

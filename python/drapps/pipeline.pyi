@@ -73,6 +73,9 @@ class Pipeline:
         keep_draws: bool = ...,
         trace: str | os.PathLike[str] | None = ...,
         seek_index: Literal["auto", "memory", "off"] = ...,
+        given_order: bool = ...,
+        keep_batches: bool = ...,
+        lanes: bool = ...,
     ) -> Loader | PythonLoader: ...
     def preview(self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ...) -> None: ...
 
@@ -323,11 +326,12 @@ class Pipeline:
         antialias: accepted for torchvision's sake; always on, as for PIL images
         """
 
-    def to_dtype(self, dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., scale: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+    def to_dtype(self, dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., scale: bool = ..., divide: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Change the element type.
 
         dtype: element type of the result (float32, float16, bfloat16, uint8)
         scale: map the range of values, too
+        divide: scale integers by division, as ToTensor does; the last bit may differ
         """
 
     def trivial_augment_wide(self, num_magnitude_bins: int = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:

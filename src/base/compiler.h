@@ -11,6 +11,13 @@
 #define DR_NOINLINE __attribute__((noinline))
 #define DR_INLINE static inline __attribute__((always_inline)) /* for bodies that fold when an argument is constant */
 #define DR_CPU_SUPPORTS(feature) __builtin_cpu_supports(feature)
+#if defined(__x86_64__)
+#define DR_PAUSE() __builtin_ia32_pause() /* in a loop that waits for another CPU */
+#elif defined(__aarch64__)
+#define DR_PAUSE() __asm__ volatile("yield")
+#else
+#define DR_PAUSE() ((void)0)
+#endif
 #ifdef __x86_64__
 #define DR_HAVE_BMI2 1
 #define DR_BMI2 __attribute__((target("bmi,bmi2"))) /* shifts by a variable number in one step */
@@ -33,6 +40,7 @@ typedef long long dr__words;
 #define DR_NOINLINE
 #define DR_INLINE static inline
 #define DR_CPU_SUPPORTS(feature) 0
+#define DR_PAUSE() ((void)0)
 #endif
 
 #define DR_COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -34,6 +34,14 @@ static void batch_free(dr_batch *b)
     dr__free(b);
 }
 
+/* Room for a whole batch even for the last of an epoch: the memory of the others then fits.  Given batches may have any
+ * size: a far smaller one does not take the memory of a whole one. */
+static uint64_t room_for(const dr__exec *e, uint64_t n_slots)
+{
+    const bool small = e->o.given_order ? n_slots <= e->o.batch_size / 2 : e->n_local < e->o.batch_size;
+    return small ? n_slots : DR_MAX(n_slots, e->o.batch_size);
+}
+
 static bool open_field(dr__exec *e, dr_batch *b, int i)
 {
     const dr__output *o = &e->program->outputs[i];
@@ -45,10 +53,8 @@ static bool open_field(dr__exec *e, dr_batch *b, int i)
         f->items = dr__alloc_zero(b->n_slots, sizeof *f->items);
         return f->items;
     }
-    /* Room for a whole batch even for the last of an epoch: the memory of the others then fits. */
-    const uint64_t room = e->n_local < e->o.batch_size ? b->n_slots : e->o.batch_size;
     size_t total;
-    if (!dr__desc_bytes_dense(&o->desc, &f->bytes) || !dr__mul_size(f->bytes, room, &total))
+    if (!dr__desc_bytes_dense(&o->desc, &f->bytes) || !dr__mul_size(f->bytes, room_for(e, b->n_slots), &total))
         return false;
     f->buf = dr__buf_new(e->buffers, total);
     return f->buf;

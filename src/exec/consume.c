@@ -40,73 +40,6 @@ void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n)
     dr__pool_unlock();
 }
 
-/* pool lock */
-static void note_worked(dr__exec *e, uint64_t local)
-{
-    e->finished++;
-    e->done[local] |= DR__DONE_WORKED;
-    if (local != e->worked_below)
-        return;
-    while (e->worked_below < e->n_local && e->done[e->worked_below] & DR__DONE_WORKED)
-        e->worked_below++;
-    dr__pool_wake(); /* the window has moved on */
-}
-
-void dr__sample_worked(dr__exec *e, uint64_t local)
-{
-    if (e->o.in_order)
-        return;
-    dr__pool_lock();
-    if (e->done[local] & DR__DONE_BEFORE)
-        e->delivered_samples++;
-    note_worked(e, local);
-    dr_batch *last = e->finished == e->n_local ? e->filling : NULL;
-    uint64_t unused = 0;
-    if (last) {
-        unused = last->n_slots - last->used;
-        memset(last->missing + last->used, 1, unused);
-        e->filling = NULL;
-    }
-    if (e->finished == e->n_local)
-        dr__cond_broadcast(&e->changed);
-    dr__pool_unlock();
-    if (last)
-        dr__slots_done(e, last, unused);
-}
-
-/* pool lock: a free place in the ring. */
-static dr_batch **free_ring_place(dr__exec *e)
-{
-    for (int i = 0; i < DR__RING; i++)
-        if (!e->ring[i])
-            return &e->ring[i];
-    return NULL;
-}
-
-dr_status dr__slot_take(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err)
-{
-    dr_status status = DR_OK;
-    dr__pool_lock();
-    if (!e->filling) {
-        dr_batch **place = free_ring_place(e);
-        dr_batch *b = place ? dr__batch_new(e, e->first_batch + e->opened, e->o.batch_size) : NULL;
-        if (b) {
-            *place = e->filling = b;
-            e->opened++;
-        } else {
-            status = dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch of %zu bytes", e->batch_bytes);
-        }
-    }
-    if (status == DR_OK) {
-        *batch = e->filling;
-        *slot = e->filling->used++;
-        if (e->filling->used == e->filling->n_slots)
-            e->filling = NULL;
-    }
-    dr__pool_unlock();
-    return status;
-}
-
 /* pool lock: the ring place of the batch to hand out next, or NULL. */
 static dr_batch **find_ready(dr__exec *e)
 {
@@ -123,7 +56,9 @@ static dr_batch **find_ready(dr__exec *e)
 
 bool dr__exec_is_over(const dr__exec *e)
 {
-    if (e->o.in_order)
+    if (!e->complete)
+        return false;
+    if (!e->fills_any)
         return e->delivered == e->n_batches;
     return e->delivered_samples == e->n_local && e->delivered == e->opened;
 }
@@ -133,14 +68,13 @@ static void book_delivery(dr__exec *e, dr_batch *b)
 {
     e->delivered++;
     e->put_off_ns = 0;
-    e->delivered_samples += b->n_samples;
+    while (e->oldest < e->opened && !e->ring[e->oldest % DR__RING])
+        e->oldest++;
     atomic_fetch_add(&e->stats.batches, 1);
-    for (uint64_t i = 0; i < b->n_samples; i++) {
-        if (b->positions[i] >= e->set->n_places)
-            b->n_padded++;
-        if (e->done)
-            e->done[(b->positions[i] - e->base - e->o.rank) / e->o.world] |= DR__DONE_DELIVERED;
-    }
+    for (uint64_t i = 0; i < b->n_samples && !e->o.given_order; i++)
+        b->n_padded += b->positions[i] >= e->set->n_places;
+    if (e->fills_any)
+        dr__any_delivered(e, b);
     dr__pool_wake();
 }
 
@@ -201,7 +135,7 @@ static bool work_here(dr__exec *e)
         dr__exec_fail(e, &err);
     }
     e->bench_busy = false;
-    dr__claim_over(e);
+    dr__claim_over(e, &claim);
     dr__cond_broadcast(&e->changed); /* other callers may work now */
     dr__pool_wake();                 /* or threads, if workers was raised meanwhile */
     return true;
@@ -216,14 +150,34 @@ static bool wait_for_change(dr__exec *e, uint64_t deadline_ns)
     return in_time;
 }
 
-static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, dr_error *err)
+static void join_line(dr__exec *e, dr__place *me)
+{
+    dr__place **at = &e->line;
+    while (*at)
+        at = &(*at)->next;
+    *at = me;
+}
+
+/* The others may have waited for this one to go: for the next batch, for the end, or for work to do. */
+static void leave_line(dr__exec *e, dr__place *me)
+{
+    dr__place **at = &e->line;
+    while (*at != me)
+        at = &(*at)->next;
+    *at = me->next;
+    if (at == &e->line && e->line)
+        dr__cond_broadcast(&e->changed);
+}
+
+/* pool lock: who came first gets the next batch, so that no consumer goes without. */
+static dr_status next_in_line(dr__exec *e, const dr__place *me, uint64_t deadline_ns, dr_batch **out, dr_error *err)
 {
     for (;;) {
         if (e->cancelled || !e->running)
             return dr__fail(err, DR_ERR_CANCELLED, "cancelled");
         if (e->failed) /* before what else gets ready: an error ends the epoch for good */
             return dr__fail(err, e->error.status, "%s", e->error.text);
-        dr_batch **at = find_ready(e);
+        dr_batch **at = e->line == me ? find_ready(e) : NULL;
         if (at) {
             dr_status status = take(e, at, out, err);
             if (status != DR_AGAIN)
@@ -233,9 +187,18 @@ static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, 
         if (dr__exec_is_over(e))
             return DR_END;
         bool in_time = work_here(e) ? dr__now_ns() < deadline_ns : wait_for_change(e, deadline_ns);
-        if (!in_time && !find_ready(e) && !e->failed)
+        if (!in_time && !(e->line == me && find_ready(e)) && !e->failed)
             return DR_AGAIN;
     }
+}
+
+static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, dr_error *err)
+{
+    dr__place me = { 0 };
+    join_line(e, &me);
+    dr_status status = next_in_line(e, &me, deadline_ns, out, err);
+    leave_line(e, &me);
+    return status;
 }
 
 dr_status dr__exec_next(dr__exec *e, int timeout_ms, dr_batch **out, dr_error *err)
@@ -266,6 +229,8 @@ void dr__exec_stop(dr__exec *e)
     for (int i = 0; i < DR__RING; i++)
         dr_batch_unref(&e->ring[i]);
     e->filling = NULL;
+    dr__given_clear(&e->given);
+    dr__lane_clear(&e->lanes);
     dr__pool_unlock();
 }
 
@@ -275,37 +240,26 @@ static void begin(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_bat
     e->base = base;
     e->first_batch = first_batch;
     e->claimed = e->finished = e->worked_below = 0;
-    e->opened = e->delivered = e->delivered_samples = 0;
+    e->opened = e->delivered = e->oldest = e->delivered_samples = 0;
     e->n_bad = 0;
     e->put_off_ns = 0;
     e->failed = e->cancelled = e->impatient = false;
     json_decref(e->loose_bad);
     e->loose_bad = NULL;
-    dr__order_count(e, base, &e->n_local, &e->n_batches);
-}
-
-/* out of order: what was delivered before the state was saved is passed over. */
-static dr_status note_done(dr__exec *e, const uint8_t *done, dr_error *err)
-{
-    dr__free(e->done);
-    e->done = NULL;
-    if (e->o.in_order)
-        return DR_OK;
-    e->done = dr__alloc_zero(e->n_local, 1);
-    if (!e->done)
-        return dr__fail(err, DR_ERR_NOMEM, "out of memory");
-    for (uint64_t i = 0; done && i < e->n_local; i++)
-        e->done[i] = done[i] ? DR__DONE_BEFORE : 0;
-    return DR_OK;
+    e->complete = !e->o.given_order;
+    e->n_local = e->n_batches = 0;
+    if (e->complete)
+        dr__order_count(e, base, &e->n_local, &e->n_batches);
 }
 
 dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_batch, const uint8_t *done,
                          dr_error *err)
 {
     dr__exec_stop(e);
+    DR_TRY(dr__given_begin(e, err));
     dr__pool_lock();
     begin(e, epoch, base, first_batch);
-    dr_status status = note_done(e, done, err);
+    dr_status status = dr__any_begin(e, done, err);
     e->running = status == DR_OK;
     int workers = e->workers, prefetch = e->prefetch;
     dr__pool_unlock();

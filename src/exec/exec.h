@@ -19,6 +19,8 @@
 #include "base/limits.h"
 #include "base/thread.h"
 #include "data/bufpool.h"
+#include "exec/given.h"
+#include "exec/lanes.h"
 #include "exec/stats.h"
 #include "exec/trace.h"
 #include "graph/workbench.h"
@@ -59,11 +61,16 @@ struct dr_batch {
     char *bad_text;                 /* set when delivered */
     atomic_size_t item_bytes;       /* of fields that are not stacked */
     atomic_uint_fast64_t remaining; /* slots still being worked on; who takes the last one finishes the batch */
-    uint64_t used;                  /* out of order: slots given out; pool lock */
+    uint64_t used;                  /* slots given out; pool lock */
     bool ready;                     /* pool lock */
     dr_error error;                 /* status != 0: this batch failed; pool lock until ready */
     uint64_t opened_ns, ready_ns;
 };
+
+/* A consumer's place in the line. */
+typedef struct dr__place {
+    struct dr__place *next;
+} dr__place;
 
 /* One loader at work. */
 typedef struct dr__exec {
@@ -71,8 +78,9 @@ typedef struct dr__exec {
     dr__program *program;
     dr_dataset *set;
     dr_loader_options o;
+    bool fills_any; /* out of order: a sample goes to the batch being filled when it is ready */
     dr__bufpool *buffers;
-    size_t batch_bytes;          /* of the stacked fields of a batch */
+    size_t sample_bytes;         /* of a sample's stacked fields */
     size_t largest_bytes;        /* of the largest of them */
     size_t batch_budget;         /* for batches that no consumer holds; shared by loaders without a memory_limit */
     size_t bench_budget;         /* for one worker's intermediate results */
@@ -81,10 +89,13 @@ typedef struct dr__exec {
     dr__trace *trace; /* NULL: none */
     dr__stats stats;
 
+    dr__lanes lanes; /* of slow samples */
+
     /* pool lock: settings that change */
     int workers;
     int prefetch;
-    size_t item_bytes; /* most that the fields of a batch which are not stacked took so far */
+    uint64_t batch_slots; /* samples of a batch; given order: of the largest that was pushed, if that is more */
+    size_t item_bytes;    /* most that the fields of a batch which are not stacked took so far */
 
     /* pool lock: the epoch at hand */
     bool running;
@@ -93,23 +104,28 @@ typedef struct dr__exec {
     uint64_t epoch;
     uint64_t base;              /* position of the order that batch 0 of this run starts at */
     uint64_t first_batch;       /* its number in the epoch */
-    uint64_t n_local;           /* samples of this rank from base on */
+    uint64_t n_local;           /* samples of this rank from base on; given order: pushed so far */
     uint64_t n_batches;         /* batches of this rank from base on */
+    bool complete;              /* those two are final */
+    dr__given given;            /* given order: what was pushed */
     uint64_t claimed, finished; /* samples */
     uint64_t worked_below;      /* out of order: every sample below it has been worked on */
     uint64_t opened, delivered; /* batches */
+    uint64_t oldest;            /* every batch before it was delivered */
     uint64_t delivered_samples; /* or left out, or passed over */
     uint64_t n_bad;
     int active;               /* claims being worked on */
     int waiting;              /* consumers that wait for a batch */
+    dr__place *line;          /* all consumers, who came first at its head */
     uint64_t put_off_ns;      /* when opening a batch was first put off, for want of memory; 0: is not */
     bool impatient;           /* that was in vain: not again in this epoch */
-    dr_batch *ring[DR__RING]; /* in order: batch number % DR__RING.  out of order: opened and not delivered */
-    dr_batch *filling;        /* out of order: takes the next finished sample */
-    uint8_t *done;            /* out of order: what became of each sample of this rank, DR__DONE_* */
-    json_t *loose_bad;        /* bad samples that belong to no batch that was delivered: the next one tells */
-    dr_error error;           /* with failed */
-    dr__workbench *bench;     /* of callers, with workers = 0 */
+    dr_batch *ring[DR__RING]; /* opened and not delivered: number % DR__RING.  fills_any: anywhere */
+    dr_batch *filling;        /* fills_any: takes the next finished sample */
+    uint8_t *done;            /* fills_any: what became of each sample of this rank, DR__DONE_*, at local % n_done */
+    uint64_t n_done;
+    json_t *loose_bad;    /* bad samples that belong to no batch that was delivered: the next one tells */
+    dr_error error;       /* with failed */
+    dr__workbench *bench; /* of callers, with workers = 0 */
     bool bench_busy;
     dr__cond changed; /* a batch is ready, or the run has ended */
     struct dr__exec *next;
@@ -118,8 +134,10 @@ typedef struct dr__exec {
 /* Some consecutive samples to work on. */
 typedef struct dr__claim {
     uint64_t first, n; /* rank-local places from base on */
-    dr_batch *batch;   /* in order: theirs */
+    dr_batch *batch;   /* theirs; NULL with fills_any */
     uint64_t slot;     /* of the first */
+    dr__push *push;    /* given order: where they stand */
+    dr__parked *slow;  /* instead of all that: a sample of the slow lane */
 } dr__claim;
 
 /* --- order.c: which sample stands where --- */
@@ -161,14 +179,26 @@ void dr__pool_remove(dr__exec *e);
 /* pool lock: new work or room may be there. */
 void dr__pool_wake(void);
 
+/* pool lock: how many batches may be under way: the setting, within the budget; one always. */
+uint64_t dr__batches_ahead(const dr__exec *e);
+
 /* Starts or ends threads to what the loaders ask for.  Not under the lock. */
 dr_status dr__pool_resize(dr_error *err);
 
 /* pool lock: the next samples of this loader; false: none now. */
 bool dr__claim_next(dr__exec *e, dr__claim *claim);
 
+/* pool lock: are there samples that could be claimed, apart from parked ones? */
+bool dr__claim_is_open(const dr__exec *e);
+
+/* pool lock: will there be some once a consumer takes what is ready? */
+bool dr__claim_will_open(const dr__exec *e);
+
+/* pool lock: threads that have been at one sample of this loader since before `ns`, known slow ones apart. */
+int dr__pool_busy_since(const dr__exec *e, uint64_t ns);
+
 /* pool lock: a claim was worked off. */
-void dr__claim_over(dr__exec *e);
+void dr__claim_over(dr__exec *e, dr__claim *claim);
 
 /* --- consume.c --- */
 
@@ -182,16 +212,33 @@ bool dr__exec_is_over(const dr__exec *e);
 /* Gives up what runs: no claim is left when it returns. */
 void dr__exec_stop(dr__exec *e);
 
-/* out of order: takes a slot of the batch that is being filled, opening one if need be. */
-dr_status dr__slot_take(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err);
-
 /* Marks `n` slots of a batch as done; the last one makes it ready. */
 void dr__slots_done(dr__exec *e, dr_batch *batch, uint64_t n);
 
-/* out of order: books a sample as worked on; the last one of the epoch closes the batch being filled. */
-void dr__sample_worked(dr__exec *e, uint64_t local);
-
 /* pool lock: ends the epoch with an error that every consumer gets. */
 void dr__exec_fail(dr__exec *e, const dr_error *err);
+
+/* --- anyorder.c: samples that go to whatever batch is being filled (fills_any) --- */
+
+/* pool lock: makes the marks of an epoch; `done`: delivered before the state was saved, one byte a sample, or NULL. */
+dr_status dr__any_begin(dr__exec *e, const uint8_t *done, dr_error *err);
+
+/* pool lock: where the samples that may be claimed now end. */
+uint64_t dr__any_window(const dr__exec *e);
+
+/* Takes a slot of the batch that is being filled, opening one if need be. */
+dr_status dr__any_take_slot(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err);
+
+/* Books a sample as worked on, and whether it was left out; the last one of the epoch closes the batch being filled. */
+void dr__any_worked(dr__exec *e, uint64_t local, bool left_out);
+
+/* Closes the batch being filled, if no further sample will come. */
+void dr__any_close(dr__exec *e);
+
+/* pool lock: a batch was delivered. */
+void dr__any_delivered(dr__exec *e, const dr_batch *batch);
+
+/* Was it delivered before the state that this run goes on from was saved? */
+bool dr__any_passed(const dr__exec *e, uint64_t local);
 
 #endif

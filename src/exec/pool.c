@@ -22,7 +22,8 @@ enum {
 typedef struct worker {
     pthread_t thread;
     dr__workbench *bench;
-    bool leave; /* pool lock */
+    const dr__exec *serves; /* pool lock; NULL: waits */
+    bool leave;             /* pool lock */
 } worker;
 
 static struct {
@@ -74,7 +75,7 @@ static uint64_t slots_of(const dr__exec *e, uint64_t batch)
 /* What one batch takes: its stacked fields, and as much for the others as the largest batch so far needed. */
 static size_t bytes_of_batch(const dr__exec *e)
 {
-    return e->batch_bytes + e->item_bytes;
+    return e->batch_slots * e->sample_bytes + e->item_bytes;
 }
 
 /* Batches of other loaders that draw on the same budget: that of the process, unless a loader was given its own. */
@@ -87,39 +88,40 @@ static size_t taken_by_others(const dr__exec *e)
     return bytes;
 }
 
-/* How many batches may be under way: the setting, within the budget; one always. */
-static uint64_t batches_ahead(const dr__exec *e)
+uint64_t dr__batches_ahead(const dr__exec *e)
 {
     size_t one = bytes_of_batch(e), others = taken_by_others(e);
+    others += e->lanes.bytes;
     size_t left = e->batch_budget > others ? e->batch_budget - others : 0;
     uint64_t afford = one ? left / one : UINT64_MAX;
     return DR_MAX(DR_MIN((uint64_t)e->prefetch, afford), 1);
 }
 
 /* Tiny samples are claimed by the handful, so that the lock is taken once for 64 KB of work. */
-static uint64_t chunk(const dr__exec *e)
+static uint64_t chunk(const dr__exec *e, uint64_t n_slots)
 {
     uint64_t samples = atomic_load(&e->stats.samples);
     if (samples < 16)
         return 1;
-    uint64_t mean = DR_MAX(atomic_load(&e->stats.bytes_read) / samples, e->batch_bytes / e->o.batch_size);
-    uint64_t most = DR_MAX(e->o.batch_size / (uint64_t)(2 * DR_MAX(e->workers, 1)), 1);
+    uint64_t mean = DR_MAX(atomic_load(&e->stats.bytes_read) / samples, e->sample_bytes);
+    uint64_t most = DR_MAX(n_slots / (uint64_t)(2 * DR_MAX(e->workers, 1)), 1);
     return DR_MAX(DR_MIN(65536 / DR_MAX(mean, 1), most), 1);
 }
 
-static bool open_batch(dr__exec *e, uint64_t b)
+static dr_batch *open_batch(dr__exec *e)
 {
-    dr_batch *batch = dr__batch_new(e, e->first_batch + b, slots_of(e, b));
+    const dr__push *given = e->given.head;
+    const uint64_t n_slots = given ? given->n : slots_of(e, e->opened);
+    dr_batch *batch = dr__batch_new(e, given ? given->number : e->first_batch + e->opened, n_slots);
     if (!batch) {
         dr_error err;
-        dr__fail(&err, DR_ERR_NOMEM, "out of memory for a batch of %zu bytes", e->batch_bytes);
+        dr__fail(&err, DR_ERR_NOMEM, "out of memory for a batch of %llu samples", (unsigned long long)n_slots);
         dr__exec_fail(e, &err);
-        return false;
+        return NULL;
     }
-    e->ring[b % DR__RING] = batch;
-    e->opened++;
+    e->ring[e->opened++ % DR__RING] = batch;
     e->put_off_ns = 0;
-    return true;
+    return batch;
 }
 
 /* A further batch is put off for a moment where that saves its memory: while a consumer waits for the batch before it,
@@ -131,8 +133,8 @@ static bool put_off(dr__exec *e)
 {
     const bool handing_over = e->opened == e->delivered;
     if (e->impatient || e->workers < 1 || e->o.batch_size < SAMPLES_FOR_PATIENCE * (uint64_t)e->workers ||
-        (!handing_over && !e->waiting) || dr__bufpool_bytes(e->buffers) < 2 * e->batch_bytes ||
-        dr__bufpool_has_idle(e->buffers, e->largest_bytes))
+        (!handing_over && !e->waiting) || dr__bufpool_bytes(e->buffers) < 2 * e->o.batch_size * e->sample_bytes ||
+        dr__bufpool_has_idle(e->buffers, e->o.batch_size * e->largest_bytes))
         return false;
     const uint64_t now = dr__now_ns();
     e->put_off_ns = e->put_off_ns ? e->put_off_ns : now;
@@ -141,47 +143,91 @@ static bool put_off(dr__exec *e)
     return !e->impatient;
 }
 
-static bool claim_in_order(dr__exec *e, dr__claim *c)
+/* The batch opened last, while some of it is not yet claimed. */
+static dr_batch *batch_to_claim(const dr__exec *e)
 {
-    uint64_t b = e->claimed / e->o.batch_size;
-    if (b == e->opened && (e->opened - e->delivered >= batches_ahead(e) || put_off(e) || !open_batch(e, b)))
+    dr_batch *b = e->opened ? e->ring[(e->opened - 1) % DR__RING] : NULL;
+    return b && b->used < b->n_slots ? b : NULL;
+}
+
+static bool claim_of_batch(dr__exec *e, dr__claim *c)
+{
+    dr_batch *b = batch_to_claim(e);
+    if (!b && (e->opened - e->oldest >= dr__batches_ahead(e) || put_off(e) || !(b = open_batch(e))))
         return false;
-    c->batch = e->ring[b % DR__RING];
-    c->slot = e->claimed % e->o.batch_size;
-    c->n = DR_MIN(chunk(e), c->batch->n_slots - c->slot);
+    c->batch = b;
+    c->slot = b->used;
+    c->n = DR_MIN(chunk(e, b->n_slots), b->n_slots - b->used);
+    b->used += c->n;
     return true;
 }
 
-/* Not further than the window ahead of the slowest sample, which bounds how far it is displaced, nor of what was
- * delivered, which bounds the memory. */
-static bool claim_any_order(dr__exec *e, dr__claim *c)
+static bool claim_in_window(dr__exec *e, dr__claim *c)
 {
-    uint64_t end = DR_MIN(e->worked_below, e->delivered_samples) + batches_ahead(e) * e->o.batch_size;
+    const dr__push *given = e->given.head;
+    uint64_t end = DR_MIN(dr__any_window(e), given ? given->first + given->n : e->n_local);
     if (e->claimed >= end)
         return false;
-    c->batch = NULL;
-    c->slot = 0;
-    c->n = DR_MIN(chunk(e), DR_MIN(e->n_local, end) - e->claimed);
+    c->n = DR_MIN(chunk(e, e->o.batch_size), end - e->claimed);
     return true;
+}
+
+static bool claim_fast(dr__exec *e, dr__claim *c)
+{
+    if (e->claimed == e->n_local || !(e->fills_any ? claim_in_window(e, c) : claim_of_batch(e, c)))
+        return false;
+    if (e->o.given_order)
+        c->push = dr__given_claim(&e->given, c->first, c->n);
+    e->claimed += c->n;
+    return true;
+}
+
+bool dr__claim_is_open(const dr__exec *e)
+{
+    if (e->claimed == e->n_local)
+        return false;
+    if (e->fills_any)
+        return e->claimed < dr__any_window(e);
+    return batch_to_claim(e) || e->opened - e->oldest < dr__batches_ahead(e);
+}
+
+bool dr__claim_will_open(const dr__exec *e)
+{
+    if (e->complete && e->claimed == e->n_local)
+        return false;
+    if (e->fills_any)
+        return e->delivered_samples < e->worked_below;
+    const dr_batch *b = e->ring[e->oldest % DR__RING];
+    return e->oldest < e->opened && b && b->ready;
 }
 
 bool dr__claim_next(dr__exec *e, dr__claim *c)
 {
-    if (!e->running || e->failed || e->cancelled || e->claimed == e->n_local || e->active >= DR_MAX(e->workers, 1))
+    if (!e->running || e->failed || e->cancelled || e->active >= DR_MAX(e->workers, 1))
         return false;
-    if (!(e->o.in_order ? claim_in_order(e, c) : claim_any_order(e, c)))
+    *c = (dr__claim){ .first = e->claimed, .slow = dr__lane_take(e, true) };
+    if (!c->slow && !claim_fast(e, c) && !(c->slow = dr__lane_take(e, false)))
         return false;
-    c->first = e->claimed;
-    e->claimed += c->n;
     e->active++;
     return true;
 }
 
-void dr__claim_over(dr__exec *e)
+void dr__claim_over(dr__exec *e, dr__claim *claim)
 {
+    dr__push_unref(&claim->push);
     e->active--;
     if (!e->running || e->workers == 0) /* who stops it waits for this, and a caller that is to work itself */
         dr__cond_broadcast(&e->changed);
+}
+
+int dr__pool_busy_since(const dr__exec *e, uint64_t ns)
+{
+    int n = 0;
+    for (int i = 0; i < pool.n_workers; i++) {
+        const uint64_t began = atomic_load(&pool.workers[i]->bench->began_ns);
+        n += pool.workers[i]->serves == e && began && began < ns;
+    }
+    return n;
 }
 
 /* pool lock: a claim of any loader, the one after the last served first. */
@@ -212,7 +258,7 @@ static void *work(void *arg)
         dr__exec *e = find_work(&claim);
         if (last && e != last)
             dr__cond_signal(&pool.work); /* another thread may take the place that this one gave up */
-        last = e;
+        last = w->serves = e;
         if (!e) {
             dr__cond_wait(&pool.work, &pool.lock, pool.look_again ? dr__now_ns() + LOOK_AGAIN_NS : UINT64_MAX);
             continue;
@@ -220,7 +266,7 @@ static void *work(void *arg)
         dr__pool_unlock();
         dr__claim_work(e, &claim, w->bench);
         dr__pool_lock();
-        dr__claim_over(e);
+        dr__claim_over(e, &claim);
     }
     dr__pool_wake();
     dr__pool_unlock();

@@ -9,31 +9,25 @@
 /* The op ids of the engine's own draws stand above those of any graph. */
 enum { REPLACE_OP = 0x7F000000 };
 
-/* A sample under way. */
-typedef struct job {
-    uint64_t local, position;
-    bool padding;
-    dr__sample_ref ref;
-    dr_batch *batch; /* NULL until a slot is known */
-    uint64_t slot;
-    uint64_t read_ns, run_ns;
-} job;
-
-static dr_status read_and_run(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+/* The sample's bytes are in the bench's record: draws, shapes, memory, and what it will cost. */
+static dr_status plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    uint64_t start = dr__now_ns();
-    DR_TRY(e->set->def->read(e->set, j->ref.id, &bench->record, err));
-    uint64_t read = dr__now_ns();
     dr__rng_name name = { e->o.seed, e->epoch, j->ref.id, j->ref.occurrence };
-    dr_status status = dr__sample_plan(e->program, bench, &name, err);
-    if (status == DR_OK)
-        status = dr__sample_run(e->program, bench, err);
-    j->read_ns = read - start;
-    j->run_ns = dr__now_ns() - read;
-    return status;
+    return dr__sample_plan(e->program, bench, &name, err);
 }
 
-static dr_status keep_draws(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+static dr_status read_and_plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+{
+    const uint64_t start = dr__now_ns();
+    /* Who looks at it wants to know whether it was long ago: nothing else depends on it. */
+    atomic_store_explicit(&bench->began_ns, start, memory_order_relaxed);
+    DR_TRY(e->set->def->read(e->set, j->ref.id, &bench->record, err));
+    j->since_ns = dr__now_ns();
+    j->read_ns = j->since_ns - start;
+    return plan(e, bench, j, err);
+}
+
+static dr_status keep_draws(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     json_t *draws = dr__sample_draws(e->program, bench->pars);
     char **text = &j->batch->draws[j->slot];
@@ -43,9 +37,8 @@ static dr_status keep_draws(dr__exec *e, dr__workbench *bench, job *j, dr_error 
     return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory");
 }
 
-static dr_status store(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+static dr_status store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    uint64_t start = dr__now_ns();
     for (int i = 0; i < e->program->n_outputs; i++) {
         dr_desc desc = dr__sample_desc(e->program, bench, i);
         const dr__output *out = &e->program->outputs[i];
@@ -60,21 +53,28 @@ static dr_status store(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
         DR_TRY(keep_draws(e, bench, j, err));
     j->batch->ids[j->slot] = j->ref.id;
     j->batch->positions[j->slot] = j->position;
-    j->run_ns += dr__now_ns() - start;
     return DR_OK;
 }
 
-/* Reads, runs and stores; out of order the slot is taken as late as possible, so that a slow sample holds up none (and
- * so that nothing is decoded into it: dr__program_options.late_store). */
-static dr_status try_sample(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+/* Out of order the slot is taken as late as possible, so that a slow sample holds up none (and so that nothing is
+ * decoded into it: dr__program_options.late_store). */
+static dr_status run_and_store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    DR_TRY(read_and_run(e, bench, j, err));
+    DR_TRY(dr__sample_run(e->program, bench, err));
     if (!j->batch)
-        DR_TRY(dr__slot_take(e, &j->batch, &j->slot, err));
-    return store(e, bench, j, err);
+        DR_TRY(dr__any_take_slot(e, &j->batch, &j->slot, err));
+    DR_TRY(store(e, bench, j, err));
+    j->run_ns = dr__now_ns() - j->since_ns;
+    return DR_OK;
 }
 
-static void book_sample(dr__exec *e, dr__workbench *bench, const job *j)
+static dr_status try_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+{
+    DR_TRY(read_and_plan(e, bench, j, err));
+    return run_and_store(e, bench, j, err);
+}
+
+static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < bench->record.n_fields; i++)
@@ -84,13 +84,14 @@ static void book_sample(dr__exec *e, dr__workbench *bench, const job *j)
     atomic_fetch_add(&e->stats.bytes_read, bytes);
     atomic_fetch_add(&e->stats.read_ns, j->read_ns);
     atomic_fetch_add(&e->stats.work_ns, j->run_ns);
+    dr__predict_learn(&e->lanes.predict, j->local, bench->cost, j->run_ns);
     dr__trace_event(e->trace, "sample",
                     "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"worker\":%d,\"batch\":%llu,\"slot\":%llu,"
-                    "\"read_ns\":%llu,\"work_ns\":%llu,\"cost\":%.0f,\"bytes\":%llu",
+                    "\"read_ns\":%llu,\"work_ns\":%llu,\"cost\":%.0f,\"lane\":\"%s\",\"bytes\":%llu",
                     (unsigned long long)e->epoch, (unsigned long long)j->position, (unsigned long long)j->ref.id,
                     bench->worker, (unsigned long long)j->batch->number, (unsigned long long)j->slot,
                     (unsigned long long)j->read_ns, (unsigned long long)j->run_ns, bench->cost,
-                    (unsigned long long)bytes);
+                    j->slow ? "slow" : "fast", (unsigned long long)bytes);
 }
 
 /* --- bad samples --- */
@@ -101,7 +102,7 @@ static bool is_sample_fault(dr_status status)
            status == DR_ERR_NOT_FOUND || status == DR_ERR_ARG;
 }
 
-static void name_sample(const dr__exec *e, const job *j, dr_error *err)
+static void name_sample(const dr__exec *e, const dr__job *j, dr_error *err)
 {
     char key[512];
     e->set->def->key(e->set, j->ref.id, key, sizeof key);
@@ -110,7 +111,7 @@ static void name_sample(const dr__exec *e, const job *j, dr_error *err)
 }
 
 /* Books a bad sample; the limit turns the policy into an error. */
-static dr_status note_bad(dr__exec *e, const job *j, const char *action, dr_error *err)
+static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_error *err)
 {
     char key[512];
     e->set->def->key(e->set, j->ref.id, key, sizeof key);
@@ -137,7 +138,7 @@ static dr_status note_bad(dr__exec *e, const job *j, const char *action, dr_erro
 }
 
 /* Another sample in its place, chosen by the seed; bad ones on the way are booked too. */
-static dr_status replace(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+static dr_status replace(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr__rng_name name = { e->o.seed, e->epoch, j->ref.id, j->ref.occurrence };
     for (uint32_t i = 0; i < DR__MAX_REPLACE; i++) {
@@ -154,21 +155,15 @@ static dr_status replace(dr__exec *e, dr__workbench *bench, job *j, dr_error *er
                             DR__MAX_REPLACE);
 }
 
-static void leave_out(dr__exec *e, job *j)
+static void leave_out(dr__job *j)
 {
     if (j->batch)
         j->batch->missing[j->slot] = 1;
-    if (e->o.in_order)
-        return;
-    dr__pool_lock();
-    e->delivered_samples++; /* keeps the window open for the others */
-    e->done[j->local] |= DR__DONE_DELIVERED;
-    dr__pool_wake();
-    dr__pool_unlock();
+    j->left_out = true;
 }
 
 /* Turns a failed sample into what the policy says; an error that remains fails its batch. */
-static void handle_failure(dr__exec *e, dr__workbench *bench, job *j, dr_error *err)
+static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr_status status = err->status;
     name_sample(e, j, err);
@@ -177,7 +172,7 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, job *j, dr_error *
     } else if (e->o.on_bad == DR_BAD_SKIP) {
         status = note_bad(e, j, "skip", err);
         if (status == DR_OK)
-            leave_out(e, j);
+            leave_out(j);
     } else {
         status = replace(e, bench, j, err);
         if (status == DR_OK)
@@ -189,7 +184,7 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, job *j, dr_error *
     dr__pool_lock();
     if (j->batch && !j->batch->error.status)
         j->batch->error = *err;
-    if (!e->o.in_order) /* in order it counts when the consumer comes to this batch */
+    if (e->fills_any) /* else it counts when the consumer comes to this batch */
         dr__exec_fail(e, err);
     dr__pool_unlock();
 }
@@ -202,31 +197,81 @@ static bool given_up(dr__exec *e)
     return over;
 }
 
-static bool delivered_before(const dr__exec *e, uint64_t local)
+/* Which sample stands at the job's place. */
+static void locate(const dr__exec *e, const dr__claim *claim, dr__job *j)
 {
-    return e->done && e->done[local] & DR__DONE_BEFORE;
+    bool padding;
+    if (claim->push) {
+        const uint64_t i = j->local - claim->push->first;
+        j->position = claim->push->position + i;
+        j->ref = claim->push->samples[i];
+        return;
+    }
+    j->position = dr__order_position(e, j->local, &padding);
+    j->ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, j->position);
+}
+
+/* Ends a job that was run, or could not be. */
+static void settle(dr__exec *e, dr__workbench *bench, dr__job *j, dr_status status, dr_error *err)
+{
+    if (status == DR_OK)
+        book_sample(e, bench, j);
+    else
+        handle_failure(e, bench, j, err);
+}
+
+static void close_job(dr__exec *e, dr__job *j)
+{
+    if (j->slow)
+        dr__lane_leave(e);
+    if (j->batch)
+        dr__slots_done(e, j->batch, 1);
+    if (e->fills_any)
+        dr__any_worked(e, j->local, j->left_out);
+}
+
+/* A sample of the slow lane: it was read, and is planned again here. */
+static void work_parked(dr__exec *e, dr__parked *parked, dr__workbench *bench)
+{
+    dr__job j = parked->job;
+    dr_error err = { 0 };
+    dr__lane_unpark(e, parked, bench);
+    j.since_ns = dr__now_ns();
+    dr_status status = plan(e, bench, &j, &err);
+    if (status == DR_OK)
+        status = run_and_store(e, bench, &j, &err);
+    settle(e, bench, &j, status, &err);
+    close_job(e, &j);
+}
+
+static void work_sample(dr__exec *e, const dr__claim *claim, uint64_t i, dr__workbench *bench)
+{
+    dr__job j = { .local = claim->first + i, .batch = claim->batch, .slot = claim->slot + i };
+    dr_error err = { 0 };
+    if (!dr__any_passed(e, j.local)) {
+        locate(e, claim, &j);
+        dr_status status = read_and_plan(e, bench, &j, &err);
+        j.slow = status == DR_OK && e->o.lanes && dr__predict_is_slow(&e->lanes.predict, bench->cost);
+        if (j.slow && dr__lane_park(e, bench, &j, i + 1 < claim->n))
+            return;
+        if (status == DR_OK)
+            status = run_and_store(e, bench, &j, &err);
+        settle(e, bench, &j, status, &err);
+    }
+    close_job(e, &j);
 }
 
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
 {
     bench->memory_limit = e->bench_budget;
     bench->seek = e->seek;
+    if (claim->slow)
+        work_parked(e, claim->slow, bench);
     for (uint64_t i = 0; i < claim->n; i++) {
         dr__stall();
-        job j = { .local = claim->first + i, .batch = claim->batch, .slot = claim->slot + i };
-        dr_error err = { 0 };
         if (claim->n > 1 && i % 16 == 15 && given_up(e))
-            return;
-        if (!delivered_before(e, j.local)) {
-            j.position = dr__order_position(e, j.local, &j.padding);
-            j.ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, j.position);
-            if (try_sample(e, bench, &j, &err) == DR_OK)
-                book_sample(e, bench, &j);
-            else
-                handle_failure(e, bench, &j, &err);
-        }
-        if (j.batch)
-            dr__slots_done(e, j.batch, 1);
-        dr__sample_worked(e, j.local);
+            break;
+        work_sample(e, claim, i, bench);
     }
+    atomic_store_explicit(&bench->began_ns, 0, memory_order_relaxed); /* as in read_and_plan */
 }

@@ -41,6 +41,11 @@ static uint64_t quantile(const dr__histogram *h, uint64_t count, double q)
     return most;
 }
 
+uint64_t dr__histogram_quantile(const dr__histogram *h, double q)
+{
+    return quantile(h, atomic_load(&h->count), q);
+}
+
 json_t *dr__histogram_json(const dr__histogram *h)
 {
     uint64_t count = atomic_load(&h->count);

@@ -23,6 +23,9 @@ typedef struct dr__stats {
 
 void dr__histogram_add(dr__histogram *h, uint64_t ns);
 
+/* The value below which a part q of all lie, right to an eighth and not too low. */
+uint64_t dr__histogram_quantile(const dr__histogram *h, double q);
+
 /* {"count", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "max_ns"}; NULL: out of memory. */
 json_t *dr__histogram_json(const dr__histogram *h);
 

@@ -111,12 +111,23 @@ static dr_status plan_step(const dr__program *p, dr__workbench *b, int s, const 
     b->values[step->out] = dr__view_dense(&plan.desc, NULL);
     b->scratch[s] = plan.scratch;
     b->scratch_most = DR_MAX(b->scratch_most, plan.scratch);
-    size_t bytes = 0;
-    if (def->cost)
-        b->cost += def->cost(node->op.conf, par, in);
-    else if (dr__desc_bytes_dense(&plan.desc, &bytes))
-        b->cost += (double)bytes;
     return DR_OK;
+}
+
+/* What a step will cost, once it is known which part of a decoded image is needed. */
+static double cost_of(const dr__program *p, const dr__workbench *b, int s)
+{
+    const dr__step *step = &p->steps[s];
+    const dr__op *op = &p->graph->nodes[step->node].op;
+    const dr_view *out = &b->values[step->out];
+    const dr_desc *in = &b->values[step->in].desc;
+    const void *par = b->pars + step->par_at;
+    size_t bytes = 0;
+    if (op->def->part_cost && step->windowed)
+        return op->def->part_cost(op->conf, par, in, &out->window);
+    if (op->def->cost)
+        return op->def->cost(op->conf, par, in);
+    return dr__desc_bytes_dense(&out->desc, &bytes) ? (double)bytes : 0;
 }
 
 static dr_rect join(dr_rect a, dr_rect b)
@@ -209,7 +220,6 @@ static uint8_t *arena_take(dr__workbench *b, size_t bytes)
 
 static dr_status plan_all(const dr__program *p, dr__workbench *b, const dr__rng_name *name, dr_error *err)
 {
-    b->cost = 0;
     b->scratch_most = 0;
     for (int s = 0; s < p->n_steps; s++)
         DR_TRY(named(p->graph->nodes[p->steps[s].node].op.def, plan_step(p, b, s, name, err), err));
@@ -286,6 +296,9 @@ dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_
     /* The draws are made anew from the smaller image: the same numbers, so the same part of it. */
     if (scaled)
         DR_TRY(plan_all(p, b, name, err));
+    b->cost = 0;
+    for (int s = 0; s < p->n_steps; s++)
+        b->cost += cost_of(p, b, s);
     choose_streams(p, b);
     return reserve_arena(p, b, err);
 }

@@ -7,6 +7,8 @@
 #ifndef DR_GRAPH_WORKBENCH_H
 #define DR_GRAPH_WORKBENCH_H
 
+#include <stdatomic.h>
+
 #include "graph/program.h"
 
 typedef struct dr__workbench {
@@ -21,11 +23,12 @@ typedef struct dr__workbench {
     dr_view values[DR__MAX_VALUES];
     size_t scratch[DR__MAX_STEPS]; /* bytes that each step asked for */
     size_t scratch_most;
-    bool streamed[DR__MAX_STEPS]; /* decodes that make no result: store hands their rows to a tail */
-    int scale[DR__MAX_STEPS];     /* of decodes: 1, or the divisor of fast decoding */
-    double cost;                  /* predicted, in work units */
-    struct dr__seek_store *seek;  /* for decodes; NULL: none */
-    int worker;                   /* number of the thread that works here, from 1; 0: a caller's own */
+    bool streamed[DR__MAX_STEPS];  /* decodes that make no result: store hands their rows to a tail */
+    int scale[DR__MAX_STEPS];      /* of decodes: 1, or the divisor of fast decoding */
+    double cost;                   /* predicted, in work units */
+    struct dr__seek_store *seek;   /* for decodes; NULL: none */
+    int worker;                    /* number of the thread that works here, from 1; 0: a caller's own */
+    atomic_uint_fast64_t began_ns; /* when the sample at hand was begun; 0: none, or known to be slow */
 
     /* Set while profiling: time and bytes of each step. */
     struct dr__step_time *times;

@@ -27,6 +27,7 @@ void dr_loader_defaults(dr_loader_options *o)
         .max_bad = 1000,
         .world = 1,
         .seek_index = "auto",
+        .lanes = true,
     };
 }
 
@@ -56,6 +57,11 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
     if (o->seek_index && !dr__seek_mode_is_known(o->seek_index))
         return dr__fail(err, DR_ERR_ARG, "seek_index is \"%s\", allowed are \"auto\", \"memory\", \"off\"",
                         o->seek_index);
+    if (o->given_order && (o->shuffle || o->world > 1 || o->last != DR_LAST_PARTIAL))
+        return dr__fail(err, DR_ERR_ARG,
+                        "given_order: shuffle, rank, world and last are the caller's, who gives the order");
+    if (o->keep_batches && !o->given_order)
+        return dr__fail(err, DR_ERR_ARG, "keep_batches is for batches that are pushed (given_order)");
     if (set->n_places == 0)
         return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
     if (!o->in_order && o->last == DR_LAST_PAD && o->world > 1)
@@ -75,17 +81,18 @@ static dr_status set_budget(dr__exec *e, const dr__limits *limits, dr_error *err
         const dr__output *o = &e->program->outputs[i];
         if (o->collate != DR_COLLATE_STACK)
             continue;
-        if (!dr__desc_bytes_dense(&o->desc, &bytes) || !dr__mul_size(bytes, e->o.batch_size, &total) ||
-            !dr__add_size(e->batch_bytes, total, &e->batch_bytes))
+        if (!dr__desc_bytes_dense(&o->desc, &bytes) || !dr__add_size(e->sample_bytes, bytes, &e->sample_bytes) ||
+            !dr__mul_size(e->sample_bytes, e->o.batch_size, &total))
             return dr__fail(err, DR_ERR_LIMIT, "a batch of %llu samples is too large",
                             (unsigned long long)e->o.batch_size);
-        e->largest_bytes = DR_MAX(e->largest_bytes, total);
+        e->largest_bytes = DR_MAX(e->largest_bytes, bytes);
     }
-    if (e->batch_bytes > e->batch_budget)
+    const size_t batch_bytes = e->sample_bytes * e->o.batch_size;
+    if (batch_bytes > e->batch_budget)
         return dr__fail(err, DR_ERR_LIMIT,
                         "a batch needs %zu bytes; the memory limit of %llu leaves %zu for batches "
                         "(smaller batch_size, or larger memory_limit)",
-                        e->batch_bytes, (unsigned long long)limit, e->batch_budget);
+                        batch_bytes, (unsigned long long)limit, e->batch_budget);
     return DR_OK;
 }
 
@@ -121,7 +128,11 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     dr__limits_read("", &limits);
     const char *reference = getenv("DRAPPS_REFERENCE");
     e->o.reference |= reference && *reference && strcmp(reference, "0");
-    dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference, !e->o.in_order };
+    e->fills_any = !e->o.in_order && !e->o.keep_batches;
+    e->batch_slots = e->o.batch_size;
+    dr__predict_init(&e->lanes.predict);
+    e->given.tail = &e->given.head;
+    dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference, e->fills_any };
     e->generation = dr__fork_generation();
     dr__cond_init(&e->changed);
     dr__cond_init(&l->left);
@@ -193,6 +204,7 @@ void dr_loader_close(dr_loader **loader)
     dr__program_free(&e->program);
     dr_dataset_unref(&e->set);
     json_decref(e->loose_bad);
+    dr__times_free(&e->given.times);
     dr__free(e->done);
     dr__cond_destroy(&e->changed);
     dr__cond_destroy(&l->left);
@@ -254,10 +266,57 @@ dr_status dr_loader_next(dr_loader *l, int timeout_ms, dr_batch **out, dr_error 
     return status;
 }
 
+/* lock */
+static dr_status check_given(const dr_loader *l, dr_error *err)
+{
+    if (!l->exec.o.given_order)
+        return dr__fail(err, DR_ERR_STATE, "batches are pushed to loaders that were opened with given_order");
+    return l->begun ? DR_OK : dr__fail(err, DR_ERR_STATE, "dr_loader_start must come before batches are pushed");
+}
+
+dr_status dr_loader_push(dr_loader *l, const uint64_t *ids, uint64_t n, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    pthread_mutex_lock(&l->lock);
+    dr_status status = check_given(l, err);
+    if (status == DR_OK)
+        status = dr__given_push(&l->exec, ids, n, err);
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+dr_status dr_loader_pass(dr_loader *l, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    pthread_mutex_lock(&l->lock);
+    dr_status status = check_given(l, err);
+    if (status == DR_OK)
+        status = dr__given_pass(&l->exec, ids, n, batches, err);
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+dr_status dr_loader_push_end(dr_loader *l, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    pthread_mutex_lock(&l->lock);
+    dr_status status = check_given(l, err);
+    if (status == DR_OK)
+        status = dr__given_end(&l->exec, err);
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
 uint64_t dr_loader_batches(const dr_loader *l)
 {
+    const dr__exec *e = &l->exec;
     uint64_t n_local, n_batches;
-    dr__order_count(&l->exec, 0, &n_local, &n_batches);
+    dr__order_count(e, 0, &n_local, &n_batches);
+    if (!e->o.given_order)
+        return n_batches;
+    dr__pool_lock();
+    n_batches = e->fills_any ? (e->n_local + e->o.batch_size - 1) / e->o.batch_size : e->n_batches;
+    dr__pool_unlock();
     return n_batches;
 }
 

@@ -32,6 +32,15 @@ static void add_seek_counts(json_t *o, dr__seek_store *store)
     json_object_set_new(o, "seek_missed", json_integer((json_int_t)c.missed));
 }
 
+static void add_lanes(json_t *o, const dr__lanes *lanes)
+{
+    const uint64_t slow_ns = dr__predict_slow_ns(&lanes->predict);
+    json_object_set_new(o, "slow_samples", json_integer(count(&lanes->slow_samples)));
+    json_object_set_new(o, "lane_threshold_ns",
+                        slow_ns == UINT64_MAX ? json_null() : json_integer((json_int_t)slow_ns));
+    json_object_set_new(o, "prediction", dr__predict_json(&lanes->predict));
+}
+
 dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
@@ -49,8 +58,11 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     json_object_set_new(o, "prefetch", json_integer(e->prefetch));
     json_object_set_new(o, "open_batches", json_integer((json_int_t)(e->opened - e->delivered)));
     json_object_set_new(o, "epoch", json_integer((json_int_t)e->epoch));
+    json_object_set_new(o, "batch_bytes", json_integer((json_int_t)(e->batch_slots * e->sample_bytes)));
+    json_object_set_new(o, "slow_workers", json_integer(e->lanes.running));
+    json_object_set_new(o, "parked_bytes", json_integer((json_int_t)e->lanes.bytes));
     dr__pool_unlock();
-    json_object_set_new(o, "batch_bytes", json_integer((json_int_t)e->batch_bytes));
+    add_lanes(o, &e->lanes);
     json_object_set_new(o, "batch_budget_bytes", json_integer((json_int_t)e->batch_budget));
     json_object_set_new(o, "worker_budget_bytes", json_integer((json_int_t)e->bench_budget));
     add_seek_counts(o, e->seek);
@@ -72,9 +84,12 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
                  "data: %s (%s, %llu samples)\n%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
                  "a batch has %zu bytes, batches may take %zu, a worker %zu\n",
                  e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, workers,
-                 workers == 1 ? "" : "s", prefetch, e->o.in_order ? "fixed" : "free",
-                 dr__cpu_name(e->o.reference ? DR__CPU_C : dr__cpu_use()), e->batch_bytes, e->batch_budget,
-                 e->bench_budget);
+                 workers == 1 ? "" : "s", prefetch,
+                 e->o.given_order ? "given"
+                 : e->o.in_order  ? "fixed"
+                                  : "free",
+                 dr__cpu_name(e->o.reference ? DR__CPU_C : dr__cpu_use()), e->o.batch_size * e->sample_bytes,
+                 e->batch_budget, e->bench_budget);
     dr__free(ops);
     return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "explain: out of memory");
 }

@@ -84,9 +84,17 @@ static void position_of(const dr_loader *l, json_t *o)
         json_object_set_new(o, "done", done_ranges(l->done, n_local, 1));
 }
 
+static dr_status check_own_order(const dr_loader *l, dr_error *err)
+{
+    if (l->exec.o.given_order)
+        return dr__fail(err, DR_ERR_STATE, "given_order: the order is the caller's, and so is its state");
+    return DR_OK;
+}
+
 dr_status dr_loader_state(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
+    DR_TRY(check_own_order(l, err));
     const dr__exec *e = &l->exec;
     json_t *o = json_pack("{s:i, s:o, s:b, s:b, s:I, s:I, s:I}", "drapps_state", STATE_VERSION, "seed",
                           whole(e->o.seed), "shuffle", e->o.shuffle, "in_order", e->o.in_order, "batch_size",
@@ -188,6 +196,7 @@ static dr_status restore(dr_loader *l, const json_t *o, dr_error *err)
 dr_status dr_loader_restore(dr_loader *l, const char *text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
+    DR_TRY(check_own_order(l, err));
     json_error_t where;
     json_t *o = json_loads(text, 0, &where);
     if (!o)

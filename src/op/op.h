@@ -98,6 +98,9 @@ typedef struct dr_op_def {
     /* Optional (default: output bytes).  Work units; one unit is about a nanosecond of one core. */
     double (*cost)(const void *conf, const void *par, const dr_desc *in);
 
+    /* Optional, for decodes: the same when only `part` of the image is needed. */
+    double (*part_cost)(const void *conf, const void *par, const dr_desc *in, const dr_rect *part);
+
     /* out->data has room for plan's desc, rows out->stride apart. */
     dr_status (*run)(dr_task *task, const void *par, const dr_view *in, dr_view *out);
 

@@ -1,6 +1,8 @@
 /* Loaders that come and go: several at once share the pool, each with several consumers, and are read in part, turned,
  * cancelled, started anew, saved and closed, with stalls at awkward moments.  Meant for the sanitizers.
  *
+ * Some loaders draw their own order, to others it is pushed; to some every sample is a slow one.
+ *
  *   stress_loaders [CYCLES [SEED]]
  */
 #include "unit/cm.h"
@@ -8,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "loader/loader.h"
 #include "unit/loader/random_graph.h"
 #include "unit/loader/toy.h"
 
@@ -50,6 +53,21 @@ static void *consume(void *arg)
     return NULL;
 }
 
+/* Every sample once, in batches of any size. */
+static void push_all(dr_loader *l)
+{
+    uint64_t ids[SAMPLES];
+    assert_ok(dr_loader_start(l, 0, &err));
+    for (uint64_t at = 0, n; at < SAMPLES; at += n) {
+        n = 1 + dice(&x, 12);
+        n = DR_MIN(n, SAMPLES - at);
+        for (uint64_t i = 0; i < n; i++)
+            ids[i] = SAMPLES - 1 - at - i;
+        assert_ok(dr_loader_push(l, ids, n, &err));
+    }
+    assert_ok(dr_loader_push_end(l, &err));
+}
+
 static void open_station(station *s, dr_dataset *set, dr_graph *g)
 {
     dr_loader_options o = options_of(1 + dice(&x, 9), (int)dice(&x, 5));
@@ -57,7 +75,13 @@ static void open_station(station *s, dr_dataset *set, dr_graph *g)
     o.in_order = dice(&x, 2);
     o.on_bad = dice(&x, 2) ? DR_BAD_SKIP : DR_BAD_REPLACE;
     o.prefetch = 1 + (int)dice(&x, 4);
+    o.shuffle = !(o.given_order = dice(&x, 3) == 0);
+    o.keep_batches = o.given_order && dice(&x, 2);
     *s = (station){ .loader = open_loader(set, g, &o) };
+    if (dice(&x, 2))
+        atomic_store(&s->loader->exec.lanes.predict.slow_units, 0);
+    if (o.given_order)
+        push_all(s->loader);
     atomic_store(&s->budget, (int)dice(&x, 3) ? (int)dice(&x, 20) : 1000);
     for (int i = 0; i < CONSUMERS; i++)
         assert_int_equal(pthread_create(&s->threads[i], NULL, consume, s), 0);
@@ -75,7 +99,8 @@ static void disturb(station *s)
         assert_ok(dr_loader_set(s->loader, "prefetch", (double)(1 + dice(&x, 8)), &err));
         break;
     case 2:
-        assert_ok(dr_loader_state(s->loader, &text, &err));
+        if (!s->loader->exec.o.given_order)
+            assert_ok(dr_loader_state(s->loader, &text, &err));
         break;
     case 3:
         assert_ok(dr_loader_stats(s->loader, &text, &err));

@@ -15,7 +15,7 @@
 
 typedef struct core_state {
     PyObject *dataset_type, *graph_type, *loader_type, *batch_type, *array_type, *runner_type, *jpeg_type,
-        *jpeg_index_type;
+        *jpeg_index_type, *crew_type, *block_type, *result_type, *claim_type;
     PyObject *errors[16];   /* at [-status]: the exception of each failure */
     PyObject *file_missing; /* DR_ERR_NOT_FOUND of a path */
     PyObject *base_error;
@@ -61,10 +61,20 @@ typedef struct py_batch {
     PyObject_HEAD dr_batch *batch;
 } py_batch;
 
+typedef struct py_block {
+    PyObject_HEAD dr_crew *crew;
+    dr_crew_block block;
+    int own; /* released with the object */
+    void *data;
+    Py_ssize_t bytes;
+} py_block;
+
 extern PyType_Spec core_dataset_spec, core_graph_spec, core_loader_spec, core_batch_spec, core_array_spec,
-    core_runner_spec, core_jpeg_spec, core_jpeg_index_spec;
+    core_runner_spec, core_jpeg_spec, core_jpeg_index_spec, core_crew_spec, core_block_spec;
+extern PyStructSequence_Desc core_result_desc, core_claim_desc;
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *core_dataset_from_files(PyObject *module, PyObject *args);
 PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args);
 PyObject *core_dataset_mix(PyObject *module, PyObject *args);
 PyObject *core_graph_from_json(PyObject *module, PyObject *args);
@@ -73,6 +83,17 @@ PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_runner_open(PyObject *module, PyObject *args);
 PyObject *core_runner_open_fields(PyObject *module, PyObject *args);
 PyObject *core_order_sample(PyObject *module, PyObject *args);
+
+PyObject *core_fill_seeds(PyObject *module, PyObject *args);
+PyObject *core_seed_words(PyObject *module, PyObject *args);
+PyObject *core_write_row(PyObject *module, PyObject *args);
+PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *core_crew_join(PyObject *module, PyObject *args);
+
+/* A Block; None for block 0.  own: it takes the block, and releases it in the end. */
+PyObject *core_block_wrap(core_state *state, dr_crew *crew, dr_crew_block block, int own);
+/* Takes the set. */
+PyObject *core_dataset_wrap(core_state *state, dr_dataset *set);
 
 /* Takes the batch. */
 PyObject *core_batch_wrap(core_state *state, dr_batch *batch);

@@ -5,7 +5,7 @@
 
 enum { MAX_LISTED = 64, KEY_BYTES = 4096 };
 
-static PyObject *wrap(core_state *state, dr_dataset *set)
+PyObject *core_dataset_wrap(core_state *state, dr_dataset *set)
 {
     py_dataset *self = core_new(state->dataset_type);
     if (!self) {
@@ -49,7 +49,7 @@ static PyObject *open_path(core_state *state, PyObject *path, const dr_read_opti
     dr_status status = dr_dataset_open(path_text, options, &set, &err);
     PyEval_RestoreThread(gil);
     Py_DECREF(path);
-    return status == DR_OK ? wrap(state, set) : raise_open_status(state, status, &err);
+    return status == DR_OK ? core_dataset_wrap(state, set) : raise_open_status(state, status, &err);
 }
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -190,7 +190,7 @@ PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args)
     dr_error err = { 0 };
     dr_status status = dr_dataset_from_arrays(arrays, held->n, release_held, held, &set, &err);
     if (status == DR_OK)
-        return wrap(state, set);
+        return core_dataset_wrap(state, set);
     release_held(held);
     return raise_status(state, status, &err);
 }
@@ -234,7 +234,7 @@ PyObject *core_dataset_mix(PyObject *module, PyObject *args)
     dr_dataset *set = NULL;
     dr_error err = { 0 };
     dr_status status = dr_dataset_mix(parts, shares, n, length, &set, &err);
-    return status == DR_OK ? wrap(state, set) : raise_status(state, status, &err);
+    return status == DR_OK ? core_dataset_wrap(state, set) : raise_status(state, status, &err);
 }
 
 /* --- the type --- */

@@ -38,7 +38,7 @@ static int choose(const char *text, const char *what, const char *const *names, 
 
 struct words { /* settings given as text, flags given as int */
     const char *last, *on_bad;
-    int shuffle, in_order, reference, keep_draws;
+    int shuffle, in_order, reference, keep_draws, given_order, keep_batches, lanes;
 };
 
 static int apply_words(const struct words *words, dr_loader_options *o)
@@ -54,25 +54,29 @@ static int apply_words(const struct words *words, dr_loader_options *o)
     o->in_order = words->in_order;
     o->reference = words->reference;
     o->keep_draws = words->keep_draws;
+    o->given_order = words->given_order;
+    o->keep_batches = words->keep_batches;
+    o->lanes = words->lanes;
     return 0;
 }
 
 static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject **set, PyObject **graph,
                  dr_loader_options *o)
 {
-    static char *names[] = { "dataset",    "graph",  "batch_size", "seed",         "shuffle",
-                             "in_order",   "last",   "workers",    "prefetch",     "on_bad_sample",
-                             "max_bad",    "rank",   "world",      "memory_limit", "outputs",
-                             "collate",    "layout", "reference",  "keep_draws",   "trace",
-                             "seek_index", NULL };
-    struct words words = { "partial", "raise", 0, 1, 0, 0 };
+    static char *names[] = { "dataset",    "graph",       "batch_size",   "seed",         "shuffle",
+                             "in_order",   "last",        "workers",      "prefetch",     "on_bad_sample",
+                             "max_bad",    "rank",        "world",        "memory_limit", "outputs",
+                             "collate",    "layout",      "reference",    "keep_draws",   "trace",
+                             "seek_index", "given_order", "keep_batches", "lanes",        NULL };
+    struct words words = { .last = "partial", .on_bad = "raise", .in_order = 1, .lanes = 1 };
     dr_loader_defaults(o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&:open_loader", names, state->dataset_type, set,
+            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&ppp:open_loader", names, state->dataset_type, set,
             state->graph_type, graph, to_u64, &o->batch_size, to_u64, &o->seed, &words.shuffle, &words.in_order,
             &words.last, &o->workers, &o->prefetch, &words.on_bad, to_u64, &o->max_bad, to_u64, &o->rank, to_u64,
             &o->world, to_u64, &o->memory_limit, text_or_none, &o->outputs, text_or_none, &o->collate, text_or_none,
-            &o->layout, &words.reference, &words.keep_draws, text_or_none, &o->trace, text_or_none, &o->seek_index))
+            &o->layout, &words.reference, &words.keep_draws, text_or_none, &o->trace, text_or_none, &o->seek_index,
+            &words.given_order, &words.keep_batches, &words.lanes))
         return -1;
     return apply_words(&words, o);
 }
@@ -149,10 +153,12 @@ static void dealloc(PyObject *self)
     core_free(self);
 }
 
-/* Waits in steps, so that Ctrl-C is seen; the engine goes on meanwhile. */
-static PyObject *next(PyObject *self, PyObject *unused)
+/* Waits in steps, so that Ctrl-C is seen; the engine goes on meanwhile.  left_ms: -1 waits for ever. */
+static PyObject *next(PyObject *self, PyObject *args)
 {
-    (void)unused;
+    int left_ms = -1;
+    if (!PyArg_ParseTuple(args, "|i:next", &left_ms))
+        return NULL;
     dr_loader *loader = enter(self);
     if (!loader)
         return NULL;
@@ -161,11 +167,13 @@ static PyObject *next(PyObject *self, PyObject *unused)
     dr_status status;
     int interrupted = 0;
     do {
+        const int step_ms = left_ms < 0 || left_ms > POLL_MS ? POLL_MS : left_ms;
+        left_ms -= left_ms < 0 ? 0 : step_ms;
         PyThreadState *gil = PyEval_SaveThread();
-        status = dr_loader_next(loader, POLL_MS, &batch, &err);
+        status = dr_loader_next(loader, step_ms, &batch, &err);
         PyEval_RestoreThread(gil);
         interrupted = PyErr_CheckSignals() < 0;
-    } while (status == DR_AGAIN && !interrupted && !as_loader(self)->closing);
+    } while (status == DR_AGAIN && !interrupted && !as_loader(self)->closing && left_ms != 0);
     leave(self);
     if (interrupted) {
         dr_batch_unref(&batch);
@@ -175,6 +183,10 @@ static PyObject *next(PyObject *self, PyObject *unused)
         return core_batch_wrap(state_of(self), batch);
     if (status == DR_END)
         Py_RETURN_NONE;
+    if (status == DR_AGAIN && !as_loader(self)->closing) {
+        PyErr_SetString(PyExc_TimeoutError, "no batch was ready in time");
+        return NULL;
+    }
     return raise_status(state_of(self), status == DR_AGAIN ? DR_ERR_CANCELLED : status, &err);
 }
 
@@ -189,6 +201,79 @@ static PyObject *start(PyObject *self, PyObject *args)
     dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_loader_start(loader, epoch, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    Py_RETURN_NONE;
+}
+
+/* --- a given order --- */
+
+/* The ids of a sequence of ints, in memory of PyMem; NULL with an exception. */
+static uint64_t *ids_of(PyObject *sequence, Py_ssize_t *n)
+{
+    PyObject *list = PySequence_List(sequence);
+    *n = list ? PyList_Size(list) : 0;
+    uint64_t *ids = list ? PyMem_Malloc(((size_t)*n + 1) * sizeof *ids) : NULL;
+    for (Py_ssize_t i = 0; ids && i < *n; i++)
+        if (!to_u64(PyList_GetItem(list, i), &ids[i])) {
+            PyMem_Free(ids);
+            ids = NULL;
+        }
+    if (list && !ids && !PyErr_Occurred())
+        PyErr_NoMemory();
+    Py_XDECREF(list);
+    return ids;
+}
+
+/* batches < 0: pushes; else counts them as delivered before, in so many batches. */
+static PyObject *give(PyObject *self, PyObject *sequence, long long batches)
+{
+    Py_ssize_t n;
+    uint64_t *ids = ids_of(sequence, &n);
+    dr_loader *loader = ids ? enter(self) : NULL;
+    if (!loader) {
+        PyMem_Free(ids);
+        return NULL;
+    }
+    dr_error err = { 0 };
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = batches < 0 ? dr_loader_push(loader, ids, (uint64_t)n, &err)
+                                   : dr_loader_pass(loader, ids, (uint64_t)n, (uint64_t)batches, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
+    PyMem_Free(ids);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *push(PyObject *self, PyObject *ids)
+{
+    return give(self, ids, -1);
+}
+
+static PyObject *pass(PyObject *self, PyObject *args)
+{
+    PyObject *ids;
+    long long batches;
+    if (!PyArg_ParseTuple(args, "OL:push_past", &ids, &batches))
+        return NULL;
+    if (batches < 0)
+        return PyErr_Format(PyExc_ValueError, "batches is %lld, allowed are whole numbers from 0 on", batches);
+    return give(self, ids, batches);
+}
+
+static PyObject *push_end(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_error err = { 0 };
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_push_end(loader, &err);
     PyEval_RestoreThread(gil);
     leave(self);
     if (status != DR_OK)
@@ -329,8 +414,13 @@ static PyObject *get_closed(PyObject *self, void *unused)
 }
 
 static PyMethodDef methods[] = {
-    { "next", next, METH_NOARGS, "The next batch, or None at the end of the epoch." },
+    { "next", next, METH_VARARGS,
+      "next(timeout_ms=-1): the next batch, or None at the end of the epoch; TimeoutError after that time." },
     { "start", start, METH_VARARGS, "start(epoch): begins an epoch." },
+    { "push", push, METH_O, "push(ids): these samples are the next batch (given_order)." },
+    { "push_end", push_end, METH_NOARGS, "No further batch will be pushed in this epoch." },
+    { "push_past", pass, METH_VARARGS,
+      "push_past(ids, batches): counts samples as pushed and delivered before, without making them." },
     { "cancel", cancel, METH_NOARGS, "Wakes every thread that waits in next." },
     { "batches", batches, METH_NOARGS, "Batches of an epoch for this rank." },
     { "state", state, METH_NOARGS, "Where the consumer is, as JSON." },

@@ -126,6 +126,7 @@ static PyMethodDef functions[] = {
     { "info", info, METH_NOARGS, "This build and this machine, as JSON." },
     { "open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
       "open_dataset(path, *, format, root, extensions, path_column, label_column, use_index)" },
+    { "open_files", core_dataset_from_files, METH_VARARGS, "open_files([(path, number), ...], extensions, root)" },
     { "from_arrays", core_dataset_from_arrays, METH_VARARGS, "from_arrays(((name, buffer, kind), ...))" },
     { "mix", core_dataset_mix, METH_VARARGS, "mix(datasets, weights, length=0)" },
     { "graph_from_json", core_graph_from_json, METH_VARARGS, "graph_from_json(text)" },
@@ -134,8 +135,15 @@ static PyMethodDef functions[] = {
     { "open_runner", core_runner_open, METH_VARARGS, "open_runner(dataset, graph, outputs, reference)" },
     { "open_field_runner", core_runner_open_fields, METH_VARARGS,
       "open_field_runner(((name, kind, dtype, dims), ...), graph, outputs, reference)" },
+    { "open_crew", (PyCFunction)(void (*)(void))core_crew_open, METH_VARARGS | METH_KEYWORDS,
+      "open_crew(*, max_workers, max_batches, ...): see drapps/crew.h" },
+    { "join_crew", core_crew_join, METH_VARARGS, "join_crew(fd)" },
     { "order_sample", core_order_sample, METH_VARARGS,
       "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)" },
+    { "fill_seeds", core_fill_seeds, METH_VARARGS,
+      "fill_seeds(base_seed, tag, slot, random, numpy, torch): addresses of generators' states; 0: left alone" },
+    { "seed_words", core_seed_words, METH_VARARGS, "seed_words(base_seed, tag, slot, generator): 624 words, as bytes" },
+    { "write_row", core_write_row, METH_VARARGS, "write_row(layout, sample, address, row): whether it fits" },
     { 0 },
 };
 
@@ -159,6 +167,7 @@ static int add_types(PyObject *module, core_state *state)
         { &state->loader_type, &core_loader_spec },   { &state->batch_type, &core_batch_spec },
         { &state->array_type, &core_array_spec },     { &state->runner_type, &core_runner_spec },
         { &state->jpeg_type, &core_jpeg_spec },       { &state->jpeg_index_type, &core_jpeg_index_spec },
+        { &state->crew_type, &core_crew_spec },       { &state->block_type, &core_block_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);
@@ -168,12 +177,27 @@ static int add_types(PyObject *module, core_state *state)
     return 0;
 }
 
+static PyObject *add_tuple(PyObject *module, PyStructSequence_Desc *desc)
+{
+    PyObject *type = (PyObject *)PyStructSequence_NewType(desc);
+    if (type && PyModule_AddType(module, (PyTypeObject *)type) < 0)
+        Py_CLEAR(type);
+    return type;
+}
+
+static int add_tuples(PyObject *module, core_state *state)
+{
+    state->result_type = add_tuple(module, &core_result_desc);
+    state->claim_type = state->result_type ? add_tuple(module, &core_claim_desc) : NULL;
+    return state->claim_type ? 0 : -1;
+}
+
 static int exec(PyObject *module)
 {
     core_state *state = PyModule_GetState(module);
     if (core_add_errors(module, state) < 0)
         return -1;
-    return add_types(module, state);
+    return add_types(module, state) < 0 ? -1 : add_tuples(module, state);
 }
 
 /* Every member of the state is an object: they can be walked as an array. */

@@ -92,15 +92,21 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     return DR_OK;
 }
 
-static double cost(const void *conf, const void *par, const dr_desc *in)
+static double part_cost(const void *conf, const void *par, const dr_desc *in, const dr_rect *part)
 {
     const struct par *p = par;
     (void)conf;
-    dr_rect all = { 0, 0, p->info.width, p->info.height };
     size_t size = (size_t)in->dims[0];
     if (p->codec->cost)
-        return p->codec->cost(&p->info, size, &all);
-    return 10.0 * (double)size + 2.0 * (double)(all.w * all.h);
+        return p->codec->cost(&p->info, size, part);
+    return 10.0 * (double)size + 2.0 * (double)(p->info.width * p->info.height);
+}
+
+static double cost(const void *conf, const void *par, const dr_desc *in)
+{
+    const struct par *p = par;
+    const dr_rect all = { 0, 0, p->info.width, p->info.height };
+    return part_cost(conf, par, in, &all);
 }
 
 /* What was known of an image's rows before it was decoded. */
@@ -183,6 +189,7 @@ const dr_op_def dr__op_decode = {
     .may_scale = may_scale,
     .plan = plan,
     .cost = cost,
+    .part_cost = part_cost,
     .run = run,
     .streams = streams,
     .stream = stream,

@@ -1,13 +1,15 @@
 /* to_dtype: change the element type, with `scale` between the ranges 0 .. max of integers and 0 .. 1 of floats.
  *
- * As torchvision's to_dtype: integers times 1 / max; floats times 255.999 for uint8, whole part.  Values that uint8
- * cannot hold (where torch's result is not defined) are kept within its range.  HWC; masks pass unchanged. */
+ * As torchvision's to_dtype: integers times 1 / max; floats times 255.999 for uint8, whole part.  With `divide`,
+ * integers are divided by max, as ToTensor and the older convert_image_dtype do: the last bit may differ.  Values that
+ * uint8 cannot hold (where torch's result is not defined) are kept within its range.  HWC; masks pass unchanged. */
 #include "op/image/numeric.h"
 #include "op/op_defs.h"
 
 struct conf {
     int dtype;
     bool scale;
+    bool divide;
 };
 
 static const char *const names[] = { "float32", "float16", "bfloat16", "uint8", NULL };
@@ -16,6 +18,7 @@ static const dr_dtype dtypes[] = { DR_F32, DR_F16, DR_BF16, DR_U8 };
 static const dr_param params[] = {
     DR_CHOICE(struct conf, dtype, "\"float32\"", names, "element type of the result"),
     DR_BOOLEAN(struct conf, scale, "false", "map the range of values, too"),
+    DR_BOOLEAN(struct conf, divide, "false", "scale integers by division, as ToTensor does; the last bit may differ"),
     { 0 },
 };
 
@@ -33,7 +36,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 
 struct how {
     dr_dtype from, to;
-    bool scale;
+    bool scale, divide;
 };
 
 static bool is_float(dr_dtype dtype)
@@ -49,15 +52,16 @@ static float convert(const void *data, int channel, float v)
     (void)channel;
     if (how->from == how->to || !how->scale || is_float(how->from) == is_float(how->to))
         return how->from == DR_U16 && how->to == DR_U8 && how->scale ? v / 256.0f : v;
+    double most = how->from == DR_U8 ? 255.0 : 65535.0;
     if (is_float(how->to))
-        return dr__float_as(how->to, v) * (float)(1.0 / (how->from == DR_U8 ? 255.0 : 65535.0));
+        return how->divide ? dr__float_as(how->to, v) / (float)most : dr__float_as(how->to, v) * (float)(1.0 / most);
     return dr__float_as(how->from, v * (float)(255.0 + 1.0 - 1e-3));
 }
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct conf *c = task->conf;
-    struct how how = { in->desc.dtype, out->desc.dtype, c->scale };
+    struct how how = { in->desc.dtype, out->desc.dtype, c->scale, c->divide };
     (void)par;
     if (in->desc.dtype == out->desc.dtype)
         dr__view_copy(out, in);
@@ -69,7 +73,7 @@ static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view 
 static void lut(const void *conf, int channels, dr_dtype in_dtype, const float *in, float *table)
 {
     const struct conf *c = conf;
-    struct how how = { in_dtype, dtypes[c->dtype], c->scale };
+    struct how how = { in_dtype, dtypes[c->dtype], c->scale, c->divide };
     for (int i = 0; i < channels * 256; i++)
         table[i] = dr__float_as(how.to, convert(&how, 0, in[i]));
 }

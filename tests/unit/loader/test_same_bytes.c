@@ -9,6 +9,9 @@
 #include "op/op.h"
 #include "unit/loader/random_graph.h"
 
+/* How slow samples are treated; ALL_SLOW: every sample is one. */
+enum { LANES, NO_LANES, ALL_SLOW };
+
 static dr_error err;
 static uint64_t x;                    /* of the dice */
 static unsigned used[256];            /* rows of the op table that stood in a graph */
@@ -54,7 +57,7 @@ static dr_dataset *array_set(int64_t n, int64_t h, int64_t w, int64_t c)
 }
 
 /* A sample that an op cannot take (a crop larger than the image) must be refused in every way of running. */
-static tape run(dr_dataset *set, const random_graph *r, bool planar, bool reference, int workers, int level)
+static tape run(dr_dataset *set, const random_graph *r, bool planar, bool reference, int workers, int level, int lanes)
 {
     tape t = { 0 };
     static dr__kernels kernels;
@@ -66,7 +69,10 @@ static tape run(dr_dataset *set, const random_graph *r, bool planar, bool refere
     o.collate = r->collate;
     o.layout = planar ? "NCHW" : "NHWC";
     o.reference = reference;
+    o.lanes = lanes != NO_LANES;
     dr_loader *l = open_loader(set, r->graph, &o);
+    if (lanes == ALL_SLOW)
+        atomic_store(&l->exec.lanes.predict.slow_units, 0);
     if (level >= 0) {
         dr__kernels_fill(&kernels, (dr__cpu_level)level);
         l->exec.program->kernels = &kernels;
@@ -80,7 +86,7 @@ static void compare(dr_dataset *set, const random_graph *r)
 {
     static const int workers[] = { 0, 1, 2, 3, 8 };
     bool planar = dice(&x, 2);
-    tape want = run(set, r, planar, true, 0, -1);
+    tape want = run(set, r, planar, true, 0, -1, LANES);
     n_asked += dr_dataset_size(set);
     for (size_t i = 0; i < want.n; i++)
         n_delivered += want.batches[i].n;
@@ -88,14 +94,20 @@ static void compare(dr_dataset *set, const random_graph *r)
     char what[4096];
     assert_ok(dr_graph_json(r->graph, &text, &err));
     for (int i = 0; i < 5; i++) {
-        tape got = run(set, r, planar, false, workers[i], -1);
+        tape got = run(set, r, planar, false, workers[i], -1, LANES);
         snprintf(what, sizeof what, "%d workers, %s: %s", workers[i], r->outputs, text);
         assert_same_tape(&want, &got, what);
         tape_free(&got);
     }
     for (int level = DR__CPU_C; level <= (int)dr__cpu_has(); level++) {
-        tape got = run(set, r, planar, false, 2, level);
+        tape got = run(set, r, planar, false, 2, level, LANES);
         snprintf(what, sizeof what, "%s kernels, %s: %s", dr__cpu_name((dr__cpu_level)level), r->outputs, text);
+        assert_same_tape(&want, &got, what);
+        tape_free(&got);
+    }
+    for (int lanes = NO_LANES; lanes <= ALL_SLOW; lanes++) {
+        tape got = run(set, r, planar, false, 3, -1, lanes);
+        snprintf(what, sizeof what, "lanes %s, %s: %s", lanes == ALL_SLOW ? "full" : "off", r->outputs, text);
         assert_same_tape(&want, &got, what);
         tape_free(&got);
     }

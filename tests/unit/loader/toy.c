@@ -62,18 +62,21 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *r, 
 {
     const toy *o = &((const struct toy_dataset *)set)->o;
     atomic_fetch_add(&n_reads, 1);
+    if (o->on_read)
+        o->on_read(id);
     if (o->slow_every && id % o->slow_every == 0) {
         struct timespec t = { .tv_nsec = (long)o->slow_us * 1000 };
         nanosleep(&t, NULL);
     }
     if (o->bad_every && id % o->bad_every == o->bad_at)
         return dr__fail(e, DR_ERR_FORMAT, "toy: made to fail");
-    dr_desc image = set->fields[0].desc, tokens = list_desc(DR_I32, (int64_t)(id % 5), 0);
+    const int64_t times = id >= o->large_from && id < o->large_to ? o->large : 1;
+    dr_desc image = dr__desc_image(DR_U8, o->h * times, o->w * times, 3), tokens = list_desc(DR_I32, (int64_t)(id % 5), 0);
     dr_desc boxes = list_desc(DR_F32, (int64_t)(id % 3), 4);
     dr_desc odd = list_desc(DR_U8, o->odd_every && id % o->odd_every == 0 ? 7 : 4, 0);
     char text[32];
     key(set, id, text, sizeof text);
-    DR_TRY(dr__record_reset(r, (size_t)(o->h * o->w * 3) + 4096, e));
+    DR_TRY(dr__record_reset(r, (size_t)(o->h * o->w * 3 * times * times) + 4096, e));
     DR_TRY(add(r, &image, id, e));
     DR_TRY(dr__record_i64(r, (int64_t)id, e));
     DR_TRY(add(r, &tokens, id, e));
@@ -105,7 +108,7 @@ dr_dataset *toy_set(const toy *options)
     *o = *options;
     o->h = o->h ? o->h : 8;
     o->w = o->w ? o->w : 6;
-    dr_desc image = dr__desc_image(DR_U8, o->h, o->w, 3), label = dr__desc_scalar(DR_I64);
+    dr_desc image = dr__desc_image(DR_U8, o->large ? DR_UNKNOWN : o->h, o->large ? DR_UNKNOWN : o->w, 3), label = dr__desc_scalar(DR_I64);
     dr_desc tokens = list_desc(DR_I32, DR_UNKNOWN, 0), boxes = list_desc(DR_F32, DR_UNKNOWN, 4);
     dr_desc text = dr__desc_text(DR_UNKNOWN), odd = list_desc(DR_U8, 4, 0);
     assert_ok(dr__dataset_add_field(set, "image", &image, &err));

@@ -20,6 +20,9 @@ typedef struct toy {
     uint64_t odd_every;  /* samples whose "odd" has another shape than planned */
     uint64_t slow_every; /* id % slow_every == 0 takes slow_us */
     unsigned slow_us;
+    uint64_t large_from, large_to; /* ids in this range (without its end) have an image `large` times as high and wide */
+    int64_t large;
+    void (*on_read)(uint64_t id); /* called by each read */
 } toy;
 
 dr_dataset *toy_set(const toy *options);

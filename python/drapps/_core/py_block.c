@@ -1,0 +1,109 @@
+/* py_block.c: Block: a piece of a crew's shared memory, seen through the buffer protocol.
+ *
+ * A block is either this object's own, then it is released with it, or lent: the common block of a batch, a sample that
+ * is being collated.  Own blocks that were handed over (to a batch) are lent from then on.
+ */
+#include "py_core.h"
+
+static py_block *as_block(PyObject *self)
+{
+    return (py_block *)self;
+}
+
+PyObject *core_block_wrap(core_state *state, dr_crew *crew, dr_crew_block block, int own)
+{
+    if (!block)
+        Py_RETURN_NONE;
+    py_block *self = core_new(state->block_type);
+    if (!self) {
+        if (own)
+            dr_crew_block_release(crew, block);
+        return NULL;
+    }
+    self->crew = dr_crew_ref(crew);
+    self->block = block;
+    self->own = own;
+    self->data = dr_crew_block_data(crew, block);
+    self->bytes = (Py_ssize_t)dr_crew_block_bytes(crew, block);
+    return (PyObject *)self;
+}
+
+static void dealloc(PyObject *self)
+{
+    py_block *b = as_block(self);
+    if (b->own)
+        dr_crew_block_release(b->crew, b->block);
+    dr_crew_unref(&b->crew);
+    core_free(self);
+}
+
+static int get_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+    return PyBuffer_FillInfo(view, self, as_block(self)->data, as_block(self)->bytes, 0, flags);
+}
+
+static PyObject *hand_over(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    as_block(self)->own = 0;
+    return PyLong_FromUnsignedLongLong(as_block(self)->block);
+}
+
+static PyObject *get_id(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(as_block(self)->block);
+}
+
+static PyObject *get_address(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(as_block(self)->data);
+}
+
+static PyObject *get_nbytes(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromSsize_t(as_block(self)->bytes);
+}
+
+static PyObject *get_own(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(as_block(self)->own);
+}
+
+static Py_ssize_t length(PyObject *self)
+{
+    return as_block(self)->bytes;
+}
+
+static PyMethodDef methods[] = {
+    { "hand_over", hand_over, METH_NOARGS, "The block is somebody else's now: it is not released. Returns its id." },
+    { 0 },
+};
+
+static PyGetSetDef getters[] = {
+    { "id", get_id, NULL, "The same number in every process.", NULL },
+    { "address", get_address, NULL, "Where it is in this process.", NULL },
+    { "nbytes", get_nbytes, NULL, "Its size, as it was asked for.", NULL },
+    { "own", get_own, NULL, "Whether it is released with this object.", NULL },
+    { 0 },
+};
+
+static PyType_Slot slots[] = {
+    { Py_tp_dealloc, dealloc },
+    { Py_tp_methods, methods },
+    { Py_tp_getset, getters },
+    { Py_bf_getbuffer, get_buffer },
+    { Py_sq_length, length },
+    { Py_tp_doc, "A piece of a crew's shared memory." },
+    { 0, NULL },
+};
+
+PyType_Spec core_block_spec = {
+    .name = "drapps._core.Block",
+    .basicsize = sizeof(py_block),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};

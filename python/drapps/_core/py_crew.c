@@ -1,0 +1,554 @@
+/* py_crew.c: Crew: worker processes and the memory that they share with the process that trains (drapps/crew.h). */
+#include "py_core.h"
+
+enum { SLICE_MS = 100 }; /* how long a call waits without looking for signals */
+
+typedef struct py_crew {
+    PyObject_HEAD dr_crew *crew;
+} py_crew;
+
+static dr_crew *crew_of(PyObject *self)
+{
+    return ((py_crew *)self)->crew;
+}
+
+/* --- opening --- */
+
+static PyObject *wrap_crew(core_state *state, dr_status status, dr_crew *crew, const dr_error *err)
+{
+    if (status != DR_OK)
+        return raise_status(state, status, err);
+    py_crew *self = core_new(state->crew_type);
+    if (!self)
+        dr_crew_unref(&crew);
+    else
+        self->crew = crew;
+    return (PyObject *)self;
+}
+
+PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "max_workers", "max_batches",  "address_space", "keep_free", "in_order",
+                             "lanes",       "max_attempts", "max_ahead",     NULL };
+    dr_crew_options o;
+    dr_crew_defaults(&o);
+    int in_order = o.in_order, lanes = o.lanes;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$iiO&O&ppii:open_crew", names, &o.max_workers, &o.max_batches,
+                                     to_u64, &o.address_space, to_u64, &o.keep_free, &in_order, &lanes, &o.max_attempts,
+                                     &o.max_ahead))
+        return NULL;
+    o.in_order = in_order;
+    o.lanes = lanes;
+    dr_crew *crew = NULL;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_open(&o, &crew, &err);
+    return wrap_crew(PyModule_GetState(module), status, crew, &err);
+}
+
+PyObject *core_crew_join(PyObject *module, PyObject *args)
+{
+    int fd;
+    if (!PyArg_ParseTuple(args, "i:join_crew", &fd))
+        return NULL;
+    dr_crew *crew = NULL;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_join(fd, &crew, &err);
+    return wrap_crew(PyModule_GetState(module), status, crew, &err);
+}
+
+static void dealloc(PyObject *self)
+{
+    dr_crew_unref(&((py_crew *)self)->crew);
+    core_free(self);
+}
+
+static PyObject *get_fd(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(dr_crew_fd(crew_of(self)));
+}
+
+/* --- waiting --- */
+
+/* The part of the time left that a call may wait now; takes it off.  Negative times are for ever. */
+static int next_slice(int *left_ms)
+{
+    int slice = *left_ms < 0 || *left_ms > SLICE_MS ? SLICE_MS : *left_ms;
+    if (*left_ms > 0)
+        *left_ms -= slice;
+    return slice;
+}
+
+/* Calls `call` with the GIL released, DR_AGAIN after a slice of the time, until it has something or the time is over.
+ * Signals are looked at when it has nothing: what it has must not be lost. */
+#define WAIT(status, left_ms, call)                                                                                    \
+    do {                                                                                                               \
+        int slice_ms = next_slice(&(left_ms));                                                                         \
+        Py_BEGIN_ALLOW_THREADS(status) = (call);                                                                       \
+        Py_END_ALLOW_THREADS if ((status) == DR_AGAIN && PyErr_CheckSignals() < 0) return NULL;                        \
+    } while ((status) == DR_AGAIN && (left_ms) != 0)
+
+/* --- the owner --- */
+
+/* The predicted costs: None, or float32, one a slot. */
+static int get_costs(PyObject *costs, uint32_t n_slots, Py_buffer *view, const float **out)
+{
+    *out = NULL;
+    if (costs == Py_None)
+        return 0;
+    if (PyObject_GetBuffer(costs, view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0)
+        return -1;
+    if (view->itemsize != 4 || !view->format || strcmp(view->format, "f") != 0 ||
+        view->len != (Py_ssize_t)n_slots * 4) {
+        PyErr_Format(PyExc_ValueError, "costs: %zd bytes of type %s, expected are %u values of type f (float32)",
+                     view->len, view->format ? view->format : "?", (unsigned)n_slots);
+        PyBuffer_Release(view);
+        return -1;
+    }
+    *out = view->buf;
+    return 0;
+}
+
+static PyObject *post(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "tag", "n_slots", "request", "costs", "worker", "min_claim_ns", "keep", NULL };
+    dr_crew_post_options o = { .size = sizeof o, .worker = -1 };
+    Py_buffer request, costs = { 0 };
+    PyObject *cost_object = Py_None;
+    unsigned n_slots, min_claim = 1000000;
+    int keep = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&Iy*|OiIp:post", names, to_u64, &o.tag, &n_slots, &request,
+                                     &cost_object, &o.worker, &min_claim, &keep))
+        return NULL;
+    o.n_slots = n_slots;
+    o.request = request.buf;
+    o.request_bytes = (size_t)request.len;
+    o.min_claim_ns = min_claim;
+    o.keep = keep;
+    dr_error err = { 0 };
+    dr_status status = DR_OK;
+    int failed = get_costs(cost_object, o.n_slots, &costs, &o.cost_ns);
+    if (!failed) {
+        Py_BEGIN_ALLOW_THREADS status = dr_crew_post(crew_of(self), &o, &err);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&request);
+    if (o.cost_ns)
+        PyBuffer_Release(&costs);
+    if (failed)
+        return NULL;
+    return status < 0 ? raise_status(state_of(self), status, &err) : PyBool_FromLong(status == DR_OK);
+}
+
+/* A list of (tag, slot, worker, state, attempts, ns, block or None). */
+static PyObject *sample_list(core_state *state, dr_crew *crew, const dr_crew_sample *samples, uint32_t n, int own)
+{
+    PyObject *list = PyList_New(n);
+    for (uint32_t i = 0; list && i < n; i++) {
+        const dr_crew_sample *s = &samples[i];
+        PyObject *block = core_block_wrap(state, crew, s->block, own);
+        PyObject *row =
+            block ? Py_BuildValue("(KIHBBKN)", s->tag, s->slot, s->worker, s->state, s->attempts, s->ns, block) : NULL;
+        if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Fills a named tuple; takes the values, one of which may be NULL with an exception set. */
+static PyObject *named_tuple(PyObject *type, PyObject *const *values, Py_ssize_t n)
+{
+    PyObject *tuple = PyErr_Occurred() ? NULL : PyStructSequence_New((PyTypeObject *)type);
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (tuple)
+            PyStructSequence_SetItem(tuple, i, values[i]);
+        else
+            Py_XDECREF(values[i]);
+    return tuple;
+}
+
+static PyObject *wrap_result(core_state *state, dr_crew *crew, const dr_crew_result *r)
+{
+    PyObject *const values[] = {
+        PyLong_FromUnsignedLongLong(r->tag),
+        PyLong_FromUnsignedLongLong(r->number),
+        PyLong_FromUnsignedLong(r->n_samples),
+        PyLong_FromUnsignedLong(r->worker),
+        PyBool_FromLong(r->failed),
+        core_block_wrap(state, crew, r->head, 1),
+        PyLong_FromSize_t(r->head_bytes),
+        core_block_wrap(state, crew, r->slab, 1),
+        PyLong_FromUnsignedLongLong(r->opened_ns),
+        PyLong_FromUnsignedLongLong(r->ready_ns),
+        sample_list(state, crew, r->samples, r->n_samples, 1),
+    };
+    dr_crew_block_release(crew, r->items);
+    return named_tuple(state->result_type, values, sizeof values / sizeof values[0]);
+}
+
+static PyObject *next_result(PyObject *self, PyObject *args)
+{
+    int timeout_ms;
+    if (!PyArg_ParseTuple(args, "i:next", &timeout_ms))
+        return NULL;
+    dr_crew_result result;
+    dr_error err = { 0 };
+    dr_status status;
+    WAIT(status, timeout_ms, dr_crew_next(crew_of(self), slice_ms, &result, &err));
+    if (status < 0)
+        return raise_status(state_of(self), status, &err);
+    if (status != DR_OK)
+        return Py_BuildValue("(iO)", status == DR_END ? 2 : 1, Py_None);
+    PyObject *wrapped = wrap_result(state_of(self), crew_of(self), &result);
+    return wrapped ? Py_BuildValue("(iN)", 0, wrapped) : NULL;
+}
+
+static PyObject *post_end(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    dr_crew_post_end(crew_of(self));
+    Py_RETURN_NONE;
+}
+
+static PyObject *wake(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    dr_crew_wake(crew_of(self));
+    Py_RETURN_NONE;
+}
+
+static PyObject *close_crew(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    dr_crew_close(crew_of(self));
+    Py_RETURN_NONE;
+}
+
+static PyObject *clear(PyObject *self, PyObject *args)
+{
+    int timeout_ms;
+    if (!PyArg_ParseTuple(args, "i:clear", &timeout_ms))
+        return NULL;
+    dr_error err = { 0 };
+    dr_status status;
+    WAIT(status, timeout_ms, dr_crew_clear(crew_of(self), slice_ms, &err));
+    return status < 0 ? raise_status(state_of(self), status, &err) : PyBool_FromLong(status == DR_OK);
+}
+
+static PyObject *set_window(PyObject *self, PyObject *args)
+{
+    unsigned batches;
+    uint64_t bytes;
+    if (!PyArg_ParseTuple(args, "IO&:set_window", &batches, to_u64, &bytes))
+        return NULL;
+    dr_crew_set_window(crew_of(self), batches, bytes);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_threshold(PyObject *self, PyObject *args)
+{
+    uint64_t ns;
+    if (!PyArg_ParseTuple(args, "O&:set_threshold", to_u64, &ns))
+        return NULL;
+    dr_crew_set_threshold(crew_of(self), ns);
+    Py_RETURN_NONE;
+}
+
+static PyObject *stats(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    char *text = NULL;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_stats(crew_of(self), &text, &err);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    PyObject *string = take_text(text), *json = PyImport_ImportModule("json");
+    PyObject *dict = string && json ? PyObject_CallMethod(json, "loads", "O", string) : NULL;
+    Py_XDECREF(string);
+    Py_XDECREF(json);
+    return dict;
+}
+
+/* --- workers --- */
+
+/* The request is copied: the board may use its memory again before Python lets go of it. */
+static PyObject *request_view(const dr_crew_claim *claim)
+{
+    PyObject *bytes = PyBytes_FromStringAndSize(claim->request, (Py_ssize_t)claim->request_bytes);
+    PyObject *view = bytes ? PyMemoryView_FromObject(bytes) : NULL;
+    Py_XDECREF(bytes);
+    return view;
+}
+
+static PyObject *wrap_claim(core_state *state, dr_crew *crew, const dr_crew_claim *claim)
+{
+    uint32_t n = claim->samples ? claim->n_slots : 0;
+    PyObject *const values[] = {
+        PyLong_FromLong(claim->kind),
+        PyLong_FromUnsignedLong(claim->batch),
+        PyLong_FromUnsignedLongLong(claim->tag),
+        PyLong_FromUnsignedLong(claim->first),
+        PyLong_FromUnsignedLong(claim->n),
+        PyLong_FromUnsignedLong(claim->n_slots),
+        PyBool_FromLong(claim->whole),
+        request_view(claim),
+        core_block_wrap(state, crew, claim->slab, 0),
+        sample_list(state, crew, claim->samples, n, 0),
+    };
+    return named_tuple(state->claim_type, values, sizeof values / sizeof values[0]);
+}
+
+static PyObject *enlist(PyObject *self, PyObject *args)
+{
+    int worker, pid;
+    if (!PyArg_ParseTuple(args, "ii:enlist", &worker, &pid))
+        return NULL;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_enlist(crew_of(self), worker, pid, &err);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *claim_next(PyObject *self, PyObject *args)
+{
+    int worker, timeout_ms;
+    if (!PyArg_ParseTuple(args, "ii:claim", &worker, &timeout_ms))
+        return NULL;
+    dr_crew_claim claim;
+    dr_error err = { 0 };
+    dr_status status;
+    WAIT(status, timeout_ms, dr_crew_claim_next(crew_of(self), worker, slice_ms, &claim, &err));
+    if (status == DR_AGAIN)
+        Py_RETURN_NONE;
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    return wrap_claim(state_of(self), crew_of(self), &claim);
+}
+
+/* Whether the crew has a worker of that number: for calls that have no status of their own. */
+static int known_worker(PyObject *self, int worker)
+{
+    dr_crew_at at;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_worker_at(crew_of(self), worker, &at, &err);
+    if (status != DR_OK)
+        raise_status(state_of(self), status, &err);
+    return status == DR_OK;
+}
+
+static PyObject *begin(PyObject *self, PyObject *args)
+{
+    int worker;
+    unsigned i;
+    if (!PyArg_ParseTuple(args, "iI:begin", &worker, &i))
+        return NULL;
+    dr_crew_begin(crew_of(self), worker, i);
+    Py_RETURN_NONE;
+}
+
+static PyObject *place(PyObject *self, PyObject *args)
+{
+    int worker;
+    unsigned i;
+    Py_ssize_t slab_bytes;
+    if (!PyArg_ParseTuple(args, "iIn:place", &worker, &i, &slab_bytes))
+        return NULL;
+    uint32_t slot;
+    dr_crew_block slab;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_place(crew_of(self), worker, i, (size_t)slab_bytes, &slot, &slab, &err);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    PyObject *block = core_block_wrap(state_of(self), crew_of(self), slab, 0);
+    return block ? Py_BuildValue("(IN)", (unsigned)slot, block) : NULL;
+}
+
+/* None or a block of one's own: its number, 0 for None.  -1: it is neither. */
+static int get_block(PyObject *self, PyObject *object, dr_crew_block *out)
+{
+    *out = 0;
+    if (object == Py_None)
+        return 0;
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)state_of(self)->block_type) || !((py_block *)object)->own) {
+        PyErr_SetString(PyExc_TypeError, "block: expected None or a Block that was not handed over");
+        return -1;
+    }
+    *out = ((py_block *)object)->block;
+    return 0;
+}
+
+/* After a call that took the block. */
+static void handed_over(PyObject *object)
+{
+    if (object != Py_None)
+        ((py_block *)object)->own = 0;
+}
+
+static PyObject *done(PyObject *self, PyObject *args)
+{
+    int worker, bad;
+    unsigned i, n;
+    PyObject *object;
+    dr_crew_block block;
+    if (!PyArg_ParseTuple(args, "iIIOp:done", &worker, &i, &n, &object, &bad) || get_block(self, object, &block) < 0)
+        return NULL;
+    bool finish = false;
+    dr_crew_claim claim;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_done(crew_of(self), worker, i, n, block, bad, &finish, &claim, &err);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    handed_over(object);
+    if (!finish)
+        Py_RETURN_NONE;
+    return wrap_claim(state_of(self), crew_of(self), &claim);
+}
+
+static PyObject *finish_batch(PyObject *self, PyObject *args)
+{
+    int worker, failed;
+    unsigned batch;
+    Py_ssize_t head_bytes;
+    PyObject *object;
+    dr_crew_block block;
+    if (!PyArg_ParseTuple(args, "iIOnp:finish", &worker, &batch, &object, &head_bytes, &failed) ||
+        get_block(self, object, &block) < 0)
+        return NULL;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_finish(crew_of(self), worker, batch, block, (size_t)head_bytes, failed, &err);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    handed_over(object);
+    Py_RETURN_NONE;
+}
+
+static PyObject *block(PyObject *self, PyObject *args)
+{
+    int worker;
+    Py_ssize_t bytes;
+    if (!PyArg_ParseTuple(args, "in:block", &worker, &bytes))
+        return NULL;
+    dr_crew_block made;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_block_new(crew_of(self), worker, (size_t)bytes, &made, &err);
+    return status == DR_OK ? core_block_wrap(state_of(self), crew_of(self), made, 1)
+                           : raise_status(state_of(self), status, &err);
+}
+
+/* --- looking after workers --- */
+
+static PyObject *worker_at(PyObject *self, PyObject *args)
+{
+    int worker;
+    if (!PyArg_ParseTuple(args, "i:worker_at", &worker))
+        return NULL;
+    dr_crew_at at;
+    dr_error err = { 0 };
+    dr_status status = dr_crew_worker_at(crew_of(self), worker, &at, &err);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    return Py_BuildValue("(iiKIKKKK)", at.pid, at.kind, at.tag, at.slot, at.since_ns, at.claims, at.samples,
+                         at.busy_ns);
+}
+
+enum { REDONE = 1024 }; /* as many are named */
+
+static PyObject *bury(PyObject *self, PyObject *args)
+{
+    int worker;
+    if (!PyArg_ParseTuple(args, "i:bury", &worker) || !known_worker(self, worker))
+        return NULL;
+    dr_crew_redo redone[REDONE];
+    uint32_t n;
+    Py_BEGIN_ALLOW_THREADS n = dr_crew_bury(crew_of(self), worker, redone, REDONE);
+    Py_END_ALLOW_THREADS n = n < REDONE ? n : REDONE;
+    PyObject *list = PyList_New(n);
+    for (uint32_t i = 0; list && i < n; i++) {
+        PyObject *row = Py_BuildValue("(KI)", redone[i].tag, redone[i].slot);
+        if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *give_up(PyObject *self, PyObject *args)
+{
+    int worker;
+    if (!PyArg_ParseTuple(args, "i:give_up", &worker) || !known_worker(self, worker))
+        return NULL;
+    dr_crew_give_up(crew_of(self), worker);
+    Py_RETURN_NONE;
+}
+
+static PyObject *dismiss(PyObject *self, PyObject *args)
+{
+    int worker;
+    if (!PyArg_ParseTuple(args, "i:dismiss", &worker) || !known_worker(self, worker))
+        return NULL;
+    dr_crew_dismiss(crew_of(self), worker);
+    Py_RETURN_NONE;
+}
+
+/* --- the types --- */
+
+static PyStructSequence_Field result_fields[] = {
+    { "tag", NULL },       { "number", NULL },   { "n_samples", NULL },  { "worker", NULL },
+    { "failed", NULL },    { "head", NULL },     { "head_bytes", NULL }, { "slab", NULL },
+    { "opened_ns", NULL }, { "ready_ns", NULL }, { "samples", NULL },    { NULL, NULL },
+};
+
+PyStructSequence_Desc core_result_desc = { "drapps._core.Result", "A batch that a crew made.", result_fields, 11 };
+
+static PyStructSequence_Field claim_fields[] = {
+    { "kind", NULL },  { "batch", NULL },   { "tag", NULL },  { "first", NULL },   { "n", NULL },  { "n_slots", NULL },
+    { "whole", NULL }, { "request", NULL }, { "slab", NULL }, { "samples", NULL }, { NULL, NULL },
+};
+
+PyStructSequence_Desc core_claim_desc = { "drapps._core.Claim", "What a worker is to do.", claim_fields, 10 };
+
+static PyMethodDef methods[] = {
+    { "post", (PyCFunction)(void (*)(void))post, METH_VARARGS | METH_KEYWORDS,
+      "post(tag, n_slots, request, costs=None, worker=-1, min_claim_ns=1000000, keep=False): False when it is full" },
+    { "post_end", post_end, METH_NOARGS, "The epoch's posts are complete." },
+    { "next", next_result, METH_VARARGS, "next(timeout_ms): (0, Result), (1, None) again, (2, None) end" },
+    { "wake", wake, METH_NOARGS, "Ends every wait in next()." },
+    { "clear", clear, METH_VARARGS, "clear(timeout_ms): gives up what is posted; False: a worker is still at it" },
+    { "close", close_crew, METH_NOARGS, "Every worker is to leave." },
+    { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes)" },
+    { "set_threshold", set_threshold, METH_VARARGS, "set_threshold(ns)" },
+    { "stats", stats, METH_NOARGS, "Counters." },
+    { "enlist", enlist, METH_VARARGS, "enlist(worker, pid)" },
+    { "claim", claim_next, METH_VARARGS, "claim(worker, timeout_ms): Claim or None" },
+    { "begin", begin, METH_VARARGS, "begin(worker, i)" },
+    { "place", place, METH_VARARGS, "place(worker, i, slab_bytes): (slot, Block or None)" },
+    { "done", done, METH_VARARGS, "done(worker, i, n, block, bad): None, or the Claim of a batch to finish" },
+    { "finish", finish_batch, METH_VARARGS, "finish(worker, batch, block, head_bytes, failed)" },
+    { "block", block, METH_VARARGS, "block(worker, nbytes): Block" },
+    { "worker_at", worker_at, METH_VARARGS,
+      "worker_at(worker): (pid, kind, tag, slot, since_ns, claims, samples, busy_ns)" },
+    { "bury", bury, METH_VARARGS, "bury(worker): the (tag, slot) that are to be done again" },
+    { "give_up", give_up, METH_VARARGS, "give_up(worker)" },
+    { "dismiss", dismiss, METH_VARARGS, "dismiss(worker)" },
+    { 0 },
+};
+
+static PyGetSetDef getters[] = {
+    { "fd", get_fd, NULL, "The descriptor of the memory.", NULL },
+    { 0 },
+};
+
+static PyType_Slot slots[] = {
+    { Py_tp_dealloc, dealloc },
+    { Py_tp_methods, methods },
+    { Py_tp_getset, getters },
+    { Py_tp_doc, "Worker processes that make batches in shared memory." },
+    { 0, NULL },
+};
+
+PyType_Spec core_crew_spec = {
+    .name = "drapps._core.Crew",
+    .basicsize = sizeof(py_crew),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};

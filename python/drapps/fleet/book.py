@@ -1,0 +1,62 @@
+"""Layouts that all processes of a fleet know, by number: a file in memory to which workers append.
+
+A slab's size says which layout it has: whole pages, and 64 bytes more for each number.
+"""
+
+import fcntl
+import os
+import struct
+
+from drapps.fleet.layout import Layout
+
+PAGE = 4096
+STEP = 64
+MAX_LAYOUTS = PAGE // STEP
+LENGTH = struct.Struct("<I")
+
+
+class LayoutBook:
+    """The layouts in a file, each with its number.  No process keeps the lock for longer than a write."""
+
+    def __init__(self, fd):
+        self.fd = fd
+        self._known, self._read = [], 0
+
+    def _catch_up(self):
+        data = os.pread(self.fd, os.fstat(self.fd).st_size - self._read, self._read)
+        at = 0
+        while at < len(data):
+            (length,) = LENGTH.unpack_from(data, at)
+            at += LENGTH.size + length
+            self._known.append(Layout.loads(data[at - length : at]))
+        self._read += at
+
+    def layout(self, number):
+        """The layout with a number."""
+        if number >= len(self._known):
+            self._catch_up()
+        return self._known[number]
+
+    def number(self, layout):
+        """The number of a layout, which is added when it is new; None when the book is full."""
+        if layout not in self._known:
+            fcntl.lockf(self.fd, fcntl.LOCK_EX)
+            try:
+                self._catch_up()
+                if layout not in self._known:
+                    if len(self._known) == MAX_LAYOUTS:
+                        return None
+                    data = layout.dumps()
+                    os.pwrite(self.fd, LENGTH.pack(len(data)) + data, self._read)
+                    self._catch_up()
+            finally:
+                fcntl.lockf(self.fd, fcntl.LOCK_UN)
+        return self._known.index(layout)
+
+    def slab_bytes(self, layout, number, rows):
+        """The size of a slab, which says the number."""
+        return (layout.nbytes(rows) + PAGE - 1) // PAGE * PAGE + number * STEP
+
+    def of_slab(self, nbytes):
+        """The layout of a slab of that size."""
+        return self.layout(nbytes % PAGE // STEP)

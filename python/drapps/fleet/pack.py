@@ -1,0 +1,171 @@
+"""Objects to and from shared blocks: pickle protocol 5, with the bytes of arrays and tensors beside the pickle.
+
+    block:  n, length of the pickle | offset and length of each buffer | pickle | buffers, 64-byte aligned
+
+What is unpacked lies in the block and keeps it; arrays and tensors are writable.
+"""
+
+import io
+import pickle
+import struct
+from multiprocessing.reduction import ForkingPickler
+
+import torch
+
+ALIGN = 64
+HEAD = struct.Struct("<QQ")
+PLACE = struct.Struct("<QQ")
+STORAGES = (torch.UntypedStorage, torch.TypedStorage)
+
+
+class PackError(TypeError):
+    """An object cannot be pickled."""
+
+
+def _aligned(offset):
+    return (offset + ALIGN - 1) // ALIGN * ALIGN
+
+
+# --- tensors ---
+
+
+def tensor_from(buffer, dtype, shape):
+    """A tensor over a buffer."""
+    if memoryview(buffer).nbytes == 0:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(buffer, dtype=dtype).view(shape)
+
+
+def subclass_from(plain, kind, attributes):
+    """A tensor of a subclass, with what was in its __dict__."""
+    tensor = plain.as_subclass(kind)
+    tensor.__dict__.update(attributes)
+    return tensor
+
+
+def _is_dense(tensor):
+    return tensor.layout is torch.strided and tensor.device.type == "cpu" and not (
+        tensor.requires_grad or tensor.is_quantized or tensor.is_nested or tensor._is_zerotensor())  # fmt: skip
+
+
+def _reduce_dense(tensor):
+    plain = tensor.resolve_neg().resolve_conj().contiguous()
+    if plain.numel() == 0:
+        return tensor_from, (b"", plain.dtype, tuple(plain.shape))
+    data = plain.view(-1).view(torch.uint8).numpy()
+    return tensor_from, (pickle.PickleBuffer(data), plain.dtype, tuple(plain.shape))
+
+
+def _is_plain_subclass(kind):
+    return (kind.__reduce_ex__ is torch.Tensor.__reduce_ex__ and kind.__setstate__ is torch.Tensor.__setstate__
+            and kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__)  # fmt: skip
+
+
+def _reduce_tensor(tensor):
+    if type(tensor) is torch.Tensor and not tensor.__dict__:
+        return _reduce_dense(tensor) if _is_dense(tensor) else tensor.__reduce_ex__(5)
+    if not _is_plain_subclass(type(tensor)):
+        return tensor.__reduce_ex__(5)
+    with torch._C.DisableTorchFunctionSubclass():
+        if not _is_dense(tensor):
+            return tensor.__reduce_ex__(5)
+        return subclass_from, (tensor.as_subclass(torch.Tensor), type(tensor), dict(tensor.__dict__))
+
+
+class Pickler(ForkingPickler):
+    """Pickles with the buffers apart; what others registered with ForkingPickler holds, but for torch's own."""
+
+    def __init__(self, file, buffer_callback):
+        super().__init__(file, pickle.HIGHEST_PROTOCOL, True, buffer_callback)
+
+    def reducer_override(self, value):
+        """Tensors with their bytes apart; storages as plain pickles, not as files of shared memory."""
+        if isinstance(value, torch.Tensor):
+            return _reduce_tensor(value)
+        if isinstance(value, STORAGES):
+            return value.__reduce_ex__(5)
+        return NotImplemented
+
+
+# --- blocks ---
+
+
+def dumps(value):
+    """The pickle of a value, and its buffers as flat memoryviews.  Raises PackError."""
+    file, buffers = io.BytesIO(), []
+    try:
+        Pickler(file, lambda buffer: _keep(buffer, buffers)).dump(value)
+    except Exception as error:
+        raise PackError(f"an object of type {type(value).__module__}.{type(value).__qualname__} cannot be sent from a "
+                        f"worker process: {type(error).__name__}: {error}") from error  # fmt: skip
+    return file.getbuffer(), buffers
+
+
+def _keep(buffer, buffers):
+    try:
+        buffers.append(buffer.raw())
+    except BufferError:  # not contiguous: stays in the pickle
+        return True
+    return False
+
+
+def pack(value, new_block, slab=None):
+    """Puts a value into a block from new_block(nbytes); returns the block and the bytes in use.
+
+    A buffer that lies in the slab already is noted (by its offset, as if it came after the block), not copied.
+    """
+    data, buffers = dumps(value)
+    places, end = _places(len(data), buffers, slab)
+    block = new_block(end)
+    with memoryview(block) as memory:
+        HEAD.pack_into(memory, 0, len(buffers), len(data))
+        at = HEAD.size
+        for offset, length in places:
+            PLACE.pack_into(memory, at, offset, length)
+            at += PLACE.size
+        memory[at : at + len(data)] = data
+        for (offset, length), buffer in zip(places, buffers, strict=True):
+            if offset < IN_SLAB:
+                memory[offset : offset + length] = buffer
+    return block, end
+
+
+IN_SLAB = 1 << 63
+
+
+def _places(pickle_bytes, buffers, slab):
+    """(offset, length) of each buffer, and the end."""
+    end = HEAD.size + len(buffers) * PLACE.size + pickle_bytes
+    places = []
+    for buffer in buffers:
+        offset = _offset_in(slab, buffer) if slab is not None else None
+        if offset is not None:
+            places.append((IN_SLAB + offset, buffer.nbytes))
+            continue
+        offset = _aligned(end)
+        places.append((offset, buffer.nbytes))
+        end = offset + buffer.nbytes
+    return places, end
+
+
+def _offset_in(slab, buffer):
+    if buffer.nbytes == 0 or buffer.readonly:
+        return None
+    offset = torch.frombuffer(buffer, dtype=torch.uint8).data_ptr() - slab.address
+    return offset if 0 <= offset <= slab.nbytes - buffer.nbytes else None
+
+
+def unpack(block, slab=None):
+    """The value in a block (anything with a buffer); its arrays lie in the block, and in the slab."""
+    memory = memoryview(block)
+    n, pickle_bytes = HEAD.unpack_from(memory, 0)
+    start = HEAD.size + n * PLACE.size
+    places = PLACE.iter_unpack(memory[HEAD.size : start])
+    buffers = [_piece(memory, slab, offset, length) for offset, length in places]
+    return pickle.loads(memory[start : start + pickle_bytes], buffers=buffers)
+
+
+def _piece(memory, slab, offset, length):
+    if offset >= IN_SLAB:
+        memory, offset = memoryview(slab), offset - IN_SLAB
+    return memory[offset : offset + length]

@@ -1,0 +1,78 @@
+"""What the trainer asks of workers: bytes that go with each batch.
+
+    mode, epoch, base seed, shared seed | what the mode needs
+
+Modes: INTS, OBJECTS: one index a slot (numbers, or anything that can be pickled); KEYED: also the batch and slot that each
+one's random numbers follow from, where these are not its own; WHOLE: one index for all, as the data set
+or its __getitems__ takes it; NEXT: so many items of an iterator, and how many were taken before.
+"""
+
+import pickle
+import struct
+from array import array
+
+INTS, OBJECTS, KEYED, WHOLE, NEXT = MODES = range(5)
+HEAD = struct.Struct("<IIQQ")
+ITEMS = struct.Struct("<QQ")
+NO_SEED = (1 << 64) - 1
+ONE_ITEM = (1 << 64) - 1  # without a batch around it
+
+
+class Epoch:
+    """The part of requests that is the same in an epoch."""
+
+    def __init__(self, number, base_seed, shared_seed):
+        shared = NO_SEED if shared_seed is None else shared_seed
+        self._heads = [HEAD.pack(mode, number, base_seed % (1 << 64), shared) for mode in MODES]
+
+    def of_slots(self, indices, keys=None):
+        """Each slot has an index."""
+        if keys is not None:
+            return self._heads[KEYED] + pickle.dumps((indices, keys))
+        if all(type(index) is int for index in indices):
+            try:
+                return self._heads[INTS] + array("q", indices).tobytes()
+            except OverflowError:
+                pass
+        return self._heads[OBJECTS] + pickle.dumps(indices)
+
+    def of_whole(self, index):
+        """One index, or a list of them that stays one."""
+        return self._heads[WHOLE] + pickle.dumps(index)
+
+    def of_items(self, n, before):
+        """The next n items of an iterator (None: one, alone)."""
+        return self._heads[NEXT] + ITEMS.pack(ONE_ITEM if n is None else n, before)
+
+
+class Request:
+    """A request as a worker reads it."""
+
+    __slots__ = ("_keys", "base_seed", "epoch", "mode", "payload", "shared_seed")
+
+    def __init__(self, data):
+        self.mode, self.epoch, self.base_seed, shared = HEAD.unpack_from(data, 0)
+        self.shared_seed = None if shared == NO_SEED else shared
+        self.payload = memoryview(data)[HEAD.size :]
+
+    def indices(self, first, n):
+        """The indices of some slots."""
+        if self.mode == INTS:
+            return self.payload[8 * first : 8 * (first + n)].cast("q").tolist()
+        found = pickle.loads(self.payload)
+        if self.mode == KEYED:
+            found, self._keys = found
+        return found[first : first + n]
+
+    def key(self, tag, slot):
+        """The batch and slot that a sample's random numbers follow from."""
+        return self._keys[slot] if self.mode == KEYED else (tag, slot)
+
+    def index(self):
+        """The one index."""
+        return pickle.loads(self.payload)
+
+    def items(self):
+        """How many items (None: one, alone), and how many came before."""
+        n, before = ITEMS.unpack(self.payload)
+        return None if n == ONE_ITEM else n, before

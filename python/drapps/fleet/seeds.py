@@ -1,0 +1,105 @@
+"""The global generators before each sample: random, numpy.random and torch, keyed by (base seed, batch, slot).
+
+So a sample's random numbers depend neither on the worker that makes it nor on what that worker made before.
+torch.initial_seed() stays what it was.  The states are filled in place where the memory is as expected, which is checked
+once; else they are set through the generators' own functions, to the same values.
+"""
+
+import ctypes
+import random
+import sys
+
+import torch
+
+from drapps import _core
+
+OF_RANDOM, OF_NUMPY, OF_TORCH = 1, 2, 3  # as in py_seed.c
+N_WORDS = 624
+TORCH_BYTES = 5056
+RANDOM_VERSION = 3
+
+
+def seed_worker(base_seed, worker):
+    """What torch does in a new worker; returns the worker's seed."""
+    from torch.utils.data._utils.worker import _generate_state
+
+    seed = base_seed + worker
+    random.seed(seed)
+    torch.manual_seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(_generate_state(base_seed, worker))
+    return seed
+
+
+def _random_words(key):
+    return memoryview(_core.seed_words(*key, OF_RANDOM)).cast("I").tolist()
+
+
+# --- where the states are ---
+
+
+def _random_address():
+    """Where random's index and words are; 0 when they are not where CPython puts them."""
+    address = id(random._inst) + object.__basicsize__
+    version, words, _ = random.getstate()
+    if sys.implementation.name != "cpython" or version != RANDOM_VERSION:
+        return 0
+    if random.Random.__base__.__basicsize__ < object.__basicsize__ + 4 * (N_WORDS + 1):
+        return 0
+    seen = (ctypes.c_uint32 * (N_WORDS + 1)).from_address(address)
+    return address if (*seen[1:], seen[0]) == words else 0
+
+
+def _numpy_address(numpy):
+    """Where the words of numpy.random's MT19937 are; 0 when it has another generator."""
+    generator = numpy.random.get_bit_generator()
+    if type(generator).__name__ != "MT19937":
+        return 0
+    address = generator.ctypes.state_address
+    state = generator.state["state"]
+    seen = (ctypes.c_uint32 * (N_WORDS + 1)).from_address(address)
+    return address if [*seen] == [*state["key"].tolist(), state["pos"]] else 0
+
+
+def _torch_state():
+    """The bytes of torch's generator, when they are as py_seed.c has them; else None."""
+    state = torch.default_generator.get_state()
+    words = torch.Generator().manual_seed(5).get_state()
+    if state.numel() != TORCH_BYTES or words.numel() != TORCH_BYTES:
+        return None
+    return state if words[:32].view(torch.int64).tolist() == [5, (1 << 32) + 1, 0, 5] else None
+
+
+class SampleSeeds:
+    """Sets the generators for one sample after the other, in this process."""
+
+    def __init__(self):
+        self._random = _random_address()
+        self._torch = _torch_state()
+        self._torch_address = self._torch.data_ptr() if self._torch is not None else 0
+        self._numpy, self._numpy_address = None, 0
+        self._find_numpy()
+
+    def _find_numpy(self):
+        """NumPy is looked for again until a sample imported it."""
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and hasattr(numpy, "random"):
+            self._numpy, self._numpy_address = numpy, _numpy_address(numpy)
+            self._numpy_generator = numpy.random.get_bit_generator()
+
+    def set(self, base_seed, tag, slot):
+        """The state for a sample."""
+        if self._numpy is None:
+            self._find_numpy()
+        _core.fill_seeds(base_seed, tag, slot, self._random, self._numpy_address, self._torch_address)
+        if self._random:
+            random._inst.gauss_next = None
+        else:
+            random.setstate((RANDOM_VERSION, (*_random_words((base_seed, tag, slot)), N_WORDS), None))
+        if self._numpy_address:  # forgets the second number of a pair of normal ones
+            self._numpy.random.set_bit_generator(self._numpy_generator)
+        if self._torch is not None:
+            torch.default_generator.set_state(self._torch)
+        else:
+            words = _core.seed_words(base_seed, tag, slot, OF_TORCH)
+            torch.default_generator.manual_seed(int.from_bytes(words[:8], "little"))

@@ -1,0 +1,172 @@
+"""The process that workers are forked from.
+
+It has the data set and no threads, so that a worker can be added at any time.  It starts workers, notices at once when one
+dies, gives its samples to the others and puts a new one in its place.  It ends, and its workers with it, when the trainer
+says so, closes its end of the connection, or is gone.
+
+    trainer to zygote: ("resize", n)  ("kill", worker)  ("close",)
+    zygote to trainer: ("died", Death)  ("failed", text)
+"""
+
+import gc
+import multiprocessing
+import os
+import signal
+import time
+import traceback
+from collections import namedtuple
+from multiprocessing import connection
+
+from drapps.fleet.worker import name_process, worker_main
+
+LOOK_FOR_PARENT_S = 1.0
+LEAVE_S = 0.5  # for workers to leave by themselves
+MAX_DEATHS = 16  # without a finished batch in between
+
+Death = namedtuple("Death", "worker pid exitcode redone replaced")  # redone: (tag, slot) of what the others do again
+
+
+def zygote_main(sent, trainer, pid):
+    """The life of the process.  sent: a Setup, or what a Parcel became; trainer: the connection; pid: of the trainer."""
+    name_process("drapps-zygote")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        Zygote(sent.opened(), trainer, pid).run()
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    except Exception:
+        trainer.send(("failed", traceback.format_exc()))
+
+
+class Child:
+    """A worker process."""
+
+    def __init__(self, process):
+        self.process = process
+        try:
+            self.fd = os.pidfd_open(process.pid)
+        except OSError:  # an old kernel
+            self.fd = os.dup(process.sentinel)
+
+    def reap(self):
+        """Its exit code."""
+        self.process.join()
+        exitcode = self.process.exitcode
+        self.process.close()
+        os.close(self.fd)
+        return exitcode
+
+
+class Zygote:
+    """The workers of a fleet, seen by the process that forks them."""
+
+    def __init__(self, setup, trainer, pid):
+        self._setup, self._crew, self._trainer, self._pid = setup, setup.crew, trainer, pid
+        self._context = multiprocessing.get_context("fork")
+        self._children = {}  # by number
+        self._wanted = setup.workers
+        self._killed = set()  # workers at stuck samples, which are given up
+        self._deaths, self._batches = 0, 0
+
+    def run(self):
+        """Until the trainer does not need it any more."""
+        gc.freeze()  # what is there now is not looked at by the workers' collectors, and so not copied
+        try:
+            self._fill()
+            while os.getppid() == self._pid and self._listen():
+                self._reap(LOOK_FOR_PARENT_S)
+        finally:
+            self._end()
+
+    def _fill(self):
+        for number in range(self._wanted):
+            if number not in self._children:
+                self._start(number)
+
+    def _start(self, number):
+        process = self._context.Process(target=worker_main, daemon=True, name=f"drapps-worker-{number}",
+                                        args=(self._setup, number, os.getpid(), self._trainer))  # fmt: skip
+        process.start()
+        self._children[number] = Child(process)
+
+    # --- what the trainer says ---
+
+    def _listen(self):
+        """False: it is over."""
+        while self._trainer.poll():
+            what, *arguments = self._trainer.recv()
+            if what == "close":
+                return False
+            getattr(self, f"_{what}")(*arguments)
+        return True
+
+    def _resize(self, n):
+        self._wanted = n
+        for number in self._children:
+            if number >= n:
+                self._crew.dismiss(number)
+        self._fill()
+
+    def _kill(self, number):
+        child = self._children.get(number)
+        if child is not None:
+            self._killed.add(number)
+            os.kill(child.process.pid, signal.SIGKILL)
+
+    # --- what becomes of workers ---
+
+    def _reap(self, timeout):
+        numbers = {child.fd: number for number, child in self._children.items()}
+        for fd in connection.wait([self._trainer, *numbers], timeout):
+            if fd is not self._trainer:
+                self._bury(numbers[fd])
+
+    def _bury(self, number):
+        child = self._children.pop(number)
+        pid, exitcode = child.process.pid, child.reap()
+        if number in self._killed:
+            self._killed.discard(number)
+            self._crew.give_up(number)
+        redone = self._crew.bury(number)
+        if number >= self._wanted and exitcode == 0:
+            return
+        if self._too_many_deaths():
+            self._trainer.send(("failed", f"{self._deaths} worker processes died and no batch was finished in between; "
+                                          f"the last: {describe(number, pid, exitcode)}"))  # fmt: skip
+            return
+        if number < self._wanted:
+            self._start(number)
+        self._trainer.send(("died", Death(number, pid, exitcode, redone, number < self._wanted)))
+
+    def _too_many_deaths(self):
+        batches = self._crew.stats()["batches"]
+        self._deaths = self._deaths + 1 if batches == self._batches else 1
+        self._batches = batches
+        return self._deaths >= MAX_DEATHS
+
+    def _end(self):
+        """Idle workers leave; the others are at samples that nobody waits for."""
+        for number in self._children:
+            self._crew.dismiss(number)
+        end = time.monotonic() + LEAVE_S
+        waiting = {child.fd for child in self._children.values()}
+        while waiting and (left := end - time.monotonic()) > 0:
+            waiting.difference_update(connection.wait(list(waiting), left))
+        for child in self._children.values():
+            if child.fd in waiting:
+                os.kill(child.process.pid, signal.SIGKILL)
+            child.reap()
+        self._children.clear()
+
+
+def describe(number, pid, exitcode):
+    """A dead worker, in words."""
+    if exitcode is not None and exitcode < 0:
+        try:
+            cause = f"was killed by {signal.Signals(-exitcode).name}"
+        except ValueError:
+            cause = f"was killed by signal {-exitcode}"
+    else:
+        cause = f"exited with code {exitcode}"
+    return f"worker {number} (pid {pid}) {cause}"

@@ -1,0 +1,168 @@
+"""Ledger: what each sample of a Python data set cost, so that slow samples are known before they run.
+
+Costs are kept per sample, in units of the data set's typical cost, so that a ledger made on another machine is still of
+use.  A sample that was never seen is predicted from what is known about it beforehand (the size of its file, or the data
+set's own cost_hint(index)), once that was seen to tell anything.  The ledger only decides what starts first: a wrong or
+missing entry costs time, never a sample.
+"""
+
+import hashlib
+import os
+import tempfile
+
+import numpy
+
+MAGIC = b"drapps ledger 1"
+HEADER = numpy.dtype([("magic", "S16"), ("samples", "<u8"), ("unit_ns", "<f8")])
+KEEP = 0.5  # part of the earlier cost in the new one: random augmentations make costs vary
+SPREAD = 2.0  # a ledger is written where the slowest twentieth costs so much more than the median
+
+
+class Ledger:
+    """Costs of the samples of one data set.
+
+    >>> ledger = Ledger(dataset, folder=None)
+    >>> ledger.note([0, 1, 2], [1e6, 1e6, 20e6])
+    >>> ledger.predict([2, 0, 3]).tolist()
+    [20000000.0, 1000000.0, 0.0]
+    """
+
+    def __init__(self, dataset, folder="auto"):
+        self.hint = hint_of(dataset)
+        self.model = LinearModel()
+        self.units = numpy.zeros(len(dataset), numpy.float32)  # 0: never seen
+        self.unit_ns = 0.0
+        self.path = None
+        if folder is not None:
+            self.path = os.path.join(_cache_folder() if folder == "auto" else folder, f"{fingerprint(dataset)}.ledger")
+            self._load()
+
+    def predict(self, indices):
+        """Nanoseconds that each sample will take; 0 where nothing is known."""
+        costs = self.units[indices] * numpy.float32(self.unit_ns)
+        if self.hint and self.model.is_useful:
+            for i in numpy.flatnonzero(costs == 0):
+                costs[i] = max(self.model.predict(self.hint(indices[i])), 0)
+        return costs
+
+    def note(self, indices, ns):
+        """Takes down what samples cost."""
+        indices, ns = numpy.asarray(indices), numpy.asarray(ns, numpy.float64)
+        if not self.unit_ns:
+            self.unit_ns = max(float(numpy.median(ns)), 1.0)
+        self._follow_machine(self.units[indices], ns)
+        new = (ns / self.unit_ns).astype(numpy.float32)
+        old = self.units[indices]
+        self.units[indices] = numpy.where(old > 0, KEEP * old + (1 - KEEP) * new, new)
+        if self.hint:
+            for index, cost in zip(indices.tolist(), ns.tolist()):
+                self.model.add(self.hint(index), cost)
+
+    def _follow_machine(self, known, ns):
+        """A machine that is faster or slower than the ledger's changes the unit, not each cost."""
+        seen = known > 0
+        if seen.sum() >= 8:
+            ratio = float(numpy.median(ns[seen] / (known[seen] * self.unit_ns)))
+            self.unit_ns *= min(max(ratio, 0.5), 2.0) ** (1 - KEEP)
+
+    # --- at rest ---
+
+    def _load(self):
+        """Takes what an earlier run left; anything odd counts as nothing."""
+        try:
+            with open(self.path, "rb") as file:
+                head = numpy.frombuffer(file.read(HEADER.itemsize), HEADER)[0]
+                units = numpy.frombuffer(file.read(), "<f4")
+        except (OSError, ValueError, IndexError):
+            return
+        sane = units.size == len(self.units) == head["samples"] and numpy.isfinite(units).all() and (units >= 0).all()
+        if head["magic"] == MAGIC and sane and 0 < head["unit_ns"] < 1e15:
+            self.units, self.unit_ns = units.astype(numpy.float32), float(head["unit_ns"])
+
+    @property
+    def is_telling(self):
+        """Whether costs differ enough for a ledger to be of use."""
+        seen = self.units[self.units > 0]
+        return seen.size >= 20 and numpy.quantile(seen, 0.95) > SPREAD * numpy.median(seen)
+
+    def save(self):
+        """Writes the ledger, with what another process may have learnt of samples that this one has not seen."""
+        if self.path is None or not self.is_telling:
+            return
+        mine, unit_ns = self.units, self.unit_ns
+        self.units = numpy.zeros_like(mine)
+        self._load()
+        theirs = self.units * numpy.float32(self.unit_ns / unit_ns)
+        self.units, self.unit_ns = numpy.where(mine > 0, mine, theirs), unit_ns
+        head = numpy.array((MAGIC, len(self.units), unit_ns), HEADER)
+        try:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=os.path.dirname(self.path), delete=False) as file:
+                file.write(head.tobytes() + self.units.astype("<f4").tobytes())
+            os.replace(file.name, self.path)
+        except OSError:
+            self.path = None  # a folder that cannot be written: go on without
+
+
+class LinearModel:
+    """cost = a + b x, by least squares over everything seen."""
+
+    def __init__(self):
+        self.n = 0
+        self.sums = numpy.zeros(5)  # x, y, xx, xy, yy
+
+    def add(self, x, y):
+        self.n += 1
+        self.sums += (x, y, x * x, x * y, y * y)
+
+    def _moments(self):
+        x, y, xx, xy, yy = self.sums / max(self.n, 1)
+        return x, y, xx - x * x, xy - x * y, yy - y * y
+
+    @property
+    def is_useful(self):
+        """Whether it explains at least a third of the differences."""
+        _, _, vx, cxy, vy = self._moments()
+        return self.n >= 16 and vx > 0 and vy > 0 and cxy * cxy > vx * vy / 3
+
+    def predict(self, x):
+        mx, my, vx, cxy, _ = self._moments()
+        return my + cxy / vx * (x - mx)
+
+
+def hint_of(dataset):
+    """A function from an index to a number that may tell the cost beforehand, or None."""
+    if hasattr(dataset, "cost_hint"):
+        return dataset.cost_hint
+    if hasattr(dataset, "dataset") and hasattr(dataset, "indices"):  # a Subset
+        inner = hint_of(dataset.dataset)
+        return inner and (lambda i: inner(dataset.indices[i]))
+    samples = getattr(dataset, "samples", None)
+    if isinstance(samples, list) and samples and isinstance(samples[0], tuple) and isinstance(samples[0][0], str):
+        return lambda i: _file_size(samples[i][0])
+    return None
+
+
+def _file_size(path):
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def fingerprint(dataset):
+    """Tells data sets apart by what is cheap to look at: type, length, plain attributes, some of the samples."""
+    kind = type(dataset)
+    facts = [kind.__module__, kind.__qualname__, len(dataset)]
+    facts += sorted((k, v) for k, v in getattr(dataset, "__dict__", {}).items() if isinstance(v, (str, int, float)))
+    samples = getattr(dataset, "samples", None)
+    if isinstance(samples, list) and samples:
+        facts += [samples[i] for i in (0, len(samples) // 2, -1)]
+    if hasattr(dataset, "dataset") and hasattr(dataset, "indices"):
+        facts += [fingerprint(dataset.dataset), *(int(dataset.indices[i]) for i in (0, -1) if len(dataset))]
+    return hashlib.blake2b(repr(facts).encode(), digest_size=12).hexdigest()
+
+
+def _cache_folder():
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(cache, "drapps", "ledgers")

@@ -1,0 +1,86 @@
+"""Bad samples of Python data sets: what happens when dataset[index] raises."""
+
+import logging
+import random
+
+from torch._utils import ExceptionWrapper
+
+from drapps import _core
+
+log = logging.getLogger("drapps")
+
+POLICIES = ("raise", "skip", "replace")
+MAX_BAD = 1000
+TRIES = 16  # replacements that are tried before the error is raised
+
+
+class BadSamples:
+    """Counts and reports the bad samples of a pass; more than `most` of them are an error."""
+
+    def __init__(self, policy, most, counts):
+        self.policy, self._most, self._counts = policy, most, counts
+        self._n = 0
+
+    def report(self, index, error):
+        """A sample was left out or replaced."""
+        self._n += 1
+        self._counts["bad_samples"] += 1
+        action, text = {"skip": "skipped", "replace": "replaced"}[self.policy], _text(error)
+        log.warning("bad sample %r (%s): %s", index, action, text)
+        if self._n > self._most:
+            raise _core.BadSampleError(
+                f"{self._n} bad samples, allowed are {self._most}; the last: sample {index!r}: {text}"
+            )
+
+
+def _text(error):
+    """An exception, or torch's wrapper of one from another process, in one line."""
+    if isinstance(error, ExceptionWrapper):
+        return error.exc_msg.strip().splitlines()[-1]
+    return f"{type(error).__name__}: {error}"
+
+
+def stand_ins(base_seed, number, slot, index, others, length):
+    """Indices that may take a bad sample's place, the same in every run with that seed."""
+    rng = random.Random(f"{base_seed}/{number}/{slot}")
+    for _ in range(TRIES):
+        other = rng.randrange(length) if isinstance(index, int) and length else rng.choice(others)
+        if other != index:
+            yield other
+
+
+class CarefulFetcher:
+    """Gets samples one by one, so that one that fails does not take its batch with it."""
+
+    def __init__(self, dataset, bad, base_seed, length):
+        self._dataset, self._bad, self._base_seed, self._length = dataset, bad, base_seed, length
+        self._many = getattr(dataset, "__getitems__", None)
+
+    def samples(self, number, indices):
+        """The samples of a batch that could be made, or their replacements."""
+        if self._many:
+            try:
+                return self._many(indices)
+            except Exception:  # one by one then
+                pass
+        found = (self._sample(number, slot, index, indices) for slot, index in enumerate(indices))
+        return [sample for got in found for sample in got]
+
+    def _get(self, index):
+        return self._many([index])[0] if self._many else self._dataset[index]
+
+    def _sample(self, number, slot, index, others):
+        """[sample], or [] when it is left out."""
+        try:
+            return [self._get(index)]
+        except Exception as error:
+            self._bad.report(index, error)
+            return [] if self._bad.policy == "skip" else [self._stand_in(number, slot, index, others, error)]
+
+    def _stand_in(self, number, slot, index, others, error):
+        for other in stand_ins(self._base_seed, number, slot, index, others, self._length):
+            try:
+                return self._get(other)
+            except Exception:
+                continue
+        raise error

@@ -1,0 +1,257 @@
+"""DataLoader: torch.utils.data.DataLoader's arguments and behaviour, run by drapps.
+
+    from drapps import DataLoader  # was: from torch.utils.data import DataLoader
+
+What a pass runs on is chosen when it begins: natively (native_iter.py), in worker processes (fleet_iter.py,
+stream_iter.py), or, with
+num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
+"""
+
+import weakref
+from collections import Counter
+
+import torch
+from torch.utils import data
+from torch.utils.data.dataloader import _DatasetKind
+
+from drapps import _core
+from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
+from drapps.torch.fleet_iter import FleetIter
+from drapps.torch.inline import InlineIter
+from drapps.torch.lower import lower
+from drapps.torch.native_iter import NativeIter
+from drapps.torch.samplers import RandomSampler, RankBatchSampler
+from drapps.torch.stream_iter import StreamIter
+
+COUNTS = ("batches", "samples", "bad_samples")
+KNOBS = ("workers",)
+NOT_GIVEN = workers.Count(0, decided=True)
+EPOCH_STEP = 0x9E3779B97F4A7C15  # seeds of neighbouring epochs are far apart
+RESTORED = "this iteration was given up: a state was loaded"
+CLOSED = "this iteration was given up: the loader was closed"
+
+
+class DataLoader(data.DataLoader):
+    """torch.utils.data.DataLoader, with all its arguments, and these, which must be named:
+
+    num_workers: not given, drapps decides: the container's CPUs.  n: exactly n processes (threads where everything
+        runs natively).  0: everything in the caller.
+    on_bad_sample: a sample that raises: "raise", leave it out ("skip"), or put another one in its place ("replace").
+    max_bad: skip and replace give up after so many in a pass.
+    memory_limit: bytes for batches under way; 0: by the container's limit.
+    cpu_limit: caps the workers that drapps decides on.
+    seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
+    cache: keep what deterministic stages make: a folder, or "auto".
+    rank, world_size: this process takes its part of each global batch; "auto": from torch.distributed or the
+        environment.  Not given: no sharding, as torch.
+    lanes: slow samples get workers of their own, so that fast ones do not wait behind them.
+
+    >>> import torch
+    >>> from drapps import DataLoader
+    >>> loader = DataLoader(torch.arange(6), batch_size=3, num_workers=0)
+    >>> [batch.tolist() for batch in loader]
+    [[0, 1, 2], [3, 4, 5]]
+    """
+
+    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=NOT_GIVEN,
+                 collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
+                 multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
+                 pin_memory_device="", in_order=True, on_bad_sample="raise", max_bad=None, memory_limit=0,
+                 cpu_limit=None, seed=None, cache=None, rank=None, world_size=None, lanes=True):  # fmt: skip
+        _check_choice("on_bad_sample", on_bad_sample, bad.POLICIES)
+        _check_least("max_bad", max_bad, 0)
+        _check_least("memory_limit", memory_limit, 0)
+        _check_least("cpu_limit", cpu_limit, 1)
+        self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit
+        self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
+        self.rank, self.world_size = _rank(rank, world_size)
+        self.seed, generator = self._seed(seed, generator, shuffle)
+        self._counts, self._epoch, self._progress, self._resume, self._plan = Counter(), 0, None, None, None
+        self._iterators = weakref.WeakSet()  # passes that may have workers
+        if shuffle and sampler is None and batch_sampler is None and not isinstance(dataset, data.IterableDataset):
+            shuffle, sampler = None, RandomSampler(dataset, generator=generator)
+        if getattr(num_workers, "decided", False):
+            needs = bool(prefetch_factor or persistent_workers or timeout or multiprocessing_context)
+            num_workers = workers.Count(workers.decide(cpu_limit, False, needs), decided=True)
+        super().__init__(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, pin_memory,
+                         drop_last, timeout, worker_init_fn, multiprocessing_context, generator,
+                         prefetch_factor=prefetch_factor, persistent_workers=persistent_workers,
+                         pin_memory_device=pin_memory_device, in_order=in_order)  # fmt: skip
+        if self.world_size > 1:
+            self._take_part()
+
+    def _seed(self, seed, generator, shuffle):
+        """(seed, generator).  Ranks must draw the same order: without a seed they use 0, as DistributedSampler."""
+        if seed is not None and generator is not None:
+            raise ValueError("seed and generator exclude each other: give one")
+        if seed is None and generator is None and shuffle and self.world_size > 1:
+            seed = 0
+        return seed, generator if seed is None else torch.Generator()
+
+    def _take_part(self):
+        if isinstance(self.sampler, data.DistributedSampler):
+            raise ValueError("rank and world_size exclude a DistributedSampler: give one")
+        if self._iterable or type(self.batch_sampler) is not data.BatchSampler:
+            raise ValueError("rank and world_size need batch_size and a map-style data set")
+        mine = RankBatchSampler(self.sampler, self.batch_size, self.drop_last, self.rank, self.world_size)
+        object.__setattr__(self, "batch_sampler", mine)
+
+    @property
+    def num_workers(self):
+        """Worker processes, or threads where everything runs natively; an int."""
+        rebuild.watch()
+        return self._num_workers
+
+    @num_workers.setter
+    def num_workers(self, n):
+        options = {name: getattr(self, name) for name in rebuild.OPTIONS}
+        self._num_workers = workers.Count(n, getattr(n, "decided", False), options)
+
+    @property
+    def _iterable(self):
+        return self._dataset_kind == _DatasetKind.Iterable
+
+    # --- iteration ---
+
+    def __iter__(self):
+        iterator = super().__iter__()
+        self._iterators.add(iterator)
+        return iterator
+
+    def _get_iterator(self):
+        if self.num_workers == 0:
+            return InlineIter(self)
+        self.check_worker_number_rationality()
+        if self._iterable:
+            return StreamIter(self)
+        self._plan = self._lowered()
+        return NativeIter(self) if self._plan.is_native else FleetIter(self)
+
+    def _lowered(self):
+        """What runs natively of a map-style data set: looked at anew for each pass, because transforms may change."""
+        by_default = self._auto_collation and self.collate_fn is data.default_collate
+        return lower(self.dataset, by_default and init_fns.harmless(self.worker_init_fn), self._plan)
+
+    def _next_epoch(self, resume):
+        """The number of the pass that begins now; its seed is set."""
+        epoch = resume["epoch"] if resume else self._epoch
+        self._epoch = epoch + 1
+        if self.seed is not None and not resume:
+            self.generator.manual_seed((self.seed + epoch * EPOCH_STEP) % 2**63)
+        return epoch
+
+    def _bad_samples(self):
+        most = bad.MAX_BAD if self.max_bad is None else self.max_bad
+        return bad.BadSamples(self.on_bad_sample, most, self._counts)
+
+    # --- state ---
+
+    def state_dict(self):
+        """Where the latest pass is: small, made of plain values, valid for another number of workers.
+
+        At the end of a pass, it is the beginning of the next one.
+        """
+        progress = self._progress
+        if progress is None or self._resume is not None:
+            return dict(self._resume or self._between())
+        found = self._between() if progress.finished else progress.as_dict()
+        return {**found, "drapps": states.VERSION, "made_with": states.made_with(self)}
+
+    def _between(self):
+        """The state between two passes."""
+        return {
+            "drapps": states.VERSION, "made_with": states.made_with(self), "_num_yielded": 0, "ahead": 0, "done": {},
+            "_iterator_finished": self._progress is not None, "epoch": self._epoch, "base_seed": None,
+            "order_seed": None, "drawn": False, "draws": draws.take(self), "sampler": None, "dataset": None,
+        }  # fmt: skip
+
+    def load_state_dict(self, state):
+        """The next iter() continues where the state was saved; a pass that runs is given up.
+
+        state: of this rank; where it was saved out of order by another number of ranks, the list of all of them.
+        """
+        placed = states.place(self, state)
+        self._give_up(RESTORED)
+        self._progress = None
+        self._epoch, self._resume = placed["epoch"], placed
+
+    def _take_resume(self):
+        """The state to continue from, once; None: a new pass begins."""
+        found, self._resume = self._resume, None
+        if found is None or states.running(found):
+            return found
+        draws.put(self, found["draws"]["generators"])
+        return None
+
+    # --- looking inside ---
+
+    def explain(self):
+        """What runs where, and why not natively, as text."""
+        return explain.text(self)
+
+    def stats(self):
+        """Counters since the loader was made, as a dict; docs/pytorch.md lists them."""
+        counts = {name: self._counts[name] for name in COUNTS}
+        return {**counts, "workers": self.get("workers"), "epoch": max(0, self._epoch - 1)}
+
+    def set(self, knob, value):
+        """Changes "workers", of passes that run at once.  Not of iterable data sets: workers have iterators there.
+
+        >>> loader.set("workers", 2)
+        >>> loader.get("workers")
+        2
+        """
+        _check_choice("the setting", knob, KNOBS)
+        if self.num_workers == 0 or value != int(value) or value < 1:
+            raise _core.ArgumentError(f"workers from {self.num_workers} to {value}: allowed are whole numbers from 1 on")
+        for iterator in list(self._iterators):
+            iterator._resize(int(value))
+        self.num_workers = int(value)
+
+    def get(self, knob):
+        """The value of a setting: "workers"."""
+        _check_choice("the setting", knob, KNOBS)
+        return int(self.num_workers)
+
+    # --- closing ---
+
+    def _give_up(self, why):
+        for iterator in list(self._iterators):
+            iterator._progress.given_up = why
+            iterator._shutdown_workers()
+        self._iterators.clear()
+        self._iterator = None
+
+    def close(self):
+        """Ends the workers of passes that run.  Batches that are still held stay valid; iter() begins anew."""
+        self._give_up(CLOSED)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+# --- arguments ---
+
+
+def _check_choice(name, value, allowed):
+    if value not in allowed:
+        raise _core.ArgumentError(f"{name} is {value!r}, allowed are {', '.join(map(repr, allowed))}")
+
+
+def _check_least(name, value, least):
+    if value is not None and value < least:
+        raise _core.ArgumentError(f"{name} is {value}, allowed are {least} and more")
+
+
+def _rank(rank, world_size):
+    from drapps.pipeline import _rank as found
+
+    if rank is None and world_size is None:
+        return 0, 1
+    rank, world_size = found(rank, world_size)
+    if rank is None or world_size is None or not 0 <= rank < world_size:
+        raise _core.ArgumentError(f"rank is {rank}, world_size {world_size}: give both, 0 <= rank < world_size")
+    return rank, world_size

@@ -1,0 +1,62 @@
+from collections.abc import Callable, Iterable, Sequence
+from multiprocessing.context import BaseContext
+from os import PathLike
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+import torch
+from torch.utils import data
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+class DataLoader(data.DataLoader[_T_co]):
+    on_bad_sample: str
+    max_bad: int | None
+    memory_limit: int
+    cpu_limit: int | None
+    seed: int | None
+    cache: str | PathLike[str] | None
+    rank: int
+    world_size: int
+    lanes: bool
+    def __init__(
+        self,
+        dataset: data.Dataset[_T_co],
+        batch_size: int | None = ...,
+        shuffle: bool | None = ...,
+        sampler: data.Sampler[Any] | Iterable[Any] | None = ...,
+        batch_sampler: data.Sampler[list[Any]] | Iterable[list[Any]] | None = ...,
+        num_workers: int = ...,
+        collate_fn: Callable[[list[Any]], Any] | None = ...,
+        pin_memory: bool = ...,
+        drop_last: bool = ...,
+        timeout: float = ...,
+        worker_init_fn: Callable[[int], None] | None = ...,
+        multiprocessing_context: str | BaseContext | None = ...,
+        generator: torch.Generator | None = ...,
+        *,
+        prefetch_factor: int | None = ...,
+        persistent_workers: bool = ...,
+        pin_memory_device: str = ...,
+        in_order: bool = ...,
+        on_bad_sample: Literal["raise", "skip", "replace"] = ...,
+        max_bad: int | None = ...,
+        memory_limit: int = ...,
+        cpu_limit: int | None = ...,
+        seed: int | None = ...,
+        cache: str | PathLike[str] | None = ...,
+        rank: int | Literal["auto"] | None = ...,
+        world_size: int | None = ...,
+        lanes: bool = ...,
+    ) -> None: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any] | Sequence[dict[str, Any]]) -> None: ...
+    def explain(self) -> str: ...
+    def stats(self) -> dict[str, Any]: ...
+    def set(self, knob: Literal["workers"], value: int) -> None: ...
+    def get(self, knob: Literal["workers"]) -> int: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,75 @@
+"""What the order of a pass is drawn from, kept so that the pass can be drawn again.
+
+A generator that was just seeded is kept as its seed; else as its state, 5 KB.
+"""
+
+from contextlib import contextmanager
+
+import torch
+from torch.utils import data
+from torch.utils.data.dataloader import _InfiniteConstantSampler
+
+from drapps.torch.samplers import RandomSampler, RankBatchSampler
+
+# Exactly these draw nothing from the global generator when they are iterated.
+QUIET = (data.SequentialSampler, data.BatchSampler, data.DistributedSampler, _InfiniteConstantSampler,
+         RandomSampler, RankBatchSampler, list, tuple, range)  # fmt: skip
+
+
+def chain(sampler):
+    """A sampler and those that it takes its indices from."""
+    while sampler is not None:
+        yield sampler
+        sampler = getattr(sampler, "sampler", None) or getattr(sampler, "batch_sampler", None)
+
+
+def pack(generator):
+    """A generator's state, as a seed where it was just seeded."""
+    state, seed = generator.get_state(), generator.initial_seed()
+    fresh = torch.Generator(device=generator.device).manual_seed(seed)
+    return seed if torch.equal(fresh.get_state(), state) else state
+
+
+def unpack(generator, packed):
+    """Puts a generator into a packed state."""
+    if isinstance(packed, int):
+        generator.manual_seed(packed)
+    else:
+        generator.set_state(packed)
+
+
+def generators(loader):
+    """The generators that were given for the loader or its samplers, each once."""
+    found = {id(g): g for part in (loader, *chain(loader._index_sampler))
+             if isinstance(g := getattr(part, "generator", None), torch.Generator)}  # fmt: skip
+    return list(found.values())
+
+
+def take(loader):
+    """What the pass that begins now will draw from: {"generators", "global"}; small where nothing is needed."""
+    quiet = all(type(sampler) in QUIET for sampler in chain(loader._index_sampler))
+    datapipe = isinstance(loader.dataset, data.IterDataPipe)
+    return {
+        "generators": [pack(generator) for generator in generators(loader)],
+        "global": None if quiet and not datapipe else torch.get_rng_state(),
+    }
+
+
+def put(loader, packed):
+    """Sets the loader's generators to what they were."""
+    mine = generators(loader)
+    for generator, state in zip(mine, packed, strict=False):
+        unpack(generator, state)
+
+
+@contextmanager
+def again(loader, resume):
+    """Inside, a pass draws what it drew before the state was saved; outside, the global generator has not moved."""
+    before, draws = torch.get_rng_state(), resume["draws"]
+    put(loader, draws["generators"])
+    if draws["global"] is not None:
+        torch.set_rng_state(draws["global"])
+    try:
+        yield resume
+    finally:
+        torch.set_rng_state(before)

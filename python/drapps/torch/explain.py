@@ -1,0 +1,35 @@
+"""DataLoader.explain(): what runs where, in words."""
+
+
+def text(loader):
+    """One line for each part."""
+    return "\n".join([_data(loader), _order(loader), _batches(loader), *_work(loader)]) + "\n"
+
+
+def _name(thing):
+    return getattr(thing, "__qualname__", None) or type(thing).__qualname__
+
+
+def _data(loader):
+    return f"data: {_name(loader.dataset)}, {'iterable' if loader._iterable else 'map-style'}"
+
+
+def _order(loader):
+    ranks = f", rank {loader.rank} of {loader.world_size}" if loader.world_size > 1 else ""
+    kept = "in this order" if loader.in_order or loader.num_workers == 0 else "as they are ready"
+    return f"order: {_name(loader._index_sampler)} of {_name(loader.sampler)}{ranks}; delivered {kept}"
+
+
+def _batches(loader):
+    if not loader._auto_collation:
+        return f"batches: none, samples through {_name(loader.collate_fn)}"
+    size = "of the sampler's size" if loader.batch_size is None else f"of {loader.batch_size}"
+    return f"batches: {size}, by {_name(loader.collate_fn)}"
+
+
+def _work(loader):
+    if loader.num_workers == 0:
+        yield "runs: in the caller (num_workers=0)"
+        return
+    chosen = "drapps's choice" if loader.num_workers.decided else "as given"
+    yield f"runs: in {loader.num_workers} worker processes ({chosen}), {loader.prefetch_factor} batches ahead for each"

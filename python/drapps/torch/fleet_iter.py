@@ -1,0 +1,149 @@
+"""FleetIter: a pass over a map-style data set in worker processes.
+
+Results come in the order of posting (in_order), or as they are ready: then a result names the samples that it is made
+of, and progress is kept for each of them.
+"""
+
+from typing import NamedTuple
+
+from drapps.torch import init_fns
+from drapps.torch.bad import TRIES, stand_ins
+from drapps.torch.order import Work, mixable
+from drapps.torch.state import length_of
+from drapps.torch.worker_iter import WorkerIter
+
+MADE_UP = 1 << 62  # tags of batches that are not the sampler's
+
+
+class OneByOne:
+    """A data set with __getitems__, asked for one sample at a time, so that a bad one does not take others with it."""
+
+    def __init__(self, dataset):
+        self._dataset = dataset
+
+    def __getitem__(self, index):
+        return self._dataset.__getitems__([index])[0]
+
+    def __getattr__(self, name):
+        if name.startswith("__") or name == "_dataset":  # while it is unpickled there is none yet
+            raise AttributeError(name)
+        return getattr(self._dataset, name)
+
+
+class Part(NamedTuple):
+    """A sample of a result."""
+
+    number: int  # of the sampler's batch that it belongs to,
+    slot: int  # and its place there
+    index: object
+    error: object
+
+
+class FleetIter(WorkerIter):
+    """Samples by their indices."""
+
+    def _open(self, loader, resume):
+        dataset = loader._plan.dataset
+        if self._bad.policy != "raise" and self._auto_collation and getattr(dataset, "__getitems__", None):
+            dataset = OneByOne(dataset)
+        return self._open_fleet(loader, dataset, self._collate_fn, worker_init_fn=init_fns.of_workers(loader, self),
+                                bad="raise" if self._bad.policy == "raise" else "report")  # fmt: skip
+
+    def _setup(self, loader, resume):
+        self._place, self._world = loader.rank, loader.world_size
+        self._in_order, self._keep = loader.in_order, not mixable(loader)
+        many = getattr(loader._plan.dataset, "__getitems__", None) and self._bad.policy == "raise"
+        self._whole = not self._auto_collation or bool(many)
+        self._length = length_of(loader.dataset)
+        self._works = {}  # by tag: [Work, samples that did not come yet]
+        self._tries = {}  # by place of a bad sample: how many took its place
+        self._held, self._expected = {}, self._progress.position
+        self._made_up = MADE_UP
+
+    # --- posting ---
+
+    def _tag(self, work):
+        if work.places is None:
+            return work.number * self._world + self._place
+        self._made_up += 1
+        return self._made_up
+
+    def _post(self, work):
+        keys = work.places and [(number * self._world + self._place, slot) for number, slot in work.places]
+        tag = self._tag(work)
+        if not self._fleet.post(tag, work.indices, keep=self._keep, keys=keys):
+            return False
+        self._works[tag] = [work, 1 if self._one_slot(work) else len(work.indices)]
+        return True
+
+    def _one_slot(self, work):
+        """The batch is asked for as one thing."""
+        return self._whole or not work.indices
+
+    # --- results ---
+
+    def _accept(self, result):
+        parts = [part for sample in result.samples for part in self._parts(sample)]
+        bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
+        for part in bad:
+            self._bad.report(part.index, part.error)
+        if bad and self._bad.policy == "replace" and self._replace(parts):
+            return None
+        if self._in_order and self._bad.policy == "replace" and parts and parts[0].number != self._expected:
+            self._held[parts[0].number] = result.value, parts, bad
+            return None
+        return self._deliver(result.value, parts, bad)
+
+    def _parts(self, sample):
+        entry = self._works[sample.tag]
+        entry[1] -= 1
+        if entry[1] == 0:
+            del self._works[sample.tag]
+        work = entry[0]
+        if not self._one_slot(work):
+            number, slot = (work.number, sample.slot) if work.places is None else work.places[sample.slot]
+            return [Part(number, slot, work.indices[sample.slot], sample.error)]
+        indices = work.indices if self._auto_collation else [work.indices]
+        places = work.places or [(work.number, slot) for slot in range(len(indices))]
+        return [Part(*place, index, sample.error) for place, index in zip(places, indices, strict=True)] or [
+            Part(work.number, 0, None, sample.error)
+        ]
+
+    def _deliver(self, value, parts, bad):
+        for part in parts:
+            self._progress.delivered(part.number, [part.slot])
+        self._expected += 1
+        return None if len(bad) == len(parts) else (value, len(parts) - len(bad))
+
+    # --- replacing bad samples ---
+
+    def _replace(self, parts):
+        """Asks for the batch again, with others in the place of its bad samples; False: too often."""
+        indices, others = [], [part.index for part in parts]
+        for part in parts:
+            index = part.index if part.error is None else self._stand_in(part, others)
+            if index is None:
+                return False
+            indices.append(index)
+        work = Work(parts[0].number, indices if self._auto_collation else indices[0],
+                    [(part.number, part.slot) for part in parts])  # fmt: skip
+        if not self._post(work):
+            return False
+        self._under_way += 1
+        return True
+
+    def _stand_in(self, part, others):
+        place = part.number, part.slot
+        tried = self._tries[place] = self._tries.get(place, 0) + 1
+        if tried > TRIES:
+            return None
+        found = list(stand_ins(self._base_seed, *place, part.index, others, self._length))
+        return found[min(tried, len(found)) - 1] if found else None
+
+    def _take_held(self):
+        if self._expected in self._held:
+            return self._deliver(*self._held.pop(self._expected))
+        return None
+
+    def _over(self):
+        return super()._over() and not self._held

@@ -1,0 +1,95 @@
+"""InlineIter: num_workers=0, everything in the thread that asks for the batch, as torch does it."""
+
+from itertools import islice
+
+from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
+
+from drapps.torch.bad import CarefulFetcher
+from drapps.torch.iterator import Iterator, pinned
+from drapps.torch.order import stateful
+from drapps.torch.state import length_of
+
+
+class Counting:
+    """A collate_fn that notes how many samples it got."""
+
+    def __init__(self, collate, batched):
+        self._collate, self._batched = collate, batched
+        self.n_samples = 0
+
+    def __call__(self, samples):
+        self.n_samples = len(samples) if self._batched and hasattr(samples, "__len__") else 1
+        return self._collate(samples)
+
+
+class InlineIter(Iterator, _SingleProcessDataLoaderIter):
+    """torch's own iterator of one process, with states, counters and the bad-sample policy."""
+
+    _torch_name = "_SingleProcessDataLoaderIter"
+
+    def _beginning(self, loader):
+        restore_data(loader.dataset, loader._resume)
+        return super()._beginning(loader)
+
+    def _begun(self, loader, resume):
+        super()._begun(loader, resume)
+        fetcher = self._dataset_fetcher
+        if loader._iterable:
+            _continue_data(fetcher, self._auto_collation, loader.batch_size, resume)
+        self._progress.data_state = _data_state(self._dataset, getattr(fetcher, "dataset_iter", None))
+        self._collate = fetcher.collate_fn = Counting(self._collate_fn, self._auto_collation)
+        self._bad = loader._bad_samples()
+        self._careful = None
+        if self._bad.policy != "raise" and not loader._iterable:
+            self._careful = CarefulFetcher(self._dataset, self._bad, self._base_seed, length_of(self._dataset))
+
+    def _next_data(self):
+        with self._progress.lock:
+            while True:
+                work = next(self._order)
+                made, batch = self._fetch(work)
+                self._progress.delivered(work.number)
+                if made:
+                    self._yielded(self._collate.n_samples)
+                    return pinned(self, batch)
+
+    def _fetch(self, work):
+        """(whether there is a batch, the batch)."""
+        if self._careful is None:
+            return True, self._dataset_fetcher.fetch(work.indices)
+        indices = work.indices if self._auto_collation else [work.indices]
+        samples = self._careful.samples(work.number, indices)
+        if not samples:
+            return False, None
+        return True, self._collate(samples if self._auto_collation else samples[0])
+
+
+# --- states of data sets ---
+
+
+def _data_state(dataset, dataset_iter):
+    """A function that gives the state of a data set that has one; None for others."""
+    if not stateful(dataset) and not stateful(dataset_iter):
+        return None
+    return lambda: {
+        "set": dataset.state_dict() if stateful(dataset) else None,
+        "iterator": dataset_iter.state_dict() if stateful(dataset_iter) else None,
+    }
+
+
+def restore_data(dataset, resume):
+    """Puts a data set with a state where the saved pass was; before it is iterated."""
+    saved = resume and resume["dataset"]
+    if saved and saved["set"] is not None:
+        dataset.load_state_dict(saved["set"])
+
+
+def _continue_data(fetcher, batched, batch_size, resume):
+    """Brings an iterable data set to where the saved pass was."""
+    saved = resume and resume["dataset"]
+    if saved:
+        if saved["iterator"] is not None:
+            fetcher.dataset_iter.load_state_dict(saved["iterator"])
+    elif resume:
+        n = (resume["_num_yielded"] + resume["ahead"]) * (batch_size if batched else 1)
+        next(islice(fetcher.dataset_iter, n, n), None)

@@ -1,0 +1,70 @@
+"""Iterator: what every way of running a pass has in common.
+
+It is torch's own base iterator, so that warnings, profiler ranges and the number and order of random draws are torch's.
+Any number of threads may share one: each batch goes to one of them.
+"""
+
+from contextlib import nullcontext
+
+import torch
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from drapps import _core
+from drapps.torch import draws
+from drapps.torch.order import Order
+from drapps.torch.progress import Progress
+
+
+class Iterator(_BaseDataLoaderIter):
+    """One pass.  A subclass gives _next_data and, where there is something to end, _shutdown_workers."""
+
+    _torch_name = "_MultiProcessingDataLoaderIter"  # profilers know the range by it
+
+    def __init__(self, loader):
+        self._loader_counts = loader._counts
+        with self._beginning(loader) as resume:
+            super().__init__(loader)
+            self._profile_name = f"enumerate(DataLoader)#{self._torch_name}.__next__"
+            self._begun(loader, resume)
+
+    def _beginning(self, loader):
+        """A context in which the pass draws: as torch does, or, continuing, what it drew the first time."""
+        resume = loader._take_resume()
+        epoch = loader._next_epoch(resume)
+        self._progress = loader._progress = Progress(epoch, resume["draws"] if resume else draws.take(loader))
+        return draws.again(loader, resume) if resume else nullcontext(None)
+
+    def _begun(self, loader, resume):
+        if resume:
+            self._base_seed = resume["base_seed"]
+        self._progress.base_seed = self._base_seed
+        self._order = Order(loader, self._sampler_iter, self._progress, resume)
+
+    def __next__(self):
+        if self._progress.given_up:
+            raise _core.StateError(self._progress.given_up)
+        try:
+            return super().__next__()
+        except StopIteration:
+            self._progress.finished = True
+            raise
+
+    def _yielded(self, n_samples):
+        """A batch goes to the consumer."""
+        with self._progress.lock:
+            self._progress.yielded += 1
+            self._loader_counts["batches"] += 1
+            self._loader_counts["samples"] += n_samples
+
+    def _resize(self, n):
+        """Another number of workers, from now on."""
+
+    def _shutdown_workers(self):
+        """Ends what works for the pass; trainers call it."""
+
+
+def pinned(iterator, batch):
+    """The batch in page-locked memory where torch would put it there.  (Not tried: needs an accelerator.)"""
+    if not iterator._pin_memory:
+        return batch
+    return torch.utils.data._utils.pin_memory.pin_memory(batch, iterator._pin_memory_device)

@@ -1,0 +1,92 @@
+"""A chain of transforms: as many as possible natively from its beginning, the rest in Python."""
+
+import importlib
+from typing import NamedTuple
+
+from torch import nn
+
+from drapps.torch.lower_genuine import check_transform
+from drapps.torch.lower_rows import IMAGE, NotNative, find_row, is_v2
+
+FAMILIES = ("convert", "geometry", "color", "augment", "groups")
+SEQUENCES = (list, tuple, nn.ModuleList)
+
+
+class Chain(NamedTuple):
+    """What became of a transform."""
+
+    ops: tuple  # native, in their order
+    form: object  # of the image after them
+    rest: tuple  # transforms to call in Python after them
+    lines: tuple  # what runs where, in words
+
+
+def load_rows():
+    """Fills the table.  Done late: the rows need torchvision, which a program may not have."""
+    for family in FAMILIES:
+        importlib.import_module(f"drapps.torch.lower_{family}")
+
+
+def lower_chain(transform, form):
+    """The longest native beginning of a transform (None: there is nothing to do)."""
+    made, rest, lines, seen = [], [], [], []
+    for member in flatten(transform):
+        if rest:
+            rest.append(member)
+            lines.append(f"{name_of(member)}: Python, stands after Python code")
+            continue
+        try:
+            if any(member is other for other in seen):
+                raise NotNative("the same object stands in the chain before")
+            more, form = lower_one(member, form)
+        except NotNative as reason:
+            rest.append(member)
+            lines.append(f"{name_of(member)}: Python, {reason}")
+            continue
+        seen.append(member)
+        made += more
+        lines.append(f"{name_of(member)}: native" + (f" ({', '.join(op.name for op in more)})" if more else ""))
+    return Chain(tuple(made), form, tuple(rest), tuple(lines))
+
+
+def lower_one(transform, form):
+    """(ops, form after them) of one transform; NotNative says why not."""
+    row = find_row(transform)
+    check_transform(transform)
+    if form.kind == IMAGE and not is_v2(transform) and "nn" not in row.versions:
+        raise NotNative("a v1 transform makes a plain tensor of a tv_tensors.Image")
+    try:
+        return row.make(transform, form)
+    except AttributeError as error:
+        raise NotNative(f"is not as torchvision made it: {error}") from None
+
+
+def flatten(transform):
+    """The members of nested Compose and Sequential, one after the other."""
+    if transform is None:
+        return
+    try:
+        row = find_row(transform)
+        check_transform(transform)
+        inside = members(transform) if row.name in ("Compose", "Sequential") else None
+    except NotNative:
+        inside = None
+    if inside is None:
+        yield transform
+        return
+    for member in inside:
+        yield from flatten(member)
+
+
+def members(transform):
+    """The transforms that a group holds."""
+    if isinstance(transform, nn.Sequential):
+        return list(transform)
+    if type(transform.transforms) not in SEQUENCES:
+        raise NotNative(f"its transforms are a {type(transform.transforms).__name__}")
+    return list(transform.transforms)
+
+
+def name_of(transform):
+    """A transform or function in a line of text."""
+    return getattr(transform, "__qualname__", None) or type(transform).__name__

@@ -1,0 +1,295 @@
+"""The data sets that have a native form: how each is recognised, read in Python, and opened natively.
+
+A family knows a torch or torchvision class by the functions it would call: a subclass is of the family as long as it
+changes nothing of them.
+"""
+
+import json
+import os
+import sys
+
+import numpy
+import torch
+
+from drapps import _core
+from drapps.optable import Op
+from drapps.pipeline import from_arrays
+from drapps.torch.lower_genuine import check_class, inherits, is_of_library, own_attributes
+from drapps.torch.lower_rows import PIL, Form, NotNative
+
+ENDINGS = {"jpeg": (".jpg", ".jpeg"), "png": (".png",), "webp": (".webp",)}
+
+
+def home(module, name):
+    """A class of a module that the program has imported, or None."""
+    return getattr(sys.modules.get(module), name, None)
+
+
+class Family:
+    """What all families do alike.  A data set of it is `leaf` here."""
+
+    module = base = ""
+    reads = ("__getitem__",)
+    attributes = ("transform", "target_transform")
+    why_not_whole = None  # a reason why batches cannot be made natively though single samples can
+
+    def matches(self, leaf):
+        """Whether the data set is of this family; NotNative when only almost."""
+        base = home(self.module, self.base)
+        if base is None or not isinstance(leaf, base):
+            return False
+        if not inherits(type(leaf), base, self.reads):
+            raise NotNative(f"{type(leaf).__name__} reads its items in its own way")
+        check_object_reads(leaf)
+        check_class(base, (torch.utils.data.Dataset, object))
+        own_attributes(leaf, self.attributes)
+        return True
+
+    def first_ops(self, leaf):
+        """What the data set itself does before its transform."""
+        return ()
+
+    def form(self, leaf):
+        """What its transform gets; None without images."""
+        raise NotImplementedError
+
+    def fields(self, leaf):
+        """The fields of a batch, in the order of default_collate's list."""
+        return ("image", "label")
+
+    def keep(self, leaf):
+        """What has to stay as it is for the native data set to stay true."""
+        raise NotImplementedError
+
+    def still(self, leaf, kept):
+        """Whether the data set is as it was."""
+        raise NotImplementedError
+
+    def open(self, leaf):
+        """The native data set."""
+        raise NotImplementedError
+
+    def fetch(self, leaf, index):
+        """(what the native ops are fed with, target) of one item."""
+        raise NotImplementedError
+
+
+def check_object_reads(leaf):
+    """NotNative when the object itself replaces what reads items."""
+    if any(name in vars(leaf) for name in ("__getitem__", "__getitems__")):
+        raise NotNative("reading items was replaced on the object")
+
+
+class Files(Family):
+    """torchvision's ImageFolder and DatasetFolder with its own loader for PIL images."""
+
+    module, base = "torchvision.datasets.folder", "DatasetFolder"
+    attributes = ("samples", "loader", *Family.attributes)
+
+    def matches(self, leaf):
+        """Only with the default loader, on PIL, as strict as Pillow is by default."""
+        if not super().matches(leaf):
+            return False
+        from PIL import ImageFile
+
+        folder = sys.modules[self.module]
+        loaders = (folder.default_loader, folder.pil_loader)
+        if not any(leaf.loader is loader for loader in loaders):
+            raise NotNative("has a loader of its own")
+        if not all(is_of_library(loader, folder) for loader in loaders):
+            raise NotNative("torchvision's loader was replaced")
+        if sys.modules["torchvision"].get_image_backend() != "PIL":
+            raise NotNative("torchvision's image backend is not PIL")
+        if ImageFile.LOAD_TRUNCATED_IMAGES:
+            raise NotNative("Pillow is set to load truncated images")
+        if type(leaf.samples) is not list or not leaf.samples:
+            raise NotNative("its samples are not a list of files")
+        return True
+
+    def first_ops(self, leaf):
+        """Pillow refuses images of more than twice its limit."""
+        from PIL import Image
+
+        limit = Image.MAX_IMAGE_PIXELS
+        return (Op("decode", {"max_pixels": 10**12 if limit is None else 2 * int(limit)}),)
+
+    def form(self, leaf):
+        """pil_loader converts to RGB."""
+        return Form(PIL)
+
+    def keep(self, leaf):
+        """Its rows: comparing them takes a few milliseconds for a million."""
+        return list(leaf.samples)
+
+    def still(self, leaf, kept):
+        """Same files and labels."""
+        return kept == leaf.samples
+
+    def open(self, leaf):
+        """Files that no codec reads would fail one by one, so they are refused here."""
+        return _core.open_files(leaf.samples, _endings(), None if leaf.root is None else os.fspath(leaf.root))
+
+    def fetch(self, leaf, index):
+        """The bytes of the file."""
+        path, target = leaf.samples[index]
+        with open(path, "rb") as file:
+            return file.read(), target
+
+
+def _endings():
+    codecs = [codec["name"] for codec in json.loads(_core.codecs_json())]
+    return tuple(ending for name in codecs for ending in ENDINGS.get(name, ()))
+
+
+class Pixels(Family):
+    """Images in an array, labels beside them; fetch makes of a row what Image.fromarray would get."""
+
+    labels = "targets"
+    channels = 3
+
+    @property
+    def attributes(self):
+        """Those that items are read from."""
+        return ("data", self.labels, *Family.attributes)
+
+    def matches(self, leaf):
+        """The arrays are shared with the native data set: bytes, in the order of their axes."""
+        return super().matches(leaf) and self.check(leaf)
+
+    def check(self, leaf):
+        """NotNative unless data and labels fit."""
+        data, labels = leaf.data, getattr(leaf, self.labels)
+        if type(data) not in (numpy.ndarray, torch.Tensor) or str(data.dtype).rpartition(".")[2] != "uint8":
+            raise NotNative("its data is not an array of bytes")
+        if len(data) != len(labels) or not len(data):
+            raise NotNative(f"has {len(data)} images and {len(labels)} labels")
+        self.label_array(leaf)
+        return True
+
+    def form(self, leaf):
+        """Mode RGB or L."""
+        return Form(PIL, channels=self.channels)
+
+    def label_array(self, leaf):
+        """The labels as int64; shared where they are an array of int64 already."""
+        labels = getattr(leaf, self.labels)
+        if type(labels) is list and set(map(type, labels)) == {int}:
+            return numpy.array(labels, dtype=numpy.int64)
+        if type(labels) in (numpy.ndarray, torch.Tensor) and str(labels.dtype).endswith("int64") and labels.ndim == 1:
+            return numpy.ascontiguousarray(labels)
+        raise NotNative(f"its {self.labels} are not whole numbers")
+
+    def keep(self, leaf):
+        """The array, which is shared, and a copy of the labels."""
+        return leaf.data, self.label_array(leaf).copy()
+
+    def still(self, leaf, kept):
+        """Same array, same labels."""
+        return leaf.data is kept[0] and numpy.array_equal(self.label_array(leaf), kept[1])
+
+    def open(self, leaf):
+        """Over the same memory."""
+        pixels = numpy.asarray(leaf.data)
+        if not pixels.flags.c_contiguous:
+            raise NotNative("its data is not in the order of its axes")
+        return from_arrays(image=pixels, label=self.label_array(leaf)).dataset
+
+
+class Cifar(Pixels):
+    """CIFAR10 and CIFAR100."""
+
+    module, base = "torchvision.datasets.cifar", "CIFAR10"
+
+    def check(self, leaf):
+        """(n, height, width, 3)."""
+        if leaf.data.ndim != 4 or leaf.data.shape[3] != 3 or type(leaf.data) is not numpy.ndarray:
+            raise NotNative(f"its data has the shape {tuple(leaf.data.shape)}")
+        return super().check(leaf)
+
+    def fetch(self, leaf, index):
+        """A row."""
+        return leaf.data[index], leaf.targets[index]
+
+
+class Mnist(Pixels):
+    """MNIST, FashionMNIST, KMNIST and EMNIST."""
+
+    module, base = "torchvision.datasets.mnist", "MNIST"
+    channels = 1
+
+    def check(self, leaf):
+        """(n, height, width), a tensor."""
+        if type(leaf.data) is not torch.Tensor or leaf.data.ndim != 3 or leaf.data.device.type != "cpu":
+            raise NotNative(f"its data has the shape {tuple(leaf.data.shape)}")
+        return super().check(leaf)
+
+    def fetch(self, leaf, index):
+        """A row, with its channel."""
+        return leaf.data[index].numpy()[..., None], int(leaf.targets[index])
+
+
+class Svhn(Pixels):
+    """SVHN keeps its channels first: single samples are natively transformed, batches would need a copy of it all."""
+
+    module, base = "torchvision.datasets.svhn", "SVHN"
+    labels = "labels"
+    why_not_whole = "its data is stored with channels first"
+
+    def check(self, leaf):
+        """(n, 3, height, width)."""
+        if type(leaf.data) is not numpy.ndarray or leaf.data.ndim != 4 or leaf.data.shape[1] != 3:
+            raise NotNative(f"its data has the shape {tuple(leaf.data.shape)}")
+        return super().check(leaf)
+
+    def fetch(self, leaf, index):
+        """A row, channels last."""
+        return numpy.ascontiguousarray(numpy.transpose(leaf.data[index], (1, 2, 0))), int(leaf.labels[index])
+
+
+class Tensors(Family):
+    """torch's TensorDataset: row i of each tensor."""
+
+    module, base = "torch.utils.data.dataset", "TensorDataset"
+    attributes = ("tensors",)
+
+    def matches(self, leaf):
+        """Plain tensors in memory, in the order of their axes."""
+        if not super().matches(leaf):
+            return False
+        for tensor in leaf.tensors:
+            if type(tensor) is not torch.Tensor or tensor.device.type != "cpu" or tensor.layout is not torch.strided:
+                raise NotNative("holds something that is not a plain tensor in memory")
+            if tensor.requires_grad or not tensor.is_contiguous() or tensor.is_neg() or tensor.is_conj():
+                raise NotNative("holds a tensor that is a view or requires a gradient")
+        return True
+
+    def form(self, leaf):
+        """There are no images."""
+        return None
+
+    def fields(self, leaf):
+        """As many as there are tensors."""
+        return tuple(f"tensor{i}" for i in range(len(leaf.tensors)))
+
+    def keep(self, leaf):
+        """The tensors, whose memory is shared."""
+        return leaf.tensors
+
+    def still(self, leaf, kept):
+        """The same objects."""
+        return len(kept) == len(leaf.tensors) and all(a is b for a, b in zip(kept, leaf.tensors))
+
+    def open(self, leaf):
+        """Over the same memory."""
+        return from_arrays({name: tensor.numpy() for name, tensor in zip(self.fields(leaf), leaf.tensors)}).dataset
+
+
+FAMILIES = (Files(), Cifar(), Mnist(), Svhn(), Tensors())
+
+
+def family_of(leaf):
+    """The family of a data set; NotNative where there is none."""
+    for family in FAMILIES:
+        if family.matches(leaf):
+            return family
+    raise NotNative("a data set that is not torch's or torchvision's")

@@ -1,0 +1,105 @@
+"""Rows: sizes and places.  What interpolates is lowered on PIL images alone, what only moves pixels on tensors, too."""
+
+from torchvision.transforms.functional import InterpolationMode, _interpolation_modes_from_int
+
+from drapps import ops
+from drapps.torch.lower_rows import NotNative, is_v2, make, need_pil, per_channel, plain, row
+
+
+def interpolation_of(transform):
+    """The name of the way to interpolate.  On PIL images nearest-exact is nearest."""
+    value = transform.interpolation
+    value = _interpolation_modes_from_int(value) if isinstance(value, int) else value
+    name = value.value if isinstance(value, InterpolationMode) else value
+    return "nearest" if name == "nearest-exact" else plain(name, "interpolation")
+
+
+def fill_of(transform, form):
+    """The values outside of the image, one or one a channel."""
+    fill = transform._fill if is_v2(transform) else {"others": transform.fill}
+    if set(fill) != {"others"}:
+        raise NotNative("fill is a dict by type")
+    values = per_channel(0 if fill["others"] is None else fill["others"], form, "fill")
+    if not all(0 <= value <= 255 for value in values):
+        raise NotNative(f"fill={values} is outside of 0 to 255")
+    return values
+
+
+def border_of(transform, form):
+    """fill and padding_mode.  On tensors only what pads with one number is the same in all versions."""
+    fill = fill_of(transform, form)
+    if not form.is_pil and (transform.padding_mode != "constant" or len(fill) != 1 or fill[0] != int(fill[0])):
+        raise NotNative(f"padding_mode={transform.padding_mode!r}, fill={fill} on {form}")
+    return {"fill": fill, "padding_mode": plain(transform.padding_mode, "padding_mode")}
+
+
+@row("Resize")
+def resize(transform, form):
+    """PIL images are always antialiased, whatever `antialias` says."""
+    need_pil(form)
+    settings = {"interpolation": interpolation_of(transform), "max_size": plain(transform.max_size, "max_size")}
+    return [make(ops.resize, plain(transform.size, "size"), **settings)], form
+
+
+@row("CenterCrop")
+def center_crop(transform, form):
+    """Outside of the image: 0."""
+    return [make(ops.center_crop, plain(transform.size, "size"))], form
+
+
+@row("RandomCrop")
+def random_crop(transform, form):
+    """v2 keeps the padding as left, right, top, bottom."""
+    padding = plain(transform.padding, "padding")
+    if is_v2(transform) and padding is not None:
+        left, right, top, bottom = padding
+        padding = [left, top, right, bottom]
+    border = border_of(transform, form) if padding is not None or transform.pad_if_needed else {}
+    size = plain(transform.size, "size")
+    return [make(ops.random_crop, size, padding=padding, pad_if_needed=bool(transform.pad_if_needed), **border)], form
+
+
+@row("RandomResizedCrop")
+def random_resized_crop(transform, form):
+    """PIL images are always antialiased, whatever `antialias` says."""
+    need_pil(form)
+    settings = {"scale": plain(transform.scale, "scale"), "ratio": plain(transform.ratio, "ratio")}
+    settings["interpolation"] = interpolation_of(transform)
+    return [make(ops.random_resized_crop, plain(transform.size, "size"), **settings)], form
+
+
+@row("RandomHorizontalFlip")
+def random_horizontal_flip(transform, form):
+    """Any image."""
+    return [make(ops.random_horizontal_flip, plain(transform.p, "p"))], form
+
+
+@row("RandomVerticalFlip")
+def random_vertical_flip(transform, form):
+    """Any image."""
+    return [make(ops.random_vertical_flip, plain(transform.p, "p"))], form
+
+
+@row("Pad")
+def pad(transform, form):
+    """All ways on PIL images."""
+    return [make(ops.pad, plain(transform.padding, "padding"), **border_of(transform, form))], form
+
+
+@row("RandomRotation")
+def random_rotation(transform, form):
+    """On PIL images."""
+    need_pil(form)
+    settings = {"expand": bool(transform.expand), "center": plain(transform.center, "center")}
+    settings.update(interpolation=interpolation_of(transform), fill=fill_of(transform, form))
+    return [make(ops.random_rotation, plain(transform.degrees, "degrees"), **settings)], form
+
+
+@row("RandomAffine")
+def random_affine(transform, form):
+    """On PIL images."""
+    need_pil(form)
+    names = ("translate", "scale", "shear", "center")
+    settings = {name: plain(getattr(transform, name), name) for name in names}
+    settings.update(interpolation=interpolation_of(transform), fill=fill_of(transform, form))
+    return [make(ops.random_affine, plain(transform.degrees, "degrees"), **settings)], form

@@ -1,0 +1,108 @@
+"""Order: the batches of indices of one pass, numbered as the sampler gave them.
+
+A pass that continues another begins after what was delivered.  Out of order, that leaves gaps: their samples are then
+made into batches anew, each sample under the number and slot that it first had, which its randomness hangs on.
+"""
+
+from itertools import chain, islice
+from typing import NamedTuple
+
+from torch.utils import data
+
+from drapps.torch import draws
+from drapps.torch.samplers import RandomSampler, RankBatchSampler
+
+
+class Work(NamedTuple):
+    """One batch to make."""
+
+    number: int
+    indices: object  # a list of indices; without batches (batch_size=None), one index
+    places: list = None  # (number, slot) of each sample; None: (number, 0), (number, 1), ...
+
+
+def stateful(thing):
+    """It can say where it is and go there."""
+    return hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")
+
+
+def mixable(loader):
+    """Samples may go to other batches than the sampler put them in: torch's own plain batches."""
+    plain = loader._auto_collation and type(loader.batch_sampler) in (data.BatchSampler, RankBatchSampler)
+    return plain and not getattr(loader.dataset, "__getitems__", None)
+
+
+class Order:
+    """Gives Work until the sampler ends; keeps the pass's progress informed.
+
+    passed: the batches of indices that a pass that is gone on with leaves behind, where they are known.
+    """
+
+    def __init__(self, loader, sampler_iter, progress, resume):
+        self._loader, self._progress = loader, progress
+        self._sampler = loader._index_sampler
+        self._iter = sampler_iter
+        self._batched = loader._auto_collation
+        self._random = [s for s in draws.chain(self._sampler) if isinstance(s, RandomSampler)]
+        self._own = next((s for s in (sampler_iter, *draws.chain(self._sampler)) if stateful(s)), None)
+        self._number, self.passed = 0, []
+        if resume:
+            self._continue(resume)
+        elif self._own is not None:
+            progress.sampler_state = self._own.state_dict()
+        self._mixed = self._remix() if progress.done and mixable(loader) else None
+
+    def _continue(self, resume):
+        progress, start = self._progress, resume["_num_yielded"] + resume["ahead"]
+        progress.yielded, progress.position, progress.drawn = resume["_num_yielded"], start, resume["drawn"]
+        progress.done = {int(number): slots and set(slots) for number, slots in resume["done"].items()}
+        progress.order_seed, progress.sampler_state = resume["order_seed"], resume["sampler"]
+        for sampler in self._random:
+            sampler.replay(resume["order_seed"])
+        if "positions" in resume:
+            self._sampler.resume(*resume["positions"])
+            self._iter = iter(self._sampler)
+        elif self._own is not None and resume["sampler"] is not None:
+            self._own.load_state_dict(resume["sampler"])
+            if self._own is not self._iter:
+                self._iter = iter(self._sampler)
+        else:
+            self.passed = list(islice(self._iter, start))
+            if resume["drawn"]:  # so that it draws now, from what it drew from then
+                self._iter = chain(list(islice(self._iter, 1)), self._iter)
+        self._number = start
+
+    def __next__(self):
+        if self._mixed is not None:
+            return next(self._mixed)
+        while True:
+            number, indices = self._pull()
+            if number in self._progress.done:  # delivered before the state was saved
+                continue
+            return Work(number, indices)
+
+    def _pull(self):
+        indices = next(self._iter)
+        number, self._number = self._number, self._number + 1
+        if self._random:
+            self._progress.order_seed = self._random[0].seed
+        after = self._own.state_dict() if self._own is not None else None
+        self._progress.begun(number, len(indices) if self._batched else 1, after)
+        return number, indices
+
+    def _samples(self):
+        """What was not delivered, sample by sample."""
+        while True:
+            try:
+                number, indices = self._pull()
+            except StopIteration:
+                return
+            done = self._progress.done.get(number, ())
+            if done is not None:
+                left = [(number, slot, index) for slot, index in enumerate(indices) if slot not in done]
+                yield from left
+
+    def _remix(self):
+        samples = self._samples()
+        while some := list(islice(samples, self._loader.batch_size)):
+            yield Work(some[0][0], [index for _, _, index in some], [(number, slot) for number, slot, _ in some])

@@ -1,0 +1,88 @@
+"""States of a DataLoader: what is in them, and when one may be loaded.
+
+The words are those of torchdata's StatefulDataLoader where it has them (_num_yielded, _iterator_finished), because
+trainers look for these.
+"""
+
+from drapps import _core
+
+VERSION = 1
+
+
+def length_of(dataset):
+    """The data set's length, None without."""
+    try:
+        return len(dataset)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def made_with(loader):
+    """What must be the same when a state is loaded."""
+    kind = type(loader.dataset)
+    fingerprint = getattr(loader.dataset, "fingerprint", None)
+    return {
+        "dataset": f"{kind.__module__}.{kind.__qualname__}",
+        "length": length_of(loader.dataset),
+        "fingerprint": fingerprint if isinstance(fingerprint, (str, int)) else None,
+        "batch_size": loader.batch_size,
+        "drop_last": loader.drop_last,
+        "in_order": bool(loader.in_order),
+        "iterable_workers": loader.num_workers if loader._iterable else None,
+        "world_size": loader.world_size,
+    }
+
+
+# Loading into a loader where these differ is no mistake by itself.
+MAY_DIFFER = {"world_size", "in_order"}
+
+
+def check(loader, state):
+    """Raises what is wrong with a state for this loader."""
+    if not isinstance(state, dict) or state.get("drapps") != VERSION:
+        raise _core.ArgumentError(f'not a state of a drapps.DataLoader: "drapps" must be {VERSION}')
+    mine = made_with(loader)
+    for key, theirs in state["made_with"].items():
+        if key not in MAY_DIFFER and mine.get(key) != theirs:
+            raise _core.ArgumentError(f"the state was saved with {key} {theirs!r}, the loader has {mine.get(key)!r}")
+    if state["done"] and loader.in_order:
+        raise _core.ArgumentError("the state was saved with in_order=False and batches open; the loader has True")
+
+
+def running(state):
+    """The pass that the state describes has batches left, or has just delivered its last one."""
+    return state["base_seed"] is not None and not state["_iterator_finished"]
+
+
+# --- ranks ---
+
+
+def place(loader, states):
+    """Where this rank goes on, as one state: from its own, or from those of all ranks of a run of another size."""
+    states = states if isinstance(states, (list, tuple)) else [states]
+    for state in states:
+        check(loader, state)
+    saved, mine = states[0]["made_with"]["world_size"], loader.world_size
+    if saved == mine:
+        return states[loader.rank] if len(states) > 1 else states[0]
+    if any(state["done"] for state in states) or any(not state["made_with"]["in_order"] for state in states):
+        if len(states) != saved:
+            raise _core.ArgumentError(
+                f"the state was saved out of order by {saved} ranks, this run has {mine}: "
+                f"load_state_dict needs the list of all {saved} states, it got {len(states)}"
+            )
+    return {**states[0], "done": {}, "positions": _positions(loader, states, saved)}
+
+
+def _positions(loader, states, world):
+    """(first position of the global order that is not delivered, the delivered ones after it)."""
+    batch = loader.batch_size
+    first = min((state["_num_yielded"] + state["ahead"]) * batch * world for state in states)
+    later = set()
+    for rank, state in enumerate(states if len(states) == world else []):
+        low = state["_num_yielded"] + state["ahead"]
+        whole = [(number, range(batch)) for number in range(first // (batch * world), low)]
+        parts = [(number, range(batch) if slots is None else slots) for number, slots in state["done"].items()]
+        for number, slots in whole + parts:
+            later.update(number * batch * world + slot * world + rank for slot in slots)
+    return first, sorted(later)

@@ -1,0 +1,116 @@
+"""StreamIter: a pass over an iterable data set, of which each worker process has its own iterator.
+
+Batches are asked of the workers in turn, as torch does it; one whose iterator has ended is left out from then on.
+"""
+
+from torch._utils import ExceptionWrapper
+from torch.utils.data import get_worker_info
+from torch.utils.data._utils.worker import _IterableDatasetStopIteration
+
+from drapps.torch import init_fns
+from drapps.torch.order import stateful
+from drapps.torch.worker_iter import WorkerIter
+
+
+class Noting:
+    """A collate_fn that also says how many samples it got, and where the data set is after them."""
+
+    def __init__(self, collate, batched):
+        self._collate, self._batched = collate, batched
+
+    def __call__(self, samples):
+        dataset = get_worker_info().dataset
+        state = dataset.state_dict() if stateful(dataset) else None
+        return self._collate(samples), len(samples) if self._batched else 1, state
+
+
+class Restoring:
+    """A worker_init_fn that puts the worker's data set where it was."""
+
+    def __init__(self, init, states):
+        self._init, self._states = init, states
+
+    def __call__(self, worker):
+        if self._init is not None:
+            self._init(worker)
+        if self._states[worker] is not None:
+            get_worker_info().dataset.load_state_dict(self._states[worker])
+
+
+class Stream:
+    """What was delivered of one worker's iterator."""
+
+    def __init__(self, saved=None):
+        self.items, self.state, self.ended = saved or (0, None, False)
+        self.tasks = 0  # asked for and not answered
+
+    def saved(self):
+        return self.items, self.state, self.ended
+
+
+class StreamIter(WorkerIter):
+    """Whatever comes next."""
+
+    def _open(self, loader, resume):
+        saved = resume["dataset"]["workers"] if resume else []
+        init = init_fns.of_workers(loader, self)
+        if any(state is not None for _, state, _ in saved):
+            init = Restoring(init, [state for _, state, _ in saved])
+        return self._open_fleet(loader, self._dataset, Noting(self._collate_fn, self._auto_collation),
+                                worker_init_fn=init, kind="iterable")  # fmt: skip
+
+    def _setup(self, loader, resume):
+        saved = resume["dataset"] if resume else {"workers": [None] * self._n_workers, "turn": 0}
+        self._streams = [Stream(worker) for worker in saved["workers"]]
+        self._size, self._in_order = loader.batch_size, loader.in_order
+        self._next_worker = self._turn_at = saved["turn"]
+        self._asked = {}  # by tag: the worker
+        for worker, stream in enumerate(self._streams):
+            if stream.items and stream.state is None:
+                self._fleet.skip_items(worker, stream.items)
+        self._progress.data_state = self._data_state
+
+    def _data_state(self):
+        return {"workers": [stream.saved() for stream in self._streams], "turn": self._turn_at}
+
+    # --- posting ---
+
+    def _worker(self):
+        """The next one in turn that has something left; None when there is none."""
+        most = self._window // max(1, sum(not stream.ended for stream in self._streams))
+        for step in range(self._n_workers):
+            worker = (self._next_worker + step) % self._n_workers
+            stream = self._streams[worker]
+            if not stream.ended and (self._in_order or stream.tasks < most):
+                return worker
+        return None
+
+    def _post(self, work):
+        worker = self._worker()
+        if worker is None or not self._fleet.post(work.number, self._size, worker=worker):
+            return False
+        self._next_worker = (worker + 1) % self._n_workers
+        self._streams[worker].tasks += 1
+        self._asked[work.number] = worker
+        return True
+
+    def _over(self):
+        return self._under_way == 0
+
+    # --- results ---
+
+    def _accept(self, result):
+        worker = self._asked.pop(result.tag)
+        stream = self._streams[worker]
+        stream.tasks -= 1
+        self._progress.delivered(result.tag)
+        if isinstance(result.value, _IterableDatasetStopIteration):
+            stream.ended = True
+            return None
+        self._turn_at = (worker + 1) % self._n_workers
+        if isinstance(result.value, ExceptionWrapper):
+            return result.value, 0
+        value, n, stream.state = result.value
+        stream.items += n
+        stream.ended |= self._auto_collation and n < self._size
+        return value, n

@@ -1,0 +1,65 @@
+"""How many workers: as many as the user says, or as many as the container has CPUs for.
+
+The loaders of a process that leave the choice to drapps share the CPUs among those that run at the same time; the
+ranks of a node share the container's (LOCAL_WORLD_SIZE, which the limits take into account).
+"""
+
+import weakref
+
+import torch
+
+from drapps.about import info
+
+_running = weakref.WeakKeyDictionary()  # iterator -> workers it has by drapps's choice
+
+
+class Count(int):
+    """A number of workers that remembers who chose it, and the other arguments of its loader.
+
+    Trainers that build a loader anew from its attributes hand it on: see rebuild.py.
+    """
+
+    def __new__(cls, n, decided=False, options=None):
+        self = super().__new__(cls, n)
+        self.decided = decided
+        self.options = options or {}
+        return self
+
+    def __reduce__(self):
+        return Count, (int(self), self.decided, self.options)
+
+
+def cpus(cpu_limit=None):
+    """CPUs that one loader may use."""
+    most = info()["limits"]["workers"]
+    return max(1, min(most, cpu_limit or most))
+
+
+def accelerator_in_use():
+    """Memory of an accelerator does not survive a fork."""
+    if not torch.accelerator.is_available():
+        return False
+    module = getattr(torch, torch.accelerator.current_accelerator().type, None)
+    return bool(module and getattr(module, "is_initialized", bool)())
+
+
+def decide(cpu_limit, native, needs_workers):
+    """The number of workers when the user gave none."""
+    if not native and not needs_workers and accelerator_in_use():
+        return 0
+    return cpus(cpu_limit)
+
+
+def share(iterator, wanted, decided):
+    """The workers that an iterator gets now: what others of drapps's choice have is taken off, one always stays."""
+    if not decided:
+        return wanted
+    taken = sum(_running.values())
+    n = max(1, min(wanted, cpus() - taken))
+    _running[iterator] = n
+    return n
+
+
+def give_back(iterator):
+    """The iterator's workers are gone."""
+    _running.pop(iterator, None)

@@ -1,0 +1,368 @@
+/* claim.c: the workers' side: claims, places, samples that are done, batches that are finished. */
+#include "crew/shared.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/error.h"
+
+static const uint64_t slice_ns = 500000000; /* a sleeper looks again after this, whatever was lost */
+
+static dr_status check_worker(const dr_crew *c, int worker, dr_error *err)
+{
+    if (worker < 0 || worker >= (int)c->board->max_workers)
+        return dr__fail(err, DR_ERR_ARG, "crew: worker %d, allowed are 0 to %u", worker, c->board->max_workers - 1);
+    return DR_OK;
+}
+
+dr_status dr_crew_enlist(dr_crew *c, int worker, int pid, dr_error *err)
+{
+    DR_TRY(check_worker(c, worker, err));
+    struct dr__worker *w = &c->workers[worker];
+    dr__crew_lock(c);
+    int before = w->pid;
+    bool busy = before && before != pid;
+    if (!busy) {
+        w->pid = pid;
+        w->dismissed = w->waits = 0;
+    }
+    dr__crew_unlock(c);
+    if (busy)
+        return dr__fail(err, DR_ERR_STATE, "crew: worker %d is process %d, which was not buried", worker, before);
+    return DR_OK;
+}
+
+/* --- claiming --- */
+
+static void mark_time(struct dr__worker *w, uint64_t now)
+{
+    w->mark_ns = now;
+    atomic_store_explicit(&w->since_ns, now, memory_order_relaxed);
+}
+
+static void claim_work(dr_crew *c, int worker, const struct dr__choice *choice, dr_crew_claim *out)
+{
+    struct dr__worker *w = &c->workers[worker];
+    struct dr__entry *e = choice->entry;
+    struct dr__slot *slots = dr__slots(c, e);
+    w->entry = (uint32_t)(e - c->entries);
+    w->first = choice->first;
+    w->n = choice->n;
+    w->n_over = 0;
+    w->slow = slots[choice->first].slow;
+    atomic_store_explicit(&w->at, 0, memory_order_relaxed);
+    dr__step();
+    w->kind = DR_CREW_WORK;
+    dr__step();
+    for (uint32_t i = choice->first; i < choice->first + choice->n; i++) {
+        dr__count_waiting(c, e, i, -1);
+        slots[i].worker = (uint16_t)worker;
+        slots[i].attempts++;
+        dr__step();
+        slots[i].state = DR__SLOT_CLAIMED;
+    }
+    e->n_claimed += choice->n;
+    c->board->started_slots += choice->n;
+    c->board->n_slow_samples += w->slow;
+    *out = (dr_crew_claim){ .kind = DR_CREW_WORK,
+                            .batch = w->entry,
+                            .tag = e->tag,
+                            .first = w->first,
+                            .n = w->n,
+                            .n_slots = e->n_slots,
+                            .whole = e->keep && w->n == e->n_slots,
+                            .request = dr__request(c, e),
+                            .request_bytes = e->request_bytes };
+}
+
+static void claim_finish(dr_crew *c, int worker, struct dr__entry *e, dr_crew_claim *out)
+{
+    struct dr__worker *w = &c->workers[worker];
+    w->finish_entry = (uint32_t)(e - c->entries);
+    w->finishing = 1;
+    e->finisher = (uint16_t)worker;
+    e->finish_attempts++;
+    dr__step();
+    e->batch = DR__FINISHING;
+    c->board->n_complete--;
+    const dr_crew_sample *samples = dr__samples(c, e);
+    *out = (dr_crew_claim){ .kind = DR_CREW_FINISH,
+                            .batch = w->finish_entry,
+                            .tag = e->keep ? e->tag : samples[0].tag,
+                            .n = e->n_slots,
+                            .n_slots = e->n_slots,
+                            .slab = e->slab,
+                            .samples = samples };
+    if (e->keep) {
+        out->request = dr__request(c, e);
+        out->request_bytes = e->request_bytes;
+    }
+}
+
+/* One look at the board; DR_AGAIN: nothing to do, and dr__futex_wait may be called with *seen. */
+static dr_status try_claim(dr_crew *c, int worker, dr_crew_claim *out, unsigned *seen)
+{
+    struct dr__worker *w = &c->workers[worker];
+    dr_status status = DR_OK;
+    struct dr__choice choice = { 0 };
+    struct dr__wakes wakes = { 0 };
+    dr__crew_lock(c);
+    if (w->dismissed || atomic_load(&c->board->closed)) {
+        *out = (dr_crew_claim){ .kind = DR_CREW_LEAVE };
+        dr__crew_unlock(c);
+        return DR_OK;
+    }
+    dr__choose(c, worker, &choice);
+    w->waits = !choice.kind;
+    if (choice.kind) {
+        mark_time(w, dr__now_ns());
+        w->claims++;
+    }
+    if (choice.kind == DR_CREW_WORK)
+        claim_work(c, worker, &choice, out);
+    else if (choice.kind == DR_CREW_FINISH)
+        claim_finish(c, worker, choice.entry, out);
+    else
+        status = DR_AGAIN;
+    if (choice.kind == DR_CREW_WORK && choice.entry->n_waiting)
+        dr__wake_some(c, &wakes, 1); /* there is more: each wakes one more, as long as that is so */
+    *seen = atomic_load(&w->wake);
+    dr__crew_unlock_wake(c, &wakes);
+    return status;
+}
+
+dr_status dr_crew_claim_next(dr_crew *c, int worker, int timeout_ms, dr_crew_claim *out, dr_error *err)
+{
+    DR_TRY(check_worker(c, worker, err));
+    struct dr__worker *w = &c->workers[worker];
+    if (w->kind || w->finishing)
+        return dr__fail(err, DR_ERR_STATE, "crew: worker %d claims before it is done with its last claim", worker);
+    uint64_t deadline = timeout_ms < 0 ? UINT64_MAX : dr__now_ns() + (uint64_t)timeout_ms * 1000000;
+    for (;;) {
+        unsigned seen;
+        dr_status status = try_claim(c, worker, out, &seen);
+        uint64_t now = status == DR_AGAIN ? dr__now_ns() : 0;
+        if (status != DR_AGAIN || now >= deadline)
+            return status;
+        dr__futex_wait(&w->wake, seen, DR_MIN(deadline - now, slice_ns));
+    }
+}
+
+/* --- working --- */
+
+void dr_crew_begin(dr_crew *c, int worker, uint32_t i)
+{
+    if (check_worker(c, worker, NULL) != DR_OK)
+        return;
+    struct dr__worker *w = &c->workers[worker];
+    atomic_store_explicit(&w->since_ns, dr__now_ns(), memory_order_relaxed); /* for whoever looks: no order needed */
+    atomic_store_explicit(&w->at, i, memory_order_relaxed);
+}
+
+static dr_status check_claim(const dr_crew *c, int worker, uint32_t i, uint32_t n, dr_error *err)
+{
+    DR_TRY(check_worker(c, worker, err));
+    const struct dr__worker *w = &c->workers[worker];
+    if (w->kind != DR_CREW_WORK)
+        return dr__fail(err, DR_ERR_STATE, "crew: worker %d has no claim", worker);
+    if (!n || i >= w->n || n > w->n - i)
+        return dr__fail(err, DR_ERR_ARG, "crew: slots %u to %u of a claim of %u", i, i + n - 1, w->n);
+    return DR_OK;
+}
+
+/* The common block of a batch, made by the first who asks. */
+static dr_crew_block slab_of(dr_crew *c, int worker, struct dr__entry *e, size_t bytes)
+{
+    struct dr__arena *a = &c->board->arena;
+    if (!e->slab && bytes) {
+        dr_crew_block slab = dr__arena_new(c->base, a, bytes, (uint16_t)worker, getpid());
+        e->slab_bytes = bytes;
+        dr__step();
+        e->slab = slab;
+        dr__step();
+        dr__arena_give(c->base, a, slab, DR__BY_BOARD, 0);
+    }
+    return e->slab_bytes == bytes ? e->slab : 0;
+}
+
+dr_status dr_crew_place(dr_crew *c, int worker, uint32_t i, size_t slab_bytes, uint32_t *slot, dr_crew_block *slab,
+                        dr_error *err)
+{
+    DR_TRY(check_claim(c, worker, i, 1, err));
+    const struct dr__worker *w = &c->workers[worker];
+    struct dr__entry *e = &c->entries[w->entry];
+    bool no_room = false;
+    *slot = w->first + i;
+    *slab = 0; /* and stays so when the batch was given up */
+    dr__crew_lock(c);
+    dr__slot_place(c, e, w->first + i);
+    const struct dr__slot *s = &dr__slots(c, e)[w->first + i];
+    if (s->placed) {
+        *slot = s->place;
+        *slab = slab_of(c, worker, &c->entries[s->batch], slab_bytes);
+        no_room = slab_bytes && !c->entries[s->batch].slab;
+    }
+    dr__board_advance(c);
+    dr__crew_unlock(c);
+    if (no_room)
+        return dr__fail(err, DR_ERR_NOMEM, "crew: no room for a batch of %zu bytes", slab_bytes);
+    return DR_OK;
+}
+
+/* --- done --- */
+
+/* What follows when slots are over or a batch is finished: later posts may be allowed now. */
+static void after_slots(dr_crew *c, struct dr__entry *e, bool finished, struct dr__wakes *wakes)
+{
+    uint64_t open = c->board->open;
+    dr__entry_sweep(c, e);
+    dr__board_advance(c);
+    if (c->board->held_back && (c->board->open != open || finished)) {
+        c->board->held_back = false;
+        dr__wake_some(c, wakes, UINT32_MAX);
+    }
+    if (c->board->n_complete)
+        dr__wake_some(c, wakes, (uint32_t)c->board->n_complete);
+    if (e->dropped)
+        dr__wake_owner(c, wakes);
+}
+
+/* The batch that a slot went to, if this completed it. */
+static struct dr__entry *completed(const dr_crew *c, const struct dr__entry *e, uint32_t slot)
+{
+    const struct dr__slot *s = &dr__slots(c, e)[slot];
+    struct dr__entry *to = s->placed ? &c->entries[s->batch] : NULL;
+    return to && to->batch == DR__COMPLETE && !to->dropped ? to : NULL;
+}
+
+static void end_claim_if_over(struct dr__worker *w, uint32_t n)
+{
+    w->n_over += n;
+    w->samples += n;
+    if (w->n_over >= w->n)
+        w->kind = 0;
+}
+
+/* The time since the last mark, shared out among n slots; a slot that was begun by itself counts from there. */
+static uint64_t time_each(struct dr__worker *w, uint32_t n, uint64_t now)
+{
+    uint64_t since = atomic_load_explicit(&w->since_ns, memory_order_relaxed);
+    uint64_t from = n == 1 ? DR_MAX(since, w->mark_ns) : w->mark_ns;
+    uint64_t ns = now > from ? now - from : 1;
+    w->busy_ns += ns;
+    mark_time(w, now);
+    return DR_MAX(ns / n, 1);
+}
+
+/* The slots of a claim are over; the first batch that this completed, or NULL. */
+static struct dr__entry *slots_over(dr_crew *c, int worker, uint32_t i, uint32_t n, const struct dr__sample_end *end)
+{
+    const struct dr__worker *w = &c->workers[worker];
+    struct dr__entry *e = &c->entries[w->entry], *ready = NULL;
+    for (uint32_t slot = w->first + i; slot < w->first + i + n; slot++) {
+        const struct dr__slot *s = &dr__slots(c, e)[slot];
+        if (s->state == DR__SLOT_CLAIMED && s->worker == worker)
+            dr__slot_over(c, e, slot, end);
+        else
+            dr__arena_free(c->base, &c->board->arena, end->block); /* was given up meanwhile */
+        struct dr__entry *to = completed(c, e, slot);
+        ready = ready ? ready : to;
+    }
+    return ready;
+}
+
+dr_status dr_crew_done(dr_crew *c, int worker, uint32_t i, uint32_t n, dr_crew_block block, bool bad, bool *finish,
+                       dr_crew_claim *out, dr_error *err)
+{
+    DR_TRY(check_claim(c, worker, i, n, err));
+    if (block && n != 1)
+        return dr__fail(err, DR_ERR_ARG, "crew: a block for %u slots, allowed is one slot", n);
+    struct dr__worker *w = &c->workers[worker];
+    struct dr__wakes wakes = { 0 };
+    struct dr__sample_end end = { bad ? DR_CREW_BAD : DR_CREW_OK, time_each(w, n, dr__now_ns()), block };
+    dr__crew_lock(c);
+    struct dr__entry *ready = slots_over(c, worker, i, n, &end);
+    if (!bad)
+        dr__times_add(&c->board->times, end.ns, n);
+    *finish = ready != NULL;
+    if (ready)
+        claim_finish(c, worker, ready, out);
+    end_claim_if_over(w, n);
+    after_slots(c, &c->entries[w->entry], false, &wakes);
+    dr__crew_unlock_wake(c, &wakes);
+    return DR_OK;
+}
+
+/* --- finish --- */
+
+static bool is_whole_claim(const dr_crew *c, const struct dr__worker *w, uint32_t batch)
+{
+    const struct dr__entry *e = &c->entries[batch];
+    return w->kind == DR_CREW_WORK && w->entry == batch && e->keep && w->n == e->n_slots && !w->finishing;
+}
+
+/* A whole claim that was not reported slot by slot. */
+static void end_whole(dr_crew *c, int worker)
+{
+    struct dr__worker *w = &c->workers[worker];
+    struct dr__entry *e = &c->entries[w->entry];
+    const struct dr__sample_end end = { .state = DR_CREW_OK, .ns = time_each(w, w->n, dr__now_ns()) };
+    slots_over(c, worker, 0, w->n, &end);
+    dr__times_add(&c->board->times, end.ns, w->n);
+    end_claim_if_over(w, w->n);
+    dr_crew_claim ignored;
+    if (e->batch == DR__COMPLETE && !e->dropped)
+        claim_finish(c, worker, e, &ignored);
+}
+
+static void note_size(struct dr__arena *a, const dr_crew *c, const struct dr__entry *e)
+{
+    uint64_t bytes = e->head_bytes + e->slab_bytes;
+    const dr_crew_sample *samples = dr__samples(c, e);
+    for (uint32_t i = 0; i < e->n_slots; i++)
+        bytes += dr_crew_block_bytes(c, samples[i].block);
+    a->largest = DR_MAX(a->largest, bytes);
+}
+
+static void end_batch(dr_crew *c, struct dr__entry *e, dr_crew_block head, size_t head_bytes, bool failed)
+{
+    e->head = head;
+    e->head_bytes = head_bytes;
+    e->failed = failed;
+    e->ready_ns = dr__now_ns();
+    note_size(&c->board->arena, c, e);
+    dr__step();
+    e->batch = DR__READY;
+    dr__step();
+    dr__arena_give(c->base, &c->board->arena, head, DR__BY_BOARD, 0);
+    dr__batch_ready(c, e);
+    c->board->n_batches++;
+}
+
+dr_status dr_crew_finish(dr_crew *c, int worker, uint32_t batch, dr_crew_block head, size_t head_bytes, bool failed,
+                         dr_error *err)
+{
+    DR_TRY(check_worker(c, worker, err));
+    struct dr__worker *w = &c->workers[worker];
+    bool whole = batch < c->board->n_entries && is_whole_claim(c, w, batch);
+    if (!whole && !(w->finishing && w->finish_entry == batch))
+        return dr__fail(err, DR_ERR_STATE, "crew: worker %d finishes batch %u, which it did not claim", worker, batch);
+    struct dr__entry *e = &c->entries[batch];
+    struct dr__wakes wakes = { 0 };
+    dr__crew_lock(c);
+    if (whole)
+        end_whole(c, worker);
+    if (e->batch == DR__FINISHING)
+        end_batch(c, e, head, head_bytes, failed);
+    else
+        dr__arena_free(c->base, &c->board->arena, head); /* dropped while the whole claim was being made */
+    w->finishing = 0;
+    w->busy_ns += dr__now_ns() - w->mark_ns;
+    mark_time(w, dr__now_ns());
+    after_slots(c, e, true, &wakes);
+    if (!c->board->in_order || e->seq == c->board->take || e->dropped)
+        dr__wake_owner(c, &wakes);
+    dr__crew_unlock_wake(c, &wakes);
+    return DR_OK;
+}

@@ -1,0 +1,232 @@
+/* shared.h: what the processes of a crew share: the board (batches, slots, workers) and the arena (blocks).
+ *
+ *   ┌───────┬──────────────┬──────────────┬─────────────┬──────────────────────────────────────┐
+ *   │ board │ entries      │ workers      │ nodes       │ space of the blocks                  │
+ *   └───────┴──────────────┴──────────────┴─────────────┴──────────────────────────────────────┘
+ *
+ * An entry is a post and a batch in one: a post of n slots also opens a batch with room for n samples.  In order,
+ * sample s of the post goes to place s of the same entry.  Out of order, samples go to the oldest batch of their group
+ * that has room; as the room of all batches is what was posted, each batch is filled in the end.  A group ends at
+ * dr_crew_post_end.
+ *
+ * One robust lock protects all of it.  Fields are either *told* or *derived*.  A told field is the truth: it changes by
+ * one store, after everything it speaks of was written (dr__step between them).  Derived fields (counts, lists, hints)
+ * can be computed from the told ones.  So a process that dies while it holds the lock leaves told fields that are
+ * right, and whoever gets the lock next computes the others anew (dr__repair).  dr_crew_bury then undoes what the dead
+ * process was at.  Where two told fields change together, this is the order, and what dr__repair makes of the half:
+ *
+ *   place:   slot.placed, then sample.state = TAKEN        TAKEN is set again from the slots
+ *   done:    sample.state, then slot.state, then block     the slot follows its sample, the batch gets the block
+ *   slab:    entry.slab, then block                        the batch gets the block
+ *   finish:  entry.batch = READY, then blocks              the batch gets its head, the samples' blocks are freed
+ *   claim:   worker's claim, then slot.state               slots that are not CLAIMED by the worker are not its own
+ *   block:   neighbour's node, then node.next              see arena.h
+ */
+#ifndef DR_CREW_SHARED_H
+#define DR_CREW_SHARED_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <drapps/crew.h>
+
+#include "crew/arena.h"
+
+enum {
+    DR__CREW_MAGIC = 0x43524557,
+    DR__TIME_BUCKETS = 256,
+};
+
+/* Slots.  Told: state, worker, placed, batch, place. */
+enum { DR__SLOT_WAITING, DR__SLOT_CLAIMED, DR__SLOT_OVER };
+
+struct dr__slot {
+    uint8_t state;
+    uint8_t attempts;
+    uint8_t placed; /* batch and place are set, for good */
+    uint8_t slow;
+    uint16_t worker;
+    float cost_ns; /* 0: unknown */
+    uint32_t batch, place;
+};
+
+/* Samples, beyond DR_CREW_*.  Told, but for DR__TAKEN. */
+enum { DR__TAKEN = 254, DR__EMPTY = 255 };
+
+/* Batches.  Told. */
+enum { DR__FILLING, DR__COMPLETE, DR__FINISHING, DR__READY, DR__GONE };
+
+struct dr__entry {
+    /* the post */
+    uint8_t live; /* told; the first to be set last */
+    uint8_t keep, whole_only, dropped;
+    int32_t worker;
+    uint32_t n_slots, min_claim_ns;
+    uint64_t seq, tag, group;
+    dr_crew_block items; /* slots, then the request */
+    uint64_t request_bytes;
+    uint32_t n_waiting, n_claimed, n_over, n_slow, n_redo, first_waiting; /* derived */
+    uint64_t slow_ns, fast_ns;                                            /* derived: predicted cost of what waits */
+
+    /* the batch */
+    uint8_t batch; /* told */
+    uint8_t failed, finish_attempts;
+    uint16_t finisher;
+    dr_crew_block samples, slab, head;
+    uint64_t slab_bytes, head_bytes, opened_ns, ready_ns;
+    uint32_t n_taken, n_done; /* derived */
+};
+
+/* Aligned so that dr_crew_begin does not disturb other workers. */
+struct dr__worker {
+    _Alignas(64) int32_t pid;
+    atomic_uint wake; /* futex */
+    uint8_t waits;    /* sleeps on wake, and nobody woke it yet */
+    uint8_t kind;     /* of the claim; 0: none */
+    uint8_t slow;     /* the claim is a slow slot */
+    uint8_t dismissed;
+    uint8_t finishing; /* a batch, while it may have a claim of slots too */
+    uint32_t entry, first, n, n_over, finish_entry;
+    atomic_uint at; /* slot of the claim, from 0 */
+    atomic_ullong since_ns;
+    uint64_t mark_ns; /* end of what was timed last */
+    uint64_t claims, samples, busy_ns;
+};
+
+/* Times of samples: buckets of a quarter of an octave. */
+struct dr__times {
+    uint64_t count, sum_ns;
+    uint32_t bucket[DR__TIME_BUCKETS];
+    uint64_t threshold_ns; /* computed; 0: not enough seen */
+};
+
+struct dr__board {
+    uint32_t magic;
+    uint32_t n_entries, max_workers, max_batches, max_attempts, max_ahead;
+    bool in_order, lanes;
+    uint64_t map_bytes, entries_at, workers_at; /* from the start of the memory */
+    pthread_mutex_t lock;
+
+    uint64_t tail;                                 /* told: seq of the next post */
+    uint64_t group;                                /* told */
+    uint64_t head, open, fill, take;               /* derived: oldest live, not over, with room, not taken */
+    uint64_t n_untaken, n_complete, started_slots; /* derived */
+    uint64_t n_dropped;                            /* derived */
+    bool held_back;                                /* a worker found slots, but the window was closed */
+
+    uint32_t window_batches;
+    uint64_t window_bytes;
+    uint64_t set_threshold_ns;
+    struct dr__times times;
+
+    atomic_uint ready; /* futex: the owner waits on it */
+    atomic_uint ready_waiters;
+    atomic_uint wakes; /* by dr_crew_wake */
+    atomic_bool closed;
+
+    uint64_t n_results, n_batches, n_samples, n_slow_samples, n_redone, n_deaths;
+    struct dr__arena arena;
+};
+
+/* One in each process (and copied by fork). */
+struct dr_crew {
+    atomic_int refs;
+    int fd;
+    char *base;
+    struct dr__board *board;
+    struct dr__entry *entries;
+    struct dr__worker *workers;
+};
+
+/* --- board.c --- */
+
+void dr__crew_lock(dr_crew *c);
+void dr__crew_unlock(dr_crew *c);
+
+/* Computes the derived fields; frees what is over. */
+void dr__repair(dr_crew *c);
+
+/* Whom to wake once the lock is free. */
+struct dr__wakes {
+    uint64_t workers[4]; /* bits */
+    bool owner;
+};
+
+void dr__wake_some(dr_crew *c, struct dr__wakes *wakes, uint32_t n); /* of those that wait */
+void dr__wake_worker(dr_crew *c, struct dr__wakes *wakes, uint32_t worker);
+void dr__wake_owner(dr_crew *c, struct dr__wakes *wakes);
+
+/* Unlocks, then wakes. */
+void dr__crew_unlock_wake(dr_crew *c, const struct dr__wakes *wakes);
+
+/* Wakes everybody, whether they are known to wait or not. */
+void dr__wake_everybody(dr_crew *c);
+
+/* Sleeps until *word is not `seen`, a signal came, or the time is over. */
+void dr__futex_wait(atomic_uint *word, unsigned seen, uint64_t timeout_ns);
+
+/* --- entry.c: entries, with the lock held --- */
+
+static inline struct dr__entry *dr__entry_of(const dr_crew *c, uint64_t seq)
+{
+    return &c->entries[seq % c->board->n_entries];
+}
+
+struct dr__slot *dr__slots(const dr_crew *c, const struct dr__entry *e);
+dr_crew_sample *dr__samples(const dr_crew *c, const struct dr__entry *e);
+const void *dr__request(const dr_crew *c, const struct dr__entry *e);
+
+/* Gives a slot its place in a batch. */
+void dr__slot_place(dr_crew *c, struct dr__entry *e, uint32_t slot);
+
+/* The slot is over: what became of its sample.  Takes the block. */
+struct dr__sample_end {
+    uint8_t state; /* DR_CREW_* */
+    uint64_t ns;
+    dr_crew_block block;
+};
+
+void dr__slot_over(dr_crew *c, struct dr__entry *e, uint32_t slot, const struct dr__sample_end *end);
+
+/* Lets go of what an entry does not need any more. */
+void dr__entry_sweep(dr_crew *c, struct dr__entry *e);
+
+/* The batch is ready with what is in its head fields; blocks of good samples are freed. */
+void dr__batch_ready(dr_crew *c, struct dr__entry *e);
+
+/* Moves on the hints head, open, fill and take. */
+void dr__board_advance(dr_crew *c);
+
+/* The slot's cost, or what samples took on average; 0: nothing is known. */
+uint64_t dr__slot_cost(const dr_crew *c, const struct dr__slot *s);
+
+/* Counts a slot that waits in (+1) or out (-1). */
+void dr__count_waiting(const dr_crew *c, struct dr__entry *e, uint32_t slot, int sign);
+
+/* --- choose.c: what a worker does next --- */
+
+struct dr__choice {
+    int kind; /* 0: nothing */
+    struct dr__entry *entry;
+    uint32_t first, n;
+};
+
+void dr__choose(dr_crew *c, int worker, struct dr__choice *out);
+
+/* --- times.c --- */
+
+void dr__times_add(struct dr__times *t, uint64_t ns, uint32_t n);
+uint64_t dr__times_mean(const struct dr__times *t);
+
+/* Above it, a sample is slow; UINT64_MAX: not known yet. */
+uint64_t dr__threshold(const struct dr__board *b);
+
+/* --- for tests --- */
+
+/* A point between two told fields.  In tests the process may kill itself at the n-th. */
+void dr__step(void);
+void dr__step_die_at(long n); /* 0: never */
+
+#endif

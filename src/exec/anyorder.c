@@ -1,0 +1,133 @@
+/* anyorder.c: out of order, a sample has no batch of its own: when it is ready it goes to the one being filled.
+ *
+ * Each sample has a byte of marks.  Every sample below `worked_below` has been worked on; claims stay within a window
+ * above it, which bounds how far a slow sample is displaced, and above what was delivered, which bounds the memory.
+ * With an order given by the caller there is no end to count to: the marks are then a ring as wide as the widest
+ * window.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "exec/exec.h"
+
+static uint8_t *marks_of(const dr__exec *e, uint64_t local)
+{
+    return &e->done[local % e->n_done];
+}
+
+dr_status dr__any_begin(dr__exec *e, const uint8_t *done, dr_error *err)
+{
+    dr__free(e->done);
+    e->done = NULL;
+    if (!e->fills_any)
+        return DR_OK;
+    e->n_done = e->o.given_order ? DR__MAX_PREFETCH * e->o.batch_size : DR_MAX(e->n_local, 1);
+    e->done = dr__alloc_zero(e->n_done, 1);
+    if (!e->done)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory");
+    for (uint64_t i = 0; done && i < e->n_local; i++)
+        e->done[i] = done[i] ? DR__DONE_BEFORE : 0;
+    return DR_OK;
+}
+
+uint64_t dr__any_window(const dr__exec *e)
+{
+    return DR_MIN(e->worked_below, e->delivered_samples) + dr__batches_ahead(e) * e->o.batch_size;
+}
+
+bool dr__any_passed(const dr__exec *e, uint64_t local)
+{
+    return e->done && *marks_of(e, local) & DR__DONE_BEFORE;
+}
+
+/* pool lock: a free place in the ring. */
+static dr_batch **free_place(dr__exec *e)
+{
+    for (int i = 0; i < DR__RING; i++)
+        if (!e->ring[i])
+            return &e->ring[i];
+    return NULL;
+}
+
+/* pool lock */
+static dr_status open_filling(dr__exec *e, dr_error *err)
+{
+    dr_batch **place = free_place(e);
+    dr_batch *b = place ? dr__batch_new(e, e->first_batch + e->opened, e->o.batch_size) : NULL;
+    if (!b)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch of %llu samples",
+                        (unsigned long long)e->o.batch_size);
+    *place = e->filling = b;
+    e->opened++;
+    return DR_OK;
+}
+
+dr_status dr__any_take_slot(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err)
+{
+    dr__pool_lock();
+    dr_status status = e->filling ? DR_OK : open_filling(e, err);
+    if (status == DR_OK) {
+        *batch = e->filling;
+        *slot = e->filling->used++;
+        if (e->filling->used == e->filling->n_slots)
+            e->filling = NULL;
+    }
+    dr__pool_unlock();
+    return status;
+}
+
+/* pool lock */
+static void note_worked(dr__exec *e, uint64_t local)
+{
+    e->finished++;
+    *marks_of(e, local) |= DR__DONE_WORKED;
+    if (local != e->worked_below)
+        return;
+    for (; e->worked_below < e->n_local && *marks_of(e, e->worked_below) & DR__DONE_WORKED; e->worked_below++)
+        *marks_of(e, e->worked_below) &= (uint8_t)~DR__DONE_WORKED;
+    dr__pool_wake(); /* the window has moved on */
+}
+
+/* pool lock, which it gives up: after the last sample, the batch being filled gets no more. */
+static void close_and_unlock(dr__exec *e)
+{
+    const bool last = e->complete && e->finished == e->n_local;
+    dr_batch *b = last ? e->filling : NULL;
+    uint64_t unused = 0;
+    if (b) {
+        unused = b->n_slots - b->used;
+        memset(b->missing + b->used, 1, unused);
+        e->filling = NULL;
+    }
+    if (last)
+        dr__cond_broadcast(&e->changed);
+    dr__pool_unlock();
+    if (b)
+        dr__slots_done(e, b, unused);
+}
+
+void dr__any_worked(dr__exec *e, uint64_t local, bool left_out)
+{
+    dr__pool_lock();
+    if (left_out || *marks_of(e, local) & DR__DONE_BEFORE) {
+        e->delivered_samples++; /* keeps the window open for the others */
+        dr__pool_wake();
+    }
+    if (left_out && !e->o.given_order)
+        *marks_of(e, local) |= DR__DONE_DELIVERED;
+    note_worked(e, local);
+    close_and_unlock(e);
+}
+
+void dr__any_close(dr__exec *e)
+{
+    dr__pool_lock();
+    close_and_unlock(e);
+}
+
+void dr__any_delivered(dr__exec *e, const dr_batch *b)
+{
+    e->delivered_samples += b->n_samples;
+    for (uint64_t i = 0; i < b->n_samples && !e->o.given_order; i++)
+        *marks_of(e, (b->positions[i] - e->base - e->o.rank) / e->o.world) |= DR__DONE_DELIVERED;
+}

@@ -1,0 +1,155 @@
+/* given.c: pushed batches: checked, counted, queued. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "exec/exec.h"
+
+enum { MOST_SAMPLES = 1 << 24 };
+
+/* --- the queue --- */
+
+void dr__push_unref(dr__push **push)
+{
+    if (*push && --(*push)->refs == 0)
+        dr__free(*push);
+    *push = NULL;
+}
+
+void dr__given_clear(dr__given *g)
+{
+    while (g->head) {
+        dr__push *first = g->head;
+        g->head = first->next;
+        dr__push_unref(&first);
+    }
+    g->tail = &g->head;
+    g->positions = g->numbers = 0;
+}
+
+dr__push *dr__given_claim(dr__given *g, uint64_t first, uint64_t n)
+{
+    dr__push *p = g->head;
+    p->refs++;
+    if (first + n < p->first + p->n)
+        return p;
+    g->head = p->next;
+    g->tail = g->head ? g->tail : &g->head;
+    p->refs--; /* the queue's */
+    return p;
+}
+
+/* --- pushing --- */
+
+dr_status dr__given_begin(dr__exec *e, dr_error *err)
+{
+    return e->o.given_order ? dr__times_begin(&e->given.times, e->set->n_samples, err) : DR_OK;
+}
+
+static dr_status check_ids(const dr__exec *e, const uint64_t *ids, uint64_t n, dr_error *err)
+{
+    if (n < 1 || n > MOST_SAMPLES)
+        return dr__fail(err, DR_ERR_ARG, "%llu samples in a pushed batch, allowed are 1 to %d", (unsigned long long)n,
+                        MOST_SAMPLES);
+    for (uint64_t i = 0; i < n; i++)
+        if (ids[i] >= e->set->n_samples)
+            return dr__fail(err, DR_ERR_ARG, "%s: sample %llu, number %llu of a pushed batch, is not one of 0 to %llu",
+                            e->set->name, (unsigned long long)ids[i], (unsigned long long)i,
+                            (unsigned long long)(e->set->n_samples - 1));
+    return DR_OK;
+}
+
+/* A batch larger than batch_size, which the budget was made for, must fit as well. */
+static dr_status check_size(const dr__exec *e, uint64_t n, dr_error *err)
+{
+    size_t bytes;
+    if (e->fills_any || (dr__mul_size(e->sample_bytes, n, &bytes) && bytes <= e->batch_budget))
+        return DR_OK;
+    return dr__fail(err, DR_ERR_LIMIT,
+                    "a batch of %llu samples of %zu bytes is pushed; the memory limit leaves %zu bytes for batches",
+                    (unsigned long long)n, e->sample_bytes, e->batch_budget);
+}
+
+/* pool lock */
+static dr_status can_push(const dr__exec *e, dr_error *err)
+{
+    if (e->cancelled || !e->running)
+        return dr__fail(err, DR_ERR_CANCELLED, "cancelled");
+    if (e->failed)
+        return dr__fail(err, e->error.status, "%s", e->error.text);
+    if (e->complete)
+        return dr__fail(err, DR_ERR_STATE, "the end of this epoch was pushed already");
+    return DR_OK;
+}
+
+/* pool lock */
+static void enqueue(dr__exec *e, dr__push *p)
+{
+    dr__given *g = &e->given;
+    p->first = e->n_local;
+    p->position = g->positions;
+    p->number = g->numbers++;
+    g->positions += p->n;
+    *g->tail = p;
+    g->tail = &p->next;
+    e->n_local += p->n;
+    e->n_batches++;
+    if (!e->fills_any)
+        e->batch_slots = DR_MAX(e->batch_slots, p->n);
+    dr__cond_broadcast(&e->changed); /* a consumer may have to work itself */
+    dr__pool_wake();
+}
+
+dr_status dr__given_push(dr__exec *e, const uint64_t *ids, uint64_t n, dr_error *err)
+{
+    DR_TRY(check_ids(e, ids, n, err));
+    DR_TRY(check_size(e, n, err));
+    DR_TRY(dr__times_reserve(&e->given.times, n, err));
+    dr__push *p = dr__alloc(sizeof *p + n * sizeof *p->samples);
+    if (!p)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for a pushed batch");
+    *p = (dr__push){ .refs = 1, .n = n };
+    dr__pool_lock();
+    dr_status status = can_push(e, err);
+    if (status == DR_OK) {
+        for (uint64_t i = 0; i < n; i++)
+            p->samples[i] = (dr__sample_ref){ ids[i], dr__times_count(&e->given.times, ids[i]) };
+        enqueue(e, p);
+    }
+    dr__pool_unlock();
+    if (status != DR_OK)
+        dr__free(p);
+    return status;
+}
+
+dr_status dr__given_pass(dr__exec *e, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err)
+{
+    if (n > 0)
+        DR_TRY(check_ids(e, ids, n, err));
+    DR_TRY(dr__times_reserve(&e->given.times, n, err));
+    dr__pool_lock();
+    dr_status status = can_push(e, err);
+    if (status == DR_OK) {
+        e->given.positions += n;
+        e->given.numbers += batches;
+        e->first_batch += batches;
+        for (uint64_t i = 0; i < n; i++)
+            dr__times_count(&e->given.times, ids[i]);
+    }
+    dr__pool_unlock();
+    return status;
+}
+
+dr_status dr__given_end(dr__exec *e, dr_error *err)
+{
+    dr__pool_lock();
+    dr_status status = can_push(e, err);
+    if (status == DR_OK) {
+        e->complete = true;
+        dr__cond_broadcast(&e->changed);
+        dr__pool_wake(); /* nobody has to be kept for what comes */
+    }
+    dr__pool_unlock();
+    if (status == DR_OK && e->fills_any)
+        dr__any_close(e);
+    return status;
+}

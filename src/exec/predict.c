@@ -1,0 +1,149 @@
+/* predict.c: costs and times of the last samples. */
+#include "exec/predict.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+enum {
+    SLOW_TIMES = 4, /* the median */
+    FLOOR_NS = 200000,
+    FEWEST = 32,       /* samples before anything is called slow, and between looking again */
+    ALL_BELOW = 256,   /* so many samples are all looked at */
+    FADE_AFTER = 1024, /* samples: the sums are halved */
+};
+
+void dr__predict_init(dr__predict *p)
+{
+    memset(p, 0, sizeof *p);
+    atomic_init(&p->slow_units, UINT64_MAX);
+    p->floor_ns = FLOOR_NS;
+}
+
+static double ns_of_unit(const dr__predict *p)
+{
+    const uint64_t units = atomic_load(&p->units), ns = atomic_load(&p->ns);
+    return units ? (double)ns / (double)units : 0;
+}
+
+/* Slow is what costs several times the median. */
+static void set_threshold(dr__predict *p)
+{
+    const double ratio = ns_of_unit(p);
+    if (ratio <= 0)
+        return; /* ops that cost nothing */
+    const double floor_units = (double)p->floor_ns / ratio;
+    const double units = SLOW_TIMES * (double)dr__histogram_quantile(&p->costs, 0.5);
+    atomic_store(&p->slow_units, (uint64_t)DR_MIN(DR_MAX(units, floor_units), 1e18));
+}
+
+/* Counts that other threads add meanwhile may be lost: these are estimates. */
+static void fade(atomic_uint_fast64_t *sum)
+{
+    atomic_store(sum, atomic_load(sum) / 2);
+}
+
+static uint64_t pack(float units, float ns)
+{
+    uint32_t a, b;
+    memcpy(&a, &units, sizeof a);
+    memcpy(&b, &ns, sizeof b);
+    return (uint64_t)a << 32 | b;
+}
+
+static void unpack(uint64_t pair, float *units, float *ns)
+{
+    const uint32_t a = (uint32_t)(pair >> 32), b = (uint32_t)pair;
+    memcpy(units, &a, sizeof a);
+    memcpy(ns, &b, sizeof b);
+}
+
+void dr__predict_learn(dr__predict *p, uint64_t place, double units, uint64_t ns)
+{
+    if (atomic_load_explicit(&p->n, memory_order_relaxed) >= ALL_BELOW && place * 0x9E3779B97F4A7C15u >> 61)
+        return;
+    const uint64_t n = atomic_fetch_add(&p->n, 1), whole = (uint64_t)DR_MIN(units, 1e15);
+    dr__histogram_add(&p->costs, whole);
+    atomic_fetch_add(&p->units, whole);
+    atomic_fetch_add(&p->ns, ns);
+    if (dr__predict_is_slow(p, units))
+        atomic_fetch_add(&p->slow_ns, ns);
+    atomic_store(&p->pairs[n % DR__PAIRS], pack((float)units, (float)ns));
+    if (n % FADE_AFTER == FADE_AFTER - 1) {
+        fade(&p->units);
+        fade(&p->ns);
+        fade(&p->slow_ns);
+    }
+    if (n % FEWEST == FEWEST - 1)
+        set_threshold(p);
+}
+
+uint64_t dr__predict_slow_ns(const dr__predict *p)
+{
+    const uint64_t units = atomic_load(&p->slow_units);
+    return units == UINT64_MAX ? UINT64_MAX : (uint64_t)((double)units * ns_of_unit(p));
+}
+
+double dr__predict_slow_share(const dr__predict *p)
+{
+    const uint64_t all = atomic_load(&p->ns), slow = atomic_load(&p->slow_ns);
+    return all ? DR_MIN((double)slow / (double)all, 1.0) : 0;
+}
+
+/* --- how good it was --- */
+
+static int by_value(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Twice the rank of x among n sorted values, counted from 0; equal ones have their mean rank. */
+static double twice_rank(const float *sorted, int n, float x)
+{
+    int below = 0, upto = 0;
+    for (int i = 0; i < n; i++) {
+        below += sorted[i] < x;
+        upto += sorted[i] <= x;
+    }
+    return below + upto - 1;
+}
+
+double dr__rank_correlation(const float *a, const float *b, int n)
+{
+    float sorted_a[DR__PAIRS], sorted_b[DR__PAIRS];
+    double aa = 0, bb = 0, ab = 0;
+    memcpy(sorted_a, a, (size_t)n * sizeof *a);
+    memcpy(sorted_b, b, (size_t)n * sizeof *b);
+    qsort(sorted_a, (size_t)n, sizeof *a, by_value);
+    qsort(sorted_b, (size_t)n, sizeof *b, by_value);
+    for (int i = 0; i < n; i++) {
+        const double x = twice_rank(sorted_a, n, a[i]) - (n - 1), y = twice_rank(sorted_b, n, b[i]) - (n - 1);
+        aa += x * x;
+        bb += y * y;
+        ab += x * y;
+    }
+    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : NAN;
+}
+
+static json_t *number_or_null(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+json_t *dr__predict_json(const dr__predict *p)
+{
+    float units[DR__PAIRS], ns[DR__PAIRS];
+    const int n = (int)DR_MIN(atomic_load(&p->n), (uint64_t)DR__PAIRS);
+    const double ratio = ns_of_unit(p);
+    double error = 0;
+    for (int i = 0; i < n; i++) {
+        unpack(atomic_load(&p->pairs[i]), &units[i], &ns[i]);
+        error += fabs(units[i] * ratio - ns[i]) / DR_MAX(ns[i], 1.0);
+    }
+    return json_pack("{s:i, s:o, s:o}", "samples", n, "rank_correlation",
+                     number_or_null(n ? dr__rank_correlation(units, ns, n) : NAN), "relative_error",
+                     number_or_null(n && ratio > 0 ? error / n : NAN));
+}

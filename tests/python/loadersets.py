@@ -1,0 +1,130 @@
+"""Data sets and helpers for the tests of DataLoader; at module level, so that spawned workers find them."""
+
+import random
+import time
+
+import numpy
+import torch
+from torch.utils.data import Dataset, IterableDataset, get_worker_info
+
+
+class Numbers(Dataset):
+    """0, 1, 2, ... as tensors."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        if not 0 <= i < self.n:
+            raise IndexError(f"{i} of {self.n}")
+        return torch.tensor(i)
+
+
+class Pairs(Numbers):
+    """An array, a label and a name."""
+
+    def __getitem__(self, i):
+        return numpy.full((2, 3), i, "float32"), i, f"n{i}"
+
+
+class Rolls(Numbers):
+    """What the three global generators give at each sample."""
+
+    def __getitem__(self, i):
+        return torch.tensor([random.random(), numpy.random.rand(), torch.rand(()).item()], dtype=torch.float64)
+
+
+class Many(Numbers):
+    """Gets whole batches at once."""
+
+    def __getitems__(self, indices):
+        return [torch.tensor(i * 10) for i in indices]
+
+
+class Faulty(Numbers):
+    """Some samples cannot be made."""
+
+    def __init__(self, n, bad):
+        super().__init__(n)
+        self.bad = set(bad)
+
+    def __getitem__(self, i):
+        if i in self.bad:
+            raise ValueError(f"no sample {i}")
+        return torch.tensor(i)
+
+
+class Slow(Numbers):
+    """Some samples take long."""
+
+    def __init__(self, n, slow, seconds):
+        super().__init__(n)
+        self.slow, self.seconds = set(slow), seconds
+
+    def __getitem__(self, i):
+        if i in self.slow:
+            time.sleep(self.seconds)
+        return torch.tensor(i)
+
+
+class Stream(IterableDataset):
+    """Counts; each worker takes its part."""
+
+    def __init__(self, n, split=True):
+        self.n, self.split = n, split
+
+    def __iter__(self):
+        info = get_worker_info()
+        first, step = (info.id, info.num_workers) if info and self.split else (0, 1)
+        return iter(range(first, self.n, step))
+
+
+class SizedStream(Stream):
+    """With a length, which may be wrong."""
+
+    def __len__(self):
+        return self.n // 2
+
+
+class Bookmark(Stream):
+    """A stream that can say where it is."""
+
+    def __init__(self, n):
+        super().__init__(n)
+        self.at, self.restored = 0, 0
+
+    def __iter__(self):
+        info = get_worker_info()
+        first, step = (info.id, info.num_workers) if info else (0, 1)
+        while first + self.at * step < self.n:
+            self.at += 1
+            yield first + (self.at - 1) * step
+        self.at = 0
+
+    def state_dict(self):
+        return {"at": self.at}
+
+    def load_state_dict(self, state):
+        self.at = state["at"]
+        self.restored += 1
+
+
+def lists(loader):
+    """The batches of a pass, as lists."""
+    return [batch.tolist() if isinstance(batch, torch.Tensor) else batch for batch in loader]
+
+
+def who(_):
+    """The worker that makes a sample."""
+    info = get_worker_info()
+    return info.id, info.num_workers, info.seed
+
+
+class Who(Numbers):
+    """(worker, workers, seed) at each sample."""
+
+    def __getitem__(self, i):
+        return torch.tensor(who(i))

@@ -1,0 +1,238 @@
+"""States of DataLoader: a pass goes on exactly where it was saved, in another loader and another process."""
+
+import pickle
+
+import pytest
+import torch
+from loadersets import Bookmark, Numbers, Stream, lists
+from torch.utils import data
+
+import drapps
+from drapps import DataLoader
+
+WORKERS = [0, 2]
+MAKES = {
+    "plain": dict,
+    "shuffled": lambda: {"shuffle": True},
+    "generator": lambda: {"shuffle": True, "generator": torch.Generator().manual_seed(8)},
+    "seed": lambda: {"shuffle": True, "seed": 8},
+    "subset": lambda: {"sampler": data.SubsetRandomSampler(range(3, 22))},
+    "random": lambda: {"sampler": data.RandomSampler(range(30), replacement=True, num_samples=70)},
+    "distributed": lambda: {"sampler": data.DistributedSampler(range(30), 2, 1)},
+    "batches": lambda: {"batch_sampler": data.BatchSampler(data.RandomSampler(range(30)), 4, True)},
+    "one by one": lambda: {"batch_size": None, "shuffle": True},
+    "own state": lambda: {"sampler": Cards(30)},
+}
+
+
+class Cards:
+    """A sampler with a state of its own; its order hangs on nothing else."""
+
+    def __init__(self, n):
+        self.n, self.at, self.turn = n, 0, 0
+
+    def __iter__(self):
+        while self.at < self.n:
+            self.at += 1
+            yield (self.at * 7 + self.turn) % self.n
+        self.at, self.turn = 0, self.turn + 1
+
+    def __len__(self):
+        return self.n
+
+    def state_dict(self):
+        return {"at": self.at, "turn": self.turn}
+
+    def load_state_dict(self, state):
+        self.at, self.turn = state["at"], state["turn"]
+
+
+def loader_of(make, workers, dataset=None):
+    options = make()
+    if "batch_sampler" not in options:
+        options = {"batch_size": 4, **options}
+    return DataLoader(Numbers(30) if dataset is None else dataset, num_workers=workers, **options)
+
+
+def saved_after(loader, n):
+    """n batches, the state after them and the global generator's, as a training script saves them."""
+    iterator = iter(loader)
+    batches = [next(iterator).tolist() for _ in range(n)]
+    return batches, pickle.loads(pickle.dumps(loader.state_dict())), torch.get_rng_state()
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("n", [0, 1, 4])
+@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
+def test_goes_on_in_the_middle(make, n, workers):
+    torch.manual_seed(1)
+    loader = loader_of(make, workers)
+    whole = [lists(loader), lists(loader)]
+    torch.manual_seed(1)
+    begun, state, rng = saved_after(loader_of(make, workers), n)
+    torch.manual_seed(99)
+    again = loader_of(make, 0)
+    again.load_state_dict(state)
+    torch.set_rng_state(rng)
+    assert begun + lists(again) == whole[0]
+    assert lists(again) == whole[1]
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_the_end_of_a_pass_is_the_beginning_of_the_next(workers):
+    loader = loader_of(MAKES["generator"], workers)
+    lists(loader)
+    state = loader.state_dict()
+    assert state["_iterator_finished"]
+    second = lists(loader)
+    again = loader_of(MAKES["generator"], workers)
+    again.load_state_dict(state)
+    assert lists(again) == second
+
+
+def test_after_the_last_batch_nothing_is_left():
+    begun, state, _ = saved_after(loader_of(dict, 0), 8)
+    assert len(begun) == 8
+    again = loader_of(dict, 0)
+    again.load_state_dict(state)
+    assert lists(again) == [] and len(lists(again)) == 8
+
+
+def test_after_a_break_and_twice():
+    loader = loader_of(MAKES["seed"], 0)
+    whole = lists(loader_of(MAKES["seed"], 0))
+    for n in (2, 3):
+        for i, batch in enumerate(loader):
+            if i == n - 1:
+                break
+        state = loader.state_dict()
+        loader = loader_of(MAKES["seed"], 0)
+        loader.load_state_dict(state)
+        assert loader.state_dict() == state
+    assert lists(loader) == whole[5:]
+
+
+def test_states_are_small():
+    for name, most in (("plain", 1000), ("shuffled", 1000), ("seed", 1000), ("generator", 1000), ("subset", 7000)):
+        _, state, _ = saved_after(loader_of(MAKES[name], 0), 3)
+        assert len(pickle.dumps(state)) < most, name
+
+
+def test_loading_ends_the_pass_that_runs():
+    loader = loader_of(dict, 0)
+    iterator = iter(loader)
+    next(iterator)
+    loader.load_state_dict(loader.state_dict())
+    with pytest.raises(drapps.StateError, match="given up"):
+        next(iterator)
+    assert lists(loader)[0] == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("other", [{"dataset": Numbers(31)}, {"dataset": torch.arange(30)}], ids=["length", "type"])
+def test_another_data_set_is_an_error(other):
+    _, state, _ = saved_after(loader_of(dict, 0), 1)
+    with pytest.raises(ValueError, match=r"saved with (length 30|dataset)"):
+        loader_of(dict, 0, **other).load_state_dict(state)
+
+
+def test_another_batch_size_is_an_error():
+    _, state, _ = saved_after(loader_of(dict, 0), 1)
+    with pytest.raises(ValueError, match="saved with batch_size 4, the loader has 5"):
+        DataLoader(Numbers(30), 5, num_workers=0).load_state_dict(state)
+
+
+def test_a_fingerprint_is_compared():
+    def marked(mark):
+        dataset = Numbers(30)
+        dataset.fingerprint = mark
+        return loader_of(dict, 0, dataset)
+
+    _, state, _ = saved_after(marked("a"), 1)
+    with pytest.raises(ValueError, match="fingerprint 'a'"):
+        marked("b").load_state_dict(state)
+
+
+@pytest.mark.parametrize("state", [{}, [], None, {"drapps": 99}], ids=str)
+def test_something_else_is_an_error(state):
+    with pytest.raises((ValueError, IndexError)):
+        loader_of(dict, 0).load_state_dict(state)
+
+
+# --- streams ---
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("kind", [Stream, Bookmark])
+@pytest.mark.parametrize("batch_size", [3, None])
+def test_streams_go_on(kind, batch_size, workers):
+    def loader():
+        return DataLoader(kind(17), batch_size, num_workers=workers)
+
+    whole, saved, again = lists(loader()), loader(), loader()
+    iterator = iter(saved)
+    begun = [batch.tolist() if batch_size else batch for batch in (next(iterator) for _ in range(3))]
+    again.load_state_dict(saved.state_dict())
+    assert begun + lists(again) == whole
+    if kind is Bookmark and workers == 0:
+        assert again.dataset.restored == 1
+    assert lists(again) == whole
+
+
+# --- ranks ---
+
+
+def ranks(world, **options):
+    return [DataLoader(Numbers(40), 3, shuffle=True, num_workers=0, rank=rank, world_size=world, **options)
+            for rank in range(world)]  # fmt: skip
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_ranks_share_each_global_batch(world):
+    alone = DataLoader(Numbers(40), 3 * world, shuffle=True, num_workers=0, seed=0)
+    parts = [lists(loader) for loader in ranks(world, seed=0)]
+    order = sum(lists(alone), [])
+    for number, batch in enumerate(zip(*parts, strict=True)):
+        chunk = order[number * 3 * world : (number + 1) * 3 * world]
+        chunk += order[: -len(chunk) % world]
+        assert list(batch) == [chunk[rank::world] for rank in range(world)]
+
+
+def test_ranks_have_equally_many():
+    for options in ({}, {"drop_last": True}):
+        loaders = ranks(7, **options)
+        sizes = {tuple(len(batch) for batch in lists(loader)) for loader in loaders}
+        assert len(sizes) == 1 and len(next(iter(sizes))) == len(loaders[0])
+
+
+def test_another_number_of_ranks_goes_on():
+    order = sum(lists(DataLoader(Numbers(40), 40, shuffle=True, num_workers=0, seed=0)), [])
+    before = ranks(2)
+    iterators = [iter(loader) for loader in before]
+    for iterator in iterators * 2:
+        next(iterator)
+    after = ranks(4)
+    for loader in after:
+        loader.load_state_dict(before[0].state_dict())
+    rest = [lists(loader) for loader in after]
+    found = [sample for batch in zip(*rest, strict=True) for row in zip(*batch, strict=True) for sample in row]
+    assert found == order[12:]
+
+
+def test_no_sharding_unless_asked():
+    loader = DataLoader(Numbers(4), num_workers=0)
+    assert (loader.rank, loader.world_size) == (0, 1)
+
+
+def test_rank_from_the_environment(monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    loader = DataLoader(Numbers(4), 2, num_workers=0, rank="auto")
+    assert lists(loader) == [[1, 3]]
+
+
+@pytest.mark.parametrize("options", [{"dataset": Stream(4)}, {"dataset": Numbers(4), "batch_size": None},
+                                     {"dataset": Numbers(4), "sampler": data.DistributedSampler(range(4), 2, 0)}],
+                         ids=["stream", "no batches", "distributed"])  # fmt: skip
+def test_ranks_need_plain_batches(options):
+    with pytest.raises(ValueError, match="rank"):
+        DataLoader(**options, num_workers=0, rank=0, world_size=2)

@@ -1,0 +1,404 @@
+"""DataLoader in worker processes: seeds, contexts, failures, deaths, timeouts, order, ends."""
+
+import gc
+import multiprocessing
+import os
+import random
+import signal
+import threading
+import time
+
+import numpy
+import psutil
+import pytest
+import torch
+from imagesets import run_python
+from loadersets import Bookmark, Faulty, Many, Numbers, Rolls, Slow, Stream, Who, lists
+from torch.utils import data
+
+import drapps
+from drapps import DataLoader
+
+
+def children():
+    """Workers of this process, and what they were forked from, that live."""
+    found = psutil.Process().children(recursive=True)
+    return [p for p in found if psutil.pid_exists(p.pid) and p.name().startswith("drapps-")]
+
+
+def none_left(seconds=10):
+    """Waits for processes to be gone."""
+    end = time.monotonic() + seconds
+    gc.collect()  # an exception that was caught may hold the frame that holds the iterator
+    while children() and time.monotonic() < end:
+        time.sleep(0.02)
+    return not children()
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing():
+    before = len(os.listdir("/proc/self/fd")), threading.active_count()
+    yield
+    assert none_left()
+    assert len(os.listdir("/proc/self/fd")) <= before[0] + 2 and threading.active_count() <= before[1]
+
+
+# --- seeds ---
+
+
+def rolls(workers, **options):
+    torch.manual_seed(11)
+    return torch.cat(list(DataLoader(Rolls(12), 3, num_workers=workers, **options)))
+
+
+def test_randomness_does_not_hang_on_the_workers():
+    one = rolls(1)
+    assert torch.equal(one, rolls(3))
+    assert len({tuple(row.tolist()) for row in one}) == 12
+
+
+def test_persistent_workers_draw_anew_each_epoch():
+    loader = DataLoader(Rolls(6), 3, num_workers=2, persistent_workers=True)
+    first, second = torch.cat(list(loader)), torch.cat(list(loader))
+    assert not torch.equal(first, second)
+    loader.close()
+
+
+def test_workers_are_seeded_as_torchs():
+    found = []
+    for kind in (data.DataLoader, DataLoader):
+        torch.manual_seed(5)
+        found.append({tuple(row.tolist()) for row in kind(Who(60), None, num_workers=2)})
+    assert found[1] <= found[0]
+
+
+def shout(worker):
+    """Marks the worker's copy of the data set."""
+    data.get_worker_info().dataset.n += 100 * (worker + 1)
+
+
+class Marked(Numbers):
+    def __getitem__(self, i):
+        return torch.tensor(self.n)
+
+
+def test_worker_init_fn():
+    loader = DataLoader(Marked(8), num_workers=2, worker_init_fn=shout)
+    assert {batch.item() for batch in loader} <= {108, 208}
+    assert loader.dataset.n == 8
+
+
+def fail(worker):
+    raise OSError(f"worker {worker} cannot begin")
+
+
+def test_worker_init_fn_that_fails():
+    with pytest.raises(OSError, match="cannot begin"):
+        lists(DataLoader(Numbers(4), num_workers=2, worker_init_fn=fail))
+
+
+def test_no_worker_info_in_the_trainer():
+    iterator = iter(DataLoader(Numbers(4), num_workers=1))
+    next(iterator)
+    assert data.get_worker_info() is None
+
+
+# --- contexts ---
+
+
+@pytest.mark.parametrize("context", ["fork", "forkserver", multiprocessing.get_context("spawn")], ids=str)
+def test_contexts(context):
+    loader = DataLoader(Numbers(6), 2, num_workers=2, multiprocessing_context=context)
+    assert lists(loader) == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_what_cannot_be_pickled_is_said_at_iter():
+    with pytest.raises((TypeError, AttributeError, multiprocessing.ProcessError)):
+        iter(DataLoader(Numbers(2), num_workers=1, collate_fn=lambda x: x, multiprocessing_context="spawn"))
+
+
+# --- errors ---
+
+
+def test_an_error_names_worker_and_traceback_and_the_rest_comes():
+    iterator = iter(DataLoader(Faulty(6, [2]), 2, num_workers=2))
+    assert next(iterator).tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"(?s)in DataLoader worker process \d.*no sample 2"):
+        next(iterator)
+    assert next(iterator).tolist() == [4, 5]
+
+
+def crossly(samples):
+    raise KeyError("cross")
+
+
+def test_collate_that_fails():
+    with pytest.raises(KeyError, match="cross"):
+        lists(DataLoader(Numbers(3), num_workers=1, collate_fn=crossly))
+
+
+def test_bad_samples_of_getitems():
+    class Some(Many):
+        def __getitems__(self, indices):
+            if 3 in indices:
+                raise ValueError("no 3")
+            return super().__getitems__(indices)
+
+    loader = DataLoader(Some(6), 3, num_workers=2, on_bad_sample="skip")
+    assert lists(loader) == [[0, 10, 20], [40, 50]]
+
+
+def test_an_error_in_the_loop_ends_the_workers():
+    with pytest.raises(ZeroDivisionError):
+        for _ in DataLoader(Slow(100, range(100), 0.01), num_workers=2):
+            1 / 0
+    assert none_left()
+
+
+# --- deaths ---
+
+
+def workers_of(iterator):
+    return list(iterator._fleet.pids.values())
+
+
+def test_a_killed_worker_is_replaced_and_nothing_is_lost():
+    iterator = iter(DataLoader(Slow(40, range(40), 0.01), 4, num_workers=2))
+    found = next(iterator).tolist()
+    os.kill(random.choice(workers_of(iterator)), signal.SIGKILL)
+    with pytest.warns(RuntimeWarning, match=r"killed by SIGKILL and was replaced"):
+        found += sum(lists(iterator), [])
+    assert found == list(range(40))
+
+
+class Deadly(Numbers):
+    """One sample kills whoever makes it."""
+
+    def __getitem__(self, i):
+        if i == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return torch.tensor(i)
+
+
+@pytest.mark.filterwarnings("ignore:worker .* was killed")
+def test_a_sample_that_kills_is_given_up():
+    with pytest.raises(RuntimeError, match="sample 5"):
+        lists(DataLoader(Deadly(8), 2, num_workers=2))
+    loader = DataLoader(Deadly(8), 2, num_workers=2, on_bad_sample="skip")
+    assert lists(loader) == [[0, 1], [2, 3], [4], [6, 7]]
+
+
+# --- timeouts ---
+
+
+def test_timeout_names_sample_and_stack():
+    loader = DataLoader(Slow(6, [3], 60), 2, num_workers=2, timeout=1)
+    with pytest.raises(RuntimeError, match=r"(?s)DataLoader timed out after 1 seconds.*sample 3.*__getitem__"):
+        lists(loader)
+
+
+@pytest.mark.filterwarnings("ignore:worker .* was killed")
+def test_stuck_samples_are_left_out():
+    loader = DataLoader(Slow(6, [3], 60), 2, num_workers=2, timeout=1, on_bad_sample="skip")
+    assert lists(loader) == [[0, 1], [2], [4, 5]]
+    assert loader.stats()["bad_samples"] == 1
+
+
+# --- order ---
+
+
+def test_out_of_order_a_slow_sample_holds_up_nothing():
+    loader = DataLoader(Slow(16, [0], 1.0), 4, num_workers=2, in_order=False)
+    found = lists(loader)
+    assert 0 not in found[0] and sorted(sum(found, [])) == list(range(16))
+
+
+def test_in_order_nothing_overtakes():
+    assert lists(DataLoader(Slow(12, [0], 0.2), 2, num_workers=3)) == [[i, i + 1] for i in range(0, 12, 2)]
+
+
+def test_own_batches_stay_whole_out_of_order():
+    batches = [[0, 1], [2], [3, 4, 5], [6, 7]]
+    found = lists(DataLoader(Slow(8, [0], 0.3), batch_sampler=batches, num_workers=2, in_order=False))
+    assert sorted(found) == batches and found[-1] != batches[-1] or found != batches
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_out_of_order_states_are_exact(n):
+    def loader():
+        torch.manual_seed(4)
+        return DataLoader(Rolled(24), 4, num_workers=2, in_order=False, shuffle=True)
+
+    whole = {int(row[0]): row.tolist() for batch in loader() for row in batch}
+    saved, again = loader(), loader()
+    iterator = iter(saved)
+    rows = [row.tolist() for _ in range(n) for row in next(iterator)]
+    again.load_state_dict(saved.state_dict())
+    rows += [row.tolist() for batch in again for row in batch]
+    assert len(rows) == 24 and {int(row[0]): row for row in rows} == whole
+
+
+class Rolled(Slow):
+    """A number, and a random one; some are slow."""
+
+    def __init__(self, n):
+        super().__init__(n, range(0, n, 5), 0.05)
+
+    def __getitem__(self, i):
+        return torch.stack([super().__getitem__(i).double(), torch.rand((), dtype=torch.float64)])
+
+
+def test_ranks_out_of_order_need_all_states():
+    def loaders(world):
+        return [DataLoader(Slow(48, [2, 9], 0.2), 2, num_workers=2, in_order=False, rank=rank, world_size=world)
+                for rank in range(world)]  # fmt: skip
+
+    before = loaders(2)
+    found, states = [], []
+    for loader in before:
+        iterator = iter(loader)
+        found += [sample for _ in range(2) for sample in next(iterator).tolist()]
+        states.append(loader.state_dict())
+    after = loaders(4)
+    with pytest.raises(ValueError, match="list of all 2 states"):
+        after[0].load_state_dict(states[0])
+    for loader in after:
+        loader.load_state_dict(states)
+        found += sum(lists(loader), [])
+    assert sorted(set(found)) == list(range(48)) and len(found) <= 48 + 4
+
+
+# --- streams ---
+
+
+def test_streams_with_states_go_on_in_their_workers():
+    def loader():
+        return DataLoader(Bookmark(40), 3, num_workers=2)
+
+    whole, saved, again = lists(loader()), loader(), loader()
+    iterator = iter(saved)
+    begun = [next(iterator).tolist() for _ in range(5)]
+    state = saved.state_dict()
+    assert [worker[1] for worker in state["dataset"]["workers"]] == [{"at": 9}, {"at": 6}]
+    again.load_state_dict(state)
+    assert begun + lists(again) == whole
+
+
+def test_streams_need_the_same_number_of_workers():
+    saved = DataLoader(Stream(40), 3, num_workers=2)
+    next(iter(saved))
+    with pytest.raises(ValueError, match="iterable_workers 2"):
+        DataLoader(Stream(40), 3, num_workers=1).load_state_dict(saved.state_dict())
+
+
+def test_a_killed_worker_of_a_stream_goes_on():
+    iterator = iter(DataLoader(Stream(3000), 10, num_workers=2, prefetch_factor=1))
+    found = next(iterator).tolist()
+    os.kill(random.choice(workers_of(iterator)), signal.SIGKILL)
+    with pytest.warns(RuntimeWarning, match="was replaced"):
+        found += sum(lists(iterator), [])
+    assert sorted(found) == list(range(3000))
+
+
+# --- the number of workers ---
+
+
+def test_workers_change_while_a_pass_runs():
+    loader = DataLoader(Slow(60, range(60), 0.01), 4, num_workers=1)
+    iterator = iter(loader)
+    found = next(iterator).tolist()
+    loader.set("workers", 3)
+    found += next(iterator).tolist()
+    assert loader.get("workers") == loader.num_workers == 3
+    deadline = time.monotonic() + 10
+    while len(workers_of(iterator)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(workers_of(iterator)) == 3
+    assert found + sum(lists(iterator), []) == list(range(60))
+
+
+def test_exactly_as_many_processes_as_given():
+    iterator = iter(DataLoader(Slow(40, range(40), 0.01), num_workers=3))
+    next(iterator)
+    deadline = time.monotonic() + 10
+    while len(workers_of(iterator)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(workers_of(iterator)) == 3
+
+
+def test_loaders_share_the_cpus():
+    most = drapps.info()["limits"]["workers"]
+    first, second = iter(DataLoader(Numbers(100))), iter(DataLoader(Numbers(100)))
+    assert first._n_workers == most and second._n_workers == 1
+    del first, second
+    assert iter(DataLoader(Numbers(10)))._n_workers == most
+
+
+def test_persistent_workers_stay():
+    loader = DataLoader(Who(8), None, num_workers=2, persistent_workers=True)
+    list(loader)
+    iterator = loader._iterator
+    pids = workers_of(iterator)
+    for _ in loader:  # left early
+        break
+    assert len(list(loader)) == 8 and loader._iterator is iterator and workers_of(iterator) == pids
+    loader._iterator._shutdown_workers()  # as trainers do
+    loader._iterator = None
+    assert none_left() and len(list(loader)) == 8
+    loader.close()
+
+
+def test_new_workers_see_the_data_set_as_it_is():
+    dataset = Numbers(4)
+    loader = DataLoader(dataset, 4, num_workers=1)
+    assert lists(loader) == [[0, 1, 2, 3]]
+    dataset.n = 2
+    assert lists(loader) == [[0, 1]]
+
+
+# --- the end ---
+
+
+def test_close_ends_passes():
+    loader = DataLoader(Numbers(100), num_workers=2)
+    iterator = iter(loader)
+    next(iterator)
+    loader.close()
+    assert none_left()
+    with pytest.raises(drapps.StateError, match="closed"):
+        next(iterator)
+
+
+PROGRAM = """
+import os, torch
+from drapps import DataLoader
+
+loader = DataLoader(torch.arange(100), num_workers=2, persistent_workers={persistent})
+iterator = iter(loader)
+next(iterator)
+print(os.getpid(), *iterator._fleet.pids.values(), iterator._fleet.zygote_pid, flush=True)
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "persistent"), [("", True), ("raise SystemExit(0)", False), ("os.kill(os.getpid(), 9)", True)]
+)
+def test_the_end_of_the_program_is_the_end_of_the_workers(end, persistent):
+    done = run_python(PROGRAM.format(end=end, persistent=persistent))
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) >= 3 and "Traceback" not in done.stderr
+    deadline = time.monotonic() + 10
+    while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(psutil.pid_exists, pids))
+
+
+def test_numpy_and_python_objects_travel():
+    class Things(Numbers):
+        def __getitem__(self, i):
+            return {"array": numpy.arange(i), "text": str(i), "tensor": torch.ones(i)}
+
+    samples = list(DataLoader(Things(4), None, num_workers=2, collate_fn=dict))
+    assert [sample["text"] for sample in samples] == ["0", "1", "2", "3"]
+    assert all(sample["array"].tolist() == list(range(i)) for i, sample in enumerate(samples))

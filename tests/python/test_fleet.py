@@ -1,0 +1,442 @@
+"""Worker processes: results, errors, deaths, and that nothing is left behind."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import fleetsets as sets
+from drapps.fleet import Fleet
+from drapps.fleet.fleet import NothingPosted
+from torch._utils import ExceptionWrapper
+from torch.utils.data import default_collate
+from torch.utils.data._utils.worker import _IterableDatasetStopIteration as StreamEnd
+
+
+def children():
+    """Processes below this one, by name."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                name, _, rest = file.read().partition("(")[2].rpartition(")")
+        except OSError:
+            continue
+        if name.startswith("drapps-") and rest.split()[0] not in "ZX":
+            found[int(pid)] = name
+    return found
+
+
+def left():
+    """Descriptors and mappings of this process that belong to fleets, and their processes."""
+    gc.collect()
+    links = []
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            links.append(os.readlink(f"/proc/self/fd/{fd}"))
+        except OSError:
+            pass
+    with open("/proc/self/maps") as file:
+        maps = [line for line in file if "memfd:drapps" in line]
+    return len(links), [link for link in links if "drapps" in link], maps, children()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    before = left()
+    yield
+    after = left()
+    assert after[1:3] == before[1:3] == ([], [])
+    assert after[0] <= before[0] and not set(after[3]) - set(before[3])
+
+
+def make(dataset, collate_fn=default_collate, **settings):
+    return Fleet(dataset, collate_fn, **{"workers": 2, "base_seed": 5, **settings})
+
+
+def run(fleet, batches, ahead=8):
+    """Posts the batches with a few of them ahead, and takes all results."""
+    results, posted = [], 0
+    while len(results) < len(batches):
+        while posted < len(batches) and posted - len(results) < ahead:
+            assert fleet.post(posted, batches[posted])
+            posted += 1
+            if posted == len(batches):
+                fleet.post_end()
+        result = fleet.next(30)
+        assert result is not None, f"no result after 30 s; {fleet.stats()}"
+        results.append(result)
+    return results
+
+
+def batches_of(n, size):
+    return [list(range(i, min(i + size, n))) for i in range(0, n, size)]
+
+
+def same(a, b):
+    if isinstance(a, torch.Tensor):
+        return type(a) is type(b) and a.dtype == b.dtype and torch.equal(a, b)
+    if isinstance(a, dict):
+        return type(a) is type(b) and list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+# --- results ---
+
+
+@pytest.mark.parametrize("collate_fn", [default_collate, sets.as_list])
+@pytest.mark.parametrize("dataset", [sets.Squares(), sets.Batched()], ids=["samples", "getitems"])
+def test_batches_as_torch_makes_them(dataset, collate_fn):
+    batches = batches_of(103, 8)
+    with make(dataset, collate_fn) as fleet:
+        results = run(fleet, batches)
+        assert [result.tag for result in results] == list(range(len(batches)))
+        for batch, result in zip(batches, results, strict=True):
+            want = collate_fn([dataset[i] for i in batch])
+            if collate_fn is default_collate:
+                assert same(result.value, want)
+            else:
+                assert all(numpy.array_equal(a[0], b[0]) and a[1] == b[1] for a, b in zip(result.value, want, strict=True))
+        with pytest.raises(NothingPosted):
+            fleet.next(1)
+
+
+def test_results_stay_when_the_fleet_is_gone():
+    with make(sets.Squares()) as fleet:
+        results = run(fleet, batches_of(64, 16))
+    values = [result.value[0] for result in results]
+    del results
+    for i, value in enumerate(values):
+        assert value[:, 0].tolist() == list(range(16 * i, 16 * i + 16))
+        value += 1
+
+
+def test_samples_that_differ_are_left_to_torch():
+    dataset = sets.Unequal()
+    with make(dataset, sets.as_list) as fleet:
+        for result, batch in zip(run(fleet, batches_of(40, 8)), batches_of(40, 8), strict=True):
+            assert same(result.value, [dataset[i] for i in batch])
+    with make(dataset) as fleet:
+        equal = [[0, 5, 10], [1, 6, 11], [1, 2]]
+        results = run(fleet, equal)
+        assert all(same(r.value, default_collate([dataset[i] for i in b])) for r, b in zip(results[:2], equal, strict=False))
+        with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+            results[2].value.reraise()
+
+
+def test_no_auto_collation():
+    with make(sets.Squares(), sets.identity, auto_collation=False) as fleet:
+        for i, result in enumerate(run(fleet, list(range(20)))):
+            assert result.value[1] == i * i and result.value[0].tolist() == [i] * 8
+
+
+def test_big_arrays():
+    with make(sets.Big()) as fleet:
+        for result, batch in zip(run(fleet, batches_of(12, 3), ahead=2), batches_of(12, 3), strict=True):
+            assert result.value[0].shape == (3, 10, 1 << 18)
+            assert result.value[0][:, -1, -1].tolist() == batch == result.value[1].tolist()
+
+
+def test_out_of_order_every_sample_once():
+    with make(sets.Slow(0.001), in_order=False) as fleet:
+        results = run(fleet, batches_of(100, 8))
+        seen = [i for result in results for i in result.value.tolist()]
+        assert sorted(seen) == list(range(100))
+        for result in results:
+            posted = [sample.tag * 8 + sample.slot for sample in result.samples]
+            assert posted == result.value.tolist()
+
+
+def test_random_numbers_do_not_depend_on_workers():
+    batches = batches_of(60, 5)
+    runs = []
+    for workers in (1, 3):
+        with make(sets.Draws(), workers=workers) as fleet:
+            runs.append([result.value for result in run(fleet, batches)])
+    for one, three in zip(*runs, strict=True):
+        assert same(one[:4], three[:4])
+    assert {seed for batch in runs[1] for seed in batch[4].tolist()} <= {5, 6, 7}
+    with make(sets.Draws(), base_seed=6) as fleet:
+        assert not same(run(fleet, batches[:1])[0].value[1], runs[0][0][1])
+
+
+def test_what_workers_know():
+    with make(sets.Info(), sets.as_list, workers=3) as fleet:
+        for result in run(fleet, batches_of(30, 3)):
+            for number, workers, seed, name, pid, threads in result.value:
+                assert (workers, seed, name, threads) == (3, 5 + number, "Info", 1)
+                assert fleet.pids[number] == pid
+
+
+# --- iterable data sets ---
+
+
+def take_streams(fleet, workers, n):
+    """All batches of every worker, as torch asks for them."""
+    got, live, tag = {w: [] for w in range(workers)}, set(range(workers)), 0
+    owner = {}
+    while live:
+        for worker in sorted(live):
+            assert fleet.post(tag, n, worker=worker)
+            owner[tag] = worker
+            tag += 1
+        for _ in range(len(live)):
+            result = fleet.next(30)
+            if isinstance(result.value, StreamEnd):
+                assert result.value.worker_id == owner[result.tag]
+                live.discard(result.value.worker_id)
+            else:
+                got[owner[result.tag]].append(result.value)
+    return got
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_iterable(drop_last):
+    with make(sets.Stream([10, 3]), kind="iterable", drop_last=drop_last) as fleet:
+        for _ in range(2):
+            got = take_streams(fleet, 2, 4)
+            assert [b.tolist() for b in got[0]] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]][: 2 if drop_last else 3]
+            assert [b.tolist() for b in got[1]] == ([] if drop_last else [[1000, 1001, 1002]])
+            fleet.begin_epoch(6)
+
+
+def test_iterable_without_batches():
+    with make(sets.Stream([3, 2]), sets.identity, kind="iterable", auto_collation=False) as fleet:
+        assert take_streams(fleet, 2, None) == {0: [0, 1, 2], 1: [1000, 1001]}
+
+
+def test_an_iterator_goes_on_where_its_worker_died(tmp_path):
+    with make(sets.Stream([12, 2], tmp_path / "note"), kind="iterable") as fleet:
+        with pytest.warns(RuntimeWarning, match="worker 0 .* was killed by SIGKILL and was replaced"):
+            got = take_streams(fleet, 2, 3)
+            fleet._look_after()
+    assert [b.tolist() for b in got[0]] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+
+
+# --- errors ---
+
+
+def test_an_exception_is_the_result_of_its_batch():
+    with make(sets.Faulty()) as fleet:
+        results = run(fleet, [[0, 1], [2, 3, 10, 4], [5, 6]])
+    assert results[0].value.tolist() == [0, 1] and results[2].value.tolist() == [5, 6]
+    with pytest.raises(ValueError, match=r"(?s)Caught ValueError in DataLoader worker process \d.*index 3 is bad"):
+        results[1].value.reraise()
+    assert [sample.state for sample in results[1].samples] == [0, 1, 1, 0]
+
+
+def test_bad_samples_can_be_left_out():
+    with make(sets.Faulty(), bad="report") as fleet:
+        results = run(fleet, [[0, 1], [2, 3, 4], [3, 10]])
+    assert [r.value if r.value is None else r.value.tolist() for r in results] == [[0, 1], [2, 4], None]
+    assert [s.error is None for s in results[1].samples] == [True, False, True]
+    with pytest.raises(ValueError, match="index 3 is bad"):
+        results[1].samples[1].error.reraise()
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "text"),
+    [
+        ({"dataset": sets.Local()}, RuntimeError, r"(?s)Mine.*mine alone"),
+        ({"dataset": sets.Unpicklable(), "collate_fn": sets.as_list}, TypeError, "cannot be sent from a worker"),
+        ({"dataset": sets.Squares(), "collate_fn": sets.broken_collate}, IndexError, "cannot collate"),
+        ({"dataset": sets.Squares(), "worker_init_fn": sets.broken_init}, OSError, "cannot start"),
+        ({"dataset": sets.Squares(), "worker_init_fn": sets.broken_init, "bad": "report"}, OSError, "cannot start"),
+        ({"dataset": sets.Squares(3).__getitem__}, TypeError, "not subscriptable"),
+    ],
+)
+def test_errors(settings, kind, text):
+    with make(**settings) as fleet:
+        for result in run(fleet, [[0, 1, 2], [3, 4]]):
+            assert isinstance(result.value, ExceptionWrapper)
+            with pytest.raises(kind, match=text):
+                result.value.reraise()
+
+
+def test_settings_are_checked():
+    for wrong in ({"workers": 0}, {"workers": 257}, {"kind": "bag"}, {"bad": "ignore"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} is .*, allowed are"):
+            make(sets.Squares(), **wrong)
+
+
+# --- deaths ---
+
+
+def test_a_killed_worker_is_replaced_and_its_samples_are_made_again():
+    with make(sets.Slow(0.002)) as fleet, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        batches, seen = batches_of(400, 8), []
+        for number, batch in enumerate(batches):
+            assert fleet.post(number, batch)
+        killed = 0
+        for number in range(len(batches)):
+            if number % 10 == 5:
+                os.kill(next(iter(fleet.pids.values())), signal.SIGKILL)
+                killed += 1
+            seen += fleet.next(30).value.tolist()
+        assert seen == list(range(400))
+        deadline = time.monotonic() + 10
+        while fleet.stats()["deaths"] < killed and time.monotonic() < deadline:
+            time.sleep(0.05)
+            fleet._look_after()
+        texts = [str(w.message) for w in caught if w.category is RuntimeWarning]
+        assert len(texts) == killed and all("was killed by SIGKILL and was replaced" in t for t in texts)
+        assert any("made again: " in text for text in texts)
+
+
+def test_a_sample_that_kills_is_named():
+    with make(sets.Killer(), max_attempts=2) as fleet, pytest.warns(RuntimeWarning, match="made again: .*13"):
+        results = run(fleet, [[1, 2], [12, 13], [14, 15]])
+        with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+.*exited unexpectedly: sample 13"):
+            results[1].value.reraise()
+        assert results[2].value.tolist() == [14, 15]
+
+
+def test_a_zygote_that_is_killed_is_replaced():
+    with make(sets.Slow(0.002)) as fleet, pytest.warns(RuntimeWarning, match=r"the zygote \(pid \d+\) ended"):
+        batches, seen = batches_of(200, 8), []
+        for number, batch in enumerate(batches):
+            assert fleet.post(number, batch)
+        for number in range(len(batches)):
+            if number in (5, 15):
+                os.kill(fleet.zygote_pid, signal.SIGKILL)
+            seen += fleet.next(30).value.tolist()
+        assert seen == list(range(200))
+
+
+def exit_at_once(worker):
+    os._exit(3)
+
+
+def test_workers_that_cannot_live_are_an_error():
+    with make(sets.Squares(), worker_init_fn=exit_at_once) as fleet, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fleet.post(0, [1, 2])
+        with pytest.raises(RuntimeError, match="16 worker processes died and no batch .* exited with code 3"):
+            while fleet.next(20) is not None:
+                pass
+
+
+def test_workers_come_and_go():
+    with make(sets.Slow(0.002), workers=1) as fleet:
+        seen = []
+        for number, batch in enumerate(batches_of(240, 8)):
+            assert fleet.post(number, batch)
+        for number in range(30):
+            if number in (3, 10, 20):
+                fleet.resize({3: 4, 10: 1, 20: 3}[number])
+            seen += fleet.next(30).value.tolist()
+        assert seen == list(range(240))
+        deadline = time.monotonic() + 10
+        while len(fleet.pids) != 3 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert set(fleet.pids) == {0, 1, 2} and fleet.stats()["deaths"] == 0
+
+
+def test_a_stuck_sample_is_shown_and_given_up():
+    with make(sets.Slow(0.0, stuck=5), bad="report") as fleet, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number, batch in enumerate([[4, 5], [6, 7]]):
+            assert fleet.post(number, batch)
+        assert fleet.next(0.3) is None
+        (stuck,) = fleet.stuck(0.2)
+        assert (stuck.tag, stuck.slot, stuck.index) == (0, 1, 5) and stuck.seconds > 0.2
+        assert "fleetsets.py" in stuck.stack and "__getitem__" in stuck.stack
+        fleet.kill_stuck(stuck.worker)
+        result = fleet.next(30)
+        assert result.value.tolist() == [4]
+        with pytest.raises(TimeoutError, match="sample 5 was given up"):
+            result.samples[1].error.reraise()
+        assert fleet.next(30).value.tolist() == [6, 7]
+
+
+# --- start methods, several fleets, ends ---
+
+
+@pytest.mark.parametrize("context", ["spawn", "forkserver"])
+def test_other_start_methods(context):
+    dataset = sets.Squares()
+    dataset.large = numpy.arange(1 << 18)
+    with make(dataset, context=context) as fleet:
+        for result, batch in zip(run(fleet, batches_of(40, 8)), batches_of(40, 8), strict=True):
+            assert same(result.value, default_collate([dataset[i] for i in batch]))
+
+
+def test_a_data_set_that_cannot_be_pickled():
+    dataset = sets.Squares()
+    dataset.function = lambda: 0
+    with pytest.raises(Exception, match="pickle"):
+        make(dataset, context="spawn")
+
+
+def test_several_fleets():
+    fleets = [make(sets.Squares(), base_seed=i) for i in range(3)]
+    for step in range(5):
+        for fleet in fleets:
+            fleet.post(step, [step, step + 1])
+        assert all(fleet.next(30).value[1].tolist() == [step**2, (step + 1) ** 2] for fleet in fleets)
+    fleets.pop(0).close()
+    fleets[0].post(9, [1])
+    assert fleets[0].next(30).value[1].tolist() == [1]
+    while fleets:
+        fleets.pop()
+
+
+def test_clear():
+    with make(sets.Slow(0.01)) as fleet:
+        for number, batch in enumerate(batches_of(100, 4)):
+            assert fleet.post(number, batch)
+        fleet.next(30)
+        assert fleet.clear(30)
+        with pytest.raises(NothingPosted):
+            fleet.next(1)
+        fleet.begin_epoch(9)
+        assert run(fleet, [[1, 2]])[0].value.tolist() == [1, 2]
+
+
+ENDS = {
+    "exit": "pass",
+    "exception": "raise SystemExit(3)",
+    "interrupt": "os.kill(os.getpid(), signal.SIGINT); fleet.next(30)",
+    "terminated": "os.kill(os.getpid(), signal.SIGTERM); time.sleep(30)",
+    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "deleted": "del fleet; gc.collect()",
+    "busy": "[fleet.post(1 + i, [i]) for i in range(50)]; time.sleep(0.1)",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_nothing_is_left_of_a_program(end):
+    code = textwrap.dedent(f"""
+        import gc, os, signal, sys, time
+        sys.path.insert(0, {os.path.dirname(__file__)!r})
+        import fleetsets as sets
+        from drapps.fleet import Fleet
+        from torch.utils.data import default_collate
+        fleet = Fleet(sets.Slow({5 if end == "busy" else 0.0}), default_collate, workers=2)
+        fleet.post(0, [1, 2] if {end != "busy"} else [1])
+        {"fleet.next(30)" if end != "busy" else "pass"}
+        print(fleet.zygote_pid, *fleet.pids.values(), flush=True)
+        {ENDS[end]}
+    """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    pids = list(map(int, done.stdout.split()))
+    assert len(pids) >= 2 - (end == "busy"), done.stderr
+    deadline = time.monotonic() + 10
+    while set(pids) & set(children()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not set(pids) & set(children())
+    assert "leaked" not in done.stderr
+    if end == "interrupt":
+        assert done.stderr.count("KeyboardInterrupt") == 1

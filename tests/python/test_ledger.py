@@ -1,0 +1,126 @@
+"""The ledger of sample costs: what it predicts, what it keeps, and that nothing odd in a file harms."""
+
+import numpy
+import pytest
+
+from drapps.ledger import HEADER, Ledger, LinearModel, fingerprint, hint_of
+
+
+class Numbers:
+    def __init__(self, n, root="here"):
+        self.n = n
+        self.root = root
+
+    def __len__(self):
+        return self.n
+
+
+class Hinted(Numbers):
+    def cost_hint(self, index):
+        return float(index)
+
+
+def skewed(n=200):
+    return numpy.where(numpy.arange(n) % 10 == 0, 20e6, 1e6)
+
+
+def test_costs_are_remembered_per_sample(tmp_path):
+    ledger = Ledger(Numbers(200), tmp_path)
+    assert not ledger.predict(numpy.arange(200)).any()
+    ledger.note(numpy.arange(100), skewed()[:100])
+    costs = ledger.predict(numpy.arange(200))
+    assert numpy.allclose(costs[:100], skewed()[:100])
+    assert not costs[100:].any()
+
+
+def test_a_second_run_knows_the_slow_ones(tmp_path):
+    ledger = Ledger(Numbers(200), tmp_path)
+    ledger.note(numpy.arange(200), skewed())
+    ledger.save()
+    again = Ledger(Numbers(200), tmp_path)
+    assert numpy.allclose(again.predict(numpy.arange(200)), skewed())
+    assert not Ledger(Numbers(200, root="elsewhere"), tmp_path).units.any()
+
+
+def test_what_two_processes_learnt_is_merged(tmp_path):
+    one, other = Ledger(Numbers(200), tmp_path), Ledger(Numbers(200), tmp_path)
+    one.note(numpy.arange(100), skewed()[:100])
+    other.note(numpy.arange(100, 200), skewed()[100:])
+    one.save()
+    other.save()
+    assert (Ledger(Numbers(200), tmp_path).units > 0).all()
+
+
+def test_equal_costs_are_not_written(tmp_path):
+    ledger = Ledger(Numbers(200), tmp_path)
+    ledger.note(numpy.arange(200), numpy.full(200, 1e6))
+    ledger.save()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("harm", [
+    lambda data: b"",
+    lambda data: data[:10],
+    lambda data: data[:-1],
+    lambda data: b"x" + data[1:],
+    lambda data: data[:HEADER.itemsize] + b"\xff" * (len(data) - HEADER.itemsize),
+])  # fmt: skip
+def test_a_damaged_file_counts_as_none(tmp_path, harm):
+    ledger = Ledger(Numbers(200), tmp_path)
+    ledger.note(numpy.arange(200), skewed())
+    ledger.save()
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(harm(path.read_bytes()))
+    again = Ledger(Numbers(200), tmp_path)
+    assert not again.predict(numpy.arange(200)).any()
+    again.note(numpy.arange(200), skewed())
+    again.save()
+    assert (Ledger(Numbers(200), tmp_path).units > 0).all()
+
+
+def test_a_faster_machine_changes_the_unit_not_the_ranking(tmp_path):
+    ledger = Ledger(Numbers(200), tmp_path)
+    ledger.note(numpy.arange(200), skewed())
+    for _ in range(12):
+        ledger.note(numpy.arange(200), skewed() / 4)
+    assert numpy.allclose(ledger.predict(numpy.arange(200)), skewed() / 4, rtol=0.05)
+
+
+def test_unseen_samples_are_predicted_from_a_hint(tmp_path):
+    ledger = Ledger(Hinted(1000), tmp_path)
+    seen = numpy.arange(100)
+    ledger.note(seen, 1e5 * seen + 5e5)
+    assert ledger.predict([900])[0] == pytest.approx(9.05e7, rel=0.01)
+
+
+def test_a_hint_that_tells_nothing_is_not_used():
+    model = LinearModel()
+    for i in range(100):
+        model.add(i, (i * 7919) % 100)
+    assert not model.is_useful
+
+
+def test_file_sizes_are_the_hint_of_a_folder(tmp_path):
+    (tmp_path / "a").write_bytes(b"12345")
+    folder = Numbers(1)
+    folder.samples = [(str(tmp_path / "a"), 0)]
+    part = Numbers(1)
+    part.dataset, part.indices = folder, [0]
+    assert hint_of(folder)(0) == hint_of(part)(0) == 5
+    assert hint_of(Numbers(3)) is None
+
+
+def test_fingerprints_tell_sets_apart():
+    part = Numbers(2)
+    part.dataset, part.indices = Numbers(10), [1, 3]
+    prints = {fingerprint(d) for d in (Numbers(10), Numbers(11), Numbers(10, "b"), Hinted(10), part)}
+    assert len(prints) == 5
+    assert fingerprint(Numbers(10)) == fingerprint(Numbers(10))
+
+
+def test_an_unwritable_folder_is_no_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    ledger = Ledger(Numbers(200), tmp_path / "file" / "below")
+    ledger.note(numpy.arange(200), skewed())
+    ledger.save()
+    ledger.note(numpy.arange(200), skewed())

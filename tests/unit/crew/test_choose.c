@@ -1,0 +1,266 @@
+/* Which slots a worker gets: runs, lanes, windows, displacement. */
+#include "unit/crew/crew_helper.h"
+
+#include "crew/shared.h"
+
+static void post_costs(dr_crew *crew, uint64_t tag, uint32_t n, const float *cost_ns, uint32_t min_claim_ns)
+{
+    dr_error err;
+    dr_crew_post_options o = a_post(tag, n);
+    o.cost_ns = cost_ns;
+    o.min_claim_ns = min_claim_ns;
+    assert_ok(dr_crew_post(crew, &o, &err));
+}
+
+static void give_up_all(dr_crew *crew)
+{
+    dr_error err;
+    for (int i = 0; i < (int)crew->board->max_workers; i++)
+        dr_crew_bury(crew, i, NULL, 0);
+    assert_ok(dr_crew_clear(crew, 0, &err));
+    end_crew(crew);
+}
+
+static void enlist(dr_crew *crew, int n)
+{
+    dr_error err;
+    for (int i = 0; i < n; i++)
+        assert_ok(dr_crew_enlist(crew, i, 1000 + i, &err));
+}
+
+/* --- runs --- */
+
+static void cheap_samples_are_claimed_in_runs(void **state)
+{
+    (void)state;
+    dr_crew *crew = open_crew(2, 8, true);
+    const float costs[] = { 100, 100, 300, 100, 100, 100, 100, 5000 };
+    post_costs(crew, 0, 8, costs, 500);
+    dr_crew_claim c = claim(crew, 0);
+    assert_int_equal(c.first, 0);
+    assert_int_equal(c.n, 3); /* 100 + 100 + 300 */
+    assert_false(c.whole);
+    c = claim(crew, 1);
+    assert_int_equal(c.first, 3);
+    assert_int_equal(c.n, 4);
+    done(crew, 1, 0, 4);
+    c = claim(crew, 1);
+    assert_int_equal(c.first, 7); /* too long by itself, but at least one */
+    assert_int_equal(c.n, 1);
+    give_up_all(crew);
+}
+
+static void unknown_costs_are_taken_one_by_one_at_first(void **state)
+{
+    (void)state;
+    dr_crew *crew = open_crew(1, 8, true);
+    post_costs(crew, 0, 8, NULL, 1000000);
+    assert_int_equal(claim(crew, 0).n, 1);
+    done(crew, 0, 0, 1);
+    crew->board->times = (struct dr__times){ .count = 1, .sum_ns = 300000 }; /* as if it had taken so long */
+    assert_int_equal(claim(crew, 0).n, 3);
+    give_up_all(crew);
+}
+
+static void a_run_of_all_slots_is_whole(void **state)
+{
+    (void)state;
+    const float costs[] = { 1, 1, 1, 1 };
+    for (int in_order = 0; in_order < 2; in_order++) {
+        dr_crew *crew = open_crew(1, 8, in_order);
+        post_costs(crew, 0, 4, costs, 1000);
+        dr_crew_claim c = claim(crew, 0);
+        assert_int_equal(c.n, 4);
+        assert_int_equal(c.whole, in_order); /* out of order its samples may go to two batches */
+        give_up_all(crew);
+    }
+}
+
+/* --- lanes --- */
+
+static const float mixed[] = { 10, 900, 10, 10, 800, 10, 700, 10 };
+
+static void slow_slots_are_started_early_longest_first(void **state)
+{
+    (void)state;
+    dr_crew *crew = open_crew(4, 8, true);
+    enlist(crew, 4);
+    dr_crew_set_threshold(crew, 100);
+    const float fast[] = { 10, 10, 10, 10, 10, 10, 10, 10 };
+    post_costs(crew, 0, 8, fast, 10);
+    post_costs(crew, 1, 8, mixed, 10);
+    uint32_t slow[] = { 1, 4, 6 };
+    for (int i = 0; i < 3; i++) { /* most of the work is slow, but one worker stays for the fast ones */
+        dr_crew_claim c = claim(crew, i);
+        assert_int_equal(c.tag, 1);
+        assert_int_equal(c.first, slow[i]);
+        assert_int_equal(c.n, 1);
+    }
+    assert_int_equal(claim(crew, 3).tag, 0);
+    assert_int_equal(counter(crew, "slow_workers"), 3);
+    give_up_all(crew);
+}
+
+static void workers_at_slow_slots_are_limited_to_their_part(void **state)
+{
+    (void)state;
+    dr_crew *crew = open_crew(4, 8, true);
+    enlist(crew, 4);
+    dr_crew_set_threshold(crew, 100000000000); /* long enough that no worker is late here */
+    const float costs[] = { 90e9f, 90e9f, 90e9f, 90e9f, 90e9f, 90e9f, 90e9f, 90e9f, 110e9f, 120e9f };
+    post_costs(crew, 0, 10, costs, 10);
+    assert_int_equal(claim(crew, 0).first, 9); /* 230 s of 950 s: one of four */
+    assert_int_equal(claim(crew, 1).first, 0);
+    assert_int_equal(claim(crew, 2).first, 1);
+    done(crew, 0, 0, 1);
+    assert_int_equal(claim(crew, 0).first, 8);
+    give_up_all(crew);
+}
+
+static void idle_workers_help_with_slow_slots(void **state)
+{
+    (void)state;
+    dr_crew *crew = open_crew(2, 8, true);
+    enlist(crew, 2);
+    dr_crew_set_threshold(crew, 100);
+    const float costs[] = { 200, 300 };
+    post_costs(crew, 0, 2, costs, 10);
+    assert_int_equal(claim(crew, 0).first, 1);
+    assert_int_equal(claim(crew, 1).first, 0);
+    give_up_all(crew);
+}
+
+static void without_lanes_or_others_order_is_kept(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_options o;
+    dr_crew *crew;
+    for (int lanes = 0; lanes < 2; lanes++) {
+        dr_crew_defaults(&o);
+        o.max_workers = 2;
+        o.address_space = 1 << 20;
+        o.lanes = lanes;
+        assert_ok(dr_crew_open(&o, &crew, &err));
+        enlist(crew, lanes ? 1 : 2); /* one worker alone has no lanes */
+        dr_crew_set_threshold(crew, 100);
+        const float costs[] = { 10, 900 };
+        post_costs(crew, 0, 2, costs, 10);
+        assert_int_equal(claim(crew, 0).first, 0);
+        give_up_all(crew);
+    }
+}
+
+/* --- windows and displacement --- */
+
+static void the_window_holds_back_what_is_later(void **state)
+{
+    (void)state;
+    for (int in_order = 0; in_order < 2; in_order++) {
+        dr_crew *crew = open_crew(2, 8, in_order);
+        dr_crew_set_window(crew, 2, 0);
+        for (uint64_t tag = 0; tag < 4; tag++)
+            post(crew, tag, 2);
+        for (int i = 0; i < 4; i++) {
+            claim(crew, 0);
+            done(crew, 0, 0, 1);
+        }
+        assert_nothing(crew, 0); /* two are ready */
+        dr_crew_result r = next(crew);
+        release(crew, &r);
+        assert_int_equal(claim(crew, 0).tag, 2);
+        assert_int_equal(claim(crew, 1).tag, 2);
+        give_up_all(crew);
+    }
+}
+
+static void one_batch_always_goes_on(void **state)
+{
+    (void)state;
+    for (int in_order = 0; in_order < 2; in_order++) {
+        dr_crew *crew = open_crew(2, 8, in_order);
+        dr_crew_set_window(crew, 0, 1); /* what was posted takes more than that */
+        for (uint64_t tag = 0; tag < 3; tag++)
+            post(crew, tag, 2);
+        for (uint64_t tag = 0; tag < 3; tag++) {
+            assert_int_equal(claim(crew, 0).tag, tag);
+            assert_int_equal(claim(crew, 1).tag, tag);
+            assert_false(done(crew, 0, 0, 1));
+            assert_nothing(crew, 0);
+            assert_true(done(crew, 1, 0, 1));
+            assert_nothing(crew, 0); /* until the owner took it */
+            dr_crew_result r = next(crew);
+            release(crew, &r);
+        }
+        end_crew(crew);
+    }
+}
+
+static void a_place_that_was_taken_is_always_filled(void **state)
+{
+    (void)state;
+    dr_error err;
+    uint32_t slot;
+    dr_crew_block slab;
+    dr_crew *crew = open_crew(2, 8, false);
+    enlist(crew, 2);
+    dr_crew_set_window(crew, 1, 0);
+    post(crew, 0, 2);
+    post(crew, 1, 2);
+    claim(crew, 0); /* slot 0 goes on for long */
+    claim(crew, 1);
+    assert_ok(dr_crew_place(crew, 1, 0, 0, &slot, &slab, &err));
+    assert_int_equal(slot, 0);
+    dr_crew_bury(crew, 1, NULL, 0); /* has a place, but is not done */
+    dr_crew_claim c = claim(crew, 1);
+    assert_int_equal(c.tag, 0);
+    assert_int_equal(c.first, 1);
+    assert_ok(dr_crew_place(crew, 1, 0, 0, &slot, &slab, &err));
+    assert_int_equal(slot, 0);
+    assert_false(done(crew, 1, 0, 1));
+    assert_true(done(crew, 0, 0, 1));
+    dr_crew_result r = next(crew);
+    assert_int_equal(r.samples[0].slot, 1);
+    assert_int_equal(r.samples[0].attempts, 2);
+    release(crew, &r);
+    give_up_all(crew);
+}
+
+static void displacement_is_bounded(void **state)
+{
+    (void)state;
+    enum { AHEAD = 32 };
+    dr_crew *crew = open_crew(2, 4, false); /* far fewer than may be ahead */
+    for (uint64_t tag = 0; tag < 3; tag++)
+        post(crew, tag, 1);
+    assert_int_equal(claim(crew, 0).tag, 0);
+    for (uint64_t tag = 1; tag <= AHEAD; tag++) {
+        post(crew, tag + 2, 1);
+        assert_int_equal(claim(crew, 1).tag, tag);
+        done(crew, 1, 0, 1);
+        dr_crew_result r = next(crew);
+        release(crew, &r);
+    }
+    assert_nothing(crew, 1);
+    done(crew, 0, 0, 1);
+    assert_int_equal(claim(crew, 1).tag, AHEAD + 1);
+    give_up_all(crew);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cheap_samples_are_claimed_in_runs),
+        cmocka_unit_test(unknown_costs_are_taken_one_by_one_at_first),
+        cmocka_unit_test(a_run_of_all_slots_is_whole),
+        cmocka_unit_test(slow_slots_are_started_early_longest_first),
+        cmocka_unit_test(workers_at_slow_slots_are_limited_to_their_part),
+        cmocka_unit_test(idle_workers_help_with_slow_slots),
+        cmocka_unit_test(without_lanes_or_others_order_is_kept),
+        cmocka_unit_test(the_window_holds_back_what_is_later),
+        cmocka_unit_test(one_batch_always_goes_on),
+        cmocka_unit_test(a_place_that_was_taken_is_always_filled),
+        cmocka_unit_test(displacement_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,422 @@
+/* Posts to results with workers that do as they should, all in one process. */
+#include "unit/crew/crew_helper.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+
+static void a_batch_comes_back_with_its_samples(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(2, 4, true);
+    dr_crew_post_options o = a_post(77, 3);
+    o.request = "abc";
+    o.request_bytes = 3;
+    assert_ok(dr_crew_post(crew, &o, &err));
+    for (uint32_t i = 0; i < 3; i++) {
+        dr_crew_claim c = claim(crew, (int)i % 2);
+        assert_int_equal(c.kind, DR_CREW_WORK);
+        assert_int_equal(c.tag, 77);
+        assert_int_equal(c.first, i);
+        assert_int_equal(c.n, 1);
+        assert_false(c.whole);
+        assert_memory_equal(c.request, "abc", 3);
+        dr_crew_block block;
+        assert_ok(dr_crew_block_new(crew, (int)i % 2, 10, &block, &err));
+        memset(dr_crew_block_data(crew, block), 'x', 10);
+        bool finish;
+        assert_ok(dr_crew_done(crew, (int)i % 2, 0, 1, block, i == 1, &finish, &c, &err));
+        assert_int_equal(finish, i == 2);
+        if (finish) {
+            assert_int_equal(c.n_slots, 3);
+            assert_int_equal(dr_crew_block_bytes(crew, c.samples[0].block), 10);
+            dr_crew_block head;
+            assert_ok(dr_crew_block_new(crew, 0, 5, &head, &err));
+            assert_ok(dr_crew_finish(crew, 0, c.batch, head, 5, false, &err));
+        }
+    }
+    dr_crew_result r = next(crew);
+    assert_int_equal(r.tag, 77);
+    assert_int_equal(r.n_samples, 3);
+    assert_int_equal(r.head_bytes, 5);
+    assert_int_equal(r.samples[0].block, 0); /* freed */
+    assert_int_equal(r.samples[1].state, DR_CREW_BAD);
+    assert_memory_equal(dr_crew_block_data(crew, r.samples[1].block), "xxxxxxxxxx", 10);
+    release(crew, &r);
+    assert_int_equal(dr_crew_next(crew, 0, &r, &err), DR_END);
+    end_crew(crew);
+}
+
+static void batches_come_in_the_order_of_posting(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(2, 4, true);
+    dr_crew_result r;
+    post(crew, 0, 1);
+    post(crew, 1, 1);
+    claim(crew, 0);
+    claim(crew, 1);
+    done(crew, 1, 0, 1);
+    assert_int_equal(dr_crew_next(crew, 0, &r, &err), DR_AGAIN);
+    done(crew, 0, 0, 1);
+    for (uint64_t tag = 0; tag < 2; tag++) {
+        r = next(crew);
+        assert_int_equal(r.tag, tag);
+        assert_int_equal(r.number, tag);
+        release(crew, &r);
+    }
+    end_crew(crew);
+}
+
+static void out_of_order_what_is_ready_fills_batches(void **state)
+{
+    (void)state;
+    dr_crew *crew = open_crew(2, 4, false);
+    post(crew, 0, 2);
+    post(crew, 1, 2);
+    post(crew, 2, 1); /* the last is smaller */
+    dr_crew_post_end(crew);
+    claim(crew, 0); /* slot 0 of post 0 is slow */
+    for (int i = 0; i < 4; i++) {
+        claim(crew, 1);
+        assert_int_equal(done(crew, 1, 0, 1), i % 2);
+    }
+    dr_crew_result a = next(crew), b = next(crew);
+    assert_int_equal(a.samples[0].tag, 0);
+    assert_int_equal(a.samples[0].slot, 1);
+    assert_int_equal(a.samples[1].tag, 1);
+    assert_int_equal(b.samples[0].tag, 1);
+    assert_int_equal(b.samples[1].tag, 2);
+    assert_true(done(crew, 0, 0, 1));
+    dr_crew_result c = next(crew);
+    assert_int_equal(c.n_samples, 1);
+    assert_int_equal(c.samples[0].tag, 0);
+    release(crew, &a);
+    release(crew, &b);
+    release(crew, &c);
+    end_crew(crew);
+}
+
+static void epochs_do_not_mix(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(2, 4, false);
+    dr_crew_result r;
+    post(crew, 0, 2);
+    dr_crew_post_end(crew);
+    post(crew, 1, 2);
+    claim(crew, 0);
+    claim(crew, 1);
+    done(crew, 1, 0, 1);
+    claim(crew, 1);
+    assert_false(done(crew, 1, 0, 1));
+    assert_int_equal(dr_crew_next(crew, 0, &r, &err), DR_AGAIN);
+    claim(crew, 1);
+    assert_true(done(crew, 1, 0, 1)); /* the batch of the next epoch */
+    assert_true(done(crew, 0, 0, 1));
+    for (uint64_t tag = 0; tag < 2; tag++) {
+        r = next(crew);
+        assert_int_equal(r.samples[0].tag, tag);
+        assert_int_equal(r.samples[1].tag, tag);
+        release(crew, &r);
+    }
+    end_crew(crew);
+}
+
+static void batches_that_keep_together_do(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(2, 4, false);
+    dr_crew_post_options o = a_post(5, 2);
+    o.keep = true;
+    assert_ok(dr_crew_post(crew, &o, &err));
+    post(crew, 6, 1);
+    claim(crew, 0);
+    claim(crew, 1);
+    done(crew, 1, 0, 1);
+    claim(crew, 1);
+    assert_true(done(crew, 1, 0, 1)); /* post 6 is a batch of its own */
+    dr_crew_result r = next(crew);
+    assert_int_equal(r.tag, 6);
+    release(crew, &r);
+    done(crew, 0, 0, 1);
+    r = next(crew);
+    assert_int_equal(r.tag, 5);
+    assert_int_equal(r.samples[1].slot, 1);
+    release(crew, &r);
+    end_crew(crew);
+}
+
+static void a_slab_is_common_to_a_batch(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(2, 4, true);
+    uint32_t slot;
+    dr_crew_block a, b, other;
+    post(crew, 0, 3);
+    claim(crew, 0);
+    claim(crew, 1);
+    assert_ok(dr_crew_place(crew, 0, 0, 300, &slot, &a, &err));
+    assert_int_equal(slot, 0);
+    assert_ok(dr_crew_place(crew, 1, 0, 300, &slot, &b, &err));
+    assert_int_equal(slot, 1);
+    assert_true(a && a == b);
+    done(crew, 0, 0, 1);
+    claim(crew, 0);
+    assert_ok(dr_crew_place(crew, 0, 0, 400, &slot, &other, &err));
+    assert_int_equal(other, 0);
+    done(crew, 0, 0, 1);
+    done(crew, 1, 0, 1);
+    dr_crew_result r = next(crew);
+    assert_int_equal(r.slab, a);
+    assert_int_equal(dr_crew_block_bytes(crew, r.slab), 300);
+    release(crew, &r);
+    end_crew(crew);
+}
+
+static void a_whole_claim_is_finished_at_once(void **state)
+{
+    (void)state;
+    dr_error err;
+    for (int in_order = 0; in_order < 2; in_order++) {
+        dr_crew *crew = open_crew(2, 4, in_order);
+        dr_crew_post_options o = a_post(3, 10);
+        o.min_claim_ns = UINT32_MAX;
+        assert_ok(dr_crew_post(crew, &o, &err));
+        dr_crew_claim c = claim(crew, 1);
+        assert_true(c.whole);
+        assert_int_equal(c.n, 10);
+        assert_ok(dr_crew_finish(crew, 1, c.batch, 0, 0, true, &err));
+        dr_crew_result r = next(crew);
+        assert_int_equal(r.worker, 1);
+        assert_true(r.failed);
+        release(crew, &r);
+        end_crew(crew);
+    }
+}
+
+static void posts_for_one_worker_wait_for_it(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(2, 4, true);
+    for (uint64_t tag = 0; tag < 3; tag++) {
+        dr_crew_post_options o = a_post(tag, 1);
+        o.worker = 1;
+        assert_ok(dr_crew_post(crew, &o, &err));
+    }
+    assert_nothing(crew, 0);
+    for (uint64_t tag = 0; tag < 3; tag++) {
+        assert_int_equal(claim(crew, 1).tag, tag);
+        done(crew, 1, 0, 1);
+        dr_crew_result r = next(crew);
+        release(crew, &r);
+    }
+    end_crew(crew);
+}
+
+static void no_more_is_posted_than_fits(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(1, 2, true);
+    dr_crew_post_options o = a_post(9, 1);
+    post(crew, 0, 1);
+    post(crew, 1, 1);
+    assert_int_equal(dr_crew_post(crew, &o, &err), DR_AGAIN);
+    claim(crew, 0);
+    done(crew, 0, 0, 1);
+    dr_crew_result r = next(crew);
+    release(crew, &r);
+    assert_ok(dr_crew_post(crew, &o, &err));
+    assert_ok(dr_crew_clear(crew, 0, &err));
+    end_crew(crew);
+}
+
+static void clearing_waits_for_those_who_are_at_it(void **state)
+{
+    (void)state;
+    dr_error err;
+    for (int in_order = 0; in_order < 2; in_order++) {
+        dr_crew *crew = open_crew(2, 8, in_order);
+        dr_crew_result r;
+        uint32_t slot;
+        dr_crew_block slab;
+        for (uint64_t tag = 0; tag < 4; tag++)
+            post(crew, tag, 2);
+        claim(crew, 0);
+        claim(crew, 1);
+        assert_ok(dr_crew_place(crew, 1, 0, 100, &slot, &slab, &err));
+        assert_int_equal(dr_crew_clear(crew, 0, &err), DR_AGAIN);
+        assert_int_equal(dr_crew_next(crew, 0, &r, &err), DR_END);
+        post(crew, 9, 1); /* what is new does not mix with what is given up */
+        assert_non_null(dr_crew_block_data(crew, slab));
+        assert_false(done(crew, 0, 0, 1));
+        assert_false(done(crew, 1, 0, 1));
+        assert_int_equal(claim(crew, 0).tag, 9);
+        assert_true(done(crew, 0, 0, 1));
+        r = next(crew);
+        assert_int_equal(r.tag, 9);
+        release(crew, &r);
+        assert_ok(dr_crew_clear(crew, 0, &err));
+        end_crew(crew);
+    }
+}
+
+static void wrong_calls_say_so(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(2, 4, true);
+    dr_crew_claim c;
+    bool finish;
+    dr_crew_post_options o = a_post(0, 0);
+    assert_fails(dr_crew_post(crew, &o, &err), DR_ERR_ARG, "0 slots");
+    o = a_post(0, 1);
+    o.worker = 2;
+    assert_fails(dr_crew_post(crew, &o, &err), DR_ERR_ARG, "worker 2");
+    assert_fails(dr_crew_claim_next(crew, 2, 0, &c, &err), DR_ERR_ARG, "worker 2");
+    assert_fails(dr_crew_done(crew, 0, 0, 1, 0, false, &finish, &c, &err), DR_ERR_STATE, "no claim");
+    assert_fails(dr_crew_finish(crew, 0, 0, 0, 0, false, &err), DR_ERR_STATE, "batch 0");
+    post(crew, 0, 1);
+    claim(crew, 0);
+    assert_fails(dr_crew_claim_next(crew, 0, 0, &c, &err), DR_ERR_STATE, "before it is done");
+    assert_fails(dr_crew_done(crew, 0, 0, 2, 0, false, &finish, &c, &err), DR_ERR_ARG, "claim of 1");
+    assert_ok(dr_crew_enlist(crew, 0, 10, &err));
+    assert_fails(dr_crew_enlist(crew, 0, 11, &err), DR_ERR_STATE, "process 10");
+    done(crew, 0, 0, 1);
+    assert_ok(dr_crew_clear(crew, 0, &err));
+    end_crew(crew);
+}
+
+static void dismissed_workers_leave(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(2, 4, true);
+    post(crew, 0, 1);
+    dr_crew_dismiss(crew, 0);
+    assert_int_equal(claim(crew, 0).kind, DR_CREW_LEAVE);
+    assert_int_equal(claim(crew, 1).kind, DR_CREW_WORK);
+    assert_ok(dr_crew_enlist(crew, 0, 5, &err)); /* there again */
+    assert_nothing(crew, 0);
+    done(crew, 1, 0, 1);
+    assert_ok(dr_crew_clear(crew, 0, &err));
+    dr_crew_close(crew);
+    assert_int_equal(claim(crew, 1).kind, DR_CREW_LEAVE);
+    dr_crew_post_options o = a_post(1, 1);
+    assert_fails(dr_crew_post(crew, &o, &err), DR_ERR_CANCELLED, "closed");
+    end_crew(crew);
+}
+
+/* --- threads of the owner --- */
+
+struct taker {
+    dr_crew *crew;
+    int n_results;
+};
+
+static void *take_all(void *arg)
+{
+    struct taker *t = arg;
+    dr_error err;
+    dr_crew_result r;
+    dr_status status;
+    while ((status = dr_crew_next(t->crew, 5000, &r, &err)) == DR_OK) {
+        t->n_results++;
+        release(t->crew, &r);
+    }
+    assert_int_equal(status, DR_END);
+    return NULL;
+}
+
+static void *work(void *arg)
+{
+    dr_crew *crew = arg;
+    dr_error err;
+    dr_crew_claim c;
+    static atomic_int number;
+    int worker = atomic_fetch_add(&number, 1) % 2;
+    while (dr_crew_claim_next(crew, worker, 5000, &c, &err) == DR_OK && c.kind != DR_CREW_LEAVE) {
+        if (c.kind == DR_CREW_WORK)
+            done(crew, worker, 0, c.n);
+        else
+            assert_ok(dr_crew_finish(crew, worker, c.batch, 0, 0, false, &err));
+    }
+    return NULL;
+}
+
+static void any_number_of_threads_takes_results(void **state)
+{
+    (void)state;
+    for (int in_order = 0; in_order < 2; in_order++) {
+        dr_crew *crew = open_crew(2, 1000, in_order);
+        pthread_t takers[3], workers[2];
+        struct taker t[3] = { { crew, 0 }, { crew, 0 }, { crew, 0 } };
+        for (uint64_t tag = 0; tag < 1000; tag++)
+            post(crew, tag, 3);
+        for (int i = 0; i < 2; i++)
+            pthread_create(&workers[i], NULL, work, crew);
+        for (int i = 0; i < 3; i++)
+            pthread_create(&takers[i], NULL, take_all, &t[i]);
+        for (int i = 0; i < 3; i++)
+            pthread_join(takers[i], NULL);
+        assert_int_equal(t[0].n_results + t[1].n_results + t[2].n_results, 1000);
+        dr_crew_close(crew);
+        for (int i = 0; i < 2; i++)
+            pthread_join(workers[i], NULL);
+        end_crew(crew);
+    }
+}
+
+static void *wake_soon(void *arg)
+{
+    usleep(20000);
+    dr_crew_wake(arg);
+    return NULL;
+}
+
+static void a_wait_can_be_ended(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(1, 4, true);
+    dr_crew_result r;
+    pthread_t thread;
+    post(crew, 0, 1);
+    pthread_create(&thread, NULL, wake_soon, crew);
+    assert_int_equal(dr_crew_next(crew, -1, &r, &err), DR_AGAIN);
+    pthread_join(thread, NULL);
+    uint64_t before = dr__now_ns();
+    assert_int_equal(dr_crew_next(crew, 3, &r, &err), DR_AGAIN);
+    assert_true(dr__now_ns() - before >= 3000000);
+    assert_ok(dr_crew_clear(crew, 0, &err));
+    end_crew(crew);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_batch_comes_back_with_its_samples),
+        cmocka_unit_test(batches_come_in_the_order_of_posting),
+        cmocka_unit_test(out_of_order_what_is_ready_fills_batches),
+        cmocka_unit_test(epochs_do_not_mix),
+        cmocka_unit_test(batches_that_keep_together_do),
+        cmocka_unit_test(a_slab_is_common_to_a_batch),
+        cmocka_unit_test(a_whole_claim_is_finished_at_once),
+        cmocka_unit_test(posts_for_one_worker_wait_for_it),
+        cmocka_unit_test(no_more_is_posted_than_fits),
+        cmocka_unit_test(clearing_waits_for_those_who_are_at_it),
+        cmocka_unit_test(wrong_calls_say_so),
+        cmocka_unit_test(dismissed_workers_leave),
+        cmocka_unit_test(any_number_of_threads_takes_results),
+        cmocka_unit_test(a_wait_can_be_ended),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

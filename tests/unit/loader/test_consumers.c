@@ -1,0 +1,143 @@
+/* Several consumers drain one loader: who came first is served first, so that none goes without. */
+#include "unit/loader/toy.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "loader/loader.h"
+
+enum { CONSUMERS = 8, ROUNDS = 25 };
+
+static dr_error err;
+
+typedef struct consumer {
+    pthread_t thread;
+    dr_loader *loader;
+    uint64_t got[ROUNDS + 1];
+    int n;
+    dr_status status; /* of the last call */
+} consumer;
+
+static void *consume(void *arg)
+{
+    consumer *c = arg;
+    for (;;) {
+        dr_batch *b = NULL;
+        c->status = dr_loader_next(c->loader, -1, &b, NULL);
+        if (c->status != DR_OK || c->n > ROUNDS)
+            return NULL;
+        c->got[c->n++] = dr_batch_ids(b)[0];
+        dr_batch_unref(&b);
+    }
+}
+
+static int waiting(dr_loader *l)
+{
+    dr__pool_lock();
+    int n = l->exec.waiting;
+    dr__pool_unlock();
+    return n;
+}
+
+static void wait_until_waiting(dr_loader *l, int n)
+{
+    while (waiting(l) != n)
+        usleep(100);
+}
+
+/* Nothing is pushed before all wait again, so the line is known: each gets every eighth batch. */
+static void first_come_first_served(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = CONSUMERS * ROUNDS });
+    dr_graph *g = graph_of(NULL);
+    for (int workers = 0; workers <= 2; workers += 2) {
+        dr_loader_options o = options_of(1, workers);
+        o.given_order = true;
+        dr_loader *l = open_loader(set, g, &o);
+        consumer c[CONSUMERS] = { 0 };
+        assert_ok(dr_loader_start(l, 0, &err));
+        for (int i = 0; i < CONSUMERS; i++) {
+            c[i].loader = l;
+            assert_int_equal(pthread_create(&c[i].thread, NULL, consume, &c[i]), 0);
+            wait_until_waiting(l, i + 1);
+        }
+        for (uint64_t id = 0; id < CONSUMERS * ROUNDS; id++) {
+            assert_ok(dr_loader_push(l, &id, 1, &err));
+            while (dr__pool_lock(), l->exec.delivered <= id) {
+                dr__pool_unlock();
+                usleep(20);
+            }
+            dr__pool_unlock();
+            wait_until_waiting(l, CONSUMERS);
+        }
+        assert_ok(dr_loader_push_end(l, &err));
+        for (int i = 0; i < CONSUMERS; i++) {
+            pthread_join(c[i].thread, NULL);
+            assert_int_equal(c[i].status, DR_END);
+            assert_int_equal(c[i].n, ROUNDS);
+            for (uint64_t k = 0; k < ROUNDS; k++)
+                assert_int_equal(c[i].got[k], k * CONSUMERS + (uint64_t)i);
+        }
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* Equal steps: each takes a batch, then all meet.  A free-for-all would let some come twice before others. */
+typedef struct stepper {
+    pthread_t thread;
+    dr_loader *loader;
+    pthread_barrier_t *meet;
+    int n;
+} stepper;
+
+static void *step(void *arg)
+{
+    stepper *s = arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        dr_batch *b = NULL;
+        if (dr_loader_next(s->loader, -1, &b, NULL) == DR_OK)
+            s->n++;
+        dr_batch_unref(&b);
+        pthread_barrier_wait(s->meet);
+    }
+    return NULL;
+}
+
+static void equal_steps_get_equal_shares(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = CONSUMERS * ROUNDS * 2 });
+    dr_graph *g = graph_of(NULL);
+    for (int in_order = 0; in_order < 2; in_order++) {
+        dr_loader_options o = options_of(2, 2);
+        o.in_order = in_order;
+        dr_loader *l = open_loader(set, g, &o);
+        pthread_barrier_t meet;
+        stepper s[CONSUMERS];
+        pthread_barrier_init(&meet, NULL, CONSUMERS);
+        for (int i = 0; i < CONSUMERS; i++) {
+            s[i] = (stepper){ .loader = l, .meet = &meet };
+            assert_int_equal(pthread_create(&s[i].thread, NULL, step, &s[i]), 0);
+        }
+        for (int i = 0; i < CONSUMERS; i++) {
+            pthread_join(s[i].thread, NULL);
+            assert_int_equal(s[i].n, ROUNDS);
+        }
+        pthread_barrier_destroy(&meet);
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_come_first_served),
+        cmocka_unit_test(equal_steps_get_equal_shares),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

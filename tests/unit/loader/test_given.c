@@ -1,0 +1,422 @@
+/* An order that the caller gives: batches of any size, in and out of order, gone on with, and every mistake named. */
+#include "unit/loader/toy.h"
+
+#include <pthread.h>
+
+static dr_error err;
+static const char crops[] = "{\"op\":\"random_crop\",\"params\":{\"size\":[5,4]}},{\"op\":\"random_horizontal_flip\"}";
+
+static dr_loader_options given_options(uint64_t batch_size, int workers)
+{
+    dr_loader_options o = options_of(batch_size, workers);
+    o.given_order = true;
+    o.seed = 3;
+    return o;
+}
+
+static void push(dr_loader *l, const uint64_t *ids, uint64_t n)
+{
+    assert_ok(dr_loader_push(l, ids, n, &err));
+}
+
+/* Pushes 0 .. n - 1 in reverse, in batches of 1, 2, ... `most`, 1, 2, ...; how many batches that are. */
+static size_t push_stairs(dr_loader *l, uint64_t n, uint64_t most)
+{
+    uint64_t ids[64], at = 0;
+    size_t batches = 0;
+    for (uint64_t size = 1; at < n; size = size % most + 1, batches++) {
+        uint64_t k = 0;
+        for (; k < size && at < n; k++)
+            ids[k] = n - 1 - at++;
+        push(l, ids, k);
+    }
+    return batches;
+}
+
+static void as_pushed(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 100 });
+    dr_graph *g = graph_of(crops);
+    tape first = { 0 };
+    for (int workers = 0; workers <= 3; workers++) {
+        dr_loader_options o = given_options(4, workers); /* smaller than what is pushed */
+        dr_loader *l = open_loader(set, g, &o);
+        tape t = { 0 };
+        assert_ok(dr_loader_start(l, 9, &err));
+        size_t n = push_stairs(l, 100, 7);
+        assert_ok(dr_loader_push_end(l, &err));
+        assert_int_equal(dr_loader_batches(l), n);
+        tape_read(&t, l, -1);
+        assert_int_equal(t.n, n);
+        for (uint64_t b = 0, at = 0; b < n; b++)
+            for (uint64_t k = 0; k < t.batches[b].n; k++, at++) {
+                assert_int_equal(t.batches[b].ids[k], 99 - at);
+                assert_int_equal(t.batches[b].positions[k], at);
+                assert_int_equal(t.batches[b].number, b);
+                assert_int_equal(t.batches[b].epoch, 9);
+            }
+        if (workers == 0)
+            first = t;
+        else
+            assert_same_tape(&first, &t, "workers");
+        if (workers > 0)
+            tape_free(&t);
+        dr_loader_close(&l);
+    }
+    tape_free(&first);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* The bytes are those of the same samples in the loader's own order. */
+static void same_samples_as_own_order(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 24 });
+    dr_graph *g = graph_of(crops);
+    dr_loader_options o = options_of(8, 2);
+    o.shuffle = true;
+    o.seed = 3;
+    tape want = epoch_of(set, g, &o), got = { 0 };
+    o = given_options(8, 2);
+    dr_loader *l = open_loader(set, g, &o);
+    assert_ok(dr_loader_start(l, 0, &err));
+    for (size_t i = 0; i < want.n; i++)
+        push(l, want.batches[i].ids, want.batches[i].n);
+    assert_ok(dr_loader_push_end(l, &err));
+    tape_read(&got, l, -1);
+    assert_same_tape(&want, &got, "given what it would have drawn");
+    tape_free(&want);
+    tape_free(&got);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void out_of_order_fills_batches(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 90, .slow_every = 11, .slow_us = 500 });
+    dr_graph *g = graph_of(NULL);
+    for (int workers = 0; workers <= 4; workers += 2) {
+        dr_loader_options o = given_options(8, workers);
+        o.in_order = false;
+        dr_loader *l = open_loader(set, g, &o);
+        for (uint64_t epoch = 0; epoch < 2; epoch++) {
+            tape t = { 0 };
+            assert_ok(dr_loader_start(l, epoch, &err));
+            push_stairs(l, 90, 5);
+            assert_ok(dr_loader_push_end(l, &err));
+            tape_read(&t, l, -1);
+            assert_each_once(&t, 90);
+            assert_int_equal(t.n, 12);
+            uint64_t smaller = 0;
+            for (size_t i = 0; i < t.n; i++) {
+                smaller += t.batches[i].n < 8;
+                for (uint64_t k = 0; k < t.batches[i].n; k++) /* a position names the same sample wherever it came */
+                    assert_int_equal(t.batches[i].ids[k], 89 - t.batches[i].positions[k]);
+            }
+            assert_int_equal(smaller, 1);
+            tape_free(&t);
+        }
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void kept_batches_stay_together(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 200, .slow_every = 23, .slow_us = 3000 });
+    dr_graph *g = graph_of(NULL);
+    for (int workers = 0; workers <= 4; workers += 2) {
+        dr_loader_options o = given_options(4, workers);
+        o.in_order = false;
+        o.keep_batches = true;
+        o.prefetch = 3;
+        dr_loader *l = open_loader(set, g, &o);
+        tape t = { 0 };
+        assert_ok(dr_loader_start(l, 0, &err));
+        size_t n = push_stairs(l, 200, 4);
+        assert_ok(dr_loader_push_end(l, &err));
+        tape_read(&t, l, -1);
+        assert_int_equal(t.n, n);
+        assert_each_once(&t, 200);
+        for (size_t i = 0; i < n; i++) {
+            const taped_batch *b = &t.batches[i];
+            assert_true(labs((long)b->number - (long)i) < 3); /* displaced within the window */
+            for (uint64_t k = 1; k < b->n; k++)
+                assert_int_equal(b->positions[k], b->positions[0] + k);
+        }
+        tape_free(&t);
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* A sample that comes again draws anew, the n-th time always the same. */
+static void repeats_draw_anew(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 300, .h = 40, .w = 40 });
+    dr_graph *g = graph_of(crops);
+    dr_loader_options o = given_options(1, 2);
+    o.keep_draws = true;
+    dr_loader *l = open_loader(set, g, &o);
+    char *draws[200];
+    assert_ok(dr_loader_start(l, 0, &err));
+    for (uint64_t i = 0; i < 200; i++) {
+        const uint64_t id = i % 2 ? 7 : 299 - i % 5;
+        push(l, &id, 1);
+    }
+    assert_ok(dr_loader_push_end(l, &err));
+    for (int i = 0; i < 200; i++) {
+        dr_batch *b = NULL;
+        assert_ok(dr_loader_next(l, -1, &b, &err));
+        assert_ok(dr_batch_draws(b, 0, &draws[i], &err));
+        dr_batch_unref(&b);
+    }
+    dr_runner *r = NULL;
+    assert_ok(dr_runner_open(set, g, NULL, NULL, false, &r, &err));
+    for (uint32_t i = 0; i < 100; i++) {
+        char *want = NULL;
+        assert_ok(dr_runner_run(r, &(dr_sample_name){ 3, 0, 7, i }, &err));
+        assert_ok(dr_runner_draws(r, &want, &err));
+        assert_string_equal(draws[2 * i + 1], want);
+        dr_text_free(&want);
+    }
+    for (int i = 0; i < 200; i++)
+        dr_text_free(&draws[i]);
+    dr_runner_free(&r);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* Any part of an epoch: what was delivered is passed over, and the rest is as it would have been. */
+static void goes_on(void **state)
+{
+    (void)state;
+    static const uint64_t ids[6][4] = { { 1, 2, 3, 4 }, { 4, 3, 2, 1 },    { 9, 1, 9, 9 },
+                                        { 0, 5, 6, 7 }, { 1, 10, 11, 12 }, { 9, 0, 0, 8 } };
+    dr_dataset *set = toy_set(&(toy){ .n = 13 });
+    dr_graph *g = graph_of(crops);
+    dr_loader_options o = given_options(4, 2);
+    dr_loader *l = open_loader(set, g, &o);
+    tape whole = { 0 };
+    for (int from = 0; from <= 6; from++) {
+        tape t = { 0 };
+        assert_ok(dr_loader_start(l, 5, &err));
+        assert_ok(dr_loader_pass(l, &ids[0][0], (uint64_t)from * 4, (uint64_t)from, &err));
+        for (int b = from; b < 6; b++)
+            push(l, ids[b], 4);
+        assert_ok(dr_loader_push_end(l, &err));
+        tape_read(&t, l, -1);
+        assert_int_equal(t.n, 6 - from);
+        if (from == 0) {
+            whole = t;
+            continue;
+        }
+        tape rest = { whole.batches + from, whole.n - (size_t)from };
+        assert_same_tape(&rest, &t, "the rest of the epoch");
+        tape_free(&t);
+    }
+    tape_free(&whole);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void mistakes_are_named(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 10 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = given_options(4, 1);
+    dr_loader *l = open_loader(set, g, &o);
+    const uint64_t good[] = { 1, 2 }, bad[] = { 1, 10 };
+    char *text = NULL;
+    assert_fails(dr_loader_push(l, good, 2, &err), DR_ERR_STATE, "dr_loader_start must come before");
+    assert_ok(dr_loader_start(l, 0, &err));
+    assert_fails(dr_loader_push(l, bad, 2, &err), DR_ERR_ARG, "sample 10, number 1 of a pushed batch");
+    assert_fails(dr_loader_push(l, good, 0, &err), DR_ERR_ARG, "0 samples in a pushed batch");
+    assert_fails(dr_loader_state(l, &text, &err), DR_ERR_STATE, "the order is the caller's");
+    assert_fails(dr_loader_restore(l, "{}", &err), DR_ERR_STATE, "the order is the caller's");
+    push(l, good, 2);
+    assert_ok(dr_loader_push_end(l, &err));
+    assert_fails(dr_loader_push(l, good, 2, &err), DR_ERR_STATE, "end of this epoch");
+    tape t = { 0 };
+    tape_read(&t, l, -1); /* what failed has changed nothing */
+    assert_int_equal(t.n, 1);
+    assert_int_equal(t.batches[0].positions[0], 0);
+    tape_free(&t);
+    dr_loader_cancel(l);
+    assert_fails(dr_loader_push(l, good, 2, &err), DR_ERR_CANCELLED, "cancelled");
+    dr_loader_close(&l);
+    o.shuffle = true;
+    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "given_order");
+    o = options_of(4, 1);
+    o.keep_batches = true;
+    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "keep_batches");
+    o.keep_batches = false;
+    l = open_loader(set, g, &o);
+    assert_ok(dr_loader_start(l, 0, &err));
+    assert_fails(dr_loader_push(l, good, 2, &err), DR_ERR_STATE, "given_order");
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void a_batch_beyond_the_budget_is_refused(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 2000, .h = 64, .w = 64 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = given_options(1, 1);
+    o.memory_limit = 1 << 20;
+    o.outputs = "image";
+    dr_loader *l = open_loader(set, g, &o);
+    uint64_t ids[43] = { 0 };
+    assert_ok(dr_loader_start(l, 0, &err));
+    assert_fails(dr_loader_push(l, ids, 43, &err), DR_ERR_LIMIT, "a batch of 43 samples of 12288 bytes");
+    push(l, ids, 42);
+    assert_ok(dr_loader_push_end(l, &err));
+    tape t = { 0 };
+    tape_read(&t, l, -1);
+    assert_int_equal(t.batches[0].n, 42);
+    tape_free(&t);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void bad_samples_follow_the_policy(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 40, .bad_every = 9, .bad_at = 4 }); /* 4, 13, 22, 31 */
+    dr_graph *g = graph_of(NULL);
+    for (int mode = 0; mode < 6; mode++) {
+        dr_loader_options o = given_options(4, mode % 2 ? 2 : 0);
+        o.in_order = mode < 2;
+        o.keep_batches = mode >= 4;
+        o.on_bad = DR_BAD_SKIP;
+        dr_loader *l = open_loader(set, g, &o);
+        uint64_t n = 0;
+        tape t = { 0 };
+        assert_ok(dr_loader_start(l, 0, &err));
+        push_stairs(l, 40, 4);
+        assert_ok(dr_loader_push_end(l, &err));
+        tape_read(&t, l, -1);
+        for (size_t i = 0; i < t.n; i++)
+            n += t.batches[i].n;
+        assert_int_equal(n, 36);
+        tape_free(&t);
+        dr_loader_close(&l);
+        o.on_bad = DR_BAD_REPLACE;
+        l = open_loader(set, g, &o);
+        assert_ok(dr_loader_start(l, 0, &err));
+        push_stairs(l, 40, 4);
+        assert_ok(dr_loader_push_end(l, &err));
+        tape_read(&t, l, -1);
+        assert_each_once(&t, 40);
+        tape_free(&t);
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void an_epoch_given_up_leaves_nothing(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 100 });
+    dr_graph *g = graph_of(NULL);
+    for (int mode = 0; mode < 3; mode++) {
+        dr_loader_options o = given_options(4, 2);
+        o.in_order = mode == 0;
+        o.keep_batches = mode == 2;
+        dr_loader *l = open_loader(set, g, &o);
+        for (uint64_t epoch = 0; epoch < 20; epoch++) {
+            tape t = { 0 };
+            assert_ok(dr_loader_start(l, epoch, &err));
+            push_stairs(l, 100, 4);
+            tape_read(&t, l, (int64_t)(epoch % 5)); /* far more is pushed */
+            tape_free(&t);
+        }
+        const uint64_t id = 42;
+        dr_batch *b = NULL;
+        assert_ok(dr_loader_start(l, 99, &err));
+        assert_int_equal(dr_loader_next(l, 0, &b, &err), DR_AGAIN);
+        push(l, &id, 1);
+        assert_ok(dr_loader_push_end(l, &err));
+        assert_ok(dr_loader_next(l, -1, &b, &err));
+        assert_int_equal(dr_batch_ids(b)[0], 42);
+        assert_int_equal(dr_batch_positions(b)[0], 0);
+        dr_batch_unref(&b);
+        assert_int_equal(dr_loader_next(l, -1, &b, &err), DR_END);
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+typedef struct feeder {
+    dr_loader *loader;
+    uint64_t n;
+} feeder;
+
+static void *feed(void *arg)
+{
+    feeder *f = arg;
+    for (uint64_t i = 0; i < f->n; i++)
+        dr_loader_push(f->loader, &i, 1, NULL);
+    dr_loader_push_end(f->loader, NULL);
+    return NULL;
+}
+
+/* Consumers wait while another thread pushes. */
+static void pushed_while_consumers_wait(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 300 });
+    dr_graph *g = graph_of(NULL);
+    for (int mode = 0; mode < 6; mode++) {
+        dr_loader_options o = given_options(3, mode % 2 ? 2 : 0);
+        o.in_order = mode < 2;
+        o.keep_batches = mode >= 4;
+        dr_loader *l = open_loader(set, g, &o);
+        feeder f = { l, 300 };
+        pthread_t thread;
+        tape t = { 0 };
+        assert_ok(dr_loader_start(l, 0, &err));
+        assert_int_equal(pthread_create(&thread, NULL, feed, &f), 0);
+        tape_read(&t, l, -1);
+        pthread_join(thread, NULL);
+        assert_each_once(&t, 300);
+        tape_free(&t);
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_pushed),
+        cmocka_unit_test(same_samples_as_own_order),
+        cmocka_unit_test(out_of_order_fills_batches),
+        cmocka_unit_test(kept_batches_stay_together),
+        cmocka_unit_test(repeats_draw_anew),
+        cmocka_unit_test(goes_on),
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(a_batch_beyond_the_budget_is_refused),
+        cmocka_unit_test(bad_samples_follow_the_policy),
+        cmocka_unit_test(an_epoch_given_up_leaves_nothing),
+        cmocka_unit_test(pushed_while_consumers_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
