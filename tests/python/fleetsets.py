@@ -1,4 +1,4 @@
-"""Data sets for the tests of worker processes: in a module, so that a process that is started afresh can import them."""
+"""Data sets for the tests of worker processes: in a module, which a process that is started afresh can import."""
 
 import os
 import random
@@ -41,6 +41,13 @@ class Unequal(Squares):
 
     def __getitem__(self, index):
         return {"array": torch.arange(index % 5), "name": f"sample {index}"}
+
+
+class Lengths(Squares):
+    """The first hundred samples are shorter."""
+
+    def __getitem__(self, index):
+        return torch.full((5 if index < 100 else 9,), index)
 
 
 class Big(Squares):

@@ -5,9 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 import warnings
+from multiprocessing import forkserver, resource_tracker
 
 import numpy
 import pytest
@@ -17,13 +17,16 @@ torch = pytest.importorskip("torch")
 import fleetsets as sets
 from drapps.fleet import Fleet
 from drapps.fleet.fleet import NothingPosted
+from drapps.fleet.layout import Layout
 from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration as StreamEnd
 
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")  # a worker died that should not
+
 
 def children():
-    """Processes below this one, by name."""
+    """Processes of fleets in this process group, by name."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -31,7 +34,8 @@ def children():
                 name, _, rest = file.read().partition("(")[2].rpartition(")")
         except OSError:
             continue
-        if name.startswith("drapps-") and rest.split()[0] not in "ZX":
+        state, _, group, *_ = rest.split()
+        if name.startswith("drapps-") and state not in "ZX" and int(group) == os.getpgrp():
             found[int(pid)] = name
     return found
 
@@ -48,6 +52,13 @@ def left():
     with open("/proc/self/maps") as file:
         maps = [line for line in file if "memfd:drapps" in line]
     return len(links), [link for link in links if "drapps" in link], maps, children()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def helpers_of_multiprocessing():
+    """They start with the first process that needs them, and stay."""
+    resource_tracker.ensure_running()
+    forkserver.ensure_running()
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +118,8 @@ def test_batches_as_torch_makes_them(dataset, collate_fn):
             if collate_fn is default_collate:
                 assert same(result.value, want)
             else:
-                assert all(numpy.array_equal(a[0], b[0]) and a[1] == b[1] for a, b in zip(result.value, want, strict=True))
+                pairs = zip(result.value, want, strict=True)
+                assert all(numpy.array_equal(a[0], b[0]) and a[1] == b[1] for a, b in pairs)
         with pytest.raises(NothingPosted):
             fleet.next(1)
 
@@ -130,9 +142,20 @@ def test_samples_that_differ_are_left_to_torch():
     with make(dataset) as fleet:
         equal = [[0, 5, 10], [1, 6, 11], [1, 2]]
         results = run(fleet, equal)
-        assert all(same(r.value, default_collate([dataset[i] for i in b])) for r, b in zip(results[:2], equal, strict=False))
+        for result, batch in zip(results[:2], equal[:2], strict=True):
+            assert same(result.value, default_collate([dataset[i] for i in batch]))
         with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
             results[2].value.reraise()
+
+
+def test_layouts_follow_the_samples():
+    dataset = sets.Lengths()
+    batches = [[i] * 4 for i in (0, 0, 100, 101, 102, 103, 104, 105)]
+    with make(dataset, workers=1) as fleet:
+        results = run(fleet, batches, ahead=1)
+        for result, batch in zip(results, batches, strict=True):
+            assert same(result.value, default_collate([dataset[i] for i in batch]))
+        assert fleet._book.number(Layout.of(dataset[105])) == 1  # it was learnt, not packed for ever
 
 
 def test_no_auto_collation():
@@ -167,6 +190,10 @@ def test_random_numbers_do_not_depend_on_workers():
     for one, three in zip(*runs, strict=True):
         assert same(one[:4], three[:4])
     assert {seed for batch in runs[1] for seed in batch[4].tolist()} <= {5, 6, 7}
+    with make(sets.Draws()) as fleet:
+        assert fleet.post(77, [3, 2], keys=[(0, 3), (0, 2)])
+        again = fleet.next(30).value
+        assert same(again[1], runs[0][0][1][[3, 2]]) and same(again[3], runs[0][0][3][[3, 2]])
     with make(sets.Draws(), base_seed=6) as fleet:
         assert not same(run(fleet, batches[:1])[0].value[1], runs[0][0][1])
 
@@ -209,6 +236,12 @@ def test_iterable(drop_last):
             assert [b.tolist() for b in got[0]] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]][: 2 if drop_last else 3]
             assert [b.tolist() for b in got[1]] == ([] if drop_last else [[1000, 1001, 1002]])
             fleet.begin_epoch(6)
+
+
+def test_an_iterator_can_begin_later():
+    with make(sets.Stream([5, 2]), sets.identity, kind="iterable", auto_collation=False) as fleet:
+        fleet.skip_items(0, 3)
+        assert take_streams(fleet, 2, None) == {0: [3, 4], 1: [1000, 1001]}
 
 
 def test_iterable_without_batches():
@@ -296,11 +329,13 @@ def test_a_killed_worker_is_replaced_and_its_samples_are_made_again():
 
 
 def test_a_sample_that_kills_is_named():
-    with make(sets.Killer(), max_attempts=2) as fleet, pytest.warns(RuntimeWarning, match="made again: .*13"):
+    with make(sets.Killer(), max_attempts=2) as fleet, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         results = run(fleet, [[1, 2], [12, 13], [14, 15]])
         with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+.*exited unexpectedly: sample 13"):
             results[1].value.reraise()
         assert results[2].value.tolist() == [14, 15]
+        assert any("made again: 13" in str(warning.message) for warning in caught)
 
 
 def test_a_zygote_that_is_killed_is_replaced():
@@ -349,8 +384,10 @@ def test_a_stuck_sample_is_shown_and_given_up():
         warnings.simplefilter("ignore")
         for number, batch in enumerate([[4, 5], [6, 7]]):
             assert fleet.post(number, batch)
-        assert fleet.next(0.3) is None
-        (stuck,) = fleet.stuck(0.2)
+        deadline = time.monotonic() + 30
+        while not (found := fleet.stuck(0.2)) and time.monotonic() < deadline:
+            assert fleet.next(0.1) is None
+        (stuck,) = found
         assert (stuck.tag, stuck.slot, stuck.index) == (0, 1, 5) and stuck.seconds > 0.2
         assert "fleetsets.py" in stuck.stack and "__getitem__" in stuck.stack
         fleet.kill_stuck(stuck.worker)
@@ -405,38 +442,51 @@ def test_clear():
         assert run(fleet, [[1, 2]])[0].value.tolist() == [1, 2]
 
 
-ENDS = {
-    "exit": "pass",
-    "exception": "raise SystemExit(3)",
-    "interrupt": "os.kill(os.getpid(), signal.SIGINT); fleet.next(30)",
-    "terminated": "os.kill(os.getpid(), signal.SIGTERM); time.sleep(30)",
-    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
-    "deleted": "del fleet; gc.collect()",
-    "busy": "[fleet.post(1 + i, [i]) for i in range(50)]; time.sleep(0.1)",
-}
+# A program that forks itself for each way to end, after a fleet has begun to work in it.
+ENDS = """
+import gc, os, signal, sys, time
+import fleetsets as sets
+from drapps.fleet import Fleet
+from torch.utils.data import default_collate
+
+def leave(end):
+    fleet = Fleet(sets.Slow(5 if end == "busy" else 0.0), default_collate, workers=2)
+    for tag in range(3):
+        fleet.post(tag, [tag, 1])
+    if end != "busy":
+        fleet.next(30)
+    while len(fleet.pids) < 2:
+        time.sleep(0.01)
+    print(end, fleet.zygote_pid, *fleet.pids.values(), flush=True)
+    if end == "exception":
+        raise SystemExit(3)
+    if end in ("SIGINT", "SIGTERM", "SIGKILL"):
+        os.kill(os.getpid(), getattr(signal, end))
+        time.sleep(30)
+    if end == "deleted":
+        del fleet
+        gc.collect()
+    globals()["still"] = locals().get("fleet")
+
+for end in ("exit", "exception", "SIGINT", "SIGTERM", "SIGKILL", "deleted", "busy"):
+    pid = os.fork()
+    if pid == 0:
+        leave(end)
+        break
+    os.waitpid(pid, 0)
+"""
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_nothing_is_left_of_a_program(end):
-    code = textwrap.dedent(f"""
-        import gc, os, signal, sys, time
-        sys.path.insert(0, {os.path.dirname(__file__)!r})
-        import fleetsets as sets
-        from drapps.fleet import Fleet
-        from torch.utils.data import default_collate
-        fleet = Fleet(sets.Slow({5 if end == "busy" else 0.0}), default_collate, workers=2)
-        fleet.post(0, [1, 2] if {end != "busy"} else [1])
-        {"fleet.next(30)" if end != "busy" else "pass"}
-        print(fleet.zygote_pid, *fleet.pids.values(), flush=True)
-        {ENDS[end]}
-    """)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    pids = list(map(int, done.stdout.split()))
-    assert len(pids) >= 2 - (end == "busy"), done.stderr
+def test_nothing_is_left_of_a_program():
+    path = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert len(lines) == 7 and all(len(line) == 4 for line in lines), done.stderr
+    ends = {int(pid): end for end, *pids in lines for pid in pids}
     deadline = time.monotonic() + 10
-    while set(pids) & set(children()) and time.monotonic() < deadline:
+    while set(ends) & set(children()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not set(pids) & set(children())
+    assert not {ends[pid] for pid in set(ends) & set(children())}
     assert "leaked" not in done.stderr
-    if end == "interrupt":
-        assert done.stderr.count("KeyboardInterrupt") == 1
+    assert done.stderr.count("KeyboardInterrupt") == done.stderr.count("Traceback") == 1

@@ -217,12 +217,17 @@ def test_a_slab_is_what_default_collate_gives(tree, n):
         assert type(again) is type(sample)
 
 
+Mapped = numpy.memmap
 MISFITS = [
-    ((1, 2.0), (1, 2)), ((1,), (True,)), ((1,), (2**63,)), ((1,), (1, 2)), ({"a": 1}, {"b": 1}), ({"a": 1}, {"a": 1, "b": 2}),
+    ((1, 2.0), (1, 2)), ((1,), (True,)), ((1,), (2**63,)), ((1,), (1, 2)), ({"a": 1}, {"b": 1}),
+    ({"a": 1}, {"a": 1, "b": 2}),
     (numpy.zeros(3), numpy.zeros(4)), (numpy.zeros(3), numpy.zeros(3, "f4")), (torch.zeros(3), torch.zeros(3, 1)),
-    (torch.zeros(3), torch.zeros(3).double()), (torch.zeros(3), numpy.zeros(3, "f4")), ([1], (1,)), (Pair(1, 2), (1, 2)),
+    (torch.zeros(3), torch.zeros(3).double()), (torch.zeros(3), numpy.zeros(3, "f4")), ([1], (1,)),
+    (Pair(1, 2), (1, 2)),
     (torch.zeros(3), torch.zeros(3, requires_grad=True)), (numpy.zeros(3), numpy.zeros(3, ">f8")), (1, "a"),
-    (torch.zeros(2, 2), torch.zeros(2, 2).to_sparse()), (numpy.float32(1), numpy.float64(1)),
+    (torch.zeros(2, 2), torch.zeros(2, 2).to_sparse()),
+    (numpy.zeros((2, 3)).view(Mapped), numpy.zeros((3, 2)).view(Mapped)),
+    (numpy.float32(1), numpy.float64(1)),
 ]  # fmt: skip
 
 
@@ -234,7 +239,8 @@ def test_what_differs_does_not_fit(pair):
 @pytest.mark.parametrize(
     "sample",
     ["text", b"bytes", None, OrderedDict(a=1), {"a": "text"}, torch.eye(2).to_sparse(), numpy.array("a"),
-     numpy.zeros(2, ">i4"), numpy.uint64(3), numpy.datetime64("2026-01-01"), torch.nn.Parameter(torch.ones(1)), {1, 2}, 2j],
+     numpy.zeros(2, ">i4"), numpy.uint64(3), numpy.datetime64("2026-01-01"), torch.nn.Parameter(torch.ones(1)), {1, 2},
+     2j],
     ids=repr,
 )  # fmt: skip
 def test_what_has_no_layout(sample):

@@ -202,7 +202,7 @@ def test_nothing_changed(folder):
         [1, 2],
     ):
         plan = lower(dataset, True)
-        assert lower(dataset, True, plan) is plan
+        assert lower(dataset, True, plan) is plan and plan.is_native == (plan.pipe is not None)
         assert lower(dataset, False, lower(dataset, False)) is not plan
 
 

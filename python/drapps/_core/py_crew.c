@@ -5,6 +5,7 @@ enum { SLICE_MS = 100 }; /* how long a call waits without looking for signals */
 
 typedef struct py_crew {
     PyObject_HEAD dr_crew *crew;
+    unsigned n_wakes; /* calls of wake: one may come between two slices of a wait; protected by the GIL */
 } py_crew;
 
 static dr_crew *crew_of(PyObject *self)
@@ -79,14 +80,14 @@ static int next_slice(int *left_ms)
     return slice;
 }
 
-/* Calls `call` with the GIL released, DR_AGAIN after a slice of the time, until it has something or the time is over.
- * Signals are looked at when it has nothing: what it has must not be lost. */
-#define WAIT(status, left_ms, call)                                                                                    \
+/* Calls `call` with the GIL released, DR_AGAIN after a slice of the time, until it has something, the time is over or
+ * there is not to be `more`.  Signals are looked at when it has nothing: what it has must not be lost. */
+#define WAIT(status, left_ms, more, call)                                                                              \
     do {                                                                                                               \
         int slice_ms = next_slice(&(left_ms));                                                                         \
         Py_BEGIN_ALLOW_THREADS(status) = (call);                                                                       \
         Py_END_ALLOW_THREADS if ((status) == DR_AGAIN && PyErr_CheckSignals() < 0) return NULL;                        \
-    } while ((status) == DR_AGAIN && (left_ms) != 0)
+    } while ((status) == DR_AGAIN && (left_ms) != 0 && (more))
 
 /* --- the owner --- */
 
@@ -194,7 +195,9 @@ static PyObject *next_result(PyObject *self, PyObject *args)
     dr_crew_result result;
     dr_error err = { 0 };
     dr_status status;
-    WAIT(status, timeout_ms, dr_crew_next(crew_of(self), slice_ms, &result, &err));
+    unsigned n_wakes = ((py_crew *)self)->n_wakes;
+    WAIT(status, timeout_ms, ((py_crew *)self)->n_wakes == n_wakes,
+         dr_crew_next(crew_of(self), slice_ms, &result, &err));
     if (status < 0)
         return raise_status(state_of(self), status, &err);
     if (status != DR_OK)
@@ -213,6 +216,7 @@ static PyObject *post_end(PyObject *self, PyObject *unused)
 static PyObject *wake(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    ((py_crew *)self)->n_wakes++;
     dr_crew_wake(crew_of(self));
     Py_RETURN_NONE;
 }
@@ -231,7 +235,7 @@ static PyObject *clear(PyObject *self, PyObject *args)
         return NULL;
     dr_error err = { 0 };
     dr_status status;
-    WAIT(status, timeout_ms, dr_crew_clear(crew_of(self), slice_ms, &err));
+    WAIT(status, timeout_ms, 1, dr_crew_clear(crew_of(self), slice_ms, &err));
     return status < 0 ? raise_status(state_of(self), status, &err) : PyBool_FromLong(status == DR_OK);
 }
 
@@ -318,7 +322,7 @@ static PyObject *claim_next(PyObject *self, PyObject *args)
     dr_crew_claim claim;
     dr_error err = { 0 };
     dr_status status;
-    WAIT(status, timeout_ms, dr_crew_claim_next(crew_of(self), worker, slice_ms, &claim, &err));
+    WAIT(status, timeout_ms, 1, dr_crew_claim_next(crew_of(self), worker, slice_ms, &claim, &err));
     if (status == DR_AGAIN)
         Py_RETURN_NONE;
     if (status != DR_OK)

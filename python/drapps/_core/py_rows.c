@@ -4,17 +4,19 @@
  *
  *   ("tuple", type, (child, ...))       exactly this type, tuple or list, with so many members
  *   ("dict", dict, (key, ...), (child, ...))
- *   ("tensor", type, offset, row_bytes, dtype, shape, plain)   plain: None, or a function that makes a torch.Tensor of it
- *   ("array", type, offset, row_bytes, dtype, shape)
+ *   ("tensor", type, offset, row_bytes, dtype, shape, names, plain)   names: of the attributes in enum name, interned;
+ *                                        plain: None, or a function that makes a plain torch.Tensor of it
+ *   ("array", type, offset, row_bytes, dtype, shape, names)
  *   ("scalar", type, offset, row_bytes)  a NumPy scalar
  *   ("int" | "float" | "bool", type, offset, row_bytes)
  *
- * Its first member is only looked at by its first letters.  A sample that differs in any type, dtype, shape or key does not
- * fit: write_row says False, and the row is as if it were not written.
+ * A sample that differs in any type, dtype, shape or key does not fit: write_row says False, and what it left in the
+ * row counts for nothing.
  */
 #include "py_core.h"
 
 enum { NO_FIT = 0, FITS = 1, FAILED = -1 };
+enum name { DTYPE, SHAPE, IS_CPU, REQUIRES_GRAD, IS_CONTIGUOUS, IS_NEG, DATA_PTR, RESOLVE_NEG, CONTIGUOUS };
 
 struct row {
     uint8_t *slab;
@@ -42,10 +44,17 @@ static int same(PyObject *a, PyObject *b)
     return a == b ? 1 : PyObject_RichCompareBool(a, b, Py_EQ);
 }
 
-/* Whether object.name equals wanted. */
-static int attribute_is(PyObject *object, const char *name, PyObject *wanted)
+static PyObject *name_of(PyObject *spec, enum name name)
 {
-    PyObject *value = wanted ? PyObject_GetAttrString(object, name) : NULL;
+    PyObject *names = member(spec, 6);
+    return names ? member(names, name) : NULL;
+}
+
+/* Whether an attribute equals wanted. */
+static int attribute_is(PyObject *spec, PyObject *object, enum name name, PyObject *wanted)
+{
+    PyObject *text = name_of(spec, name);
+    PyObject *value = text && wanted ? PyObject_GetAttr(object, text) : NULL;
     if (!value)
         return FAILED;
     int result = same(value, wanted);
@@ -53,9 +62,15 @@ static int attribute_is(PyObject *object, const char *name, PyObject *wanted)
     return result;
 }
 
-static int is_true(PyObject *object, const char *method)
+static PyObject *call(PyObject *spec, PyObject *object, enum name name)
 {
-    PyObject *value = PyObject_CallMethod(object, method, NULL);
+    PyObject *text = name_of(spec, name);
+    return text ? PyObject_CallMethodObjArgs(object, text, NULL) : NULL;
+}
+
+static int is_true(PyObject *spec, PyObject *object, enum name name)
+{
+    PyObject *value = call(spec, object, name);
     if (!value)
         return FAILED;
     int result = PyObject_IsTrue(value);
@@ -79,15 +94,32 @@ static int write_buffer(PyObject *value, uint8_t *to, Py_ssize_t bytes)
 
 static int write_array(PyObject *spec, PyObject *value, uint8_t *to, Py_ssize_t bytes)
 {
-    int fits = attribute_is(value, "dtype", member(spec, 4));
+    int fits = attribute_is(spec, value, DTYPE, member(spec, 4));
     if (fits == FITS)
-        fits = attribute_is(value, "shape", member(spec, 5));
+        fits = attribute_is(spec, value, SHAPE, member(spec, 5));
     return fits == FITS ? write_buffer(value, to, bytes) : fits;
 }
 
-static int copy_tensor(PyObject *tensor, uint8_t *to, Py_ssize_t bytes)
+/* A tensor whose elements lie one after the other as they are, for copying; a new reference. */
+static PyObject *dense(PyObject *spec, PyObject *tensor)
 {
-    PyObject *address = PyObject_CallMethod(tensor, "data_ptr", NULL);
+    int contiguous = is_true(spec, tensor, IS_CONTIGUOUS);
+    int negated = contiguous < 0 ? FAILED : is_true(spec, tensor, IS_NEG);
+    if (negated < 0)
+        return NULL;
+    if (contiguous && !negated) {
+        Py_INCREF(tensor);
+        return tensor;
+    }
+    PyObject *resolved = call(spec, tensor, RESOLVE_NEG);
+    PyObject *result = resolved ? call(spec, resolved, CONTIGUOUS) : NULL;
+    Py_XDECREF(resolved);
+    return result;
+}
+
+static int copy_tensor(PyObject *spec, PyObject *tensor, uint8_t *to, Py_ssize_t bytes)
+{
+    PyObject *address = call(spec, tensor, DATA_PTR);
     if (!address)
         return FAILED;
     void *from = PyLong_AsVoidPtr(address);
@@ -101,50 +133,30 @@ static int copy_tensor(PyObject *tensor, uint8_t *to, Py_ssize_t bytes)
     return FITS;
 }
 
-/* A tensor whose elements lie one after the other as they are, for copying; a new reference. */
-static PyObject *dense(PyObject *tensor)
-{
-    int contiguous = is_true(tensor, "is_contiguous");
-    int negated = contiguous < 0 ? FAILED : is_true(tensor, "is_neg");
-    int conjugated = negated < 0 ? FAILED : is_true(tensor, "is_conj");
-    if (conjugated < 0)
-        return NULL;
-    if (contiguous && !negated && !conjugated) {
-        Py_INCREF(tensor);
-        return tensor;
-    }
-    PyObject *resolved = PyObject_CallMethod(tensor, "resolve_neg", NULL);
-    PyObject *plain = resolved ? PyObject_CallMethod(resolved, "resolve_conj", NULL) : NULL;
-    PyObject *result = plain ? PyObject_CallMethod(plain, "contiguous", NULL) : NULL;
-    Py_XDECREF(resolved);
-    Py_XDECREF(plain);
-    return result;
-}
-
 static int write_plain_tensor(PyObject *spec, PyObject *value, uint8_t *to, Py_ssize_t bytes)
 {
-    int fits = attribute_is(value, "dtype", member(spec, 4));
+    int fits = attribute_is(spec, value, DTYPE, member(spec, 4));
     if (fits == FITS)
-        fits = attribute_is(value, "shape", member(spec, 5));
+        fits = attribute_is(spec, value, SHAPE, member(spec, 5));
     if (fits == FITS)
-        fits = attribute_is(value, "is_cpu", Py_True);
+        fits = attribute_is(spec, value, IS_CPU, Py_True);
     if (fits == FITS)
-        fits = attribute_is(value, "requires_grad", Py_False);
-    if (fits == FITS)
-        fits = attribute_is(value, "is_sparse", Py_False);
+        fits = attribute_is(spec, value, REQUIRES_GRAD, Py_False);
     if (fits != FITS)
         return fits;
-    PyObject *elements = dense(value);
-    if (!elements)
-        return FAILED;
-    fits = copy_tensor(elements, to, bytes);
-    Py_DECREF(elements);
+    PyObject *elements = dense(spec, value);
+    fits = elements ? copy_tensor(spec, elements, to, bytes) : FAILED;
+    Py_XDECREF(elements);
+    if (fits == FAILED) { /* a sparse tensor has no such thing as an address */
+        PyErr_Clear();
+        return NO_FIT;
+    }
     return fits;
 }
 
 static int write_tensor(PyObject *spec, PyObject *value, uint8_t *to, Py_ssize_t bytes)
 {
-    PyObject *make_plain = member(spec, 6);
+    PyObject *make_plain = member(spec, 7);
     if (!make_plain || make_plain == Py_None)
         return make_plain ? write_plain_tensor(spec, value, to, bytes) : FAILED;
     PyObject *plain = PyObject_CallFunctionObjArgs(make_plain, value, NULL);

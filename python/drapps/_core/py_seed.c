@@ -1,8 +1,8 @@
 /* py_seed.c: the state of a Mersenne Twister from a key, for the global generators of Python, NumPy and torch.
  *
- * All three are MT19937 with 624 words.  The words come from SplitMix64, whose start and increment are hashes of the key
- * (base seed, tag of the batch, slot) and of the generator's number, so that no two of them share a stream.  The next
- * draw makes the generator mix its state, which only a sample that draws pays for.
+ * All three are MT19937 with 624 words.  The words are hashes of an arithmetic sequence whose start and increment are
+ * hashes of the key (base seed, tag of the batch, slot) and of the generator's number: no two of them share a stream.
+ * The next draw makes the generator mix its state, which only a sample that draws pays for.
  *
  * fill_seeds writes into memory that Python hands over by address; drapps/fleet/seeds.py checks first that each address
  * holds what is said here.
@@ -42,10 +42,13 @@ static struct stream open_stream(uint64_t base_seed, uint64_t tag, uint64_t slot
     return (struct stream){ key, mix(key + 0x9e3779b97f4a7c15u) | 1 };
 }
 
+/* One multiplication for two words is enough here: the generator itself mixes them before the first draw. */
 static void fill_words(struct stream s, uint32_t *words)
 {
     for (int i = 0; i < N_WORDS; i += 2) {
-        uint64_t x = mix(s.at += s.step);
+        uint64_t x = s.at += s.step;
+        x = (x ^ x >> 32) * 0xbf58476d1ce4e5b9u;
+        x ^= x >> 29;
         words[i] = (uint32_t)x;
         words[i + 1] = (uint32_t)(x >> 32);
     }

@@ -1,7 +1,7 @@
 """Fleet: worker processes that make the batches of a Python data set, seen from the process that trains.
 
-The trainer posts batches of indices and takes results.  Who makes which sample, the order of results and the replacement
-of dead workers are the business of the crew (drapps/crew.h), the workers and the zygote.
+The trainer posts batches of indices and takes results.  Who makes which sample, the order of results and the
+replacement of dead workers are the business of the crew (drapps/crew.h), the workers and the zygote.
 """
 
 import atexit
@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections import namedtuple
+from collections import Counter, namedtuple
 
 from torch.utils.data import default_collate
 
@@ -95,10 +95,10 @@ class Fleet:
     def post(self, tag, index, costs=None, worker=-1, keep=False, keys=None):
         """Asks for a batch.  False: too many are under way.
 
-        index: the indices of a batch, or, without auto_collation, one index.  Of an iterable data set: the number of items
-        (None without auto_collation), and the worker that has the iterator.  costs: predicted nanoseconds of each slot.
-        keep: its samples stay together out of order too.  keys: the tag and slot that each sample's random numbers follow
-        from, where these are not its own.
+        index: the indices of a batch, or, without auto_collation, one index.  Of an iterable data set: the number of
+        items (None without auto_collation); worker: who has the iterator.  costs: predicted nanoseconds of each slot.
+        keep: its samples stay together out of order too.  keys: the tag and slot that each sample's random numbers
+        follow from, where these are not its own.
         """
         if self._setup.kind == "iterable":
             return self._post_items(tag, index, worker)
@@ -142,6 +142,8 @@ class Fleet:
 
     def next(self, timeout=None):
         """The next Result; None after timeout seconds.  Raises NothingPosted."""
+        if self._keeper is None:
+            raise RuntimeError("the fleet is closed")
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             now = time.monotonic()
@@ -159,18 +161,19 @@ class Fleet:
 
     def _result(self, raw):
         errors = {i: self._error(sample) for i, sample in enumerate(raw.samples) if sample[3] != GOOD}
-        samples = [Sample(tag, slot, ns, state, errors[i][1] if i in errors else None)
-                   for i, (tag, slot, _, state, _, ns, _) in enumerate(raw.samples)]  # fmt: skip
+        samples = [Sample(tag, slot, ns, state, None) for tag, slot, _, state, _, ns, _ in raw.samples]
+        for i, (_, error) in errors.items():
+            samples[i] = samples[i]._replace(error=error)
         self._delivered(samples)
         return Result(raw.tag, self._value(raw, errors), samples, raw.worker, raw.number)
 
     def _delivered(self, samples):
-        for sample in samples:
-            pending = self._pending.get(sample.tag)
+        for tag, n in Counter(sample[0] for sample in samples).items():
+            pending = self._pending.get(tag)
             if pending is not None:
-                pending[1] -= 1
+                pending[1] -= n
                 if pending[1] <= 0:
-                    del self._pending[sample.tag]
+                    del self._pending[tag]
         self._mean_ns += (samples[0].ns - self._mean_ns) / 8
 
     def _value(self, raw, errors):
@@ -222,7 +225,7 @@ class Fleet:
             try:
                 for what, told in self._keeper.messages() if self._keeper else ():
                     if what == "failed":
-                        self._failure = told
+                        self._failure = self._failure or told
                     else:
                         self._note_death(told)
             except ZygoteGone:

@@ -57,7 +57,7 @@ class Keeper:
             theirs.close()
 
     def _begin(self, context, main, sent, theirs):
-        process = context.Process(target=main, args=(sent, theirs, self._pid), name="drapps-zygote")
+        process = context.Process(target=main, args=(sent, theirs), name="drapps-zygote")
         process.start()
         return process
 
@@ -110,8 +110,8 @@ class Keeper:
         self._process.close()
 
 
-def _forked(setup, trainer, pid):
+def _forked(setup, trainer):
     """The zygote as a fork of the trainer: it must not keep the trainer's ends of other connections open."""
     for keeper in list(_keepers):
         keeper.drop()
-    zygote_main(setup, trainer, pid)
+    zygote_main(setup, trainer)

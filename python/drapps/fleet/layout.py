@@ -1,13 +1,14 @@
 """default_collate without a collate: where each number and array of a sample lies in a batch's slab.
 
-A layout is learnt from one sample.  Workers write each sample into its row; the batch is then a tree of tensors over the
-slab, equal to what torch's default_collate gives for the same samples.  A sample that differs in a type, a dtype, a shape or
-a key does not fit, and its batch is left to default_collate itself.
+A layout is learnt from one sample.  Workers write each sample into its row; the batch is then a tree of tensors over
+the slab, equal to what torch's default_collate gives for the same samples.  A sample that differs in a type, a dtype, a
+shape or a key does not fit, and its batch is left to default_collate itself.
 
 A slab has one part for each leaf, 64-byte aligned, with one row for each sample.
 """
 
 import pickle
+import sys
 from collections import namedtuple
 
 import torch
@@ -19,8 +20,12 @@ ALIGN = 64
 NUMBERS = {int: ("int", torch.int64), float: ("float", torch.float64), bool: ("bool", torch.bool)}
 COLLATE_FUNCTIONS = dict(torch_collate.default_collate_fn_map)  # a caller may add to torch's map later
 
-# kind: tensor, array, scalar, int, float, bool.  type: of the sample's leaf.  dtype: of the batch, with the sample's own
-# (of NumPy) in source.
+# What py_rows.c asks of a tensor or an array, in its order.
+NAMES = tuple(map(sys.intern, ("dtype", "shape", "is_cpu", "requires_grad", "is_contiguous", "is_neg", "data_ptr",
+                               "resolve_neg", "contiguous")))  # fmt: skip
+
+# kind: tensor, array, scalar, int, float, bool.  type: of the sample's leaf.  dtype: of the batch; source: what NumPy
+# calls it.
 Leaf = namedtuple("Leaf", "kind type dtype shape source")
 Branch = namedtuple("Branch", "kind type keys children")  # kind: tuple, list, named, dict
 
@@ -34,7 +39,7 @@ class NoLayout(Exception):
 
 def _plain(tensor):
     with torch._C.DisableTorchFunctionSubclass():
-        return tensor.as_subclass(torch.Tensor)
+        return tensor.as_subclass(torch.Tensor).resolve_conj()
 
 
 def _tensor_leaf(value):
@@ -52,7 +57,7 @@ def _tensor_leaf(value):
 
 def _numpy_leaf(value):
     kind = type(value)
-    is_array = kind.__name__ == "ndarray"
+    is_array = isinstance(value, sys.modules["numpy"].ndarray)  # memmap is one too
     try:
         batch = torch.as_tensor(value).unsqueeze(0) if is_array else torch.as_tensor([value])
     except (TypeError, ValueError, RuntimeError) as error:
@@ -164,10 +169,10 @@ def _spec(tree, offsets):
         return ("dict", dict, tree.keys, children) if tree.kind == "dict" else ("tuple", tree.type, children)
     offset, row_bytes = next(offsets)
     if tree.kind == "tensor":
-        plain = None if tree.type is torch.Tensor else _plain
-        return ("tensor", tree.type, offset, row_bytes, tree.dtype, tree.shape, plain)
+        plain = None if tree.type is torch.Tensor and not tree.dtype.is_complex else _plain
+        return ("tensor", tree.type, offset, row_bytes, tree.dtype, tree.shape, NAMES, plain)
     if tree.kind == "array":
-        return ("array", tree.type, offset, row_bytes, tree.source, tree.shape)
+        return ("array", tree.type, offset, row_bytes, tree.source, tree.shape, NAMES)
     return (tree.kind, tree.type, offset, row_bytes)
 
 

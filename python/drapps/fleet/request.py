@@ -2,9 +2,9 @@
 
     mode, epoch, base seed, shared seed | what the mode needs
 
-Modes: INTS, OBJECTS: one index a slot (numbers, or anything that can be pickled); KEYED: also the batch and slot that each
-one's random numbers follow from, where these are not its own; WHOLE: one index for all, as the data set
-or its __getitems__ takes it; NEXT: so many items of an iterator, and how many were taken before.
+Modes: INTS, OBJECTS: one index a slot (numbers, or anything that can be pickled); KEYED: also the batch and slot that
+each one's random numbers follow from, where these are not its own; WHOLE: one index for all, as the data set or its
+__getitems__ takes it; NEXT: so many items of an iterator, and how many were taken before.
 """
 
 import pickle

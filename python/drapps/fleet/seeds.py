@@ -1,8 +1,8 @@
 """The global generators before each sample: random, numpy.random and torch, keyed by (base seed, batch, slot).
 
 So a sample's random numbers depend neither on the worker that makes it nor on what that worker made before.
-torch.initial_seed() stays what it was.  The states are filled in place where the memory is as expected, which is checked
-once; else they are set through the generators' own functions, to the same values.
+torch.initial_seed() stays what it was.  The states are filled in place where the memory is as expected, which is
+checked once; else they are set through the generators' own functions, Python's and NumPy's to the same values.
 """
 
 import ctypes

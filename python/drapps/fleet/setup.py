@@ -38,7 +38,7 @@ class Setup:
 class Parcel:
     """A Setup on its way through multiprocessing's pickle to a process that is started afresh.
 
-    The data set goes into a file in memory, buffers apart: it is read there once, and its arrays are mapped, not copied.
+    The data set goes into a file in memory, buffers apart: it is read there once, and its arrays are mapped.
     """
 
     def __init__(self, setup):

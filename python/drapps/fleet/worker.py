@@ -1,8 +1,7 @@
 """A worker process: claims slots of batches, makes their samples, and finishes batches that are complete.
 
-Map-style data sets: samples of any batch, each written into its row of the batch's slab when the layout is known, else
-packed into a block; the worker that completes a batch collates it.  Iterable data sets: each worker has its own iterator
-and makes whole batches.
+Map-style data sets: samples of any batch (slots.py); the worker that completes a batch collates it.  Iterable data
+sets: each worker has its own iterator (items.py) and makes whole batches.
 """
 
 import ctypes
@@ -15,19 +14,17 @@ from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.graph_settings import apply_random_seed
 
 from drapps.fleet import request as requests
-from drapps.fleet.book import LayoutBook
 from drapps.fleet.failure import caught, pack_failure
-from drapps.fleet.layout import Layout
+from drapps.fleet.items import Items
 from drapps.fleet.pack import pack, unpack
 from drapps.fleet.seeds import SampleSeeds, seed_worker
+from drapps.fleet.slots import RowWriter, Slots
 from drapps.fleet.stacks import offer_stack
 
 WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 GOOD = 0  # state of a sample
 LOOK_MS = 1000
-HOPELESS = 16
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
-OF_ITERATOR = 1 << 63  # tags of random states: apart from those of batches
 
 
 def name_process(name):
@@ -36,7 +33,7 @@ def name_process(name):
 
 
 def keep_storages_private():
-    """torch's default_collate makes its results in /dev/shm when it runs in a worker; here they are copied once anyway."""
+    """torch's default_collate uses /dev/shm when it runs in a worker; here its results are copied once anyway."""
 
     def new_private(cls, size, *, device="cpu"):
         return cls(size, device=device)
@@ -77,8 +74,7 @@ class Worker:
         keep_storages_private()
         seed = seed_worker(setup.base_seed, self.number)
         self.dataset = setup.dataset
-        if isinstance(self.dataset, IterDataPipe):
-            self.dataset = apply_random_seed(self.dataset, torch.Generator().manual_seed(setup.shared_seed))
+        self.seed_pipe(setup.shared_seed)
         torch_worker._worker_info = torch_worker.WorkerInfo(
             id=self.number, num_workers=setup.workers, seed=seed, dataset=self.dataset)  # fmt: skip
         try:
@@ -86,6 +82,11 @@ class Worker:
                 setup.worker_init_fn(self.number)
         except Exception:
             self.init_failure = caught(self.number)
+
+    def seed_pipe(self, shared_seed):
+        """Data pipes shuffle alike in all workers."""
+        if shared_seed is not None and isinstance(self.dataset, IterDataPipe):
+            self.dataset = apply_random_seed(self.dataset, torch.Generator().manual_seed(shared_seed))
 
     def run(self):
         """Works until the crew says to leave."""
@@ -109,7 +110,7 @@ class Worker:
     def _work(self, claim):
         request = requests.Request(claim.request)
         if self.init_failure is not None:
-            self._fail_slots(claim)
+            self.fail_slots(claim, self.init_failure)
         elif request.mode == requests.WHOLE:
             self.deliver(claim, lambda: self._fetch(claim, request))
         elif request.mode == requests.NEXT:
@@ -117,9 +118,10 @@ class Worker:
         else:
             Slots(self, claim, request).run()
 
-    def _fail_slots(self, claim):
+    def fail_slots(self, claim, wrapper):
+        """No sample of the claim can be made, and that is not the samples' fault."""
         for i in range(claim.n):
-            block, _ = pack_failure(self.init_failure, self.new_block, fatal=True)
+            block, _ = pack_failure(wrapper, self.new_block, fatal=True)
             finish = self.crew.done(self.number, i, 1, block, True)
         if finish is not None:
             self.finish(finish)
@@ -163,8 +165,7 @@ class Worker:
         elif len(good) == len(claim.samples) and claim.slab is not None and all(b is None for _, b in good):
             self.crew.finish(self.number, claim.batch, None, 0, False)  # the slab is the result
         else:
-            samples = [self._sample(claim, i, block) for i, block in good]
-            self.deliver(claim, lambda: self.setup.collate_fn(samples))
+            self.deliver(claim, lambda: self.setup.collate_fn([self._sample(claim, i, block) for i, block in good]))
 
     def _sample(self, claim, i, block):
         if block is None:
@@ -172,180 +173,3 @@ class Worker:
             return layout.read(claim.slab, i, claim.n_slots)
         # The user's collate_fn may keep what it gets, and the block is freed: it gets a copy.
         return unpack(block if self.rows else bytearray(block))
-
-
-class Slots:
-    """The samples of one claim."""
-
-    def __init__(self, worker, claim, request):
-        self.worker, self.claim, self.request = worker, claim, request
-        self.crew, self.number = worker.crew, worker.number
-        self.open = 0  # the first slot that is not said to be done
-        self.finish = None  # the claim to finish the batch, when all is done
-        self.kept = {}  # samples of a whole batch that need not be packed before they are collated
-        self.bad = set()
-
-    def run(self):
-        """Makes each, and finishes the batch if it is complete."""
-        claim, dataset = self.claim, self.worker.dataset
-        if self.worker.rows:
-            self.worker.rows.begin(claim)
-        for i, index in enumerate(self.request.indices(claim.first, claim.n)):
-            self.crew.begin(self.number, i)
-            try:
-                self.worker.seed(self.request, claim.tag, claim.first + i)
-                self._put(i, dataset[index])
-            except Exception:
-                self.bad.add(i)
-                self._done(i, pack_failure(caught(self.number), self.worker.new_block)[0], bad=True)
-        if self.kept:
-            self._collate_kept()
-        else:
-            self._flush(claim.n)
-            if self.finish is not None:
-                self.worker.finish(self.finish)
-
-    def _put(self, i, sample):
-        rows = self.worker.rows
-        if rows and rows.write(self.claim, i, sample):
-            return
-        if self.claim.whole:
-            self.kept[i] = sample
-        else:
-            self._done(i, pack(sample, self.worker.new_block)[0])
-
-    def _done(self, i, block, bad=False):
-        if not self.claim.whole:
-            self._flush(i)
-            self.open = i + 1
-        self.finish = self.crew.done(self.number, i, 1, block, bad) or self.finish
-
-    def _flush(self, end):
-        """Those in the slab that were not said to be done."""
-        while self.open < end:
-            n = 0
-            while self.open + n < end and self.open + n not in self.bad:
-                n += 1
-            if n:
-                self.finish = self.crew.done(self.number, self.open, n, None, False) or self.finish
-            self.open += n + 1 if self.open + n < end else n
-
-    def _collate_kept(self):
-        """Nobody else has these samples: they are finished with the claim itself."""
-        worker, claim = self.worker, self.claim
-        if self.bad and not worker.setup.skip_bad:
-            self.crew.finish(self.number, claim.batch, None, 0, True)
-            return
-        good = [i for i in range(claim.n) if i not in self.bad]
-        samples = [self.kept[i] if i in self.kept else worker.rows.read(i, claim.n_slots) for i in good]
-        worker.deliver(claim, lambda: worker.setup.collate_fn(samples))
-
-
-class RowWriter:
-    """Samples into the slabs of their batches, by the layout that the last ones had."""
-
-    def __init__(self, worker):
-        self._crew, self._number, self._in_order = worker.crew, worker.number, worker.setup.in_order
-        self.book = LayoutBook(worker.setup.layouts)
-        self._layout = self._layout_number = self._missed = None
-        self._hopeless = 0  # samples in a row that had no layout
-
-    def begin(self, claim):
-        """A new claim."""
-        self._together = self._in_order or claim.whole
-        self._slab, self._first = None, None
-
-    def write(self, claim, i, sample):
-        """Whether the sample is in its row now."""
-        if self._layout is None and not self._learn(sample):
-            return False
-        row = self._place(claim, i)
-        if self._slab is None:
-            return False
-        if self._layout.write(sample, self._slab.address, row, claim.n_slots):
-            return True
-        self._learn(sample)
-        return False
-
-    def read(self, row, rows):
-        """A sample of this claim that was written."""
-        return self.book.of_slab(self._slab.nbytes).read(self._slab, row, rows)
-
-    def _place(self, claim, i):
-        if self._together and self._first is not None:
-            return self._first + i
-        nbytes = self.book.slab_bytes(self._layout, self._layout_number, claim.n_slots)
-        slot, self._slab = self._crew.place(self._number, i, nbytes)
-        self._first = slot - i
-        return slot
-
-    def _learn(self, sample):
-        """Takes the layout of a sample that did not fit, when it is the first, or the second of its kind in a row."""
-        layout = Layout.of(sample) if self._hopeless < HOPELESS else None
-        self._hopeless = self._hopeless + 1 if layout is None else 0
-        known, self._missed = self._missed, layout
-        if layout is None or (self._layout is not None and layout != known):
-            return False
-        number = self.book.number(layout)
-        if number is not None and self._first is None:
-            self._layout, self._layout_number = layout, number
-        return self._layout is not None
-
-
-class Items:
-    """The iterator of an iterable data set."""
-
-    def __init__(self, worker):
-        self._worker = worker
-        self._epoch = self._iterator = None
-
-    def _begin(self, request):
-        worker = self._worker
-        if self._epoch is not None and isinstance(worker.dataset, IterDataPipe):
-            worker.dataset = apply_random_seed(worker.dataset, torch.Generator().manual_seed(request.shared_seed))
-        self._epoch, self._taken, self._ended = request.epoch, 0, False
-        self._iterator = iter(worker.dataset)
-
-    def _next(self, request):
-        self._worker.seed(request, OF_ITERATOR + self._worker.number, self._taken)
-        self._taken += 1
-        return next(self._iterator)
-
-    def take(self, claim, request):
-        """The next batch, collated; or torch's object that says that there is none."""
-        self._worker.crew.begin(self._worker.number, 0)
-        if self._epoch != request.epoch:
-            self._begin(request)
-        n, before = request.items()
-        try:
-            self._skip_to(before, request)
-            data = self._batch(n, request)
-        except StopIteration:
-            self._ended = True
-            return torch_worker._IterableDatasetStopIteration(self._worker.number)
-        return self._worker.setup.collate_fn(data)
-
-    def _skip_to(self, before, request):
-        """What the worker delivered that this one replaces."""
-        while self._taken < before and not self._ended:
-            try:
-                self._next(request)
-            except StopIteration:
-                raise
-            except Exception:
-                continue
-
-    def _batch(self, n, request):
-        if self._ended:
-            raise StopIteration
-        if n is None:
-            return self._next(request)
-        data = []
-        while len(data) < n and not self._ended:
-            try:
-                data.append(self._next(request))
-            except StopIteration:
-                self._ended = True
-        if not data or (self._worker.setup.drop_last and len(data) < n):
-            raise StopIteration
-        return data

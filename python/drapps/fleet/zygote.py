@@ -1,8 +1,8 @@
 """The process that workers are forked from.
 
-It has the data set and no threads, so that a worker can be added at any time.  It starts workers, notices at once when one
-dies, gives its samples to the others and puts a new one in its place.  It ends, and its workers with it, when the trainer
-says so, closes its end of the connection, or is gone.
+It has the data set and no threads, so that a worker can be added at any time.  It starts workers, notices at once when
+one dies, gives its samples to the others and puts a new one in its place.  It ends, and its workers with it, when the
+trainer says so, closes its end of the connection, or is gone.
 
     trainer to zygote: ("resize", n)  ("kill", worker)  ("close",)
     zygote to trainer: ("died", Death)  ("failed", text)
@@ -26,13 +26,13 @@ MAX_DEATHS = 16  # without a finished batch in between
 Death = namedtuple("Death", "worker pid exitcode redone replaced")  # redone: (tag, slot) of what the others do again
 
 
-def zygote_main(sent, trainer, pid):
-    """The life of the process.  sent: a Setup, or what a Parcel became; trainer: the connection; pid: of the trainer."""
+def zygote_main(sent, trainer):
+    """The life of the process.  sent: a Setup, or what a Parcel became; trainer: the connection."""
     name_process("drapps-zygote")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        Zygote(sent.opened(), trainer, pid).run()
+        Zygote(sent.opened(), trainer).run()
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     except Exception:
@@ -61,8 +61,9 @@ class Child:
 class Zygote:
     """The workers of a fleet, seen by the process that forks them."""
 
-    def __init__(self, setup, trainer, pid):
-        self._setup, self._crew, self._trainer, self._pid = setup, setup.crew, trainer, pid
+    def __init__(self, setup, trainer):
+        self._setup, self._crew, self._trainer = setup, setup.crew, trainer
+        self._parent = os.getppid()  # the trainer, or the fork server, which ends with it
         self._context = multiprocessing.get_context("fork")
         self._children = {}  # by number
         self._wanted = setup.workers
@@ -74,7 +75,7 @@ class Zygote:
         gc.freeze()  # what is there now is not looked at by the workers' collectors, and so not copied
         try:
             self._fill()
-            while os.getppid() == self._pid and self._listen():
+            while os.getppid() == self._parent and self._listen():
                 self._reap(LOOK_FOR_PARENT_S)
         finally:
             self._end()

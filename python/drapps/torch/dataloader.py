@@ -68,11 +68,12 @@ class DataLoader(data.DataLoader):
         self.seed, generator = self._seed(seed, generator, shuffle)
         self._counts, self._epoch, self._progress, self._resume, self._plan = Counter(), 0, None, None, None
         self._iterators = weakref.WeakSet()  # passes that may have workers
-        if shuffle and sampler is None and batch_sampler is None and not isinstance(dataset, data.IterableDataset):
+        iterable = isinstance(dataset, data.IterableDataset)
+        if shuffle and sampler is None and batch_sampler is None and not iterable:
             shuffle, sampler = None, RandomSampler(dataset, generator=generator)
         if getattr(num_workers, "decided", False):
             needs = bool(prefetch_factor or persistent_workers or timeout or multiprocessing_context)
-            num_workers = workers.Count(workers.decide(cpu_limit, False, needs), decided=True)
+            num_workers = workers.Count(workers.decide(cpu_limit, iterable, needs), decided=True)
         super().__init__(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, pin_memory,
                          drop_last, timeout, worker_init_fn, multiprocessing_context, generator,
                          prefetch_factor=prefetch_factor, persistent_workers=persistent_workers,

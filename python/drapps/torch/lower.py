@@ -18,6 +18,12 @@ from drapps.torch.lower_rows import NotNative
 from drapps.torch.lower_tree import Ids, read_tree
 
 
+ONE_BY_ONE = (
+    "batches are not made natively: "
+    "the samples are needed one by one, for collate_fn, batch_size=None or worker_init_fn"
+)
+
+
 class Plan:
     """What to do with a data set.
 
@@ -37,6 +43,11 @@ class Plan:
     def deliver(self, batch):
         """What default_collate would have made of a native batch: a list of tensors."""
         return [batch[name] for name in self.outputs]
+
+    @property
+    def is_native(self):
+        """Whether whole batches are made natively."""
+        return self.pipe is not None
 
     def equals(self, other):
         """Whether two plans do the same."""
@@ -59,7 +70,7 @@ def lower(dataset, collate_fn_is_default=True, previous=None):
         except NotNative as reason:
             plan = _single(tree, f"batches are not made natively: {reason}")
     else:
-        plan = _single(tree, "batches are not made natively: collate_fn needs the samples one by one")
+        plan = _single(tree, ONE_BY_ONE)
     plan.opened = {id(leaf.dataset): opened[id(leaf.dataset)] for leaf in tree.leaves() if id(leaf.dataset) in opened}
     return previous if previous and plan.equals(previous) else plan
 

@@ -43,11 +43,11 @@ def accelerator_in_use():
     return bool(module and getattr(module, "is_initialized", bool)())
 
 
-def decide(cpu_limit, native, needs_workers):
-    """The number of workers when the user gave none."""
-    if not native and not needs_workers and accelerator_in_use():
+def decide(cpu_limit, iterable, needs_workers):
+    """The number of workers when the user gave none.  Several would each read all of an iterable data set."""
+    if not needs_workers and accelerator_in_use():
         return 0
-    return cpus(cpu_limit)
+    return 1 if iterable else cpus(cpu_limit)
 
 
 def share(iterator, wanted, decided):

@@ -1,0 +1,63 @@
+"""The iterator that a worker has over an iterable data set."""
+
+from torch.utils.data._utils.worker import _IterableDatasetStopIteration
+
+OF_ITERATOR = 1 << 63  # tags of random states: apart from those of batches
+
+
+class Items:
+    """The iterator of an iterable data set."""
+
+    def __init__(self, worker):
+        self._worker = worker
+        self._epoch = self._iterator = None
+
+    def _begin(self, request):
+        worker = self._worker
+        worker.seed_pipe(request.shared_seed)
+        self._epoch, self._taken, self._ended = request.epoch, 0, False
+        self._iterator = iter(worker.dataset)
+
+    def _next(self, request):
+        self._worker.seed(request, OF_ITERATOR + self._worker.number, self._taken)
+        self._taken += 1
+        return next(self._iterator)
+
+    def take(self, claim, request):
+        """The next batch, collated; or torch's object that says that there is none."""
+        self._worker.crew.begin(self._worker.number, 0)
+        if self._epoch != request.epoch:
+            self._begin(request)
+        n, before = request.items()
+        try:
+            self._skip_to(before, request)
+            data = self._batch(n, request)
+        except StopIteration:
+            self._ended = True
+            return _IterableDatasetStopIteration(self._worker.number)
+        return self._worker.setup.collate_fn(data)
+
+    def _skip_to(self, before, request):
+        """What the worker delivered that this one replaces."""
+        while self._taken < before and not self._ended:
+            try:
+                self._next(request)
+            except StopIteration:
+                raise
+            except Exception:
+                continue
+
+    def _batch(self, n, request):
+        if self._ended:
+            raise StopIteration
+        if n is None:
+            return self._next(request)
+        data = []
+        while len(data) < n and not self._ended:
+            try:
+                data.append(self._next(request))
+            except StopIteration:
+                self._ended = True
+        if not data or (self._worker.setup.drop_last and len(data) < n):
+            raise StopIteration
+        return data

@@ -1,0 +1,133 @@
+"""The samples of one claim of a worker: each in its row of the batch's slab, or packed into a block of its own."""
+
+from drapps.fleet.book import LayoutBook
+from drapps.fleet.failure import caught, pack_failure
+from drapps.fleet.layout import Layout
+from drapps.fleet.pack import pack
+
+HOPELESS = 16  # samples in a row without a layout, until none is looked for any more
+
+
+class Slots:
+    """The samples of one claim."""
+
+    def __init__(self, worker, claim, request):
+        self.worker, self.claim, self.request = worker, claim, request
+        self.crew, self.number = worker.crew, worker.number
+        self.open = 0  # the first slot that is not said to be done
+        self.finish = None  # the claim to finish the batch, when all is done
+        self.kept = {}  # samples of a whole batch that need not be packed before they are collated
+        self.bad = set()
+
+    def run(self):
+        """Makes each, and finishes the batch if it is complete."""
+        claim, dataset = self.claim, self.worker.dataset
+        try:
+            indices = self.request.indices(claim.first, claim.n)
+        except Exception:
+            self.worker.fail_slots(claim, caught(self.number))
+            return
+        if self.worker.rows:
+            self.worker.rows.begin(claim)
+        for i, index in enumerate(indices):
+            self.crew.begin(self.number, i)
+            try:
+                self.worker.seed(self.request, claim.tag, claim.first + i)
+                self._put(i, dataset[index])
+            except Exception:
+                self.bad.add(i)
+                self._done(i, pack_failure(caught(self.number), self.worker.new_block)[0], bad=True)
+        if self.kept:
+            self._collate_kept()
+        else:
+            self._flush(claim.n)
+            if self.finish is not None:
+                self.worker.finish(self.finish)
+
+    def _put(self, i, sample):
+        rows = self.worker.rows
+        if rows and rows.write(self.claim, i, sample):
+            return
+        if self.claim.whole:
+            self.kept[i] = sample
+        else:
+            self._done(i, pack(sample, self.worker.new_block)[0])
+
+    def _done(self, i, block, bad=False):
+        if not self.claim.whole:
+            self._flush(i)
+            self.open = i + 1
+        self.finish = self.crew.done(self.number, i, 1, block, bad) or self.finish
+
+    def _flush(self, end):
+        """Those in the slab that were not said to be done."""
+        start = self.open
+        for i in range(start, end + 1):
+            if i == end or i in self.bad:
+                if i > start:
+                    self.finish = self.crew.done(self.number, start, i - start, None, False) or self.finish
+                start = i + 1
+        self.open = end
+
+    def _collate_kept(self):
+        """Nobody else has these samples: they are finished with the claim itself."""
+        worker, claim = self.worker, self.claim
+        if self.bad and not worker.setup.skip_bad:
+            self.crew.finish(self.number, claim.batch, None, 0, True)
+            return
+        good = [i for i in range(claim.n) if i not in self.bad]
+        samples = [self.kept[i] if i in self.kept else worker.rows.read(i, claim.n_slots) for i in good]
+        worker.deliver(claim, lambda: worker.setup.collate_fn(samples))
+
+
+class RowWriter:
+    """Samples into the slabs of their batches, by the layout that the last ones had."""
+
+    def __init__(self, worker):
+        self._crew, self._number, self._in_order = worker.crew, worker.number, worker.setup.in_order
+        self.book = LayoutBook(worker.setup.layouts)
+        self._layout = self._layout_number = None
+        self._next = None  # layout and number from the next claim on: those of a claim's rows must be the same
+        self._missed = None  # the layout of the last sample that did not fit
+        self._hopeless = 0
+
+    def begin(self, claim):
+        """A new claim."""
+        self._together = self._in_order or claim.whole
+        self._slab = self._first = None
+        if self._next is not None:
+            (self._layout, self._layout_number), self._next = self._next, None
+
+    def write(self, claim, i, sample):
+        """Whether the sample is in its row now."""
+        if self._layout is None:
+            self._learn(sample)
+            if self._next is None:
+                return False
+            self.begin(claim)
+        row = self._place(claim, i)
+        if self._slab is not None and self._layout.write(sample, self._slab.address, row, claim.n_slots):
+            return True
+        self._learn(sample)
+        return False
+
+    def read(self, row, rows):
+        """A sample of this claim that was written."""
+        return self.book.of_slab(self._slab.nbytes).read(self._slab, row, rows)
+
+    def _place(self, claim, i):
+        if self._together and self._first is not None:
+            return self._first + i
+        nbytes = self.book.slab_bytes(self._layout, self._layout_number, claim.n_slots)
+        slot, self._slab = self._crew.place(self._number, i, nbytes)
+        self._first = slot - i
+        return slot
+
+    def _learn(self, sample):
+        """Takes the layout of a sample that did not fit, when it is the first, or the second of its kind in a row."""
+        layout = Layout.of(sample) if self._hopeless < HOPELESS else None
+        self._hopeless = self._hopeless + 1 if layout is None else 0
+        known, self._missed = self._missed, layout
+        if layout is not None and (self._layout is None or layout == known):
+            number = self.book.number(layout)
+            self._next = None if number is None else (layout, number)

@@ -1,0 +1,126 @@
+"""DataLoader over data sets that the engine reads itself: the same batches as torch's loader gives, and its states."""
+
+import pytest
+import torch
+from loadersets import lists
+from op_runner import import_torchvision
+from torch.utils import data
+
+from drapps import DataLoader
+
+torchvision = import_torchvision()
+v2, datasets = torchvision.transforms.v2, torchvision.datasets
+
+
+def images(folder, *more):
+    steps = [v2.ToImage(), v2.Resize((24, 24), antialias=True), *more, v2.ToDtype(torch.float32, scale=True)]
+    return datasets.ImageFolder(folder, transform=v2.Compose(steps))
+
+
+def passes(loader, n=1):
+    return [[[field.tolist() for field in batch] for batch in loader] for _ in range(n)]
+
+
+def table(n=23):
+    return data.TensorDataset(torch.arange(n), torch.arange(n * 2.0).view(n, 2))
+
+
+def runs_natively(loader):
+    return "native" in loader.explain() and "runs: by" in loader.explain()
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"drop_last": True}, {"in_order": False}], ids=str)
+def test_tables_are_torchs(options):
+    found = []
+    for kind in (data.DataLoader, DataLoader):
+        torch.manual_seed(2)
+        loader = kind(table(), 4, num_workers=2, **options)
+        found.append(([sorted(batches) if "in_order" in options else batches for batches in passes(loader, 2)],
+                      torch.get_rng_state().tolist()))  # fmt: skip
+    assert found[0] == found[1] and runs_natively(loader)
+    assert loader.stats()["samples"] == sum(len(batch[0]) for batches in found[1][0] for batch in batches)
+
+
+def test_images_are_torchs(folder):
+    theirs = passes(data.DataLoader(images(folder), 2, num_workers=0))
+    loader = DataLoader(images(folder), 2, num_workers=2)
+    assert passes(loader) == theirs and runs_natively(loader)
+
+
+def test_unknown_transforms_run_in_worker_processes(folder):
+    def negative(image):
+        return -image
+
+    theirs = passes(data.DataLoader(images(folder, negative), 2, num_workers=0))
+    loader = DataLoader(images(folder, negative), 2, num_workers=2)
+    assert passes(loader) == theirs and not runs_natively(loader)
+    assert "negative" in loader.explain()
+
+
+def test_a_worker_init_fn_keeps_it_in_workers():
+    loader = DataLoader(table(), 4, num_workers=1, worker_init_fn=print)
+    list(loader)
+    assert not runs_natively(loader)
+
+
+def flipped(folder, **options):
+    torch.manual_seed(6)
+    return DataLoader(images(folder, v2.RandomHorizontalFlip()), 2, shuffle=True, **options)
+
+
+def test_randomness_does_not_hang_on_the_threads(folder):
+    one, three = passes(flipped(folder, num_workers=1), 3), passes(flipped(folder, num_workers=3), 3)
+    assert one == three
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_states(folder, n, in_order):
+    def loader(workers):
+        return flipped(folder, num_workers=workers, in_order=in_order)
+
+    whole = sorted(row for batch in passes(loader(2))[0] for row in zip(*batch, strict=True))
+    saved = loader(2)
+    iterator = iter(saved)
+    begun = [[field.tolist() for field in next(iterator)] for _ in range(n)]
+    again = loader(1)
+    again.load_state_dict(saved.state_dict())
+    rows = [row for batch in begun + passes(again)[0] for row in zip(*batch, strict=True)]
+    assert sorted(rows) == whole
+
+
+def test_own_batches_and_samples_twice(folder):
+    batches = [[0, 1, 0], [2], [1, 1]]
+    theirs = passes(data.DataLoader(images(folder), batch_sampler=batches))
+    assert passes(DataLoader(images(folder), batch_sampler=batches, num_workers=2)) == theirs
+
+
+def test_two_passes_at_once():
+    loader = DataLoader(table(6), 2, num_workers=2)
+    pairs = [(a[0].tolist(), b[0].tolist()) for a, b in zip(loader, loader, strict=True)]
+    assert pairs == [([i, i + 1], [i, i + 1]) for i in (0, 2, 4)]
+
+
+def test_indices_that_are_not_there():
+    with pytest.raises(IndexError):
+        lists(DataLoader(table(6), 2, sampler=[0, 99], num_workers=2))
+
+
+def test_left_early_and_closed():
+    loader = DataLoader(table(200), 2, num_workers=2)
+    for _ in loader:
+        break
+    iterator = iter(loader)
+    next(iterator)
+    loader.close()
+    with pytest.raises(RuntimeError, match="given up"):
+        next(iterator)
+
+
+def test_persistent_workers():
+    loader = DataLoader(table(8), 2, num_workers=2, persistent_workers=True)
+    first = passes(loader, 2)
+    assert first[0] == first[1] and loader._iterator is iter(loader)
+    loader._iterator._shutdown_workers()
+    loader._iterator = None
+    assert passes(loader) == first[:1]
