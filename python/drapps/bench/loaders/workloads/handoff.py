@@ -6,7 +6,9 @@ import numpy as np
 from torch.utils.data import Dataset, default_collate
 
 from ..case import Case, Column, Workload
-from ..consumer import Tally, drain, fingerprint, take_keys
+from ..consumer import Tally, drain, fingerprint
+
+COMPARED = 2  # batches whose bytes are looked at, which takes little of the time
 
 
 class SmallRecords(Dataset):
@@ -46,6 +48,8 @@ class OneByOne:
                 if len(samples) == self.batch_size:
                     yield default_collate(samples)
                     samples = []
+            pool.close()
+            pool.join()
 
 
 def cases(options):
@@ -60,10 +64,15 @@ def cases(options):
 def run(make, case, options):
     data = SmallRecords(options["samples"], options["bytes"], options["passes"])
     loader = (make or OneByOne)(data, **case.arguments)
-    tally = Tally(len(data))
-    seen = drain(loader, 0, take_keys(tally))
-    rows, keys = next(iter(loader))
-    return {"samples_per_s": tally.check() / seen.wall, "digest": fingerprint(keys, rows)}
+    tally, digests = Tally(len(data)), []
+
+    def take(batch):
+        tally.add(batch[1])
+        if len(digests) < COMPARED:
+            digests.append(fingerprint(batch[1], batch[0]))
+
+    seen = drain(loader, 0, take)
+    return {"samples_per_s": tally.check() / seen.wall, "digest": sum(digests) % (1 << 61)}
 
 
 WORKLOAD = Workload(
