@@ -1,15 +1,18 @@
 """drapps bench loaders: every workload runs in its quick form, and wrong samples are found."""
 
+import gzip
 import json
 import pathlib
+import struct
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from drapps.bench import command, report
+from drapps.bench import command, report, volumes
 from drapps.bench.loaders import case as cases
-from drapps.bench.loaders import consumer, rounds, table, timed_work, volumes, workloads
+from drapps.bench.loaders import consumer, rounds, table, timed_work, volume_sets, workloads
 
 
 @pytest.fixture(autouse=True)
@@ -155,49 +158,35 @@ def test_command_line_runs_saves_and_writes_a_section(tmp_path, capsys):
 # --- volumes ---
 
 
-def test_nifti_is_read_as_written(tmp_path):
-    import gzip
-    import struct
-
-    import numpy as np
-
-    array = np.arange(24, dtype="<i2").reshape(2, 3, 4)  # z, y, x
-    header = bytearray(352)
-    struct.pack_into("<i", header, 0, 348)
-    struct.pack_into("<8h", header, 40, 3, 4, 3, 2, 1, 1, 1, 1)
-    struct.pack_into("<h", header, 70, 4)
-    struct.pack_into("<8f", header, 76, 1, 0.5, 0.75, 3, 0, 0, 0, 0)
-    struct.pack_into("<3f", header, 108, 352, 2, -1)
-    with gzip.open(tmp_path / "a.nii.gz", "wb") as f:
-        f.write(bytes(header) + array.tobytes())
-    got, spacing = volumes.read_nifti(str(tmp_path / "a.nii.gz"))
-    assert np.array_equal(got, array * 2.0 - 1) and spacing == (3.0, 0.75, 0.5)
-    assert volumes.find_nifti(str(tmp_path)) == [str(tmp_path / "a.nii.gz")]
+def nifti(order, array, offset):
+    """A NIfTI-1 file with values that are to be doubled, less one."""
+    header = bytearray(offset)
+    struct.pack_into(order + "i", header, 0, 348)
+    struct.pack_into(order + "8h", header, 40, 4, *array.shape[::-1], 1, 1, 1, 1)
+    struct.pack_into(order + "h", header, 70, 4)
+    struct.pack_into(order + "8f", header, 76, 1, 0.5, 0.75, 3, 0, 0, 0, 0)
+    struct.pack_into(order + "3f", header, 108, offset, 2, -1)
+    return bytes(header) + array.astype(order + "i2").tobytes()
 
 
-def test_offline_ops_give_one_voxel_size_and_room_for_the_crop():
-    import numpy as np
+@pytest.mark.parametrize("order", "<>")
+def test_foreign_volumes_are_brought_in(tmp_path, order):
+    array = np.arange(24).reshape(2, 3, 4)  # z, y, x
+    (tmp_path / "from" / "deep").mkdir(parents=True)
+    (tmp_path / "to").mkdir()
+    (tmp_path / "from" / "deep" / "a.nii.gz").write_bytes(gzip.compress(nifti(order, array, 400)))
+    (tmp_path / "from" / "b.nii").write_bytes(b"no volume at all")
+    images, labels = volume_sets.bring_in(str(tmp_path / "from"), str(tmp_path / "to"))
+    got, spacing = volumes.read_nifti(images[0])
+    assert len(images) == 1 and np.array_equal(got, array * 2 - 1) and spacing == (3.0, 0.75, 0.5)
+    assert np.array_equal(volumes.read_nifti(labels[0])[0], array > 0)
+    with pytest.raises(SystemExit, match="no NIfTI file with three axes"):
+        volume_sets.bring_in(str(tmp_path / "to" / "nothing"), str(tmp_path))
 
-    image, label, spacing = volumes.generate(3, 0.05)
-    done, done_label = volumes.offline(image, label, spacing, 8)
-    assert done.shape == done_label.shape and min(done.shape) >= 8 and done.dtype == np.float32
-    assert set(np.unique(done_label)) <= {0, 1, 2}
-    ramp = np.arange(10, dtype=np.float32).reshape(10, 1, 1)
-    assert np.allclose(volumes.resample_axis(ramp, 0, 19, False).ravel(), np.arange(19) / 2)
 
-
-def test_crops_are_inside_and_forty_percent_see_the_organ():
-    import numpy as np
-
-    image = np.zeros((12, 12, 12), np.float32)
-    label = np.zeros(image.shape, np.uint8)
-    label[10, 10, 10] = 1
-    seen = 0
-    for seed in range(300):
-        crop, crop_label = volumes.balanced_crop(image, label, 4, np.random.default_rng(seed))
-        assert crop.shape == crop_label.shape == (4, 4, 4)
-        seen += int(crop_label.any())
-    assert 0.3 < seen / 300 < 0.6  # a few more by chance
+def test_volumes_differ_widely_in_size():
+    counts = [a * b * c for a, b, c in volume_sets.sizes(40, 0.25)]
+    assert max(counts) > 100 * min(counts)
 
 
 def test_every_workload_has_its_place_in_the_documents():
