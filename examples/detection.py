@@ -69,6 +69,19 @@ def middles(boxes, n):
     return target
 
 
+def train_epoch(model, optimizer, loader):
+    """(keys of the images, mean loss)"""
+    keys, losses = set(), []
+    for images, boxes, batch_keys in loader:
+        loss = nn.functional.binary_cross_entropy_with_logits(model(images), middles(boxes, len(images)))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        keys.update(batch_keys.tolist())
+    return keys, sum(losses) / len(losses)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=256)
@@ -82,16 +95,10 @@ def main():
                           nn.ReLU(), nn.Conv2d(32, 1, 1))
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     for epoch in range(arguments.epochs):
-        began, keys, losses = time.perf_counter(), set(), []
-        for images, boxes, batch_keys in loader:
-            loss = nn.functional.binary_cross_entropy_with_logits(model(images), middles(boxes, len(images)))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-            keys.update(batch_keys.tolist())
+        began = time.perf_counter()
+        keys, loss = train_epoch(model, optimizer, loader)
         seconds = time.perf_counter() - began
-        print(f"epoch {epoch}: {len(keys)} images in {seconds:.1f} s, mean loss {sum(losses) / len(losses):.3f}")
+        print(f"epoch {epoch}: {len(keys)} images in {seconds:.1f} s, mean loss {loss:.3f}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """Trains a small 3D network on volumes of widely varying size: offline and online preprocessing as one block.
 
-    python examples/unet3d.py [--volumes N] [--epochs N]
+    python examples/unet3d.py [--volumes N] [--epochs N] [--cache FOLDER]
 
 The offline part (normalise, resample, pad) depends on the volume alone, the online part (flip, noise, crop) on chance.
-Nothing is prepared beforehand: training starts at once.  `in_order=False` lets the small volumes pass the large ones.
+Nothing is prepared beforehand: training starts at once, and what the offline part makes is kept in the cache for later
+epochs (and runs, if a folder is given).  `in_order=False` lets the small volumes pass the large ones.
 """
 
 import argparse
+import tempfile
 import time
 
 import numpy as np
@@ -14,7 +16,7 @@ import torch
 from torch import nn
 from torch.utils.data import Dataset
 
-from drapps import DataLoader
+from drapps import DataLoader, deterministic
 
 CROP = 16
 
@@ -36,6 +38,7 @@ class Scans(Dataset):
         label[tuple(slice(a, a + 8) for a in low)] = 1
         return image + 150 * label, label
 
+    @deterministic
     def offline(self, key):
         """Intensities to mean 0 and deviation 1, half as many slices."""
         image, label = self.read(key)
@@ -60,27 +63,37 @@ class Scans(Dataset):
         return image[box].astype(np.float32)[None], label[box].astype(np.int64), key
 
 
+def train_epoch(model, optimizer, loader):
+    """(keys of the volumes, mean loss)"""
+    keys, losses = set(), []
+    for images, labels, batch_keys in loader:
+        loss = nn.functional.cross_entropy(model(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        keys.update(batch_keys.tolist())
+    return keys, sum(losses) / len(losses)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--volumes", type=int, default=60)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--cache", metavar="FOLDER")
     arguments = parser.parse_args()
-    loader = DataLoader(Scans(arguments.volumes), batch_size=4, shuffle=True, num_workers=arguments.workers,
-                        in_order=False, persistent_workers=True)
-    model = nn.Sequential(nn.Conv3d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv3d(8, 2, 3, padding=1))
-    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-    for epoch in range(arguments.epochs):
-        began, keys, losses = time.perf_counter(), set(), []
-        for images, labels, batch_keys in loader:
-            loss = nn.functional.cross_entropy(model(images), labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-            keys.update(batch_keys.tolist())
-        seconds = time.perf_counter() - began
-        print(f"epoch {epoch}: {len(keys)} volumes in {seconds:.1f} s, mean loss {sum(losses) / len(losses):.3f}")
+    with tempfile.TemporaryDirectory() as scratch:
+        loader = DataLoader(Scans(arguments.volumes), batch_size=4, shuffle=True, num_workers=arguments.workers,
+                            in_order=False, persistent_workers=True, cache=arguments.cache or scratch)
+        model = nn.Sequential(nn.Conv3d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv3d(8, 2, 3, padding=1))
+        optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+        for epoch in range(arguments.epochs):
+            began = time.perf_counter()
+            keys, loss = train_epoch(model, optimizer, loader)
+            seconds = time.perf_counter() - began
+            print(f"epoch {epoch}: {len(keys)} volumes in {seconds:.1f} s, mean loss {loss:.3f}")
+        loader.close()
 
 
 if __name__ == "__main__":
