@@ -13,23 +13,29 @@ SIDE = 300
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-def read_coco(folder):
-    """[(path, boxes x0 y0 x1 y1, labels)] of the images that have boxes; annotations in instances*.json."""
-    tables = glob.glob(os.path.join(folder, "**", "instances*.json"), recursive=True)
-    if not tables:
-        raise SystemExit(f"{folder}: no instances*.json")
-    with open(tables[0]) as f:
+def find_coco(folder):
+    """(annotations, folder of the images) somewhere below a folder."""
+    tables = sorted(glob.glob(os.path.join(folder, "**", "instances*.json"), recursive=True))
+    images = sorted(glob.glob(os.path.join(folder, "**", "*.jpg"), recursive=True))
+    if not tables or not images:
+        raise SystemExit(f"{folder}: no instances*.json, or no JPEG files")
+    return tables[0], os.path.dirname(images[0])
+
+
+def read_boxes(folder):
+    """[(path, boxes x0 y0 x1 y1, labels)] of the images that have boxes."""
+    table, images = find_coco(folder)
+    with open(table) as f:
         coco = json.load(f)
-    paths = {os.path.basename(path): path for path in glob.glob(os.path.join(folder, "**", "*.jpg"), recursive=True)}
     names = {image["id"]: image["file_name"] for image in coco["images"]}
     found = {}
     for entry in coco["annotations"]:
         x, y, w, h = entry["bbox"]
-        if w >= 1 and h >= 1:
+        if w >= 1 and h >= 1 and not entry.get("iscrowd"):
             boxes, labels = found.setdefault(names[entry["image_id"]], ([], []))
             boxes.append((x, y, x + w, y + h))
             labels.append(entry["category_id"])
-    return [(paths[name], *parts) for name, parts in sorted(found.items()) if name in paths]
+    return [(os.path.join(images, name), *parts) for name, parts in sorted(found.items())]
 
 
 def write_coco(folder, n):

@@ -33,7 +33,7 @@ def prepare(options, folder):
 def native_loader(options, arguments):
     pipe = volumes.native(options["images"], options["labels"], patch=(options["crop"],) * 3)
     return pipe.loader(batch_size=arguments["batch_size"], shuffle=True, seed=0, workers=arguments["num_workers"],
-                       in_order=arguments["in_order"])
+                       in_order=arguments["in_order"], memory_limit=int(options["memory_gb"] * 1e9))
 
 
 def run(make, case, options):
@@ -76,7 +76,8 @@ def notes(result):
 
 WORKLOAD = Workload(
     title="3D-UNet's data as a Python data set and as native ops",
-    options={"data": None, "volumes": 80, "scale": 0.25, "crop": 32, "batch": 2, "workers": 2, "step_ms": None},
+    options={"data": None, "volumes": 80, "scale": 0.25, "crop": 32, "batch": 2, "workers": 2, "step_ms": None,
+             "memory_gb": 0},
     quick={"volumes": 6, "scale": 0.05, "crop": 8},
     cases=cases, run=run, prepare=prepare, notes=notes, ratio="au",
     columns=(Column("utilisation", "au", 3), Column("of the bound", "share", 3), Column("wall s", "wall_s", 1),
