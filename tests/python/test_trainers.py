@@ -1,4 +1,4 @@
-"""Trainers take drapps.DataLoader as it is: after they have run, the loader they used is one, and its count is right."""
+"""Trainers take drapps.DataLoader as it is: the loader they used in the end is one, and its count is right."""
 
 import json
 import os
@@ -147,9 +147,9 @@ def run_ranks(ways):
     """What two processes of rank_program.py tell."""
     env = {**os.environ, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
            "MASTER_PORT": str(free_port()), "TORCHELASTIC_RUN_ID": "test", "GROUP_RANK": "0"}
-    ranks = [subprocess.Popen([sys.executable, HERE / "rank_program.py", *ways], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)})
-             for rank in range(2)]
+    command = [sys.executable, HERE / "rank_program.py", *ways]
+    ranks = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(2)]
     try:
         said = [rank.communicate(timeout=120) for rank in ranks]
     finally:
