@@ -1,7 +1,7 @@
 """Plain values as a text and a block of bytes, and back: what drapps.deterministic keeps on disk.
 
-Nothing here runs code that was stored: the text is JSON that describes numbers, texts, arrays, tensors, and tuples, lists
-and dicts of them; the block holds the bytes of the arrays.  A value of any other type is an error that names it.
+Nothing here runs code that was stored: the text is JSON that describes numbers, texts, arrays, tensors, and tuples,
+lists and dicts of them; the block holds the bytes of the arrays.  A value of any other type is an error that names it.
 """
 
 import json

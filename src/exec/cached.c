@@ -79,7 +79,7 @@ dr_status dr__cache_open(dr__exec *e, const char *folder, uint64_t limit, const 
     if (!c)
         return dr__fail(err, DR_ERR_NOMEM, "cache: out of memory");
     pthread_mutex_init(&c->lock, NULL);
-    snprintf(c->folder, sizeof c->folder, "%s", folder);
+    snprintf(c->folder, sizeof c->folder, "%s", strcmp(folder, "auto") ? folder : "the user's cache folder");
     c->workers = DR_MAX(e->workers, 1);
     c->n_trials = (unsigned)DR_MIN(DR_MAX(e->set->n_samples / 4, FEWEST), TRIALS);
     atomic_init(&c->verdict, REFUSE);
@@ -237,20 +237,33 @@ void dr__cache_make(dr__exec *e, dr__workbench *bench, dr__job *job)
 
 /* --- does it pay? --- */
 
+double dr__cache_disk_us(uint64_t bytes, int workers)
+{
+    return (double)dr__disk_ns(bytes) * workers / 1e3;
+}
+
+bool dr__cache_pays(const dr__cache_costs *c)
+{
+    return WORTH * (c->rest_us + c->unpack_us + c->disk_us) <= c->plain_us;
+}
+
 /* lock: */
 static void decide(dr__cache *c)
 {
     dr_store_stats s;
     dr_store_get_stats(c->store, &s);
-    uint64_t n = DR_MAX(s.hits, 1);
-    double plain_us = (double)c->plain_ns / 1e3 / (double)c->n_plain;
-    double rest_us = (double)c->rest_ns / 1e3 / (double)c->n_rest, unpack_us = (double)s.unpack_ns / 1e3 / (double)n;
-    double disk_us = (double)dr__disk_ns(s.read_bytes / n) * c->workers / 1e3;
-    double with_us = rest_us + unpack_us + disk_us;
-    bool pays = s.hits && WORTH * with_us <= plain_us;
+    const uint64_t n = DR_MAX(s.hits, 1);
+    const dr__cache_costs k = {
+        .plain_us = (double)c->plain_ns / 1e3 / (double)c->n_plain,
+        .rest_us = (double)c->rest_ns / 1e3 / (double)c->n_rest,
+        .unpack_us = (double)s.unpack_ns / 1e3 / (double)n,
+        .disk_us = dr__cache_disk_us(s.read_bytes / n, c->workers),
+    };
+    bool pays = s.hits && dr__cache_pays(&k);
     snprintf(c->why, sizeof c->why,
              "%s: a sample takes %.0f us without, %.0f us with it (reading %.0f, unpacking %.0f, the rest %.0f)",
-             pays ? "pays" : "does not pay", plain_us, with_us, disk_us, unpack_us, rest_us);
+             pays ? "pays" : "does not pay", k.plain_us, k.rest_us + k.unpack_us + k.disk_us, k.disk_us, k.unpack_us,
+             k.rest_us);
     if (!pays)
         dr_store_discard(c->store, "does not pay");
     atomic_store(&c->verdict, pays ? KEEP : REFUSE);

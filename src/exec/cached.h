@@ -40,6 +40,15 @@ void dr__cache_make(dr__exec *e, dr__workbench *bench, dr__job *job);
 /* Books the times of a sample that was run. */
 void dr__cache_note(dr__exec *e, const dr__job *job);
 
+/* What a sample was measured to take, in microseconds: as a whole without the store, and with it. */
+typedef struct dr__cache_costs {
+    double plain_us, rest_us, unpack_us, disk_us;
+} dr__cache_costs;
+
+/* Time of one worker to read so many bytes from the disk that all share. */
+double dr__cache_disk_us(uint64_t bytes, int workers);
+bool dr__cache_pays(const dr__cache_costs *costs);
+
 /* Counters, as members "cache_..." of a loader's statistics. */
 void dr__cache_stats(dr__exec *e, json_t *stats);
 

@@ -208,7 +208,7 @@ void dr_loader_close(dr_loader **loader)
     dr__program_free(&e->program);
     dr_dataset_unref(&e->set);
     json_decref(e->loose_bad);
-    dr__times_free(&e->given.times);
+    dr__occurrences_free(&e->given.times);
     dr__free(e->done);
     dr__cond_destroy(&e->changed);
     dr__cond_destroy(&l->left);

@@ -40,8 +40,8 @@ VALUES = [
     None, True, -3, 10**30, 1.5, float("nan"), -0.0, 2 - 1j, "text ä \ud800", b"bytes", bytearray(b""), (), [1, (2,)],
     {"a": 1, 2: ("b", None)}, np.float32(0.1), np.int64(-1), np.bool_(True), np.datetime64("2020-01-02"),
     np.zeros((0, 3)), np.array(7), np.arange(12).reshape(3, 4).T, np.asfortranarray(np.ones((2, 3), "f4")),
-    *(np.arange(5).astype(t) for t in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "c8", "?", ">i4",
-                                       "U3", "S2")),
+    *(np.arange(5).astype(t) for t in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "c8", "?",
+                                       ">i4", "U3", "S2")),
 ]  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def test_other_data_arguments_and_keys_are_kept_apart(cache):
 
 def test_what_cannot_be_told_apart_asks_for_a_key(cache):
     data = Numbers(iter([]))
-    with pytest.raises(drapps.ArgumentError, match=r"Numbers.prepare: value.root is a builtins.list_iterator.*key=\.\.\."):
+    with pytest.raises(drapps.ArgumentError, match=r"prepare: value.root is a builtins.list_iterator.*key=\.\.\."):
         data.prepare(1)
 
 
