@@ -12,5 +12,6 @@
 #include <drapps/monitor.h>
 #include <drapps/sample.h>
 #include <drapps/status.h>
+#include <drapps/store.h>
 
 #endif

@@ -31,11 +31,13 @@ _HOMES = {
     "Op": "optable",
     "Pipeline": "pipeline",
     "decode_jpeg": "jpeg",
+    "deterministic": "cached",
     "from_arrays": "pipeline",
     "info": "about",
     "jpeg_header": "jpeg",
     "mix": "pipeline",
     "read": "pipeline",
+    "read_coco": "coco",
     **dict.fromkeys(_ERRORS, "_core"),
 }
 

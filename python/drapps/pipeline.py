@@ -65,15 +65,22 @@ class Pipeline:
         _core.graph_from_json(graph_json([node.to_json()]))
         return Pipeline(self._dataset, (*self._stages, node))
 
-    def map(self, function, field=None):
+    def map(self, function, field=None, deterministic=False):
         """Adds a Python function: it gets the sample as a dict of NumPy arrays, numbers and texts, and returns one.
 
         field: the function gets and returns that field alone.  Functions run in worker processes (see loader), so a
         lambda is fine.  A function that draws random numbers should take its own seed from the sample: drapps seeds
         nothing in Python.
 
+        deterministic: the result depends on what the function gets alone, so that loader(cache=...) may keep it; the
+        same as giving drapps.deterministic(function).
+
         >>> darker = pipe.map(lambda image: image // 2, field="image")
         """
+        if deterministic:
+            from drapps.cached import deterministic as keep
+
+            function = keep(function)
         return self._add_python("map", function, field)
 
     def filter(self, function, field=None):
@@ -165,7 +172,8 @@ class Pipeline:
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
                last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=1, memory_limit=0, outputs=None,
                collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
-               seek_index="auto", given_order=False, keep_batches=False, lanes=True):  # fmt: skip
+               seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False,
+               lanes=True):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
 
         batch_size: samples of a batch for this rank.
@@ -191,6 +199,10 @@ class Pipeline:
         seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
             ("off").  The variable DRAPPS_SEEK_INDEX goes before it.
+        cache: keep what the ops before the first random one make, as it is first made, and start there in later epochs
+            and runs: in this folder, or, with "auto", in the user's cache folder where that was measured to pay.  With
+            Python functions in the chain: what those make that are marked as deterministic.
+        cache_limit: bytes on disk; 0 takes half of what is free there.
         given_order: each batch is made of the samples that Loader.push names, instead of shuffle, rank and last.
         keep_batches: with given_order and in_order=False, samples that were pushed together stay together.
         lanes: samples that are predicted to be slow never hold all workers; the bytes are the same.
@@ -205,6 +217,7 @@ class Pipeline:
             prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample, memory_limit=memory_limit,
             outputs=_joined(outputs), collate=_collate(collate), layout=layout, keep_draws=keep_draws,
             reference=_reference(reference), trace=None if trace is None else os.fspath(trace), seek_index=seek_index,
+            cache=None if cache is None else os.fspath(cache), cache_limit=cache_limit,
         )  # fmt: skip
         options["rank"], options["world"] = _rank(rank, world)
         if max_bad is not None:
@@ -237,8 +250,8 @@ for _name, _function in make_functions(__name__, method=True).items():
 # --- sources ---
 
 
-def read(path, *, format="auto", root=None, extensions=None, path_column=None, label_column=None, labels=None,
-         index=True):  # fmt: skip
+def read(path, *, format="auto", root=None, extensions=None, path_column=None, label_column=None, mask_column=None,
+         labels=None, index=True):  # fmt: skip
     """A pipeline over a folder, a file list, tar shards, or a Python list of image files.
 
     path: a folder with one folder per class, a flat folder, a list (text, CSV or JSON lines), a tar, a pattern or
@@ -246,15 +259,15 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
     format: "auto", or a name that `drapps info` lists.
     root: for lists, the folder that relative paths start from.
     extensions: files to take, with the dot; default what the image codecs read.
-    path_column, label_column: for lists with columns.
-    labels: for a Python list of files, a number each.
+    path_column, label_column, mask_column: for lists with columns; a mask is a second file of a sample.
+    labels: for a Python list of files, a number each, or a file each (a mask, a volume of labels).
     index: keep and use listings and tar indexes.
 
     >>> drapps.read(folder).decode().resize(64)  # doctest: +ELLIPSIS
     drapps.read('...').decode().resize(size=64)
     """
     options = {"format": format, "root": root, "path_column": path_column, "label_column": label_column}
-    options["use_index"] = index
+    options.update(mask_column=mask_column, use_index=index)
     if extensions is not None:
         options["extensions"] = (extensions,) if isinstance(extensions, str) else tuple(extensions)
     if isinstance(path, (str, bytes, os.PathLike)):
@@ -262,6 +275,10 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
             raise _core.ArgumentError("read: labels go with a Python list of files")
         return Pipeline(_core.open_dataset(path, **options))
     return Pipeline(_read_files(list(path), labels, options))
+
+
+def _absolute(path):
+    return os.path.abspath(os.fsdecode(path))
 
 
 def _read_files(paths, labels, options):
@@ -272,8 +289,10 @@ def _read_files(paths, labels, options):
 
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8", delete=True) as listing:
         for i, path in enumerate(paths):
-            row = {"path": os.path.abspath(os.fsdecode(path))}
-            if labels is not None:
+            row = {"path": _absolute(path)}
+            if labels is not None and isinstance(labels[i], (str, bytes, os.PathLike)):
+                row["label_file"] = _absolute(labels[i])
+            elif labels is not None:
                 row["label"] = int(labels[i])
             listing.write(json.dumps(row, ensure_ascii=False) + "\n")
         listing.flush()
@@ -283,8 +302,9 @@ def _read_files(paths, labels, options):
 def from_arrays(arrays=None, /, *, kinds=None, **fields):
     """A pipeline over arrays in memory, by field name; the first axis counts samples.  Nothing is copied.
 
-    kinds: {field: kind} with the kinds array, image, mask, boxes; default: "image" and "mask" for fields of that
-    name with 3 or 4 axes (n, height, width[, channels]), else array.
+    kinds: {field: kind} with the kinds array, image, mask, boxes, volume, volume_mask; default: "image" and "mask" for
+    fields of that name with 3 or 4 axes (n, height, width[, channels]), else array.  Volumes have the axes
+    (n[, channels], depth, height, width).
 
     >>> import numpy
     >>> pipe = drapps.from_arrays(image=numpy.zeros((10, 8, 8, 3), "uint8"), label=numpy.arange(10))

@@ -14,6 +14,7 @@ import numpy
 from drapps import _core, output as outputs
 from drapps.about import info
 from drapps.batch import Batch
+from drapps.cached import Cache
 from drapps.collate import RULES, collate
 from drapps.loader import LoaderBase
 from drapps.output import from_numpy
@@ -62,12 +63,13 @@ class PythonLoader(LoaderBase):
     """
 
     def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, last, on_bad_sample, rank, world,
-                 outputs, collate, layout, reference, max_bad=2**64 - 1, **native):  # fmt: skip
+                 outputs, collate, layout, reference, cache=None, cache_limit=0, max_bad=2**64 - 1, **native):  # fmt: skip
         refuse_native_settings(native)
         self._pipe = pipe
         self._seed, self._shuffle, self._reference = seed, shuffle, reference
         self._batch_size, self._last, self._rank, self._world = batch_size, last, rank, world
         self._on_bad, self._max_bad = on_bad_sample, max_bad
+        self._cache = (cache, cache_limit) if cache else None
         self._outputs = outputs.split(",") if outputs else None
         self._rules = dict(rule.split("=") for rule in collate.split(",")) if collate else {}
         self._layout = layout
@@ -99,7 +101,8 @@ class PythonLoader(LoaderBase):
         self._make_runner()  # the native segments are checked before anything runs
 
     def _make_runner(self):
-        return SampleRunner(self._pipe, self._seed, self._shuffle, self._reference)
+        cache = self._cache and not self._reference and Cache(*self._cache)
+        return SampleRunner(self._pipe, self._seed, self._shuffle, self._reference, cache or None)
 
     # --- the order ---
 

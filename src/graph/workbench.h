@@ -14,12 +14,15 @@
 typedef struct dr__workbench {
     dr_codec_state *codecs;
     dr__record record;
+    dr__record spare; /* what the first part of a program made, for the second */
     uint8_t *arena; /* intermediate results of the sample at hand */
     size_t arena_cap, arena_used;
     unsigned n_small;    /* see dr__should_shrink */
     size_t memory_limit; /* most that the arena may grow to */
     uint8_t *pars;       /* the sample's draws */
     size_t pars_cap;
+    uint8_t *early; /* results of early steps */
+    size_t early_cap, early_used;
     dr_view values[DR__MAX_VALUES];
     size_t scratch[DR__MAX_STEPS]; /* bytes that each step asked for */
     size_t scratch_most;

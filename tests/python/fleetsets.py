@@ -43,6 +43,20 @@ class Unequal(Squares):
         return {"array": torch.arange(index % 5), "name": f"sample {index}"}
 
 
+class Named(Squares):
+    """A number and a text, which take a moment to make."""
+
+    def __init__(self, seconds=0.0, bad=None):
+        super().__init__()
+        self.seconds, self.bad = seconds, bad
+
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        if index == self.bad:
+            raise ValueError("bad")
+        return {"number": index, "name": f"sample {index}", "parts": (str(index), torch.tensor(index))}
+
+
 class Lengths(Squares):
     """The first hundred samples are shorter."""
 

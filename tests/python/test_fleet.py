@@ -158,6 +158,17 @@ def test_layouts_follow_the_samples():
         assert fleet._book.number(Layout.of(dataset[105])) == 1  # it was learnt, not packed for ever
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_strings_go_beside_the_slab(in_order):
+    for dataset in (sets.Named(), sets.Named(0.002)):  # one worker has the whole batch, or each a part of it
+        with make(dataset, in_order=in_order) as fleet:
+            for result in run(fleet, batches_of(48, 8)):
+                want = [dataset[8 * sample.tag + sample.slot] for sample in result.samples]
+                assert same(result.value, default_collate(want))
+    with make(sets.Named(bad=3), bad="report") as fleet:
+        assert run(fleet, [[1, 3, 4]])[0].value["name"] == ["sample 1", "sample 4"]
+
+
 def test_no_auto_collation():
     with make(sets.Squares(), sets.identity, auto_collation=False) as fleet:
         for i, result in enumerate(run(fleet, list(range(20)))):
@@ -376,7 +387,13 @@ def test_workers_come_and_go():
         deadline = time.monotonic() + 10
         while len(fleet.pids) != 3 and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert set(fleet.pids) == {0, 1, 2} and fleet.stats()["deaths"] == 0
+        assert set(fleet.pids) == {0, 1, 2}
+        for workers in (1, 3, 1, 2):  # some are wanted again before they have left
+            fleet.resize(workers)
+        while set(fleet.pids) != {0, 1} and time.monotonic() < deadline:
+            time.sleep(0.02)
+        fleet._look_after()
+        assert set(fleet.pids) == {0, 1} and fleet.stats()["deaths"] == 0
 
 
 def test_a_stuck_sample_is_shown_and_given_up():

@@ -50,8 +50,10 @@ void core_free(PyObject *self)
 }
 
 static const char *const kind_names[] = {
-    [DR_KIND_ARRAY] = "array", [DR_KIND_IMAGE] = "image", [DR_KIND_MASK] = "mask",
-    [DR_KIND_BOXES] = "boxes", [DR_KIND_BYTES] = "bytes", [DR_KIND_TEXT] = "text",
+    [DR_KIND_ARRAY] = "array",   [DR_KIND_IMAGE] = "image",
+    [DR_KIND_MASK] = "mask",     [DR_KIND_BOXES] = "boxes",
+    [DR_KIND_BYTES] = "bytes",   [DR_KIND_TEXT] = "text",
+    [DR_KIND_VOLUME] = "volume", [DR_KIND_VOLUME_MASK] = "volume_mask",
 };
 
 enum { N_KINDS = sizeof kind_names / sizeof kind_names[0] };
@@ -68,7 +70,8 @@ int core_kind_parse(const char *name, dr_kind *out)
             *out = (dr_kind)i;
             return 0;
         }
-    PyErr_Format(PyExc_ValueError, "kind \"%s\" is none of array, image, mask, boxes, bytes, text", name);
+    PyErr_Format(PyExc_ValueError, "kind \"%s\" is none of array, image, mask, boxes, bytes, text, volume, volume_mask",
+                 name);
     return -1;
 }
 
@@ -132,7 +135,7 @@ static PyMethodDef functions[] = {
     { "sensors_json", sensors_json, METH_NOARGS, "Every sensor of the monitor, as JSON." },
     { "info", info, METH_NOARGS, "This build and this machine, as JSON." },
     { "open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
-      "open_dataset(path, *, format, root, extensions, path_column, label_column, use_index)" },
+      "open_dataset(path, *, format, root, extensions, path_column, label_column, mask_column, use_index)" },
     { "open_files", core_dataset_from_files, METH_VARARGS, "open_files([(path, number), ...], extensions, root)" },
     { "from_arrays", core_dataset_from_arrays, METH_VARARGS, "from_arrays(((name, buffer, kind), ...))" },
     { "mix", core_dataset_mix, METH_VARARGS, "mix(datasets, weights, length=0)" },
@@ -151,7 +154,8 @@ static PyMethodDef functions[] = {
     { "fill_seeds", core_fill_seeds, METH_VARARGS,
       "fill_seeds(base_seed, tag, slot, random, numpy, torch): addresses of generators' states; 0: left alone" },
     { "seed_words", core_seed_words, METH_VARARGS, "seed_words(base_seed, tag, slot, generator): 624 words, as bytes" },
-    { "write_row", core_write_row, METH_VARARGS, "write_row(layout, sample, address, row): whether it fits" },
+    { "open_store", core_store_open, METH_VARARGS, "open_store(folder, identity, limit=0): see drapps/store.h" },
+    { "write_row", core_write_row, METH_VARARGS, "write_row(layout, sample, address, row, others): whether it fits" },
     { 0 },
 };
 
@@ -176,7 +180,7 @@ static int add_types(PyObject *module, core_state *state)
         { &state->array_type, &core_array_spec },     { &state->runner_type, &core_runner_spec },
         { &state->jpeg_type, &core_jpeg_spec },       { &state->jpeg_index_type, &core_jpeg_index_spec },
         { &state->crew_type, &core_crew_spec },       { &state->block_type, &core_block_spec },
-        { &state->monitor_type, &core_monitor_spec },
+        { &state->store_type, &core_store_spec },     { &state->monitor_type, &core_monitor_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);

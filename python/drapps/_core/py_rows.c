@@ -9,6 +9,7 @@
  *   ("array", type, offset, row_bytes, dtype, shape, names)
  *   ("scalar", type, offset, row_bytes)  a NumPy scalar
  *   ("int" | "float" | "bool", type, offset, row_bytes)
+ *   ("other", type)                      goes into a list beside the row
  *
  * A sample that differs in any type, dtype, shape or key does not fit: write_row says False, and what it left in the
  * row counts for nothing.
@@ -21,6 +22,7 @@ enum name { DTYPE, SHAPE, IS_CPU, REQUIRES_GRAD, IS_CONTIGUOUS, IS_NEG, DATA_PTR
 struct row {
     uint8_t *slab;
     uint64_t index;
+    PyObject *others;
 };
 
 static PyObject *member(PyObject *spec, Py_ssize_t i)
@@ -258,6 +260,8 @@ static int write_value(PyObject *spec, PyObject *value, const struct row *row)
         return write_sequence(spec, value, row);
     if (!strcmp(kind, "dict"))
         return write_dict(spec, value, row);
+    if (!strcmp(kind, "other"))
+        return PyList_Append(row->others, value) < 0 ? FAILED : FITS;
     return write_leaf(kind[0], spec, value, row);
 }
 
@@ -267,8 +271,8 @@ PyObject *core_write_row(PyObject *module, PyObject *args)
     PyObject *spec, *value;
     uint64_t address;
     struct row row;
-    if (!PyArg_ParseTuple(args, "O!OO&O&:write_row", &PyTuple_Type, &spec, &value, to_u64, &address, to_u64,
-                          &row.index))
+    if (!PyArg_ParseTuple(args, "O!OO&O&O!:write_row", &PyTuple_Type, &spec, &value, to_u64, &address, to_u64,
+                          &row.index, &PyList_Type, &row.others))
         return NULL;
     row.slab = (uint8_t *)(uintptr_t)address;
     int fits = write_value(spec, value, &row);

@@ -1,7 +1,9 @@
-"""Worker processes for Python data sets.
+"""Worker processes for Python data sets, on Linux.
 
-fleet.py is the side of the process that trains, zygote.py starts and replaces workers, worker.py makes samples; pack.py
-and layout.py carry them, seeds.py makes their random numbers independent of who made them.
+fleet.py is the side of the process that trains, with keeper.py; zygote.py starts and replaces workers; worker.py makes
+samples, with slots.py and items.py.  request.py, pack.py, layout.py and book.py carry indices and samples, failure.py
+errors, setup.py the data set; seeds.py makes random numbers independent of who draws them; stacks.py shows where a
+worker is stuck.
 """
 
 from drapps.fleet.fleet import Fleet, NothingPosted, Result, Sample, Stuck

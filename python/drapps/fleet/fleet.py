@@ -19,6 +19,7 @@ from drapps.fleet import request as requests
 from drapps.fleet.book import LayoutBook
 from drapps.fleet.failure import unpack_failure, wrapped
 from drapps.fleet.keeper import Keeper, ZygoteGone, context_of
+from drapps.fleet.layout import Beside
 from drapps.fleet.pack import unpack
 from drapps.fleet.setup import Setup
 from drapps.fleet.stacks import new_stacks, stack_of
@@ -29,6 +30,7 @@ GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
 WHOLE_NS = (1 << 32) - 1
 CLAIM_NS = 1_000_000
 CHEAP_NS = 1_000_000  # samples below that are not spread over workers when each would have to be packed
+TOGETHER_NS = 1_000_000_000
 LOOK_S = 0.1
 MAX_WORKERS = 256
 MAX_BATCHES = 1024
@@ -106,13 +108,10 @@ class Fleet:
             request = self._epoch.of_whole(index)
             return self._post(tag, index, 1, request, None, worker, min_claim_ns=WHOLE_NS)
         self._slots = self._slots or len(index)
+        together = self._setup.collate_fn is not default_collate and 0 < self._mean_ns < CHEAP_NS
         return self._post(tag, index, len(index), self._epoch.of_slots(index, keys), costs, worker,
-                          min_claim_ns=self._claim_ns(), keep=keep or len(index) != self._slots)  # fmt: skip
-
-    def _claim_ns(self):
-        if self._setup.collate_fn is default_collate:
-            return CLAIM_NS
-        return WHOLE_NS if 0 < self._mean_ns < CHEAP_NS else CLAIM_NS
+                          min_claim_ns=TOGETHER_NS if together else CLAIM_NS,
+                          keep=keep or together or len(index) != self._slots)  # fmt: skip
 
     def _post_items(self, tag, n, worker):
         if not 0 <= worker < self._workers:
@@ -182,10 +181,11 @@ class Fleet:
         stop = [error for fatal, error in errors.values() if fatal or not self._setup.skip_bad]
         if stop:
             return stop[0]
-        if raw.head is not None:
-            return unpack(raw.head, raw.slab)
+        value = () if raw.head is None else unpack(raw.head, raw.slab)
+        if raw.head is not None and type(value) is not Beside:
+            return value
         if raw.slab is not None and not raw.failed:
-            return self._book.of_slab(raw.slab.nbytes).collated(raw.slab, raw.n_samples, raw.n_samples)
+            return self._book.of_slab(raw.slab.nbytes).collated(raw.slab, raw.n_samples, raw.n_samples, value)
         if errors:
             return None  # no sample is left
         pids = ", ".join(map(str, self._dead_pids))

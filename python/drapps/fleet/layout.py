@@ -4,6 +4,8 @@ A layout is learnt from one sample.  Workers write each sample into its row; the
 the slab, equal to what torch's default_collate gives for the same samples.  A sample that differs in a type, a dtype, a
 shape or a key does not fit, and its batch is left to default_collate itself.
 
+Strings and bytes, which default_collate only lists, are no part of the slab: they go beside it.
+
 A slab has one part for each leaf, 64-byte aligned, with one row for each sample.
 """
 
@@ -24,10 +26,14 @@ COLLATE_FUNCTIONS = dict(torch_collate.default_collate_fn_map)  # a caller may a
 NAMES = tuple(map(sys.intern, ("dtype", "shape", "is_cpu", "requires_grad", "is_contiguous", "is_neg", "data_ptr",
                                "resolve_neg", "contiguous")))  # fmt: skip
 
-# kind: tensor, array, scalar, int, float, bool.  type: of the sample's leaf.  dtype: of the batch; source: what NumPy
-# calls it.
+# kind: tensor, array, scalar, int, float, bool, other.  type: of the sample's leaf.  dtype: of the batch; source: what
+# NumPy calls it.
 Leaf = namedtuple("Leaf", "kind type dtype shape source")
 Branch = namedtuple("Branch", "kind type keys children")  # kind: tuple, list, named, dict
+
+
+class Beside(list):
+    """What of a sample is not in its row; or, of a whole batch, one such list for each sample."""
 
 
 class NoLayout(Exception):
@@ -72,6 +78,8 @@ def _learn(value):
     if kind in NUMBERS:
         name, dtype = NUMBERS[kind]
         return Leaf(name, kind, dtype, (), None)
+    if kind in (str, bytes):
+        return Leaf("other", kind, None, (), None)
     if isinstance(value, torch.Tensor):
         return _tensor_leaf(value)
     if kind.__module__ == "numpy" and hasattr(value, "dtype"):
@@ -90,7 +98,7 @@ class Layout:
 
     def __init__(self, tree):
         self.tree = tree
-        self._row_bytes = [leaf.dtype.itemsize * _count(leaf.shape) for leaf in _leaves(tree)]
+        self._row_bytes = [leaf.dtype.itemsize * _count(leaf.shape) if leaf.dtype else 0 for leaf in _leaves(tree)]
         self._specs = {}  # by rows
 
     @classmethod
@@ -99,9 +107,11 @@ class Layout:
         if torch_collate.default_collate_fn_map != COLLATE_FUNCTIONS:
             return None
         try:
-            return cls(_learn(sample))
+            tree = _learn(sample)
         except NoLayout:
             return None
+        others = [leaf.kind == "other" for leaf in _leaves(tree)]
+        return None if others and all(others) else cls(tree)
 
     def __eq__(self, other):
         return isinstance(other, Layout) and self.tree == other.tree
@@ -122,11 +132,15 @@ class Layout:
         return sum(_aligned(n * rows) for n in self._row_bytes)
 
     def write(self, sample, address, row, rows):
-        """Writes a sample into its row of the slab at an address; False: it does not fit."""
+        """Writes a sample into its row of the slab at an address.
+
+        Returns what goes beside it, an empty list mostly; None: it does not fit.
+        """
         spec = self._specs.get(rows)
         if spec is None:
             spec = self._specs[rows] = _spec(self.tree, self._offsets(rows))
-        return _core.write_row(spec, sample, address, row)
+        others = []
+        return others if _core.write_row(spec, sample, address, row, others) else None
 
     def _offsets(self, rows):
         at = 0
@@ -134,13 +148,16 @@ class Layout:
             yield at, n
             at += _aligned(n * rows)
 
-    def collated(self, slab, n, rows):
-        """The first n rows of a slab as default_collate gives them, over the slab's memory."""
-        return _collated(self.tree, slab, n, self._offsets(rows))
+    def collated(self, slab, n, rows, beside=()):
+        """The first n rows of a slab as default_collate gives them, over the slab's memory.
 
-    def read(self, slab, row, rows):
+        beside: of each sample, what write() gave.
+        """
+        return _collated(self.tree, slab, n, self._offsets(rows), zip(*beside, strict=True), list)
+
+    def read(self, slab, row, rows, others=()):
         """The sample in a row, as it was before it was written; arrays and tensors lie in the slab."""
-        return _sample(self.tree, slab, row, self._offsets(rows))
+        return _sample(self.tree, slab, row, self._offsets(rows), iter(others))
 
 
 def _count(shape):
@@ -168,6 +185,8 @@ def _spec(tree, offsets):
         children = tuple(_spec(child, offsets) for child in tree.children)
         return ("dict", dict, tree.keys, children) if tree.kind == "dict" else ("tuple", tree.type, children)
     offset, row_bytes = next(offsets)
+    if tree.kind == "other":
+        return ("other", tree.type)
     if tree.kind == "tensor":
         plain = None if tree.type is torch.Tensor and not tree.dtype.is_complex else _plain
         return ("tensor", tree.type, offset, row_bytes, tree.dtype, tree.shape, NAMES, plain)
@@ -187,20 +206,25 @@ def _tensor(slab, offset, dtype, shape):
     return tensor if len(shape) == 1 else tensor.view(shape)
 
 
-def _collated(tree, slab, n, offsets):
+def _collated(tree, slab, n, offsets, others, listed):
+    """listed: what default_collate makes of strings here: a list, or below a sequence a tuple."""
     if isinstance(tree, Leaf):
-        return _tensor(slab, next(offsets)[0], tree.dtype, (n, *tree.shape))
-    values = [_collated(child, slab, n, offsets) for child in tree.children]
+        offset, _ = next(offsets)
+        return listed(next(others)) if tree.kind == "other" else _tensor(slab, offset, tree.dtype, (n, *tree.shape))
+    below = list if tree.kind == "dict" else tuple
+    values = [_collated(child, slab, n, offsets, others, below) for child in tree.children]
     if tree.kind == "dict":
         return dict(zip(tree.keys, values, strict=True))
     return tree.type(*values) if tree.kind == "named" else values
 
 
-def _sample(tree, slab, row, offsets):
+def _sample(tree, slab, row, offsets, others):
     if isinstance(tree, Leaf):
         offset, row_bytes = next(offsets)
+        if tree.kind == "other":
+            return next(others)
         return _leaf(tree, _tensor(slab, offset + row * row_bytes, tree.dtype, tree.shape))
-    values = [_sample(child, slab, row, offsets) for child in tree.children]
+    values = [_sample(child, slab, row, offsets, others) for child in tree.children]
     if tree.kind == "dict":
         return dict(zip(tree.keys, values, strict=True))
     return tree.type(*values) if tree.kind == "named" else tree.type(values)

@@ -2,7 +2,7 @@
 
 from drapps.fleet.book import LayoutBook
 from drapps.fleet.failure import caught, pack_failure
-from drapps.fleet.layout import Layout
+from drapps.fleet.layout import Beside, Layout
 from drapps.fleet.pack import pack
 
 HOPELESS = 16  # samples in a row without a layout, until none is looked for any more
@@ -16,7 +16,9 @@ class Slots:
         self.crew, self.number = worker.crew, worker.number
         self.open = 0  # the first slot that is not said to be done
         self.finish = None  # the claim to finish the batch, when all is done
-        self.kept = {}  # samples of a whole batch that need not be packed before they are collated
+        # Of a whole batch, which this worker finishes itself:
+        self.kept = {}  # samples that are not in the slab
+        self.beside = {}  # what of samples in the slab is not there
         self.bad = set()
 
     def run(self):
@@ -37,8 +39,8 @@ class Slots:
             except Exception:
                 self.bad.add(i)
                 self._done(i, pack_failure(caught(self.number), self.worker.new_block)[0], bad=True)
-        if self.kept:
-            self._collate_kept()
+        if self.kept or self.beside:
+            self._finish_whole()
         else:
             self._flush(claim.n)
             if self.finish is not None:
@@ -46,12 +48,15 @@ class Slots:
 
     def _put(self, i, sample):
         rows = self.worker.rows
-        if rows and rows.write(self.claim, i, sample):
+        others = rows.write(self.claim, i, sample) if rows else None
+        if others == []:
             return
-        if self.claim.whole:
+        if not self.claim.whole:
+            self._done(i, pack(sample if others is None else Beside(others), self.worker.new_block)[0])
+        elif others is None:
             self.kept[i] = sample
         else:
-            self._done(i, pack(sample, self.worker.new_block)[0])
+            self.beside[i] = others
 
     def _done(self, i, block, bad=False):
         if not self.claim.whole:
@@ -69,15 +74,22 @@ class Slots:
                 start = i + 1
         self.open = end
 
-    def _collate_kept(self):
+    def _finish_whole(self):
         """Nobody else has these samples: they are finished with the claim itself."""
         worker, claim = self.worker, self.claim
+        if len(self.beside) == claim.n:
+            worker.deliver(claim, lambda: Beside(self.beside.values()))
+            return
         if self.bad and not worker.setup.skip_bad:
             self.crew.finish(self.number, claim.batch, None, 0, True)
             return
         good = [i for i in range(claim.n) if i not in self.bad]
-        samples = [self.kept[i] if i in self.kept else worker.rows.read(i, claim.n_slots) for i in good]
-        worker.deliver(claim, lambda: worker.setup.collate_fn(samples))
+        worker.deliver(claim, lambda: worker.setup.collate_fn([self._sample(i) for i in good]))
+
+    def _sample(self, i):
+        if i in self.kept:
+            return self.kept[i]
+        return self.worker.rows.read(i, self.claim.n_slots, self.beside.get(i, ()))
 
 
 class RowWriter:
@@ -99,21 +111,23 @@ class RowWriter:
             (self._layout, self._layout_number), self._next = self._next, None
 
     def write(self, claim, i, sample):
-        """Whether the sample is in its row now."""
+        """Writes a sample into its row: what goes beside it, or None when it is not there."""
         if self._layout is None:
             self._learn(sample)
             if self._next is None:
-                return False
+                return None
             self.begin(claim)
         row = self._place(claim, i)
-        if self._slab is not None and self._layout.write(sample, self._slab.address, row, claim.n_slots):
-            return True
+        if self._slab is not None:
+            others = self._layout.write(sample, self._slab.address, row, claim.n_slots)
+            if others is not None:
+                return others
         self._learn(sample)
-        return False
+        return None
 
-    def read(self, row, rows):
+    def read(self, row, rows, others):
         """A sample of this claim that was written."""
-        return self.book.of_slab(self._slab.nbytes).read(self._slab, row, rows)
+        return self.book.of_slab(self._slab.nbytes).read(self._slab, row, rows, others)
 
     def _place(self, claim, i):
         if self._together and self._first is not None:

@@ -16,6 +16,7 @@ from torch.utils.data.graph_settings import apply_random_seed
 from drapps.fleet import request as requests
 from drapps.fleet.failure import caught, pack_failure
 from drapps.fleet.items import Items
+from drapps.fleet.layout import Beside
 from drapps.fleet.pack import pack, unpack
 from drapps.fleet.seeds import SampleSeeds, seed_worker
 from drapps.fleet.slots import RowWriter, Slots
@@ -165,11 +166,17 @@ class Worker:
         elif len(good) == len(claim.samples) and claim.slab is not None and all(b is None for _, b in good):
             self.crew.finish(self.number, claim.batch, None, 0, False)  # the slab is the result
         else:
-            self.deliver(claim, lambda: self.setup.collate_fn([self._sample(claim, i, block) for i, block in good]))
+            self.deliver(claim, lambda: self._collated(claim, good))
 
-    def _sample(self, claim, i, block):
-        if block is None:
-            layout = self.rows.book.of_slab(claim.slab.nbytes)
-            return layout.read(claim.slab, i, claim.n_slots)
-        # The user's collate_fn may keep what it gets, and the block is freed: it gets a copy.
-        return unpack(block if self.rows else bytearray(block))
+    def _collated(self, claim, good):
+        if not self.rows:  # the user's collate_fn may keep what it gets, and the blocks are freed: it gets copies
+            return self.setup.collate_fn([unpack(bytearray(block)) for _, block in good])
+        found = [(i, Beside() if block is None else unpack(block)) for i, block in good]
+        if len(good) == len(claim.samples) and all(type(value) is Beside for _, value in found):
+            return Beside(value for _, value in found)
+        return self.setup.collate_fn([self._sample(claim, i, value) for i, value in found])
+
+    def _sample(self, claim, i, value):
+        if type(value) is not Beside:
+            return value
+        return self.rows.book.of_slab(claim.slab.nbytes).read(claim.slab, i, claim.n_slots, value)

@@ -68,6 +68,7 @@ class Zygote:
         self._children = {}  # by number
         self._wanted = setup.workers
         self._killed = set()  # workers at stuck samples, which are given up
+        self._leaving = set()  # workers that were told to
         self._deaths, self._batches = 0, 0
 
     def run(self):
@@ -106,6 +107,7 @@ class Zygote:
         self._wanted = n
         for number in self._children:
             if number >= n:
+                self._leaving.add(number)
                 self._crew.dismiss(number)
         self._fill()
 
@@ -130,7 +132,10 @@ class Zygote:
             self._killed.discard(number)
             self._crew.give_up(number)
         redone = self._crew.bury(number)
-        if number >= self._wanted and exitcode == 0:
+        left = number in self._leaving and exitcode == 0
+        self._leaving.discard(number)
+        if left:
+            self._fill()  # it may be wanted again by now
             return
         if self._too_many_deaths():
             self._trainer.send(("failed", f"{self._deaths} worker processes died and no batch was finished in between; "

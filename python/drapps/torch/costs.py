@@ -1,0 +1,60 @@
+"""Costs: what samples of a Python data set are predicted to take, so that slow ones start early.
+
+A Ledger remembers each sample; it is asked only where costs differ enough to matter, and told in blocks, so that cheap
+samples are not held up by book-keeping.
+"""
+
+from drapps.ledger import Ledger
+from drapps.torch.state import length_of
+
+BLOCK = 512  # samples that are noted at a time
+
+
+def costs_of(loader):
+    """The costs of a loader's samples, kept over its passes; None where samples have no numbers."""
+    if not loader.lanes or not length_of(loader.dataset):
+        return None
+    return Costs(loader.dataset)
+
+
+class Costs:
+    """Predictions for indices, and what samples really took."""
+
+    def __init__(self, dataset):
+        self._ledger = Ledger(dataset)
+        self._telling = self._ledger.is_telling
+        self._indices, self._ns = [], []
+        self._noted, self._next_look = 0, BLOCK
+
+    def predict(self, indices):
+        """Nanoseconds of each, for Fleet.post; None: nothing is known that would change anything."""
+        return self._ledger.predict(indices) if self._telling and self._known(indices) else None
+
+    def _known(self, indices):
+        n = len(self._ledger.units)
+        return all(type(index) is int and 0 <= index < n for index in indices)
+
+    def note(self, indices, ns):
+        """Samples took so long."""
+        if all(ns) and self._known(indices):
+            self._indices += indices
+            self._ns += ns
+            if len(self._ns) >= BLOCK:
+                self._flush()
+
+    def _flush(self):
+        """What was noted goes into the ledger; all of it is looked at each time it has doubled."""
+        if not self._ns:
+            return
+        self._ledger.note(self._indices, self._ns)
+        self._noted += len(self._ns)
+        self._indices, self._ns = [], []
+        if self._noted >= self._next_look:
+            self._next_look = 2 * self._noted
+            self._telling = self._ledger.is_telling or self._ledger.model.is_useful
+
+    def save(self):
+        """At the end of a pass: for this and later runs."""
+        self._flush()
+        self._telling = self._ledger.is_telling or self._ledger.model.is_useful
+        self._ledger.save()
