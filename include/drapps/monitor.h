@@ -116,7 +116,8 @@ DR_API void dr_monitor_defaults(dr_monitor_options *options); /* 100 ms, 300 sna
 /* Starts a monitor; options NULL: the defaults.  The caller owns a reference.  DR_ERR_ARG, DR_ERR_NOMEM. */
 DR_API dr_status dr_monitor_open(const dr_monitor_options *options, dr_monitor **out, dr_error *err);
 
-/* One reference more, and one less; the last stops the thread and frees.  One monitor may serve several loaders. */
+/* One reference more, and one less; the last stops the thread and frees: not in a callback.  One monitor may serve
+ * several loaders. */
 DR_API dr_monitor *dr_monitor_ref(dr_monitor *monitor);
 DR_API void dr_monitor_unref(dr_monitor **monitor);
 

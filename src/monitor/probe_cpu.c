@@ -86,11 +86,12 @@ static bool read_own(struct state *s, dr__host *host, uint64_t *out_ns)
     return true;
 }
 
+/* In doubles: damaged counters cannot wrap around to a share above 1. */
 static double share(const struct times *a, const struct times *b, uint64_t part)
 {
-    uint64_t all = dr__went(a->busy, b->busy) + dr__went(a->idle, b->idle) + dr__went(a->io_wait, b->io_wait) +
-                   dr__went(a->steal, b->steal);
-    return all ? (double)part / (double)all : 0;
+    double all = (double)dr__went(a->busy, b->busy) + (double)dr__went(a->idle, b->idle) +
+                 (double)dr__went(a->io_wait, b->io_wait) + (double)dr__went(a->steal, b->steal);
+    return all > 0 ? (double)part / all : 0;
 }
 
 static void sense_each(const struct reading *a, const struct reading *b, dr_snapshot *out)

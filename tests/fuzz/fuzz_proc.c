@@ -1,10 +1,10 @@
-/* fuzz_proc.c: any bytes as the files of /proc and /sys that the monitor reads, in the form of unit/monitor/tree.h. */
+/* fuzz_proc.c: any bytes as the files of /proc and /sys that the monitor reads, in the form of proc_tree.h. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "monitor/sampler.h"
-#include "unit/monitor/tree.h"
+#include "unit/monitor/proc_tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -12,6 +12,8 @@ static void check(const dr_snapshot *s)
 {
     for (int i = 0; i < DR_N_SENSORS; i++)
         assert(s->value[i] >= 0 && s->level[i] >= 0 && s->level[i] <= 1);
+    for (uint32_t i = 0; i < s->n_cpus; i++)
+        assert(s->cpu[i] >= 0 && s->cpu[i] <= 1);
 }
 
 /* The first half is the machine at first, all of it a moment later. */

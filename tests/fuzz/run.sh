@@ -58,7 +58,7 @@ build() { # build NAME TARGET FLAG...: the fuzzer of a target
     case $target in
     jpeg) with="$dir/mutate/*.o $with" ;;
     jpeg_diff) with="$made/both_jpeg.c $dir/mutate/*.o $with" ;;
-    proc) with="$root/tests/unit/monitor/tree.c $with" ;;
+    proc) with="$root/tests/unit/monitor/proc_tree.c $with" ;;
     jpeg_own)
         with="$alone $dir/mutate/*.o -lm -pthread"
         how="-DFUZZ_ALONE -fsanitize=memory -fsanitize-memory-track-origins"

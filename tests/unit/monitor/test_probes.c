@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "monitor/sampler.h"
-#include "unit/monitor/tree.h"
+#include "unit/monitor/proc_tree.h"
 
 static char root[64];
 static dr_snapshot first, second;
@@ -234,6 +234,17 @@ static void damaged_files_make_sensors_absent(void **state)
     assert_int_equal(second.present, 0);
 }
 
+static void counters_that_wrap_stay_shares(void **state)
+{
+    (void)state;
+    const char *const a = "== /proc/stat\ncpu  0 0 0 0\ncpu0 0 0 0 0\n";
+    const char *const b = "== /proc/stat\ncpu  18446744073709551615 0 0 9\ncpu0 18446744073709551615 0 0 9\n";
+    tick_on(a, strlen(a), b, strlen(b));
+    assert_sensor(DR_SENSOR_CPU_TOTAL, 1, 1);
+    tick_on(b, strlen(b), a, strlen(a)); /* and back: nothing went on */
+    assert_sensor(DR_SENSOR_CPU_TOTAL, 0, 0);
+}
+
 static void cut_short_anywhere(void **state)
 {
     (void)state;
@@ -275,6 +286,7 @@ int main(void)
         T(first_tick_has_no_rates),
         T(close_ticks_repeat),
         T(damaged_files_make_sensors_absent),
+        T(counters_that_wrap_stay_shares),
         T(cut_short_anywhere),
         T(random_bytes_changed),
     };

@@ -1,6 +1,6 @@
-/* tree.h: the files of a machine in one text: "== /proc/stat" on a line, then that file, then the next. */
-#ifndef DR_TESTS_MONITOR_TREE_H
-#define DR_TESTS_MONITOR_TREE_H
+/* proc_tree.h: the files of a machine in one text: "== /proc/stat" on a line, then that file, then the next. */
+#ifndef DR_TESTS_MONITOR_PROC_TREE_H
+#define DR_TESTS_MONITOR_PROC_TREE_H
 
 #include <stddef.h>
 
