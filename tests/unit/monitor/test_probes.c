@@ -250,7 +250,7 @@ static void cut_short_anywhere(void **state)
     (void)state;
     size_t size, size_b;
     char *a = tree_load("synthetic-half-core-v2/a.txt", &size), *b = tree_load("synthetic-half-core-v2/b.txt", &size_b);
-    for (size_t n = 0; n < size_b; n += 101)
+    for (size_t n = 0; n < size_b; n += 7)
         tick_on(a, size, b, n);
     free(a);
     free(b);
@@ -262,7 +262,7 @@ static void random_bytes_changed(void **state)
     size_t size, size_b;
     char *a = tree_load("recorded-2-cpus/a.txt", &size), *b = tree_load("recorded-2-cpus/b.txt", &size_b);
     uint64_t seed = 7;
-    for (int round = 0; round < 50; round++) {
+    for (int round = 0; round < 500; round++) {
         for (int i = 0; i < 8; i++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             b[(seed >> 33) % size_b] = "0123456789 -\n:x"[(seed >> 20) % 15];
