@@ -5,12 +5,14 @@ replacement of dead workers are the business of the crew (drapps/crew.h), the wo
 """
 
 import atexit
+import functools
 import os
 import threading
 import time
 import warnings
 import weakref
 from collections import Counter, namedtuple
+from multiprocessing import util
 
 from torch.utils.data import default_collate
 
@@ -85,6 +87,7 @@ class Fleet:
             self.close()
             raise
         _open_fleets.add(self)
+        _close_at_the_end()
 
     # --- posting ---
 
@@ -344,3 +347,13 @@ def check(**settings):
 def _close_all():
     for fleet in list(_open_fleets):
         fleet.close()
+
+
+@functools.cache
+def _finalizer(_pid):
+    return util.Finalize(None, _close_all, exitpriority=100)
+
+
+def _close_at_the_end():
+    """Processes of multiprocessing run no atexit, and wait for their children when they end."""
+    _finalizer(os.getpid())
