@@ -112,6 +112,7 @@ class DataLoader(data.DataLoader[_T_co]):
     def num_workers(self, n):
         options = {name: getattr(self, name) for name in rebuild.OPTIONS}
         self._num_workers = workers.Count(n, getattr(n, "decided", False), options)
+        vars(self)["num_workers"] = self._num_workers  # Lightning builds loaders anew from what vars() shows
 
     @property
     def _iterable(self):
