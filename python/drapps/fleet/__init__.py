@@ -1,9 +1,6 @@
-"""Worker processes for Python data sets.
+"""Worker processes for Python code.
 
-fleet.py is the side of the process that trains, zygote.py starts and replaces workers, worker.py makes samples; pack.py
-and layout.py carry them, seeds.py makes their random numbers independent of who made them.
+base.py is the side of the process that trains, zygote.py starts and replaces workers, claims.py is the life of one;
+pack.py carries what they make.  On these stand fleet.py, worker.py and their parts for data sets of torch, and chain.py
+for chains with Python functions, which does without torch.
 """
-
-from drapps.fleet.fleet import Fleet, NothingPosted, Result, Sample, Stuck
-
-__all__ = ["Fleet", "NothingPosted", "Result", "Sample", "Stuck"]
