@@ -218,7 +218,7 @@ class Pipeline:
             raise _core.ArgumentError("given_order is for chains without Python functions")
         from drapps.pyloader import PythonLoader
 
-        return PythonLoader(self, output=output, **options)
+        return PythonLoader(self, output=output, lanes=lanes, **options)
 
     def preview(self, path, n=32, seed=0, epoch=0):
         """Writes a self-contained HTML page: n samples after the pipeline, each beside its original.
