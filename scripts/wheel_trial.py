@@ -14,7 +14,7 @@ before = set(Path("/proc/self/maps").read_text().split())
 
 import drapps
 
-CODEC_LIBRARIES = ("libjpeg", "libpng", "libwebp", "libjansson", "libxxhash", "libsharpyuv")
+CODEC_LIBRARIES = ("libjpeg", "libpng", "libwebp", "libjansson", "libxxhash", "liblz4", "libsharpyuv")
 
 
 def loaded_since(before):

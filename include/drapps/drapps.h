@@ -11,5 +11,6 @@
 #include <drapps/loader.h>
 #include <drapps/sample.h>
 #include <drapps/status.h>
+#include <drapps/store.h>
 
 #endif

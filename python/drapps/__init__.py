@@ -30,6 +30,7 @@ _HOMES = {
     "Op": "optable",
     "Pipeline": "pipeline",
     "decode_jpeg": "jpeg",
+    "deterministic": "cached",
     "from_arrays": "pipeline",
     "info": "about",
     "jpeg_header": "jpeg",

@@ -65,15 +65,22 @@ class Pipeline:
         _core.graph_from_json(graph_json([node.to_json()]))
         return Pipeline(self._dataset, (*self._stages, node))
 
-    def map(self, function, field=None):
+    def map(self, function, field=None, deterministic=False):
         """Adds a Python function: it gets the sample as a dict of NumPy arrays, numbers and texts, and returns one.
 
         field: the function gets and returns that field alone.  Functions run in worker processes (see loader), so a
         lambda is fine.  A function that draws random numbers should take its own seed from the sample: drapps seeds
         nothing in Python.
 
+        deterministic: the result depends on what the function gets alone, so that loader(cache=...) may keep it; the
+        same as giving drapps.deterministic(function).
+
         >>> darker = pipe.map(lambda image: image // 2, field="image")
         """
+        if deterministic:
+            from drapps.cached import deterministic as keep
+
+            function = keep(function)
         return self._add_python("map", function, field)
 
     def filter(self, function, field=None):
@@ -165,7 +172,8 @@ class Pipeline:
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
                last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=1, memory_limit=0, outputs=None,
                collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
-               seek_index="auto", given_order=False, keep_batches=False, lanes=True):  # fmt: skip
+               seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False,
+               lanes=True):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
 
         batch_size: samples of a batch for this rank.
@@ -191,6 +199,10 @@ class Pipeline:
         seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
             ("off").  The variable DRAPPS_SEEK_INDEX goes before it.
+        cache: keep what the ops before the first random one make, as it is first made, and start there in later epochs
+            and runs: in this folder, or, with "auto", in the user's cache folder where that was measured to pay.  With
+            Python functions in the chain: what those make that are marked as deterministic.
+        cache_limit: bytes on disk; 0 takes half of what is free there.
         given_order: each batch is made of the samples that Loader.push names, instead of shuffle, rank and last.
         keep_batches: with given_order and in_order=False, samples that were pushed together stay together.
         lanes: samples that are predicted to be slow never hold all workers; the bytes are the same.
@@ -205,6 +217,7 @@ class Pipeline:
             prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample, memory_limit=memory_limit,
             outputs=_joined(outputs), collate=_collate(collate), layout=layout, keep_draws=keep_draws,
             reference=_reference(reference), trace=None if trace is None else os.fspath(trace), seek_index=seek_index,
+            cache=None if cache is None else os.fspath(cache), cache_limit=cache_limit,
         )  # fmt: skip
         options["rank"], options["world"] = _rank(rank, world)
         if max_bad is not None:

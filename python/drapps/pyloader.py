@@ -17,6 +17,7 @@ import numpy
 from drapps import _core, output as outputs
 from drapps.about import info
 from drapps.batch import Batch
+from drapps.cached import Cache
 from drapps.collate import RULES, collate
 from drapps.fleet.base import MAX_WORKERS
 from drapps.fleet.chain import Ahead, ChainFleet
@@ -64,8 +65,8 @@ class PythonLoader(LoaderBase):
     """
 
     def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, prefetch, in_order, last,
-                 on_bad_sample, rank, world, memory_limit, outputs, collate, layout, reference, lanes,
-                 max_bad=2**64 - 1, **native):  # fmt: skip
+                 on_bad_sample, rank, world, memory_limit, outputs, collate, layout, reference, lanes, cache,
+                 cache_limit, max_bad=2**64 - 1, **native):  # fmt: skip
         refuse_native_settings(native)
         limits = info()["limits"]
         self._pipe = pipe
@@ -73,6 +74,7 @@ class PythonLoader(LoaderBase):
         self._batch_size, self._last, self._rank, self._world = batch_size, last, rank, world
         self._on_bad, self._max_bad = on_bad_sample, max_bad
         self._in_order, self._lanes = in_order, lanes
+        self._cache = (cache, cache_limit) if cache and not reference else None
         self._outputs = outputs.split(",") if outputs else None
         self._rules = dict(rule.split("=") for rule in collate.split(",")) if collate else {}
         self._layout = layout
@@ -107,7 +109,7 @@ class PythonLoader(LoaderBase):
 
     def _new_maker(self):
         """What makes a Maker, in this process or another.  It does not hold the loader."""
-        return partial(new_maker, self._pipe, self._seed, self._shuffle, self._reference, self._on_bad)
+        return partial(new_maker, self._pipe, self._seed, self._shuffle, self._reference, self._cache, self._on_bad)
 
     def _collate(self):
         """What makes fields of samples."""
@@ -312,9 +314,9 @@ def check_knob(knob, value):
         raise _core.ArgumentError(f"{knob}={value}: allowed are {text}")
 
 
-def new_maker(pipe, seed, shuffle, reference, on_bad):
+def new_maker(pipe, seed, shuffle, reference, cache, on_bad):
     """What makes a chain's samples, in the process that calls this."""
-    return Maker(SampleRunner(pipe, seed, shuffle, reference), on_bad)
+    return Maker(SampleRunner(pipe, seed, shuffle, reference, cache and Cache(*cache)), on_bad)
 
 
 def collated(samples, outputs, rules, layout):

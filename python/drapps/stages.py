@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy
 
 from drapps import _core
+from drapps.cached import using
 from drapps.optable import TABLE, graph_json
 from drapps.pipeline import Node, PythonStage
 
@@ -33,9 +34,9 @@ class UserError(Exception):
 class SampleRunner:
     """Runs the samples of one pipeline, one at a time."""
 
-    def __init__(self, pipe, seed, shuffle, reference):
+    def __init__(self, pipe, seed, shuffle, reference, cache=None):
         self.dataset = pipe.dataset
-        self.seed, self.shuffle = seed, shuffle
+        self.seed, self.shuffle, self.cache = seed, shuffle, cache
         first, *rest = _cut(pipe.stages)
         names = [field[0] for field in pipe.dataset.fields]
         self.first = _core.open_runner(pipe.dataset, _graph(first), _outputs(names, first), reference)
@@ -50,7 +51,7 @@ class SampleRunner:
             if isinstance(part, Segment):
                 sample = part.run(sample, name)
                 continue
-            with Seeded(*name):
+            with Seeded(*name), using(self.cache):
                 sample = _call(part, sample, self.dataset)
             if sample is None:
                 return None

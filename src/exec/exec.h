@@ -85,6 +85,7 @@ typedef struct dr__exec {
     size_t batch_budget;         /* for batches that no consumer holds; shared by loaders without a memory_limit */
     size_t bench_budget;         /* for one worker's intermediate results */
     struct dr__seek_store *seek; /* NULL: none; owned by the loader */
+    struct dr__cache *cache;     /* NULL: none; see cached.h */
     unsigned generation;
     dr__trace *trace; /* NULL: none */
     dr__stats stats;

@@ -42,7 +42,7 @@ dr__push *dr__given_claim(dr__given *g, uint64_t first, uint64_t n)
 
 dr_status dr__given_begin(dr__exec *e, dr_error *err)
 {
-    return e->o.given_order ? dr__times_begin(&e->given.times, e->set->n_samples, err) : DR_OK;
+    return e->o.given_order ? dr__occurrences_begin(&e->given.times, e->set->n_samples, err) : DR_OK;
 }
 
 static dr_status check_ids(const dr__exec *e, const uint64_t *ids, uint64_t n, dr_error *err)
@@ -103,7 +103,7 @@ dr_status dr__given_push(dr__exec *e, const uint64_t *ids, uint64_t n, dr_error 
 {
     DR_TRY(check_ids(e, ids, n, err));
     DR_TRY(check_size(e, n, err));
-    DR_TRY(dr__times_reserve(&e->given.times, n, err));
+    DR_TRY(dr__occurrences_reserve(&e->given.times, n, err));
     dr__push *p = dr__alloc(sizeof *p + n * sizeof *p->samples);
     if (!p)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for a pushed batch");
@@ -112,7 +112,7 @@ dr_status dr__given_push(dr__exec *e, const uint64_t *ids, uint64_t n, dr_error 
     dr_status status = can_push(e, err);
     if (status == DR_OK) {
         for (uint64_t i = 0; i < n; i++)
-            p->samples[i] = (dr__sample_ref){ ids[i], dr__times_count(&e->given.times, ids[i]) };
+            p->samples[i] = (dr__sample_ref){ ids[i], dr__occurrences_count(&e->given.times, ids[i]) };
         enqueue(e, p);
     }
     dr__pool_unlock();
@@ -125,7 +125,7 @@ dr_status dr__given_pass(dr__exec *e, const uint64_t *ids, uint64_t n, uint64_t 
 {
     if (n > 0)
         DR_TRY(check_ids(e, ids, n, err));
-    DR_TRY(dr__times_reserve(&e->given.times, n, err));
+    DR_TRY(dr__occurrences_reserve(&e->given.times, n, err));
     dr__pool_lock();
     dr_status status = can_push(e, err);
     if (status == DR_OK) {
@@ -133,7 +133,7 @@ dr_status dr__given_pass(dr__exec *e, const uint64_t *ids, uint64_t n, uint64_t 
         e->given.numbers += batches;
         e->first_batch += batches;
         for (uint64_t i = 0; i < n; i++)
-            dr__times_count(&e->given.times, ids[i]);
+            dr__occurrences_count(&e->given.times, ids[i]);
     }
     dr__pool_unlock();
     return status;

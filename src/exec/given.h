@@ -23,31 +23,31 @@ typedef struct dr__push {
 } dr__push;
 
 /* How often each id was pushed: a bit for the first time, a table of those that came again. */
-typedef struct dr__times {
+typedef struct dr__occurrences {
     uint8_t *seen;
     struct dr__again {
         uint64_t id;
         uint32_t n; /* 0: a free row */
     } * again;
     size_t cap, used; /* rows */
-} dr__times;
+} dr__occurrences;
 
 typedef struct dr__given {
-    dr__times times;        /* loader's lock */
+    dr__occurrences times;  /* loader's lock */
     dr__push *head, **tail; /* not yet claimed to the end; pool lock, as the rest */
     uint64_t positions;     /* samples pushed or passed over */
     uint64_t numbers;       /* batches, likewise */
 } dr__given;
 
 /* Begins to count anew; ids are below n_ids. */
-dr_status dr__times_begin(dr__times *times, uint64_t n_ids, dr_error *err);
-void dr__times_free(dr__times *times);
+dr_status dr__occurrences_begin(dr__occurrences *times, uint64_t n_ids, dr_error *err);
+void dr__occurrences_free(dr__occurrences *times);
 
-/* Room for n more, so that dr__times_count cannot fail n times. */
-dr_status dr__times_reserve(dr__times *times, uint64_t n, dr_error *err);
+/* Room for n more, so that dr__occurrences_count cannot fail n times. */
+dr_status dr__occurrences_reserve(dr__occurrences *times, uint64_t n, dr_error *err);
 
 /* How often the id was counted before. */
-uint32_t dr__times_count(dr__times *times, uint64_t id);
+uint32_t dr__occurrences_count(dr__occurrences *times, uint64_t id);
 
 struct dr__exec;
 

@@ -11,6 +11,7 @@
 #define DR_EXEC_LANES_H
 
 #include <drapps/loader.h>
+#include <drapps/store.h>
 
 #include "exec/predict.h"
 #include "graph/workbench.h"
@@ -27,6 +28,10 @@ typedef struct dr__job {
     bool left_out;
     uint64_t read_ns, run_ns;
     uint64_t since_ns; /* when it was read, or taken up again */
+    /* see cached.h */
+    const dr__program *program; /* what runs: all, what is to be kept, or what follows on it */
+    dr_store_key key;           /* what it is kept under */
+    uint64_t made_ns;           /* time of making what is kept, within run_ns */
 } dr__job;
 
 typedef struct dr__parked {

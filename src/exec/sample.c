@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "exec/cached.h"
 #include "exec/exec.h"
 
 /* The op ids of the engine's own draws stand above those of any graph. */
@@ -13,7 +14,23 @@ enum { REPLACE_OP = 0x7F000000 };
 static dr_status plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr__rng_name name = { e->o.seed, e->epoch, j->ref.id, j->ref.occurrence };
-    return dr__sample_plan(e->program, bench, &name, err);
+    dr_status status = dr__sample_plan(j->program, bench, &name, err);
+    if (status == DR_OK || !dr__cache_makes(e, j))
+        return status;
+    j->program = e->program; /* what is wrong with the sample is said as without a cache */
+    return dr__sample_plan(j->program, bench, &name, err);
+}
+
+/* Runs the part of the program whose results are kept, where that is what was planned, and plans the rest. */
+static dr_status make_kept(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+{
+    if (!dr__cache_makes(e, j))
+        return DR_OK;
+    const double cost = bench->cost;
+    dr__cache_make(e, bench, j);
+    DR_TRY(plan(e, bench, j, err));
+    bench->cost += cost;
+    return DR_OK;
 }
 
 static dr_status read_and_plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
@@ -21,15 +38,16 @@ static dr_status read_and_plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr
     const uint64_t start = dr__now_ns();
     /* Who looks at it wants to know whether it was long ago: nothing else depends on it. */
     atomic_store_explicit(&bench->began_ns, start, memory_order_relaxed);
-    DR_TRY(e->set->def->read(e->set, j->ref.id, &bench->record, err));
+    if (!dr__cache_look(e, bench, j))
+        DR_TRY(e->set->def->read(e->set, j->ref.id, &bench->record, err));
     j->since_ns = dr__now_ns();
     j->read_ns = j->since_ns - start;
     return plan(e, bench, j, err);
 }
 
-static dr_status keep_draws(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+static dr_status keep_draws(dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    json_t *draws = dr__sample_draws(e->program, bench->pars);
+    json_t *draws = dr__sample_draws(j->program, bench->pars);
     char **text = &j->batch->draws[j->slot];
     dr__free(*text);
     *text = draws ? dr__canonical(draws) : NULL;
@@ -40,17 +58,17 @@ static dr_status keep_draws(dr__exec *e, dr__workbench *bench, dr__job *j, dr_er
 static dr_status store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     for (int i = 0; i < e->program->n_outputs; i++) {
-        dr_desc desc = dr__sample_desc(e->program, bench, i);
+        dr_desc desc = dr__sample_desc(j->program, bench, i);
         const dr__output *out = &e->program->outputs[i];
         if (out->collate == DR_COLLATE_STACK && !dr__desc_equal(&desc, &out->desc))
             return dr__fail(err, DR_ERR_ARG, "field \"%s\" has another shape than planned", out->name);
         void *place = dr__batch_place(j->batch, i, j->slot, &desc);
         if (!place)
             return dr__fail(err, DR_ERR_NOMEM, "out of memory");
-        DR_TRY(dr__sample_store(e->program, bench, i, place, err));
+        DR_TRY(dr__sample_store(j->program, bench, i, place, err));
     }
     if (e->o.keep_draws)
-        DR_TRY(keep_draws(e, bench, j, err));
+        DR_TRY(keep_draws(bench, j, err));
     j->batch->ids[j->slot] = j->ref.id;
     j->batch->positions[j->slot] = j->position;
     return DR_OK;
@@ -60,7 +78,8 @@ static dr_status store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *
  * decoded into it: dr__program_options.late_store). */
 static dr_status run_and_store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    DR_TRY(dr__sample_run(e->program, bench, err));
+    DR_TRY(make_kept(e, bench, j, err));
+    DR_TRY(dr__sample_run(j->program, bench, err));
     if (!j->batch)
         DR_TRY(dr__any_take_slot(e, &j->batch, &j->slot, err));
     DR_TRY(store(e, bench, j, err));
@@ -77,6 +96,7 @@ static dr_status try_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_er
 static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
 {
     uint64_t bytes = 0;
+    dr__cache_note(e, j);
     for (int i = 0; i < bench->record.n_fields; i++)
         if (bench->record.fields[i].desc.kind == DR_KIND_BYTES)
             bytes += (uint64_t)bench->record.fields[i].desc.dims[0];

@@ -52,6 +52,9 @@ dr_status dr__record_reset(dr__record *record, size_t total, dr_error *err);
 dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
                                void **data, size_t *size, dr_error *err);
 
+/* The stamp of such a file: of its path, size and time. */
+dr_status dr__stamp_file(int dir_fd, const char *folder, const char *path, uint64_t *out, dr_error *err);
+
 /* The next field of the record: a view of bytes or text that lie in the record or the dataset, a copy of a text, or
  * a number.  The copies come from room that was reserved. */
 void dr__record_bytes(dr__record *record, dr_kind kind, const void *data, size_t size);
@@ -73,6 +76,10 @@ typedef struct dr_dataset_def {
 
     /* Stored bytes of the sample, or 0 when that is not known without opening it. */
     uint64_t (*stored_bytes)(const dr_dataset *set, uint64_t id);
+
+    /* Optional: a number that tells the sample from any other, and from itself after a change, without reading it: of
+     * names, sizes and times.  DR_ERR_UNSUPPORTED, as without it: only its bytes tell. */
+    dr_status (*stamp)(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);
 
     /* Optional: place 0 .. n_places - 1 of an epoch to a sample.  Default: place i is sample i. */
     dr__sample_ref (*place)(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place);

@@ -37,6 +37,13 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     dr__paths_get(&((const struct files *)set)->paths, id, text, size);
 }
 
+static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+{
+    char path[MAX_PATH];
+    dr__paths_get(&((const struct files *)set)->paths, id, path, sizeof path);
+    return dr__stamp_file(AT_FDCWD, ".", path, out, err);
+}
+
 static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
 {
     (void)set;
@@ -55,6 +62,7 @@ static const dr_dataset_def files_def = {
     .read = read_sample,
     .key = key,
     .stored_bytes = stored_bytes,
+    .stamp = stamp,
     .close = close_files,
 };
 

@@ -37,6 +37,15 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     dr__listing_path(&((const struct folder *)set)->listing, id, text, size);
 }
 
+static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+{
+    const struct folder *f = (const struct folder *)set;
+    char path[MAX_PATH];
+    if (dr__listing_path(&f->listing, id, path, sizeof path) >= sizeof path)
+        return dr__fail(err, DR_ERR_LIMIT, "%s: path longer than %d bytes", set->name, MAX_PATH);
+    return dr__stamp_file(f->listing.root_fd, set->name, path, out, err);
+}
+
 static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
 {
     (void)set;
@@ -53,6 +62,7 @@ static const dr_dataset_def folder_def = {
     .read = read_sample,
     .key = key,
     .stored_bytes = stored_bytes,
+    .stamp = stamp,
     .close = close_folder,
 };
 

@@ -108,8 +108,7 @@ dr_status dr__index_section(const void *data, size_t size, uint32_t id, dr_curso
     return dr__fail(err, DR_ERR_FORMAT, "index: no section %u", id);
 }
 
-/* $XDG_CACHE_HOME/drapps or ~/.cache/drapps; false when the user has neither. */
-static bool cache_folder(char *text, size_t size)
+bool dr__cache_folder(char *text, size_t size)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int n = -1;
@@ -124,7 +123,7 @@ void dr__index_place_make(dr__index_place *place, const char *beside, const char
 {
     char folder[3072], path[4096];
     *place = (dr__index_place){ .beside = beside ? dr__strdup(beside) : NULL };
-    if (!cache_folder(folder, sizeof folder))
+    if (!dr__cache_folder(folder, sizeof folder))
         return;
     snprintf(path, sizeof path, "%s/%016llx.drapps-index", folder,
              (unsigned long long)XXH3_64bits(identity, strlen(identity)));
@@ -201,7 +200,7 @@ static bool write_sections(int fd, const dr__section *sections, int n)
 static void make_cache_folder(void)
 {
     char folder[3072];
-    if (!cache_folder(folder, sizeof folder))
+    if (!dr__cache_folder(folder, sizeof folder))
         return;
     char *last = strrchr(folder, '/');
     *last = 0;

@@ -35,6 +35,9 @@ void dr__put_u64(dr__section *s, uint64_t value);
 /* Finds a section in the bytes of an index and checks it. */
 dr_status dr__index_section(const void *data, size_t size, uint32_t id, dr_cursor *out, dr_error *err);
 
+/* $XDG_CACHE_HOME/drapps or ~/.cache/drapps; false when the user has neither. */
+bool dr__cache_folder(char *text, size_t size);
+
 /* Where an index may lie: beside what it describes, and in the user's cache folder.  NULL: not there. */
 typedef struct dr__index_place {
     char *beside;

@@ -293,6 +293,14 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     dr__paths_get(&((const struct list *)set)->paths, id, text, size);
 }
 
+static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+{
+    const struct list *l = (const struct list *)set;
+    char path[MAX_PATH];
+    dr__paths_get(&l->paths, id, path, sizeof path);
+    return dr__stamp_file(l->root_fd, l->root, path, out, err);
+}
+
 static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
 {
     (void)set;
@@ -316,6 +324,7 @@ static const dr_dataset_def list_def = {
     .read = read_sample,
     .key = key,
     .stored_bytes = stored_bytes,
+    .stamp = stamp,
     .close = close_list,
 };
 

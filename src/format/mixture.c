@@ -55,6 +55,14 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     p->set->def->key(p->set, id - p->first_id, text, size);
 }
 
+static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+{
+    const struct part *p = part_of_id((const struct mix *)set, id);
+    if (!p->set->def->stamp)
+        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: samples have no stamps", p->set->name);
+    return p->set->def->stamp(p->set, id - p->first_id, out, err);
+}
+
 static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
 {
     const struct part *p = part_of_id((const struct mix *)set, id);
@@ -98,6 +106,7 @@ static const dr_dataset_def mix_def = {
     .read = read_sample,
     .key = key,
     .stored_bytes = stored_bytes,
+    .stamp = stamp,
     .place = place,
     .close = close_mix,
 };

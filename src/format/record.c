@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "base/grow.h"
@@ -104,6 +105,18 @@ dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folde
         return status;
     }
     *data = dr__record_take(record, *size);
+    return DR_OK;
+}
+
+dr_status dr__stamp_file(int dir_fd, const char *folder, const char *path, uint64_t *out, dr_error *err)
+{
+    struct stat st;
+    if (fstatat(dir_fd, path, &st, 0))
+        return dr__fail_errno(err, dr__errno_status(errno), "%s: cannot look at %s", folder, path);
+    uint64_t facts[2] = { (uint64_t)st.st_size, (uint64_t)dr__mtime_ns(&st) };
+    uint64_t h = XXH3_64bits(folder, strlen(folder));
+    h = XXH3_64bits_withSeed(path, strlen(path), h);
+    *out = XXH3_64bits_withSeed(facts, sizeof facts, h);
     return DR_OK;
 }
 

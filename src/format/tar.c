@@ -153,6 +153,19 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     snprintf(text, size, "%s", dr__names_get(&s->index.keys, (size_t)(id - s->first)));
 }
 
+static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+{
+    const struct tar *t = (const struct tar *)set;
+    size_t i = shard_of(t, id);
+    const dr__tar_index *x = &t->shards[i].index;
+    const char *path = dr__names_get(&t->paths, i);
+    if (!x->tar_mtime_ns)
+        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: its time is not known", path);
+    uint64_t facts[] = { x->tar_size, (uint64_t)x->tar_mtime_ns, x->samples[id - t->shards[i].first].header };
+    *out = XXH3_64bits_withSeed(facts, sizeof facts, XXH3_64bits(path, strlen(path)));
+    return DR_OK;
+}
+
 static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
 {
     const struct tar *t = (const struct tar *)set;
@@ -176,6 +189,7 @@ static const dr_dataset_def tar_def = {
     .read = read_sample,
     .key = key,
     .stored_bytes = stored_bytes,
+    .stamp = stamp,
     .close = close_tar,
 };
 

@@ -26,6 +26,7 @@ dr__workbench *dr__workbench_new(void)
     if (!bench)
         return NULL;
     dr__record_init(&bench->record);
+    dr__record_init(&bench->spare);
     bench->memory_limit = SIZE_MAX;
     bench->codecs = dr__codec_state_new();
     if (!bench->codecs)
@@ -39,6 +40,7 @@ void dr__workbench_free(dr__workbench **bench)
         return;
     dr__codec_state_free(&(*bench)->codecs);
     dr__record_free(&(*bench)->record);
+    dr__record_free(&(*bench)->spare);
     dr__free_aligned((*bench)->arena);
     dr__free_aligned((*bench)->pars);
     dr__free(*bench);

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "exec/cached.h"
 
 enum {
     STANDARD_PREFETCH = 2, /* one being filled, one ready: in measurements more of them only took memory */
@@ -148,6 +149,8 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     if (!e->buffers)
         return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
     DR_TRY(open_seek(l, err));
+    if (e->o.cache && *e->o.cache && !e->o.reference)
+        DR_TRY(dr__cache_open(e, e->o.cache, e->o.cache_limit, &po, err));
     if (e->o.trace)
         DR_TRY(dr__trace_open(e->o.trace, &e->trace, err));
     const char *text;
@@ -155,7 +158,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     l->graph_text = dr__strdup(text);
     l->graph_hash = XXH3_64bits(text, strlen(text));
     /* These pointed to the caller's memory. */
-    e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = NULL;
+    e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.cache = NULL;
     return l->graph_text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
 }
 
@@ -199,12 +202,13 @@ void dr_loader_close(dr_loader **loader)
     dr__pool_remove(e);
     dr__trace_close(&e->trace);
     dr__workbench_free(&e->bench);
+    dr__cache_close(e);
     dr__seek_share_close(&l->seek);
     dr__bufpool_close(&e->buffers);
     dr__program_free(&e->program);
     dr_dataset_unref(&e->set);
     json_decref(e->loose_bad);
-    dr__times_free(&e->given.times);
+    dr__occurrences_free(&e->given.times);
     dr__free(e->done);
     dr__cond_destroy(&e->changed);
     dr__cond_destroy(&l->left);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "exec/cached.h"
 #include "kernel/cpu.h"
 #include "loader/loader.h"
 
@@ -66,24 +67,26 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     json_object_set_new(o, "batch_budget_bytes", json_integer((json_int_t)e->batch_budget));
     json_object_set_new(o, "worker_budget_bytes", json_integer((json_int_t)e->bench_budget));
     add_seek_counts(o, e->seek);
+    dr__cache_stats(e, o);
     return give_text(o, text, err);
 }
 
 dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
-    const dr__exec *e = &l->exec;
-    char *ops = dr__program_explain(e->program);
+    dr__exec *e = &l->exec;
+    char *ops = dr__program_explain(e->program), cache[1600];
+    dr__cache_explain(e, cache, sizeof cache);
     dr__pool_lock();
     int workers = e->workers, prefetch = e->prefetch;
     dr__pool_unlock();
-    size_t room = (ops ? strlen(ops) : 0) + strlen(e->set->name) + 1024;
+    size_t room = (ops ? strlen(ops) : 0) + strlen(e->set->name) + strlen(cache) + 1024;
     *text = ops ? dr__alloc(room) : NULL;
     if (*text)
         snprintf(*text, room,
-                 "data: %s (%s, %llu samples)\n%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
+                 "data: %s (%s, %llu samples)\n%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
                  "a batch has %zu bytes, batches may take %zu, a worker %zu\n",
-                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, workers,
+                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, workers,
                  workers == 1 ? "" : "s", prefetch,
                  e->o.given_order ? "given"
                  : e->o.in_order  ? "fixed"

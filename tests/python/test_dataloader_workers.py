@@ -356,6 +356,50 @@ def test_new_workers_see_the_data_set_as_it_is():
     assert lists(loader) == [[0, 1]]
 
 
+# --- costs and caches ---
+
+
+class Uneven(Slow):
+    """One sample in ten is slow, and says so beforehand."""
+
+    def __init__(self, n):
+        super().__init__(n, range(0, n, 10), 0.02)
+
+    def cost_hint(self, i):
+        return float(i % 10 == 0)
+
+
+def test_costs_are_remembered_and_change_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    loader = DataLoader(Uneven(60), 4, num_workers=2)
+    assert lists(loader) == lists(loader) == lists(DataLoader(Numbers(60), 4, num_workers=0))
+    assert len(list(tmp_path.rglob("*.ledger"))) == 1
+    costs = DataLoader(Uneven(60), 4, num_workers=2)._sample_costs().predict([10, 11])
+    assert costs[0] > 5 * costs[1]
+
+
+class Prepared(Numbers):
+    """The slow part is marked."""
+
+    @drapps.deterministic(key=lambda self, i: i)
+    def prepare(self, i):
+        return {"value": i, "pid": os.getpid()}
+
+    def __getitem__(self, i):
+        return torch.tensor([self.prepare(i)["value"], self.prepare(i)["pid"]])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_marked_functions_are_kept(tmp_path, workers):
+    def makers():
+        rows = torch.cat(list(DataLoader(Prepared(12), 3, num_workers=workers, cache=tmp_path)))
+        assert rows[:, 0].tolist() == list(range(12))
+        return rows[:, 1].tolist()
+
+    first = makers()
+    assert makers() == first
+
+
 # --- the end ---
 
 

@@ -15,7 +15,7 @@
 
 typedef struct core_state {
     PyObject *dataset_type, *graph_type, *loader_type, *batch_type, *array_type, *runner_type, *jpeg_type,
-        *jpeg_index_type, *crew_type, *block_type, *result_type, *claim_type;
+        *jpeg_index_type, *crew_type, *block_type, *result_type, *claim_type, *store_type;
     PyObject *errors[16];   /* at [-status]: the exception of each failure */
     PyObject *file_missing; /* DR_ERR_NOT_FOUND of a path */
     PyObject *base_error;
@@ -70,7 +70,7 @@ typedef struct py_block {
 } py_block;
 
 extern PyType_Spec core_dataset_spec, core_graph_spec, core_loader_spec, core_batch_spec, core_array_spec,
-    core_runner_spec, core_jpeg_spec, core_jpeg_index_spec, core_crew_spec, core_block_spec;
+    core_runner_spec, core_jpeg_spec, core_jpeg_index_spec, core_crew_spec, core_block_spec, core_store_spec;
 extern PyStructSequence_Desc core_result_desc, core_claim_desc;
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -83,6 +83,7 @@ PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_runner_open(PyObject *module, PyObject *args);
 PyObject *core_runner_open_fields(PyObject *module, PyObject *args);
 PyObject *core_order_sample(PyObject *module, PyObject *args);
+PyObject *core_store_open(PyObject *module, PyObject *args);
 
 PyObject *core_fill_seeds(PyObject *module, PyObject *args);
 PyObject *core_seed_words(PyObject *module, PyObject *args);

@@ -143,6 +143,7 @@ static PyMethodDef functions[] = {
     { "fill_seeds", core_fill_seeds, METH_VARARGS,
       "fill_seeds(base_seed, tag, slot, random, numpy, torch): addresses of generators' states; 0: left alone" },
     { "seed_words", core_seed_words, METH_VARARGS, "seed_words(base_seed, tag, slot, generator): 624 words, as bytes" },
+    { "open_store", core_store_open, METH_VARARGS, "open_store(folder, identity, limit=0): see drapps/store.h" },
     { "write_row", core_write_row, METH_VARARGS, "write_row(layout, sample, address, row, others): whether it fits" },
     { 0 },
 };
@@ -168,6 +169,7 @@ static int add_types(PyObject *module, core_state *state)
         { &state->array_type, &core_array_spec },     { &state->runner_type, &core_runner_spec },
         { &state->jpeg_type, &core_jpeg_spec },       { &state->jpeg_index_type, &core_jpeg_index_spec },
         { &state->crew_type, &core_crew_spec },       { &state->block_type, &core_block_spec },
+        { &state->store_type, &core_store_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);

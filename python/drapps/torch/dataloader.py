@@ -9,6 +9,7 @@ num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
 
 import weakref
 from collections import Counter
+from typing import TypeVar
 
 import torch
 from torch.utils import data
@@ -16,12 +17,15 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core
 from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
+from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
 from drapps.torch.inline import InlineIter
 from drapps.torch.lower import lower
 from drapps.torch.native_iter import NativeIter
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 from drapps.torch.stream_iter import StreamIter
+
+_T_co = TypeVar("_T_co", covariant=True)
 
 COUNTS = ("batches", "samples", "bad_samples")
 KNOBS = ("workers",)
@@ -31,7 +35,7 @@ RESTORED = "this iteration was given up: a state was loaded"
 CLOSED = "this iteration was given up: the loader was closed"
 
 
-class DataLoader(data.DataLoader):
+class DataLoader(data.DataLoader[_T_co]):
     """torch.utils.data.DataLoader, with all its arguments, and these, which must be named:
 
     num_workers: not given, drapps decides: the container's CPUs.  n: exactly n processes (threads where everything
@@ -66,7 +70,8 @@ class DataLoader(data.DataLoader):
         self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle)
-        self._counts, self._epoch, self._progress, self._resume, self._plan = Counter(), 0, None, None, None
+        self._counts, self._epoch = Counter(), 0
+        self._progress = self._resume = self._plan = self._costs = None
         self._iterators = weakref.WeakSet()  # passes that may have workers
         iterable = isinstance(dataset, data.IterableDataset)
         if shuffle and sampler is None and batch_sampler is None and not iterable:
@@ -144,6 +149,10 @@ class DataLoader(data.DataLoader):
     def _bad_samples(self):
         most = bad.MAX_BAD if self.max_bad is None else self.max_bad
         return bad.BadSamples(self.on_bad_sample, most, self._counts)
+
+    def _sample_costs(self):
+        self._costs = self._costs or costs_of(self)
+        return self._costs
 
     # --- state ---
 

@@ -1,5 +1,7 @@
 """DataLoader.explain(): what runs where, in words."""
 
+from drapps.torch import init_fns
+
 
 def text(loader):
     """One line for each part."""
@@ -28,8 +30,14 @@ def _batches(loader):
 
 
 def _work(loader):
-    if loader.num_workers == 0:
+    n = loader.num_workers
+    if n == 0:
         yield "runs: in the caller (num_workers=0)"
         return
-    chosen = "drapps's choice" if loader.num_workers.decided else "as given"
-    yield f"runs: in {loader.num_workers} worker processes ({chosen}), {loader.prefetch_factor} batches ahead for each"
+    plan = None if loader._iterable else loader._lowered()
+    where = f"by {n} threads, natively" if plan and plan.is_native else f"in {n} worker processes"
+    yield f"runs: {where} ({'decided' if n.decided else 'given'}), {loader.prefetch_factor * n} batches under way"
+    if plan:
+        yield from plan.lines
+    if not init_fns.harmless(loader.worker_init_fn):
+        yield "worker_init_fn may change the data set, so batches are not made natively"

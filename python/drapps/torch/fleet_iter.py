@@ -59,6 +59,7 @@ class FleetIter(WorkerIter):
         self._tries = {}  # by place of a bad sample: how many took its place
         self._held, self._expected = {}, self._progress.position
         self._made_up = MADE_UP
+        self._costs = None if self._whole else loader._sample_costs()
 
     # --- posting ---
 
@@ -71,7 +72,8 @@ class FleetIter(WorkerIter):
     def _post(self, work):
         keys = work.places and [(number * self._world + self._place, slot) for number, slot in work.places]
         tag = self._tag(work)
-        if not self._fleet.post(tag, work.indices, keep=self._keep, keys=keys):
+        costs = self._costs and self._costs.predict(work.indices)
+        if not self._fleet.post(tag, work.indices, costs, keep=self._keep, keys=keys):
             return False
         self._works[tag] = [work, 1 if self._one_slot(work) else len(work.indices)]
         return True
@@ -102,6 +104,8 @@ class FleetIter(WorkerIter):
         work = entry[0]
         if not self._one_slot(work):
             number, slot = (work.number, sample.slot) if work.places is None else work.places[sample.slot]
+            if self._costs:
+                self._costs.note(work.indices[sample.slot], sample.ns)
             return [Part(number, slot, work.indices[sample.slot], sample.error)]
         indices = work.indices if self._auto_collation else [work.indices]
         places = work.places or [(work.number, slot) for slot in range(len(indices))]
@@ -147,3 +151,8 @@ class FleetIter(WorkerIter):
 
     def _over(self):
         return super()._over() and not self._held
+
+    def _finish(self):
+        if self._costs:
+            self._costs.save()
+        super()._finish()

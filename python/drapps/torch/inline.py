@@ -1,9 +1,11 @@
 """InlineIter: num_workers=0, everything in the thread that asks for the batch, as torch does it."""
 
+from contextlib import nullcontext
 from itertools import islice
 
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
+from drapps import cached
 from drapps.torch.bad import CarefulFetcher
 from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.order import stateful
@@ -39,6 +41,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         self._progress.data_state = _data_state(self._dataset, getattr(fetcher, "dataset_iter", None))
         self._collate = fetcher.collate_fn = Counting(self._collate_fn, self._auto_collation)
         self._bad = loader._bad_samples()
+        self._cache = None if loader.cache is None else cached.Cache(loader.cache)
         self._careful = None
         if self._bad.policy != "raise" and not loader._iterable:
             self._careful = CarefulFetcher(self._dataset, self._bad, self._base_seed, length_of(self._dataset))
@@ -47,7 +50,8 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         with self._progress.lock:
             while True:
                 work = next(self._order)
-                made, batch = self._fetch(work)
+                with nullcontext() if self._cache is None else cached.using(self._cache):
+                    made, batch = self._fetch(work)
                 self._progress.delivered(work.number)
                 if made:
                     self._yielded(self._collate.n_samples)

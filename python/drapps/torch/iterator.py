@@ -14,6 +14,8 @@ from drapps.torch import draws
 from drapps.torch.order import Order
 from drapps.torch.progress import Progress
 
+PASS_STEP = 0x9E3779B97F4A7C15  # between the seeds of passes of the same workers
+
 
 class Iterator(_BaseDataLoaderIter):
     """One pass.  A subclass gives _next_data and, where there is something to end, _shutdown_workers."""
@@ -48,6 +50,29 @@ class Iterator(_BaseDataLoaderIter):
         except StopIteration:
             self._progress.finished = True
             raise
+
+    # --- persistent_workers ---
+
+    def _reset(self, loader, first_iter=False):
+        """The next pass with the same workers.  torch draws no base seed for it: it follows from the last one."""
+        if not self._alive() or loader._resume is not None:
+            self._shutdown_workers()
+            self.__init__(loader)
+            return
+        self._leave_pass()
+        with self._beginning(loader) as resume:
+            super()._reset(loader, first_iter)
+            self._base_seed = (self._base_seed + PASS_STEP) % 2**63
+            self._begun(loader, resume)
+
+    def _alive(self):
+        """The workers are there."""
+        return False
+
+    def _leave_pass(self):
+        """What is under way from a pass that was left early is given up."""
+
+    # --- for subclasses ---
 
     def _yielded(self, n_samples):
         """A batch goes to the consumer."""

@@ -22,6 +22,7 @@ def open_native(loader, plan, n_workers):
         batch_size=loader.batch_size or 1, workers=n_workers, prefetch=window, in_order=loader.in_order,
         on_bad_sample=loader.on_bad_sample, max_bad=loader.max_bad, memory_limit=loader.memory_limit,
         outputs=plan.outputs, output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes,
+        cache=loader.cache,
     )  # fmt: skip
 
 
@@ -51,6 +52,9 @@ class NativeIter(Iterator):
         if passed:
             self._native.push_past(self._plan.ids(passed), len(self._order.passed))
         self._fill()
+
+    def _alive(self):
+        return self._native is not None
 
     # --- the window ---
 

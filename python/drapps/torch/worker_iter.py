@@ -10,7 +10,6 @@ from drapps.fleet.fleet import Fleet, NothingPosted
 from drapps.torch import workers
 from drapps.torch.iterator import Iterator, pinned
 
-PASS_STEP = 0x9E3779B97F4A7C15  # between the seeds of passes of the same workers
 LATER = 0.01
 
 
@@ -52,20 +51,10 @@ class WorkerIter(Iterator):
                      context=loader.multiprocessing_context, in_order=loader.in_order, lanes=loader.lanes,
                      memory_limit=loader.memory_limit, **options)  # fmt: skip
 
-    def _reset(self, loader, first_iter=False):
-        """The next pass with the same workers (persistent_workers)."""
-        if self._fleet is None or loader._resume is not None:
-            self._shutdown_workers()
-            self.__init__(loader)
-            return
-        self._clear()
-        with self._beginning(loader) as resume:
-            super()._reset(loader, first_iter)
-            self._base_seed = (self._base_seed + PASS_STEP) % 2**63
-            self._begun(loader, resume)
+    def _alive(self):
+        return self._fleet is not None
 
-    def _clear(self):
-        """What is under way from a pass that was left early is given up."""
+    def _leave_pass(self):
         if self._under_way and not self._fleet.clear(self._limit):
             for stuck in self._fleet.stuck(0):
                 self._fleet.kill_stuck(stuck.worker)

@@ -125,13 +125,40 @@ static json_int_t stat_of(dr_loader *l, const char *key)
     return value;
 }
 
+/* What the trace says of the samples' lanes. */
+static void check_trace(const char *path)
+{
+    char line[2048];
+    int slow = 0, fast = 0;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        json_t *o = json_loads(line, 0, NULL);
+        const char *lane = json_string_value(json_object_get(o, "lane"));
+        json_int_t id = json_integer_value(json_object_get(o, "id"));
+        if (lane)
+            assert_int_equal(!strcmp(lane, "slow"), id >= LARGE_FROM && id < LARGE_TO);
+        slow += lane && !strcmp(lane, "slow");
+        fast += lane && !strcmp(lane, "fast");
+        json_decref(o);
+    }
+    fclose(f);
+    assert_int_equal(slow, LARGE_TO - LARGE_FROM);
+    assert_int_equal(fast, N - slow);
+}
+
 /* Out of order: one worker is held up, the other fills batches to the end of the window, then helps. */
 static void fast_ones_fill_batches(void **state)
 {
     (void)state;
     const toy large = large_toy();
     dr_dataset *set = toy_set(&large);
+    char path[] = "/tmp/drapps-test-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
     dr_loader_options o = lane_options(2, false);
+    o.trace = path;
     dr_loader *l = open_gated(set, &o);
     tape t = { 0 };
     set_gate(&kernel_gate, false);
@@ -151,6 +178,8 @@ static void fast_ones_fill_batches(void **state)
     assert_true(stat_of(l, "lane_threshold_ns") >= 0);
     tape_free(&t);
     dr_loader_close(&l);
+    check_trace(path);
+    remove(path);
     dr_dataset_unref(&set);
 }
 

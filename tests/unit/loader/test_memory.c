@@ -14,17 +14,29 @@ static const char *const ops =
     "\"to_dtype\"},{\"op\":\"mixup\",\"params\":{\"num_classes\":40},\"fields\":[\"image\","
     "\"label\"]}";
 
-/* One whole life of a loader; the first failure ends it.  Returns the status. */
+static dr_status push_all(dr_loader *l, uint64_t n, dr_error *e)
+{
+    dr_status status = dr_loader_start(l, 0, e);
+    for (uint64_t id = 0; status == DR_OK && id + 1 < n; id += 2) /* each second one twice */
+        status = dr_loader_push(l, (const uint64_t[]){ id, id + 1, id }, 3, e);
+    return status == DR_OK ? dr_loader_push_end(l, e) : status;
+}
+
+/* One whole life of a loader, to which every sample is slow; the first failure ends it.  Returns the status. */
 static dr_status live(dr_dataset *set, dr_graph *g, const dr_loader_options *o)
 {
     dr_loader *l = NULL;
     char *text = NULL;
     dr_error e = { 0 };
     dr_status status = dr_loader_open(set, g, o, &l, &e);
+    if (status == DR_OK)
+        atomic_store(&l->exec.lanes.predict.slow_units, 0);
+    if (status == DR_OK && o->given_order)
+        status = push_all(l, 40, &e);
     for (dr_batch *b = NULL; status == DR_OK; dr_batch_unref(&b))
         status = dr_loader_next(l, -1, &b, &e);
     if (status == DR_END)
-        status = dr_loader_state(l, &text, &e);
+        status = o->given_order ? dr_loader_stats(l, &text, &e) : dr_loader_state(l, &text, &e);
     if (status != DR_OK) {
         assert_int_equal(status, e.status);
         assert_true(e.text[0]);
@@ -72,6 +84,8 @@ static void each_allocation_may_fail(void **state)
             fail_each(&o, true);
             if (workers == 0)
                 fail_each(&o, false);
+            o.given_order = true;
+            fail_each(&o, true);
         }
 }
 

@@ -1,22 +1,22 @@
-/* times.c: how often each id of an epoch was seen.  Most come once and take a bit; the others have a row in a table
- * with open addressing, at most half full. */
+/* occurrences.c: how often each id of an epoch was seen.  Most come once and take a bit; the others have a row in a
+ * table with open addressing, at most half full. */
 #include "base/alloc.h"
 #include "exec/given.h"
 
 enum { FEWEST_ROWS = 64 };
 
-dr_status dr__times_begin(dr__times *t, uint64_t n_ids, dr_error *err)
+dr_status dr__occurrences_begin(dr__occurrences *t, uint64_t n_ids, dr_error *err)
 {
-    dr__times_free(t);
+    dr__occurrences_free(t);
     t->seen = dr__alloc_zero(n_ids / 8 + 1, 1);
     return t->seen ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory");
 }
 
-void dr__times_free(dr__times *t)
+void dr__occurrences_free(dr__occurrences *t)
 {
     dr__free(t->seen);
     dr__free(t->again);
-    *t = (dr__times){ 0 };
+    *t = (dr__occurrences){ 0 };
 }
 
 /* The row of an id, or the free one where it would stand. */
@@ -28,7 +28,7 @@ static struct dr__again *find_row(struct dr__again *rows, size_t cap, uint64_t i
     return &rows[at];
 }
 
-dr_status dr__times_reserve(dr__times *t, uint64_t n, dr_error *err)
+dr_status dr__occurrences_reserve(dr__occurrences *t, uint64_t n, dr_error *err)
 {
     size_t cap = t->cap ? t->cap : FEWEST_ROWS;
     while (cap / 2 < t->used + n)
@@ -47,7 +47,7 @@ dr_status dr__times_reserve(dr__times *t, uint64_t n, dr_error *err)
     return DR_OK;
 }
 
-uint32_t dr__times_count(dr__times *t, uint64_t id)
+uint32_t dr__occurrences_count(dr__occurrences *t, uint64_t id)
 {
     uint8_t *seen = &t->seen[id / 8], bit = (uint8_t)(1u << id % 8);
     if (!(*seen & bit)) {

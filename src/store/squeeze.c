@@ -1,0 +1,114 @@
+/* squeeze.c: LZ4, and the rule for its use. */
+#include "store/squeeze.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "store/store_config.h"
+
+#ifdef DR_HAVE_LZ4
+#include <lz4.h>
+#endif
+
+bool dr__squeeze_there(void)
+{
+#ifdef DR_HAVE_LZ4
+    return true;
+#else
+    return false;
+#endif
+}
+
+uint64_t dr__disk_ns(uint64_t bytes)
+{
+    return (uint64_t)((double)bytes * (1e9 / DR__DISK_BYTES_PER_S));
+}
+
+static uint64_t saved(const dr__squeeze *s)
+{
+    return s->packed_bytes < s->raw_bytes ? s->raw_bytes - s->packed_bytes : 0;
+}
+
+dr__squeeze_choice dr__squeeze_choose(const dr__squeeze *s)
+{
+    if (!dr__squeeze_there())
+        return DR__SQUEEZE_OFF;
+    if (s->tried < DR__SQUEEZE_TRIALS)
+        return DR__SQUEEZE_TRY;
+    return dr__disk_ns(saved(s)) > s->unpack_ns ? DR__SQUEEZE_ON : DR__SQUEEZE_OFF;
+}
+
+void dr__squeeze_note(dr__squeeze *s, uint64_t raw_bytes, uint64_t packed_bytes, uint64_t unpack_ns)
+{
+    s->tried++;
+    s->raw_bytes += raw_bytes;
+    s->packed_bytes += packed_bytes;
+    s->unpack_ns += unpack_ns;
+}
+
+void dr__squeeze_explain(const dr__squeeze *s, char *text, size_t size)
+{
+    if (!dr__squeeze_there()) {
+        snprintf(text, size, "raw: this build is without LZ4");
+        return;
+    }
+    if (!s->tried) {
+        snprintf(text, size, "not chosen yet");
+        return;
+    }
+    dr__squeeze_choice choice = dr__squeeze_choose(s);
+    const double per = 1e3 * s->tried;
+    snprintf(text, size,
+             "%s: LZ4 makes %.0f%% of the bytes; reading the rest takes %.0f us a sample, unpacking %.0f us",
+             choice == DR__SQUEEZE_TRY  ? "trying LZ4"
+             : choice == DR__SQUEEZE_ON ? "LZ4"
+                                        : "raw",
+             100.0 * (double)s->packed_bytes / (double)(s->raw_bytes ? s->raw_bytes : 1),
+             (double)dr__disk_ns(saved(s)) / per, (double)s->unpack_ns / per);
+}
+
+#ifdef DR_HAVE_LZ4
+
+void *dr__lz4_pack(const void *data, size_t size, size_t *packed_size)
+{
+    if (!size || size > LZ4_MAX_INPUT_SIZE)
+        return NULL;
+    /* No more room than it had: what does not fit is better kept as it is. */
+    void *packed = dr__alloc(size);
+    int n = packed ? LZ4_compress_default(data, packed, (int)size, (int)size) : 0;
+    if (n <= 0) {
+        dr__free(packed);
+        return NULL;
+    }
+    *packed_size = (size_t)n;
+    return packed;
+}
+
+bool dr__lz4_unpack(const void *packed, size_t packed_size, void *data, size_t size)
+{
+    if (size > LZ4_MAX_INPUT_SIZE || packed_size > LZ4_MAX_INPUT_SIZE)
+        return false;
+    return LZ4_decompress_safe(packed, data, (int)packed_size, (int)size) == (int)size;
+}
+
+#else
+
+void *dr__lz4_pack(const void *data, size_t size, size_t *packed_size)
+{
+    (void)data;
+    (void)size;
+    (void)packed_size;
+    return NULL;
+}
+
+bool dr__lz4_unpack(const void *packed, size_t packed_size, void *data, size_t size)
+{
+    (void)packed;
+    (void)packed_size;
+    (void)data;
+    (void)size;
+    return false;
+}
+
+#endif

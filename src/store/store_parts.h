@@ -1,0 +1,41 @@
+/* store_parts.h: a store from inside: what reading (sample_store.c) and writing (store_write.c) share. */
+#ifndef DR_STORE_STORE_PARTS_H
+#define DR_STORE_STORE_PARTS_H
+
+#include <pthread.h>
+
+#include <drapps/store.h>
+
+#include "store/data_file.h"
+#include "store/key_table.h"
+#include "store/squeeze.h"
+
+struct dr_store {
+    char root[4096]; /* the folder that stores share */
+    int folder_fd;   /* this store's own */
+    dr_store_key identity;
+    unsigned generation; /* of the process that opened it */
+
+    pthread_mutex_t write_lock; /* held while a record is appended; outside `lock` */
+    char own_name[64];          /* of the file that this process writes; "": none yet */
+    int own;                    /* its number; -1: none.  Set under both locks */
+    dr__data_file *own_file;
+    uint64_t limit, used; /* bytes on disk of all stores: allowed, and as last looked at */
+    uint64_t since;       /* put since then */
+
+    pthread_mutex_t lock; /* all below */
+    dr__key_table table;
+    dr__data_file **files; /* owned, and so is each; they stay until the end */
+    size_t n_files, files_cap;
+    uint64_t refresh_at_ns;
+    dr__squeeze squeeze;
+    dr_store_stats stats;
+};
+
+/* False in the child of a fork. */
+bool dr__store_is_ours(const dr_store *store);
+
+/* lock: adds a file and takes its descriptor; its number, or -1: out of memory. */
+int dr__store_add_file(dr_store *store, const dr__data_file *file);
+
+#endif

@@ -1,0 +1,177 @@
+/* store_write.c: putting samples into a store: gathered, compressed where that pays, appended to the file of this
+ * process.
+ *
+ * Whatever prevents that ends it for good, with a reason for the statistics: a sample that is not kept is no error.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "data/desc.h"
+#include "store/store_parts.h"
+#include "store/store_room.h"
+
+enum { LOOK_SHARE = 64 };
+
+static void stop(dr_store *s, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    if (!s->stats.stopped[0])
+        snprintf(s->stats.stopped, sizeof s->stats.stopped, "%s", why);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static bool is_stopped(dr_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool stopped = s->stats.stopped[0];
+    pthread_mutex_unlock(&s->lock);
+    return stopped;
+}
+
+/* write_lock: is there room for one more record?  Others may write too, so it is looked at again now and then. */
+static bool has_room(dr_store *s, uint64_t bytes)
+{
+    if (s->since > s->limit / LOOK_SHARE || s->used + s->since + bytes > s->limit) {
+        s->used = dr__room_used(s->root);
+        s->since = 0;
+    }
+    if (s->used + s->since + bytes <= s->limit)
+        return true;
+    char why[160];
+    snprintf(why, sizeof why, "cache_limit is reached: %" PRIu64 " bytes are kept, %" PRIu64 " are allowed", s->used,
+             s->limit);
+    stop(s, why);
+    return false;
+}
+
+/* write_lock: the file of this process, made when it is first needed; NULL: there cannot be one. */
+static dr__data_file *own_file(dr_store *s)
+{
+    if (s->own_file)
+        return s->own_file;
+    dr__data_file file;
+    char why[160];
+    snprintf(s->own_name, sizeof s->own_name, "data-%ld-%" PRIx64 ".drst", (long)getpid(),
+             dr__clock_ns(CLOCK_REALTIME) ^ (uint64_t)(uintptr_t)s);
+    if (!dr__data_create(s->folder_fd, s->own_name, &s->identity, &file)) {
+        snprintf(why, sizeof why, "the folder cannot be written to: %s", strerror(errno));
+        stop(s, why);
+        return NULL;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->own = dr__store_add_file(s, &file);
+    s->own_file = s->own >= 0 ? s->files[s->own] : NULL;
+    pthread_mutex_unlock(&s->lock);
+    if (s->own < 0)
+        dr__data_close(&file);
+    return s->own_file;
+}
+
+static bool append(dr_store *s, dr_stored *sample, const void *payload)
+{
+    uint64_t offset, bytes = DR__DATA_RECORD_HEAD + dr__data_round(sample->payload_bytes);
+    pthread_mutex_lock(&s->write_lock);
+    dr__data_file *file = !is_stopped(s) && has_room(s, bytes) ? own_file(s) : NULL;
+    bool good = file && dr__data_append(file, sample, payload, &offset);
+    int code = errno;
+    uint32_t number = (uint32_t)s->own;
+    s->since += good ? bytes : 0;
+    pthread_mutex_unlock(&s->write_lock);
+    if (good) {
+        pthread_mutex_lock(&s->lock);
+        good = dr__key_table_set(&s->table, &sample->key, (dr__key_place){ number, offset });
+        s->stats.written++;
+        s->stats.written_bytes += sample->payload_bytes;
+        s->stats.raw_bytes += sample->bytes;
+        pthread_mutex_unlock(&s->lock);
+    } else if (file) {
+        char why[160];
+        snprintf(why, sizeof why, "writing failed: %s", strerror(code));
+        stop(s, why);
+    }
+    return good;
+}
+
+/* Compresses where that was found to pay, and finds out.  The result is `raw` or owned by the caller. */
+static void *squeeze(dr_store *s, dr_stored *sample, void *raw)
+{
+    pthread_mutex_lock(&s->lock);
+    dr__squeeze_choice choice = dr__squeeze_choose(&s->squeeze);
+    pthread_mutex_unlock(&s->lock);
+    size_t size = sample->bytes;
+    void *packed = choice == DR__SQUEEZE_OFF ? NULL : dr__lz4_pack(raw, sample->bytes, &size);
+    if (choice == DR__SQUEEZE_TRY) {
+        uint64_t start = dr__now_ns();
+        if (packed)
+            dr__lz4_unpack(packed, size, raw, sample->bytes); /* onto the same bytes */
+        uint64_t ns = dr__now_ns() - start;
+        pthread_mutex_lock(&s->lock);
+        dr__squeeze_note(&s->squeeze, sample->bytes, size, ns);
+        pthread_mutex_unlock(&s->lock);
+    }
+    sample->codec = packed ? DR__CODEC_LZ4 : DR__CODEC_RAW;
+    sample->payload_bytes = size;
+    return packed ? packed : raw;
+}
+
+/* The fields one after the other, as a record has them. */
+static uint8_t *gather(dr_stored *sample, const dr_view *fields, int n)
+{
+    sample->n_fields = n;
+    for (int i = 0; i < n; i++)
+        sample->fields[i] = fields[i].desc;
+    if (!dr__data_layout(sample))
+        return NULL;
+    uint8_t *raw = dr__alloc(sample->bytes ? sample->bytes : 1);
+    for (int i = 0; raw && i < n; i++) {
+        size_t bytes = 0, end = i + 1 < n ? sample->at[i + 1] : sample->bytes;
+        dr__desc_bytes_dense(&fields[i].desc, &bytes);
+        if (bytes)
+            memcpy(raw + sample->at[i], fields[i].data, bytes);
+        memset(raw + sample->at[i] + bytes, 0, end - sample->at[i] - bytes);
+    }
+    return raw;
+}
+
+static bool is_there(dr_store *s, const dr_store_key *key)
+{
+    dr__key_place place;
+    pthread_mutex_lock(&s->lock);
+    bool found = dr__key_table_find(&s->table, key, &place);
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
+bool dr_store_put(dr_store *s, const dr_store_key *key, const dr_view *fields, int n_fields)
+{
+    if (!dr__store_is_ours(s) || n_fields < 0 || n_fields > DR_STORE_FIELDS || is_stopped(s))
+        return false;
+    if (is_there(s, key)) /* another thread was first */
+        return true;
+    dr_stored sample = { .key = *key };
+    uint8_t *raw = gather(&sample, fields, n_fields);
+    if (!raw)
+        return false;
+    void *payload = squeeze(s, &sample, raw);
+    bool good = append(s, &sample, payload);
+    if (payload != raw)
+        dr__free(payload);
+    dr__free(raw);
+    return good;
+}
+
+void dr_store_discard(dr_store *s, const char *why)
+{
+    if (!dr__store_is_ours(s))
+        return;
+    stop(s, why);
+    pthread_mutex_lock(&s->write_lock);
+    if (s->own >= 0) /* its descriptor stays: others may be reading */
+        unlinkat(s->folder_fd, s->own_name, 0);
+    pthread_mutex_unlock(&s->write_lock);
+}

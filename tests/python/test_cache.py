@@ -1,0 +1,135 @@
+"""cache=: batches are the same with a cache and without; later epochs and runs start after what is kept."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import drapps
+
+
+@pytest.fixture
+def photos(tmp_path):
+    rng = np.random.default_rng(3)
+    root = tmp_path / "photos"
+    for i in range(24):
+        folder = root / f"class{i % 2}"
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 256, (60 + i, 80, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{i:02}.png")
+    return root
+
+
+def pipe_of(root):
+    return drapps.read(root, index=False).decode().resize(32).random_crop(24).random_horizontal_flip()
+
+
+def epochs(root, n=2, **options):
+    """The batches of some epochs, and the loader's statistics."""
+    with pipe_of(root).loader(batch_size=5, shuffle=True, seed=2, output="numpy", **options) as loader:
+        batches = [(x.copy(), y.copy()) for _ in range(n) for x, y in loader]
+        return batches, loader.stats(), loader.explain()
+
+
+def assert_same(a, b):
+    assert len(a) == len(b)
+    for (x, y), (u, v) in zip(a, b, strict=True):
+        assert np.array_equal(x, u)
+        assert np.array_equal(y, v)
+
+
+def test_the_same_batches_and_hits_in_later_epochs_and_runs(photos, tmp_path):
+    want, stats, _ = epochs(photos)
+    assert stats["cache_hits"] == stats["cache_misses"] == 0
+    got, stats, text = epochs(photos, cache=tmp_path / "cache")
+    assert_same(got, want)
+    assert (stats["cache_misses"], stats["cache_hits"], stats["cache_written"]) == (24, 24, 24)
+    assert "cache: keeps decode, resize -> label int64 (), image" in text
+    got, stats, _ = epochs(photos, cache=tmp_path / "cache")
+    assert_same(got, want)
+    assert (stats["cache_misses"], stats["cache_hits"], stats["bytes_read"]) == (0, 48, 0)
+    assert stats["cache_disk_bytes"] <= stats["cache_limit_bytes"]
+
+
+def test_a_changed_file_is_made_again(photos, tmp_path):
+    epochs(photos, 1, cache=tmp_path / "cache")
+    Image.new("RGB", (90, 70), "red").save(photos / "class0" / "00.png")
+    got, stats, _ = epochs(photos, 1, cache=tmp_path / "cache")
+    assert stats["cache_misses"] == 1
+    assert_same(got, epochs(photos, 1)[0])
+
+
+def test_a_deleted_cache_is_filled_anew(photos, tmp_path):
+    import shutil
+
+    want, _, _ = epochs(photos, 1, cache=tmp_path / "cache")
+    shutil.rmtree(tmp_path / "cache")
+    got, stats, _ = epochs(photos, 1, cache=tmp_path / "cache")
+    assert stats["cache_written"] == 24
+    assert_same(got, want)
+
+
+def test_the_limit_is_kept(photos, tmp_path):
+    want, _, _ = epochs(photos)
+    got, stats, text = epochs(photos, cache=tmp_path / "cache", cache_limit=20000)
+    assert_same(got, want)
+    on_disk = sum(f.stat().st_size for f in (tmp_path / "cache").rglob("*.drst"))
+    assert 0 < on_disk <= 20000
+    assert stats["cache_stopped"].startswith("cache_limit is reached")
+    assert "stopped: cache_limit is reached" in text
+
+
+def test_a_reference_run_ignores_it(photos, tmp_path):
+    got, stats, _ = epochs(photos, cache=tmp_path / "cache", reference=True)
+    assert stats["cache_hits"] == stats["cache_misses"] == 0
+    assert_same(got, epochs(photos)[0])
+
+
+def test_a_folder_that_cannot_be_is_an_error(photos):
+    with pytest.raises(drapps.IOError, match="cannot make the folder /proc/none"):
+        epochs(photos, cache="/proc/none/cache")
+
+
+LOOP = """
+import sys, drapps
+pipe = drapps.read(sys.argv[1], index=False).decode().resize(32).random_crop(24).random_horizontal_flip()
+loader = pipe.loader(batch_size=5, shuffle=True, seed=2, output="numpy", cache=sys.argv[2])
+print("begun", flush=True)
+while True:
+    for batch in loader:
+        pass
+    {extra}
+"""
+
+
+def test_kill_9_in_the_middle(photos, tmp_path):
+    want, _, _ = epochs(photos)
+    again = "import shutil; shutil.rmtree(sys.argv[2], ignore_errors=True); loader.close(); " \
+        "loader = pipe.loader(batch_size=5, cache=sys.argv[2], output='numpy')"  # fmt: skip
+    for moment in range(4):
+        command = [sys.executable, "-c", LOOP.format(extra=again), str(photos), str(tmp_path / "cache")]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE)
+        child.stdout.readline()
+        time.sleep(0.01 + 0.013 * moment)
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        got, stats, _ = epochs(photos, cache=tmp_path / "cache")
+        assert_same(got, want)
+        assert stats["cache_damaged"] == 0
+
+
+def test_two_processes_fill_one_cache(photos, tmp_path):
+    want, _, _ = epochs(photos)
+    once = LOOP.replace("while True:", "if True:").format(extra="pass")
+    command = [sys.executable, "-c", once, str(photos), str(tmp_path / "cache")]
+    children = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [child.wait() for child in children] == [0, 0]
+    got, stats, _ = epochs(photos, cache=tmp_path / "cache")
+    assert stats["cache_misses"] == 0
+    assert_same(got, want)

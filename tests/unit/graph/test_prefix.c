@@ -1,0 +1,114 @@
+/* Cutting programs: where, what crosses the cut, and what is never kept. */
+#include "unit/cm.h"
+
+#include "data/desc.h"
+#include "graph/prefix.h"
+
+static dr_error err;
+
+#define DECODE "{\"op\":\"decode\"}"
+#define FAST "{\"op\":\"decode\",\"params\":{\"fast_decode\":true}}"
+#define RESIZE "{\"op\":\"resize\",\"params\":{\"size\":[8,6]}}"
+#define RESIZE_TO(out) "{\"op\":\"resize\",\"params\":{\"size\":[8,6]},\"outputs\":[\"" out "\"]}"
+#define FLIP "{\"op\":\"random_horizontal_flip\"}"
+#define FLIP_BOTH "{\"op\":\"random_horizontal_flip\",\"fields\":[\"image\",\"mask\"]}"
+#define FLOAT "{\"op\":\"to_dtype\",\"params\":{\"scale\":true}}"
+#define NORMALIZE "{\"op\":\"normalize\",\"params\":{\"mean\":[0.5,0.4,0.3],\"std\":[0.2,0.3,0.4]}}"
+#define APPLY "{\"op\":\"random_apply\",\"params\":{\"transforms\":[{\"op\":\"resize\",\"params\":{\"size\":[8,6]}}]}}"
+#define MIXUP "{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\",\"label\"]}"
+
+/* Splits a graph over the usual fields. */
+static dr__prefix split(const char *nodes, const char *outputs)
+{
+    dr__field fields[4] = { { "image" }, { "mask" }, { "label" }, { "key" } };
+    fields[0].desc = dr__desc_bytes(DR_UNKNOWN);
+    fields[1].desc = dr__desc_image(DR_U8, 20, 16, 1);
+    fields[1].desc.kind = DR_KIND_MASK;
+    fields[2].desc = dr__desc_scalar(DR_I64);
+    fields[3].desc = dr__desc_text(DR_UNKNOWN);
+    char text[4096];
+    dr_graph *g = NULL;
+    dr__program *whole = NULL;
+    dr__prefix out;
+    dr__program_options o = { .outputs = outputs, .any_shape = true };
+    snprintf(text, sizeof text, "{\"version\":1,\"nodes\":[%s]}", nodes);
+    assert_ok(dr_graph_from_json(text, &g, &err));
+    assert_ok(dr__program_compile(g, fields, 4, &o, &whole, &err));
+    assert_ok(dr__prefix_split(whole, fields, 4, &o, &out, &err));
+    if (out.head) { /* the second part ends where the whole does */
+        assert_int_equal(out.rest->n_outputs, whole->n_outputs);
+        for (int i = 0; i < whole->n_outputs; i++) {
+            assert_string_equal(out.rest->outputs[i].name, whole->outputs[i].name);
+            assert_true(dr__desc_equal(&out.rest->outputs[i].desc, &whole->outputs[i].desc));
+            assert_true(dr__desc_equal(&out.rest->outputs[i].delivered, &whole->outputs[i].delivered));
+            assert_int_equal(out.rest->outputs[i].collate, whole->outputs[i].collate);
+        }
+        assert_int_equal(out.head->graph->n_nodes + out.rest->graph->n_nodes, whole->graph->n_nodes);
+    }
+    dr__program_free(&whole);
+    dr_graph_free(&g);
+    return out;
+}
+
+static void it_cuts_before_the_first_random_op(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *nodes, *outputs, *kept; /* NULL: nothing */
+    } cases[] = {
+        { DECODE "," RESIZE "," FLIP, "image,label",
+          "decode, resize -> label int64 (), image image uint8 HWC (8, 6, 3)" },
+        { DECODE "," RESIZE "," FLIP, "image", "decode, resize -> image image uint8 HWC (8, 6, 3)" },
+        { DECODE "," FLIP "," RESIZE, "image", "decode -> image image uint8 HWC (?, ?, 3)" },
+        /* all of it, but for what is a look-up in a table */
+        { DECODE "," RESIZE "," FLOAT "," NORMALIZE, "image", "decode, resize -> image image uint8 HWC (8, 6, 3)" },
+        { DECODE "," RESIZE "," FLOAT "," FLIP, "image", "decode, resize -> image image uint8 HWC (8, 6, 3)" },
+        /* what a later op or the user wants crosses the cut, whoever made it */
+        { DECODE "," RESIZE "," FLIP_BOTH, "image,mask",
+          "decode, resize -> mask mask uint8 HWC (20, 16, 1), image image uint8 HWC (8, 6, 3)" },
+        { DECODE "," RESIZE_TO("small") "," FLIP, "image,small",
+          "decode, resize -> image image uint8 HWC (?, ?, 3), small image uint8 HWC (8, 6, 3)" },
+        { DECODE "," RESIZE_TO("small") "," FLIP, "small,key",
+          "decode, resize -> key text uint8 (?), image image uint8 HWC (?, ?, 3), small image uint8 HWC (8, 6, 3)" },
+        { DECODE "," RESIZE "," FLOAT "," MIXUP, "image,label",
+          "decode, resize -> label int64 (), image image uint8 HWC (8, 6, 3)" },
+        /* a decode that depends on what reads it */
+        { FAST "," RESIZE "," FLIP, "image", "decode, resize -> image image uint8 HWC (8, 6, 3)" },
+        { FAST "," APPLY, "image", NULL },
+        { FAST "," FLIP, "image", NULL },
+        { DECODE "," RESIZE_TO("small"), "label", NULL },
+        { "", "image", NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        dr__prefix p = split(cases[i].nodes, cases[i].outputs);
+        assert_int_equal(p.head != NULL, cases[i].kept != NULL);
+        if (p.head)
+            assert_string_equal(dr__prefix_explain(&p, text, sizeof text), cases[i].kept);
+        else
+            assert_non_null(strstr(p.why, "no op before the first random one"));
+        dr__prefix_free(&p);
+    }
+}
+
+/* The ids of nodes key what they draw. */
+static void nodes_keep_their_ids(void **state)
+{
+    (void)state;
+    dr__prefix p = split(DECODE "," RESIZE "," FLIP "," APPLY, "image");
+    assert_int_equal(p.head->graph->nodes[1].id, 2);
+    assert_int_equal(p.rest->graph->nodes[0].id, 3);
+    assert_int_equal(p.rest->graph->nodes[1].id, 4);
+    assert_non_null(strstr(p.json, "\"resize\""));
+    assert_null(strstr(p.json, "flip"));
+    dr__prefix_free(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_cuts_before_the_first_random_op),
+        cmocka_unit_test(nodes_keep_their_ids),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* A store in use: what was put is found, by the next process too; limits, full disks, forks, many threads. */
+#include "unit/store/scratch.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+static dr_error err;
+
+enum { N = 40 };
+
+static dr_store_stats stats_of(dr_store *s)
+{
+    dr_store_stats stats;
+    dr_store_get_stats(s, &stats);
+    return stats;
+}
+
+static void what_was_put_is_found(void **state)
+{
+    (void)state;
+    dr_store *s = store_open("a", 0);
+    for (unsigned i = 0; i < N; i++) {
+        assert_false(store_has(s, i));
+        assert_true(store_put(s, i));
+        assert_true(store_has(s, i));
+    }
+    dr_store_stats st = stats_of(s);
+    assert_int_equal(st.records, N);
+    assert_int_equal(st.hits, N);
+    assert_int_equal(st.misses, N);
+    assert_int_equal(st.written, N);
+    assert_string_equal(st.stopped, "");
+    dr_store_close(&s);
+    s = store_open("a", 0);
+    for (unsigned i = 0; i < N; i++)
+        assert_true(store_has(s, i));
+    assert_false(store_has(s, N));
+    dr_store_close(&s);
+}
+
+static void another_identity_is_another_store(void **state)
+{
+    (void)state;
+    dr_store *a = store_open("a", 0);
+    assert_true(store_put(a, 1));
+    dr_store *b = store_open("b", 0);
+    assert_false(store_has(b, 1));
+    /* Not even when a file comes into the wrong folder. */
+    char command[1024], path[512];
+    data_path(path);
+    snprintf(command, sizeof command, "for d in %s/*; do cp %s $d/data-copied.drst; done 2>/dev/null", scratch, path);
+    assert_int_equal(system(command), 0);
+    dr_store_close(&b);
+    b = store_open("b", 0);
+    assert_int_equal(stats_of(b).records, 0);
+    dr_store_close(&a);
+    dr_store_close(&b);
+}
+
+static void two_that_are_open_find_each_others(void **state)
+{
+    (void)state;
+    dr_store *a = store_open("a", 0), *b = store_open("a", 0);
+    for (unsigned i = 0; i < N; i++)
+        assert_true(store_put(i % 2 ? a : b, i));
+    dr_store *c = store_open("a", 0);
+    for (unsigned i = 0; i < N; i++)
+        assert_true(store_has(c, i));
+    dr_store_close(&c);
+    usleep(1100000); /* it looks again at most once a second */
+    for (unsigned i = 0; i < N; i++)
+        assert_true(store_has(a, i));
+    dr_store_close(&a);
+    dr_store_close(&b);
+}
+
+static void the_limit_ends_storing(void **state)
+{
+    (void)state;
+    dr_store *s = store_open("a", 20000);
+    unsigned n = 0;
+    while (n < 1000 && store_put(s, n))
+        n++;
+    dr_store_stats st = stats_of(s);
+    assert_true(n > 3 && n < 1000);
+    assert_non_null(strstr(st.stopped, "cache_limit is reached"));
+    assert_true(st.disk_bytes <= 20000);
+    for (unsigned i = 0; i < n; i++)
+        assert_true(store_has(s, i));
+    /* It counts what lies in other stores of the folder. */
+    dr_store *b = store_open("b", st.disk_bytes / 2);
+    assert_false(store_put(b, 1));
+    dr_store_close(&b);
+    dr_store_close(&s);
+}
+
+static void a_full_disk_ends_storing(void **state)
+{
+    (void)state;
+    struct rlimit before, small;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    small = before;
+    small.rlim_cur = 1000;
+    dr_store *s = store_open("a", 0);
+    setrlimit(RLIMIT_FSIZE, &small);
+    unsigned n = 0;
+    while (n < 100 && store_put(s, n))
+        n++;
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_true(n > 0 && n < 100);
+    assert_non_null(strstr(stats_of(s).stopped, "writing failed: File too large"));
+    for (unsigned i = 0; i < n; i++)
+        assert_true(store_has(s, i));
+    assert_false(store_put(s, n)); /* it stays off */
+    dr_store_close(&s);
+    s = store_open("a", 0); /* and nothing half is left */
+    assert_int_equal(stats_of(s).records, n);
+    assert_true(store_put(s, n));
+    dr_store_close(&s);
+}
+
+static void a_folder_that_is_deleted_in_use_costs_nothing_but_time(void **state)
+{
+    (void)state;
+    char command[128];
+    dr_store *s = store_open("a", 0);
+    assert_true(store_put(s, 1));
+    snprintf(command, sizeof command, "rm -rf '%s'/*", scratch);
+    assert_int_equal(system(command), 0);
+    assert_true(store_has(s, 1)); /* the open file is still there */
+    assert_true(store_put(s, 2));
+    assert_true(store_has(s, 2));
+    dr_store *b = store_open("a", 0);
+    assert_false(store_has(b, 1));
+    assert_true(store_put(b, 1));
+    dr_store_close(&b);
+    dr_store_close(&s);
+}
+
+static void folders_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    dr_store *s = NULL;
+    char path[128];
+    assert_fails(dr_store_open("/proc/none/cache", "a", 0, &s, &err), DR_ERR_IO, "cannot make the folder /proc/none");
+    snprintf(path, sizeof path, "%s/file", scratch);
+    save_file(path, "x", 1);
+    assert_int_not_equal(dr_store_open(path, "a", 0, &s, &err), DR_OK);
+    assert_fails(dr_store_open("", "a", 0, &s, &err), DR_ERR_ARG, "needs a folder");
+    assert_null(s);
+}
+
+static void the_child_of_a_fork_leaves_it_alone(void **state)
+{
+    (void)state;
+    dr_store *s = store_open("a", 0);
+    assert_true(store_put(s, 1));
+    pid_t child = fork();
+    if (child == 0) {
+        bool touched = store_put(s, 2) || store_has(s, 1);
+        dr_store_close(&s);
+        _exit(touched);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    assert_true(store_put(s, 3));
+    assert_true(store_has(s, 1) && store_has(s, 3) && !store_has(s, 2));
+    dr_store_close(&s);
+}
+
+/* Killed at any moment: what the next process finds is right (store_has compares), and storing goes on. */
+static void a_killed_writer_leaves_only_whole_samples(void **state)
+{
+    (void)state;
+    uint64_t most = 0;
+    for (unsigned round = 0; round < 12; round++) {
+        pid_t child = fork();
+        if (child == 0) {
+            dr_store *s = store_open("a", 0);
+            for (unsigned i = 0;; i++)
+                store_put(s, i % 5000);
+        }
+        usleep(2000 + 700 * round);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        dr_store *s = store_open("a", 0);
+        uint64_t n = stats_of(s).records;
+        assert_true(n >= most);
+        most = n;
+        for (unsigned i = 0; i < 5000; i++)
+            store_has(s, i);
+        assert_int_equal(stats_of(s).damaged, 0);
+        dr_store_close(&s);
+    }
+    assert_true(most > 0);
+}
+
+static void *put_many(void *arg)
+{
+    dr_store *s = arg;
+    for (unsigned i = 0; i < 300; i++) {
+        store_put(s, i % 100);
+        store_has(s, (i * 7) % 100);
+    }
+    return NULL;
+}
+
+static void many_threads_use_one(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    dr_store *s = store_open("a", 0);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, put_many, s);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < 100; i++)
+        assert_true(store_has(s, i));
+    assert_int_equal(stats_of(s).damaged, 0);
+    dr_store_close(&s);
+    s = store_open("a", 0);
+    assert_int_equal(stats_of(s).records, 100);
+    dr_store_close(&s);
+}
+
+static void what_is_discarded_is_gone(void **state)
+{
+    (void)state;
+    dr_store *s = store_open("a", 0);
+    assert_true(store_put(s, 1));
+    dr_store_discard(s, "it does not pay");
+    assert_string_equal(stats_of(s).stopped, "it does not pay");
+    assert_false(store_put(s, 2));
+    dr_store_close(&s);
+    s = store_open("a", 0);
+    assert_int_equal(stats_of(s).records, 0);
+    dr_store_close(&s);
+}
+
+/* Each allocation fails once: the store does less, and nothing leaks or breaks. */
+static void memory_that_runs_short_is_survived(void **state)
+{
+    (void)state;
+    for (long n = 1; n < 60; n++) {
+        dr_store *s = NULL;
+        dr__alloc_fail_at(n, false);
+        if (dr_store_open(scratch, "a", 0, &s, &err) == DR_OK)
+            for (unsigned i = 0; i < 3; i++) {
+                store_put(s, i);
+                store_has(s, i);
+            }
+        dr__alloc_fail_at(0, false);
+        if (s)
+            dr_store_close(&s);
+    }
+}
+
+#define with_folder(test) cmocka_unit_test_setup_teardown(test, scratch_make, scratch_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_folder(what_was_put_is_found),
+        with_folder(another_identity_is_another_store),
+        with_folder(two_that_are_open_find_each_others),
+        with_folder(the_limit_ends_storing),
+        with_folder(a_full_disk_ends_storing),
+        with_folder(a_folder_that_is_deleted_in_use_costs_nothing_but_time),
+        with_folder(folders_that_cannot_be_are_refused),
+        with_folder(the_child_of_a_fork_leaves_it_alone),
+        with_folder(a_killed_writer_leaves_only_whole_samples),
+        with_folder(many_threads_use_one),
+        with_folder(what_is_discarded_is_gone),
+        with_folder(memory_that_runs_short_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
