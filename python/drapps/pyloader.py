@@ -85,7 +85,7 @@ class PythonLoader(LoaderBase):
         self._closed = False
         self._work = threading.Lock()  # one thread at a time makes a batch
         self._groups = iter(())  # of a batch each; None: begins with the next batch
-        self._running_epoch = self._n_bad = 0
+        self._running_epoch = self._n_bad = self._deaths = 0
         self._counts = {"samples": 0, "batches": 0, "epochs": 0, "bad_samples": 0}
         self._place = Place()
         super().__init__(output)
@@ -256,6 +256,7 @@ class PythonLoader(LoaderBase):
 
     def _end_fleet(self):
         if self._fleet:
+            self._deaths += self._fleet.stats()["deaths"]
             self._fleet.close()
         self._fleet = None
 
@@ -267,7 +268,9 @@ class PythonLoader(LoaderBase):
 
     def stats(self):
         """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
-        return {**self._counts, "workers": self._controls.workers, "epoch": self._running_epoch}
+        deaths = self._deaths + (self._fleet.stats()["deaths"] if self._fleet else 0)
+        return {**self._counts, "deaths": deaths, "workers": self._controls.workers, "prefetch": self._controls.ahead,
+                "epoch": self._running_epoch}  # fmt: skip
 
     def explain(self):
         """The chain, in words."""
