@@ -256,7 +256,7 @@ class PythonLoader(LoaderBase):
 
     def _end_fleet(self):
         if self._fleet:
-            self._deaths += self._fleet.stats()["deaths"]
+            self._deaths += self._fleet.deaths
             self._fleet.close()
         self._fleet = None
 
@@ -268,7 +268,7 @@ class PythonLoader(LoaderBase):
 
     def stats(self):
         """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
-        deaths = self._deaths + (self._fleet.stats()["deaths"] if self._fleet else 0)
+        deaths = self._deaths + (self._fleet.deaths if self._fleet else 0)
         return {**self._counts, "deaths": deaths, "workers": self._controls.workers, "prefetch": self._controls.ahead,
                 "epoch": self._running_epoch}  # fmt: skip
 

@@ -25,6 +25,7 @@ CLAIM_NS = 1_000_000
 CHEAP_NS = 1_000_000  # samples below that are not spread over workers when each would have to be packed
 TOGETHER_NS = 1_000_000_000
 LOOK_S = 0.1
+HEAR_S, HEAR_STEP_S = 1.0, 0.001
 MAX_WORKERS = 256
 MAX_BATCHES = 1024
 MAX_ZYGOTES = 16  # that may be killed
@@ -60,6 +61,7 @@ class Processes:
         self._fds = [new_stacks()]
         self._workers = workers
         self._lock = threading.Lock()  # of what is heard from the zygote
+        self._redone = set()  # (tag, slot) that are made again
         self._pending = {}  # tag: [indices, slots that are not delivered yet]
         self._dead_pids, self._zygotes, self._failure = [], 0, None
         self._last_death = "a worker process ended"
@@ -119,8 +121,9 @@ class Processes:
 
     def _delivered(self, samples):
         """Notes what the crew said of samples that were taken."""
-        if any(sample[4] > 1 for sample in samples):  # a worker died: the warning says what they were posted for
-            self._look_after()
+        again = {sample[:2] for sample in samples if sample[4] > 1}
+        if again:
+            self._hear_of(again)
         for tag, n in Counter(sample[0] for sample in samples).items():
             pending = self._pending.get(tag)
             if pending is not None:
@@ -128,6 +131,14 @@ class Processes:
                 if pending[1] <= 0:
                     del self._pending[tag]
         self._mean_ns += (samples[0][5] - self._mean_ns) / 8
+
+    def _hear_of(self, again):
+        """Workers died at these samples: the zygote has said so, or is about to.  The warning names what is pending."""
+        end = time.monotonic() + HEAR_S
+        while not again <= self._redone and time.monotonic() < end:
+            self._look_after()
+            time.sleep(HEAR_STEP_S)
+        self._redone -= again
 
     def clear(self, timeout=None):
         """Gives up all that is posted; False when a worker is still at it after timeout seconds."""
@@ -137,6 +148,7 @@ class Processes:
             if end is not None and time.monotonic() >= end:
                 return False
         self._pending.clear()
+        self._redone.clear()
         return True
 
     # --- workers ---
@@ -167,6 +179,7 @@ class Processes:
         self._warn(self._last_death, death.redone, death.replaced)
 
     def _warn(self, who, redone, replaced):
+        self._redone.update(redone)
         was = "was replaced" if replaced else "was not replaced"
         lost = ", ".join(repr(self._index(tag, slot)) for tag, slot in redone)
         warnings.warn(f"{who} and {was}; {f'made again: {lost}' if lost else 'no sample was lost'}", RuntimeWarning,
@@ -225,9 +238,14 @@ class Processes:
         """Ends a worker; the sample that it is at is given up, as a bad one."""
         self._keeper.send("kill", worker)
 
+    @property
+    def deaths(self):
+        """Workers that died so far."""
+        return len(self._dead_pids)
+
     def stats(self):
         """Counters, as a dict: see dr_crew_stats; and deaths, of workers."""
-        return {**self._crew.stats(), "deaths": len(self._dead_pids)}
+        return {**self._crew.stats(), "deaths": self.deaths}
 
     # --- the end ---
 
