@@ -317,9 +317,9 @@ def check_knob(knob, value):
         raise _core.ArgumentError(f"{knob}={value}: allowed are {text}")
 
 
-def new_maker(pipe, seed, shuffle, reference, cache, on_bad):
-    """What makes a chain's samples, in the process that calls this."""
-    return Maker(SampleRunner(pipe, seed, shuffle, reference, cache and Cache(*cache)), on_bad)
+def new_maker(pipe, seed, shuffle, reference, cache, on_bad, alone=False):
+    """What makes a chain's samples, in the process that calls this; alone: a worker."""
+    return Maker(SampleRunner(pipe, seed, shuffle, reference, cache and Cache(*cache), alone), on_bad)
 
 
 def collated(samples, outputs, rules, layout):

@@ -69,7 +69,7 @@ class ChainWorker(Claimer):
 
     def _outcome(self, epoch, position):
         try:
-            self._maker = self._maker or self.setup.new_maker()
+            self._maker = self._maker or self.setup.new_maker(alone=True)
             return portable(self._maker.make(epoch, position))
         except Exception as error:
             return portable(Outcome(position, "failed", error=error))
@@ -103,8 +103,8 @@ class ChainWorker(Claimer):
 class ChainFleet(Processes):
     """The worker processes of a chain.
 
-    new_maker: makes a Maker, called in each worker.  collate: makes a batch's fields of samples; None where a batch is
-    not what was posted together.
+    new_maker: makes a Maker, called in each worker with alone=True.  collate: makes a batch's fields of samples; None
+    where a batch is not what was posted together.
     """
 
     def __init__(self, new_maker, collate, *, workers, in_order, lanes, memory_limit):
