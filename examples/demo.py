@@ -9,7 +9,6 @@ It shows what to expect, it is no benchmark: the two run one after the other, on
 import argparse
 import math
 import os
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,29 +24,12 @@ from torch import nn
 
 import drapps
 from demo_data import make_demo_data
+from vision import import_torchvision
 
 SIZE = 96
 BATCH = 64
 SEED = 0
 CPUS = len(os.sched_getaffinity(0))
-
-
-def import_torchvision():
-    """torchvision, also where its compiled part does not fit the installed torch (a CUDA build beside a CPU torch, say).
-
-    Its transforms need none of the compiled ops, but its import fails unless two of them are declared.
-    """
-    try:
-        import torchvision
-    except RuntimeError:
-        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
-            del sys.modules[name]
-        library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        import torchvision
-        torchvision.declared_ops = library  # the declaration lives as long as this object
-    return torchvision
 
 
 @dataclass

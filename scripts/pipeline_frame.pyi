@@ -93,7 +93,8 @@ def read(
     extensions: str | Sequence[str] | None = ...,
     path_column: str | None = ...,
     label_column: str | None = ...,
-    labels: Sequence[int] | None = ...,
+    mask_column: str | None = ...,
+    labels: Sequence[int] | Sequence[str | os.PathLike[str]] | None = ...,
     index: bool = ...,
 ) -> Pipeline: ...
 def from_arrays(

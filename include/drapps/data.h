@@ -37,9 +37,11 @@ typedef enum dr_kind {
     DR_KIND_ARRAY = 0, /* plain numbers: labels, features, ragged tokens */
     DR_KIND_IMAGE = 1,
     DR_KIND_MASK = 2,
-    DR_KIND_BOXES = 3, /* n x 4, x0 y0 x1 y1 in pixels */
-    DR_KIND_BYTES = 4, /* an encoded object; dims[0] is its size */
-    DR_KIND_TEXT = 5,  /* UTF-8, not terminated; dims[0] is its size in bytes */
+    DR_KIND_BOXES = 3,       /* n x 4, x0 y0 x1 y1 in pixels */
+    DR_KIND_BYTES = 4,       /* an encoded object; dims[0] is its size */
+    DR_KIND_TEXT = 5,        /* UTF-8, not terminated; dims[0] is its size in bytes */
+    DR_KIND_VOLUME = 6,      /* channels x depth x height x width */
+    DR_KIND_VOLUME_MASK = 7, /* likewise, class numbers: what a mask is to an image */
 } dr_kind;
 
 typedef enum dr_layout {
@@ -71,6 +73,7 @@ typedef struct dr_desc {
     dr_device device;
     int n_dims; /* 0: a scalar */
     int64_t dims[DR_MAX_DIMS];
+    double spacing[3]; /* of a volume: from one voxel to the next along depth, height, width; 0: not known */
 } dr_desc;
 
 /* A rectangle in pixels. */

@@ -27,6 +27,7 @@ typedef struct dr_read_options {
     const char *path_column;       /* for lists: NULL finds "path", "file", "filename", "image" */
     const char *label_column;      /* for lists: NULL finds "label", "class", "target" */
     bool use_index; /* keep and use listings and tar indexes (beside the data or in the cache folder); default true */
+    const char *mask_column; /* for lists: a second column of files; NULL finds "mask", "label_file" */
 } dr_read_options;
 
 DR_API void dr_read_defaults(dr_read_options *options);
@@ -43,8 +44,9 @@ typedef struct dr_array {
 } dr_array;
 
 /* A data set over arrays that the caller keeps: all have the same dims[0].  An array of uint8 with shape (n, H, W, C)
- * or (n, H, W) and kind DR_KIND_IMAGE is a set of images.  Takes the arrays' memory in the sense that `release(user)`
- * is called once when the set is gone (release may be NULL). */
+ * or (n, H, W) and kind DR_KIND_IMAGE is a set of images, one of any type with shape (n, D, H, W) or (n, C, D, H, W)
+ * and kind DR_KIND_VOLUME one of volumes.  Takes the arrays' memory in the sense that `release(user)` is called once
+ * when the set is gone (release may be NULL). */
 DR_API dr_status dr_dataset_from_arrays(const dr_array *arrays, int n_arrays, void (*release)(void *user), void *user,
                                         dr_dataset **out, dr_error *err);
 

@@ -36,6 +36,7 @@ _HOMES = {
     "jpeg_header": "jpeg",
     "mix": "pipeline",
     "read": "pipeline",
+    "read_coco": "coco",
     **dict.fromkeys(_ERRORS, "_core"),
 }
 

@@ -18,6 +18,7 @@ from ._core import (
 from .about import info as info
 from .batch import Batch as Batch
 from .cached import deterministic as deterministic
+from .coco import read_coco as read_coco
 from .jpeg import JpegHeader as JpegHeader, decode_jpeg as decode_jpeg, jpeg_header as jpeg_header
 from .loader import Loader as Loader
 from .optable import Op as Op

@@ -210,6 +210,7 @@ def open_dataset(
     extensions: tuple[str, ...] = ...,
     path_column: str | None = ...,
     label_column: str | None = ...,
+    mask_column: str | None = ...,
     use_index: bool = ...,
 ) -> Dataset: ...
 def open_files(rows: list[tuple[str, int]], extensions: tuple[str, ...], root: str | None, /) -> Dataset: ...

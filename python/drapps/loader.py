@@ -181,6 +181,8 @@ class Loader(LoaderBase):
     Made by Pipeline.loader.  Iterating gives (images, labels), or a dict by field name where the outputs are others.
     """
 
+    timeout_ms = -1  # for a batch: then TimeoutError
+
     def __init__(self, dataset, graph, output="auto", **options):
         self._dataset = dataset
         self._batch_size = options["batch_size"]
@@ -192,7 +194,7 @@ class Loader(LoaderBase):
         self._core.start(epoch)
 
     def _next(self):
-        core = self._core.next()
+        core = self._core.next(self.timeout_ms)
         return None if core is None else Batch(core, outputs.choose(self.output))
 
     def _cancel(self):

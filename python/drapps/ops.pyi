@@ -31,6 +31,9 @@ def center_crop(size: int | Sequence[int] | None) -> Op:
     size: height and width, or one number for both
     """
 
+def clamp_bounding_boxes() -> Op:
+    """Cut off what boxes have outside their image."""
+
 def color_jitter(brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ...) -> Op:
     """Change brightness, contrast, saturation and hue by random factors.
 
@@ -68,6 +71,16 @@ def decode(mode: Literal['RGB', 'L', 'RGBA', 'unchanged'] = ..., exif_orientatio
     decoder: what decodes JPEG: auto is drapps' own decoder for the files it reads and libjpeg-turbo for the rest; libjpeg is libjpeg-turbo for all; the pixels are the same (auto, libjpeg)
     """
 
+def decode_volume(labels: bool = ..., dtype: Literal['auto', 'float32', 'uint8', 'int16', 'int32', 'int64'] = ..., axes: Literal['zyx', 'xyz'] = ..., channels: int = ..., max_voxels: int = ...) -> Op:
+    """Stored volume (NIfTI-1, .npy) to an array of channels, depth, height, width.
+
+    labels: the voxels are class numbers: resampled by nearest neighbour, never normalised
+    dtype: element type of the result; auto is float32, and uint8 for labels; integers take whole numbers only (auto, float32, uint8, int16, int32, int64)
+    axes: what depth, height and width are in a NIfTI file: zyx as they lie in it, xyz as nibabel gives them (zyx, xyz)
+    channels: channels (points in time) that each volume must have; 0: as stored, and samples cannot be stacked (0 to 65535)
+    max_voxels: most voxels accepted
+    """
+
 def gaussian_blur(kernel_size: int | Sequence[int] | None, sigma: float | Sequence[float] | None = ...) -> Op:
     """Blur with a Gaussian window of random width.
 
@@ -96,12 +109,28 @@ def normalize(mean: float | Sequence[float] | None, std: float | Sequence[float]
     inplace: accepted for torchvision's sake; changes nothing
     """
 
+def normalize_intensity(clip: float | Sequence[float] | None = ..., mean: float = ..., std: float = ...) -> Op:
+    """Clip the values of a volume, then (value - mean) / std.
+
+    clip: least and most value; null: as they are
+    mean: taken away after clipping
+    std: divided by
+    """
+
 def pad(padding: int | Sequence[int] | None, fill: float | Sequence[float] | None = ..., padding_mode: Literal['constant', 'edge', 'reflect', 'symmetric'] = ...) -> Op:
     """Add borders to an image.
 
     padding: all sides; x and y; or left, top, right, bottom
     fill: border value for constant: one, or one per channel
     padding_mode: how the border is made (constant, edge, reflect, symmetric)
+    """
+
+def pad_volume(size: int | Sequence[int] | None, mode: Literal['edge', 'constant'] = ..., fill: float = ...) -> Op:
+    """Make a volume at least so large.
+
+    size: least depth, height and width, or one number for all
+    mode: what is added: the outermost voxels again, or fill (edge, constant)
+    fill: value for constant; masks get 0
     """
 
 def rand_augment(num_ops: int = ..., magnitude: int = ..., num_magnitude_bins: int = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ...) -> Op:
@@ -146,6 +175,20 @@ def random_autocontrast(p: float = ...) -> Op:
     p: chance that a sample is stretched (0 to 1)
     """
 
+def random_balanced_crop(size: int | Sequence[int] | None, oversampling: float = ...) -> Op:
+    """Cut a part from a volume and its mask, often around the foreground.
+
+    size: depth, height and width, or one number for all
+    oversampling: chance that the part lies around a voxel of the foreground (0 to 1)
+    """
+
+def random_brightness(factor: float = ..., p: float = ...) -> Op:
+    """Multiply a volume by a random factor with probability p.
+
+    factor: the values are multiplied by 1 - factor to 1 + factor (0 to 1)
+    p: chance that a sample is changed (0 to 1)
+    """
+
 def random_choice(transforms: Sequence[Op], p: float | Sequence[float] | None = ...) -> Op:
     """One op of a list, drawn with given weights.
 
@@ -179,6 +222,21 @@ def random_erasing(p: float = ..., scale: float | Sequence[float] | None = ..., 
     inplace: accepted for torchvision's sake; changes nothing
     """
 
+def random_flip_volume(p: float = ..., axes: int | Sequence[int] | None = ...) -> Op:
+    """Mirror a volume along each axis with probability p.
+
+    p: chance of each axis (0 to 1)
+    axes: axes that may be mirrored: 0 depth, 1 height, 2 width (0 to 2)
+    """
+
+def random_gaussian_noise(mean: float = ..., std: float = ..., p: float = ...) -> Op:
+    """Add normal noise to a volume with probability p.
+
+    mean: mean of the noise
+    std: largest standard deviation
+    p: chance that a sample is changed (0 to 1)
+    """
+
 def random_grayscale(p: float = ...) -> Op:
     """Make an image grey with probability p.
 
@@ -197,10 +255,31 @@ def random_invert(p: float = ...) -> Op:
     p: chance that a sample is inverted (0 to 1)
     """
 
+def random_iou_crop(min_scale: float = ..., max_scale: float = ..., min_aspect_ratio: float = ..., max_aspect_ratio: float = ..., sampler_options: float | Sequence[float] | None = ..., trials: int = ...) -> Op:
+    """Cut a rectangle that overlaps with a box; boxes follow.
+
+    min_scale: least width and height, in the image's (0.001 to 1)
+    max_scale: most width and height, in the image's (0.001 to 1)
+    min_aspect_ratio: least width / height (0.001 to 1000)
+    max_aspect_ratio: most width / height (0.001 to 1000)
+    sampler_options: overlaps (IoU) of which one is drawn and that a box must have with the part; 1 or more: all of it
+    trials: tries before another overlap is drawn
+    """
+
 def random_order(transforms: Sequence[Op]) -> Op:
     """All ops of a list in random order.
 
     transforms: the ops
+    """
+
+def random_photometric_distort(brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ..., p: float = ...) -> Op:
+    """Change colours and the order of channels, each with probability p.
+
+    brightness: least and most factor
+    contrast: least and most factor
+    saturation: least and most factor
+    hue: least and most factor (-0.5 to 0.5)
+    p: chance of each part (0 to 1)
     """
 
 def random_posterize(bits: int, p: float = ...) -> Op:
@@ -243,6 +322,22 @@ def random_vertical_flip(p: float = ...) -> Op:
     p: chance that a sample is mirrored (0 to 1)
     """
 
+def random_zoom_out(fill: float | Sequence[float] | None = ..., side_range: float | Sequence[float] | None = ..., p: float = ...) -> Op:
+    """Put an image on a larger canvas with probability p; boxes follow.
+
+    fill: value of the canvas: one, or one per channel
+    side_range: least and most of the canvas' sides, in the image's (1 to 1000)
+    p: chance that a sample is changed (0 to 1)
+    """
+
+def resample_volume(spacing: float | Sequence[float] | None = ..., size: int | Sequence[int] | None = ..., align_corners: bool = ...) -> Op:
+    """A volume on another grid: to a spacing or a size.
+
+    spacing: distance of voxels wanted along depth, height and width, in the file's unit
+    size: or the size wanted: depth, height and width
+    align_corners: the outermost voxels stay where they are (as scipy's zoom); else voxels are cells with an extent
+    """
+
 def resize(size: int | Sequence[int] | None, interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., max_size: int | Sequence[int] | None = ..., antialias: bool = ...) -> Op:
     """Bring an image to a size.
 
@@ -250,6 +345,13 @@ def resize(size: int | Sequence[int] | None, interpolation: Literal['nearest', '
     interpolation: how pixels are sampled (nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos)
     max_size: most for the longer side, if size is one number or null
     antialias: accepted for torchvision's sake; always on, as for PIL images
+    """
+
+def sanitize_bounding_boxes(min_size: float = ..., min_area: float = ...) -> Op:
+    """Drop boxes that are too small or outside the image, and their labels.
+
+    min_size: least width and height
+    min_area: least area
     """
 
 def to_dtype(dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., scale: bool = ..., divide: bool = ...) -> Op:

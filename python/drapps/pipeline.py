@@ -251,8 +251,8 @@ for _name, _function in make_functions(__name__, method=True).items():
 # --- sources ---
 
 
-def read(path, *, format="auto", root=None, extensions=None, path_column=None, label_column=None, labels=None,
-         index=True):  # fmt: skip
+def read(path, *, format="auto", root=None, extensions=None, path_column=None, label_column=None, mask_column=None,
+         labels=None, index=True):  # fmt: skip
     """A pipeline over a folder, a file list, tar shards, or a Python list of image files.
 
     path: a folder with one folder per class, a flat folder, a list (text, CSV or JSON lines), a tar, a pattern or
@@ -260,15 +260,15 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
     format: "auto", or a name that `drapps info` lists.
     root: for lists, the folder that relative paths start from.
     extensions: files to take, with the dot; default what the image codecs read.
-    path_column, label_column: for lists with columns.
-    labels: for a Python list of files, a number each.
+    path_column, label_column, mask_column: for lists with columns; a mask is a second file of a sample.
+    labels: for a Python list of files, a number each, or a file each (a mask, a volume of labels).
     index: keep and use listings and tar indexes.
 
     >>> drapps.read(folder).decode().resize(64)  # doctest: +ELLIPSIS
     drapps.read('...').decode().resize(size=64)
     """
     options = {"format": format, "root": root, "path_column": path_column, "label_column": label_column}
-    options["use_index"] = index
+    options.update(mask_column=mask_column, use_index=index)
     if extensions is not None:
         options["extensions"] = (extensions,) if isinstance(extensions, str) else tuple(extensions)
     if isinstance(path, (str, bytes, os.PathLike)):
@@ -276,6 +276,10 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
             raise _core.ArgumentError("read: labels go with a Python list of files")
         return Pipeline(_core.open_dataset(path, **options))
     return Pipeline(_read_files(list(path), labels, options))
+
+
+def _absolute(path):
+    return os.path.abspath(os.fsdecode(path))
 
 
 def _read_files(paths, labels, options):
@@ -286,8 +290,10 @@ def _read_files(paths, labels, options):
 
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8", delete=True) as listing:
         for i, path in enumerate(paths):
-            row = {"path": os.path.abspath(os.fsdecode(path))}
-            if labels is not None:
+            row = {"path": _absolute(path)}
+            if labels is not None and isinstance(labels[i], (str, bytes, os.PathLike)):
+                row["label_file"] = _absolute(labels[i])
+            elif labels is not None:
                 row["label"] = int(labels[i])
             listing.write(json.dumps(row, ensure_ascii=False) + "\n")
         listing.flush()
@@ -297,8 +303,9 @@ def _read_files(paths, labels, options):
 def from_arrays(arrays=None, /, *, kinds=None, **fields):
     """A pipeline over arrays in memory, by field name; the first axis counts samples.  Nothing is copied.
 
-    kinds: {field: kind} with the kinds array, image, mask, boxes; default: "image" and "mask" for fields of that
-    name with 3 or 4 axes (n, height, width[, channels]), else array.
+    kinds: {field: kind} with the kinds array, image, mask, boxes, volume, volume_mask; default: "image" and "mask" for
+    fields of that name with 3 or 4 axes (n, height, width[, channels]), else array.  Volumes have the axes
+    (n[, channels], depth, height, width).
 
     >>> import numpy
     >>> pipe = drapps.from_arrays(image=numpy.zeros((10, 8, 8, 3), "uint8"), label=numpy.arange(10))

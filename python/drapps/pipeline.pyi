@@ -109,6 +109,9 @@ class Pipeline:
         size: height and width, or one number for both
         """
 
+    def clamp_bounding_boxes(self, *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Cut off what boxes have outside their image."""
+
     def color_jitter(self, brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Change brightness, contrast, saturation and hue by random factors.
 
@@ -146,6 +149,16 @@ class Pipeline:
         decoder: what decodes JPEG: auto is drapps' own decoder for the files it reads and libjpeg-turbo for the rest; libjpeg is libjpeg-turbo for all; the pixels are the same (auto, libjpeg)
         """
 
+    def decode_volume(self, labels: bool = ..., dtype: Literal['auto', 'float32', 'uint8', 'int16', 'int32', 'int64'] = ..., axes: Literal['zyx', 'xyz'] = ..., channels: int = ..., max_voxels: int = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Stored volume (NIfTI-1, .npy) to an array of channels, depth, height, width.
+
+        labels: the voxels are class numbers: resampled by nearest neighbour, never normalised
+        dtype: element type of the result; auto is float32, and uint8 for labels; integers take whole numbers only (auto, float32, uint8, int16, int32, int64)
+        axes: what depth, height and width are in a NIfTI file: zyx as they lie in it, xyz as nibabel gives them (zyx, xyz)
+        channels: channels (points in time) that each volume must have; 0: as stored, and samples cannot be stacked (0 to 65535)
+        max_voxels: most voxels accepted
+        """
+
     def gaussian_blur(self, kernel_size: int | Sequence[int] | None, sigma: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Blur with a Gaussian window of random width.
 
@@ -174,12 +187,28 @@ class Pipeline:
         inplace: accepted for torchvision's sake; changes nothing
         """
 
+    def normalize_intensity(self, clip: float | Sequence[float] | None = ..., mean: float = ..., std: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Clip the values of a volume, then (value - mean) / std.
+
+        clip: least and most value; null: as they are
+        mean: taken away after clipping
+        std: divided by
+        """
+
     def pad(self, padding: int | Sequence[int] | None, fill: float | Sequence[float] | None = ..., padding_mode: Literal['constant', 'edge', 'reflect', 'symmetric'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Add borders to an image.
 
         padding: all sides; x and y; or left, top, right, bottom
         fill: border value for constant: one, or one per channel
         padding_mode: how the border is made (constant, edge, reflect, symmetric)
+        """
+
+    def pad_volume(self, size: int | Sequence[int] | None, mode: Literal['edge', 'constant'] = ..., fill: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Make a volume at least so large.
+
+        size: least depth, height and width, or one number for all
+        mode: what is added: the outermost voxels again, or fill (edge, constant)
+        fill: value for constant; masks get 0
         """
 
     def rand_augment(self, num_ops: int = ..., magnitude: int = ..., num_magnitude_bins: int = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -224,6 +253,20 @@ class Pipeline:
         p: chance that a sample is stretched (0 to 1)
         """
 
+    def random_balanced_crop(self, size: int | Sequence[int] | None, oversampling: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Cut a part from a volume and its mask, often around the foreground.
+
+        size: depth, height and width, or one number for all
+        oversampling: chance that the part lies around a voxel of the foreground (0 to 1)
+        """
+
+    def random_brightness(self, factor: float = ..., p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Multiply a volume by a random factor with probability p.
+
+        factor: the values are multiplied by 1 - factor to 1 + factor (0 to 1)
+        p: chance that a sample is changed (0 to 1)
+        """
+
     def random_choice(self, transforms: Sequence[Op], p: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """One op of a list, drawn with given weights.
 
@@ -257,6 +300,21 @@ class Pipeline:
         inplace: accepted for torchvision's sake; changes nothing
         """
 
+    def random_flip_volume(self, p: float = ..., axes: int | Sequence[int] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Mirror a volume along each axis with probability p.
+
+        p: chance of each axis (0 to 1)
+        axes: axes that may be mirrored: 0 depth, 1 height, 2 width (0 to 2)
+        """
+
+    def random_gaussian_noise(self, mean: float = ..., std: float = ..., p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Add normal noise to a volume with probability p.
+
+        mean: mean of the noise
+        std: largest standard deviation
+        p: chance that a sample is changed (0 to 1)
+        """
+
     def random_grayscale(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Make an image grey with probability p.
 
@@ -275,10 +333,31 @@ class Pipeline:
         p: chance that a sample is inverted (0 to 1)
         """
 
+    def random_iou_crop(self, min_scale: float = ..., max_scale: float = ..., min_aspect_ratio: float = ..., max_aspect_ratio: float = ..., sampler_options: float | Sequence[float] | None = ..., trials: int = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Cut a rectangle that overlaps with a box; boxes follow.
+
+        min_scale: least width and height, in the image's (0.001 to 1)
+        max_scale: most width and height, in the image's (0.001 to 1)
+        min_aspect_ratio: least width / height (0.001 to 1000)
+        max_aspect_ratio: most width / height (0.001 to 1000)
+        sampler_options: overlaps (IoU) of which one is drawn and that a box must have with the part; 1 or more: all of it
+        trials: tries before another overlap is drawn
+        """
+
     def random_order(self, transforms: Sequence[Op], *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """All ops of a list in random order.
 
         transforms: the ops
+        """
+
+    def random_photometric_distort(self, brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ..., p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Change colours and the order of channels, each with probability p.
+
+        brightness: least and most factor
+        contrast: least and most factor
+        saturation: least and most factor
+        hue: least and most factor (-0.5 to 0.5)
+        p: chance of each part (0 to 1)
         """
 
     def random_posterize(self, bits: int, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -321,6 +400,22 @@ class Pipeline:
         p: chance that a sample is mirrored (0 to 1)
         """
 
+    def random_zoom_out(self, fill: float | Sequence[float] | None = ..., side_range: float | Sequence[float] | None = ..., p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Put an image on a larger canvas with probability p; boxes follow.
+
+        fill: value of the canvas: one, or one per channel
+        side_range: least and most of the canvas' sides, in the image's (1 to 1000)
+        p: chance that a sample is changed (0 to 1)
+        """
+
+    def resample_volume(self, spacing: float | Sequence[float] | None = ..., size: int | Sequence[int] | None = ..., align_corners: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """A volume on another grid: to a spacing or a size.
+
+        spacing: distance of voxels wanted along depth, height and width, in the file's unit
+        size: or the size wanted: depth, height and width
+        align_corners: the outermost voxels stay where they are (as scipy's zoom); else voxels are cells with an extent
+        """
+
     def resize(self, size: int | Sequence[int] | None, interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., max_size: int | Sequence[int] | None = ..., antialias: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Bring an image to a size.
 
@@ -328,6 +423,13 @@ class Pipeline:
         interpolation: how pixels are sampled (nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos)
         max_size: most for the longer side, if size is one number or null
         antialias: accepted for torchvision's sake; always on, as for PIL images
+        """
+
+    def sanitize_bounding_boxes(self, min_size: float = ..., min_area: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Drop boxes that are too small or outside the image, and their labels.
+
+        min_size: least width and height
+        min_area: least area
         """
 
     def to_dtype(self, dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., scale: bool = ..., divide: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -354,7 +456,8 @@ def read(
     extensions: str | Sequence[str] | None = ...,
     path_column: str | None = ...,
     label_column: str | None = ...,
-    labels: Sequence[int] | None = ...,
+    mask_column: str | None = ...,
+    labels: Sequence[int] | Sequence[str | os.PathLike[str]] | None = ...,
     index: bool = ...,
 ) -> Pipeline: ...
 def from_arrays(

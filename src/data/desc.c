@@ -51,6 +51,16 @@ dr_desc dr__desc_image(dr_dtype dtype, int64_t height, int64_t width, int64_t ch
     };
 }
 
+dr_desc dr__desc_volume(dr_dtype dtype, const int64_t dims[4])
+{
+    return (dr_desc){
+        .kind = DR_KIND_VOLUME,
+        .dtype = dtype,
+        .n_dims = 4,
+        .dims = { dims[0], dims[1], dims[2], dims[3] },
+    };
+}
+
 dr_desc dr__desc_bytes(int64_t size)
 {
     return (dr_desc){ .kind = DR_KIND_BYTES, .dtype = DR_U8, .n_dims = 1, .dims = { size } };
@@ -111,7 +121,9 @@ size_t dr__row_bytes(const dr_desc *d)
 
 const char *dr__desc_text_of(const dr_desc *d, char *text, size_t size)
 {
-    static const char *const kinds[] = { "", "image ", "mask ", "boxes ", "bytes ", "text " };
+    static const char *const kinds[] = {
+        "", "image ", "mask ", "boxes ", "bytes ", "text ", "volume ", "volume mask "
+    };
     static const char *const layouts[] = { "", "HWC ", "CHW " };
     int n = snprintf(text, size, "%s%s %s(", kinds[d->kind], dr_dtype_name(d->dtype), layouts[d->layout]);
     for (int i = 0; i < d->n_dims && n >= 0 && (size_t)n < size; i++) {
@@ -160,5 +172,25 @@ dr_status dr__want_image(const dr_desc *in, unsigned types, const char *op, dr_e
                         dr__desc_text_of(in, text, sizeof text));
     if (!(types >> in->dtype & 1u))
         return dr__fail(err, DR_ERR_ARG, "%s: does not work on %s images", op, dr_dtype_name(in->dtype));
+    return DR_OK;
+}
+
+dr_status dr__want_volume(const dr_desc *in, unsigned types, const char *op, dr_error *err)
+{
+    char text[128];
+    if (!dr__is_volume(in) || in->n_dims != 4)
+        return dr__fail(err, DR_ERR_ARG, "%s: needs a decoded volume, got %s", op,
+                        dr__desc_text_of(in, text, sizeof text));
+    if (!(types >> in->dtype & 1u))
+        return dr__fail(err, DR_ERR_ARG, "%s: does not work on %s volumes", op, dr_dtype_name(in->dtype));
+    return DR_OK;
+}
+
+dr_status dr__want_boxes(const dr_desc *in, const char *op, dr_error *err)
+{
+    char text[128];
+    if (in->kind != DR_KIND_BOXES || in->dtype != DR_F32 || in->n_dims != 2 || in->dims[1] != 4)
+        return dr__fail(err, DR_ERR_ARG, "%s: needs boxes as float32 (n, 4), got %s", op,
+                        dr__desc_text_of(in, text, sizeof text));
     return DR_OK;
 }

@@ -31,6 +31,12 @@ static inline bool dr__is_image(const dr_desc *d)
     return d->kind == DR_KIND_IMAGE || d->kind == DR_KIND_MASK;
 }
 
+static inline bool dr__is_volume(const dr_desc *d)
+{
+    return d->kind == DR_KIND_VOLUME || d->kind == DR_KIND_VOLUME_MASK;
+}
+
+dr_desc dr__desc_volume(dr_dtype dtype, const int64_t dims[4]); /* DR_KIND_VOLUME, spacing not known */
 dr_desc dr__desc_image(dr_dtype dtype, int64_t height, int64_t width, int64_t channels); /* HWC, DR_KIND_IMAGE */
 dr_desc dr__desc_bytes(int64_t size);
 dr_desc dr__desc_text(int64_t size);
@@ -61,5 +67,11 @@ void dr__view_copy(dr_view *out, const dr_view *in);
 
 /* For ops: HWC image or mask of an allowed type, else an error that names the op. `types` is a set of 1 << dr_dtype. */
 dr_status dr__want_image(const dr_desc *in, unsigned types, const char *op, dr_error *err);
+
+/* Likewise a volume (or mask of one). */
+dr_status dr__want_volume(const dr_desc *in, unsigned types, const char *op, dr_error *err);
+
+/* Likewise boxes: float32, n x 4. */
+dr_status dr__want_boxes(const dr_desc *in, const char *op, dr_error *err);
 
 #endif

@@ -63,6 +63,20 @@ static const dr_dataset_def arrays_def = {
     .close = close_arrays,
 };
 
+static dr_status volume_desc(const dr_array *array, dr_desc *row, dr_error *err)
+{
+    if (row->n_dims == 3) { /* without channels: one */
+        memmove(row->dims + 1, row->dims, 3 * sizeof row->dims[0]);
+        row->dims[0] = 1;
+        row->n_dims = 4;
+    }
+    if (row->n_dims == 4)
+        return DR_OK;
+    return dr__fail(err, DR_ERR_ARG,
+                    "array \"%s\": volumes need the shape (n, D, H, W) or (n, C, D, H, W), not %d extents", array->name,
+                    array->desc.n_dims);
+}
+
 /* What one row is: the array without its first extent.  Grey images get their channel. */
 static dr_status row_desc(const dr_array *array, dr_desc *row, dr_error *err)
 {
@@ -70,6 +84,8 @@ static dr_status row_desc(const dr_array *array, dr_desc *row, dr_error *err)
     row->n_dims--;
     memmove(row->dims, row->dims + 1, (DR_MAX_DIMS - 1) * sizeof row->dims[0]);
     row->dims[DR_MAX_DIMS - 1] = 0;
+    if (dr__is_volume(row))
+        return volume_desc(array, row, err);
     if (!dr__is_image(row))
         return DR_OK;
     if (row->n_dims != 2 && row->n_dims != 3)

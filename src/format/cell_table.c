@@ -115,8 +115,7 @@ bool dr__parse_i64(const char *text, size_t len, int64_t *out)
     return true;
 }
 
-/* Always with a decimal point, whatever the program's locale. */
-static bool parse_f64(const char *text, size_t len, double *out)
+bool dr__parse_f64(const char *text, size_t len, double *out)
 {
     char copy[64], *end;
     trim(&text, &len);
@@ -142,15 +141,29 @@ dr__cell_kind dr__cell_kind_of(const char *text, size_t len)
         return DR__CELL_EMPTY;
     if (dr__parse_i64(text, len, &i))
         return DR__CELL_INT;
-    return parse_f64(text, len, &d) ? DR__CELL_REAL : DR__CELL_TEXT;
+    return dr__parse_f64(text, len, &d) ? DR__CELL_REAL : DR__CELL_TEXT;
 }
 
-static dr__cell_kind type_of(const dr__column *c)
+/* Lists of numbers, all of one form? */
+static bool are_lists(dr__column *c)
 {
+    if (!(c->kinds & 1u << DR__CELL_LIST) || c->kinds & ~(1u << DR__CELL_LIST | 1u << DR__CELL_EMPTY))
+        return false;
+    c->form = dr__ragged_any();
+    for (size_t i = 0; i < c->cells.n; i++)
+        if (!dr__ragged_note(&c->form, dr__names_get(&c->cells, i), dr__names_len(&c->cells, i)))
+            return false;
+    return true;
+}
+
+static dr__cell_kind type_of(dr__column *c)
+{
+    if (are_lists(c))
+        return DR__CELL_LIST;
     if (c->kinds == 1u << DR__CELL_INT)
         return DR__CELL_INT;
     bool numbers = c->kinds & (1u << DR__CELL_INT | 1u << DR__CELL_REAL);
-    return numbers && !(c->kinds & 1u << DR__CELL_TEXT) ? DR__CELL_REAL : DR__CELL_TEXT;
+    return numbers && !(c->kinds & (1u << DR__CELL_TEXT | 1u << DR__CELL_LIST)) ? DR__CELL_REAL : DR__CELL_TEXT;
 }
 
 static dr_status to_numbers(dr__table *t, dr__column *c, dr_error *err)
@@ -166,7 +179,7 @@ static dr_status to_numbers(dr__table *t, dr__column *c, dr_error *err)
         size_t len = dr__names_len(&c->cells, i);
         if (c->ints)
             dr__parse_i64(text, len, &c->ints[i]);
-        else if (!parse_f64(text, len, &c->reals[i]))
+        else if (!dr__parse_f64(text, len, &c->reals[i]))
             c->reals[i] = NAN;
     }
     return DR_OK;
@@ -177,7 +190,7 @@ dr_status dr__table_finish(dr__table *t, int keep, dr_error *err)
     for (int i = 0; i < t->n_columns; i++) {
         dr__column *c = &t->columns[i];
         c->type = i == keep ? DR__CELL_TEXT : type_of(c);
-        if (c->type != DR__CELL_TEXT) {
+        if (c->type == DR__CELL_INT || c->type == DR__CELL_REAL) {
             DR_TRY(to_numbers(t, c, err));
             dr__names_free(&c->cells);
         } else {

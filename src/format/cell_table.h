@@ -1,7 +1,8 @@
 /* cell_table.h: rows and named columns of texts and numbers, as lists give them.
  *
- * Cells arrive as texts.  When all are there, a column of whole numbers becomes int64, one of numbers float64, and
- * anything else stays text.  A cell that is missing is an empty text, or NaN among numbers.
+ * Cells arrive as texts.  When all are there, a column of whole numbers becomes int64, one of numbers float64, one of
+ * lists of numbers stays JSON text of a known form (ragged.h), and anything else stays text.  A cell that is missing is
+ * an empty text, NaN among numbers, an empty list among lists.
  */
 #ifndef DR_FORMAT_CELL_TABLE_H
 #define DR_FORMAT_CELL_TABLE_H
@@ -12,16 +13,24 @@
 
 #include "base/error.h"
 #include "format/names.h"
+#include "format/ragged.h"
 
 enum { DR__MAX_COLUMNS = 64 };
 
-typedef enum dr__cell_kind { DR__CELL_EMPTY, DR__CELL_INT, DR__CELL_REAL, DR__CELL_TEXT } dr__cell_kind;
+typedef enum dr__cell_kind {
+    DR__CELL_EMPTY,
+    DR__CELL_INT,
+    DR__CELL_REAL,
+    DR__CELL_TEXT,
+    DR__CELL_LIST, /* a JSON array */
+} dr__cell_kind;
 
 typedef struct dr__column {
     char name[64];
     dr__names cells;
     unsigned kinds;     /* set of 1 << dr__cell_kind that occurred */
-    dr__cell_kind type; /* after dr__table_finish: INT, REAL or TEXT */
+    dr__cell_kind type; /* after dr__table_finish: INT, REAL, TEXT or LIST */
+    dr__ragged form;    /* with LIST */
     int64_t *ints;      /* with INT */
     double *reals;      /* with REAL */
 } dr__column;
@@ -57,6 +66,9 @@ dr__cell_kind dr__cell_kind_of(const char *text, size_t len);
 
 /* A whole number and nothing else, with spaces around it; false when it is none or does not fit. */
 bool dr__parse_i64(const char *text, size_t len, int64_t *out);
+
+/* Likewise a number, with a point whatever the locale. */
+bool dr__parse_f64(const char *text, size_t len, double *out);
 
 /* The readers: each fills a table from the bytes of a file. */
 dr_status dr__csv_read(const void *data, size_t size, char separator, dr__table *table, dr_error *err);

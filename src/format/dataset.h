@@ -52,6 +52,10 @@ dr_status dr__record_reset(dr__record *record, size_t total, dr_error *err);
 dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
                                void **data, size_t *size, dr_error *err);
 
+/* The same for n files, one after the other; data and sizes have n entries. */
+dr_status dr__record_read_files(dr__record *record, int dir_fd, const char *folder, const char *const *paths, int n,
+                                size_t extra, void **data, size_t *sizes, dr_error *err);
+
 /* The stamp of such a file: of its path, size and time. */
 dr_status dr__stamp_file(int dir_fd, const char *folder, const char *path, uint64_t *out, dr_error *err);
 

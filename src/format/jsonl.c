@@ -1,4 +1,5 @@
-/* jsonl.c: one JSON object a line.  Members become columns; a list or object inside stays as its JSON text. */
+/* jsonl.c: one JSON object a line.  Members become columns; a list or object inside stays as its JSON text, of which
+ * the table may make numbers. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@ static dr_status nested(dr__table *t, int column, const json_t *value, dr_error 
     char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
     if (!text)
         return dr__fail(err, DR_ERR_NOMEM, "%s:%llu: out of memory", t->name, (unsigned long long)t->line);
-    dr_status status = dr__table_cell(t, column, text, strlen(text), DR__CELL_TEXT, err);
+    dr_status status =
+        dr__table_cell(t, column, text, strlen(text), json_is_array(value) ? DR__CELL_LIST : DR__CELL_TEXT, err);
     free(text);
     return status;
 }

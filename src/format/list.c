@@ -1,6 +1,7 @@
 /* list.c: files named in a list: plain lines, CSV, TSV or JSONL.
  *
- * Columns that are neither path nor label are fields under their own names.
+ * A sample may have a second file: a mask, or a volume of labels.  Columns that are neither path, label nor mask are
+ * fields under their own names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +26,8 @@ struct list {
     char *root;
     int root_fd;
     dr__table table;
-    int path_column, label_column; /* label: -1 for none */
-    dr__paths paths;
+    int path_column, label_column, mask_column; /* label, mask: -1 for none */
+    dr__paths paths, masks;
     int64_t *class_of;                      /* where labels are names */
     int columns[DR__MAX_FIELDS], n_columns; /* the other columns, in the order of their fields */
 };
@@ -104,36 +105,39 @@ static dr_status find_columns(struct list *l, const dr_read_options *o, dr_error
 {
     static const char *const paths[] = { "path", "file", "filename", "image", NULL };
     static const char *const labels[] = { "label", "class", "target", NULL };
+    static const char *const masks[] = { "mask", "label_file", NULL };
     l->path_column = find_any(&l->table, o->path_column, paths);
     if (l->path_column < 0)
         return no_column(&l->table, "path", o->path_column ? o->path_column : "path, file, filename, image", err);
     l->label_column = find_any(&l->table, o->label_column, labels);
     if (l->label_column < 0 && o->label_column)
         return no_column(&l->table, "label", o->label_column, err);
+    l->mask_column = find_any(&l->table, o->mask_column, masks);
+    if (l->mask_column < 0 && o->mask_column)
+        return no_column(&l->table, "mask", o->mask_column, err);
     if (l->label_column == l->path_column)
         return dr__fail(err, DR_ERR_ARG, "%s: path and label are the same column, \"%s\"", l->table.name,
                         l->table.columns[l->path_column].name);
     return DR_OK;
 }
 
-static dr_status take_path(struct list *l, size_t row, dr_error *err)
+static dr_status take_path(struct list *l, const dr__names *cells, size_t row, dr__paths *paths, dr_error *err)
 {
-    const dr__names *paths = &l->table.columns[l->path_column].cells;
-    const char *path = dr__names_get(paths, row);
-    size_t len = dr__names_len(paths, row);
+    const char *path = dr__names_get(cells, row);
+    size_t len = dr__names_len(cells, row);
     if (!len || len >= MAX_PATH || strlen(path) != len)
         return dr__fail(err, DR_ERR_FORMAT, "%s: row %zu: the path is empty, longer than %d bytes or holds a zero byte",
                         l->table.name, row + 1, MAX_PATH - 1);
-    return dr__paths_add(&l->paths, path, len) ? DR_OK
-                                               : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", l->table.name);
+    return dr__paths_add(paths, path, len) ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", l->table.name);
 }
 
-static dr_status take_paths(struct list *l, dr_error *err)
+static dr_status take_paths(struct list *l, int column, dr__paths *paths, dr_error *err)
 {
+    dr__names *cells = &l->table.columns[column].cells;
     for (size_t row = 0; row < l->table.n_rows; row++)
-        DR_TRY(take_path(l, row, err));
-    dr__names_free(&l->table.columns[l->path_column].cells);
-    dr__paths_shrink(&l->paths);
+        DR_TRY(take_path(l, cells, row, paths, err));
+    dr__names_free(cells);
+    dr__paths_shrink(paths);
     return DR_OK;
 }
 
@@ -184,8 +188,30 @@ static dr_status take_labels(struct list *l, dr_error *err)
     return status;
 }
 
+static bool are_boxes(const dr__column *c)
+{
+    return (c->form.width == 4 || c->form.width < 0) && (!strcmp(c->name, "boxes") || !strcmp(c->name, "bboxes"));
+}
+
+/* Boxes are known by their name and width; other lists of numbers are arrays. */
+static dr_desc list_desc(const dr__column *c)
+{
+    dr_desc d = {
+        .kind = DR_KIND_ARRAY, .dtype = c->form.whole ? DR_I64 : DR_F64, .n_dims = 1, .dims = { DR_UNKNOWN }
+    };
+    if (c->form.width > 0) {
+        d.n_dims = 2;
+        d.dims[1] = c->form.width;
+    }
+    if (are_boxes(c))
+        return (dr_desc){ .kind = DR_KIND_BOXES, .dtype = DR_F32, .n_dims = 2, .dims = { DR_UNKNOWN, 4 } };
+    return d;
+}
+
 static dr_desc column_desc(const dr__column *c)
 {
+    if (c->type == DR__CELL_LIST)
+        return list_desc(c);
     return c->type == DR__CELL_INT    ? dr__desc_scalar(DR_I64)
            : c->type == DR__CELL_REAL ? dr__desc_scalar(DR_F64)
                                       : dr__desc_text(DR_UNKNOWN);
@@ -214,9 +240,13 @@ static dr_status add_fields(struct list *l, dr_error *err)
         dr_desc label = l->class_of ? dr__desc_scalar(DR_I64) : column_desc(&l->table.columns[l->label_column]);
         DR_TRY(dr__dataset_add_field(&l->head, "label", &label, err));
     }
+    if (l->mask_column >= 0) {
+        const char *column = l->table.columns[l->mask_column].name;
+        DR_TRY(dr__dataset_add_field(&l->head, strcmp(column, "label_file") ? column : "label", &image, err));
+    }
     DR_TRY(dr__dataset_add_field(&l->head, "key", &text, err));
     for (int i = 0; i < l->table.n_columns; i++)
-        if (i != l->path_column && i != l->label_column)
+        if (i != l->path_column && i != l->label_column && i != l->mask_column)
             DR_TRY(add_column_field(l, i, err));
     return DR_OK;
 }
@@ -250,7 +280,11 @@ static dr_status fill(struct list *l, const char *path, const dr_read_options *o
         return dr__fail(err, DR_ERR_NOT_FOUND, "%s: the list names no file", path);
     DR_TRY(find_columns(l, o, err));
     DR_TRY(dr__table_finish(&l->table, l->path_column, err));
-    DR_TRY(take_paths(l, err));
+    DR_TRY(take_paths(l, l->path_column, &l->paths, err));
+    if (l->mask_column >= 0 && l->table.columns[l->mask_column].type != DR__CELL_TEXT && !o->mask_column)
+        l->mask_column = -1; /* numbers under that name are no files */
+    if (l->mask_column >= 0)
+        DR_TRY(take_paths(l, l->mask_column, &l->masks, err));
     if (l->label_column >= 0)
         DR_TRY(take_labels(l, err));
     l->head.n_samples = l->head.n_places = l->table.n_rows;
@@ -259,32 +293,67 @@ static dr_status fill(struct list *l, const char *path, const dr_read_options *o
     return add_fields(l, err);
 }
 
-/* The value lies in the table, which outlives the record. */
-static void column_value(const dr__column *c, uint64_t id, dr__record *record)
+static dr_status list_value(const dr__column *c, uint64_t id, dr__record *record, dr_error *err)
 {
+    const char *text = dr__names_get(&c->cells, id);
+    size_t len = dr__names_len(&c->cells, id), n = dr__ragged_numbers(text, len);
+    dr_desc desc = list_desc(c);
+    void *values = dr__record_take(record, n * dr_dtype_size(desc.dtype));
+    if (!values)
+        return dr__fail(err, DR_ERR_NOMEM, "no room for %zu numbers of column \"%s\"", n, c->name);
+    dr__ragged_read(text, len, desc.dtype, values);
+    desc.dims[0] = (int64_t)(c->form.width > 0 ? n / (size_t)c->form.width : n);
+    record->fields[record->n_fields++] = (dr_view){ .data = values, .desc = desc };
+    return DR_OK;
+}
+
+/* Bytes of a sample's lists of numbers. */
+static size_t list_bytes(const struct list *l, uint64_t id)
+{
+    size_t n = 0;
+    for (int i = 0; i < l->table.n_columns; i++) {
+        const dr__column *c = &l->table.columns[i];
+        if (c->type == DR__CELL_LIST)
+            n += 8 * dr__ragged_numbers(dr__names_get(&c->cells, id), dr__names_len(&c->cells, id));
+    }
+    return n;
+}
+
+/* But for lists, the value lies in the table, which outlives the record. */
+static dr_status column_value(const dr__column *c, uint64_t id, dr__record *record, dr_error *err)
+{
+    if (c->type == DR__CELL_LIST)
+        return list_value(c, id, record, err);
     if (c->type == DR__CELL_TEXT) {
         dr__record_bytes(record, DR_KIND_TEXT, dr__names_get(&c->cells, id), dr__names_len(&c->cells, id));
-        return;
+        return DR_OK;
     }
     void *value = c->type == DR__CELL_INT ? (void *)&c->ints[id] : (void *)&c->reals[id];
     record->fields[record->n_fields++] = (dr_view){ .data = value, .desc = column_desc(c) };
+    return DR_OK;
 }
 
 static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err)
 {
     const struct list *l = (const struct list *)set;
-    char path[MAX_PATH];
-    size_t len = dr__paths_get(&l->paths, id, path, sizeof path), size;
-    void *data;
-    DR_TRY(dr__record_read_file(record, l->root_fd, l->root, path, len + 8, &data, &size, err));
-    dr__record_bytes(record, DR_KIND_BYTES, data, size);
+    char path[MAX_PATH], mask[MAX_PATH];
+    const char *paths[] = { path, mask };
+    size_t len = dr__paths_get(&l->paths, id, path, sizeof path), sizes[2];
+    void *data[2];
+    if (l->mask_column >= 0)
+        dr__paths_get(&l->masks, id, mask, sizeof mask);
+    DR_TRY(dr__record_read_files(record, l->root_fd, l->root, paths, l->mask_column >= 0 ? 2 : 1,
+                                 len + 8 + list_bytes(l, id), data, sizes, err));
+    dr__record_bytes(record, DR_KIND_BYTES, data[0], sizes[0]);
     if (l->class_of)
         DR_TRY(dr__record_i64(record, l->class_of[id], err));
     else if (l->label_column >= 0)
-        column_value(&l->table.columns[l->label_column], id, record);
+        DR_TRY(column_value(&l->table.columns[l->label_column], id, record, err));
+    if (l->mask_column >= 0)
+        dr__record_bytes(record, DR_KIND_BYTES, data[1], sizes[1]);
     DR_TRY(dr__record_text(record, path, len, err));
     for (int i = 0; i < l->n_columns; i++)
-        column_value(&l->table.columns[l->columns[i]], id, record);
+        DR_TRY(column_value(&l->table.columns[l->columns[i]], id, record, err));
     return DR_OK;
 }
 
@@ -298,7 +367,14 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
     const struct list *l = (const struct list *)set;
     char path[MAX_PATH];
     dr__paths_get(&l->paths, id, path, sizeof path);
-    return dr__stamp_file(l->root_fd, l->root, path, out, err);
+    DR_TRY(dr__stamp_file(l->root_fd, l->root, path, out, err));
+    if (l->mask_column < 0)
+        return DR_OK;
+    uint64_t stamps[2] = { *out };
+    dr__paths_get(&l->masks, id, path, sizeof path);
+    DR_TRY(dr__stamp_file(l->root_fd, l->root, path, &stamps[1], err));
+    *out = XXH3_64bits(stamps, sizeof stamps);
+    return DR_OK;
 }
 
 static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
@@ -316,6 +392,7 @@ static void close_list(dr_dataset *set)
     if (l->table.columns)
         dr__table_free(&l->table);
     dr__paths_free(&l->paths);
+    dr__paths_free(&l->masks);
     dr__free(l->class_of);
     dr__free(l->root);
 }

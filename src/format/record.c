@@ -69,14 +69,15 @@ void *dr__record_take(dr__record *record, size_t size)
     return p;
 }
 
-/* Fills the block from its start until the file ends; one byte more than expected is asked for, so that the usual
+/* Fills the block from `start` on until the file ends; one byte more than expected is asked for, so that the usual
  * file needs a single read. */
-static dr_status fill(dr__record *record, int fd, size_t expect, size_t extra, size_t *size, dr_error *err)
+static dr_status fill(dr__record *record, size_t start, int fd, size_t expect, size_t extra, size_t *size,
+                      dr_error *err)
 {
     size_t done = 0, ask = expect + 1;
     for (;;) {
-        DR_TRY(reserve(record, done + ask + extra, done, err));
-        ssize_t n = pread(fd, record->block + done, ask, (off_t)done);
+        DR_TRY(reserve(record, start + done + ask + extra, start + done, err));
+        ssize_t n = pread(fd, record->block + start + done, ask, (off_t)done);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -90,22 +91,41 @@ static dr_status fill(dr__record *record, int fd, size_t expect, size_t extra, s
     return DR_OK;
 }
 
-dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
-                               void **data, size_t *size, dr_error *err)
+/* The next file behind what the block holds. */
+static dr_status read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
+                           size_t *start, size_t *size, dr_error *err)
 {
     struct stat st;
     int fd;
-    record->n_fields = 0;
-    record->block_used = 0;
+    *start = (record->block_used + ALIGN - 1) / ALIGN * ALIGN;
     DR_TRY(dr__file_open(dir_fd, folder, path, &fd, &st, err));
-    dr_status status = fill(record, fd, (size_t)st.st_size, extra, size, err);
+    dr_status status = fill(record, *start, fd, (size_t)st.st_size, extra, size, err);
     close(fd);
     if (status != DR_OK) {
         dr__error_prefix(err, "%s%s%s", path[0] == '/' ? "" : folder, path[0] == '/' ? "" : "/", path);
         return status;
     }
-    *data = dr__record_take(record, *size);
+    dr__record_take(record, *size);
     return DR_OK;
+}
+
+dr_status dr__record_read_files(dr__record *record, int dir_fd, const char *folder, const char *const *paths, int n,
+                                size_t extra, void **data, size_t *sizes, dr_error *err)
+{
+    size_t starts[DR__MAX_FIELDS];
+    record->n_fields = 0;
+    record->block_used = 0;
+    for (int i = 0; i < n; i++)
+        DR_TRY(read_file(record, dir_fd, folder, paths[i], extra, &starts[i], &sizes[i], err));
+    for (int i = 0; i < n; i++) /* a file may have moved those before it */
+        data[i] = record->block + starts[i];
+    return DR_OK;
+}
+
+dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
+                               void **data, size_t *size, dr_error *err)
+{
+    return dr__record_read_files(record, dir_fd, folder, &path, 1, extra, data, size, err);
 }
 
 dr_status dr__stamp_file(int dir_fd, const char *folder, const char *path, uint64_t *out, dr_error *err)

@@ -36,13 +36,28 @@ static dr_status new_value(dr__program *p, const char *name, const dr_desc *desc
     return DR_OK;
 }
 
+/* The data set's field that an early step on this value starts from; -1: the value is not there early. */
+static int early_root(const dr__program *p, int value)
+{
+    dr_kind kind = p->values[value].kind;
+    if (value < p->n_inputs)
+        return kind == DR_KIND_ARRAY || kind == DR_KIND_BOXES ? value : -1;
+    for (int s = 0; s < p->n_steps; s++)
+        if (p->steps[s].out == value)
+            return p->steps[s].early ? p->steps[s].root : -1;
+    return -1;
+}
+
+static bool passes(const dr__program *p, const dr__node *node, int field, int in)
+{
+    return node->op.def->passes && node->op.def->passes(&p->values[in]) && !strcmp(node->in[field], node->out[field]);
+}
+
 static dr_status add_step(dr__program *p, int node_index, int field, dr_error *err)
 {
     const dr__node *node = &p->graph->nodes[node_index];
     const dr_op_def *def = node->op.def;
-    int in = find_value(p, node->in[field]);
-    if (in < 0)
-        return no_field(p, def->name, node->in[field], err);
+    int in = p->node_in[node_index][field];
     if (p->n_steps == DR__MAX_STEPS)
         return dr__fail(err, DR_ERR_LIMIT, "graph: more than %d steps", DR__MAX_STEPS);
     dr_plan plan = { 0 };
@@ -50,7 +65,24 @@ static dr_status add_step(dr__program *p, int node_index, int field, dr_error *e
         return dr__error_prefix(err, "field \"%s\"", node->in[field]);
     dr__step *step = &p->steps[p->n_steps++];
     *step = (dr__step){ .node = node_index, .field = field, .in = in, .tail = -1 };
+    step->first = p->n_steps < 2 || step[-1].node != node_index;
+    step->root = def->flags & DR_OP_EARLY ? early_root(p, in) : -1;
+    step->early = step->root >= 0;
     return new_value(p, node->out[field], &plan.desc, &step->out, err);
+}
+
+static dr_status find_inputs(dr__program *p, int node_index, dr_error *err)
+{
+    const dr__node *node = &p->graph->nodes[node_index];
+    for (int f = 0; f < node->n_fields; f++) {
+        p->node_in[node_index][f] = find_value(p, node->in[f]);
+        if (p->node_in[node_index][f] < 0)
+            return no_field(p, node->op.def->name, node->in[f], err);
+        if (f > 0 && p->values[p->node_in[node_index][0]].kind == DR_KIND_BOXES &&
+            dr__is_image(&p->values[p->node_in[node_index][f]])) /* draws are made from the first field's size */
+            return dr__fail(err, DR_ERR_ARG, "%s: the image must stand before its boxes in fields", node->op.def->name);
+    }
+    return DR_OK;
 }
 
 static dr_status add_nodes(dr__program *p, dr_error *err)
@@ -66,7 +98,10 @@ static dr_status add_nodes(dr__program *p, dr_error *err)
                             node->op.def->name, p->graph->nodes[p->batch_nodes[0]].op.def->name);
         p->par_at[i] = p->par_bytes;
         p->par_bytes += dr__op_par_bytes(&node->op);
+        DR_TRY(find_inputs(p, i, err));
         for (int f = 0; f < node->n_fields; f++) {
+            if (passes(p, node, f, p->node_in[i][f]))
+                continue;
             DR_TRY(add_step(p, i, f, err));
             const bool own = f > 0 && node->op.def->flags & DR_OP_DECODE;
             p->steps[p->n_steps - 1].par_at = own ? p->par_bytes : p->par_at[i];
@@ -239,7 +274,7 @@ static dr_status compile(dr__program *p, dr_graph *graph, const dr__field *field
         int value;
         DR_TRY(new_value(p, fields[i].name, &fields[i].desc, &value, err));
     }
-    p->n_inputs = n_fields;
+    p->n_inputs = n_fields; /* early_root asks for it */
     DR_TRY(add_nodes(p, err));
     DR_TRY(add_outputs(p, o, err));
     for (int i = 0; i < p->n_batch_nodes; i++)

@@ -27,7 +27,10 @@ enum { DR__MAX_STEPS = 512, DR__MAX_VALUES = 600, DR__MAX_OUTPUTS = 32 };
 
 typedef struct dr__step {
     int node;    /* in graph->nodes */
-    int field;   /* which of the node's fields; 0 draws */
+    int field;   /* which of the node's fields */
+    bool first;  /* of its node: draws and looks */
+    bool early;  /* carried out while the sample is planned: DR_OP_EARLY */
+    int root;    /* early: the data set's field that its input was made from */
     int in, out; /* values */
     size_t
         par_at; /* where its draws stand in a sample's block: its node's, but each decode has header facts of its own */
@@ -64,7 +67,8 @@ typedef struct dr__program {
     dr__step steps[DR__MAX_STEPS];
     dr__tail *tails; /* owned */
     dr__output outputs[DR__MAX_OUTPUTS];
-    size_t par_at[DR__MAX_NODES]; /* where a node's draws stand in a sample's block of draws */
+    int node_in[DR__MAX_NODES][DR__NODE_FIELDS]; /* values that a node's fields are read from */
+    size_t par_at[DR__MAX_NODES];                /* where a node's draws stand in a sample's block of draws */
     size_t par_bytes;
     int batch_nodes[DR__MAX_NODES]; /* nodes that work on whole batches, after all steps */
     bool fused;

@@ -43,6 +43,7 @@ void dr__workbench_free(dr__workbench **bench)
     dr__record_free(&(*bench)->spare);
     dr__free_aligned((*bench)->arena);
     dr__free_aligned((*bench)->pars);
+    dr__free_aligned((*bench)->early);
     dr__free(*bench);
     *bench = NULL;
 }
@@ -70,6 +71,23 @@ static dr_task task_for(const dr__program *p, dr__workbench *b, const dr__node *
     };
 }
 
+/* What run and look see of the node's other fields. */
+static void give_fields(const dr__program *p, const dr__workbench *b, const dr__step *step,
+                        const dr_view *fields[DR__NODE_FIELDS], dr_task *task)
+{
+    task->n_fields = p->graph->nodes[step->node].n_fields;
+    for (int f = 0; f < task->n_fields; f++)
+        fields[f] = &b->values[p->node_in[step->node][f]];
+    task->fields = fields;
+}
+
+static bool add_bytes(size_t *total, size_t bytes)
+{
+    size_t padded;
+    return dr__add_size(bytes, SLACK + ALIGN - 1, &padded) &&
+           dr__add_size(*total, padded & ~(size_t)(ALIGN - 1), total);
+}
+
 static dr_status reserve_pars(const dr__program *p, dr__workbench *b, dr_error *err)
 {
     if (b->pars && p->par_bytes <= b->pars_cap)
@@ -84,6 +102,36 @@ static dr_status reserve_pars(const dr__program *p, dr__workbench *b, dr_error *
     return DR_OK;
 }
 
+/* Room for the results of early steps: none is larger than the field that it comes from. */
+static dr_status reserve_early(const dr__program *p, dr__workbench *b, dr_error *err)
+{
+    size_t total = 0, bytes = 0;
+    for (int s = 0; s < p->n_steps; s++)
+        if (p->steps[s].early && (!dr__desc_bytes_dense(&b->values[p->steps[s].root].desc, &bytes) ||
+                                  !add_bytes(&total, bytes) || total > b->memory_limit))
+            return dr__fail(err, DR_ERR_LIMIT, "field \"%s\" is too large", p->names[p->steps[s].root]);
+    if (total <= b->early_cap)
+        return DR_OK;
+    dr__free_aligned(b->early);
+    b->early_cap = 0;
+    b->early = dr__alloc_aligned(total);
+    if (!b->early)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory");
+    b->early_cap = total;
+    return DR_OK;
+}
+
+static dr_status look(const dr__program *p, dr__workbench *b, int s, dr_error *err)
+{
+    const dr__node *node = &p->graph->nodes[p->steps[s].node];
+    const dr_view *fields[DR__NODE_FIELDS];
+    if (!p->steps[s].first || !node->op.def->look)
+        return DR_OK;
+    dr_task task = task_for(p, b, node, err);
+    give_fields(p, b, &p->steps[s], fields, &task);
+    return node->op.def->look(&task, b->pars + p->steps[s].par_at);
+}
+
 static dr_status draw(const dr__program *p, dr__workbench *b, int s, const dr__rng_name *name, dr_error *err)
 {
     const dr__step *step = &p->steps[s];
@@ -94,10 +142,28 @@ static dr_status draw(const dr__program *p, dr__workbench *b, int s, const dr__r
         task.scale = b->scale[s];
         return node->op.def->peek(&task, &b->values[step->in], par);
     }
-    if (step->field > 0 || !(node->op.def->flags & DR_OP_RANDOM))
-        return DR_OK;
-    dr_rng rng = dr__rng_open(name, node->id);
-    return node->op.def->draw(node->op.conf, &rng, &b->values[step->in].desc, par, err);
+    if (step->first && node->op.def->flags & DR_OP_RANDOM) {
+        dr_rng rng = dr__rng_open(name, node->id);
+        DR_TRY(node->op.def->draw(node->op.conf, &rng, &b->values[p->node_in[step->node][0]].desc, par, err));
+    }
+    return node->op.def->flags & DR_OP_EARLY ? look(p, b, s, err) : DR_OK;
+}
+
+/* Boxes and such are known before anything is decoded: later shapes may depend on them. */
+static dr_status run_early(const dr__program *p, dr__workbench *b, const dr__step *step, dr_error *err)
+{
+    const dr__node *node = &p->graph->nodes[step->node];
+    const dr_view *fields[DR__NODE_FIELDS];
+    dr_view *out = &b->values[step->out];
+    size_t bytes = 0;
+    dr_task task = task_for(p, b, node, err);
+    give_fields(p, b, step, fields, &task);
+    dr__desc_bytes_dense(&out->desc, &bytes);
+    out->data = b->early + b->early_used;
+    add_bytes(&b->early_used, bytes);
+    if (b->early_used > b->early_cap)
+        return dr__fail(err, DR_ERR_STATE, "its result is larger than the field it comes from");
+    return node->op.def->run(&task, b->pars + step->par_at, &b->values[step->in], out);
 }
 
 static dr_status plan_step(const dr__program *p, dr__workbench *b, int s, const dr__rng_name *name, dr_error *err)
@@ -111,6 +177,8 @@ static dr_status plan_step(const dr__program *p, dr__workbench *b, int s, const 
     dr_plan plan = { 0 };
     DR_TRY(def->plan(node->op.conf, par, in, &plan, err));
     b->values[step->out] = dr__view_dense(&plan.desc, NULL);
+    if (step->early)
+        return run_early(p, b, step, err);
     b->scratch[s] = plan.scratch;
     b->scratch_most = DR_MAX(b->scratch_most, plan.scratch);
     return DR_OK;
@@ -125,6 +193,8 @@ static double cost_of(const dr__program *p, const dr__workbench *b, int s)
     const dr_desc *in = &b->values[step->in].desc;
     const void *par = b->pars + step->par_at;
     size_t bytes = 0;
+    if (step->early || in->kind == DR_KIND_BOXES) /* nothing beside the image */
+        return 0;
     if (op->def->part_cost && step->windowed)
         return op->def->part_cost(op->conf, par, in, &out->window);
     if (op->def->cost)
@@ -158,13 +228,6 @@ static void set_window(const dr__program *p, dr__workbench *b, int value)
     v->window = need;
 }
 
-static bool add_bytes(size_t *total, size_t bytes)
-{
-    size_t padded;
-    return dr__add_size(bytes, SLACK + ALIGN - 1, &padded) &&
-           dr__add_size(*total, padded & ~(size_t)(ALIGN - 1), total);
-}
-
 static size_t bleed_of(const dr__step *step)
 {
     return step->windowed ? BLEED : 0;
@@ -183,10 +246,11 @@ static bool result_bytes(const dr__step *step, dr_view *v, size_t *bytes)
     return dr__mul_size(row, (size_t)v->window.h, bytes);
 }
 
-/* A step that a tail carries out makes no result of its own, nor does a decode that streams into one. */
+/* A step that a tail carries out makes no result of its own, nor does a decode that streams into one; that of an early
+ * step is there already. */
 static bool has_result(const dr__program *p, const dr__workbench *b, int s)
 {
-    return p->steps[s].tail < 0 && !b->streamed[s];
+    return p->steps[s].tail < 0 && !p->steps[s].early && !b->streamed[s];
 }
 
 static dr_status reserve_arena(const dr__program *p, dr__workbench *b, dr_error *err)
@@ -223,6 +287,7 @@ static uint8_t *arena_take(dr__workbench *b, size_t bytes)
 static dr_status plan_all(const dr__program *p, dr__workbench *b, const dr__rng_name *name, dr_error *err)
 {
     b->scratch_most = 0;
+    b->early_used = 0;
     for (int s = 0; s < p->n_steps; s++)
         DR_TRY(named(p->graph->nodes[p->steps[s].node].op.def, plan_step(p, b, s, name, err), err));
     for (int s = 0; s < p->n_steps; s++)
@@ -260,6 +325,15 @@ static void choose_streams(const dr__program *p, dr__workbench *b)
     }
 }
 
+/* Boxes tell places in the image as it was stored, so it must keep its size for an op that treats both. */
+static bool has_boxes(const dr__program *p, int node)
+{
+    for (int f = 0; f < p->graph->nodes[node].n_fields; f++)
+        if (p->values[p->node_in[node][f]].kind == DR_KIND_BOXES)
+            return true;
+    return false;
+}
+
 /* The largest divisor that leaves the reader of a decoded image as many pixels as it makes, or more. */
 static int fitting_scale(const dr__program *p, const dr__workbench *b, int s)
 {
@@ -268,7 +342,7 @@ static int fitting_scale(const dr__program *p, const dr__workbench *b, int s)
     int reader;
     if (!op->def->may_scale || !op->def->may_scale(op->conf) || dr__program_output_of(p, step->out) >= 0 ||
         dr__program_readers(p, step->out, &reader) != 1 ||
-        !(p->graph->nodes[p->steps[reader].node].op.def->flags & DR_OP_RESAMPLE))
+        !(p->graph->nodes[p->steps[reader].node].op.def->flags & DR_OP_RESAMPLE) || has_boxes(p, p->steps[reader].node))
         return 1;
     int node = p->steps[reader].node;
     dr_rect from = b->values[step->out].window;
@@ -287,6 +361,7 @@ dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_
     DR_TRY(reserve_pars(p, b, err));
     for (int i = 0; i < p->n_inputs; i++)
         b->values[i] = b->record.fields[i];
+    DR_TRY(reserve_early(p, b, err));
     for (int s = 0; s < p->n_steps; s++)
         b->scale[s] = 1;
     DR_TRY(plan_all(p, b, name, err));
@@ -324,12 +399,16 @@ static dr_status run_step(const dr__program *p, dr__workbench *b, int s, uint8_t
     const dr__step *step = &p->steps[s];
     const dr__node *node = &p->graph->nodes[step->node];
     dr_view *out = &b->values[step->out];
+    const dr_view *fields[DR__NODE_FIELDS];
     size_t bytes = 0;
+    if (!(node->op.def->flags & DR_OP_EARLY))
+        DR_TRY(named(node->op.def, look(p, b, s, err), err));
     result_bytes(step, out, &bytes);
     out->data = arena_take(b, bytes) + bleed_of(step);
     dr_task task = task_for(p, b, node, err);
     task.scratch = scratch;
     task.bleed = bleed_of(step);
+    give_fields(p, b, step, fields, &task);
     return named(node->op.def, node->op.def->run(&task, b->pars + step->par_at, &b->values[step->in], out), err);
 }
 

@@ -21,6 +21,8 @@ typedef struct dr__workbench {
     size_t memory_limit; /* most that the arena may grow to */
     uint8_t *pars;       /* the sample's draws */
     size_t pars_cap;
+    uint8_t *early; /* results of early steps */
+    size_t early_cap, early_used;
     dr_view values[DR__MAX_VALUES];
     size_t scratch[DR__MAX_STEPS]; /* bytes that each step asked for */
     size_t scratch_most;

@@ -87,6 +87,8 @@ static dr_status lay_out(const dr__chain *chain, const void *par, const dr_desc 
 {
     *layout = (struct layout){ 0 };
     *last = *in;
+    if (in->kind == DR_KIND_BOXES) /* they would have to know the image's size between the ops */
+        return dr__fail(err, DR_ERR_ARG, "%s: boxes cannot go through nested ops", op_at(chain, 0)->def->name);
     for (int i = 0; i < chain->n; i++) {
         dr_plan plan;
         DR_TRY(plan_one(op_at(chain, i), par_at(chain, par, i), last, &plan, err));

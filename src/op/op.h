@@ -11,7 +11,9 @@
  *   run      does what was drawn and planned: no allocation, no lock, no global, no randomness
  *
  * One node of a graph may treat several fields (image and mask).  `draw` is called once with the first field's
- * description, plan/cost/run once for each field with the same par; `in->kind` tells an op what it has in hand.
+ * description, plan/cost/run once for each field with the same par; `in->kind` tells an op what it has in hand, and
+ * task->fields what the node's other fields are (boxes follow the image).  An op whose choice depends on what is in a
+ * field draws its numbers in `draw` and makes the choice from them in `look`.
  */
 #ifndef DR_OP_OP_H
 #define DR_OP_OP_H
@@ -40,6 +42,8 @@ enum dr_op_flags {
     DR_OP_BATCH = 1 << 4,        /* works on a whole batch: has draw_batch/plan_batch/run_batch, not the others */
     DR_OP_DECODE = 1 << 5,       /* turns bytes into an array; needs header facts before draw */
     DR_OP_RESAMPLE = 1 << 6,     /* scales its input to a size that the input's resolution does not decide */
+    DR_OP_EARLY = 1 << 7, /* what it does with boxes and plain arrays is done while the sample is planned, so that
+                             shapes and regions may depend on them; their results are not larger than they are */
 };
 
 /* What one call of plan says. */
@@ -63,6 +67,8 @@ typedef struct dr_task {
     int scale;                     /* for peek: 1, or decode at 1/2, 1/4, 1/8 of the size */
     bool reference;                /* for decode: the plainest way to the same pixels */
     struct dr__seek_store *seek;   /* for decode: where JPEG seek points are kept; NULL: nowhere */
+    const dr_view *const *fields;  /* the node's inputs, in order; of DR_OP_EARLY ops, images have no data yet */
+    int n_fields;
     dr_error *err;
 } dr_task;
 
@@ -90,6 +96,13 @@ typedef struct dr_op_def {
 
     /* With DR_OP_RANDOM.  `in` is fully known. */
     dr_status (*draw)(const void *conf, dr_rng *rng, const dr_desc *in, void *par, dr_error *err);
+
+    /* Optional.  Completes par from what the node's fields (task->fields) hold, once a sample: before plan with
+     * DR_OP_EARLY, else before the first run.  No memory is to be had.  An op with it cannot be nested in another. */
+    dr_status (*look)(dr_task *task, void *par);
+
+    /* Optional: does a field of this description stay as it is, whatever was drawn?  It is then not touched at all. */
+    bool (*passes)(const dr_desc *in);
 
     /* Called twice: when the graph is built, with par NULL and unknown extents (DR_UNKNOWN) in `in`, where it says
      * what is certain and checks types; and for each sample with par and a fully known `in`. */

@@ -120,7 +120,7 @@ static dr_status read_nested(const dr_param *p, const json_t *value, const char 
     const dr_op_def *def = dr__op_find(name);
     if (!def)
         return dr__fail(err, DR_ERR_NOT_FOUND, "%s: no op \"%s\"", who, name);
-    if (def->flags & (DR_OP_BATCH | DR_OP_DECODE))
+    if (def->flags & (DR_OP_BATCH | DR_OP_DECODE) || def->look)
         return dr__fail(err, DR_ERR_ARG, "%s: %s cannot stand inside another op", who, name);
     return dr__op_open(def, json_object_get(value, "params"), out, err);
 }

@@ -111,7 +111,7 @@ static size_t make_record_head(const dr_stored *s, uint8_t head[DR__DATA_RECORD_
     dr__section out = { .data = head, .cap = DR__DATA_RECORD_HEAD };
     size_t size = FIXED;
     for (int i = 0; i < s->n_fields; i++)
-        size += 8 + 8 * (size_t)s->fields[i].n_dims;
+        size += 8 + 8 * (size_t)s->fields[i].n_dims + (dr__is_volume(&s->fields[i]) ? sizeof s->fields[i].spacing : 0);
     size = (size_t)dr__data_round(size + 8);
     memset(head, 0, size);
     dr__put_u32(&out, (uint32_t)RECORD_MAGIC);
@@ -130,6 +130,11 @@ static size_t make_record_head(const dr_stored *s, uint8_t head[DR__DATA_RECORD_
         dr__put_u32(&out, 0);
         for (int k = 0; k < d->n_dims; k++)
             dr__put_u64(&out, (uint64_t)d->dims[k]);
+        for (int k = 0; dr__is_volume(d) && k < 3; k++) {
+            uint64_t bits;
+            memcpy(&bits, &d->spacing[k], sizeof bits);
+            dr__put_u64(&out, bits);
+        }
     }
     out.size = size - 8;
     dr__put_u64(&out, XXH3_64bits(head, size - 8));
@@ -152,6 +157,11 @@ static bool parse_desc(dr_cursor *c, dr_desc *d)
         if (dr__cursor_u64(c, &extent, NULL) != DR_OK || extent > INT64_MAX)
             return false;
         d->dims[i] = (int64_t)extent;
+    }
+    for (int i = 0; dr__is_volume(d) && i < 3; i++) { /* a size after resampling may depend on it */
+        if (dr__cursor_u64(c, &extent, NULL) != DR_OK)
+            return false;
+        memcpy(&d->spacing[i], &extent, sizeof extent);
     }
     return true;
 }

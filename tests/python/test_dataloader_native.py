@@ -1,6 +1,7 @@
 """DataLoader over data sets that the engine reads itself: the same batches as torch's loader gives, and its states."""
 
 import importlib
+import threading
 
 import pytest
 import torch
@@ -102,6 +103,22 @@ def test_two_passes_at_once():
     loader = DataLoader(table(6), 2, num_workers=2)
     pairs = [(a[0].tolist(), b[0].tolist()) for a, b in zip(loader, loader, strict=True)]
     assert pairs == [([i, i + 1], [i, i + 1]) for i in (0, 2, 4)]
+
+
+def test_threads_share_a_pass_and_it_stays_ended():
+    iterator, found = iter(DataLoader(table(400), 4, num_workers=2)), []
+
+    def consume():
+        for numbers, _ in iterator:
+            found.append(numbers.tolist())
+
+    threads = [threading.Thread(target=consume) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(sum(found, [])) == list(range(400))
+    assert next(iterator, None) is None
 
 
 def test_indices_that_are_not_there():

@@ -1,9 +1,10 @@
-"""The examples in docstrings run as they stand, and the stubs are up to date."""
+"""The examples run: those in docstrings as they stand, the programs on little data.  The stubs are up to date."""
 
 import ast
 import doctest
 import importlib
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -15,6 +16,29 @@ from drapps import _core
 
 MODULES = ["about", "batch", "jpeg", "loader", "optable", "pipeline"]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+# The programs of examples/ with arguments that make them quick, and what their last line says.
+PROGRAMS = {
+    "train_torch.py": (["--images", "20", "--epochs", "2"], r"epoch 1: 40 samples, \d+ samples/s, accuracy"),
+    "unet3d.py": (["--volumes", "10", "--epochs", "2"], "epoch 1: 10 volumes in"),
+    "detection.py": (["--images", "20", "--epochs", "2"], "epoch 1: 20 images in"),
+}
+PARTS = {"demo.py", "demo_data.py", "vision.py"}  # `make demo`, which takes longer, and what others import
+
+
+def test_every_program_is_run():
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == {*PROGRAMS, *PARTS}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name, tmp_path):
+    arguments, last = PROGRAMS[name]
+    done = subprocess.run([sys.executable, ROOT / "examples" / name, *arguments], cwd=tmp_path, capture_output=True,
+                          text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert re.match(last, done.stdout.splitlines()[-1])
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -54,16 +54,17 @@ static PyObject *open_path(core_state *state, PyObject *path, const dr_read_opti
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "path", "format", "root", "extensions", "path_column", "label_column", "use_index", NULL };
+    static char *names[] = { "path", "format", "root", "extensions", "path_column", "label_column", "mask_column",
+                             "use_index", NULL };
     PyObject *path = NULL, *extensions = NULL;
     const char *extension_texts[MAX_LISTED] = { 0 };
     int use_index = 1;
     dr_read_options options;
     dr_read_defaults(&options);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$sO&O!O&O&p:open_dataset", names, PyUnicode_FSConverter, &path,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$sO&O!O&O&O&p:open_dataset", names, PyUnicode_FSConverter, &path,
                                      &options.format, text_or_none, &options.root, &PyTuple_Type, &extensions,
                                      text_or_none, &options.path_column, text_or_none, &options.label_column,
-                                     &use_index))
+                                     text_or_none, &options.mask_column, &use_index))
         return NULL;
     options.use_index = use_index;
     if (extensions && read_texts(extensions, extension_texts) < 0) {

@@ -52,6 +52,7 @@ void core_free(PyObject *self)
 static const char *const kind_names[] = {
     [DR_KIND_ARRAY] = "array", [DR_KIND_IMAGE] = "image", [DR_KIND_MASK] = "mask",
     [DR_KIND_BOXES] = "boxes", [DR_KIND_BYTES] = "bytes", [DR_KIND_TEXT] = "text",
+    [DR_KIND_VOLUME] = "volume", [DR_KIND_VOLUME_MASK] = "volume_mask",
 };
 
 enum { N_KINDS = sizeof kind_names / sizeof kind_names[0] };
@@ -68,7 +69,7 @@ int core_kind_parse(const char *name, dr_kind *out)
             *out = (dr_kind)i;
             return 0;
         }
-    PyErr_Format(PyExc_ValueError, "kind \"%s\" is none of array, image, mask, boxes, bytes, text", name);
+    PyErr_Format(PyExc_ValueError, "kind \"%s\" is none of array, image, mask, boxes, bytes, text, volume, volume_mask", name);
     return -1;
 }
 
@@ -125,7 +126,7 @@ static PyMethodDef functions[] = {
     { "formats_json", formats_json, METH_NOARGS, "Every format, as JSON." },
     { "info", info, METH_NOARGS, "This build and this machine, as JSON." },
     { "open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
-      "open_dataset(path, *, format, root, extensions, path_column, label_column, use_index)" },
+      "open_dataset(path, *, format, root, extensions, path_column, label_column, mask_column, use_index)" },
     { "open_files", core_dataset_from_files, METH_VARARGS, "open_files([(path, number), ...], extensions, root)" },
     { "from_arrays", core_dataset_from_arrays, METH_VARARGS, "from_arrays(((name, buffer, kind), ...))" },
     { "mix", core_dataset_mix, METH_VARARGS, "mix(datasets, weights, length=0)" },

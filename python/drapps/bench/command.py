@@ -1,10 +1,12 @@
-"""`drapps bench image | jpeg | setup | show`: arguments, progress, output."""
+"""`drapps bench image | jpeg | loaders | setup | show`: arguments, progress, output."""
 
 import argparse
 import json
+import os
 import sys
 
 from . import environments, jpeg_ways, peers, report
+from .loaders import workloads
 
 
 def add_arguments(parser):
@@ -12,6 +14,8 @@ def add_arguments(parser):
     actions = parser.add_subparsers(dest="bench", required=True, metavar="WHAT")
     _add_image(actions.add_parser("image", help="imagenet-train-224: this loader beside others"))
     _add_jpeg(actions.add_parser("jpeg", help="the JPEG decoder beside others, whole images and crops"))
+    _add_loaders(actions.add_parser("loaders", help="torch's DataLoader and drapps's on Python data sets",
+                                    formatter_class=argparse.RawDescriptionHelpFormatter))
     _add_setup(actions.add_parser("setup", help="make the environments of the other loaders"))
     _add_show(actions.add_parser("show", help="print a saved result again"))
     return parser
@@ -42,6 +46,23 @@ def _add_jpeg(parser):
     _add_envs(parser)
     _add_format(parser)
     parser.set_defaults(run=run_jpeg)
+
+
+def _add_loaders(parser):
+    parser.description = "\n".join(["workloads:", *(f"  {row.name:15} {row.summary}" for row in workloads.TABLE)])
+    parser.add_argument("names", nargs="+", metavar="WORKLOAD", help="one or more of the workloads above, or all")
+    parser.add_argument("--data", metavar="DIR", help="files for folder, unet3d and ssd, which else make their own")
+    parser.add_argument("--set", action="append", default=[], type=_option, metavar="NAME=VALUE",
+                        help="an option of the workload, for example workers=4")
+    parser.add_argument("--rounds", type=_positive, default=5, help="each case once a round, in random order (5)")
+    parser.add_argument("--seed", type=int, default=0, help="of the order (0)")
+    parser.add_argument("--only", metavar="LOADER,...", help="for example torch")
+    parser.add_argument("--quick", action="store_true", help="a trial of seconds; its figures mean nothing")
+    parser.add_argument("--save", metavar="DIR", help="write DIR/WORKLOAD.json too")
+    parser.add_argument("--into", metavar="FILE",
+                        help="write each table into the section results-WORKLOAD of a Markdown file")
+    _add_format(parser)
+    parser.set_defaults(run=run_loaders)
 
 
 def _add_setup(parser):
@@ -77,6 +98,17 @@ def _positive(text):
     return value
 
 
+def _option(text):
+    """"workers=4" as ("workers", 4); a value that is no JSON is text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
 def others():
     return [name for name in peers.NAMES if name not in peers.OURS]
 
@@ -103,11 +135,15 @@ def progress(text):
 
 def page_of(result):
     """The module that shows a result."""
-    if result.get("bench") != "jpeg":
-        return report
-    from . import jpeg
+    if result.get("bench") == "jpeg":
+        from . import jpeg
 
-    return jpeg
+        return jpeg
+    if result.get("bench") == "loaders":
+        from .loaders import table
+
+        return table
+    return report
 
 
 def show(result, args):
@@ -143,6 +179,41 @@ def run_jpeg(args):
     save(result, args)
     show(result, args)
     return 0
+
+
+def loaders_command(name, args):
+    """The command that repeats one workload, without the path of this machine."""
+    words = ["drapps bench loaders", name, f"--rounds {args.rounds}", f"--seed {args.seed}"]
+    words += ["--data DIR"] if args.data else []
+    words += [f"--set {key}={json.dumps(value)}" for key, value in args.set]
+    return " ".join(words + (["--quick"] if args.quick else []))
+
+
+def run_loaders(args):
+    from .loaders import rounds, table
+
+    good = True
+    for name in workloads.NAMES if args.names == ["all"] else args.names:
+        workload = workloads.load(name)
+        options = {**(workload.quick if args.quick else {}), **dict(args.set)}
+        if args.data and "data" in workload.options:
+            options["data"] = args.data
+        result = rounds.run(name, options, args.rounds, args.seed, args.only and args.only.split(","),
+                            loaders_command(name, args), progress)
+        keep(result, name, args)
+        show(result, args)
+        good = good and table.good(result)
+    return 0 if good else 1
+
+
+def keep(result, name, args):
+    """What --save and --into ask for."""
+    if args.save:
+        os.makedirs(args.save, exist_ok=True)
+        with open(os.path.join(args.save, name + ".json"), "w") as f:
+            json.dump(result, f, indent=1)
+    if args.into:
+        report.write_section(args.into, f"results-{name}", page_of(result).markdown(result))
 
 
 def run_setup(args):

@@ -61,6 +61,8 @@ def import_torchvision():
     """torchvision with decode_jpeg where the stand-ins were built, and in any case with its transforms."""
     import torch
 
+    if "torchvision" in sys.modules:
+        return sys.modules["torchvision"]
     if os.path.isdir(FOLDER):
         for name in LIBRARIES:  # the loader finds them by name when image.so asks for them
             ctypes.CDLL(os.path.join(FOLDER, name))

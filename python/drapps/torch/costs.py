@@ -24,32 +24,37 @@ class Costs:
         self._ledger = Ledger(dataset)
         self._telling = self._ledger.is_telling
         self._indices, self._ns = [], []
+        self._noted, self._next_look = 0, BLOCK
 
     def predict(self, indices):
         """Nanoseconds of each, for Fleet.post; None: nothing is known that would change anything."""
-        if not self._telling or not all(self._known(index) for index in indices):
-            return None
-        return self._ledger.predict(indices)
+        return self._ledger.predict(indices) if self._telling and self._known(indices) else None
 
-    def _known(self, index):
-        return type(index) is int and 0 <= index < len(self._ledger.units)
+    def _known(self, indices):
+        n = len(self._ledger.units)
+        return all(type(index) is int and 0 <= index < n for index in indices)
 
-    def note(self, index, ns):
-        """A sample took so long."""
-        if ns and self._known(index):
-            self._indices.append(index)
-            self._ns.append(ns)
+    def note(self, indices, ns):
+        """Samples took so long."""
+        if all(ns) and self._known(indices):
+            self._indices += indices
+            self._ns += ns
             if len(self._ns) >= BLOCK:
-                self.flush()
+                self._flush()
 
-    def flush(self):
-        """What was noted goes into the ledger."""
-        if self._ns:
-            self._ledger.note(self._indices, self._ns)
+    def _flush(self):
+        """What was noted goes into the ledger; all of it is looked at each time it has doubled."""
+        if not self._ns:
+            return
+        self._ledger.note(self._indices, self._ns)
+        self._noted += len(self._ns)
+        self._indices, self._ns = [], []
+        if self._noted >= self._next_look:
+            self._next_look = 2 * self._noted
             self._telling = self._ledger.is_telling or self._ledger.model.is_useful
-            self._indices, self._ns = [], []
 
     def save(self):
-        """At the end of a pass: for later runs."""
-        self.flush()
+        """At the end of a pass: for this and later runs."""
+        self._flush()
+        self._telling = self._ledger.is_telling or self._ledger.model.is_useful
         self._ledger.save()

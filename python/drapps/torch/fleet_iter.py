@@ -54,6 +54,7 @@ class FleetIter(WorkerIter):
         self._in_order, self._keep = loader.in_order, not mixable(loader)
         many = getattr(loader._plan.dataset, "__getitems__", None) and self._bad.policy == "raise"
         self._whole = not self._auto_collation or bool(many)
+        self._simple = self._in_order and self._bad.policy == "raise"
         self._length = length_of(loader.dataset)
         self._works = {}  # by tag: [Work, samples that did not come yet]
         self._tries = {}  # by place of a bad sample: how many took its place
@@ -85,6 +86,8 @@ class FleetIter(WorkerIter):
     # --- results ---
 
     def _accept(self, result):
+        if self._simple:
+            return self._accept_simply(result)
         parts = [part for sample in result.samples for part in self._parts(sample)]
         bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
         for part in bad:
@@ -96,6 +99,14 @@ class FleetIter(WorkerIter):
             return None
         return self._deliver(result.value, parts, bad)
 
+    def _accept_simply(self, result):
+        """In order, and nothing is left out: the result is the batch that was posted."""
+        work, _ = self._works.pop(result.tag)
+        if self._costs:
+            self._costs.note(work.indices, [sample.ns for sample in result.samples])
+        self._progress.delivered(work.number)
+        return result.value, len(work.indices) if self._auto_collation else 1
+
     def _parts(self, sample):
         entry = self._works[sample.tag]
         entry[1] -= 1
@@ -105,7 +116,7 @@ class FleetIter(WorkerIter):
         if not self._one_slot(work):
             number, slot = (work.number, sample.slot) if work.places is None else work.places[sample.slot]
             if self._costs:
-                self._costs.note(work.indices[sample.slot], sample.ns)
+                self._costs.note([work.indices[sample.slot]], [sample.ns])
             return [Part(number, slot, work.indices[sample.slot], sample.error)]
         indices = work.indices if self._auto_collation else [work.indices]
         places = work.places or [(work.number, slot) for slot in range(len(indices))]

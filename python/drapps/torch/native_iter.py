@@ -40,11 +40,12 @@ class NativeIter(Iterator):
         self._plan, self._in_order = loader._plan, loader.in_order
         self._turn = threading.RLock()
         self._window = loader.prefetch_factor * self._n_workers
-        self._under_way, self._exhausted = 0, False
+        self._under_way, self._exhausted, self._ended = 0, False, False
         self._starts, self._pushed = [], []  # positions at which batches that were pushed begin, and what they are
         self._counts_bad = loader._counts
         if self._native is None:
             self._native = open_native(loader, self._plan, self._n_workers)
+        self._native.timeout_ms = int(self._timeout * 1000) or -1
         self._native.set_epoch(self._base_seed)
         self._batches = self._native.batches()
         passed = [index for indices in self._order.passed for index in indices]
@@ -87,8 +88,15 @@ class NativeIter(Iterator):
     def _take(self):
         try:
             return next(self._batches)
+        except TimeoutError:
+            raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
         except StopIteration:
+            self._ended = True
             self._finish()
+            raise
+        except _core.StateError:
+            if self._ended:  # another thread saw the end
+                raise StopIteration from None
             raise
 
     # --- progress ---

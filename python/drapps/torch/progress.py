@@ -37,12 +37,12 @@ class Progress:
     def delivered(self, number, slots=None):
         """All samples of a batch, or some slots of it, are with the consumer (or were left out)."""
         with self.lock:
-            done = self.done.setdefault(number, set())
-            if done is not None:
-                done.update(range(self._sizes[number]) if slots is None else slots)
-                if len(done) >= self._sizes[number]:
-                    self.done[number] = None
-            self._advance()
+            if slots is not None:
+                done = self.done.setdefault(number, set())
+                done.update(slots)
+            if slots is None or len(done) >= self._sizes[number]:
+                self.done[number] = None
+                self._advance()
 
     def _advance(self):
         while self.done.get(self.position, ()) is None:

@@ -122,15 +122,24 @@ class WorkerIter(Iterator):
         while True:
             fleet = self._fleet
             if fleet is None:
-                raise _core.StateError(self._progress.given_up or "this iteration was given up: its workers were ended")
+                return self._ended()
             try:
                 result = fleet.next(self._limit)
             except NothingPosted:
                 time.sleep(LATER if self._under_way else 0)
                 return None
+            except Exception:
+                if self._fleet is fleet:
+                    raise
+                return self._ended()  # by another thread
             if result is not None:
                 return result
             self._late(fleet)
+
+    def _ended(self):
+        """The workers are gone: because all is done, or too early."""
+        if not self._over():
+            raise _core.StateError(self._progress.given_up or "this iteration was given up: its workers were ended")
 
     def _late(self, fleet):
         """Nothing came for `timeout` seconds: an error, or the samples that are stuck are bad ones."""

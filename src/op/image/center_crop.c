@@ -1,5 +1,6 @@
 /* center_crop: cut the middle; an image that is smaller is padded with 0 first.  HWC, any element type. */
 #include "base/fmath.h"
+#include "op/box/boxes.h"
 #include "op/image/geometry.h"
 #include "op/op_defs.h"
 
@@ -16,6 +17,8 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 {
     const struct conf *c = conf;
     (void)par;
+    if (in->kind == DR_KIND_BOXES)
+        return dr__boxes_plan(in, "center_crop", out, err);
     DR_TRY(dr__want_image(in, ~0u, "center_crop", err));
     out->desc = dr__desc_resized(in, dr__size_height(&c->size), dr__size_width(&c->size));
     out->scratch = dr__place_scratch(&out->desc);
@@ -34,8 +37,20 @@ static dr__placing placing(const struct conf *c, const dr_desc *in)
                           start(dr__height(in), dr__size_height(&c->size)));
 }
 
+static dr_status crop_boxes(dr_task *task, const dr_view *in, dr_view *out)
+{
+    const struct conf *c = task->conf;
+    const dr_desc *frame = NULL;
+    DR_TRY(dr__boxes_frame(task, "center_crop", &frame));
+    dr__placing p = placing(c, frame);
+    dr__boxes_crop(in, out, &(dr_rect){ p.x, p.y, dr__size_width(&c->size), dr__size_height(&c->size) });
+    return DR_OK;
+}
+
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
+    if (in->desc.kind == DR_KIND_BOXES)
+        return crop_boxes(task, in, out);
     dr__placing p = placing(task->conf, &in->desc);
     (void)par;
     dr__place(&p, in, out);
@@ -80,7 +95,7 @@ const dr_op_def dr__op_center_crop = {
     .summary = "cut the middle of an image",
     .params = params,
     .conf_size = sizeof(struct conf),
-    .flags = DR_OP_WINDOW,
+    .flags = DR_OP_WINDOW | DR_OP_EARLY,
     .plan = plan,
     .run = run,
     .rows = rows,

@@ -1,4 +1,5 @@
-/* crop: cut a rectangle; what lies outside the image is 0.  HWC, any element type. */
+/* crop: cut a rectangle; what lies outside the image is 0; boxes follow.  HWC, any element type. */
+#include "op/box/boxes.h"
 #include "op/image/geometry.h"
 #include "op/op_defs.h"
 
@@ -18,6 +19,8 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 {
     const struct conf *c = conf;
     (void)par;
+    if (in->kind == DR_KIND_BOXES)
+        return dr__boxes_plan(in, "crop", out, err);
     DR_TRY(dr__want_image(in, ~0u, "crop", err));
     out->desc = dr__desc_resized(in, c->height, c->width);
     out->scratch = dr__place_scratch(&out->desc);
@@ -31,8 +34,13 @@ static dr__placing placing(const struct conf *c, const dr_desc *in)
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
-    dr__placing p = placing(task->conf, &in->desc);
+    const struct conf *c = task->conf;
     (void)par;
+    if (in->desc.kind == DR_KIND_BOXES) {
+        dr__boxes_crop(in, out, &(dr_rect){ c->left, c->top, c->width, c->height });
+        return DR_OK;
+    }
+    dr__placing p = placing(c, &in->desc);
     dr__place(&p, in, out);
     return DR_OK;
 }
@@ -75,7 +83,7 @@ const dr_op_def dr__op_crop = {
     .summary = "cut a given rectangle",
     .params = params,
     .conf_size = sizeof(struct conf),
-    .flags = DR_OP_WINDOW,
+    .flags = DR_OP_WINDOW | DR_OP_EARLY,
     .plan = plan,
     .run = run,
     .rows = rows,

@@ -1,4 +1,5 @@
-/* pad: add borders (or cut them, where negative).  HWC, any element type. */
+/* pad: add borders (or cut them, where negative); boxes follow.  HWC, any element type. */
+#include "op/box/boxes.h"
 #include "op/image/geometry.h"
 #include "op/op_defs.h"
 
@@ -32,6 +33,8 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     const struct conf *c = conf;
     uint8_t fill[DR__PIXEL_MAX];
     (void)par;
+    if (in->kind == DR_KIND_BOXES)
+        return dr__boxes_plan(in, "pad", out, err);
     DR_TRY(dr__want_image(in, ~0u, "pad", err));
     DR_TRY(dr__fill_pixel(&c->fill, in, "pad", fill, err));
     DR_TRY(dr__padding_fits(in, c->sides, "pad", err));
@@ -40,9 +43,22 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     return DR_OK;
 }
 
+static dr_status pad_boxes(dr_task *task, const dr_view *in, dr_view *out)
+{
+    const struct conf *c = task->conf;
+    const dr_desc *frame = NULL;
+    DR_TRY(dr__boxes_frame(task, "pad", &frame));
+    dr_rect canvas = { -c->sides[0], -c->sides[1], grow(dr__width(frame), c->sides[0], c->sides[2]),
+                       grow(dr__height(frame), c->sides[1], c->sides[3]) };
+    dr__boxes_crop(in, out, &canvas);
+    return DR_OK;
+}
+
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct conf *c = task->conf;
+    if (in->desc.kind == DR_KIND_BOXES)
+        return pad_boxes(task, in, out);
     dr__placing p = dr__placing_padded(&in->desc, c->sides, (dr__border)c->padding_mode, 0, 0);
     (void)par;
     DR_TRY(dr__fill_pixel(&c->fill, &in->desc, "pad", p.fill, task->err));
@@ -56,6 +72,7 @@ const dr_op_def dr__op_pad = {
     .summary = "add borders to an image",
     .params = params,
     .conf_size = sizeof(struct conf),
+    .flags = DR_OP_EARLY,
     .init = init,
     .plan = plan,
     .run = run,

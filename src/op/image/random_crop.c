@@ -1,5 +1,6 @@
-/* random_crop: cut a rectangle of a given size at a random place, from the padded image if so set.  HWC, any element
- * type. */
+/* random_crop: cut a rectangle of a given size at a random place, from the padded image if so set; boxes follow.  HWC,
+ * any element type. */
+#include "op/box/boxes.h"
 #include "op/image/geometry.h"
 #include "op/op_defs.h"
 
@@ -57,6 +58,8 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
     const struct conf *c = conf;
     struct par *p = par;
     int64_t *side = p->padding.v;
+    if (!dr__is_image(in))
+        return dr__fail(err, DR_ERR_ARG, "random_crop: the first of its fields must be the image");
     *p = (struct par){ .height = dr__size_height(&c->size), .width = dr__size_width(&c->size), .padding.n = 4 };
     for (int i = 0; i < 4; i++)
         side[i] = c->sides[i];
@@ -77,6 +80,8 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     const struct conf *c = conf;
     uint8_t fill[DR__PIXEL_MAX];
     (void)par;
+    if (in->kind == DR_KIND_BOXES)
+        return dr__boxes_plan(in, "random_crop", out, err);
     DR_TRY(dr__want_image(in, ~0u, "random_crop", err));
     DR_TRY(dr__fill_pixel(&c->fill, in, "random_crop", fill, err));
     out->desc = dr__desc_resized(in, dr__size_height(&c->size), dr__size_width(&c->size));
@@ -92,6 +97,12 @@ static dr__placing placing(const struct conf *c, const struct par *p, const dr_d
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct conf *c = task->conf;
+    const struct par *drawn = par;
+    if (in->desc.kind == DR_KIND_BOXES) {
+        dr__boxes_shift(in, out, (double)drawn->padding.v[0], (double)drawn->padding.v[1]); /* rounds as torchvision */
+        dr__boxes_crop(out, out, &(dr_rect){ drawn->left, drawn->top, drawn->width, drawn->height });
+        return DR_OK;
+    }
     dr__placing p = placing(c, par, &in->desc);
     DR_TRY(dr__fill_pixel(&c->fill, &in->desc, "random_crop", p.fill, task->err));
     dr__place(&p, in, out);
@@ -137,7 +148,7 @@ const dr_op_def dr__op_random_crop = {
     .draws = draws,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM | DR_OP_WINDOW,
+    .flags = DR_OP_RANDOM | DR_OP_WINDOW | DR_OP_EARLY,
     .init = init,
     .draw = draw,
     .plan = plan,

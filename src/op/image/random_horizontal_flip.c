@@ -1,5 +1,5 @@
-/* random_horizontal_flip: mirror an image left to right with probability p.  HWC, any element type. */
-#include "op/op.h"
+/* random_horizontal_flip: mirror an image left to right with probability p; boxes follow.  HWC, any element type. */
+#include "op/box/boxes.h"
 #include "op/op_defs.h"
 
 struct conf {
@@ -31,6 +31,8 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     (void)conf, (void)par;
+    if (in->kind == DR_KIND_BOXES)
+        return dr__boxes_plan(in, "random_horizontal_flip", out, err);
     DR_TRY(dr__want_image(in, ~0u, "random_horizontal_flip", err));
     out->desc = *in;
     return DR_OK;
@@ -39,6 +41,8 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct par *p = par;
+    if (in->desc.kind == DR_KIND_BOXES)
+        return dr__boxes_flip(task, "random_horizontal_flip", p->mirror, false, in, out);
     if (!p->mirror) {
         dr__view_copy(out, in);
         return DR_OK;
@@ -62,7 +66,7 @@ const dr_op_def dr__op_random_horizontal_flip = {
     .draws = draws,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM,
+    .flags = DR_OP_RANDOM | DR_OP_EARLY,
     .draw = draw,
     .plan = plan,
     .run = run,

@@ -1,6 +1,7 @@
 /* random_resized_crop: cut a rectangle of random area, ratio and place, and bring it to a size, as PIL does (always
- * antialiased).  HWC uint8 with 1, 3 or 4 channels. */
+ * antialiased); boxes follow.  HWC uint8 with 1, 3 or 4 channels. */
 #include "base/fmath.h"
+#include "op/box/boxes.h"
 #include "op/image/box_draw.h"
 #include "op/image/geometry.h"
 #include "op/image/rescale.h"
@@ -62,6 +63,8 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
     const struct conf *c = conf;
     struct par *p = par;
     int64_t w = dr__width(in), h = dr__height(in);
+    if (!dr__is_image(in))
+        return dr__fail(err, DR_ERR_ARG, "random_resized_crop: the first of its fields must be the image");
     if (w < 1 || h < 1)
         return dr__fail(err, DR_ERR_ARG, "random_resized_crop: image is empty");
     for (int i = 0; i < 10; i++) {
@@ -89,6 +92,8 @@ static dr__rescale rescale(const struct conf *c, const struct par *p)
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     const struct conf *c = conf;
+    if (in->kind == DR_KIND_BOXES)
+        return dr__boxes_plan(in, "random_resized_crop", out, err);
     DR_TRY(dr__want_rescalable(in, "random_resized_crop", err));
     out->desc = dr__desc_resized(in, dr__size_height(&c->size), dr__size_width(&c->size));
     if (!par)
@@ -106,6 +111,11 @@ static double cost(const void *conf, const void *par, const dr_desc *in)
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     dr__rescale r = rescale(task->conf, par);
+    if (in->desc.kind == DR_KIND_BOXES) {
+        dr__boxes_crop(in, out, &r.from);
+        dr__boxes_scale(out, out, (double)r.w / (double)r.from.w, (double)r.h / (double)r.from.h);
+        return DR_OK;
+    }
     dr__rescale_run(task, &r, in, out);
     return DR_OK;
 }
@@ -142,7 +152,7 @@ const dr_op_def dr__op_random_resized_crop = {
     .draws = draws,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM | DR_OP_WINDOW | DR_OP_RESAMPLE,
+    .flags = DR_OP_RANDOM | DR_OP_WINDOW | DR_OP_RESAMPLE | DR_OP_EARLY,
     .init = init,
     .draw = draw,
     .plan = plan,

@@ -1,7 +1,7 @@
-/* random_vertical_flip: mirror an image top to bottom with probability p.  HWC, any element type. */
+/* random_vertical_flip: mirror an image top to bottom with probability p; boxes follow.  HWC, any element type. */
 #include <string.h>
 
-#include "op/op.h"
+#include "op/box/boxes.h"
 #include "op/op_defs.h"
 
 struct conf {
@@ -33,6 +33,8 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     (void)conf, (void)par;
+    if (in->kind == DR_KIND_BOXES)
+        return dr__boxes_plan(in, "random_vertical_flip", out, err);
     DR_TRY(dr__want_image(in, ~0u, "random_vertical_flip", err));
     out->desc = *in;
     return DR_OK;
@@ -41,9 +43,10 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct par *p = par;
+    if (in->desc.kind == DR_KIND_BOXES)
+        return dr__boxes_flip(task, "random_vertical_flip", p->mirror, true, in, out);
     int64_t h = dr__height(&in->desc);
     size_t row = dr__row_bytes(&in->desc);
-    (void)task;
     for (int64_t y = 0; y < h; y++)
         memcpy(out->data + y * out->stride, in->data + (p->mirror ? h - 1 - y : y) * in->stride, row);
     return DR_OK;
@@ -57,7 +60,7 @@ const dr_op_def dr__op_random_vertical_flip = {
     .draws = draws,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM,
+    .flags = DR_OP_RANDOM | DR_OP_EARLY,
     .draw = draw,
     .plan = plan,
     .run = run,

@@ -1,4 +1,6 @@
-/* resize: bring an image to a size, as PIL does (always antialiased).  HWC uint8 with 1, 3 or 4 channels. */
+/* resize: bring an image to a size, as PIL does (always antialiased); boxes follow.  HWC uint8 with 1, 3 or 4 channels.
+ */
+#include "op/box/boxes.h"
 #include "op/image/rescale.h"
 #include "op/op_defs.h"
 
@@ -72,6 +74,8 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 {
     const struct conf *c = conf;
     (void)par;
+    if (in->kind == DR_KIND_BOXES)
+        return dr__boxes_plan(in, "resize", out, err);
     DR_TRY(dr__want_rescalable(in, "resize", err));
     if (!dr__desc_known(in)) {
         bool fixed = c->size.n == 2;
@@ -92,8 +96,19 @@ static double cost(const void *conf, const void *par, const dr_desc *in)
     return dr__rescale_cost(&r, in);
 }
 
+static dr_status resize_boxes(dr_task *task, const dr_view *in, dr_view *out)
+{
+    const dr_desc *frame = NULL;
+    DR_TRY(dr__boxes_frame(task, "resize", &frame));
+    dr__rescale r = rescale(task->conf, frame);
+    dr__boxes_scale(in, out, (double)r.w / (double)r.from.w, (double)r.h / (double)r.from.h);
+    return DR_OK;
+}
+
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
+    if (in->desc.kind == DR_KIND_BOXES)
+        return resize_boxes(task, in, out);
     dr__rescale r = rescale(task->conf, &in->desc);
     (void)par;
     dr__rescale_run(task, &r, in, out);
@@ -124,7 +139,7 @@ const dr_op_def dr__op_resize = {
     .params = params,
     .conf_size = sizeof(struct conf),
     .init = init,
-    .flags = DR_OP_WINDOW | DR_OP_RESAMPLE,
+    .flags = DR_OP_WINDOW | DR_OP_RESAMPLE | DR_OP_EARLY,
     .plan = plan,
     .cost = cost,
     .run = run,

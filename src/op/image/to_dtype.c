@@ -2,7 +2,8 @@
  *
  * As torchvision's to_dtype: integers times 1 / max; floats times 255.999 for uint8, whole part.  With `divide`,
  * integers are divided by max, as ToTensor and the older convert_image_dtype do: the last bit may differ.  Values that
- * uint8 cannot hold (where torch's result is not defined) are kept within its range.  HWC; masks pass unchanged. */
+ * uint8 cannot hold (where torch's result is not defined) are kept within its range.  HWC images and volumes;
+ * masks of both pass unchanged. */
 #include "op/image/numeric.h"
 #include "op/op_defs.h"
 
@@ -27,9 +28,12 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     const struct conf *c = conf;
     (void)par;
     out->desc = *in;
-    if (in->kind == DR_KIND_MASK)
+    if (in->kind == DR_KIND_MASK || in->kind == DR_KIND_VOLUME_MASK)
         return DR_OK;
-    DR_TRY(dr__want_image(in, DR__NUMERIC_TYPES, "to_dtype", err));
+    if (in->kind == DR_KIND_VOLUME)
+        DR_TRY(dr__want_volume(in, DR__NUMERIC_TYPES, "to_dtype", err));
+    else
+        DR_TRY(dr__want_image(in, DR__NUMERIC_TYPES, "to_dtype", err));
     out->desc.dtype = dtypes[c->dtype];
     return DR_OK;
 }
@@ -58,15 +62,24 @@ static float convert(const void *data, int channel, float v)
     return dr__float_as(how->from, v * (float)(255.0 + 1.0 - 1e-3));
 }
 
+/* A volume as an image of one channel: a row for each row of voxels. */
+static dr_view as_image(const dr_view *v)
+{
+    const int64_t *d = v->desc.dims;
+    dr_desc flat = dr__desc_image(v->desc.dtype, d[0] * d[1] * d[2], d[3], 1);
+    return dr__is_volume(&v->desc) ? dr__view_dense(&flat, v->data) : *v;
+}
+
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct conf *c = task->conf;
     struct how how = { in->desc.dtype, out->desc.dtype, c->scale, c->divide };
     (void)par;
+    dr_view from = as_image(in), to = as_image(out);
     if (in->desc.dtype == out->desc.dtype)
-        dr__view_copy(out, in);
+        dr__view_copy(&to, &from);
     else
-        dr__map_values(task->k, in, out, convert, &how);
+        dr__map_values(task->k, &from, &to, convert, &how);
     return DR_OK;
 }
 

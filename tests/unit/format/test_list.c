@@ -176,6 +176,45 @@ static void columns_and_root_can_be_named(void **state)
     expect_in(err.text, "/nowhere/at/all");
 }
 
+/* A second file of each sample; its size may make the first one move. */
+static void a_mask_for_each_file(void **state)
+{
+    dr_read_options o;
+    dr_dataset *set;
+    dr_error err;
+    char large[20001];
+    (void)state;
+    memset(large, 'm', 20000);
+    large[20000] = 0;
+    put_text(at("a.nii"), "A");
+    put_text(at("b.nii"), "BB");
+    put_text(at("a_seg.nii"), "seg");
+    put_text(at("b_seg.nii"), large);
+    set = open_list("l.csv", "image,label_file,id\na.nii,a_seg.nii,1\nb.nii,b_seg.nii,2\n");
+    for (int i = 0; i < 2; i++) {
+        expect_text(set, 0, "image", "A");
+        expect_text(set, 0, "label", "seg");
+        expect_text(set, 1, "image", "BB");
+        expect_text(set, 1, "label", large);
+        assert_int_equal(int_value(set, 1, "id"), 2);
+    }
+    dr_dataset_unref(&set);
+    set = open_list("l.csv", "path,mask\na.nii,3\n"); /* a number is no file */
+    assert_int_equal(int_value(set, 0, "mask"), 3);
+    dr_dataset_unref(&set);
+    dr_read_defaults(&o);
+    o.mask_column = "second";
+    put_text(at("l.csv"), "path,second,label\na.nii,a_seg.nii,7\n");
+    assert_int_equal(dr_dataset_open(at("l.csv"), &o, &set, &err), DR_OK);
+    expect_text(set, 0, "second", "seg");
+    assert_int_equal(int_value(set, 0, "label"), 7);
+    dr_dataset_unref(&set);
+    o.mask_column = "third";
+    assert_int_equal(dr_dataset_open(at("l.csv"), &o, &set, &err), DR_ERR_NOT_FOUND);
+    expect_in(err.text, "third");
+    fails("l.csv", "path,mask\na.nii,a_seg.nii\nb.nii,\n", DR_ERR_FORMAT, "row 2");
+}
+
 static void json_lines(void **state)
 {
     (void)state;
@@ -202,6 +241,43 @@ static void json_lines(void **state)
     fails("l.jsonl", "{\"path\": \"a\"}\n[1]\n", DR_ERR_FORMAT, "l.jsonl:2: not a JSON object");
     fails("l.jsonl", "{\"path\": \"a\"", DR_ERR_FORMAT, "l.jsonl:1: not a JSON object");
     fails("l.jsonl", "{\"path\": \"a\\u0000b\"}", DR_ERR_FORMAT, "l.jsonl:1");
+}
+
+static const dr_view *list_value(const dr_dataset *set, uint64_t id, const char *field, dr_dtype dtype, int64_t rows)
+{
+    const dr_view *v = value(set, id, field);
+    assert_int_equal(v->desc.dtype, dtype);
+    assert_int_equal(v->desc.dims[0], rows);
+    return v;
+}
+
+static void lists_of_numbers(void **state)
+{
+    (void)state;
+    put_text(at("a.jpg"), "A");
+    dr_dataset *set = open_list(
+        "l.jsonl",
+        "{\"path\": \"a.jpg\", \"boxes\": [[1, 2, 3.5, 4], [5, 6, 7, 8]], \"labels\": [3, -4], \"w\": [1, 0.5]}\n"
+        "{\"path\": \"a.jpg\", \"boxes\": [], \"labels\": []}\n"
+        "{\"path\": \"a.jpg\", \"boxes\": [[0, 0, 1e2, 1]], \"labels\": [7], \"w\": []}\n");
+    const dr_view *v = list_value(set, 0, "boxes", DR_F32, 2);
+    assert_int_equal(v->desc.kind, DR_KIND_BOXES);
+    assert_memory_equal(v->data, ((float[]){ 1, 2, 3.5f, 4, 5, 6, 7, 8 }), 32);
+    assert_memory_equal(list_value(set, 0, "labels", DR_I64, 2)->data, ((int64_t[]){ 3, -4 }), 16);
+    assert_memory_equal(list_value(set, 0, "w", DR_F64, 2)->data, ((double[]){ 1, 0.5 }), 16);
+    list_value(set, 1, "boxes", DR_F32, 0);
+    list_value(set, 1, "w", DR_F64, 0);
+    assert_true(((float *)(void *)list_value(set, 2, "boxes", DR_F32, 1)->data)[2] == 100);
+    dr_dataset_unref(&set);
+    /* other lists stay text: of different lengths, of texts, deeper ones */
+    set = open_list("l.jsonl",
+                    "{\"path\": \"a.jpg\", \"x\": [[1], [2, 3]], \"y\": [1, \"b\"], \"z\": [[[1]]], \"u\": [1]}\n"
+                    "{\"path\": \"a.jpg\", \"u\": [[1]]}\n");
+    expect_text(set, 0, "x", "[[1],[2,3]]");
+    expect_text(set, 0, "y", "[1,\"b\"]");
+    expect_text(set, 0, "z", "[[[1]]]");
+    expect_text(set, 1, "u", "[[1]]");
+    dr_dataset_unref(&set);
 }
 
 static void kinds_of_cells(void **state)
@@ -272,7 +348,9 @@ int main(void)
         TEST(csv_with_all_kinds_of_columns),
         TEST(csv_errors_name_the_line),
         TEST(columns_and_root_can_be_named),
+        TEST(a_mask_for_each_file),
         TEST(json_lines),
+        TEST(lists_of_numbers),
         TEST(kinds_of_cells),
         TEST(long_paths_share_their_folders),
         TEST(opening_survives_lack_of_memory),

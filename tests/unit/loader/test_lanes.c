@@ -255,8 +255,10 @@ static void the_share_grows_with_the_work(void **state)
         dr_loader *l = open_gated(set, &o);
         tape t = { 0 };
         set_gate(&kernel_gate, false);
-        if (most) /* as if all the time went into them */
+        if (most) { /* as if all the time went into them; a worker that the system holds up is not slow then */
             atomic_store(&l->exec.lanes.predict.slow_ns, (uint64_t)1 << 60);
+            atomic_store(&l->exec.lanes.predict.ns, (uint64_t)1 << 60);
+        }
         const int can_be_done = LARGE_FROM + AHEAD * BATCH - (LARGE_TO - LARGE_FROM);
         read_some(&t, l, can_be_done / BATCH);
         wait_inside(&kernel_gate, 3); /* there are no more than three */

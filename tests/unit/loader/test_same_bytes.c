@@ -185,6 +185,40 @@ static void usual_graphs(void **state)
     remove_folder(folder);
 }
 
+/* Volumes and their masks, in memory. */
+static void volumes_through_a_chain(void **state)
+{
+    enum { N = 7, VOXELS = N * 12 * 14 * 10 };
+    static float volumes[VOXELS];
+    static uint8_t masks[VOXELS];
+    (void)state;
+    for (int i = 0; i < VOXELS; i++) {
+        volumes[i] = (float)dice(&x, 1000);
+        masks[i] = dice(&x, 40) ? 0 : (uint8_t)dice(&x, 4);
+    }
+    dr_array arrays[] = {
+        { "image", { .kind = DR_KIND_VOLUME, .dtype = DR_F32, .n_dims = 4, .dims = { N, 12, 14, 10 } }, volumes },
+        { "mask", { .kind = DR_KIND_VOLUME_MASK, .dtype = DR_U8, .n_dims = 4, .dims = { N, 12, 14, 10 } }, masks },
+    };
+    dr_dataset *set = NULL;
+    assert_ok(dr_dataset_from_arrays(arrays, 2, NULL, NULL, &set, &err));
+    random_graph r = {
+        graph_of("{\"op\":\"resample_volume\",\"params\":{\"size\":[9,17,10]},\"fields\":[\"image\",\"mask\"]},"
+                 "{\"op\":\"normalize_intensity\",\"params\":{\"clip\":[100,800],\"mean\":500,\"std\":99},"
+                 "\"fields\":[\"image\",\"mask\"]},"
+                 "{\"op\":\"pad_volume\",\"params\":{\"size\":11},\"fields\":[\"image\",\"mask\"]},"
+                 "{\"op\":\"random_balanced_crop\",\"params\":{\"size\":8},\"fields\":[\"image\",\"mask\"]},"
+                 "{\"op\":\"random_flip_volume\",\"fields\":[\"image\",\"mask\"]},"
+                 "{\"op\":\"random_brightness\",\"params\":{\"p\":0.5}},"
+                 "{\"op\":\"random_gaussian_noise\",\"params\":{\"p\":0.5}},"
+                 "{\"op\":\"to_dtype\",\"params\":{\"dtype\":\"float16\"}}"),
+        "image,mask", "image=stack"
+    };
+    compare(set, &r);
+    dr_graph_free(&r.graph);
+    dr_dataset_unref(&set);
+}
+
 /* The graphs were drawn from the whole table: no op was refused each time. */
 static void every_op_took_part(void **state)
 {
@@ -209,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usual_graphs),
         cmocka_unit_test(arrays_through_random_graphs),
+        cmocka_unit_test(volumes_through_a_chain),
         cmocka_unit_test(jpegs_through_random_graphs),
         cmocka_unit_test(every_op_took_part),
     };

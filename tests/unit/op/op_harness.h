@@ -1,4 +1,4 @@
-/* op_harness.h: one op on one image, without a graph.
+/* op_harness.h: one op on one image (or volume, or boxes), without a graph.
  *
  * Opens the op from JSON text, draws with a given name, plans, and runs with exactly the planned scratch.  Output and
  * scratch stand between guard bytes; breaking them is reported by harness_guards_intact.
@@ -26,7 +26,8 @@ struct op_run {
     dr_view out;
     uint8_t *out_block, *scratch_block; /* with guards on both sides */
     size_t out_bytes;
-    uint8_t prefill; /* what output and scratch hold before the run */
+    const dr_view *other; /* the node's first field, where the one in hand is the second; NULL: it is the only one */
+    uint8_t prefill;      /* what output and scratch hold before the run */
     dr_error err;
 };
 
@@ -102,10 +103,21 @@ static inline dr_task harness_task(struct op_run *r, const dr__kernels *k)
     return (dr_task){ .k = k, .conf = r->op.conf, .scratch = r->scratch_block + HARNESS_GUARD, .err = &r->err };
 }
 
+/* As the graph: early ops look before they plan, others before they run. */
+static inline dr_status harness_look(struct op_run *r, dr_task *task, bool early)
+{
+    bool now = r->op.def->look && !!(r->op.def->flags & DR_OP_EARLY) == early;
+    return now ? r->op.def->look(task, r->par) : DR_OK;
+}
+
 static inline dr_status harness_run(struct op_run *r, const dr__kernels *k, const dr_view *in)
 {
+    const dr_view *fields[2] = { r->other ? r->other : in, in };
+    dr_task task = { .k = k, .conf = r->op.conf, .err = &r->err, .fields = fields, .n_fields = r->other ? 2 : 1 };
+    DR_TRY(harness_look(r, &task, true));
     DR_TRY(harness_plan(r, &in->desc));
-    dr_task task = harness_task(r, k);
+    task.scratch = r->scratch_block + HARNESS_GUARD;
+    DR_TRY(harness_look(r, &task, false));
     return r->op.def->run(&task, r->par, in, &r->out);
 }
 
@@ -118,6 +130,32 @@ static inline dr_status harness_do(struct op_run *r, const char *op, const char 
     return harness_run(r, dr__kernels_best(), in);
 }
 
+static inline void harness_fill(dr_view *v, size_t bytes, uint64_t seed);
+
+/* Likewise a volume; a mask has the classes 0 to 3. */
+static inline dr_view harness_volume(dr_kind kind, dr_dtype dtype, int64_t c, int64_t d, int64_t h, int64_t w)
+{
+    dr_desc desc = dr__desc_volume(dtype, (int64_t[]){ c, d, h, w });
+    size_t bytes = 0;
+    desc.kind = kind;
+    for (int i = 0; i < 3; i++)
+        desc.spacing[i] = 1.0 + 0.5 * i;
+    dr__desc_bytes_dense(&desc, &bytes);
+    dr_view v = dr__view_dense(&desc, dr__alloc(bytes));
+    harness_fill(&v, bytes, (uint64_t)(d * 31 + w));
+    for (size_t i = 0; kind == DR_KIND_VOLUME_MASK && dtype == DR_U8 && i < bytes; i++)
+        v.data[i] &= 3;
+    return v;
+}
+
+/* Some boxes; the memory is static. */
+static inline dr_view harness_boxes(void)
+{
+    static float v[] = { 2, 1, 7, 8, 0, 0, 30, 20, 10, 5, 12, 40, -3, 2, 9, 9, 5, 5, 5, 5 };
+    dr_desc d = { .kind = DR_KIND_BOXES, .dtype = DR_F32, .n_dims = 2, .dims = { 5, 4 } };
+    return dr__view_dense(&d, v);
+}
+
 /* A dense image with values that differ from place to place; freed by dr__free. */
 static inline dr_view harness_image(dr_dtype dtype, int64_t h, int64_t w, int64_t c)
 {
@@ -125,7 +163,15 @@ static inline dr_view harness_image(dr_dtype dtype, int64_t h, int64_t w, int64_
     size_t bytes = 0;
     dr__desc_bytes_dense(&d, &bytes);
     dr_view v = dr__view_dense(&d, dr__alloc(bytes));
-    dr_rng rng = dr__rng_open(&(dr__rng_name){ .seed = (uint64_t)(h * 31 + w) }, 7);
+    harness_fill(&v, bytes, (uint64_t)(h * 31 + w));
+    return v;
+}
+
+static inline void harness_fill(dr_view *view, size_t bytes, uint64_t seed)
+{
+    dr_view v = *view;
+    dr_dtype dtype = v.desc.dtype;
+    dr_rng rng = dr__rng_open(&(dr__rng_name){ .seed = seed }, 7);
     if (dtype == DR_F32 || dtype == DR_F16 || dtype == DR_BF16)
         for (size_t i = 0; i < bytes; i += dr_dtype_size(dtype)) {
             float unit = (float)dr__rng_unit(&rng);
@@ -135,7 +181,6 @@ static inline dr_view harness_image(dr_dtype dtype, int64_t h, int64_t w, int64_
     else
         for (size_t i = 0; i < bytes; i++)
             v.data[i] = (uint8_t)dr__rng_u32(&rng);
-    return v;
 }
 
 #endif

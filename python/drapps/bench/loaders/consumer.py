@@ -1,0 +1,86 @@
+"""The consumer: takes batches, counts samples by their keys, holds each batch as long as an accelerator would."""
+
+import time
+import zlib
+
+
+class WrongSamples(Exception):
+    """Samples came twice, never, or with other content."""
+
+
+class Tally:
+    """How often each of n keys was delivered."""
+
+    def __init__(self, n):
+        self.counts = [0] * n
+
+    def add(self, keys):
+        for key in keys.tolist():
+            self.counts[key] += 1
+
+    def check(self, times=1):
+        """Raises unless every key came `times` times; gives the number of samples."""
+        wrong = {key: count for key, count in enumerate(self.counts) if count != times}
+        if wrong:
+            some = ", ".join(f"{key} x {count}" for key, count in list(wrong.items())[:5])
+            raise WrongSamples(f"{len(wrong)} of {len(self.counts)} samples were not delivered {times} times: {some}")
+        return sum(self.counts)
+
+
+def fingerprint(keys, arrays):
+    """A number for samples and their content that does not depend on the order in which they came."""
+    total = 0
+    for key, array in zip(keys.tolist(), arrays.numpy()):
+        total += (zlib.crc32(memoryview(array).cast("B")) + 1) * (2 * key + 1)
+    return total % (1 << 61)
+
+
+def whole_digest(loader, n):
+    """One epoch with every byte looked at and every key counted; not for the clock.  Batches are (array, keys)."""
+    tally, total = Tally(n), 0
+    for arrays, keys in loader:
+        tally.add(keys)
+        total += fingerprint(keys, arrays)
+    tally.check()
+    return total % (1 << 61)
+
+
+class Drained:
+    """What the consumer saw of one epoch; times in seconds."""
+
+    def __init__(self, wall, held, waits):
+        self.wall, self.held, self.waits = wall, held, waits
+
+    @property
+    def utilisation(self):
+        """Share of the time in which the emulated accelerator had a batch."""
+        return self.held / self.wall
+
+
+def hold(seconds):
+    """The emulated accelerator: a step that takes this long and no CPU.  Gives the time it took."""
+    began = time.perf_counter()
+    time.sleep(seconds)
+    return time.perf_counter() - began
+
+
+def drain(loader, step_s, take):
+    """One epoch, from the call of iter() to its end: `take(batch)`, then a step, for every batch."""
+    waits, held, began = [], 0.0, time.perf_counter()
+    batches = iter(loader)
+    while True:
+        asked = time.perf_counter()
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return Drained(time.perf_counter() - began, held, waits)
+        waits.append(time.perf_counter() - asked)
+        take(batch)
+        del batch
+        if step_s:
+            held += hold(step_s)
+
+
+def take_keys(tally):
+    """A `take` for batches whose last part are the keys."""
+    return lambda batch: tally.add(batch[-1])

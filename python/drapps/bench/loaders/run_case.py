@@ -1,0 +1,27 @@
+"""One case of one workload in this process: python -m drapps.bench.loaders.run_case WORKLOAD CASE.json.
+
+Prints one JSON line with the figures.  CASE.json has the case's parts and the options.
+"""
+
+import json
+import os
+import sys
+
+from .. import process
+from ..child import end_tree
+from . import workloads
+from .case import Case, loader_class
+
+
+def main(argv):
+    name, order = argv[0], json.loads(argv[1])
+    workload = workloads.load(name)
+    base = process.pss_bytes(os.getpid())  # torch is imported by now, no loader of ours yet
+    case = Case(**order["case"])
+    figures = workload.run(loader_class(case.loader), case, {**order["options"], "base_pss": base})
+    print(json.dumps({**figures, "load": round(os.getloadavg()[0], 2)}), flush=True)
+    end_tree(process)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,94 @@
+"""Several consumer threads drain one loader: does any of them starve?"""
+
+import threading
+import time
+
+from ..case import Case, Column, Workload
+from ..consumer import Tally, hold
+from ..timed_work import TimedWork
+
+
+class Locked:
+    """An iterator that threads may share: for loaders that say nothing about threads."""
+
+    def __init__(self, batches):
+        self.batches, self.lock = batches, threading.Lock()
+
+    def __next__(self):
+        with self.lock:
+            return next(self.batches)
+
+
+class Consumer(threading.Thread):
+    """Takes batches until there are none, and holds each for a step; keeps the keys it got."""
+
+    def __init__(self, batches, step_s):
+        super().__init__()
+        self.batches, self.step_s = batches, step_s
+        self.keys, self.taken, self.held, self.error = [], 0, 0.0, None
+
+    def run(self):
+        try:
+            while True:
+                batch = next(self.batches)
+                self.keys.append(batch[-1].clone())
+                del batch
+                self.taken += 1
+                self.held += hold(self.step_s)
+        except StopIteration:
+            pass
+        except BaseException as error:  # told by the thread that joins
+            self.error = error
+
+
+def drain_shared(batches, n, step_s):
+    """(consumers, wall seconds) of n threads that drained `batches`."""
+    threads = [Consumer(batches, step_s) for _ in range(n)]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wall = time.perf_counter() - began
+    for thread in threads:
+        if thread.error:
+            raise thread.error
+    return threads, wall
+
+
+def shared(batches, loader):
+    """torch's iterator behind a lock; drapps's as it is."""
+    return Locked(batches) if loader == "torch" else batches
+
+
+def tally_of(threads, n):
+    tally = Tally(n)
+    for thread in threads:
+        for keys in thread.keys:
+            tally.add(keys)
+    return tally
+
+
+def run(make, case, options):
+    arguments = dict(case.arguments)
+    n = arguments.pop("consumers")
+    data = TimedWork([options["sample_ms"]] * options["samples"], None)
+    threads, wall = drain_shared(shared(iter(make(data, **arguments)), case.loader), n, options["step_ms"] / 1e3)
+    tally_of(threads, len(data)).check()
+    taken = [thread.taken for thread in threads]
+    return {"share": max(taken) / max(1, min(taken)), "wall_s": wall}
+
+
+def cases(options):
+    arguments = {"batch_size": options["batch"], "num_workers": options["workers"]}
+    return [Case(f"{loader}, {n} consumers", loader, {**arguments, "consumers": n})
+            for n in options["consumers"] for loader in ("torch", "drapps")]
+
+
+WORKLOAD = Workload(
+    title="Consumer threads that share one loader",
+    options={"samples": 8000, "batch": 5, "workers": 2, "sample_ms": 1, "step_ms": 20, "consumers": [1, 2, 4, 8]},
+    quick={"samples": 100, "step_ms": 5, "consumers": [1, 3]},
+    cases=cases, run=run, columns=(Column("largest / smallest share", "share", 3), Column("wall s", "wall_s", 1)),
+    notes=lambda result: ["Accelerators emulated.  torch's iterator is behind a lock."],
+)

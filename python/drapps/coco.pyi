@@ -1,0 +1,7 @@
+import os
+
+from .pipeline import Pipeline
+
+def read_coco(
+    annotations: str | os.PathLike[str], root: str | os.PathLike[str], empty: bool = ...
+) -> Pipeline: ...

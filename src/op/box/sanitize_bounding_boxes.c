@@ -1,0 +1,105 @@
+/* sanitize_bounding_boxes: drop boxes that are too small or not inside their image, and with them the rows of the other
+ * arrays among the fields (labels).  An image among the fields stays as it is; without one, only the coordinates'
+ * signs say what is inside. */
+#include <string.h>
+
+#include "op/box/boxes.h"
+#include "op/op_defs.h"
+
+struct conf {
+    double min_size;
+    double min_area;
+};
+
+struct par {
+    int64_t n; /* boxes that stay */
+};
+
+static const dr_param params[] = {
+    DR_REAL(struct conf, min_size, "1", 0, 1e6, "least width and height"),
+    DR_REAL(struct conf, min_area, "1", 0, 1e12, "least area"),
+    { 0 },
+};
+
+static bool passes(const dr_desc *in)
+{
+    return dr__is_image(in);
+}
+
+static const dr_desc *frame_of(const dr_task *task)
+{
+    for (int i = 0; i < task->n_fields; i++)
+        if (dr__is_image(&task->fields[i]->desc))
+            return &task->fields[i]->desc;
+    return NULL;
+}
+
+static bool stays(const struct conf *c, const dr_desc *frame, const float *b)
+{
+    float w = b[2] - b[0], h = b[3] - b[1];
+    if (!(w >= (float)c->min_size && h >= (float)c->min_size && w * h >= (float)c->min_area))
+        return false;
+    if (!(b[0] >= 0 && b[1] >= 0 && b[2] >= 0 && b[3] >= 0))
+        return false;
+    if (!frame)
+        return true;
+    float right = (float)dr__width(frame), bottom = (float)dr__height(frame);
+    return b[0] <= right && b[2] <= right && b[1] <= bottom && b[3] <= bottom;
+}
+
+static dr_status look(dr_task *task, void *par)
+{
+    struct par *p = par;
+    const dr_view *boxes = NULL;
+    DR_TRY(dr__boxes_among(task, "sanitize_bounding_boxes", &boxes));
+    const dr_desc *frame = frame_of(task);
+    p->n = 0;
+    for (int64_t i = 0; i < boxes->desc.dims[0]; i++)
+        p->n += stays(task->conf, frame, (const float *)boxes->data + 4 * i);
+    return DR_OK;
+}
+
+static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
+{
+    char text[128];
+    (void)conf;
+    if (in->kind != DR_KIND_BOXES && (in->kind != DR_KIND_ARRAY || in->n_dims < 1))
+        return dr__fail(err, DR_ERR_ARG, "sanitize_bounding_boxes: needs boxes and arrays with a row for each, got %s",
+                        dr__desc_text_of(in, text, sizeof text));
+    out->desc = *in;
+    out->desc.dims[0] = par ? ((const struct par *)par)->n : DR_UNKNOWN;
+    return DR_OK;
+}
+
+static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
+{
+    const dr_view *boxes = NULL;
+    const dr_desc *frame = frame_of(task);
+    dr_desc row = in->desc;
+    size_t bytes = 0, to = 0;
+    (void)par;
+    DR_TRY(dr__boxes_among(task, "sanitize_bounding_boxes", &boxes));
+    if (in->desc.dims[0] != boxes->desc.dims[0])
+        return dr__fail(task->err, DR_ERR_ARG, "sanitize_bounding_boxes: %lld rows for %lld boxes",
+                        (long long)in->desc.dims[0], (long long)boxes->desc.dims[0]);
+    row.dims[0] = 1;
+    dr__desc_bytes_dense(&row, &bytes);
+    for (int64_t i = 0; i < boxes->desc.dims[0]; i++)
+        if (stays(task->conf, frame, (const float *)boxes->data + 4 * i))
+            memcpy(out->data + to++ * bytes, in->data + (size_t)i * bytes, bytes);
+    return DR_OK;
+}
+
+const dr_op_def dr__op_sanitize_bounding_boxes = {
+    .name = "sanitize_bounding_boxes",
+    .version = 1,
+    .summary = "drop boxes that are too small or outside the image, and their labels",
+    .params = params,
+    .conf_size = sizeof(struct conf),
+    .par_size = sizeof(struct par),
+    .flags = DR_OP_EARLY,
+    .look = look,
+    .passes = passes,
+    .plan = plan,
+    .run = run,
+};

@@ -1,0 +1,160 @@
+/* random_photometric_distort: SSD's changes of colour: brightness, contrast, saturation, hue and the order of the
+ * channels, each with probability p; the contrast comes before or after saturation and hue.  Pillow's arithmetic. */
+#include "op/image/adjust.h"
+#include "op/op_defs.h"
+
+enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, N_PARTS };
+
+struct conf {
+    dr_reals range[N_PARTS];
+    double p;
+};
+
+struct par {
+    dr_ints parts; /* as done */
+    double factor[N_PARTS];
+    dr_ints permutation; /* which channel each one was; none: as they are */
+};
+
+#define RANGE(name, part, fallback, lo, hi)                                                                            \
+    {                                                                                                                  \
+#name, DR_P_REALS, offsetof(struct conf, range[part]), fallback, lo, hi, 2, 2, NULL, "least and most factor"   \
+    }
+#define FACTOR(name, part)                                                                                             \
+    {                                                                                                                  \
+#name, DR_P_REAL, offsetof(struct par, factor[part]), NULL, -0.5, 1e6, 0, 0, NULL,                             \
+            "factor, where it is among the parts"                                                                      \
+    }
+
+static const dr_param params[] = {
+    RANGE(brightness, BRIGHTNESS, "[0.875, 1.125]", 0, 1e6),     RANGE(contrast, CONTRAST, "[0.5, 1.5]", 0, 1e6),
+    RANGE(saturation, SATURATION, "[0.5, 1.5]", 0, 1e6),         RANGE(hue, HUE, "[-0.05, 0.05]", -0.5, 0.5),
+    DR_REAL(struct conf, p, "0.5", 0, 1, "chance of each part"), { 0 },
+};
+
+static const dr_param draws[] = {
+    DR_INT_LIST(struct par, parts, NULL, 0, 3, 0, 4, "parts as done: 0 brightness, 1 contrast, 2 saturation, 3 hue"),
+    FACTOR(brightness, BRIGHTNESS),
+    FACTOR(contrast, CONTRAST),
+    FACTOR(saturation, SATURATION),
+    FACTOR(hue, HUE),
+    DR_INT_LIST(struct par, permutation, NULL, 0, 3, 0, 4, "which channel each one was; empty: as they are"),
+    { 0 },
+};
+
+static dr_status init(void *conf, dr_error *err)
+{
+    const struct conf *c = conf;
+    for (int i = 0; i < N_PARTS; i++)
+        if (c->range[i].v[0] > c->range[i].v[1])
+            return dr__fail(err, DR_ERR_ARG, "random_photometric_distort: %s is (%g, %g), the least must come first",
+                            params[i].name, c->range[i].v[0], c->range[i].v[1]);
+    return DR_OK;
+}
+
+static void draw_permutation(dr_rng *rng, int channels, dr_ints *out)
+{
+    out->n = channels;
+    for (int i = 0; i < channels; i++)
+        out->v[i] = i;
+    for (int i = channels - 1; i > 0; i--) {
+        int j = (int)dr__rng_below(rng, (uint64_t)i + 1);
+        int64_t kept = out->v[i];
+        out->v[i] = out->v[j];
+        out->v[j] = kept;
+    }
+}
+
+static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *par, dr_error *err)
+{
+    static const int before[] = { BRIGHTNESS, CONTRAST, SATURATION, HUE },
+                     after[] = { BRIGHTNESS, SATURATION, HUE, CONTRAST };
+    const struct conf *c = conf;
+    struct par *p = par;
+    bool on[N_PARTS];
+    (void)err;
+    p->parts.n = p->permutation.n = 0;
+    for (int i = 0; i < N_PARTS; i++) {
+        on[i] = dr__rng_unit(rng) < c->p;
+        p->factor[i] = dr__rng_uniform(rng, c->range[i].v[0], c->range[i].v[1]);
+    }
+    const int *order = dr__rng_unit(rng) < 0.5 ? before : after;
+    for (int i = 0; i < N_PARTS; i++)
+        if (on[order[i]])
+            p->parts.v[p->parts.n++] = order[i];
+    if (dr__rng_unit(rng) < c->p && dr__channels(in) == 3)
+        draw_permutation(rng, 3, &p->permutation);
+    return DR_OK;
+}
+
+static bool passes(const dr_desc *in)
+{
+    return in->kind == DR_KIND_MASK || in->kind == DR_KIND_BOXES;
+}
+
+static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
+{
+    (void)conf, (void)par;
+    DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB, "random_photometric_distort", err));
+    out->desc = *in;
+    out->scratch = dr__desc_known(in) ? dr__adjust_scratch(in) : 0;
+    return DR_OK;
+}
+
+static double cost(const void *conf, const void *par, const dr_desc *in)
+{
+    static const double per_byte[N_PARTS] = { 0.4, 0.8, 0.5, 8.0 };
+    const struct par *p = par;
+    double sum = p->permutation.n ? 0.6 : 0.1;
+    (void)conf;
+    for (int i = 0; i < p->parts.n; i++)
+        sum += per_byte[p->parts.v[i]];
+    return sum * (double)dr__row_bytes(in) * (double)dr__height(in);
+}
+
+static void permute(dr_view *image, const int64_t *from)
+{
+    for (int64_t y = 0; y < dr__height(&image->desc); y++) {
+        uint8_t *pixel = image->data + y * image->stride;
+        for (int64_t x = 0; x < dr__width(&image->desc); x++, pixel += 3) {
+            uint8_t was[] = { pixel[0], pixel[1], pixel[2] };
+            for (int i = 0; i < 3; i++)
+                pixel[i] = was[from[i]];
+        }
+    }
+}
+
+static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
+{
+    typedef void adjust(const dr_task *, const dr_view *, dr_view *, double);
+    static adjust *const parts[N_PARTS] = { dr__adjust_brightness, dr__adjust_contrast, dr__adjust_saturation,
+                                            dr__adjust_hue };
+    const struct par *p = par;
+    if (p->parts.n == 0 || in->desc.kind == DR_KIND_MASK)
+        dr__view_copy(out, in);
+    if (in->desc.kind == DR_KIND_MASK)
+        return DR_OK;
+    const dr_view *from = in; /* the first part reads the input, the rest work in place */
+    for (int i = 0; i < p->parts.n; i++, from = out)
+        parts[p->parts.v[i]](task, from, out, p->factor[p->parts.v[i]]);
+    if (p->permutation.n)
+        permute(out, p->permutation.v);
+    return DR_OK;
+}
+
+const dr_op_def dr__op_random_photometric_distort = {
+    .name = "random_photometric_distort",
+    .version = 1,
+    .summary = "change colours and the order of channels, each with probability p",
+    .params = params,
+    .draws = draws,
+    .conf_size = sizeof(struct conf),
+    .par_size = sizeof(struct par),
+    .flags = DR_OP_RANDOM,
+    .init = init,
+    .draw = draw,
+    .passes = passes,
+    .plan = plan,
+    .cost = cost,
+    .run = run,
+};

@@ -1,0 +1,184 @@
+"""Trainers take drapps.DataLoader as it is: the loader they used in the end is one, and its count is right."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from trainer_parts import Classifier, Points, lightning_model, lightning_trainer, train
+
+import drapps
+
+HERE = pathlib.Path(__file__).parent
+N, EPOCHS = 20, 2
+WORKERS = (0, 2)
+
+
+def make(workers, **more):
+    return drapps.DataLoader(Points(N), batch_size=4, shuffle=True, num_workers=workers, **more)
+
+
+def check(loader, keys, epochs=EPOCHS):
+    """The loader that was used is drapps's own, every sample came once an epoch, and its counter agrees."""
+    assert isinstance(loader, drapps.DataLoader)
+    assert sorted(keys) == sorted(list(range(N)) * epochs)
+    assert loader.stats()["samples"] == len(keys)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_plain_loop(workers):
+    model, loader = Classifier(), make(workers)
+    for _ in range(EPOCHS):
+        train(model, loader)
+    check(loader, model.keys)
+
+
+# --- Lightning ---
+
+
+@pytest.fixture
+def lightning():
+    return pytest.importorskip("pytorch_lightning")
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_lightning_fit(lightning, workers):
+    model, trainer = lightning_model(), lightning_trainer(max_epochs=EPOCHS)
+    loader = make(workers)
+    trainer.fit(model, loader)
+    assert trainer.train_dataloader is loader
+    check(trainer.train_dataloader, model.model.keys)
+
+
+def test_lightning_takes_the_loader_from_a_hook(lightning):
+    model, trainer = lightning_model(lambda: make(2)), lightning_trainer(max_epochs=EPOCHS)
+    trainer.fit(model)
+    check(trainer.train_dataloader, model.model.keys)
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_lightning_builds_the_same_loader_to_predict(lightning, workers):
+    """It makes a new loader from the attributes of the old one, to note the indices of its batches."""
+    model, trainer = lightning_model(), lightning_trainer()
+    loader = make(workers, on_bad_sample="skip", max_bad=7)
+    outputs = trainer.predict(model, loader)
+    used = trainer.predict_dataloaders
+    assert used is not loader and sum(len(batch) for batch in outputs) == N
+    assert (used.num_workers, used.on_bad_sample, used.max_bad) == (workers, "skip", 7)
+    check(used, model.model.keys, epochs=1)
+
+
+# --- Accelerate ---
+
+
+@pytest.fixture
+def accelerator():
+    return pytest.importorskip("accelerate").Accelerator(cpu=True)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_accelerate(accelerator, workers):
+    model = Classifier()
+    loader = accelerator.prepare(make(workers, on_bad_sample="skip"))
+    assert isinstance(loader.base_dataloader, drapps.DataLoader)
+    assert (loader.base_dataloader.num_workers, loader.base_dataloader.on_bad_sample) == (workers, "skip")
+    for _ in range(EPOCHS):
+        train(model, loader)
+    check(loader, model.keys)
+
+
+def test_accelerate_keeps_a_number_of_workers_that_drapps_decided(accelerator):
+    loader = drapps.DataLoader(Points(N), batch_size=4)
+    assert accelerator.prepare(loader).base_dataloader.num_workers == loader.num_workers
+
+
+def test_accelerate_skips_batches(accelerator):
+    """What a trainer does that goes on in the middle of an epoch."""
+    model = Classifier()
+    rest = accelerator.skip_first_batches(accelerator.prepare(make(2)), 3)
+    train(model, rest)
+    assert isinstance(rest, drapps.DataLoader)
+    assert rest.stats()["samples"] == len(model.keys) == len(set(model.keys)) == N - 12
+
+
+def test_accelerate_leaves_torchs_loader_alone(accelerator):
+    accelerator.prepare(make(0))
+    prepared = accelerator.prepare(torch.utils.data.DataLoader(Points(N), batch_size=4))
+    assert type(prepared.base_dataloader) is torch.utils.data.DataLoader
+    assert sum(len(batch["key"]) for batch in prepared) == N
+
+
+# --- Hugging Face Trainer ---
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_hugging_face_trainer(tmp_path, workers):
+    transformers = pytest.importorskip("transformers")
+
+    class Trainer(transformers.Trainer):
+        def get_train_dataloader(self):
+            self.loader = self.accelerator.prepare(make(workers))
+            return self.loader
+
+    model = Classifier()
+    arguments = transformers.TrainingArguments(output_dir=str(tmp_path), num_train_epochs=EPOCHS, use_cpu=True,
+                                               report_to=[], save_strategy="no", disable_tqdm=True)
+    trainer = Trainer(model=model, args=arguments, train_dataset=Points(N))
+    trainer.train()
+    check(trainer.loader, model.keys)
+
+
+# --- two ranks ---
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def run_ranks(ways):
+    """What two processes of rank_program.py tell."""
+    env = {**os.environ, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+           "MASTER_PORT": str(free_port()), "TORCHELASTIC_RUN_ID": "test", "GROUP_RANK": "0"}
+    command = [sys.executable, HERE / "rank_program.py", *ways]
+    ranks = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(2)]
+    try:
+        said = [rank.communicate(timeout=120) for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    lines = [[line for line in out.splitlines() if line.startswith("RESULT ")] for out, _ in said]
+    assert all(lines), "\n".join(err[-2000:] for _, err in said)
+    return [json.loads(line[-1].removeprefix("RESULT ")) for line in lines]
+
+
+WAYS = ("sampler", "auto", "accelerate", "lightning")
+
+
+@pytest.fixture(scope="module")
+def ranks():
+    pytest.importorskip("accelerate")
+    pytest.importorskip("pytorch_lightning")
+    return run_ranks(WAYS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ranks_share_the_epoch(ranks, way):
+    import rank_program
+
+    n, epochs = rank_program.N, rank_program.EPOCHS
+    parts = [rank[way] for rank in ranks]
+    for part in parts:
+        assert part["ours"]
+        assert part["counted"] == len(part["keys"]) == n * epochs // 2
+    for epoch in range(epochs):
+        half = slice(epoch * n // 2, (epoch + 1) * n // 2)
+        assert sorted(parts[0]["keys"][half] + parts[1]["keys"][half]) == list(range(n))
