@@ -438,6 +438,22 @@ def test_the_end_of_the_program_is_the_end_of_the_workers(end, persistent):
     assert not any(map(psutil.pid_exists, pids))
 
 
+def begin_and_leave(kept):
+    """A rank of a training: it ends while a pass runs."""
+    kept.append(iter(DataLoader(Numbers(100), num_workers=1)))
+    next(kept[0])
+
+
+KEPT = []
+
+
+def test_the_end_of_a_process_of_multiprocessing():
+    process = multiprocessing.get_context("fork").Process(target=begin_and_leave, args=(KEPT,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+
+
 def test_numpy_and_python_objects_travel():
     class Things(Numbers):
         def __getitem__(self, i):

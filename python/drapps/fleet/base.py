@@ -7,12 +7,14 @@ with Python functions.  Nothing here needs torch.
 """
 
 import atexit
+import functools
 import os
 import threading
 import time
 import warnings
 import weakref
 from collections import Counter, namedtuple
+from multiprocessing import util
 
 from drapps import _core
 from drapps.fleet.keeper import Keeper, ZygoteGone, context_of
@@ -78,6 +80,7 @@ class Processes:
             self.close()
             raise
         _open_fleets.add(self)
+        _close_at_the_end()
 
     # --- posting ---
 
@@ -285,3 +288,13 @@ def check(**settings):
 def _close_all():
     for fleet in list(_open_fleets):
         fleet.close()
+
+
+@functools.cache
+def _finalizer(_pid):
+    return util.Finalize(None, _close_all, exitpriority=100)
+
+
+def _close_at_the_end():
+    """Processes of multiprocessing run no atexit, and wait for their children when they end."""
+    _finalizer(os.getpid())
