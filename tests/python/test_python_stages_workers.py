@@ -85,13 +85,22 @@ def test_workers_that_always_die():
             list(loader)
 
 
-def slow_first(sample):
-    time.sleep(0.3 if sample["x"] == 0 else 0.002)
-    return sample
+def slow_first(folder):
+    """A function that is at number 0 until another worker is at number 30."""
+
+    def function(sample):
+        if sample["x"] == 30:
+            (folder / "go").touch()
+        if sample["x"] == 0:
+            wait_for((folder / "go").exists, True)
+        time.sleep(0.002)
+        return sample
+
+    return function
 
 
-def test_what_is_ready_first_comes_first():
-    with open_loader(numbers().map(slow_first), in_order=False) as loader:
+def test_what_is_ready_first_comes_first(tmp_path):
+    with open_loader(numbers().map(slow_first(tmp_path)), in_order=False) as loader:
         got = list(loader.batches())
         assert sorted(values(got)) == [*range(N)]
         assert 0 not in got[0]["x"] and [batch.samples for batch in got] == [4] * (N // 4)
@@ -100,9 +109,9 @@ def test_what_is_ready_first_comes_first():
 
 
 @pytest.mark.parametrize("filtered", [False, True])
-def test_state_out_of_order(filtered):
+def test_state_out_of_order(tmp_path, filtered):
     """What a state says to be delivered and what follows it are everything, each once."""
-    pipe = numbers().map(slow_first)
+    pipe = numbers().map(slow_first(tmp_path))
     want = [*range(N)]
     if filtered:
         pipe, want = pipe.filter(lambda x: x % 3 != 1, field="x"), [x for x in want if x % 3 != 1]
