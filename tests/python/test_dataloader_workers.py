@@ -374,8 +374,9 @@ def test_costs_are_remembered_and_change_nothing(tmp_path, monkeypatch):
     loader = DataLoader(Uneven(60), 4, num_workers=2)
     assert lists(loader) == lists(loader) == lists(DataLoader(Numbers(60), 4, num_workers=0))
     assert len(list(tmp_path.rglob("*.ledger"))) == 1
-    costs = DataLoader(Uneven(60), 4, num_workers=2)._sample_costs().predict([10, 11])
-    assert costs[0] > 5 * costs[1]
+    costs = DataLoader(Uneven(60), 4, num_workers=2)._sample_costs().predict(list(range(60)))
+    assert min(costs[::10]) >= 20e6 * 0.5  # they slept; a busy machine makes others slow too, but not all of them
+    assert sorted(costs)[30] < min(costs[::10])
 
 
 class Prepared(Numbers):
