@@ -68,9 +68,9 @@ class Pipeline:
     def map(self, function, field=None, deterministic=False):
         """Adds a Python function: it gets the sample as a dict of NumPy arrays, numbers and texts, and returns one.
 
-        field: the function gets and returns that field alone.  Functions run in worker processes (see loader), so a
-        lambda is fine.  A function that draws random numbers should take its own seed from the sample: drapps seeds
-        nothing in Python.
+        field: the function gets and returns that field alone.  Functions run in forked worker processes (see loader),
+        so a lambda is fine.  Before each call the global generators of Python, NumPy and torch are seeded for the
+        sample, so that what is drawn does not depend on the workers.
 
         deterministic: the result depends on what the function gets alone, so that loader(cache=...) may keep it; the
         same as giving drapps.deterministic(function).
@@ -179,8 +179,9 @@ class Pipeline:
         batch_size: samples of a batch for this rank.
         shuffle, seed: a new order each epoch, decided by the seed alone.
         workers (or num_workers): threads; 0 does everything in the caller; None takes what the container allows.
-            With Python functions in the chain: processes.
-        prefetch: batches made ahead, 1 to 64, as far as memory_limit allows; 0 takes 2.
+            With Python functions in the chain: processes; one that dies is replaced and its samples are made again.
+        prefetch: batches made ahead, 1 to 64, as far as memory_limit allows; 0 takes 2, or with Python functions in
+            the chain 2 for each worker.
         in_order: False delivers what is ready first; still each sample exactly once.
         last: samples that fill no batch are delivered as a smaller one ("partial"), dropped ("drop"), or the batch is
             filled from the start of the order ("pad").
@@ -231,7 +232,7 @@ class Pipeline:
             raise _core.ArgumentError("given_order is for chains without Python functions")
         from drapps.pyloader import PythonLoader
 
-        return PythonLoader(self, output=output, **options)
+        return PythonLoader(self, output=output, lanes=lanes, **options)
 
     def preview(self, path, n=32, seed=0, epoch=0):
         """Writes a self-contained HTML page: n samples after the pipeline, each beside its original.

@@ -1,11 +1,14 @@
 """PythonLoader: batches from a chain with Python functions, which run in worker processes.
 
-Positions of the epoch's order are dealt out in small tasks; answers are put back into order, so a batch does not depend
-on the number of workers.  workers=0 runs everything in the caller, where a breakpoint works.
+Positions of the epoch's order are posted batch by batch, some ahead.  Where the chain has no filter, a batch is what
+was posted together, and the worker that completes it puts it together; filters drop samples, so there it is done here.
+Either way a batch does not depend on the number of workers.  workers=0 runs everything in the caller, where a
+breakpoint works.
 """
 
-import random
 import threading
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from types import SimpleNamespace
 
@@ -16,15 +19,15 @@ from drapps.about import info
 from drapps.batch import Batch
 from drapps.cached import Cache
 from drapps.collate import RULES, collate
+from drapps.fleet.base import MAX_WORKERS
+from drapps.fleet.chain import Ahead, ChainFleet
 from drapps.loader import LoaderBase
+from drapps.outcomes import Maker, filled
 from drapps.output import from_numpy
-from drapps.pyworker import WorkerPool, outcome_of
+from drapps.place import Place
 from drapps.stages import SampleRunner
 
-TASKS_AHEAD = 2  # tasks that a worker has at a time: one to work on, one to go on with
-TASK_SAMPLES = 8
-REPLACE_TRIES = 16
-MAX_WORKERS = 256
+KNOBS = {"workers": range(MAX_WORKERS + 1), "prefetch": range(1, 65)}
 
 
 class PythonBatch(Batch):
@@ -49,8 +52,7 @@ class PythonBatch(Batch):
 
 def refuse_native_settings(settings):
     """Raises on a setting that only a loader without Python functions can follow."""
-    standard = {"prefetch": 0, "in_order": True, "memory_limit": 0, "keep_draws": False, "trace": None,
-                "seek_index": "auto"}  # fmt: skip
+    standard = {"keep_draws": False, "trace": None, "seek_index": "auto"}
     for name, value in settings.items():
         if value != standard[name]:
             raise _core.UnsupportedError(f"{name}={value!r} does not work yet in a chain with .map() or .filter()")
@@ -62,27 +64,30 @@ class PythonLoader(LoaderBase):
     A filter drops samples and the following ones fill the batch, so len() is the most that an epoch can have.
     """
 
-    def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, last, on_bad_sample, rank, world,
-                 outputs, collate, layout, reference, cache=None, cache_limit=0, max_bad=2**64 - 1, **native):  # fmt: skip
+    def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, prefetch, in_order, last,
+                 on_bad_sample, rank, world, memory_limit, outputs, collate, layout, reference, lanes, cache,
+                 cache_limit, max_bad=2**64 - 1, **native):  # fmt: skip
         refuse_native_settings(native)
+        limits = info()["limits"]
         self._pipe = pipe
         self._seed, self._shuffle, self._reference = seed, shuffle, reference
         self._batch_size, self._last, self._rank, self._world = batch_size, last, rank, world
         self._on_bad, self._max_bad = on_bad_sample, max_bad
-        self._cache = (cache, cache_limit) if cache else None
+        self._in_order, self._lanes = in_order, lanes
+        self._cache = (cache, cache_limit) if cache and not reference else None
         self._outputs = outputs.split(",") if outputs else None
         self._rules = dict(rule.split("=") for rule in collate.split(",")) if collate else {}
         self._layout = layout
-        self._workers = info()["limits"]["workers"] if workers < 0 else workers
+        self._controls = Controls(limits["workers"] if workers < 0 else workers, prefetch)
+        self._memory_limit = memory_limit or limits["memory_bytes"] // 4
         self._check()
-        self._pool = self._runner = None
+        self._fleet = self._maker = None
         self._closed = False
         self._work = threading.Lock()  # one thread at a time makes a batch
-        self._stream = iter(())
-        self._running_epoch = self._n_bad = 0
-        self._cancelled = False
+        self._groups = iter(())  # of a batch each; None: begins with the next batch
+        self._running_epoch = self._n_bad = self._deaths = 0
         self._counts = {"samples": 0, "batches": 0, "epochs": 0, "bad_samples": 0}
-        self._local = self._number = 0  # place of the rank's stream, and number of the batch, that come next
+        self._place = Place()
         super().__init__(output)
 
     def _check(self):
@@ -98,11 +103,17 @@ class PythonLoader(LoaderBase):
         ):
             if value not in allowed:
                 raise _core.ArgumentError(f"{what}={value!r}: allowed are {', '.join(allowed)}")
-        self._make_runner()  # the native segments are checked before anything runs
+        if self._controls.prefetch:
+            check_knob("prefetch", self._controls.prefetch)
+        self._new_maker()()  # the native segments are checked before anything runs
 
-    def _make_runner(self):
-        cache = self._cache and not self._reference and Cache(*self._cache)
-        return SampleRunner(self._pipe, self._seed, self._shuffle, self._reference, cache or None)
+    def _new_maker(self):
+        """What makes a Maker, in this process or another.  It does not hold the loader."""
+        return partial(new_maker, self._pipe, self._seed, self._shuffle, self._reference, self._cache, self._on_bad)
+
+    def _collate(self):
+        """What makes fields of samples."""
+        return partial(collated, outputs=self._outputs, rules=self._rules, layout=self._layout)
 
     # --- the order ---
 
@@ -113,109 +124,115 @@ class PythonLoader(LoaderBase):
             return len(range(self._rank, n, self._world))
         return (n // step if self._last == "drop" else -(-n // step)) * self._batch_size
 
-    def _positions(self, start):
-        """Positions of the order from a place of this rank's stream on; padding goes on past the end."""
-        return (self._rank + i * self._world for i in range(start, self._length()))
+    def _positions(self, place):
+        """Positions of the order that are not delivered yet; padding goes on past the end."""
+        rank, world = self._rank, self._world
+        return (rank + i * world for i in range(place.local, self._length()) if i not in place.ahead)
 
     def __len__(self):
         return -(-self._length() // self._batch_size)
 
-    # --- outcomes, in order ---
+    # --- groups ---
 
-    def _outcomes(self, epoch, start):
-        positions = self._positions(start)
-        if self._workers == 0:
-            return (outcome_of(self._own_runner(), epoch, position) for position in positions)
-        if self._pool and len(self._pool.workers) != self._workers:
-            self._end_pool()
-        if self._pool is None:
-            self._pool = WorkerPool(self._workers, self._make_runner)
-        return in_order(self._pool, epoch, positions, min(TASK_SAMPLES, self._batch_size))
+    def _begin_groups(self):
+        """An iterator that does not hold the loader, so that a loader that nobody holds ends its processes."""
+        epoch, size, positions = self._running_epoch, self._batch_size, self._positions(self._place)
+        if self._fleet:
+            self._fleet.clear()
+        if self._controls.workers == 0:
+            self._end_fleet()
+            maker = self._own_maker()
+            return filled((maker.make(epoch, position) for position in positions), size)
+        has_filter = any(getattr(stage, "kind", None) == "filter" for stage in self._pipe.stages)
+        self._open_fleet(None if has_filter else self._collate())
+        batches = iter(lambda: list(islice(positions, size)), [])
+        groups = Ahead(self._fleet, epoch, batches, self._controls)
+        if not has_filter:
+            return groups
+        return filled((outcome for group in groups for outcome in group.outcomes), size)
 
-    def _own_runner(self):
-        self._runner = self._runner or self._make_runner()
-        return self._runner
+    def _open_fleet(self, collate):
+        if self._fleet is None:
+            self._fleet = ChainFleet(self._new_maker(), collate, workers=self._controls.workers, lanes=self._lanes,
+                                     in_order=self._in_order, memory_limit=self._memory_limit)  # fmt: skip
+        elif self._fleet.workers != self._controls.workers:
+            self._fleet.resize(self._controls.workers)
 
-    def _replacement(self, epoch, outcome):
-        """A good sample in place of a bad one, chosen by the seed."""
-        choice = random.Random(f"{self._seed}/{epoch}/{outcome.position}")
-        for _ in range(REPLACE_TRIES):
-            other = outcome_of(self._own_runner(), epoch, choice.randrange(len(self._pipe)))
-            if other.what in ("sample", "failed"):
-                return other
-        raise _core.BadSampleError(f"{outcome.key}: {outcome.error}; found no sample to take its place")
+    def _own_maker(self):
+        self._maker = self._maker or self._new_maker()()
+        return self._maker
 
     # --- what LoaderBase asks for ---
 
-    def _start(self, epoch, local=0, number=0):
+    def _start(self, epoch):
+        self._go_to(epoch, Place())
+        with self._work:
+            self._groups = self._begin_groups()
+
+    def _go_to(self, epoch, place):
         self._check_open()
         with self._work:
-            self._running_epoch, self._local, self._number = epoch, local, number
-            self._n_bad, self._cancelled = 0, False
+            self._running_epoch, self._place = epoch, place
+            self._n_bad, self._controls.given_up = 0, False
             self._counts["epochs"] += 1
-            self._stream = self._outcomes(epoch, local)
+            self._groups = None
 
     def _next(self):
         self._check_open()
         with self._work:
             try:
+                if self._groups is None:
+                    self._groups = self._begin_groups()
                 return self._make_batch()
             except BaseException:
-                self._stream = iter(())  # the epoch ends here; the state stays at this batch
-                self._end_pool()
+                self._groups = iter(())  # the epoch ends here; the state stays at this batch
+                self._end_fleet()
                 raise
 
     def _cancel(self):
-        self._cancelled = True
+        self._controls.given_up = True
 
     def _make_batch(self):
-        samples, positions, bad, local = [], [], [], self._local
-        for outcome in self._stream:
-            if self._cancelled:
+        """The next batch that has samples, or None."""
+        outcomes = []
+        for group in self._groups:
+            if self._controls.given_up:
                 raise _core.CancelledError("the pass was given up")
-            local += 1
-            if outcome.what == "bad":
-                outcome = self._handle_bad(outcome, bad)
+            self._inspect(group)
+            outcomes += group.outcomes
+            made = sum(outcome.what == "sample" for outcome in group.outcomes)
+            if self._last == "drop" and made + self._left_out(group) < self._batch_size:
+                return None
+            if made:
+                return self._batch(group, outcomes)
+        return None
+
+    def _inspect(self, group):
+        for outcome in group.outcomes:
+            if outcome.bad:
+                self._n_bad += 1
+                self._counts["bad_samples"] += 1
+                if self._n_bad > self._max_bad:
+                    raise _core.BadSampleError(f"{self._n_bad} bad samples, allowed are {self._max_bad}; the last: "
+                                               f"{outcome.bad['error']}")  # fmt: skip
             if outcome.what == "failed":
                 raise outcome.error
-            if outcome.what == "sample":
-                samples.append(outcome.sample)
-                positions.append(outcome.position)
-            if len(samples) + self._left_out(bad) == self._batch_size:
-                break
-        if not samples or (self._last == "drop" and len(samples) + self._left_out(bad) < self._batch_size):
-            return None
-        return self._batch(samples, positions, bad, local)
 
-    def _handle_bad(self, outcome, bad):
-        self._n_bad += 1
-        self._counts["bad_samples"] += 1
-        text = str(outcome.error)
-        if self._on_bad == "raise":
-            raise outcome.error
-        if self._n_bad > self._max_bad:
-            raise _core.BadSampleError(f"{self._n_bad} bad samples, allowed are {self._max_bad}; the last: {text}")
-        action = {"skip": "skipped", "replace": "replaced"}[self._on_bad]
-        bad.append({"position": outcome.position, "id": outcome.id, "key": outcome.key, "error": text,
-                    "action": action})  # fmt: skip
-        if self._on_bad == "replace":
-            return self._replacement(self._running_epoch, outcome)._replace(position=outcome.position)
-        return outcome
+    def _left_out(self, group):
+        return sum(outcome.what == "left_out" for outcome in group.outcomes)
 
-    def _left_out(self, bad):
-        return len(bad) if self._on_bad == "skip" else 0
-
-    def _batch(self, samples, positions, bad, local):
-        names = self._outputs or _standard_outputs(samples[0].fields)
+    def _batch(self, group, outcomes):
+        """outcomes: also those before the group's that were no samples."""
+        good = [outcome for outcome in group.outcomes if outcome.what == "sample"]
         kind = outputs.choose(self.output)
-        fields = {name: _converted(value, kind)
-                  for name, value in collate(samples, names, self._rules, self._layout).items()}  # fmt: skip
-        repeats = range(self._local, local)
-        padded = sum(self._rank + i * self._world >= len(self._pipe) for i in repeats)
-        batch = PythonBatch(fields, kind, bad, [sample.id for sample in samples], positions=positions, padded=padded,
-                            number=self._number, epoch=self._running_epoch)  # fmt: skip
-        self._local, self._number = local, self._number + 1
-        self._counts["samples"] += len(samples)
+        fields = group.fields or self._collate()([outcome.sample for outcome in good])
+        batch = PythonBatch({name: _converted(value, kind) for name, value in fields.items()}, kind,
+                            [outcome.bad for outcome in outcomes if outcome.bad], [outcome.id for outcome in good],
+                            positions=[outcome.position for outcome in good],
+                            padded=sum(outcome.position >= len(self._pipe) for outcome in outcomes),
+                            number=self._place.number, epoch=self._running_epoch)  # fmt: skip
+        self._place = self._place.after((outcome.position - self._rank) // self._world for outcome in outcomes)
+        self._counts["samples"] += len(good)
         self._counts["batches"] += 1
         return batch
 
@@ -224,23 +241,24 @@ class PythonLoader(LoaderBase):
                 "batch_size": self._batch_size, "stages": repr(self._pipe)}  # fmt: skip
 
     def _native_state(self):
-        return {**self._configuration(), "epoch": self._running_epoch, "local": self._local, "number": self._number}
+        return {**self._configuration(), "epoch": self._running_epoch, **self._place.state()}
 
     def _restore(self, state):
         for key, mine in self._configuration().items():
             if state.get(key) != mine:
                 raise _core.ArgumentError(f"the state was saved with {key} {state.get(key)!r}, the loader has {mine!r}")
-        self._start(state["epoch"], state["local"], state["number"])
+        self._go_to(state["epoch"], Place(state["number"], state["local"], frozenset(state.get("ahead", ()))))
 
     def _stop(self):
-        self._stream = iter(())
-        self._end_pool()
+        self._groups = iter(())
+        self._end_fleet()
         self._closed = True
 
-    def _end_pool(self):
-        if self._pool:
-            self._pool.end()
-        self._pool = None
+    def _end_fleet(self):
+        if self._fleet:
+            self._deaths += self._fleet.deaths
+            self._fleet.close()
+        self._fleet = None
 
     def _check_open(self):
         if self._closed:
@@ -250,44 +268,63 @@ class PythonLoader(LoaderBase):
 
     def stats(self):
         """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
-        return {**self._counts, "workers": self._workers, "epoch": self._running_epoch}
+        deaths = self._deaths + (self._fleet.deaths if self._fleet else 0)
+        return {**self._counts, "deaths": deaths, "workers": self._controls.workers, "prefetch": self._controls.ahead,
+                "epoch": self._running_epoch}  # fmt: skip
 
     def explain(self):
         """The chain, in words."""
-        where = f"in {self._workers} processes" if self._workers else "in the caller"
-        return f"{self._pipe!r}\n{self._batch_size} samples a batch, {where}\n"
+        where = f"in {self._controls.workers} processes" if self._controls.workers else "in the caller"
+        order = "in order" if self._in_order else "as they are ready"
+        return f"{self._pipe!r}\n{self._batch_size} samples a batch, {order}, {where}\n"
 
     def set(self, knob, value):
-        """Changes "workers" from the next epoch on."""
-        if knob != "workers" or value != int(value) or not 0 <= value <= MAX_WORKERS:
-            raise _core.ArgumentError(f'{knob}={value}: allowed is "workers", 0 to {MAX_WORKERS}')
-        self._workers = int(value)
+        """Changes a setting while it runs: "workers" (0 to 256; from 0 and to 0 with the next epoch) or "prefetch"
+        (1 to 64)."""
+        check_knob(knob, value)
+        setattr(self._controls, knob, int(value))
+        if knob == "workers" and value and self._fleet:
+            self._fleet.resize(int(value))
 
     def get(self, knob):
-        """The value of a setting: "workers"."""
-        if knob != "workers":
-            raise _core.NotFoundError(f'no setting "{knob}"; there is "workers"')
-        return self._workers
+        """The value of a setting."""
+        if knob not in KNOBS:
+            raise _core.NotFoundError(f'no setting "{knob}"; there are {", ".join(KNOBS)}')
+        return self._controls.workers if knob == "workers" else self._controls.ahead
 
     def __repr__(self):
         return f"<drapps.PythonLoader of {self._pipe!r}: at most {len(self)} batches of {self._batch_size}>"
 
 
-def in_order(pool, epoch, positions, task_samples):
-    """The outcomes of positions, in their order, worked on by all workers."""
-    pool.drain()
-    tasks = iter(lambda: list(islice(positions, task_samples)), [])
-    sent, told, waiting = 0, 0, {}
-    while True:
-        while (worker := pool.free(TASKS_AHEAD)) and (task := next(tasks, None)):
-            worker.send(sent, epoch, task)
-            sent += 1
-        if told == sent:
-            return
-        while told not in waiting:
-            waiting.update(pool.answers())
-        yield from waiting.pop(told)
-        told += 1
+@dataclass
+class Controls:
+    """What may change while an epoch runs."""
+
+    workers: int
+    prefetch: int  # 0: two for each worker
+    given_up: bool = False  # nobody waits for the epoch's batches any more
+
+    @property
+    def ahead(self):
+        """Batches to be made beyond those delivered."""
+        return self.prefetch or 2 * max(self.workers, 1)
+
+
+def check_knob(knob, value):
+    """Raises on a setting that cannot be changed, or to that value."""
+    if knob not in KNOBS or value not in KNOBS[knob]:
+        text = " and ".join(f'"{name}", {values[0]} to {values[-1]}' for name, values in KNOBS.items())
+        raise _core.ArgumentError(f"{knob}={value}: allowed are {text}")
+
+
+def new_maker(pipe, seed, shuffle, reference, cache, on_bad, alone=False):
+    """What makes a chain's samples, in the process that calls this; alone: a worker."""
+    return Maker(SampleRunner(pipe, seed, shuffle, reference, cache and Cache(*cache), alone), on_bad)
+
+
+def collated(samples, outputs, rules, layout):
+    """The fields of a batch."""
+    return collate(samples, outputs or _standard_outputs(samples[0].fields), rules, layout)
 
 
 def _standard_outputs(fields):

@@ -9,6 +9,7 @@ import hashlib
 import random
 import struct
 import sys
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy
@@ -32,11 +33,15 @@ class UserError(Exception):
 
 
 class SampleRunner:
-    """Runs the samples of one pipeline, one at a time."""
+    """Runs the samples of one pipeline, one at a time.
 
-    def __init__(self, pipe, seed, shuffle, reference, cache=None):
+    alone: the process has nothing else to do, so that the global random generators need not be put back.
+    """
+
+    def __init__(self, pipe, seed, shuffle, reference, cache=None, alone=False):
         self.dataset = pipe.dataset
         self.seed, self.shuffle, self.cache = seed, shuffle, cache
+        self.guard = nullcontext() if alone else Restored()
         first, *rest = _cut(pipe.stages)
         names = [field[0] for field in pipe.dataset.fields]
         self.first = _core.open_runner(pipe.dataset, _graph(first), _outputs(names, first), reference)
@@ -51,7 +56,8 @@ class SampleRunner:
             if isinstance(part, Segment):
                 sample = part.run(sample, name)
                 continue
-            with Seeded(*name), using(self.cache):
+            with self.guard, using(self.cache):
+                seed_generators(*name)
                 sample = _call(part, sample, self.dataset)
             if sample is None:
                 return None
@@ -190,23 +196,26 @@ def _call(stage, sample, dataset):
     return sample._replace(fields=result)
 
 
-class Seeded:
-    """Global random generators of Python, NumPy and torch, seeded for one sample and put back afterwards.
+def seed_generators(*key):
+    """Seeds the global generators of Python, NumPy and torch for one sample.
 
     A function that uses them then gives the same result whichever process runs it.
     """
+    value = int.from_bytes(hashlib.blake2b(struct.pack("<4Q", *key), digest_size=4).digest(), "little")
+    random.seed(value)
+    numpy.random.seed(value)
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.manual_seed(value)
 
-    def __init__(self, *key):
-        self.value = int.from_bytes(hashlib.blake2b(struct.pack("<4Q", *key), digest_size=4).digest(), "little")
+
+class Restored:
+    """Puts the global generators back to where they were."""
 
     def __enter__(self):
         self.python, self.numpy = random.getstate(), numpy.random.get_state()
-        random.seed(self.value)
-        numpy.random.seed(self.value)
         self.torch = sys.modules.get("torch")
         if self.torch:
             self.torch_state = self.torch.get_rng_state()
-            self.torch.default_generator.manual_seed(self.value)
 
     def __exit__(self, *exc):
         random.setstate(self.python)

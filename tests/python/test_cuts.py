@@ -18,7 +18,15 @@ GIVEN = {
 }  # fmt: skip
 NESTED = [Op("random_horizontal_flip", {}), Op("color_jitter", {"brightness": 0.5})]
 LAST = {"normalize", "to_dtype"}  # these stand at the end
-ANYWHERE = [name for name, row in TABLE.items() if name not in LAST and not {"batch", "decode"} & set(row["flags"])]
+OTHERS = {"random_balanced_crop", "random_brightness", "random_gaussian_noise", "random_iou_crop",
+          "normalize_intensity"}  # of volumes and boxes: test_volumes.py, test_boxes.py  # fmt: skip
+
+
+def takes_images(name, row):
+    return not ({"batch", "decode"} & set(row["flags"]) or name in OTHERS or name.endswith(("_volume", "_boxes")))
+
+
+ANYWHERE = [name for name, row in TABLE.items() if name not in LAST and takes_images(name, row)]
 
 
 def op_of(name):

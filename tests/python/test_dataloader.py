@@ -275,15 +275,20 @@ def test_an_ended_iterator_stays_ended(workers):
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_early_break_frees_the_iterator(workers):
-    loader = DataLoader(Numbers(50), num_workers=workers)
+@pytest.mark.parametrize("dataset", [Numbers(50), Stream(50), torch.utils.data.TensorDataset(torch.arange(50))],
+                         ids=["map", "stream", "native"])  # fmt: skip
+def test_early_break_frees_the_iterator_at_once(dataset, workers):
+    loader = DataLoader(dataset, num_workers=workers)
     iterator = iter(loader)
     next(iterator)
     gone = weakref.ref(iterator)
-    del iterator
-    gc.collect()
-    assert gone() is None
-    assert len(lists(loader)) == 50
+    gc.disable()
+    try:
+        del iterator
+        assert gone() is None
+    finally:
+        gc.enable()
+    assert len(list(loader)) == 50
 
 
 @pytest.mark.parametrize("workers", WORKERS)

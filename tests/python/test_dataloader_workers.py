@@ -374,8 +374,9 @@ def test_costs_are_remembered_and_change_nothing(tmp_path, monkeypatch):
     loader = DataLoader(Uneven(60), 4, num_workers=2)
     assert lists(loader) == lists(loader) == lists(DataLoader(Numbers(60), 4, num_workers=0))
     assert len(list(tmp_path.rglob("*.ledger"))) == 1
-    costs = DataLoader(Uneven(60), 4, num_workers=2)._sample_costs().predict([10, 11])
-    assert costs[0] > 5 * costs[1]
+    costs = DataLoader(Uneven(60), 4, num_workers=2)._sample_costs().predict(list(range(60)))
+    assert min(costs[::10]) >= 20e6 * 0.5  # they slept; a busy machine makes others slow too, but not all of them
+    assert sorted(costs)[30] < min(costs[::10])
 
 
 class Prepared(Numbers):
@@ -436,6 +437,22 @@ def test_the_end_of_the_program_is_the_end_of_the_workers(end, persistent):
     while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(psutil.pid_exists, pids))
+
+
+def begin_and_leave(kept):
+    """A rank of a training: it ends while a pass runs."""
+    kept.append(iter(DataLoader(Numbers(100), num_workers=1)))
+    next(kept[0])
+
+
+KEPT = []
+
+
+def test_the_end_of_a_process_of_multiprocessing():
+    process = multiprocessing.get_context("fork").Process(target=begin_and_leave, args=(KEPT,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
 
 
 def test_numpy_and_python_objects_travel():

@@ -15,8 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import fleetsets as sets
-from drapps.fleet import Fleet
-from drapps.fleet.fleet import NothingPosted
+from drapps.fleet.fleet import Fleet, NothingPosted
 from drapps.fleet.layout import Layout
 from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
@@ -463,7 +462,7 @@ def test_clear():
 ENDS = """
 import gc, os, signal, sys, time
 import fleetsets as sets
-from drapps.fleet import Fleet
+from drapps.fleet.fleet import Fleet
 from torch.utils.data import default_collate
 
 def leave(end):

@@ -1,11 +1,9 @@
-"""Worker processes for Python data sets, on Linux.
+"""Worker processes for Python code, on Linux.
 
-fleet.py is the side of the process that trains, with keeper.py; zygote.py starts and replaces workers; worker.py makes
-samples, with slots.py and items.py.  request.py, pack.py, layout.py and book.py carry indices and samples, failure.py
-errors, setup.py the data set; seeds.py makes random numbers independent of who draws them; stacks.py shows where a
-worker is stuck.
+base.py is the side of the process that trains, with keeper.py; zygote.py starts and replaces workers; claims.py is the
+life of one; pack.py carries what they make, tensors.py tensors in it; stacks.py shows where a worker is stuck.
+
+On these stands what makes data sets of torch: fleet.py and worker.py, with slots.py and items.py; request.py, layout.py
+and book.py carry indices and samples, failure.py errors, setup.py the data set; seeds.py makes random numbers
+independent of who draws them.  chain.py makes chains with Python functions, and does without torch.
 """
-
-from drapps.fleet.fleet import Fleet, NothingPosted, Result, Sample, Stuck
-
-__all__ = ["Fleet", "NothingPosted", "Result", "Sample", "Stuck"]

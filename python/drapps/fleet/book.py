@@ -15,6 +15,11 @@ MAX_LAYOUTS = PAGE // STEP
 LENGTH = struct.Struct("<I")
 
 
+def new_layouts():
+    """The file, empty."""
+    return os.memfd_create("drapps-layouts")
+
+
 class LayoutBook:
     """The layouts in a file, each with its number.  No process keeps the lock for longer than a write."""
 

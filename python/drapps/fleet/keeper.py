@@ -6,7 +6,6 @@ import signal
 import time
 import weakref
 
-from drapps.fleet.setup import Parcel
 from drapps.fleet.zygote import zygote_main
 
 END_S = 3.0
@@ -45,7 +44,7 @@ class Keeper:
             if context.get_start_method() == "fork":
                 self._process = self._begin(context, _forked, setup, theirs)
             else:
-                parcel = Parcel(setup)
+                parcel = setup.parcel()
                 try:
                     self._process = self._begin(context, zygote_main, parcel, theirs)
                 finally:

@@ -5,17 +5,16 @@
 What is unpacked lies in the block and keeps it; arrays and tensors are writable.
 """
 
+import ctypes
 import io
 import pickle
 import struct
+import sys
 from multiprocessing.reduction import ForkingPickler
-
-import torch
 
 ALIGN = 64
 HEAD = struct.Struct("<QQ")
 PLACE = struct.Struct("<QQ")
-STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 
 
 class PackError(TypeError):
@@ -26,75 +25,20 @@ def _aligned(offset):
     return (offset + ALIGN - 1) // ALIGN * ALIGN
 
 
-# --- tensors ---
+def _pickler(file, buffer_callback):
+    """One that knows tensors, where there can be any."""
+    if "torch" not in sys.modules:
+        return ForkingPickler(file, pickle.HIGHEST_PROTOCOL, True, buffer_callback)
+    from drapps.fleet.tensors import Pickler
 
-
-def tensor_from(buffer, dtype, shape):
-    """A tensor over a buffer."""
-    if memoryview(buffer).nbytes == 0:
-        return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(buffer, dtype=dtype).view(shape)
-
-
-def subclass_from(plain, kind, attributes):
-    """A tensor of a subclass, with what was in its __dict__."""
-    tensor = plain.as_subclass(kind)
-    tensor.__dict__.update(attributes)
-    return tensor
-
-
-def _is_dense(tensor):
-    return tensor.layout is torch.strided and tensor.device.type == "cpu" and not (
-        tensor.requires_grad or tensor.is_quantized or tensor.is_nested or tensor._is_zerotensor())  # fmt: skip
-
-
-def _reduce_dense(tensor):
-    plain = tensor.resolve_neg().resolve_conj().contiguous()
-    if plain.numel() == 0:
-        return tensor_from, (b"", plain.dtype, tuple(plain.shape))
-    data = plain.view(-1).view(torch.uint8).numpy()
-    return tensor_from, (pickle.PickleBuffer(data), plain.dtype, tuple(plain.shape))
-
-
-def _is_plain_subclass(kind):
-    return (kind.__reduce_ex__ is torch.Tensor.__reduce_ex__ and kind.__setstate__ is torch.Tensor.__setstate__
-            and kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__)  # fmt: skip
-
-
-def _reduce_tensor(tensor):
-    if type(tensor) is torch.Tensor and not tensor.__dict__:
-        return _reduce_dense(tensor) if _is_dense(tensor) else tensor.__reduce_ex__(5)
-    if not _is_plain_subclass(type(tensor)):
-        return tensor.__reduce_ex__(5)
-    with torch._C.DisableTorchFunctionSubclass():
-        if not _is_dense(tensor):
-            return tensor.__reduce_ex__(5)
-        return subclass_from, (tensor.as_subclass(torch.Tensor), type(tensor), dict(tensor.__dict__))
-
-
-class Pickler(ForkingPickler):
-    """Pickles with the buffers apart; what others registered with ForkingPickler holds, but for torch's own."""
-
-    def __init__(self, file, buffer_callback):
-        super().__init__(file, pickle.HIGHEST_PROTOCOL, True, buffer_callback)
-
-    def reducer_override(self, value):
-        """Tensors with their bytes apart; storages as plain pickles, not as files of shared memory."""
-        if isinstance(value, torch.Tensor):
-            return _reduce_tensor(value)
-        if isinstance(value, STORAGES):
-            return value.__reduce_ex__(5)
-        return NotImplemented
-
-
-# --- blocks ---
+    return Pickler(file, buffer_callback)
 
 
 def dumps(value):
     """The pickle of a value, and its buffers as flat memoryviews.  Raises PackError."""
     file, buffers = io.BytesIO(), []
     try:
-        Pickler(file, lambda buffer: _keep(buffer, buffers)).dump(value)
+        _pickler(file, lambda buffer: _keep(buffer, buffers)).dump(value)
     except Exception as error:
         raise PackError(f"an object of type {type(value).__module__}.{type(value).__qualname__} cannot be sent from a "
                         f"worker process: {type(error).__name__}: {error}") from error  # fmt: skip
@@ -151,7 +95,7 @@ def _places(pickle_bytes, buffers, slab):
 def _offset_in(slab, buffer):
     if buffer.nbytes == 0 or buffer.readonly:
         return None
-    offset = torch.frombuffer(buffer, dtype=torch.uint8).data_ptr() - slab.address
+    offset = ctypes.addressof(ctypes.c_char.from_buffer(buffer)) - slab.address
     return offset if 0 <= offset <= slab.nbytes - buffer.nbytes else None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from drapps import _core
 from drapps.fleet.pack import PackError, pack, unpack
+from drapps.fleet.worker import Worker
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,14 @@ class Setup:
     def opened(self):
         """Itself: a forked process has everything."""
         return self
+
+    def parcel(self):
+        """Itself for a process that is started afresh."""
+        return Parcel(self)
+
+    def new_worker(self, number):
+        """A worker, in its process."""
+        return Worker(self, number)
 
 
 class Parcel:

@@ -1,12 +1,8 @@
-"""A worker process: claims slots of batches, makes their samples, and finishes batches that are complete.
+"""A worker of a data set of torch: makes samples of batches, and finishes batches that are complete.
 
 Map-style data sets: samples of any batch (slots.py); the worker that completes a batch collates it.  Iterable data
 sets: each worker has its own iterator (items.py) and makes whole batches.
 """
-
-import ctypes
-import os
-import signal
 
 import torch
 from torch.utils.data import IterDataPipe, default_collate
@@ -14,23 +10,15 @@ from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.graph_settings import apply_random_seed
 
 from drapps.fleet import request as requests
+from drapps.fleet.claims import Claimer
 from drapps.fleet.failure import caught, pack_failure
 from drapps.fleet.items import Items
 from drapps.fleet.layout import Beside
 from drapps.fleet.pack import pack, unpack
 from drapps.fleet.seeds import SampleSeeds, seed_worker
 from drapps.fleet.slots import RowWriter, Slots
-from drapps.fleet.stacks import offer_stack
 
-WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 GOOD = 0  # state of a sample
-LOOK_MS = 1000
-PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
-
-
-def name_process(name):
-    """What ps and top show."""
-    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def keep_storages_private():
@@ -42,26 +30,11 @@ def keep_storages_private():
     torch.UntypedStorage._new_shared = classmethod(new_private)
 
 
-def worker_main(setup, number, parent, to_close):
-    """The life of a worker process; parent: the process that forked it."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        return
-    to_close.close()
-    name_process("drapps-worker")
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    offer_stack(setup.stacks)
-    Worker(setup, number).run()
-
-
-class Worker:
-    """What a worker does with its claims."""
+class Worker(Claimer):
+    """What a worker of a data set does with its claims."""
 
     def __init__(self, setup, number):
-        self.setup, self.number, self.crew = setup, number, setup.crew
-        self.crew.enlist(number, os.getpid())
+        super().__init__(setup, number)
         self.init_failure = None
         self._start()
         self.seeds = SampleSeeds() if setup.seed_samples else None
@@ -89,26 +62,10 @@ class Worker:
         if shared_seed is not None and isinstance(self.dataset, IterDataPipe):
             self.dataset = apply_random_seed(self.dataset, torch.Generator().manual_seed(shared_seed))
 
-    def run(self):
-        """Works until the crew says to leave."""
-        while True:
-            claim = self.crew.claim(self.number, LOOK_MS)
-            if claim is None:
-                continue
-            if claim.kind == LEAVE:
-                return
-            if claim.kind == FINISH:
-                self.finish(claim)
-            else:
-                self._work(claim)
-
-    def new_block(self, nbytes):
-        """A block of shared memory that is this worker's until it is handed over."""
-        return self.crew.block(self.number, nbytes)
-
     # --- samples ---
 
-    def _work(self, claim):
+    def work(self, claim):
+        """Makes what is claimed."""
         request = requests.Request(claim.request)
         if self.init_failure is not None:
             self.fail_slots(claim, self.init_failure)

@@ -17,7 +17,7 @@ import traceback
 from collections import namedtuple
 from multiprocessing import connection
 
-from drapps.fleet.worker import name_process, worker_main
+from drapps.fleet.claims import name_process, worker_main
 
 LOOK_FOR_PARENT_S = 1.0
 LEAVE_S = 0.5  # for workers to leave by themselves
@@ -141,9 +141,9 @@ class Zygote:
             self._trainer.send(("failed", f"{self._deaths} worker processes died and no batch was finished in between; "
                                           f"the last: {describe(number, pid, exitcode)}"))  # fmt: skip
             return
+        self._trainer.send(("died", Death(number, pid, exitcode, redone, number < self._wanted)))
         if number < self._wanted:
             self._start(number)
-        self._trainer.send(("died", Death(number, pid, exitcode, redone, number < self._wanted)))
 
     def _too_many_deaths(self):
         batches = self._crew.stats()["batches"]

@@ -112,6 +112,7 @@ class DataLoader(data.DataLoader[_T_co]):
     def num_workers(self, n):
         options = {name: getattr(self, name) for name in rebuild.OPTIONS}
         self._num_workers = workers.Count(n, getattr(n, "decided", False), options)
+        vars(self)["num_workers"] = self._num_workers  # Lightning builds loaders anew from what vars() shows
 
     @property
     def _iterable(self):
@@ -213,7 +214,7 @@ class DataLoader(data.DataLoader[_T_co]):
         """
         _check_choice("the setting", knob, KNOBS)
         if self.num_workers == 0 or value != int(value) or value < 1:
-            raise _core.ArgumentError(f"workers from {self.num_workers} to {value}: allowed are whole numbers from 1 on")
+            raise _core.ArgumentError(f"workers from {self.num_workers} to {value}: allowed are whole ones from 1 on")
         for iterator in list(self._iterators):
             iterator._resize(int(value))
         self.num_workers = int(value)

@@ -130,5 +130,7 @@ class NativeIter(Iterator):
             native.close()
 
     def __del__(self):
-        if getattr(self, "_native", None) is not None:
-            self._shutdown_workers()
+        """At the end of the program, modules may be gone: nothing but the native loader is touched."""
+        native = getattr(self, "_native", None)
+        if native is not None:
+            native.close()

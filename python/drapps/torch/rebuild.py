@@ -2,7 +2,8 @@
 
 Accelerate takes the attributes of a loader and makes a torch.utils.data.DataLoader of them.  The number of workers
 that it hands on knows that it came from a drapps loader (workers.Count), so the name that Accelerate calls is replaced,
-in Accelerate's own module, by a function that makes the kind of loader that the attributes came from.  torch is left alone.
+in Accelerate's own module, by a function that makes the kind of loader that the attributes came from.  torch is left
+alone.
 """
 
 import sys

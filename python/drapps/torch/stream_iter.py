@@ -48,6 +48,17 @@ class Stream:
         return self.items, self.state, self.ended
 
 
+class Streams(list):
+    """Those of all workers, and whose turn it is.  Progress keeps it when the iterator is gone."""
+
+    def __init__(self, saved):
+        super().__init__(map(Stream, saved["workers"]))
+        self.turn = saved["turn"]
+
+    def state(self):
+        return {"workers": [stream.saved() for stream in self], "turn": self.turn}
+
+
 class StreamIter(WorkerIter):
     """Whatever comes next."""
 
@@ -61,17 +72,14 @@ class StreamIter(WorkerIter):
 
     def _setup(self, loader, resume):
         saved = resume["dataset"] if resume else {"workers": [None] * self._n_workers, "turn": 0}
-        self._streams = [Stream(worker) for worker in saved["workers"]]
+        self._streams = Streams(saved)
         self._size, self._in_order = loader.batch_size, loader.in_order
-        self._next_worker = self._turn_at = saved["turn"]
+        self._next_worker = saved["turn"]
         self._asked = {}  # by tag: the worker
         for worker, stream in enumerate(self._streams):
             if stream.items and stream.state is None:
                 self._fleet.skip_items(worker, stream.items)
-        self._progress.data_state = self._data_state
-
-    def _data_state(self):
-        return {"workers": [stream.saved() for stream in self._streams], "turn": self._turn_at}
+        self._progress.data_state = self._streams.state
 
     # --- posting ---
 
@@ -107,7 +115,7 @@ class StreamIter(WorkerIter):
         if isinstance(result.value, _IterableDatasetStopIteration):
             stream.ended = True
             return None
-        self._turn_at = (worker + 1) % self._n_workers
+        self._streams.turn = (worker + 1) % self._n_workers
         if isinstance(result.value, ExceptionWrapper):
             return result.value, 0
         value, n, stream.state = result.value

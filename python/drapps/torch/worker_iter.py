@@ -165,8 +165,10 @@ class WorkerIter(Iterator):
             fleet.close()
 
     def __del__(self):
-        if getattr(self, "_fleet", None) is not None:
-            self._shutdown_workers()
+        """At the end of the program, modules may be gone: nothing but the fleet is touched."""
+        fleet = getattr(self, "_fleet", None)
+        if fleet is not None:
+            fleet.close()
 
 
 def _where(at):

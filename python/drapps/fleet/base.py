@@ -1,0 +1,300 @@
+"""Processes: worker processes, seen from the process that trains, whatever it is that they make.
+
+The trainer posts batches and takes results.  Who makes which sample, the order of results and the replacement of dead
+workers are the business of the crew (drapps/crew.h), the workers and the zygote.  What a batch is asked for with, and
+what becomes of its samples, a subclass and its kind of worker say: fleet.py for data sets of torch, chain.py for chains
+with Python functions.  Nothing here needs torch.
+"""
+
+import atexit
+import functools
+import os
+import threading
+import time
+import warnings
+import weakref
+from collections import Counter, namedtuple
+from multiprocessing import util
+
+from drapps import _core
+from drapps.fleet.keeper import Keeper, ZygoteGone, context_of
+from drapps.fleet.stacks import new_stacks, stack_of
+from drapps.fleet.zygote import describe
+
+READY, AGAIN, END = range(3)
+GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
+CLAIM_NS = 1_000_000
+CHEAP_NS = 1_000_000  # samples below that are not spread over workers when each would have to be packed
+TOGETHER_NS = 1_000_000_000
+LOOK_S = 0.1
+HEAR_S, HEAR_STEP_S = 1.0, 0.001
+MAX_WORKERS = 256
+MAX_BATCHES = 1024
+MAX_ZYGOTES = 16  # that may be killed
+
+Stuck = namedtuple("Stuck", "worker pid tag slot index seconds stack")
+
+_open_fleets = weakref.WeakSet()
+
+
+class NothingPosted(LookupError):
+    """next() was called, and every batch that was posted is taken."""
+
+
+class ProcessesFailed(_core.Error, RuntimeError):
+    """The worker processes cannot be kept alive."""
+
+
+class Processes:
+    """Worker processes and what they are at.
+
+    A subclass makes a setup (the settings of its workers: workers, crew, stacks, new_worker, opened; parcel where they
+    are not always forked), calls _start with it, and gives _result and _index.
+    """
+
+    def __init__(self, workers, *, context, in_order, lanes, memory_limit, max_attempts, max_batches):
+        check(workers=(workers, range(1, MAX_WORKERS + 1)))
+        self._pid = os.getpid()
+        self._context = context_of(context)
+        self._crew = _core.open_crew(max_workers=MAX_WORKERS, max_batches=max_batches, in_order=in_order, lanes=lanes,
+                                     max_attempts=max_attempts)  # fmt: skip
+        if memory_limit:
+            self._crew.set_window(0, memory_limit)
+        self._fds = [new_stacks()]
+        self._workers = workers
+        self._lock = threading.Lock()  # of what is heard from the zygote
+        self._redone = set()  # (tag, slot) that are made again
+        self._pending = {}  # tag: [indices, slots that are not delivered yet]
+        self._dead_pids, self._zygotes, self._failure = [], 0, None
+        self._last_death = "a worker process ended"
+        self._mean_ns = 0
+        self._keeper = self._setup = None
+
+    def _start(self, setup):
+        """The processes begin."""
+        self._setup = setup
+        self._looked = time.monotonic()
+        try:
+            self._keeper = Keeper(setup, self._context)
+        except BaseException:
+            self.close()
+            raise
+        _open_fleets.add(self)
+        _close_at_the_end()
+
+    # --- posting ---
+
+    @property
+    def _cheap(self):
+        """Whether samples take so little time that handing them over one by one would take more."""
+        return 0 < self._mean_ns < CHEAP_NS
+
+    def _post(self, tag, index, n_slots, request, costs, worker, **options):
+        self._pending[tag] = [index, n_slots]
+        if self._crew.post(tag, n_slots, request, costs, worker, **options):
+            return True
+        del self._pending[tag]
+        return False
+
+    def post_end(self):
+        """Nothing more is posted in this epoch."""
+        self._crew.post_end()
+
+    # --- taking ---
+
+    def next(self, timeout=None):
+        """The next Result; None after timeout seconds.  Raises NothingPosted."""
+        if self._keeper is None:
+            raise RuntimeError("the fleet is closed")
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            now = time.monotonic()
+            if now - self._looked >= LOOK_S:
+                self._looked = now
+                self._look_after()
+            left = LOOK_S if end is None else min(LOOK_S, max(0.0, end - now))
+            status, result = self._crew.next(int(left * 1000))
+            if status == READY:
+                return self._result(result)
+            if status == END:
+                self._look_after()
+                raise NothingPosted("every batch that was posted is taken")
+            if end is not None and time.monotonic() >= end:
+                return None
+
+    def _delivered(self, samples):
+        """Notes what the crew said of samples that were taken."""
+        again = {sample[:2] for sample in samples if sample[4] > 1}
+        if again:
+            self._hear_of(again)
+        for tag, n in Counter(sample[0] for sample in samples).items():
+            pending = self._pending.get(tag)
+            if pending is not None:
+                pending[1] -= n
+                if pending[1] <= 0:
+                    del self._pending[tag]
+        self._mean_ns += (samples[0][5] - self._mean_ns) / 8
+
+    def _hear_of(self, again):
+        """Workers died at these samples: the zygote has said so, or is about to.  The warning names what is pending."""
+        end = time.monotonic() + HEAR_S
+        while not again <= self._redone and time.monotonic() < end:
+            self._look_after()
+            time.sleep(HEAR_STEP_S)
+        self._redone -= again
+
+    def clear(self, timeout=None):
+        """Gives up all that is posted; False when a worker is still at it after timeout seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._crew.clear(int(LOOK_S * 1000)):
+            self._look_after()
+            if end is not None and time.monotonic() >= end:
+                return False
+        self._pending.clear()
+        self._redone.clear()
+        return True
+
+    # --- workers ---
+
+    def _look_after(self):
+        """Hears from the zygote, and replaces it when it is gone."""
+        with self._lock:
+            try:
+                for what, told in self._keeper.messages() if self._keeper else ():
+                    if what == "failed":
+                        self._failure = self._failure or told
+                    else:
+                        self._note_death(told)
+            except ZygoteGone:
+                if self._failure is None:
+                    self._replace_zygote()
+        if self._failure is not None:
+            raise ProcessesFailed(f"the worker processes failed: {self._failure}")
+
+    def _index(self, tag, slot):
+        """What a slot was posted for."""
+        index = self._pending.get(tag, (None,))[0]
+        return index if index is None else index[slot]
+
+    def _note_death(self, death):
+        self._dead_pids.append(death.pid)
+        self._last_death = describe(death.worker, death.pid, death.exitcode)
+        self._warn(self._last_death, death.redone, death.replaced)
+
+    def _warn(self, who, redone, replaced):
+        self._redone.update(redone)
+        was = "was replaced" if replaced else "was not replaced"
+        lost = ", ".join(repr(self._index(tag, slot)) for tag, slot in redone)
+        warnings.warn(f"{who} and {was}; {f'made again: {lost}' if lost else 'no sample was lost'}", RuntimeWarning,
+                      stacklevel=2)  # fmt: skip
+
+    def _replace_zygote(self):
+        """What its workers had claimed is done again by the new one's."""
+        pid, pids = self._keeper.pid, self.pids
+        self._zygotes += 1
+        if self._zygotes >= MAX_ZYGOTES:
+            self._failure = f"the process that starts them ended {self._zygotes} times"
+            return
+        self._keeper.wait_for_workers(pids.values())
+        self._keeper.end()
+        redone = [lost for worker in pids for lost in self._crew.bury(worker)]
+        self._dead_pids.extend(pids.values())
+        self._keeper = Keeper(self._setup, self._context)
+        if self._workers != self._setup.workers:
+            self._keeper.send("resize", self._workers)
+        self._last_death = f"the zygote (pid {pid}) ended with workers {[*pids]}"
+        self._warn(self._last_death, redone, True)
+
+    @property
+    def pids(self):
+        """The process of each worker that is there, by its number."""
+        at = ((worker, self._crew.worker_at(worker)[0]) for worker in range(MAX_WORKERS))
+        return {worker: pid for worker, pid in at if pid}
+
+    @property
+    def zygote_pid(self):
+        """The process that workers are forked from."""
+        return self._keeper.pid
+
+    @property
+    def workers(self):
+        """How many there should be."""
+        return self._workers
+
+    def resize(self, workers):
+        """More or fewer workers, from now on; those that are too many finish what they are at."""
+        check(workers=(workers, range(1, MAX_WORKERS + 1)))
+        self._workers = workers
+        self._keeper.send("resize", workers)
+
+    def stuck(self, seconds):
+        """Workers that have been at one sample, or at putting one batch together, for longer than that."""
+        found, now = [], time.monotonic_ns()
+        for worker in range(MAX_WORKERS):
+            pid, kind, tag, slot, since_ns, *_ = self._crew.worker_at(worker)
+            if pid and kind and now - since_ns > seconds * 1e9:
+                stack = stack_of(pid, self._setup.stacks)
+                found.append(Stuck(worker, pid, tag, slot, self._index(tag, slot), (now - since_ns) / 1e9, stack))
+        return found
+
+    def kill_stuck(self, worker):
+        """Ends a worker; the sample that it is at is given up, as a bad one."""
+        self._keeper.send("kill", worker)
+
+    @property
+    def deaths(self):
+        """Workers that died so far."""
+        return len(self._dead_pids)
+
+    def stats(self):
+        """Counters, as a dict: see dr_crew_stats; and deaths, of workers."""
+        return {**self._crew.stats(), "deaths": self.deaths}
+
+    # --- the end ---
+
+    def close(self):
+        """Ends all processes.  Results that were taken stay valid."""
+        if os.getpid() != self._pid or not self._fds:
+            return
+        _open_fleets.discard(self)
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.end()
+        for fd in self._fds:
+            os.close(fd)
+        self._fds = []
+        self._crew = self._setup = None
+
+    def __del__(self):
+        if getattr(self, "_fds", None):
+            self.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+def check(**settings):
+    """Raises ValueError on a setting, given as (value, allowed), that is not allowed."""
+    for name, (value, allowed) in settings.items():
+        if value not in allowed:
+            text = f"{allowed[0]} to {allowed[-1]}" if isinstance(allowed, range) else " and ".join(map(repr, allowed))
+            raise ValueError(f"{name} is {value!r}, allowed are {text}")
+
+
+@atexit.register
+def _close_all():
+    for fleet in list(_open_fleets):
+        fleet.close()
+
+
+@functools.cache
+def _finalizer(_pid):
+    return util.Finalize(None, _close_all, exitpriority=100)
+
+
+def _close_at_the_end():
+    """Processes of multiprocessing run no atexit, and wait for their children when they end."""
+    _finalizer(os.getpid())

@@ -1,0 +1,56 @@
+"""The life of a worker process, whatever it makes: it claims work of the crew until it is told to leave."""
+
+import ctypes
+import os
+import signal
+
+from drapps.fleet.stacks import offer_stack
+
+WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
+LOOK_MS = 1000
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+
+
+def name_process(name):
+    """What ps and top show."""
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def worker_main(setup, number, parent, to_close):
+    """The life of a worker process; parent: the process that forked it."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        return
+    to_close.close()
+    name_process("drapps-worker")
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    offer_stack(setup.stacks)
+    setup.new_worker(number).run()
+
+
+class Claimer:
+    """What all workers do alike; a subclass gives work (samples of a claim) and finish (a batch whose samples are
+    there)."""
+
+    def __init__(self, setup, number):
+        self.setup, self.number, self.crew = setup, number, setup.crew
+        self.crew.enlist(number, os.getpid())
+
+    def run(self):
+        """Works until the crew says to leave."""
+        while True:
+            claim = self.crew.claim(self.number, LOOK_MS)
+            if claim is None:
+                continue
+            if claim.kind == LEAVE:
+                return
+            if claim.kind == FINISH:
+                self.finish(claim)
+            else:
+                self.work(claim)
+
+    def new_block(self, nbytes):
+        """A block of shared memory that is this worker's until it is handed over."""
+        return self.crew.block(self.number, nbytes)

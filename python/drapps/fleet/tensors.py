@@ -1,0 +1,67 @@
+"""Tensors in pickles, with their bytes apart."""
+
+import pickle
+from multiprocessing.reduction import ForkingPickler
+
+import torch
+
+STORAGES = (torch.UntypedStorage, torch.TypedStorage)
+
+
+
+def tensor_from(buffer, dtype, shape):
+    """A tensor over a buffer."""
+    if memoryview(buffer).nbytes == 0:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(buffer, dtype=dtype).view(shape)
+
+
+def subclass_from(plain, kind, attributes):
+    """A tensor of a subclass, with what was in its __dict__."""
+    tensor = plain.as_subclass(kind)
+    tensor.__dict__.update(attributes)
+    return tensor
+
+
+def _is_dense(tensor):
+    return tensor.layout is torch.strided and tensor.device.type == "cpu" and not (
+        tensor.requires_grad or tensor.is_quantized or tensor.is_nested or tensor._is_zerotensor())  # fmt: skip
+
+
+def _reduce_dense(tensor):
+    plain = tensor.resolve_neg().resolve_conj().contiguous()
+    if plain.numel() == 0:
+        return tensor_from, (b"", plain.dtype, tuple(plain.shape))
+    data = plain.view(-1).view(torch.uint8).numpy()
+    return tensor_from, (pickle.PickleBuffer(data), plain.dtype, tuple(plain.shape))
+
+
+def _is_plain_subclass(kind):
+    return (kind.__reduce_ex__ is torch.Tensor.__reduce_ex__ and kind.__setstate__ is torch.Tensor.__setstate__
+            and kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__)  # fmt: skip
+
+
+def _reduce_tensor(tensor):
+    if type(tensor) is torch.Tensor and not tensor.__dict__:
+        return _reduce_dense(tensor) if _is_dense(tensor) else tensor.__reduce_ex__(5)
+    if not _is_plain_subclass(type(tensor)):
+        return tensor.__reduce_ex__(5)
+    with torch._C.DisableTorchFunctionSubclass():
+        if not _is_dense(tensor):
+            return tensor.__reduce_ex__(5)
+        return subclass_from, (tensor.as_subclass(torch.Tensor), type(tensor), dict(tensor.__dict__))
+
+
+class Pickler(ForkingPickler):
+    """Pickles with the buffers apart; what others registered with ForkingPickler holds, but for torch's own."""
+
+    def __init__(self, file, buffer_callback):
+        super().__init__(file, pickle.HIGHEST_PROTOCOL, True, buffer_callback)
+
+    def reducer_override(self, value):
+        """Tensors with their bytes apart; storages as plain pickles, not as files of shared memory."""
+        if isinstance(value, torch.Tensor):
+            return _reduce_tensor(value)
+        if isinstance(value, STORAGES):
+            return value.__reduce_ex__(5)
+        return NotImplemented
