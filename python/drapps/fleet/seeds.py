@@ -10,6 +10,7 @@ import ctypes
 import random
 import sys
 
+import numpy.random  # here, once, and not in each worker when its first sample needs it
 import torch
 
 from drapps import _core
@@ -26,9 +27,8 @@ def seed_worker(base_seed, worker):
 
     seed = base_seed + worker
     random.seed(seed)
-    torch.manual_seed(seed)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(_generate_state(base_seed, worker))
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed takes a stack trace for each kind of accelerator
+    numpy.random.seed(_generate_state(base_seed, worker))
     return seed
 
 
@@ -51,7 +51,7 @@ def _random_address():
     return address if (*seen[1:], seen[0]) == words else 0
 
 
-def _numpy_address(numpy):
+def _numpy_address():
     """Where the words of numpy.random's MT19937 are; 0 when it has another generator."""
     generator = numpy.random.get_bit_generator()
     if type(generator).__name__ != "MT19937":
@@ -78,27 +78,18 @@ class SampleSeeds:
         self._random = _random_address()
         self._torch = _torch_state()
         self._torch_address = self._torch.data_ptr() if self._torch is not None else 0
-        self._numpy, self._numpy_address = None, 0
-        self._find_numpy()
-
-    def _find_numpy(self):
-        """NumPy is looked for again until a sample imported it."""
-        numpy = sys.modules.get("numpy")
-        if numpy is not None and hasattr(numpy, "random"):
-            self._numpy, self._numpy_address = numpy, _numpy_address(numpy)
-            self._numpy_generator = numpy.random.get_bit_generator()
+        self._numpy_address = _numpy_address()
+        self._numpy_generator = numpy.random.get_bit_generator()
 
     def set(self, base_seed, tag, slot):
         """The state for a sample."""
-        if self._numpy is None:
-            self._find_numpy()
         _core.fill_seeds(base_seed, tag, slot, self._random, self._numpy_address, self._torch_address)
         if self._random:
             random._inst.gauss_next = None
         else:
             random.setstate((RANDOM_VERSION, (*_random_words((base_seed, tag, slot)), N_WORDS), None))
         if self._numpy_address:  # forgets the second number of a pair of normal ones
-            self._numpy.random.set_bit_generator(self._numpy_generator)
+            numpy.random.set_bit_generator(self._numpy_generator)
         if self._torch is not None:
             torch.default_generator.set_state(self._torch)
         else:
