@@ -255,13 +255,28 @@ static uint64_t use_extent(struct dr__arena *a, struct dr__node *t, uint32_t i, 
     return block_of(t, i);
 }
 
+/* The extent for a block of that size, and how much of it is needed; 0: none. */
+static uint32_t find_for(const struct dr__arena *a, const struct dr__node *t, size_t bytes, uint64_t *need)
+{
+    if (bytes > a->end - a->begin)
+        return 0;
+    *need = bytes ? (bytes + GRAIN - 1) / GRAIN * GRAIN : GRAIN;
+    return find_free(a, t, *need);
+}
+
+bool dr__arena_has_warm(char *base, const struct dr__arena *a, size_t bytes)
+{
+    const struct dr__node *t = nodes(base, a);
+    uint64_t need;
+    uint32_t i = find_for(a, t, bytes, &need);
+    return i && t[i].warm >= need - need / 4;
+}
+
 uint64_t dr__arena_new(char *base, struct dr__arena *a, size_t bytes, uint16_t holder, int32_t pid)
 {
     struct dr__node *t = nodes(base, a);
-    if (bytes > a->end - a->begin)
-        return 0;
-    uint64_t need = bytes ? (bytes + GRAIN - 1) / GRAIN * GRAIN : GRAIN;
-    uint32_t i = find_free(a, t, need);
+    uint64_t need;
+    uint32_t i = find_for(a, t, bytes, &need);
     if (!i)
         return 0;
     unlink_free(a, t, i);

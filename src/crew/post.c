@@ -206,6 +206,8 @@ static void take_result(dr_crew *c, struct dr__entry *e, dr_crew_result *out)
     for (uint32_t i = 0; i < e->n_slots; i++)
         owner_gets(c, samples[i].block);
     owner_gets(c, e->samples);
+    b->taken_ns = dr__now_ns();
+    b->taken_bytes = e->slab_bytes;
     e->batch = DR__GONE;
     b->n_untaken--;
     b->started_slots -= e->n_slots;

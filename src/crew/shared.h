@@ -114,6 +114,7 @@ struct dr__board {
     uint64_t head, open, fill, take;               /* derived: oldest live, not over, with room, not taken */
     uint64_t n_untaken, n_complete, started_slots; /* derived */
     uint64_t n_dropped;                            /* derived */
+    uint64_t taken_ns, taken_bytes;                /* the owner's last take: when, and the size of its slab */
     bool held_back;                                /* a worker found slots, but the window was closed */
 
     uint32_t window_batches;
