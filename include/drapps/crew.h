@@ -44,7 +44,7 @@ typedef struct dr_crew_options {
     bool in_order;    /* true: sample s of a batch goes to slot s of it, batches are taken in the order of posting.
                          false: a sample goes to the batch that is being filled when it is done, ready batches are
                          taken as they come.  Groups of one kind (below) only mix among themselves */
-    bool lanes;       /* slow samples are started early, the longest first, by a part of the workers (below) */
+    bool lanes;       /* slow samples are started early by a part of the workers (below) */
     int max_attempts; /* a slot whose worker died so often is failed (DR_CREW_DIED); 0: 3 */
     int max_ahead;    /* out of order, a post is claimed only when the posts up to so many before it are over: so far
                          may a sample be from its turn; at most 1024; 0: 32 */
@@ -229,7 +229,8 @@ DR_API void dr_crew_block_release(dr_crew *crew, dr_crew_block block);
  * A slot is slow when its predicted cost is above the threshold, and while it runs, when it has run longer than that.
  * With `lanes`, workers at slow slots are limited to the slow samples' part of the predicted work, at least one and
  * never all while there are fast slots to claim; a worker that finds no fast slot helps with the slow ones.  Slow slots
- * are claimed alone, the longest first, ahead of their turn. */
+ * are claimed one at a time, ahead of their turn: in order, those of the oldest batch that has some, the longest first;
+ * out of order, the longest of all.  In order, a worker that is alone makes one batch after the other. */
 DR_API void dr_crew_set_threshold(dr_crew *crew, uint64_t slow_ns); /* 0: by itself, from the times seen */
 
 /* Counters since the crew was opened, as JSON text (free with dr_text_free): batches, samples, slow_samples, redone,

@@ -171,10 +171,10 @@ static void repair_post(dr_crew *c, struct dr__entry *e)
     e->slow_ns = e->fast_ns = 0;
     for (uint32_t i = 0; i < e->n_slots; i++) {
         struct dr__slot *s = &slots[i];
+        if (e->dropped && s->state == DR__SLOT_WAITING)
+            s->state = DR__SLOT_OVER; /* nobody will fill its place: it is not taken any more */
         if (s->placed && s->state != DR__SLOT_OVER)
             repair_placed(c, s);
-        if (e->dropped && s->state == DR__SLOT_WAITING)
-            s->state = DR__SLOT_OVER;
         e->n_claimed += s->state == DR__SLOT_CLAIMED;
         e->n_over += s->state == DR__SLOT_OVER;
         if (s->state == DR__SLOT_WAITING)
