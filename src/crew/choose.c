@@ -49,12 +49,22 @@ static struct view look(dr_crew *c, int worker)
     };
 }
 
+/* In order, every batch from the oldest on counts, so that a slow slot does not begin one that is far ahead.  Out of
+ * order, the batch that a sample goes to is not known yet: slots count. */
+static bool few_batches(const struct dr__board *b, const struct dr__entry *e)
+{
+    if (!b->window_batches)
+        return true;
+    if (b->in_order)
+        return e->seq < b->take + b->window_batches;
+    return b->started_slots < (uint64_t)b->window_batches * e->n_slots;
+}
+
 static bool window_open(const struct view *v, const struct dr__entry *e)
 {
-    const struct dr__board *b = v->crew->board;
     if (e->seq == v->always || e->n_redo)
         return true;
-    return !v->no_bytes && (!b->window_batches || b->started_slots < (uint64_t)b->window_batches * e->n_slots);
+    return !v->no_bytes && few_batches(v->crew->board, e);
 }
 
 static bool may_claim(const struct view *v, const struct dr__entry *e)

@@ -228,6 +228,28 @@ static void the_window_holds_back_what_is_later(void **state)
     }
 }
 
+static void slow_slots_do_not_begin_batches_outside_the_window(void **state)
+{
+    (void)state;
+    const float costs[][2] = { { 10, 10 }, { 10, 900 } };
+    dr_crew *crew = open_crew(3, 8, true);
+    enlist(crew, 3);
+    dr_crew_set_threshold(crew, 100);
+    dr_crew_set_window(crew, 1, 0);
+    for (uint64_t tag = 0; tag < 2; tag++)
+        post_costs(crew, tag, 2, costs[tag], 10);
+    assert_int_equal(claim(crew, 0).tag, 0);
+    assert_int_equal(claim(crew, 1).tag, 0);
+    assert_nothing(crew, 2);
+    done(crew, 0, 0, 1);
+    done(crew, 1, 0, 1);
+    assert_nothing(crew, 2);
+    dr_crew_result r = next(crew);
+    release(crew, &r);
+    assert_int_equal(claim(crew, 2).first, 1);
+    give_up_all(crew);
+}
+
 static void one_batch_always_goes_on(void **state)
 {
     (void)state;
@@ -315,6 +337,7 @@ int main(void)
         cmocka_unit_test(idle_workers_help_with_slow_slots),
         cmocka_unit_test(without_lanes_or_others_order_is_kept),
         cmocka_unit_test(the_window_holds_back_what_is_later),
+        cmocka_unit_test(slow_slots_do_not_begin_batches_outside_the_window),
         cmocka_unit_test(one_batch_always_goes_on),
         cmocka_unit_test(a_place_that_was_taken_is_always_filled),
         cmocka_unit_test(displacement_is_bounded),
