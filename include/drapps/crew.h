@@ -15,6 +15,8 @@
  * A worker may die at any instruction.  The lock is robust, waiting leaves nothing behind, and dr_crew_bury gives the
  * slots that the dead worker had claimed to the others.  Nothing has a name in a file system: when the last process
  * is gone, so is the memory.
+ *
+ * All processes of a crew must be in one PID namespace: process numbers say whose a block is.
  */
 #ifndef DRAPPS_CREW_H
 #define DRAPPS_CREW_H
@@ -134,8 +136,9 @@ DR_API void dr_crew_wake(dr_crew *crew);
  * timeout_ms for that; DR_AGAIN: some worker is still at it (see dr_crew_worker_at). */
 DR_API dr_status dr_crew_clear(dr_crew *crew, int timeout_ms, dr_error *err);
 
-/* Results wait until fewer than `batches` are ready or being made and `bytes` of blocks are in use (what was taken
- * by dr_crew_next does not count); at least one batch always goes on.  0: no limit. */
+/* Two limits, either of which closes the window: no further batch is begun while `batches` are ready or being made, nor
+ * while `bytes` of blocks are in use (what was taken by dr_crew_next does not count).  At least one batch always goes
+ * on.  0: no limit of that kind. */
 DR_API void dr_crew_set_window(dr_crew *crew, uint32_t batches, uint64_t bytes);
 
 /* --- workers --- */
@@ -165,7 +168,8 @@ DR_API dr_status dr_crew_enlist(dr_crew *crew, int worker, int pid, dr_error *er
 /* The next thing to do; DR_AGAIN after timeout_ms.  A claim is over when all its slots are done, or it is finished. */
 DR_API dr_status dr_crew_claim_next(dr_crew *crew, int worker, int timeout_ms, dr_crew_claim *out, dr_error *err);
 
-/* The worker begins slot first + i of its claim: one store, no lock.  It is what others see of it. */
+/* The worker begins slot first + i of its claim: one store, no lock.  It is what others see of it.  Nothing happens
+ * when the claim has no such slot. */
 DR_API void dr_crew_begin(dr_crew *crew, int worker, uint32_t i);
 
 /* Where slot first + i of the claim goes.  *slab: the batch's common block, made now when slab_bytes is not 0 and it
@@ -173,9 +177,10 @@ DR_API void dr_crew_begin(dr_crew *crew, int worker, uint32_t i);
 DR_API dr_status dr_crew_place(dr_crew *crew, int worker, uint32_t i, size_t slab_bytes, uint32_t *slot,
                                dr_crew_block *slab, dr_error *err);
 
-/* Slots first + i .. first + i + n - 1 are done.  block: for one slot (n = 1), what was put there beside the slab; it
- * belongs to the batch now.  bad: it is the error of a sample that could not be made.  *finish: the batch is complete
- * and this worker should finish it at once, as if it had claimed it: *out is filled. */
+/* Slots first + i .. first + i + n - 1 are done; those that were so before stay as they are.  block: for one slot
+ * (n = 1), what was put there beside the slab; it belongs to the batch now.  bad: it is the error of a sample that could
+ * not be made.  *finish: the batch is complete and this worker should finish it at once, as if it had claimed it: *out is
+ * filled. */
 DR_API dr_status dr_crew_done(dr_crew *crew, int worker, uint32_t i, uint32_t n, dr_crew_block block, bool bad,
                               bool *finish, dr_crew_claim *out, dr_error *err);
 
@@ -184,7 +189,9 @@ DR_API dr_status dr_crew_done(dr_crew *crew, int worker, uint32_t i, uint32_t n,
 DR_API dr_status dr_crew_finish(dr_crew *crew, int worker, uint32_t batch, dr_crew_block head, size_t head_bytes,
                                 bool failed, dr_error *err);
 
-/* --- looking after workers: by the owner, or by whoever started them --- */
+/* --- looking after workers: by the owner, or by whoever started them ---
+ *
+ * Calls without a status do nothing for a number that is no worker's. */
 
 /* What a worker does now. */
 typedef struct dr_crew_at {

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "crew/shared.h"
 
 static void a_batch_comes_back_with_its_samples(void **state)
 {
@@ -295,6 +296,85 @@ static void wrong_calls_say_so(void **state)
     end_crew(crew);
 }
 
+static void numbers_of_no_worker_or_slot_are_ignored(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_at at;
+    dr_crew *crew = open_crew(2, 4, true);
+    const int none[] = { -1, 2, 1 << 30 };
+    post(crew, 0, 1);
+    claim(crew, 0);
+    for (int i = 0; i < 3; i++) {
+        dr_crew_dismiss(crew, none[i]);
+        dr_crew_give_up(crew, none[i]);
+        dr_crew_begin(crew, none[i], 0);
+        assert_int_equal(dr_crew_bury(crew, none[i], NULL, 0), 0);
+    }
+    dr_crew_begin(crew, 0, 1); /* the claim is one slot */
+    assert_ok(dr_crew_worker_at(crew, 0, &at, &err));
+    assert_int_equal(at.slot, 0);
+    done(crew, 0, 0, 1);
+    dr_crew_result r = next(crew);
+    release(crew, &r);
+    end_crew(crew);
+}
+
+static void a_slot_that_is_done_twice_counts_once(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_claim c;
+    dr_crew_at at;
+    bool finish;
+    dr_crew_block block;
+    const float costs[] = { 1, 1 };
+    dr_crew *crew = open_crew(1, 4, true);
+    dr_crew_post_options o = a_post(0, 2);
+    o.cost_ns = costs;
+    o.min_claim_ns = 100;
+    assert_ok(dr_crew_post(crew, &o, &err));
+    assert_int_equal(claim(crew, 0).n, 2);
+    assert_ok(dr_crew_block_new(crew, 0, 10, &block, &err));
+    for (int i = 0; i < 2; i++)
+        assert_ok(dr_crew_done(crew, 0, 0, 1, block, true, &finish, &c, &err));
+    assert_int_equal(dr_crew_block_bytes(crew, block), 10); /* the batch's, not to be freed */
+    assert_true(done(crew, 0, 1, 1));
+    assert_ok(dr_crew_worker_at(crew, 0, &at, &err));
+    assert_int_equal(at.samples, 2);
+    dr_crew_result r = next(crew);
+    assert_int_equal(r.samples[0].block, block);
+    release(crew, &r);
+    end_crew(crew);
+}
+
+static void out_of_order_a_finisher_is_at_the_batch_it_was_given(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_claim c;
+    dr_crew_at at;
+    bool finish;
+    dr_crew *crew = open_crew(2, 4, false);
+    post(crew, 5, 1);
+    post(crew, 6, 1);
+    claim(crew, 0);
+    claim(crew, 1);
+    assert_ok(dr_crew_done(crew, 1, 0, 1, 0, false, &finish, &c, &err));
+    assert_true(finish);
+    assert_int_equal(c.tag, 6);
+    assert_ok(dr_crew_worker_at(crew, 1, &at, &err));
+    assert_int_equal(at.kind, DR_CREW_FINISH);
+    assert_int_equal(at.tag, 6); /* the sample of post 6 fills the batch that post 5 opened */
+    assert_ok(dr_crew_finish(crew, 1, c.batch, 0, 0, false, &err));
+    done(crew, 0, 0, 1);
+    for (int i = 0; i < 2; i++) {
+        dr_crew_result r = next(crew);
+        release(crew, &r);
+    }
+    end_crew(crew);
+}
+
 static void dismissed_workers_leave(void **state)
 {
     (void)state;
@@ -375,10 +455,19 @@ static void any_number_of_threads_takes_results(void **state)
     }
 }
 
-static void *wake_soon(void *arg)
+struct waker {
+    dr_crew *crew;
+    atomic_bool over;
+};
+
+/* Until the call returned: a wake that comes before the call does not end it. */
+static void *keep_waking(void *arg)
 {
-    usleep(20000);
-    dr_crew_wake(arg);
+    struct waker *w = arg;
+    while (!atomic_load(&w->over)) {
+        usleep(1000);
+        dr_crew_wake(w->crew);
+    }
     return NULL;
 }
 
@@ -389,14 +478,61 @@ static void a_wait_can_be_ended(void **state)
     dr_crew *crew = open_crew(1, 4, true);
     dr_crew_result r;
     pthread_t thread;
+    struct waker waker = { .crew = crew };
     post(crew, 0, 1);
-    pthread_create(&thread, NULL, wake_soon, crew);
+    pthread_create(&thread, NULL, keep_waking, &waker);
     assert_int_equal(dr_crew_next(crew, -1, &r, &err), DR_AGAIN);
+    atomic_store(&waker.over, true);
     pthread_join(thread, NULL);
     uint64_t before = dr__now_ns();
     assert_int_equal(dr_crew_next(crew, 3, &r, &err), DR_AGAIN);
     assert_true(dr__now_ns() - before >= 3000000);
     assert_ok(dr_crew_clear(crew, 0, &err));
+    end_crew(crew);
+}
+
+/* A thread sleeps on the word `ready`: what ends its wait must change it. */
+static void the_last_batch_ends_the_wait_of_the_others(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(1, 4, true);
+    post(crew, 0, 1);
+    claim(crew, 0);
+    done(crew, 0, 0, 1);
+    unsigned ready = atomic_load(&crew->board->ready);
+    dr_crew_result r = next(crew);
+    assert_int_not_equal(atomic_load(&crew->board->ready), ready);
+    release(crew, &r);
+    post(crew, 1, 1);
+    ready = atomic_load(&crew->board->ready);
+    assert_ok(dr_crew_clear(crew, 0, &err));
+    assert_int_not_equal(atomic_load(&crew->board->ready), ready);
+    end_crew(crew);
+}
+
+static void *close_it(void *arg)
+{
+    dr_crew_close(arg);
+    return NULL;
+}
+
+/* A worker looks at `closed` and at the word that it sleeps on under one lock: nothing may change between. */
+static void a_crew_is_closed_under_its_lock(void **state)
+{
+    (void)state;
+    dr_crew *crew = open_crew(1, 4, true);
+    pthread_t thread;
+    dr__crew_lock(crew);
+    unsigned wake = atomic_load(&crew->workers[0].wake);
+    pthread_create(&thread, NULL, close_it, crew);
+    usleep(20000);
+    assert_false(atomic_load(&crew->board->closed));
+    assert_int_equal(atomic_load(&crew->workers[0].wake), wake);
+    dr__crew_unlock(crew);
+    pthread_join(thread, NULL);
+    assert_true(atomic_load(&crew->board->closed));
+    assert_int_not_equal(atomic_load(&crew->workers[0].wake), wake);
     end_crew(crew);
 }
 
@@ -414,9 +550,14 @@ int main(void)
         cmocka_unit_test(no_more_is_posted_than_fits),
         cmocka_unit_test(clearing_waits_for_those_who_are_at_it),
         cmocka_unit_test(wrong_calls_say_so),
+        cmocka_unit_test(numbers_of_no_worker_or_slot_are_ignored),
+        cmocka_unit_test(a_slot_that_is_done_twice_counts_once),
+        cmocka_unit_test(out_of_order_a_finisher_is_at_the_batch_it_was_given),
         cmocka_unit_test(dismissed_workers_leave),
         cmocka_unit_test(any_number_of_threads_takes_results),
         cmocka_unit_test(a_wait_can_be_ended),
+        cmocka_unit_test(the_last_batch_ends_the_wait_of_the_others),
+        cmocka_unit_test(a_crew_is_closed_under_its_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
