@@ -173,14 +173,15 @@ DR_API dr_status dr_crew_claim_next(dr_crew *crew, int worker, int timeout_ms, d
 DR_API void dr_crew_begin(dr_crew *crew, int worker, uint32_t i);
 
 /* Where slot first + i of the claim goes.  *slab: the batch's common block, made now when slab_bytes is not 0 and it
- * has none yet (all callers for a batch must ask for the same number of bytes, else *slab is 0 for the later one). */
+ * has none yet (all callers for a batch must ask for the same number of bytes, else *slab is 0 for the later one).
+ * A large one may wait a few milliseconds for the block that the owner is about to release. */
 DR_API dr_status dr_crew_place(dr_crew *crew, int worker, uint32_t i, size_t slab_bytes, uint32_t *slot,
                                dr_crew_block *slab, dr_error *err);
 
 /* Slots first + i .. first + i + n - 1 are done; those that were so before stay as they are.  block: for one slot
- * (n = 1), what was put there beside the slab; it belongs to the batch now.  bad: it is the error of a sample that could
- * not be made.  *finish: the batch is complete and this worker should finish it at once, as if it had claimed it: *out is
- * filled. */
+ * (n = 1), what was put there beside the slab; it belongs to the batch now.  bad: it is the error of a sample that
+ * could not be made.  *finish: the batch is complete and this worker should finish it at once, as if it had claimed it:
+ * *out is filled. */
 DR_API dr_status dr_crew_done(dr_crew *crew, int worker, uint32_t i, uint32_t n, dr_crew_block block, bool bad,
                               bool *finish, dr_crew_claim *out, dr_error *err);
 

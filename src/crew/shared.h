@@ -226,6 +226,11 @@ struct dr__choice {
 
 void dr__choose(dr_crew *c, int worker, struct dr__choice *out);
 
+/* --- claim.c --- */
+
+/* Whether slots i to i + n - 1 are some of the worker's claim. */
+dr_status dr__check_claim(const dr_crew *c, int worker, uint32_t i, uint32_t n, dr_error *err);
+
 /* --- times.c --- */
 
 void dr__times_add(struct dr__times *t, uint64_t ns, uint32_t n);
