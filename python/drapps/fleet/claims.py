@@ -10,15 +10,17 @@ WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 LOOK_MS = 1000
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 
+_libc = ctypes.CDLL(None)
+
 
 def name_process(name):
     """What ps and top show."""
-    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+    _libc.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def worker_main(setup, number, parent, to_close):
     """The life of a worker that the zygote forked."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         return
     to_close.close()
