@@ -19,6 +19,7 @@ from multiprocessing import util
 from drapps import _core
 from drapps.fleet.keeper import Keeper, ZygoteGone, context_of
 from drapps.fleet.stacks import new_stacks, stack_of
+from drapps.fleet.window import Window
 from drapps.fleet.zygote import describe
 
 READY, AGAIN, END = range(3)
@@ -27,6 +28,7 @@ CLAIM_NS = 1_000_000
 CHEAP_NS = 1_000_000  # samples below that are not spread over workers when each would have to be packed
 TOGETHER_NS = 1_000_000_000
 LOOK_S = 0.1
+WAITED_S = 0.0005
 HEAR_S, HEAR_STEP_S = 1.0, 0.001
 MAX_WORKERS = 256
 MAX_BATCHES = 1024
@@ -58,8 +60,8 @@ class Processes:
         self._context = context_of(context)
         self._crew = _core.open_crew(max_workers=MAX_WORKERS, max_batches=max_batches, in_order=in_order, lanes=lanes,
                                      max_attempts=max_attempts)  # fmt: skip
-        if memory_limit:
-            self._crew.set_window(0, memory_limit)
+        self._memory_limit, self._window = memory_limit, None
+        self._crew.set_window(0, memory_limit)
         self._fds = [new_stacks()]
         self._workers = workers
         self._lock = threading.Lock()  # of what is heard from the zygote
@@ -81,6 +83,10 @@ class Processes:
             raise
         _open_fleets.add(self)
         _close_at_the_end()
+
+    def limit_ahead(self, most, least):
+        """So many batches are posted at a time: large ones are begun one after the other.  least: always begun."""
+        self._window = Window(self._crew, self._workers, most=most, least=least, memory_limit=self._memory_limit)
 
     # --- posting ---
 
@@ -117,6 +123,8 @@ class Processes:
             left = LOOK_S if end is None else min(LOOK_S, max(0.0, end - now))
             status, result = self._crew.next(int(left * 1000))
             if status == READY:
+                if self._window is not None:
+                    self._window.taken(result, waited=time.monotonic() - now > WAITED_S)
                 return self._result(result)
             if status == END:
                 self._look_after()
@@ -229,6 +237,8 @@ class Processes:
         """More or fewer workers, from now on; those that are too many finish what they are at."""
         check(workers=(workers, range(1, MAX_WORKERS + 1)))
         self._workers = workers
+        if self._window is not None:
+            self._window.workers = workers
         self._keeper.send("resize", workers)
 
     def stuck(self, seconds):

@@ -6,6 +6,8 @@ of, and progress is kept for each of them.
 
 from typing import NamedTuple
 
+from torch.utils.data import default_collate
+
 from drapps.torch import init_fns
 from drapps.torch.bad import TRIES, stand_ins
 from drapps.torch.order import Work, mixable
@@ -46,8 +48,11 @@ class FleetIter(WorkerIter):
         dataset = loader._plan.dataset
         if self._bad.policy != "raise" and self._auto_collation and getattr(dataset, "__getitems__", None):
             dataset = OneByOne(dataset)
-        return self._open_fleet(loader, dataset, self._collate_fn, worker_init_fn=init_fns.of_workers(loader, self),
-                                bad="raise" if self._bad.policy == "raise" else "report")  # fmt: skip
+        fleet = self._open_fleet(loader, dataset, self._collate_fn, worker_init_fn=init_fns.of_workers(loader, self),
+                                 bad="raise" if self._bad.policy == "raise" else "report")  # fmt: skip
+        spread = self._collate_fn is default_collate and not getattr(dataset, "__getitems__", None)
+        fleet.limit_ahead(self._window, 1 if spread else self._n_workers)
+        return fleet
 
     def _setup(self, loader, resume):
         self._place, self._world = loader.rank, loader.world_size

@@ -1,0 +1,50 @@
+"""Window: how many batches are begun and not yet taken, so that large ones take little memory.
+
+Batches that are small together are begun as they are posted.  Of large ones a single one is begun at a time; another is
+allowed where the consumer waits though workers are idle for a good part of their time, because it would help there.
+"""
+
+import time
+
+SMALL = 64 << 20  # bytes that all posted batches may take without further thought
+IDLE = 0.35  # part of the workers' time
+LOOK = 8  # batches between two looks
+
+
+class Window:
+    """The window of a crew.  most: batches that are posted at a time; least: as many are always allowed."""
+
+    def __init__(self, crew, workers, *, most, least, memory_limit):
+        self._crew, self._most, self._limit = crew, most, memory_limit
+        self._batches = min(least, most)
+        self._since, self._busy_ns = time.monotonic_ns(), 0
+        self._taken = self._waited = 0
+        self.workers = workers
+        self._set()
+
+    def _set(self):
+        whole = self._batches >= self._most
+        self._crew.set_window(0 if whole else self._batches, self._limit)
+
+    def taken(self, result, waited):
+        """A result was taken; waited: the consumer had to wait for it."""
+        if self._batches >= self._most:
+            return
+        nbytes = (result.head_bytes or 0) + (result.slab.nbytes if result.slab is not None else 0)
+        if nbytes * self._most <= SMALL:
+            self._batches = self._most
+            self._set()
+            return
+        self._taken, self._waited = self._taken + 1, self._waited + waited
+        if self._taken == LOOK:
+            if self._were_idle() and self._waited > LOOK // 2:
+                self._batches += 1
+                self._set()
+            self._taken = self._waited = 0
+
+    def _were_idle(self):
+        """Since the last look."""
+        now, busy_ns = time.monotonic_ns(), sum(self._crew.worker_at(worker)[-1] for worker in range(self.workers))
+        part = (busy_ns - self._busy_ns) / max(1, (now - self._since) * self.workers)
+        self._since, self._busy_ns = now, busy_ns
+        return part < 1 - IDLE
