@@ -3,8 +3,7 @@
     from drapps import DataLoader  # was: from torch.utils.data import DataLoader
 
 What a pass runs on is chosen when it begins: natively (native_iter.py), in worker processes (fleet_iter.py,
-stream_iter.py), or, with
-num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
+stream_iter.py), or, with num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
 """
 
 import weakref
@@ -236,6 +235,16 @@ class DataLoader(data.DataLoader[_T_co]):
     def close(self):
         """Ends the workers of passes that run.  Batches that are still held stay valid; iter() begins anew."""
         self._give_up(CLOSED)
+
+    def __getstate__(self):
+        """A copy has no pass that runs."""
+        mine = {**vars(self), "_iterator": None}
+        for name in ("_iterators", "_progress", "_plan", "_costs"):
+            del mine[name]
+        return mine
+
+    def __setstate__(self, mine):
+        vars(self).update(mine, _iterators=weakref.WeakSet(), _progress=None, _plan=None, _costs=None)
 
     def __enter__(self):
         return self

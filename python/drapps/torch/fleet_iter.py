@@ -86,7 +86,7 @@ class FleetIter(WorkerIter):
 
     def _one_slot(self, work):
         """The batch is asked for as one thing."""
-        return self._whole or not work.indices
+        return self._whole or len(work.indices) == 0
 
     # --- results ---
 
