@@ -83,10 +83,11 @@ struct dr__entry {
 struct dr__worker {
     _Alignas(64) int32_t pid;
     atomic_uint wake; /* futex */
-    uint8_t waits;    /* sleeps on wake, and nobody woke it yet */
-    uint8_t kind;     /* of the claim; 0: none */
-    uint8_t slow;     /* the claim is a slow slot */
-    uint8_t dismissed;
+    uint32_t waits;   /* sleeps on wake, and nobody woke it yet */
+    uint32_t dismissed;
+    /* From here on written by the worker alone while it lives, which reads it without the lock too. */
+    uint8_t kind;      /* of the claim; 0: none */
+    uint8_t slow;      /* the claim is a slow slot */
     uint8_t finishing; /* a batch, while it may have a claim of slots too */
     uint32_t entry, first, n, finish_entry;
     atomic_uint at; /* slot of the claim, from 0 */
