@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from multiprocessing import forkserver, resource_tracker
@@ -67,6 +68,7 @@ def nothing_is_left():
     after = left()
     assert after[1:3] == before[1:3] == ([], [])
     assert after[0] <= before[0] and not set(after[3]) - set(before[3])
+    assert os.waitpid(-1, os.WNOHANG) == (0, 0)  # no zombie among the children, of which the helpers always live
 
 
 def make(dataset, collate_fn=default_collate, **settings):
@@ -360,6 +362,67 @@ def test_a_zygote_that_is_killed_is_replaced():
         assert seen == list(range(200))
 
 
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
+
+
+def first_of(fleet):
+    """The process that the trainer forked itself."""
+    return fleet._keeper._first._process.pid
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert condition()
+
+
+@pytest.mark.parametrize("adopted", [True, False])
+def test_a_first_worker_that_is_killed_is_replaced(adopted):
+    with make(sets.Slow(0.002)) as fleet:
+        first = first_of(fleet)
+        assert parent_of(first) == os.getpid()
+        if adopted:
+            run(fleet, batches_of(8, 8))
+            wait_for(lambda: len(fleet.pids) == 2)
+            assert fleet.pids[0] == first
+        os.kill(first, signal.SIGKILL)
+        with pytest.warns(RuntimeWarning, match=rf"worker 0 \(pid {first}\) was killed by SIGKILL and was replaced"):
+            seen = [i for result in run(fleet, batches_of(80, 8)) for i in result.value.tolist()]
+            wait_for(lambda: fleet.pids.get(0) not in (None, first))
+            fleet._look_after()
+        assert seen == list(range(80)) and parent_of(fleet.pids[0]) == fleet.zygote_pid
+
+
+def test_a_first_worker_ends_with_the_zygote():
+    with make(sets.Slow(0.002)) as fleet, pytest.warns(RuntimeWarning, match=r"the zygote \(pid \d+\) ended"):
+        first, zygote = first_of(fleet), fleet.zygote_pid
+        wait_for(lambda: len(fleet.pids) == 2)
+        os.kill(zygote, signal.SIGKILL)
+        wait_for(lambda: fleet._look_after() or fleet.zygote_pid != zygote)
+        assert first not in children()
+        assert run(fleet, [[1, 2]])[0].value.tolist() == [1, 2]
+        wait_for(lambda: len(fleet.pids) == 2)
+        assert {parent_of(pid) for pid in fleet.pids.values()} == {fleet.zygote_pid}
+
+
+def test_a_fleet_outlives_the_thread_that_made_it():
+    fleets = []
+    thread = threading.Thread(target=lambda: fleets.append(make(sets.Slow(0.002))))
+    thread.start()
+    thread.join()
+    with fleets.pop() as fleet:
+        assert len(run(fleet, batches_of(80, 8))) == 10
+        fleet._look_after()
+        assert fleet.pids[0] == first_of(fleet) and fleet.deaths == 0
+
+
+def test_a_fleet_that_is_not_used():
+    make(sets.Squares()).close()
+
+
 def exit_at_once(worker):
     os._exit(3)
 
@@ -493,10 +556,14 @@ for end in ("exit", "exception", "SIGINT", "SIGTERM", "SIGKILL", "deleted", "bus
 """
 
 
-def test_nothing_is_left_of_a_program():
+def run_program(text):
     path = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=120,
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120,
                           env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+
+
+def test_nothing_is_left_of_a_program():
+    done = run_program(ENDS)
     lines = [line.split() for line in done.stdout.splitlines()]
     assert len(lines) == 7 and all(len(line) == 4 for line in lines), done.stderr
     ends = {int(pid): end for end, *pids in lines for pid in pids}
@@ -506,3 +573,43 @@ def test_nothing_is_left_of_a_program():
     assert not {ends[pid] for pid in set(ends) & set(children())}
     assert "leaked" not in done.stderr
     assert done.stderr.count("KeyboardInterrupt") == done.stderr.count("Traceback") == 1
+
+
+BEGIN = """
+import os, signal, sys, time
+import fleetsets as sets
+from drapps.fleet.fleet import Fleet
+from torch.utils.data import default_collate
+
+fleet = Fleet(sets.Squares(), default_collate, workers=2)
+"""
+
+KILLED = """
+print(fleet._keeper._first._process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+FORKS = """
+fleet.post(0, [1, 2])
+fleet.next(30)
+while len(fleet.pids) < 2:
+    time.sleep(0.01)
+before = fleet.pids
+pid = os.fork()
+if pid == 0:
+    sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+time.sleep(0.3)
+fleet.post(1, [3, 4])
+print(fleet.next(30).value[1].tolist(), fleet.pids == before, fleet.deaths)
+"""
+
+
+def test_a_first_worker_ends_with_a_trainer_that_had_no_zygote_yet():
+    pid = int(run_program(BEGIN + KILLED).stdout)
+    wait_for(lambda: pid not in children())
+
+
+def test_a_fork_of_the_program_ends_and_leaves_the_workers_alone():
+    done = run_program(BEGIN + FORKS)
+    assert (done.stdout, done.stderr) == ("7\n[9, 16] True 0\n", "")

@@ -77,7 +77,7 @@ class Processes:
         self._setup = setup
         self._looked = time.monotonic()
         try:
-            self._keeper = Keeper(setup, self._context)
+            self._keeper = Keeper(setup, self._context, early=True)
         except BaseException:
             self.close()
             raise
@@ -98,6 +98,7 @@ class Processes:
     def _post(self, tag, index, n_slots, request, costs, worker, **options):
         self._pending[tag] = [index, n_slots]
         if self._crew.post(tag, n_slots, request, costs, worker, **options):
+            self._keeper.start_zygote()  # the first worker is at work by now
             return True
         del self._pending[tag]
         return False
@@ -105,6 +106,7 @@ class Processes:
     def post_end(self):
         """Nothing more is posted in this epoch."""
         self._crew.post_end()
+        self._keeper.start_zygote()
 
     # --- taking ---
 
@@ -185,6 +187,8 @@ class Processes:
         return index if index is None else index[slot]
 
     def _note_death(self, death):
+        if death.exitcode is None:
+            death = death._replace(exitcode=self._keeper.first_exitcode())
         self._dead_pids.append(death.pid)
         self._last_death = describe(death.worker, death.pid, death.exitcode)
         self._warn(self._last_death, death.redone, death.replaced)

@@ -10,24 +10,31 @@ WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 LOOK_MS = 1000
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 
+_libc = ctypes.CDLL(None)
+
 
 def name_process(name):
     """What ps and top show."""
-    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+    _libc.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def worker_main(setup, number, parent, to_close):
-    """The life of a worker process; parent: the process that forked it."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    """The life of a worker that the zygote forked."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         return
     to_close.close()
+    live(setup, number, parent)
+
+
+def live(setup, number, parent):
+    """The life of a worker process; parent: the process that forked it."""
     name_process("drapps-worker")
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     offer_stack(setup.stacks)
-    setup.new_worker(number).run()
+    setup.new_worker(number).run(parent)
 
 
 class Claimer:
@@ -38,9 +45,9 @@ class Claimer:
         self.setup, self.number, self.crew = setup, number, setup.crew
         self.crew.enlist(number, os.getpid())
 
-    def run(self):
-        """Works until the crew says to leave."""
-        while True:
+    def run(self, parent):
+        """Works until the crew says to leave, or the parent is gone."""
+        while os.getppid() == parent:
             claim = self.crew.claim(self.number, LOOK_MS)
             if claim is None:
                 continue

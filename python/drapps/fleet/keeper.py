@@ -1,11 +1,13 @@
-"""The trainer's end of the zygote: starts it, hears from it, ends it."""
+"""The trainer's end of the processes: starts them, hears from the zygote, ends them."""
 
 import multiprocessing
 import os
 import signal
+import threading
 import time
 import weakref
 
+from drapps.fleet.first import First, can_adopt, unlist
 from drapps.fleet.zygote import zygote_main
 
 END_S = 3.0
@@ -34,39 +36,72 @@ def is_gone(pid):
 
 
 class Keeper:
-    """A zygote and the connection to it."""
+    """A zygote and the connection to it.
 
-    def __init__(self, setup, context):
+    early: a forked worker is there before the zygote, which starts when it is needed, and adopts it.
+    """
+
+    def __init__(self, setup, context, *, early=False):
         self._pid = os.getpid()
-        self._conn, theirs = context.Pipe()
+        self._setup, self._context = setup, context
+        self._first = self._process = self._conn = None
+        self._starts = threading.Lock()
         _keepers.add(self)
-        try:
-            if context.get_start_method() == "fork":
-                self._process = self._begin(context, _forked, setup, theirs)
-            else:
-                parcel = setup.parcel()
-                try:
-                    self._process = self._begin(context, zygote_main, parcel, theirs)
-                finally:
-                    parcel.close()
-        except BaseException:
-            self._conn.close()
-            raise
-        finally:
-            theirs.close()
+        if early and context.get_start_method() == "fork" and can_adopt():
+            self._first = First(setup, context, _drop_all)
+        else:
+            self.start_zygote()
 
-    def _begin(self, context, main, sent, theirs):
-        process = context.Process(target=main, args=(sent, theirs), name="drapps-zygote")
+    def start_zygote(self):
+        """When that was not done yet."""
+        with self._starts:
+            if self._process is None:
+                self._conn, theirs = self._context.Pipe()
+                try:
+                    self._process = self._started(theirs)
+                except BaseException:
+                    self._conn.close()
+                    self._conn = None
+                    raise
+                finally:
+                    theirs.close()
+
+    def _started(self, theirs):
+        if self._context.get_start_method() == "fork":
+            return self._forked(theirs)
+        parcel = self._setup.parcel()
+        try:
+            return self._begin(zygote_main, parcel, theirs)
+        finally:
+            parcel.close()
+
+    def _forked(self, theirs):
+        adopted = self._first and self._first.hand_over()
+        try:
+            return self._begin(_forked_main, self._setup, theirs, adopted)
+        finally:
+            if adopted is not None:
+                adopted.reap()
+
+    def _begin(self, main, *args):
+        process = self._context.Process(target=main, args=args, name="drapps-zygote")
         process.start()
+        unlist(process)
         return process
 
     @property
     def pid(self):
         """Of the zygote."""
+        self.start_zygote()
         return self._process.pid
+
+    def first_exitcode(self):
+        """Of the worker that was adopted, and is dead."""
+        return self._first.exitcode()
 
     def send(self, *message):
         """See zygote.py; a zygote that is gone is noticed by messages()."""
+        self.start_zygote()
         try:
             self._conn.send(message)
         except (BrokenPipeError, ConnectionResetError):
@@ -75,7 +110,7 @@ class Keeper:
     def messages(self):
         """What the zygote said.  Raises ZygoteGone."""
         try:
-            while self._conn.poll():
+            while self._conn is not None and self._conn.poll():
                 yield self._conn.recv()
         except (EOFError, ConnectionResetError) as error:
             raise ZygoteGone from error
@@ -83,6 +118,7 @@ class Keeper:
     def wait_for_workers(self, pids):
         """After ZygoteGone: until the workers are gone too, as the kernel kills them with their parent."""
         self._process.join()
+        self._end_first()
         end = time.monotonic() + END_S
         while not all(map(is_gone, pids)):
             if time.monotonic() > end:
@@ -92,25 +128,46 @@ class Keeper:
             time.sleep(0.002)
 
     def drop(self):
-        """Closes the connection."""
-        self._conn.close()
+        """Closes the descriptors."""
+        if self._conn is not None:
+            self._conn.close()
+        if self._first is not None:
+            self._first.drop()
         _keepers.discard(self)
 
     def end(self):
         """Ends the zygote and its workers, and waits until they are gone."""
         if os.getpid() != self._pid:
             return
-        self.send("close")
+        if self._process is not None:
+            self._end_zygote()
+        elif self._first is not None:
+            self._first.dismiss()
         self.drop()
+        self._end_first()
+
+    def _end_zygote(self):
+        self.send("close")
+        self._conn.close()
         self._process.join(END_S)
         if self._process.exitcode is None:
             self._process.kill()
             self._process.join()
         self._process.close()
 
+    def _end_first(self):
+        first, self._first = self._first, None
+        if first is not None:
+            first.end()
 
-def _forked(setup, trainer):
-    """The zygote as a fork of the trainer: it must not keep the trainer's ends of other connections open."""
+
+def _drop_all():
+    """A fork of the trainer must not keep the trainer's ends of connections open."""
     for keeper in list(_keepers):
         keeper.drop()
-    zygote_main(setup, trainer)
+
+
+def _forked_main(setup, trainer, adopted):
+    """The zygote as a fork of the trainer."""
+    _drop_all()
+    zygote_main(setup, trainer, adopted)

@@ -2,11 +2,12 @@
 
 So a sample's random numbers depend neither on the worker that makes it nor on what that worker made before.
 torch.initial_seed() stays what it was.  The states are filled in place where the memory is as expected, which is
-checked once; else random is set to the same state by its own function, torch is seeded anew, and numpy.random (with a
+checked once, before workers are forked; else random is set to the same state by its own function, torch is seeded anew, and numpy.random (with a
 generator that is no MT19937) is left alone.
 """
 
 import ctypes
+import functools
 import random
 import sys
 
@@ -39,10 +40,11 @@ def _random_words(key):
 # --- where the states are ---
 
 
-def _random_address():
+@functools.lru_cache(1)
+def _random_address(generator):
     """Where random's index and words are; 0 when they are not where CPython puts them."""
-    address = id(random._inst) + object.__basicsize__
-    version, words, _ = random.getstate()
+    address = id(generator) + object.__basicsize__
+    version, words, _ = generator.getstate()
     if sys.implementation.name != "cpython" or version != RANDOM_VERSION:
         return 0
     if random.Random.__base__.__basicsize__ < object.__basicsize__ + 4 * (N_WORDS + 1):
@@ -51,9 +53,9 @@ def _random_address():
     return address if (*seen[1:], seen[0]) == words else 0
 
 
-def _numpy_address():
+@functools.lru_cache(1)
+def _numpy_address(generator):
     """Where the words of numpy.random's MT19937 are; 0 when it has another generator."""
-    generator = numpy.random.get_bit_generator()
     if type(generator).__name__ != "MT19937":
         return 0
     address = generator.ctypes.state_address
@@ -62,24 +64,22 @@ def _numpy_address():
     return address if [*seen] == [*state["key"].tolist(), state["pos"]] else 0
 
 
-def _torch_state():
-    """The bytes of torch's generator, when they are as py_seed.c has them; else None."""
-    state = torch.default_generator.get_state()
+@functools.cache
+def _knows_torch():
+    """Whether the bytes of a generator of torch are as py_seed.c has them."""
     words = torch.Generator().manual_seed(5).get_state()
-    if state.numel() != TORCH_BYTES or words.numel() != TORCH_BYTES:
-        return None
-    return state if words[:32].view(torch.int64).tolist() == [5, (1 << 32) + 1, 0, 5] else None
+    return words.numel() == TORCH_BYTES and words[:32].view(torch.int64).tolist() == [5, (1 << 32) + 1, 0, 5]
 
 
 class SampleSeeds:
     """Sets the generators for one sample after the other, in this process."""
 
     def __init__(self):
-        self._random = _random_address()
-        self._torch = _torch_state()
+        self._random = _random_address(random._inst)
+        self._torch = torch.default_generator.get_state() if _knows_torch() else None
         self._torch_address = self._torch.data_ptr() if self._torch is not None else 0
-        self._numpy_address = _numpy_address()
         self._numpy_generator = numpy.random.get_bit_generator()
+        self._numpy_address = _numpy_address(self._numpy_generator)
 
     def set(self, base_seed, tag, slot):
         """The state for a sample."""
@@ -95,3 +95,6 @@ class SampleSeeds:
         else:
             words = _core.seed_words(base_seed, tag, slot, OF_TORCH)
             torch.default_generator.manual_seed(int.from_bytes(words[:8], "little"))
+
+
+SampleSeeds()  # what is found here holds in workers that are forked, and costs them time otherwise

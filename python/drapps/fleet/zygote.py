@@ -1,13 +1,14 @@
 """The process that workers are forked from.
 
-It has the data set and no threads, so that a worker can be added at any time.  It starts workers, notices at once when
-one dies, gives its samples to the others and puts a new one in its place.  It ends, and its workers with it, when the
+It has the data set and no threads, so that a worker can be added at any time.  It starts workers, adopts the one that
+the trainer started (first.py), notices at once when one dies, gives its samples to the others and puts a new one in its place.  It ends, and its workers with it, when the
 trainer says so, closes its end of the connection, or is gone.
 
     trainer to zygote: ("resize", n)  ("kill", worker)  ("close",)
     zygote to trainer: ("died", Death)  ("failed", text)
 """
 
+import contextlib
 import gc
 import multiprocessing
 import os
@@ -23,16 +24,18 @@ LOOK_FOR_PARENT_S = 1.0
 LEAVE_S = 0.5  # for workers to leave by themselves
 MAX_DEATHS = 16  # without a finished batch in between
 
-Death = namedtuple("Death", "worker pid exitcode redone replaced")  # redone: (tag, slot) of what the others do again
+Death = namedtuple("Death", "worker pid exitcode redone replaced")
+# exitcode: None of a worker that was adopted; redone: (tag, slot) of what the others do again
 
 
-def zygote_main(sent, trainer):
-    """The life of the process.  sent: a Setup, or what a Parcel became; trainer: the connection."""
+def zygote_main(sent, trainer, adopted=None):
+    """The life of the process.  sent: a Setup, or what a Parcel became; trainer: the connection; adopted: worker 0,
+    when there is one already."""
     name_process("drapps-zygote")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        Zygote(sent.opened(), trainer).run()
+        Zygote(sent.opened(), trainer, adopted).run()
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     except Exception:
@@ -43,11 +46,15 @@ class Child:
     """A worker process."""
 
     def __init__(self, process):
-        self.process = process
+        self.process, self.pid = process, process.pid
         try:
             self.fd = os.pidfd_open(process.pid)
         except OSError:  # an old kernel
             self.fd = os.dup(process.sentinel)
+
+    def kill(self):
+        """At once."""
+        os.kill(self.pid, signal.SIGKILL)
 
     def reap(self):
         """Its exit code."""
@@ -58,14 +65,30 @@ class Child:
         return exitcode
 
 
+class Adopted:
+    """A worker process that is the trainer's child.  fd: by which it is known even when the trainer has reaped it."""
+
+    def __init__(self, pid, fd):
+        self.pid, self.fd = pid, fd
+
+    def kill(self):
+        """At once."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.fd, signal.SIGKILL)
+
+    def reap(self):
+        """None: the trainer has its exit code."""
+        os.close(self.fd)
+
+
 class Zygote:
     """The workers of a fleet, seen by the process that forks them."""
 
-    def __init__(self, setup, trainer):
+    def __init__(self, setup, trainer, adopted):
         self._setup, self._crew, self._trainer = setup, setup.crew, trainer
         self._parent = os.getppid()  # the trainer, or the fork server, which ends with it
         self._context = multiprocessing.get_context("fork")
-        self._children = {}  # by number
+        self._children = {} if adopted is None else {0: adopted}  # by number
         self._wanted = setup.workers
         self._killed = set()  # workers at stuck samples, which are given up
         self._leaving = set()  # workers that were told to
@@ -115,7 +138,7 @@ class Zygote:
         child = self._children.get(number)
         if child is not None:
             self._killed.add(number)
-            os.kill(child.process.pid, signal.SIGKILL)
+            child.kill()
 
     # --- what becomes of workers ---
 
@@ -127,7 +150,7 @@ class Zygote:
 
     def _bury(self, number):
         child = self._children.pop(number)
-        pid, exitcode = child.process.pid, child.reap()
+        pid, exitcode = child.pid, child.reap()
         if number in self._killed:
             self._killed.discard(number)
             self._crew.give_up(number)
@@ -161,14 +184,16 @@ class Zygote:
             waiting.difference_update(connection.wait(list(waiting), left))
         for child in self._children.values():
             if child.fd in waiting:
-                os.kill(child.process.pid, signal.SIGKILL)
+                child.kill()
             child.reap()
         self._children.clear()
 
 
 def describe(number, pid, exitcode):
     """A dead worker, in words."""
-    if exitcode is not None and exitcode < 0:
+    if exitcode is None:
+        cause = "ended"
+    elif exitcode < 0:
         try:
             cause = f"was killed by {signal.Signals(-exitcode).name}"
         except ValueError:
