@@ -6,6 +6,7 @@ Only the trainer can reap it, and so knows its exit code.
 
 import functools
 import gc
+import multiprocessing.popen_fork  # noqa: F401  (now, and not when a first batch is waited for)
 import os
 import time
 from multiprocessing import process as processes

@@ -2,8 +2,8 @@
 
 So a sample's random numbers depend neither on the worker that makes it nor on what that worker made before.
 torch.initial_seed() stays what it was.  The states are filled in place where the memory is as expected, which is
-checked once, before workers are forked; else random is set to the same state by its own function, torch is seeded anew, and numpy.random (with a
-generator that is no MT19937) is left alone.
+checked once, before workers are forked; else random is set to the same state by its own function, torch is seeded anew,
+and numpy.random (with a generator that is no MT19937) is left alone.
 """
 
 import ctypes

@@ -1,8 +1,8 @@
 """The process that workers are forked from.
 
 It has the data set and no threads, so that a worker can be added at any time.  It starts workers, adopts the one that
-the trainer started (first.py), notices at once when one dies, gives its samples to the others and puts a new one in its place.  It ends, and its workers with it, when the
-trainer says so, closes its end of the connection, or is gone.
+the trainer started (first.py), notices at once when one dies, gives its samples to the others and puts a new one in its
+place.  It ends, and its workers with it, when the trainer says so, closes its end of the connection, or is gone.
 
     trainer to zygote: ("resize", n)  ("kill", worker)  ("close",)
     zygote to trainer: ("ready",), first of all  ("died", Death)  ("failed", text)

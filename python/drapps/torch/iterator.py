@@ -14,6 +14,9 @@ from drapps.torch import draws
 from drapps.torch.order import Order
 from drapps.torch.progress import Progress
 
+with torch.autograd.profiler.record_function("drapps"):
+    pass  # the first range of a process imports and looks up much, which takes three times longer just after a fork
+
 PASS_STEP = 0x9E3779B97F4A7C15  # between the seeds of passes of the same workers
 
 
