@@ -7,13 +7,13 @@ the workers.
 """
 
 import argparse
-import time
 
 import numpy as np
 import torch
 from PIL import Image, ImageDraw
 from torch import nn
 from torch.utils.data import Dataset
+from training import train
 
 from drapps import DataLoader
 
@@ -69,17 +69,8 @@ def middles(boxes, n):
     return target
 
 
-def train_epoch(model, optimizer, loader):
-    """(keys of the images, mean loss)"""
-    keys, losses = set(), []
-    for images, boxes, batch_keys in loader:
-        loss = nn.functional.binary_cross_entropy_with_logits(model(images), middles(boxes, len(images)))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        keys.update(batch_keys.tolist())
-    return keys, sum(losses) / len(losses)
+def loss_of(found, boxes):
+    return nn.functional.binary_cross_entropy_with_logits(found, middles(boxes, len(found)))
 
 
 def main():
@@ -93,12 +84,7 @@ def main():
     model = nn.Sequential(nn.Conv2d(3, 16, 5, stride=4, padding=2), nn.ReLU(),
                           nn.Conv2d(16, 32, 5, stride=4, padding=2),
                           nn.ReLU(), nn.Conv2d(32, 1, 1))
-    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-    for epoch in range(arguments.epochs):
-        began = time.perf_counter()
-        keys, loss = train_epoch(model, optimizer, loader)
-        seconds = time.perf_counter() - began
-        print(f"epoch {epoch}: {len(keys)} images in {seconds:.1f} s, mean loss {loss:.3f}")
+    train(model, loader, loss_of, arguments.epochs, "images")
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ epochs (and runs, if a folder is given).  `in_order=False` lets the small volume
 
 import argparse
 import tempfile
-import time
 
 import numpy as np
-import torch
 from torch import nn
 from torch.utils.data import Dataset
+from training import train
 
 from drapps import DataLoader, deterministic
 
@@ -63,19 +62,6 @@ class Scans(Dataset):
         return image[box].astype(np.float32)[None], label[box].astype(np.int64), key
 
 
-def train_epoch(model, optimizer, loader):
-    """(keys of the volumes, mean loss)"""
-    keys, losses = set(), []
-    for images, labels, batch_keys in loader:
-        loss = nn.functional.cross_entropy(model(images), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        keys.update(batch_keys.tolist())
-    return keys, sum(losses) / len(losses)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--volumes", type=int, default=60)
@@ -87,13 +73,7 @@ def main():
         loader = DataLoader(Scans(arguments.volumes), batch_size=4, shuffle=True, num_workers=arguments.workers,
                             in_order=False, persistent_workers=True, cache=arguments.cache or scratch)
         model = nn.Sequential(nn.Conv3d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv3d(8, 2, 3, padding=1))
-        optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-        for epoch in range(arguments.epochs):
-            began = time.perf_counter()
-            keys, loss = train_epoch(model, optimizer, loader)
-            seconds = time.perf_counter() - began
-            print(f"epoch {epoch}: {len(keys)} volumes in {seconds:.1f} s, mean loss {loss:.3f}")
-        loader.close()
+        train(model, loader, nn.functional.cross_entropy, arguments.epochs, "volumes")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@
  * A worker may die at any instruction.  The lock is robust, waiting leaves nothing behind, and dr_crew_bury gives the
  * slots that the dead worker had claimed to the others.  Nothing has a name in a file system: when the last process
  * is gone, so is the memory.
+ *
+ * All processes of a crew must be in one PID namespace: process numbers say whose a block is.
  */
 #ifndef DRAPPS_CREW_H
 #define DRAPPS_CREW_H
@@ -44,7 +46,7 @@ typedef struct dr_crew_options {
     bool in_order;    /* true: sample s of a batch goes to slot s of it, batches are taken in the order of posting.
                          false: a sample goes to the batch that is being filled when it is done, ready batches are
                          taken as they come.  Groups of one kind (below) only mix among themselves */
-    bool lanes;       /* slow samples are started early, the longest first, by a part of the workers (below) */
+    bool lanes;       /* slow samples are started early by a part of the workers (below) */
     int max_attempts; /* a slot whose worker died so often is failed (DR_CREW_DIED); 0: 3 */
     int max_ahead;    /* out of order, a post is claimed only when the posts up to so many before it are over: so far
                          may a sample be from its turn; at most 1024; 0: 32 */
@@ -135,8 +137,9 @@ DR_API void dr_crew_wake(dr_crew *crew);
  * timeout_ms for that; DR_AGAIN: some worker is still at it (see dr_crew_worker_at). */
 DR_API dr_status dr_crew_clear(dr_crew *crew, int timeout_ms, dr_error *err);
 
-/* Results wait until fewer than `batches` are ready or being made and `bytes` of blocks are in use (what was taken
- * by dr_crew_next does not count); at least one batch always goes on.  0: no limit. */
+/* Two limits, either of which closes the window: no further batch is begun while `batches` are ready or being made, nor
+ * while `bytes` of blocks are in use (what was taken by dr_crew_next does not count).  At least one batch always goes
+ * on.  0: no limit of that kind. */
 DR_API void dr_crew_set_window(dr_crew *crew, uint32_t batches, uint64_t bytes);
 
 /* --- workers --- */
@@ -166,17 +169,20 @@ DR_API dr_status dr_crew_enlist(dr_crew *crew, int worker, int pid, dr_error *er
 /* The next thing to do; DR_AGAIN after timeout_ms.  A claim is over when all its slots are done, or it is finished. */
 DR_API dr_status dr_crew_claim_next(dr_crew *crew, int worker, int timeout_ms, dr_crew_claim *out, dr_error *err);
 
-/* The worker begins slot first + i of its claim: one store, no lock.  It is what others see of it. */
+/* The worker begins slot first + i of its claim: one store, no lock.  It is what others see of it.  Nothing happens
+ * when the claim has no such slot. */
 DR_API void dr_crew_begin(dr_crew *crew, int worker, uint32_t i);
 
 /* Where slot first + i of the claim goes.  *slab: the batch's common block, made now when slab_bytes is not 0 and it
- * has none yet (all callers for a batch must ask for the same number of bytes, else *slab is 0 for the later one). */
+ * has none yet (all callers for a batch must ask for the same number of bytes, else *slab is 0 for the later one).
+ * A large one may wait a few milliseconds for the block that the owner is about to release. */
 DR_API dr_status dr_crew_place(dr_crew *crew, int worker, uint32_t i, size_t slab_bytes, uint32_t *slot,
                                dr_crew_block *slab, dr_error *err);
 
-/* Slots first + i .. first + i + n - 1 are done.  block: for one slot (n = 1), what was put there beside the slab; it
- * belongs to the batch now.  bad: it is the error of a sample that could not be made.  *finish: the batch is complete
- * and this worker should finish it at once, as if it had claimed it: *out is filled. */
+/* Slots first + i .. first + i + n - 1 are done; those that were so before stay as they are.  block: for one slot
+ * (n = 1), what was put there beside the slab; it belongs to the batch now.  bad: it is the error of a sample that
+ * could not be made.  *finish: the batch is complete and this worker should finish it at once, as if it had claimed it:
+ * *out is filled. */
 DR_API dr_status dr_crew_done(dr_crew *crew, int worker, uint32_t i, uint32_t n, dr_crew_block block, bool bad,
                               bool *finish, dr_crew_claim *out, dr_error *err);
 
@@ -185,7 +191,9 @@ DR_API dr_status dr_crew_done(dr_crew *crew, int worker, uint32_t i, uint32_t n,
 DR_API dr_status dr_crew_finish(dr_crew *crew, int worker, uint32_t batch, dr_crew_block head, size_t head_bytes,
                                 bool failed, dr_error *err);
 
-/* --- looking after workers: by the owner, or by whoever started them --- */
+/* --- looking after workers: by the owner, or by whoever started them ---
+ *
+ * Calls without a status do nothing for a number that is no worker's. */
 
 /* What a worker does now. */
 typedef struct dr_crew_at {
@@ -230,7 +238,8 @@ DR_API void dr_crew_block_release(dr_crew *crew, dr_crew_block block);
  * A slot is slow when its predicted cost is above the threshold, and while it runs, when it has run longer than that.
  * With `lanes`, workers at slow slots are limited to the slow samples' part of the predicted work, at least one and
  * never all while there are fast slots to claim; a worker that finds no fast slot helps with the slow ones.  Slow slots
- * are claimed alone, the longest first, ahead of their turn. */
+ * are claimed one at a time, ahead of their turn: in order, those of the oldest batch that has some, the longest first;
+ * out of order, the longest of all.  In order, a worker that is alone makes one batch after the other. */
 DR_API void dr_crew_set_threshold(dr_crew *crew, uint64_t slow_ns); /* 0: by itself, from the times seen */
 
 /* Counters since the crew was opened, as JSON text (free with dr_text_free): batches, samples, slow_samples, redone,

@@ -52,7 +52,8 @@ typedef struct dr_loader_options {
     uint64_t memory_limit;  /* bytes for batches and working memory; 0: a quarter of what the container may use, shared
                                with the other loaders of the process that leave it 0 */
     const char *outputs;    /* fields to deliver, separated by commas; NULL: "image,label" where present, else all */
-    const char *collate;    /* "field=rule,...": stack, pad, ragged, list; NULL: stack for arrays, list for the rest */
+    const char *collate;    /* "field=rule,...": stack, pad, ragged, list; NULL: stack for arrays, list for the rest;
+                               the field * is every array not named whose shape depends on the sample */
     const char *layout;     /* of images in a batch: "NCHW" (default) or "NHWC" */
     bool reference;         /* slow and plain: one thread, no fusion, full decode, C kernels; the same bytes.  The
                                environment variable DRAPPS_REFERENCE=1 sets it */
@@ -99,6 +100,8 @@ DR_API dr_status dr_loader_start(dr_loader *loader, uint64_t epoch, dr_error *er
  * Work begins at once; any number of batches may be pushed ahead, of which `prefetch` are worked on.  Batches may have
  * any size from 1 on; batch_size is what memory is planned for, and one that is larger must fit in the budget
  * (DR_ERR_LIMIT).  Positions count the samples that were pushed.  A sample that is pushed twice in an epoch draws anew.
+ * Every batch that was pushed is delivered, without samples where all were left out (DR_BAD_SKIP); out of order, where
+ * samples go to other batches, one without samples tells of what was left out when nothing else is under way.
  * dr_loader_next returns DR_AGAIN at its timeout while nothing is pushed, DR_END when everything was delivered after
  * dr_loader_push_end.  dr_loader_start must come first (DR_ERR_STATE).  Any thread may push; a push that fails changes
  * nothing. */

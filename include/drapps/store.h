@@ -63,8 +63,8 @@ DR_API dr_store_key dr_store_key_of(const dr_store *store, const void *name, siz
 /* Is there a sample under the key?  Looks now and then for what other processes have put meanwhile. */
 DR_API bool dr_store_find(dr_store *store, const dr_store_key *key, dr_stored *out);
 
-/* Its bytes into memory of found->bytes bytes; false: they are damaged or gone, and what is in memory is worth
- * nothing. */
+/* Its bytes into memory of found->bytes bytes; false: they are damaged or gone, or memory or descriptors ran short, and
+ * what is in memory is worth nothing. */
 DR_API bool dr_store_read(dr_store *store, const dr_stored *found, void *memory);
 
 /* Keeps a sample: dense arrays.  False: it is not kept, and dr_store_stats says why; that is never an error. */

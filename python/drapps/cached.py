@@ -16,6 +16,7 @@ import contextlib
 import functools
 import json
 import os
+import threading
 import time
 import weakref
 
@@ -28,7 +29,8 @@ WORTH = 2  # how many times faster reading must be
 DISK_BYTES_PER_S = 500e6  # what data sets that are larger than memory are read at
 FORMAT = 1
 
-_active = None
+_active = None  # in this process,
+_here = threading.local()  # or, as .cache, in this thread alone
 
 
 def deterministic(function=None, *, key=None):
@@ -49,7 +51,7 @@ def deterministic(function=None, *, key=None):
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        cache = _active
+        cache = getattr(_here, "cache", _active)
         if cache is None or cache.pid != os.getpid():
             return function(*args, **kwargs)
         return cache.call(call, args, kwargs)
@@ -78,13 +80,14 @@ def deactivate():
 
 @contextlib.contextmanager
 def using(cache):
-    """Makes a cache (or None) active for a while, in the whole process."""
-    global _active
-    before, _active = _active, cache
+    """Makes a cache (or None) active for a while, in this thread."""
+    before = vars(_here).copy()
+    _here.cache = cache
     try:
         yield cache
     finally:
-        _active = before
+        vars(_here).clear()
+        vars(_here).update(before)
 
 
 class Cache:

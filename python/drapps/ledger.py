@@ -40,10 +40,19 @@ class Ledger:
     def predict(self, indices):
         """Nanoseconds that each sample will take; 0 where nothing is known."""
         costs = self.units[indices] * numpy.float32(self.unit_ns)
-        if self.hint and self.model.is_useful:
+        if self.model.is_useful:
             for i in numpy.flatnonzero(costs == 0):
-                costs[i] = max(self.model.predict(self.hint(indices[i])), 0)
+                hint = self._hint_of(indices[i])
+                costs[i] = 0 if hint is None else max(self.model.predict(hint), 0)
         return costs
+
+    def _hint_of(self, index):
+        """What is known of a sample beforehand; a hint that fails is not asked again."""
+        try:
+            return self.hint and float(self.hint(index))
+        except Exception:
+            self.hint = None
+            return None
 
     def note(self, indices, ns):
         """Takes down what samples cost."""
@@ -54,9 +63,10 @@ class Ledger:
         new = (ns / self.unit_ns).astype(numpy.float32)
         old = self.units[indices]
         self.units[indices] = numpy.where(old > 0, KEEP * old + (1 - KEEP) * new, new)
-        if self.hint:
-            for index, cost in zip(indices.tolist(), ns.tolist()):
-                self.model.add(self.hint(index), cost)
+        for index, cost in zip(indices.tolist(), ns.tolist()) if self.hint else ():
+            hint = self._hint_of(index)
+            if hint is not None:
+                self.model.add(hint, cost)
 
     def _follow_machine(self, known, ns):
         """A machine that is faster or slower than the ledger's changes the unit, not each cost."""
@@ -132,15 +142,25 @@ class LinearModel:
 
 def hint_of(dataset):
     """A function from an index to a number that may tell the cost beforehand, or None."""
-    if hasattr(dataset, "cost_hint"):
+    if callable(getattr(dataset, "cost_hint", None)):
         return dataset.cost_hint
-    if hasattr(dataset, "dataset") and hasattr(dataset, "indices"):  # a Subset
+    if _is_subset(dataset):
         inner = hint_of(dataset.dataset)
         return inner and (lambda i: inner(dataset.indices[i]))
     samples = getattr(dataset, "samples", None)
-    if isinstance(samples, list) and samples and isinstance(samples[0], tuple) and isinstance(samples[0][0], str):
+    if _are_files(samples) and len(samples) == len(dataset):
         return lambda i: _file_size(samples[i][0])
     return None
+
+
+def _is_subset(dataset):
+    """torch's Subset, told by its name, because torch is not imported here."""
+    return type(dataset).__module__ == "torch.utils.data.dataset" and type(dataset).__name__ == "Subset"
+
+
+def _are_files(samples):
+    """A list of (path, ...), as torchvision's folders have it."""
+    return isinstance(samples, list) and bool(samples) and isinstance(samples[0], tuple) and isinstance(samples[0][0], str)
 
 
 def _file_size(path):
@@ -158,7 +178,7 @@ def fingerprint(dataset):
     samples = getattr(dataset, "samples", None)
     if isinstance(samples, list) and samples:
         facts += [samples[i] for i in (0, len(samples) // 2, -1)]
-    if hasattr(dataset, "dataset") and hasattr(dataset, "indices"):
+    if _is_subset(dataset):
         facts += [fingerprint(dataset.dataset), *(int(dataset.indices[i]) for i in (0, -1) if len(dataset))]
     return hashlib.blake2b(repr(facts).encode(), digest_size=12).hexdigest()
 

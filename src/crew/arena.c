@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 #include "crew/shared.h"
 
-enum { GRAIN = 64, LOOK_AT = 16 };
+enum { GRAIN = 64, LOOK_AT = 16, LITTLE = 4096 };
 
 static struct dr__node *nodes(char *base, const struct dr__arena *a)
 {
@@ -132,6 +132,11 @@ static uint32_t find_free(const struct dr__arena *a, const struct dr__node *t, u
 
 /* --- nodes --- */
 
+static bool any_node_left(const struct dr__arena *a)
+{
+    return a->spare || a->high < a->n_nodes;
+}
+
 static uint32_t node_new(struct dr__arena *a, struct dr__node *t)
 {
     uint32_t i = a->spare;
@@ -255,13 +260,31 @@ static uint64_t use_extent(struct dr__arena *a, struct dr__node *t, uint32_t i, 
     return block_of(t, i);
 }
 
+/* The extent for a block of that size, and how much of it is needed; 0: none.  One that cannot be split for want of a
+ * node does for a block that fills most of it: else a small block could take all that is free. */
+static uint32_t find_for(const struct dr__arena *a, const struct dr__node *t, size_t bytes, uint64_t *need)
+{
+    if (bytes > a->end - a->begin)
+        return 0;
+    *need = bytes ? (bytes + GRAIN - 1) / GRAIN * GRAIN : GRAIN;
+    uint32_t i = find_free(a, t, *need);
+    bool fits = i && (any_node_left(a) || extent(t, i) - *need <= DR_MAX(*need / 8, LITTLE));
+    return fits ? i : 0;
+}
+
+bool dr__arena_has_warm(char *base, const struct dr__arena *a, size_t bytes)
+{
+    const struct dr__node *t = nodes(base, a);
+    uint64_t need;
+    uint32_t i = find_for(a, t, bytes, &need);
+    return i && t[i].warm >= need - need / 4;
+}
+
 uint64_t dr__arena_new(char *base, struct dr__arena *a, size_t bytes, uint16_t holder, int32_t pid)
 {
     struct dr__node *t = nodes(base, a);
-    if (bytes > a->end - a->begin)
-        return 0;
-    uint64_t need = bytes ? (bytes + GRAIN - 1) / GRAIN * GRAIN : GRAIN;
-    uint32_t i = find_free(a, t, need);
+    uint64_t need;
+    uint32_t i = find_for(a, t, bytes, &need);
     if (!i)
         return 0;
     unlink_free(a, t, i);

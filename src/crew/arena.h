@@ -62,6 +62,9 @@ void dr__arena_init(char *base, struct dr__arena *a);
 /* A block of that size, 64-byte aligned; 0: no room. */
 uint64_t dr__arena_new(char *base, struct dr__arena *a, size_t bytes, uint16_t holder, int32_t pid);
 
+/* Whether a block of that size would be made of warm pages, but for a quarter of them at most. */
+bool dr__arena_has_warm(char *base, const struct dr__arena *a, size_t bytes);
+
 /* The node of a block that is in use; NULL: it is none (any more). */
 struct dr__node *dr__arena_find(char *base, const struct dr__arena *a, uint64_t block);
 

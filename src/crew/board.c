@@ -15,9 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 
 enum { SPINS = 40 };
+
+static const uint64_t slice_ns = 500000000; /* a sleeper looks again after this, whatever was lost */
 
 /* --- steps --- */
 
@@ -68,10 +71,20 @@ void dr__crew_unlock(dr_crew *c)
 
 /* --- waiting and waking --- */
 
-void dr__futex_wait(atomic_uint *word, unsigned seen, uint64_t timeout_ns)
+uint64_t dr__deadline(int timeout_ms)
 {
-    struct timespec t = { (time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000) };
+    return timeout_ms < 0 ? UINT64_MAX : dr__now_ns() + (uint64_t)timeout_ms * 1000000;
+}
+
+bool dr__sleep(atomic_uint *word, unsigned seen, uint64_t deadline)
+{
+    uint64_t now = dr__now_ns();
+    if (now >= deadline)
+        return false;
+    uint64_t ns = DR_MIN(deadline - now, slice_ns);
+    struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
     syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0); /* woken, changed, signal or time: the caller looks */
+    return true;
 }
 
 static void futex_wake(atomic_uint *word, int n)
@@ -114,13 +127,16 @@ void dr__crew_unlock_wake(dr_crew *c, const struct dr__wakes *wakes)
         futex_wake(&c->board->ready, INT32_MAX);
 }
 
-void dr__wake_everybody(dr_crew *c)
+void dr__crew_unlock_wake_all(dr_crew *c)
 {
     for (uint32_t i = 0; i < c->board->max_workers; i++) {
+        c->workers[i].waits = 0;
         atomic_fetch_add(&c->workers[i].wake, 1);
-        futex_wake(&c->workers[i].wake, INT32_MAX);
     }
     atomic_fetch_add(&c->board->ready, 1);
+    dr__crew_unlock(c);
+    for (uint32_t i = 0; i < c->board->max_workers; i++)
+        futex_wake(&c->workers[i].wake, INT32_MAX);
     futex_wake(&c->board->ready, INT32_MAX);
 }
 
@@ -171,10 +187,10 @@ static void repair_post(dr_crew *c, struct dr__entry *e)
     e->slow_ns = e->fast_ns = 0;
     for (uint32_t i = 0; i < e->n_slots; i++) {
         struct dr__slot *s = &slots[i];
+        if (e->dropped && s->state == DR__SLOT_WAITING)
+            s->state = DR__SLOT_OVER; /* nobody will fill its place: it is not taken any more */
         if (s->placed && s->state != DR__SLOT_OVER)
             repair_placed(c, s);
-        if (e->dropped && s->state == DR__SLOT_WAITING)
-            s->state = DR__SLOT_OVER;
         e->n_claimed += s->state == DR__SLOT_CLAIMED;
         e->n_over += s->state == DR__SLOT_OVER;
         if (s->state == DR__SLOT_WAITING)

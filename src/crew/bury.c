@@ -12,7 +12,7 @@
 
 dr_status dr_crew_worker_at(dr_crew *c, int worker, dr_crew_at *out, dr_error *err)
 {
-    if (worker < 0 || worker >= (int)c->board->max_workers)
+    if (!dr__is_worker(c, worker))
         return dr__fail(err, DR_ERR_ARG, "crew: worker %d, allowed are 0 to %u", worker, c->board->max_workers - 1);
     const struct dr__worker *w = &c->workers[worker];
     dr__crew_lock(c);
@@ -22,10 +22,12 @@ dr_status dr_crew_worker_at(dr_crew *c, int worker, dr_crew_at *out, dr_error *e
                          .claims = w->claims,
                          .samples = w->samples,
                          .busy_ns = w->busy_ns };
-    if (w->finishing || w->kind)
-        out->tag = c->entries[w->finishing ? w->finish_entry : w->entry].tag;
-    if (out->kind == DR_CREW_WORK)
+    if (out->kind == DR_CREW_FINISH)
+        out->tag = dr__batch_tag(c, &c->entries[w->finish_entry]);
+    if (out->kind == DR_CREW_WORK) {
+        out->tag = c->entries[w->entry].tag;
         out->slot = w->first + atomic_load(&w->at);
+    }
     dr__crew_unlock(c);
     return DR_OK;
 }
@@ -33,6 +35,8 @@ dr_status dr_crew_worker_at(dr_crew *c, int worker, dr_crew_at *out, dr_error *e
 void dr_crew_dismiss(dr_crew *c, int worker)
 {
     struct dr__wakes wakes = { 0 };
+    if (!dr__is_worker(c, worker))
+        return;
     dr__crew_lock(c);
     c->workers[worker].dismissed = 1;
     dr__wake_worker(c, &wakes, (uint32_t)worker);
@@ -116,6 +120,8 @@ static void return_batches(dr_crew *c, int worker)
 
 uint32_t dr_crew_bury(dr_crew *c, int worker, dr_crew_redo *redone, uint32_t room)
 {
+    if (!dr__is_worker(c, worker))
+        return 0;
     struct dr__worker *w = &c->workers[worker];
     struct grave g = { .crew = c, .worker = worker, .redone = redone, .room = room };
     dr__crew_lock(c);
@@ -127,13 +133,14 @@ uint32_t dr_crew_bury(dr_crew *c, int worker, dr_crew_redo *redone, uint32_t roo
     w->pid = 0;
     c->board->n_redone += g.n;
     dr__repair(c);
-    dr__crew_unlock(c);
-    dr__wake_everybody(c);
+    dr__crew_unlock_wake_all(c);
     return g.n;
 }
 
 void dr_crew_give_up(dr_crew *c, int worker)
 {
+    if (!dr__is_worker(c, worker))
+        return;
     struct dr__worker *w = &c->workers[worker];
     dr__crew_lock(c);
     uint32_t slot = w->first + atomic_load(&w->at);
@@ -143,6 +150,5 @@ void dr_crew_give_up(dr_crew *c, int worker)
     else if (w->kind == DR_CREW_WORK && e->live)
         fail_slots(c, e, slot, DR_CREW_STUCK);
     dr__repair(c);
-    dr__crew_unlock(c);
-    dr__wake_everybody(c);
+    dr__crew_unlock_wake_all(c);
 }

@@ -1,7 +1,8 @@
 /* choose.c: what a worker does next.  With the lock held.
  *
  * First, batches that only wait to be finished.  Then slots: in the order of posting, in runs that are worth a claim;
- * with lanes, slow slots are taken ahead of that by a part of the workers, the longest first.  A worker never goes
+ * with lanes, slow slots are taken ahead of that by a part of the workers: in order, those of the oldest post that has
+ * some, as the owner waits for its batch; out of order, those of all posts; the longest first.  A worker never goes
  * without when there is something that it may claim.
  */
 #include "crew/shared.h"
@@ -17,6 +18,7 @@ struct view {
     uint64_t always; /* seq of the post that goes on though the window is closed */
     uint64_t until;  /* out of order: no post from this seq on */
     bool no_bytes;   /* the window is closed for memory */
+    bool in_turn;    /* one post after the other: there is nobody else to take the slow slots of the oldest */
 };
 
 static bool any_batch_at_hand(const dr_crew *c)
@@ -47,12 +49,22 @@ static struct view look(dr_crew *c, int worker)
     };
 }
 
+/* In order, every batch from the oldest on counts, so that a slow slot does not begin one that is far ahead.  Out of
+ * order, the batch that a sample goes to is not known yet: slots count. */
+static bool few_batches(const struct dr__board *b, const struct dr__entry *e)
+{
+    if (!b->window_batches)
+        return true;
+    if (b->in_order)
+        return e->seq < b->take + b->window_batches;
+    return b->started_slots < (uint64_t)b->window_batches * e->n_slots;
+}
+
 static bool window_open(const struct view *v, const struct dr__entry *e)
 {
-    const struct dr__board *b = v->crew->board;
     if (e->seq == v->always || e->n_redo)
         return true;
-    return !v->no_bytes && (!b->window_batches || b->started_slots < (uint64_t)b->window_batches * e->n_slots);
+    return !v->no_bytes && few_batches(v->crew->board, e);
 }
 
 static bool may_claim(const struct view *v, const struct dr__entry *e)
@@ -101,8 +113,12 @@ static bool find_fast(const struct view *v, struct dr__choice *out)
     const struct dr__board *b = v->crew->board;
     for (uint64_t seq = b->open; seq < b->tail; seq++) {
         struct dr__entry *e = dr__entry_of(v->crew, seq);
-        if (may_claim(v, e) && e->n_waiting > e->n_slow && find_run(v, e, out))
+        if (!may_claim(v, e))
+            continue;
+        if (e->n_waiting > e->n_slow && find_run(v, e, out))
             return true;
+        if (v->in_turn && e->n_slow)
+            return false;
     }
     return false;
 }
@@ -123,7 +139,7 @@ static bool find_slow(const struct view *v, struct dr__choice *out)
 {
     const struct dr__board *b = v->crew->board;
     float cost = 0;
-    for (uint64_t seq = b->open; seq < b->tail; seq++) {
+    for (uint64_t seq = b->open; seq < b->tail && !(b->in_order && cost > 0); seq++) {
         struct dr__entry *e = dr__entry_of(v->crew, seq);
         if (e->n_slow && may_claim(v, e))
             longest_of(v, e, out, &cost);
@@ -156,6 +172,13 @@ static void count_workers(const dr_crew *c, uint32_t *n_workers, uint32_t *n_slo
         *n_workers += w->pid != 0;
         *n_slow += w->pid && w->kind && (w->slow || late);
     }
+}
+
+static bool is_alone(const dr_crew *c)
+{
+    uint32_t n_workers, n_slow;
+    count_workers(c, &n_workers, &n_slow);
+    return n_workers < 2;
 }
 
 static bool slow_lane_has_room(const dr_crew *c)
@@ -200,6 +223,7 @@ void dr__choose(dr_crew *c, int worker, struct dr__choice *out)
         return;
     struct view v = look(c, worker);
     bool slow = c->board->lanes && any_slow(c);
+    v.in_turn = slow && c->board->in_order && is_alone(c);
     if (slow && slow_lane_has_room(c) && find_slow(&v, out))
         return;
     if (find_fast(&v, out))

@@ -1,4 +1,4 @@
-/* claim.c: the workers' side: claims, places, samples that are done, batches that are finished. */
+/* claim.c: the workers' side: claims, samples that are done, batches that are finished. */
 #include "crew/shared.h"
 
 #include <unistd.h>
@@ -7,11 +7,9 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-static const uint64_t slice_ns = 500000000; /* a sleeper looks again after this, whatever was lost */
-
 static dr_status check_worker(const dr_crew *c, int worker, dr_error *err)
 {
-    if (worker < 0 || worker >= (int)c->board->max_workers)
+    if (!dr__is_worker(c, worker))
         return dr__fail(err, DR_ERR_ARG, "crew: worker %d, allowed are 0 to %u", worker, c->board->max_workers - 1);
     return DR_OK;
 }
@@ -49,7 +47,6 @@ static void claim_work(dr_crew *c, int worker, const struct dr__choice *choice, 
     w->entry = (uint32_t)(e - c->entries);
     w->first = choice->first;
     w->n = choice->n;
-    w->n_over = 0;
     w->slow = slots[choice->first].slow;
     atomic_store_explicit(&w->at, 0, memory_order_relaxed);
     dr__step();
@@ -89,7 +86,7 @@ static void claim_finish(dr_crew *c, int worker, struct dr__entry *e, dr_crew_cl
     const dr_crew_sample *samples = dr__samples(c, e);
     *out = (dr_crew_claim){ .kind = DR_CREW_FINISH,
                             .batch = w->finish_entry,
-                            .tag = e->keep ? e->tag : samples[0].tag,
+                            .tag = dr__batch_tag(c, e),
                             .n = e->n_slots,
                             .n_slots = e->n_slots,
                             .slab = e->slab,
@@ -100,7 +97,7 @@ static void claim_finish(dr_crew *c, int worker, struct dr__entry *e, dr_crew_cl
     }
 }
 
-/* One look at the board; DR_AGAIN: nothing to do, and dr__futex_wait may be called with *seen. */
+/* One look at the board; DR_AGAIN: nothing to do, and dr__sleep may be called with *seen. */
 static dr_status try_claim(dr_crew *c, int worker, dr_crew_claim *out, unsigned *seen)
 {
     struct dr__worker *w = &c->workers[worker];
@@ -138,14 +135,12 @@ dr_status dr_crew_claim_next(dr_crew *c, int worker, int timeout_ms, dr_crew_cla
     struct dr__worker *w = &c->workers[worker];
     if (w->kind || w->finishing)
         return dr__fail(err, DR_ERR_STATE, "crew: worker %d claims before it is done with its last claim", worker);
-    uint64_t deadline = timeout_ms < 0 ? UINT64_MAX : dr__now_ns() + (uint64_t)timeout_ms * 1000000;
+    uint64_t deadline = dr__deadline(timeout_ms);
     for (;;) {
         unsigned seen;
         dr_status status = try_claim(c, worker, out, &seen);
-        uint64_t now = status == DR_AGAIN ? dr__now_ns() : 0;
-        if (status != DR_AGAIN || now >= deadline)
+        if (status != DR_AGAIN || !dr__sleep(&w->wake, seen, deadline))
             return status;
-        dr__futex_wait(&w->wake, seen, DR_MIN(deadline - now, slice_ns));
     }
 }
 
@@ -153,14 +148,14 @@ dr_status dr_crew_claim_next(dr_crew *c, int worker, int timeout_ms, dr_crew_cla
 
 void dr_crew_begin(dr_crew *c, int worker, uint32_t i)
 {
-    if (check_worker(c, worker, NULL) != DR_OK)
+    if (!dr__is_worker(c, worker) || i >= c->workers[worker].n)
         return;
     struct dr__worker *w = &c->workers[worker];
     atomic_store_explicit(&w->since_ns, dr__now_ns(), memory_order_relaxed); /* for whoever looks: no order needed */
     atomic_store_explicit(&w->at, i, memory_order_relaxed);
 }
 
-static dr_status check_claim(const dr_crew *c, int worker, uint32_t i, uint32_t n, dr_error *err)
+dr_status dr__check_claim(const dr_crew *c, int worker, uint32_t i, uint32_t n, dr_error *err)
 {
     DR_TRY(check_worker(c, worker, err));
     const struct dr__worker *w = &c->workers[worker];
@@ -168,45 +163,6 @@ static dr_status check_claim(const dr_crew *c, int worker, uint32_t i, uint32_t 
         return dr__fail(err, DR_ERR_STATE, "crew: worker %d has no claim", worker);
     if (!n || i >= w->n || n > w->n - i)
         return dr__fail(err, DR_ERR_ARG, "crew: slots %u to %u of a claim of %u", i, i + n - 1, w->n);
-    return DR_OK;
-}
-
-/* The common block of a batch, made by the first who asks. */
-static dr_crew_block slab_of(dr_crew *c, int worker, struct dr__entry *e, size_t bytes)
-{
-    struct dr__arena *a = &c->board->arena;
-    if (!e->slab && bytes) {
-        dr_crew_block slab = dr__arena_new(c->base, a, bytes, (uint16_t)worker, getpid());
-        e->slab_bytes = bytes;
-        dr__step();
-        e->slab = slab;
-        dr__step();
-        dr__arena_give(c->base, a, slab, DR__BY_BOARD, 0);
-    }
-    return e->slab_bytes == bytes ? e->slab : 0;
-}
-
-dr_status dr_crew_place(dr_crew *c, int worker, uint32_t i, size_t slab_bytes, uint32_t *slot, dr_crew_block *slab,
-                        dr_error *err)
-{
-    DR_TRY(check_claim(c, worker, i, 1, err));
-    const struct dr__worker *w = &c->workers[worker];
-    struct dr__entry *e = &c->entries[w->entry];
-    bool no_room = false;
-    *slot = w->first + i;
-    *slab = 0; /* and stays so when the batch was given up */
-    dr__crew_lock(c);
-    dr__slot_place(c, e, w->first + i);
-    const struct dr__slot *s = &dr__slots(c, e)[w->first + i];
-    if (s->placed) {
-        *slot = s->place;
-        *slab = slab_of(c, worker, &c->entries[s->batch], slab_bytes);
-        no_room = slab_bytes && !c->entries[s->batch].slab;
-    }
-    dr__board_advance(c);
-    dr__crew_unlock(c);
-    if (no_room)
-        return dr__fail(err, DR_ERR_NOMEM, "crew: no room for a batch of %zu bytes", slab_bytes);
     return DR_OK;
 }
 
@@ -236,11 +192,20 @@ static struct dr__entry *completed(const dr_crew *c, const struct dr__entry *e, 
     return to && to->batch == DR__COMPLETE && !to->dropped ? to : NULL;
 }
 
-static void end_claim_if_over(struct dr__worker *w, uint32_t n)
+static bool is_its_own(const struct dr__slot *s, int worker)
 {
-    w->n_over += n;
-    w->samples += n;
-    if (w->n_over >= w->n)
+    return s->state == DR__SLOT_CLAIMED && s->worker == worker;
+}
+
+/* The claim is over when none of its slots is at work.  From the end: that one is mostly done last. */
+static void end_claim_if_over(const dr_crew *c, int worker)
+{
+    struct dr__worker *w = &c->workers[worker];
+    const struct dr__slot *slots = dr__slots(c, &c->entries[w->entry]);
+    uint32_t left = w->n;
+    while (left && !is_its_own(&slots[w->first + left - 1], worker))
+        left--;
+    if (!left)
         w->kind = 0;
 }
 
@@ -255,17 +220,28 @@ static uint64_t time_each(struct dr__worker *w, uint32_t n, uint64_t now)
     return DR_MAX(ns / n, 1);
 }
 
-/* The slots of a claim are over; the first batch that this completed, or NULL. */
+/* What was handed over before is not the worker's any more. */
+static void free_its_own(dr_crew *c, int worker, dr_crew_block block)
+{
+    const struct dr__node *n = dr__arena_find(c->base, &c->board->arena, block);
+    if (n && n->holder == worker)
+        dr__arena_free(c->base, &c->board->arena, block);
+}
+
+/* The slots of a claim are over, but for those that were so before; the first batch that this completed, or NULL. */
 static struct dr__entry *slots_over(dr_crew *c, int worker, uint32_t i, uint32_t n, const struct dr__sample_end *end)
 {
-    const struct dr__worker *w = &c->workers[worker];
+    struct dr__worker *w = &c->workers[worker];
     struct dr__entry *e = &c->entries[w->entry], *ready = NULL;
     for (uint32_t slot = w->first + i; slot < w->first + i + n; slot++) {
-        const struct dr__slot *s = &dr__slots(c, e)[slot];
-        if (s->state == DR__SLOT_CLAIMED && s->worker == worker)
-            dr__slot_over(c, e, slot, end);
-        else
-            dr__arena_free(c->base, &c->board->arena, end->block); /* was given up meanwhile */
+        if (!is_its_own(&dr__slots(c, e)[slot], worker)) {
+            free_its_own(c, worker, end->block); /* was given up meanwhile, or is done already */
+            continue;
+        }
+        dr__slot_over(c, e, slot, end);
+        w->samples++;
+        if (end->state == DR_CREW_OK)
+            dr__times_add(&c->board->times, end->ns, 1);
         struct dr__entry *to = completed(c, e, slot);
         ready = ready ? ready : to;
     }
@@ -275,7 +251,7 @@ static struct dr__entry *slots_over(dr_crew *c, int worker, uint32_t i, uint32_t
 dr_status dr_crew_done(dr_crew *c, int worker, uint32_t i, uint32_t n, dr_crew_block block, bool bad, bool *finish,
                        dr_crew_claim *out, dr_error *err)
 {
-    DR_TRY(check_claim(c, worker, i, n, err));
+    DR_TRY(dr__check_claim(c, worker, i, n, err));
     if (block && n != 1)
         return dr__fail(err, DR_ERR_ARG, "crew: a block for %u slots, allowed is one slot", n);
     struct dr__worker *w = &c->workers[worker];
@@ -283,12 +259,10 @@ dr_status dr_crew_done(dr_crew *c, int worker, uint32_t i, uint32_t n, dr_crew_b
     struct dr__sample_end end = { bad ? DR_CREW_BAD : DR_CREW_OK, time_each(w, n, dr__now_ns()), block };
     dr__crew_lock(c);
     struct dr__entry *ready = slots_over(c, worker, i, n, &end);
-    if (!bad)
-        dr__times_add(&c->board->times, end.ns, n);
     *finish = ready != NULL;
     if (ready)
         claim_finish(c, worker, ready, out);
-    end_claim_if_over(w, n);
+    end_claim_if_over(c, worker);
     after_slots(c, &c->entries[w->entry], false, &wakes);
     dr__crew_unlock_wake(c, &wakes);
     return DR_OK;
@@ -309,8 +283,7 @@ static void end_whole(dr_crew *c, int worker)
     struct dr__entry *e = &c->entries[w->entry];
     const struct dr__sample_end end = { .state = DR_CREW_OK, .ns = time_each(w, w->n, dr__now_ns()) };
     slots_over(c, worker, 0, w->n, &end);
-    dr__times_add(&c->board->times, end.ns, w->n);
-    end_claim_if_over(w, w->n);
+    end_claim_if_over(c, worker);
     dr_crew_claim ignored;
     if (e->batch == DR__COMPLETE && !e->dropped)
         claim_finish(c, worker, e, &ignored);

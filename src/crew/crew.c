@@ -219,8 +219,9 @@ void dr_crew_unref(dr_crew **crew)
 
 void dr_crew_close(dr_crew *crew)
 {
+    dr__crew_lock(crew); /* a worker that looks at the board now has not yet read the word that it will sleep on */
     atomic_store(&crew->board->closed, true);
-    dr__wake_everybody(crew);
+    dr__crew_unlock_wake_all(crew);
 }
 
 /* --- blocks --- */

@@ -19,6 +19,12 @@ dr_crew_sample *dr__samples(const dr_crew *c, const struct dr__entry *e)
     return dr_crew_block_data(c, e->samples);
 }
 
+uint64_t dr__batch_tag(const dr_crew *c, const struct dr__entry *e)
+{
+    const dr_crew_sample *samples = e->keep ? NULL : dr__samples(c, e); /* none: the batch is gone */
+    return samples ? samples[0].tag : e->tag;
+}
+
 uint64_t dr__slot_cost(const dr_crew *c, const struct dr__slot *s)
 {
     return s->cost_ns > 0 ? (uint64_t)s->cost_ns : dr__times_mean(&c->board->times);

@@ -10,8 +10,6 @@
 
 enum { ROW = 32 }; /* batches between two looks at how much memory is needed */
 
-static const uint64_t slice_ns = 500000000; /* a sleeper looks again after this, whatever was lost */
-
 /* --- posting --- */
 
 static dr_status check_post(const dr_crew *c, const dr_crew_post_options *o, dr_error *err)
@@ -189,7 +187,7 @@ static void take_result(dr_crew *c, struct dr__entry *e, dr_crew_result *out)
     struct dr__board *b = c->board;
     const dr_crew_sample *samples = dr__samples(c, e);
     *out = (dr_crew_result){
-        .tag = e->keep ? e->tag : samples[0].tag,
+        .tag = dr__batch_tag(c, e),
         .number = b->n_results++,
         .n_samples = e->n_slots,
         .worker = e->finisher,
@@ -207,6 +205,8 @@ static void take_result(dr_crew *c, struct dr__entry *e, dr_crew_result *out)
     for (uint32_t i = 0; i < e->n_slots; i++)
         owner_gets(c, samples[i].block);
     owner_gets(c, e->samples);
+    b->taken_ns = dr__now_ns();
+    b->taken_bytes = e->slab_bytes;
     e->batch = DR__GONE;
     b->n_untaken--;
     b->started_slots -= e->n_slots;
@@ -233,6 +233,8 @@ static dr_status try_next(dr_crew *c, dr_crew_result *out, unsigned *seen)
     if (e) {
         take_result(c, e, out);
         let_on(c, &wakes);
+        if (!c->board->n_untaken)
+            dr__wake_owner(c, &wakes); /* for other threads, this is the end */
     }
     *seen = atomic_load(&c->board->ready);
     if (status == DR_AGAIN)
@@ -241,14 +243,9 @@ static dr_status try_next(dr_crew *c, dr_crew_result *out, unsigned *seen)
     return status;
 }
 
-static uint64_t deadline_of(int timeout_ms)
-{
-    return timeout_ms < 0 ? UINT64_MAX : dr__now_ns() + (uint64_t)timeout_ms * 1000000;
-}
-
 dr_status dr_crew_next(dr_crew *c, int timeout_ms, dr_crew_result *out, dr_error *err)
 {
-    uint64_t deadline = deadline_of(timeout_ms);
+    uint64_t deadline = dr__deadline(timeout_ms);
     unsigned wakes = atomic_load(&c->board->wakes);
     (void)err;
     for (;;) {
@@ -256,10 +253,7 @@ dr_status dr_crew_next(dr_crew *c, int timeout_ms, dr_crew_result *out, dr_error
         dr_status status = try_next(c, out, &seen);
         if (status != DR_AGAIN)
             return status;
-        uint64_t now = dr__now_ns();
-        bool over = now >= deadline || atomic_load(&c->board->wakes) != wakes;
-        if (!over)
-            dr__futex_wait(&c->board->ready, seen, DR_MIN(deadline - now, slice_ns));
+        bool over = atomic_load(&c->board->wakes) != wakes || !dr__sleep(&c->board->ready, seen, deadline);
         atomic_fetch_sub(&c->board->ready_waiters, 1);
         if (over)
             return DR_AGAIN;
@@ -289,22 +283,23 @@ static void drop_all(dr_crew *c)
 
 dr_status dr_crew_clear(dr_crew *c, int timeout_ms, dr_error *err)
 {
-    uint64_t deadline = deadline_of(timeout_ms);
+    uint64_t deadline = dr__deadline(timeout_ms);
+    struct dr__wakes wakes = { 0 };
     (void)err;
     dr__crew_lock(c);
     drop_all(c);
+    dr__wake_owner(c, &wakes); /* for threads that wait in dr_crew_next, this is the end */
+    dr__crew_unlock_wake(c, &wakes);
     for (;;) {
-        bool over = !c->board->n_dropped;
+        dr__crew_lock(c);
+        bool cleared = !c->board->n_dropped;
         unsigned seen = atomic_load(&c->board->ready);
         atomic_fetch_add(&c->board->ready_waiters, 1);
         dr__crew_unlock(c);
-        uint64_t now = dr__now_ns();
-        if (!over && now < deadline)
-            dr__futex_wait(&c->board->ready, seen, DR_MIN(deadline - now, slice_ns));
+        bool over = cleared || !dr__sleep(&c->board->ready, seen, deadline);
         atomic_fetch_sub(&c->board->ready_waiters, 1);
-        if (over || now >= deadline)
-            return over ? DR_OK : DR_AGAIN;
-        dr__crew_lock(c);
+        if (over)
+            return cleared ? DR_OK : DR_AGAIN;
     }
 }
 

@@ -83,12 +83,13 @@ struct dr__entry {
 struct dr__worker {
     _Alignas(64) int32_t pid;
     atomic_uint wake; /* futex */
-    uint8_t waits;    /* sleeps on wake, and nobody woke it yet */
-    uint8_t kind;     /* of the claim; 0: none */
-    uint8_t slow;     /* the claim is a slow slot */
-    uint8_t dismissed;
+    uint32_t waits;   /* sleeps on wake, and nobody woke it yet */
+    uint32_t dismissed;
+    /* From here on written by the worker alone while it lives, which reads it without the lock too. */
+    uint8_t kind;      /* of the claim; 0: none */
+    uint8_t slow;      /* the claim is a slow slot */
     uint8_t finishing; /* a batch, while it may have a claim of slots too */
-    uint32_t entry, first, n, n_over, finish_entry;
+    uint32_t entry, first, n, finish_entry;
     atomic_uint at; /* slot of the claim, from 0 */
     atomic_ullong since_ns;
     uint64_t mark_ns; /* end of what was timed last */
@@ -114,6 +115,7 @@ struct dr__board {
     uint64_t head, open, fill, take;               /* derived: oldest live, not over, with room, not taken */
     uint64_t n_untaken, n_complete, started_slots; /* derived */
     uint64_t n_dropped;                            /* derived */
+    uint64_t taken_ns, taken_bytes;                /* the owner's last take: when, and the size of its slab */
     bool held_back;                                /* a worker found slots, but the window was closed */
 
     uint32_t window_batches;
@@ -161,11 +163,20 @@ void dr__wake_owner(dr_crew *c, struct dr__wakes *wakes);
 /* Unlocks, then wakes. */
 void dr__crew_unlock_wake(dr_crew *c, const struct dr__wakes *wakes);
 
-/* Wakes everybody, whether they are known to wait or not. */
-void dr__wake_everybody(dr_crew *c);
+/* Unlocks, then wakes everybody, whether they are known to wait or not. */
+void dr__crew_unlock_wake_all(dr_crew *c);
 
-/* Sleeps until *word is not `seen`, a signal came, or the time is over. */
-void dr__futex_wait(atomic_uint *word, unsigned seen, uint64_t timeout_ns);
+/* When a wait of so many milliseconds ends; negative: never. */
+uint64_t dr__deadline(int timeout_ms);
+
+/* Sleeps until *word is not `seen`, a signal came, or some time is over: the caller looks again.  False, and no sleep:
+ * the deadline is over. */
+bool dr__sleep(atomic_uint *word, unsigned seen, uint64_t deadline);
+
+static inline bool dr__is_worker(const dr_crew *c, int worker)
+{
+    return worker >= 0 && worker < (int)c->board->max_workers;
+}
 
 /* --- entry.c: entries, with the lock held --- */
 
@@ -176,6 +187,7 @@ static inline struct dr__entry *dr__entry_of(const dr_crew *c, uint64_t seq)
 
 struct dr__slot *dr__slots(const dr_crew *c, const struct dr__entry *e);
 dr_crew_sample *dr__samples(const dr_crew *c, const struct dr__entry *e);
+uint64_t dr__batch_tag(const dr_crew *c, const struct dr__entry *e); /* out of order: of its first sample */
 const void *dr__request(const dr_crew *c, const struct dr__entry *e);
 
 /* Gives a slot its place in a batch. */
@@ -214,6 +226,11 @@ struct dr__choice {
 };
 
 void dr__choose(dr_crew *c, int worker, struct dr__choice *out);
+
+/* --- claim.c --- */
+
+/* Whether slots i to i + n - 1 are some of the worker's claim. */
+dr_status dr__check_claim(const dr_crew *c, int worker, uint32_t i, uint32_t n, dr_error *err);
 
 /* --- times.c --- */
 

@@ -91,7 +91,7 @@ static void note_worked(dr__exec *e, uint64_t local)
 /* pool lock, which it gives up: after the last sample, the batch being filled gets no more. */
 static void close_and_unlock(dr__exec *e)
 {
-    const bool last = e->complete && e->finished == e->n_local;
+    const bool idle = e->finished == e->n_local, last = e->complete && idle;
     dr_batch *b = last ? e->filling : NULL;
     uint64_t unused = 0;
     if (b) {
@@ -99,7 +99,7 @@ static void close_and_unlock(dr__exec *e)
         memset(b->missing + b->used, 1, unused);
         e->filling = NULL;
     }
-    if (last)
+    if (idle) /* the end, or left-out samples to tell of */
         dr__cond_broadcast(&e->changed);
     dr__pool_unlock();
     if (b)

@@ -205,11 +205,30 @@ static dr_status run_batch_op(dr__exec *e, dr_batch *b, const dr__node *node, dr
     return status;
 }
 
+bool dr__batch_empty(dr_batch *b)
+{
+    bool ok = true;
+    b->n_samples = 0;
+    for (int i = 0; i < b->n_fields; i++) {
+        struct dr__batch_field *f = &b->fields[i];
+        dr_desc one = f->desc;
+        for (int d = 0; d < one.n_dims; d++)
+            one.dims[d] = DR_MAX(one.dims[d], 0); /* no sample says how large they would be */
+        set_array(f, &one, 0);
+        if (f->collate == DR_COLLATE_RAGGED) {
+            one.dims[0] = 0;
+            f->array.desc = one;
+            ok &= (f->offsets = dr__alloc_zero(1, sizeof *f->offsets)) != NULL;
+        }
+    }
+    return ok;
+}
+
 dr_status dr__batch_finish(dr__exec *e, dr_batch *b, dr_error *err)
 {
     close_up(b);
-    if (b->n_samples == 0) /* will not be delivered; shapes may not even be known */
-        return DR_OK;
+    if (b->n_samples == 0)
+        return dr__batch_empty(b) ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");
     for (int i = 0; i < b->n_fields; i++) {
         struct dr__batch_field *f = &b->fields[i];
         if (f->collate == DR_COLLATE_STACK)

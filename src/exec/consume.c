@@ -75,6 +75,8 @@ static void book_delivery(dr__exec *e, dr_batch *b)
         b->n_padded += b->positions[i] >= e->set->n_places;
     if (e->fills_any)
         dr__any_delivered(e, b);
+    else if (e->o.given_order)
+        dr__given_size(e);
     dr__pool_wake();
 }
 
@@ -92,7 +94,8 @@ static void tell_bad(dr__exec *e, dr_batch *b)
     free(text);
 }
 
-/* pool lock: hands out the batch at `at`; DR_AGAIN: it was empty. */
+/* pool lock: hands out the batch at `at`; DR_AGAIN: it was empty.  Who pushed a batch gets it even so: the pusher
+ * counts what comes back. */
 static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
 {
     dr_batch *b = *at;
@@ -104,12 +107,36 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
     }
     book_delivery(e, b);
     tell_bad(e, b);
-    if (b->n_samples == 0) {
+    if (b->n_samples == 0 && !e->o.given_order) {
         e->loose_bad = b->bad;
         b->bad = NULL;
         dr_batch_unref(&b);
         return DR_AGAIN;
     }
+    *out = b;
+    return DR_OK;
+}
+
+/* pool lock: given order, out of order: all that was pushed is worked on, and of some that were left out no batch
+ * tells. The batch being filled waits for as many others, which the caller pushes only if it hears of these. */
+static bool has_news(const dr__exec *e)
+{
+    return e->o.given_order && e->fills_any && e->loose_bad && e->finished == e->n_local;
+}
+
+/* pool lock: a batch without samples that tells of them. */
+static dr_status tell_news(dr__exec *e, dr_batch **out, dr_error *err)
+{
+    dr_batch *b = dr__batch_new(e, e->first_batch + e->opened, 1);
+    b = b && dr__batch_empty(b) ? b : (dr_batch_unref(&b), NULL);
+    if (!b) {
+        dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");
+        dr__exec_fail(e, err);
+        return err->status;
+    }
+    e->opened++;
+    book_delivery(e, b);
+    tell_bad(e, b);
     *out = b;
     return DR_OK;
 }
@@ -131,6 +158,7 @@ static bool work_here(dr__exec *e)
     dr__pool_lock();
     if (!e->bench) {
         dr_error err;
+        dr__lane_drop(e, &claim.slow);
         dr__fail(&err, DR_ERR_NOMEM, "out of memory");
         dr__exec_fail(e, &err);
     }
@@ -184,6 +212,8 @@ static dr_status next_in_line(dr__exec *e, const dr__place *me, uint64_t deadlin
                 return status;
             continue;
         }
+        if (e->line == me && has_news(e))
+            return tell_news(e, out, err);
         if (dr__exec_is_over(e))
             return DR_END;
         bool in_time = work_here(e) ? dr__now_ns() < deadline_ns : wait_for_change(e, deadline_ns);
@@ -242,6 +272,7 @@ static void begin(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_bat
     e->claimed = e->finished = e->worked_below = 0;
     e->opened = e->delivered = e->oldest = e->delivered_samples = 0;
     e->n_bad = 0;
+    e->batch_slots = e->o.batch_size;
     e->put_off_ns = 0;
     e->failed = e->cancelled = e->impatient = false;
     json_decref(e->loose_bad);

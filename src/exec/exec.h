@@ -7,7 +7,8 @@
  * a loader that has room, so nothing is queued and cancelling is only to stop claiming.
  *
  * Locks, outermost first: a loader's lock (starting and saving), dr__pool_lock (all scheduling state below), a buffer
- * pool's lock, the trace's lock.  No op, codec or callback runs under any of them.
+ * pool's lock, the trace's lock.  After a loader's lock, and never with the other three: a cache's lock, its
+ * store's write_lock, its store's lock.  No op, codec or callback runs under any of them.
  */
 #ifndef DR_EXEC_EXEC_H
 #define DR_EXEC_EXEC_H
@@ -95,7 +96,7 @@ typedef struct dr__exec {
     /* pool lock: settings that change */
     int workers;
     int prefetch;
-    uint64_t batch_slots; /* samples of a batch; given order: of the largest that was pushed, if that is more */
+    uint64_t batch_slots; /* samples of a batch; given order: of the largest that is under way, if that is more */
     size_t item_bytes;    /* most that the fields of a batch which are not stacked took so far */
 
     /* pool lock: the epoch at hand */
@@ -161,6 +162,9 @@ void *dr__batch_place(dr_batch *batch, int field, uint64_t slot, const dr_desc *
 
 /* Called by whoever completes the last slot: left-out slots closed up, batch ops, padding and joining. */
 dr_status dr__batch_finish(dr__exec *e, dr_batch *batch, dr_error *err);
+
+/* Makes it a finished batch without samples; false: out of memory. */
+bool dr__batch_empty(dr_batch *batch);
 
 /* --- sample.c --- */
 

@@ -114,6 +114,17 @@ dr__parked *dr__lane_take(dr__exec *e, bool within_share)
     return p;
 }
 
+void dr__lane_drop(dr__exec *e, dr__parked **parked)
+{
+    dr__parked *p = *parked;
+    *parked = NULL;
+    if (!p)
+        return;
+    p->next = e->lanes.spare;
+    e->lanes.spare = p;
+    e->lanes.running--;
+}
+
 void dr__lane_unpark(dr__exec *e, dr__parked *p, dr__workbench *bench)
 {
     swap_records(&p->record, &bench->record);

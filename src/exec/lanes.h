@@ -60,6 +60,9 @@ void dr__lane_leave(struct dr__exec *e);
  * share; else because there is nothing else to do. */
 dr__parked *dr__lane_take(struct dr__exec *e, bool within_share);
 
+/* pool lock: a sample that was taken cannot be run, and the epoch fails; NULL: none was.  Its memory stays here. */
+void dr__lane_drop(struct dr__exec *e, dr__parked **parked);
+
 /* The parked sample's bytes go to the bench. */
 void dr__lane_unpark(struct dr__exec *e, dr__parked *parked, dr__workbench *bench);
 

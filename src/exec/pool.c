@@ -191,12 +191,21 @@ bool dr__claim_is_open(const dr__exec *e)
     return batch_to_claim(e) || e->opened - e->oldest < dr__batches_ahead(e);
 }
 
+/* pool lock: worked samples alone make no room: a consumer takes whole batches. */
+static bool has_ready(const dr__exec *e)
+{
+    for (int i = 0; i < DR__RING; i++)
+        if (e->ring[i] && e->ring[i]->ready)
+            return true;
+    return false;
+}
+
 bool dr__claim_will_open(const dr__exec *e)
 {
     if (e->complete && e->claimed == e->n_local)
         return false;
     if (e->fills_any)
-        return e->delivered_samples < e->worked_below;
+        return e->delivered_samples < e->worked_below && has_ready(e);
     const dr_batch *b = e->ring[e->oldest % DR__RING];
     return e->oldest < e->opened && b && b->ready;
 }

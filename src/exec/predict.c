@@ -75,6 +75,7 @@ void dr__predict_learn(dr__predict *p, uint64_t place, double units, uint64_t ns
         fade(&p->units);
         fade(&p->ns);
         fade(&p->slow_ns);
+        dr__histogram_fade(&p->costs);
     }
     if (n % FEWEST == FEWEST - 1)
         set_threshold(p);

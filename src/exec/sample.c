@@ -162,7 +162,7 @@ static dr_status replace(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error
 {
     dr__rng_name name = { e->o.seed, e->epoch, j->ref.id, j->ref.occurrence };
     for (uint32_t i = 0; i < DR__MAX_REPLACE; i++) {
-        DR_TRY(note_bad(e, j, "replace", err));
+        DR_TRY(note_bad(e, j, "replaced", err));
         dr_rng rng = dr__rng_open(&name, REPLACE_OP + i);
         j->ref.id = dr__rng_below(&rng, e->set->n_samples);
         j->ref.occurrence = 0x80000000u | i; /* not the draws of its own place in the epoch */
@@ -190,7 +190,7 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_err
     if (!is_sample_fault(status) || e->o.on_bad == DR_BAD_RAISE) {
         status = err->status;
     } else if (e->o.on_bad == DR_BAD_SKIP) {
-        status = note_bad(e, j, "skip", err);
+        status = note_bad(e, j, "skipped", err);
         if (status == DR_OK)
             leave_out(j);
     } else {

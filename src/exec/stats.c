@@ -30,6 +30,18 @@ void dr__histogram_add(dr__histogram *h, uint64_t ns)
         ;
 }
 
+void dr__histogram_fade(dr__histogram *h)
+{
+    uint64_t count = 0;
+    for (int i = 0; i < DR__HISTOGRAM; i++) {
+        const uint64_t half = atomic_load(&h->n[i]) / 2;
+        atomic_store(&h->n[i], half);
+        count += half;
+    }
+    atomic_store(&h->count, count);
+    atomic_store(&h->sum_ns, atomic_load(&h->sum_ns) / 2);
+}
+
 static uint64_t quantile(const dr__histogram *h, uint64_t count, double q)
 {
     uint64_t want = (uint64_t)(q * (double)count), seen = 0, most = atomic_load(&h->max_ns);

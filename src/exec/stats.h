@@ -23,6 +23,9 @@ typedef struct dr__stats {
 
 void dr__histogram_add(dr__histogram *h, uint64_t ns);
 
+/* Halves what was counted, so that new values weigh more.  Values that other threads add meanwhile may be lost. */
+void dr__histogram_fade(dr__histogram *h);
+
 /* The value below which a part q of all lie, right to an eighth and not too low. */
 uint64_t dr__histogram_quantile(const dr__histogram *h, double q);
 

@@ -46,13 +46,6 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
     return dr__stamp_file(f->listing.root_fd, set->name, path, out, err);
 }
 
-static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
-{
-    (void)set;
-    (void)id;
-    return 0;
-}
-
 static void close_folder(dr_dataset *set)
 {
     dr__listing_free(&((struct folder *)set)->listing);
@@ -61,7 +54,6 @@ static void close_folder(dr_dataset *set)
 static const dr_dataset_def folder_def = {
     .read = read_sample,
     .key = key,
-    .stored_bytes = stored_bytes,
     .stamp = stamp,
     .close = close_folder,
 };

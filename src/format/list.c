@@ -101,6 +101,30 @@ static dr_status no_column(const dr__table *t, const char *what, const char *wan
                     names);
 }
 
+static dr_status same_column(const dr__table *t, const char *a, const char *b, int column, dr_error *err)
+{
+    return dr__fail(err, DR_ERR_ARG, "%s: %s and %s are the same column, \"%s\"", t->name, a, b,
+                    t->columns[column].name);
+}
+
+/* A column has one use.  What was asked for goes before what was found by its usual name. */
+static dr_status part_columns(struct list *l, const dr_read_options *o, dr_error *err)
+{
+    if (l->label_column == l->path_column)
+        return same_column(&l->table, "path", "label", l->path_column, err);
+    if (l->mask_column < 0 || (l->mask_column != l->path_column && l->mask_column != l->label_column))
+        return DR_OK;
+    if (!o->mask_column)
+        l->mask_column = -1;
+    else if (l->mask_column == l->path_column)
+        return same_column(&l->table, "path", "mask", l->path_column, err);
+    else if (o->label_column)
+        return same_column(&l->table, "label", "mask", l->label_column, err);
+    else
+        l->label_column = -1;
+    return DR_OK;
+}
+
 static dr_status find_columns(struct list *l, const dr_read_options *o, dr_error *err)
 {
     static const char *const paths[] = { "path", "file", "filename", "image", NULL };
@@ -115,10 +139,7 @@ static dr_status find_columns(struct list *l, const dr_read_options *o, dr_error
     l->mask_column = find_any(&l->table, o->mask_column, masks);
     if (l->mask_column < 0 && o->mask_column)
         return no_column(&l->table, "mask", o->mask_column, err);
-    if (l->label_column == l->path_column)
-        return dr__fail(err, DR_ERR_ARG, "%s: path and label are the same column, \"%s\"", l->table.name,
-                        l->table.columns[l->path_column].name);
-    return DR_OK;
+    return part_columns(l, o, err);
 }
 
 static dr_status take_path(struct list *l, const dr__names *cells, size_t row, dr__paths *paths, dr_error *err)
@@ -138,6 +159,20 @@ static dr_status take_paths(struct list *l, int column, dr__paths *paths, dr_err
         DR_TRY(take_path(l, cells, row, paths, err));
     dr__names_free(cells);
     dr__paths_shrink(paths);
+    return DR_OK;
+}
+
+/* Numbers are no files: a usual name's column is a field then, one that was asked for a mistake. */
+static dr_status take_masks(struct list *l, const dr_read_options *o, dr_error *err)
+{
+    if (l->mask_column < 0)
+        return DR_OK;
+    if (l->table.columns[l->mask_column].type == DR__CELL_TEXT)
+        return take_paths(l, l->mask_column, &l->masks, err);
+    if (o->mask_column)
+        return dr__fail(err, DR_ERR_FORMAT, "%s: column \"%s\": a mask must be a file's name, these are numbers",
+                        l->table.name, o->mask_column);
+    l->mask_column = -1;
     return DR_OK;
 }
 
@@ -281,10 +316,7 @@ static dr_status fill(struct list *l, const char *path, const dr_read_options *o
     DR_TRY(find_columns(l, o, err));
     DR_TRY(dr__table_finish(&l->table, l->path_column, err));
     DR_TRY(take_paths(l, l->path_column, &l->paths, err));
-    if (l->mask_column >= 0 && l->table.columns[l->mask_column].type != DR__CELL_TEXT && !o->mask_column)
-        l->mask_column = -1; /* numbers under that name are no files */
-    if (l->mask_column >= 0)
-        DR_TRY(take_paths(l, l->mask_column, &l->masks, err));
+    DR_TRY(take_masks(l, o, err));
     if (l->label_column >= 0)
         DR_TRY(take_labels(l, err));
     l->head.n_samples = l->head.n_places = l->table.n_rows;
@@ -377,13 +409,6 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
     return DR_OK;
 }
 
-static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
-{
-    (void)set;
-    (void)id;
-    return 0;
-}
-
 static void close_list(dr_dataset *set)
 {
     struct list *l = (struct list *)set;
@@ -400,7 +425,6 @@ static void close_list(dr_dataset *set)
 static const dr_dataset_def list_def = {
     .read = read_sample,
     .key = key,
-    .stored_bytes = stored_bytes,
     .stamp = stamp,
     .close = close_list,
 };

@@ -66,7 +66,7 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
 static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
 {
     const struct part *p = part_of_id((const struct mix *)set, id);
-    return p->set->def->stored_bytes(p->set, id - p->first_id);
+    return p->set->def->stored_bytes ? p->set->def->stored_bytes(p->set, id - p->first_id) : 0;
 }
 
 /* How often the sample stood in this epoch before: once in each whole pass since the epoch began, and in the pass the

@@ -45,11 +45,14 @@ static int maker_of(const dr__program *p, int value)
     return -1;
 }
 
+/* A node may look at a field that it makes nothing of: the image that boxes lie in.
+ * Those of batches work on outputs. */
 static bool needed_after(const dr__program *p, int value, int cut)
 {
-    for (int s = 0; s < p->n_steps; s++)
-        if (p->steps[s].in == value && p->steps[s].node >= cut)
-            return true;
+    for (int node = cut; node < p->graph->n_nodes; node++)
+        for (int f = 0; f < p->graph->nodes[node].n_fields && !(def_of(p, node)->flags & DR_OP_BATCH); f++)
+            if (p->node_in[node][f] == value)
+                return true;
     return dr__program_output_of(p, value) >= 0;
 }
 
@@ -145,12 +148,17 @@ dr_status dr__prefix_split(const dr__program *whole, const dr__field *fields, in
                         : "no op before the first random one that is worth it");
         return DR_OK;
     }
-    dr_status status = make_head(whole, cut, fields, n_fields, kept, n_kept, out, err);
+    dr_error why = { 0 };
+    dr_status status = make_head(whole, cut, fields, n_fields, kept, n_kept, out, &why);
     if (status == DR_OK)
-        status = make_rest(whole, cut, kept, n_kept, options, out, err);
-    if (status != DR_OK)
-        dr__prefix_free(out);
-    return status;
+        status = make_rest(whole, cut, kept, n_kept, options, out, &why);
+    if (status == DR_OK)
+        return DR_OK;
+    dr__prefix_free(out);
+    if (status == DR_ERR_NOMEM)
+        return dr__fail(err, status, "%s", why.text);
+    snprintf(out->why, sizeof out->why, "its ops cannot be parted: %.130s", why.text);
+    return DR_OK;
 }
 
 void dr__prefix_free(dr__prefix *prefix)

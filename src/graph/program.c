@@ -130,7 +130,7 @@ static dr_status check_rules(const dr__program *p, const char *rules, dr_error *
         if (at[n] != '=' || n >= sizeof name)
             return dr__fail(err, DR_ERR_ARG, "collate: \"%.*s\" is not of the form field=rule", (int)length, at);
         snprintf(name, sizeof name, "%.*s", (int)n, at);
-        if (find_value(p, name) < 0)
+        if (strcmp(name, "*") && find_value(p, name) < 0)
             return no_field(p, "collate", name, err);
         if (parse_rule(at + n + 1, length - n - 1) < 0)
             return dr__fail(err, DR_ERR_ARG, "collate: \"%.*s\" is none of stack, pad, ragged, list",
@@ -149,6 +149,13 @@ static int rule_for(const char *rules, const char *name)
             rule = parse_rule(at + n + 1, strcspn(at, ",") - n - 1);
     }
     return rule;
+}
+
+/* Of a field that no rule names and whose shape depends on the sample. */
+static int rule_for_unknown(const dr__program_options *o)
+{
+    const int rule = rule_for(o->collate, "*");
+    return rule >= 0 ? rule : o->any_shape ? DR_COLLATE_LIST : DR_COLLATE_STACK;
 }
 
 static dr_desc batch_desc(const dr_desc *value, bool planar)
@@ -171,7 +178,7 @@ static dr_status add_output(dr__program *p, const char *name, const dr__program_
     const dr_desc *desc = &p->values[value];
     bool blob = desc->kind == DR_KIND_BYTES || desc->kind == DR_KIND_TEXT;
     if (rule < 0)
-        rule = blob || (o->any_shape && !dr__desc_known(desc)) ? DR_COLLATE_LIST : DR_COLLATE_STACK;
+        rule = blob ? DR_COLLATE_LIST : dr__desc_known(desc) ? DR_COLLATE_STACK : rule_for_unknown(o);
     char text[128];
     if (rule == DR_COLLATE_STACK && !dr__desc_known(desc))
         return dr__fail(err, DR_ERR_ARG,

@@ -162,7 +162,8 @@ static dr_status run_early(const dr__program *p, dr__workbench *b, const dr__ste
     out->data = b->early + b->early_used;
     add_bytes(&b->early_used, bytes);
     if (b->early_used > b->early_cap)
-        return dr__fail(err, DR_ERR_STATE, "its result is larger than the field it comes from");
+        return dr__fail(err, DR_ERR_LIMIT, "makes %zu bytes, more than there are in field \"%s\", which it comes from",
+                        bytes, p->names[step->root]);
     return node->op.def->run(&task, b->pars + step->par_at, &b->values[step->in], out);
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -61,22 +62,24 @@ static bool read_exactly(int fd, void *data, size_t size, uint64_t offset)
     return !dr__file_pread(fd, data, size, offset, &got) && got == size;
 }
 
-uint64_t dr__data_name(const char *name)
+static bool begin(const char *name, dr__data_file *out)
 {
-    return XXH3_64bits(name, strlen(name));
+    *out = (dr__data_file){ .fd = -1, .scanned = DR__DATA_HEAD };
+    errno = EINVAL;
+    return (size_t)snprintf(out->name, sizeof out->name, "%s", name) < sizeof out->name;
 }
 
 bool dr__data_open(int folder_fd, const char *name, const dr_store_key *identity, dr__data_file *out)
 {
     uint8_t want[DR__DATA_HEAD], have[DR__DATA_HEAD];
     struct stat st;
-    *out = (dr__data_file){ .fd = -1, .name = dr__data_name(name), .scanned = DR__DATA_HEAD };
-    if (dr__file_open(folder_fd, NULL, name, &out->fd, &st, NULL) != DR_OK)
+    if (!begin(name, out) || dr__file_open(folder_fd, NULL, name, &out->fd, &st, NULL) != DR_OK)
         return false;
     make_file_head(identity, want);
     if (read_exactly(out->fd, have, sizeof have, 0) && !memcmp(have, want, sizeof want))
         return true;
     dr__data_close(out);
+    errno = EINVAL;
     return false;
 }
 
@@ -84,7 +87,8 @@ bool dr__data_create(int folder_fd, const char *name, const dr_store_key *identi
 {
     uint8_t head[DR__DATA_HEAD];
     make_file_head(identity, head);
-    *out = (dr__data_file){ .name = dr__data_name(name), .scanned = DR__DATA_HEAD };
+    if (!begin(name, out))
+        return false;
     out->fd = openat(folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (out->fd < 0)
         return false;

@@ -20,15 +20,18 @@
 enum {
     DR__DATA_ALIGN = 64,
     DR__DATA_HEAD = 64,
+    DR__DATA_NAME = 96,                                                       /* room for the name of a file */
     DR__DATA_RECORD_HEAD = 64 + DR_STORE_FIELDS * (8 + 8 * DR_MAX_DIMS) + 64, /* the longest */
 };
 
 enum { DR__CODEC_RAW = 0, DR__CODEC_LZ4 = 1 };
 
 typedef struct dr__data_file {
-    int fd;
-    uint64_t name;    /* hash of it */
+    int fd; /* -1: closed */
+    char name[DR__DATA_NAME];
     uint64_t scanned; /* where the next record begins that was not seen yet */
+    uint64_t used_at; /* the store's: when its descriptor was last wanted, and how many want it now */
+    int users;
 } dr__data_file;
 
 static inline uint64_t dr__data_round(uint64_t bytes)
@@ -39,10 +42,7 @@ static inline uint64_t dr__data_round(uint64_t bytes)
 /* Places the fields of a sample in memory and adds them up; false: one of them has no size, or it overflows. */
 bool dr__data_layout(dr_stored *sample);
 
-/* What tells a file from the others of its folder: numbers of files are not the same everywhere for one file. */
-uint64_t dr__data_name(const char *name);
-
-/* Opens a file of that identity for reading; false: it is none, or cannot be read. */
+/* Opens a file of that identity for reading; false: it is none, or cannot be read (with errno). */
 bool dr__data_open(int folder_fd, const char *name, const dr_store_key *identity, dr__data_file *out);
 
 /* A new file of that identity, for reading and writing.  False with errno. */

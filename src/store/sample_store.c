@@ -9,7 +9,7 @@
  *
  * Files are read, not mapped: a mapped file that somebody cuts short would end the process.
  */
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,85 +20,13 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/compiler.h"
-#include "base/grow.h"
 #include "base/thread.h"
 #include "format/index_file.h"
 #include "source/file.h"
 #include "store/store_parts.h"
 #include "store/store_room.h"
 
-enum { REFRESH_NS = 1000000000, REFRESH_SHARE = 20 };
-
-/* --- finding what is there --- */
-
-/* lock: */
-static bool is_known(const dr_store *s, uint64_t name)
-{
-    for (size_t i = 0; i < s->n_files; i++)
-        if (s->files[i]->name == name)
-            return true;
-    return false;
-}
-
-int dr__store_add_file(dr_store *s, const dr__data_file *file)
-{
-    dr__data_file *copy = dr__alloc(sizeof *copy);
-    dr__data_file **files = copy ? dr__grow(s->files, &s->files_cap, s->n_files + 1, sizeof *files) : NULL;
-    if (!files) {
-        dr__free(copy);
-        return -1;
-    }
-    *copy = *file;
-    s->files = files;
-    s->files[s->n_files] = copy;
-    return (int)s->n_files++;
-}
-
-/* lock: */
-static void open_new_files(dr_store *s)
-{
-    int fd = openat(s->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-    if (!folder) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        dr__data_file file;
-        if (!dr__is_data_name(entry->d_name) || is_known(s, dr__data_name(entry->d_name)))
-            continue;
-        if (dr__data_open(s->folder_fd, entry->d_name, &s->identity, &file) && dr__store_add_file(s, &file) < 0)
-            dr__data_close(&file);
-    }
-    closedir(folder);
-}
-
-/* lock: */
-static void scan_file(dr_store *s, uint32_t number)
-{
-    dr__data_file *f = s->files[number];
-    dr_stored head;
-    uint64_t next;
-    while (dr__data_read_head(f, f->scanned, &head, &next)) {
-        if (!dr__key_table_set(&s->table, &head.key, (dr__key_place){ number, f->scanned }))
-            return;
-        f->scanned = next;
-    }
-}
-
-/* lock: */
-static void refresh(dr_store *s)
-{
-    uint64_t start = dr__now_ns();
-    open_new_files(s);
-    for (size_t i = 0; i < s->n_files; i++)
-        if ((int)i != s->own)
-            scan_file(s, (uint32_t)i);
-    uint64_t end = dr__now_ns();
-    s->refresh_at_ns = end + DR_MAX((end - start) * REFRESH_SHARE, (uint64_t)REFRESH_NS);
-}
+enum { MOST_OPEN = 64 };
 
 /* --- opening and closing --- */
 
@@ -143,11 +71,14 @@ dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit
     *out = NULL;
     if (!folder || !*folder)
         return dr__fail(err, DR_ERR_ARG, "cache: needs a folder, or \"auto\"");
+    if (!identity)
+        return dr__fail(err, DR_ERR_ARG, "cache: needs an identity, got NULL");
     dr_store *s = dr__alloc_zero(1, sizeof *s);
     if (!s)
         return dr__fail(err, DR_ERR_NOMEM, "cache: out of memory");
     s->generation = dr__fork_generation();
     s->own = s->folder_fd = -1;
+    s->most_open = MOST_OPEN;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->write_lock, NULL);
     dr_status status = open_folder(s, folder, identity, err);
@@ -157,7 +88,7 @@ dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit
     }
     s->used = dr__room_used(s->root);
     s->limit = limit ? limit : s->used + dr__room_free(s->root) / 2;
-    refresh(s);
+    dr__store_refresh(s);
     *out = s;
     return DR_OK;
 }
@@ -168,11 +99,7 @@ void dr_store_close(dr_store **store)
     *store = NULL;
     if (!s)
         return;
-    for (size_t i = 0; i < s->n_files; i++) {
-        dr__data_close(s->files[i]);
-        dr__free(s->files[i]);
-    }
-    dr__free(s->files);
+    dr__store_close_files(s);
     dr__key_table_free(&s->table);
     if (s->folder_fd >= 0)
         close(s->folder_fd);
@@ -194,48 +121,62 @@ dr_store_key dr_store_key_of(const dr_store *s, const void *name, size_t size)
 /* --- reading --- */
 
 /* lock: */
-static bool look_up(dr_store *s, const dr_store_key *key, dr__key_place *place, dr__data_file **file)
+static bool look_up(dr_store *s, const dr_store_key *key, dr__key_place *place)
 {
     bool found = dr__key_table_find(&s->table, key, place);
     if (!found && dr__now_ns() >= s->refresh_at_ns) {
-        refresh(s);
+        dr__store_refresh(s);
         found = dr__key_table_find(&s->table, key, place);
     }
-    if (found)
-        *file = s->files[place->file];
     return found;
 }
 
-static void forget(dr_store *s, const dr_store_key *key, dr__key_place place)
+/* GONE is forgotten, so that the sample is made and kept again; what is only OUT_OF_REACH may be had another time. */
+typedef enum outcome { GOOD, GONE, OUT_OF_REACH } outcome;
+
+/* lock: */
+static dr__data_file *use(dr_store *s, uint32_t number, outcome *result)
 {
-    pthread_mutex_lock(&s->lock);
-    dr__key_table_drop(&s->table, key, place);
-    s->stats.damaged++;
-    pthread_mutex_unlock(&s->lock);
+    dr__data_file *file = number < s->n_files ? dr__store_use(s, number) : NULL;
+    bool short_of = !file && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
+    *result = file ? GOOD : short_of ? OUT_OF_REACH : GONE;
+    return file;
+}
+
+/* lock: */
+static void note(dr_store *s, outcome result, const dr_store_key *key, dr__key_place place)
+{
+    s->stats.misses += result != GOOD;
+    s->stats.damaged += result == GONE;
+    if (result == GONE)
+        dr__key_table_drop(&s->table, key, place);
+}
+
+static bool is_record_of(const dr__data_file *file, uint64_t offset, const dr_store_key *key, dr_stored *out)
+{
+    uint64_t next;
+    return dr__data_read_head(file, offset, out, &next) && out->key.low == key->low && out->key.high == key->high;
 }
 
 bool dr_store_find(dr_store *s, const dr_store_key *key, dr_stored *out)
 {
-    dr__key_place place;
-    dr__data_file *file;
-    uint64_t next;
+    dr__key_place place = { 0 };
+    outcome result = OUT_OF_REACH;
     if (!dr__store_is_ours(s))
         return false;
     pthread_mutex_lock(&s->lock);
-    bool found = look_up(s, key, &place, &file);
-    s->stats.misses += !found;
+    bool found = look_up(s, key, &place);
+    dr__data_file *file = found ? use(s, place.file, &result) : NULL;
     pthread_mutex_unlock(&s->lock);
-    if (!found)
-        return false;
-    if (dr__data_read_head(file, place.offset, out, &next) && out->key.low == key->low && out->key.high == key->high) {
-        out->file = place.file;
-        return true;
-    }
-    forget(s, key, place);
+    if (file && !is_record_of(file, place.offset, key, out))
+        result = GONE;
     pthread_mutex_lock(&s->lock);
-    s->stats.misses++;
+    if (file)
+        dr__store_release(s, file);
+    note(s, result, key, place);
     pthread_mutex_unlock(&s->lock);
-    return false;
+    out->file = place.file;
+    return result == GOOD;
 }
 
 static bool read_payload(int fd, const dr_stored *f, void *memory)
@@ -249,46 +190,49 @@ static bool is_whole(const dr_stored *f, const void *payload)
     return XXH3_64bits(payload, f->payload_bytes) == f->payload_sum;
 }
 
-static bool read_packed(int fd, const dr_stored *f, void *memory, uint64_t *unpack_ns)
+static outcome read_packed(int fd, const dr_stored *f, void *memory, uint64_t *unpack_ns)
 {
     void *packed = dr__alloc(f->payload_bytes);
-    bool good = packed && read_payload(fd, f, packed);
+    if (!packed)
+        return OUT_OF_REACH;
+    bool good = read_payload(fd, f, packed);
     uint64_t start = dr__now_ns();
     good = good && is_whole(f, packed) && dr__lz4_unpack(packed, f->payload_bytes, memory, f->bytes);
     *unpack_ns = dr__now_ns() - start;
     dr__free(packed);
-    return good;
+    return good ? GOOD : GONE;
 }
 
-static bool read_raw(int fd, const dr_stored *f, void *memory, uint64_t *unpack_ns)
+static outcome read_raw(int fd, const dr_stored *f, void *memory, uint64_t *unpack_ns)
 {
     bool good = read_payload(fd, f, memory);
     uint64_t start = dr__now_ns();
     good = good && is_whole(f, memory);
     *unpack_ns = dr__now_ns() - start;
-    return good;
+    return good ? GOOD : GONE;
 }
 
 bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
 {
+    outcome result;
     if (!dr__store_is_ours(s))
         return false;
-    pthread_mutex_lock(&s->lock);
-    int fd = f->file < s->n_files ? s->files[f->file]->fd : -1;
-    pthread_mutex_unlock(&s->lock);
     uint64_t start = dr__now_ns(), unpack_ns = 0;
-    bool packed = f->codec == DR__CODEC_LZ4;
-    bool good = fd >= 0 && (packed ? read_packed : read_raw)(fd, f, memory, &unpack_ns);
-    if (!good)
-        forget(s, &f->key, (dr__key_place){ f->file, f->record_at });
     pthread_mutex_lock(&s->lock);
-    s->stats.hits += good;
-    s->stats.misses += !good;
+    dr__data_file *file = use(s, f->file, &result);
+    pthread_mutex_unlock(&s->lock);
+    if (file)
+        result = (f->codec == DR__CODEC_LZ4 ? read_packed : read_raw)(file->fd, f, memory, &unpack_ns);
+    pthread_mutex_lock(&s->lock);
+    if (file)
+        dr__store_release(s, file);
+    note(s, result, &f->key, (dr__key_place){ f->file, f->record_at });
+    s->stats.hits += result == GOOD;
     s->stats.unpack_ns += unpack_ns;
     s->stats.read_ns += dr__now_ns() - start;
-    s->stats.read_bytes += good ? f->payload_bytes : 0;
+    s->stats.read_bytes += result == GOOD ? f->payload_bytes : 0;
     pthread_mutex_unlock(&s->lock);
-    return good;
+    return result == GOOD;
 }
 
 void dr_store_get_stats(dr_store *s, dr_store_stats *out)

@@ -1,4 +1,5 @@
-/* store_parts.h: a store from inside: what reading (sample_store.c) and writing (store_write.c) share. */
+/* store_parts.h: a store from inside: what its files (store_files.c), reading (sample_store.c) and writing
+ * (store_write.c) share. */
 #ifndef DR_STORE_STORE_PARTS_H
 #define DR_STORE_STORE_PARTS_H
 
@@ -25,8 +26,10 @@ struct dr_store {
 
     pthread_mutex_t lock; /* all below */
     dr__key_table table;
-    dr__data_file **files; /* owned, and so is each; they stay until the end */
+    dr__data_file **files; /* owned, and so is each; they stay until the end, their descriptors need not */
     size_t n_files, files_cap;
+    size_t n_open, most_open; /* descriptors; those in use at one moment may be more */
+    uint64_t uses;
     uint64_t refresh_at_ns;
     dr__squeeze squeeze;
     dr_store_stats stats;
@@ -35,7 +38,19 @@ struct dr_store {
 /* False in the child of a fork. */
 bool dr__store_is_ours(const dr_store *store);
 
+/* --- store_files.c --- */
+
 /* lock: adds a file and takes its descriptor; its number, or -1: out of memory. */
 int dr__store_add_file(dr_store *store, const dr__data_file *file);
+
+/* lock: the file with its descriptor, opened again where it was closed; it stays open until it is released.  NULL with
+ * errno. */
+dr__data_file *dr__store_use(dr_store *store, uint32_t number);
+void dr__store_release(dr_store *store, dr__data_file *file);
+
+/* lock: reads the heads of records that are new. */
+void dr__store_refresh(dr_store *store);
+
+void dr__store_close_files(dr_store *store);
 
 #endif

@@ -67,8 +67,11 @@ static dr__data_file *own_file(dr_store *s)
     s->own = dr__store_add_file(s, &file);
     s->own_file = s->own >= 0 ? s->files[s->own] : NULL;
     pthread_mutex_unlock(&s->lock);
-    if (s->own < 0)
+    if (s->own < 0) {
         dr__data_close(&file);
+        unlinkat(s->folder_fd, s->own_name, 0);
+        stop(s, "out of memory");
+    }
     return s->own_file;
 }
 

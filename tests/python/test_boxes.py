@@ -191,6 +191,32 @@ def test_clamp_and_sanitize():
         numpy.testing.assert_array_equal(labels, result["labels"])
 
 
+def test_sanitize_with_too_few_labels_is_one_bad_sample(tmp_path):
+    Image.fromarray(noise((H, W, 3))).save(tmp_path / "a.png")
+    rows = [{"path": "a.png", "boxes": [[1, 1, 20, 20]] * (300 if i == 5 else 3), "labels": [1] * 3} for i in range(8)]
+    (tmp_path / "list.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    pipe = drapps.read(tmp_path / "list.jsonl").decode().sanitize_bounding_boxes(fields="image,boxes,labels")
+    assert len(list(samples(pipe, on_bad_sample="skip"))) == 7
+    with pytest.raises(drapps.Error, match="sanitize_bounding_boxes: 3 rows for 300 boxes"):
+        list(samples(pipe))
+
+
+@pytest.mark.parametrize("boxes, shape", [
+    (numpy.zeros((4, 0, 4)), {}),  # none
+    (numpy.full((4, 1, 4), 900.0), {}),  # none in the image
+    (some_boxes(4), {"max_aspect_ratio": 0.02, "min_aspect_ratio": 0.01}),  # no such part
+])  # fmt: skip
+def test_iou_crop_that_cannot_be_leaves_the_image_whole_at_once(boxes, shape):
+    """A thousand million tries each would not end in the test's time."""
+    images = noise((4, H, W, 3))
+    pipe = drapps.from_arrays(image=images, boxes=boxes.astype("float32"), labels=numpy.zeros((4, 1)),
+                              kinds={"boxes": "boxes"})  # fmt: skip
+    pipe = pipe.random_iou_crop(sampler_options=[0.5], trials=1000000, fields=BOTH, **shape)
+    for (image, got, _, _), want, before in zip(samples(pipe), images, boxes, strict=True):
+        numpy.testing.assert_array_equal(image, want)
+        numpy.testing.assert_array_equal(got, before.astype("float32"))
+
+
 def ssd(pipe):
     pipe = pipe.random_photometric_distort().random_zoom_out(fields=BOTH).random_iou_crop(fields=BOTH)
     pipe = pipe.resize((300, 300), fields=BOTH).random_horizontal_flip(fields=BOTH)

@@ -1,5 +1,6 @@
 """cache=: batches are the same with a cache and without; later epochs and runs start after what is kept."""
 
+import glob
 import os
 import signal
 import subprocess
@@ -115,7 +116,9 @@ def test_kill_9_in_the_middle(photos, tmp_path):
         command = [sys.executable, "-c", LOOP.format(extra=again), str(photos), str(tmp_path / "cache")]
         child = subprocess.Popen(command, stdout=subprocess.PIPE)
         child.stdout.readline()
-        time.sleep(0.01 + 0.013 * moment)
+        while child.poll() is None and not glob.glob(f"{tmp_path}/cache/*/data-*"):
+            time.sleep(0.001)
+        time.sleep(0.013 * moment)
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
         child.stdout.close()
@@ -133,3 +136,20 @@ def test_two_processes_fill_one_cache(photos, tmp_path):
     got, stats, _ = epochs(photos, cache=tmp_path / "cache")
     assert stats["cache_misses"] == 0
     assert_same(got, want)
+
+
+def test_an_image_that_later_ops_only_look_at_is_kept(tmp_path):
+    """Boxes are cut off at the edges of an image that nobody else needs after the cut."""
+    rng = np.random.default_rng(0)
+    pipe = drapps.from_arrays(image=rng.integers(0, 256, (8, 16, 16, 3), dtype=np.uint8),
+                              boxes=rng.uniform(0, 40, (8, 2, 4)).astype(np.float32),
+                              volume=rng.random((8, 1, 4, 4, 4), dtype=np.float32),
+                              kinds={"boxes": "boxes", "volume": "volume"})  # fmt: skip
+    pipe = pipe.resize((8, 8), fields="image,boxes").random_brightness(fields="volume")
+    pipe = pipe.clamp_bounding_boxes(fields="image,boxes")
+    runs = []
+    for cache in (None, tmp_path / "cache", tmp_path / "cache"):
+        with pipe.loader(batch_size=2, output="numpy", outputs="boxes,volume", cache=cache) as loader:
+            runs.append([(batch["boxes"].copy(), batch["volume"].copy()) for batch in loader])
+    assert_same(runs[1], runs[0])
+    assert_same(runs[2], runs[0])

@@ -1,6 +1,8 @@
 """DataLoader against torch's: arguments, order, random draws, data sets, samplers, iteration."""
 
+import copy
 import gc
+import pickle
 import random
 import threading
 import warnings
@@ -9,7 +11,7 @@ import weakref
 import numpy
 import pytest
 import torch
-from loadersets import Faulty, Many, Numbers, Pairs, SizedStream, Stream, lists
+from loadersets import Faulty, Many, Nested, Numbers, Pairs, SizedStream, Stream, lists
 from torch.utils import data
 
 import drapps
@@ -364,3 +366,29 @@ def test_no_warning_in_plain_use():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert lists(DataLoader(Numbers(4), 2, num_workers=0)) == [[0, 1], [2, 3]]
+
+
+# --- indices of other kinds, copies, loaders within loaders ---
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("indices", [numpy.array([3, 1, 2]), torch.tensor([3, 1, 2]), (3, 1, 2)])
+def test_arrays_and_tensors_are_samplers_and_batches(indices, workers):
+    theirs, ours = both(Numbers(9), workers=workers, batch_size=2, sampler=indices)
+    assert theirs == ours
+    theirs, ours = both(Numbers(9), workers=workers, batch_sampler=[indices, indices])
+    assert theirs == ours
+
+
+@pytest.mark.parametrize("passes", [0, 1])
+def test_pickled_and_copied_loaders_work(passes):
+    loader = DataLoader(Numbers(5), 2, num_workers=1, lanes=False)
+    for _ in range(passes):
+        lists(loader)
+    for other in (pickle.loads(pickle.dumps(loader)), copy.deepcopy(loader), copy.copy(loader)):
+        assert lists(other) == lists(loader) == [[0, 1], [2, 3], [4]]
+        assert other.num_workers == 1 and other.lanes is False
+
+
+def test_loaders_in_workers_of_loaders():
+    assert lists(DataLoader(Nested(4), 2, num_workers=2)) == [[0, 2], [4, 6]]

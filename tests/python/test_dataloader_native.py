@@ -1,12 +1,16 @@
 """DataLoader over data sets that the engine reads itself: the same batches as torch's loader gives, and its states."""
 
+import gc
 import importlib
+import pickle
 import threading
+import weakref
 
 import pytest
 import torch
 from loadersets import lists
 from op_runner import import_torchvision
+from PIL import Image
 from torch.utils import data
 
 from drapps import DataLoader
@@ -144,3 +148,71 @@ def test_persistent_workers():
     loader._iterator._shutdown_workers()
     loader._iterator = None
     assert passes(loader) == first[:1]
+
+
+# --- sizes that only the images know ---
+
+
+def as_they_are(folder, sizes):
+    (folder / "a").mkdir()
+    for i, size in enumerate(sizes):
+        Image.new("RGB", size, (i, 2 * i, 3 * i)).save(folder / "a" / f"{i}.png")
+    return torchvision.datasets.ImageFolder(folder, v2.Compose([v2.Resize(8), v2.PILToTensor()]))
+
+
+@pytest.mark.parametrize("sizes, batch", [([(16, 20)] * 5, 2), ([(16, 20), (20, 16), (9, 9)], 1)])
+def test_images_that_happen_to_stack(tmp_path, sizes, batch):
+    images = as_they_are(tmp_path, sizes)
+    loader = DataLoader(images, batch, num_workers=2)
+    assert passes(loader, 2) == passes(data.DataLoader(images, batch), 2) and runs_natively(loader)
+
+
+def test_images_that_do_not_stack_are_torchs_error(tmp_path):
+    loader = DataLoader(as_they_are(tmp_path, [(16, 20), (20, 16)]), 2, num_workers=2)
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+        list(loader)
+    assert runs_natively(loader)
+
+
+# --- from one pass to the next ---
+
+
+def native_of(loader):
+    return loader._kept._native
+
+
+def test_the_native_loader_stays_open_between_passes(folder):
+    loader = DataLoader(images(folder), 2, num_workers=2)
+    first = passes(loader)
+    native = native_of(loader)
+    assert passes(loader) == first and native_of(loader) is native
+    loader.set("workers", 1)
+    assert passes(loader) == first and native_of(loader) is native and native.get("workers") == 1
+    loader.close()
+    assert native._core.closed and native_of(loader) is None
+    assert passes(loader) == first
+
+
+def test_another_transform_opens_another(folder):
+    loader = DataLoader(images(folder), 2, num_workers=2)
+    passes(loader)
+    native = native_of(loader)
+    loader.dataset.transform = images(folder, v2.RandomHorizontalFlip(1.0)).transform
+    flipped = passes(loader)
+    assert native._core.closed and native_of(loader) is not native
+    assert flipped == passes(data.DataLoader(loader.dataset, 2))
+    native = native_of(loader)
+    loader.dataset.transform = images(folder, lambda image: image).transform
+    passes(loader)
+    assert native._core.closed and not runs_natively(loader)
+
+
+def test_passes_at_once_leave_one():
+    loader = DataLoader(table(6), 2, num_workers=2)
+    list(zip(loader, loader, strict=True))
+    list(zip(loader, loader, strict=True))
+    gone = weakref.ref(native_of(loader))
+    assert pickle.loads(pickle.dumps(loader._kept))._native is None
+    del loader
+    gc.collect()
+    assert gone() is None

@@ -1,6 +1,7 @@
 """drapps.deterministic: what is kept, under which key, and that it comes back as it was."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -295,3 +296,16 @@ def test_a_stage_of_a_pipeline(tmp_path, workers):
     assert (plain_calls, later) == (24, 0)
     assert 12 <= calls <= 24  # workers see each other's within a second
     assert all(map(np.array_equal, got, want)) and all(map(np.array_equal, again, want))
+
+
+def test_caches_of_threads_do_not_mix(tmp_path):
+    one, other = cached.Cache(tmp_path / "one"), cached.Cache(tmp_path / "other")
+    with cached.using(one):
+        thread = threading.Thread(target=lambda: seen.append(getattr(cached._here, "cache", None)))
+        seen = []
+        with cached.using(other):
+            thread.start()
+            thread.join()
+            assert cached._here.cache is other
+        assert cached._here.cache is one
+    assert seen == [None] and not vars(cached._here)

@@ -24,7 +24,7 @@ PROGRAMS = {
     "unet3d.py": (["--volumes", "10", "--epochs", "2"], "epoch 1: 10 volumes in"),
     "detection.py": (["--images", "20", "--epochs", "2"], "epoch 1: 20 images in"),
 }
-PARTS = {"demo.py", "demo_data.py", "vision.py"}  # `make demo`, which takes longer, and what others import
+PARTS = {"demo.py", "demo_data.py", "training.py", "vision.py"}  # `make demo`, which takes longer, and what others import
 
 
 def test_every_program_is_run():

@@ -2,6 +2,7 @@
 
 import numpy
 import pytest
+from torch.utils.data import Subset
 
 from drapps.ledger import HEADER, Ledger, LinearModel, fingerprint, hint_of
 
@@ -104,15 +105,32 @@ def test_file_sizes_are_the_hint_of_a_folder(tmp_path):
     (tmp_path / "a").write_bytes(b"12345")
     folder = Numbers(1)
     folder.samples = [(str(tmp_path / "a"), 0)]
-    part = Numbers(1)
-    part.dataset, part.indices = folder, [0]
-    assert hint_of(folder)(0) == hint_of(part)(0) == 5
+    assert hint_of(folder)(0) == hint_of(Subset(folder, [0]))(0) == 5
     assert hint_of(Numbers(3)) is None
 
 
+def test_what_only_looks_like_a_folder_or_a_subset_has_no_hint():
+    clips = Numbers(4)
+    clips.samples = [("a", 0), ("b", 1)]  # two clips of each file
+    wrapper = Numbers(2)
+    wrapper.dataset, wrapper.indices = Hinted(4), {"a": 3, "b": 1}
+    assert hint_of(clips) is None and hint_of(wrapper) is None
+    fingerprint(clips), fingerprint(wrapper)
+
+
+def test_a_hint_that_fails_is_not_asked_again(tmp_path):
+    class Broken(Numbers):
+        def cost_hint(self, index):
+            raise KeyError(index)
+
+    ledger = Ledger(Broken(100), tmp_path)
+    ledger.note(numpy.arange(50), skewed(50))
+    assert numpy.allclose(ledger.predict(numpy.arange(50)), skewed(50))
+    assert ledger.hint is None
+
+
 def test_fingerprints_tell_sets_apart():
-    part = Numbers(2)
-    part.dataset, part.indices = Numbers(10), [1, 3]
+    part = Subset(Numbers(10), [1, 3])
     prints = {fingerprint(d) for d in (Numbers(10), Numbers(11), Numbers(10, "b"), Hinted(10), part)}
     assert len(prints) == 5
     assert fingerprint(Numbers(10)) == fingerprint(Numbers(10))

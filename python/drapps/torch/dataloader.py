@@ -3,8 +3,7 @@
     from drapps import DataLoader  # was: from torch.utils.data import DataLoader
 
 What a pass runs on is chosen when it begins: natively (native_iter.py), in worker processes (fleet_iter.py,
-stream_iter.py), or, with
-num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
+stream_iter.py), or, with num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
 """
 
 import weakref
@@ -20,6 +19,7 @@ from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
 from drapps.torch.inline import InlineIter
+from drapps.torch.kept import Kept
 from drapps.torch.lower import lower
 from drapps.torch.native_iter import NativeIter
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
@@ -73,6 +73,7 @@ class DataLoader(data.DataLoader[_T_co]):
         self._counts, self._epoch = Counter(), 0
         self._progress = self._resume = self._plan = self._costs = None
         self._iterators = weakref.WeakSet()  # passes that may have workers
+        self._kept = Kept()
         iterable = isinstance(dataset, data.IterableDataset)
         if shuffle and sampler is None and batch_sampler is None and not iterable:
             shuffle, sampler = None, RandomSampler(dataset, generator=generator)
@@ -132,7 +133,10 @@ class DataLoader(data.DataLoader[_T_co]):
         if self._iterable:
             return StreamIter(self)
         self._plan = self._lowered()
-        return NativeIter(self) if self._plan.is_native else FleetIter(self)
+        if self._plan.is_native:
+            return NativeIter(self)
+        self._kept.close()
+        return FleetIter(self)
 
     def _lowered(self):
         """What runs natively of a map-style data set: looked at anew for each pass, because transforms may change."""
@@ -236,6 +240,17 @@ class DataLoader(data.DataLoader[_T_co]):
     def close(self):
         """Ends the workers of passes that run.  Batches that are still held stay valid; iter() begins anew."""
         self._give_up(CLOSED)
+        self._kept.close()
+
+    def __getstate__(self):
+        """A copy has no pass that runs."""
+        mine = {**vars(self), "_iterator": None}
+        for name in ("_iterators", "_progress", "_plan", "_costs"):
+            del mine[name]
+        return mine
+
+    def __setstate__(self, mine):
+        vars(self).update(mine, _iterators=weakref.WeakSet(), _progress=None, _plan=None, _costs=None)
 
     def __enter__(self):
         return self

@@ -20,7 +20,8 @@ def chain(sampler):
     """A sampler and those that it takes its indices from."""
     while sampler is not None:
         yield sampler
-        sampler = getattr(sampler, "sampler", None) or getattr(sampler, "batch_sampler", None)
+        inner = getattr(sampler, "sampler", None)
+        sampler = getattr(sampler, "batch_sampler", None) if inner is None else inner
 
 
 def pack(generator):

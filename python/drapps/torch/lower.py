@@ -11,6 +11,7 @@ exactly, so that user code is never passed over.
 """
 
 import numpy
+from torch.utils.data import default_collate
 
 from drapps import _core
 from drapps.pipeline import Pipeline
@@ -41,8 +42,12 @@ class Plan:
         self.opened = {}  # {id(data set of a leaf): (it, what it was made of, native data set)}
 
     def deliver(self, batch):
-        """What default_collate would have made of a native batch: a list of tensors."""
-        return [batch[name] for name in self.outputs]
+        """What default_collate would have made of a native batch: a list of tensors.
+
+        Samples whose shape was not known beforehand come one by one: torch stacks them, or says why it cannot.
+        """
+        fields = [batch[name] for name in self.outputs]
+        return [default_collate(field) if isinstance(field, list) else field for field in fields]
 
     @property
     def is_native(self):

@@ -4,26 +4,33 @@ Random choices of a sample are keyed by the base seed, the sample and how often 
 on the number of threads nor on where the pass was resumed.
 """
 
+import os
 import threading
-from bisect import bisect_right
 
 from drapps import _core
 from drapps.torch import workers
 from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.order import mixable
+from drapps.torch.under_way import Mixed, Whole
 
 MAX_PREFETCH = 64
 
 
 def open_native(loader, plan, n_workers):
-    """The native loader of a plan."""
-    window = min(MAX_PREFETCH, loader.prefetch_factor * n_workers)
-    return plan.pipe.loader(
-        batch_size=loader.batch_size or 1, workers=n_workers, prefetch=window, in_order=loader.in_order,
-        on_bad_sample=loader.on_bad_sample, max_bad=loader.max_bad, memory_limit=loader.memory_limit,
-        outputs=plan.outputs, output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes,
-        cache=loader.cache,
+    """(native loader of a plan, what it was opened with): the one that an earlier pass has left, or a new one."""
+    options = dict(
+        batch_size=loader.batch_size or 1, in_order=loader.in_order, on_bad_sample=loader.on_bad_sample,
+        max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
+        output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
     )  # fmt: skip
+    knobs = {"workers": n_workers, "prefetch": min(MAX_PREFETCH, loader.prefetch_factor * n_workers)}
+    key = (plan, os.getpid(), options)
+    native = loader._kept.take(key)
+    if native is None:
+        return plan.pipe.loader(**options, **knobs), key
+    for knob, value in knobs.items():
+        native.set(knob, value)
+    return native, key
 
 
 class NativeIter(Iterator):
@@ -37,27 +44,34 @@ class NativeIter(Iterator):
     def _begun(self, loader, resume):
         self._sampler_iter = iter(self._index_sampler)  # torch asks a second time here, which some samplers notice
         super()._begun(loader, resume)
-        self._plan, self._in_order = loader._plan, loader.in_order
+        self._plan, self._kept, self._counts_bad = loader._plan, loader._kept, loader._counts
         self._turn = threading.RLock()
-        self._window = loader.prefetch_factor * self._n_workers
-        self._under_way, self._exhausted, self._ended = 0, False, False
-        self._starts, self._pushed = [], []  # positions at which batches that were pushed begin, and what they are
-        self._counts_bad = loader._counts
+        self._exhausted, self._ended = False, False
         if self._native is None:
-            self._native = open_native(loader, self._plan, self._n_workers)
+            self._native, self._key = open_native(loader, self._plan, self._n_workers)
         self._native.timeout_ms = int(self._timeout * 1000) or -1
         self._native.set_epoch(self._base_seed)
         self._batches = self._native.batches()
-        passed = [index for indices in self._order.passed for index in indices]
-        self._position = len(passed)
-        if passed:
-            self._native.push_past(self._plan.ids(passed), len(self._order.passed))
+        self._open_window(loader)
         self._fill()
 
     def _alive(self):
         return self._native is not None
 
     # --- the window ---
+
+    def _open_window(self, loader):
+        """Counted in batches, or in samples where these go to other batches: some may be left out of them."""
+        before = self._order.passed
+        passed = [index for indices in before for index in indices]
+        self._under_way, self._window = 0, loader.prefetch_factor * self._n_workers
+        if not loader.in_order and mixable(loader):
+            self._window *= loader.batch_size
+            self._books = Mixed(self._progress, len(passed))
+        else:
+            self._books = Whole(self._progress, len(before))
+        if passed:
+            self._native.push_past(self._plan.ids(passed), len(before))
 
     def _fill(self):
         while self._under_way < self._window and not self._exhausted:
@@ -68,20 +82,16 @@ class NativeIter(Iterator):
                 self._native.push_end()
                 return
             self._native.push(self._plan.ids(work.indices))
-            self._starts.append(self._position)
-            self._pushed.append(work)
-            self._position += len(work.indices)
-            self._under_way += 1
+            self._under_way += self._books.pushed(work)
 
     def _next_data(self):
         while True:
             batch = self._take()
             with self._turn:
-                self._under_way -= 1
-                self._delivered(batch)
+                self._under_way -= self._books.delivered(batch)
                 self._fill()
             self._counts_bad["bad_samples"] += len(batch.bad)
-            if batch.samples:
+            if batch.samples:  # else all were left out
                 self._yielded(batch.samples)
                 return pinned(self, self._plan.deliver(batch))
 
@@ -99,18 +109,6 @@ class NativeIter(Iterator):
                 raise StopIteration from None
             raise
 
-    # --- progress ---
-
-    def _delivered(self, batch):
-        left_out = [bad["position"] for bad in batch.bad if bad["action"] == "skipped"]
-        for position in [*batch.positions, *left_out]:
-            at = bisect_right(self._starts, position) - 1
-            work, slot = self._pushed[at], position - self._starts[at]
-            self._progress.delivered(*(work.number, [slot]) if work.places is None else self._one(work.places[slot]))
-
-    def _one(self, place):
-        return place[0], [place[1]]
-
     # --- the end ---
 
     def _resize(self, n):
@@ -121,11 +119,15 @@ class NativeIter(Iterator):
 
     def _finish(self):
         if not self._persistent_workers:
-            self._shutdown_workers()
+            self._kept.put(self._key, self._let_go())
 
-    def _shutdown_workers(self):
+    def _let_go(self):
         native, self._native = self._native, None
         workers.give_back(self)
+        return native
+
+    def _shutdown_workers(self):
+        native = self._let_go()
         if native is not None:
             native.close()
 

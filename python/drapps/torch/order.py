@@ -43,6 +43,7 @@ class Order:
         self._sampler = loader._index_sampler
         self._iter = sampler_iter
         self._batched = loader._auto_collation
+        self._many = getattr(loader.dataset, "__getitems__", None)  # it is given what the sampler gives
         self._random = [s for s in draws.chain(self._sampler) if isinstance(s, RandomSampler)]
         self._own = next((s for s in (sampler_iter, *draws.chain(self._sampler)) if stateful(s)), None)
         self._number, self.passed = 0, []
@@ -83,6 +84,8 @@ class Order:
 
     def _pull(self):
         indices = next(self._iter)
+        if self._batched and not self._many and type(indices) is not list:  # an array, a tensor, a tuple
+            indices = list(indices)
         number, self._number = self._number, self._number + 1
         if self._random:
             self._progress.order_seed = self._random[0].seed

@@ -4,12 +4,15 @@ The loaders of a process that leave the choice to drapps share the CPUs among th
 ranks of a node share the container's (LOCAL_WORLD_SIZE, which the limits take into account).
 """
 
+import multiprocessing
+import threading
 import weakref
 
 import torch
 
 from drapps.about import info
 
+_lock = threading.Lock()
 _running = weakref.WeakKeyDictionary()  # iterator -> workers it has by drapps's choice
 
 
@@ -44,8 +47,11 @@ def accelerator_in_use():
 
 
 def decide(cpu_limit, iterable, needs_workers):
-    """The number of workers when the user gave none.  Several would each read all of an iterable data set."""
-    if not needs_workers and accelerator_in_use():
+    """The number of workers when the user gave none.  Several would each read all of an iterable data set.
+
+    A daemon of multiprocessing (a worker of another loader, too) may not have processes of its own.
+    """
+    if not needs_workers and (accelerator_in_use() or multiprocessing.current_process().daemon):
         return 0
     return 1 if iterable else cpus(cpu_limit)
 
@@ -54,12 +60,13 @@ def share(iterator, wanted, decided):
     """The workers that an iterator gets now: what others of drapps's choice have is taken off, one always stays."""
     if not decided:
         return wanted
-    taken = sum(_running.values())
-    n = max(1, min(wanted, cpus() - taken))
-    _running[iterator] = n
+    with _lock:
+        n = max(1, min(wanted, cpus() - sum(_running.values())))
+        _running[iterator] = n
     return n
 
 
 def give_back(iterator):
     """The iterator's workers are gone."""
-    _running.pop(iterator, None)
+    with _lock:
+        _running.pop(iterator, None)

@@ -1,13 +1,19 @@
 /* boxes.c: moving boxes as their image is moved. */
 #include "op/box/boxes.h"
 
-dr_status dr__boxes_frame(const dr_task *task, const char *op, const dr_desc **frame)
+const dr_desc *dr__boxes_image(const dr_task *task)
 {
     for (int i = 0; i < task->n_fields; i++)
-        if (dr__is_image(&task->fields[i]->desc)) {
-            *frame = &task->fields[i]->desc;
-            return DR_OK;
-        }
+        if (dr__is_image(&task->fields[i]->desc))
+            return &task->fields[i]->desc;
+    return NULL;
+}
+
+dr_status dr__boxes_frame(const dr_task *task, const char *op, const dr_desc **frame)
+{
+    *frame = dr__boxes_image(task);
+    if (*frame)
+        return DR_OK;
     return dr__fail(task->err, DR_ERR_ARG, "%s: boxes need their image among the fields (fields=\"image,boxes\")", op);
 }
 

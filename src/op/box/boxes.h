@@ -8,7 +8,10 @@
 
 #include "op/op.h"
 
-/* The first image among the node's fields; an error that names the op where there is none. */
+/* The first image among the node's fields; NULL: there is none. */
+const dr_desc *dr__boxes_image(const dr_task *task);
+
+/* Likewise; an error that names the op where there is none. */
 dr_status dr__boxes_frame(const dr_task *task, const char *op, const dr_desc **frame);
 
 /* The first boxes among the node's fields; likewise, and where they have no data yet. */

@@ -3,11 +3,13 @@
  *
  * Boxes whose centre is cut away become 0, 0, 0, 0: sanitize_bounding_boxes drops them.  Boxes are known before images
  * are decoded, so that only what is cut out has to be. */
+#include <math.h>
+
 #include "op/box/boxes.h"
 #include "op/image/geometry.h"
 #include "op/op_defs.h"
 
-enum { ROUNDS = 1000 }; /* overlaps that are tried; then the image stays whole, as if that had been drawn */
+enum { MOST_TRIES = 40000 }; /* of all overlaps together; then the image stays whole, as if that had been drawn */
 
 struct conf {
     double min_scale, max_scale, min_aspect_ratio, max_aspect_ratio;
@@ -100,6 +102,33 @@ static bool try_rect(const struct conf *c, dr_rng *rng, int64_t w, int64_t h, dr
     return true;
 }
 
+/* Can there be a rectangle of an allowed shape with the centre of a box in it? */
+static bool is_possible(const struct conf *c, const dr_view *boxes, const dr_desc *frame)
+{
+    dr_rect all = { 0, 0, dr__width(frame), dr__height(frame) };
+    double w = (double)all.w, h = (double)all.h;
+    if (w * c->max_scale < 1 || h * c->max_scale < 1)
+        return false;
+    double widest = w * c->max_scale / DR_MAX(floor(h * c->min_scale), 1);
+    double narrowest = DR_MAX(floor(w * c->min_scale), 1) / (h * c->max_scale);
+    return widest >= c->min_aspect_ratio && narrowest <= c->max_aspect_ratio && fits(boxes, &all, 0);
+}
+
+/* Tries rectangles until one has the overlap with a box; false: none had. */
+static bool find_rect(const struct conf *c, const dr_view *boxes, const dr_desc *frame, double least, int *left,
+                      struct par *p, dr_rng *rng)
+{
+    for (int64_t i = 0; i<c->trials && * left> 0; i++, --*left) {
+        dr_rect r;
+        if (!try_rect(c, rng, dr__width(frame), dr__height(frame), &r) || !fits(boxes, &r, least))
+            continue;
+        p->rect = r;
+        p->cropped = true;
+        return true;
+    }
+    return false;
+}
+
 static dr_status look(dr_task *task, void *par)
 {
     const struct conf *c = task->conf;
@@ -109,18 +138,11 @@ static dr_status look(dr_task *task, void *par)
     const dr_desc *frame = NULL;
     DR_TRY(dr__boxes_among(task, "random_iou_crop", &boxes));
     DR_TRY(dr__boxes_frame(task, "random_iou_crop", &frame));
-    for (int round = 0; round < ROUNDS; round++) {
+    int left = is_possible(c, boxes, frame) ? MOST_TRIES : 0;
+    while (left > 0) {
         double least = c->sampler_options.v[dr__rng_below(&rng, (uint64_t)c->sampler_options.n)];
-        if (least >= 1.0)
-            return DR_OK;
-        for (int64_t i = 0; i < c->trials; i++) {
-            dr_rect r;
-            if (!try_rect(c, &rng, dr__width(frame), dr__height(frame), &r) || !fits(boxes, &r, least))
-                continue;
-            p->rect = r;
-            p->cropped = true;
-            return DR_OK;
-        }
+        if (least >= 1.0 || find_rect(c, boxes, frame, least, &left, p, &rng))
+            break;
     }
     return DR_OK;
 }

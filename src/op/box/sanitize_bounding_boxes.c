@@ -26,14 +26,6 @@ static bool passes(const dr_desc *in)
     return dr__is_image(in);
 }
 
-static const dr_desc *frame_of(const dr_task *task)
-{
-    for (int i = 0; i < task->n_fields; i++)
-        if (dr__is_image(&task->fields[i]->desc))
-            return &task->fields[i]->desc;
-    return NULL;
-}
-
 static bool stays(const struct conf *c, const dr_desc *frame, const float *b)
 {
     float w = b[2] - b[0], h = b[3] - b[1];
@@ -47,12 +39,25 @@ static bool stays(const struct conf *c, const dr_desc *frame, const float *b)
     return b[0] <= right && b[2] <= right && b[1] <= bottom && b[3] <= bottom;
 }
 
+/* Before anything has its size from the boxes that stay. */
+static dr_status compare_rows(const dr_task *task, const dr_desc *boxes)
+{
+    for (int i = 0; i < task->n_fields; i++) {
+        const dr_desc *d = &task->fields[i]->desc;
+        if (!passes(d) && d->dims[0] != boxes->dims[0])
+            return dr__fail(task->err, DR_ERR_ARG, "sanitize_bounding_boxes: %lld rows for %lld boxes",
+                            (long long)d->dims[0], (long long)boxes->dims[0]);
+    }
+    return DR_OK;
+}
+
 static dr_status look(dr_task *task, void *par)
 {
     struct par *p = par;
     const dr_view *boxes = NULL;
     DR_TRY(dr__boxes_among(task, "sanitize_bounding_boxes", &boxes));
-    const dr_desc *frame = frame_of(task);
+    DR_TRY(compare_rows(task, &boxes->desc));
+    const dr_desc *frame = dr__boxes_image(task);
     p->n = 0;
     for (int64_t i = 0; i < boxes->desc.dims[0]; i++)
         p->n += stays(task->conf, frame, (const float *)boxes->data + 4 * i);
@@ -74,14 +79,11 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const dr_view *boxes = NULL;
-    const dr_desc *frame = frame_of(task);
+    const dr_desc *frame = dr__boxes_image(task);
     dr_desc row = in->desc;
     size_t bytes = 0, to = 0;
     (void)par;
     DR_TRY(dr__boxes_among(task, "sanitize_bounding_boxes", &boxes));
-    if (in->desc.dims[0] != boxes->desc.dims[0])
-        return dr__fail(task->err, DR_ERR_ARG, "sanitize_bounding_boxes: %lld rows for %lld boxes",
-                        (long long)in->desc.dims[0], (long long)boxes->desc.dims[0]);
     row.dims[0] = 1;
     dr__desc_bytes_dense(&row, &bytes);
     for (int64_t i = 0; i < boxes->desc.dims[0]; i++)

@@ -180,3 +180,24 @@ void dr__adjust_sharpness(const dr_task *task, const dr_view *in, dr_view *out, 
         task->k->blend_u8(dst, smooth, src, row, (float)factor);
     }
 }
+
+void dr__adjust_parts(const dr_task *task, const dr_ints *parts, const double *factor, const dr_view *in, dr_view *out)
+{
+    typedef void adjust(const dr_task *, const dr_view *, dr_view *, double);
+    static adjust *const all[DR__COLOUR_PARTS] = { dr__adjust_brightness, dr__adjust_contrast, dr__adjust_saturation,
+                                                   dr__adjust_hue };
+    if (parts->n == 0)
+        dr__view_copy(out, in);
+    const dr_view *from = in; /* the first part reads the input, the rest work in place */
+    for (int i = 0; i < parts->n; i++, from = out)
+        all[parts->v[i]](task, from, out, factor[parts->v[i]]);
+}
+
+double dr__adjust_cost(const dr_ints *parts, double base, const dr_desc *in)
+{
+    static const double per_byte[DR__COLOUR_PARTS] = { 0.4, 0.8, 0.5, 8.0 };
+    double sum = base;
+    for (int i = 0; i < parts->n; i++)
+        sum += per_byte[parts->v[i]];
+    return sum * (double)dr__row_bytes(in) * (double)dr__height(in);
+}

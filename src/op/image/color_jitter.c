@@ -6,8 +6,6 @@
 #include "op/image/adjust.h"
 #include "op/op_defs.h"
 
-enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, N_PARTS };
-
 struct range {
     bool on;
     double lo, hi;
@@ -15,12 +13,12 @@ struct range {
 
 struct conf {
     dr_reals brightness, contrast, saturation, hue;
-    struct range range[N_PARTS]; /* what init made of them */
+    struct range range[DR__COLOUR_PARTS]; /* what init made of them */
 };
 
 struct par {
     dr_ints order; /* of the parts that are on */
-    double factor[N_PARTS];
+    double factor[DR__COLOUR_PARTS];
 };
 
 static const dr_param params[] = {
@@ -38,10 +36,10 @@ static const dr_param params[] = {
 
 static const dr_param draws[] = {
     DR_INT_LIST(struct par, order, NULL, 0, 3, 0, 4, "parts as done: 0 brightness, 1 contrast, 2 saturation, 3 hue"),
-    FACTOR(brightness, BRIGHTNESS, "factor, where it is among the parts"),
-    FACTOR(contrast, CONTRAST, "factor, where it is among the parts"),
-    FACTOR(saturation, SATURATION, "factor, where it is among the parts"),
-    FACTOR(hue, HUE, "part of a turn, where it is among the parts"),
+    FACTOR(brightness, DR__BRIGHTNESS, "factor, where it is among the parts"),
+    FACTOR(contrast, DR__CONTRAST, "factor, where it is among the parts"),
+    FACTOR(saturation, DR__SATURATION, "factor, where it is among the parts"),
+    FACTOR(hue, DR__HUE, "part of a turn, where it is among the parts"),
     { 0 },
 };
 
@@ -67,10 +65,10 @@ static dr_status make_range(const dr_reals *given, double centre, const char *na
 static dr_status init(void *conf, dr_error *err)
 {
     struct conf *c = conf;
-    DR_TRY(make_range(&c->brightness, 1.0, "brightness", &c->range[BRIGHTNESS], err));
-    DR_TRY(make_range(&c->contrast, 1.0, "contrast", &c->range[CONTRAST], err));
-    DR_TRY(make_range(&c->saturation, 1.0, "saturation", &c->range[SATURATION], err));
-    return make_range(&c->hue, 0.0, "hue", &c->range[HUE], err);
+    DR_TRY(make_range(&c->brightness, 1.0, "brightness", &c->range[DR__BRIGHTNESS], err));
+    DR_TRY(make_range(&c->contrast, 1.0, "contrast", &c->range[DR__CONTRAST], err));
+    DR_TRY(make_range(&c->saturation, 1.0, "saturation", &c->range[DR__SATURATION], err));
+    return make_range(&c->hue, 0.0, "hue", &c->range[DR__HUE], err);
 }
 
 static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *par, dr_error *err)
@@ -78,17 +76,17 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
     const struct conf *c = conf;
     struct par *p = par;
     (void)in, (void)err;
-    int order[N_PARTS] = { BRIGHTNESS, CONTRAST, SATURATION, HUE };
-    for (int i = N_PARTS - 1; i > 0; i--) {
+    int order[DR__COLOUR_PARTS] = { DR__BRIGHTNESS, DR__CONTRAST, DR__SATURATION, DR__HUE };
+    for (int i = DR__COLOUR_PARTS - 1; i > 0; i--) {
         int j = (int)dr__rng_below(rng, (uint64_t)i + 1), kept = order[i];
         order[i] = order[j];
         order[j] = kept;
     }
     p->order.n = 0;
-    for (int i = 0; i < N_PARTS; i++) {
+    for (int i = 0; i < DR__COLOUR_PARTS; i++) {
         if (c->range[order[i]].on)
             p->order.v[p->order.n++] = order[i];
-        p->factor[i] = c->range[i].on ? dr__rng_uniform(rng, c->range[i].lo, c->range[i].hi) : i == HUE ? 0.0 : 1.0;
+        p->factor[i] = c->range[i].on ? dr__rng_uniform(rng, c->range[i].lo, c->range[i].hi) : i == DR__HUE ? 0.0 : 1.0;
     }
     return DR_OK;
 }
@@ -104,28 +102,19 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 
 static double cost(const void *conf, const void *par, const dr_desc *in)
 {
-    static const double per_byte[N_PARTS] = { 0.4, 0.8, 0.5, 8.0 };
     const struct par *p = par;
-    double sum = 0.1;
     (void)conf;
-    for (int i = 0; i < p->order.n; i++)
-        sum += per_byte[p->order.v[i]];
-    return sum * (double)dr__row_bytes(in) * (double)dr__height(in);
+    return dr__adjust_cost(&p->order, 0.1, in);
 }
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
-    typedef void adjust(const dr_task *, const dr_view *, dr_view *, double);
-    static adjust *const parts[N_PARTS] = { dr__adjust_brightness, dr__adjust_contrast, dr__adjust_saturation,
-                                            dr__adjust_hue };
     const struct par *p = par;
-    if (p->order.n == 0 || in->desc.kind == DR_KIND_MASK) {
+    if (in->desc.kind == DR_KIND_MASK) {
         dr__view_copy(out, in);
         return DR_OK;
     }
-    const dr_view *from = in; /* the first part reads the input, the rest work in place */
-    for (int i = 0; i < p->order.n; i++, from = out)
-        parts[p->order.v[i]](task, from, out, p->factor[p->order.v[i]]);
+    dr__adjust_parts(task, &p->order, p->factor, in, out);
     return DR_OK;
 }
 

@@ -3,16 +3,14 @@
 #include "op/image/adjust.h"
 #include "op/op_defs.h"
 
-enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, N_PARTS };
-
 struct conf {
-    dr_reals range[N_PARTS];
+    dr_reals range[DR__COLOUR_PARTS];
     double p;
 };
 
 struct par {
     dr_ints parts; /* as done */
-    double factor[N_PARTS];
+    double factor[DR__COLOUR_PARTS];
     dr_ints permutation; /* which channel each one was; none: as they are */
 };
 
@@ -27,17 +25,17 @@ struct par {
     }
 
 static const dr_param params[] = {
-    RANGE(brightness, BRIGHTNESS, "[0.875, 1.125]", 0, 1e6),     RANGE(contrast, CONTRAST, "[0.5, 1.5]", 0, 1e6),
-    RANGE(saturation, SATURATION, "[0.5, 1.5]", 0, 1e6),         RANGE(hue, HUE, "[-0.05, 0.05]", -0.5, 0.5),
+    RANGE(brightness, DR__BRIGHTNESS, "[0.875, 1.125]", 0, 1e6), RANGE(contrast, DR__CONTRAST, "[0.5, 1.5]", 0, 1e6),
+    RANGE(saturation, DR__SATURATION, "[0.5, 1.5]", 0, 1e6),     RANGE(hue, DR__HUE, "[-0.05, 0.05]", -0.5, 0.5),
     DR_REAL(struct conf, p, "0.5", 0, 1, "chance of each part"), { 0 },
 };
 
 static const dr_param draws[] = {
     DR_INT_LIST(struct par, parts, NULL, 0, 3, 0, 4, "parts as done: 0 brightness, 1 contrast, 2 saturation, 3 hue"),
-    FACTOR(brightness, BRIGHTNESS),
-    FACTOR(contrast, CONTRAST),
-    FACTOR(saturation, SATURATION),
-    FACTOR(hue, HUE),
+    FACTOR(brightness, DR__BRIGHTNESS),
+    FACTOR(contrast, DR__CONTRAST),
+    FACTOR(saturation, DR__SATURATION),
+    FACTOR(hue, DR__HUE),
     DR_INT_LIST(struct par, permutation, NULL, 0, 3, 0, 4, "which channel each one was; empty: as they are"),
     { 0 },
 };
@@ -45,7 +43,7 @@ static const dr_param draws[] = {
 static dr_status init(void *conf, dr_error *err)
 {
     const struct conf *c = conf;
-    for (int i = 0; i < N_PARTS; i++)
+    for (int i = 0; i < DR__COLOUR_PARTS; i++)
         if (c->range[i].v[0] > c->range[i].v[1])
             return dr__fail(err, DR_ERR_ARG, "random_photometric_distort: %s is (%g, %g), the least must come first",
                             params[i].name, c->range[i].v[0], c->range[i].v[1]);
@@ -67,19 +65,19 @@ static void draw_permutation(dr_rng *rng, int channels, dr_ints *out)
 
 static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *par, dr_error *err)
 {
-    static const int before[] = { BRIGHTNESS, CONTRAST, SATURATION, HUE },
-                     after[] = { BRIGHTNESS, SATURATION, HUE, CONTRAST };
+    static const int before[] = { DR__BRIGHTNESS, DR__CONTRAST, DR__SATURATION, DR__HUE },
+                     after[] = { DR__BRIGHTNESS, DR__SATURATION, DR__HUE, DR__CONTRAST };
     const struct conf *c = conf;
     struct par *p = par;
-    bool on[N_PARTS];
+    bool on[DR__COLOUR_PARTS];
     (void)err;
     p->parts.n = p->permutation.n = 0;
-    for (int i = 0; i < N_PARTS; i++) {
+    for (int i = 0; i < DR__COLOUR_PARTS; i++) {
         on[i] = dr__rng_unit(rng) < c->p;
         p->factor[i] = dr__rng_uniform(rng, c->range[i].v[0], c->range[i].v[1]);
     }
     const int *order = dr__rng_unit(rng) < 0.5 ? before : after;
-    for (int i = 0; i < N_PARTS; i++)
+    for (int i = 0; i < DR__COLOUR_PARTS; i++)
         if (on[order[i]])
             p->parts.v[p->parts.n++] = order[i];
     if (dr__rng_unit(rng) < c->p && dr__channels(in) == 3)
@@ -103,13 +101,9 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 
 static double cost(const void *conf, const void *par, const dr_desc *in)
 {
-    static const double per_byte[N_PARTS] = { 0.4, 0.8, 0.5, 8.0 };
     const struct par *p = par;
-    double sum = p->permutation.n ? 0.6 : 0.1;
     (void)conf;
-    for (int i = 0; i < p->parts.n; i++)
-        sum += per_byte[p->parts.v[i]];
-    return sum * (double)dr__row_bytes(in) * (double)dr__height(in);
+    return dr__adjust_cost(&p->parts, p->permutation.n ? 0.6 : 0.1, in);
 }
 
 static void permute(dr_view *image, const int64_t *from)
@@ -126,17 +120,12 @@ static void permute(dr_view *image, const int64_t *from)
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
-    typedef void adjust(const dr_task *, const dr_view *, dr_view *, double);
-    static adjust *const parts[N_PARTS] = { dr__adjust_brightness, dr__adjust_contrast, dr__adjust_saturation,
-                                            dr__adjust_hue };
     const struct par *p = par;
-    if (p->parts.n == 0 || in->desc.kind == DR_KIND_MASK)
+    if (in->desc.kind == DR_KIND_MASK) {
         dr__view_copy(out, in);
-    if (in->desc.kind == DR_KIND_MASK)
         return DR_OK;
-    const dr_view *from = in; /* the first part reads the input, the rest work in place */
-    for (int i = 0; i < p->parts.n; i++, from = out)
-        parts[p->parts.v[i]](task, from, out, p->factor[p->parts.v[i]]);
+    }
+    dr__adjust_parts(task, &p->parts, p->factor, in, out);
     if (p->permutation.n)
         permute(out, p->permutation.v);
     return DR_OK;

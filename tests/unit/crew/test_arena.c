@@ -174,6 +174,32 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(make(1), 0);
 }
 
+/* Without a node for what is left over, only a block that fills an extent gets it. */
+static void with_a_full_table_small_blocks_do_not_take_all(void **state)
+{
+    (void)state;
+    uint64_t blocks[N_NODES], wall;
+    int n = 0;
+    uint64_t hole = make(10000);
+    while (n < N_NODES && (blocks[n] = make(64)) != 0)
+        n++;
+    assert_int_equal(n, N_NODES - 4); /* nobody's, the hole's, the last, what is free */
+    assert_true(arena.used < SPACE / 2);
+    dr__arena_free(base, &arena, hole);
+    assert_int_equal(make(3000), 0);
+    hole = make(9800);
+    assert_int_not_equal(hole, 0);
+    dr__arena_free(base, &arena, blocks[n - 1]); /* joins what is free: a node is left again */
+    wall = make(3000);
+    assert_int_not_equal(wall, 0);
+    for (int i = 0; i < n - 1; i++)
+        dr__arena_free(base, &arena, blocks[i]);
+    dr__arena_free(base, &arena, wall);
+    dr__arena_free(base, &arena, hole);
+    assert_int_equal(arena.used, 0);
+    assert_int_not_equal(make(SPACE), 0);
+}
+
 static void blocks_of_a_dead_worker_are_freed(void **state)
 {
     (void)state;
@@ -249,6 +275,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_best_fit_is_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stale_number_is_nobodys, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(with_a_full_table_small_blocks_do_not_take_all, set_up, tear_down),
         cmocka_unit_test_setup_teardown(blocks_of_a_dead_worker_are_freed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_above_the_limit_go_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_latest_block_is_used_again, set_up, tear_down),

@@ -101,6 +101,60 @@ static void slow_slots_are_started_early_longest_first(void **state)
     give_up_all(crew);
 }
 
+/* The owner waits for the oldest batch: a longer sample of a later one does not go before it. */
+static void in_order_slow_slots_of_the_oldest_batch_come_first(void **state)
+{
+    (void)state;
+    const float costs[][2] = { { 200, 300 }, { 800, 900 }, { 500, 10 } };
+    const uint32_t in_turn[][2] = { { 0, 1 }, { 0, 0 }, { 1, 1 }, { 1, 0 }, { 2, 0 } };
+    dr_crew *crew = open_crew(2, 8, true);
+    enlist(crew, 2);
+    dr_crew_set_threshold(crew, 100);
+    for (uint64_t tag = 0; tag < 3; tag++)
+        post_costs(crew, tag, 2, costs[tag], 10);
+    for (int i = 0; i < 5; i++) {
+        dr_crew_claim c = claim(crew, 0);
+        assert_int_equal(c.tag, in_turn[i][0]);
+        assert_int_equal(c.first, in_turn[i][1]);
+        done(crew, 0, 0, 1);
+    }
+    assert_int_equal(claim(crew, 1).tag, 2);
+    give_up_all(crew);
+}
+
+static void a_worker_alone_makes_one_batch_after_the_other(void **state)
+{
+    (void)state;
+    const float costs[] = { 10, 900, 10 };
+    const uint32_t in_turn[] = { 0, 2, 1 };
+    dr_crew *crew = open_crew(2, 8, true);
+    enlist(crew, 1);
+    dr_crew_set_threshold(crew, 100);
+    for (uint64_t tag = 0; tag < 3; tag++)
+        post_costs(crew, tag, 3, costs, 10);
+    for (uint32_t i = 0; i < 9; i++) {
+        dr_crew_claim c = claim(crew, 0);
+        assert_int_equal(c.tag, i / 3);
+        assert_int_equal(c.first, in_turn[i % 3]);
+        done(crew, 0, 0, 1);
+    }
+    give_up_all(crew);
+}
+
+static void out_of_order_the_longest_of_all_comes_first(void **state)
+{
+    (void)state;
+    const float costs[][2] = { { 200, 300 }, { 800, 10 } };
+    dr_crew *crew = open_crew(2, 8, false);
+    enlist(crew, 2);
+    dr_crew_set_threshold(crew, 100);
+    for (uint64_t tag = 0; tag < 2; tag++)
+        post_costs(crew, tag, 2, costs[tag], 10);
+    assert_int_equal(claim(crew, 0).tag, 1);
+    assert_int_equal(claim(crew, 1).first, 1);
+    give_up_all(crew);
+}
+
 static void workers_at_slow_slots_are_limited_to_their_part(void **state)
 {
     (void)state;
@@ -172,6 +226,28 @@ static void the_window_holds_back_what_is_later(void **state)
         assert_int_equal(claim(crew, 1).tag, 2);
         give_up_all(crew);
     }
+}
+
+static void slow_slots_do_not_begin_batches_outside_the_window(void **state)
+{
+    (void)state;
+    const float costs[][2] = { { 10, 10 }, { 10, 900 } };
+    dr_crew *crew = open_crew(3, 8, true);
+    enlist(crew, 3);
+    dr_crew_set_threshold(crew, 100);
+    dr_crew_set_window(crew, 1, 0);
+    for (uint64_t tag = 0; tag < 2; tag++)
+        post_costs(crew, tag, 2, costs[tag], 10);
+    assert_int_equal(claim(crew, 0).tag, 0);
+    assert_int_equal(claim(crew, 1).tag, 0);
+    assert_nothing(crew, 2);
+    done(crew, 0, 0, 1);
+    done(crew, 1, 0, 1);
+    assert_nothing(crew, 2);
+    dr_crew_result r = next(crew);
+    release(crew, &r);
+    assert_int_equal(claim(crew, 2).first, 1);
+    give_up_all(crew);
 }
 
 static void one_batch_always_goes_on(void **state)
@@ -254,10 +330,14 @@ int main(void)
         cmocka_unit_test(unknown_costs_are_taken_one_by_one_at_first),
         cmocka_unit_test(a_run_of_all_slots_is_whole),
         cmocka_unit_test(slow_slots_are_started_early_longest_first),
+        cmocka_unit_test(in_order_slow_slots_of_the_oldest_batch_come_first),
+        cmocka_unit_test(a_worker_alone_makes_one_batch_after_the_other),
+        cmocka_unit_test(out_of_order_the_longest_of_all_comes_first),
         cmocka_unit_test(workers_at_slow_slots_are_limited_to_their_part),
         cmocka_unit_test(idle_workers_help_with_slow_slots),
         cmocka_unit_test(without_lanes_or_others_order_is_kept),
         cmocka_unit_test(the_window_holds_back_what_is_later),
+        cmocka_unit_test(slow_slots_do_not_begin_batches_outside_the_window),
         cmocka_unit_test(one_batch_always_goes_on),
         cmocka_unit_test(a_place_that_was_taken_is_always_filled),
         cmocka_unit_test(displacement_is_bounded),

@@ -1,11 +1,6 @@
 /* Posts to results with workers that do as they should, all in one process. */
 #include "unit/crew/crew_helper.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "base/clock.h"
-
 static void a_batch_comes_back_with_its_samples(void **state)
 {
     (void)state;
@@ -295,6 +290,85 @@ static void wrong_calls_say_so(void **state)
     end_crew(crew);
 }
 
+static void numbers_of_no_worker_or_slot_are_ignored(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_at at;
+    dr_crew *crew = open_crew(2, 4, true);
+    const int none[] = { -1, 2, 1 << 30 };
+    post(crew, 0, 1);
+    claim(crew, 0);
+    for (int i = 0; i < 3; i++) {
+        dr_crew_dismiss(crew, none[i]);
+        dr_crew_give_up(crew, none[i]);
+        dr_crew_begin(crew, none[i], 0);
+        assert_int_equal(dr_crew_bury(crew, none[i], NULL, 0), 0);
+    }
+    dr_crew_begin(crew, 0, 1); /* the claim is one slot */
+    assert_ok(dr_crew_worker_at(crew, 0, &at, &err));
+    assert_int_equal(at.slot, 0);
+    done(crew, 0, 0, 1);
+    dr_crew_result r = next(crew);
+    release(crew, &r);
+    end_crew(crew);
+}
+
+static void a_slot_that_is_done_twice_counts_once(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_claim c;
+    dr_crew_at at;
+    bool finish;
+    dr_crew_block block;
+    const float costs[] = { 1, 1 };
+    dr_crew *crew = open_crew(1, 4, true);
+    dr_crew_post_options o = a_post(0, 2);
+    o.cost_ns = costs;
+    o.min_claim_ns = 100;
+    assert_ok(dr_crew_post(crew, &o, &err));
+    assert_int_equal(claim(crew, 0).n, 2);
+    assert_ok(dr_crew_block_new(crew, 0, 10, &block, &err));
+    for (int i = 0; i < 2; i++)
+        assert_ok(dr_crew_done(crew, 0, 0, 1, block, true, &finish, &c, &err));
+    assert_int_equal(dr_crew_block_bytes(crew, block), 10); /* the batch's, not to be freed */
+    assert_true(done(crew, 0, 1, 1));
+    assert_ok(dr_crew_worker_at(crew, 0, &at, &err));
+    assert_int_equal(at.samples, 2);
+    dr_crew_result r = next(crew);
+    assert_int_equal(r.samples[0].block, block);
+    release(crew, &r);
+    end_crew(crew);
+}
+
+static void out_of_order_a_finisher_is_at_the_batch_it_was_given(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_claim c;
+    dr_crew_at at;
+    bool finish;
+    dr_crew *crew = open_crew(2, 4, false);
+    post(crew, 5, 1);
+    post(crew, 6, 1);
+    claim(crew, 0);
+    claim(crew, 1);
+    assert_ok(dr_crew_done(crew, 1, 0, 1, 0, false, &finish, &c, &err));
+    assert_true(finish);
+    assert_int_equal(c.tag, 6);
+    assert_ok(dr_crew_worker_at(crew, 1, &at, &err));
+    assert_int_equal(at.kind, DR_CREW_FINISH);
+    assert_int_equal(at.tag, 6); /* the sample of post 6 fills the batch that post 5 opened */
+    assert_ok(dr_crew_finish(crew, 1, c.batch, 0, 0, false, &err));
+    done(crew, 0, 0, 1);
+    for (int i = 0; i < 2; i++) {
+        dr_crew_result r = next(crew);
+        release(crew, &r);
+    }
+    end_crew(crew);
+}
+
 static void dismissed_workers_leave(void **state)
 {
     (void)state;
@@ -315,91 +389,6 @@ static void dismissed_workers_leave(void **state)
     end_crew(crew);
 }
 
-/* --- threads of the owner --- */
-
-struct taker {
-    dr_crew *crew;
-    int n_results;
-};
-
-static void *take_all(void *arg)
-{
-    struct taker *t = arg;
-    dr_error err;
-    dr_crew_result r;
-    dr_status status;
-    while ((status = dr_crew_next(t->crew, 5000, &r, &err)) == DR_OK) {
-        t->n_results++;
-        release(t->crew, &r);
-    }
-    assert_int_equal(status, DR_END);
-    return NULL;
-}
-
-static void *work(void *arg)
-{
-    dr_crew *crew = arg;
-    dr_error err;
-    dr_crew_claim c;
-    static atomic_int number;
-    int worker = atomic_fetch_add(&number, 1) % 2;
-    while (dr_crew_claim_next(crew, worker, 5000, &c, &err) == DR_OK && c.kind != DR_CREW_LEAVE) {
-        if (c.kind == DR_CREW_WORK)
-            done(crew, worker, 0, c.n);
-        else
-            assert_ok(dr_crew_finish(crew, worker, c.batch, 0, 0, false, &err));
-    }
-    return NULL;
-}
-
-static void any_number_of_threads_takes_results(void **state)
-{
-    (void)state;
-    for (int in_order = 0; in_order < 2; in_order++) {
-        dr_crew *crew = open_crew(2, 1000, in_order);
-        pthread_t takers[3], workers[2];
-        struct taker t[3] = { { crew, 0 }, { crew, 0 }, { crew, 0 } };
-        for (uint64_t tag = 0; tag < 1000; tag++)
-            post(crew, tag, 3);
-        for (int i = 0; i < 2; i++)
-            pthread_create(&workers[i], NULL, work, crew);
-        for (int i = 0; i < 3; i++)
-            pthread_create(&takers[i], NULL, take_all, &t[i]);
-        for (int i = 0; i < 3; i++)
-            pthread_join(takers[i], NULL);
-        assert_int_equal(t[0].n_results + t[1].n_results + t[2].n_results, 1000);
-        dr_crew_close(crew);
-        for (int i = 0; i < 2; i++)
-            pthread_join(workers[i], NULL);
-        end_crew(crew);
-    }
-}
-
-static void *wake_soon(void *arg)
-{
-    usleep(20000);
-    dr_crew_wake(arg);
-    return NULL;
-}
-
-static void a_wait_can_be_ended(void **state)
-{
-    (void)state;
-    dr_error err;
-    dr_crew *crew = open_crew(1, 4, true);
-    dr_crew_result r;
-    pthread_t thread;
-    post(crew, 0, 1);
-    pthread_create(&thread, NULL, wake_soon, crew);
-    assert_int_equal(dr_crew_next(crew, -1, &r, &err), DR_AGAIN);
-    pthread_join(thread, NULL);
-    uint64_t before = dr__now_ns();
-    assert_int_equal(dr_crew_next(crew, 3, &r, &err), DR_AGAIN);
-    assert_true(dr__now_ns() - before >= 3000000);
-    assert_ok(dr_crew_clear(crew, 0, &err));
-    end_crew(crew);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,9 +403,10 @@ int main(void)
         cmocka_unit_test(no_more_is_posted_than_fits),
         cmocka_unit_test(clearing_waits_for_those_who_are_at_it),
         cmocka_unit_test(wrong_calls_say_so),
+        cmocka_unit_test(numbers_of_no_worker_or_slot_are_ignored),
+        cmocka_unit_test(a_slot_that_is_done_twice_counts_once),
+        cmocka_unit_test(out_of_order_a_finisher_is_at_the_batch_it_was_given),
         cmocka_unit_test(dismissed_workers_leave),
-        cmocka_unit_test(any_number_of_threads_takes_results),
-        cmocka_unit_test(a_wait_can_be_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

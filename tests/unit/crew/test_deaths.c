@@ -365,6 +365,27 @@ static void a_batch_that_kills_its_finishers_is_failed(void **state)
     end_crew(crew);
 }
 
+static void what_a_dead_worker_had_placed_can_be_given_up(void **state)
+{
+    (void)state;
+    dr_error err;
+    uint32_t slot;
+    dr_crew_block slab;
+    for (int in_order = 0; in_order < 2; in_order++)
+        for (int dropped_first = 0; dropped_first < 2; dropped_first++) {
+            dr_crew *crew = open_crew(1, 4, in_order);
+            post(crew, 7, 2);
+            post(crew, 8, 2);
+            claim(crew, 0);
+            assert_ok(dr_crew_place(crew, 0, 0, 4096, &slot, &slab, &err));
+            if (dropped_first)
+                assert_int_equal(dr_crew_clear(crew, 0, &err), DR_AGAIN);
+            assert_int_equal(dr_crew_bury(crew, 0, NULL, 0), !dropped_first);
+            assert_ok(dr_crew_clear(crew, 0, &err));
+            end_crew(crew);
+        }
+}
+
 static void blocks_that_were_not_handed_over_are_freed(void **state)
 {
     (void)state;
@@ -394,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_stuck_slot_is_given_up),
         cmocka_unit_test(a_batch_made_at_once_fails_at_once),
         cmocka_unit_test(a_batch_that_kills_its_finishers_is_failed),
+        cmocka_unit_test(what_a_dead_worker_had_placed_can_be_given_up),
         cmocka_unit_test(blocks_that_were_not_handed_over_are_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

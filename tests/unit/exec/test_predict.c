@@ -73,6 +73,16 @@ static void units_become_nanoseconds(void **state)
     assert_true((double)dr__predict_slow_ns(&p) > 35e6);
 }
 
+static void the_median_follows_the_samples(void **state)
+{
+    (void)state;
+    static dr__predict p;
+    dr__predict_init(&p);
+    learn(&p, 80000, 1e6);
+    learn(&p, 40000, 1e7); /* half as many, and now all are so */
+    assert_false(dr__predict_is_slow(&p, 1e7));
+}
+
 static void nothing_to_predict(void **state)
 {
     (void)state;
@@ -155,6 +165,7 @@ int main(void)
         cmocka_unit_test(slow_is_far_above_the_median),
         cmocka_unit_test(short_samples_are_never_slow),
         cmocka_unit_test(units_become_nanoseconds),
+        cmocka_unit_test(the_median_follows_the_samples),
         cmocka_unit_test(nothing_to_predict),
         cmocka_unit_test(costs_rank_samples_as_work_does),
     };

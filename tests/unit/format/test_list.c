@@ -215,6 +215,39 @@ static void a_mask_for_each_file(void **state)
     fails("l.csv", "path,mask\na.nii,a_seg.nii\nb.nii,\n", DR_ERR_FORMAT, "row 2");
 }
 
+static void a_column_has_one_use(void **state)
+{
+    dr_read_options o;
+    dr_dataset *set;
+    dr_error err;
+    (void)state;
+    put_text(at("a.nii"), "A");
+    put_text(at("a_seg.nii"), "seg");
+    put_text(at("l.csv"), "path,label,n\na.nii,a_seg.nii,3\n");
+    dr_read_defaults(&o);
+    o.mask_column = "label"; /* goes before the label that is found by its name */
+    assert_int_equal(dr_dataset_open(at("l.csv"), &o, &set, &err), DR_OK);
+    expect_text(set, 0, "image", "A");
+    expect_text(set, 0, "label", "seg");
+    dr_dataset_unref(&set);
+    o.label_column = "label";
+    assert_int_equal(dr_dataset_open(at("l.csv"), &o, &set, &err), DR_ERR_ARG);
+    expect_in(err.text, "label and mask are the same column, \"label\"");
+    o.label_column = NULL;
+    o.mask_column = "path";
+    assert_int_equal(dr_dataset_open(at("l.csv"), &o, &set, &err), DR_ERR_ARG);
+    expect_in(err.text, "path and mask are the same column, \"path\"");
+    o.mask_column = "n";
+    assert_int_equal(dr_dataset_open(at("l.csv"), &o, &set, &err), DR_ERR_FORMAT);
+    expect_in(err.text, "column \"n\": a mask must be a file's name");
+    o.mask_column = NULL;
+    o.label_column = "mask"; /* goes before the mask that is found by its name */
+    put_text(at("l.csv"), "path,mask\na.nii,cat\n");
+    assert_int_equal(dr_dataset_open(at("l.csv"), &o, &set, &err), DR_OK);
+    assert_int_equal(int_value(set, 0, "label"), 0);
+    dr_dataset_unref(&set);
+}
+
 static void json_lines(void **state)
 {
     (void)state;
@@ -349,6 +382,7 @@ int main(void)
         TEST(csv_errors_name_the_line),
         TEST(columns_and_root_can_be_named),
         TEST(a_mask_for_each_file),
+        TEST(a_column_has_one_use),
         TEST(json_lines),
         TEST(lists_of_numbers),
         TEST(kinds_of_cells),

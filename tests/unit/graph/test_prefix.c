@@ -17,24 +17,39 @@ static dr_error err;
 #define APPLY "{\"op\":\"random_apply\",\"params\":{\"transforms\":[{\"op\":\"resize\",\"params\":{\"size\":[8,6]}}]}}"
 #define MIXUP "{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\",\"label\"]}"
 
-/* Splits a graph over the usual fields. */
-static dr__prefix split(const char *nodes, const char *outputs)
+#define FLIP_MASK "{\"op\":\"random_horizontal_flip\",\"fields\":[\"mask\"]}"
+#define CLAMP "{\"op\":\"clamp_bounding_boxes\",\"fields\":[\"image\",\"boxes\"]}"
+
+enum { N_FIELDS = 5 };
+
+static void make_fields(dr__field fields[N_FIELDS])
 {
-    dr__field fields[4] = { { "image" }, { "mask" }, { "label" }, { "key" } };
+    static const char *const names[N_FIELDS] = { "image", "mask", "label", "key", "boxes" };
+    for (int i = 0; i < N_FIELDS; i++)
+        strcpy(fields[i].name, names[i]);
     fields[0].desc = dr__desc_bytes(DR_UNKNOWN);
     fields[1].desc = dr__desc_image(DR_U8, 20, 16, 1);
     fields[1].desc.kind = DR_KIND_MASK;
     fields[2].desc = dr__desc_scalar(DR_I64);
     fields[3].desc = dr__desc_text(DR_UNKNOWN);
+    fields[4].desc = (dr_desc){ .kind = DR_KIND_BOXES, .dtype = DR_F32, .n_dims = 2, .dims = { 2, 4 } };
+}
+
+/* Splits a graph over the usual fields. */
+static dr__prefix split_with(const char *nodes, const char *outputs, const char *layout)
+{
     char text[4096];
     dr_graph *g = NULL;
     dr__program *whole = NULL;
     dr__prefix out;
+    dr__field fields[N_FIELDS];
     dr__program_options o = { .outputs = outputs, .any_shape = true };
+    make_fields(fields);
     snprintf(text, sizeof text, "{\"version\":1,\"nodes\":[%s]}", nodes);
     assert_ok(dr_graph_from_json(text, &g, &err));
-    assert_ok(dr__program_compile(g, fields, 4, &o, &whole, &err));
-    assert_ok(dr__prefix_split(whole, fields, 4, &o, &out, &err));
+    assert_ok(dr__program_compile(g, fields, N_FIELDS, &o, &whole, &err));
+    o.layout = layout;
+    assert_ok(dr__prefix_split(whole, fields, N_FIELDS, &o, &out, &err));
     if (out.head) { /* the second part ends where the whole does */
         assert_int_equal(out.rest->n_outputs, whole->n_outputs);
         for (int i = 0; i < whole->n_outputs; i++) {
@@ -48,6 +63,11 @@ static dr__prefix split(const char *nodes, const char *outputs)
     dr__program_free(&whole);
     dr_graph_free(&g);
     return out;
+}
+
+static dr__prefix split(const char *nodes, const char *outputs)
+{
+    return split_with(nodes, outputs, NULL);
 }
 
 static void it_cuts_before_the_first_random_op(void **state)
@@ -72,6 +92,10 @@ static void it_cuts_before_the_first_random_op(void **state)
           "decode, resize -> key text uint8 (?), image image uint8 HWC (?, ?, 3), small image uint8 HWC (8, 6, 3)" },
         { DECODE "," RESIZE "," FLOAT "," MIXUP, "image,label",
           "decode, resize -> label int64 (), image image uint8 HWC (8, 6, 3)" },
+        /* also what a later op only looks at */
+        { DECODE "," RESIZE "," FLIP_MASK "," CLAMP, "boxes,mask",
+          "decode, resize -> mask mask uint8 HWC (20, 16, 1), boxes boxes float32 (2, 4), "
+          "image image uint8 HWC (8, 6, 3)" },
         /* a decode that depends on what reads it */
         { FAST "," RESIZE "," FLIP, "image", "decode, resize -> image image uint8 HWC (8, 6, 3)" },
         { FAST "," APPLY, "image", NULL },
@@ -104,10 +128,24 @@ static void nodes_keep_their_ids(void **state)
     dr__prefix_free(&p);
 }
 
+/* Whatever prevents it costs the cache, never the run. */
+static void parts_that_do_not_compile_keep_nothing(void **state)
+{
+    (void)state;
+    dr__prefix p = split_with(DECODE "," RESIZE "," FLIP, "image", "no such layout");
+    assert_null(p.head);
+    assert_null(p.rest);
+    assert_null(p.json);
+    assert_non_null(strstr(p.why, "cannot be parted: "));
+    assert_non_null(strstr(p.why, "no such layout"));
+    dr__prefix_free(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_cuts_before_the_first_random_op),
+        cmocka_unit_test(parts_that_do_not_compile_keep_nothing),
         cmocka_unit_test(nodes_keep_their_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

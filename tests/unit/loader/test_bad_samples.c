@@ -82,7 +82,7 @@ static void check_skip(const toy *t, bool in_order, int workers)
     }
     assert_int_equal(n, t->n - count_bad(t));
     if (n) { /* each is told by a batch, unless none came after it */
-        uint64_t said = told(&got, "\"action\":\"skip\""), last = 0;
+        uint64_t said = told(&got, "\"action\":\"skipped\""), last = 0;
         for (uint64_t i = t->n; i-- > 0 && is_bad(t, i);)
             last++;
         assert_true(said <= count_bad(t) && said + last >= count_bad(t));
@@ -145,7 +145,7 @@ static void replace_fills_the_place(void **state)
     for (size_t i = 0; i < want.n; i++)
         for (uint64_t k = 0; k < want.batches[i].n; k++)
             assert_false(is_bad(&t, want.batches[i].ids[k]));
-    assert_true(told(&want, "\"action\":\"replace\"") >= 12);
+    assert_true(told(&want, "\"action\":\"replaced\"") >= 12);
     for (int workers = 1; workers < 5; workers++) {
         o.workers = workers;
         o.in_order = true;

@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include "store/store_room.h"
 #include "unit/loader/random_graph.h"
 
 static dr_error err;
@@ -433,6 +434,7 @@ static void what_is_made_slowly_has_its_lane(void **state)
 
 /* --- killed --- */
 
+/* Killed when something was kept, or a little later. */
 static void a_killed_run_leaves_what_the_next_can_use(void **state)
 {
     (void)state;
@@ -443,12 +445,17 @@ static void a_killed_run_leaves_what_the_next_can_use(void **state)
     tape want = epoch_of(set, g, &o);
     o.cache = root;
     for (unsigned round = 0; round < 5; round++) {
+        uint64_t before = dr__room_used(root);
         pid_t child = fork();
         if (child == 0) {
             tape t = epoch_of(set, g, &o);
             _exit(t.n == want.n ? 0 : 1);
         }
-        usleep(3000 + 4000 * round);
+        siginfo_t end = { 0 };
+        while (dr__room_used(root) <= before && !waitid(P_PID, (id_t)child, &end, WEXITED | WNOHANG | WNOWAIT) &&
+               !end.si_pid)
+            usleep(500);
+        usleep(4000 * round);
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
     }

@@ -179,6 +179,26 @@ static void what_cannot_be_joined_is_named(void **state)
     dr_dataset_unref(&set);
 }
 
+/* "*" is for arrays of unknown shape that no other rule names; those of one shape are stacked as ever. */
+static void a_rule_for_unknown_shapes(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 6 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(6, 0);
+    o.outputs = "image,tokens,boxes";
+    o.collate = "*=list,boxes=pad";
+    dr_loader *l = open_loader(set, g, &o);
+    dr_batch *b = one_batch(l);
+    assert_int_equal(field_named(b, "image").collate, DR_COLLATE_STACK);
+    assert_int_equal(field_named(b, "tokens").collate, DR_COLLATE_LIST);
+    assert_int_equal(field_named(b, "boxes").collate, DR_COLLATE_PAD);
+    dr_batch_unref(&b);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 static void draws_are_kept_with_their_samples(void **state)
 {
     (void)state;
@@ -221,6 +241,7 @@ int main(void)
         cmocka_unit_test(left_out_slots_are_closed_up),
         cmocka_unit_test(all_empty_samples),
         cmocka_unit_test(what_cannot_be_joined_is_named),
+        cmocka_unit_test(a_rule_for_unknown_shapes),
         cmocka_unit_test(draws_are_kept_with_their_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,9 @@
 #include "unit/loader/toy.h"
 
 #include <pthread.h>
+#include <unistd.h>
+
+#include "loader/loader.h"
 
 static dr_error err;
 static const char crops[] = "{\"op\":\"random_crop\",\"params\":{\"size\":[5,4]}},{\"op\":\"random_horizontal_flip\"}";
@@ -329,6 +332,141 @@ static void bad_samples_follow_the_policy(void **state)
     dr_dataset_unref(&set);
 }
 
+/* Who pushed a batch gets it back, even where all its samples are bad: at the start, in the middle, at the end. */
+static void whole_bad_batches_come_back(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 40, .bad_every = 2, .bad_at = 1 });
+    dr_graph *g = graph_of(NULL);
+    static const uint64_t pushed[5][2] = { { 1, 3 }, { 0, 2 }, { 5, 7 }, { 4, 9 }, { 11, 13 } },
+                          good[] = { 0, 2, 0, 1, 0 };
+    for (int mode = 0; mode < 6; mode++) {
+        dr_loader_options o = given_options(2, mode % 3);
+        o.in_order = mode < 3;
+        o.keep_batches = mode >= 3;
+        o.on_bad = DR_BAD_SKIP;
+        o.outputs = "image,boxes,tokens,text";
+        o.collate = "boxes=ragged,tokens=pad";
+        dr_loader *l = open_loader(set, g, &o);
+        tape t = { 0 };
+        assert_ok(dr_loader_start(l, 0, &err));
+        for (int i = 0; i < 5; i++)
+            push(l, pushed[i], 2);
+        assert_ok(dr_loader_push_end(l, &err));
+        tape_read(&t, l, -1);
+        assert_int_equal(t.n, 5);
+        for (size_t i = 0; i < t.n; i++) {
+            assert_int_equal(t.batches[i].n, good[t.batches[i].number]);
+            assert_int_equal(strcmp(t.batches[i].bad, "[]") == 0, t.batches[i].n == 2);
+        }
+        tape_free(&t);
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* The next batch, which is there before long. */
+static dr_batch *soon(dr_loader *l)
+{
+    dr_batch *b = NULL;
+    assert_ok(dr_loader_next(l, 20000, &b, &err));
+    return b;
+}
+
+/* Out of order, left-out samples leave the batch being filled short: the caller hears of it, so as to push more. */
+static void left_out_samples_are_told_of(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 40, .bad_every = 10, .bad_at = 3 });
+    dr_graph *g = graph_of(NULL);
+    for (int workers = 0; workers < 3; workers++) {
+        dr_loader_options o = given_options(4, workers);
+        o.in_order = false;
+        o.on_bad = DR_BAD_SKIP;
+        dr_loader *l = open_loader(set, g, &o);
+        assert_ok(dr_loader_start(l, 0, &err));
+        push(l, (const uint64_t[]){ 1, 2, 3, 4 }, 4);
+        dr_batch *b = soon(l);
+        assert_int_equal(dr_batch_samples(b), 0);
+        assert_non_null(strstr(dr_batch_bad(b), "sample-3"));
+        dr_batch_unref(&b);
+        push(l, (const uint64_t[]){ 5 }, 1);
+        b = soon(l);
+        assert_int_equal(dr_batch_samples(b), 4);
+        assert_string_equal(dr_batch_bad(b), "[]");
+        dr_batch_unref(&b);
+        push(l, (const uint64_t[]){ 13 }, 1);
+        assert_ok(dr_loader_push_end(l, &err));
+        b = soon(l); /* nothing comes after it that could tell */
+        assert_int_equal(dr_batch_samples(b), 0);
+        assert_non_null(strstr(dr_batch_bad(b), "sample-13"));
+        dr_batch_unref(&b);
+        assert_int_equal(dr_loader_next(l, 20000, &b, &err), DR_END);
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static bool will_open_after(dr_loader *l, uint64_t finished)
+{
+    for (int i = 0; i < 20000; i++, usleep(1000)) {
+        dr__pool_lock();
+        const bool there = l->exec.finished == finished, opens = dr__claim_will_open(&l->exec);
+        dr__pool_unlock();
+        if (there)
+            return opens;
+    }
+    fail_msg("not worked off: %llu samples", (unsigned long long)finished);
+    return false;
+}
+
+/* Room is about to be made only where there is a batch for a consumer to take. */
+static void a_batch_being_filled_makes_no_room(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 40 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = given_options(4, 2);
+    o.in_order = false;
+    dr_loader *l = open_loader(set, g, &o);
+    assert_ok(dr_loader_start(l, 0, &err));
+    push(l, (const uint64_t[]){ 1, 2, 3 }, 3);
+    assert_false(will_open_after(l, 3));
+    push(l, (const uint64_t[]){ 4 }, 1);
+    assert_true(will_open_after(l, 4));
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* One large batch does not shorten the way ahead of all that come after it. */
+static void large_batches_are_forgotten(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 40 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = given_options(4, 0);
+    dr_loader *l = open_loader(set, g, &o);
+    uint64_t ids[40];
+    for (uint64_t i = 0; i < 40; i++)
+        ids[i] = i;
+    assert_ok(dr_loader_start(l, 0, &err));
+    push(l, ids, 40);
+    push(l, ids, 4);
+    assert_int_equal(l->exec.batch_slots, 40);
+    dr_batch *b = soon(l);
+    dr_batch_unref(&b);
+    assert_int_equal(l->exec.batch_slots, 4);
+    push(l, ids, 40);
+    assert_ok(dr_loader_start(l, 1, &err)); /* given up */
+    assert_int_equal(l->exec.batch_slots, 4);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 static void an_epoch_given_up_leaves_nothing(void **state)
 {
     (void)state;
@@ -414,6 +552,10 @@ int main(void)
         cmocka_unit_test(goes_on),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(a_batch_beyond_the_budget_is_refused),
+        cmocka_unit_test(whole_bad_batches_come_back),
+        cmocka_unit_test(left_out_samples_are_told_of),
+        cmocka_unit_test(a_batch_being_filled_makes_no_room),
+        cmocka_unit_test(large_batches_are_forgotten),
         cmocka_unit_test(bad_samples_follow_the_policy),
         cmocka_unit_test(an_epoch_given_up_leaves_nothing),
         cmocka_unit_test(pushed_while_consumers_wait),

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "kernel/cpu.h"
 #include "loader/loader.h"
@@ -349,6 +350,33 @@ static void given_up_with_parked_samples(void **state)
 }
 
 /* Where the budget leaves no room for parked bytes, slow samples are run at once. */
+/* A caller that is to run a parked sample itself, and has no memory for it: the sample is not lost. */
+static void no_memory_for_a_parked_sample(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 4 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(1, 0);
+    o.given_order = true;
+    dr_loader *l = open_loader(set, g, &o);
+    dr__workbench *bench = dr__workbench_new();
+    dr_batch *b = NULL;
+    assert_ok(dr_loader_start(l, 0, &err));
+    l->exec.workers = 2; /* no thread serves it */
+    assert_true(dr__lane_park(&l->exec, bench, &(dr__job){ .slow = true }, true));
+    l->exec.workers = 0;
+    dr__alloc_fail_at(1, true);
+    const dr_status status = dr_loader_next(l, 20000, &b, &err);
+    dr__alloc_fail_at(0, false);
+    assert_int_equal(status, DR_ERR_NOMEM);
+    assert_int_equal(l->exec.lanes.running, 0);
+    assert_non_null(l->exec.lanes.spare);
+    dr__workbench_free(&bench);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 static void parked_bytes_stay_within_the_budget(void **state)
 {
     (void)state;
@@ -389,13 +417,10 @@ static void equal_samples_have_one_lane(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fast_ones_fill_batches),
-        cmocka_unit_test(without_lanes_all_are_held_up),
-        cmocka_unit_test(only_their_batch_is_late),
-        cmocka_unit_test(the_share_grows_with_the_work),
-        cmocka_unit_test(what_takes_long_counts_as_slow),
-        cmocka_unit_test(given_up_with_parked_samples),
-        cmocka_unit_test(parked_bytes_stay_within_the_budget),
+        cmocka_unit_test(fast_ones_fill_batches),         cmocka_unit_test(without_lanes_all_are_held_up),
+        cmocka_unit_test(only_their_batch_is_late),       cmocka_unit_test(the_share_grows_with_the_work),
+        cmocka_unit_test(what_takes_long_counts_as_slow), cmocka_unit_test(given_up_with_parked_samples),
+        cmocka_unit_test(no_memory_for_a_parked_sample),  cmocka_unit_test(parked_bytes_stay_within_the_budget),
         cmocka_unit_test(equal_samples_have_one_lane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

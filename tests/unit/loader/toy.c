@@ -71,7 +71,8 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *r, 
     if (o->bad_every && id % o->bad_every == o->bad_at)
         return dr__fail(e, DR_ERR_FORMAT, "toy: made to fail");
     const int64_t times = id >= o->large_from && id < o->large_to ? o->large : 1;
-    dr_desc image = dr__desc_image(DR_U8, o->h * times, o->w * times, 3), tokens = list_desc(DR_I32, (int64_t)(id % 5), 0);
+    dr_desc image = dr__desc_image(DR_U8, o->h * times, o->w * times, 3),
+            tokens = list_desc(DR_I32, (int64_t)(id % 5), 0);
     dr_desc boxes = list_desc(DR_F32, (int64_t)(id % 3), 4);
     dr_desc odd = list_desc(DR_U8, o->odd_every && id % o->odd_every == 0 ? 7 : 4, 0);
     char text[32];
@@ -85,20 +86,12 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *r, 
     return add(r, &odd, id, e);
 }
 
-static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
-{
-    (void)set, (void)id;
-    return 0;
-}
-
 static void close_toy(dr_dataset *set)
 {
     (void)set;
 }
 
-static const dr_dataset_def toy_def = {
-    .read = read_sample, .key = key, .stored_bytes = stored_bytes, .close = close_toy
-};
+static const dr_dataset_def toy_def = { .read = read_sample, .key = key, .close = close_toy };
 
 dr_dataset *toy_set(const toy *options)
 {
@@ -108,7 +101,8 @@ dr_dataset *toy_set(const toy *options)
     *o = *options;
     o->h = o->h ? o->h : 8;
     o->w = o->w ? o->w : 6;
-    dr_desc image = dr__desc_image(DR_U8, o->large ? DR_UNKNOWN : o->h, o->large ? DR_UNKNOWN : o->w, 3), label = dr__desc_scalar(DR_I64);
+    dr_desc image = dr__desc_image(DR_U8, o->large ? DR_UNKNOWN : o->h, o->large ? DR_UNKNOWN : o->w, 3),
+            label = dr__desc_scalar(DR_I64);
     dr_desc tokens = list_desc(DR_I32, DR_UNKNOWN, 0), boxes = list_desc(DR_F32, DR_UNKNOWN, 4);
     dr_desc text = dr__desc_text(DR_UNKNOWN), odd = list_desc(DR_U8, 4, 0);
     assert_ok(dr__dataset_add_field(set, "image", &image, &err));

@@ -28,6 +28,12 @@ bool store_put(dr_store *store, unsigned number);
 /* Is the sample found?  If so, it must be the right one to the bit. */
 bool store_has(dr_store *store, unsigned number);
 
+/* Makes it look for what others have put when it next finds nothing, however long ago it last did. */
+void store_look_again(dr_store *store);
+
+/* How many data files there are. */
+size_t n_data_files(void);
+
 /* The path of a store's only data file. */
 void data_path(char path[512]);
 

@@ -1,6 +1,7 @@
 /* A store in use: what was put is found, by the next process too; limits, full disks, forks, many threads. */
 #include "unit/store/scratch.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "store/store_parts.h"
 
 static dr_error err;
 
@@ -74,7 +76,7 @@ static void two_that_are_open_find_each_others(void **state)
     for (unsigned i = 0; i < N; i++)
         assert_true(store_has(c, i));
     dr_store_close(&c);
-    usleep(1100000); /* it looks again at most once a second */
+    store_look_again(a);
     for (unsigned i = 0; i < N; i++)
         assert_true(store_has(a, i));
     dr_store_close(&a);
@@ -155,6 +157,7 @@ static void folders_that_cannot_be_are_refused(void **state)
     save_file(path, "x", 1);
     assert_int_not_equal(dr_store_open(path, "a", 0, &s, &err), DR_OK);
     assert_fails(dr_store_open("", "a", 0, &s, &err), DR_ERR_ARG, "needs a folder");
+    assert_fails(dr_store_open(scratch, NULL, 0, &s, &err), DR_ERR_ARG, "needs an identity");
     assert_null(s);
 }
 
@@ -177,19 +180,33 @@ static void the_child_of_a_fork_leaves_it_alone(void **state)
     dr_store_close(&s);
 }
 
+/* A process that puts until it is killed; returns when its first sample is there. */
+static pid_t start_writer(void)
+{
+    int ends[2];
+    char byte = 1;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dr_store *s = store_open("a", 0);
+        for (unsigned i = 0;; i++)
+            if (store_put(s, i % 5000) && !i && write(ends[1], &byte, 1) != 1)
+                _exit(1);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    return child;
+}
+
 /* Killed at any moment: what the next process finds is right (store_has compares), and storing goes on. */
 static void a_killed_writer_leaves_only_whole_samples(void **state)
 {
     (void)state;
-    uint64_t most = 0;
+    uint64_t most = 1;
     for (unsigned round = 0; round < 12; round++) {
-        pid_t child = fork();
-        if (child == 0) {
-            dr_store *s = store_open("a", 0);
-            for (unsigned i = 0;; i++)
-                store_put(s, i % 5000);
-        }
-        usleep(2000 + 700 * round);
+        pid_t child = start_writer();
+        usleep(700 * round);
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
         dr_store *s = store_open("a", 0);
@@ -201,7 +218,6 @@ static void a_killed_writer_leaves_only_whole_samples(void **state)
         assert_int_equal(stats_of(s).damaged, 0);
         dr_store_close(&s);
     }
-    assert_true(most > 0);
 }
 
 static void *put_many(void *arg)
@@ -264,6 +280,161 @@ static void memory_that_runs_short_is_survived(void **state)
     }
 }
 
+/* Also while its file is made: none is left behind that nothing will be put into. */
+static void memory_that_runs_short_leaves_no_empty_file(void **state)
+{
+    (void)state;
+    bool stopped = false;
+    for (long n = 1; n < 12; n++) {
+        dr_store *s = store_open("a", 0);
+        dr__alloc_fail_at(n, false);
+        store_put(s, 0);
+        dr__alloc_fail_at(0, false);
+        store_put(s, 0);
+        dr_store_stats st = stats_of(s);
+        assert_int_equal(n_data_files(), st.written > 0);
+        assert_int_equal(st.written > 0, !st.stopped[0]);
+        stopped |= !strcmp(st.stopped, "out of memory");
+        dr_store_close(&s);
+        scratch_remove(NULL);
+        scratch_make(NULL);
+    }
+    assert_true(stopped);
+}
+
+static void memory_that_runs_short_in_reading_costs_no_sample(void **state)
+{
+    (void)state;
+    uint8_t memory[4096];
+    dr_store *s = store_open("a", 0);
+    for (unsigned i = 0; i < N; i++) {
+        dr_stored found;
+        dr_store_key key = key_of(s, i);
+        assert_true(store_put(s, i));
+        assert_true(dr_store_find(s, &key, &found));
+        assert_true(found.bytes <= sizeof memory);
+        dr__alloc_fail_at(1, false);
+        bool good = dr_store_read(s, &found, memory);
+        dr__alloc_fail_at(0, false);
+        assert_int_equal(good, found.codec == DR__CODEC_RAW);
+        assert_true(store_has(s, i));
+    }
+    assert_int_equal(stats_of(s).damaged, 0);
+    dr_store_close(&s);
+}
+
+/* --- many files --- */
+
+enum { FILES = 70 };
+
+/* As many processes have each put one sample: 0 .. FILES - 1. */
+static void make_files(void)
+{
+    for (unsigned i = 0; i < FILES; i++) {
+        dr_store *s = store_open("a", 0);
+        assert_true(store_put(s, i));
+        dr_store_close(&s);
+    }
+    assert_true(n_data_files() >= FILES);
+}
+
+static size_t n_descriptors(void)
+{
+    size_t n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+static void many_files_need_few_descriptors(void **state)
+{
+    (void)state;
+    dr_store *writer = store_open("a", 0);
+    assert_true(store_put(writer, FILES));
+    make_files();
+    size_t before = n_descriptors();
+    dr_store *s = store_open("a", 0);
+    assert_int_equal(stats_of(s).records, FILES + 1);
+    for (unsigned i = 0; i < 2 * (FILES + 1); i++) {
+        assert_true(store_has(s, i % (FILES + 1)));
+        assert_true(n_descriptors() <= before + 65); /* one is the folder's */
+    }
+    /* What is put into a file that is closed here is found. */
+    assert_true(store_put(writer, FILES + 1));
+    store_look_again(s);
+    assert_true(store_has(s, FILES + 1));
+    assert_true(store_put(s, FILES + 2));
+    assert_true(store_has(s, FILES + 2));
+    assert_int_equal(stats_of(s).damaged, 0);
+    dr_store_close(&writer);
+    dr_store_close(&s);
+    assert_int_equal(n_descriptors(), before - 2);
+}
+
+/* For now, not for good. */
+static void a_lack_of_descriptors_costs_no_sample(void **state)
+{
+    (void)state;
+    struct rlimit before, none;
+    make_files();
+    dr_store *s = store_open("a", 0);
+    s->most_open = FILES; /* so that none is closed for another */
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = before;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+    unsigned n = 0;
+    for (unsigned i = 0; i < FILES; i++)
+        n += store_has(s, i);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(n, 64);
+    assert_int_equal(stats_of(s).damaged, 0);
+    for (unsigned i = 0; i < FILES; i++)
+        assert_true(store_has(s, i));
+    dr_store_close(&s);
+}
+
+static void closed_files_that_are_deleted_are_made_again(void **state)
+{
+    (void)state;
+    char command[128];
+    make_files();
+    dr_store *s = store_open("a", 0);
+    snprintf(command, sizeof command, "rm '%s'/*/data-*", scratch);
+    assert_int_equal(system(command), 0);
+    unsigned n = 0;
+    for (unsigned i = 0; i < FILES; i++)
+        if (!store_has(s, i)) {
+            n++;
+            assert_true(store_put(s, i));
+        }
+    assert_true(n >= FILES - 64);
+    for (unsigned i = 0; i < FILES; i++)
+        if (!store_has(s, i))
+            assert_true(store_put(s, i) && store_has(s, i));
+    dr_store_close(&s);
+}
+
+static void threads_share_few_descriptors(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    make_files();
+    dr_store *s = store_open("a", 0);
+    s->most_open = 2;
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, put_many, s);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < 100; i++)
+        assert_true(store_has(s, i));
+    assert_int_equal(stats_of(s).damaged, 0);
+    dr_store_close(&s);
+}
+
 #define with_folder(test) cmocka_unit_test_setup_teardown(test, scratch_make, scratch_remove)
 
 int main(void)
@@ -281,6 +452,12 @@ int main(void)
         with_folder(many_threads_use_one),
         with_folder(what_is_discarded_is_gone),
         with_folder(memory_that_runs_short_is_survived),
+        with_folder(memory_that_runs_short_leaves_no_empty_file),
+        with_folder(memory_that_runs_short_in_reading_costs_no_sample),
+        with_folder(many_files_need_few_descriptors),
+        with_folder(a_lack_of_descriptors_costs_no_sample),
+        with_folder(closed_files_that_are_deleted_are_made_again),
+        with_folder(threads_share_few_descriptors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

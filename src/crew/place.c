@@ -1,0 +1,75 @@
+/* place.c: where a sample goes: its place in a batch, and the batch's common block. */
+#include "crew/shared.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+enum { LARGE_SLAB = 1 << 20 };
+
+static const uint64_t release_within_ns = 3000000;
+
+/* An owner that takes a batch mostly lets go of the one before as soon as it has the CPU. */
+static bool release_is_near(const dr_crew *c, size_t bytes)
+{
+    const struct dr__board *b = c->board;
+    uint64_t owners = b->arena.used - b->arena.held;
+    bool holds_earlier = owners >= b->taken_bytes + bytes - bytes / 4;
+    return holds_earlier && dr__now_ns() < b->taken_ns + release_within_ns;
+}
+
+/* With the lock held, which is let go meanwhile: a large slab waits for pages that are about to be free, so that a
+ * window of one batch takes the memory of two batches, not of three. */
+static void await_warm(dr_crew *c, const struct dr__entry *e, size_t bytes)
+{
+    const struct timespec a_while = { .tv_nsec = 100000 };
+    if (bytes < LARGE_SLAB)
+        return;
+    while (!e->slab && !dr__arena_has_warm(c->base, &c->board->arena, bytes) && release_is_near(c, bytes)) {
+        dr__crew_unlock(c);
+        nanosleep(&a_while, NULL);
+        dr__crew_lock(c);
+    }
+}
+
+/* The common block of a batch, made by the first who asks. */
+static dr_crew_block slab_of(dr_crew *c, int worker, struct dr__entry *e, size_t bytes)
+{
+    struct dr__arena *a = &c->board->arena;
+    if (!e->slab && bytes) {
+        dr_crew_block slab = dr__arena_new(c->base, a, bytes, (uint16_t)worker, getpid());
+        e->slab_bytes = bytes;
+        dr__step();
+        e->slab = slab;
+        dr__step();
+        dr__arena_give(c->base, a, slab, DR__BY_BOARD, 0);
+    }
+    return e->slab_bytes == bytes ? e->slab : 0;
+}
+
+dr_status dr_crew_place(dr_crew *c, int worker, uint32_t i, size_t slab_bytes, uint32_t *slot, dr_crew_block *slab,
+                        dr_error *err)
+{
+    DR_TRY(dr__check_claim(c, worker, i, 1, err));
+    const struct dr__worker *w = &c->workers[worker];
+    struct dr__entry *e = &c->entries[w->entry];
+    bool no_room = false;
+    *slot = w->first + i;
+    *slab = 0; /* and stays so when the batch was given up */
+    dr__crew_lock(c);
+    dr__slot_place(c, e, w->first + i);
+    const struct dr__slot *s = &dr__slots(c, e)[w->first + i];
+    if (s->placed) {
+        *slot = s->place;
+        await_warm(c, &c->entries[s->batch], slab_bytes);
+        *slab = slab_of(c, worker, &c->entries[s->batch], slab_bytes);
+        no_room = slab_bytes && !c->entries[s->batch].slab;
+    }
+    dr__board_advance(c);
+    dr__crew_unlock(c);
+    if (no_room)
+        return dr__fail(err, DR_ERR_NOMEM, "crew: no room for a batch of %zu bytes", slab_bytes);
+    return DR_OK;
+}

@@ -1,0 +1,78 @@
+"""Bad samples in passes that the engine runs: every batch comes, whichever samples are left out, and states know of them.
+
+A pass that waits for ever ends by its timeout.
+"""
+
+import importlib
+
+import numpy
+import pytest
+from op_runner import import_torchvision
+from PIL import Image
+
+from drapps import DataLoader
+
+torchvision = import_torchvision()
+v2 = importlib.import_module("torchvision.transforms.v2")
+
+N, BATCH = 24, 4
+
+
+
+def dataset(folder, bad):
+    (folder / "a").mkdir()
+    for i in range(N):
+        path = folder / "a" / f"{i:03}.png"
+        if i in bad:
+            path.write_bytes(b"\x89PNG broken")
+        else:
+            Image.fromarray(numpy.full((6, 6, 3), i, numpy.uint8)).save(path)
+    return torchvision.datasets.ImageFolder(folder, v2.Compose([v2.Resize((4, 4)), v2.PILToTensor()]))
+
+
+def loader_of(images, **options):
+    return DataLoader(images, BATCH, num_workers=1, timeout=20, on_bad_sample="skip", **options)
+
+
+def batches_of(passed):
+    return [images[:, 0, 0, 0].tolist() for images, _ in passed]
+
+
+WHERE = {
+    "start": range(4), "middle": range(8, 16), "end": range(20, 24), "one": [3], "some": [1, 2, 9, 17], "all": range(N)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ahead", [1, 4])
+@pytest.mark.parametrize("where", WHERE)
+def test_in_order_batches_are_shorter(tmp_path, where, ahead):
+    bad = set(WHERE[where])
+    loader = loader_of(dataset(tmp_path, bad), prefetch_factor=ahead)
+    whole = [[i for i in range(start, start + BATCH) if i not in bad] for start in range(0, N, BATCH)]
+    assert batches_of(loader) == [batch for batch in whole if batch]
+    assert "native" in loader.explain() and loader.stats()["bad_samples"] == len(bad)
+
+
+@pytest.mark.parametrize("ahead", [1, 4])
+@pytest.mark.parametrize("where", WHERE)
+def test_out_of_order_batches_are_filled(tmp_path, where, ahead):
+    bad = set(WHERE[where])
+    loader = loader_of(dataset(tmp_path, bad), prefetch_factor=ahead, in_order=False)
+    found = batches_of(loader)
+    assert sorted(sum(found, [])) == [i for i in range(N) if i not in bad]
+    assert all(len(batch) == BATCH for batch in found[:-1])
+    assert "native" in loader.explain() and loader.stats()["bad_samples"] == len(bad)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("n", range(5))
+def test_states_count_what_was_left_out(tmp_path, n, in_order):
+    bad = {0, 1, 2, 3, 9, 17}
+    images = dataset(tmp_path, bad)
+    saved = loader_of(images, in_order=in_order)
+    iterator = iter(saved)
+    begun = batches_of(next(iterator) for _ in range(n))
+    again = loader_of(images, in_order=in_order)
+    again.load_state_dict(saved.state_dict())
+    assert sorted(sum(begun + batches_of(again), [])) == [i for i in range(N) if i not in bad]
+    assert saved.stats()["bad_samples"] + again.stats()["bad_samples"] == len(bad)
