@@ -193,6 +193,13 @@ int dr_crew_fd(const dr_crew *crew)
     return crew->fd;
 }
 
+void dr_crew_close_fd(dr_crew *crew)
+{
+    if (crew->fd >= 0)
+        close(crew->fd);
+    crew->fd = -1;
+}
+
 dr_crew *dr_crew_ref(dr_crew *crew)
 {
     atomic_fetch_add(&crew->refs, 1);
@@ -206,7 +213,7 @@ void dr_crew_unref(dr_crew **crew)
     if (!c || atomic_fetch_sub(&c->refs, 1) != 1)
         return;
     munmap(c->base, c->board->map_bytes);
-    close(c->fd);
+    dr_crew_close_fd(c);
     dr__free(c);
 }
 

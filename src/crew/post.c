@@ -58,6 +58,7 @@ static dr_status new_items(dr_crew *c, const dr_crew_post_options *o, struct ite
     if (out->slots && out->samples)
         return DR_OK;
     dr_crew_block_release(c, out->slots);
+    dr_crew_block_release(c, out->samples);
     return dr__fail(err, DR_ERR_NOMEM, "crew: no room for a post of %u slots and %zu bytes", o->n_slots,
                     o->request_bytes);
 }

@@ -4,6 +4,7 @@ import array
 import os
 import signal
 import threading
+import time
 
 import pytest
 
@@ -177,3 +178,29 @@ def test_waiting_ends_by_wake_and_by_signals():
     with pytest.raises(KeyboardInterrupt):
         crew.next(-1)
     timer.join()
+
+
+def test_a_result_that_is_taken_when_a_signal_comes_is_kept():
+    crew = open_crew()
+    crew.enlist(0, os.getpid())
+    for tag in range(2):
+        crew.post(tag, 1, b"")
+        make(crew, 0, crew.claim(0, 1000))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    crew.post(2, 1, b"")
+
+    def interrupt_then_make():
+        time.sleep(0.05)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # the main thread, which sleeps, is not woken by it
+        make(crew, 0, crew.claim(0, 1000))
+
+    try:
+        assert [crew.next(1000)[1].tag for _ in range(2)] == [0, 1]
+        worker = threading.Thread(target=interrupt_then_make)
+        worker.start()
+        with pytest.raises(KeyboardInterrupt):
+            crew.next(-1)
+        worker.join()
+        assert crew.next(1000)[1].tag == 2 and crew.next(0) == (2, None)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -5,8 +5,11 @@ import multiprocessing
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
+import warnings
 
 import numpy
 import psutil
@@ -298,6 +301,137 @@ def test_a_killed_worker_of_a_stream_goes_on():
     with pytest.warns(RuntimeWarning, match="was replaced"):
         found += sum(lists(iterator), [])
     assert sorted(found) == list(range(3000))
+
+
+class OneBad(data.IterableDataset):
+    """An iterator that goes on after an error; not a generator, which would not."""
+
+    def __iter__(self):
+        self.at = -1
+        return self
+
+    def __next__(self):
+        self.at += 1
+        if self.at == 5:
+            raise ValueError("item 5")
+        if self.at == 40:
+            raise StopIteration
+        return self.at
+
+
+def drained(iterator):
+    """Batches as lists, and the names of errors."""
+    found = []
+    while True:
+        try:
+            found.append(next(iterator).tolist())
+        except StopIteration:
+            return found
+        except Exception as error:
+            found.append(type(error).__name__)
+
+
+def test_a_stream_goes_on_after_an_error():
+    expected = [[0, 1, 2, 3], "ValueError", *(list(range(i, min(i + 4, 40))) for i in range(6, 40, 4))]
+    assert drained(iter(data.DataLoader(OneBad(), 4, num_workers=1))) == expected
+    assert drained(iter(DataLoader(OneBad(), 4, num_workers=1))) == expected
+
+
+def test_a_killed_worker_of_a_stream_with_an_error_goes_on():
+    iterator = iter(DataLoader(OneBad(), 4, num_workers=1, prefetch_factor=1))
+    found = [next(iterator).tolist()]
+    with pytest.raises(ValueError, match="item 5"):
+        next(iterator)
+    found.append(next(iterator).tolist())
+    os.kill(workers_of(iterator)[0], signal.SIGKILL)
+    with warnings.catch_warnings(action="ignore"):  # the pass may be over before the death is heard of
+        found += drained(iterator)
+    assert sum(found, []) == [i for i in range(40) if i not in (4, 5)]
+
+
+# --- exceptions in the trainer ---
+
+
+class Fussy:
+    """Cannot be unpickled."""
+
+    def __init__(self, i):
+        self.i = i
+
+    def __setstate__(self, state):
+        raise ValueError(f"no {state['i']}")
+
+
+class SomeFussy(Numbers):
+    def __getitem__(self, i):
+        return Fussy(i) if i == 3 else torch.tensor(i)
+
+
+def test_what_cannot_be_unpickled_is_the_error_of_its_batch():
+    found = drained(iter(DataLoader(SomeFussy(6), None, num_workers=2)))
+    assert found == [0, 1, 2, "ValueError", 4, 5]
+
+
+@pytest.mark.parametrize("delay", [0.10, 0.113, 0.126])
+def test_an_interrupt_that_is_caught_loses_nothing(delay):
+    iterator = iter(DataLoader(Slow(60, range(60), 0.01), 2, num_workers=1))
+    timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+    found, interrupts = [], 0
+    timer.start()
+    while True:
+        try:
+            found += next(iterator).tolist()
+        except KeyboardInterrupt:
+            interrupts += 1
+        except StopIteration:
+            break
+    timer.join()
+    assert found == list(range(60)) and interrupts == 1
+
+
+def test_a_batch_that_was_lost_is_an_error_and_the_others_come():
+    iterator = iter(DataLoader(Numbers(40), 4, num_workers=2))
+    iterator._fleet.next()  # as if an exception had come before it was delivered
+    assert drained(iterator)[-1] == "StateError"
+
+
+def test_a_forked_child_takes_nothing():
+    iterator = iter(DataLoader(Numbers(40), 4, num_workers=2))
+    found = next(iterator).tolist()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            next(iterator)
+        except drapps.ForkedError:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert found + sum(lists(iterator), []) == list(range(40))
+
+
+def test_batches_that_are_kept_keep_no_descriptors():
+    loader = DataLoader(Numbers(8), 4, num_workers=1)
+    before = len(os.listdir("/proc/self/fd"))
+    kept = [next(iter(loader)) for _ in range(4)]
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
+    assert all(batch.tolist() == [0, 1, 2, 3] for batch in kept)
+
+
+UNGUARDED = """
+from drapps import DataLoader
+
+list(DataLoader([1, 2, 3, 4], 2, num_workers=1, multiprocessing_context="spawn", worker_init_fn=print))
+"""
+
+
+def test_spawn_without_a_guard_fails_once(tmp_path):
+    (tmp_path / "program.py").write_text(UNGUARDED)
+    done = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "exited with code 1 before it began" in done.stderr
+    assert done.stderr.count("An attempt has been made to start a new process") == 1
 
 
 # --- the number of workers ---

@@ -330,3 +330,35 @@ def test_seeds_are_uniform(generators):
     values = numpy.array(values)
     assert numpy.abs(values.mean(0) - 0.5).max() < 0.03 and numpy.abs(values.std(0) - 12**-0.5).max() < 0.02
     assert numpy.abs(numpy.corrcoef(values.T) - numpy.eye(3)).max() < 0.1
+
+
+# --- requests ---
+
+
+def test_indices_of_numpy_stay_what_they_are():
+    indices = [numpy.int64(i) for i in (5, -1, 7)]
+    data = Epoch(0, 1, None).of_slots(indices)
+    assert len(data) == len(Epoch(0, 1, None).of_slots([5, -1, 7]))
+    found = Request(memoryview(data)).indices(1, 2)
+    assert found == [-1, 7] and all(type(index) is numpy.int64 for index in found)
+
+
+class Counted:
+    """Counts how often it is unpickled."""
+
+    loads = 0
+
+    def __setstate__(self, state):
+        Counted.loads += 1
+
+    def __getstate__(self):
+        return {"some": "state"}
+
+
+def test_a_request_is_unpickled_once_for_its_claims():
+    one, other = (bytes(Epoch(epoch, 1, None).of_slots([Counted() for _ in range(8)])) for epoch in range(2))
+    for slot in range(8):
+        Request(memoryview(bytes(bytearray(one)))).indices(slot, 1)
+    assert Counted.loads == 8
+    Request(memoryview(other)).indices(0, 1)
+    assert Counted.loads == 16

@@ -6,6 +6,7 @@ enum { SLICE_MS = 100 }; /* how long a call waits without looking for signals */
 typedef struct py_crew {
     PyObject_HEAD dr_crew *crew;
     unsigned n_wakes; /* calls of wake: one may come between two slices of a wait; protected by the GIL */
+    PyObject *kept;   /* a result that was taken when a signal's handler raised: the next one to be given */
 } py_crew;
 
 static dr_crew *crew_of(PyObject *self)
@@ -59,6 +60,7 @@ PyObject *core_crew_join(PyObject *module, PyObject *args)
 
 static void dealloc(PyObject *self)
 {
+    Py_CLEAR(((py_crew *)self)->kept);
     dr_crew_unref(&((py_crew *)self)->crew);
     core_free(self);
 }
@@ -80,14 +82,33 @@ static int next_slice(int *left_ms)
     return slice;
 }
 
-/* Calls `call` with the GIL released, DR_AGAIN after a slice of the time, until it has something, the time is over or
- * there is not to be `more`.  Signals are looked at when it has nothing: what it has must not be lost. */
-#define WAIT(status, left_ms, more, call)                                                                              \
-    do {                                                                                                               \
-        int slice_ms = next_slice(&(left_ms));                                                                         \
-        Py_BEGIN_ALLOW_THREADS(status) = (call);                                                                       \
-        Py_END_ALLOW_THREADS if ((status) == DR_AGAIN && PyErr_CheckSignals() < 0) return NULL;                        \
-    } while ((status) == DR_AGAIN && (left_ms) != 0 && (more))
+/* A call that waits. */
+struct waiting {
+    dr_crew *crew;
+    const unsigned *n_wakes; /* NULL: wake does not end it */
+    int worker;
+    void *out;
+    dr_error err;
+};
+
+typedef dr_status wait_fn(struct waiting *w, int slice_ms);
+
+/* Calls `call` with the GIL released, a slice of the time each, until it has something or the time is over: then
+ * *status is what it said.  Signals are looked at when it has nothing: what it has must not be lost.  -1: a signal's
+ * handler raised. */
+static int wait_for(wait_fn *call, struct waiting *w, int left_ms, dr_status *status)
+{
+    const unsigned n_wakes = w->n_wakes ? *w->n_wakes : 0;
+    do {
+        if (PyErr_CheckSignals() < 0)
+            return -1;
+        int slice_ms = next_slice(&left_ms);
+        PyThreadState *gil = PyEval_SaveThread();
+        *status = call(w, slice_ms);
+        PyEval_RestoreThread(gil);
+    } while (*status == DR_AGAIN && left_ms != 0 && (!w->n_wakes || *w->n_wakes == n_wakes));
+    return *status == DR_AGAIN ? PyErr_CheckSignals() : 0;
+}
 
 /* --- the owner --- */
 
@@ -141,18 +162,27 @@ static PyObject *post(PyObject *self, PyObject *args, PyObject *kwargs)
     return status < 0 ? raise_status(state_of(self), status, &err) : PyBool_FromLong(status == DR_OK);
 }
 
-/* A list of (tag, slot, worker, state, attempts, ns, block or None). */
+/* A list of (tag, slot, worker, state, attempts, ns, block or None).  own: the blocks are the list's, or released. */
 static PyObject *sample_list(core_state *state, dr_crew *crew, const dr_crew_sample *samples, uint32_t n, int own)
 {
     PyObject *list = PyList_New(n);
-    for (uint32_t i = 0; list && i < n; i++) {
+    int failed = 0;
+    for (uint32_t i = 0; i < n; i++) {
         const dr_crew_sample *s = &samples[i];
+        if (!list || failed) {
+            dr_crew_block_release(crew, own ? s->block : 0);
+            continue;
+        }
         PyObject *block = core_block_wrap(state, crew, s->block, own);
         PyObject *row =
             block ? Py_BuildValue("(KIHBBKN)", s->tag, s->slot, s->worker, s->state, s->attempts, s->ns, block) : NULL;
-        if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) < 0)
-            Py_CLEAR(list);
+        if (row)
+            PyList_SetItem(list, (Py_ssize_t)i, row);
+        else
+            failed = 1;
     }
+    if (failed)
+        Py_CLEAR(list);
     return list;
 }
 
@@ -187,23 +217,43 @@ static PyObject *wrap_result(core_state *state, dr_crew *crew, const dr_crew_res
     return named_tuple(state->result_type, values, sizeof values / sizeof values[0]);
 }
 
+static dr_status wait_next(struct waiting *w, int slice_ms)
+{
+    return dr_crew_next(w->crew, slice_ms, w->out, &w->err);
+}
+
+/* A result that was just taken.  A signal that came meanwhile would be noticed when the call returns, and the result
+ * would be lost with the exception: it is looked for here, and the result kept. */
+static PyObject *give_result(py_crew *crew, PyObject *result)
+{
+    if (result && PyErr_CheckSignals() < 0) {
+        crew->kept = result;
+        return NULL;
+    }
+    return result ? Py_BuildValue("(iN)", 0, result) : NULL;
+}
+
 static PyObject *next_result(PyObject *self, PyObject *args)
 {
     int timeout_ms;
+    py_crew *crew = (py_crew *)self;
     if (!PyArg_ParseTuple(args, "i:next", &timeout_ms))
         return NULL;
+    if (crew->kept) {
+        PyObject *kept = crew->kept;
+        crew->kept = NULL;
+        return give_result(crew, kept);
+    }
     dr_crew_result result;
-    dr_error err = { 0 };
+    struct waiting w = { .crew = crew->crew, .n_wakes = &crew->n_wakes, .out = &result };
     dr_status status;
-    unsigned n_wakes = ((py_crew *)self)->n_wakes;
-    WAIT(status, timeout_ms, ((py_crew *)self)->n_wakes == n_wakes,
-         dr_crew_next(crew_of(self), slice_ms, &result, &err));
+    if (wait_for(wait_next, &w, timeout_ms, &status) < 0)
+        return NULL;
     if (status < 0)
-        return raise_status(state_of(self), status, &err);
+        return raise_status(state_of(self), status, &w.err);
     if (status != DR_OK)
         return Py_BuildValue("(iO)", status == DR_END ? 2 : 1, Py_None);
-    PyObject *wrapped = wrap_result(state_of(self), crew_of(self), &result);
-    return wrapped ? Py_BuildValue("(iN)", 0, wrapped) : NULL;
+    return give_result(crew, wrap_result(state_of(self), crew->crew, &result));
 }
 
 static PyObject *post_end(PyObject *self, PyObject *unused)
@@ -228,15 +278,29 @@ static PyObject *close_crew(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *close_fd(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    dr_crew_close_fd(crew_of(self));
+    Py_RETURN_NONE;
+}
+
+static dr_status wait_clear(struct waiting *w, int slice_ms)
+{
+    return dr_crew_clear(w->crew, slice_ms, &w->err);
+}
+
 static PyObject *clear(PyObject *self, PyObject *args)
 {
     int timeout_ms;
     if (!PyArg_ParseTuple(args, "i:clear", &timeout_ms))
         return NULL;
-    dr_error err = { 0 };
+    Py_CLEAR(((py_crew *)self)->kept);
+    struct waiting w = { .crew = crew_of(self) };
     dr_status status;
-    WAIT(status, timeout_ms, 1, dr_crew_clear(crew_of(self), slice_ms, &err));
-    return status < 0 ? raise_status(state_of(self), status, &err) : PyBool_FromLong(status == DR_OK);
+    if (wait_for(wait_clear, &w, timeout_ms, &status) < 0)
+        return NULL;
+    return status < 0 ? raise_status(state_of(self), status, &w.err) : PyBool_FromLong(status == DR_OK);
 }
 
 static PyObject *set_window(PyObject *self, PyObject *args)
@@ -314,19 +378,25 @@ static PyObject *enlist(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static dr_status wait_claim(struct waiting *w, int slice_ms)
+{
+    return dr_crew_claim_next(w->crew, w->worker, slice_ms, w->out, &w->err);
+}
+
 static PyObject *claim_next(PyObject *self, PyObject *args)
 {
     int worker, timeout_ms;
     if (!PyArg_ParseTuple(args, "ii:claim", &worker, &timeout_ms))
         return NULL;
     dr_crew_claim claim;
-    dr_error err = { 0 };
+    struct waiting w = { .crew = crew_of(self), .worker = worker, .out = &claim };
     dr_status status;
-    WAIT(status, timeout_ms, 1, dr_crew_claim_next(crew_of(self), worker, slice_ms, &claim, &err));
+    if (wait_for(wait_claim, &w, timeout_ms, &status) < 0)
+        return NULL;
     if (status == DR_AGAIN)
         Py_RETURN_NONE;
     if (status != DR_OK)
-        return raise_status(state_of(self), status, &err);
+        return raise_status(state_of(self), status, &w.err);
     return wrap_claim(state_of(self), crew_of(self), &claim);
 }
 
@@ -519,6 +589,7 @@ static PyMethodDef methods[] = {
     { "wake", wake, METH_NOARGS, "Ends every wait in next()." },
     { "clear", clear, METH_VARARGS, "clear(timeout_ms): gives up what is posted; False: a worker is still at it" },
     { "close", close_crew, METH_NOARGS, "Every worker is to leave." },
+    { "close_fd", close_fd, METH_NOARGS, "Closes the descriptor; the memory stays." },
     { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes)" },
     { "set_threshold", set_threshold, METH_VARARGS, "set_threshold(ns)" },
     { "stats", stats, METH_NOARGS, "Counters." },

@@ -14,7 +14,8 @@ typedef struct py_loader {
     PyObject_HEAD dr_loader *loader; /* NULL: closed */
     int users;
     int closing;
-    pid_t pid; /* of the process that opened it */
+    pid_t pid;      /* of the process that opened it */
+    dr_batch *kept; /* taken when a signal's handler raised: the next one to be given */
 } py_loader;
 
 static py_loader *as_loader(PyObject *self)
@@ -138,6 +139,7 @@ static PyObject *close_loader(PyObject *self, PyObject *unused)
     }
     dr_loader *loader = l->loader;
     l->loader = NULL;
+    dr_batch_unref(&l->kept);
     PyThreadState *gil = PyEval_SaveThread();
     dr_loader_close(&loader);
     PyEval_RestoreThread(gil);
@@ -146,11 +148,30 @@ static PyObject *close_loader(PyObject *self, PyObject *unused)
 
 static void dealloc(PyObject *self)
 {
+    dr_batch_unref(&as_loader(self)->kept);
     dr_loader *loader = as_loader(self)->loader;
     PyThreadState *gil = PyEval_SaveThread();
     dr_loader_close(&loader);
     PyEval_RestoreThread(gil);
     core_free(self);
+}
+
+/* A batch that was just taken.  A signal that came meanwhile would be noticed when the call returns, and the batch would
+ * be lost with the exception: it is looked for here, and the batch kept. */
+static PyObject *give_batch(PyObject *self, dr_batch *batch)
+{
+    if (PyErr_CheckSignals() < 0) {
+        as_loader(self)->kept = batch;
+        return NULL;
+    }
+    return core_batch_wrap(state_of(self), batch);
+}
+
+static PyObject *give_kept(PyObject *self)
+{
+    dr_batch *kept = as_loader(self)->kept;
+    as_loader(self)->kept = NULL;
+    return give_batch(self, kept);
 }
 
 /* Waits in steps, so that Ctrl-C is seen; the engine goes on meanwhile.  left_ms: -1 waits for ever. */
@@ -159,6 +180,8 @@ static PyObject *next(PyObject *self, PyObject *args)
     int left_ms = -1;
     if (!PyArg_ParseTuple(args, "|i:next", &left_ms))
         return NULL;
+    if (as_loader(self)->kept)
+        return give_kept(self);
     dr_loader *loader = enter(self);
     if (!loader)
         return NULL;
@@ -172,15 +195,13 @@ static PyObject *next(PyObject *self, PyObject *args)
         PyThreadState *gil = PyEval_SaveThread();
         status = dr_loader_next(loader, step_ms, &batch, &err);
         PyEval_RestoreThread(gil);
-        interrupted = PyErr_CheckSignals() < 0;
+        interrupted = status == DR_AGAIN && PyErr_CheckSignals() < 0;
     } while (status == DR_AGAIN && !interrupted && !as_loader(self)->closing && left_ms != 0);
     leave(self);
-    if (interrupted) {
-        dr_batch_unref(&batch);
+    if (interrupted)
         return NULL;
-    }
     if (status == DR_OK)
-        return core_batch_wrap(state_of(self), batch);
+        return give_batch(self, batch);
     if (status == DR_END)
         Py_RETURN_NONE;
     if (status == DR_AGAIN && !as_loader(self)->closing) {
@@ -199,6 +220,7 @@ static PyObject *start(PyObject *self, PyObject *args)
     if (!loader)
         return NULL;
     dr_error err = { 0 };
+    dr_batch_unref(&as_loader(self)->kept);
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_loader_start(loader, epoch, &err);
     PyEval_RestoreThread(gil);
@@ -345,6 +367,7 @@ static PyObject *restore(PyObject *self, PyObject *args)
     if (!loader)
         return NULL;
     dr_error err = { 0 };
+    dr_batch_unref(&as_loader(self)->kept);
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_loader_restore(loader, text, &err);
     PyEval_RestoreThread(gil);

@@ -95,7 +95,13 @@ class Processes:
         """Whether samples take so little time that handing them over one by one would take more."""
         return 0 < self._mean_ns < CHEAP_NS
 
+    def _check_process(self):
+        """A forked child has the same board before it: what it takes, the trainer would miss."""
+        if os.getpid() != self._pid:
+            raise _core.ForkedError("the worker processes belong to the parent process; make an iterator here")
+
     def _post(self, tag, index, n_slots, request, costs, worker, **options):
+        self._check_process()
         self._pending[tag] = [index, n_slots]
         if self._crew.post(tag, n_slots, request, costs, worker, **options):
             self._keeper.start_zygote()  # the first worker is at work by now
@@ -105,6 +111,7 @@ class Processes:
 
     def post_end(self):
         """Nothing more is posted in this epoch."""
+        self._check_process()
         self._crew.post_end()
         self._keeper.start_zygote()
 
@@ -112,6 +119,7 @@ class Processes:
 
     def next(self, timeout=None):
         """The next Result; None after timeout seconds.  Raises NothingPosted."""
+        self._check_process()
         if self._keeper is None:
             raise RuntimeError("the fleet is closed")
         end = None if timeout is None else time.monotonic() + timeout
@@ -155,6 +163,7 @@ class Processes:
 
     def clear(self, timeout=None):
         """Gives up all that is posted; False when a worker is still at it after timeout seconds."""
+        self._check_process()
         end = None if timeout is None else time.monotonic() + timeout
         while not self._crew.clear(int(LOOK_S * 1000)):
             self._look_after()
@@ -176,6 +185,7 @@ class Processes:
                     else:
                         self._note_death(told)
             except ZygoteGone:
+                self._failure = self._failure or self._keeper.start_failure()
                 if self._failure is None:
                     self._replace_zygote()
         if self._failure is not None:
@@ -235,6 +245,7 @@ class Processes:
 
     def resize(self, workers):
         """More or fewer workers, from now on; those that are too many finish what they are at."""
+        self._check_process()
         check(workers=(workers, range(1, MAX_WORKERS + 1)))
         self._workers = workers
         if self._window is not None:
@@ -253,6 +264,7 @@ class Processes:
 
     def kill_stuck(self, worker):
         """Ends a worker; the sample that it is at is given up, as a bad one."""
+        self._check_process()
         self._keeper.send("kill", worker)
 
     @property
@@ -277,6 +289,7 @@ class Processes:
         for fd in self._fds:
             os.close(fd)
         self._fds = []
+        self._crew.close_fd()  # nobody joins any more, and results may keep the memory for long
         self._crew = self._setup = None
 
     def __del__(self):

@@ -115,11 +115,11 @@ class ChainFleet(Processes):
         self._start(ChainSetup(new_maker, collate, workers, self._crew, *self._fds))
 
     def post(self, epoch, positions):
-        """Asks for the outcomes of some positions."""
+        """Asks for the outcomes of some positions.  False: too many are under way."""
         self._tag, self._epoch = self._tag + 1, epoch
         request = array("Q", [epoch, *positions]).tobytes()
-        self._post(self._tag, positions, len(positions), request, None, -1, keep=self._cheap,
-                   min_claim_ns=TOGETHER_NS if self._cheap else CLAIM_NS)  # fmt: skip
+        return self._post(self._tag, positions, len(positions), request, None, -1, keep=self._cheap,
+                          min_claim_ns=TOGETHER_NS if self._cheap else CLAIM_NS)  # fmt: skip
 
     def _result(self, raw):
         lost = [self._lost(*sample) for sample in raw.samples if sample[3] != GOOD]
@@ -150,18 +150,20 @@ class Ahead:
 
     def __init__(self, fleet, epoch, batches, controls):
         self._fleet, self._epoch, self._batches, self._controls = fleet, epoch, batches, controls
-        self._under_way, self._more = 0, True
+        self._under_way, self._more, self._left = 0, True, None  # left: positions that could not be posted yet
         self._post()
 
     def _post(self):
         while self._more and self._under_way < self._controls.ahead:
-            positions = next(self._batches, None)
+            positions = next(self._batches, None) if self._left is None else self._left
             if positions is None:
                 self._fleet.post_end()
                 self._more = False
-            else:
-                self._fleet.post(self._epoch, positions)
-                self._under_way += 1
+                return
+            self._left = None if self._fleet.post(self._epoch, positions) else positions
+            if self._left is not None:
+                return
+            self._under_way += 1
 
     def __iter__(self):
         return self

@@ -6,6 +6,7 @@ replacement of dead workers are the business of the crew (drapps/crew.h), the wo
 
 from collections import namedtuple
 
+from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
 
 from drapps.fleet import request as requests
@@ -63,7 +64,8 @@ class Fleet(Processes):
         """Other seeds from now on, and new iterators.  What was posted before has to be taken or cleared."""
         self._epoch_number += 1
         self._epoch = requests.Epoch(self._epoch_number, base_seed, shared_seed)
-        self._items = [0] * self._workers  # asked of each iterator
+        self._skipped = [0] * self._workers  # items that each iterator begins after
+        self._asked = [0] * self._workers  # batches, of each iterator
 
     def post(self, tag, index, costs=None, worker=-1, keep=False, keys=None):
         """Asks for a batch.  False: too many are under way.
@@ -87,15 +89,14 @@ class Fleet(Processes):
     def _post_items(self, tag, n, worker):
         if not 0 <= worker < self._workers:
             raise ValueError(f"worker is {worker}, the iterators are those of 0 to {self._workers - 1}")
-        request = self._epoch.of_items(n, self._items[worker])
+        request = self._epoch.of_items(n, self._skipped[worker], self._asked[worker])
         posted = self._post(tag, f"items of worker {worker}", 1, request, None, worker, min_claim_ns=WHOLE_NS)
-        if posted:
-            self._items[worker] += 1 if n is None else n
+        self._asked[worker] += posted
         return posted
 
     def skip_items(self, worker, n):
         """A worker's iterator begins after its first n items; before anything is posted for it."""
-        self._items[worker] = n
+        self._skipped[worker] = n
 
     # --- taking ---
 
@@ -105,7 +106,11 @@ class Fleet(Processes):
         for i, (_, error) in errors.items():
             samples[i] = samples[i]._replace(error=error)
         self._delivered(raw.samples)
-        return Result(raw.tag, self._value(raw, errors), samples, raw.worker, raw.number)
+        try:
+            value = self._value(raw, errors)
+        except Exception:  # of unpickling: the batch is taken, so this is what came of it
+            value = ExceptionWrapper(where=f"in the trainer, with what DataLoader worker process {raw.worker} sent")
+        return Result(raw.tag, value, samples, raw.worker, raw.number)
 
     def _value(self, raw, errors):
         if raw.failed and raw.head is not None:

@@ -1,5 +1,7 @@
 """The iterator that a worker has over an iterable data set."""
 
+from itertools import chain, repeat
+
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration
 
 OF_ITERATOR = 1 << 63  # tags of random states: apart from those of batches
@@ -28,22 +30,24 @@ class Items:
         self._worker.crew.begin(self._worker.number, 0)
         if self._epoch != request.epoch:
             self._begin(request)
-        n, before = request.items()
+            self._catch_up(request)
         try:
-            self._skip_to(before, request)
-            data = self._batch(n, request)
+            data = self._batch(request.items()[0], request)
         except StopIteration:
             self._ended = True
             return _IterableDatasetStopIteration(self._worker.number)
         return self._worker.setup.collate_fn(data)
 
-    def _skip_to(self, before, request):
-        """What the worker delivered that this one replaces."""
-        while self._taken < before and not self._ended:
+    def _catch_up(self, request):
+        """To where the pass was that this one continues, and the worker that this one replaces: an error ended its
+        batch, and the next one began with the item after it."""
+        n, skipped, batches = request.items()
+        for size in chain(repeat(None, skipped), repeat(n, batches)):
             try:
-                self._next(request)
+                self._batch(size, request)
             except StopIteration:
-                raise
+                self._ended = True
+                return
             except Exception:
                 continue
 

@@ -45,6 +45,7 @@ class Keeper:
         self._pid = os.getpid()
         self._setup, self._context = setup, context
         self._first = self._process = self._conn = None
+        self._ready = False  # the zygote has begun
         self._starts = threading.Lock()
         _keepers.add(self)
         if early and context.get_start_method() == "fork" and can_adopt():
@@ -111,9 +112,22 @@ class Keeper:
         """What the zygote said.  Raises ZygoteGone."""
         try:
             while self._conn is not None and self._conn.poll():
-                yield self._conn.recv()
+                message = self._conn.recv()
+                if message[0] == "ready":
+                    self._ready = True
+                else:
+                    yield message
         except (EOFError, ConnectionResetError) as error:
             raise ZygoteGone from error
+
+    def start_failure(self):
+        """After ZygoteGone: why it never began, when it ended by itself before that; another would do the same."""
+        self._process.join()
+        if self._ready or self._process.exitcode < 0:
+            return None
+        return (f"the process that starts them exited with code {self._process.exitcode} before it began; what it "
+                'printed says why (a program that starts processes by "spawn" or "forkserver" has to guard its main '
+                'part by `if __name__ == "__main__":`)')  # fmt: skip
 
     def wait_for_workers(self, pids):
         """After ZygoteGone: until the workers are gone too, as the kernel kills them with their parent."""

@@ -2,18 +2,20 @@
 
     mode, epoch, base seed, shared seed | what the mode needs
 
-Modes: INTS, OBJECTS: one index a slot (numbers, or anything that can be pickled); KEYED: also the batch and slot that
+Modes: INTS, NUMPY_INTS, OBJECTS: one index a slot (int, numpy.int64, or anything that can be pickled); KEYED: also the batch and slot that
 each one's random numbers follow from, where these are not its own; WHOLE: one index for all, as the data set or its
-__getitems__ takes it; NEXT: so many items of an iterator, and how many were taken before.
+__getitems__ takes it; NEXT: so many items of an iterator, how many were left out at its beginning, and how many batches
+were asked for since.
 """
 
 import pickle
 import struct
+import sys
 from array import array
 
-INTS, OBJECTS, KEYED, WHOLE, NEXT = MODES = range(5)
+INTS, NUMPY_INTS, OBJECTS, KEYED, WHOLE, NEXT = MODES = range(6)
 HEAD = struct.Struct("<IIQQ")
-ITEMS = struct.Struct("<QQ")
+ITEMS = struct.Struct("<QQQ")
 NO_SEED = (1 << 64) - 1
 ONE_ITEM = (1 << 64) - 1  # without a batch around it
 
@@ -34,15 +36,36 @@ class Epoch:
                 return self._heads[INTS] + array("q", indices).tobytes()
             except OverflowError:
                 pass
+        elif all(map(_is_numpy_int, indices)):
+            return self._heads[NUMPY_INTS] + array("q", indices).tobytes()
         return self._heads[OBJECTS] + pickle.dumps(indices)
 
     def of_whole(self, index):
         """One index, or a list of them that stays one."""
         return self._heads[WHOLE] + pickle.dumps(index)
 
-    def of_items(self, n, before):
+    def of_items(self, n, skipped, batches):
         """The next n items of an iterator (None: one, alone)."""
-        return self._heads[NEXT] + ITEMS.pack(ONE_ITEM if n is None else n, before)
+        return self._heads[NEXT] + ITEMS.pack(ONE_ITEM if n is None else n, skipped, batches)
+
+
+def _is_numpy_int(index):
+    return "numpy" in sys.modules and type(index) is sys.modules["numpy"].int64
+
+
+class _Last:
+    """The last pickle that was read: many claims of one batch come with the same."""
+
+    data = value = None
+
+    @classmethod
+    def loads(cls, payload):
+        """Its value."""
+        data = payload.obj
+        if cls.data is None or cls.data != data:
+            cls.value = pickle.loads(payload)
+            cls.data = data
+        return cls.value
 
 
 class Request:
@@ -59,7 +82,11 @@ class Request:
         """The indices of some slots."""
         if self.mode == INTS:
             return self.payload[8 * first : 8 * (first + n)].cast("q").tolist()
-        found = pickle.loads(self.payload)
+        if self.mode == NUMPY_INTS:
+            import numpy
+
+            return list(numpy.frombuffer(self.payload, numpy.int64, n, 8 * first))
+        found = _Last.loads(self.payload)
         if self.mode == KEYED:
             found, self._keys = found
         return found[first : first + n]
@@ -73,6 +100,6 @@ class Request:
         return pickle.loads(self.payload)
 
     def items(self):
-        """How many items (None: one, alone), and how many came before."""
-        n, before = ITEMS.unpack(self.payload)
-        return None if n == ONE_ITEM else n, before
+        """How many items (None: one, alone), how many are left out first, and the batches asked for since."""
+        n, skipped, batches = ITEMS.unpack(self.payload)
+        return None if n == ONE_ITEM else n, skipped, batches

@@ -24,9 +24,10 @@ def offer_stack(fd):
 def new_stacks():
     """A file for the stacks of several processes: each writes at its end."""
     fd = os.memfd_create("drapps-stacks")
-    other = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_APPEND)
-    os.close(fd)
-    return other
+    try:
+        return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_APPEND)
+    finally:
+        os.close(fd)
 
 
 def stack_of(pid, fd):

@@ -5,7 +5,7 @@ the trainer started (first.py), notices at once when one dies, gives its samples
 place.  It ends, and its workers with it, when the trainer says so, closes its end of the connection, or is gone.
 
     trainer to zygote: ("resize", n)  ("kill", worker)  ("close",)
-    zygote to trainer: ("died", Death)  ("failed", text)
+    zygote to trainer: ("ready",), first of all  ("died", Death)  ("failed", text)
 """
 
 import contextlib
@@ -35,6 +35,7 @@ def zygote_main(sent, trainer, adopted=None):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
+        trainer.send(("ready",))
         Zygote(sent.opened(), trainer, adopted).run()
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass

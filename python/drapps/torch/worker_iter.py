@@ -34,6 +34,7 @@ class WorkerIter(Iterator):
         self._window = loader.prefetch_factor * self._n_workers
         self._under_way, self._exhausted, self._left = 0, False, None
         self._turn = threading.RLock()
+        self._inside, self._received = set(), 0  # threads in _receive, and how often that gave something
         if self._fleet is None:
             self._fleet = self._open(loader, resume)
         else:
@@ -95,14 +96,20 @@ class WorkerIter(Iterator):
 
     def _receive(self):
         """(batch or its error, samples); None: nothing to deliver now."""
-        result = self._wait()
-        if result is None:  # another thread took the last one
-            return None
-        with self._turn:
-            self._under_way -= 1
-            accepted = self._accept(result)
-            self._fill()
-            return accepted
+        thread = threading.get_ident()
+        try:
+            self._inside.add(thread)
+            result = self._wait()
+            if result is None:  # another thread took the last one
+                return None
+            with self._turn:
+                self._received += 1
+                self._under_way -= 1
+                accepted = self._accept(result)
+                self._fill()
+                return accepted
+        finally:
+            self._inside.discard(thread)
 
     def _take_held(self):
         """Something that was received before its turn."""
@@ -120,12 +127,13 @@ class WorkerIter(Iterator):
     def _wait(self):
         """The next result; None when nothing is under way any more."""
         while True:
-            fleet = self._fleet
+            fleet, received = self._fleet, self._received
             if fleet is None:
                 return self._ended()
             try:
                 result = fleet.next(self._limit)
             except NothingPosted:
+                self._check_lost(received)
                 time.sleep(LATER if self._under_way else 0)
                 return None
             except Exception:
@@ -135,6 +143,15 @@ class WorkerIter(Iterator):
             if result is not None:
                 return result
             self._late(fleet)
+
+    def _check_lost(self, received):
+        """The crew has nothing: what is under way is in the hands of another thread, or was lost."""
+        with self._turn:
+            if self._under_way and self._received == received and len(self._inside) == 1:
+                lost, self._under_way = self._under_way, 0
+                self._fill()
+                raise _core.StateError(f"{lost} batch(es) were lost: an exception, as that of a signal's handler, came "
+                                       "between taking and delivering; the next call goes on")  # fmt: skip
 
     def _ended(self):
         """The workers are gone: because all is done, or too early."""
