@@ -58,7 +58,8 @@ DR_API void dr_crew_defaults(dr_crew_options *options);
  * worker; a process that was started otherwise gets the descriptor and joins. */
 DR_API dr_status dr_crew_open(const dr_crew_options *options, dr_crew **out, dr_error *err);
 DR_API int dr_crew_fd(const dr_crew *crew); /* -1 after dr_crew_close_fd */
-DR_API void dr_crew_close_fd(dr_crew *crew); /* when nobody joins any more: blocks that are held keep the memory alone */
+DR_API void
+dr_crew_close_fd(dr_crew *crew); /* when nobody joins any more: blocks that are held keep the memory alone */
 DR_API dr_status dr_crew_join(int fd, dr_crew **out, dr_error *err); /* the descriptor stays the caller's */
 
 /* Counted: dr_crew_open and dr_crew_join give one reference; a holder of a block takes one more, so that the memory is

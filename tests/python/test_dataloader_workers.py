@@ -295,12 +295,12 @@ def test_streams_need_the_same_number_of_workers():
 
 
 def test_a_killed_worker_of_a_stream_goes_on():
-    iterator = iter(DataLoader(Stream(3000), 10, num_workers=2, prefetch_factor=1))
+    iterator = iter(DataLoader(Stream(20000), 10, num_workers=2, prefetch_factor=1))
     found = next(iterator).tolist()
     os.kill(random.choice(workers_of(iterator)), signal.SIGKILL)
     with pytest.warns(RuntimeWarning, match="was replaced"):
         found += sum(lists(iterator), [])
-    assert sorted(found) == list(range(3000))
+    assert sorted(found) == list(range(20000))
 
 
 class OneBad(data.IterableDataset):

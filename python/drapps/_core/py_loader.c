@@ -156,8 +156,8 @@ static void dealloc(PyObject *self)
     core_free(self);
 }
 
-/* A batch that was just taken.  A signal that came meanwhile would be noticed when the call returns, and the batch would
- * be lost with the exception: it is looked for here, and the batch kept. */
+/* A batch that was just taken.  A signal that came meanwhile would be noticed when the call returns, and the batch
+ * would be lost with the exception: it is looked for here, and the batch kept. */
 static PyObject *give_batch(PyObject *self, dr_batch *batch)
 {
     if (PyErr_CheckSignals() < 0) {
