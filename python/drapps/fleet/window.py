@@ -2,12 +2,14 @@
 
 Batches that are small together are begun as they are posted.  Of large ones a single one is begun at a time; another is
 allowed where the consumer waits though workers are idle for a good part of their time, because it would help there.
+Idle times of some milliseconds a batch, as the hand-over takes them, are not worth the memory of a batch.
 """
 
 import time
 
 SMALL = 64 << 20  # bytes that all posted batches may take without further thought
-IDLE = 0.35  # part of the workers' time
+IDLE = 0.35  # part of the workers' time,
+IDLE_NS = 10_000_000  # and how long, for each batch
 LOOK = 8  # batches between two looks
 
 
@@ -45,6 +47,7 @@ class Window:
     def _were_idle(self):
         """Since the last look."""
         now, busy_ns = time.monotonic_ns(), sum(self._crew.worker_at(worker)[-1] for worker in range(self.workers))
-        part = (busy_ns - self._busy_ns) / max(1, (now - self._since) * self.workers)
+        time_ns = max(1, (now - self._since) * self.workers)
+        idle_ns = time_ns - (busy_ns - self._busy_ns)
         self._since, self._busy_ns = now, busy_ns
-        return part < 1 - IDLE
+        return idle_ns > IDLE * time_ns and idle_ns > IDLE_NS * LOOK * self.workers
