@@ -167,12 +167,9 @@ def test_a_process_joins_by_descriptor():
     assert list(samples_of(result)) == [(3, 0), (3, 1)]
 
 
-def test_waiting_ends_by_wake_and_by_signals():
+def test_waiting_ends_by_signals():
     crew = open_crew()
     crew.post(0, 1, b"")
-    timer = threading.Timer(0.05, crew.wake)
-    timer.start()
-    assert crew.next(-1) == (1, None)
     timer = threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,))
     timer.start()
     with pytest.raises(KeyboardInterrupt):

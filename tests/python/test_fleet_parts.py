@@ -1,9 +1,10 @@
-"""What workers carry: packing, layouts that collate, and seeds."""
+"""What workers carry: packing, layouts that collate, and seeds; how many batches they begin."""
 
 import ctypes
 import io
 import random
 from collections import OrderedDict, namedtuple
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 torch = pytest.importorskip("torch")
 
+from drapps.fleet import window
 from drapps.fleet.book import MAX_LAYOUTS, LayoutBook
 from drapps.fleet.failure import caught, pack_failure, unpack_failure
 from drapps.fleet.layout import Layout
@@ -109,23 +111,6 @@ def test_numpy_of_all_kinds():
              numpy.datetime64("2026-01-01")]  # fmt: skip
     got, _ = round_trip(value)
     assert all(map(numpy.array_equal, got, value))
-
-
-class Slab(bytearray):
-    @property
-    def address(self):
-        return ctypes.addressof(ctypes.c_char.from_buffer(self))
-
-    nbytes = property(len)
-
-
-def test_a_buffer_in_the_slab_is_not_copied():
-    slab = Slab(8000)
-    inside = torch.frombuffer(slab, dtype=torch.int64)[100:200]
-    inside.fill_(4)
-    block, nbytes = pack({"x": inside}, bytearray, slab)
-    assert nbytes < 800
-    assert unpack(block, slab)["x"].data_ptr() == inside.data_ptr()
 
 
 @pytest.mark.parametrize("value", [lambda: 0, [io.StringIO(), open(__file__)], (i for i in ())])
@@ -362,3 +347,55 @@ def test_a_request_is_unpickled_once_for_its_claims():
     assert Counted.loads == 8
     Request(memoryview(other)).indices(0, 1)
     assert Counted.loads == 16
+
+
+# --- window.py ---
+
+
+class Board:
+    """What a Window asks of a crew and says to it."""
+
+    def __init__(self):
+        self.window, self.busy_ns = None, 0
+
+    def set_window(self, batches, nbytes):
+        self.window = batches, nbytes
+
+    def worker_at(self, worker):
+        return (0, self.busy_ns)
+
+
+def taken(window, nbytes, n=1, waited=True):
+    for _ in range(n):
+        window.taken(SimpleNamespace(head_bytes=0, slab=SimpleNamespace(nbytes=nbytes)), waited)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0]
+    monkeypatch.setattr(window.time, "monotonic_ns", lambda: now[0])
+    return now
+
+
+def test_small_batches_are_begun_as_they_are_posted(clock):
+    board = Board()
+    small = window.Window(board, 2, most=4, least=1, memory_limit=7)
+    assert board.window == (1, 7)
+    taken(small, window.SMALL // 4)
+    assert board.window == (0, 7)
+
+
+@pytest.mark.parametrize(("busy", "waited", "seconds", "begun"), [
+    (0.1, True, 8, 2),  # idle, and waited for
+    (0.9, True, 8, 1),  # busy
+    (0.1, False, 8, 1),  # nobody waits
+    (0.1, True, 0.01, 1),  # idle for a moment only
+])  # fmt: skip
+def test_large_batches_are_begun_one_at_a_time_unless_that_costs(clock, busy, waited, seconds, begun):
+    board = Board()
+    large = window.Window(board, 2, most=4, least=1, memory_limit=0)
+    taken(large, window.SMALL, window.LOOK - 1, waited)
+    clock[0] += int(seconds * 1e9)
+    board.busy_ns += int(busy * seconds * 1e9)
+    taken(large, window.SMALL, 1, waited)
+    assert board.window == (begun, 0)

@@ -42,13 +42,6 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     return PyBuffer_FillInfo(view, self, as_block(self)->data, as_block(self)->bytes, 0, flags);
 }
 
-static PyObject *hand_over(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    as_block(self)->own = 0;
-    return PyLong_FromUnsignedLongLong(as_block(self)->block);
-}
-
 static PyObject *get_id(PyObject *self, void *unused)
 {
     (void)unused;
@@ -78,11 +71,6 @@ static Py_ssize_t length(PyObject *self)
     return as_block(self)->bytes;
 }
 
-static PyMethodDef methods[] = {
-    { "hand_over", hand_over, METH_NOARGS, "The block is somebody else's now: it is not released. Returns its id." },
-    { 0 },
-};
-
 static PyGetSetDef getters[] = {
     { "id", get_id, NULL, "The same number in every process.", NULL },
     { "address", get_address, NULL, "Where it is in this process.", NULL },
@@ -93,7 +81,6 @@ static PyGetSetDef getters[] = {
 
 static PyType_Slot slots[] = {
     { Py_tp_dealloc, dealloc },
-    { Py_tp_methods, methods },
     { Py_tp_getset, getters },
     { Py_bf_getbuffer, get_buffer },
     { Py_sq_length, length },

@@ -1,18 +1,7 @@
 /* py_crew.c: Crew: worker processes and the memory that they share with the process that trains (drapps/crew.h). */
-#include "py_core.h"
+#include "py_crew.h"
 
 enum { SLICE_MS = 100 }; /* how long a call waits without looking for signals */
-
-typedef struct py_crew {
-    PyObject_HEAD dr_crew *crew;
-    unsigned n_wakes; /* calls of wake: one may come between two slices of a wait; protected by the GIL */
-    PyObject *kept;   /* a result that was taken when a signal's handler raised: the next one to be given */
-} py_crew;
-
-static dr_crew *crew_of(PyObject *self)
-{
-    return ((py_crew *)self)->crew;
-}
 
 /* --- opening --- */
 
@@ -82,23 +71,8 @@ static int next_slice(int *left_ms)
     return slice;
 }
 
-/* A call that waits. */
-struct waiting {
-    dr_crew *crew;
-    const unsigned *n_wakes; /* NULL: wake does not end it */
-    int worker;
-    void *out;
-    dr_error err;
-};
-
-typedef dr_status wait_fn(struct waiting *w, int slice_ms);
-
-/* Calls `call` with the GIL released, a slice of the time each, until it has something or the time is over: then
- * *status is what it said.  Signals are looked at when it has nothing: what it has must not be lost.  -1: a signal's
- * handler raised. */
-static int wait_for(wait_fn *call, struct waiting *w, int left_ms, dr_status *status)
+int core_crew_wait(wait_fn *call, struct waiting *w, int left_ms, dr_status *status)
 {
-    const unsigned n_wakes = w->n_wakes ? *w->n_wakes : 0;
     do {
         if (PyErr_CheckSignals() < 0)
             return -1;
@@ -106,7 +80,7 @@ static int wait_for(wait_fn *call, struct waiting *w, int left_ms, dr_status *st
         PyThreadState *gil = PyEval_SaveThread();
         *status = call(w, slice_ms);
         PyEval_RestoreThread(gil);
-    } while (*status == DR_AGAIN && left_ms != 0 && (!w->n_wakes || *w->n_wakes == n_wakes));
+    } while (*status == DR_AGAIN && left_ms != 0);
     return *status == DR_AGAIN ? PyErr_CheckSignals() : 0;
 }
 
@@ -162,8 +136,7 @@ static PyObject *post(PyObject *self, PyObject *args, PyObject *kwargs)
     return status < 0 ? raise_status(state_of(self), status, &err) : PyBool_FromLong(status == DR_OK);
 }
 
-/* A list of (tag, slot, worker, state, attempts, ns, block or None).  own: the blocks are the list's, or released. */
-static PyObject *sample_list(core_state *state, dr_crew *crew, const dr_crew_sample *samples, uint32_t n, int own)
+PyObject *core_crew_samples(core_state *state, dr_crew *crew, const dr_crew_sample *samples, uint32_t n, int own)
 {
     PyObject *list = PyList_New(n);
     int failed = 0;
@@ -186,8 +159,7 @@ static PyObject *sample_list(core_state *state, dr_crew *crew, const dr_crew_sam
     return list;
 }
 
-/* Fills a named tuple; takes the values, one of which may be NULL with an exception set. */
-static PyObject *named_tuple(PyObject *type, PyObject *const *values, Py_ssize_t n)
+PyObject *core_named_tuple(PyObject *type, PyObject *const *values, Py_ssize_t n)
 {
     PyObject *tuple = PyErr_Occurred() ? NULL : PyStructSequence_New((PyTypeObject *)type);
     for (Py_ssize_t i = 0; i < n; i++)
@@ -211,10 +183,10 @@ static PyObject *wrap_result(core_state *state, dr_crew *crew, const dr_crew_res
         core_block_wrap(state, crew, r->slab, 1),
         PyLong_FromUnsignedLongLong(r->opened_ns),
         PyLong_FromUnsignedLongLong(r->ready_ns),
-        sample_list(state, crew, r->samples, r->n_samples, 1),
+        core_crew_samples(state, crew, r->samples, r->n_samples, 1),
     };
     dr_crew_block_release(crew, r->items);
-    return named_tuple(state->result_type, values, sizeof values / sizeof values[0]);
+    return core_named_tuple(state->result_type, values, sizeof values / sizeof values[0]);
 }
 
 static dr_status wait_next(struct waiting *w, int slice_ms)
@@ -245,9 +217,9 @@ static PyObject *next_result(PyObject *self, PyObject *args)
         return give_result(crew, kept);
     }
     dr_crew_result result;
-    struct waiting w = { .crew = crew->crew, .n_wakes = &crew->n_wakes, .out = &result };
+    struct waiting w = { .crew = crew->crew, .out = &result };
     dr_status status;
-    if (wait_for(wait_next, &w, timeout_ms, &status) < 0)
+    if (core_crew_wait(wait_next, &w, timeout_ms, &status) < 0)
         return NULL;
     if (status < 0)
         return raise_status(state_of(self), status, &w.err);
@@ -260,14 +232,6 @@ static PyObject *post_end(PyObject *self, PyObject *unused)
 {
     (void)unused;
     dr_crew_post_end(crew_of(self));
-    Py_RETURN_NONE;
-}
-
-static PyObject *wake(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    ((py_crew *)self)->n_wakes++;
-    dr_crew_wake(crew_of(self));
     Py_RETURN_NONE;
 }
 
@@ -298,7 +262,7 @@ static PyObject *clear(PyObject *self, PyObject *args)
     Py_CLEAR(((py_crew *)self)->kept);
     struct waiting w = { .crew = crew_of(self) };
     dr_status status;
-    if (wait_for(wait_clear, &w, timeout_ms, &status) < 0)
+    if (core_crew_wait(wait_clear, &w, timeout_ms, &status) < 0)
         return NULL;
     return status < 0 ? raise_status(state_of(self), status, &w.err) : PyBool_FromLong(status == DR_OK);
 }
@@ -310,15 +274,6 @@ static PyObject *set_window(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "IO&:set_window", &batches, to_u64, &bytes))
         return NULL;
     dr_crew_set_window(crew_of(self), batches, bytes);
-    Py_RETURN_NONE;
-}
-
-static PyObject *set_threshold(PyObject *self, PyObject *args)
-{
-    uint64_t ns;
-    if (!PyArg_ParseTuple(args, "O&:set_threshold", to_u64, &ns))
-        return NULL;
-    dr_crew_set_threshold(crew_of(self), ns);
     Py_RETURN_NONE;
 }
 
@@ -335,233 +290,6 @@ static PyObject *stats(PyObject *self, PyObject *unused)
     Py_XDECREF(string);
     Py_XDECREF(json);
     return dict;
-}
-
-/* --- workers --- */
-
-/* The request is copied: the board may use its memory again before Python lets go of it. */
-static PyObject *request_view(const dr_crew_claim *claim)
-{
-    PyObject *bytes = PyBytes_FromStringAndSize(claim->request, (Py_ssize_t)claim->request_bytes);
-    PyObject *view = bytes ? PyMemoryView_FromObject(bytes) : NULL;
-    Py_XDECREF(bytes);
-    return view;
-}
-
-static PyObject *wrap_claim(core_state *state, dr_crew *crew, const dr_crew_claim *claim)
-{
-    uint32_t n = claim->samples ? claim->n_slots : 0;
-    PyObject *const values[] = {
-        PyLong_FromLong(claim->kind),
-        PyLong_FromUnsignedLong(claim->batch),
-        PyLong_FromUnsignedLongLong(claim->tag),
-        PyLong_FromUnsignedLong(claim->first),
-        PyLong_FromUnsignedLong(claim->n),
-        PyLong_FromUnsignedLong(claim->n_slots),
-        PyBool_FromLong(claim->whole),
-        request_view(claim),
-        core_block_wrap(state, crew, claim->slab, 0),
-        sample_list(state, crew, claim->samples, n, 0),
-    };
-    return named_tuple(state->claim_type, values, sizeof values / sizeof values[0]);
-}
-
-static PyObject *enlist(PyObject *self, PyObject *args)
-{
-    int worker, pid;
-    if (!PyArg_ParseTuple(args, "ii:enlist", &worker, &pid))
-        return NULL;
-    dr_error err = { 0 };
-    dr_status status = dr_crew_enlist(crew_of(self), worker, pid, &err);
-    if (status != DR_OK)
-        return raise_status(state_of(self), status, &err);
-    Py_RETURN_NONE;
-}
-
-static dr_status wait_claim(struct waiting *w, int slice_ms)
-{
-    return dr_crew_claim_next(w->crew, w->worker, slice_ms, w->out, &w->err);
-}
-
-static PyObject *claim_next(PyObject *self, PyObject *args)
-{
-    int worker, timeout_ms;
-    if (!PyArg_ParseTuple(args, "ii:claim", &worker, &timeout_ms))
-        return NULL;
-    dr_crew_claim claim;
-    struct waiting w = { .crew = crew_of(self), .worker = worker, .out = &claim };
-    dr_status status;
-    if (wait_for(wait_claim, &w, timeout_ms, &status) < 0)
-        return NULL;
-    if (status == DR_AGAIN)
-        Py_RETURN_NONE;
-    if (status != DR_OK)
-        return raise_status(state_of(self), status, &w.err);
-    return wrap_claim(state_of(self), crew_of(self), &claim);
-}
-
-/* Whether the crew has a worker of that number: for calls that have no status of their own. */
-static int known_worker(PyObject *self, int worker)
-{
-    dr_crew_at at;
-    dr_error err = { 0 };
-    dr_status status = dr_crew_worker_at(crew_of(self), worker, &at, &err);
-    if (status != DR_OK)
-        raise_status(state_of(self), status, &err);
-    return status == DR_OK;
-}
-
-static PyObject *begin(PyObject *self, PyObject *args)
-{
-    int worker;
-    unsigned i;
-    if (!PyArg_ParseTuple(args, "iI:begin", &worker, &i))
-        return NULL;
-    dr_crew_begin(crew_of(self), worker, i);
-    Py_RETURN_NONE;
-}
-
-static PyObject *place(PyObject *self, PyObject *args)
-{
-    int worker;
-    unsigned i;
-    Py_ssize_t slab_bytes;
-    if (!PyArg_ParseTuple(args, "iIn:place", &worker, &i, &slab_bytes))
-        return NULL;
-    uint32_t slot;
-    dr_crew_block slab;
-    dr_error err = { 0 };
-    dr_status status = dr_crew_place(crew_of(self), worker, i, (size_t)slab_bytes, &slot, &slab, &err);
-    if (status != DR_OK)
-        return raise_status(state_of(self), status, &err);
-    PyObject *block = core_block_wrap(state_of(self), crew_of(self), slab, 0);
-    return block ? Py_BuildValue("(IN)", (unsigned)slot, block) : NULL;
-}
-
-/* None or a block of one's own: its number, 0 for None.  -1: it is neither. */
-static int get_block(PyObject *self, PyObject *object, dr_crew_block *out)
-{
-    *out = 0;
-    if (object == Py_None)
-        return 0;
-    if (!PyObject_TypeCheck(object, (PyTypeObject *)state_of(self)->block_type) || !((py_block *)object)->own) {
-        PyErr_SetString(PyExc_TypeError, "block: expected None or a Block that was not handed over");
-        return -1;
-    }
-    *out = ((py_block *)object)->block;
-    return 0;
-}
-
-/* After a call that took the block. */
-static void handed_over(PyObject *object)
-{
-    if (object != Py_None)
-        ((py_block *)object)->own = 0;
-}
-
-static PyObject *done(PyObject *self, PyObject *args)
-{
-    int worker, bad;
-    unsigned i, n;
-    PyObject *object;
-    dr_crew_block block;
-    if (!PyArg_ParseTuple(args, "iIIOp:done", &worker, &i, &n, &object, &bad) || get_block(self, object, &block) < 0)
-        return NULL;
-    bool finish = false;
-    dr_crew_claim claim;
-    dr_error err = { 0 };
-    dr_status status = dr_crew_done(crew_of(self), worker, i, n, block, bad, &finish, &claim, &err);
-    if (status != DR_OK)
-        return raise_status(state_of(self), status, &err);
-    handed_over(object);
-    if (!finish)
-        Py_RETURN_NONE;
-    return wrap_claim(state_of(self), crew_of(self), &claim);
-}
-
-static PyObject *finish_batch(PyObject *self, PyObject *args)
-{
-    int worker, failed;
-    unsigned batch;
-    Py_ssize_t head_bytes;
-    PyObject *object;
-    dr_crew_block block;
-    if (!PyArg_ParseTuple(args, "iIOnp:finish", &worker, &batch, &object, &head_bytes, &failed) ||
-        get_block(self, object, &block) < 0)
-        return NULL;
-    dr_error err = { 0 };
-    dr_status status = dr_crew_finish(crew_of(self), worker, batch, block, (size_t)head_bytes, failed, &err);
-    if (status != DR_OK)
-        return raise_status(state_of(self), status, &err);
-    handed_over(object);
-    Py_RETURN_NONE;
-}
-
-static PyObject *block(PyObject *self, PyObject *args)
-{
-    int worker;
-    Py_ssize_t bytes;
-    if (!PyArg_ParseTuple(args, "in:block", &worker, &bytes))
-        return NULL;
-    dr_crew_block made;
-    dr_error err = { 0 };
-    dr_status status = dr_crew_block_new(crew_of(self), worker, (size_t)bytes, &made, &err);
-    return status == DR_OK ? core_block_wrap(state_of(self), crew_of(self), made, 1)
-                           : raise_status(state_of(self), status, &err);
-}
-
-/* --- looking after workers --- */
-
-static PyObject *worker_at(PyObject *self, PyObject *args)
-{
-    int worker;
-    if (!PyArg_ParseTuple(args, "i:worker_at", &worker))
-        return NULL;
-    dr_crew_at at;
-    dr_error err = { 0 };
-    dr_status status = dr_crew_worker_at(crew_of(self), worker, &at, &err);
-    if (status != DR_OK)
-        return raise_status(state_of(self), status, &err);
-    return Py_BuildValue("(iiKIKKKK)", at.pid, at.kind, at.tag, at.slot, at.since_ns, at.claims, at.samples,
-                         at.busy_ns);
-}
-
-enum { REDONE = 1024 }; /* as many are named */
-
-static PyObject *bury(PyObject *self, PyObject *args)
-{
-    int worker;
-    if (!PyArg_ParseTuple(args, "i:bury", &worker) || !known_worker(self, worker))
-        return NULL;
-    dr_crew_redo redone[REDONE];
-    uint32_t n;
-    Py_BEGIN_ALLOW_THREADS n = dr_crew_bury(crew_of(self), worker, redone, REDONE);
-    Py_END_ALLOW_THREADS n = n < REDONE ? n : REDONE;
-    PyObject *list = PyList_New(n);
-    for (uint32_t i = 0; list && i < n; i++) {
-        PyObject *row = Py_BuildValue("(KI)", redone[i].tag, redone[i].slot);
-        if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) < 0)
-            Py_CLEAR(list);
-    }
-    return list;
-}
-
-static PyObject *give_up(PyObject *self, PyObject *args)
-{
-    int worker;
-    if (!PyArg_ParseTuple(args, "i:give_up", &worker) || !known_worker(self, worker))
-        return NULL;
-    dr_crew_give_up(crew_of(self), worker);
-    Py_RETURN_NONE;
-}
-
-static PyObject *dismiss(PyObject *self, PyObject *args)
-{
-    int worker;
-    if (!PyArg_ParseTuple(args, "i:dismiss", &worker) || !known_worker(self, worker))
-        return NULL;
-    dr_crew_dismiss(crew_of(self), worker);
-    Py_RETURN_NONE;
 }
 
 /* --- the types --- */
@@ -586,25 +314,23 @@ static PyMethodDef methods[] = {
       "post(tag, n_slots, request, costs=None, worker=-1, min_claim_ns=1000000, keep=False): False when it is full" },
     { "post_end", post_end, METH_NOARGS, "The epoch's posts are complete." },
     { "next", next_result, METH_VARARGS, "next(timeout_ms): (0, Result), (1, None) again, (2, None) end" },
-    { "wake", wake, METH_NOARGS, "Ends every wait in next()." },
     { "clear", clear, METH_VARARGS, "clear(timeout_ms): gives up what is posted; False: a worker is still at it" },
     { "close", close_crew, METH_NOARGS, "Every worker is to leave." },
     { "close_fd", close_fd, METH_NOARGS, "Closes the descriptor; the memory stays." },
     { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes)" },
-    { "set_threshold", set_threshold, METH_VARARGS, "set_threshold(ns)" },
     { "stats", stats, METH_NOARGS, "Counters." },
-    { "enlist", enlist, METH_VARARGS, "enlist(worker, pid)" },
-    { "claim", claim_next, METH_VARARGS, "claim(worker, timeout_ms): Claim or None" },
-    { "begin", begin, METH_VARARGS, "begin(worker, i)" },
-    { "place", place, METH_VARARGS, "place(worker, i, slab_bytes): (slot, Block or None)" },
-    { "done", done, METH_VARARGS, "done(worker, i, n, block, bad): None, or the Claim of a batch to finish" },
-    { "finish", finish_batch, METH_VARARGS, "finish(worker, batch, block, head_bytes, failed)" },
-    { "block", block, METH_VARARGS, "block(worker, nbytes): Block" },
-    { "worker_at", worker_at, METH_VARARGS,
+    { "enlist", core_crew_enlist, METH_VARARGS, "enlist(worker, pid)" },
+    { "claim", core_crew_claim_next, METH_VARARGS, "claim(worker, timeout_ms): Claim or None" },
+    { "begin", core_crew_begin, METH_VARARGS, "begin(worker, i)" },
+    { "place", core_crew_place, METH_VARARGS, "place(worker, i, slab_bytes): (slot, Block or None)" },
+    { "done", core_crew_done, METH_VARARGS, "done(worker, i, n, block, bad): None, or the Claim of a batch to finish" },
+    { "finish", core_crew_finish_batch, METH_VARARGS, "finish(worker, batch, block, head_bytes, failed)" },
+    { "block", core_crew_block, METH_VARARGS, "block(worker, nbytes): Block" },
+    { "worker_at", core_crew_worker_at, METH_VARARGS,
       "worker_at(worker): (pid, kind, tag, slot, since_ns, claims, samples, busy_ns)" },
-    { "bury", bury, METH_VARARGS, "bury(worker): the (tag, slot) that are to be done again" },
-    { "give_up", give_up, METH_VARARGS, "give_up(worker)" },
-    { "dismiss", dismiss, METH_VARARGS, "dismiss(worker)" },
+    { "bury", core_crew_bury, METH_VARARGS, "bury(worker): the (tag, slot) that are to be done again" },
+    { "give_up", core_crew_give_up, METH_VARARGS, "give_up(worker)" },
+    { "dismiss", core_crew_dismiss, METH_VARARGS, "dismiss(worker)" },
     { 0 },
 };
 

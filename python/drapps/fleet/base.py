@@ -23,7 +23,6 @@ from drapps.fleet.window import Window
 from drapps.fleet.zygote import describe
 
 READY, AGAIN, END = range(3)
-GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
 CLAIM_NS = 1_000_000
 CHEAP_NS = 1_000_000  # samples below that are not spread over workers when each would have to be packed
 TOGETHER_NS = 1_000_000_000

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from drapps import _core
-from drapps.fleet.base import CLAIM_NS, GOOD, LOOK_S, MAX_BATCHES, TOGETHER_NS, NothingPosted, Processes
-from drapps.fleet.claims import Claimer
+from drapps.fleet.base import CLAIM_NS, LOOK_S, MAX_BATCHES, TOGETHER_NS, NothingPosted, Processes
+from drapps.fleet.claims import GOOD, Claimer
 from drapps.fleet.pack import PackError, pack, unpack
 from drapps.outcomes import Group, Outcome, gathered, portable
 

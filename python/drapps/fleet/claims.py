@@ -7,6 +7,7 @@ import signal
 from drapps.fleet.stacks import offer_stack
 
 WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
+GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
 LOOK_MS = 1000
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 

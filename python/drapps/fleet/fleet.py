@@ -10,19 +10,9 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
 
 from drapps.fleet import request as requests
-from drapps.fleet.base import (
-    BAD,
-    CLAIM_NS,
-    GOOD,
-    MAX_BATCHES,
-    STUCK,
-    TOGETHER_NS,
-    NothingPosted,
-    Processes,
-    Stuck,
-    check,
-)
+from drapps.fleet.base import CLAIM_NS, MAX_BATCHES, TOGETHER_NS, NothingPosted, Processes, Stuck, check
 from drapps.fleet.book import LayoutBook, new_layouts
+from drapps.fleet.claims import BAD, GOOD, STUCK
 from drapps.fleet.failure import unpack_failure, wrapped
 from drapps.fleet.layout import Beside
 from drapps.fleet.pack import unpack
@@ -118,7 +108,7 @@ class Fleet(Processes):
         stop = [error for fatal, error in errors.values() if fatal or not self._setup.skip_bad]
         if stop:
             return stop[0]
-        value = () if raw.head is None else unpack(raw.head, raw.slab)
+        value = () if raw.head is None else unpack(raw.head)
         if raw.head is not None and type(value) is not Beside:
             return value
         if raw.slab is not None and not raw.failed:

@@ -17,8 +17,8 @@ import torch
 from torch.utils.data._utils import collate as torch_collate
 
 from drapps import _core
+from drapps.fleet.pack import aligned
 
-ALIGN = 64
 NUMBERS = {int: ("int", torch.int64), float: ("float", torch.float64), bool: ("bool", torch.bool)}
 COLLATE_FUNCTIONS = dict(torch_collate.default_collate_fn_map)  # a caller may add to torch's map later
 
@@ -129,7 +129,7 @@ class Layout:
 
     def nbytes(self, rows):
         """Bytes of a slab."""
-        return sum(_aligned(n * rows) for n in self._row_bytes)
+        return sum(aligned(n * rows) for n in self._row_bytes)
 
     def write(self, sample, address, row, rows):
         """Writes a sample into its row of the slab at an address.
@@ -146,7 +146,7 @@ class Layout:
         at = 0
         for n in self._row_bytes:
             yield at, n
-            at += _aligned(n * rows)
+            at += aligned(n * rows)
 
     def collated(self, slab, n, rows, beside=()):
         """The first n rows of a slab as default_collate gives them, over the slab's memory.
@@ -165,10 +165,6 @@ def _count(shape):
     for extent in shape:
         n *= extent
     return n
-
-
-def _aligned(nbytes):
-    return (nbytes + ALIGN - 1) // ALIGN * ALIGN
 
 
 def _leaves(tree):

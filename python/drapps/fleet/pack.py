@@ -5,7 +5,6 @@
 What is unpacked lies in the block and keeps it; arrays and tensors are writable.
 """
 
-import ctypes
 import io
 import pickle
 import struct
@@ -21,7 +20,8 @@ class PackError(TypeError):
     """An object cannot be pickled."""
 
 
-def _aligned(offset):
+def aligned(offset):
+    """The next offset at which an array may begin."""
     return (offset + ALIGN - 1) // ALIGN * ALIGN
 
 
@@ -53,13 +53,10 @@ def _keep(buffer, buffers):
     return False
 
 
-def pack(value, new_block, slab=None):
-    """Puts a value into a block from new_block(nbytes); returns the block and the bytes in use.
-
-    A buffer that lies in the slab already is noted (by its offset, as if it came after the block), not copied.
-    """
+def pack(value, new_block):
+    """Puts a value into a block from new_block(nbytes); returns the block and the bytes in use."""
     data, buffers = dumps(value)
-    places, end = _places(len(data), buffers, slab)
+    places, end = _places(len(data), buffers)
     block = new_block(end)
     with memoryview(block) as memory:
         HEAD.pack_into(memory, 0, len(buffers), len(data))
@@ -69,47 +66,26 @@ def pack(value, new_block, slab=None):
             at += PLACE.size
         memory[at : at + len(data)] = data
         for (offset, length), buffer in zip(places, buffers, strict=True):
-            if offset < IN_SLAB:
-                memory[offset : offset + length] = buffer
+            memory[offset : offset + length] = buffer
     return block, end
 
 
-IN_SLAB = 1 << 63
-
-
-def _places(pickle_bytes, buffers, slab):
+def _places(pickle_bytes, buffers):
     """(offset, length) of each buffer, and the end."""
     end = HEAD.size + len(buffers) * PLACE.size + pickle_bytes
     places = []
     for buffer in buffers:
-        offset = _offset_in(slab, buffer) if slab is not None else None
-        if offset is not None:
-            places.append((IN_SLAB + offset, buffer.nbytes))
-            continue
-        offset = _aligned(end)
+        offset = aligned(end)
         places.append((offset, buffer.nbytes))
         end = offset + buffer.nbytes
     return places, end
 
 
-def _offset_in(slab, buffer):
-    if buffer.nbytes == 0 or buffer.readonly:
-        return None
-    offset = ctypes.addressof(ctypes.c_char.from_buffer(buffer)) - slab.address
-    return offset if 0 <= offset <= slab.nbytes - buffer.nbytes else None
-
-
-def unpack(block, slab=None):
-    """The value in a block (anything with a buffer); its arrays lie in the block, and in the slab."""
+def unpack(block):
+    """The value in a block (anything with a buffer); its arrays lie in the block."""
     memory = memoryview(block)
     n, pickle_bytes = HEAD.unpack_from(memory, 0)
     start = HEAD.size + n * PLACE.size
     places = PLACE.iter_unpack(memory[HEAD.size : start])
-    buffers = [_piece(memory, slab, offset, length) for offset, length in places]
+    buffers = [memory[offset : offset + length] for offset, length in places]
     return pickle.loads(memory[start : start + pickle_bytes], buffers=buffers)
-
-
-def _piece(memory, slab, offset, length):
-    if offset >= IN_SLAB:
-        memory, offset = memoryview(slab), offset - IN_SLAB
-    return memory[offset : offset + length]

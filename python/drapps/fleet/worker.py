@@ -10,15 +10,13 @@ from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.graph_settings import apply_random_seed
 
 from drapps.fleet import request as requests
-from drapps.fleet.claims import Claimer
+from drapps.fleet.claims import GOOD, Claimer
 from drapps.fleet.failure import caught, pack_failure
 from drapps.fleet.items import Items
 from drapps.fleet.layout import Beside
 from drapps.fleet.pack import pack, unpack
 from drapps.fleet.seeds import SampleSeeds, seed_worker
 from drapps.fleet.slots import RowWriter, Slots
-
-GOOD = 0  # state of a sample
 
 
 def keep_storages_private():

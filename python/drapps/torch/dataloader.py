@@ -19,6 +19,7 @@ from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
 from drapps.torch.inline import InlineIter
+from drapps.torch.iterator import PASS_STEP
 from drapps.torch.kept import Kept
 from drapps.torch.lower import lower
 from drapps.torch.native_iter import NativeIter
@@ -30,7 +31,6 @@ _T_co = TypeVar("_T_co", covariant=True)
 COUNTS = ("batches", "samples", "bad_samples")
 KNOBS = ("workers",)
 NOT_GIVEN = workers.Count(0, decided=True)
-EPOCH_STEP = 0x9E3779B97F4A7C15  # seeds of neighbouring epochs are far apart
 RESTORED = "this iteration was given up: a state was loaded"
 CLOSED = "this iteration was given up: the loader was closed"
 
@@ -148,7 +148,7 @@ class DataLoader(data.DataLoader[_T_co]):
         epoch = resume["epoch"] if resume else self._epoch
         self._epoch = epoch + 1
         if self.seed is not None and not resume:
-            self.generator.manual_seed((self.seed + epoch * EPOCH_STEP) % 2**63)
+            self.generator.manual_seed((self.seed + epoch * PASS_STEP) % 2**63)
         return epoch
 
     def _bad_samples(self):

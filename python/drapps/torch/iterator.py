@@ -17,7 +17,7 @@ from drapps.torch.progress import Progress
 with torch.autograd.profiler.record_function("drapps"):
     pass  # the first range of a process imports and looks up much, which takes three times longer just after a fork
 
-PASS_STEP = 0x9E3779B97F4A7C15  # between the seeds of passes of the same workers
+PASS_STEP = 0x9E3779B97F4A7C15  # between the seeds of passes, so that neighbours are far apart
 
 
 class Iterator(_BaseDataLoaderIter):
