@@ -8,10 +8,13 @@
 #include <drapps/graph.h>
 #include <drapps/info.h>
 #include <drapps/jpeg.h>
+#include <drapps/live.h>
 #include <drapps/loader.h>
 #include <drapps/monitor.h>
 #include <drapps/sample.h>
+#include <drapps/sched.h>
 #include <drapps/status.h>
 #include <drapps/store.h>
+#include <drapps/trace.h>
 
 #endif

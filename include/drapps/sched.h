@@ -1,0 +1,226 @@
+/* sched.h: who turns the knobs of a pipeline, when, and why.
+ *
+ * A pilot looks at a monitor and at one pipeline, and once a second a policy decides how the pipeline's knobs should
+ * stand.  A guard keeps that within the budgets and goes back to a safe setting where a change made things worse. Every
+ * decision has a reason that people can read.
+ *
+ *   pipeline ─ flow ──► pilot ◄── snapshot ─ monitor
+ *                         │ observation
+ *                       policy ─ wishes ──► guard ─ set ──► knobs of the pipeline
+ *
+ * Loaders make their own pilot (dr_loader_options.policy); this header is for those who bring another kind of pipeline,
+ * and for tools that read what pilots say.
+ *
+ * The environment variable DRAPPS_POLICY goes before every setting: the name of a policy; "off" is "fixed".
+ */
+#ifndef DRAPPS_SCHED_H
+#define DRAPPS_SCHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <drapps/live.h>
+#include <drapps/monitor.h>
+#include <drapps/status.h>
+#include <drapps/trace.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- knobs --- */
+
+/* X(id, name, unit, least, most, dwell in ms, doc).  Dwell: a policy leaves a knob alone for so long after it was
+ * turned.  New knobs are added at the end: numbers stay. */
+#define DR_KNOB_MAP(X)                                                                                                 \
+    X(WORKERS, "workers", "threads or processes", 0, 256, 1000, "who decode and augment")                              \
+    X(FETCHERS, "fetchers", "threads", 0, 64, 1000, "who only read, ahead of the workers; 0: workers read")            \
+    X(PREFETCH, "prefetch", "batches", 1, 64, 1000, "batches under way or ready at a time")                            \
+    X(PREFETCH_BYTES, "prefetch_bytes", "bytes", 0, 1e15, 1000, "what these may take; 0: the memory limit alone")      \
+    X(LANE_SHARE, "lane_share", "share", 0, 1, 1000, "of the workers, for slow samples; 0: as they are of the work")   \
+    X(LANE_THRESHOLD, "lane_threshold", "times", 1, 1000, 5000, "of the median cost: from there on a sample is slow")  \
+    X(CPU_CEILING, "cpu_ceiling", "cpus", 0, 512, 1000, "what the workers may use together; 0: no ceiling")            \
+    X(PRIORITY, "priority", "level", -1, 1, 5000, "-1: when nothing else wants the CPU, 0: as others, 1: first")
+
+typedef enum dr_knob {
+#define DR_KNOB_ENUM(id, name, unit, least, most, dwell, doc) DR_KNOB_##id,
+    DR_KNOB_MAP(DR_KNOB_ENUM)
+#undef DR_KNOB_ENUM
+        DR_N_KNOBS
+} dr_knob;
+
+/* The table as JSON: [{"name", "unit", "least", "most", "dwell_ms", "doc"}, ...]; not to be freed. */
+DR_API const char *dr_knobs_json(void);
+DR_API const char *dr_knob_name(int knob); /* NULL for a number that is none */
+DR_API int dr_knob_find(const char *name); /* -1: none */
+
+/* --- flow: what a pipeline did and where it stands --- */
+
+/* X(id, name, kind, unit, doc).  SUM: grows from 0 on; rates are differences.  GAUGE: as it is now. */
+#define DR_FLOW_MAP(X)                                                                                                 \
+    X(SAMPLES, "samples", SUM, "samples", "delivered to the consumer")                                                 \
+    X(BATCHES, "batches", SUM, "batches", "delivered to the consumer")                                                 \
+    X(WAIT, "wait", SUM, "s", "the consumer waited for a batch")                                                       \
+    X(STEP, "step", SUM, "s", "the consumer did something else between two batches")                                   \
+    X(WORKED, "worked", SUM, "samples", "finished by workers")                                                         \
+    X(READ, "read", SUM, "s", "reading samples, summed over threads")                                                  \
+    X(WORK, "work", SUM, "s", "decoding and augmenting, summed over workers")                                          \
+    X(CPU, "cpu", SUM, "s", "CPU time of the workers, reading included")                                               \
+    X(BYTES_READ, "bytes_read", SUM, "bytes", "encoded bytes")                                                         \
+    X(LATENCY, "latency", SUM, "s", "from a batch's first sample begun to the batch ready, summed over batches")       \
+    X(SLOW, "slow", SUM, "samples", "that went through the slow lane")                                                 \
+    X(SLOW_WORK, "slow_work", SUM, "s", "work on these")                                                               \
+    X(CACHE_HITS, "cache_hits", SUM, "samples", "whose beginning came from the cache")                                 \
+    X(CACHE_MISSES, "cache_misses", SUM, "samples", "looked for there in vain")                                        \
+    X(BAD, "bad", SUM, "samples", "left out or replaced")                                                              \
+    X(DEATHS, "deaths", SUM, "workers", "that died and were replaced")                                                 \
+    X(READY, "ready", GAUGE, "batches", "finished, not taken")                                                         \
+    X(OPEN, "open", GAUGE, "batches", "begun, not taken")                                                              \
+    X(ACTIVE, "active", GAUGE, "workers", "at a sample")                                                               \
+    X(FETCHED, "fetched", GAUGE, "samples", "read ahead, waiting for a worker")                                        \
+    X(PARKED, "parked", GAUGE, "samples", "slow ones that wait for a worker")                                          \
+    X(BYTES, "bytes", GAUGE, "bytes", "samples and batches under way")                                                 \
+    X(BYTES_LIMIT, "bytes_limit", GAUGE, "bytes", "what these may take")                                               \
+    X(BATCH_BYTES, "batch_bytes", GAUGE, "bytes", "one batch")                                                         \
+    X(BATCH_SAMPLES, "batch_samples", GAUGE, "samples", "one batch")                                                   \
+    X(CACHE_FILL, "cache_fill", GAUGE, "share", "of what the cache may take")                                          \
+    X(CONSUMERS, "consumers", GAUGE, "threads", "waiting for a batch now")
+
+typedef enum dr_flow {
+#define DR_FLOW_ENUM(id, name, kind, unit, doc) DR_FLOW_##id,
+    DR_FLOW_MAP(DR_FLOW_ENUM)
+#undef DR_FLOW_ENUM
+        DR_N_FLOWS
+} dr_flow;
+
+/* The table as JSON: [{"name", "kind": "sum" | "gauge", "unit", "doc"}, ...]; not to be freed. */
+DR_API const char *dr_flows_json(void);
+
+/* --- what is wanted --- */
+
+/* X(id, name, doc).  Each term is in [0, 1]; the reward of a decision is the sum of weight * term, with the sign that
+ * the table of terms in docs/scheduler.md says. */
+#define DR_TERM_MAP(X)                                                                                                 \
+    X(THROUGHPUT, "throughput", "samples delivered, as part of what the consumer asks for: counts for")                \
+    X(LATENCY, "latency", "time from a batch's begin to its end, as part of lat_ref: counts against")                  \
+    X(BALANCE, "balance", "1 - standard deviation of the use of CPU, memory, storage and accelerator: counts for")     \
+    X(ENERGY, "energy", "power, as part of the machine's: counts against")                                             \
+    X(IDLE, "idle", "time in which the consumer waited: counts against")                                               \
+    X(HOST, "host", "CPU that the pipeline uses, as part of what it may: counts against")                              \
+    X(CHANGE, "change", "knobs turned, as part of all: counts against")
+
+typedef enum dr_term {
+#define DR_TERM_ENUM(id, name, doc) DR_TERM_##id,
+    DR_TERM_MAP(DR_TERM_ENUM)
+#undef DR_TERM_ENUM
+        DR_N_TERMS
+} dr_term;
+
+typedef struct dr_weights {
+    double of[DR_N_TERMS]; /* 0 or more each */
+} dr_weights;
+
+/* "step" (default: the training step: throughput, waiting, and a little host cost), "draadp" (throughput, latency,
+ * balance, energy), "drapps" (throughput, latency, idle, balance), or "name=number,..." over "step" or over a preset
+ * named first ("draadp,energy=0.5").  DR_ERR_ARG names what is not known. */
+DR_API dr_status dr_weights_parse(const char *text, dr_weights *out, dr_error *err);
+
+/* --- decisions --- */
+
+/* X(id, name, doc): what limits a pipeline, as a policy sees it. */
+#define DR_BOUND_MAP(X)                                                                                                \
+    X(UNKNOWN, "unknown", "too little is known yet")                                                                   \
+    X(CONSUMER, "consumer", "the trainer: it does not wait")                                                           \
+    X(CPU, "cpu", "the CPUs that the pipeline may use are busy")                                                       \
+    X(WORKERS, "workers", "workers are busy, CPUs are not")                                                            \
+    X(STORAGE, "storage", "workers wait for reads")                                                                    \
+    X(MEMORY, "memory", "the memory limit keeps batches from being begun")                                             \
+    X(AHEAD, "ahead", "too few batches are made ahead for how much they vary")                                         \
+    X(QUOTA, "quota", "the container's CPU quota")                                                                     \
+    X(FOREIGN, "foreign", "others use the CPUs")
+
+typedef enum dr_bound {
+#define DR_BOUND_ENUM(id, name, doc) DR_BOUND_##id,
+    DR_BOUND_MAP(DR_BOUND_ENUM)
+#undef DR_BOUND_ENUM
+        DR_N_BOUNDS
+} dr_bound;
+
+DR_API const char *dr_bound_name(int bound);
+
+enum { DR_MAX_REASON = 200 };
+
+typedef struct dr_decision {
+    uint64_t time_ns;
+    uint64_t number;           /* 1, 2, ... */
+    int32_t bound;             /* dr_bound */
+    uint32_t changed;          /* bit (1 << dr_knob): was turned */
+    double before[DR_N_KNOBS]; /* knobs that the pipeline lacks: 0 */
+    double after[DR_N_KNOBS];
+    double term[DR_N_TERMS];   /* of the time since the decision before */
+    double weight[DR_N_TERMS]; /* as they were then */
+    double reward;
+    bool guarded;               /* the guard, not the policy, had the last word */
+    char reason[DR_MAX_REASON]; /* "waits 12 % at 2 workers, 1.2 of 2 CPUs free: workers 2 -> 3" */
+} dr_decision;
+
+/* The reward again, from the terms and weights: equal to d->reward to 1e-6. */
+DR_API double dr_decision_reward(const dr_decision *d);
+
+/* --- policies --- */
+
+/* [{"name", "doc"}, ...]: "fixed", "rules", "climb", "stages", "analytic"; not to be freed. */
+DR_API const char *dr_policies_json(void);
+
+/* --- pilots --- */
+
+/* A pipeline as a pilot sees it.  The callbacks run in the monitor's thread, without a lock held, and must not wait for
+ * anything: what takes time is done later by the pipeline itself. */
+typedef struct dr_plant {
+    void *user;
+    uint32_t knobs;                                    /* bit (1 << dr_knob): it has the knob */
+    double least[DR_N_KNOBS], most[DR_N_KNOBS];        /* within the table's */
+    void (*flow)(void *user, double flow[DR_N_FLOWS]); /* finds zeros; fills what it knows */
+    double (*get)(void *user, int knob);
+    dr_status (*set)(void *user, int knob, double value, dr_error *err);
+} dr_plant;
+
+typedef struct dr_pilot_options {
+    size_t size;           /* sizeof(dr_pilot_options) */
+    const char *policy;    /* a name of dr_policies_json; NULL: "analytic" */
+    uint32_t pinned;       /* bit (1 << dr_knob): the user's, never turned */
+    int period_ms;         /* between decisions, 100..60000; 0: 1000 */
+    double cpu_limit;      /* CPUs that the pipeline may use; 0: the container's */
+    uint64_t memory_limit; /* bytes; 0: what the plant's flow says */
+    dr_weights weights;
+    dr_trace *trace; /* where it writes snapshots, flow and decisions; NULL: nowhere.  Borrowed */
+    dr_live *live;   /* what others see of it; NULL: nothing.  Borrowed */
+} dr_pilot_options;
+
+typedef struct dr_pilot dr_pilot;
+
+DR_API void dr_pilot_defaults(dr_pilot_options *options);
+
+/* Begins to fly.  Refs the monitor.  The plant's struct is copied; `user` must outlive the pilot. */
+DR_API dr_status dr_pilot_open(dr_monitor *monitor, const dr_pilot_options *options, const dr_plant *plant,
+                               dr_pilot **out, dr_error *err);
+
+/* When it returns, no callback of the plant runs any more. */
+DR_API void dr_pilot_close(dr_pilot **pilot);
+
+/* While it is held (between epochs, with a consumer that pauses), it watches and does not decide. */
+DR_API void dr_pilot_hold(dr_pilot *pilot, bool held);
+
+/* What the user turned himself: never again turned by the policy, or free again. */
+DR_API dr_status dr_pilot_pin(dr_pilot *pilot, int knob, bool pinned, dr_error *err);
+
+DR_API void dr_pilot_set_weights(dr_pilot *pilot, const dr_weights *weights);
+
+/* The newest decisions, at most `cap`, with numbers above `after`, oldest first; returns how many.  64 are kept. */
+DR_API size_t dr_pilot_decisions(dr_pilot *pilot, uint64_t after, dr_decision *out, size_t cap);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
