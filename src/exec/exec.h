@@ -23,7 +23,7 @@
 #include "exec/given.h"
 #include "exec/lanes.h"
 #include "exec/stats.h"
-#include "exec/trace.h"
+#include "exec/spans.h"
 #include "graph/workbench.h"
 
 enum { DR__MAX_PREFETCH = 64, DR__RING = 128, DR__MAX_WORKERS = 256, DR__MAX_REPLACE = 16 };
@@ -88,7 +88,7 @@ typedef struct dr__exec {
     struct dr__seek_store *seek; /* NULL: none; owned by the loader */
     struct dr__cache *cache;     /* NULL: none; see cached.h */
     unsigned generation;
-    dr__trace *trace; /* NULL: none */
+    dr_trace *trace; /* NULL: none */
     dr__stats stats;
 
     dr__lanes lanes; /* of slow samples */
@@ -116,14 +116,15 @@ typedef struct dr__exec {
     uint64_t oldest;            /* every batch before it was delivered */
     uint64_t delivered_samples; /* or left out, or passed over */
     uint64_t n_bad;
-    int active;               /* claims being worked on */
-    int waiting;              /* consumers that wait for a batch */
-    dr__place *line;          /* all consumers, who came first at its head */
-    uint64_t put_off_ns;      /* when opening a batch was first put off, for want of memory; 0: is not */
-    bool impatient;           /* that was in vain: not again in this epoch */
-    dr_batch *ring[DR__RING]; /* opened and not delivered: number % DR__RING.  fills_any: anywhere */
-    dr_batch *filling;        /* fills_any: takes the next finished sample */
-    uint8_t *done;            /* fills_any: what became of each sample of this rank, DR__DONE_*, at local % n_done */
+    int active;                  /* claims being worked on */
+    int waiting;                 /* consumers that wait for a batch */
+    dr__consumer_times consumer; /* for the trace */
+    dr__place *line;             /* all consumers, who came first at its head */
+    uint64_t put_off_ns;         /* when opening a batch was first put off, for want of memory; 0: is not */
+    bool impatient;              /* that was in vain: not again in this epoch */
+    dr_batch *ring[DR__RING];    /* opened and not delivered: number % DR__RING.  fills_any: anywhere */
+    dr_batch *filling;           /* fills_any: takes the next finished sample */
+    uint8_t *done;               /* fills_any: what became of each sample of this rank, DR__DONE_*, at local % n_done */
     uint64_t n_done;
     json_t *loose_bad;    /* bad samples that belong to no batch that was delivered: the next one tells */
     dr_error error;       /* with failed */
