@@ -159,6 +159,8 @@ static bool work_here(dr__exec *e)
     if (!e->bench) {
         dr_error err;
         dr__lane_drop(e, &claim.slow);
+        if (claim.fetched)
+            dr__lane_keep(&e->lanes, claim.fetched);
         dr__fail(&err, DR_ERR_NOMEM, "out of memory");
         dr__exec_fail(e, &err);
     }
@@ -251,12 +253,13 @@ void dr__exec_stop(dr__exec *e)
     dr__pool_lock();
     e->running = false;
     dr__cond_broadcast(&e->changed);
-    while (e->active > 0)
+    while (e->active > 0 || e->fetch.active > 0)
         dr__cond_wait(&e->changed, dr__pool_mutex(), UINT64_MAX);
     for (int i = 0; i < DR__RING; i++)
         dr_batch_unref(&e->ring[i]);
     e->filling = NULL;
     dr__given_clear(&e->given);
+    dr__fetch_clear(&e->fetch);
     dr__lane_clear(&e->lanes);
     dr__pool_unlock();
 }
