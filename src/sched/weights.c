@@ -13,20 +13,18 @@
 
 enum { MAX_PART = 64 };
 
-static const struct {
-    const char *name;
-    double sign;
-} terms[] = {
-    [DR_TERM_THROUGHPUT] = { "throughput", 1 },
-    [DR_TERM_LATENCY] = { "latency", -1 },
-    [DR_TERM_BALANCE] = { "balance", 1 },
-    [DR_TERM_ENERGY] = { "energy", -1 },
-    [DR_TERM_IDLE] = { "idle", -1 },
-    [DR_TERM_HOST] = { "host", -1 },
-    [DR_TERM_CHANGE] = { "change", -1 },
+static const char *const names[] = {
+#define ROW(id, name, doc) name,
+    DR_TERM_MAP(ROW)
+#undef ROW
 };
 
-_Static_assert(DR_COUNT(terms) == DR_N_TERMS, "each term has a sign");
+static const double signs[] = {
+    [DR_TERM_THROUGHPUT] = 1, [DR_TERM_LATENCY] = -1, [DR_TERM_BALANCE] = 1, [DR_TERM_ENERGY] = -1,
+    [DR_TERM_IDLE] = -1,      [DR_TERM_HOST] = -1,    [DR_TERM_CHANGE] = -1,
+};
+
+_Static_assert(DR_COUNT(signs) == DR_N_TERMS, "each term has a sign");
 
 static const struct {
     const char *name;
@@ -41,18 +39,18 @@ static const struct {
 
 const char *dr__term_name(int term)
 {
-    return term >= 0 && term < DR_N_TERMS ? terms[term].name : NULL;
+    return term >= 0 && term < DR_N_TERMS ? names[term] : NULL;
 }
 
 double dr__term_sign(int term)
 {
-    return terms[term].sign;
+    return signs[term];
 }
 
 static int find_term(const char *name)
 {
     for (int i = 0; i < DR_N_TERMS; i++)
-        if (!strcmp(terms[i].name, name))
+        if (!strcmp(names[i], name))
             return i;
     return -1;
 }
