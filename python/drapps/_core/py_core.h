@@ -99,6 +99,9 @@ PyObject *core_trace_reader_open(PyObject *module, PyObject *args);
 /* A snapshot as the tuple that drapps.monitor.Snapshot takes, and back: 0 or -1. */
 PyObject *core_snapshot_wrap(const dr_snapshot *snapshot);
 int core_snapshot_unwrap(PyObject *facts, dr_snapshot *out);
+PyObject *core_knobs_json(PyObject *module, PyObject *unused);
+PyObject *core_flows_json(PyObject *module, PyObject *unused);
+PyObject *core_policies_json(PyObject *module, PyObject *unused);
 
 /* A Block; None for block 0.  own: it takes the block, and releases it in the end. */
 PyObject *core_block_wrap(core_state *state, dr_crew *crew, dr_crew_block block, int own);
