@@ -45,12 +45,12 @@ _HOMES = {
     **dict.fromkeys(_ERRORS, "_core"),
 }
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "ops", *sorted(_HOMES)]
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "ops", "trace", *sorted(_HOMES)]
 
 
 def __getattr__(name):
-    if name == "ops":
-        return _import_module("drapps.ops")
+    if name in ("ops", "trace"):
+        return _import_module(f"drapps.{name}")
     if name == "__version__":
         return _import_module("drapps._core").version()
     if name not in _HOMES:

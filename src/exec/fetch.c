@@ -40,6 +40,7 @@ void dr__fetch_work(dr__exec *e, dr__claim *c, dr__workbench *bench)
     dr__parked *p = c->fetched;
     dr__record_swap(&p->record, &bench->record);
     c->n = dr__claim_read(e, c, bench, &p->job);
+    p->job.reader = -bench->worker;
     dr__record_swap(&p->record, &bench->record);
 }
 

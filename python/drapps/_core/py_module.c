@@ -152,6 +152,9 @@ static PyMethodDef functions[] = {
       "open_crew(*, max_workers, max_batches, ...): see drapps/crew.h" },
     { "join_crew", core_crew_join, METH_VARARGS, "join_crew(fd)" },
     { "open_monitor", core_monitor_open, METH_VARARGS, "open_monitor(interval_ms, history, root)" },
+    { "open_trace", (PyCFunction)(void (*)(void))core_trace_open, METH_VARARGS | METH_KEYWORDS,
+      "open_trace(path, meta='{}', max_bytes=0, spans_per_s=0): a TraceWriter; path None: DRAPPS_TRACE's, or None" },
+    { "open_trace_reader", core_trace_reader_open, METH_VARARGS, "open_trace_reader(path): an iterator of records" },
     { "order_sample", core_order_sample, METH_VARARGS,
       "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)" },
     { "fill_seeds", core_fill_seeds, METH_VARARGS,
@@ -184,6 +187,7 @@ static int add_types(PyObject *module, core_state *state)
         { &state->jpeg_type, &core_jpeg_spec },       { &state->jpeg_index_type, &core_jpeg_index_spec },
         { &state->crew_type, &core_crew_spec },       { &state->block_type, &core_block_spec },
         { &state->store_type, &core_store_spec },     { &state->monitor_type, &core_monitor_spec },
+        { &state->trace_type, &core_trace_spec },     { &state->trace_reader_type, &core_trace_reader_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);
