@@ -87,6 +87,7 @@ dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit
         return status;
     }
     s->used = dr__room_used(s->root);
+    atomic_store(&s->taken, s->used);
     s->limit = limit ? limit : s->used + dr__room_free(s->root) / 2;
     dr__store_refresh(s);
     *out = s;
@@ -233,6 +234,12 @@ bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
     s->stats.read_bytes += result == GOOD ? f->payload_bytes : 0;
     pthread_mutex_unlock(&s->lock);
     return result == GOOD;
+}
+
+double dr__store_fill(const dr_store *s)
+{
+    const double limit = (double)DR_MAX(s->limit, 1);
+    return DR_MIN((double)atomic_load(&s->taken) / limit, 1);
 }
 
 void dr_store_get_stats(dr_store *s, dr_store_stats *out)

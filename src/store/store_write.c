@@ -84,6 +84,7 @@ static bool append(dr_store *s, dr_stored *sample, const void *payload)
     int code = errno;
     uint32_t number = (uint32_t)s->own;
     s->since += good ? bytes : 0;
+    atomic_store(&s->taken, s->used + s->since);
     pthread_mutex_unlock(&s->write_lock);
     if (good) {
         pthread_mutex_lock(&s->lock);
