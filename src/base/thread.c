@@ -56,7 +56,7 @@ bool dr__thread_start(pthread_t *thread, const char *name, void *(*run)(void *),
 }
 
 static atomic_uint generation;
-static void (*_Atomic resets[4])(void); /* NULL: about to be set */
+static void (*_Atomic resets[8])(void); /* NULL: about to be set */
 static atomic_uint n_resets;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 

@@ -65,6 +65,7 @@ static dr_status open_store(dr__exec *e, dr__cache *c, const char *folder, uint6
         return DR_OK;
     }
     DR_TRY(status);
+    dr_store_adapt(c->store, e->o.adaptive_compression);
     dr_store_stats stats;
     dr_store_get_stats(c->store, &stats);
     bool seen = stats.records && stats.records >= e->set->n_samples / SEEN_SHARE;

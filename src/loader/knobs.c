@@ -36,10 +36,9 @@ static int turn(dr__exec *e, const knob *k, int value)
     return before;
 }
 
-dr_status dr_loader_set(dr_loader *l, const char *name, double value, dr_error *err)
+static dr_status turn_by_name(dr_loader *l, const char *name, double value, dr_error *err)
 {
     const knob *k = NULL;
-    DR_TRY(dr__loader_check(l, err));
     DR_TRY(find_knob(name, &k, err));
     if (!(value >= k->min && value <= k->max) || value != (int)value)
         return dr__fail(err, DR_ERR_ARG, "%s is %g, allowed are whole numbers %d to %d", name, value, k->min, k->max);
@@ -51,6 +50,19 @@ dr_status dr_loader_set(dr_loader *l, const char *name, double value, dr_error *
     }
     dr__trace_event(l->exec.trace, "set", "\"knob\":\"%s\",\"value\":%d", name, (int)value);
     return DR_OK;
+}
+
+dr_status dr__loader_turn(dr_loader *l, int which, double value, dr_error *err)
+{
+    return turn_by_name(l, dr_knob_name(which), value, err);
+}
+
+dr_status dr_loader_set(dr_loader *l, const char *name, double value, dr_error *err)
+{
+    const knob *k = NULL;
+    DR_TRY(dr__loader_check(l, err));
+    DR_TRY(find_knob(name, &k, err));
+    return dr__adapt_set(l, dr_knob_find(name), value, err);
 }
 
 dr_status dr_loader_get(dr_loader *l, const char *name, double *value, dr_error *err)

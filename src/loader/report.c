@@ -97,6 +97,7 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     json_object_set_new(o, "worker_budget_bytes", json_integer((json_int_t)e->bench_budget));
     add_seek_counts(o, e->seek);
     dr__cache_stats(e, o);
+    dr__adapt_stats(l, o);
     return give_text(o, text, err);
 }
 
@@ -104,8 +105,9 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     dr__exec *e = &l->exec;
-    char *ops = dr__program_explain(e->program), cache[1600];
+    char *ops = dr__program_explain(e->program), cache[1600], policy[256];
     dr__cache_explain(e, cache, sizeof cache);
+    dr__adapt_explain(l, policy, sizeof policy);
     dr__pool_lock();
     int workers = e->workers, prefetch = e->prefetch;
     dr__pool_unlock();
@@ -113,9 +115,9 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
     *text = ops ? dr__alloc(room) : NULL;
     if (*text)
         snprintf(*text, room,
-                 "data: %s (%s, %llu samples)\n%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
+                 "data: %s (%s, %llu samples)\n%s%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
                  "a batch has %zu bytes, batches may take %zu, a worker %zu\n",
-                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, workers,
+                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, policy, workers,
                  workers == 1 ? "" : "s", prefetch,
                  e->o.given_order ? "given"
                  : e->o.in_order  ? "fixed"

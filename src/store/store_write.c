@@ -106,6 +106,8 @@ static void *squeeze(dr_store *s, dr_stored *sample, void *raw)
 {
     pthread_mutex_lock(&s->lock);
     dr__squeeze_choice choice = dr__squeeze_choose(&s->squeeze);
+    if (choice != DR__SQUEEZE_TRY)
+        dr__squeeze_pass(&s->squeeze);
     pthread_mutex_unlock(&s->lock);
     size_t size = sample->bytes;
     void *packed = choice == DR__SQUEEZE_OFF ? NULL : dr__lz4_pack(raw, sample->bytes, &size);
