@@ -61,8 +61,11 @@ void dr__facts_fill(void *user, dr__pipeline_facts *out)
     f->finish_before = finish_s;
     f->begun = true;
     *out = f->last;
-    double *fill = out->queue_fill;
-    dr__exec_fill(e, &fill[DR__STAGE_FETCH], &fill[DR__STAGE_BATCH], &fill[DR__STAGE_SLOW]);
+    const dr__fill fill = dr__exec_fill(e);
+    out->queue_fill[DR__STAGE_FETCH] = fill.unclaimed;
+    out->queue_fill[DR__STAGE_DECODE] = fill.fetched;
+    out->queue_fill[DR__STAGE_BATCH] = fill.ready;
+    out->queue_fill[DR__STAGE_SLOW] = fill.parked;
     if (e->cache)
         out->cache_fill = now[DR_FLOW_CACHE_FILL];
     out->in_flight_bytes = now[DR_FLOW_BYTES];

@@ -3,6 +3,8 @@
  * Waiting and stepping are times of the clock on the wall, whoever and however many the consumers are: together they
  * are the time from a consumer's first call on.  What goes on right now is counted in.
  */
+#include <math.h>
+
 #include <drapps/sched.h>
 
 #include "base/clock.h"
@@ -13,18 +15,18 @@
 /* pool lock: how long it has been as it is; the two sums with that. */
 static uint64_t count_time(const dr__exec *e, uint64_t *wait_ns, uint64_t *step_ns)
 {
-    const uint64_t past = e->consumer == DR__CONSUMER_AWAY ? 0 : dr__now_ns() - e->consumer_ns;
-    *wait_ns = e->wait_ns + (e->consumer == DR__CONSUMER_WAITS ? past : 0);
-    *step_ns = e->step_ns + (e->consumer == DR__CONSUMER_STEPS ? past : 0);
+    const uint64_t past = e->consumer_does == DR__CONSUMER_AWAY ? 0 : dr__now_ns() - e->consumer_ns;
+    *wait_ns = e->wait_ns + (e->consumer_does == DR__CONSUMER_WAITS ? past : 0);
+    *step_ns = e->step_ns + (e->consumer_does == DR__CONSUMER_STEPS ? past : 0);
     return past;
 }
 
 void dr__consumer_is(dr__exec *e, dr__consumer what)
 {
     e->consumer_ns += count_time(e, &e->wait_ns, &e->step_ns);
-    if (e->consumer == DR__CONSUMER_AWAY)
+    if (e->consumer_does == DR__CONSUMER_AWAY)
         e->consumer_ns = dr__now_ns();
-    e->consumer = what;
+    e->consumer_does = what;
 }
 
 uint64_t dr__exec_idle_ns(dr__exec *e)
@@ -32,7 +34,7 @@ uint64_t dr__exec_idle_ns(dr__exec *e)
     uint64_t wait_ns, step_ns;
     dr__pool_lock();
     const uint64_t past = count_time(e, &wait_ns, &step_ns);
-    const dr__consumer what = e->running ? e->consumer : DR__CONSUMER_AWAY;
+    const dr__consumer what = e->running ? e->consumer_does : DR__CONSUMER_AWAY;
     dr__pool_unlock();
     return what == DR__CONSUMER_AWAY ? UINT64_MAX : what == DR__CONSUMER_WAITS ? 0 : past;
 }
@@ -70,14 +72,18 @@ static uint64_t count_unclaimed(const dr__exec *e)
     return DR_MIN(of_open + (ahead > open ? ahead - open : 0) * e->batch_slots, left);
 }
 
-void dr__exec_fill(dr__exec *e, double *unclaimed, double *ready, double *parked)
+dr__fill dr__exec_fill(dr__exec *e)
 {
     dr__pool_lock();
     const double batches = (double)dr__batches_ahead(e), samples = batches * (double)e->batch_slots;
-    *unclaimed = DR_MIN((double)count_unclaimed(e) / samples, 1);
-    *ready = DR_MIN((double)count_ready(e) / batches, 1);
-    *parked = DR_MIN((double)count_parked(e) / samples, 1);
+    const dr__fill fill = {
+        .unclaimed = DR_MIN((double)count_unclaimed(e) / samples, 1),
+        .fetched = e->fetchers > 0 || e->fetch.n > 0 ? DR_MIN(e->fetch.n / samples, 1) : NAN,
+        .parked = DR_MIN((double)count_parked(e) / samples, 1),
+        .ready = DR_MIN((double)count_ready(e) / batches, 1),
+    };
     dr__pool_unlock();
+    return fill;
 }
 
 /* pool lock */
@@ -91,6 +97,7 @@ static void flow_of_places(const dr__exec *e, double *flow)
     flow[DR_FLOW_READY] = (double)count_ready(e);
     flow[DR_FLOW_OPEN] = (double)open;
     flow[DR_FLOW_ACTIVE] = e->active;
+    flow[DR_FLOW_FETCHED] = e->fetch.n;
     flow[DR_FLOW_PARKED] = (double)count_parked(e);
     flow[DR_FLOW_BYTES] = (double)(open * batch_bytes + e->lanes.bytes);
     flow[DR_FLOW_BYTES_LIMIT] = (double)e->batch_budget;
@@ -113,6 +120,7 @@ static void flow_of_stats(const dr__stats *s, double *flow)
     flow[DR_FLOW_WORKED] = (double)atomic_load(&s->samples);
     flow[DR_FLOW_READ] = seconds(atomic_load(&s->read_ns));
     flow[DR_FLOW_WORK] = seconds(atomic_load(&s->work_ns));
+    flow[DR_FLOW_CPU] = seconds(atomic_load(&s->cpu_ns));
     flow[DR_FLOW_BYTES_READ] = (double)atomic_load(&s->bytes_read);
     flow[DR_FLOW_LATENCY] = seconds(atomic_load(&s->batch.sum_ns));
     flow[DR_FLOW_SLOW_WORK] = seconds(atomic_load(&s->slow_ns));

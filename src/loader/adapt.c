@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "loader/knobs.h"
 #include "loader/loader.h"
 #include "loader/monitor_share.h"
 #include "sched/policy.h"
@@ -74,7 +75,7 @@ static dr_status plant_set(void *user, int knob, double value, dr_error *err)
     dr__adapt *a = &((dr_loader *)user)->adapt;
     pthread_mutex_lock(&a->knobs);
     dr_status status = a->pinned >> knob & 1 ? dr__fail(err, DR_ERR_STATE, "it was just set by the user")
-                                             : dr__loader_turn(user, knob, value, err);
+                                             : dr__knob_set(user, knob, value, err);
     pthread_mutex_unlock(&a->knobs);
     return status;
 }
@@ -204,7 +205,7 @@ dr_status dr__adapt_set(dr_loader *l, int knob, double value, dr_error *err)
 {
     dr__adapt *a = &l->adapt;
     pthread_mutex_lock(&a->knobs);
-    dr_status status = dr__loader_turn(l, knob, value, err);
+    dr_status status = dr__knob_set(l, knob, value, err);
     if (status == DR_OK)
         a->pinned |= 1u << knob;
     pthread_mutex_unlock(&a->knobs);

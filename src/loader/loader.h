@@ -29,7 +29,7 @@ dr_status dr__loader_check(const dr_loader *loader, dr_error *err);
 /* Bytes that it may take, by its setting or as the machine allows. */
 uint64_t dr__loader_memory(const dr_loader *loader, const dr__limits *limits);
 
-/* Turns a knob (dr_knob); waits for nothing. */
-dr_status dr__loader_turn(dr_loader *loader, int knob, double value, dr_error *err);
+/* Opens the trace that the options or the environment ask for. */
+dr_status dr__loader_trace(dr_loader *loader, dr_error *err);
 
 #endif
