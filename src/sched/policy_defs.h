@@ -1,0 +1,3 @@
+/* policy_defs.h: every policy.  DR_POLICY(name) is dr__policy_<name> in policy_<name>.c. */
+DR_POLICY(fixed)
+DR_POLICY(analytic)
