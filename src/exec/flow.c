@@ -76,9 +76,10 @@ dr__fill dr__exec_fill(dr__exec *e)
 {
     dr__pool_lock();
     const double batches = (double)dr__batches_ahead(e), samples = batches * (double)e->batch_slots;
+    const double may_be_fetched = DR__FETCHED_PER_WORKER * DR_MAX(e->workers, 1);
     const dr__fill fill = {
         .unclaimed = DR_MIN((double)count_unclaimed(e) / samples, 1),
-        .fetched = e->fetchers > 0 || e->fetch.n > 0 ? DR_MIN(e->fetch.n / samples, 1) : NAN,
+        .fetched = e->fetchers > 0 || e->fetch.n > 0 ? DR_MIN(e->fetch.n / may_be_fetched, 1) : NAN,
         .parked = DR_MIN((double)count_parked(e) / samples, 1),
         .ready = DR_MIN((double)count_ready(e) / batches, 1),
     };

@@ -64,9 +64,7 @@ static void plant_flow(void *user, double flow[DR_N_FLOWS])
 
 static double plant_get(void *user, int knob)
 {
-    double value = 0;
-    dr_loader_get(user, dr_knob_name(knob), &value, NULL);
-    return value;
+    return dr__knob_get(user, knob);
 }
 
 /* A decision may be on its way while the user sets the same knob: the user has the last word. */
@@ -82,21 +80,17 @@ static dr_status plant_set(void *user, int knob, double value, dr_error *err)
 
 static dr_plant plant_of(dr_loader *l)
 {
-    dr_plant plant = { .user = l, .flow = plant_flow, .get = plant_get, .set = plant_set };
-    static const double least[] = {
+    dr_plant plant = {
+        .user = l,
+        .knobs = (1u << DR_N_KNOBS) - 1,
 #define LEAST(id, name, unit, least, most, dwell, doc) least,
-        DR_KNOB_MAP(LEAST)
-    };
-    static const double most[] = {
+        .least = { DR_KNOB_MAP(LEAST) },
 #define MOST(id, name, unit, least, most, dwell, doc) most,
-        DR_KNOB_MAP(MOST)
+        .most = { DR_KNOB_MAP(MOST) },
+        .flow = plant_flow,
+        .get = plant_get,
+        .set = plant_set,
     };
-    for (int k = 0; k < DR_N_KNOBS; k++) {
-        double value;
-        plant.knobs |= dr_loader_get(l, dr_knob_name(k), &value, NULL) == DR_OK ? 1u << k : 0;
-        plant.least[k] = least[k];
-        plant.most[k] = most[k];
-    }
     plant.least[DR_KNOB_WORKERS] = 1; /* with none the consumer would have to work itself */
     plant.most[DR_KNOB_WORKERS] = l->adapt.most_workers;
     return plant;
@@ -146,6 +140,7 @@ static dr_status open_pilot(dr_loader *l, dr_error *err)
     o.cpu_limit = l->exec.o.cpu_limit;
     o.memory_limit = a->memory_limit;
     o.weights = a->weights;
+    o.trace = l->exec.trace;
     o.live = a->live;
     const dr_plant plant = plant_of(l);
     if (a->given)
@@ -243,11 +238,8 @@ void dr__adapt_stats(dr_loader *l, json_t *stats)
 {
     dr_decision last = { 0 };
     json_t *knobs = json_object();
-    for (int k = 0; k < DR_N_KNOBS; k++) {
-        double value;
-        if (dr_loader_get(l, dr_knob_name(k), &value, NULL) == DR_OK)
-            json_object_set_new(knobs, dr_knob_name(k), number(value));
-    }
+    for (int k = 0; k < DR_N_KNOBS; k++)
+        json_object_set_new(knobs, dr_knob_name(k), number(dr__knob_get(l, k)));
     dr_loader_decisions(l, 0, &last, 1);
     json_object_set_new(stats, "policy", json_string(l->adapt.policy));
     json_object_set_new(stats, "knobs", knobs);
