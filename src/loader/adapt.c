@@ -43,6 +43,9 @@ dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
     a->given = o->monitor ? dr_monitor_ref(o->monitor) : NULL;
     a->pinned = pinned_by(o);
     a->memory_limit = dr__loader_memory(l, limits);
+    a->cpu_limit = o->cpu_limit;
+    if (!a->cpu_limit && o->monitor && *dr__monitor_root(o->monitor)) /* the pilot would look at this machine */
+        a->cpu_limit = limits->cpus / limits->local_world;
     const double most = 2 * ceil((double)limits->affinity_cpus / limits->local_world);
     a->most_workers = DR_MIN(DR_MAX(most, FEWEST_WORKERS), DR__MAX_WORKERS);
     return DR_OK;
@@ -137,9 +140,10 @@ static dr_status open_pilot(dr_loader *l, dr_error *err)
     pthread_mutex_lock(&a->knobs);
     o.pinned = a->pinned;
     pthread_mutex_unlock(&a->knobs);
-    o.cpu_limit = l->exec.o.cpu_limit;
+    o.cpu_limit = a->cpu_limit;
     o.memory_limit = a->memory_limit;
     o.weights = a->weights;
+    o.period_ms = a->period_ms;
     o.trace = l->exec.trace;
     o.live = a->live;
     const dr_plant plant = plant_of(l);

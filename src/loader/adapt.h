@@ -18,8 +18,10 @@ typedef struct dr__adapt {
     const char *policy; /* its name; static */
     dr_weights weights;
     dr_monitor *given; /* the user's, a reference; NULL: the one that the process shares */
+    double cpu_limit;  /* 0: what the pilot finds out */
     uint64_t memory_limit;
     double most_workers;
+    int period_ms; /* between decisions; 0: the pilot's standard */
 
     pthread_mutex_t knobs; /* held while one is turned; after the loader's lock, before the pool's */
     uint32_t pinned;       /* bit (1 << dr_knob): the user's */
