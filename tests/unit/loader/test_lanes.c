@@ -2,66 +2,24 @@
  *
  * A large image counts as slow by its predicted cost.  Its slowness is a gate in a kernel that opens when the test says
  * so: while it is shut, whoever runs a large image stays there, and what the other workers do is decided by the lanes
- * alone.  Limits of time only keep a failing test from hanging. */
+ * alone. */
 #include "unit/loader/toy.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "kernel/cpu.h"
 #include "loader/loader.h"
+#include "unit/loader/gate.h"
 
-enum { BATCH = 4, AHEAD = 8, LARGE_FROM = 64, LARGE_TO = 67, N = 200, LARGE_WIDTH = 48, PATIENCE_MS = 20000 };
+enum { BATCH = 4, AHEAD = 8, LARGE_FROM = 64, LARGE_TO = 67, N = 200, LARGE_WIDTH = 48 };
 
 static dr_error err;
 static const char gray[] = "{\"op\":\"grayscale\"},{\"op\":\"center_crop\",\"params\":{\"size\":[8,6]}}";
 
-typedef struct gate {
-    pthread_mutex_t lock;
-    pthread_cond_t opened;
-    bool open;
-    int inside; /* threads that wait at it */
-} gate;
-
-static gate kernel_gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, true, 0 };
-static gate read_gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, true, 0 };
-
-static void pass_gate(gate *g)
-{
-    pthread_mutex_lock(&g->lock);
-    g->inside++;
-    while (!g->open)
-        pthread_cond_wait(&g->opened, &g->lock);
-    g->inside--;
-    pthread_mutex_unlock(&g->lock);
-}
-
-static void set_gate(gate *g, bool open)
-{
-    pthread_mutex_lock(&g->lock);
-    g->open = open;
-    pthread_cond_broadcast(&g->opened);
-    pthread_mutex_unlock(&g->lock);
-}
-
-static int inside(gate *g)
-{
-    pthread_mutex_lock(&g->lock);
-    int n = g->inside;
-    pthread_mutex_unlock(&g->lock);
-    return n;
-}
-
-static void wait_inside(gate *g, int n)
-{
-    for (int i = 0; inside(g) != n; i++) {
-        if (i > PATIENCE_MS)
-            fail_msg("%d threads at the gate, wanted %d", inside(g), n);
-        usleep(1000);
-    }
-}
+static gate kernel_gate = OPEN_GATE;
+static gate read_gate = OPEN_GATE;
 
 static dr__kernels kernels;
 static void (*plain_rgb_to_l)(uint8_t *dst, const uint8_t *src, size_t n);
