@@ -21,7 +21,7 @@ os.execvp(sys.argv[3], sys.argv[3:])"""
 def program():
     """The browser's name; a machine without one cannot run these tests, and they fail."""
     found = next((name for name in PROGRAMS if shutil.which(name)), None)
-    assert found, f"none of {', '.join(PROGRAMS)} is installed: scripts/system-packages build"
+    assert found, f"none of {', '.join(PROGRAMS)} is installed: scripts/system-packages test"
     return found
 
 

@@ -102,14 +102,20 @@ def _pareto_axes(x, y, most_x, most_y, width, height, left, bottom):
     floor = height - bottom
     lines = [f'<line class="axis" x1="{left}" x2="{width - 12}" y1="{floor}" y2="{floor}"/>']
     lines += [f'<line class="axis" x1="{left}" x2="{left}" y1="12" y2="{floor}"/>']
-    for i in range(1, 5):
-        vx, vy = most_x * i / 4 * 0.95, most_y * i / 4 * 0.95
-        lines.append(f'<text x="{x(vx):.1f}" y="{floor + 16}" text-anchor="middle">{vx:.3g}</text>')
-        lines.append(f'<line class="grid" x1="{left}" x2="{width - 12}" y1="{y(vy):.1f}" y2="{y(vy):.1f}"/>')
-        lines.append(f'<text x="{left - 6}" y="{y(vy) + 4:.1f}" text-anchor="end">{vy:.3g}</text>')
+    lines += [f'<text x="{x(v):.1f}" y="{floor + 16}" text-anchor="middle">{v:g}</text>' for v in round_steps(most_x)]
+    for v in round_steps(most_y):
+        lines.append(f'<line class="grid" x1="{left}" x2="{width - 12}" y1="{y(v):.1f}" y2="{y(v):.1f}"/>')
+        lines.append(f'<text x="{left - 6}" y="{y(v) + 4:.1f}" text-anchor="end">{v:g}</text>')
     lines.append(f'<text x="{(left + width) / 2}" y="{height - 6}" text-anchor="middle">CPU ms a sample (less is better)</text>')
     lines.append(f'<text x="{left + 6}" y="20">samples/s (more is better)</text>')
     return "".join(lines)
+
+
+def round_steps(most):
+    """Some round numbers up to `most`, for an axis."""
+    power = 10.0 ** math.floor(math.log10(most / 4))
+    step = next(m * power for m in (1, 2, 5, 10) if most / (m * power) <= 6)
+    return [float(f"{i * step:.12g}") for i in range(1, int(most / step) + 1)]
 
 
 def _svg(width, height, text, inside, css):

@@ -20,12 +20,13 @@ def section(run, rows):
         return "<section><h2>Decisions</h2><p>None: the run had no policy, or ended before the first.</p></section>"
     bounds = sorted({d.bound for d in rows})
     options = "".join(f"<option>{escape(b)}</option>" for b in bounds)
+    checked = " checked" if any(d.changes for d in rows) else ""
     left_out = len(run.decisions) - len(rows)
     note = f"<p class=note>{left_out} more, that changed nothing, are not shown.</p>" if left_out else ""
     body = "".join(_row(run, d) for d in rows)
     return f"""<section class="decisions"><h2>Decisions</h2>
 <form class="filter"><label>limited by <select name="bound"><option value="">anything</option>{options}</select></label>
-<label><input type="checkbox" name="changes"> only changes</label>
+<label><input type="checkbox" name="changes"{checked}> only changes</label>
 <label>find <input type="search" name="text" placeholder="in reasons"></label> <output></output></form>
 <div class="scroll tall"><table><thead><tr><th>time<th>limited by<th>change<th>reason<th class="n">reward</tr></thead>
 <tbody>{body}</tbody></table></div>{note}</section>"""

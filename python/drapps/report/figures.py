@@ -34,9 +34,8 @@ def quantile(ordered, q):
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
-def spread(values):
-    """None for no values."""
-    ordered = sorted(values)
+def spread(ordered):
+    """Of values in order; None for no values."""
     if not ordered:
         return None
     return Spread(len(ordered), math.fsum(ordered) / len(ordered), *(quantile(ordered, q) for q in (0.5, 0.95, 0.99)),
@@ -67,16 +66,6 @@ def use(clock, values):
     return Use(area / time if time else seen[-1], max(seen))
 
 
-def batch_latencies(run):
-    """Seconds from a batch's first sample begun to the batch ready, of each batch in the trace."""
-    return [max(0.0, s.end - s.begin) for s in run.spans["batch"]]
-
-
-def waits(run):
-    """Seconds that the consumer waited, batch by batch."""
-    return [max(0.0, s.end - s.begin) for s in run.spans["wait"]]
-
-
 class Figures:
     """What is known of a run as a whole; None is not known."""
 
@@ -87,9 +76,9 @@ class Figures:
         self.wait_s, self.step_s = _wait_and_step(run)
         self.wait_share = _share(self.wait_s, self.step_s, _flow_seconds(run))
         self.accelerator = None if self.wait_share is None else 1 - self.wait_share
-        self.latency = spread(batch_latencies(run))
+        self.latency = spread(run.times("batch"))
         self.latency_mean = self.latency.mean if self.latency else _per(run.grown("latency"), run.grown("batches"))
-        self.wait = spread(waits(run))
+        self.wait = spread(run.times("wait"))
         self.use = {name: use(run.snapshot_clock, run.sensor(name)) for name in _sensor_names(run)}
         self.level = {name: use(run.snapshot_clock, run.level(name)) for name in _sensor_names(run)}
         self.components = self._components()
@@ -134,8 +123,8 @@ def _wait_and_step(run):
     """Seconds, by the flow; by the spans where the flow has none."""
     found = [run.grown(name) for name in ("wait", "step")]
     if not any(found):
-        sums = [math.fsum(max(0.0, s.end - s.begin) for s in run.spans[kind]) for kind in ("wait", "step")]
-        found = [s if run.spans[kind] else f for s, f, kind in zip(sums, found, ("wait", "step"))]
+        traced = [run.times(kind) for kind in ("wait", "step")]
+        found = [math.fsum(times) if times else known for times, known in zip(traced, found)]
     return found
 
 

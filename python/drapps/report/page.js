@@ -164,19 +164,29 @@
       return [Math.max(0, place(this.clock, a) - 1), Math.min(this.clock.length, place(this.clock, b) + 1)];
     }
 
-    top() {
+    /* Sets what the bottom and the top of the plot are; only rewards go below 0. */
+    scale() {
       const [from, to] = this.visible();
-      let most = 0;
-      for (const values of this.tops) for (let i = from; i < to; i++) if (values[i] > most) most = values[i];
-      if (this.spec.name === "cpu" && this.timeline.data.n_cpus) return Math.max(this.timeline.data.n_cpus, most);
+      let least = 0, most = 0;
+      for (const values of this.tops) for (let i = from; i < to; i++) {
+        most = Math.max(most, values[i]);
+        least = Math.min(least, values[i]);
+      }
+      this.least = least < 0 ? -round_up(-least) : 0;
+      this.most = this.top(most);
+    }
+
+    top(most) {
+      if (this.spec.name === "cpu" && this.timeline.data.n_cpus) return this.timeline.data.n_cpus; // the sensors' clocks differ: a sum may be above
       return this.spec.unit === "share" && most > 0.5 ? Math.max(1, most) : round_up(most);
     }
 
     paint() {
-      this.most = this.top();
-      for (const part of [0.5, 1]) {
-        svg("line", { class: "grid", x1: GUTTER, x2: this.width, y1: this.y(this.most * part), y2: this.y(this.most * part) }, this.area);
-        svg("text", { x: GUTTER - 5, y: this.y(this.most * part) + 4, "text-anchor": "end" }, this.root, show(this.most * part, this.spec.unit).replace(" ", "\u202f"));
+      this.scale();
+      for (const value of this.least < 0 ? [this.least, this.most] : [this.most / 2, this.most]) {
+        svg("line", { class: "grid", x1: GUTTER, x2: this.width, y1: this.y(value), y2: this.y(value) }, this.area);
+        const text = show(value, this.spec.unit === "B/s" ? "B" : this.spec.unit).replace(" ", "\u202f");
+        svg("text", { x: GUTTER - 5, y: this.y(value) + 4, "text-anchor": "end" }, this.root, text);
       }
       svg("line", { class: "axis", x1: GUTTER, x2: this.width, y1: this.y(0), y2: this.y(0) }, this.area);
       for (let i = this.tops.length - 1; i >= 0; i--)
@@ -185,7 +195,7 @@
     }
 
     y(value) {
-      return this.height - 4 - (value / this.most) * (this.height - 12);
+      return this.height - 4 - ((value - this.least) / (this.most - this.least)) * (this.height - 12);
     }
 
     path(values) {

@@ -11,7 +11,6 @@ from importlib.resources import files
 
 from drapps import _core
 from drapps.report import compare, decisions, parts
-from drapps.report.figures import Figures
 from drapps.report.panels import timeline
 from drapps.report.text import escape, time_text
 
@@ -30,10 +29,9 @@ PAGE = """<!doctype html>
 def make_page(runs, grid):
     """The HTML of some runs."""
     style, script = (files("drapps.report").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    figures = [Figures(run) for run in runs]
-    sections = [_run(run, f, grid) for run, f in zip(runs, figures)]
+    sections = [_run(run, grid) for run in runs]
     if len(runs) > 1:
-        body = compare.section(runs, figures, grid) + "".join(_folded(i, r, s) for i, (r, s) in enumerate(zip(runs, sections)))
+        body = compare.section(runs) + "".join(_folded(i, r, s) for i, (r, s) in enumerate(zip(runs, sections)))
     else:
         body = f'<div class="run">{sections[0]}</div>'
     title = ", ".join(run.name for run in runs)
@@ -55,11 +53,11 @@ def _folded(i, run, section):
     return f'<details class="run"{opened}><summary><i class="dot run{i % 7}"></i>{i + 1} {escape(run.name)}</summary>{section}</details>'
 
 
-def _run(run, figures, grid):
+def _run(run, grid):
     rows = decisions.shown(run)
     return "\n".join((
-        parts.verdict(run), parts.cards(run, figures, grid), _timeline(run, rows), decisions.section(run, rows),
-        parts.where_time_goes(run, figures), parts.distributions(run), parts.facts(run),
+        parts.verdict(run), parts.cards(run, grid), _timeline(run, rows), decisions.section(run, rows),
+        parts.where_time_goes(run), parts.distributions(run), parts.facts(run),
     ))  # fmt: skip
 
 

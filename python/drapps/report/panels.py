@@ -1,6 +1,7 @@
 """What the timeline draws, as JSON for page.js: clocks, panels with their lines, knobs, use of each CPU."""
 
 from drapps.report.thin import POINTS, short, thin
+from drapps.report.verdict import spells
 
 HEAT_COLUMNS = 400  # of the strip with the use of each CPU
 HEAT_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # use from 0 to 1, in 36 steps
@@ -29,7 +30,8 @@ FLOW_PANELS = (
      (("active", "at a worker"), ("fetched", "read ahead"), ("parked", "slow, set aside"))),
     ("bytes", "Bytes under way", "B", "line", (("bytes", "under way"), ("bytes_limit", "limit"))),
 )  # fmt: skip
-ORDER = ("wait", "rate", "cpu", "batches", "queues", "io", "pressure", "memory", "bytes", "latency", "service", "gpu", "power")
+DECISION_PANELS = (("reward", "Reward", "of each decision", "line", (("reward", "reward"),)),)
+ORDER = ("wait", "rate", "cpu", "batches", "queues", "io", "pressure", "memory", "bytes", "latency", "service", "gpu", "power", "reward")
 SUMS = ("samples", "worked")
 LEVELS = ("gpu_memory",)
 
@@ -42,8 +44,11 @@ def timeline(run, shown_decisions):
     clocks = {}
     clocks["snapshots"], snapshots = thin(run.snapshot_clock, _present(snapshots), stacked, POINTS)
     clocks["flow"], flow = thin(run.flow_clock, _present(flow), (), POINTS)
+    rewards = {"reward": [d.reward for d in run.decisions]}
+    clocks["decisions"], rewards = thin([d.time for d in run.decisions], _present(rewards), (), POINTS)
     panels = [_panel(row, "snapshots", snapshots) for row in SNAPSHOT_PANELS]
     panels += [_panel(row, "flow", flow) for row in FLOW_PANELS]
+    panels += [_panel(row, "decisions", rewards) for row in DECISION_PANELS]
     panels = sorted((p for p in panels if p["lines"]), key=lambda p: ORDER.index(p["name"]))
     return {
         "seconds": short_time(run.seconds), "clocks": {name: _steps(run, clock) for name, clock in clocks.items()},
@@ -120,16 +125,8 @@ def knob_lines(run):
 
 
 def bound_bands(run):
-    """[[begin, end, bound], ...]: what limited the run, neighbours of a kind joined."""
-    bands, since = [], run.begin
-    for i, decision in enumerate(run.decisions):
-        until = run.end if i == len(run.decisions) - 1 else decision.time
-        if bands and bands[-1][2] == decision.bound:
-            bands[-1][1] = until
-        else:
-            bands.append([since, until, decision.bound])
-        since = until
-    return [[short_time(a - run.begin), short_time(b - run.begin), bound] for a, b, bound in bands]
+    """[[begin, end, bound], ...]: what limited the run."""
+    return [[short_time(a - run.begin), short_time(b - run.begin), bound] for a, b, bound in spells(run)]
 
 
 def _events(run):

@@ -5,7 +5,7 @@ import json
 from drapps.report.charts import distribution, share_bar
 from drapps.report.decisions import bound_class
 from drapps.report.energy import energy
-from drapps.report.figures import batch_latencies, spread, waits
+from drapps.report.figures import spread
 from drapps.report.text import bytes_text, clock_text, count_text, escape, percent, time_text
 from drapps.report.verdict import ADVICE, diagnose, headline, limits
 
@@ -42,9 +42,11 @@ def _limit_bar(run):
     return f'{share_bar(shares, "what limited the run, by time")}<p class="legend">limited by: {legend}</p>'
 
 
-def cards(run, figures, grid):
+def cards(run, grid):
     """The key figures."""
-    shown = [_card(*card) for card in _card_rows(run, figures, grid) if card[1] is not None]
+    shown = [_card(*card) for card in _card_rows(run, run.figures, grid) if card[1] is not None]
+    if not shown:
+        return ""
     return f'<section><h2>Key figures</h2><div class="cards">{"".join(shown)}</div></section>'
 
 
@@ -96,7 +98,7 @@ def _or_none(value, text):
     return None if value is None else text.format(count_text(value))
 
 
-def where_time_goes(run, figures):
+def where_time_goes(run):
     """Stages, ops, lanes, and the samples that took longest."""
     parts = [_stages(run), _ops(run), _lanes(run), _slowest(run)]
     inside = "".join(parts) or "<p>The trace has no spans of samples.</p>"
@@ -106,10 +108,10 @@ def where_time_goes(run, figures):
 def _stages(run):
     rows = []
     for kind, what in (("read", "a sample"), ("work", "a sample"), ("finish", "a batch"), ("batch", "a batch")):
-        facts = spread(s.end - s.begin for s in run.spans[kind])
+        facts = spread(run.times(kind))
         if facts:
             rows.append((f"{kind}, {what}", count_text(facts.count), *map(time_text, facts[1:])))
-    return f'<div class="wide"><h3>Stages, as traced</h3>{table(("stage", "#spans", "#mean", "#p50", "#p95", "#p99", "#max"), rows)}</div>' if rows else ""
+    return f'<div class="wide"><h3>Stages, as traced</h3>{table(("stage", "#spans", "#mean", "#p50", "#p95", "#p99", "#max"), rows, "stages")}</div>' if rows else ""
 
 
 def _ops(run):
@@ -125,9 +127,9 @@ def _ops(run):
 
 
 def _lanes(run):
-    rows, whole = [], sum(s.end - s.begin for s in run.spans["work"]) or 1
+    rows, whole = [], sum(run.times("work")) or 1
     for name, slow in (("fast", False), ("slow", True)):
-        times = [s.end - s.begin for s in run.spans["work"] if s.slow == slow]
+        times = sorted(s.end - s.begin for s in run.spans["work"] if s.slow == slow)
         if times:
             facts = spread(times)
             rows.append((name, count_text(facts.count), time_text(facts.p50), time_text(facts.max), percent(sum(times) / whole)))
@@ -135,7 +137,7 @@ def _lanes(run):
 
 
 def _slowest(run):
-    facts = spread(s.end - s.begin for s in run.spans["work"])
+    facts = spread(run.times("work"))
     if not facts:
         return ""
     longest = sorted(run.spans["work"], key=lambda s: s.begin - s.end)[:SLOWEST]
@@ -148,10 +150,10 @@ def _slowest(run):
 def distributions(run):
     """Batch latency and waiting."""
     charts = []
-    for title, values in (("Batch latency", batch_latencies(run)), ("Waiting for a batch", waits(run))):
+    for title, values in (("Batch latency", run.times("batch")), ("Waiting for a batch", run.times("wait"))):
         facts = spread(values)
         if facts:
-            quantiles = f"median {time_text(facts.p50)}, p95 {time_text(facts.p95)}, p99 {time_text(facts.p99)}, longest {time_text(facts.max)}; {count_text(facts.count)} batches"
+            quantiles = f"median {time_text(facts.p50)}, p95 {time_text(facts.p95)}, p99 {time_text(facts.p99)}, longest {time_text(facts.max)}; {count_text(facts.count)} batches. The line is the share of batches up to there."
             charts.append(f"<figure><h3>{title}</h3>{distribution(values, facts, title)}<figcaption>{quantiles}</figcaption></figure>")
     return f'<section><h2>Distributions</h2><div class="columns">{"".join(charts)}</div></section>' if charts else ""
 

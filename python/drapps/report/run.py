@@ -5,6 +5,8 @@ from bisect import bisect_left
 from collections import defaultdict
 from functools import cached_property
 
+from drapps.report.figures import Figures
+
 WINDOW = 1.0  # seconds over which a rate is the mean
 LONGEST_GAP = 10  # times the usual interval: from there on a line is broken
 
@@ -18,7 +20,7 @@ class Run:
         self.flows = _in_order(trace.flow, lambda f: f.time)
         self.decisions = _in_order(trace.decisions, lambda d: d.time)
         self.events = _in_order(trace.events, lambda e: e.get("t", math.nan))
-        self.spans = defaultdict(list)
+        self.spans, self._times = defaultdict(list), {}
         for span in trace.spans:
             if math.isfinite(span.begin) and math.isfinite(span.end):
                 self.spans[span.kind].append(span)
@@ -86,6 +88,17 @@ class Run:
         wait, step = self.rate("wait"), self.rate("step")
         return [None if w is None else min(1.0, w / (w + s) if s is not None and w + s > 0 else w)
                 for w, s in zip(wait, step)]  # fmt: skip
+
+    @cached_property
+    def figures(self):
+        """The key figures."""
+        return Figures(self)
+
+    def times(self, kind):
+        """How long the spans of a kind took, shortest first."""
+        if kind not in self._times:
+            self._times[kind] = sorted(max(0.0, s.end - s.begin) for s in self.spans[kind])
+        return self._times[kind]
 
     def total_at(self, name, time):
         """A sum of the flow at some time, between records in proportion."""

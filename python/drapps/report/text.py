@@ -2,6 +2,8 @@
 
 import html
 
+BLANK = "\u00a0"
+
 
 def escape(value):
     """Any value as text of an element or of a quoted attribute."""
@@ -9,11 +11,11 @@ def escape(value):
 
 
 def percent(share):
-    """0.034 as "3.4 %"."""
+    """0.034 as "3.4 %", with a blank at which no line is broken."""
     if share is None:
         return "–"
     value = 100 * share
-    return f"{value:.0f} %" if abs(value) >= 9.95 or value == 0 else f"{value:.1f} %"
+    return f"{value:.0f}{BLANK}%" if abs(value) >= 9.95 or value == 0 else f"{value:.1f}{BLANK}%"
 
 
 def count_text(value):
@@ -29,10 +31,12 @@ def time_text(seconds):
     """0.00123 as "1.23 ms"."""
     if seconds is None:
         return "–"
+    if seconds == 0:
+        return f"0{BLANK}s"
     for limit, scale, unit in ((1e-3, 1e6, "µs"), (1, 1e3, "ms"), (120, 1, "s"), (7200, 1 / 60, "min")):
         if abs(seconds) < limit:
-            return f"{_three(seconds * scale)} {unit}"
-    return f"{_three(seconds / 3600)} h"
+            return f"{_three(seconds * scale)}{BLANK}{unit}"
+    return f"{_three(seconds / 3600)}{BLANK}h"
 
 
 def bytes_text(n):
@@ -41,8 +45,8 @@ def bytes_text(n):
         return "–"
     for limit, scale, unit in ((1e3, 1, "B"), (1e6, 1e3, "kB"), (1e9, 1e6, "MB"), (1e12, 1e9, "GB")):
         if abs(n) < limit:
-            return f"{_three(n / scale)} {unit}"
-    return f"{_three(n / 1e12)} TB"
+            return f"{_three(n / scale)}{BLANK}{unit}"
+    return f"{_three(n / 1e12)}{BLANK}TB"
 
 
 def clock_text(seconds):

@@ -26,12 +26,9 @@ def thin(clock, columns, stacked=(), points=POINTS):
 def _slices(clock, n):
     """Ranges of rows, one for each of n slices of time that has a row."""
     width = (clock[-1] - clock[0]) / n or 1.0
-    slices, begin = [], 0
-    for i in range(1, len(clock) + 1):
-        if i == len(clock) or int((clock[i] - clock[0]) / width) != int((clock[begin] - clock[0]) / width):
-            slices.append((begin, i))
-            begin = i
-    return slices
+    place = [min(n - 1, int((t - clock[0]) / width)) for t in clock]
+    borders = [i for i in range(1, len(clock)) if place[i] != place[i - 1]]
+    return list(zip([0, *borders], [*borders, len(clock)]))
 
 
 def _extremes(values):

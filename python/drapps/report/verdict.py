@@ -1,9 +1,10 @@
 """What limits a run, and what to do about it: findings with figures, in plain words."""
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from typing import NamedTuple
 
-from drapps.report.figures import Figures, spread
+from drapps.report.figures import spread
 from drapps.report.text import count_text, percent, time_text
 
 LITTLE = 0.05  # a trainer that waits less than this does not wait
@@ -54,22 +55,34 @@ class Limit(NamedTuple):
     wait: float  # seconds that the trainer waited meanwhile
 
 
-def limits(run):
-    """{bound: Limit}, by the decisions: each speaks of the time since the one before, the last also of the rest."""
-    found, since = defaultdict(lambda: Limit(0.0, 0.0)), run.begin
+def spells(run, bound=None):
+    """(begin, end) of the times in which a bound held, or (begin, end, bound) of all, neighbours of a kind joined.
+
+    A decision speaks of the time since the one before; the last also of the rest.
+    """
+    joined, since = [], run.begin
     for i, decision in enumerate(run.decisions):
-        until = run.end if i == len(run.decisions) - 1 else decision.time
-        wait = run.total_at("wait", until) - run.total_at("wait", since)
-        before = found[decision.bound]
-        found[decision.bound] = Limit(before.seconds + max(0.0, until - since), before.wait + max(0.0, wait))
+        until = max(since, run.end if i == len(run.decisions) - 1 else decision.time)
+        if joined and joined[-1][2] == decision.bound:
+            joined[-1] = (joined[-1][0], until, decision.bound)
+        else:
+            joined.append((since, until, decision.bound))
         since = until
+    return joined if bound is None else [(a, b) for a, b, name in joined if name == bound]
+
+
+def limits(run):
+    """{bound: Limit}."""
+    found = defaultdict(lambda: Limit(0.0, 0.0))
+    for begin, end, bound in spells(run):
+        wait = run.total_at("wait", end) - run.total_at("wait", begin)
+        found[bound] = Limit(found[bound].seconds + end - begin, found[bound].wait + wait)
     return dict(found)
 
 
 def headline(run):
     """(what limits the run, a sentence)."""
-    figures = Figures(run)
-    share, bound = figures.wait_share, main_bound(run, figures)
+    share, bound = run.figures.wait_share, main_bound(run)
     if share is None:
         return "unknown", "The trace does not say how long the trainer waited."
     if bound == "consumer":
@@ -77,16 +90,16 @@ def headline(run):
     return bound, f"The trainer waited {percent(share)} of the time: {ADVICE.get(bound, (bound,))[0]}."
 
 
-def main_bound(run, figures):
+def main_bound(run):
     """What the trainer waited for most; "consumer" where it hardly waited."""
-    if figures.wait_share is None:
+    if run.figures.wait_share is None:
         return "unknown"
-    if figures.wait_share < LITTLE:
+    if run.figures.wait_share < LITTLE:
         return "consumer"
     known = {b: limit for b, limit in limits(run).items() if b not in ("consumer", "unknown")}
     if any(limit.wait > 0 for limit in known.values()):
         return max(known, key=lambda b: known[b].wait)
-    return judge_by_sensors(run, figures)
+    return judge_by_sensors(run, run.figures)
 
 
 def judge_by_sensors(run, figures):
@@ -108,16 +121,27 @@ def diagnose(trace):
     from drapps.report.run import Run
 
     run = trace if isinstance(trace, Run) else Run(trace, "")
-    figures = Figures(run)
-    return [_limit_finding(run, figures), *_other_limits(run, figures), *_slow_samples(run), *_losses(figures)]
+    return [_limit_finding(run), *_other_limits(run), *_slow_samples(run), *_losses(run.figures)]
 
 
-def _limit_finding(run, figures):
-    bound = main_bound(run, figures)
+def _limit_finding(run):
+    bound = main_bound(run)
     found = limits(run).get(bound)
     share = found.seconds / run.seconds if found and run.seconds else None
-    source = "" if found else "; judged by sensors, as no decision says it" if bound != "consumer" else ""
-    return Finding(bound, share, "; ".join(_evidence(run, figures, bound)) + source, _advice(bound, figures))
+    evidence = [*_waiting(run, found, bound), *_evidence(run, bound)]
+    if not found and bound not in ("consumer", "unknown"):
+        evidence.append("judged by sensors, as no decision says it")
+    return Finding(bound, share, "; ".join(evidence), _advice(bound, run.figures))
+
+
+def _waiting(run, found, bound):
+    share = run.figures.wait_share
+    if share is None:
+        yield "how long the trainer waited is not known"
+    elif found and bound != "consumer" and run.figures.wait_s:
+        yield f"{percent(found.wait / run.figures.wait_s)} of the trainer's waiting fell into this time"
+    else:
+        yield f"the trainer waited {percent(share)} of the time"
 
 
 def _advice(bound, figures):
@@ -128,42 +152,51 @@ def _advice(bound, figures):
     return f"{advice} Without waiting, the trainer would take {count_text(best)} samples/s, now {count_text(figures.samples_per_s)}."
 
 
-def _evidence(run, figures, bound):
-    """Figures that speak for a bound."""
-    yield f"trainer waits {percent(figures.wait_share)}" if figures.wait_share is not None else "waiting is not known"
-    level, use = figures.level, figures.use
-    if bound in ("cpu", "workers", "foreign", "quota", "consumer") and use.get("cpu_own"):
-        yield f"own {use['cpu_own'].mean:.2f} CPUs"
-    if bound in ("cpu", "workers", "foreign") and level.get("cpu_total"):
-        yield f"{percent(level['cpu_total'].mean)} of all CPUs busy"
-    if bound in ("foreign", "cpu") and use.get("cpu_foreign"):
-        yield f"others {use['cpu_foreign'].mean:.2f} CPUs"
-    if bound == "quota" and level.get("throttled"):
-        yield f"held back {percent(level['throttled'].mean)} of the time"
+def _evidence(run, bound):
+    """What the sensors said while a bound held."""
+    use = {name: _mean_during(run, bound, run.sensor(name)) for name in ("cpu_own", "cpu_foreign", "throttled")}
+    busy, figures = _mean_during(run, bound, run.level("cpu_total")), run.figures
+    if bound in ("cpu", "workers", "foreign", "quota", "consumer") and use["cpu_own"] is not None:
+        yield f"{use['cpu_own']:.2f} CPUs used by this run"
+    if bound in ("cpu", "foreign") and use["cpu_foreign"] is not None:
+        yield f"{use['cpu_foreign']:.2f} by others"
+    if bound in ("cpu", "workers", "foreign") and busy is not None:
+        yield f"{percent(busy)} of all CPUs busy"
+    if bound == "quota" and use["throttled"] is not None:
+        yield f"held back {percent(use['throttled'])} of the time"
     if bound in ("storage", "workers", "cpu") and figures.read_ms is not None and figures.work_ms is not None:
-        yield f"a sample takes {time_text(figures.read_ms / 1000)} to read, {time_text(figures.work_ms / 1000)} to make"
+        yield f"over the run a sample takes {time_text(figures.read_ms / 1000)} to read and {time_text(figures.work_ms / 1000)} to make"
     if bound == "memory" and _memory_is_full(run):
         yield "bytes under way reach their limit"
 
 
-def _other_limits(run, figures):
+def _mean_during(run, bound, values):
+    """The mean of a sensor while a bound held; over the run where no decision names it."""
+    spans = list(spells(run, bound)) or [(run.begin, run.end)]
+    clock, seen = run.snapshot_clock, []
+    for begin, end in spans:
+        seen += [v for v in values[bisect_left(clock, begin) : bisect_right(clock, end)] if v is not None]
+    return sum(seen) / len(seen) if seen else None
+
+
+def _other_limits(run):
     """Bounds beside the main one under which the trainer waited noticeably."""
-    main = main_bound(run, figures)
+    main = main_bound(run)
     for bound, found in sorted(limits(run).items(), key=lambda item: -item[1].wait):
         if bound in (main, "consumer", "unknown") or not run.seconds or found.wait < LITTLE * run.seconds:
             continue
         name, advice = ADVICE.get(bound, (bound, ""))
-        evidence = f"{name} for {time_text(found.seconds)}, in which the trainer waited {time_text(found.wait)}"
+        evidence = f"for {time_text(found.seconds)} {name}; the trainer waited {time_text(found.wait)} of that"
         yield Finding(bound, found.seconds / run.seconds, evidence, advice)
 
 
 def _slow_samples(run):
     """Few samples that take much of the work."""
-    times = [s.end - s.begin for s in run.spans["work"]]
+    times = run.times("work")
     facts = spread(times)
     if not facts or facts.count < 20 or facts.p50 <= 0:
         return
-    slow = [t for t in times if t > SLOW * facts.p50]
+    slow = times[bisect_right(times, SLOW * facts.p50) :]
     share = sum(slow) / sum(times)
     if share > 0.2:
         evidence = (f"{percent(len(slow) / len(times))} of the samples take more than {SLOW} times the median of "
