@@ -3,9 +3,11 @@
 Of a Python file: runs it and watches its loaders.  Of data: op costs, and a plain loop over the usual chain.
 """
 
+import argparse
 import os
 import sys
 import traceback
+from functools import partial
 
 from drapps.cli.show import bytes_text, print_json, print_table
 
@@ -15,7 +17,6 @@ STEPS_NOTE = "the trainer got some batches twice while it was measured: do not k
 
 def add_arguments(parser):
     parser.add_argument("path", help="a Python file that trains; or data: a folder, list, tar or pattern of tars")
-    parser.add_argument("arguments", nargs="*", help="of the Python file, after --")
     parser.add_argument("--seconds", type=float, default=14, help="to measure for (default: 14; 0: op costs alone)")
     parser.add_argument("--keep-running", action="store_true", help="let the Python file run to its end")
     data = parser.add_argument_group("for data")
@@ -29,7 +30,14 @@ def add_arguments(parser):
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def run(args):
+def main(argv):
+    """What stands after -- is the program's own."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    parser = argparse.ArgumentParser(prog="drapps profile", usage="%(prog)s [options] path [-- arguments of the file]",
+                                     description=f"{HELP}.")  # fmt: skip
+    add_arguments(parser)
+    args = parser.parse_args(argv[:at])
+    args.arguments = argv[at + 1 :]
     if args.path.endswith(".py") and os.path.isfile(args.path):
         return _script(args)
     return _data(args)
@@ -93,9 +101,9 @@ def _loop(pipe, args):
     """(findings for machines, what shows them): a plain loop over the data."""
     from drapps.profile import diagnose, script, show
 
-    with pipe.loader(batch_size=args.batch_size, shuffle=True, workers=args.workers, outputs="image",
-                     collate={"*": "list"}, output="raw") as loader:  # fmt: skip
-        done = script.run_loop(loader, args.step_ms / 1e3, args.seconds)
+    open_loader = partial(pipe.loader, args.batch_size, shuffle=True, workers=args.workers, outputs="image",
+                          collate={"*": "list"}, output="raw")  # fmt: skip
+    done = script.run_loop(open_loader, args.step_ms / 1e3, args.seconds)
     if done.error is not None:
         raise done.error
     findings = diagnose(done.facts)

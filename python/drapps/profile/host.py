@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from drapps.about import info
+from drapps.bench.process import tree
 from drapps.monitor import Monitor
 
 NS = 1e-9
@@ -16,7 +17,7 @@ class Counters:
 
     def __init__(self):
         self.time = time.monotonic()
-        self.pids = [os.getpid(), *descendants()]
+        self.pids = tree(os.getpid())  # this process is the first
         self.cpu, self.delay, self.device_bytes = {}, {}, {}
         for pid in self.pids:
             self._read(pid)
@@ -38,17 +39,11 @@ def between(before, after, name):
     return sum(value - old.get(key, 0) for key, value in new.items()) if new else None
 
 
-def descendants():
-    """Processes that this one started, and that these started."""
-    children = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError, IndexError):
-            pid, rest = int(stat.parent.name), stat.read_text().rpartition(")")[2].split()
-            children.setdefault(int(rest[1]), []).append(pid)
-    found = list(children.get(os.getpid(), ()))
-    for pid in found:
-        found += children.get(pid, ())
-    return found
+def cpu_delay():
+    """Seconds for which this thread could have run and had no CPU; 0 where the kernel does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) * NS
+    return 0.0
 
 
 class Host:

@@ -10,6 +10,8 @@ from contextlib import suppress
 from functools import partial
 from itertools import cycle, islice
 
+from drapps.profile.host import cpu_delay
+
 SLOW_TIMES = 4  # the median: as the lanes' threshold
 MAX_ALONE = 256
 
@@ -37,26 +39,25 @@ def probe_of(loader, iterator, opened):
 
 
 def alone(probe, seconds):
-    """Facts of samples made one by one in this thread, and of the same samples once more."""
-    chosen = random.Random(0).sample(range(probe.size), min(probe.size, MAX_ALONE))
-    first, costs = [], {}
-    end = time.monotonic() + seconds / 2
-    for i in chosen:
+    """Facts of samples made one by one in this thread, each at once a second time, when its bytes are in memory."""
+    first, again = [], {}
+    end = time.monotonic() + seconds
+    for i in random.Random(0).sample(range(probe.size), min(probe.size, MAX_ALONE)):
         first.append(_timed(probe.make, i))
+        again[i] = _timed(probe.make, i)
         if time.monotonic() > end and len(first) >= 8:
             break
-    for i in chosen[: len(first)]:
-        costs[i] = _timed(probe.make, i)
-    again = list(costs.values())
-    return {**_means("alone", first), **_means("again", again), **_slow(probe, costs)}
+    return {**_means("alone", first), **_means("again", again.values()), **_slow(probe, again)}
 
 
 def _timed(make, i):
-    """(time, CPU time) of a sample; one that cannot be made costs what it costs."""
-    begun, cpu = time.monotonic(), time.thread_time()
+    """(time, CPU time) of a sample, without the time in which another thread had the CPU.  One that cannot be made
+    costs what it costs."""
+    delay, begun, cpu = cpu_delay(), time.monotonic(), time.thread_time()
     with suppress(Exception):
         make(i)
-    return time.monotonic() - begun, time.thread_time() - cpu
+    cpu, whole = time.thread_time() - cpu, time.monotonic() - begun
+    return max(cpu, whole - (cpu_delay() - delay)), cpu
 
 
 def _means(name, costs):
@@ -151,7 +152,8 @@ class NativeProbe:
     def _open(self, **changed):
         from drapps.loader import Loader
 
-        options = {**self._options, "cache": None, "trace": None, "rank": 0, "world": 1, **changed}
+        options = {**self._options, "cache": None, "trace": None, "shuffle": False, "rank": 0, "world": 1,
+                   "last": "partial", **changed}  # fmt: skip
         if "policy" in options:
             options["policy"] = "fixed"
         return Loader(self._dataset, self._graph, output="raw", **options)

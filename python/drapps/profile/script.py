@@ -27,9 +27,9 @@ def run_script(path, arguments=(), seconds=14.0, stop=True):
         return _result(watch, _ended(lambda: _as_main(path, arguments)))
 
 
-def run_loop(loader, step=0.0, seconds=14.0):
-    """Iterates a loader, epoch after epoch, with a trainer that takes `step` seconds for a batch."""
-    with _watching(seconds, True) as watch:
+def run_loop(open_loader, step=0.0, seconds=14.0):
+    """Opens a loader and iterates it, epoch after epoch, with a trainer that takes `step` seconds for a batch."""
+    with _watching(seconds, True) as watch, open_loader() as loader:
         return _result(watch, _ended(lambda: _loop(loader, step)))
 
 

@@ -73,12 +73,11 @@ class Tally:
 
 
 class Session:
-    """One loader of the program.  Its iterators call take() for every batch."""
+    """One loader of the program, or several with the same data and settings.  Iterators call take() for a batch."""
 
-    def __init__(self, loader, watch):
-        self.loader, self._watch, self._host = loader, watch, watch.host
-        self._plan = watch.plan
-        self._engine = loader  # what has the statistics
+    def __init__(self, watch):
+        self._watch, self._host, self._plan = watch, watch.host, watch.plan
+        self.loader = self._engine = None  # the one at hand, and what has its statistics
         self._kept, self._pending, self._phases = [], None, iter(self._all_phases())
         self._cpus, self._host_cpus = self._host.cpus()
         self._workers_before = None

@@ -42,20 +42,25 @@ class Watch:
 
     def __init__(self, host, plan, stop):
         self.host, self.plan, self.stop = host, plan, stop
-        self._sessions = weakref.WeakKeyDictionary()
+        self._sessions = {}  # by what is loaded
         self.opened = weakref.WeakKeyDictionary()  # native loader: what it was opened with
         self._inside = threading.local()  # a loader of torch iterates a native one, which is not the program's
-        self.sessions = []
 
     def main_session(self):
         """The one that took most of the time; None: nothing was iterated."""
-        return max(self.sessions, key=lambda session: (session.finished, session.time), default=None)
+        return max(self._sessions.values(), key=lambda session: (session.finished, session.time), default=None)
 
     def _wrap(self, loader, iterator):
-        if loader not in self._sessions:
-            self._sessions[loader] = Session(loader, self)
-            self.sessions.append(self._sessions[loader])
-        return Watched(self._sessions[loader], iterator)
+        session = self._sessions.setdefault(self._what(loader), Session(self))
+        session.loader = loader
+        return Watched(session, iterator)
+
+    def _what(self, loader):
+        """A loader that is opened anew for each epoch is the same."""
+        if loader in self.opened:
+            dataset, graph, options = self.opened[loader]
+            return dataset.name, graph.json(), repr(options)
+        return id(getattr(loader, "dataset", loader))
 
     # --- hooks ---
 

@@ -1,0 +1,1 @@
+"""Experiments: what drapps claims of itself, measured again on your machine."""
