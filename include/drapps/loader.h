@@ -58,7 +58,7 @@ typedef struct dr_loader_options {
     bool reference;         /* slow and plain: one thread, no fusion, full decode, C kernels; the same bytes.  The
                                environment variable DRAPPS_REFERENCE=1 sets it */
     bool keep_draws;        /* keep what was drawn for each sample: dr_batch_draws */
-    const char *trace;      /* write a trace of samples, batches and settings to this file (JSON lines); NULL: none */
+    const char *trace;      /* write a trace (trace.h) to this file; NULL: as DRAPPS_TRACE in the environment says */
     const char *seek_index; /* where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs
                               decode only the rows that a crop needs.  "auto" (default): in memory, within 1/32 of the
                               memory limit, and in an index file beside the data or in the user's cache folder, which
@@ -74,6 +74,7 @@ typedef struct dr_loader_options {
                                in later epochs and runs.  A folder, or "auto": the user's cache folder, and only where
                                that was measured to pay; NULL: no */
     uint64_t cache_limit;   /* bytes on disk; 0: half of what is free there when the loader is opened */
+    double trace_spans;     /* spans_per_s of the trace; HUGE_VAL: all, so that a run out of order can be repeated */
 } dr_loader_options;
 
 DR_API void dr_loader_defaults(dr_loader_options *options);

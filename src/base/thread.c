@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/compiler.h"
@@ -53,6 +54,12 @@ bool dr__thread_start(pthread_t *thread, const char *name, void *(*run)(void *),
     if (code == 0)
         pthread_setname_np(*thread, name);
     return code == 0;
+}
+
+void dr__thread_stand_back(void)
+{
+    /* Not SCHED_IDLE: such a thread may be off the CPU for a second while it holds a lock. */
+    setpriority(PRIO_PROCESS, 0, 19); /* on Linux that of the thread */
 }
 
 static atomic_uint generation;

@@ -22,6 +22,9 @@ void dr__cond_broadcast(dr__cond *cond);
 /* Starts a thread with all signals blocked: they belong to the program's own threads.  name: up to 15 characters. */
 bool dr__thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
 
+/* The calling thread gets the CPU when hardly anything else wants it, from now on: there may be no way back. */
+void dr__thread_stand_back(void);
+
 /* How often the process forked before this point: objects keep it, and a child sees by it that they are not its own.
  * The child of a fork has a higher number than its parent. */
 unsigned dr__fork_generation(void);

@@ -126,7 +126,7 @@ static bool key_of(const dr__exec *e, dr__workbench *bench, uint64_t id, dr_stor
     if (e->set->def->stamp)
         status = e->set->def->stamp(e->set, id, &name[1], &err);
     if (status == DR_ERR_UNSUPPORTED) {
-        status = e->set->def->read(e->set, id, &bench->record, &err);
+        status = dr__dataset_read(e->set, id, &bench->record, &err);
         *read = status == DR_OK;
         name[1] = status == DR_OK ? hash_fields(&bench->record) : 0;
     }

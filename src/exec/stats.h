@@ -19,6 +19,7 @@ typedef struct dr__stats {
     atomic_uint_fast64_t read_ns, work_ns; /* summed over workers */
     dr__histogram wait;                    /* of consumers, per batch */
     dr__histogram batch;                   /* from the first claim of a batch to its end */
+    atomic_uint_fast64_t cpu_ns;           /* CPU time of the threads that worked for it */
 } dr__stats;
 
 void dr__histogram_add(dr__histogram *h, uint64_t ns);

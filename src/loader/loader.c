@@ -151,12 +151,11 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     DR_TRY(open_seek(l, err));
     if (e->o.cache && *e->o.cache && !e->o.reference)
         DR_TRY(dr__cache_open(e, e->o.cache, e->o.cache_limit, &po, err));
-    if (e->o.trace)
-        DR_TRY(dr__trace_open(e->o.trace, &e->trace, err));
     const char *text;
     DR_TRY(dr_graph_json(graph, &text, err));
     l->graph_text = dr__strdup(text);
     l->graph_hash = XXH3_64bits(text, strlen(text));
+    DR_TRY(dr__loader_trace(l, err));
     /* These pointed to the caller's memory. */
     e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.cache = NULL;
     return l->graph_text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
@@ -200,7 +199,7 @@ void dr_loader_close(dr_loader **loader)
         return; /* the parent's: its threads and locks mean nothing here */
     send_callers_off(l);
     dr__pool_remove(e);
-    dr__trace_close(&e->trace);
+    dr_trace_close(&e->trace);
     dr__workbench_free(&e->bench);
     dr__cache_close(e);
     dr__seek_share_close(&l->seek);

@@ -23,4 +23,7 @@ struct dr_loader {
 /* An object of the parent process is not ours to use. */
 dr_status dr__loader_check(const dr_loader *loader, dr_error *err);
 
+/* Opens the trace that the options or the environment ask for. */
+dr_status dr__loader_trace(dr_loader *loader, dr_error *err);
+
 #endif

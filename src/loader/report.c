@@ -114,7 +114,7 @@ static dr_status profile_sample(dr__exec *e, const dr__program *p, dr__workbench
 {
     dr__sample_ref ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, position);
     uint64_t start = dr__thread_cpu_ns();
-    DR_TRY(e->set->def->read(e->set, ref.id, &bench->record, err));
+    DR_TRY(dr__dataset_read(e->set, ref.id, &bench->record, err));
     *read_ns += dr__thread_cpu_ns() - start;
     dr__rng_name name = { e->o.seed, e->epoch, ref.id, ref.occurrence };
     DR_TRY(dr__sample_plan(p, bench, &name, err));

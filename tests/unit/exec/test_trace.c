@@ -1,61 +1,82 @@
-/* The trace: one line an event, each sample once, from its reading to its place in a batch. */
+/* A loader's trace: each sample once, from its reading to its place in a batch. */
 #include "unit/loader/toy.h"
 
-#include <jansson.h>
+#include <drapps/trace.h>
+#include <math.h>
 #include <unistd.h>
 
 static dr_error err;
 
 typedef struct counts {
-    uint64_t samples[64], batches, delivered, starts, sets, bad;
+    uint64_t read[64], work[64], of_kind[DR_N_SPANS], starts, sets, bad, ends;
 } counts;
 
-static uint64_t number(json_t *o, const char *name)
+/* The sample is in the batch and slot that the trace says. */
+static void check_place(const tape *t, const dr_span *s)
 {
-    json_t *v = json_object_get(o, name);
-    if (!json_is_integer(v) || json_integer_value(v) < 0)
-        fail_msg("an event has no number \"%s\"", name);
-    return (uint64_t)json_integer_value(v);
+    for (size_t i = 0; i < t->n; i++)
+        if (t->batches[i].number == s->batch) {
+            assert_true(s->slot < t->batches[i].n);
+            assert_int_equal(t->batches[i].positions[s->slot], s->position);
+            assert_int_equal(t->batches[i].ids[s->slot], s->id);
+            return;
+        }
+    fail_msg("a span of batch %llu, which was not delivered", (unsigned long long)s->batch);
 }
 
-static void take_event(json_t *o, counts *c, const tape *t, int workers)
+static void take_span(const dr_span *s, counts *c, const tape *t, int workers, bool skipped)
 {
-    const char *event = json_string_value(json_object_get(o, "event"));
-    assert_true(number(o, "t") > 0);
-    if (!strcmp(event, "sample")) {
-        uint64_t position = number(o, "position"), batch = number(o, "batch"), slot = number(o, "slot");
-        assert_true(position < 64 && batch < t->n && slot < 8);
-        assert_true(number(o, "worker") <= (uint64_t)workers);
-        assert_int_equal(number(o, "worker") == 0, workers == 0);
-        assert_true(number(o, "read_ns") + number(o, "work_ns") > 0);
-        number(o, "id");
-        number(o, "bytes");
-        number(o, "cost");
-        assert_string_equal(json_string_value(json_object_get(o, "lane")), "fast"); /* all are alike */
-        c->samples[position]++;
-        bool found = false; /* it is where the trace says */
-        for (size_t i = 0; i < t->n; i++)
-            for (uint64_t k = 0; t->batches[i].number == batch && k < t->batches[i].n; k++)
-                found |= t->batches[i].positions[k] == position && t->batches[i].ids[k] == number(o, "id");
-        assert_true(found);
-    }
-    c->batches += !strcmp(event, "batch");
-    c->delivered += !strcmp(event, "deliver");
-    c->starts += !strcmp(event, "start");
-    c->sets += !strcmp(event, "set");
-    c->bad += !strcmp(event, "bad");
+    c->of_kind[s->kind]++;
+    assert_true(s->begin_ns > 0 && s->end_ns >= s->begin_ns);
+    if (s->kind != DR_SPAN_READ && s->kind != DR_SPAN_WORK)
+        return;
+    assert_true(s->position < 64);
+    assert_true(s->thread <= workers && (s->thread == 0) == (workers == 0));
+    assert_false(s->slow); /* all are alike */
+    assert_true(s->key[0] && s->bytes > 0);
+    (s->kind == DR_SPAN_READ ? c->read : c->work)[s->position]++;
+    if (!skipped) /* else later slots move up */
+        check_place(t, s);
 }
 
-static void check(int workers, bool in_order)
+static void take_record(const dr_trace_record *r, counts *c, const tape *t, int workers, bool skipped)
 {
-    char path[] = "/tmp/drapps-test-XXXXXX", line[2048];
+    assert_true(r->time_ns > 0);
+    if (r->kind == DR_TRACE_SPAN)
+        take_span(r->span, c, t, workers, skipped);
+    if (r->kind != DR_TRACE_TEXT)
+        return;
+    c->starts += strstr(r->text, "\"event\":\"start\"") != NULL;
+    c->sets += strstr(r->text, "{\"event\":\"set\",\"knob\":\"prefetch\",\"value\":5}") != NULL;
+    c->bad += strstr(r->text, "\"event\":\"bad\"") != NULL;
+    c->ends += strstr(r->text, "{\"event\":\"end\",\"reason\":\"closed\"}") != NULL;
+}
+
+static counts read_trace(const char *path, const tape *t, int workers, bool skipped)
+{
+    counts c = { 0 };
+    dr_trace_reader *r;
+    dr_trace_record rec;
+    dr_status status;
+    assert_ok(dr_trace_open_reader(path, &r, &err));
+    while ((status = dr_trace_next(r, &rec, &err)) == DR_OK)
+        take_record(&rec, &c, t, workers, skipped);
+    assert_int_equal(status, DR_END);
+    dr_trace_close_reader(&r);
+    return c;
+}
+
+static void check(int workers, bool in_order, int bad_every)
+{
+    char path[] = "/tmp/drapps-test-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
-    dr_dataset *set = toy_set(&(toy){ .n = 50, .bad_every = 25, .bad_at = 7 });
+    dr_dataset *set = toy_set(&(toy){ .n = 50, .bad_every = bad_every, .bad_at = 7 });
     dr_graph *g = graph_of("{\"op\":\"random_horizontal_flip\"}");
     dr_loader_options o = options_of(8, workers);
     o.trace = path;
+    o.trace_spans = HUGE_VAL;
     o.on_bad = DR_BAD_SKIP;
     o.in_order = in_order;
     dr_loader *l = open_loader(set, g, &o);
@@ -63,23 +84,18 @@ static void check(int workers, bool in_order)
     tape_read(&t, l, -1);
     assert_ok(dr_loader_set(l, "prefetch", 5, &err));
     dr_loader_close(&l);
-    counts c = { 0 };
-    FILE *f = fopen(path, "r");
-    while (fgets(line, sizeof line, f)) {
-        json_t *event = json_loads(line, 0, NULL);
-        assert_non_null(event);
-        take_event(event, &c, &t, workers);
-        json_decref(event);
-    }
-    fclose(f);
+    counts c = read_trace(path, &t, workers, bad_every > 0);
     unlink(path);
-    for (uint64_t i = 0; i < 50; i++)
-        assert_int_equal(c.samples[i], i % 25 != 7);
-    assert_int_equal(c.batches, t.n);
-    assert_int_equal(c.delivered, t.n);
+    for (uint64_t i = 0; i < 50; i++) {
+        assert_int_equal(c.read[i], bad_every ? i % 25 != 7 : 1);
+        assert_int_equal(c.work[i], c.read[i]);
+    }
+    for (int kind = DR_SPAN_FINISH; kind < DR_N_SPANS; kind++)
+        assert_int_equal(c.of_kind[kind], t.n);
     assert_int_equal(c.starts, 1);
     assert_int_equal(c.sets, 1);
-    assert_int_equal(c.bad, 2);
+    assert_int_equal(c.bad, bad_every ? 2 : 0);
+    assert_int_equal(c.ends, 1);
     tape_free(&t);
     dr_graph_free(&g);
     dr_dataset_unref(&set);
@@ -89,8 +105,10 @@ static void each_sample_once(void **state)
 {
     (void)state;
     for (int workers = 0; workers < 4; workers++) {
-        check(workers, true);
-        check(workers, false);
+        check(workers, true, 0);
+        check(workers, true, 25);
+        check(workers, false, 0);
+        check(workers, false, 25);
     }
 }
 
@@ -101,8 +119,8 @@ static void unwritable_paths_are_named(void **state)
     dr_graph *g = graph_of(NULL);
     dr_loader_options o = options_of(2, 0);
     dr_loader *l = NULL;
-    o.trace = "/nowhere/at/all.jsonl";
-    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_IO, "/nowhere/at/all.jsonl: No such file or directory");
+    o.trace = "/nowhere/at/all.drtrace";
+    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_IO, "/nowhere/at/all.drtrace: No such file or directory");
     assert_null(l);
     dr_graph_free(&g);
     dr_dataset_unref(&set);
