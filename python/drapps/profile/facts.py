@@ -42,6 +42,7 @@ class Facts:
     unlimited_rate: float | None = None  # the same without a memory limit
     fewer_workers: int | None = None
     fewer_rate: float | None = None  # the run with so few workers
+    fewer_delayed: float | None = None
 
     # --- samples one by one, nothing else running ---
     alone: float | None = None  # for a sample
@@ -68,7 +69,7 @@ class Facts:
     def trainer_rate(self):
         """What the trainer could take: measured with batches that were there, else by the time of its steps."""
         if self.free_rate:
-            return self.free_rate
+            return max(self.free_rate, self.fewer_rate or 0.0)
         return self.batch_samples / self.step if self.step else float("inf")
 
     @property

@@ -76,7 +76,7 @@ def _capacity(facts, waiting=0.0, cpus=None):
     cost = facts.cost_cpu
     if not cost:
         return float("inf")
-    together = first(cpus, facts.cpus, 1) / (cost + (facts.free_cpu or 0.0))
+    together = first(cpus, facts.cpus, 1) / (cost + _any(facts.free_cpu))
     return min(together, (facts.workers or 1) / (waiting + cost))
 
 
@@ -153,7 +153,7 @@ def slow_source(facts):
 
 def throttled_quota(facts):
     """The container's quota stops threads that could run."""
-    if (facts.throttled or 0.0) < 0.1 or not facts.cpus or not facts.host_cpus:
+    if _any(facts.throttled) < 0.1 or not facts.cpus or not facts.host_cpus:
         return None
     evidence = f"the quota of {facts.cpus:.2g} CPUs held the process back for {facts.throttled:.0%} of the time"
     advice = f"a larger quota (the machine has {facts.host_cpus:.2g} CPUs); work done beforehand (cache=)"
@@ -163,11 +163,12 @@ def throttled_quota(facts):
 
 def starved_cpu(facts):
     """Other programs take the CPUs."""
-    taken = (facts.cpu_foreign or 0.0) + (facts.cpu_steal or 0.0)
-    if not facts.cpus or taken < 0.2 * facts.cpus or (facts.delayed or 0.0) < 0.15:
+    taken = _any(facts.cpu_foreign) + _any(facts.cpu_steal)
+    delayed = _any(first(facts.fewer_delayed, facts.delayed))  # many workers delay each other, too
+    if not facts.cpus or taken < 0.2 * facts.cpus or delayed < 0.15:
         return None
     evidence = (f"other programs use {taken:.2g} of {facts.cpus:.2g} CPUs; own threads that could run waited "
-                f"{facts.delayed:.0%} of that time for a CPU")  # fmt: skip
+                f"{delayed:.0%} of that time for a CPU")  # fmt: skip
     advice = "end or move the other programs, or reserve CPUs for training"
     left = max(0.1 * facts.cpus, facts.cpus - taken)
     return Told(min(_capacity(facts, _any(facts.waiting)), facts.rate * facts.cpus / left), evidence, advice)
@@ -175,7 +176,7 @@ def starved_cpu(facts):
 
 def oversubscribed_workers(facts):
     """More workers than CPUs, which only take them from each other and from the trainer."""
-    if not facts.fewer_rate or not facts.workers or not facts.cpus or (facts.delayed or 0.0) < 0.3:
+    if not facts.fewer_rate or not facts.workers or not facts.cpus or _any(facts.delayed) < 0.3:
         return None
     evidence = (f"{facts.workers} workers on {facts.cpus:.2g} CPUs; own threads waited {facts.delayed:.0%} of their "
                 f"runnable time for a CPU; with {facts.fewer_workers} workers {facts.fewer_rate:.0f} samples/s "

@@ -93,9 +93,14 @@ class Session:
         yield Tally("free", self._plan.free, settle=0.3 * self._plan.free)
         if self._too_many():
             self._workers_before = self.loader.get("workers")
-            self.facts.fewer_workers = max(1, int(self._cpus))
+            self.facts.fewer_workers = self._enough()
             self.loader.set("workers", self.facts.fewer_workers)
             yield Tally("fewer", self._plan.fewer, settle=0.3 * self._plan.fewer)
+
+    def _enough(self):
+        """A worker for each CPU that the trainer leaves."""
+        trainer = (self.facts.free_cpu or 0.0) * (self.facts.free_rate or 0.0)
+        return max(1, round(self._cpus - trainer))
 
     def _too_many(self):
         workers = settings_of(self._engine)["workers"] or 0
@@ -166,7 +171,7 @@ class Session:
             self.facts.free_cpu = seen["cpu_seconds"] / self._phase.samples
 
     def _end_of_fewer(self, seen):
-        self.facts.fewer_rate = self._phase.rate
+        self.facts.fewer_rate, self.facts.fewer_delayed = self._phase.rate, seen["delayed"]
         self.loader.set("workers", self._workers_before)
 
     def _end(self, iterator):
