@@ -11,7 +11,9 @@
 #include "sched/tables.h"
 
 static const double EARLY = 0.3;   /* seconds: the first decision, and the least time between two */
-static const double SUDDEN = 0.25; /* of the CPUs, or of the demand: what changed by more does not wait */
+static const double SUDDEN = 0.25; /* of the quota, or of the demand: what changed by more does not wait */
+static const double OTHERS = 0.15; /* of the CPUs: the same for others' load, which is seen shrunk by our own */
+static const double STARVED = 0.9; /* share of time that a consumer waits: of its demand little is seen then */
 enum { MIN_BATCHES = 4 };          /* in a short window: fewer say nothing about demand */
 
 dr_status dr__flight_init(dr__flight *f, const dr__policy_def *policy, const dr__terms_of_use *use, int period_ms,
@@ -58,18 +60,19 @@ static bool short_window(const dr__flight *f, dr__window *out)
     return true;
 }
 
-static bool moved(double before, double now, double scale)
+static bool moved(double before, double now, double by)
 {
-    return fabs(now - before) > SUDDEN * scale;
+    return fabs(now - before) > by;
 }
 
 /* Whether the newest ticks differ clearly from what the last decision saw. */
-static bool is_sudden(const dr__flight *f, const dr__observation *o, double batches)
+static bool is_sudden(const dr__flight *f, const dr__observation *o)
 {
-    if (moved(f->last_foreign, o->foreign_cpus, o->machine_cpus) || moved(f->last_quota, o->quota_cpus, f->last_quota))
+    if (moved(f->last_foreign, o->foreign_cpus, OTHERS * o->machine_cpus) ||
+        moved(f->last_quota, o->quota_cpus, SUDDEN * f->last_quota))
         return true;
-    return batches >= MIN_BATCHES && f->last_demand > 0 && o->demand > 0 && o->wait < 0.5 &&
-           moved(f->last_demand, o->demand, f->last_demand);
+    return o->batches >= MIN_BATCHES && f->last_demand > 0 && o->demand > 0 && o->wait < STARVED &&
+           moved(f->last_demand, o->demand, SUDDEN * f->last_demand);
 }
 
 /* Whether to decide now; then *o is what to decide upon. */
@@ -86,7 +89,7 @@ static bool is_due(dr__flight *f, const double knob[DR_N_KNOBS], dr__observation
     if (f->n_decisions == 0 || !short_window(f, &now))
         return false;
     dr__window_observe(&now, &f->use, knob, o);
-    o->sudden = is_sudden(f, o, dr__window_went(&now, DR_FLOW_BATCHES));
+    o->sudden = is_sudden(f, o);
     return o->sudden;
 }
 

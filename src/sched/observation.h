@@ -33,7 +33,7 @@ typedef struct dr__window {
     double value[DR_N_SENSORS], level[DR_N_SENSORS];
     int n_sensed[DR_N_SENSORS];
     double gauge[DR_N_FLOWS]; /* sums over ticks */
-    double least_ready;
+    double least_ready, most_ready;
 } dr__window;
 
 typedef struct dr__observation {
@@ -43,7 +43,8 @@ typedef struct dr__observation {
     uint64_t present; /* bit (1 << dr_sensor) */
     double sensor[DR_N_SENSORS], level[DR_N_SENSORS]; /* means */
     double flow[DR_N_FLOWS];                          /* SUM: a second; GAUGE: mean */
-    double least_ready;
+    double least_ready, most_ready;                   /* batches */
+    double batches;                                   /* delivered in that time */
     dr__terms_of_use use;
     double knob[DR_N_KNOBS]; /* as they stand */
 

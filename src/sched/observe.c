@@ -41,7 +41,7 @@ void dr__window_begin(dr__window *w, const dr__tick *first)
 {
     memset(w, 0, sizeof *w);
     w->first = w->last = *first;
-    w->least_ready = first->flow[DR_FLOW_READY];
+    w->least_ready = w->most_ready = first->flow[DR_FLOW_READY];
 }
 
 void dr__window_add(dr__window *w, const dr__tick *t)
@@ -55,6 +55,7 @@ void dr__window_add(dr__window *w, const dr__tick *t)
     for (int i = 0; i < DR_N_FLOWS; i++)
         w->gauge[i] += t->flow[i];
     w->least_ready = DR_MIN(w->least_ready, t->flow[DR_FLOW_READY]);
+    w->most_ready = DR_MAX(w->most_ready, t->flow[DR_FLOW_READY]);
     w->n_ticks++;
     w->last = *t;
 }
@@ -134,6 +135,8 @@ void dr__window_observe(const dr__window *w, const dr__terms_of_use *use, const 
     for (int i = 0; i < DR_N_FLOWS; i++)
         o->flow[i] = dr__flow_is_sum(i) ? ratio(dr__window_went(w, i), o->span) : ratio(w->gauge[i], w->n_ticks);
     o->least_ready = w->least_ready;
+    o->most_ready = w->most_ready;
+    o->batches = dr__window_went(w, DR_FLOW_BATCHES);
     o->quota_cpus = w->last.quota_cpus;
     dr__observation_derive(o, w->last.n_cpus);
 }

@@ -14,6 +14,13 @@ static const dr__policy_def *const table[] = {
 #undef DR_POLICY
 };
 
+/* "fixed, rules, ..., " */
+static const char names[] = ""
+#define DR_POLICY(name) #name ", "
+#include "sched/policy_defs.h"
+#undef DR_POLICY
+    ;
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char *text; /* made once, kept for the life of the process */
 
@@ -49,7 +56,7 @@ dr_status dr__policy_choose(const char *name, const dr__policy_def **out, dr_err
     const char *wanted = is_forced ? forced : name ? name : "analytic";
     *out = dr__policy_find(wanted);
     if (!*out)
-        return dr__fail(err, DR_ERR_ARG, "%s is \"%s\"; there are %s", is_forced ? "DRAPPS_POLICY" : "policy", wanted,
-                        "fixed, rules, climb, stages, analytic, and off for fixed");
+        return dr__fail(err, DR_ERR_ARG, "%s is \"%s\"; there are %soff for fixed",
+                        is_forced ? "DRAPPS_POLICY" : "policy", wanted, names);
     return DR_OK;
 }

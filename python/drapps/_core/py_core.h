@@ -62,6 +62,10 @@ typedef struct py_batch {
     PyObject_HEAD dr_batch *batch;
 } py_batch;
 
+typedef struct py_monitor {
+    PyObject_HEAD dr_monitor *monitor; /* NULL: closed */
+} py_monitor;
+
 typedef struct py_block {
     PyObject_HEAD dr_crew *crew;
     dr_crew_block block;

@@ -9,10 +9,6 @@
 
 enum { SLICE_MS = 100 }; /* between looks at Ctrl-C */
 
-typedef struct py_monitor {
-    PyObject_HEAD dr_monitor *monitor; /* NULL: closed */
-} py_monitor;
-
 /* --- snapshots --- */
 
 static PyObject *by_name(const dr_snapshot *s, const double *numbers)
