@@ -253,7 +253,7 @@ class Loader(LoaderBase):
         """
         from drapps.sched import Decision
 
-        return [Decision(*facts) for facts in self._core.decisions(after)]
+        return [Decision.of(facts) for facts in self._core.decisions(after)]
 
     def explain(self):
         """What runs: ops, shapes, fusion, workers, budget, as text."""
