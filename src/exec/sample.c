@@ -42,6 +42,8 @@ static dr_status read_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_e
         DR_TRY(dr__dataset_read(e->set, j->ref.id, &bench->record, err));
     j->since_ns = dr__now_ns();
     j->read_ns = j->since_ns - start;
+    j->read_at_ns = start;
+    j->reader = bench->worker;
     return DR_OK;
 }
 
@@ -105,14 +107,10 @@ static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
     atomic_fetch_add(&e->stats.bytes_read, bytes);
     atomic_fetch_add(&e->stats.read_ns, j->read_ns);
     atomic_fetch_add(&e->stats.work_ns, j->run_ns);
+    if (j->slow)
+        atomic_fetch_add(&e->stats.slow_ns, j->run_ns);
     dr__predict_learn(&e->lanes.predict, j->local, bench->cost, j->run_ns);
-    dr__trace_event(e->trace, "sample",
-                    "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"worker\":%d,\"batch\":%llu,\"slot\":%llu,"
-                    "\"read_ns\":%llu,\"work_ns\":%llu,\"cost\":%.0f,\"lane\":\"%s\",\"bytes\":%llu",
-                    (unsigned long long)e->epoch, (unsigned long long)j->position, (unsigned long long)j->ref.id,
-                    bench->worker, (unsigned long long)j->batch->number, (unsigned long long)j->slot,
-                    (unsigned long long)j->read_ns, (unsigned long long)j->run_ns, bench->cost,
-                    j->slow ? "slow" : "fast", (unsigned long long)bytes);
+    dr__spans_sample(e, bench, j, bytes);
 }
 
 /* --- bad samples --- */
