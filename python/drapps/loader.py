@@ -12,6 +12,7 @@ import weakref
 
 from drapps import _core, output as outputs
 from drapps.batch import Batch, deliver, report_bad
+from drapps.ranges import wait_range
 
 GIVEN_UP = "this iteration was given up: the loader was closed, restored or iterated anew"
 CANCEL_AGAIN_S = 0.01  # a thread may have come to wait just after it was cancelled
@@ -40,7 +41,9 @@ class Epoch:
         return self
 
     def __next__(self):
-        return self._wrap(self._loader._next_batch(self._number))
+        with wait_range():
+            batch = self._loader._next_batch(self._number)
+        return self._wrap(batch)
 
 
 class LoaderBase:

@@ -10,6 +10,7 @@ import torch
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from drapps import _core
+from drapps.ranges import wait_range
 from drapps.torch import draws
 from drapps.torch.order import Order
 from drapps.torch.progress import Progress
@@ -24,6 +25,7 @@ class Iterator(_BaseDataLoaderIter):
     """One pass.  A subclass gives _next_data and, where there is something to end, _shutdown_workers."""
 
     _torch_name = "_MultiProcessingDataLoaderIter"  # profilers know the range by it
+    _wait_range = staticmethod(wait_range)
 
     def __init__(self, loader):
         self._loader_counts = loader._counts
@@ -49,7 +51,8 @@ class Iterator(_BaseDataLoaderIter):
         if self._progress.given_up:
             raise _core.StateError(self._progress.given_up)
         try:
-            return super().__next__()
+            with self._wait_range():
+                return super().__next__()
         except StopIteration:
             self._progress.finished = True
             raise
