@@ -92,6 +92,7 @@ PyObject *core_write_row(PyObject *module, PyObject *args);
 PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_crew_join(PyObject *module, PyObject *args);
 PyObject *core_monitor_open(PyObject *module, PyObject *args);
+PyObject *core_undisturbed(PyObject *module, PyObject *args);
 
 /* A Block; None for block 0.  own: it takes the block, and releases it in the end. */
 PyObject *core_block_wrap(core_state *state, dr_crew *crew, dr_crew_block block, int own);
