@@ -1,0 +1,98 @@
+/* live_layout.h: how a live file is laid out, and how one finds its way in a file of another version.
+ *
+ *   head       magic, format, who writes (the same in every format); then names and counts
+ *   names      of the sensors, flows, knobs and bounds, in this order, each ended by a 0
+ *   state      64-bit words; the first is a sequence number, odd while the rest is being written
+ *
+ * A reader takes counts and names from the file, so that it reads files of versions with other tables too.
+ */
+#ifndef DR_TRACE_LIVE_LAYOUT_H
+#define DR_TRACE_LIVE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <drapps/sched.h>
+
+#define DR__LIVE_MAGIC "DRLIVE\r\n"
+
+enum {
+    DR__LIVE_FORMAT = 1,
+    DR__LIVE_KEPT = 16,              /* decisions */
+    DR__LIVE_MAX_BYTES = 1024 * 1024 /* a file that claims more is none of ours */
+};
+
+/* The tables whose names and lengths are in the file. */
+typedef enum dr__live_table {
+    DR__LIVE_SENSORS,
+    DR__LIVE_FLOWS,
+    DR__LIVE_KNOBS,
+    DR__LIVE_BOUNDS,
+    DR__N_LIVE_TABLES
+} dr__live_table;
+
+typedef struct dr__live_head {
+    char magic[8];
+    uint32_t format;
+    uint32_t bytes; /* of the file */
+    int32_t pid;
+    uint32_t loader;      /* 1, 2, ... in the order in which its process opened them */
+    uint64_t start_ticks; /* of the process, field 22 of /proc/<pid>/stat: with the pid it names a process for good */
+    uint64_t pid_space;   /* inode of its pid namespace; 0: not known */
+    char version[32];
+    char command[160];
+    /* up to here the same in every format */
+    uint64_t started_ns;
+    char name[256];
+    char policy[32];
+    uint32_t n[DR__N_LIVE_TABLES];
+    uint32_t n_cpus; /* room for so many */
+    uint32_t n_kept;
+    uint32_t reason_bytes;
+    uint32_t names_at, names_bytes;
+    uint32_t state_at;
+} dr__live_head;
+
+enum { DR__LIVE_COMMON = offsetof(dr__live_head, started_ns) };
+
+/* Where things are in the state, in words from its beginning. */
+typedef struct dr__live_map {
+    size_t values, levels, cpu, flow, knobs, bounds, decisions; /* arrays */
+    size_t decision_words, words;                               /* sizes: of one decision, of the state */
+} dr__live_map;
+
+/* Words before the first array. */
+enum {
+    DR__LIVE_SEQ,
+    DR__LIVE_TIME,
+    DR__LIVE_PRESENT,
+    DR__LIVE_MODELLED,
+    DR__LIVE_CPUS,
+    DR__LIVE_DECIDED,
+    DR__LIVE_FIXED
+};
+
+/* Words of a decision; knobs before, knobs after and the reason follow. */
+enum {
+    DR__LIVE_NUMBER,
+    DR__LIVE_WHEN,
+    DR__LIVE_BOUND,
+    DR__LIVE_CHANGED,
+    DR__LIVE_GUARDED,
+    DR__LIVE_REWARD,
+    DR__LIVE_BEFORE
+};
+
+void dr__live_map_of(const dr__live_head *head, dr__live_map *out);
+
+/* Fills the counts and places of a head for this version's tables, and `bytes`. */
+void dr__live_head_init(dr__live_head *head);
+
+/* Writes the names of this version's tables: head->names_bytes bytes. */
+void dr__live_write_names(char *out);
+
+/* Whether counts and places of a head that was read make sense together. */
+bool dr__live_head_sound(const dr__live_head *head);
+
+#endif

@@ -1,0 +1,316 @@
+/* live_read.c: live files to JSON.
+ *
+ * A file is copied, not mapped: whatever happens to it meanwhile, a reader gets a short copy and no signal.
+ */
+#include <drapps/live.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "trace/live_layout.h"
+#include "trace/live_place.h"
+
+enum { TRIES = 200 };
+
+/* A copy of a file. */
+typedef struct picture {
+    dr__live_head head;
+    char *bytes; /* the whole file; NULL: another format, only the first part of the head is good */
+    const uint64_t *state;
+    dr__live_map map;
+    const char **names; /* of all tables, one after another */
+} picture;
+
+static void forget(picture *p)
+{
+    dr__free(p->bytes);
+    dr__free(p->names);
+}
+
+/* --- copying --- */
+
+/* The state between two looks at the same even sequence number. */
+static bool copy_state(int fd, picture *p)
+{
+    const struct timespec pause = { .tv_nsec = 50000 };
+    const off_t at = (off_t)p->head.state_at;
+    const size_t size = p->map.words * 8;
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t before, after;
+        if (pread(fd, &before, sizeof before, at) != sizeof before)
+            return false;
+        atomic_thread_fence(memory_order_acquire);
+        if (pread(fd, p->bytes + at, size, at) != (ssize_t)size)
+            return false;
+        atomic_thread_fence(memory_order_acquire);
+        if (pread(fd, &after, sizeof after, at) != sizeof after)
+            return false;
+        if (before == after && !(before & 1))
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+static bool find_names(picture *p)
+{
+    size_t n = 0;
+    for (int i = 0; i < DR__N_LIVE_TABLES; i++)
+        n += p->head.n[i];
+    p->names = dr__alloc_zero(n + 1, sizeof *p->names);
+    const char *at = p->bytes + p->head.names_at, *end = at + p->head.names_bytes;
+    for (size_t i = 0; p->names && i < n; i++) {
+        const char *stop = memchr(at, 0, (size_t)(end - at));
+        if (!stop)
+            return false;
+        p->names[i] = at;
+        at = stop + 1;
+    }
+    return p->names;
+}
+
+static bool copy_file(int fd, picture *p)
+{
+    if (!dr__live_head_sound(&p->head))
+        return false;
+    p->bytes = dr__alloc_zero(1, p->head.bytes);
+    if (!p->bytes || pread(fd, p->bytes, p->head.bytes, 0) != (ssize_t)p->head.bytes)
+        return false;
+    dr__live_map_of(&p->head, &p->map);
+    p->state = (const uint64_t *)(p->bytes + p->head.state_at);
+    return find_names(p) && copy_state(fd, p);
+}
+
+/* --- JSON --- */
+
+/* Paths and command lines need not be UTF-8, and may be cut in the middle of a character. */
+static json_t *text_json(const char *text, size_t room)
+{
+    char copy[4097];
+    size_t n = strnlen(text, room < sizeof copy ? room : sizeof copy - 1);
+    json_t *value = json_stringn(text, n);
+    if (value)
+        return value;
+    for (size_t i = 0; i < n; i++)
+        copy[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
+    return json_stringn(copy, n);
+}
+
+static double number(const picture *p, size_t at)
+{
+    double value;
+    memcpy(&value, &p->state[at], sizeof value);
+    return value;
+}
+
+static const char *name_of(const picture *p, dr__live_table table, size_t i)
+{
+    for (int t = 0; t < (int)table; t++)
+        i += p->head.n[t];
+    return p->names[i];
+}
+
+/* {name: value} of those in the mask; what is no finite number is left out by jansson. */
+static json_t *table_json(const picture *p, dr__live_table table, size_t at, uint64_t mask)
+{
+    json_t *o = json_object();
+    for (size_t i = 0; i < p->head.n[table]; i++)
+        if (i >= 64 || mask >> i & 1)
+            json_object_set_new(o, name_of(p, table, i), json_real(number(p, at + i)));
+    return o;
+}
+
+static json_t *modelled_json(const picture *p)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < p->head.n[DR__LIVE_SENSORS]; i++)
+        if (p->state[DR__LIVE_MODELLED] >> i & 1)
+            json_array_append_new(list, json_string(name_of(p, DR__LIVE_SENSORS, i)));
+    return list;
+}
+
+static json_t *bounds_json(const picture *p)
+{
+    json_t *o = json_object();
+    for (size_t i = 0; i < p->head.n[DR__LIVE_BOUNDS]; i++)
+        json_object_set_new(o, name_of(p, DR__LIVE_BOUNDS, i), json_integer((json_int_t)p->state[p->map.bounds + i]));
+    return o;
+}
+
+static json_t *cpu_json(const picture *p)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < p->state[DR__LIVE_CPUS] && i < p->head.n_cpus; i++)
+        json_array_append_new(list, json_real(number(p, p->map.cpu + i)));
+    return list;
+}
+
+static json_t *changes_json(const picture *p, size_t at)
+{
+    json_t *o = json_object();
+    const size_t n = p->head.n[DR__LIVE_KNOBS];
+    for (size_t i = 0; i < n; i++)
+        if (p->state[at + DR__LIVE_CHANGED] >> i & 1)
+            json_object_set_new(
+                o, name_of(p, DR__LIVE_KNOBS, i),
+                json_pack("[f, f]", number(p, at + DR__LIVE_BEFORE + i), number(p, at + DR__LIVE_BEFORE + n + i)));
+    return o;
+}
+
+static json_t *decision_json(const picture *p, size_t at)
+{
+    const uint64_t bound = p->state[at + DR__LIVE_BOUND];
+    const char *reason = (const char *)&p->state[at + DR__LIVE_BEFORE + (size_t)2 * p->head.n[DR__LIVE_KNOBS]];
+    json_t *o = json_pack("{s:I, s:I, s:b}", "number", (json_int_t)p->state[at + DR__LIVE_NUMBER], "time_ns",
+                          (json_int_t)p->state[at + DR__LIVE_WHEN], "guarded", p->state[at + DR__LIVE_GUARDED] != 0);
+    json_object_set_new(
+        o, "bound", json_string(bound < p->head.n[DR__LIVE_BOUNDS] ? name_of(p, DR__LIVE_BOUNDS, bound) : "unknown"));
+    json_object_set_new(o, "reward", json_real(number(p, at + DR__LIVE_REWARD)));
+    json_object_set_new(o, "reason", text_json(reason, p->head.reason_bytes));
+    json_object_set_new(o, "changes", changes_json(p, at));
+    return o;
+}
+
+static json_t *decisions_json(const picture *p)
+{
+    json_t *list = json_array();
+    const uint64_t all = p->state[DR__LIVE_DECIDED], kept = p->head.n_kept;
+    for (uint64_t i = all > kept ? all - kept : 0; i < all; i++)
+        json_array_append_new(list, decision_json(p, p->map.decisions + (size_t)(i % kept) * p->map.decision_words));
+    return list;
+}
+
+static json_t *who_json(const picture *p)
+{
+    json_t *o = json_pack("{s:i, s:i}", "pid", (int)p->head.pid, "loader", (int)p->head.loader);
+    json_object_set_new(o, "command", text_json(p->head.command, sizeof p->head.command));
+    json_object_set_new(o, "version", text_json(p->head.version, sizeof p->head.version));
+    return o;
+}
+
+static json_t *picture_json(const picture *p)
+{
+    json_t *o = who_json(p);
+    json_object_set_new(o, "name", text_json(p->head.name, sizeof p->head.name));
+    json_object_set_new(o, "policy", text_json(p->head.policy, sizeof p->head.policy));
+    json_object_set_new(o, "started_ns", json_integer((json_int_t)p->head.started_ns));
+    json_object_set_new(o, "time_ns", json_integer((json_int_t)p->state[DR__LIVE_TIME]));
+    const uint64_t present = p->state[DR__LIVE_PRESENT];
+    json_object_set_new(o, "sensors", table_json(p, DR__LIVE_SENSORS, p->map.values, present));
+    json_object_set_new(o, "levels", table_json(p, DR__LIVE_SENSORS, p->map.levels, present));
+    json_object_set_new(o, "modelled", modelled_json(p));
+    json_object_set_new(o, "cpu", cpu_json(p));
+    json_object_set_new(o, "flow", table_json(p, DR__LIVE_FLOWS, p->map.flow, UINT64_MAX));
+    json_object_set_new(o, "knobs", table_json(p, DR__LIVE_KNOBS, p->map.knobs, UINT64_MAX));
+    json_object_set_new(o, "bounds", bounds_json(p));
+    json_object_set_new(o, "decisions", decisions_json(p));
+    return o;
+}
+
+static json_t *other_format_json(const picture *p)
+{
+    char text[160];
+    json_t *o = who_json(p);
+    snprintf(text, sizeof text, "written in format %u by another version of drapps; this one reads format %d",
+             (unsigned)p->head.format, DR__LIVE_FORMAT);
+    json_object_set_new(o, "unreadable", json_string(text));
+    return o;
+}
+
+/* --- folders --- */
+
+/* NULL: no live file, or of a process that nobody asked for. */
+static json_t *read_one(int folder, const char *name, int pid)
+{
+    picture p = { 0 };
+    json_t *o = NULL;
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    ssize_t n = pread(fd, &p.head, sizeof p.head, 0);
+    if (n >= DR__LIVE_COMMON && !memcmp(p.head.magic, DR__LIVE_MAGIC, sizeof p.head.magic) &&
+        (pid == 0 || pid == p.head.pid)) {
+        if (p.head.format != DR__LIVE_FORMAT)
+            o = other_format_json(&p);
+        else if (n == sizeof p.head && copy_file(fd, &p))
+            o = picture_json(&p);
+    }
+    close(fd);
+    forget(&p);
+    return o;
+}
+
+static void read_folder(int folder, int pid, json_t *list)
+{
+    DIR *entries = fdopendir(folder);
+    if (!entries) {
+        close(folder);
+        return;
+    }
+    for (const struct dirent *e; (e = readdir(entries));) {
+        size_t n = strlen(e->d_name), suffix = strlen(DR__LIVE_SUFFIX);
+        json_t *o = NULL;
+        if (n > suffix && !strcmp(e->d_name + n - suffix, DR__LIVE_SUFFIX))
+            o = read_one(folder, e->d_name, pid);
+        if (o)
+            json_array_append_new(list, o);
+    }
+    closedir(entries);
+}
+
+static json_int_t when_started(const json_t *o)
+{
+    return json_integer_value(json_object_get(o, "started_ns"));
+}
+
+/* Oldest first, so that a list keeps its order while programs come and go. */
+static json_t *sorted(json_t *list)
+{
+    for (size_t i = 1; i < json_array_size(list); i++) {
+        json_t *o = json_incref(json_array_get(list, i));
+        size_t k = i;
+        while (k > 0 && when_started(json_array_get(list, k - 1)) > when_started(o))
+            k--;
+        json_array_remove(list, i);
+        json_array_insert_new(list, k, o);
+    }
+    return list;
+}
+
+static dr_status give(json_t *list, char **json, dr_error *err)
+{
+    size_t n = json_dumpb(list, NULL, 0, JSON_COMPACT);
+    *json = n ? dr__alloc(n + 1) : NULL;
+    if (!*json)
+        return dr__fail(err, DR_ERR_NOMEM, "live: out of memory");
+    json_dumpb(list, *json, n, JSON_COMPACT);
+    (*json)[n] = 0;
+    return DR_OK;
+}
+
+dr_status dr_live_read(int pid, char **json, dr_error *err)
+{
+    if (pid < 0)
+        return dr__fail(err, DR_ERR_ARG, "live: pid is %d, allowed are 0 (all) and above", pid);
+    json_t *list = json_array();
+    for (int i = 0; i < DR__LIVE_FOLDERS; i++) {
+        int folder = dr__live_folder_open(i);
+        if (folder < 0)
+            continue;
+        dr__live_sweep(folder);
+        read_folder(folder, pid, list);
+    }
+    dr_status status = give(sorted(list), json, err);
+    json_decref(list);
+    return status;
+}
