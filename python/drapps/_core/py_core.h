@@ -97,6 +97,7 @@ PyObject *core_write_row(PyObject *module, PyObject *args);
 PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_crew_join(PyObject *module, PyObject *args);
 PyObject *core_monitor_open(PyObject *module, PyObject *args);
+PyObject *core_undisturbed(PyObject *module, PyObject *args);
 PyObject *core_trace_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_reader_open(PyObject *module, PyObject *args);
 
