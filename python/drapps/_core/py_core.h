@@ -92,6 +92,11 @@ PyObject *core_write_row(PyObject *module, PyObject *args);
 PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_crew_join(PyObject *module, PyObject *args);
 PyObject *core_monitor_open(PyObject *module, PyObject *args);
+PyObject *core_live_read(PyObject *module, PyObject *args);
+PyObject *core_metrics_text(PyObject *module, PyObject *unused);
+PyObject *core_metrics_start(PyObject *module, PyObject *args);
+PyObject *core_metrics_port(PyObject *module, PyObject *capsule);
+PyObject *core_metrics_from_environment(PyObject *module, PyObject *unused);
 
 /* A Block; None for block 0.  own: it takes the block, and releases it in the end. */
 PyObject *core_block_wrap(core_state *state, dr_crew *crew, dr_crew_block block, int own);

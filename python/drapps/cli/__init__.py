@@ -10,7 +10,7 @@ import os
 import sys
 from importlib import import_module
 
-COMMANDS = ("bench", "burn", "info", "ls", "ops", "profile")
+COMMANDS = ("bench", "burn", "info", "ls", "ops", "profile", "top")
 
 
 def make_parser():
