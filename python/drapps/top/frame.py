@@ -55,7 +55,7 @@ def _cut(line, width):
 def _head(loaders, hint, width):
     n, programs = len(loaders), len({loader.key[0] for loader in loaders})
     words = f"{n} loader{'s' * (n != 1)} in {programs} program{'s' * (programs != 1)}" if n else "waiting for a loader"
-    line = Text("drapps top", style="bold cyan").append(f"   {words}", style="not bold default")
+    line = Text().append("drapps top", style="bold cyan").append(f"   {words}")
     return line.append(hint.rjust(max(1, width - len(line.plain))), style=DIM)
 
 
@@ -168,8 +168,7 @@ def table(loaders, chosen, width, most=None):
 
 def _row(loader, is_chosen, name_width):
     r, flow, knobs = loader.rates, loader.flow, loader.knobs
-    line = Text("▸ " if is_chosen else "  ", style=NAME)
-    line.append(parts.fixed(loader.name, name_width), style=NAME if is_chosen else "")
+    line = Text("▸ " if is_chosen else "  ").append(parts.fixed(loader.name, name_width), style=NAME if is_chosen else "")
     wait = r.get("wait")
     cells = (
         (number(r.get("samples", 0.0)), ""),
@@ -190,8 +189,7 @@ def _row(loader, is_chosen, name_width):
 
 def one(loader, width):
     """Rates, queues, workers, memory and knobs of a loader."""
-    where = Text(loader.name, style="bold cyan")
-    where.append(f"  {loader.status['policy']}", style="default")
+    where = Text().append(loader.name, style="bold cyan").append(f"  {loader.status['policy']}")
     right = f"pid {loader.key[0]}, {ago(loader.age)}"
     lines = [rule(where, right, width)]
     if loader.silent > SILENT:
@@ -305,9 +303,10 @@ def folded(rows_):
 
 
 def _decision(decision, times, now, width):
-    style = NAME if decision["changes"] else "default"
+    style = NAME if decision["changes"] else ""
     words = ("guard: " if decision["guarded"] else "") + (decision["reason"] or "no reason given")
     words += f" ({times} times)" if times > 1 else ""
     first, *rest = textwrap.wrap(words, max(20, width - parts.LABEL))
-    line = Text(f"{ago(now - decision['time_ns'] * 1e-9):>{parts.LABEL - 2}}  ", style=DIM).append(first, style=style)
+    line = Text().append(f"{ago(now - decision['time_ns'] * 1e-9):>{parts.LABEL - 2}}  ", style=DIM)
+    line.append(first, style=style)
     return [line, *(Text(" " * parts.LABEL).append(text, style=style) for text in rest)]

@@ -28,7 +28,7 @@ def bar(share, style, more=0.0, width=BAR):
     else:
         first = FULL * full
     pale = min(round((share + more) * width), width) - full
-    text = Text(first, style=style)
+    text = Text().append(first, style=style)
     text.append("▒" * max(pale, 0), style=style)
     text.append(EMPTY * (width - full - max(pale, 0)), style=DIM)
     return text
@@ -45,12 +45,12 @@ class Meter(NamedTuple):
 
     def line(self):
         """As a line."""
-        line = Text(f"{self.label:<{LABEL}}", style=NAME)
+        line = Text().append(f"{self.label:<{LABEL}}", style=NAME)
         if isinstance(self.share, Text):
             line.append_text(self.share).append("  ")
         elif self.share is not None:
             line.append_text(bar(self.share, self.style or heat(self.share), self.more)).append("  ")
-        return line.append(self.words, style="not bold")
+        return line.append(self.words)
 
 
 def columns(width):
@@ -76,13 +76,13 @@ def rows(meters, width):
 
 def wrapped(label, texts, width):
     """Short texts one after another, in as many lines as they take; a text is (name, words)."""
-    lines, line = [], Text(f"{label:<{LABEL}}", style=NAME)
+    lines, line = [], Text().append(f"{label:<{LABEL}}", style=NAME)
     for name, words in texts:
         used = cell_len(line.plain)
         if used + cell_len(name) + 1 + cell_len(words) > width and used > LABEL:
             lines.append(line)
             line = Text(" " * LABEL)
-        line.append(f"{name} ", style="dim not bold").append(f"{words}  ", style="not bold")
+        line.append(f"{name} ", style=DIM).append(f"{words}  ")
     for line in (lines := [*lines, line]):
         line.rstrip()
     return lines
@@ -90,8 +90,7 @@ def wrapped(label, texts, width):
 
 def rule(left, right, width):
     """A heading over the whole width: (texts on the left), text on the right."""
-    line = Text("── ", style=DIM)
-    line.append_text(left)
+    line = Text().append("── ", style=DIM).append_text(left)
     room = width - cell_len(line.plain) - cell_len(right) - (2 if right else 3)
     if room < 1:
         line.truncate(width, overflow="ellipsis")
