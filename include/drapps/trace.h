@@ -58,8 +58,9 @@ typedef enum dr_span_kind {
 typedef struct dr_span {
     uint64_t begin_ns, end_ns;
     int32_t kind;   /* dr_span_kind */
-    int32_t thread; /* worker 1, 2, ...; 0: a consumer */
+    int32_t thread; /* worker 1, 2, ...; fetcher -1, -2, ...; 0: a consumer, or not known */
     uint64_t epoch, batch, position, id;
+    uint64_t slot;  /* place in the batch; FINISH, BATCH, WAIT: samples of it */
     uint64_t bytes; /* read, or of the batch */
     float cost;     /* predicted work units; 0: not known */
     bool slow;      /* slow lane */
@@ -71,18 +72,34 @@ typedef struct dr_span {
 typedef struct dr_trace_options {
     size_t size;        /* sizeof(dr_trace_options) */
     uint64_t max_bytes; /* the file ends there, with a note; 0: 1 GB */
-    double
-        spans_per_s; /* spans of samples beyond so many are left out at random, and counted; 0: 2000; HUGE_VAL: all */
+    double spans_per_s; /* spans beyond so many are left out at random, but for the slowest, and counted; 0: 2000;
+                           HUGE_VAL: all */
 } dr_trace_options;
 
 DR_API void dr_trace_defaults(dr_trace_options *options);
 
-/* Begins the file anew; meta: a JSON object about the run.  An unwritable path is an error. */
+/* Begins the file anew; meta: a JSON object about the run, NULL: {}; options NULL: the defaults.  An unwritable path is
+ * an error.  path NULL: that of the environment variable DRAPPS_TRACE, in which %p stands for the process id; the
+ * second trace of a process goes to a file with -2 before its suffix, and so on, and a forked child adds its process id
+ * likewise.  Without the variable *out is NULL, and DR_OK is returned.
+ *
+ * 4 MB of memory hold what is not yet written, a thread writes it five times a second.  What finds no room there is
+ * lost, and the trace says how much was.  After a fork the trace is the parent's: the child's calls do nothing. */
 DR_API dr_status dr_trace_open(const char *path, const char *meta, const dr_trace_options *options, dr_trace **out,
                                dr_error *err);
+
+/* Writes what is left, frees.  No other thread may be in a call. */
 DR_API void dr_trace_close(dr_trace **trace);
 
-/* Any thread may write; NULL trace: nothing.  None of these waits for the disk. */
+/* DR_OK: being written (or NULL).  DR_END: max_bytes were reached.  DR_ERR_IO: writing failed, err says why.  In both
+ * cases what was written before can be read. */
+DR_API dr_status dr_trace_status(dr_trace *trace, dr_error *err);
+
+/* The file's name, as long as the trace is open; NULL for NULL. */
+DR_API const char *dr_trace_path(const dr_trace *trace);
+
+/* Any thread may write; NULL trace: nothing.  None of these waits for the disk.  A text longer than 64 KB counts as
+ * lost. */
 DR_API void dr_trace_snapshot(dr_trace *trace, const dr_snapshot *snapshot);
 DR_API void dr_trace_flow(dr_trace *trace, uint64_t time_ns, const double *flow, int n);
 DR_API void dr_trace_decision(dr_trace *trace, const struct dr_decision *decision);
@@ -95,7 +112,7 @@ typedef struct dr_trace_reader dr_trace_reader;
 
 typedef struct dr_trace_record {
     dr_trace_kind kind;
-    uint64_t time_ns;
+    uint64_t time_ns; /* META: the trace's begin; SPAN: the span's end */
     /* what the kind says is set; borrowed until the next call */
     const char *text;
     const dr_snapshot *snapshot; /* without the use of each CPU beyond what was written */
@@ -107,7 +124,10 @@ typedef struct dr_trace_record {
 
 /* DR_ERR_FORMAT names the byte where a file that is no trace, or a damaged one, stops making sense. */
 DR_API dr_status dr_trace_open_reader(const char *path, dr_trace_reader **out, dr_error *err);
-DR_API dr_status dr_trace_next(dr_trace_reader *reader, dr_trace_record *out, dr_error *err); /* DR_END */
+
+/* DR_END behind the last whole record; a file that is still being written may have more at a later call.  NULL reader:
+ * DR_END. */
+DR_API dr_status dr_trace_next(dr_trace_reader *reader, dr_trace_record *out, dr_error *err);
 DR_API void dr_trace_close_reader(dr_trace_reader **reader);
 
 #ifdef __cplusplus

@@ -24,6 +24,7 @@ _ERRORS = (
 _HOMES = {
     "Batch": "batch",
     "DataLoader": "torch.dataloader",
+    "Decision": "sched",
     "JpegHeader": "jpeg",
     "JpegIndex": "_core",
     "Loader": "loader",
@@ -32,16 +33,19 @@ _HOMES = {
     "Pipeline": "pipeline",
     "decode_jpeg": "jpeg",
     "deterministic": "cached",
+    "flows": "sched",
     "from_arrays": "pipeline",
     "info": "about",
     "jpeg_header": "jpeg",
+    "knobs": "sched",
     "mix": "pipeline",
+    "policies": "sched",
     "read": "pipeline",
     "read_coco": "coco",
     **dict.fromkeys(_ERRORS, "_core"),
 }
 
-_MODULES = ("live", "metrics", "ops")
+_MODULES = ("live", "metrics", "ops", "trace")
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", *_MODULES, *sorted(_HOMES)]
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/compiler.h"
@@ -55,8 +56,14 @@ bool dr__thread_start(pthread_t *thread, const char *name, void *(*run)(void *),
     return code == 0;
 }
 
+void dr__thread_stand_back(void)
+{
+    /* Not SCHED_IDLE: such a thread may be off the CPU for a second while it holds a lock. */
+    setpriority(PRIO_PROCESS, 0, 19); /* on Linux that of the thread */
+}
+
 static atomic_uint generation;
-static void (*_Atomic resets[4])(void); /* NULL: about to be set */
+static void (*_Atomic resets[8])(void); /* NULL: about to be set */
 static atomic_uint n_resets;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 

@@ -22,11 +22,14 @@ void dr__cond_broadcast(dr__cond *cond);
 /* Starts a thread with all signals blocked: they belong to the program's own threads.  name: up to 15 characters. */
 bool dr__thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
 
+/* The calling thread gets the CPU when hardly anything else wants it, from now on: there may be no way back. */
+void dr__thread_stand_back(void);
+
 /* How often the process forked before this point: objects keep it, and a child sees by it that they are not its own.
  * The child of a fork has a higher number than its parent. */
 unsigned dr__fork_generation(void);
 
-/* Calls `reset` in the child of each later fork, before anything else runs there.  At most 4 callers. */
+/* Calls `reset` in the child of each later fork, before anything else runs there.  At most 8 callers. */
 void dr__fork_in_child(void (*reset)(void));
 
 /* DRAPPS_STALL=<percent>: sleeps now and then for up to a millisecond, to shake races out in tests. */

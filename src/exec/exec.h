@@ -4,7 +4,8 @@
  *         -> the last sample of a batch finishes it -> ready -> consumer
  *
  * One pool of threads serves all loaders of a process (pool.c).  Workers pull: a free thread claims the next samples of
- * a loader that has room, so nothing is queued and cancelling is only to stop claiming.
+ * a loader that has room (claim.c), so nothing is queued and cancelling is only to stop claiming.  Fetchers, if there
+ * are any, pull too, and read ahead of them (fetch.c).
  *
  * Locks, outermost first: a loader's lock (starting and saving), dr__pool_lock (all scheduling state below), a buffer
  * pool's lock, the trace's lock.  After a loader's lock, and never with the other three: a cache's lock, its
@@ -20,10 +21,12 @@
 #include "base/limits.h"
 #include "base/thread.h"
 #include "data/bufpool.h"
+#include "exec/ceiling.h"
+#include "exec/fetch.h"
 #include "exec/given.h"
 #include "exec/lanes.h"
 #include "exec/stats.h"
-#include "exec/trace.h"
+#include "exec/spans.h"
 #include "graph/workbench.h"
 
 enum { DR__MAX_PREFETCH = 64, DR__RING = 128, DR__MAX_WORKERS = 256, DR__MAX_REPLACE = 16 };
@@ -73,6 +76,9 @@ typedef struct dr__place {
     struct dr__place *next;
 } dr__place;
 
+/* What the consumers do: with several of them, one that waits is what counts. */
+typedef enum dr__consumer { DR__CONSUMER_AWAY, DR__CONSUMER_WAITS, DR__CONSUMER_STEPS } dr__consumer;
+
 /* One loader at work. */
 typedef struct dr__exec {
     /* fixed when it is opened */
@@ -88,16 +94,21 @@ typedef struct dr__exec {
     struct dr__seek_store *seek; /* NULL: none; owned by the loader */
     struct dr__cache *cache;     /* NULL: none; see cached.h */
     unsigned generation;
-    dr__trace *trace; /* NULL: none */
+    dr_trace *trace; /* NULL: none */
     dr__stats stats;
 
     dr__lanes lanes; /* of slow samples */
+    dr__fetch fetch; /* samples read ahead */
 
     /* pool lock: settings that change */
     int workers;
+    int fetchers;
     int prefetch;
-    uint64_t batch_slots; /* samples of a batch; given order: of the largest that is under way, if that is more */
-    size_t item_bytes;    /* most that the fields of a batch which are not stacked took so far */
+    uint64_t prefetch_bytes; /* what batches may take, within the budget; 0: the budget alone */
+    int priority;            /* -1, 0, 1 */
+    dr__ceiling ceiling;     /* of the CPU time of its threads */
+    uint64_t batch_slots;    /* samples of a batch; given order: of the largest that is under way, if that is more */
+    size_t item_bytes;       /* most that the fields of a batch which are not stacked took so far */
 
     /* pool lock: the epoch at hand */
     bool running;
@@ -116,14 +127,19 @@ typedef struct dr__exec {
     uint64_t oldest;            /* every batch before it was delivered */
     uint64_t delivered_samples; /* or left out, or passed over */
     uint64_t n_bad;
-    int active;               /* claims being worked on */
-    int waiting;              /* consumers that wait for a batch */
-    dr__place *line;          /* all consumers, who came first at its head */
-    uint64_t put_off_ns;      /* when opening a batch was first put off, for want of memory; 0: is not */
-    bool impatient;           /* that was in vain: not again in this epoch */
-    dr_batch *ring[DR__RING]; /* opened and not delivered: number % DR__RING.  fills_any: anywhere */
-    dr_batch *filling;        /* fills_any: takes the next finished sample */
-    uint8_t *done;            /* fills_any: what became of each sample of this rank, DR__DONE_*, at local % n_done */
+    int active;                  /* claims being worked on */
+    int waiting;                 /* consumers that wait for a batch */
+    dr__consumer_times consumer; /* for the trace */
+    dr__consumer consumer_does;  /* since consumer_ns */
+    uint64_t consumer_ns;
+    uint64_t wait_ns, step_ns; /* time that was spent so, until then; over all epochs */
+    uint64_t unserved_ns;      /* waited by calls that ended without a batch; the next batch's wait has it */
+    dr__place *line;           /* all consumers, who came first at its head */
+    uint64_t put_off_ns;       /* when opening a batch was first put off, for want of memory; 0: is not */
+    bool impatient;            /* that was in vain: not again in this epoch */
+    dr_batch *ring[DR__RING];  /* opened and not delivered: number % DR__RING.  fills_any: anywhere */
+    dr_batch *filling;         /* fills_any: takes the next finished sample */
+    uint8_t *done;             /* fills_any: what became of each sample of this rank, DR__DONE_*, at local % n_done */
     uint64_t n_done;
     json_t *loose_bad;    /* bad samples that belong to no batch that was delivered: the next one tells */
     dr_error error;       /* with failed */
@@ -135,11 +151,13 @@ typedef struct dr__exec {
 
 /* Some consecutive samples to work on. */
 typedef struct dr__claim {
-    uint64_t first, n; /* rank-local places from base on */
-    dr_batch *batch;   /* theirs; NULL with fills_any */
-    uint64_t slot;     /* of the first */
-    dr__push *push;    /* given order: where they stand */
-    dr__parked *slow;  /* instead of all that: a sample of the slow lane */
+    uint64_t first, n;   /* rank-local places from base on */
+    dr_batch *batch;     /* theirs; NULL with fills_any */
+    uint64_t slot;       /* of the first */
+    dr__push *push;      /* given order: where they stand */
+    dr__parked *slow;    /* instead of all that: a sample of the slow lane */
+    dr__parked *fetched; /* or one that was fetched; of a fetcher: where it is to be left */
+    double reserved_ns;  /* see dr__ceiling_take */
 } dr__claim;
 
 /* --- order.c: which sample stands where --- */
@@ -171,7 +189,11 @@ bool dr__batch_empty(dr_batch *batch);
 /* Works a claim off: every sample of it ends in a slot, or is noted as bad.  Not under the lock. */
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench);
 
-/* --- pool.c --- */
+/* Reads the one sample of a claim into bench->record, for whoever runs the job then.  false: nothing is left to do for
+ * it.  Not under the lock. */
+bool dr__claim_read(dr__exec *e, const dr__claim *claim, dr__workbench *bench, dr__job *job);
+
+/* --- pool.c: threads --- */
 
 void dr__pool_lock(void);
 void dr__pool_unlock(void);
@@ -184,23 +206,38 @@ void dr__pool_remove(dr__exec *e);
 /* pool lock: new work or room may be there. */
 void dr__pool_wake(void);
 
+/* pool lock: the same for one thread: a fetcher or a worker of the loader. */
+void dr__pool_wake_one(const dr__exec *e, bool fetcher);
+
+/* pool lock: the loaders, by dr__exec.next. */
+const dr__exec *dr__pool_execs(void);
+
+/* pool lock: what was put off is to be looked at again then. */
+void dr__pool_look_at(uint64_t ns);
+
+/* Starts threads, or tells some to leave, as the loaders ask for it.  Waits for nobody: who leaves does so when its
+ * sample is done, and is joined by a later call.  Not under the lock. */
+dr_status dr__pool_resize(dr_error *err);
+
+/* pool lock: workers that have been at one sample of this loader since before `ns`, known slow ones apart. */
+int dr__pool_busy_since(const dr__exec *e, uint64_t ns);
+
+/* --- claim.c: what a loader has to do next --- */
+
 /* pool lock: how many batches may be under way: the setting, within the budget; one always. */
 uint64_t dr__batches_ahead(const dr__exec *e);
 
-/* Starts or ends threads to what the loaders ask for.  Not under the lock. */
-dr_status dr__pool_resize(dr_error *err);
-
 /* pool lock: the next samples of this loader; false: none now. */
 bool dr__claim_next(dr__exec *e, dr__claim *claim);
+
+/* pool lock: one that is to be read; it does not count as active. */
+bool dr__claim_one(dr__exec *e, dr__claim *claim);
 
 /* pool lock: are there samples that could be claimed, apart from parked ones? */
 bool dr__claim_is_open(const dr__exec *e);
 
 /* pool lock: will there be some once a consumer takes what is ready? */
 bool dr__claim_will_open(const dr__exec *e);
-
-/* pool lock: threads that have been at one sample of this loader since before `ns`, known slow ones apart. */
-int dr__pool_busy_since(const dr__exec *e, uint64_t ns);
 
 /* pool lock: a claim was worked off. */
 void dr__claim_over(dr__exec *e, dr__claim *claim);
@@ -222,6 +259,26 @@ void dr__slots_done(dr__exec *e, dr_batch *batch, uint64_t n);
 
 /* pool lock: ends the epoch with an error that every consumer gets. */
 void dr__exec_fail(dr__exec *e, const dr_error *err);
+
+/* --- flow.c: what a scheduler and a monitor see of it --- */
+
+/* pool lock: consumers wait, do something else, or are not there, from now on. */
+void dr__consumer_is(dr__exec *e, dr__consumer what);
+
+/* Everything that is known of a flow (DR_N_FLOWS of them, drapps/sched.h); the rest is left as it is. */
+void dr__exec_flow(dr__exec *e, double *flow);
+
+/* Time since a consumer last asked for a batch; 0 while one waits, UINT64_MAX where none is there. */
+uint64_t dr__exec_idle_ns(dr__exec *e);
+
+/* How full its queues are, 0 .. 1: samples that nobody has begun, samples that were fetched (NAN without fetchers),
+ * slow ones that are parked, as parts of those that may be under way; and of the batches that may be, those that are
+ * ready. */
+typedef struct dr__fill {
+    double unclaimed, fetched, parked, ready;
+} dr__fill;
+
+dr__fill dr__exec_fill(dr__exec *e);
 
 /* --- anyorder.c: samples that go to whatever batch is being filled (fills_any) --- */
 

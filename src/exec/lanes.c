@@ -5,7 +5,10 @@
 #include "base/clock.h"
 #include "exec/exec.h"
 
-enum { BUDGET_PART = 4 }; /* of the memory for batches may be parked records */
+enum {
+    BUDGET_PART = 4,    /* of the memory for batches may be parked records */
+    CREDIT_SAMPLES = 8, /* slow ones */
+};
 
 /* --- workers --- */
 
@@ -23,42 +26,95 @@ static int now_slow(const dr__exec *e)
     return e->lanes.running + (slow_ns < now ? dr__pool_busy_since(e, now - slow_ns) : 0);
 }
 
+/* --- shares --- */
+
+static bool has_share(const dr__lanes *lanes)
+{
+    return atomic_load_explicit(&lanes->share, memory_order_relaxed) > 0;
+}
+
+void dr__lane_set_share(dr__lanes *lanes, double share)
+{
+    atomic_store(&lanes->share, share);
+    atomic_store(&lanes->credit, 0);
+}
+
+/* Slow samples are owed so much more or less, within some samples' worth: while there is only one kind, the other does
+ * not save up for later. */
+static void owe(dr__lanes *lanes, double units, double sample)
+{
+    const int64_t most = (int64_t)DR_MIN(CREDIT_SAMPLES * sample, 1e18);
+    int64_t was = atomic_load(&lanes->credit), now;
+    do
+        now = DR_MAX(DR_MIN(was + (int64_t)units, most), -most);
+    while (!atomic_compare_exchange_weak(&lanes->credit, &was, now));
+}
+
+void dr__lane_book(dr__lanes *lanes, double units)
+{
+    const double slow_units = (double)atomic_load_explicit(&lanes->predict.slow_units, memory_order_relaxed);
+    if (has_share(lanes))
+        owe(lanes, units * atomic_load(&lanes->share), slow_units);
+}
+
+static void book_slow(dr__lanes *lanes, double units)
+{
+    if (has_share(lanes))
+        owe(lanes, units * (atomic_load(&lanes->share) - 1), units);
+}
+
+/* pool lock: is it their turn? */
+static bool slow_is_due(const dr__exec *e)
+{
+    if (!has_share(&e->lanes))
+        return now_slow(e) < most_slow(e);
+    return atomic_load(&e->lanes.credit) >= 0 && now_slow(e) < DR_MAX(e->workers - 1, 1);
+}
+
 /* pool lock: a worker without other work helps.  The last one does not while the batches that a consumer takes next
  * will make room for fast samples: then nobody would be there for those. */
 static bool may_help(const dr__exec *e)
 {
-    return now_slow(e) < e->workers - 1 || !dr__claim_will_open(e);
+    return e->workers < 2 || now_slow(e) < e->workers - 1 || !dr__claim_will_open(e);
 }
 
 /* pool lock */
 static bool may_run_now(const dr__exec *e, bool more)
 {
-    return e->workers < 2 || (!more && (now_slow(e) < most_slow(e) || (!dr__claim_is_open(e) && may_help(e))));
+    if (e->workers < 2 && !has_share(&e->lanes))
+        return true;
+    return !more && (slow_is_due(e) || (!dr__claim_is_open(e) && may_help(e)));
 }
 
 /* --- parking --- */
 
-/* pool lock: one with or without memory; NULL: the budget says no. */
-static dr__parked *new_parked(dr__exec *e, size_t bytes)
+dr__parked *dr__lane_new(dr__lanes *lanes)
 {
-    dr__lanes *lanes = &e->lanes;
     dr__parked *p = lanes->spare;
-    const size_t had = p ? p->record.block_cap : 0;
-    if (lanes->bytes - had + bytes > e->batch_budget / BUDGET_PART)
-        return NULL;
-    if (p)
-        lanes->spare = p->next;
-    else if (!(p = dr__alloc_zero(1, sizeof *p)))
-        return NULL;
-    lanes->bytes += bytes - had;
+    if (!p)
+        return dr__alloc_zero(1, sizeof *p);
+    lanes->spare = p->next;
     return p;
 }
 
-static void swap_records(dr__record *a, dr__record *b)
+void dr__lane_keep(dr__lanes *lanes, dr__parked *p)
 {
-    const dr__record hold = *a;
-    *a = *b;
-    *b = hold;
+    p->next = lanes->spare;
+    lanes->spare = p;
+}
+
+void dr__lane_count(dr__lanes *lanes, dr__parked *p)
+{
+    lanes->bytes += p->record.block_cap - p->counted;
+    p->counted = p->record.block_cap;
+}
+
+/* pool lock: NULL: the budget says no, or there is no memory. */
+static dr__parked *new_parked(dr__exec *e, size_t bytes)
+{
+    const dr__parked *spare = e->lanes.spare;
+    const size_t had = spare ? spare->counted : 0;
+    return e->lanes.bytes - had + bytes > e->batch_budget / BUDGET_PART ? NULL : dr__lane_new(&e->lanes);
 }
 
 static bool goes_before(const dr__parked *a, const dr__parked *b)
@@ -85,13 +141,15 @@ bool dr__lane_park(dr__exec *e, dr__workbench *bench, const dr__job *job, bool m
     dr__pool_lock();
     dr__parked *p = may_run_now(e, more) ? NULL : new_parked(e, bench->record.block_cap);
     if (p) {
-        swap_records(&p->record, &bench->record);
+        dr__record_swap(&p->record, &bench->record);
+        dr__lane_count(&e->lanes, p);
         p->job = *job;
         p->cost = bench->cost;
         enqueue(&e->lanes, p);
         dr__pool_wake();
     } else {
         e->lanes.running++;
+        book_slow(&e->lanes, bench->cost);
     }
     dr__pool_unlock();
     return p;
@@ -107,10 +165,11 @@ void dr__lane_leave(dr__exec *e)
 dr__parked *dr__lane_take(dr__exec *e, bool within_share)
 {
     dr__parked *p = e->lanes.parked;
-    if (!p || !(within_share ? now_slow(e) < most_slow(e) : may_help(e)))
+    if (!p || !(within_share ? slow_is_due(e) : may_help(e)))
         return NULL;
     e->lanes.parked = p->next;
     e->lanes.running++;
+    book_slow(&e->lanes, p->cost);
     return p;
 }
 
@@ -120,18 +179,18 @@ void dr__lane_drop(dr__exec *e, dr__parked **parked)
     *parked = NULL;
     if (!p)
         return;
-    p->next = e->lanes.spare;
-    e->lanes.spare = p;
+    dr__lane_keep(&e->lanes, p);
     e->lanes.running--;
 }
 
 void dr__lane_unpark(dr__exec *e, dr__parked *p, dr__workbench *bench)
 {
-    swap_records(&p->record, &bench->record);
+    dr__record_swap(&p->record, &bench->record);
     dr__pool_lock();
-    e->lanes.bytes += p->record.block_cap - bench->record.block_cap;
-    p->next = e->lanes.spare;
-    e->lanes.spare = p;
+    dr__lane_count(&e->lanes, p);
+    dr__lane_keep(&e->lanes, p);
+    if (e->fetchers)
+        dr__pool_wake_one(e, true); /* there is room again */
     dr__pool_unlock();
 }
 

@@ -3,6 +3,10 @@
  * There is one lock for all scheduling.  A claim is at least some tens of microseconds of work, so that even many
  * threads seldom meet at it.  Threads are as many as the most demanding loader asks for; a loader has at most
  * `workers` claims under way, so several loaders share them in turn.
+ *
+ * Workers and fetchers are teams of their own, and so are those for loaders of priority -1: a thread that stands back
+ * may not be allowed to step forward again, and while it does it would keep a loader of higher priority waiting.  So a
+ * loader whose priority changes gets other threads, and no thread changes its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,31 +15,52 @@
 #include "base/clock.h"
 #include "exec/exec.h"
 
-enum {
-    SAMPLES_FOR_PATIENCE =
-        32, /* of a batch for each worker: then waiting for the last ones is a hundredth of the time */
-    LAST_SAMPLES_NS = 20000000,
-    HANDOVER_NS = 1000000,
-    LOOK_AGAIN_NS = 50000,
-};
+enum { FAVOUR = 4 }; /* claims in a row for a loader of priority 1 */
+
+enum { WORK, WORK_LOW, FETCH, FETCH_LOW, N_TEAMS };
+
+typedef struct team team;
 
 typedef struct worker {
+    struct worker *next; /* of those that leave */
+    team *team;
     pthread_t thread;
     dr__workbench *bench;
-    const dr__exec *serves; /* pool lock; NULL: waits */
-    bool leave;             /* pool lock */
+    uint64_t cpu_ns;        /* the thread's CPU time after its last claim; its own */
+    const dr__exec *serves; /* pool lock, as the rest; NULL: waits */
+    bool leave;
+    bool gone; /* touches nothing any more */
 } worker;
+
+/* pool lock */
+struct team {
+    bool reads;    /* fetchers */
+    bool low;      /* for loaders of priority -1 */
+    dr__cond work; /* something may be claimed */
+    worker *workers[DR__MAX_WORKERS];
+    int n;
+    dr__exec *turn;    /* last served */
+    int row;           /* how often in a row */
+    uint64_t watch_ns; /* when one of them looks again for all; UINT64_MAX: none does */
+};
 
 static struct {
     pthread_mutex_t lock;
-    dr__cond work;   /* something may be claimed */
-    dr__exec *execs; /* ring is walked from `turn` on */
-    dr__exec *turn;  /* last served */
-    worker *workers[DR__MAX_WORKERS];
-    int n_workers;
+    dr__exec *execs; /* ring is walked from a team's `turn` on */
+    team teams[N_TEAMS];
+    worker *leaving;
+    uint64_t look_ns; /* a claim was put off until then */
     bool ready;
-    bool look_again; /* a claim was put off for a moment */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void set_up_teams(void)
+{
+    for (int i = 0; i < N_TEAMS; i++) {
+        pool.teams[i] = (team){ .reads = i >= FETCH, .low = i == WORK_LOW || i == FETCH_LOW, .watch_ns = UINT64_MAX };
+        dr__cond_init(&pool.teams[i].work);
+    }
+    pool.ready = true;
+}
 
 static void reset_in_child(void)
 {
@@ -43,8 +68,16 @@ static void reset_in_child(void)
     pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     memset(&pool, 0, sizeof pool);
     pool.lock = fresh;
-    dr__cond_init(&pool.work);
-    pool.ready = true;
+    set_up_teams();
+}
+
+/* pool lock */
+static void prepare(void)
+{
+    if (pool.ready)
+        return;
+    set_up_teams();
+    dr__fork_in_child(reset_in_child);
 }
 
 void dr__pool_lock(void)
@@ -62,192 +95,92 @@ pthread_mutex_t *dr__pool_mutex(void)
     return &pool.lock;
 }
 
+const dr__exec *dr__pool_execs(void)
+{
+    return pool.execs;
+}
+
 void dr__pool_wake(void)
 {
-    dr__cond_broadcast(&pool.work);
+    for (int i = 0; i < N_TEAMS; i++)
+        if (pool.teams[i].n > 0)
+            dr__cond_broadcast(&pool.teams[i].work);
 }
 
-static uint64_t slots_of(const dr__exec *e, uint64_t batch)
+void dr__pool_wake_one(const dr__exec *e, bool fetcher)
 {
-    return DR_MIN(e->o.batch_size, e->n_local - batch * e->o.batch_size);
+    dr__cond_signal(&pool.teams[(fetcher ? FETCH : WORK) + (e->priority < 0)].work);
 }
 
-/* What one batch takes: its stacked fields, and as much for the others as the largest batch so far needed. */
-static size_t bytes_of_batch(const dr__exec *e)
+void dr__pool_look_at(uint64_t ns)
 {
-    return e->batch_slots * e->sample_bytes + e->item_bytes;
+    pool.look_ns = DR_MIN(pool.look_ns, ns);
 }
 
-/* Batches of other loaders that draw on the same budget: that of the process, unless a loader was given its own. */
-static size_t taken_by_others(const dr__exec *e)
+/* pool lock */
+static bool is_busy(const worker *w, const dr__exec *e, uint64_t since_ns)
 {
-    size_t bytes = 0;
-    for (const dr__exec *x = pool.execs; x && !e->o.memory_limit; x = x->next)
-        if (x != e && !x->o.memory_limit)
-            bytes += (x->opened - x->delivered) * bytes_of_batch(x);
-    return bytes;
-}
-
-uint64_t dr__batches_ahead(const dr__exec *e)
-{
-    size_t one = bytes_of_batch(e), others = taken_by_others(e);
-    others += e->lanes.bytes;
-    size_t left = e->batch_budget > others ? e->batch_budget - others : 0;
-    uint64_t afford = one ? left / one : UINT64_MAX;
-    return DR_MAX(DR_MIN((uint64_t)e->prefetch, afford), 1);
-}
-
-/* Tiny samples are claimed by the handful, so that the lock is taken once for 64 KB of work. */
-static uint64_t chunk(const dr__exec *e, uint64_t n_slots)
-{
-    uint64_t samples = atomic_load(&e->stats.samples);
-    if (samples < 16)
-        return 1;
-    uint64_t mean = DR_MAX(atomic_load(&e->stats.bytes_read) / samples, e->sample_bytes);
-    uint64_t most = DR_MAX(n_slots / (uint64_t)(2 * DR_MAX(e->workers, 1)), 1);
-    return DR_MAX(DR_MIN(65536 / DR_MAX(mean, 1), most), 1);
-}
-
-static dr_batch *open_batch(dr__exec *e)
-{
-    const dr__push *given = e->given.head;
-    const uint64_t n_slots = given ? given->n : slots_of(e, e->opened);
-    dr_batch *batch = dr__batch_new(e, given ? given->number : e->first_batch + e->opened, n_slots);
-    if (!batch) {
-        dr_error err;
-        dr__fail(&err, DR_ERR_NOMEM, "out of memory for a batch of %llu samples", (unsigned long long)n_slots);
-        dr__exec_fail(e, &err);
-        return NULL;
-    }
-    e->ring[e->opened++ % DR__RING] = batch;
-    e->put_off_ns = 0;
-    return batch;
-}
-
-/* A further batch is put off for a moment where that saves its memory: while a consumer waits for the batch before it,
- * of which the last samples are being made, and until a consumer that got a batch lets go of the one it had.  Then two
- * batches do where the consumer is the faster side, instead of three.  Not with so many workers that many would have
- * nothing to do, and not again in an epoch where it was in vain: a slow sample, or a consumer that keeps its batches.
- */
-static bool put_off(dr__exec *e)
-{
-    const bool handing_over = e->opened == e->delivered;
-    if (e->impatient || e->workers < 1 || e->o.batch_size < SAMPLES_FOR_PATIENCE * (uint64_t)e->workers ||
-        (!handing_over && !e->waiting) || dr__bufpool_bytes(e->buffers) < 2 * e->o.batch_size * e->sample_bytes ||
-        dr__bufpool_has_idle(e->buffers, e->o.batch_size * e->largest_bytes))
+    if (w->serves != e || w->team->reads)
         return false;
-    const uint64_t now = dr__now_ns();
-    e->put_off_ns = e->put_off_ns ? e->put_off_ns : now;
-    e->impatient = now - e->put_off_ns > (handing_over ? HANDOVER_NS : LAST_SAMPLES_NS);
-    pool.look_again |= !e->impatient;
-    return !e->impatient;
-}
-
-/* The batch opened last, while some of it is not yet claimed. */
-static dr_batch *batch_to_claim(const dr__exec *e)
-{
-    dr_batch *b = e->opened ? e->ring[(e->opened - 1) % DR__RING] : NULL;
-    return b && b->used < b->n_slots ? b : NULL;
-}
-
-static bool claim_of_batch(dr__exec *e, dr__claim *c)
-{
-    dr_batch *b = batch_to_claim(e);
-    if (!b && (e->opened - e->oldest >= dr__batches_ahead(e) || put_off(e) || !(b = open_batch(e))))
-        return false;
-    c->batch = b;
-    c->slot = b->used;
-    c->n = DR_MIN(chunk(e, b->n_slots), b->n_slots - b->used);
-    b->used += c->n;
-    return true;
-}
-
-static bool claim_in_window(dr__exec *e, dr__claim *c)
-{
-    const dr__push *given = e->given.head;
-    uint64_t end = DR_MIN(dr__any_window(e), given ? given->first + given->n : e->n_local);
-    if (e->claimed >= end)
-        return false;
-    c->n = DR_MIN(chunk(e, e->o.batch_size), end - e->claimed);
-    return true;
-}
-
-static bool claim_fast(dr__exec *e, dr__claim *c)
-{
-    if (e->claimed == e->n_local || !(e->fills_any ? claim_in_window(e, c) : claim_of_batch(e, c)))
-        return false;
-    if (e->o.given_order)
-        c->push = dr__given_claim(&e->given, c->first, c->n);
-    e->claimed += c->n;
-    return true;
-}
-
-bool dr__claim_is_open(const dr__exec *e)
-{
-    if (e->claimed == e->n_local)
-        return false;
-    if (e->fills_any)
-        return e->claimed < dr__any_window(e);
-    return batch_to_claim(e) || e->opened - e->oldest < dr__batches_ahead(e);
-}
-
-/* pool lock: worked samples alone make no room: a consumer takes whole batches. */
-static bool has_ready(const dr__exec *e)
-{
-    for (int i = 0; i < DR__RING; i++)
-        if (e->ring[i] && e->ring[i]->ready)
-            return true;
-    return false;
-}
-
-bool dr__claim_will_open(const dr__exec *e)
-{
-    if (e->complete && e->claimed == e->n_local)
-        return false;
-    if (e->fills_any)
-        return e->delivered_samples < e->worked_below && has_ready(e);
-    const dr_batch *b = e->ring[e->oldest % DR__RING];
-    return e->oldest < e->opened && b && b->ready;
-}
-
-bool dr__claim_next(dr__exec *e, dr__claim *c)
-{
-    if (!e->running || e->failed || e->cancelled || e->active >= DR_MAX(e->workers, 1))
-        return false;
-    *c = (dr__claim){ .first = e->claimed, .slow = dr__lane_take(e, true) };
-    if (!c->slow && !claim_fast(e, c) && !(c->slow = dr__lane_take(e, false)))
-        return false;
-    e->active++;
-    return true;
-}
-
-void dr__claim_over(dr__exec *e, dr__claim *claim)
-{
-    dr__push_unref(&claim->push);
-    e->active--;
-    if (!e->running || e->workers == 0) /* who stops it waits for this, and a caller that is to work itself */
-        dr__cond_broadcast(&e->changed);
+    const uint64_t began = atomic_load(&w->bench->began_ns);
+    return began && began < since_ns;
 }
 
 int dr__pool_busy_since(const dr__exec *e, uint64_t ns)
 {
     int n = 0;
-    for (int i = 0; i < pool.n_workers; i++) {
-        const uint64_t began = atomic_load(&pool.workers[i]->bench->began_ns);
-        n += pool.workers[i]->serves == e && began && began < ns;
-    }
+    for (const team *t = pool.teams; t < pool.teams + FETCH; t++)
+        for (int i = 0; i < t->n; i++)
+            n += is_busy(t->workers[i], e, ns);
+    for (const worker *w = pool.leaving; w; w = w->next)
+        n += is_busy(w, e, ns);
     return n;
 }
 
-/* pool lock: a claim of any loader, the one after the last served first. */
-static dr__exec *find_work(dr__claim *c)
+/* --- finding work; pool lock --- */
+
+/* How many threads of a team a loader asks for. */
+static int asks_for(const dr__exec *e, const team *t)
 {
-    dr__exec *first = pool.turn && pool.turn->next ? pool.turn->next : pool.execs;
-    pool.look_again = false;
-    dr__exec *e = first;
+    if ((e->priority < 0) != t->low)
+        return 0;
+    return t->reads ? e->fetchers : e->workers;
+}
+
+static bool take_claim(team *t, dr__exec *e, dr__claim *c)
+{
+    if (!asks_for(e, t))
+        return false;
+    if (e->ceiling.cpus > 0) {
+        const uint64_t now = dr__now_ns(), opens = dr__ceiling_opens(&e->ceiling, now);
+        if (opens > now) {
+            dr__pool_look_at(opens);
+            return false;
+        }
+    }
+    if (!(t->reads ? dr__fetch_next(e, c) : dr__claim_next(e, c)))
+        return false;
+    c->reserved_ns = e->ceiling.cpus > 0 ? dr__ceiling_take(&e->ceiling) : 0;
+    return true;
+}
+
+/* Who is asked first: the one after the last served, or this one again, if it is favoured. */
+static dr__exec *first_in_turn(const team *t)
+{
+    if (t->turn && t->turn->priority > 0 && t->row < FAVOUR)
+        return t->turn;
+    return t->turn && t->turn->next ? t->turn->next : pool.execs;
+}
+
+/* A claim of any loader. */
+static dr__exec *find_work(team *t, dr__claim *c)
+{
+    dr__exec *first = first_in_turn(t), *e = first;
+    pool.look_ns = UINT64_MAX;
     while (e) {
-        if (e->workers > 0 && dr__claim_next(e, c)) {
-            pool.turn = e;
+        if (take_claim(t, e, c)) {
+            t->row = e == t->turn ? t->row + 1 : 1;
+            t->turn = e;
             return e;
         }
         e = e->next ? e->next : pool.execs;
@@ -257,48 +190,97 @@ static dr__exec *find_work(dr__claim *c)
     return NULL;
 }
 
-static void *work(void *arg)
+/* --- threads --- */
+
+/* pool lock: waits for work.  Where a claim was put off, one thread of the team looks again for all; true: this one. */
+static bool rest(team *t)
+{
+    const uint64_t until = pool.look_ns;
+    const bool watches = until < t->watch_ns;
+    if (watches)
+        t->watch_ns = until;
+    dr__cond_wait(&t->work, &pool.lock, watches ? until : UINT64_MAX);
+    if (watches)
+        t->watch_ns = UINT64_MAX;
+    return watches;
+}
+
+/* pool lock, given up meanwhile */
+static void work_off(worker *w, dr__exec *e, dr__claim *claim)
+{
+    const bool reads = w->team->reads;
+    dr__pool_unlock();
+    if (reads)
+        dr__fetch_work(e, claim, w->bench);
+    else
+        dr__claim_work(e, claim, w->bench);
+    const uint64_t cpu = dr__thread_cpu_ns(), used = cpu - w->cpu_ns;
+    w->cpu_ns = cpu;
+    atomic_fetch_add(&e->stats.cpu_ns, used);
+    dr__pool_lock();
+    if (e->ceiling.cpus > 0)
+        dr__ceiling_settle(&e->ceiling, claim->reserved_ns, used);
+    if (reads)
+        dr__fetch_over(e, claim);
+    else
+        dr__claim_over(e, claim);
+}
+
+static void *serve(void *arg)
 {
     worker *w = arg;
+    team *t = w->team;
     const dr__exec *last = NULL; /* only compared: it may be gone */
+    bool watched = false;
+    if (t->low)
+        dr__thread_stand_back();
     dr__pool_lock();
     while (!w->leave) {
         dr__claim claim;
-        dr__exec *e = find_work(&claim);
-        if (last && e != last)
-            dr__cond_signal(&pool.work); /* another thread may take the place that this one gave up */
+        dr__exec *e = find_work(t, &claim);
+        if ((last && e != last) || (e && watched))
+            dr__cond_signal(&t->work); /* another thread may take the place that this one gave up */
         last = w->serves = e;
-        if (!e) {
-            dr__cond_wait(&pool.work, &pool.lock, pool.look_again ? dr__now_ns() + LOOK_AGAIN_NS : UINT64_MAX);
-            continue;
-        }
-        dr__pool_unlock();
-        dr__claim_work(e, &claim, w->bench);
-        dr__pool_lock();
-        dr__claim_over(e, &claim);
+        watched = !e && rest(t);
+        if (e)
+            work_off(w, e, &claim);
     }
+    dr__workbench *bench = w->bench;
+    w->serves = NULL;
+    w->gone = true;
     dr__pool_wake();
     dr__pool_unlock();
+    dr__workbench_free(&bench);
+    return NULL;
+}
+
+/* pool lock: the lowest number, from 1, that no thread of the team has. */
+static int free_number(const team *t)
+{
+    for (int number = 1;; number++) {
+        bool taken = false;
+        for (int i = 0; i < t->n; i++)
+            taken |= t->workers[i]->bench->worker == number;
+        if (!taken)
+            return number;
+    }
+}
+
+/* pool lock: a thread that was to leave and has not yet. */
+static worker *call_back(const team *t)
+{
+    for (worker **at = &pool.leaving; *at; at = &(*at)->next)
+        if ((*at)->team == t && !(*at)->gone) {
+            worker *w = *at;
+            *at = w->next;
+            w->leave = false;
+            return w;
+        }
     return NULL;
 }
 
 /* pool lock */
-static int wanted_workers(void)
-{
-    int most = 0;
-    for (dr__exec *e = pool.execs; e; e = e->next)
-        most = DR_MAX(most, e->workers);
-    return DR_MIN(most, DR__MAX_WORKERS);
-}
-
-static void worker_free(worker *w)
-{
-    dr__workbench_free(&w->bench);
-    dr__free(w);
-}
-
-/* pool lock: one more thread. */
-static dr_status add_worker(dr_error *err)
+static dr_status start_worker(team *t, worker **out, dr_error *err)
 {
     worker *w = dr__alloc_zero(1, sizeof *w);
     if (w)
@@ -307,53 +289,97 @@ static dr_status add_worker(dr_error *err)
         dr__free(w);
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for a worker");
     }
-    w->bench->worker = pool.n_workers + 1;
-    if (!dr__thread_start(&w->thread, "drapps-worker", work, w)) {
-        worker_free(w);
-        return dr__fail(err, DR_ERR_LIMIT, "cannot start worker thread %d", pool.n_workers + 1);
+    w->team = t;
+    w->bench->worker = free_number(t);
+    if (!dr__thread_start(&w->thread, t->reads ? "drapps-fetcher" : "drapps-worker", serve, w)) {
+        dr__workbench_free(&w->bench);
+        dr__free(w);
+        return dr__fail(err, DR_ERR_LIMIT, "cannot start worker thread %d", t->n + 1);
     }
-    pool.workers[pool.n_workers++] = w;
+    *out = w;
     return DR_OK;
+}
+
+/* pool lock: as many as the most demanding loader asks for. */
+static int wanted(const team *t)
+{
+    int want = 0;
+    for (const dr__exec *e = pool.execs; e; e = e->next)
+        want = DR_MAX(want, asks_for(e, t));
+    return want;
+}
+
+/* pool lock: fewer threads than wanted still do the work, and where there are no fetchers workers read. */
+static dr_status grow(team *t, dr_error *err)
+{
+    const int want = wanted(t);
+    dr_status status = DR_OK;
+    while (t->n < want && status == DR_OK) {
+        worker *w = call_back(t);
+        if (!w)
+            status = start_worker(t, &w, err);
+        if (w)
+            t->workers[t->n++] = w;
+    }
+    return t->n > 0 || t->reads ? DR_OK : status;
+}
+
+/* pool lock */
+static void shrink(team *t)
+{
+    for (const int want = wanted(t); t->n > want;) {
+        worker *w = t->workers[--t->n];
+        w->leave = true;
+        w->next = pool.leaving;
+        pool.leaving = w;
+        dr__cond_broadcast(&t->work);
+    }
+}
+
+/* pool lock: takes threads off the list that can be joined without waiting for a sample: those that are gone, and all
+ * once there is nobody to work for. */
+static worker *take_leavers(void)
+{
+    worker *list = NULL;
+    for (worker **at = &pool.leaving; *at;) {
+        worker *w = *at;
+        if (pool.execs && !w->gone) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        w->next = list;
+        list = w;
+    }
+    return list;
 }
 
 dr_status dr__pool_resize(dr_error *err)
 {
-    worker *leaving[DR__MAX_WORKERS];
-    int n_leaving = 0;
     dr_status status = DR_OK;
     dr__pool_lock();
-    int want = wanted_workers();
-    while (status == DR_OK && pool.n_workers < want)
-        status = add_worker(err);
-    if (status != DR_OK && pool.n_workers > 0)
-        status = DR_OK; /* fewer threads than asked for still do the work */
-    while (pool.n_workers > want) {
-        worker *w = pool.workers[--pool.n_workers];
-        w->leave = true;
-        leaving[n_leaving++] = w;
-    }
+    prepare();
+    for (int i = 0; i < N_TEAMS && status == DR_OK; i++)
+        status = grow(&pool.teams[i], err);
+    for (int i = 0; i < N_TEAMS && status == DR_OK; i++) /* not before others are there */
+        shrink(&pool.teams[i]);
+    worker *leavers = take_leavers();
     dr__pool_wake();
     dr__pool_unlock();
-    for (int i = 0; i < n_leaving; i++) {
-        pthread_join(leaving[i]->thread, NULL);
-        worker_free(leaving[i]);
+    while (leavers) {
+        worker *w = leavers;
+        leavers = w->next;
+        pthread_join(w->thread, NULL);
+        dr__free(w);
     }
     return status;
 }
 
-static void prepare(void)
-{
-    if (pool.ready)
-        return;
-    dr__cond_init(&pool.work);
-    dr__fork_in_child(reset_in_child);
-    pool.ready = true;
-}
+/* --- loaders --- */
 
 dr_status dr__pool_add(dr__exec *e, dr_error *err)
 {
     dr__pool_lock();
-    prepare();
     bool there = false;
     for (dr__exec *x = pool.execs; x; x = x->next)
         there |= x == e;
@@ -373,8 +399,9 @@ void dr__pool_remove(dr__exec *e)
             *at = e->next;
             break;
         }
-    if (pool.turn == e)
-        pool.turn = NULL;
+    for (team *t = pool.teams; t < pool.teams + N_TEAMS; t++)
+        if (t->turn == e)
+            t->turn = NULL;
     dr__pool_unlock();
     dr__pool_resize(NULL);
 }

@@ -8,7 +8,7 @@
 #include "base/compiler.h"
 
 enum {
-    SLOW_TIMES = 4, /* the median */
+    SLOW_TIMES = 4, /* the median, unless set otherwise */
     FLOOR_NS = 200000,
     FEWEST = 32,       /* samples before anything is called slow, and between looking again */
     ALL_BELOW = 256,   /* so many samples are all looked at */
@@ -20,6 +20,7 @@ void dr__predict_init(dr__predict *p)
     memset(p, 0, sizeof *p);
     atomic_init(&p->slow_units, UINT64_MAX);
     p->floor_ns = FLOOR_NS;
+    atomic_init(&p->slow_times, SLOW_TIMES);
 }
 
 static double ns_of_unit(const dr__predict *p)
@@ -35,8 +36,15 @@ static void set_threshold(dr__predict *p)
     if (ratio <= 0)
         return; /* ops that cost nothing */
     const double floor_units = (double)p->floor_ns / ratio;
-    const double units = SLOW_TIMES * (double)dr__histogram_quantile(&p->costs, 0.5);
+    const double units = atomic_load(&p->slow_times) * (double)dr__histogram_quantile(&p->costs, 0.5);
     atomic_store(&p->slow_units, (uint64_t)DR_MIN(DR_MAX(units, floor_units), 1e18));
+}
+
+void dr__predict_set_times(dr__predict *p, double times)
+{
+    atomic_store(&p->slow_times, times);
+    if (atomic_load(&p->n) >= FEWEST)
+        set_threshold(p);
 }
 
 /* Counts that other threads add meanwhile may be lost: these are estimates. */

@@ -22,6 +22,7 @@ typedef struct dr__predict {
     atomic_uint_fast64_t n;                  /* samples looked at */
     atomic_uint_fast64_t pairs[DR__PAIRS];   /* the last of them: units and nanoseconds, a float each */
     uint64_t floor_ns;                       /* nothing shorter is slow */
+    _Atomic double slow_times;               /* the median is slow */
 } dr__predict;
 
 void dr__predict_init(dr__predict *p);
@@ -31,6 +32,9 @@ static inline bool dr__predict_is_slow(const dr__predict *p, double units)
     /* A value that is a little old decides only who runs it. */
     return units > (double)atomic_load_explicit(&p->slow_units, memory_order_relaxed);
 }
+
+/* How many times the median cost is slow; what is known so far counts at once. */
+void dr__predict_set_times(dr__predict *p, double times);
 
 /* A sample took `ns`; `place` is its own number, by which some are chosen to be looked at. */
 void dr__predict_learn(dr__predict *p, uint64_t place, double units, uint64_t ns);

@@ -33,16 +33,18 @@ static dr_status make_kept(dr__exec *e, dr__workbench *bench, dr__job *j, dr_err
     return DR_OK;
 }
 
-static dr_status read_and_plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+static dr_status read_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     const uint64_t start = dr__now_ns();
     /* Who looks at it wants to know whether it was long ago: nothing else depends on it. */
     atomic_store_explicit(&bench->began_ns, start, memory_order_relaxed);
     if (!dr__cache_look(e, bench, j))
-        DR_TRY(e->set->def->read(e->set, j->ref.id, &bench->record, err));
+        DR_TRY(dr__dataset_read(e->set, j->ref.id, &bench->record, err));
     j->since_ns = dr__now_ns();
     j->read_ns = j->since_ns - start;
-    return plan(e, bench, j, err);
+    j->read_at_ns = start;
+    j->reader = bench->worker;
+    return DR_OK;
 }
 
 static dr_status keep_draws(dr__workbench *bench, dr__job *j, dr_error *err)
@@ -89,7 +91,8 @@ static dr_status run_and_store(dr__exec *e, dr__workbench *bench, dr__job *j, dr
 
 static dr_status try_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    DR_TRY(read_and_plan(e, bench, j, err));
+    DR_TRY(read_sample(e, bench, j, err));
+    DR_TRY(plan(e, bench, j, err));
     return run_and_store(e, bench, j, err);
 }
 
@@ -104,14 +107,10 @@ static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
     atomic_fetch_add(&e->stats.bytes_read, bytes);
     atomic_fetch_add(&e->stats.read_ns, j->read_ns);
     atomic_fetch_add(&e->stats.work_ns, j->run_ns);
+    if (j->slow)
+        atomic_fetch_add(&e->stats.slow_ns, j->run_ns);
     dr__predict_learn(&e->lanes.predict, j->local, bench->cost, j->run_ns);
-    dr__trace_event(e->trace, "sample",
-                    "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"worker\":%d,\"batch\":%llu,\"slot\":%llu,"
-                    "\"read_ns\":%llu,\"work_ns\":%llu,\"cost\":%.0f,\"lane\":\"%s\",\"bytes\":%llu",
-                    (unsigned long long)e->epoch, (unsigned long long)j->position, (unsigned long long)j->ref.id,
-                    bench->worker, (unsigned long long)j->batch->number, (unsigned long long)j->slot,
-                    (unsigned long long)j->read_ns, (unsigned long long)j->run_ns, bench->cost,
-                    j->slow ? "slow" : "fast", (unsigned long long)bytes);
+    dr__spans_sample(e, bench, j, bytes);
 }
 
 /* --- bad samples --- */
@@ -264,21 +263,60 @@ static void work_parked(dr__exec *e, dr__parked *parked, dr__workbench *bench)
     close_job(e, &j);
 }
 
+/* A sample that was read, or could not be: it is run, or parked. */
+static void go_on(dr__exec *e, dr__workbench *bench, dr__job *j, bool more, dr_status status, dr_error *err)
+{
+    if (status == DR_OK)
+        status = plan(e, bench, j, err);
+    j->slow = status == DR_OK && e->o.lanes && dr__predict_is_slow(&e->lanes.predict, bench->cost);
+    if (j->slow && dr__lane_park(e, bench, j, more))
+        return;
+    if (!j->slow && status == DR_OK)
+        dr__lane_book(&e->lanes, bench->cost);
+    if (status == DR_OK)
+        status = run_and_store(e, bench, j, err);
+    settle(e, bench, j, status, err);
+    close_job(e, j);
+}
+
 static void work_sample(dr__exec *e, const dr__claim *claim, uint64_t i, dr__workbench *bench)
 {
     dr__job j = { .local = claim->first + i, .batch = claim->batch, .slot = claim->slot + i };
     dr_error err = { 0 };
-    if (!dr__any_passed(e, j.local)) {
-        locate(e, claim, &j);
-        dr_status status = read_and_plan(e, bench, &j, &err);
-        j.slow = status == DR_OK && e->o.lanes && dr__predict_is_slow(&e->lanes.predict, bench->cost);
-        if (j.slow && dr__lane_park(e, bench, &j, i + 1 < claim->n))
-            return;
-        if (status == DR_OK)
-            status = run_and_store(e, bench, &j, &err);
-        settle(e, bench, &j, status, &err);
+    if (dr__any_passed(e, j.local)) {
+        close_job(e, &j);
+        return;
     }
-    close_job(e, &j);
+    locate(e, claim, &j);
+    const dr_status status = read_sample(e, bench, &j, &err);
+    go_on(e, bench, &j, i + 1 < claim->n, status, &err);
+}
+
+bool dr__claim_read(dr__exec *e, const dr__claim *claim, dr__workbench *bench, dr__job *j)
+{
+    dr_error err = { 0 };
+    *j = (dr__job){ .local = claim->first, .batch = claim->batch, .slot = claim->slot };
+    bench->memory_limit = e->bench_budget;
+    if (dr__any_passed(e, j->local)) {
+        close_job(e, j);
+        return false;
+    }
+    locate(e, claim, j);
+    j->unread = read_sample(e, bench, j, &err) != DR_OK;
+    return true;
+}
+
+static void work_fetched(dr__exec *e, dr__parked *fetched, dr__workbench *bench)
+{
+    dr__job j = fetched->job;
+    dr_error err = { 0 };
+    dr_status status = DR_OK;
+    dr__lane_unpark(e, fetched, bench);
+    j.since_ns = dr__now_ns();
+    atomic_store_explicit(&bench->began_ns, j.since_ns, memory_order_relaxed); /* as in read_sample */
+    if (j.unread)
+        status = read_sample(e, bench, &j, &err);
+    go_on(e, bench, &j, false, status, &err);
 }
 
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
@@ -287,11 +325,13 @@ void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
     bench->seek = e->seek;
     if (claim->slow)
         work_parked(e, claim->slow, bench);
+    if (claim->fetched)
+        work_fetched(e, claim->fetched, bench);
     for (uint64_t i = 0; i < claim->n; i++) {
         dr__stall();
         if (claim->n > 1 && i % 16 == 15 && given_up(e))
             break;
         work_sample(e, claim, i, bench);
     }
-    atomic_store_explicit(&bench->began_ns, 0, memory_order_relaxed); /* as in read_and_plan */
+    atomic_store_explicit(&bench->began_ns, 0, memory_order_relaxed); /* as in read_sample */
 }

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/alloc.h"
+
+enum { MOST_DELAY_US = 60000000 };
 
 static const char *const default_extensions[] = {
     ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", NULL,
@@ -16,6 +19,22 @@ static const char *const default_extensions[] = {
 void dr_read_defaults(dr_read_options *options)
 {
     *options = (dr_read_options){ .size = sizeof *options, .format = "auto", .use_index = true };
+}
+
+static long read_delay(void)
+{
+    const char *text = getenv("DRAPPS_READ_DELAY_US");
+    const long us = text ? strtol(text, NULL, 10) : 0;
+    return DR_MAX(DR_MIN(us, MOST_DELAY_US), 0);
+}
+
+dr_status dr__dataset_read(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err)
+{
+    if (set->read_delay_us) {
+        const struct timespec t = { set->read_delay_us / 1000000, set->read_delay_us % 1000000 * 1000 };
+        nanosleep(&t, NULL);
+    }
+    return set->def->read(set, id, record, err);
 }
 
 dr_status dr__dataset_new(size_t size, const dr_dataset_def *def, const char *format, const char *name,
@@ -31,6 +50,7 @@ dr_status dr__dataset_new(size_t size, const dr_dataset_def *def, const char *fo
     set->def = def;
     set->format = format;
     set->name = copy;
+    set->read_delay_us = read_delay();
     atomic_init(&set->refs, 1);
     *out = set;
     return DR_OK;

@@ -39,6 +39,7 @@ typedef struct dr__record {
 } dr__record;
 
 void dr__record_init(dr__record *record);
+void dr__record_swap(dr__record *a, dr__record *b);
 void dr__record_free(dr__record *record);
 
 /* Room for `size` bytes (and 64 zeroed ones after them), 64-byte aligned, valid until the next dr__record_reset.
@@ -105,8 +106,13 @@ struct dr_dataset {
     uint64_t fingerprint; /* xxh3 of what identifies the content: names, sizes, labels */
     char *keep_beside;    /* the file for what is learnt of its content while it is read; NULL: not beside it; owned */
     char *keep_identity;  /* names it for a file in the cache folder; NULL: nothing is to be kept; owned */
+    long read_delay_us;   /* for experiments: see dr__dataset_read */
     atomic_int refs;
 };
+
+/* Reads sample `id` into record, as def->read.  For experiments with slow storage, it sleeps before for as many
+ * microseconds as the environment variable DRAPPS_READ_DELAY_US said when the set was opened (up to a minute). */
+dr_status dr__dataset_read(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err);
 
 typedef struct dr_format_def {
     const char *name;

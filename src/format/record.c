@@ -24,6 +24,13 @@ void dr__record_init(dr__record *record)
     *record = (dr__record){ 0 };
 }
 
+void dr__record_swap(dr__record *a, dr__record *b)
+{
+    const dr__record hold = *a;
+    *a = *b;
+    *b = hold;
+}
+
 void dr__record_free(dr__record *record)
 {
     dr__free_aligned(record->block);

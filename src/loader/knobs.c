@@ -1,65 +1,147 @@
 /* knobs.c: settings that change while a loader runs. */
+#include "loader/knobs.h"
+
+#include <stdio.h>
 #include <string.h>
 
-#include "loader/loader.h"
+#include "base/clock.h"
 
-typedef struct knob {
+static const struct row {
     const char *name;
-    size_t offset; /* of an int in dr__exec; pool lock */
-    int min, max;
-} knob;
-
-static const knob knobs[] = {
-    { "workers", offsetof(dr__exec, workers), 0, DR__MAX_WORKERS },
-    { "prefetch", offsetof(dr__exec, prefetch), 1, DR__MAX_PREFETCH },
+    double least, most;
+} rows[DR_N_KNOBS] = {
+#define ROW(id, name, unit, least, most, dwell, doc) [DR_KNOB_##id] = { name, least, most },
+    DR_KNOB_MAP(ROW)
+#undef ROW
 };
 
-static dr_status find_knob(const char *name, const knob **out, dr_error *err)
+static bool is_whole(int knob)
 {
-    for (size_t i = 0; i < DR_COUNT(knobs); i++)
-        if (!strcmp(knobs[i].name, name)) {
-            *out = &knobs[i];
-            return DR_OK;
-        }
-    return dr__fail(err, DR_ERR_NOT_FOUND, "no knob \"%s\"; there are workers and prefetch", name);
+    return knob != DR_KNOB_LANE_SHARE && knob != DR_KNOB_LANE_THRESHOLD && knob != DR_KNOB_CPU_CEILING;
+}
+
+/* pool lock */
+static double get(const dr__exec *e, int knob)
+{
+    switch (knob) {
+    case DR_KNOB_WORKERS:
+        return e->workers;
+    case DR_KNOB_FETCHERS:
+        return e->fetchers;
+    case DR_KNOB_PREFETCH:
+        return e->prefetch;
+    case DR_KNOB_PREFETCH_BYTES:
+        return (double)e->prefetch_bytes;
+    case DR_KNOB_LANE_SHARE:
+        return atomic_load(&e->lanes.share);
+    case DR_KNOB_LANE_THRESHOLD:
+        return atomic_load(&e->lanes.predict.slow_times);
+    case DR_KNOB_CPU_CEILING:
+        return e->ceiling.cpus;
+    default:
+        return e->priority;
+    }
+}
+
+/* pool lock */
+static void put(dr__exec *e, int knob, double value)
+{
+    switch (knob) {
+    case DR_KNOB_WORKERS:
+        e->workers = (int)value;
+        break;
+    case DR_KNOB_FETCHERS:
+        e->fetchers = (int)value;
+        break;
+    case DR_KNOB_PREFETCH:
+        e->prefetch = (int)value;
+        dr__bufpool_keep(e->buffers, (e->prefetch + 2) * e->program->n_outputs);
+        break;
+    case DR_KNOB_PREFETCH_BYTES:
+        e->prefetch_bytes = (uint64_t)value;
+        break;
+    case DR_KNOB_LANE_SHARE:
+        dr__lane_set_share(&e->lanes, value);
+        break;
+    case DR_KNOB_LANE_THRESHOLD:
+        dr__predict_set_times(&e->lanes.predict, value);
+        break;
+    case DR_KNOB_CPU_CEILING:
+        dr__ceiling_set(&e->ceiling, value, dr__now_ns());
+        break;
+    default:
+        e->priority = (int)value;
+    }
 }
 
 /* Sets it; returns what it was. */
-static int turn(dr__exec *e, const knob *k, int value)
+static double turn(dr__exec *e, int knob, double value)
 {
     dr__pool_lock();
-    int *at = (int *)((char *)e + k->offset), before = *at;
-    *at = value;
-    dr__bufpool_keep(e->buffers, (e->prefetch + 2) * e->program->n_outputs);
+    const double before = get(e, knob);
+    put(e, knob, value);
     dr__cond_broadcast(&e->changed); /* a consumer may have to work itself now */
     dr__pool_unlock();
     return before;
 }
 
+static dr_status check(int knob, double value, dr_error *err)
+{
+    const struct row *r = &rows[knob];
+    if (!(value >= r->least && value <= r->most) || (is_whole(knob) && value != (double)(int64_t)value))
+        return dr__fail(err, DR_ERR_ARG, "%s is %g, allowed are %snumbers %g to %g", r->name, value,
+                        is_whole(knob) ? "whole " : "", r->least, r->most);
+    return DR_OK;
+}
+
+dr_status dr__knob_set(dr_loader *l, int knob, double value, dr_error *err)
+{
+    DR_TRY(check(knob, value, err));
+    const double before = turn(&l->exec, knob, value);
+    const dr_status status = dr__pool_resize(err);
+    if (status == DR_OK) {
+        dr__trace_event(l->exec.trace, "set", "\"knob\":\"%s\",\"value\":%.17g", rows[knob].name, value);
+    } else { /* no thread at all could be started: as it was */
+        turn(&l->exec, knob, before);
+        dr__pool_resize(NULL);
+    }
+    return status;
+}
+
+double dr__knob_get(dr_loader *l, int knob)
+{
+    dr__pool_lock();
+    const double value = get(&l->exec, knob);
+    dr__pool_unlock();
+    return value;
+}
+
+static dr_status find(const char *name, int *knob, dr_error *err)
+{
+    char all[200] = "";
+    for (int i = 0; i < DR_N_KNOBS; i++) {
+        *knob = i;
+        if (!strcmp(rows[i].name, name))
+            return DR_OK;
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", rows[i].name);
+    }
+    return dr__fail(err, DR_ERR_NOT_FOUND, "no knob \"%s\"; there are %s", name, all);
+}
+
 dr_status dr_loader_set(dr_loader *l, const char *name, double value, dr_error *err)
 {
-    const knob *k = NULL;
+    int knob;
     DR_TRY(dr__loader_check(l, err));
-    DR_TRY(find_knob(name, &k, err));
-    if (!(value >= k->min && value <= k->max) || value != (int)value)
-        return dr__fail(err, DR_ERR_ARG, "%s is %g, allowed are whole numbers %d to %d", name, value, k->min, k->max);
-    int before = turn(&l->exec, k, (int)value);
-    dr_status status = dr__pool_resize(err);
-    if (status != DR_OK) { /* no thread at all could be started: as it was */
-        turn(&l->exec, k, before);
-        return status;
-    }
-    dr__trace_event(l->exec.trace, "set", "\"knob\":\"%s\",\"value\":%d", name, (int)value);
-    return DR_OK;
+    DR_TRY(find(name, &knob, err));
+    return dr__adapt_set(l, knob, value, err);
 }
 
 dr_status dr_loader_get(dr_loader *l, const char *name, double *value, dr_error *err)
 {
-    const knob *k = NULL;
+    int knob;
     DR_TRY(dr__loader_check(l, err));
-    DR_TRY(find_knob(name, &k, err));
-    dr__pool_lock();
-    *value = *(const int *)((const char *)&l->exec + k->offset);
-    dr__pool_unlock();
+    DR_TRY(find(name, &knob, err));
+    *value = dr__knob_get(l, knob);
     return DR_OK;
 }

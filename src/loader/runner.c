@@ -115,7 +115,7 @@ dr_status dr_runner_run(dr_runner *r, const dr_sample_name *name, dr_error *err)
     if (name->id >= r->set->n_samples)
         return dr__fail(err, DR_ERR_ARG, "sample %llu of %llu", (unsigned long long)name->id,
                         (unsigned long long)r->set->n_samples);
-    dr_status status = r->set->def->read(r->set, name->id, &r->bench->record, err);
+    dr_status status = dr__dataset_read(r->set, name->id, &r->bench->record, err);
     if (status == DR_OK)
         status = run(r, name, err);
     if (status != DR_OK && err) {

@@ -386,16 +386,25 @@ def test_small_batches_are_begun_as_they_are_posted(clock):
 
 
 @pytest.mark.parametrize(("busy", "waited", "seconds", "begun"), [
-    (0.1, True, 8, 2),  # idle, and waited for
-    (0.9, True, 8, 1),  # busy
-    (0.1, False, 8, 1),  # nobody waits
-    (0.1, True, 0.01, 1),  # idle for a moment only
+    (0.1, True, 1, 2),  # idle, and waited for
+    (0.9, True, 1, 1),  # busy
+    (0.1, False, 1, 1),  # nobody waits
+    (0.1, True, 0.001, 1),  # idle for a moment only
 ])  # fmt: skip
 def test_large_batches_are_begun_one_at_a_time_unless_that_costs(clock, busy, waited, seconds, begun):
     board = Board()
     large = window.Window(board, 2, most=4, least=1, memory_limit=0)
-    taken(large, window.SMALL, window.LOOK - 1, waited)
-    clock[0] += int(seconds * 1e9)
-    board.busy_ns += int(busy * seconds * 1e9)
-    taken(large, window.SMALL, 1, waited)
+    for _ in range(window.LOOK):
+        clock[0] += int(seconds * 1e9)
+        board.busy_ns += int(busy * seconds * 1e9)
+        taken(large, window.SMALL, 1, waited)
     assert board.window == (begun, 0)
+
+
+def test_a_long_time_before_a_pass_is_no_reason_for_more_batches(clock):
+    board = Board()
+    large = window.Window(board, 2, most=4, least=1, memory_limit=0)
+    for seconds in (60, *[0.001] * 7, 60, *[0.001] * 7):
+        clock[0] += int(seconds * 1e9)
+        taken(large, window.SMALL)
+    assert board.window == (1, 0)

@@ -1,6 +1,7 @@
 """One peer, one process, one JSON line.
 
     PYTHON child.py PEER --data DIR [--settings JSON] [--samples N]      measure
+    PYTHON child.py PEER --data DIR [--settings JSON] --paced            at a pace that standard input sets
     PYTHON child.py PEER --data DIR --prepare                            convert the files, if the peer needs it
     PYTHON child.py PEER --data DIR --pixels BOXES.json --out FILE.npy   the pixels of given crops
     PYTHON child.py drapps --data DIR [--settings JSON] --draw BOXES.json --out FILE.npy
@@ -94,6 +95,12 @@ def run_measure(args, peer, base):
     return line
 
 
+def run_paced(args, peer):
+    paced = importlib.import_module("drapps_bench.paced")
+    batches = paced.consume(iter(peer.batches(args.settings)), lambda text: print(text, flush=True))
+    return {"batches": batches, "settings": args.settings}
+
+
 def write_pixels(path, samples):
     import numpy as np
 
@@ -128,6 +135,7 @@ def parse(argv):
     parser.add_argument("--samples", type=int, default=4096, help="smallest window")
     parser.add_argument("--warm", type=int, help="samples before the window; default: one epoch")
     parser.add_argument("--prepare", action="store_true")
+    parser.add_argument("--paced", action="store_true")
     parser.add_argument("--pixels", metavar="BOXES.json")
     parser.add_argument("--draw", metavar="BOXES.json")
     parser.add_argument("--out", metavar="FILE.npy")
@@ -147,6 +155,8 @@ def main(argv=None):
     if args.prepare:
         peer.prepare()
         line = {"prepared": True}
+    elif args.paced:
+        line = run_paced(args, peer)
     elif args.pixels:
         line = run_pixels(args, peer)
     elif args.draw:

@@ -10,7 +10,7 @@ import os
 import sys
 from importlib import import_module
 
-COMMANDS = ("bench", "burn", "info", "ls", "ops", "profile", "top")
+COMMANDS = ("bench", "burn", "experiment", "info", "ls", "ops", "profile", "report", "top")
 
 
 def make_parser():

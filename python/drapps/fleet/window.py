@@ -1,15 +1,15 @@
 """Window: how many batches are begun and not yet taken, so that large ones take little memory.
 
 Batches that are small together are begun as they are posted.  Of large ones a single one is begun at a time; another is
-allowed where the consumer waits though workers are idle for a good part of their time, because it would help there.
-Idle times of some milliseconds a batch, as the hand-over takes them, are not worth the memory of a batch.
+allowed where the consumer waits for most batches though workers are idle for a good part of their time, because it would
+help there.  Idle times of some milliseconds a batch, as the hand-over takes them, are not worth the memory of a batch.
 """
 
 import time
 
 SMALL = 64 << 20  # bytes that all posted batches may take without further thought
 IDLE = 0.35  # part of the workers' time,
-IDLE_NS = 10_000_000  # and how long, for each batch
+IDLE_NS = 10_000_000  # and how long
 LOOK = 8  # batches between two looks
 
 
@@ -20,7 +20,7 @@ class Window:
         self._crew, self._most, self._limit = crew, most, memory_limit
         self._batches = min(least, most)
         self._since, self._busy_ns = time.monotonic_ns(), 0
-        self._taken = self._waited = 0
+        self._taken = self._idle = 0
         self.workers = workers
         self._set()
 
@@ -37,17 +37,18 @@ class Window:
             self._batches = self._most
             self._set()
             return
-        self._taken, self._waited = self._taken + 1, self._waited + waited
+        idle = self._were_idle()
+        self._taken, self._idle = self._taken + 1, self._idle + (idle and waited)
         if self._taken == LOOK:
-            if self._were_idle() and self._waited > LOOK // 2:
+            if self._idle > LOOK // 2:
                 self._batches += 1
                 self._set()
-            self._taken = self._waited = 0
+            self._taken = self._idle = 0
 
     def _were_idle(self):
-        """Since the last look."""
+        """Whether the workers were, since the batch before: the start of workers and of a pass is one such time."""
         now, busy_ns = time.monotonic_ns(), sum(self._crew.worker_at(worker)[-1] for worker in range(self.workers))
         time_ns = max(1, (now - self._since) * self.workers)
         idle_ns = time_ns - (busy_ns - self._busy_ns)
         self._since, self._busy_ns = now, busy_ns
-        return idle_ns > IDLE * time_ns and idle_ns > IDLE_NS * LOOK * self.workers
+        return idle_ns > IDLE * time_ns and idle_ns > IDLE_NS * self.workers

@@ -1,0 +1,63 @@
+"""The tables of experiments, as Markdown."""
+
+
+def _table(columns, rows):
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]) + "\n"
+
+
+def spread(summary, digits=0):
+    """mean ± sd [95 % CI]"""
+    text = f"{summary.mean:.{digits}f} ± {summary.sd:.{digits}f}"
+    return text if summary.n < 2 else f"{text} [{summary.low:.{digits}f}, {summary.high:.{digits}f}]"
+
+
+def verdict(equivalence):
+    """Ratio with its 90 % interval and what the test says."""
+    if equivalence is None:
+        return "one round: not tested"
+    words = "equivalent" if equivalence.equivalent else "at least as good" if equivalence.at_least else "not shown"
+    better = " and better" if equivalence.low > 1 else ""
+    return f"{equivalence.ratio:.3f} [{equivalence.low:.3f}, {equivalence.high:.3f}], {words}{better}"
+
+
+def adapt(rows):
+    """The phases of one policy."""
+    columns = ("phase", "samples/s", "best static setting of the phase", "its samples/s", "ratio, TOST ± 10 %",
+               "trainer waits", "CPUs used", "settled after, longest")  # fmt: skip
+    return _table(columns, [
+        (f"{row['phase']}: {row['condition']}", spread(row["rate"]), row["beside"], spread(row["static_rate"]),
+         verdict(row["equivalence"]), f"{row['wait'].mean:.1%}", f"{row['cpu'].mean:.2f}",
+         f"{row['settling'].mean:.1f} s, {row['longest_settling']:.1f} s")
+        for row in rows])  # fmt: skip
+
+
+def grid(rates, conditions):
+    """The searched grid: rates {(condition, contender's name): samples/s}."""
+    names = list(dict.fromkeys(name for _, name in rates))
+    best = {condition: max(rates[condition, name] for name in names) for condition in conditions}
+    return _table(("setting", *conditions), [
+        (name, *(_marked(rates[condition, name], best[condition]) for condition in conditions)) for name in names])
+
+
+def _marked(rate, best):
+    return f"**{rate:.0f}**" if rate == best else f"{rate:.0f}"
+
+
+def others(runs, names):
+    """Mean rate of each phase, for contenders beside the policy."""
+    conditions = [f"{k}: {phase['condition']}" for k, phase in enumerate(next(iter(runs.values()))[0], 1)]
+    return _table(("loader", *conditions), [
+        (name, *(f"{_mean(run[k]['settled']['samples_per_s'] for run in runs[name]):.0f}"
+                 for k in range(len(conditions)))) for name in names])  # fmt: skip
+
+
+def _mean(values):
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def trainer(rows):
+    """Training times."""
+    return _table(("loader", "seconds of training", "drapps's speed with a policy, as part of it"), [
+        (row["name"], spread(row["seconds"], 1), verdict(row["equivalence"])) for row in rows])

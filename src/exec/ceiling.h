@@ -1,0 +1,31 @@
+/* ceiling.h: how much CPU time the threads of a loader may use together.
+ *
+ * A bucket of CPU time fills at the rate of the ceiling and holds 20 ms of it at most, so that what was not used does
+ * not become a burst.  Who begins something takes out what such things took so far, and settles the difference when it
+ * is done; while the bucket is empty, nothing is begun.  Times are given: nothing here looks at a clock.
+ */
+#ifndef DR_EXEC_CEILING_H
+#define DR_EXEC_CEILING_H
+
+#include <stdint.h>
+
+/* pool lock */
+typedef struct dr__ceiling {
+    double cpus;        /* 0: no ceiling */
+    double left_ns;     /* below 0: so much was used too early */
+    double mean_ns;     /* of what was begun and settled; new ones weigh an eighth */
+    uint64_t filled_ns; /* when it was filled last */
+} dr__ceiling;
+
+void dr__ceiling_set(dr__ceiling *ceiling, double cpus, uint64_t now_ns);
+
+/* When something may be begun: `now_ns` or before: now; else a time at which to ask again. */
+uint64_t dr__ceiling_opens(dr__ceiling *ceiling, uint64_t now_ns);
+
+/* Something is begun; what it took out in advance. */
+double dr__ceiling_take(dr__ceiling *ceiling);
+
+/* It is done. */
+void dr__ceiling_settle(dr__ceiling *ceiling, double taken_ns, uint64_t used_ns);
+
+#endif

@@ -1,0 +1,195 @@
+/* claim.c: which samples of a loader are worked on next.
+ *
+ * Workers take a few at a time: of the batch opened last, or, out of order, of the window.  A further batch is opened
+ * while the settings and the budget allow it.
+ */
+#include "base/clock.h"
+#include "exec/exec.h"
+
+enum {
+    SAMPLES_FOR_PATIENCE =
+        32, /* of a batch for each worker: then waiting for the last ones is a hundredth of the time */
+    LAST_SAMPLES_NS = 20000000,
+    HANDOVER_NS = 1000000,
+    LOOK_AGAIN_NS = 50000,
+};
+
+static uint64_t slots_of(const dr__exec *e, uint64_t batch)
+{
+    return DR_MIN(e->o.batch_size, e->n_local - batch * e->o.batch_size);
+}
+
+/* What one batch takes: its stacked fields, and as much for the others as the largest batch so far needed. */
+static size_t bytes_of_batch(const dr__exec *e)
+{
+    return e->batch_slots * e->sample_bytes + e->item_bytes;
+}
+
+/* Batches and samples of other loaders that draw on the same budget: that of the process, unless a loader was given its
+ * own. */
+static size_t taken_by_others(const dr__exec *e)
+{
+    size_t bytes = 0;
+    for (const dr__exec *x = dr__pool_execs(); x && !e->o.memory_limit; x = x->next)
+        if (x != e && !x->o.memory_limit)
+            bytes += (x->opened - x->delivered) * bytes_of_batch(x) + x->lanes.bytes;
+    return bytes;
+}
+
+uint64_t dr__batches_ahead(const dr__exec *e)
+{
+    size_t one = bytes_of_batch(e), others = taken_by_others(e);
+    others += e->lanes.bytes;
+    size_t left = e->batch_budget > others ? e->batch_budget - others : 0;
+    if (e->prefetch_bytes)
+        left = DR_MIN(left, e->prefetch_bytes);
+    uint64_t afford = one ? left / one : UINT64_MAX;
+    return DR_MAX(DR_MIN((uint64_t)e->prefetch, afford), 1);
+}
+
+/* Tiny samples are claimed by the handful, so that the lock is taken once for 64 KB of work. */
+static uint64_t chunk(const dr__exec *e, uint64_t n_slots)
+{
+    uint64_t samples = atomic_load(&e->stats.samples);
+    if (samples < 16)
+        return 1;
+    uint64_t mean = DR_MAX(atomic_load(&e->stats.bytes_read) / samples, e->sample_bytes);
+    uint64_t most = DR_MAX(n_slots / (uint64_t)(2 * DR_MAX(e->workers, 1)), 1);
+    return DR_MAX(DR_MIN(65536 / DR_MAX(mean, 1), most), 1);
+}
+
+static dr_batch *open_batch(dr__exec *e)
+{
+    const dr__push *given = e->given.head;
+    const uint64_t n_slots = given ? given->n : slots_of(e, e->opened);
+    dr_batch *batch = dr__batch_new(e, given ? given->number : e->first_batch + e->opened, n_slots);
+    if (!batch) {
+        dr_error err;
+        dr__fail(&err, DR_ERR_NOMEM, "out of memory for a batch of %llu samples", (unsigned long long)n_slots);
+        dr__exec_fail(e, &err);
+        return NULL;
+    }
+    e->ring[e->opened++ % DR__RING] = batch;
+    e->put_off_ns = 0;
+    return batch;
+}
+
+/* A further batch is put off for a moment where that saves its memory: while a consumer waits for the batch before it,
+ * of which the last samples are being made, and until a consumer that got a batch lets go of the one it had.  Then two
+ * batches do where the consumer is the faster side, instead of three.  Not with so many workers that many would have
+ * nothing to do, and not again in an epoch where it was in vain: a slow sample, or a consumer that keeps its batches.
+ */
+static bool put_off(dr__exec *e)
+{
+    const bool handing_over = e->opened == e->delivered;
+    if (e->impatient || e->workers < 1 || e->o.batch_size < SAMPLES_FOR_PATIENCE * (uint64_t)e->workers ||
+        (!handing_over && !e->waiting) || dr__bufpool_bytes(e->buffers) < 2 * e->o.batch_size * e->sample_bytes ||
+        dr__bufpool_has_idle(e->buffers, e->o.batch_size * e->largest_bytes))
+        return false;
+    const uint64_t now = dr__now_ns();
+    e->put_off_ns = e->put_off_ns ? e->put_off_ns : now;
+    e->impatient = now - e->put_off_ns > (handing_over ? HANDOVER_NS : LAST_SAMPLES_NS);
+    if (!e->impatient)
+        dr__pool_look_at(now + LOOK_AGAIN_NS);
+    return !e->impatient;
+}
+
+/* The batch opened last, while some of it is not yet claimed. */
+static dr_batch *batch_to_claim(const dr__exec *e)
+{
+    dr_batch *b = e->opened ? e->ring[(e->opened - 1) % DR__RING] : NULL;
+    return b && b->used < b->n_slots ? b : NULL;
+}
+
+static bool claim_of_batch(dr__exec *e, dr__claim *c, uint64_t most)
+{
+    dr_batch *b = batch_to_claim(e);
+    if (!b && (e->opened - e->oldest >= dr__batches_ahead(e) || put_off(e) || !(b = open_batch(e))))
+        return false;
+    c->batch = b;
+    c->slot = b->used;
+    c->n = DR_MIN(most ? most : chunk(e, b->n_slots), b->n_slots - b->used);
+    b->used += c->n;
+    return true;
+}
+
+static bool claim_in_window(dr__exec *e, dr__claim *c, uint64_t most)
+{
+    const dr__push *given = e->given.head;
+    uint64_t end = DR_MIN(dr__any_window(e), given ? given->first + given->n : e->n_local);
+    if (e->claimed >= end)
+        return false;
+    c->n = DR_MIN(most ? most : chunk(e, e->o.batch_size), end - e->claimed);
+    return true;
+}
+
+/* most: 0: as many as pay. */
+static bool claim_unread(dr__exec *e, dr__claim *c, uint64_t most)
+{
+    if (e->claimed == e->n_local || !(e->fills_any ? claim_in_window(e, c, most) : claim_of_batch(e, c, most)))
+        return false;
+    if (e->o.given_order)
+        c->push = dr__given_claim(&e->given, c->first, c->n);
+    e->claimed += c->n;
+    return true;
+}
+
+bool dr__claim_is_open(const dr__exec *e)
+{
+    if (e->fetch.head)
+        return true;
+    if (e->claimed == e->n_local)
+        return false;
+    if (e->fills_any)
+        return e->claimed < dr__any_window(e);
+    return batch_to_claim(e) || e->opened - e->oldest < dr__batches_ahead(e);
+}
+
+/* pool lock: worked samples alone make no room: a consumer takes whole batches. */
+static bool has_ready(const dr__exec *e)
+{
+    for (int i = 0; i < DR__RING; i++)
+        if (e->ring[i] && e->ring[i]->ready)
+            return true;
+    return false;
+}
+
+bool dr__claim_will_open(const dr__exec *e)
+{
+    if (e->complete && e->claimed == e->n_local)
+        return false;
+    if (e->fills_any)
+        return e->delivered_samples < e->worked_below && has_ready(e);
+    const dr_batch *b = e->ring[e->oldest % DR__RING];
+    return e->oldest < e->opened && b && b->ready;
+}
+
+static bool goes_on(const dr__exec *e)
+{
+    return e->running && !e->failed && !e->cancelled;
+}
+
+bool dr__claim_one(dr__exec *e, dr__claim *c)
+{
+    *c = (dr__claim){ .first = e->claimed };
+    return goes_on(e) && claim_unread(e, c, 1);
+}
+
+bool dr__claim_next(dr__exec *e, dr__claim *c)
+{
+    if (!goes_on(e) || e->active >= DR_MAX(e->workers, 1))
+        return false;
+    *c = (dr__claim){ .first = e->claimed, .slow = dr__lane_take(e, true) };
+    if (!c->slow && !(c->fetched = dr__fetch_take(e)) && !claim_unread(e, c, 0) && !(c->slow = dr__lane_take(e, false)))
+        return false;
+    e->active++;
+    return true;
+}
+
+void dr__claim_over(dr__exec *e, dr__claim *claim)
+{
+    dr__push_unref(&claim->push);
+    e->active--;
+    if (!e->running || e->workers == 0) /* who stops it waits for this, and a caller that is to work itself */
+        dr__cond_broadcast(&e->changed);
+}

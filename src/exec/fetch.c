@@ -1,0 +1,103 @@
+/* fetch.c: reading ahead of the workers, within a number and a part of the budget. */
+#include "exec/fetch.h"
+
+#include "base/alloc.h"
+#include "exec/exec.h"
+
+enum { BUDGET_PART = 8 }; /* of the memory for batches: half of what may be set aside; the other is for slow samples */
+
+/* pool lock: may one more be read ahead? */
+static bool has_room(const dr__exec *e)
+{
+    const dr__fetch *f = &e->fetch;
+    const size_t had = e->lanes.spare ? e->lanes.spare->record.block_cap : 0;
+    const size_t reading = (size_t)f->active * f->largest; /* not counted yet */
+    return f->n < DR__FETCHED_PER_WORKER * DR_MAX(e->workers, 1) &&
+           e->lanes.bytes + reading + DR_MAX(f->largest, had) - had <= e->batch_budget / BUDGET_PART;
+}
+
+bool dr__fetch_next(dr__exec *e, dr__claim *c)
+{
+    if (e->fetch.active >= e->fetchers || !has_room(e))
+        return false;
+    dr__parked *p = dr__lane_new(&e->lanes);
+    if (!p)
+        return false; /* workers read then */
+    if (!dr__claim_one(e, c)) {
+        dr__lane_keep(&e->lanes, p);
+        return false;
+    }
+    c->fetched = p;
+    e->fetch.active++;
+    return true;
+}
+
+void dr__fetch_work(dr__exec *e, dr__claim *c, dr__workbench *bench)
+{
+    dr__parked *p = c->fetched;
+    dr__record_swap(&p->record, &bench->record);
+    c->n = dr__claim_read(e, c, bench, &p->job);
+    p->job.reader = -bench->worker;
+    dr__record_swap(&p->record, &bench->record);
+}
+
+/* pool lock: its bytes count from now on; those that are too many are let go. */
+static void account(dr__exec *e, dr__parked *p)
+{
+    e->fetch.largest = DR_MAX(e->fetch.largest, p->record.block_cap);
+    dr__lane_count(&e->lanes, p);
+    if (e->lanes.bytes <= e->batch_budget / BUDGET_PART)
+        return;
+    dr__record_free(&p->record);
+    dr__lane_count(&e->lanes, p);
+    p->job.unread = true;
+}
+
+/* pool lock: mostly at the end. */
+static void enqueue(dr__fetch *f, dr__parked *p)
+{
+    dr__parked **at = f->tail && f->tail->job.local < p->job.local ? &f->tail->next : &f->head;
+    while (*at && (*at)->job.local < p->job.local)
+        at = &(*at)->next;
+    p->next = *at;
+    *at = p;
+    f->tail = p->next ? f->tail : p;
+    f->n++;
+}
+
+void dr__fetch_over(dr__exec *e, dr__claim *c)
+{
+    account(e, c->fetched);
+    if (c->n)
+        enqueue(&e->fetch, c->fetched);
+    else /* nothing is to be done for it */
+        dr__lane_keep(&e->lanes, c->fetched);
+    e->fetch.active--;
+    dr__push_unref(&c->push);
+    dr__pool_wake_one(e, false);
+    if (!e->running || e->workers == 0) /* who stops it waits for this, and a caller that works itself */
+        dr__cond_broadcast(&e->changed);
+}
+
+dr__parked *dr__fetch_take(dr__exec *e)
+{
+    dr__fetch *f = &e->fetch;
+    dr__parked *p = f->head;
+    if (!p)
+        return NULL;
+    f->head = p->next;
+    f->tail = f->head ? f->tail : NULL;
+    f->n--;
+    return p;
+}
+
+void dr__fetch_clear(dr__fetch *f)
+{
+    while (f->head) {
+        dr__parked *p = f->head;
+        f->head = p->next;
+        dr__record_free(&p->record);
+        dr__free(p);
+    }
+    *f = (dr__fetch){ .largest = f->largest };
+}

@@ -1,0 +1,41 @@
+/* fetch.h: samples read ahead of the workers, by threads that do nothing else.
+ *
+ * A fetcher claims one sample, reads it (or finds it in the cache) and leaves it with its bytes, as a slow sample is
+ * parked (lanes.h).  Workers take what was fetched before they read themselves; what could not be read, or kept within
+ * the budget, they read again, so that all that can be wrong with a sample is dealt with in one place.
+ */
+#ifndef DR_EXEC_FETCH_H
+#define DR_EXEC_FETCH_H
+
+#include "exec/lanes.h"
+
+/* Workers find the next one while the fetchers are held up for a moment. */
+enum { DR__FETCHED_PER_WORKER = 4 };
+
+struct dr__exec;
+struct dr__claim;
+
+/* pool lock */
+typedef struct dr__fetch {
+    dr__parked *head, *tail; /* fetched, in the order of their places */
+    int n;                   /* of them */
+    int active;              /* being read */
+    size_t largest;          /* bytes of the largest record so far */
+} dr__fetch;
+
+/* pool lock: a sample to read; false: none now. */
+bool dr__fetch_next(struct dr__exec *e, struct dr__claim *claim);
+
+/* Reads it.  Not under the lock. */
+void dr__fetch_work(struct dr__exec *e, struct dr__claim *claim, dr__workbench *bench);
+
+/* pool lock: it was read, and is left for a worker. */
+void dr__fetch_over(struct dr__exec *e, struct dr__claim *claim);
+
+/* pool lock: a fetched sample to run, or NULL. */
+dr__parked *dr__fetch_take(struct dr__exec *e);
+
+/* pool lock: forgets what was fetched. */
+void dr__fetch_clear(dr__fetch *fetch);
+
+#endif

@@ -1,0 +1,42 @@
+/* loader_trace.c: the trace of a loader, and what it says of the run at its begin. */
+#include <stdlib.h>
+
+#include "loader/loader.h"
+
+/* Settings as they were given; what changes later is in the trace itself. */
+static json_t *settings_of(const dr__exec *e)
+{
+    const dr_loader_options *o = &e->o;
+    return json_pack("{s:I, s:I, s:b, s:b, s:i, s:i, s:I, s:I, s:I, s:b, s:b}", "batch_size", (json_int_t)o->batch_size,
+                     "seed", (json_int_t)o->seed, "shuffle", o->shuffle, "in_order", o->in_order, "workers", e->workers,
+                     "prefetch", e->prefetch, "rank", (json_int_t)o->rank, "world", (json_int_t)o->world,
+                     "memory_limit", (json_int_t)o->memory_limit, "lanes", o->lanes, "given_order", o->given_order);
+}
+
+static json_t *describe(const dr_loader *l)
+{
+    const dr_dataset *set = l->exec.set;
+    json_t *meta = json_object(), *graph = json_loads(l->graph_text, JSON_DECODE_ANY, NULL);
+    json_object_set_new(meta, "kind", json_string("threads"));
+    json_object_set_new(meta, "data", json_string(set->name)); /* left out where it is not UTF-8 */
+    json_object_set_new(meta, "format", json_string(set->format));
+    json_object_set_new(meta, "samples", json_integer((json_int_t)set->n_samples));
+    json_object_set_new(meta, "settings", settings_of(&l->exec));
+    json_object_set_new(meta, "graph", graph);
+    return meta;
+}
+
+dr_status dr__loader_trace(dr_loader *l, dr_error *err)
+{
+    dr_trace_options o;
+    dr_trace_defaults(&o);
+    o.spans_per_s = l->exec.o.trace_spans;
+    json_t *meta = l->graph_text ? describe(l) : NULL;
+    char *text = meta ? json_dumps(meta, JSON_COMPACT) : NULL;
+    json_decref(meta);
+    if (!text)
+        return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
+    dr_status status = dr_trace_open(l->exec.o.trace, text, &o, &l->exec.trace, err);
+    free(text);
+    return status;
+}

@@ -1,0 +1,74 @@
+/* trace_path.c: DRAPPS_TRACE=run.drtrace: run.drtrace, run-2.drtrace, ...; in a forked child run-PID.drtrace, ... */
+#include "trace/trace_path.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/thread.h"
+
+static atomic_int n_traces;
+static atomic_uint counted_for; /* generation */
+
+bool dr__trace_path_wanted(void)
+{
+    const char *path = getenv("DRAPPS_TRACE");
+    return path && *path;
+}
+
+/* 1 for the first of this process.  The child of a fork counts anew. */
+static int count(unsigned generation)
+{
+    if (atomic_exchange(&counted_for, generation) != generation)
+        atomic_store(&n_traces, 0);
+    return atomic_fetch_add(&n_traces, 1) + 1;
+}
+
+/* With the process id in place of each %p. */
+static char *with_pid(const char *path)
+{
+    size_t room = strlen(path) + 1;
+    for (const char *at = path; (at = strstr(at, "%p")) != NULL; at += 2)
+        room += 20;
+    char *out = dr__alloc(room), *to = out;
+    while (out && *path) {
+        if (path[0] == '%' && path[1] == 'p') {
+            to += sprintf(to, "%d", (int)getpid());
+            path += 2;
+        } else {
+            *to++ = *path++;
+        }
+    }
+    if (out)
+        *to = '\0';
+    return out;
+}
+
+/* Where the suffix of the file's name begins; its end without one. */
+static size_t suffix_of(const char *path)
+{
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    const char *dot = strrchr(name, '.');
+    return dot && dot > name ? (size_t)(dot - path) : strlen(path);
+}
+
+char *dr__trace_path_next(void)
+{
+    const unsigned generation = dr__fork_generation();
+    const int n = count(generation);
+    char *path = with_pid(getenv("DRAPPS_TRACE")), extra[64] = "";
+    if (!path)
+        return NULL;
+    int used = generation ? snprintf(extra, sizeof extra, "-%d", (int)getpid()) : 0;
+    if (n > 1)
+        snprintf(extra + used, sizeof extra - (size_t)used, "-%d", n);
+    const size_t room = strlen(path) + strlen(extra) + 1, suffix = suffix_of(path);
+    char *out = dr__alloc(room);
+    if (out)
+        snprintf(out, room, "%.*s%s%s", (int)suffix, path, extra, path + suffix);
+    dr__free(path);
+    return out;
+}
