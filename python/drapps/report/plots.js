@@ -323,7 +323,7 @@ class Knob extends Plot {
 class Lane extends Plot {
   constructor(timeline) {
     super(timeline, "lane", "Limited by", "", HEIGHTS.lane);
-    this.output = this.keys.appendChild(html("li")).appendChild(html("output"));
+    this.output = this.label.firstChild.appendChild(html("output"));
     if (timeline.data.decisions.length) this.label.append(html("small", "", "▲ changed  ◆ guarded"));
   }
 
