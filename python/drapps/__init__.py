@@ -24,6 +24,7 @@ _ERRORS = (
 _HOMES = {
     "Batch": "batch",
     "DataLoader": "torch.dataloader",
+    "Decision": "sched",
     "JpegHeader": "jpeg",
     "JpegIndex": "_core",
     "Loader": "loader",
@@ -32,21 +33,24 @@ _HOMES = {
     "Pipeline": "pipeline",
     "decode_jpeg": "jpeg",
     "deterministic": "cached",
+    "flows": "sched",
     "from_arrays": "pipeline",
     "info": "about",
     "jpeg_header": "jpeg",
+    "knobs": "sched",
     "mix": "pipeline",
+    "policies": "sched",
     "read": "pipeline",
     "read_coco": "coco",
     **dict.fromkeys(_ERRORS, "_core"),
 }
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "ops", *sorted(_HOMES)]
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "ops", "trace", *sorted(_HOMES)]
 
 
 def __getattr__(name):
-    if name == "ops":
-        return _import_module("drapps.ops")
+    if name in ("ops", "trace"):
+        return _import_module(f"drapps.{name}")
     if name == "__version__":
         return _import_module("drapps._core").version()
     if name not in _HOMES:

@@ -183,10 +183,11 @@ class Loader(LoaderBase):
 
     timeout_ms = -1  # for a batch: then TimeoutError
 
-    def __init__(self, dataset, graph, output="auto", **options):
+    def __init__(self, dataset, graph, output="auto", resource_monitor=None, adaptive_compression=True, **options):
         self._dataset = dataset
         self._batch_size = options["batch_size"]
-        self._core = _core.open_loader(dataset, graph, **options)
+        monitor = getattr(resource_monitor, "_core", resource_monitor)
+        self._core = _core.open_loader(dataset, graph, monitor=monitor, adaptive=adaptive_compression, **options)
         super().__init__(output)
         outputs.choose(output)  # says now what would fail at the first batch
 
@@ -244,6 +245,16 @@ class Loader(LoaderBase):
         """Counters and times since the loader was opened, as a dict; docs/stats.md lists them."""
         return json.loads(self._core.stats())
 
+    def decisions(self, after=0):
+        """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision.
+
+        >>> for decision in loader.decisions():
+        ...     print(decision.reason)
+        """
+        from drapps.sched import Decision
+
+        return [Decision(*facts) for facts in self._core.decisions(after)]
+
     def explain(self):
         """What runs: ops, shapes, fusion, workers, budget, as text."""
         return self._core.explain()
@@ -253,7 +264,7 @@ class Loader(LoaderBase):
         return json.loads(self._core.profile(samples))
 
     def set(self, knob, value):
-        """Changes a setting while it runs: "workers" (0 to 256) or "prefetch" (1 to 64).
+        """Changes a setting while it runs, a name of drapps.knobs(): the policy leaves it alone from then on.
 
         >>> loader.set("prefetch", 4)
         >>> loader.get("prefetch")

@@ -29,7 +29,7 @@ typedef struct dr__job {
     bool left_out;
     uint64_t read_ns, run_ns;
     uint64_t read_at_ns; /* when reading began */
-    int reader;          /* worker that read it */
+    int reader;          /* worker that read it; -1, -2, ...: fetcher */
     uint64_t since_ns;   /* when it was read, or taken up again */
     /* see cached.h */
     const dr__program *program; /* what runs: all, what is to be kept, or what follows on it */

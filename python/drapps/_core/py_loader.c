@@ -39,7 +39,8 @@ static int choose(const char *text, const char *what, const char *const *names, 
 
 struct words { /* settings given as text, flags given as int */
     const char *last, *on_bad;
-    int shuffle, in_order, reference, keep_draws, given_order, keep_batches, lanes;
+    int shuffle, in_order, reference, keep_draws, given_order, keep_batches, lanes, adaptive_compression;
+    PyObject *monitor;
 };
 
 static int apply_words(const struct words *words, dr_loader_options *o)
@@ -58,28 +59,51 @@ static int apply_words(const struct words *words, dr_loader_options *o)
     o->given_order = words->given_order;
     o->keep_batches = words->keep_batches;
     o->lanes = words->lanes;
+    o->adaptive_compression = words->adaptive_compression;
     return 0;
+}
+
+/* The loader takes a reference of its own when it is opened. */
+static int apply_monitor(core_state *state, PyObject *monitor, dr_loader_options *o)
+{
+    if (monitor == Py_None)
+        return 0;
+    if (!PyObject_TypeCheck(monitor, (PyTypeObject *)state->monitor_type)) {
+        PyErr_SetString(PyExc_TypeError, "resource_monitor must be a drapps.Monitor");
+        return -1;
+    }
+    o->monitor = ((py_monitor *)monitor)->monitor;
+    if (!o->monitor) {
+        dr_error err = { .status = DR_ERR_STATE, .text = "resource_monitor: it is closed" };
+        raise_status(state, DR_ERR_STATE, &err);
+    }
+    return o->monitor ? 0 : -1;
 }
 
 static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject **set, PyObject **graph,
                  dr_loader_options *o)
 {
-    static char *names[] = { "dataset",    "graph",        "batch_size", "seed",          "shuffle",      "in_order",
-                             "last",       "workers",      "prefetch",   "on_bad_sample", "max_bad",      "rank",
-                             "world",      "memory_limit", "outputs",    "collate",       "layout",       "reference",
-                             "keep_draws", "trace",        "seek_index", "given_order",   "keep_batches", "lanes",
-                             "cache",      "cache_limit",  NULL };
-    struct words words = { .last = "partial", .on_bad = "raise", .in_order = 1, .lanes = 1 };
+    static char *names[] = {
+        "dataset",  "graph",         "batch_size", "seed",    "shuffle",    "in_order",     "last",         "workers",
+        "prefetch", "on_bad_sample", "max_bad",    "rank",    "world",      "memory_limit", "outputs",      "collate",
+        "layout",   "reference",     "keep_draws", "trace",   "seek_index", "given_order",  "keep_batches", "lanes",
+        "cache",    "cache_limit",   "policy",     "monitor", "cpu_limit",  "weights",      "adaptive",     NULL
+    };
+    struct words words = {
+        .last = "partial", .on_bad = "raise", .in_order = 1, .lanes = 1, .adaptive_compression = 1, .monitor = Py_None
+    };
     dr_loader_defaults(o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&pppO&O&:open_loader", names, state->dataset_type, set,
-            state->graph_type, graph, to_u64, &o->batch_size, to_u64, &o->seed, &words.shuffle, &words.in_order,
+            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&pppO&O&O&OdO&p:open_loader", names, state->dataset_type,
+            set, state->graph_type, graph, to_u64, &o->batch_size, to_u64, &o->seed, &words.shuffle, &words.in_order,
             &words.last, &o->workers, &o->prefetch, &words.on_bad, to_u64, &o->max_bad, to_u64, &o->rank, to_u64,
             &o->world, to_u64, &o->memory_limit, text_or_none, &o->outputs, text_or_none, &o->collate, text_or_none,
             &o->layout, &words.reference, &words.keep_draws, text_or_none, &o->trace, text_or_none, &o->seek_index,
-            &words.given_order, &words.keep_batches, &words.lanes, text_or_none, &o->cache, to_u64, &o->cache_limit))
+            &words.given_order, &words.keep_batches, &words.lanes, text_or_none, &o->cache, to_u64, &o->cache_limit,
+            text_or_none, &o->policy, &words.monitor, &o->cpu_limit, text_or_none, &o->weights,
+            &words.adaptive_compression))
         return -1;
-    return apply_words(&words, o);
+    return apply_words(&words, o) < 0 ? -1 : apply_monitor(state, words.monitor, o);
 }
 
 PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs)

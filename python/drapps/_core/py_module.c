@@ -133,6 +133,9 @@ static PyMethodDef functions[] = {
     { "codecs_json", codecs_json, METH_NOARGS, "Every codec, as JSON." },
     { "formats_json", formats_json, METH_NOARGS, "Every format, as JSON." },
     { "sensors_json", sensors_json, METH_NOARGS, "Every sensor of the monitor, as JSON." },
+    { "knobs_json", core_knobs_json, METH_NOARGS, "Every knob of the scheduler, as JSON." },
+    { "flows_json", core_flows_json, METH_NOARGS, "Every number that a pipeline tells its policy, as JSON." },
+    { "policies_json", core_policies_json, METH_NOARGS, "Every policy, as JSON." },
     { "info", info, METH_NOARGS, "This build and this machine, as JSON." },
     { "open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
       "open_dataset(path, *, format, root, extensions, path_column, label_column, mask_column, use_index)" },
@@ -149,12 +152,15 @@ static PyMethodDef functions[] = {
       "open_crew(*, max_workers, max_batches, ...): see drapps/crew.h" },
     { "join_crew", core_crew_join, METH_VARARGS, "join_crew(fd)" },
     { "open_monitor", core_monitor_open, METH_VARARGS, "open_monitor(interval_ms, history, root)" },
+    { "open_trace", (PyCFunction)(void (*)(void))core_trace_open, METH_VARARGS | METH_KEYWORDS,
+      "open_trace(path, meta='{}', max_bytes=0, spans_per_s=0): a TraceWriter; path None: DRAPPS_TRACE's, or None" },
+    { "open_trace_reader", core_trace_reader_open, METH_VARARGS, "open_trace_reader(path): an iterator of records" },
     { "order_sample", core_order_sample, METH_VARARGS,
       "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)" },
     { "fill_seeds", core_fill_seeds, METH_VARARGS,
       "fill_seeds(base_seed, tag, slot, random, numpy, torch): addresses of generators' states; 0: left alone" },
     { "seed_words", core_seed_words, METH_VARARGS, "seed_words(base_seed, tag, slot, generator): 624 words, as bytes" },
-    { "open_store", core_store_open, METH_VARARGS, "open_store(folder, identity, limit=0): see drapps/store.h" },
+    { "open_store", core_store_open, METH_VARARGS, "open_store(folder, identity, limit=0, adaptive=True): see drapps/store.h" },
     { "write_row", core_write_row, METH_VARARGS, "write_row(layout, sample, address, row, others): whether it fits" },
     { 0 },
 };
@@ -181,6 +187,7 @@ static int add_types(PyObject *module, core_state *state)
         { &state->jpeg_type, &core_jpeg_spec },       { &state->jpeg_index_type, &core_jpeg_index_spec },
         { &state->crew_type, &core_crew_spec },       { &state->block_type, &core_block_spec },
         { &state->store_type, &core_store_spec },     { &state->monitor_type, &core_monitor_spec },
+        { &state->trace_type, &core_trace_spec },     { &state->trace_reader_type, &core_trace_reader_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);

@@ -1,0 +1,14 @@
+/* py_sched.h: decisions of a pilot, for the files whose objects have one. */
+#ifndef DRAPPS_PY_SCHED_H
+#define DRAPPS_PY_SCHED_H
+
+#include "py_core.h"
+
+/* (number, time_ns, bound, {knob: (from, to)} of those turned, reward, {term: value}, {term: weight}, guarded, reason):
+ * what drapps.sched.Decision.of takes. */
+PyObject *py_decision(const dr_decision *decision);
+
+/* A list of them, oldest first. */
+PyObject *py_decisions(const dr_decision *decisions, size_t n);
+
+#endif

@@ -1,0 +1,68 @@
+"""Who turns the knobs of a loader, when and why: tables of knobs, flow and policies, and decisions that can be read."""
+
+import json
+from typing import Any, NamedTuple
+
+from drapps import _core
+
+
+class Knob(NamedTuple):
+    """A row of the table of knobs."""
+
+    name: str
+    unit: str
+    least: float
+    most: float
+    dwell_ms: int  # for so long it is left alone after it was turned
+    doc: str
+
+
+class Flow(NamedTuple):
+    """A row of the table of what a pipeline tells about itself."""
+
+    name: str
+    kind: str  # "sum": grows from 0 on; "gauge": as it is now
+    unit: str
+    doc: str
+
+
+class Policy(NamedTuple):
+    """A row of the table of policies."""
+
+    name: str
+    doc: str
+
+
+class Decision(NamedTuple):
+    """What a policy decided, and what the time before it was worth."""
+
+    number: int
+    time: float  # of time.monotonic()
+    bound: str  # what limits the pipeline
+    changes: dict[str, tuple[float, float]]  # knob: (from, to)
+    reward: float  # sum of weight * term, each with its sign
+    terms: dict[str, float]
+    weights: dict[str, float]
+    guarded: bool  # the guard, not the policy, had the last word
+    reason: str
+
+    @classmethod
+    def of(cls, facts: tuple[Any, ...]) -> "Decision":
+        """From the tuple that the extension makes."""
+        number, time_ns, *rest = facts
+        return cls(number, time_ns * 1e-9, *rest)
+
+
+def knobs() -> tuple[Knob, ...]:
+    """Every knob there is; a loader may lack some."""
+    return tuple(Knob(**row) for row in json.loads(_core.knobs_json()))
+
+
+def flows() -> tuple[Flow, ...]:
+    """Every number that a pipeline tells its policy."""
+    return tuple(Flow(**row) for row in json.loads(_core.flows_json()))
+
+
+def policies() -> tuple[Policy, ...]:
+    """Every policy, by the name that `policy=` takes."""
+    return tuple(Policy(**row) for row in json.loads(_core.policies_json()))

@@ -1,0 +1,151 @@
+/* guard.c: masks, dwell, bounded steps, and taking back what made things worse. */
+#include "sched/guard.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "sched/tables.h"
+
+#define SECONDS 1000000000u
+
+static const double WORSE = 0.05;      /* of the weights' size: a reward that fell by so much fell clearly */
+static const double SAME = 0.25;       /* demand and others' load within this are as they were */
+static const double MEMORY_PART = 0.9; /* of its limit, for batches under way */
+enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_S = 1, LONGEST_TRIAL_S = 5 };
+
+/* --- masks and budgets --- */
+
+static double in_range(const dr__observation *o, int knob, double x)
+{
+    double least = o->use.least[knob], most = o->use.most[knob];
+    if (!isfinite(x))
+        x = o->knob[knob];
+    if (dr__knob_is_whole(knob))
+        x = round(x);
+    return DR_MIN(DR_MAX(x, least), most);
+}
+
+/* Batches that fit into memory. */
+static double most_batches(const dr__observation *o)
+{
+    double each = o->flow[DR_FLOW_BATCH_BYTES];
+    return o->memory_limit > 0 && each > 0 ? DR_MAX(floor(MEMORY_PART * o->memory_limit / each), 1) : INFINITY;
+}
+
+/* One step of a knob: workers by 2 or to the double or half, others to the double or half. */
+static double step_limit(const dr__observation *o, int knob, double x)
+{
+    double now = o->knob[knob];
+    switch (knob) {
+    case DR_KNOB_WORKERS:
+    case DR_KNOB_PREFETCH:
+        return DR_MIN(DR_MAX(x, DR_MIN(now - 2, floor(now / 2))), DR_MAX(now + 2, 2 * now));
+    case DR_KNOB_FETCHERS:
+        return DR_MIN(DR_MAX(x, DR_MIN(now - 4, floor(now / 2))), DR_MAX(now + 4, 2 * now));
+    case DR_KNOB_PRIORITY:
+        return DR_MIN(DR_MAX(x, now - 1), now + 1);
+    default:
+        return x;
+    }
+}
+
+static bool takes_memory(int knob)
+{
+    return knob == DR_KNOB_WORKERS || knob == DR_KNOB_FETCHERS || knob == DR_KNOB_PREFETCH ||
+           knob == DR_KNOB_PREFETCH_BYTES;
+}
+
+/* Turned too lately, or tried in vain. */
+static bool is_kept(const dr__guard *g, const dr__observation *o, int knob, double x)
+{
+    uint64_t dwell_ns = (uint64_t)dr__knob_row_of(knob)->dwell_ms * 1000000u;
+    bool up = x > o->knob[knob];
+    if (g->turned_ns[knob] && o->time_ns < g->turned_ns[knob] + dwell_ns - dwell_ns / 20)
+        return true;
+    if (up && takes_memory(knob) && o->time_ns < g->memory_ban_ns)
+        return true;
+    return o->time_ns < g->ban[knob][up].until_ns;
+}
+
+bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish)
+{
+    bool kept = false;
+    for (int i = 0; i < DR_N_KNOBS; i++) {
+        double wanted = wish->knob[i], x = in_range(o, i, wanted);
+        if (!dr__may_turn(o, i)) {
+            wish->knob[i] = o->knob[i];
+            continue;
+        }
+        x = in_range(o, i, step_limit(o, i, x));
+        if (i == DR_KNOB_PREFETCH)
+            x = DR_MAX(DR_MIN(x, most_batches(o)), o->use.least[i]);
+        if (x != o->knob[i] && is_kept(g, o, i, x))
+            x = o->knob[i];
+        kept |= fabs(x - wanted) > 0.5;
+        wish->knob[i] = x;
+    }
+    return kept;
+}
+
+/* --- trials --- */
+
+static void ban(dr__guard *g, uint64_t now_ns, int knob, bool up)
+{
+    dr__ban *b = &g->ban[knob][up];
+    b->length_ns =
+        b->length_ns ? DR_MIN(2 * b->length_ns, (uint64_t)LONGEST_BAN_S * SECONDS) : (uint64_t)FIRST_BAN_S * SECONDS;
+    b->until_ns = now_ns + b->length_ns;
+}
+
+/* The conditions are those under which the change was made. */
+static bool is_comparable(const dr__guard *g, const dr__observation *o)
+{
+    return o->demand > 0 && g->trial_demand > 0 && fabs(o->demand - g->trial_demand) < SAME * g->trial_demand &&
+           fabs(o->foreign_cpus - g->trial_foreign) < SAME * o->machine_cpus;
+}
+
+static void undo(dr__guard *g, const dr__observation *o, double reward, dr__wish *wish)
+{
+    for (int i = 0; i < DR_N_KNOBS; i++) {
+        wish->knob[i] = o->knob[i];
+        if (!(g->trial >> i & 1))
+            continue;
+        ban(g, o->time_ns, i, g->trial_before[i] < o->knob[i]);
+        wish->knob[i] = g->trial_before[i];
+        g->turned_ns[i] = 0; /* taking back need not wait */
+    }
+    snprintf(wish->reason, sizeof wish->reason, "reward fell from %.3f to %.3f at the same demand and load: taken back",
+             g->trial_reward, reward);
+}
+
+bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__wish *wish)
+{
+    if (!g->trial || o->time_ns < g->trial_ns + SETTLED_S * SECONDS * 9ull / 10)
+        return false;
+    double size = 0;
+    for (int i = 0; i < DR_N_TERMS; i++)
+        size += o->use.weights.of[i];
+    bool worse = is_comparable(g, o) && reward < g->trial_reward - WORSE * size;
+    if (worse)
+        undo(g, o, reward, wish);
+    g->trial = 0;
+    return worse;
+}
+
+void dr__guard_turned(dr__guard *g, const dr__observation *o, const double before[DR_N_KNOBS], uint32_t knobs,
+                      double reward, bool trial)
+{
+    for (int i = 0; i < DR_N_KNOBS; i++)
+        if (knobs >> i & 1)
+            g->turned_ns[i] = o->time_ns;
+    if (!knobs)
+        return;
+    g->trial = trial ? knobs : 0;
+    g->trial_ns = o->time_ns;
+    g->trial_reward = reward;
+    g->trial_demand = o->demand;
+    g->trial_foreign = o->foreign_cpus;
+    memcpy(g->trial_before, before, sizeof g->trial_before);
+}

@@ -1,0 +1,55 @@
+/* guard.h: what stands between a policy's wishes and the knobs.
+ *
+ *   masks      a knob that is pinned, missing, out of range or over a budget is not turned so
+ *   dwell      a knob that was turned is left alone for its dwell time; no knob goes far at once
+ *   undo       a change after which things got clearly worse, while demand and others' load stayed, is taken back and
+ *              not tried again for a while, which doubles each time
+ *   watchdog   at every tick: memory nearly full, or no batch for long after a change: a safe setting at once
+ *
+ * A plain struct without pointers; time is the observation's.
+ */
+#ifndef DR_SCHED_GUARD_H
+#define DR_SCHED_GUARD_H
+
+#include "sched/policy.h"
+
+typedef struct dr__ban {
+    uint64_t until_ns, length_ns; /* of one knob in one direction */
+} dr__ban;
+
+typedef struct dr__guard {
+    uint64_t turned_ns[DR_N_KNOBS]; /* when each was turned last; 0: never */
+    dr__ban ban[DR_N_KNOBS][2];     /* downwards, upwards */
+    double first[DR_N_KNOBS];       /* as they stood in the beginning */
+    bool begun;
+
+    /* the change that is on trial */
+    uint32_t trial; /* bits of the knobs; 0: none */
+    uint64_t trial_ns;
+    double trial_before[DR_N_KNOBS];
+    double trial_reward, trial_demand, trial_foreign;
+
+    /* the watchdog */
+    double batches;         /* delivered, as last seen */
+    uint64_t fed_ns;        /* when the consumer last got one, or did not want one */
+    uint64_t memory_ban_ns; /* until then nothing that takes more memory is turned up */
+} dr__guard;
+
+/* Makes the policy's wishes allowed, in place: masks, dwell, bounded steps, bans.  True: something was kept back. */
+bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish);
+
+/* Whether the change on trial made things worse: then the wish becomes to take it back, with its reason.
+ * `reward` is that of the observation without what the change itself cost. */
+bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__wish *wish);
+
+/* What was turned, by anyone; `reward` is that of the time before.  `trial`: to be judged later. */
+void dr__guard_turned(dr__guard *g, const dr__observation *o, const double before[DR_N_KNOBS], uint32_t knobs,
+                      double reward, bool trial);
+
+/* At every tick: true with a wish where something must be done now. */
+bool dr__guard_watch(dr__guard *g, const dr__tick *tick, const dr__observation *o, dr__wish *wish);
+
+/* The consumer pauses, or goes on: no stall is counted over that. */
+void dr__guard_rest(dr__guard *g);
+
+#endif

@@ -1,0 +1,255 @@
+/* pilot.c: a flight in the air: ticks from a monitor, knobs of a plant, decisions that are kept.
+ *
+ * The monitor's thread calls `tick`, which owns the flight.  What other threads say (hold, pin, weights) is kept under
+ * `lock` and taken over at the next tick; the plant's callbacks run without it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/thread.h"
+#include "sched/flight.h"
+#include "sched/pilot_tell.h"
+#include "sched/tables.h"
+
+enum { N_KEPT = 64, MIN_PERIOD_MS = 100, MAX_PERIOD_MS = 60000, PERIOD_MS = 1000 };
+
+struct dr_pilot {
+    dr_monitor *monitor; /* owns a reference */
+    int token;
+    dr_plant plant;
+    dr_trace *trace;
+    dr_live *live;
+    dr__flight flight; /* of the monitor's thread */
+    uint32_t broken;   /* bits of knobs that could not be set; of the monitor's thread */
+    bool resting;      /* of the monitor's thread */
+
+    pthread_mutex_t lock; /* for what follows */
+    bool held;
+    uint32_t pinned;
+    dr_weights weights;
+    dr_decision kept[N_KEPT];
+    uint64_t n_kept; /* ever put in */
+};
+
+/* --- the tick --- */
+
+/* What others said since the last tick; whether it is held. */
+static bool take_over(dr_pilot *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool held = p->held;
+    p->flight.use.pinned = p->pinned | p->broken;
+    p->flight.use.weights = p->weights;
+    pthread_mutex_unlock(&p->lock);
+    return held;
+}
+
+static void read_plant(dr_pilot *p, double flow[DR_N_FLOWS], double knob[DR_N_KNOBS])
+{
+    memset(flow, 0, DR_N_FLOWS * sizeof *flow);
+    p->plant.flow(p->plant.user, flow);
+    for (int i = 0; i < DR_N_KNOBS; i++)
+        knob[i] = p->plant.knobs >> i & 1 ? p->plant.get(p->plant.user, i) : 0;
+}
+
+/* A knob that cannot be set is left alone from then on. */
+static void carry_out(dr_pilot *p, dr_decision *d)
+{
+    for (int i = 0; i < DR_N_KNOBS; i++) {
+        dr_error err = { 0 };
+        if (!(d->changed >> i & 1) || p->plant.set(p->plant.user, i, d->after[i], &err) >= 0)
+            continue;
+        p->broken |= 1u << i;
+        d->changed &= ~(1u << i);
+        d->after[i] = d->before[i];
+        d->guarded = true;
+        size_t n = strlen(d->reason);
+        snprintf(d->reason + n, sizeof d->reason - n, "; %s: %s", dr_knob_name(i), err.text);
+    }
+}
+
+/* One that changed nothing stays only until the next. */
+static void keep(dr_pilot *p, const dr_decision *d)
+{
+    pthread_mutex_lock(&p->lock);
+    const dr_decision *last = p->n_kept ? &p->kept[(p->n_kept - 1) % N_KEPT] : NULL;
+    if (last && !last->changed && !last->guarded)
+        p->n_kept--;
+    p->kept[p->n_kept++ % N_KEPT] = *d;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void tick(void *user, const dr_snapshot *snapshot)
+{
+    dr_pilot *p = user;
+    double flow[DR_N_FLOWS], knob[DR_N_KNOBS];
+    dr_decision d;
+    bool held = take_over(p);
+    read_plant(p, flow, knob);
+    dr__tell_tick(p->trace, p->live, snapshot, flow, knob);
+    if (held && !p->resting)
+        dr__flight_rest(&p->flight);
+    p->resting = held;
+    if (held || !dr__flight_tick(&p->flight, snapshot, flow, knob, &d))
+        return;
+    carry_out(p, &d);
+    keep(p, &d);
+    dr__tell_decision(p->trace, p->live, &d);
+}
+
+/* --- opening and closing --- */
+
+void dr_pilot_defaults(dr_pilot_options *options)
+{
+    *options = (dr_pilot_options){ .size = sizeof *options };
+    dr_weights_parse("step", &options->weights, NULL);
+}
+
+static dr_status check_options(const dr_pilot_options *o, dr_error *err)
+{
+    if (o->size != sizeof *o)
+        return dr__fail(err, DR_ERR_ARG, "pilot: size of the options is %zu, expected is %zu", o->size, sizeof *o);
+    if (o->period_ms && (o->period_ms < MIN_PERIOD_MS || o->period_ms > MAX_PERIOD_MS))
+        return dr__fail(err, DR_ERR_ARG, "pilot: period_ms is %d, allowed are 0 and %d to %d", o->period_ms,
+                        MIN_PERIOD_MS, MAX_PERIOD_MS);
+    if (!(o->cpu_limit >= 0) || isinf(o->cpu_limit))
+        return dr__fail(err, DR_ERR_ARG, "pilot: cpu_limit is %g, allowed are 0 and more", o->cpu_limit);
+    for (int i = 0; i < DR_N_TERMS; i++)
+        if (!(o->weights.of[i] >= 0) || isinf(o->weights.of[i]))
+            return dr__fail(err, DR_ERR_ARG, "pilot: the weight of %s is %g, allowed are 0 and more", dr__term_name(i),
+                            o->weights.of[i]);
+    return DR_OK;
+}
+
+static dr_status check_plant(const dr_plant *plant, dr_error *err)
+{
+    if (!plant->flow || !plant->get || !plant->set)
+        return dr__fail(err, DR_ERR_ARG, "pilot: the plant lacks a callback: flow, get and set are needed");
+    for (int i = 0; i < DR_N_KNOBS; i++) {
+        const dr__knob_row *row = dr__knob_row_of(i);
+        if (plant->knobs >> i & 1 &&
+            !(plant->least[i] >= row->least && plant->least[i] <= plant->most[i] && plant->most[i] <= row->most))
+            return dr__fail(err, DR_ERR_ARG, "pilot: %s goes from %g to %g, allowed is %g to %g", row->name,
+                            plant->least[i], plant->most[i], row->least, row->most);
+    }
+    return DR_OK;
+}
+
+/* Ranks of one machine share its CPUs. */
+static dr__terms_of_use terms_of_use(const dr_pilot_options *o, const dr_plant *plant)
+{
+    dr__limits limits;
+    dr__limits_read("", &limits);
+    dr__terms_of_use use = {
+        .knobs = plant->knobs,
+        .pinned = o->pinned,
+        .affinity_cpus = limits.affinity_cpus,
+        .cpu_limit = o->cpu_limit,
+        .memory_limit = (double)o->memory_limit,
+        .weights = o->weights,
+    };
+    if (!(use.cpu_limit > 0) && limits.local_world > 1)
+        use.cpu_limit = limits.cpus / limits.local_world;
+    memcpy(use.least, plant->least, sizeof use.least);
+    memcpy(use.most, plant->most, sizeof use.most);
+    return use;
+}
+
+static dr_status start(dr_pilot *p, const dr_pilot_options *o, dr_error *err)
+{
+    const dr__policy_def *policy;
+    DR_TRY(dr__policy_choose(o->policy, &policy, err));
+    dr__terms_of_use use = terms_of_use(o, &p->plant);
+    DR_TRY(dr__flight_init(&p->flight, policy, &use, o->period_ms ? o->period_ms : PERIOD_MS, err));
+    return dr_monitor_subscribe(p->monitor, tick, p, &p->token, err);
+}
+
+static void free_pilot(dr_pilot *p)
+{
+    dr__flight_free(&p->flight);
+    pthread_mutex_destroy(&p->lock);
+    dr_monitor_unref(&p->monitor);
+    dr__free(p);
+}
+
+dr_status dr_pilot_open(dr_monitor *monitor, const dr_pilot_options *options, const dr_plant *plant, dr_pilot **out,
+                        dr_error *err)
+{
+    dr_pilot_options defaults;
+    dr_pilot_defaults(&defaults);
+    const dr_pilot_options *o = options ? options : &defaults;
+    *out = NULL;
+    DR_TRY(check_options(o, err));
+    DR_TRY(check_plant(plant, err));
+    dr_pilot *p = dr__alloc_zero(1, sizeof *p);
+    if (!p)
+        return dr__fail(err, DR_ERR_NOMEM, "pilot: no memory for %zu bytes", sizeof *p);
+    pthread_mutex_init(&p->lock, NULL);
+    p->monitor = dr_monitor_ref(monitor);
+    p->plant = *plant;
+    p->trace = o->trace;
+    p->live = o->live;
+    p->pinned = o->pinned;
+    p->weights = o->weights;
+    dr_status status = start(p, o, err);
+    if (status == DR_OK)
+        *out = p;
+    else
+        free_pilot(p);
+    return status;
+}
+
+void dr_pilot_close(dr_pilot **pilot)
+{
+    dr_pilot *p = *pilot;
+    *pilot = NULL;
+    if (!p)
+        return;
+    dr_monitor_unsubscribe(p->monitor, p->token);
+    free_pilot(p);
+}
+
+/* --- from other threads --- */
+
+void dr_pilot_hold(dr_pilot *p, bool held)
+{
+    pthread_mutex_lock(&p->lock);
+    p->held = held;
+    pthread_mutex_unlock(&p->lock);
+}
+
+dr_status dr_pilot_pin(dr_pilot *p, int knob, bool pinned, dr_error *err)
+{
+    if (!dr_knob_name(knob))
+        return dr__fail(err, DR_ERR_ARG, "pilot: %d is no knob, allowed are 0 to %d", knob, DR_N_KNOBS - 1);
+    pthread_mutex_lock(&p->lock);
+    p->pinned = pinned ? p->pinned | 1u << knob : p->pinned & ~(1u << knob);
+    pthread_mutex_unlock(&p->lock);
+    return DR_OK;
+}
+
+void dr_pilot_set_weights(dr_pilot *p, const dr_weights *weights)
+{
+    pthread_mutex_lock(&p->lock);
+    p->weights = *weights;
+    pthread_mutex_unlock(&p->lock);
+}
+
+size_t dr_pilot_decisions(dr_pilot *p, uint64_t after, dr_decision *out, size_t cap)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&p->lock);
+    uint64_t end = p->n_kept, begin = end > N_KEPT ? end - N_KEPT : 0;
+    while (begin < end && p->kept[begin % N_KEPT].number <= after)
+        begin++;
+    if (end - begin > cap)
+        begin = end - cap;
+    for (; begin < end; begin++)
+        out[n++] = p->kept[begin % N_KEPT];
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}

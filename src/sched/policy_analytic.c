@@ -1,0 +1,262 @@
+/* policy_analytic.c: what a sample costs, what the consumer asks for and what the CPUs give, and from these the least
+ * that covers it.
+ *
+ *   workers    the fewest whose predicted reward is the best, from measured costs and demand, shared CPUs and the
+ *              user's weights (plant_model.h); fewer only where that stays so with demand a third higher
+ *   fetchers   where reading blocks: as many as there are reads under way at that rate (Little's law)
+ *   prefetch   as many batches as are under way at that rate (Little's law), and some more for how they vary: more
+ *              where the consumer waits though the workers could keep up, less where they lie ready unused
+ *   bytes      what these batches take, where memory is short
+ *   ceiling    the user's cpu_limit
+ *   priority   below the trainer's while it wants the same CPUs and does not wait, and nobody else does
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/compiler.h"
+#include "sched/costs.h"
+#include "sched/plant_model.h"
+#include "sched/policy.h"
+
+static const double MARGIN = 1.15, DOWN_MARGIN = 1.3;        /* capacity over demand */
+static const double GAIN = 0.01;                             /* of the weights: less is not worth a change */
+static const double FULL = 0.9;                              /* load of a machine without a free CPU */
+static const double KEEPS_UP = 0.01;                         /* share of its time that a consumer may wait */
+static const double NO_STEP = 0.9;                           /* a consumer that waits so much does nothing else */
+enum { MOST_PER_CPU = 2 };                                   /* workers that want a CPU, for each there is */
+enum { CALM = 10, FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
+
+struct state {
+    dr__costs costs;
+    double cover;               /* seconds of demand that lie ready, beyond what is under way */
+    double too_small;           /* cover with which the consumer waited; 0: none known */
+    int calm, memory, remember; /* decisions: unused, since it was too small, for which that counts */
+
+    double tried, tried_rate; /* threads that read before there were more, and the rate with these; 0: none */
+    double most_readers;      /* more of these brought nothing; 0: not known */
+    int reader_memory;
+};
+
+/* --- workers --- */
+
+static double level_of(const dr__observation *o, int sensor)
+{
+    return dr__senses(o, sensor) ? o->level[sensor] : -1;
+}
+
+static dr__plant_model model_of(const dr__costs *c, const dr__observation *o, bool split)
+{
+    return (dr__plant_model){
+        .cpu = c->cpu,
+        .block = c->block_work + (split ? 0 : c->block_read),
+        .trainer = c->trainer,
+        .demand = c->demand,
+        .foreign = c->foreign,
+        .machine_cpus = o->machine_cpus,
+        .quota_cpus = o->quota_cpus,
+        .cpus = o->cpus,
+        .batch_samples = o->batch_samples,
+        .levels = { level_of(o, DR_SENSOR_MEM_USED), level_of(o, DR_SENSOR_DISK_BUSY),
+                    level_of(o, DR_SENSOR_GPU_BUSY) },
+    };
+}
+
+static double least_gain(const dr_weights *w)
+{
+    double size = 0;
+    for (int i = 0; i < DR_N_TERMS; i++)
+        size += w->of[i];
+    return GAIN * size;
+}
+
+static double best_workers(const dr__plant_model *m, const dr_weights *w, double least, double most)
+{
+    double best = least, most_reward = dr__plant_reward(m, w, least, MARGIN);
+    for (double n = least + 1; n <= most; n++) {
+        double reward = dr__plant_reward(m, w, n, MARGIN);
+        if (reward > most_reward) {
+            most_reward = reward;
+            best = n;
+        }
+    }
+    return best;
+}
+
+static double choose_workers(const dr__plant_model *m, const dr__observation *o)
+{
+    const dr_weights *w = &o->use.weights;
+    double now = o->knob[DR_KNOB_WORKERS], least = DR_MAX(o->use.least[DR_KNOB_WORKERS], 1);
+    double crowd = ceil(MOST_PER_CPU * ceil(m->cpus) * (m->cpu + m->block) / m->cpu);
+    double most = DR_MAX(DR_MIN(o->use.most[DR_KNOB_WORKERS], crowd), least);
+    double best = best_workers(m, w, least, most), slack = least_gain(w);
+    if (now < least || now > most)
+        return best;
+    double margin = best > now ? MARGIN : DOWN_MARGIN;
+    double gain = dr__plant_reward(m, w, best, margin) - dr__plant_reward(m, w, now, margin);
+    return gain > (best > now ? slack : -slack) ? best : now;
+}
+
+/* --- fetchers --- */
+
+/* Whether threads that only read are worth having: reading blocks for a good part of a sample's time. */
+static bool should_split(const dr__costs *c, const dr__observation *o)
+{
+    double all = c->cpu + c->block_work + c->block_read, part = o->knob[DR_KNOB_FETCHERS] > 0 ? 0.1 : 0.25;
+    return dr__has_knob(o, DR_KNOB_FETCHERS) &&
+           (dr__may_turn(o, DR_KNOB_FETCHERS) ? c->block_read > part * all : o->knob[DR_KNOB_FETCHERS] > 0);
+}
+
+/* Reads under way at a rate. */
+static double choose_fetchers(const dr__costs *c, const dr__observation *o, double rate)
+{
+    double now = o->knob[DR_KNOB_FETCHERS], need = DR_MAX(ceil(rate * c->read * MARGIN), 1);
+    return need > now || need < now / 1.5 ? need : now;
+}
+
+/* Where more threads that read bring no more samples, storage is the limit: they go back, and that is remembered. */
+static double within_storage(struct state *s, const dr__observation *o, int knob, double wish)
+{
+    double now = o->knob[knob];
+    if (s->tried > 0 && now > s->tried && o->work_rate < s->tried_rate * (1 + 0.3 * (now / s->tried - 1))) {
+        s->most_readers = s->tried;
+        s->reader_memory = FIRST_MEMORY;
+    }
+    if (s->most_readers > 0 && (s->reader_memory-- <= 0 || o->sudden))
+        s->most_readers = 0;
+    if (s->most_readers > 0)
+        wish = DR_MIN(wish, s->most_readers);
+    s->tried = wish > now ? now : 0;
+    s->tried_rate = o->work_rate;
+    return wish;
+}
+
+/* --- prefetch --- */
+
+/* More cover where the consumer waits though the workers could keep up; less where it lies unused for long, but not
+ * so little again that it waited. */
+static void adapt_cover(struct state *s, const dr__observation *o, double capacity)
+{
+    const dr__costs *c = &s->costs;
+    bool could = capacity > 1.05 * c->demand, waits = o->wait > KEEPS_UP;
+    if (waits && could) {
+        s->too_small = s->cover;
+        s->remember = s->remember ? DR_MIN(2 * s->remember, LONGEST_MEMORY) : FIRST_MEMORY;
+        s->memory = s->calm = 0;
+        s->cover = DR_MAX(2 * s->cover, DR_MAX(c->latency / 2, o->batch_samples / c->demand));
+        return;
+    }
+    if (s->too_small > 0 && ++s->memory > s->remember)
+        s->too_small = 0;
+    s->calm = !waits && o->least_ready >= 2 ? s->calm + 1 : 0;
+    if (s->calm >= CALM && 0.7 * s->cover > s->too_small) {
+        s->cover *= 0.7;
+        s->calm = 0;
+    }
+}
+
+static double choose_prefetch(const struct state *s, const dr__observation *o, double rate)
+{
+    double now = o->knob[DR_KNOB_PREFETCH], batches = rate / o->batch_samples;
+    double need = batches * (s->costs.latency + s->cover) + 1;
+    bool change = need > now || 1.2 * need + 0.5 < now;
+    return change ? DR_MAX(ceil(need), 2) : now;
+}
+
+/* Only where memory is short: else the memory limit is enough. */
+static double choose_bytes(const dr__observation *o, double prefetch)
+{
+    double now = o->knob[DR_KNOB_PREFETCH_BYTES], need = 1.25 * (prefetch + 1) * o->flow[DR_FLOW_BATCH_BYTES];
+    if (!(need > 0) || (now <= 0 && o->level[DR_SENSOR_MEM_USED] < 0.75))
+        return now;
+    if (o->memory_limit > 0)
+        need = DR_MIN(need, 0.9 * o->memory_limit);
+    return fabs(need - now) > 0.25 * now ? need : now;
+}
+
+/* --- together --- */
+
+/* Below the trainer's only while it alone wants our CPUs and does not wait. */
+static double choose_priority(const dr__observation *o)
+{
+    double now = o->knob[DR_KNOB_PRIORITY], others = o->foreign_cpus / o->machine_cpus;
+    bool wants = o->trainer_cpus > 0.25 && o->cpu_load > FULL;
+    if (now >= 0)
+        return wants && others < 0.05 && o->wait < 0.05 ? -1 : now;
+    return others > 0.15 || o->wait > 0.15 ? 0 : now;
+}
+
+static int bound_of(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity)
+{
+    if (o->wait <= KEEPS_UP)
+        return DR_BOUND_CONSUMER;
+    if (o->memory_limit > 0 && o->flow[DR_FLOW_BYTES] > 0.9 * o->memory_limit)
+        return DR_BOUND_MEMORY;
+    if (s->costs.block_read > m->cpu && o->work_rate < 0.8 * capacity)
+        return DR_BOUND_STORAGE;
+    if (capacity >= MARGIN * m->demand)
+        return DR_BOUND_AHEAD;
+    if (m->block > m->cpu && o->cpu_load < FULL)
+        return DR_BOUND_STORAGE;
+    if (m->quota_cpus < m->machine_cpus && o->sensor[DR_SENSOR_QUOTA_USED] > FULL * m->quota_cpus)
+        return DR_BOUND_QUOTA;
+    if (m->foreign > 0.25 * m->machine_cpus && o->cpu_load > FULL)
+        return DR_BOUND_FOREIGN;
+    return o->cpu_load > FULL || o->flow[DR_FLOW_CPU] > FULL * m->cpus ? DR_BOUND_CPU : DR_BOUND_WORKERS;
+}
+
+static void explain(const dr__plant_model *m, const dr__observation *o, double capacity, dr__wish *wish)
+{
+    char asks[40];
+    if (o->wait < NO_STEP)
+        snprintf(asks, sizeof asks, "asks %.0f/s, waits %.0f %%", m->demand, 100 * o->wait);
+    else
+        snprintf(asks, sizeof asks, "takes all, gets %.0f/s", o->rate);
+    snprintf(wish->reason, sizeof wish->reason,
+             "%s; %g workers can %.0f/s on %.2f of %.3g CPUs (%.3g ms CPU + %.3g wait each, others %.2f)", asks,
+             o->knob[DR_KNOB_WORKERS], capacity, capacity * m->cpu, m->cpus, 1e3 * m->cpu, 1e3 * m->block, m->foreign);
+}
+
+static void wish_readers(struct state *s, const dr__observation *o, bool split, double rate, dr__wish *wish)
+{
+    double *workers = &wish->knob[DR_KNOB_WORKERS], *fetchers = &wish->knob[DR_KNOB_FETCHERS];
+    if (!split && s->costs.block_read > s->costs.cpu)
+        *workers = within_storage(s, o, DR_KNOB_WORKERS, *workers);
+    else if (split)
+        *fetchers = within_storage(s, o, DR_KNOB_FETCHERS, choose_fetchers(&s->costs, o, rate));
+    else
+        s->tried = s->most_readers = 0;
+    if (!split && dr__may_turn(o, DR_KNOB_FETCHERS))
+        *fetchers = 0;
+}
+
+static void decide(void *state, const dr__observation *o, dr__wish *wish)
+{
+    struct state *s = state;
+    dr__costs_learn(&s->costs, o);
+    if (!(s->costs.cpu > 0) || !(s->costs.demand > 0)) {
+        snprintf(wish->reason, sizeof wish->reason, "nothing was delivered in %.1f s", o->span);
+        return;
+    }
+    bool split = should_split(&s->costs, o);
+    dr__plant_model m = model_of(&s->costs, o, split), as_is = model_of(&s->costs, o, o->knob[DR_KNOB_FETCHERS] > 0);
+    double now = DR_MAX(o->knob[DR_KNOB_WORKERS], 1), here = dr__plant_capacity(&as_is, now);
+    double workers = dr__may_turn(o, DR_KNOB_WORKERS) ? choose_workers(&m, o) : now;
+    double rate = DR_MIN(dr__plant_capacity(&m, workers), m.demand);
+    adapt_cover(s, o, here);
+    wish->bound = bound_of(s, &as_is, o, here);
+    wish->knob[DR_KNOB_WORKERS] = workers;
+    wish_readers(s, o, split, rate, wish);
+    wish->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, rate);
+    wish->knob[DR_KNOB_PREFETCH_BYTES] = choose_bytes(o, wish->knob[DR_KNOB_PREFETCH]);
+    wish->knob[DR_KNOB_PRIORITY] = choose_priority(o);
+    if (o->use.cpu_limit > 0)
+        wish->knob[DR_KNOB_CPU_CEILING] = o->use.cpu_limit;
+    explain(&as_is, o, here, wish);
+}
+
+const dr__policy_def dr__policy_analytic = {
+    .name = "analytic",
+    .doc = "the fewest workers and batches that cover the demand, from measured costs, CPUs and others' load",
+    .state_bytes = sizeof(struct state),
+    .decide = decide,
+};

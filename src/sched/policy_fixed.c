@@ -1,0 +1,17 @@
+/* policy_fixed.c: leaves every knob as it stands; for those who know better, and to compare with. */
+#include <stdio.h>
+
+#include "sched/policy.h"
+
+static void decide(void *state, const dr__observation *o, dr__wish *wish)
+{
+    (void)state;
+    snprintf(wish->reason, sizeof wish->reason, "consumer takes %.0f/s, waits %.0f %%; knobs are left as they stand",
+             o->rate, 100 * o->wait);
+}
+
+const dr__policy_def dr__policy_fixed = {
+    .name = "fixed",
+    .doc = "leaves every knob as it stands",
+    .decide = decide,
+};

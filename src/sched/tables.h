@@ -1,0 +1,21 @@
+/* tables.h: rows of the tables of knobs, flow and terms, for those inside the library. */
+#ifndef DR_SCHED_TABLES_H
+#define DR_SCHED_TABLES_H
+
+#include <drapps/sched.h>
+
+typedef struct dr__knob_row {
+    const char *name, *unit, *doc;
+    double least, most;
+    int dwell_ms;
+} dr__knob_row;
+
+const dr__knob_row *dr__knob_row_of(int knob);
+bool dr__knob_is_whole(int knob); /* takes whole numbers alone */
+
+bool dr__flow_is_sum(int flow);
+
+const char *dr__term_name(int term);
+double dr__term_sign(int term); /* 1: counts for, -1: against */
+
+#endif

@@ -1,0 +1,90 @@
+/* watchdog.c: the part of the guard that looks at every tick: memory nearly full, a consumer that starves. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "sched/guard.h"
+
+#define SECONDS 1000000000u
+
+static const double FULL = 0.9, PRESSURE = 0.2; /* of memory */
+enum { STALL_S = 2, AFTER_CHANGE_S = 10, MEMORY_BAN_S = 10, SAFE_BATCHES = 2 };
+
+void dr__guard_rest(dr__guard *g)
+{
+    g->fed_ns = 0;
+    g->trial = 0;
+}
+
+static bool senses(const dr__tick *t, int sensor)
+{
+    return t->present >> sensor & 1;
+}
+
+static bool memory_is_short(const dr__tick *t, dr__wish *wish)
+{
+    double full = senses(t, DR_SENSOR_MEM_USED) ? t->level[DR_SENSOR_MEM_USED] : 0;
+    double pressure = senses(t, DR_SENSOR_PRESSURE_MEMORY) ? t->value[DR_SENSOR_PRESSURE_MEMORY] : 0;
+    if (full <= FULL && pressure <= PRESSURE)
+        return false;
+    wish->bound = DR_BOUND_MEMORY;
+    snprintf(wish->reason, sizeof wish->reason,
+             "memory %.0f %% full, tasks wait for it %.0f %% of the time (safe: 90, 20): least memory", 100 * full,
+             100 * pressure);
+    return true;
+}
+
+static void lower(const dr__observation *o, dr__wish *wish, int knob, double to)
+{
+    to = DR_MAX(to, o->use.least[knob]);
+    if (dr__may_turn(o, knob) && (wish->knob[knob] > to))
+        wish->knob[knob] = to;
+}
+
+/* Two batches, no more workers than in the beginning, no reading ahead. */
+static void wish_little_memory(const dr__guard *g, const dr__observation *o, dr__wish *wish)
+{
+    double batch = o->flow[DR_FLOW_BATCH_BYTES];
+    lower(o, wish, DR_KNOB_PREFETCH, SAFE_BATCHES);
+    lower(o, wish, DR_KNOB_WORKERS, g->first[DR_KNOB_WORKERS]);
+    lower(o, wish, DR_KNOB_FETCHERS, g->first[DR_KNOB_FETCHERS]);
+    if (batch > 0 && wish->knob[DR_KNOB_PREFETCH_BYTES] > 0)
+        lower(o, wish, DR_KNOB_PREFETCH_BYTES, (SAFE_BATCHES + 1) * batch);
+}
+
+/* Nothing came for long although it was wanted, and not long before that a knob was turned. */
+static bool is_stalled(dr__guard *g, const dr__tick *t)
+{
+    double batches = t->flow[DR_FLOW_BATCHES];
+    if (!g->fed_ns || batches != g->batches || t->flow[DR_FLOW_CONSUMERS] <= 0)
+        g->fed_ns = t->time_ns;
+    g->batches = batches;
+    return t->time_ns - g->fed_ns > (uint64_t)STALL_S * SECONDS && g->trial_ns &&
+           t->time_ns < g->trial_ns + (uint64_t)AFTER_CHANGE_S * SECONDS;
+}
+
+static void wish_as_before(dr__guard *g, const dr__observation *o, const dr__tick *t, dr__wish *wish)
+{
+    for (int i = 0; i < DR_N_KNOBS; i++)
+        if (dr__may_turn(o, i) && g->turned_ns[i] == g->trial_ns)
+            wish->knob[i] = g->trial_before[i];
+    wish->bound = DR_BOUND_UNKNOWN;
+    snprintf(wish->reason, sizeof wish->reason, "no batch for %.1f s after a change: back to the setting before",
+             (double)(t->time_ns - g->fed_ns) * 1e-9);
+    g->fed_ns = t->time_ns;
+    g->trial_ns = 0;
+}
+
+bool dr__guard_watch(dr__guard *g, const dr__tick *t, const dr__observation *o, dr__wish *wish)
+{
+    if (!g->begun)
+        memcpy(g->first, o->knob, sizeof g->first);
+    g->begun = true;
+    if (memory_is_short(t, wish)) {
+        wish_little_memory(g, o, wish);
+        g->memory_ban_ns = t->time_ns + (uint64_t)MEMORY_BAN_S * SECONDS;
+    } else if (is_stalled(g, t)) {
+        wish_as_before(g, o, t, wish);
+    }
+    return memcmp(wish->knob, o->knob, sizeof wish->knob) != 0;
+}

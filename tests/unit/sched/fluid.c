@@ -1,0 +1,177 @@
+#include "unit/sched/fluid.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+static const double DT = 0.01;
+
+fluid fluid_ordinary(uint64_t seed)
+{
+    fluid f = { .n_cpus = 2,
+                .cpu = 0.002,
+                .step = 0.05,
+                .batch_samples = 32,
+                .batch_bytes = 4e6,
+                .lag = 0.02,
+                .memory_limit = 1e9,
+                .mem_level = 0.3,
+                .noise = 0.03,
+                .seed = seed * 2654435761u + 12345 };
+    f.knob[DR_KNOB_WORKERS] = 2;
+    f.knob[DR_KNOB_PREFETCH] = 2;
+    return f;
+}
+
+dr__terms_of_use fluid_use(const fluid *f)
+{
+    dr__terms_of_use use = { .knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_FETCHERS | 1u << DR_KNOB_PREFETCH |
+                                      1u << DR_KNOB_PREFETCH_BYTES | 1u << DR_KNOB_PRIORITY | 1u << DR_KNOB_CPU_CEILING,
+                             .affinity_cpus = f->n_cpus };
+    dr_weights_parse("step", &use.weights, NULL);
+    use.least[DR_KNOB_WORKERS] = use.least[DR_KNOB_PREFETCH] = 1;
+    use.most[DR_KNOB_WORKERS] = use.most[DR_KNOB_PREFETCH] = use.most[DR_KNOB_FETCHERS] = 64;
+    use.most[DR_KNOB_PREFETCH_BYTES] = 1e12;
+    use.least[DR_KNOB_PRIORITY] = -1;
+    use.most[DR_KNOB_PRIORITY] = 1;
+    use.most[DR_KNOB_CPU_CEILING] = 512;
+    return use;
+}
+
+double fluid_random(fluid *f)
+{
+    f->seed = f->seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)(f->seed >> 11) * 0x1p-53;
+}
+
+static double noisy(fluid *f, double x)
+{
+    return x * (1 + f->noise * (2 * fluid_random(f) - 1));
+}
+
+/* --- one step of time --- */
+
+/* Threads of the pipeline that are at a sample, as far as there is room for batches. */
+static double busy_workers(const fluid *f)
+{
+    double room = f->knob[DR_KNOB_PREFETCH] * f->batch_samples - f->ready;
+    return room > 0 ? f->knob[DR_KNOB_WORKERS] : 0;
+}
+
+/* What a thread that wants a CPU gets of it. */
+static double share_of(const fluid *f, double want_workers, double want_trainer)
+{
+    double all = want_workers + want_trainer + f->foreign;
+    double share = all > f->n_cpus ? f->n_cpus / all : 1, ours = (want_workers + want_trainer) * share;
+    return f->quota > 0 && ours > f->quota ? share * f->quota / ours : share;
+}
+
+/* Samples that workers make in DT with that share: by CPU, by blocking, by room. */
+static double make(fluid *f, double workers, double share)
+{
+    bool split = f->knob[DR_KNOB_FETCHERS] > 0;
+    double each = f->cpu / share + (split ? 0 : f->read);
+    double n = workers * DT / each;
+    double ceiling = f->knob[DR_KNOB_CPU_CEILING];
+    if (split)
+        n = DR_MIN(n, f->knob[DR_KNOB_FETCHERS] * DT / DR_MAX(f->read, 1e-9));
+    if (ceiling > 0)
+        n = DR_MIN(n, ceiling * DT / f->cpu);
+    n = DR_MIN(n, DR_MAX(f->knob[DR_KNOB_PREFETCH] * f->batch_samples - f->ready, 0));
+    f->flow[DR_FLOW_WORKED] += n;
+    f->flow[DR_FLOW_READ] += n * f->read;
+    f->flow[DR_FLOW_WORK] += n * f->cpu / share;
+    f->flow[DR_FLOW_CPU] += n * f->cpu;
+    f->flow[DR_FLOW_ACTIVE] = workers;
+    f->used_workers += n * f->cpu;
+    f->ready += n;
+    return each;
+}
+
+/* The trainer works on, or takes a batch, or waits. */
+static void train(fluid *f, double share, double each)
+{
+    double left = DT;
+    while (left > 1e-12) {
+        if (f->step_left > 0) {
+            double pace = f->step_cpu > 0 ? 1 / (f->step + f->step_cpu / share) * (f->step + f->step_cpu) : 1;
+            double t = DR_MIN(left, f->step_left / pace);
+            f->step_left -= t * pace;
+            f->flow[DR_FLOW_STEP] += t;
+            f->used_own += t * pace * f->step_cpu / (f->step + f->step_cpu);
+            left -= t;
+        } else if (f->ready >= f->batch_samples) {
+            f->ready -= f->batch_samples;
+            f->flow[DR_FLOW_BATCHES] += 1;
+            f->flow[DR_FLOW_SAMPLES] += f->batch_samples;
+            f->flow[DR_FLOW_LATENCY] += f->lag + f->batch_samples * each / f->knob[DR_KNOB_WORKERS];
+            f->step_left = f->step + f->step_cpu;
+        } else {
+            f->flow[DR_FLOW_WAIT] += left;
+            f->flow[DR_FLOW_CONSUMERS] = 1;
+            return;
+        }
+    }
+    f->flow[DR_FLOW_CONSUMERS] = 0;
+}
+
+static void go_on(fluid *f)
+{
+    double workers = busy_workers(f);
+    double want = workers * f->cpu / (f->cpu + (f->knob[DR_KNOB_FETCHERS] > 0 ? 0 : f->read));
+    double trainer = f->step_left > 0 ? f->step_cpu / (f->step + f->step_cpu) : 0;
+    double share = share_of(f, want, trainer), before = f->used_workers;
+    double each = make(f, workers, share);
+    double spare = f->n_cpus - (f->used_workers - before) / DT - trainer * share;
+    f->used_foreign += DR_MIN(f->foreign, DR_MAX(spare, 0)) * DT;
+    train(f, share, each);
+    f->time += DT;
+}
+
+/* --- snapshots --- */
+
+static void sense(dr_snapshot *s, int sensor, double value, double full)
+{
+    s->present |= 1ull << sensor;
+    s->value[sensor] = value;
+    s->level[sensor] = DR_MIN(DR_MAX(value / full, 0), 1);
+}
+
+void fluid_go(fluid *f, dr_snapshot *s)
+{
+    f->used_own = f->used_foreign = f->used_workers = 0;
+    for (int i = 0; i < 10; i++)
+        go_on(f);
+    memset(s, 0, sizeof *s);
+    s->time_ns = (uint64_t)(f->time * 1e9) + 1000000000u;
+    s->number = ++f->n_snapshots;
+    s->n_cpus = (uint32_t)f->n_cpus;
+    double own = noisy(f, (f->used_own + f->used_workers) / 0.1), foreign = noisy(f, f->used_foreign / 0.1);
+    sense(s, DR_SENSOR_CPU_OWN, own, f->n_cpus);
+    sense(s, DR_SENSOR_CPU_FOREIGN, foreign, f->n_cpus);
+    sense(s, DR_SENSOR_CPU_TOTAL, DR_MIN(own + foreign, f->n_cpus), f->n_cpus);
+    sense(s, DR_SENSOR_QUOTA_USED, own, f->quota > 0 ? f->quota : f->n_cpus);
+    sense(s, DR_SENSOR_MEM_USED, f->mem_level * 4e9, 4e9);
+    f->flow[DR_FLOW_READY] = floor(f->ready / f->batch_samples);
+    f->flow[DR_FLOW_BYTES] = f->ready / f->batch_samples * f->batch_bytes;
+    f->flow[DR_FLOW_BYTES_LIMIT] = f->memory_limit;
+    f->flow[DR_FLOW_BATCH_BYTES] = f->batch_bytes;
+    f->flow[DR_FLOW_BATCH_SAMPLES] = f->batch_samples;
+}
+
+void fluid_fly(fluid *f, dr__flight *flight, double seconds, fluid_fn *seen, void *user)
+{
+    for (double end = f->time + seconds; f->time < end - 1e-9;) {
+        dr_snapshot s;
+        dr_decision d;
+        fluid_go(f, &s);
+        if (!dr__flight_tick(flight, &s, f->flow, f->knob, &d))
+            continue;
+        for (int i = 0; i < DR_N_KNOBS; i++)
+            if (d.changed >> i & 1)
+                f->knob[i] = d.after[i];
+        if (seen)
+            seen(user, f, &d);
+    }
+}
