@@ -254,11 +254,11 @@ def hostile():
         HOSTILE: HOSTILE,
         "settings": {HOSTILE: [HOSTILE]},
         "ops": [{"op": HOSTILE, "us": 5.0}],
-        "knobs": {HOSTILE: 3},
         "dataset": HOSTILE,
     }
     made.spans += [span("work", made.flow[0].time, made.flow[0].time + 9, HOSTILE, 7)]
     made.decisions += [decision(99, made.flow[-1].time, HOSTILE, {HOSTILE: (1, 2)}, HOSTILE)]
+    made.knobs = [(made.flow[0].time, {HOSTILE: 3})]
     made.events += [{"t": made.flow[0].time, "event": HOSTILE, HOSTILE: HOSTILE}]
     return made
 
@@ -272,7 +272,7 @@ def test_page_escapes_everything():
     )
     assert "<img" not in page and "&lt;img src=x" in page
     assert all(re.fullmatch(r"[a-z0-9 -]*", css) for css in re.findall(r'class="([^"]*)"', page))
-    assert data_of(page)["knobs"][HOSTILE][0] == [0.0, 3]
+    assert data_of(page)["knobs"][HOSTILE][0] == [0.0, 1]
 
 
 def one_of_each():
@@ -332,14 +332,31 @@ def test_absent_sensors_are_told():
     assert "sensors not there" in page and "gpu_busy" in page
 
 
-def test_knobs_turned_by_the_user():
-    made = trace(
-        {"knobs": {"workers": 2}},
-        events=[{"t": 3.0, "event": "set", "knob": "workers", "value": 5}],
-        flow=[Flow(t, {}) for t in (1.0, 9.0)],
-        decisions=[decision(1, 6.0, changes={"workers": (5, 4), "prefetch": (2, 3)})],
-    )
-    assert knob_lines(Run(made, "")) == {"workers": [[0.0, 2], [2.0, 5], [5.0, 4]], "prefetch": [[0.0, 2], [5.0, 3]]}
+def test_knobs_turned_by_policy_and_user():
+    turns = [decision(1, 2.0, changes={"prefetch": (2, 3)}), decision(2, 6.0, changes={"workers": (5, 4)})]
+    by_user = {"t": 3.0, "event": "set", "knob": "workers", "value": 5}
+    flow, knobs = [Flow(t, {}) for t in (1.0, 9.0)], [(2.0, {"workers": 2, "prefetch": 3, "fetchers": 0})]
+    lines = knob_lines(Run(trace(flow=flow, decisions=turns, events=[by_user], knobs=knobs), ""))
+    assert lines["prefetch"] == [[0.0, 2], [1.0, 3]] and lines["fetchers"] == [[0.0, 0]]
+    assert lines["workers"] == [[2.0, 5], [5.0, 4]]  # before, nobody says
+
+
+def test_what_is_missing_is_told():
+    made = tracesets.steady()
+    assert "not recorded" not in page_of(made) and "killed" not in page_of(made)
+    made.missing, made.ended = {"lost": 3, "left_out": 4000}, None
+    page = page_of(made)
+    assert "3 records that found no room" in page and "4\u202f000 spans" in page and "was killed" in page
+
+
+def test_remedies_are_those_of_the_profile():
+    made = tracesets.steady(wait=0.5)
+    made.meta.update(limits={"affinity_cpus": 8, "quota_cpus": 2}, knobs={"workers": 4})
+    for reading in made.snapshots:
+        reading["throttled"] = 0.6
+    page = page_of(made)
+    assert "throttled_quota" in page and "2.00 ×" in page
+    assert "drapps profile reckons" not in page_of(tracesets.steady(wait=0.0))
 
 
 def test_long_runs_keep_the_decisions_that_matter():

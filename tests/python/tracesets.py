@@ -50,7 +50,7 @@ def span(kind, begin, end, key="", id=0, batch=0, slow=False, bytes=0, thread=1)
     )
 
 
-def trace(meta=None, snapshots=(), flow=(), decisions=(), spans=(), events=()):
+def trace(meta=None, snapshots=(), flow=(), decisions=(), spans=(), events=(), knobs=()):
     return SimpleNamespace(
         meta=meta or {},
         snapshots=list(snapshots),
@@ -58,6 +58,9 @@ def trace(meta=None, snapshots=(), flow=(), decisions=(), spans=(), events=()):
         decisions=list(decisions),
         spans=list(spans),
         events=list(events),
+        knobs=list(knobs),  # (time, {knob: value}) after each decision
+        ended="closed",
+        missing={"lost": 0, "left_out": 0},
     )
 
 
@@ -109,7 +112,9 @@ def steady(seconds=10, rate=100.0, wait=0.25, batch=10, start=1000.0, interval=0
 def busy(seconds=600, seed=1, start=5000.0, cpus=4):
     """A run as machines make them: phases, noise, a pause, decisions, slow samples."""
     made = _Busy(seconds, seed, start, cpus)
-    return trace(made.meta(), made.snapshots, made.flow, made.decisions, made.spans, made.events)
+    told = trace(made.meta(), made.snapshots, made.flow, made.decisions, made.spans, made.events, made.knobs)
+    told.missing = {"lost": 0, "left_out": 9120}
+    return told
 
 
 PHASES = (  # until (of the run), bound, share of waiting, CPUs of others, workers
@@ -128,7 +133,7 @@ class _Busy:
         self.sums = dict.fromkeys(
             ("samples", "worked", "batches", "wait", "step", "read", "work", "cpu", "bytes_read"), 0.0
         )
-        self.workers = 1
+        self.workers, self.knobs = 1, []
         for i in range(round(seconds * 10)):
             self.tick(start + i / 10, next(p for p in PHASES if i < p[0] * seconds * 10), i)
 
@@ -138,14 +143,12 @@ class _Busy:
             "host": "testbed, 4 CPUs",
             "dataset": "photos (folder, 12 000 samples)",
             "settings": {"batch_size": 64, "seed": 0, "policy": "analytic"},
-            "knobs": {"workers": 1, "prefetch": 4},
             "ops": [
                 {"op": "decode", "us": 610.0},
                 {"op": "random_resized_crop", "us": 240.0},
                 {"op": "random_horizontal_flip", "us": 11.0},
                 {"op": "normalize", "us": 85.0},
             ],
-            "spans": {"kept": 4000, "left_out": 9120},
         }
 
     def tick(self, t, phase, i):
@@ -233,6 +236,7 @@ class _Busy:
         guarded = number % 97 == 0
         if guarded:
             changes, reason = {"prefetch": (4, 6)}, "the last change made waiting worse: back to the safe setting"
+        self.knobs.append((t, {"workers": workers, "prefetch": 6, "fetchers": 2}))
         self.decisions.append(decision(number, t, bound, changes, reason, self.random.uniform(0.4, 0.9), guarded))
 
     def span_some(self, t, i, wait):

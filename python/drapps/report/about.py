@@ -13,6 +13,7 @@ LEFT_OUT = ("tables", "ops")  # names for reading the file; what another section
 def about(run):
     """The section."""
     rows = [("recorded", _recorded(run)), ("gaps", _gaps(run)), ("sensors not there", ", ".join(_absent(run)))]
+    rows += [("not recorded", _missing(run)), ("end", _end(run))]
     rows += [(key, _text(value)) for key, value in sorted(run.meta.items()) if key not in LEFT_OUT]
     body = "".join(f"<tr><th>{escape(key)}<td><pre>{escape(text[:LONGEST])}</pre>" for key, text in rows if text)
     return section("About this run", f'<div class="scroll"><table class="facts"><tbody>{body}</tbody></table></div>')
@@ -23,6 +24,21 @@ def _recorded(run):
     counts = {"snapshots": len(run.snapshots), "flow records": len(run.flows), "decisions": len(run.decisions)}
     counts |= {"spans": spans, "events": len(run.events)}
     return ", ".join(f"{count_text(n)} {what}" for what, n in counts.items())
+
+
+def _missing(run):
+    told = {"lost": "records that found no room", "left_out": "spans left out by choice"}
+    return ", ".join(f"{count_text(n)} {told.get(what, what)}" for what, n in run.trace.missing.items() if n)
+
+
+def _end(run):
+    """Only where it is not the usual one."""
+    ends = {
+        "closed": "",
+        "limit": "the trace reached its largest size",
+        None: "the process was killed, or still writes",
+    }
+    return ends.get(run.trace.ended, str(run.trace.ended))
 
 
 def _gaps(run):

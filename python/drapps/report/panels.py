@@ -61,7 +61,7 @@ def timeline(run, shown_decisions):
         "n_cpus": max((len(s.cpu) for s in run.snapshots), default=0),
         "knobs": knob_lines(run),
         "bounds": [[_since(run, a), _since(run, b), bound] for a, b, bound in spells(run)],
-        "events": [[_since(run, e["t"]), _event_text(e)] for e in run.events[:MOST_EVENTS]],
+        "events": [[_since(run, e["t"]), _event_text(e)] for e in _told(run)[:MOST_EVENTS]],
         "decisions": [[_since(run, d.time), len(d.changes), int(d.guarded), d.bound] for d in shown_decisions],
         "gaps": [[_since(run, a), _since(run, b)] for a, b in run.gaps],
     }
@@ -123,21 +123,28 @@ def _digit(use):
 
 
 def knob_lines(run):
-    """{knob: [[time, value], ...]}: how each knob stood from when on, by decisions and by the user."""
-    lines = {name: [[0.0, value]] for name, value in (run.meta.get("knobs") or {}).items() if _is_number(value)}
-    for decision in run.decisions:
-        for knob, (before, after) in decision.changes.items():
-            lines.setdefault(knob, [[0.0, before]]).append([_since(run, decision.time), after])
-    for event in run.events:
-        if event.get("event") == "set" and _is_number(event.get("value")):
-            lines.setdefault(str(event.get("knob")), []).append([_since(run, event["t"]), event["value"]])
-    return {name: sorted(points) for name, points in lines.items()}
+    """{knob: [[time, value], ...]}: how each knob stood from when on, as decisions and the user turned it."""
+    turns = [(d.time, knob, *values) for d in run.decisions for knob, values in d.changes.items()]
+    turns += [(e["t"], str(e.get("knob")), None, e["value"]) for e in run.events if _is_turn(e)]
+    lines = {}
+    for time, knob, before, after in sorted(turns, key=lambda turn: turn[0]):
+        line = lines.setdefault(knob, [] if before is None else [[0.0, before]])
+        line.append([_since(run, time), after])
+    for _, knobs in run.trace.knobs[:1]:  # what nobody turned is what it was at the first decision
+        lines.update({knob: [[0.0, value]] for knob, value in knobs.items() if knob not in lines})
+    return lines
+
+
+def _is_turn(event):
+    value = event.get("value")
+    return event.get("event") == "set" and isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _told(run):
+    """Events of the run, without those that the trace has about itself."""
+    return [event for event in run.events if event.get("event") not in ("missing", "end")]
 
 
 def _event_text(event):
     facts = [f"{key} {value}" for key, value in event.items() if key not in ("t", "event")]
     return ", ".join([str(event.get("event")), *facts])[:LONGEST_EVENT]
-
-
-def _is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
