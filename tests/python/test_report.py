@@ -349,6 +349,16 @@ def test_what_is_missing_is_told():
     assert "3 records that found no room" in page and "4\u202f000 spans" in page and "was killed" in page
 
 
+def test_events_are_listed():
+    made = tracesets.steady()
+    made.events = [
+        {"t": 1003.0, "event": "bad_sample", "key": "a.jpg"},
+        {"t": 1004.0, "event": "end", "reason": "closed"},
+    ]
+    page = page_of(made)
+    assert "<td>0:03.0<td>bad_sample, key a.jpg" in page and "reason closed" not in page
+
+
 def test_remedies_are_those_of_the_profile():
     made = tracesets.steady(wait=0.5)
     made.meta.update(limits={"affinity_cpus": 8, "quota_cpus": 2}, knobs={"workers": 4})

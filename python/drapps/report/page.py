@@ -14,6 +14,7 @@ from drapps.report.about import about
 from drapps.report.cards import cards
 from drapps.report.compare import comparison, run_class
 from drapps.report.decisions import decision_table, shown
+from drapps.report.events import event_table
 from drapps.report.findings import verdict
 from drapps.report.markup import dot, section
 from drapps.report.panels import timeline
@@ -85,8 +86,8 @@ def _folded(i, run, inside):
 
 def _run(run, grid):
     decisions = shown(run)
-    parts = verdict(run), cards(run, grid), _timeline(run, decisions), decision_table(run, decisions)
-    return "\n".join((*parts, where_time_goes(run), distributions(run), about(run)))
+    watched = verdict(run), cards(run, grid), _timeline(run, decisions), decision_table(run, decisions)
+    return "\n".join((*watched, where_time_goes(run), distributions(run), event_table(run), about(run)))
 
 
 def _timeline(run, decisions):

@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
+from drapps.report.events import told
 from drapps.report.thin import short, thin
 from drapps.report.verdict import spells
 
 HEAT_COLUMNS = 400  # of the strip with the use of each CPU
 HEAT_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # use from 0 to 1, in 36 steps
-MOST_EVENTS, LONGEST_EVENT = 300, 200
 
 
 class Panel(NamedTuple):
@@ -61,7 +61,7 @@ def timeline(run, shown_decisions):
         "n_cpus": max((len(s.cpu) for s in run.snapshots), default=0),
         "knobs": knob_lines(run),
         "bounds": [[_since(run, a), _since(run, b), bound] for a, b, bound in spells(run)],
-        "events": [[_since(run, e["t"]), _event_text(e)] for e in _told(run)[:MOST_EVENTS]],
+        "events": [[_since(run, time), text] for time, text in told(run)],
         "decisions": [[_since(run, d.time), len(d.changes), int(d.guarded), d.bound] for d in shown_decisions],
         "gaps": [[_since(run, a), _since(run, b)] for a, b in run.gaps],
     }
@@ -138,13 +138,3 @@ def knob_lines(run):
 def _is_turn(event):
     value = event.get("value")
     return event.get("event") == "set" and isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _told(run):
-    """Events of the run, without those that the trace has about itself."""
-    return [event for event in run.events if event.get("event") not in ("missing", "end")]
-
-
-def _event_text(event):
-    facts = [f"{key} {value}" for key, value in event.items() if key not in ("t", "event")]
-    return ", ".join([str(event.get("event")), *facts])[:LONGEST_EVENT]

@@ -5,6 +5,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from drapps.report.figures import spread
+from drapps.report.run import Run
 from drapps.report.text import count_text, percent, time_text
 
 LITTLE = 0.05  # a trainer that waits less than this does not wait
@@ -119,8 +120,6 @@ def judge_by_sensors(run, figures):
 
 def diagnose(trace):
     """Findings about a trace (or Run), the one that matters most first."""
-    from drapps.report.run import Run
-
     run = trace if isinstance(trace, Run) else Run(trace, "")
     return [_limit_finding(run), *_other_limits(run), *_slow_samples(run), *_losses(run.figures)]
 
