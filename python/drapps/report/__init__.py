@@ -2,8 +2,8 @@
 
 `run.py` makes columns of a trace; `figures.py` and `energy.py` make numbers of these, `verdict.py` sentences,
 `panels.py` what the timeline draws (`thin.py` keeps it short), `charts.py` small SVGs.  `findings.py`, `cards.py`,
-`decisions.py`, `samples.py`, `events.py`, `about.py` and `compare.py` are the sections, `page.py` the page.  In the browser,
-`plots.js` and `timeline.js` draw.
+`decisions.py`, `samples.py`, `events.py`, `about.py` and `compare.py` are the sections, `page.py` the page.  In the
+browser, `plots.js` and `timeline.js` draw.
 
 There is no plotting library: plotly's script is 4 MB in each page, ten times what the whole page of a ten-minute run
 takes, and the page's policy could not be as strict.
