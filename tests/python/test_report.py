@@ -14,9 +14,10 @@ from drapps.report import write_report
 from drapps.report.charts import pareto_front, round_steps
 from drapps.report.decisions import MOST_ROWS, shown
 from drapps.report.energy import WORLD_GRID, energy
+from drapps.report.events import told
 from drapps.report.figures import integral, quantile, spread, use
 from drapps.report.page import make_page
-from drapps.report.panels import knob_lines, timeline
+from drapps.report.panels import knob_lines, knobs_at_rest, timeline
 from drapps.report.run import Run
 from drapps.report.thin import POINTS, short, thin
 from drapps.report.verdict import diagnose, headline, limits, spells
@@ -254,7 +255,9 @@ def hostile():
         HOSTILE: HOSTILE,
         "settings": {HOSTILE: [HOSTILE]},
         "ops": [{"op": HOSTILE, "us": 5.0}],
-        "dataset": HOSTILE,
+        "data": HOSTILE,
+        "samples": HOSTILE,
+        "machine": {"host": HOSTILE, "cpus": HOSTILE},
     }
     made.spans += [span("work", made.flow[0].time, made.flow[0].time + 9, HOSTILE, 7)]
     made.decisions += [decision(99, made.flow[-1].time, HOSTILE, {HOSTILE: (1, 2)}, HOSTILE)]
@@ -336,9 +339,9 @@ def test_knobs_turned_by_policy_and_user():
     turns = [decision(1, 2.0, changes={"prefetch": (2, 3)}), decision(2, 6.0, changes={"workers": (5, 4)})]
     by_user = {"t": 3.0, "event": "set", "knob": "workers", "value": 5}
     flow, knobs = [Flow(t, {}) for t in (1.0, 9.0)], [(2.0, {"workers": 2, "prefetch": 3, "fetchers": 0})]
-    lines = knob_lines(Run(trace(flow=flow, decisions=turns, events=[by_user], knobs=knobs), ""))
-    assert lines["prefetch"] == [[0.0, 2], [1.0, 3]] and lines["fetchers"] == [[0.0, 0]]
-    assert lines["workers"] == [[2.0, 5], [5.0, 4]]  # before, nobody says
+    run = Run(trace(flow=flow, decisions=turns, events=[by_user], knobs=knobs), "")
+    assert knob_lines(run) == {"prefetch": [[0.0, 2], [1.0, 3]], "workers": [[2.0, 5], [5.0, 4]]}  # 2 before: unsaid
+    assert knobs_at_rest(run) == {"fetchers": 0} and "nobody turned: fetchers 0." in make_page([run], 1)
 
 
 def test_what_is_missing_is_told():
@@ -357,6 +360,21 @@ def test_events_are_listed():
     ]
     page = page_of(made)
     assert "<td>0:03.0<td>bad_sample, key a.jpg" in page and "reason closed" not in page
+
+
+def test_turns_by_the_policy_are_no_events():
+    """A loader tells of every turn of a knob; decisions do it better."""
+    made = trace(flow=[Flow(t, {}) for t in (0.0, 9.0)], decisions=[decision(1, 2.0, changes={"workers": (1, 2)})])
+    made.events = [
+        {"t": t, "event": "set", "knob": "workers", "value": v} for t, v in ((2.0002, 2), (5.0, 2), (6.0, 3))
+    ]
+    assert [time for time, _ in told(Run(made, ""))] == [5.0, 6.0]
+    assert knob_lines(Run(made, ""))["workers"] == [[0.0, 1], [2.0, 2], [5.0, 2], [6.0, 3]]
+
+
+def test_where_and_when_is_told():
+    page = page_of(tracesets.busy(5))
+    assert "2026-11-16 09:46 UTC · testbed, 4 CPUs · photos, 12000 samples" in page
 
 
 def test_remedies_are_those_of_the_profile():

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from drapps.report.events import told
+from drapps.report.events import told, turns_by_user
 from drapps.report.thin import short, thin
 from drapps.report.verdict import spells
 
@@ -125,16 +125,16 @@ def _digit(use):
 def knob_lines(run):
     """{knob: [[time, value], ...]}: how each knob stood from when on, as decisions and the user turned it."""
     turns = [(d.time, knob, *values) for d in run.decisions for knob, values in d.changes.items()]
-    turns += [(e["t"], str(e.get("knob")), None, e["value"]) for e in run.events if _is_turn(e)]
+    turns += [(time, knob, None, value) for time, knob, value in turns_by_user(run)]
     lines = {}
     for time, knob, before, after in sorted(turns, key=lambda turn: turn[0]):
         line = lines.setdefault(knob, [] if before is None else [[0.0, before]])
         line.append([_since(run, time), after])
-    for _, knobs in run.trace.knobs[:1]:  # what nobody turned is what it was at the first decision
-        lines.update({knob: [[0.0, value]] for knob, value in knobs.items() if knob not in lines})
     return lines
 
 
-def _is_turn(event):
-    value = event.get("value")
-    return event.get("event") == "set" and isinstance(value, (int, float)) and not isinstance(value, bool)
+def knobs_at_rest(run):
+    """{knob: value} of those that nobody turned, which are as they were at the first decision."""
+    turned = knob_lines(run)
+    first = run.trace.knobs[0][1] if run.trace.knobs else {}
+    return {knob: value for knob, value in first.items() if knob not in turned}

@@ -203,7 +203,7 @@ def _slow_samples(run):
     if share > 0.2:
         evidence = (f"{percent(len(slow) / len(times))} of the samples take more than {SLOW} times the median of "
                     f"{time_text(facts.p50)}, and {percent(share)} of the work")  # fmt: skip
-        advice = "They are listed by name below: are they larger than training needs?"
+        advice = "They are listed by name below: large ones are slow each time, others waited for a CPU."
         yield Finding("slow samples", None, evidence, advice)
 
 
