@@ -9,6 +9,7 @@ import pytest
 import tracesets
 from tracesets import Flow, Reading, decision, span, trace
 
+import drapps
 from drapps import cli
 from drapps.report import write_report
 from drapps.report.charts import pareto_front, round_steps
@@ -418,6 +419,19 @@ def test_write(tmp_path):
 def test_command_refuses_what_it_cannot_read(tmp_path, capsys):
     assert cli.main(["report", str(tmp_path / "none.drtrace")]) == 1 and "none.drtrace" in capsys.readouterr().err
     assert cli.main(["report", "x", "--grid", "-1"]) == 2 and "--grid" in capsys.readouterr().err
+
+
+def test_of_real_runs(folder, tmp_path, capsys):
+    """Two loaders, their traces, one page."""
+    paths = [str(tmp_path / f"{workers}.drtrace") for workers in (1, 2)]
+    for path in paths:
+        with drapps.read(folder).decode().resize(64).center_crop(64).loader(batch_size=4, trace=path) as loader:
+            batches = sum(1 for _ in loader)
+    assert cli.main(["report", *paths, "-o", str(tmp_path / "both.html")]) == 0
+    assert "both.html" in capsys.readouterr().out
+    page = (tmp_path / "both.html").read_text(encoding="utf-8")
+    assert "2 runs, side by side" in page and f'<td>batch, a batch<td class="n">{batches}<' in page
+    assert "ant/000.jpg" in page and "1.drtrace" in page and "center_crop" in page
 
 
 def test_timeline_is_plain_json():
