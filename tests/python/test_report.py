@@ -326,6 +326,14 @@ def test_odd_traces_give_a_page(name):
     assert len(page_of(ODD[name](), tracesets.steady())) > len(page)
 
 
+def test_each_cpu_is_shown():
+    readings = [
+        Reading(t, {}, (), cpu) for t, cpu in ((0.0, (1.0, 0.0)), (0.5, (0.5, 0.0)), (9.9, (0.0, 1.0)), (10.0, ()))
+    ]
+    assert timeline(Run(trace(snapshots=readings), ""), [])["cpus"] == ["z  0", "0  z"]
+    assert set(data_of(page_of(tracesets.steady()))["cpus"][0]) == {"w"}  # 0.9 of 35, and no blank between readings
+
+
 def test_gaps_are_told():
     run = Run(clock_jumps(), "")
     assert any(b - a > 4000 for a, b in run.gaps) and ">gaps<" in make_page([run], 1)

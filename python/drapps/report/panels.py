@@ -106,16 +106,27 @@ def _steps(run, clock):
 
 
 def _heat(run):
-    """A row of digits for each CPU; each digit is the greatest use in its slice of time, a blank is none known."""
+    """A row of digits for each CPU: the greatest use in a slice of time, or the one before; a blank is a gap."""
     n, columns = max((len(s.cpu) for s in run.snapshots), default=0), min(HEAT_COLUMNS, len(run.snapshots))
     if not n or not run.seconds:
         return []
-    greatest = [[-1.0] * columns for _ in range(n)]
+    place = lambda time: min(columns - 1, max(0, int((time - run.begin) / run.seconds * columns)))  # noqa: E731
+    greatest = [[None] * columns for _ in range(n)]
     for s in run.snapshots:
-        at = min(columns - 1, max(0, int((s.time - run.begin) / run.seconds * columns)))
-        for i, busy in enumerate(s.cpu):
-            greatest[i][at] = max(greatest[i][at], busy)
-    return ["".join(map(_digit, row)) for row in greatest]
+        for row, busy in zip(greatest, s.cpu):
+            row[place(s.time)] = max(busy, row[place(s.time)] or 0.0)
+    for begin, end in run.gaps:
+        for row in greatest:
+            row[place(begin) + 1 : place(end)] = [-1.0] * max(0, place(end) - place(begin) - 1)
+    return ["".join(map(_digit, _filled(row))) for row in greatest]
+
+
+def _filled(row):
+    """What is not known is as it was before."""
+    last = -1.0
+    for value in row:
+        last = last if value is None else value
+        yield last
 
 
 def _digit(use):

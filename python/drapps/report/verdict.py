@@ -193,17 +193,17 @@ def _other_limits(run):
 
 
 def _slow_samples(run):
-    """Few samples that take much of the work."""
+    """Few samples that take much of the work; not where workers are often interrupted, as any sample is slow then."""
     times = run.times("work")
     facts = spread(times)
-    if not facts or facts.count < 20 or facts.p50 <= 0:
+    if not facts or facts.count < 20 or facts.p50 <= 0 or main_bound(run) in ("foreign", "quota"):
         return
     slow = times[bisect_right(times, SLOW * facts.p50) :]
     share = sum(slow) / sum(times)
     if share > 0.2:
         evidence = (f"{percent(len(slow) / len(times))} of the samples take more than {SLOW} times the median of "
                     f"{time_text(facts.p50)}, and {percent(share)} of the work")  # fmt: skip
-        advice = "They are listed by name below: large ones are slow each time, others waited for a CPU."
+        advice = "They are listed by name below: are they larger than training needs?"
         yield Finding("slow samples", None, evidence, advice)
 
 
