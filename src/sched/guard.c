@@ -13,7 +13,7 @@
 static const double WORSE = 0.05;      /* of the weights' size: a reward that fell by so much fell clearly */
 static const double SAME = 0.25;       /* demand and others' load within this are as they were */
 static const double MEMORY_PART = 0.9; /* of its limit, for batches under way */
-enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900 };
+enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900, LONGEST_DWELL_S = 60, SOON = 4 };
 
 /* --- masks and budgets --- */
 
@@ -57,12 +57,21 @@ static bool takes_memory(int knob)
            knob == DR_KNOB_PREFETCH_BYTES;
 }
 
+static uint64_t least_dwell_ns(int knob)
+{
+    uint64_t dwell_ns = (uint64_t)dr__knob_row_of(knob)->dwell_ms * 1000000u;
+    return dwell_ns - dwell_ns / 20; /* decisions are not on the dot */
+}
+
 /* Turned too lately, or tried in vain. */
 static bool is_kept(const dr__guard *g, const dr__observation *o, int knob, double x)
 {
-    uint64_t dwell_ns = (uint64_t)dr__knob_row_of(knob)->dwell_ms * 1000000u;
+    const dr__turn *turn = &g->turn[knob];
+    uint64_t dwell_ns = least_dwell_ns(knob);
     bool up = x > o->knob[knob];
-    if (g->turned_ns[knob] && o->time_ns < g->turned_ns[knob] + dwell_ns - dwell_ns / 20)
+    if (up != turn->up && !o->sudden)
+        dwell_ns = DR_MAX(dwell_ns, turn->dwell_ns);
+    if (turn->time_ns && o->time_ns < turn->time_ns + dwell_ns)
         return true;
     if (up && takes_memory(knob) && o->time_ns < g->memory_ban_ns)
         return true;
@@ -91,7 +100,7 @@ bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish)
 
 /* --- trials --- */
 
-static void ban(dr__guard *g, uint64_t now_ns, int knob, bool up)
+void dr__guard_ban(dr__guard *g, uint64_t now_ns, int knob, bool up)
 {
     dr__ban *b = &g->ban[knob][up];
     b->length_ns =
@@ -119,9 +128,9 @@ static void undo(dr__guard *g, const dr__observation *o, double reward, dr__wish
         wish->knob[i] = o->knob[i];
         if (!(g->changed >> i & 1))
             continue;
-        ban(g, o->time_ns, i, g->before[i] < o->knob[i]);
+        dr__guard_ban(g, o->time_ns, i, g->before[i] < o->knob[i]);
         wish->knob[i] = g->before[i];
-        g->turned_ns[i] = 0; /* taking back need not wait */
+        g->turn[i].time_ns = 0; /* taking back need not wait */
     }
     snprintf(wish->reason, sizeof wish->reason, "reward fell from %.3f to %.3f at the same demand and load: taken back",
              g->reward_before, reward);
@@ -141,11 +150,20 @@ bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__
     return worse;
 }
 
-void dr__guard_turned(dr__guard *g, const dr__observation *o, uint32_t knobs, double reward, bool by_policy)
+static void note_turn(dr__turn *turn, const dr__observation *o, int knob, bool up)
+{
+    bool soon = turn->dwell_ns && up != turn->up && o->time_ns < turn->time_ns + SOON * turn->dwell_ns;
+    uint64_t dwell_ns = soon && !o->sudden ? 2 * turn->dwell_ns : least_dwell_ns(knob);
+    *turn = (dr__turn){ .time_ns = o->time_ns, .up = up };
+    turn->dwell_ns = DR_MIN(dwell_ns, (uint64_t)LONGEST_DWELL_S * SECONDS);
+}
+
+void dr__guard_turned(dr__guard *g, const dr__observation *o, const double after[DR_N_KNOBS], uint32_t knobs,
+                      double reward, bool by_policy)
 {
     for (int i = 0; i < DR_N_KNOBS; i++)
         if (knobs >> i & 1)
-            g->turned_ns[i] = o->time_ns;
+            note_turn(&g->turn[i], o, i, after[i] > o->knob[i]);
     if (!knobs)
         return;
     g->changed = by_policy ? knobs : 0;

@@ -6,9 +6,13 @@
 #include "base/compiler.h"
 #include "sched/reward.h"
 
-static const double PER_THREAD = 0.001; /* of the reward: what an idle thread costs in memory and wakeups */
-static const double CROWDING = 0.01;    /* for each thread that wants a CPU beyond those there are */
-static const double REST_POWER = 0.2;   /* of a busy machine's, as in the monitor's model */
+static const double PER_THREAD =
+    0.002;                            /* of the reward: what as many idle threads as CPUs cost in memory and wakeups */
+static const double CROWDING = 0.02;  /* for as many threads that want a CPU as there are, beyond those */
+static const double SHORT = 0.3;      /* of what samples are worth: for a capacity that is short of the margin */
+static const double REST_POWER = 0.2; /* of a busy machine's, as in the monitor's model */
+
+enum { ROUNDS = 8 };
 
 /* Workers that want a CPU at a time. */
 static double wanting(const dr__plant_model *m, double workers)
@@ -29,6 +33,21 @@ double dr__plant_capacity(const dr__plant_model *m, double workers)
     return dr__plant_cpus(m, workers) / m->cpu;
 }
 
+/* A sample takes the trainer its time with a CPU, and what it waits for CPUs while workers run; these run as long as
+ * its samples take them.  That is solved by going round a few times. */
+double dr__plant_demand(const dr__plant_model *m, double workers)
+{
+    double own = DR_MIN(m->trainer, 1 / m->demand), threads = DR_MIN(m->trainer * m->demand, m->machine_cpus);
+    double beside = DR_MAX((workers + threads + m->foreign) / m->machine_cpus, 1);
+    double alone = DR_MAX((threads + m->foreign) / m->machine_cpus, 1), rate = m->demand;
+    for (int i = 0; i < ROUNDS; i++) {
+        double busy = DR_MIN(rate * (m->cpu * beside + m->block) / workers, 1);
+        double slower = busy * (beside - alone); /* without workers `alone` would remain */
+        rate = (rate + 1 / (1 / m->demand + own * slower)) / 2;
+    }
+    return rate;
+}
+
 /* 1 - standard deviation of the use of what is there, as it is measured. */
 static double balance(const dr__plant_model *m, double cpu_level)
 {
@@ -45,7 +64,8 @@ static double balance(const dr__plant_model *m, double cpu_level)
 
 double dr__plant_reward(const dr__plant_model *m, const dr_weights *weights, double workers, double margin)
 {
-    double capacity = dr__plant_capacity(m, workers), rate = DR_MIN(capacity / margin, m->demand);
+    double capacity = dr__plant_capacity(m, workers), demand = dr__plant_demand(m, workers);
+    double rate = DR_MIN(capacity, demand), lacking = DR_MAX(1 - capacity / (margin * demand), 0);
     double load = DR_MIN((rate * (m->cpu + m->trainer) + m->foreign) / m->machine_cpus, 1);
     double term[DR_N_TERMS] = {
         [DR_TERM_THROUGHPUT] = rate / DR_MIN(m->demand, m->cpus / m->cpu),
@@ -55,6 +75,8 @@ double dr__plant_reward(const dr__plant_model *m, const dr_weights *weights, dou
         [DR_TERM_IDLE] = 1 - rate / m->demand,
         [DR_TERM_HOST] = rate * m->cpu / m->cpus,
     };
-    double crowd = DR_MAX(wanting(m, workers) - m->cpus, 0);
-    return dr__reward_of(term, weights->of) - PER_THREAD * workers - CROWDING * crowd;
+    double crowd = DR_MAX(wanting(m, workers) - m->cpus, 0) / m->cpus;
+    double worth = weights->of[DR_TERM_THROUGHPUT] + weights->of[DR_TERM_IDLE];
+    return dr__reward_of(term, weights->of) - SHORT * worth * lacking - PER_THREAD * workers / m->cpus -
+           CROWDING * crowd;
 }
