@@ -20,12 +20,21 @@ static double wanting(const dr__plant_model *m, double workers)
     return workers * m->cpu / (m->cpu + m->block);
 }
 
+/* What a thread that wants a CPU gets of it: the share s at which all is used,
+ *     n (c + k) s / (c + b s) + F s = N
+ * for n workers with c and b seconds a sample on a CPU and blocked, a trainer with k, F threads of others, N CPUs. */
+static double share_of(const dr__plant_model *m, double workers)
+{
+    double c = m->cpu, b = m->block, cpus = m->machine_cpus;
+    double square = m->foreign * b, line = workers * (c + m->trainer) + m->foreign * c - cpus * b;
+    double root = sqrt(line * line + 4 * square * cpus * c);
+    return DR_MIN(2 * cpus * c / DR_MAX(line + root, 1e-12), 1); /* the form that stays exact for small squares */
+}
+
 double dr__plant_cpus(const dr__plant_model *m, double workers)
 {
-    double want = wanting(m, workers), with_trainer = 1 + m->trainer / m->cpu;
-    double share = DR_MIN(m->machine_cpus / (want * with_trainer + m->foreign), 1);
-    double by_quota = m->quota_cpus / with_trainer;
-    return DR_MIN(want * share, DR_MIN(by_quota, m->cpus));
+    double share = share_of(m, workers), by_quota = m->quota_cpus / (1 + m->trainer / m->cpu);
+    return DR_MIN(workers * m->cpu * share / (m->cpu + m->block * share), DR_MIN(by_quota, m->cpus));
 }
 
 double dr__plant_capacity(const dr__plant_model *m, double workers)

@@ -23,6 +23,7 @@ static const double GAIN = 0.01;                             /* of the weights: 
 static const double FULL = 0.9;                              /* load of a machine without a free CPU */
 static const double KEEPS_UP = 0.01;                         /* share of its time that a consumer may wait */
 static const double NO_STEP = 0.9;                           /* a consumer that waits so much does nothing else */
+static const double FEW = 0.1;                               /* of the workers: fewer by less is no gain */
 enum { MOST_PER_CPU = 2 };                                   /* workers that want a CPU, for each there is */
 enum { CALM = 10, FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
 
@@ -97,7 +98,7 @@ static double choose_workers(const dr__plant_model *m, const dr__observation *o)
         return up;
     if (up > now && dr__plant_reward(m, w, up, MARGIN) - dr__plant_reward(m, w, now, MARGIN) > least_gain(w))
         return up;
-    return DR_MIN(down, now);
+    return down < (1 - FEW) * now ? down : now;
 }
 
 /* --- fetchers --- */
