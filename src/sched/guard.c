@@ -13,7 +13,7 @@
 static const double WORSE = 0.05;      /* of the weights' size: a reward that fell by so much fell clearly */
 static const double SAME = 0.25;       /* demand and others' load within this are as they were */
 static const double MEMORY_PART = 0.9; /* of its limit, for batches under way */
-enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900, LONGEST_DWELL_S = 60, SOON = 4 };
+enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900, LONGEST_DWELL_S = 60, SOON = 4, MIN_BATCHES = 4 };
 
 /* --- masks and budgets --- */
 
@@ -34,21 +34,17 @@ static double most_batches(const dr__observation *o)
     return o->memory_limit > 0 && each > 0 ? DR_MAX(floor(MEMORY_PART * o->memory_limit / each), 1) : INFINITY;
 }
 
-/* One step of a knob: workers by 2 or to the double or half, others to the double or half. */
+/* One step of a knob: by some, or to the double or half.  The first fetchers take over what workers read. */
 static double step_limit(const dr__observation *o, int knob, double x)
 {
-    double now = o->knob[knob];
-    switch (knob) {
-    case DR_KNOB_WORKERS:
-    case DR_KNOB_PREFETCH:
-        return DR_MIN(DR_MAX(x, DR_MIN(now - 2, floor(now / 2))), DR_MAX(now + 2, 2 * now));
-    case DR_KNOB_FETCHERS:
-        return DR_MIN(DR_MAX(x, DR_MIN(now - 4, floor(now / 2))), DR_MAX(now + 4, 2 * now));
-    case DR_KNOB_PRIORITY:
+    double now = o->knob[knob], some = knob == DR_KNOB_FETCHERS ? 4 : 2, from = now;
+    if (knob == DR_KNOB_PRIORITY)
         return DR_MIN(DR_MAX(x, now - 1), now + 1);
-    default:
+    if (knob != DR_KNOB_WORKERS && knob != DR_KNOB_PREFETCH && knob != DR_KNOB_FETCHERS)
         return x;
-    }
+    if (knob == DR_KNOB_FETCHERS && now <= 0)
+        from = o->knob[DR_KNOB_WORKERS];
+    return DR_MIN(DR_MAX(x, DR_MIN(now - some, floor(now / 2))), DR_MAX(now + some, 2 * from));
 }
 
 static bool takes_memory(int knob)
@@ -118,7 +114,8 @@ static bool is_our_own(const dr__guard *g, const dr__observation *o)
 /* The conditions are those under which the change was made. */
 static bool is_comparable(const dr__guard *g, const dr__observation *o)
 {
-    return o->demand > 0 && g->demand_before > 0 && fabs(o->demand - g->demand_before) < SAME * g->demand_before &&
+    return o->batches >= MIN_BATCHES && g->batches_before >= MIN_BATCHES &&
+           fabs(o->demand - g->demand_before) < SAME * g->demand_before &&
            (is_our_own(g, o) || fabs(o->foreign_cpus - g->foreign_before) < SAME * o->machine_cpus);
 }
 
@@ -171,6 +168,7 @@ void dr__guard_turned(dr__guard *g, const dr__observation *o, const double after
     g->changed_ns = o->time_ns;
     g->reward_before = reward;
     g->demand_before = o->demand;
+    g->batches_before = o->batches;
     g->foreign_before = o->foreign_cpus;
     memcpy(g->before, o->knob, sizeof g->before);
 }

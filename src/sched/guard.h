@@ -36,7 +36,7 @@ typedef struct dr__guard {
     uint64_t changed_ns;
     bool on_trial; /* to be judged by the reward after it */
     double before[DR_N_KNOBS];
-    double reward_before, demand_before, foreign_before;
+    double reward_before, demand_before, foreign_before, batches_before;
 
     /* the watchdog */
     double batches;         /* delivered, as last seen */

@@ -42,13 +42,18 @@ double dr__plant_capacity(const dr__plant_model *m, double workers)
     return dr__plant_cpus(m, workers) / m->cpu;
 }
 
+/* Threads that want a CPU for each there is, with so many of ours. */
+static double crowd_of(const dr__plant_model *m, double ours)
+{
+    return DR_MAX(DR_MAX((ours + m->foreign) / m->machine_cpus, ours / m->quota_cpus), 1);
+}
+
 /* A sample takes the trainer its time with a CPU, and what it waits for CPUs while workers run; these run as long as
  * its samples take them.  That is solved by going round a few times. */
 double dr__plant_demand(const dr__plant_model *m, double workers)
 {
     double own = DR_MIN(m->trainer, 1 / m->demand), threads = DR_MIN(m->trainer * m->demand, m->machine_cpus);
-    double beside = DR_MAX((workers + threads + m->foreign) / m->machine_cpus, 1);
-    double alone = DR_MAX((threads + m->foreign) / m->machine_cpus, 1), rate = m->demand;
+    double beside = crowd_of(m, workers + threads), alone = crowd_of(m, threads), rate = m->demand;
     for (int i = 0; i < ROUNDS; i++) {
         double busy = DR_MIN(rate * (m->cpu * beside + m->block) / workers, 1);
         double slower = busy * (beside - alone); /* without workers `alone` would remain */

@@ -245,10 +245,14 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
 {
     struct state *s = state;
     dr__costs_learn(&s->costs, o);
-    if (!(s->costs.cpu > 0) || !(s->costs.demand > 0)) {
-        snprintf(wish->reason, sizeof wish->reason, "nothing was delivered in %.1f s", o->span);
+    bool takes_all = !(s->costs.demand > 0) && o->wait > NO_STEP;
+    if (!(s->costs.cpu > 0) || (!(s->costs.demand > 0) && !takes_all)) {
+        snprintf(wish->reason, sizeof wish->reason, "%.0f samples and %.0f batches in %.1f s: too little is known",
+                 o->work_rate * o->span, o->batches, o->span);
         return;
     }
+    if (takes_all)
+        s->costs.demand = 10 * o->cpus / s->costs.cpu;
     bool split = should_split(&s->costs, o);
     dr__plant_model m = model_of(&s->costs, o, split), as_is = model_of(&s->costs, o, o->knob[DR_KNOB_FETCHERS] > 0);
     double now = DR_MAX(o->knob[DR_KNOB_WORKERS], 1), here = dr__plant_capacity(&as_is, now);
