@@ -77,6 +77,8 @@ static bool is_kept(const dr__guard *g, const dr__observation *o, int knob, doub
 bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish)
 {
     bool kept = false;
+    if (o->use.cpu_limit > 0)
+        wish->knob[DR_KNOB_CPU_CEILING] = o->use.cpu_limit; /* the user's, whatever the policy */
     for (int i = 0; i < DR_N_KNOBS; i++) {
         double wanted = wish->knob[i], x = in_range(o, i, wanted);
         if (!dr__may_turn(o, i)) {
@@ -163,8 +165,8 @@ void dr__guard_turned(dr__guard *g, const dr__observation *o, const double after
             note_turn(&g->turn[i], o, i, after[i] > o->knob[i]);
     if (!knobs)
         return;
-    g->changed = by_policy ? knobs : 0;
-    g->on_trial = by_policy;
+    g->changed = by_policy ? knobs & ~(1u << DR_KNOB_CPU_CEILING) : 0;
+    g->on_trial = g->changed != 0;
     g->changed_ns = o->time_ns;
     g->reward_before = reward;
     g->demand_before = o->demand;

@@ -14,6 +14,7 @@ typedef struct dr__terms_of_use {
     double least[DR_N_KNOBS], most[DR_N_KNOBS];
     double affinity_cpus; /* 0: all of the machine */
     double cpu_limit;     /* 0: the container's */
+    double cpu_share;     /* what is fair among processes that share the machine; 0: all */
     double memory_limit;  /* bytes; 0: what the flow says */
     dr_weights weights;
 } dr__terms_of_use;

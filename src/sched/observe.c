@@ -83,7 +83,8 @@ static void derive_cpus(dr__observation *o, double n_cpus)
         o->machine_cpus = DR_MIN(o->machine_cpus, u->affinity_cpus);
     if (!(o->quota_cpus > 0) || o->quota_cpus > o->machine_cpus)
         o->quota_cpus = o->machine_cpus;
-    o->cpus = u->cpu_limit > 0 ? DR_MIN(u->cpu_limit, o->quota_cpus) : o->quota_cpus;
+    double most = u->cpu_limit > 0 ? u->cpu_limit : u->cpu_share;
+    o->cpus = most > 0 ? DR_MIN(most, o->quota_cpus) : o->quota_cpus;
     double ours = n_cpus > 0 ? o->machine_cpus / n_cpus : 1; /* others run everywhere, also where we may not */
     o->foreign_cpus =
         DR_MIN((o->sensor[DR_SENSOR_CPU_FOREIGN] + o->sensor[DR_SENSOR_CPU_STEAL]) * ours, o->machine_cpus);

@@ -85,7 +85,7 @@ double dr__plant_reward(const dr__plant_model *m, const dr_weights *weights, dou
         [DR_TERM_THROUGHPUT] = rate / DR_MIN(m->demand, m->cpus / m->cpu),
         [DR_TERM_LATENCY] = DR_MIN(m->batch_samples / DR_MAX(capacity, 1e-9), 1),
         [DR_TERM_BALANCE] = balance(m, load),
-        [DR_TERM_ENERGY] = REST_POWER + (1 - REST_POWER) * load,
+        [DR_TERM_ENERGY] = !m->has_power ? 0 : REST_POWER + (1 - REST_POWER) * load,
         [DR_TERM_IDLE] = 1 - rate / m->demand,
         [DR_TERM_HOST] = rate * m->cpu / m->cpus,
     };

@@ -18,6 +18,7 @@ typedef struct dr__plant_model {
     double foreign;    /* threads of others that want a CPU, on average */
     double machine_cpus, quota_cpus, cpus;
     double batch_samples;
+    bool has_power;   /* energy is measured, or modelled by the monitor */
     double levels[3]; /* use of memory, storage and accelerator, for the balance; below 0: absent */
 } dr__plant_model;
 

@@ -7,7 +7,6 @@
  *   prefetch   as many batches as are under way at that rate (Little's law), and some more for how they vary: more
  *              where the consumer waits though the workers could keep up, less where they lie ready unused
  *   bytes      what these batches take, where memory is short
- *   ceiling    the user's cpu_limit
  *   priority   below the trainer's while it wants the same CPUs and does not wait, and nobody else does
  */
 #include <math.h>
@@ -59,6 +58,7 @@ static dr__plant_model model_of(const dr__costs *c, const dr__observation *o, bo
         .quota_cpus = o->quota_cpus,
         .cpus = o->cpus,
         .batch_samples = o->batch_samples,
+        .has_power = dr__senses(o, DR_SENSOR_POWER),
         .levels = { level_of(o, DR_SENSOR_MEM_USED), level_of(o, DR_SENSOR_DISK_BUSY),
                     level_of(o, DR_SENSOR_GPU_BUSY) },
     };
@@ -265,8 +265,6 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
     wish->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, DR_MIN(capacity, m.demand));
     wish->knob[DR_KNOB_PREFETCH_BYTES] = choose_bytes(o, wish->knob[DR_KNOB_PREFETCH]);
     wish->knob[DR_KNOB_PRIORITY] = choose_priority(s, o);
-    if (o->use.cpu_limit > 0)
-        wish->knob[DR_KNOB_CPU_CEILING] = o->use.cpu_limit;
     explain(&as_is, o, here, wish);
 }
 

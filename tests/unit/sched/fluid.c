@@ -162,6 +162,7 @@ void fluid_go(fluid *f, dr_snapshot *s)
     sense(s, DR_SENSOR_CPU_FOREIGN, foreign, f->n_cpus);
     sense(s, DR_SENSOR_CPU_TOTAL, DR_MIN(own + foreign, f->n_cpus), f->n_cpus);
     sense(s, DR_SENSOR_QUOTA_USED, own, f->quota > 0 ? f->quota : f->n_cpus);
+    sense(s, DR_SENSOR_POWER, 0.7 * f->n_cpus + 2.8 * DR_MIN(own + foreign, f->n_cpus), 3.5 * f->n_cpus);
     sense(s, DR_SENSOR_MEM_USED, f->mem_level * 4e9, 4e9);
     f->flow[DR_FLOW_READY] = floor(f->ready / f->batch_samples);
     f->flow[DR_FLOW_BYTES] = f->ready / f->batch_samples * f->batch_bytes;
