@@ -182,9 +182,15 @@ static void dealloc(PyObject *self)
 }
 
 /* A batch that was just taken.  A signal that came meanwhile would be noticed when the call returns, and the batch
- * would be lost with the exception: it is looked for here, and the batch kept. */
-static PyObject *give_batch(PyObject *self, dr_batch *batch)
+ * would be lost with the exception: it is in the box then, or, without one, kept here. */
+static PyObject *give_batch(PyObject *self, dr_batch *batch, PyObject *box)
 {
+    if (box != Py_None) {
+        PyObject *wrapped = core_batch_wrap(state_of(self), batch);
+        if (wrapped && PyList_Append(box, wrapped) < 0)
+            Py_CLEAR(wrapped);
+        return wrapped;
+    }
     if (PyErr_CheckSignals() < 0) {
         as_loader(self)->kept = batch;
         return NULL;
@@ -192,21 +198,22 @@ static PyObject *give_batch(PyObject *self, dr_batch *batch)
     return core_batch_wrap(state_of(self), batch);
 }
 
-static PyObject *give_kept(PyObject *self)
+static PyObject *give_kept(PyObject *self, PyObject *box)
 {
     dr_batch *kept = as_loader(self)->kept;
     as_loader(self)->kept = NULL;
-    return give_batch(self, kept);
+    return give_batch(self, kept, box);
 }
 
 /* Waits in steps, so that Ctrl-C is seen; the engine goes on meanwhile.  left_ms: -1 waits for ever. */
 static PyObject *next(PyObject *self, PyObject *args)
 {
     int left_ms = -1;
-    if (!PyArg_ParseTuple(args, "|i:next", &left_ms))
+    PyObject *box = Py_None;
+    if (!PyArg_ParseTuple(args, "|iO:next", &left_ms, &box))
         return NULL;
     if (as_loader(self)->kept)
-        return give_kept(self);
+        return give_kept(self, box);
     dr_loader *loader = enter(self);
     if (!loader)
         return NULL;
@@ -226,7 +233,7 @@ static PyObject *next(PyObject *self, PyObject *args)
     if (interrupted)
         return NULL;
     if (status == DR_OK)
-        return give_batch(self, batch);
+        return give_batch(self, batch, box);
     if (status == DR_END)
         Py_RETURN_NONE;
     if (status == DR_AGAIN && !as_loader(self)->closing) {
