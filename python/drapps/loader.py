@@ -12,6 +12,7 @@ import weakref
 
 from drapps import _core, output as outputs
 from drapps.batch import Batch, deliver, report_bad
+from drapps.ranges import wait_range
 
 GIVEN_UP = "this iteration was given up: the loader was closed, restored or iterated anew"
 CANCEL_AGAIN_S = 0.01  # a thread may have come to wait just after it was cancelled
@@ -42,7 +43,9 @@ class Epoch:
 
     def __next__(self):
         box = self._boxes.setdefault(threading.get_ident(), [])
-        value = self._wrap(self.take(box))
+        with wait_range():
+            batch = self.take(box)
+        value = self._wrap(batch)
         del box[:]
         return value
 
@@ -262,7 +265,7 @@ class Loader(LoaderBase):
         """
         from drapps.sched import Decision
 
-        return [Decision(*facts) for facts in self._core.decisions(after)]
+        return [Decision.of(facts) for facts in self._core.decisions(after)]
 
     def explain(self):
         """What runs: ops, shapes, fusion, workers, budget, as text."""

@@ -5,6 +5,7 @@
  * the threads of those calls do not exist, and nobody is waited for.
  */
 #include "py_core.h"
+#include "py_sched.h"
 
 #include <unistd.h>
 
@@ -427,6 +428,24 @@ static PyObject *profile(PyObject *self, PyObject *args)
 
 /* --- knobs --- */
 
+enum { MOST_DECISIONS = 64 };
+
+static PyObject *decisions(PyObject *self, PyObject *args)
+{
+    uint64_t after;
+    if (!PyArg_ParseTuple(args, "O&:decisions", to_u64, &after))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_decision *found = PyMem_Malloc(MOST_DECISIONS * sizeof *found);
+    size_t n = found ? dr_loader_decisions(loader, after, found, MOST_DECISIONS) : 0;
+    leave(self);
+    PyObject *list = found ? py_decisions(found, n) : PyErr_NoMemory();
+    PyMem_Free(found);
+    return list;
+}
+
 static PyObject *set(PyObject *self, PyObject *args)
 {
     const char *knob;
@@ -480,6 +499,7 @@ static PyMethodDef methods[] = {
     { "state", state, METH_NOARGS, "Where the consumer is, as JSON." },
     { "restore", restore, METH_VARARGS, "restore(state): goes on from there." },
     { "stats", stats, METH_NOARGS, "Counters and times, as JSON." },
+    { "decisions", decisions, METH_VARARGS, "decisions(after): those of the policy with higher numbers, as tuples." },
     { "explain", explain, METH_NOARGS, "What runs, as text." },
     { "profile", profile, METH_VARARGS, "profile(samples): time and bytes of each op, as JSON." },
     { "set", set, METH_VARARGS, "set(knob, value): changes a setting while it runs." },

@@ -13,6 +13,7 @@ import torch
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from drapps import _core
+from drapps.ranges import wait_range
 from drapps.torch import draws
 from drapps.torch.order import Order
 from drapps.torch.progress import Progress
@@ -28,6 +29,7 @@ class Iterator(_BaseDataLoaderIter):
     there is something to end, _shutdown_workers."""
 
     _torch_name = "_MultiProcessingDataLoaderIter"  # profilers know the range by it
+    _wait_range = staticmethod(wait_range)
 
     def __init__(self, loader):
         with self._beginning(loader) as resume:
@@ -57,7 +59,8 @@ class Iterator(_BaseDataLoaderIter):
         hand = self._progress.hand()
         if not hand.waits:
             try:
-                super().__next__()  # makes an offer
+                with self._wait_range():
+                    super().__next__()  # makes an offer
             except StopIteration:
                 self._progress.settle()
                 self._progress.finished = True

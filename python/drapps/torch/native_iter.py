@@ -6,6 +6,7 @@ on the number of threads nor on where the pass was resumed.
 
 import os
 import threading
+from contextlib import nullcontext
 
 from drapps import _core
 from drapps.torch import workers
@@ -37,6 +38,8 @@ def open_native(loader, plan, n_workers):
 
 class NativeIter(Iterator):
     """Batches of the engine."""
+
+    _wait_range = staticmethod(nullcontext)  # the engine's loader makes one
 
     def __init__(self, loader):
         self._native = None

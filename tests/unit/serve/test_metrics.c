@@ -340,19 +340,19 @@ static void many_scrapes_at_once(void **state)
     dr_metrics_stop(&m);
 }
 
-/* Connections beyond the limit are turned away, and none of those who only hold one open keeps it from ending. */
+/* More than are served at a time, so that some wait: none of those who only hold one open keeps the server from ending.
+ */
 static void idle_connections(void **state)
 {
     (void)state;
-    int fds[60];
+    int fds[40];
     dr_metrics *m;
     assert_ok(dr_metrics_start("0", &m, &err));
     for (size_t i = 0; i < DR_COUNT(fds); i++)
-        fds[i] = connect_to(dr_metrics_port(m));
+        assert_true((fds[i] = connect_to(dr_metrics_port(m))) >= 0);
     dr_metrics_stop(&m);
     for (size_t i = 0; i < DR_COUNT(fds); i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+        close(fds[i]);
 }
 
 /* A child that lives on does not keep the port. */
