@@ -31,8 +31,17 @@ class Browser:
     def __init__(self, folder):
         to_read, self._out = os.pipe()
         self._in, to_write = os.pipe()
-        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                 "--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe", f"--user-data-dir={folder}"]  # fmt: skip
+        flags = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-extensions",
+            "--hide-scrollbars",
+            "--remote-debugging-pipe",
+            f"--user-data-dir={folder}",
+        ]
         command = [sys.executable, "-c", LAUNCH, str(to_read), str(to_write), program(), *flags, "about:blank"]
         self._process = subprocess.Popen(command, pass_fds=(to_read, to_write), stderr=subprocess.DEVNULL)
         os.close(to_read), os.close(to_write)
@@ -87,7 +96,9 @@ class Browser:
         self.requests, self.errors, self._loaded = [], [], False
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.command("Emulation.setEmulatedMedia", features=[scheme])
-        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.command(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
         self.command("Page.navigate", url=f"file://{path}")
         while not self._loaded:
             self._receive()
@@ -110,7 +121,9 @@ class Browser:
     def key(self, key):
         """A key pressed and let go."""
         for kind in ("keyDown", "keyUp"):
-            self.command("Input.dispatchKeyEvent", type=kind, key=key, text=key if len(key) == 1 and kind == "keyDown" else "")
+            self.command(
+                "Input.dispatchKeyEvent", type=kind, key=key, text=key if len(key) == 1 and kind == "keyDown" else ""
+            )
 
     def screenshot(self, path, whole=True):
         """The page as a PNG."""

@@ -1,4 +1,4 @@
-"""The report: its figures for traces whose figures are known, its words, and that no trace breaks or enters the page."""
+"""The report: figures of traces whose figures are known, words, and that no trace breaks the page or gets into it."""
 
 import json
 import math
@@ -16,10 +16,10 @@ from drapps.report.decisions import MOST_ROWS, shown
 from drapps.report.energy import WORLD_GRID, energy
 from drapps.report.figures import integral, quantile, spread, use
 from drapps.report.page import make_page
-from drapps.report.panels import bound_bands, knob_lines, timeline
+from drapps.report.panels import knob_lines, timeline
 from drapps.report.run import Run
 from drapps.report.thin import POINTS, short, thin
-from drapps.report.verdict import diagnose, headline, limits
+from drapps.report.verdict import diagnose, headline, limits, spells
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
@@ -67,7 +67,9 @@ def test_efficiency_and_balance():
     figures = Run(tracesets.steady(wait=0.25), "").figures
     parts = [0.5, 0.3, 0.1, 0.75]
     assert sorted(figures.components.values()) == pytest.approx(sorted(parts))
-    assert figures.efficiency == pytest.approx(numpy.mean(parts)) and figures.imbalance == pytest.approx(numpy.std(parts))
+    assert figures.efficiency == pytest.approx(numpy.mean(parts)) and figures.imbalance == pytest.approx(
+        numpy.std(parts)
+    )
 
 
 def test_batch_latency_is_by_spans():
@@ -151,11 +153,21 @@ def test_limits_are_by_time():
     run = Run(with_decisions(tracesets.steady(wait=0.4), "cpu", "cpu", "storage", "consumer"), "")
     found = limits(run)
     assert found["cpu"].seconds == pytest.approx(5) and found["cpu"].wait == pytest.approx(2)
-    assert found["storage"].seconds == pytest.approx(2.5) and len(bound_bands(run)) == 3
+    assert found["storage"].seconds == pytest.approx(2.5) and len(spells(run)) == 3
 
 
-@pytest.mark.parametrize("bound, words", [("cpu", "CPUs"), ("storage", "reads"), ("memory", "memory limit"), ("quota", "quota"),
-                                          ("foreign", "other programs"), ("workers", "workers"), ("ahead", "ahead")])  # fmt: skip
+@pytest.mark.parametrize(
+    "bound, words",
+    [
+        ("cpu", "CPUs"),
+        ("storage", "reads"),
+        ("memory", "memory limit"),
+        ("quota", "quota"),
+        ("foreign", "other programs"),
+        ("workers", "workers"),
+        ("ahead", "ahead"),
+    ],
+)
 def test_headline_names_the_bound(bound, words):
     made = with_decisions(tracesets.steady(wait=0.4), "consumer", bound, bound)
     found, sentence = headline(Run(made, ""))
@@ -176,12 +188,18 @@ def changed(made, levels=None, **flow):
     return made
 
 
-@pytest.mark.parametrize("want, made", [
-    ("quota", changed(tracesets.steady(), {"throttled": 0.5})), ("memory", changed(tracesets.steady(), bytes=999e6)),
-    ("cpu", changed(tracesets.steady(), {"cpu_total": 0.97, "cpu_own": 0.9})),
-    ("foreign", changed(tracesets.steady(), {"cpu_total": 0.97, "cpu_own": 0.2, "cpu_foreign": 0.77})),
-    ("workers", tracesets.steady()), ("consumer", tracesets.steady(wait=0.0)), ("unknown", trace()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "want, made",
+    [
+        ("quota", changed(tracesets.steady(), {"throttled": 0.5})),
+        ("memory", changed(tracesets.steady(), bytes=999e6)),
+        ("cpu", changed(tracesets.steady(), {"cpu_total": 0.97, "cpu_own": 0.9})),
+        ("foreign", changed(tracesets.steady(), {"cpu_total": 0.97, "cpu_own": 0.2, "cpu_foreign": 0.77})),
+        ("workers", tracesets.steady()),
+        ("consumer", tracesets.steady(wait=0.0)),
+        ("unknown", trace()),
+    ],
+)
 def test_verdict_without_decisions(want, made):
     for reading in made.snapshots:  # the level is what is looked at, the sensor what is said
         reading.setdefault("throttled", reading.levels.get("throttled", 0.0))
@@ -202,7 +220,9 @@ def test_slow_samples_and_losses_are_found():
 
 
 def data_of(page):
-    return json.loads(re.search(r'<script type="application/json" class="data">(.*?)</script>', page, re.DOTALL).group(1))
+    return json.loads(
+        re.search(r'<script type="application/json" class="data">(.*?)</script>', page, re.DOTALL).group(1)
+    )
 
 
 def test_page_of_ten_minutes_is_small():
@@ -212,8 +232,8 @@ def test_page_of_ten_minutes_is_small():
     names = [panel["name"] for panel in data["panels"]]
     assert {"wait", "rate", "cpu", "batches", "queues", "io", "pressure", "memory", "power", "reward"} <= set(names)
     for panel in data["panels"]:
-        assert {len(line["v"]) for line in panel["lines"]} == {len(data["clocks"][panel["clock"]])}
-        assert len(data["clocks"][panel["clock"]]) <= POINTS
+        assert {len(line["v"]) for line in panel["lines"]} == {len(data["clocks"][panel["source"]])}
+        assert len(data["clocks"][panel["source"]]) <= POINTS
     latency = next(p for p in data["panels"] if p["name"] == "latency")["lines"][0]["v"]
     assert max(v for v in latency if v is not None) > 4  # the one spike
     assert len(data["cpus"]) == 4 and data["knobs"]["workers"][0] == [0.0, 1]
@@ -229,25 +249,41 @@ def test_page_needs_no_network():
 
 def hostile():
     made = tracesets.busy(5)
-    made.meta = {"host": HOSTILE, HOSTILE: HOSTILE, "settings": {HOSTILE: [HOSTILE]}, "ops": [{"op": HOSTILE, "us": 5.0}],
-                 "knobs": {HOSTILE: 3}, "dataset": HOSTILE}  # fmt: skip
+    made.meta = {
+        "host": HOSTILE,
+        HOSTILE: HOSTILE,
+        "settings": {HOSTILE: [HOSTILE]},
+        "ops": [{"op": HOSTILE, "us": 5.0}],
+        "dataset": HOSTILE,
+    }
     made.spans += [span("work", made.flow[0].time, made.flow[0].time + 9, HOSTILE, 7)]
     made.decisions += [decision(99, made.flow[-1].time, HOSTILE, {HOSTILE: (1, 2)}, HOSTILE)]
+    made.knobs = [(made.flow[0].time, {HOSTILE: 3})]
     made.events += [{"t": made.flow[0].time, "event": HOSTILE, HOSTILE: HOSTILE}]
     return made
 
 
 def test_page_escapes_everything():
     page = make_page([Run(hostile(), HOSTILE), Run(hostile(), HOSTILE)], 100)
-    assert page.count("<script>") == 1 and page.count('<script type="application/json"') == 2 and page.count("</script>") == 3
+    assert (
+        page.count("<script>") == 1
+        and page.count('<script type="application/json"') == 2
+        and page.count("</script>") == 3
+    )
     assert "<img" not in page and "&lt;img src=x" in page
     assert all(re.fullmatch(r"[a-z0-9 -]*", css) for css in re.findall(r'class="([^"]*)"', page))
-    assert data_of(page)["knobs"][HOSTILE][0] == [0.0, 3]
+    assert data_of(page)["knobs"][HOSTILE][0] == [0.0, 1]
 
 
 def one_of_each():
-    return trace({"host": "h"}, [Reading(5.0, {"cpu_total": 1.0}, {"cpu_total": 0.5}, (0.5,))], [Flow(5.0, {"samples": 1.0})],
-                 [decision(1, 5.0)], [span("work", 5.0, 5.1, "a.jpg"), span("batch", 5.0, 5.0)], [{"t": 5.0, "event": "start"}])  # fmt: skip
+    return trace(
+        {"host": "h"},
+        [Reading(5.0, {"cpu_total": 1.0}, {"cpu_total": 0.5}, (0.5,))],
+        [Flow(5.0, {"samples": 1.0})],
+        [decision(1, 5.0)],
+        [span("work", 5.0, 5.1, "a.jpg"), span("batch", 5.0, 5.0)],
+        [{"t": 5.0, "event": "start"}],
+    )
 
 
 def clock_jumps():
@@ -262,7 +298,9 @@ def clock_jumps():
 
 
 ODD = {
-    "empty": trace, "one of each": one_of_each, "clock jumps": clock_jumps,
+    "empty": trace,
+    "one of each": one_of_each,
+    "clock jumps": clock_jumps,
     "spans alone": lambda: trace(spans=[span("work", 1.0, 2.0, "a"), span("wait", 1.0, 1.0)]),
     "snapshots without a sensor": lambda: trace(snapshots=[Reading(t, {}) for t in (0.0, 1.0)]),
     "flow without a name": lambda: trace(flow=[Flow(t, {}) for t in (0.0, 1.0)]),
@@ -271,13 +309,16 @@ ODD = {
     "only waiting": lambda: tracesets.steady(wait=1.0),
     "decisions alone": lambda: trace(decisions=[decision(1, 2.0, "cpu", {"workers": (1, 2)}, "why")]),
     "a span that ends before it begins": lambda: trace(spans=[span("batch", 2.0, 1.0), span("work", 2.0, 1.0)]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_traces_give_a_page(name):
     page = page_of(ODD[name]())
-    assert page.rstrip().endswith("</html>") and "nan" not in re.sub(r"<script>.*</script>", "", page, flags=re.DOTALL).lower().split()
+    assert (
+        page.rstrip().endswith("</html>")
+        and "nan" not in re.sub(r"<script>.*</script>", "", page, flags=re.DOTALL).lower().split()
+    )
     assert len(page_of(ODD[name](), tracesets.steady())) > len(page)
 
 
@@ -291,15 +332,48 @@ def test_absent_sensors_are_told():
     assert "sensors not there" in page and "gpu_busy" in page
 
 
-def test_knobs_turned_by_the_user():
-    made = trace({"knobs": {"workers": 2}}, events=[{"t": 3.0, "event": "set", "knob": "workers", "value": 5}],
-                 flow=[Flow(t, {}) for t in (1.0, 9.0)], decisions=[decision(1, 6.0, changes={"workers": (5, 4), "prefetch": (2, 3)})])  # fmt: skip
-    assert knob_lines(Run(made, "")) == {"workers": [[0.0, 2], [2.0, 5], [5.0, 4]], "prefetch": [[0.0, 2], [5.0, 3]]}
+def test_knobs_turned_by_policy_and_user():
+    turns = [decision(1, 2.0, changes={"prefetch": (2, 3)}), decision(2, 6.0, changes={"workers": (5, 4)})]
+    by_user = {"t": 3.0, "event": "set", "knob": "workers", "value": 5}
+    flow, knobs = [Flow(t, {}) for t in (1.0, 9.0)], [(2.0, {"workers": 2, "prefetch": 3, "fetchers": 0})]
+    lines = knob_lines(Run(trace(flow=flow, decisions=turns, events=[by_user], knobs=knobs), ""))
+    assert lines["prefetch"] == [[0.0, 2], [1.0, 3]] and lines["fetchers"] == [[0.0, 0]]
+    assert lines["workers"] == [[2.0, 5], [5.0, 4]]  # before, nobody says
+
+
+def test_what_is_missing_is_told():
+    made = tracesets.steady()
+    assert "not recorded" not in page_of(made) and "killed" not in page_of(made)
+    made.missing, made.ended = {"lost": 3, "left_out": 4000}, None
+    page = page_of(made)
+    assert "3 records that found no room" in page and "4\u202f000 spans" in page and "was killed" in page
+
+
+def test_events_are_listed():
+    made = tracesets.steady()
+    made.events = [
+        {"t": 1003.0, "event": "bad_sample", "key": "a.jpg"},
+        {"t": 1004.0, "event": "end", "reason": "closed"},
+    ]
+    page = page_of(made)
+    assert "<td>0:03.0<td>bad_sample, key a.jpg" in page and "reason closed" not in page
+
+
+def test_remedies_are_those_of_the_profile():
+    made = tracesets.steady(wait=0.5)
+    made.meta.update(limits={"affinity_cpus": 8, "quota_cpus": 2}, knobs={"workers": 4})
+    for reading in made.snapshots:
+        reading["throttled"] = 0.6
+    page = page_of(made)
+    assert "throttled_quota" in page and "2.00 ×" in page
+    assert "drapps profile reckons" not in page_of(tracesets.steady(wait=0.0))
 
 
 def test_long_runs_keep_the_decisions_that_matter():
     made = tracesets.steady()
-    made.decisions = [decision(i, 1000 + i / 1000, changes={"workers": (1, 2)} if i % 10 == 9 else {}) for i in range(5000)]
+    made.decisions = [
+        decision(i, 1000 + i / 1000, changes={"workers": (1, 2)} if i % 10 == 9 else {}) for i in range(5000)
+    ]
     rows = shown(Run(made, ""))
     assert len(rows) == MOST_ROWS and sum(bool(d.changes) for d in rows) == 500
     assert [d.number for d in rows] == sorted(d.number for d in rows)
@@ -313,8 +387,8 @@ def test_comparison():
 
 
 def test_pareto_front():
-    points = [("a", 100, 5), ("b", 90, 6), ("c", 200, 7), ("d", 50, 1), ("e", 200, 9)]
-    assert [p[0] for p in pareto_front(points)] == ["d", "a", "c"]
+    points = [(0, "a", 100, 5), (1, "b", 90, 6), (2, "c", 200, 7), (3, "d", 50, 1), (4, "e", 200, 9)]
+    assert [p[1] for p in pareto_front(points)] == ["d", "a", "c"]
     assert round_steps(3.1) == [1, 2, 3] and round_steps(0.9) == [0.2, 0.4, 0.6, 0.8] and round_steps(800)[-1] == 800
 
 

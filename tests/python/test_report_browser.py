@@ -23,7 +23,8 @@ def page(tmp_path_factory):
 
 
 def is_clean(browser, path):
-    return browser.errors == [] and browser.requests == [f"file://{path}"]
+    assert browser.errors == []
+    return browser.requests == [f"file://{path}"]
 
 
 def test_the_browser_tells_on_a_bad_page(browser, tmp_path):
@@ -58,7 +59,20 @@ def drag(browser, begin, end):
 def test_everything_is_drawn(browser, page, width, dark):
     browser.open(page, width, dark=dark)
     assert is_clean(browser, page)
-    for panel in ("lane", "wait", "rate", "cpu", "batches", "queues", "memory", "io", "pressure", "power", "reward", "workers"):
+    for panel in (
+        "lane",
+        "wait",
+        "rate",
+        "cpu",
+        "batches",
+        "queues",
+        "memory",
+        "io",
+        "pressure",
+        "power",
+        "reward",
+        "workers",
+    ):
         assert browser.run(f"document.querySelectorAll('.p-{panel} .plot path').length") > 0, panel
     assert browser.run("document.querySelectorAll('.p-cpu path.fill').length") == 3
     painted = """(() => { const c = document.querySelector(".p-cpus canvas");

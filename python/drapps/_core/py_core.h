@@ -97,6 +97,7 @@ PyObject *core_write_row(PyObject *module, PyObject *args);
 PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_crew_join(PyObject *module, PyObject *args);
 PyObject *core_monitor_open(PyObject *module, PyObject *args);
+PyObject *core_undisturbed(PyObject *module, PyObject *args);
 PyObject *core_live_read(PyObject *module, PyObject *args);
 PyObject *core_metrics_text(PyObject *module, PyObject *unused);
 PyObject *core_metrics_start(PyObject *module, PyObject *args);

@@ -167,6 +167,7 @@ static PyMethodDef functions[] = {
     { "seed_words", core_seed_words, METH_VARARGS, "seed_words(base_seed, tag, slot, generator): 624 words, as bytes" },
     { "open_store", core_store_open, METH_VARARGS, "open_store(folder, identity, limit=0, adaptive=True): see drapps/store.h" },
     { "write_row", core_write_row, METH_VARARGS, "write_row(layout, sample, address, row, others): whether it fits" },
+    { "undisturbed", core_undisturbed, METH_VARARGS, "undisturbed(fn, *args): SIGINT is put off until it returns" },
     { 0 },
 };
 

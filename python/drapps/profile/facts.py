@@ -14,8 +14,8 @@ class Facts:
     wait: float = 0.0  # share of the time in which the trainer waited for a batch
     step: float = 0.0  # the trainer's own time for a batch
     workers: int | None = None
+    fetchers: int | None = None  # threads that only read; None or 0: workers read
     prefetch: int | None = None
-    processes: bool = False  # workers are processes
     bytes: float | None = None  # encoded, of a sample
     device_bytes: float | None = None  # of these, what came from a device and not from the page cache
     read: float | None = None  # of a worker for a sample
@@ -87,12 +87,12 @@ class Facts:
         """Time of a worker for a sample in which it waits for its bytes: measured in the run, else alone."""
         if self.read is not None:
             return self.read
-        return None if self.alone is None else max(0.0, self.alone - self.alone_cpu)
+        return rest(self.alone, self.alone_cpu)
 
     @property
     def waiting_again(self):
         """The same for bytes that are in memory."""
-        return None if self.again is None else max(0.0, self.again - self.again_cpu)
+        return rest(self.again, self.again_cpu)
 
     @property
     def working(self):
@@ -101,9 +101,11 @@ class Facts:
 
     @property
     def read_share(self):
-        """The part of a worker's time that goes into waiting for bytes."""
+        """The part of their time in which those who read wait for bytes: workers, or fetchers where there are some."""
         if self.waiting is None or not self.working:
             return None
+        if self.fetchers:
+            return min(1.0, self.rate * self.waiting / self.fetchers)
         return self.waiting / (self.waiting + self.working)
 
     @property
@@ -111,7 +113,7 @@ class Facts:
         """The part of the workers' time in which they are at a sample."""
         if None in (self.waiting, self.working) or not self.workers:
             return None
-        return min(1.0, self.rate * (self.waiting + self.working) / self.workers)
+        return min(1.0, self.rate * (self.working + (0.0 if self.fetchers else self.waiting)) / self.workers)
 
     def as_dict(self):
         """For JSON: what is known, and what follows from it."""
@@ -123,3 +125,8 @@ class Facts:
 def first(*values):
     """The first that is known."""
     return next((value for value in values if value is not None), None)
+
+
+def rest(whole, part):
+    """What is left of a time; None where one of both is not known."""
+    return None if whole is None or part is None else max(0.0, whole - part)

@@ -255,6 +255,8 @@ def settings_of(loader):
     with suppress(Exception):
         stats = loader.stats()
     fit = stats.get("batch_bytes") and stats["batch_budget_bytes"] // stats["batch_bytes"]
-    return {"workers": stats.get("workers"), "prefetch": stats.get("prefetch"), "ahead": fit or None}
+    fetchers = stats.get("knobs", {}).get("fetchers")
+    return {"workers": stats.get("workers"), "fetchers": fetchers, "prefetch": stats.get("prefetch"),
+            "ahead": fit or None}  # fmt: skip
 
 

@@ -45,10 +45,10 @@ def diagnose(facts):
     if facts.headroom < WORTH:
         return [_no_remedy(facts)]
     told = [(name, rule(facts)) for name, rule in RULES.items()]
-    found = [(found.rate, _finding(name, found, facts)) for name, found in told if found]
-    found = [(rate, finding) for rate, finding in found if finding.gain >= WORTH]
+    found = [(said.rate, _finding(name, said, facts)) for name, said in told if said]
     found.sort(key=lambda pair: (-round(pair[1].gain, 1), -pair[0]))  # alike by the trainer's bound: the larger remedy
-    return [finding for _, finding in found] or [_no_remedy(facts)]
+    findings = [finding for _, finding in found if finding.gain > 1.0]
+    return [finding for finding in findings if finding.gain >= WORTH] or findings[:1] or [_no_remedy(facts)]
 
 
 def _finding(name, told, facts):
@@ -58,9 +58,9 @@ def _finding(name, told, facts):
 
 def _no_remedy(facts):
     """The trainer is the limit, or nothing stands out."""
-    spare = facts.drain_rate / facts.rate if facts.drain_rate else None
+    spare = first(facts.drain_rate, _capacity(facts, _any(facts.waiting))) / facts.rate
     waits = f"the trainer waits {facts.wait:.0%} of its time"
-    if spare is not None and spare >= SPARE and facts.headroom < WORTH:
+    if SPARE <= spare < float("inf") and facts.headroom < WORTH:
         evidence = f"{waits}; the loader could deliver {spare:.1f} times as many samples"
         advice = "a faster model step, larger batches or a faster accelerator; CPUs can be given away"
         return Finding("slow_consumer", 1 - facts.wait, evidence, advice, 1.0)
@@ -81,8 +81,10 @@ def _capacity(facts, waiting=0.0, cpus=None):
 
 
 def _reading(facts):
-    """Whether workers spend their time on waiting for bytes."""
-    return facts.read_share is not None and facts.read_share >= 0.5 and facts.waiting >= MERE_DELAY / 2
+    """Whether those who read spend their time on waiting for bytes; fetchers do nothing else, so they must be at it
+    nearly always."""
+    enough = 0.8 if facts.fetchers else 0.5
+    return facts.read_share is not None and facts.read_share >= enough and facts.waiting >= MERE_DELAY / 2
 
 
 def _stays_slow(facts):
@@ -124,6 +126,8 @@ def slow_disk(facts):
     evidence = _waits_for_reads(facts)
     if facts.bytes:
         evidence += f", {facts.rate * facts.bytes / 1e6:.3g} MB/s in all"
+    if facts.disk_busy:
+        evidence += f", a disk is busy {facts.disk_busy:.0%} of the time"
     if facts.waiting_again is not None:
         evidence += f"; {_ms(facts.waiting_again)} when they are in memory"
     advice = "a faster disk, data kept in memory (cache=, page cache), smaller files (resized beforehand)"
@@ -202,14 +206,14 @@ def memory_limit(facts):
 
 def _working_hard(facts):
     """Workers spend their time on work, and there is no slack."""
-    if facts.read_share is not None and facts.read_share >= 0.5:
+    if _reading(facts):
         return False
     return facts.busy is None or facts.busy >= 0.5
 
 
 def slow_samples(facts):
     """A few samples take most of the time."""
-    if not facts.slow_samples or facts.slow_load < 0.4 or facts.slow_samples > 0.34 or not _working_hard(facts):
+    if not facts.slow_samples or _any(facts.slow_load) < 0.4 or facts.slow_samples > 0.34 or not _working_hard(facts):
         return None
     example = f" (as {facts.slow_key})" if facts.slow_key else ""
     evidence = f"{facts.slow_samples:.0%} of the samples take {facts.slow_load:.0%} of the time{example}"
@@ -237,7 +241,7 @@ def slow_op(facts):
 
 def _saved(facts, part):
     """The gain where `part` of the work of a sample is saved."""
-    busy = first(facts.busy, 1.0) * (1 - _any(facts.read_share))
+    busy = first(facts.busy, 1.0) * (1.0 if facts.fetchers else 1 - _any(facts.read_share))
     return 1 / (1 - min(0.98, part * busy))
 
 

@@ -1,11 +1,12 @@
 """drapps report: traces as one page of HTML that explains a run, with nothing to fetch.
 
-`run.py` makes columns of a trace, `figures.py` and `energy.py` numbers, `verdict.py` sentences, `panels.py` what the
-timeline draws, `charts.py` small SVGs, `parts.py` and `decisions.py` sections, `compare.py` the sections of several
-runs, `page.py` the page.  `page.js` draws the timeline in the browser.
+`run.py` makes columns of a trace; `figures.py` and `energy.py` make numbers of these, `verdict.py` sentences,
+`panels.py` what the timeline draws (`thin.py` keeps it short), `charts.py` small SVGs.  `findings.py`, `cards.py`,
+`decisions.py`, `samples.py`, `events.py`, `about.py` and `compare.py` are the sections, `page.py` the page.  In the
+browser, `plots.js` and `timeline.js` draw.
 
-There is no plotting library: plotly would put 4 MB of script into each page, more than ten times what the whole page of a
-ten-minute run takes, and would need `unsafe-eval` or `unsafe-inline` where this page allows two hashes alone.
+There is no plotting library: plotly's script is 4 MB in each page, ten times what the whole page of a ten-minute run
+takes, and the page's policy could not be as strict.
 """
 
 from drapps.report.energy import WORLD_GRID

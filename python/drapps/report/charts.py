@@ -5,110 +5,154 @@ import math
 from drapps.report.text import count_text, escape, time_text
 
 BINS = 40
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 480, 190, 12, 12, 26, 24
+
+
+class Frame:
+    """Where a plot is in its picture."""
+
+    def __init__(self, width, height, left, right, top, bottom):
+        self.width, self.height = width, height
+        self.left, self.right, self.top, self.floor = left, width - right, top, height - bottom
+
+    def x(self, part):
+        """A place between 0 and 1, from left to right."""
+        return round(self.left + min(1.0, max(0.0, part)) * (self.right - self.left), 1)
+
+    def y(self, part):
+        """The same, from the floor up."""
+        return round(self.floor - min(1.0, max(0.0, part)) * (self.floor - self.top), 1)
+
+    def svg(self, inside, text, css):
+        size = f'viewBox="0 0 {self.width} {self.height}"'
+        return f'<svg class="chart {css}" {size} role="img" aria-label="{escape(text)}">{inside}</svg>'
+
+
+def _line(css, x1, x2, y1, y2):
+    return f'<line class="{css}" x1="{x1}" x2="{x2}" y1="{y1}" y2="{y2}"/>'
+
+
+def _text(x, y, text, anchor="middle", css=""):
+    return f'<text class="{css}" x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+# --- a distribution ---
+
+
+class LogAxis:
+    """Times on a logarithmic axis: from 0 to 1 between the least and the greatest."""
+
+    def __init__(self, least, most):
+        self.floor = max(1e-6, least)
+        self.low, self.high = math.log10(self.floor), math.log10(max(most, self.floor))
+        if self.high - self.low < 0.3:  # one value, or all alike: half a decade around it
+            self.low, self.high = self.low - 0.25, self.high + 0.25
+
+    def part(self, value):
+        return (math.log10(max(value, self.floor)) - self.low) / (self.high - self.low)
+
+    def ticks(self):
+        """Decades, with 2 and 5 between them where there are few."""
+        steps = (1, 2, 5) if self.high - self.low < 2 else (1,)
+        all_of_them = (m * 10.0**e for e in range(math.floor(self.low), math.ceil(self.high) + 1) for m in steps)
+        return [t for t in all_of_them if 0 <= self.part(t) <= 1]
 
 
 def distribution(values, facts, title):
-    """A histogram over a logarithmic axis of time, with the share of values below as a line, and quantiles."""
-    floor = max(1e-6, min((v for v in values if v > 0), default=1e-6))
-    low, high = math.log10(floor), math.log10(max(facts.max, floor) * 1.0001)
-    if high - low < 0.3:  # one value, or all alike: half a decade around it
-        low, high = low - 0.25, high + 0.25
-    place = lambda v: LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, max(0.0, (math.log10(max(v, floor)) - low) / (high - low)))  # noqa: E731
+    """A histogram of times, with the share of values up to each as a line, and quantiles."""
+    frame = Frame(480, 190, 12, 12, 26, 24)
+    axis = LogAxis(min((v for v in values if v > 0), default=0.0), facts.max)
     bins = [0] * BINS
     for v in values:
-        bins[min(BINS - 1, int((place(v) - LEFT) / (WIDTH - LEFT - RIGHT) * BINS))] += 1
-    parts = [_bars(bins), _below(bins), _time_axis(low, high, place)]
-    parts += [_mark(place(v), name) for name, v in (("p50", facts.p50), ("p95", facts.p95), ("p99", facts.p99))]
+        bins[min(BINS - 1, max(0, int(axis.part(v) * BINS)))] += 1
+    inside = _bars(frame, bins) + _up_to(frame, bins) + _line("axis", frame.left, frame.right, frame.floor, frame.floor)
+    for t in axis.ticks():
+        x = frame.x(axis.part(t))
+        inside += _line("grid", x, x, frame.floor, frame.floor + 4) + _text(x, frame.floor + 16, time_text(t))
+    inside += "".join(_quantile(frame, axis, facts, *mark) for mark in QUANTILES)
     text = f"{title}: {facts.count} values, median {time_text(facts.p50)}, 99 % below {time_text(facts.p99)}"
-    return _svg(WIDTH, HEIGHT, text, "".join(parts), "distribution")
+    return frame.svg(inside, text, "distribution")
 
 
-def _bars(bins):
-    width, most = (WIDTH - LEFT - RIGHT) / BINS, max(bins) or 1
-    floor = HEIGHT - BOTTOM
+# name, height and side of its label: p95 is often next to p99
+QUANTILES = (("p50", 20, "middle"), ("p95", 12, "end"), ("p99", 20, "start"))
+
+
+def _quantile(frame, axis, facts, name, height, anchor):
+    x = frame.x(axis.part(getattr(facts, name)))
+    return _line("mark", x, x, frame.top, frame.floor) + _text(x, height, name, anchor, "mark")
+
+
+def _bars(frame, bins):
+    most, width = max(bins) or 1, frame.x(1 / BINS) - frame.x(0) - 1
+    tops = [(frame.x(i / BINS), frame.y(n / most)) for i, n in enumerate(bins) if n]
     return "".join(
-        f'<rect class="bar" x="{LEFT + i * width:.1f}" y="{floor - n / most * (floor - TOP):.1f}" width="{width - 1:.1f}" '
-        f'height="{n / most * (floor - TOP):.1f}"/>' for i, n in enumerate(bins) if n
-    )  # fmt: skip
+        f'<rect class="bar" x="{x}" y="{y}" width="{width:.1f}" height="{frame.floor - y:.1f}"/>' for x, y in tops
+    )
 
 
-def _below(bins):
+def _up_to(frame, bins):
     """The share of values up to each bin's end."""
-    width, total, floor = (WIDTH - LEFT - RIGHT) / BINS, sum(bins) or 1, HEIGHT - BOTTOM
-    points, seen = [f"{LEFT},{floor}"], 0
+    points, seen, whole = [f"{frame.x(0)},{frame.y(0)}"], 0, sum(bins) or 1
     for i, n in enumerate(bins):
         seen += n
-        points.append(f"{LEFT + (i + 1) * width:.1f},{floor - seen / total * (floor - TOP):.1f}")
+        points.append(f"{frame.x((i + 1) / BINS)},{frame.y(seen / whole)}")
     return f'<polyline class="below" points="{" ".join(points)}"/>'
 
 
-def _time_axis(low, high, place):
-    """Decades, with 2 and 5 between them where there are few."""
-    steps = (1, 2, 5) if high - low < 2 else (1,)
-    ticks = [m * 10.0**e for e in range(math.floor(low), math.ceil(high) + 1) for m in steps]
-    floor = HEIGHT - BOTTOM
-    shown = [t for t in ticks if low <= math.log10(t) <= high]
-    labels = "".join(f'<line class="grid" x1="{place(t):.1f}" x2="{place(t):.1f}" y1="{floor}" y2="{floor + 4}"/>'
-                     f'<text x="{place(t):.1f}" y="{floor + 16}" text-anchor="middle">{time_text(t)}</text>' for t in shown)  # fmt: skip
-    return f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{floor}" y2="{floor}"/>{labels}'
-
-
-def _mark(x, name):
-    height = {"p50": 20, "p95": 12, "p99": 20}[name]  # p95 is often next to p99
-    anchor = "end" if name == "p95" else "start" if name == "p99" else "middle"
-    return (f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
-            f'<text class="mark" x="{x:.1f}" y="{height}" text-anchor="{anchor}">{name}</text>')  # fmt: skip
+# --- shares ---
 
 
 def share_bar(shares, title):
-    """One bar cut into parts: [(css class, name, share), ...]."""
+    """One bar cut into parts: [(CSS class, name, share), ...]."""
     parts, at = [], 0.0
     for css, name, share in shares:
-        parts.append(f'<rect class="{css}" x="{at * 1000:.1f}" y="0" width="{share * 1000:.1f}" height="20">'
-                     f"<title>{escape(name)}: {share:.1%}</title></rect>")  # fmt: skip
+        place = f'x="{at * 1000:.1f}" y="0" width="{share * 1000:.1f}" height="20"'
+        parts.append(f'<rect class="{css}" {place}><title>{escape(name)}: {share:.1%}</title></rect>')
         at += share
-    return (f'<svg class="shares" viewBox="0 0 1000 20" preserveAspectRatio="none" role="img" '
-            f'aria-label="{escape(title)}">{"".join(parts)}</svg>')  # fmt: skip
+    shape = 'viewBox="0 0 1000 20" preserveAspectRatio="none"'
+    return f'<svg class="shares" {shape} role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
+
+
+# --- throughput against cost ---
 
 
 def pareto(points):
-    """Throughput against CPU cost: [(label, samples/s, CPU ms a sample), ...]; up and left is better."""
-    width, height, left, bottom = 560, 320, 58, 40
-    most_x = 1.15 * max(cost for _, _, cost in points) or 1
-    most_y = 1.15 * max(rate for _, rate, _ in points) or 1
-    x = lambda cost: left + cost / most_x * (width - left - 12)  # noqa: E731
-    y = lambda rate: height - bottom - rate / most_y * (height - bottom - 12)  # noqa: E731
-    front = [f"{x(cost):.1f},{y(rate):.1f}" for _, rate, cost in pareto_front(points)]
-    parts = [_pareto_axes(x, y, most_x, most_y, width, height, left, bottom)]
-    parts.append(f'<polyline class="front" points="{" ".join(front)}"/>')
-    for i, (label, rate, cost) in enumerate(points):
-        parts.append(f'<g class="run{i % 7}"><circle cx="{x(cost):.1f}" cy="{y(rate):.1f}" r="6"><title>{escape(label)}: '
-                     f"{count_text(rate)} samples/s, {cost:.3g} ms of CPU a sample</title></circle>"
-                     f'<text x="{x(cost) + 10:.1f}" y="{y(rate) - 8:.1f}">{i + 1}</text></g>')  # fmt: skip
-    return _svg(width, height, "throughput against CPU cost, one dot a run", "".join(parts), "pareto")
+    """[(number, name, samples/s, CPU ms a sample), ...]: up and left is better."""
+    frame = Frame(560, 320, 58, 12, 12, 40)
+    most_rate, most_cost = 1.15 * max(p[2] for p in points), 1.15 * max(p[3] for p in points)
+    place = lambda p: (frame.x(p[3] / most_cost), frame.y(p[2] / most_rate))  # noqa: E731
+    front = " ".join(f"{x},{y}" for x, y in map(place, pareto_front(points)))
+    inside = _pareto_axes(frame, most_rate, most_cost) + f'<polyline class="front" points="{front}"/>'
+    inside += "".join(_dot(point, *place(point)) for point in points)
+    return frame.svg(inside, "throughput against CPU cost, one dot a run", "pareto")
+
+
+def _dot(point, x, y):
+    number, name, rate, cost = point
+    text = escape(f"{number + 1} {name}: {count_text(rate)} samples/s, {cost:.3g} ms of CPU a sample")
+    circle = f'<circle cx="{x}" cy="{y}" r="6"><title>{text}</title></circle>'
+    return f'<g class="run{number % 7}">{circle}{_text(x + 10, y - 8, number + 1, "start")}</g>'
 
 
 def pareto_front(points):
     """The runs that no other run beats in both, by cost."""
     front = []
-    for point in sorted(points, key=lambda p: (p[2], -p[1])):
-        if not front or point[1] > front[-1][1]:
+    for point in sorted(points, key=lambda p: (p[3], -p[2])):
+        if not front or point[2] > front[-1][2]:
             front.append(point)
     return front
 
 
-def _pareto_axes(x, y, most_x, most_y, width, height, left, bottom):
-    floor = height - bottom
-    lines = [f'<line class="axis" x1="{left}" x2="{width - 12}" y1="{floor}" y2="{floor}"/>']
-    lines += [f'<line class="axis" x1="{left}" x2="{left}" y1="12" y2="{floor}"/>']
-    lines += [f'<text x="{x(v):.1f}" y="{floor + 16}" text-anchor="middle">{v:g}</text>' for v in round_steps(most_x)]
-    for v in round_steps(most_y):
-        lines.append(f'<line class="grid" x1="{left}" x2="{width - 12}" y1="{y(v):.1f}" y2="{y(v):.1f}"/>')
-        lines.append(f'<text x="{left - 6}" y="{y(v) + 4:.1f}" text-anchor="end">{v:g}</text>')
-    lines.append(f'<text x="{(left + width) / 2}" y="{height - 6}" text-anchor="middle">CPU ms a sample (less is better)</text>')
-    lines.append(f'<text x="{left + 6}" y="20">samples/s (more is better)</text>')
-    return "".join(lines)
+def _pareto_axes(frame, most_rate, most_cost):
+    lines = _line("axis", frame.left, frame.right, frame.floor, frame.floor)
+    lines += _line("axis", frame.left, frame.left, frame.top, frame.floor)
+    for v in round_steps(most_cost):
+        lines += _text(frame.x(v / most_cost), frame.floor + 16, f"{v:g}")
+    for v in round_steps(most_rate):
+        y = frame.y(v / most_rate)
+        lines += _line("grid", frame.left, frame.right, y, y) + _text(frame.left - 6, y + 4, f"{v:g}", "end")
+    lines += _text((frame.left + frame.right) / 2, frame.height - 6, "CPU ms a sample (less is better)")
+    return lines + _text(frame.left + 6, 20, "samples/s (more is better)", "start")
 
 
 def round_steps(most):
@@ -116,7 +160,3 @@ def round_steps(most):
     power = 10.0 ** math.floor(math.log10(most / 4))
     step = next(m * power for m in (1, 2, 5, 10) if most / (m * power) <= 6)
     return [float(f"{i * step:.12g}") for i in range(1, int(most / step) + 1)]
-
-
-def _svg(width, height, text, inside, css):
-    return f'<svg class="chart {css}" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(text)}">{inside}</svg>'

@@ -89,7 +89,7 @@ class Figures:
         self.bad, self.deaths = run.grown("bad") or 0, run.grown("deaths") or 0
 
     def _components(self):
-        """Mean use of each part of the machine; the accelerator is what the trainer's step says, where no GPU is seen."""
+        """Mean use of each part of the machine; where no GPU is seen, the trainer's step stands for it."""
         found = {part: self.level[name].mean for part, name in COMPONENTS.items() if self.level.get(name)}
         if "GPU" not in found and self.accelerator is not None:
             found["trainer's step"] = self.accelerator

@@ -5,6 +5,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from drapps.report.figures import spread
+from drapps.report.run import Run
 from drapps.report.text import count_text, percent, time_text
 
 LITTLE = 0.05  # a trainer that waits less than this does not wait
@@ -24,13 +25,14 @@ ADVICE = {
                 "hold a lock keep a worker without using its CPU."),
     "storage": ("workers wait for reads",
                 "Bring the data closer (local disk, page cache), pack small files into tar shards, or keep samples "
-                "(cache=\"auto\"). More reads at a time help where storage is far rather than slow: leave fetchers free."),
+                "(cache=\"auto\"). More reads at a time help where storage is far rather than slow: leave fetchers "
+                "to the policy."),
     "memory": ("the memory limit keeps batches from being begun",
                "Raise memory_limit, or make batches smaller: a smaller batch_size, uint8 instead of float32 until the "
                "accelerator has them."),
     "ahead": ("too few batches are made ahead for how much they vary",
-              "Raise prefetch (or leave it to the policy) and memory_limit; in_order=False where the order of batches does "
-              "not matter."),
+              "Raise prefetch (or leave it to the policy) and memory_limit; in_order=False where the order of batches "
+              "does not matter."),
     "quota": ("the container's CPU quota holds the workers back",
               "Raise the quota (cpu.max), or make samples cheaper as for busy CPUs. More workers make it worse."),
     "foreign": ("other programs use the CPUs",
@@ -118,8 +120,6 @@ def judge_by_sensors(run, figures):
 
 def diagnose(trace):
     """Findings about a trace (or Run), the one that matters most first."""
-    from drapps.report.run import Run
-
     run = trace if isinstance(trace, Run) else Run(trace, "")
     return [_limit_finding(run), *_other_limits(run), *_slow_samples(run), *_losses(run.figures)]
 
@@ -149,7 +149,8 @@ def _advice(bound, figures):
     if bound in ("consumer", "unknown") or not figures.samples_per_s or figures.wait_share > 0.99:
         return advice
     best = figures.samples_per_s / (1 - figures.wait_share)
-    return f"{advice} Without waiting, the trainer would take {count_text(best)} samples/s, now {count_text(figures.samples_per_s)}."
+    now = count_text(figures.samples_per_s)
+    return f"{advice} Without waiting, the trainer would take {count_text(best)} samples/s, now {now}."
 
 
 def _evidence(run, bound):
@@ -165,7 +166,8 @@ def _evidence(run, bound):
     if bound == "quota" and use["throttled"] is not None:
         yield f"held back {percent(use['throttled'])} of the time"
     if bound in ("storage", "workers", "cpu") and figures.read_ms is not None and figures.work_ms is not None:
-        yield f"over the run a sample takes {time_text(figures.read_ms / 1000)} to read and {time_text(figures.work_ms / 1000)} to make"
+        read, work = time_text(figures.read_ms / 1000), time_text(figures.work_ms / 1000)
+        yield f"over the run a sample takes {read} to read and {work} to make"
     if bound == "memory" and _memory_is_full(run):
         yield "bytes under way reach their limit"
 
@@ -201,7 +203,8 @@ def _slow_samples(run):
     if share > 0.2:
         evidence = (f"{percent(len(slow) / len(times))} of the samples take more than {SLOW} times the median of "
                     f"{time_text(facts.p50)}, and {percent(share)} of the work")  # fmt: skip
-        yield Finding("slow samples", None, evidence, "They are listed by name below; are they larger than training needs?")
+        advice = "They are listed by name below: are they larger than training needs?"
+        yield Finding("slow samples", None, evidence, advice)
 
 
 def _losses(figures):
