@@ -175,7 +175,8 @@ def starved_cpu(facts):
                 f"{delayed:.0%} of that time for a CPU")  # fmt: skip
     advice = "end or move the other programs, or reserve CPUs for training"
     left = max(0.1 * facts.cpus, facts.cpus - taken)
-    return Told(min(_capacity(facts, _any(facts.waiting)), facts.rate * facts.cpus / left), evidence, advice)
+    more = min(facts.cpus / left, 1 / max(0.1, 1 - delayed))  # others may only have had what was free
+    return Told(min(_capacity(facts, _any(facts.waiting)), facts.rate * more), evidence, advice)
 
 
 def oversubscribed_workers(facts):
@@ -192,11 +193,11 @@ def oversubscribed_workers(facts):
 
 
 def memory_limit(facts):
-    """Too few batches fit: making and using them take turns."""
-    if facts.ahead is None or facts.ahead >= 2 or (facts.prefetch or 2) <= facts.ahead:
+    """One batch fits: making and using batches take turns."""
+    if facts.ahead is None or facts.ahead >= 2:
         return None
-    evidence = (f"the memory limit allows {facts.ahead:.2g} batches under way, {facts.prefetch or 2} are wanted; "
-                f"workers are busy {_any(facts.busy):.0%} of the time and the trainer waits {facts.wait:.0%}")  # fmt: skip
+    evidence = (f"the memory limit allows {facts.ahead:.2g} batches under way at a time; workers are busy "
+                f"{_any(facts.busy):.0%} of the time and the trainer waits {facts.wait:.0%}")  # fmt: skip
     capacity = facts.unlimited_rate or _capacity(facts, _any(facts.waiting))
     return Told(capacity, evidence, "a higher memory_limit, or smaller batches")
 
