@@ -29,12 +29,17 @@ LIMIT = 120
 CALM = {"DRAPPS_POLICY": "off", "DRAPPS_SEEK_INDEX": "memory"}  # settings stay as the script says; no file is left
 
 SCRIPT = """
+import itertools
 import time
 import numpy
 import drapps
 
 def ahead(seconds):
     time.sleep(seconds)
+
+def pausing(every, seconds, steps=itertools.count(1)):
+    if next(steps) % every == 0:
+        time.sleep(seconds)
 
 def busy(seconds):
     end = time.thread_time() + seconds
@@ -220,12 +225,12 @@ def slow_consumer(at):
 
 
 def memory_limit(at):
-    """One batch fits."""
+    """One batch fits, and the trainer pauses now and then: what could be made meanwhile has no room."""
     at.usual()
-    room, times = at.random.uniform(1.1, 1.6), at.between(0.8, 1.25)
-    case = Case(settings={"batch_size": at.random.choice([64, 96]), "workers": 2},
-                strength=f"{room:.1f} batches, trainer {times:.1f} times the loader")  # fmt: skip
-    case.step = f"ahead({times * at.batch_seconds(case):.4f})"
+    room, every, times = at.random.uniform(1.1, 1.6), at.random.randint(5, 9), at.random.uniform(1.05, 1.3)
+    case = Case(settings={"batch_size": at.random.choice([32, 48, 64]), "workers": 2, "prefetch": every + 2},
+                strength=f"{room:.1f} batches, a pause every {every}")  # fmt: skip
+    case.step = f"pausing({every}, {every * times * at.batch_seconds(case):.4f})"
     batch_bytes = case.settings["batch_size"] * 160 * 160 * 3
     case.settings["memory_limit"] = int(2 * room * batch_bytes)  # half of it is for batches
     return case

@@ -193,10 +193,11 @@ def oversubscribed_workers(facts):
 
 
 def memory_limit(facts):
-    """One batch fits: making and using batches take turns."""
-    if facts.ahead is None or facts.ahead >= 2:
+    """Too few batches fit: making and using them take turns, and a pause of the trainer is lost."""
+    wanted = max(2, facts.prefetch or 2)
+    if facts.ahead is None or facts.ahead >= wanted:
         return None
-    evidence = (f"the memory limit allows {facts.ahead:.2g} batches under way at a time; workers are busy "
+    evidence = (f"the memory limit has room for {facts.ahead:.2g} of {wanted} batches under way; workers are busy "
                 f"{_any(facts.busy):.0%} of the time and the trainer waits {facts.wait:.0%}")  # fmt: skip
     capacity = facts.unlimited_rate or _capacity(facts, _any(facts.waiting))
     return Told(capacity, evidence, "a higher memory_limit, or smaller batches")

@@ -243,7 +243,7 @@ class Session:
         workers, prefetch = facts.workers or 1, facts.prefetch or 2
         drained = probe.drain(seconds, workers, prefetch)
         facts.drain_rate, facts.drain_cpu = drained.rate, drained.cpu
-        if facts.ahead is not None and facts.ahead < 2:
+        if facts.ahead is not None and facts.ahead < max(2, prefetch):
             facts.unlimited_rate = probe.drain(seconds, workers, max(2, prefetch), memory_limit=0).rate
 
 
