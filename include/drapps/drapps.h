@@ -10,6 +10,7 @@
 #include <drapps/jpeg.h>
 #include <drapps/live.h>
 #include <drapps/loader.h>
+#include <drapps/metrics.h>
 #include <drapps/monitor.h>
 #include <drapps/sample.h>
 #include <drapps/sched.h>

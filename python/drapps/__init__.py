@@ -45,11 +45,13 @@ _HOMES = {
     **dict.fromkeys(_ERRORS, "_core"),
 }
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "ops", "trace", *sorted(_HOMES)]
+_MODULES = ("live", "metrics", "ops", "trace")
+
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", *_MODULES, *sorted(_HOMES)]
 
 
 def __getattr__(name):
-    if name in ("ops", "trace"):
+    if name in _MODULES:
         return _import_module(f"drapps.{name}")
     if name == "__version__":
         return _import_module("drapps._core").version()

@@ -178,7 +178,7 @@ class PythonLoader(LoaderBase):
             self._counts["epochs"] += 1
             self._groups = None
 
-    def _next(self):
+    def _next(self, _box):
         self._check_open()
         with self._work:
             try:

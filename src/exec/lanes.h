@@ -69,7 +69,7 @@ dr__parked *dr__lane_take(struct dr__exec *e, bool within_share);
 /* pool lock: a sample that was taken cannot be run, and the epoch fails; NULL: none was.  Its memory stays here. */
 void dr__lane_drop(struct dr__exec *e, dr__parked **parked);
 
-/* The parked sample's bytes go to the bench. */
+/* The bytes of a parked or fetched sample, if it has any, go to the bench. */
 void dr__lane_unpark(struct dr__exec *e, dr__parked *parked, dr__workbench *bench);
 
 /* A given share of the work for slow samples, or 0. */

@@ -11,6 +11,7 @@
 #include "sched/tables.h"
 
 static const double EARLY = 0.3;   /* seconds: the first decision, and the least time between two */
+static const double ALARM = 0.15;  /* seconds for which a sudden change must last: then the newest ticks are all new */
 static const double SUDDEN = 0.25; /* of the quota, or of the demand: what changed by more does not wait */
 static const double OTHERS = 0.15; /* of the CPUs: the same for others' load, which is seen shrunk by our own */
 static const double STARVED = 0.9; /* share of time that a consumer waits: of its demand little is seen then */
@@ -39,6 +40,7 @@ void dr__flight_rest(dr__flight *f)
 {
     f->begun = false;
     f->n_recent = 0;
+    f->alarm_ns = 0;
     dr__guard_rest(&f->guard);
 }
 
@@ -68,7 +70,8 @@ static bool moved(double before, double now, double by)
 /* Whether the newest ticks differ clearly from what the last decision saw. */
 static bool is_sudden(const dr__flight *f, const dr__observation *o)
 {
-    if (moved(f->last_foreign, o->foreign_cpus, OTHERS * o->machine_cpus) ||
+    bool our_own = f->more_workers * (o->foreign_cpus - f->last_foreign) < 0; /* we took from them, or gave back */
+    if ((!our_own && moved(f->last_foreign, o->foreign_cpus, OTHERS * o->machine_cpus)) ||
         moved(f->last_quota, o->quota_cpus, SUDDEN * f->last_quota))
         return true;
     return o->batches >= MIN_BATCHES && f->last_demand > 0 && o->demand > 0 && o->wait < STARVED &&
@@ -90,7 +93,9 @@ static bool is_due(dr__flight *f, const double knob[DR_N_KNOBS], dr__observation
         return false;
     dr__window_observe(&now, &f->use, knob, o);
     o->sudden = is_sudden(f, o);
-    return o->sudden;
+    if (!o->sudden || !f->alarm_ns)
+        f->alarm_ns = o->sudden ? o->time_ns : 0;
+    return o->sudden && (double)(o->time_ns - f->alarm_ns) * 1e-9 >= ALARM;
 }
 
 static void take_tick(dr__flight *f, const dr__tick *tick)
@@ -149,12 +154,12 @@ static void remember(dr__flight *f, const dr__observation *o, const dr_decision 
 {
     int n = count_bits(f->use.knobs);
     f->turned = n ? (double)count_bits(d->changed) / n : 0;
+    f->more_workers = d->after[DR_KNOB_WORKERS] - d->before[DR_KNOB_WORKERS];
     f->last_foreign = o->foreign_cpus;
     f->last_quota = o->quota_cpus;
     if (o->demand > 0)
         f->last_demand = o->demand;
-    for (int i = 0; i < DR_N_KNOBS; i++)
-        f->last_knob[i] = d->after[i];
+    f->alarm_ns = 0;
     dr__window_begin(&f->window, &f->recent[(f->n_recent - 1) % DR__RECENT]);
 }
 
@@ -183,7 +188,7 @@ static void decide(dr__flight *f, const dr__observation *o, dr_decision *d)
     bool limited = dr__guard_limit(&f->guard, o, &wish);
     fill_decision(f, o, &wish, d);
     d->guarded = undone || limited;
-    dr__guard_turned(&f->guard, o, d->before, d->changed, reward, !undone);
+    dr__guard_turned(&f->guard, o, d->changed, reward, !undone);
 }
 
 bool dr__flight_tick(dr__flight *f, const dr_snapshot *snapshot, const double flow[DR_N_FLOWS],
@@ -203,7 +208,7 @@ bool dr__flight_tick(dr__flight *f, const dr_snapshot *snapshot, const double fl
     if (f->policy != &dr__policy_fixed && dr__guard_watch(&f->guard, &tick, &o, &wish)) {
         fill_decision(f, &o, &wish, out);
         out->guarded = true;
-        dr__guard_turned(&f->guard, &o, out->before, out->changed, 0, false);
+        dr__guard_turned(&f->guard, &o, out->changed, 0, false);
     } else if (due) {
         decide(f, &o, out);
     } else {

@@ -24,8 +24,9 @@ typedef struct dr__flight {
 
     dr__guard guard;
     uint64_t n_decisions;
-    double turned; /* share of the knobs that the last decision turned */
-    double last_knob[DR_N_KNOBS];
+    double turned;                                /* share of the knobs that the last decision turned */
+    uint64_t alarm_ns;                            /* since when the newest ticks differ; 0: they do not */
+    double more_workers;                          /* by the last decision */
     double last_foreign, last_quota, last_demand; /* at the last decision, to notice a sudden change */
 } dr__flight;
 

@@ -13,7 +13,7 @@
 static const double WORSE = 0.05;      /* of the weights' size: a reward that fell by so much fell clearly */
 static const double SAME = 0.25;       /* demand and others' load within this are as they were */
 static const double MEMORY_PART = 0.9; /* of its limit, for batches under way */
-enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_S = 1, LONGEST_TRIAL_S = 5 };
+enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900 };
 
 /* --- masks and budgets --- */
 
@@ -99,53 +99,60 @@ static void ban(dr__guard *g, uint64_t now_ns, int knob, bool up)
     b->until_ns = now_ns + b->length_ns;
 }
 
+/* Others got less because we now take more, or the other way round. */
+static bool is_our_own(const dr__guard *g, const dr__observation *o)
+{
+    double more = o->knob[DR_KNOB_WORKERS] - g->before[DR_KNOB_WORKERS], theirs = o->foreign_cpus - g->foreign_before;
+    return more * theirs < 0;
+}
+
 /* The conditions are those under which the change was made. */
 static bool is_comparable(const dr__guard *g, const dr__observation *o)
 {
-    return o->demand > 0 && g->trial_demand > 0 && fabs(o->demand - g->trial_demand) < SAME * g->trial_demand &&
-           fabs(o->foreign_cpus - g->trial_foreign) < SAME * o->machine_cpus;
+    return o->demand > 0 && g->demand_before > 0 && fabs(o->demand - g->demand_before) < SAME * g->demand_before &&
+           (is_our_own(g, o) || fabs(o->foreign_cpus - g->foreign_before) < SAME * o->machine_cpus);
 }
 
 static void undo(dr__guard *g, const dr__observation *o, double reward, dr__wish *wish)
 {
     for (int i = 0; i < DR_N_KNOBS; i++) {
         wish->knob[i] = o->knob[i];
-        if (!(g->trial >> i & 1))
+        if (!(g->changed >> i & 1))
             continue;
-        ban(g, o->time_ns, i, g->trial_before[i] < o->knob[i]);
-        wish->knob[i] = g->trial_before[i];
+        ban(g, o->time_ns, i, g->before[i] < o->knob[i]);
+        wish->knob[i] = g->before[i];
         g->turned_ns[i] = 0; /* taking back need not wait */
     }
     snprintf(wish->reason, sizeof wish->reason, "reward fell from %.3f to %.3f at the same demand and load: taken back",
-             g->trial_reward, reward);
+             g->reward_before, reward);
 }
 
 bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__wish *wish)
 {
-    if (!g->trial || o->time_ns < g->trial_ns + SETTLED_S * SECONDS * 9ull / 10)
+    if (!g->on_trial || o->time_ns < g->changed_ns + SETTLED_MS * 1000000ull)
         return false;
     double size = 0;
     for (int i = 0; i < DR_N_TERMS; i++)
         size += o->use.weights.of[i];
-    bool worse = is_comparable(g, o) && reward < g->trial_reward - WORSE * size;
+    bool worse = is_comparable(g, o) && reward < g->reward_before - WORSE * size;
     if (worse)
         undo(g, o, reward, wish);
-    g->trial = 0;
+    g->on_trial = false;
     return worse;
 }
 
-void dr__guard_turned(dr__guard *g, const dr__observation *o, const double before[DR_N_KNOBS], uint32_t knobs,
-                      double reward, bool trial)
+void dr__guard_turned(dr__guard *g, const dr__observation *o, uint32_t knobs, double reward, bool by_policy)
 {
     for (int i = 0; i < DR_N_KNOBS; i++)
         if (knobs >> i & 1)
             g->turned_ns[i] = o->time_ns;
     if (!knobs)
         return;
-    g->trial = trial ? knobs : 0;
-    g->trial_ns = o->time_ns;
-    g->trial_reward = reward;
-    g->trial_demand = o->demand;
-    g->trial_foreign = o->foreign_cpus;
-    memcpy(g->trial_before, before, sizeof g->trial_before);
+    g->changed = by_policy ? knobs : 0;
+    g->on_trial = by_policy;
+    g->changed_ns = o->time_ns;
+    g->reward_before = reward;
+    g->demand_before = o->demand;
+    g->foreign_before = o->foreign_cpus;
+    memcpy(g->before, o->knob, sizeof g->before);
 }

@@ -23,15 +23,17 @@ typedef struct dr__guard {
     double first[DR_N_KNOBS];       /* as they stood in the beginning */
     bool begun;
 
-    /* the change that is on trial */
-    uint32_t trial; /* bits of the knobs; 0: none */
-    uint64_t trial_ns;
-    double trial_before[DR_N_KNOBS];
-    double trial_reward, trial_demand, trial_foreign;
+    /* the policy's last change */
+    uint32_t changed; /* bits of the knobs; 0: none, or the guard itself turned one since */
+    uint64_t changed_ns;
+    bool on_trial; /* to be judged by the reward after it */
+    double before[DR_N_KNOBS];
+    double reward_before, demand_before, foreign_before;
 
     /* the watchdog */
     double batches;         /* delivered, as last seen */
     uint64_t fed_ns;        /* when the consumer last got one, or did not want one */
+    uint64_t gap_ns;        /* the longest wait for one before the change */
     uint64_t memory_ban_ns; /* until then nothing that takes more memory is turned up */
 } dr__guard;
 
@@ -42,9 +44,8 @@ bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish);
  * `reward` is that of the observation without what the change itself cost. */
 bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__wish *wish);
 
-/* What was turned, by anyone; `reward` is that of the time before.  `trial`: to be judged later. */
-void dr__guard_turned(dr__guard *g, const dr__observation *o, const double before[DR_N_KNOBS], uint32_t knobs,
-                      double reward, bool trial);
+/* Which knobs were turned; `reward` is that of the time before.  by_policy: to be judged later. */
+void dr__guard_turned(dr__guard *g, const dr__observation *o, uint32_t knobs, double reward, bool by_policy);
 
 /* At every tick: true with a wish where something must be done now. */
 bool dr__guard_watch(dr__guard *g, const dr__tick *tick, const dr__observation *o, dr__wish *wish);

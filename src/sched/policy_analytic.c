@@ -86,7 +86,7 @@ static double choose_workers(const dr__plant_model *m, const dr__observation *o)
 {
     const dr_weights *w = &o->use.weights;
     double now = o->knob[DR_KNOB_WORKERS], least = DR_MAX(o->use.least[DR_KNOB_WORKERS], 1);
-    double crowd = ceil(MOST_PER_CPU * ceil(m->cpus) * (m->cpu + m->block) / m->cpu);
+    double crowd = ceil(0.95 * MOST_PER_CPU * ceil(m->cpus) * (m->cpu + m->block) / m->cpu);
     double most = DR_MAX(DR_MIN(o->use.most[DR_KNOB_WORKERS], crowd), least);
     double best = best_workers(m, w, least, most), slack = least_gain(w);
     if (now < least || now > most)
@@ -158,8 +158,8 @@ static double choose_prefetch(const struct state *s, const dr__observation *o, d
 {
     double now = o->knob[DR_KNOB_PREFETCH], batches = rate / o->batch_samples;
     double need = batches * (s->costs.latency + s->cover) + 1;
-    bool change = need > now || 1.2 * need + 0.5 < now;
-    return change ? DR_MAX(ceil(need), 2) : now;
+    bool change = need > now + 0.25 || 1.2 * need + 0.75 < now; /* between them it rests */
+    return change ? DR_MAX(ceil(need - 0.25), 2) : now;
 }
 
 /* Only where memory is short: else the memory limit is enough. */

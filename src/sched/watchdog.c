@@ -13,7 +13,8 @@ enum { STALL_S = 2, AFTER_CHANGE_S = 10, MEMORY_BAN_S = 10, SAFE_BATCHES = 2 };
 void dr__guard_rest(dr__guard *g)
 {
     g->fed_ns = 0;
-    g->trial = 0;
+    g->on_trial = false;
+    g->changed = 0;
 }
 
 static bool senses(const dr__tick *t, int sensor)
@@ -52,27 +53,28 @@ static void wish_little_memory(const dr__guard *g, const dr__observation *o, dr_
         lower(o, wish, DR_KNOB_PREFETCH_BYTES, (SAFE_BATCHES + 1) * batch);
 }
 
-/* Nothing came for long although it was wanted, and not long before that a knob was turned. */
+/* Nothing came for long although it was wanted, longer than before a knob was turned, and that was not long ago. */
 static bool is_stalled(dr__guard *g, const dr__tick *t)
 {
     double batches = t->flow[DR_FLOW_BATCHES];
-    if (!g->fed_ns || batches != g->batches || t->flow[DR_FLOW_CONSUMERS] <= 0)
+    bool fed = !g->fed_ns || batches != g->batches || t->flow[DR_FLOW_CONSUMERS] <= 0;
+    uint64_t gap_ns = g->fed_ns ? t->time_ns - g->fed_ns : 0;
+    if (fed) {
+        g->gap_ns = DR_MAX(gap_ns, g->gap_ns - g->gap_ns / 16); /* what is long ago counts less */
         g->fed_ns = t->time_ns;
+    }
     g->batches = batches;
-    return t->time_ns - g->fed_ns > (uint64_t)STALL_S * SECONDS && g->trial_ns &&
-           t->time_ns < g->trial_ns + (uint64_t)AFTER_CHANGE_S * SECONDS;
+    return !fed && gap_ns > DR_MAX((uint64_t)STALL_S * SECONDS, 2 * g->gap_ns) && g->changed &&
+           t->time_ns < g->changed_ns + DR_MAX((uint64_t)AFTER_CHANGE_S * SECONDS, 4 * g->gap_ns);
 }
 
-static void wish_as_before(dr__guard *g, const dr__observation *o, const dr__tick *t, dr__wish *wish)
+static void wish_as_before(const dr__guard *g, const dr__observation *o, const dr__tick *t, dr__wish *wish)
 {
     for (int i = 0; i < DR_N_KNOBS; i++)
-        if (dr__may_turn(o, i) && g->turned_ns[i] == g->trial_ns)
-            wish->knob[i] = g->trial_before[i];
-    wish->bound = DR_BOUND_UNKNOWN;
+        if (dr__may_turn(o, i) && g->changed >> i & 1)
+            wish->knob[i] = g->before[i];
     snprintf(wish->reason, sizeof wish->reason, "no batch for %.1f s after a change: back to the setting before",
              (double)(t->time_ns - g->fed_ns) * 1e-9);
-    g->fed_ns = t->time_ns;
-    g->trial_ns = 0;
 }
 
 bool dr__guard_watch(dr__guard *g, const dr__tick *t, const dr__observation *o, dr__wish *wish)

@@ -37,7 +37,7 @@ typedef struct dr__live_head {
     uint32_t format;
     uint32_t bytes; /* of the file */
     int32_t pid;
-    uint32_t unused;
+    uint32_t loader;      /* 1, 2, ... in the order in which its process opened them */
     uint64_t start_ticks; /* of the process, field 22 of /proc/<pid>/stat: with the pid it names a process for good */
     uint64_t pid_space;   /* inode of its pid namespace; 0: not known */
     char version[32];

@@ -192,7 +192,7 @@ static json_t *decisions_json(const picture *p)
 
 static json_t *who_json(const picture *p)
 {
-    json_t *o = json_pack("{s:i}", "pid", (int)p->head.pid);
+    json_t *o = json_pack("{s:i, s:i}", "pid", (int)p->head.pid, "loader", (int)p->head.loader);
     json_object_set_new(o, "command", text_json(p->head.command, sizeof p->head.command));
     json_object_set_new(o, "version", text_json(p->head.version, sizeof p->head.version));
     return o;

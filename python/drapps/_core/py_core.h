@@ -97,6 +97,12 @@ PyObject *core_write_row(PyObject *module, PyObject *args);
 PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_crew_join(PyObject *module, PyObject *args);
 PyObject *core_monitor_open(PyObject *module, PyObject *args);
+PyObject *core_undisturbed(PyObject *module, PyObject *args);
+PyObject *core_live_read(PyObject *module, PyObject *args);
+PyObject *core_metrics_text(PyObject *module, PyObject *unused);
+PyObject *core_metrics_start(PyObject *module, PyObject *args);
+PyObject *core_metrics_port(PyObject *module, PyObject *capsule);
+PyObject *core_metrics_from_environment(PyObject *module, PyObject *unused);
 PyObject *core_trace_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_reader_open(PyObject *module, PyObject *args);
 

@@ -195,9 +195,13 @@ static dr_status wait_next(struct waiting *w, int slice_ms)
 }
 
 /* A result that was just taken.  A signal that came meanwhile would be noticed when the call returns, and the result
- * would be lost with the exception: it is looked for here, and the result kept. */
-static PyObject *give_result(py_crew *crew, PyObject *result)
+ * would be lost with the exception: it is in the box then, or, without one, kept here. */
+static PyObject *give_result(py_crew *crew, PyObject *result, PyObject *box)
 {
+    if (result && box != Py_None) {
+        int failed = PyList_Append(box, result) < 0;
+        return failed ? (crew->kept = result, NULL) : Py_BuildValue("(iN)", 0, result);
+    }
     if (result && PyErr_CheckSignals() < 0) {
         crew->kept = result;
         return NULL;
@@ -208,13 +212,14 @@ static PyObject *give_result(py_crew *crew, PyObject *result)
 static PyObject *next_result(PyObject *self, PyObject *args)
 {
     int timeout_ms;
+    PyObject *box = Py_None;
     py_crew *crew = (py_crew *)self;
-    if (!PyArg_ParseTuple(args, "i:next", &timeout_ms))
+    if (!PyArg_ParseTuple(args, "i|O:next", &timeout_ms, &box))
         return NULL;
     if (crew->kept) {
         PyObject *kept = crew->kept;
         crew->kept = NULL;
-        return give_result(crew, kept);
+        return give_result(crew, kept, box);
     }
     dr_crew_result result;
     struct waiting w = { .crew = crew->crew, .out = &result };
@@ -225,7 +230,7 @@ static PyObject *next_result(PyObject *self, PyObject *args)
         return raise_status(state_of(self), status, &w.err);
     if (status != DR_OK)
         return Py_BuildValue("(iO)", status == DR_END ? 2 : 1, Py_None);
-    return give_result(crew, wrap_result(state_of(self), crew->crew, &result));
+    return give_result(crew, wrap_result(state_of(self), crew->crew, &result), box);
 }
 
 static PyObject *post_end(PyObject *self, PyObject *unused)
@@ -313,7 +318,8 @@ static PyMethodDef methods[] = {
     { "post", (PyCFunction)(void (*)(void))post, METH_VARARGS | METH_KEYWORDS,
       "post(tag, n_slots, request, costs=None, worker=-1, min_claim_ns=1000000, keep=False): False when it is full" },
     { "post_end", post_end, METH_NOARGS, "The epoch's posts are complete." },
-    { "next", next_result, METH_VARARGS, "next(timeout_ms): (0, Result), (1, None) again, (2, None) end" },
+    { "next", next_result, METH_VARARGS,
+      "next(timeout_ms, box=None): (0, Result), (1, None) again, (2, None) end; box: a list that gets the Result, too" },
     { "clear", clear, METH_VARARGS, "clear(timeout_ms): gives up what is posted; False: a worker is still at it" },
     { "close", close_crew, METH_NOARGS, "Every worker is to leave." },
     { "close_fd", close_fd, METH_NOARGS, "Closes the descriptor; the memory stays." },

@@ -5,6 +5,7 @@
  * the threads of those calls do not exist, and nobody is waited for.
  */
 #include "py_core.h"
+#include "py_sched.h"
 
 #include <unistd.h>
 
@@ -181,9 +182,15 @@ static void dealloc(PyObject *self)
 }
 
 /* A batch that was just taken.  A signal that came meanwhile would be noticed when the call returns, and the batch
- * would be lost with the exception: it is looked for here, and the batch kept. */
-static PyObject *give_batch(PyObject *self, dr_batch *batch)
+ * would be lost with the exception: it is in the box then, or, without one, kept here. */
+static PyObject *give_batch(PyObject *self, dr_batch *batch, PyObject *box)
 {
+    if (box != Py_None) {
+        PyObject *wrapped = core_batch_wrap(state_of(self), batch);
+        if (wrapped && PyList_Append(box, wrapped) < 0)
+            Py_CLEAR(wrapped);
+        return wrapped;
+    }
     if (PyErr_CheckSignals() < 0) {
         as_loader(self)->kept = batch;
         return NULL;
@@ -191,21 +198,22 @@ static PyObject *give_batch(PyObject *self, dr_batch *batch)
     return core_batch_wrap(state_of(self), batch);
 }
 
-static PyObject *give_kept(PyObject *self)
+static PyObject *give_kept(PyObject *self, PyObject *box)
 {
     dr_batch *kept = as_loader(self)->kept;
     as_loader(self)->kept = NULL;
-    return give_batch(self, kept);
+    return give_batch(self, kept, box);
 }
 
 /* Waits in steps, so that Ctrl-C is seen; the engine goes on meanwhile.  left_ms: -1 waits for ever. */
 static PyObject *next(PyObject *self, PyObject *args)
 {
     int left_ms = -1;
-    if (!PyArg_ParseTuple(args, "|i:next", &left_ms))
+    PyObject *box = Py_None;
+    if (!PyArg_ParseTuple(args, "|iO:next", &left_ms, &box))
         return NULL;
     if (as_loader(self)->kept)
-        return give_kept(self);
+        return give_kept(self, box);
     dr_loader *loader = enter(self);
     if (!loader)
         return NULL;
@@ -225,7 +233,7 @@ static PyObject *next(PyObject *self, PyObject *args)
     if (interrupted)
         return NULL;
     if (status == DR_OK)
-        return give_batch(self, batch);
+        return give_batch(self, batch, box);
     if (status == DR_END)
         Py_RETURN_NONE;
     if (status == DR_AGAIN && !as_loader(self)->closing) {
@@ -420,6 +428,24 @@ static PyObject *profile(PyObject *self, PyObject *args)
 
 /* --- knobs --- */
 
+enum { MOST_DECISIONS = 64 };
+
+static PyObject *decisions(PyObject *self, PyObject *args)
+{
+    uint64_t after;
+    if (!PyArg_ParseTuple(args, "O&:decisions", to_u64, &after))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_decision *found = PyMem_Malloc(MOST_DECISIONS * sizeof *found);
+    size_t n = found ? dr_loader_decisions(loader, after, found, MOST_DECISIONS) : 0;
+    leave(self);
+    PyObject *list = found ? py_decisions(found, n) : PyErr_NoMemory();
+    PyMem_Free(found);
+    return list;
+}
+
 static PyObject *set(PyObject *self, PyObject *args)
 {
     const char *knob;
@@ -473,6 +499,7 @@ static PyMethodDef methods[] = {
     { "state", state, METH_NOARGS, "Where the consumer is, as JSON." },
     { "restore", restore, METH_VARARGS, "restore(state): goes on from there." },
     { "stats", stats, METH_NOARGS, "Counters and times, as JSON." },
+    { "decisions", decisions, METH_VARARGS, "decisions(after): those of the policy with higher numbers, as tuples." },
     { "explain", explain, METH_NOARGS, "What runs, as text." },
     { "profile", profile, METH_VARARGS, "profile(samples): time and bytes of each op, as JSON." },
     { "set", set, METH_VARARGS, "set(knob, value): changes a setting while it runs." },

@@ -68,7 +68,7 @@ class Processes:
         self._pending = {}  # tag: [indices, slots that are not delivered yet]
         self._dead_pids, self._zygotes, self._failure = [], 0, None
         self._last_death = "a worker process ended"
-        self._mean_ns = 0
+        self._mean_ns, self._waited = 0, False
         self._keeper = self._setup = None
 
     def _start(self, setup):
@@ -118,6 +118,14 @@ class Processes:
 
     def next(self, timeout=None):
         """The next Result; None after timeout seconds.  Raises NothingPosted."""
+        box = []
+        return self.opened(box) if self.take(box, timeout) else None
+
+    def take(self, box, timeout=None):
+        """Puts what the workers made next into the box, a list; False after timeout seconds.  Raises NothingPosted.
+
+        What is in the box is there also when a signal's handler ends the call; opened() makes a Result of it.
+        """
         self._check_process()
         if self._keeper is None:
             raise RuntimeError("the fleet is closed")
@@ -128,16 +136,22 @@ class Processes:
                 self._looked = now
                 self._look_after()
             left = LOOK_S if end is None else min(LOOK_S, max(0.0, end - now))
-            status, result = self._crew.next(int(left * 1000))
+            status, _ = self._crew.next(int(left * 1000), box)
             if status == READY:
-                if self._window is not None:
-                    self._window.taken(result, waited=time.monotonic() - now > WAITED_S)
-                return self._result(result)
+                self._waited = time.monotonic() - now > WAITED_S
+                return True
             if status == END:
                 self._look_after()
                 raise NothingPosted("every batch that was posted is taken")
             if end is not None and time.monotonic() >= end:
-                return None
+                return False
+
+    def opened(self, box):
+        """The Result of what take() put into the box, which is empty then."""
+        raw = box.pop()
+        if self._window is not None:
+            self._window.taken(raw, waited=self._waited)
+        return self._result(raw)
 
     def _delivered(self, samples):
         """Notes what the crew said of samples that were taken."""

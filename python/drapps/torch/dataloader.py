@@ -206,6 +206,8 @@ class DataLoader(data.DataLoader[_T_co]):
 
     def stats(self):
         """Counters since the loader was made, as a dict; docs/pytorch.md lists them."""
+        if self._progress is not None:
+            self._progress.settle()
         counts = {name: self._counts[name] for name in COUNTS}
         return {**counts, "workers": self.get("workers"), "epoch": max(0, self._epoch - 1)}
 

@@ -4,6 +4,7 @@ Results come in the order of posting (in_order), or as they are ready: then a re
 of, and progress is kept for each of them.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 from torch.utils.data import default_collate
@@ -110,8 +111,8 @@ class FleetIter(WorkerIter):
         work, _ = self._works.pop(result.tag)
         if self._costs:
             self._costs.note(work.indices, [sample.ns for sample in result.samples])
-        self._progress.delivered(work.number)
-        return result.value, len(work.indices) if self._auto_collation else 1
+        settle = partial(self._progress.delivered, work.number)
+        return result.value, len(work.indices) if self._auto_collation else 1, settle
 
     def _parts(self, sample):
         entry = self._works[sample.tag]
@@ -131,10 +132,11 @@ class FleetIter(WorkerIter):
         ]
 
     def _deliver(self, value, parts, bad):
-        for part in parts:
-            self._progress.delivered(part.number, [part.slot])
         self._expected += 1
-        return None if len(bad) == len(parts) else (value, len(parts) - len(bad))
+        settle = partial(self._progress.all_delivered, [part[:2] for part in parts])
+        if len(bad) == len(parts):  # nothing is left to be given
+            return settle()
+        return value, len(parts) - len(bad), settle
 
     # --- replacing bad samples ---
 

@@ -6,6 +6,7 @@ on the number of threads nor on where the pass was resumed.
 
 import os
 import threading
+from contextlib import nullcontext
 
 from drapps import _core
 from drapps.torch import workers
@@ -36,6 +37,8 @@ def open_native(loader, plan, n_workers):
 class NativeIter(Iterator):
     """Batches of the engine."""
 
+    _wait_range = staticmethod(nullcontext)  # the engine's loader makes one
+
     def __init__(self, loader):
         self._native = None
         self._n_workers = workers.share(self, int(loader.num_workers), loader.num_workers.decided)
@@ -53,7 +56,7 @@ class NativeIter(Iterator):
         self._native.set_epoch(self._base_seed)
         self._batches = self._native.batches()
         self._open_window(loader)
-        self._fill()
+        _core.undisturbed(self._fill)
 
     def _alive(self):
         return self._native is not None
@@ -85,19 +88,26 @@ class NativeIter(Iterator):
             self._under_way += self._books.pushed(work)
 
     def _next_data(self):
-        while True:
-            batch = self._take()
-            with self._turn:
-                self._under_way -= self._books.delivered(batch)
-                self._fill()
-            self._counts_bad["bad_samples"] += len(batch.bad)
-            if batch.samples:  # else all were left out
-                self._yielded(batch.samples)
-                return pinned(self, self._plan.deliver(batch))
+        hand = self._progress.hand()
+        while not hand.waits:
+            batch = self._take(hand.box)
+            _core.undisturbed(self._accept, hand, batch)
 
-    def _take(self):
+    def _accept(self, hand, batch):
+        with self._turn:
+            hand.box.clear()
+            freed, settle = self._books.delivered(batch)
+            self._under_way -= freed
+            self._counts_bad["bad_samples"] += len(batch.bad)
+            if batch.samples:
+                self._progress.offer(hand, pinned(self, self._plan.deliver(batch)), batch.samples, settle)
+            else:  # all were left out
+                settle()
+            self._fill()
+
+    def _take(self, box):
         try:
-            return next(self._batches)
+            return self._batches.take(box)
         except TimeoutError:
             raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
         except StopIteration:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 from torch._utils import ExceptionWrapper
 
@@ -34,14 +35,13 @@ class WorkerIter(Iterator):
         self._window = loader.prefetch_factor * self._n_workers
         self._under_way, self._exhausted, self._left = 0, False, None
         self._turn = threading.RLock()
-        self._inside, self._received = set(), 0  # threads in _receive, and how often that gave something
         if self._fleet is None:
             self._fleet = self._open(loader, resume)
         else:
             self._fleet.begin_epoch(self._base_seed, self._shared_seed)
         self._setup(loader, resume)
         try:
-            self._fill()
+            _core.undisturbed(self._fill)
         except BaseException:
             self._shutdown_workers()
             raise
@@ -78,38 +78,37 @@ class WorkerIter(Iterator):
             self._under_way += 1
 
     def _next_data(self):
-        while True:
+        hand = self._progress.hand()
+        while not hand.waits:
             with self._turn:
-                accepted = self._take_held()
-                if accepted is None and self._over():
+                _core.undisturbed(self._offer, hand, self._take_held)
+                if not hand.waits and not hand.box and self._over():
                     self._finish()
                     raise StopIteration
-            if accepted is None:
-                accepted = self._receive()
-            if accepted is None:
-                continue
-            value, n_samples = accepted
-            if isinstance(value, ExceptionWrapper):
-                value.reraise()
-            self._yielded(n_samples)
-            return pinned(self, value)
+            if not hand.waits and (hand.box or self._wait(hand.box)):
+                _core.undisturbed(self._offer, hand, partial(self._receive, hand.box))
 
-    def _receive(self):
-        """(batch or its error, samples); None: nothing to deliver now."""
-        thread = threading.get_ident()
-        try:
-            self._inside.add(thread)
-            result = self._wait()
-            if result is None:  # another thread took the last one
-                return None
-            with self._turn:
-                self._received += 1
-                self._under_way -= 1
-                accepted = self._accept(result)
+    def _offer(self, hand, receive):
+        """What was received, if that is a batch, goes to the hand; an error of one is raised."""
+        with self._turn:
+            received = receive()
+            if received is None:
+                return
+            value, n_samples, settle = received
+            if isinstance(value, ExceptionWrapper):
+                settle()
                 self._fill()
-                return accepted
-        finally:
-            self._inside.discard(thread)
+                value.reraise()
+            self._progress.offer(hand, pinned(self, value), n_samples, settle)
+            self._fill()
+
+    def _receive(self, box):
+        """(batch or its error, samples, what to call once it is delivered); None: nothing to deliver now."""
+        self._under_way -= 1
+        received = self._accept(self._fleet.opened(box))
+        if received is None:
+            self._fill()
+        return received
 
     def _take_held(self):
         """Something that was received before its turn."""
@@ -124,39 +123,29 @@ class WorkerIter(Iterator):
 
     # --- waiting ---
 
-    def _wait(self):
-        """The next result; None when nothing is under way any more."""
+    def _wait(self, box):
+        """Whether the next result is in the box; False: nothing is under way any more."""
         while True:
-            fleet, received = self._fleet, self._received
+            fleet = self._fleet
             if fleet is None:
                 return self._ended()
             try:
-                result = fleet.next(self._limit)
+                if fleet.take(box, self._limit):
+                    return True
             except NothingPosted:
-                self._check_lost(received)
-                time.sleep(LATER if self._under_way else 0)
-                return None
+                time.sleep(LATER if self._under_way else 0)  # another thread has the last one in its hands
+                return False
             except Exception:
                 if self._fleet is fleet:
                     raise
                 return self._ended()  # by another thread
-            if result is not None:
-                return result
             self._late(fleet)
-
-    def _check_lost(self, received):
-        """The crew has nothing: what is under way is in the hands of another thread, or was lost."""
-        with self._turn:
-            if self._under_way and self._received == received and len(self._inside) == 1:
-                lost, self._under_way = self._under_way, 0
-                self._fill()
-                raise _core.StateError(f"{lost} batch(es) were lost: an exception, as that of a signal's handler, came "
-                                       "between taking and delivering; the next call goes on")  # fmt: skip
 
     def _ended(self):
         """The workers are gone: because all is done, or too early."""
         if not self._over():
             raise _core.StateError(self._progress.given_up or "this iteration was given up: its workers were ended")
+        return False
 
     def _late(self, fleet):
         """Nothing came for `timeout` seconds: an error, or the samples that are stuck are bad ones."""

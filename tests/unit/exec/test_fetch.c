@@ -253,7 +253,7 @@ static void they_keep_to_the_budget(void **state)
             dr__pool_lock();
             const size_t bytes = l->exec.lanes.bytes;
             dr__pool_unlock();
-            assert_true(bytes <= limit / 2 / 8);
+            assert_true(bytes <= limit / 2 / 4);
         }
         tape_read(&t, l, -1);
         assert_each_once(&t, N);

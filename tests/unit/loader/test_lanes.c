@@ -6,7 +6,6 @@
 #include "unit/loader/toy.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
