@@ -13,7 +13,8 @@ SPARE = 3.0  # a loader that could do so many times more is not what limits a ru
 SMALL_FILE = 64 << 10
 SLOW_REQUEST = 5e-3  # of a disk that is in order
 MERE_DELAY = 2e-4  # waiting for a read below that is not worth a remedy
-EASIER = {"decode": 0.33, "read": 0.33}  # how much of an op a remedy can save; of others a half
+ALL_OPS = "decoding and augmenting"
+EASIER = {"decode": 0.33, "read": 0.33, ALL_OPS: 0.33}  # how much of an op a remedy can save; of others a half
 
 
 class Finding(NamedTuple):
@@ -39,7 +40,7 @@ class Told(NamedTuple):
 
 def diagnose(facts):
     """Findings, the largest gain first; the first is the verdict.  A healthy run, or one whose trainer is the limit,
-    has that as its only finding.  Nothing measured: none."""
+    has that as its only finding.  None: nothing was measured, or nothing that says why the trainer waits."""
     if not facts.rate:
         return []
     if facts.headroom < WORTH:
@@ -48,7 +49,7 @@ def diagnose(facts):
     found = [(said.rate, _finding(name, said, facts)) for name, said in told if said]
     found.sort(key=lambda pair: (-round(pair[1].gain, 1), -pair[0]))  # alike by the trainer's bound: the larger remedy
     findings = [finding for _, finding in found if finding.gain > 1.0]
-    return [finding for finding in findings if finding.gain >= WORTH] or findings[:1] or [_no_remedy(facts)]
+    return [finding for finding in findings if finding.gain >= WORTH] or findings[:1]
 
 
 def _finding(name, told, facts):
@@ -57,10 +58,10 @@ def _finding(name, told, facts):
 
 
 def _no_remedy(facts):
-    """The trainer is the limit, or nothing stands out."""
+    """The trainer is the limit: by far, or about as fast as the loader."""
     spare = first(facts.drain_rate, _capacity(facts, _any(facts.waiting))) / facts.rate
     waits = f"the trainer waits {facts.wait:.0%} of its time"
-    if SPARE <= spare < float("inf") and facts.headroom < WORTH:
+    if SPARE <= spare < float("inf"):
         evidence = f"{waits}; the loader could deliver {spare:.1f} times as many samples"
         advice = "a faster model step, larger batches or a faster accelerator; CPUs can be given away"
         return Finding("slow_consumer", 1 - facts.wait, evidence, advice, 1.0)
@@ -225,10 +226,11 @@ def slow_samples(facts):
 
 
 def slow_op(facts):
-    """One op takes most of a worker's time."""
-    if not facts.ops or not _working_hard(facts):
+    """One op takes most of a worker's time; where ops were not timed, all of them together."""
+    ops = facts.ops or ({ALL_OPS: 1.0} if facts.work else {})
+    if not ops or not _working_hard(facts):
         return None
-    op, share = max(facts.ops.items(), key=lambda item: item[1])
+    op, share = max(ops.items(), key=lambda item: item[1])
     if share < 0.3:
         return None
     saved = EASIER.get(op, 0.5)
