@@ -150,10 +150,10 @@ def _plain_span(kind: str, begin_ns: int, end_ns: int, *rest: Any) -> dict[str, 
 
 
 _PLAIN: dict[str, Callable[..., dict[str, Any]]] = {
-    "meta": lambda time_ns, text: {"t": time_ns * 1e-9, **json.loads(text)},
+    "meta": lambda time_ns, text: {"t": time_ns * 1e-9, "meta": json.loads(text)},
     "snapshot": _plain_snapshot,
-    "flow": lambda time_ns, values: {"t": time_ns * 1e-9, **values},
+    "flow": lambda time_ns, values: {"t": time_ns * 1e-9, "values": values},
     "decision": _plain_decision,
     "span": _plain_span,
-    "text": lambda time_ns, text: {"t": time_ns * 1e-9, **json.loads(text)},
+    "text": lambda time_ns, text: {"t": time_ns * 1e-9, "text": json.loads(text)},
 }
