@@ -104,7 +104,8 @@ class _Writer:
     def instants(self, trace):
         for decision in trace.decisions:
             changes = {name: f"{a:g} -> {b:g}" for name, (a, b) in decision.changes.items()}
-            self._put("i", decision.reason or f"decision {decision.number}", decision.time, tid=0, s="p", cat="decision",
+            name = decision.reason or f"decision {decision.number}"
+            self._put("i", name, decision.time, tid=0, s="p", cat="decision",
                       args={"number": decision.number, "bound": decision.bound, "reward": _finite(decision.reward),
                             "guarded": decision.guarded, **changes})  # fmt: skip
         for event in trace.events:

@@ -77,7 +77,7 @@ class Trace:
 
     @property
     def missing(self) -> dict[str, int]:
-        """How many records found no room while they were written ("lost"), and spans left out by choice ("left_out")."""
+        """Records that found no room while they were written ("lost"), and spans left out by choice ("left_out")."""
         told = [event for event in self.events if event["event"] == "missing"]
         return {name: told[-1][name] if told else 0 for name in ("lost", "left_out")}
 
@@ -120,7 +120,10 @@ class Trace:
 
 
 def read(path: str | os.PathLike[str]) -> Trace:
-    """Reads a trace, up to its last whole record if its writer was killed; damage is a FormatError that names the byte."""
+    """Reads a trace, up to its last whole record if its writer was killed.
+
+    Damage is a FormatError that names the byte where it begins.
+    """
     trace = Trace()
     for record in _core.open_trace_reader(os.fspath(path)):
         trace._add(*record)
