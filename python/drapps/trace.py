@@ -127,6 +127,8 @@ def read(path: str | os.PathLike[str]) -> Trace:
     trace = Trace()
     for record in _core.open_trace_reader(os.fspath(path)):
         trace._add(*record)
+    if not trace.meta:
+        raise _core.FormatError(f"{os.fspath(path)}: a trace that was cut off before its first record ends")
     return trace
 
 

@@ -164,6 +164,9 @@ def test_cut_files_and_damaged_ones(tmp_path):
     path.write_bytes(data[:-20] + b"?" + data[-19:])
     with pytest.raises(drapps.FormatError, match=r"t: damaged: byte \d+"):
         trace.read(path)
+    path.write_bytes(data[:200])
+    with pytest.raises(drapps.FormatError, match="t: a trace that was cut off before its first record ends"):
+        trace.read(path)
     path.write_text("no trace, but long enough to be one")
     with pytest.raises(drapps.FormatError, match="not a trace"):
         trace.read(path)
