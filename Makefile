@@ -31,7 +31,7 @@ PACKAGE_FILES := $(shell find meson.build meson.options pyproject.toml README.md
 	-type f -not -name '*.pyc' -not -path '*/.*')
 
 .PHONY: all test test-c test-python demo check-all check-compilers check-sanitizers check-fuzz check-stress \
-	check-arm check-arm-if-there bench wheel install format clean distclean system system-check
+	check-arm check-arm-if-there bench wheel install format clean distclean system system-test system-check
 
 all: $(CONFIGURED)
 	$(MESON) compile -C build
@@ -40,6 +40,9 @@ all: $(CONFIGURED)
 
 system:
 	@scripts/system-packages build
+
+system-test:
+	@scripts/system-packages test
 
 system-check:
 	@scripts/system-packages check
@@ -71,7 +74,7 @@ test-c: $(CONFIGURED) | system
 	$(MESON) compile -C build
 	$(MESON) test -C build --no-rebuild --print-errorlogs
 
-test-python: test-c $(INSTALLED)
+test-python: test-c $(INSTALLED) | system-test
 	DRAPPS_BUILD=$(abspath build) $(PY) -m pytest
 
 demo: $(INSTALLED)

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from drapps._core import Dataset
 from drapps.loader import Loader
+from drapps.monitor import Monitor
 from drapps.optable import Op
 from drapps.pyloader import PythonLoader
 
@@ -74,12 +75,18 @@ class Pipeline:
         reference: bool | None = ...,
         keep_draws: bool = ...,
         trace: str | os.PathLike[str] | None = ...,
+        trace_spans: float = ...,
         seek_index: Literal["auto", "memory", "off"] = ...,
         cache: str | os.PathLike[str] | None = ...,
         cache_limit: int = ...,
         given_order: bool = ...,
         keep_batches: bool = ...,
         lanes: bool = ...,
+        policy: str | None = ...,
+        resource_monitor: Monitor | None = ...,
+        cpu_limit: float = ...,
+        weights: str | Mapping[str, float] | None = ...,
+        adaptive_compression: bool = ...,
     ) -> Loader | PythonLoader: ...
     def preview(self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ...) -> None: ...
 

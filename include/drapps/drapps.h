@@ -3,6 +3,7 @@
 #define DRAPPS_DRAPPS_H
 
 #include <drapps/crew.h>
+#include <drapps/crew_pilot.h>
 #include <drapps/data.h>
 #include <drapps/dataset.h>
 #include <drapps/graph.h>
@@ -10,6 +11,7 @@
 #include <drapps/jpeg.h>
 #include <drapps/live.h>
 #include <drapps/loader.h>
+#include <drapps/metrics.h>
 #include <drapps/monitor.h>
 #include <drapps/sample.h>
 #include <drapps/sched.h>

@@ -21,6 +21,7 @@
 #include <drapps/data.h>
 #include <drapps/dataset.h>
 #include <drapps/graph.h>
+#include <drapps/monitor.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +29,7 @@ extern "C" {
 
 typedef struct dr_loader dr_loader;
 typedef struct dr_batch dr_batch;
+struct dr_decision; /* sched.h */
 
 typedef enum dr_last { DR_LAST_PARTIAL = 0, DR_LAST_DROP = 1, DR_LAST_PAD = 2 } dr_last;
 typedef enum dr_on_bad { DR_BAD_RAISE = 0, DR_BAD_SKIP = 1, DR_BAD_REPLACE = 2 } dr_on_bad;
@@ -74,7 +76,16 @@ typedef struct dr_loader_options {
                                in later epochs and runs.  A folder, or "auto": the user's cache folder, and only where
                                that was measured to pay; NULL: no */
     uint64_t cache_limit;   /* bytes on disk; 0: half of what is free there when the loader is opened */
-    double trace_spans;     /* spans_per_s of the trace; HUGE_VAL: all, so that a run out of order can be repeated */
+    const char *policy;  /* who turns the knobs while it runs: a name of dr_policies_json; NULL: "analytic".  "fixed":
+                            nobody.  What the user sets (workers, prefetch, dr_loader_set) is never turned.  Not in
+                            reference mode or with workers = 0.  The environment variable DRAPPS_POLICY goes before
+                            it.  The bytes are the same */
+    dr_monitor *monitor; /* what the policy looks at; the loader keeps a reference.  NULL: one that the loaders of
+                            the process share.  With a root, the limits are those of that machine, too */
+    double cpu_limit;    /* CPUs that the workers may use; 0: this process's part of what the container may */
+    const char *weights; /* what is wanted, as dr_weights_parse reads it; NULL: "step" */
+    bool adaptive_compression; /* cache: LZ4 or none, by what is measured; false: LZ4.  Default true */
+    double trace_spans;        /* spans_per_s of the trace; HUGE_VAL: all, so that a run out of order can be repeated */
 } dr_loader_options;
 
 DR_API void dr_loader_defaults(dr_loader_options *options);
@@ -127,13 +138,19 @@ DR_API void dr_loader_cancel(dr_loader *loader);
 DR_API dr_status dr_loader_state(dr_loader *loader, char **text, dr_error *err);
 DR_API dr_status dr_loader_restore(dr_loader *loader, const char *text, dr_error *err);
 
-/* Settings that may change while it runs: "workers" (0 .. 256), "prefetch" (1 .. 64). */
+/* Settings that may change while it runs, by the names and within the ranges of DR_KNOB_MAP in drapps/sched.h:
+ * effective at once, without waiting for samples under way, of which none is lost or made twice.  DR_ERR_NOT_FOUND names
+ * the knobs there are, DR_ERR_ARG the range.  What was set is the user's: the policy leaves it alone from then on. */
 DR_API dr_status dr_loader_set(dr_loader *loader, const char *knob, double value, dr_error *err);
 DR_API dr_status dr_loader_get(dr_loader *loader, const char *knob, double *value, dr_error *err);
 
 /* Counters and times since the loader was opened, as JSON text (free with dr_text_free).  Keys are the same in every
  * language; docs/stats.md lists them. */
 DR_API dr_status dr_loader_stats(dr_loader *loader, char **text, dr_error *err);
+
+/* The newest decisions of the policy, at most `cap`, with numbers above `after`, oldest first; returns how many.  64
+ * are kept.  0 in a forked child. */
+DR_API size_t dr_loader_decisions(dr_loader *loader, uint64_t after, struct dr_decision *out, size_t cap);
 
 /* What runs: ops, shapes, fusion, workers, budget (free with dr_text_free). */
 DR_API dr_status dr_loader_explain(dr_loader *loader, char **text, dr_error *err);

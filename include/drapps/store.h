@@ -57,6 +57,10 @@ typedef struct dr_stored {
 DR_API dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit, dr_store **out, dr_error *err);
 DR_API void dr_store_close(dr_store **store);
 
+/* Samples that are put from now on are compressed by LZ4 where that is measured to pay (true, as a store begins), or
+ * always, if this build has LZ4 (false). */
+DR_API void dr_store_adapt(dr_store *store, bool adaptive);
+
 /* The key of what these bytes name. */
 DR_API dr_store_key dr_store_key_of(const dr_store *store, const void *name, size_t size);
 

@@ -23,6 +23,8 @@ _ERRORS = (
 # Where each public name lives.
 _HOMES = {
     "Batch": "batch",
+    "DRAADPDataLoader": "torch.named",
+    "DRAPPSLoader": "torch.named",
     "DataLoader": "torch.dataloader",
     "Decision": "sched",
     "JpegHeader": "jpeg",
@@ -45,12 +47,14 @@ _HOMES = {
     **dict.fromkeys(_ERRORS, "_core"),
 }
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "ops", *sorted(_HOMES)]
+_MODULES = ("live", "metrics", "ops", "trace")
+
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", *_MODULES, *sorted(_HOMES)]
 
 
 def __getattr__(name):
-    if name == "ops":
-        return _import_module("drapps.ops")
+    if name in _MODULES:
+        return _import_module(f"drapps.{name}")
     if name == "__version__":
         return _import_module("drapps._core").version()
     if name not in _HOMES:

@@ -1,4 +1,4 @@
-from . import ops as ops
+from . import live as live, metrics as metrics, ops as ops, trace as trace
 from ._core import (
     ArgumentError as ArgumentError,
     BadSampleError as BadSampleError,

@@ -60,15 +60,16 @@ def deterministic(function=None, *, key=None):
     return call
 
 
-def activate(folder, limit=0, key=""):
+def activate(folder, limit=0, key="", adaptive=True):
     """Makes a cache active in this process; returns it.  The child of a fork activates its own.
 
     folder: where, or "auto": the user's cache folder, and only functions for which that was measured to pay.
     limit: bytes on disk of all that is kept in the folder; 0: half of what is free there.
     key: a text that belongs to the key of every result.
+    adaptive: compressed where that is measured to pay; False: always.
     """
     global _active
-    _active = Cache(folder, limit, key)
+    _active = Cache(folder, limit, key, adaptive)
     return _active
 
 
@@ -93,8 +94,8 @@ def using(cache):
 class Cache:
     """The stores of some functions below one folder."""
 
-    def __init__(self, folder, limit=0, key=""):
-        self.folder, self.limit, self.key = os.fspath(folder), limit, key
+    def __init__(self, folder, limit=0, key="", adaptive=True):
+        self.folder, self.limit, self.key, self.adaptive = os.fspath(folder), limit, key, adaptive
         self.pid = os.getpid()
         self.stores = {}
         self.selves = weakref.WeakKeyDictionary()  # what was found out about an object, while it lives
@@ -148,7 +149,8 @@ class Kept:
         self.calls = self.call_ns = 0  # of the trial
         identity = {"format": FORMAT, "python": self.name, "code": code_digest(function).hex(), "key": cache.key}
         try:
-            self.store = _core.open_store(cache.folder, json.dumps(identity, sort_keys=True), cache.limit)
+            name = json.dumps(identity, sort_keys=True)
+            self.store = _core.open_store(cache.folder, name, cache.limit, cache.adaptive)
         except _core.Error as error:
             if cache.folder != "auto":
                 raise

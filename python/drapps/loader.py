@@ -12,6 +12,7 @@ import weakref
 
 from drapps import _core, output as outputs
 from drapps.batch import Batch, deliver, report_bad
+from drapps.ranges import wait_range
 
 GIVEN_UP = "this iteration was given up: the loader was closed, restored or iterated anew"
 CANCEL_AGAIN_S = 0.01  # a thread may have come to wait just after it was cancelled
@@ -29,18 +30,28 @@ def _close_all():
 class Epoch:
     """One pass over the data: an iterator that any number of threads may share, each batch going to one of them."""
 
-    __slots__ = ("_loader", "_number", "_wrap")
+    __slots__ = ("_boxes", "_loader", "_number", "_wrap")
 
     def __init__(self, loader, number, wrap):
         self._loader = loader
         self._number = number
         self._wrap = wrap
+        self._boxes = {}  # by thread: a batch that was taken, until it is given
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        return self._wrap(self._loader._next_batch(self._number))
+        box = self._boxes.setdefault(threading.get_ident(), [])
+        with wait_range():
+            batch = self.take(box)
+        value = self._wrap(batch)
+        del box[:]
+        return value
+
+    def take(self, box):
+        """The next batch.  It is in the box, too, until that is emptied: a call that a signal ended loses nothing."""
+        return self._loader._next_batch(self._number, box)
 
 
 class LoaderBase:
@@ -53,7 +64,7 @@ class LoaderBase:
         self._running = False  # an epoch was begun and has not ended
         self._resume = False  # the next iter() continues where a restored state says
         self._spent = False  # ... and nothing is left there: the epoch's last batch had been delivered
-        self._inside = 0  # threads that wait for a batch
+        self._inside = set()  # threads that wait for a batch
         self._changed = threading.Condition()  # for all of the above
         self._pid = os.getpid()
         _open_loaders.add(self)
@@ -88,14 +99,15 @@ class LoaderBase:
     def _give_up(self):
         """Ends the pass that runs: threads that wait for its batches leave before anything else begins."""
         self._pass += 1
+        self._inside.discard(threading.get_ident())  # a signal may have kept it from leaving
         while self._inside:
             self._cancel()
             self._changed.wait(CANCEL_AGAIN_S)
 
-    def _next_batch(self, number):
-        self._enter(number)
+    def _next_batch(self, number, box):
         try:
-            batch = None if self._spent else self._next()
+            self._enter(number)
+            batch = None if self._spent else self._next(box)
         except _core.CancelledError:
             raise _core.StateError(GIVEN_UP) from None
         finally:
@@ -117,11 +129,11 @@ class LoaderBase:
         with self._changed:
             if number != self._pass:
                 raise _core.StateError(GIVEN_UP)
-            self._inside += 1
+            self._inside.add(threading.get_ident())
 
     def _leave(self):
         with self._changed:
-            self._inside -= 1
+            self._inside.discard(threading.get_ident())
             self._changed.notify_all()
 
     def set_epoch(self, epoch):
@@ -183,18 +195,19 @@ class Loader(LoaderBase):
 
     timeout_ms = -1  # for a batch: then TimeoutError
 
-    def __init__(self, dataset, graph, output="auto", **options):
+    def __init__(self, dataset, graph, output="auto", resource_monitor=None, adaptive_compression=True, **options):
         self._dataset = dataset
         self._batch_size = options["batch_size"]
-        self._core = _core.open_loader(dataset, graph, **options)
+        monitor = getattr(resource_monitor, "_core", resource_monitor)
+        self._core = _core.open_loader(dataset, graph, monitor=monitor, adaptive=adaptive_compression, **options)
         super().__init__(output)
         outputs.choose(output)  # says now what would fail at the first batch
 
     def _start(self, epoch):
         self._core.start(epoch)
 
-    def _next(self):
-        core = self._core.next(self.timeout_ms)
+    def _next(self, box):
+        core = box[0] if box else self._core.next(self.timeout_ms, box)
         return None if core is None else Batch(core, outputs.choose(self.output))
 
     def _cancel(self):
@@ -244,6 +257,16 @@ class Loader(LoaderBase):
         """Counters and times since the loader was opened, as a dict; docs/stats.md lists them."""
         return json.loads(self._core.stats())
 
+    def decisions(self, after=0):
+        """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision.
+
+        >>> for decision in loader.decisions():
+        ...     print(decision.reason)
+        """
+        from drapps.sched import Decision
+
+        return [Decision.of(facts) for facts in self._core.decisions(after)]
+
     def explain(self):
         """What runs: ops, shapes, fusion, workers, budget, as text."""
         return self._core.explain()
@@ -253,7 +276,7 @@ class Loader(LoaderBase):
         return json.loads(self._core.profile(samples))
 
     def set(self, knob, value):
-        """Changes a setting while it runs: "workers" (0 to 256) or "prefetch" (1 to 64).
+        """Changes a setting while it runs, a name of drapps.knobs(): the policy leaves it alone from then on.
 
         >>> loader.set("prefetch", 4)
         >>> loader.get("prefetch")

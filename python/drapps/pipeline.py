@@ -172,8 +172,9 @@ class Pipeline:
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
                last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=1, memory_limit=0, outputs=None,
                collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
-               seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False,
-               lanes=True):  # fmt: skip
+               trace_spans=0, seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False, lanes=True,
+               policy=None, resource_monitor=None, cpu_limit=0, weights=None,
+               adaptive_compression=True):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
 
         batch_size: samples of a batch for this rank.
@@ -197,7 +198,10 @@ class Pipeline:
         output: "torch", "numpy", "raw" (drapps arrays), or "auto": torch where it is imported, else NumPy.
         reference: slow and plain, the same bytes; None looks at the variable DRAPPS_REFERENCE.
         keep_draws: keep what was drawn for each sample: Batch.draws.
-        trace: write a trace to this file.
+        trace: write a trace to this file, for drapps.trace.read and `drapps trace`.  None: to that of the variable
+            DRAPPS_TRACE, if it is set.
+        trace_spans: of reading and working on samples, so many a second are written, the slowest always; 0 takes 2000,
+            float("inf") takes all, from which an epoch out of order can be repeated.
         seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
             ("off").  The variable DRAPPS_SEEK_INDEX goes before it.
@@ -208,6 +212,14 @@ class Pipeline:
         given_order: each batch is made of the samples that Loader.push names, instead of shuffle, rank and last.
         keep_batches: with given_order and in_order=False, samples that were pushed together stay together.
         lanes: samples that are predicted to be slow never hold all workers; the bytes are the same.
+        policy: who turns workers, prefetch and the other knobs (drapps.knobs()) while it runs: a name of
+            drapps.policies(), default "analytic"; "fixed": nobody.  What is given here by number, or by Loader.set,
+            stays as it is.  The variable DRAPPS_POLICY goes before it ("off": nobody).  The bytes are the same.
+        resource_monitor: the drapps.Monitor that the policy looks at; several loaders may share one.  None: one that the
+            loaders of the process share.
+        cpu_limit: CPUs that the workers may use; 0 takes this process's part of what the container may.
+        weights: what is wanted: "step" (default), "draadp", "drapps", or {name: number} or "name=number,..." over it.
+        adaptive_compression: what the cache keeps is compressed by LZ4 where that is measured to pay; False: always.
 
         >>> for images, labels in pipe.loader(batch_size=4, shuffle=True, seed=1, output="numpy"):
         ...     print(images.shape, labels.dtype)
@@ -215,11 +227,12 @@ class Pipeline:
         (2, 3, 32, 32) int64
         """
         options = dict(
-            batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
+            trace_spans=trace_spans, batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
             prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample, memory_limit=memory_limit,
             outputs=_joined(outputs), collate=_collate(collate), layout=layout, keep_draws=keep_draws,
             reference=_reference(reference), trace=None if trace is None else os.fspath(trace), seek_index=seek_index,
-            cache=None if cache is None else os.fspath(cache), cache_limit=cache_limit,
+            cache=None if cache is None else os.fspath(cache), cache_limit=cache_limit, policy=policy, resource_monitor=resource_monitor, cpu_limit=cpu_limit,
+            weights=_weights(weights), adaptive_compression=adaptive_compression,
         )  # fmt: skip
         options["rank"], options["world"] = _rank(rank, world)
         if max_bad is not None:
@@ -357,6 +370,12 @@ def _collate(rules):
     if rules is None or isinstance(rules, str):
         return rules
     return ",".join(f"{field}={rule}" for field, rule in rules.items())
+
+
+def _weights(weights):
+    if weights is None or isinstance(weights, str):
+        return weights
+    return ",".join(f"{name}={number:.17g}" for name, number in weights.items())
 
 
 def _workers(workers, num_workers):

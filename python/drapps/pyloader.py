@@ -52,7 +52,8 @@ class PythonBatch(Batch):
 
 def refuse_native_settings(settings):
     """Raises on a setting that only a loader without Python functions can follow."""
-    standard = {"keep_draws": False, "trace": None, "seek_index": "auto"}
+    standard = {"keep_draws": False, "trace": None, "trace_spans": 0, "seek_index": "auto", "policy": None, "resource_monitor": None,
+                "cpu_limit": 0, "weights": None}  # fmt: skip
     for name, value in settings.items():
         if value != standard[name]:
             raise _core.UnsupportedError(f"{name}={value!r} does not work yet in a chain with .map() or .filter()")
@@ -66,7 +67,7 @@ class PythonLoader(LoaderBase):
 
     def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, prefetch, in_order, last,
                  on_bad_sample, rank, world, memory_limit, outputs, collate, layout, reference, lanes, cache,
-                 cache_limit, max_bad=2**64 - 1, **native):  # fmt: skip
+                 cache_limit, adaptive_compression=True, max_bad=2**64 - 1, **native):  # fmt: skip
         refuse_native_settings(native)
         limits = info()["limits"]
         self._pipe = pipe
@@ -74,7 +75,7 @@ class PythonLoader(LoaderBase):
         self._batch_size, self._last, self._rank, self._world = batch_size, last, rank, world
         self._on_bad, self._max_bad = on_bad_sample, max_bad
         self._in_order, self._lanes = in_order, lanes
-        self._cache = (cache, cache_limit) if cache and not reference else None
+        self._cache = (cache, cache_limit, "", adaptive_compression) if cache and not reference else None
         self._outputs = outputs.split(",") if outputs else None
         self._rules = dict(rule.split("=") for rule in collate.split(",")) if collate else {}
         self._layout = layout
@@ -177,7 +178,7 @@ class PythonLoader(LoaderBase):
             self._counts["epochs"] += 1
             self._groups = None
 
-    def _next(self):
+    def _next(self, _box):
         self._check_open()
         with self._work:
             try:

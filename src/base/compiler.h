@@ -9,6 +9,7 @@
 #define DR_UNUSED __attribute__((unused))
 #define DR_MUST_CHECK __attribute__((warn_unused_result))
 #define DR_NOINLINE __attribute__((noinline))
+#define DR_TYPEOF(x) __typeof__(x)
 #define DR_INLINE static inline __attribute__((always_inline)) /* for bodies that fold when an argument is constant */
 #define DR_CPU_SUPPORTS(feature) __builtin_cpu_supports(feature)
 #if defined(__x86_64__)

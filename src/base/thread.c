@@ -63,7 +63,7 @@ void dr__thread_stand_back(void)
 }
 
 static atomic_uint generation;
-static void (*_Atomic resets[4])(void); /* NULL: about to be set */
+static void (*_Atomic resets[8])(void); /* NULL: about to be set */
 static atomic_uint n_resets;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 

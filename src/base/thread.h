@@ -29,7 +29,7 @@ void dr__thread_stand_back(void);
  * The child of a fork has a higher number than its parent. */
 unsigned dr__fork_generation(void);
 
-/* Calls `reset` in the child of each later fork, before anything else runs there.  At most 4 callers. */
+/* Calls `reset` in the child of each later fork, before anything else runs there.  At most 8 callers. */
 void dr__fork_in_child(void (*reset)(void));
 
 /* DRAPPS_STALL=<percent>: sleeps now and then for up to a millisecond, to shake races out in tests. */

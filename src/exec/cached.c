@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "store/data_file.h"
 #include "store/squeeze.h"
+#include "store/store_parts.h"
 
 enum {
     TRIALS = 64,    /* samples that decide, half of them each way; fewer where the data set is small */
@@ -64,6 +65,7 @@ static dr_status open_store(dr__exec *e, dr__cache *c, const char *folder, uint6
         return DR_OK;
     }
     DR_TRY(status);
+    dr_store_adapt(c->store, e->o.adaptive_compression);
     dr_store_stats stats;
     dr_store_get_stats(c->store, &stats);
     bool seen = stats.records && stats.records >= e->set->n_samples / SEEN_SHARE;
@@ -191,6 +193,7 @@ bool dr__cache_look(dr__exec *e, dr__workbench *bench, dr__job *job)
     if (!key_of(e, bench, job->ref.id, &job->key, &read))
         return false;
     bool found = load(c, bench, &bench->record, &job->key, &used);
+    atomic_fetch_add(found ? &e->stats.cache_hits : &e->stats.cache_misses, 1);
     job->program = found ? c->prefix.rest : c->prefix.head;
     return found || (read && !used);
 }
@@ -292,6 +295,11 @@ void dr__cache_note(dr__exec *e, const dr__job *job)
 static void set_count(json_t *o, const char *name, uint64_t value)
 {
     json_object_set_new(o, name, json_integer((json_int_t)value));
+}
+
+double dr__cache_fill(const dr__exec *e)
+{
+    return e->cache && e->cache->store ? dr__store_fill(e->cache->store) : 0;
 }
 
 void dr__cache_stats(dr__exec *e, json_t *o)

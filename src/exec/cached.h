@@ -49,6 +49,9 @@ typedef struct dr__cache_costs {
 double dr__cache_disk_us(uint64_t bytes, int workers);
 bool dr__cache_pays(const dr__cache_costs *costs);
 
+/* How much of what it may take is taken, 0 .. 1; 0 without a cache.  Waits for nothing. */
+double dr__cache_fill(const dr__exec *e);
+
 /* Counters, as members "cache_..." of a loader's statistics. */
 void dr__cache_stats(dr__exec *e, json_t *stats);
 

@@ -34,6 +34,7 @@ void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n)
     const uint64_t start = dr__now_ns();
     if (!b->error.status)
         dr__batch_finish(e, b, &err);
+    atomic_fetch_add(&e->stats.finish_ns, dr__now_ns() - start);
     dr__spans_batch(e, b, start);
     dr__pool_lock();
     make_ready(e, b, &err);
@@ -71,6 +72,7 @@ static void book_delivery(dr__exec *e, dr_batch *b)
     while (e->oldest < e->opened && !e->ring[e->oldest % DR__RING])
         e->oldest++;
     atomic_fetch_add(&e->stats.batches, 1);
+    atomic_fetch_add(&e->stats.delivered, b->n_samples);
     for (uint64_t i = 0; i < b->n_samples && !e->o.given_order; i++)
         b->n_padded += b->positions[i] >= e->set->n_places;
     if (e->fills_any)
@@ -227,9 +229,13 @@ static dr_status next_in_line(dr__exec *e, const dr__place *me, uint64_t deadlin
 static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, dr_error *err)
 {
     dr__place me = { 0 };
+    if (!e->line)
+        dr__consumer_is(e, DR__CONSUMER_WAITS);
     join_line(e, &me);
     dr_status status = next_in_line(e, &me, deadline_ns, out, err);
     leave_line(e, &me);
+    if (!e->line)
+        dr__consumer_is(e, status == DR_OK || status == DR_AGAIN ? DR__CONSUMER_STEPS : DR__CONSUMER_AWAY);
     return status;
 }
 
@@ -240,8 +246,9 @@ dr_status dr__exec_next(dr__exec *e, int timeout_ms, dr_batch **out, dr_error *e
     *out = NULL;
     dr__pool_lock();
     dr_status status = next_locked(e, deadline, out, err);
+    uint64_t waited = e->unserved_ns + dr__now_ns() - start;
+    e->unserved_ns = status == DR_AGAIN ? waited : 0;
     dr__pool_unlock();
-    uint64_t waited = dr__now_ns() - start;
     dr__spans_next(e, status, *out, start);
     if (status == DR_OK)
         dr__histogram_add(&e->stats.wait, waited);
@@ -252,6 +259,8 @@ void dr__exec_stop(dr__exec *e)
 {
     dr__pool_lock();
     e->running = false;
+    if (!e->line)
+        dr__consumer_is(e, DR__CONSUMER_AWAY);
     dr__cond_broadcast(&e->changed);
     while (e->active > 0 || e->fetch.active > 0)
         dr__cond_wait(&e->changed, dr__pool_mutex(), UINT64_MAX);

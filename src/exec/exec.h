@@ -7,9 +7,9 @@
  * a loader that has room (claim.c), so nothing is queued and cancelling is only to stop claiming.  Fetchers, if there
  * are any, pull too, and read ahead of them (fetch.c).
  *
- * Locks, outermost first: a loader's lock (starting and saving), dr__pool_lock (all scheduling state below), a buffer
- * pool's lock, the trace's lock.  After a loader's lock, and never with the other three: a cache's lock, its
- * store's write_lock, its store's lock.  No op, codec or callback runs under any of them.
+ * Locks, outermost first: a loader's lock (starting and saving), that of its knobs, dr__pool_lock (all scheduling state
+ * below), a buffer pool's lock, the trace's lock.  After a loader's lock, and never with these three: a cache's lock,
+ * its store's write_lock, its store's lock.  No op, codec or callback runs under any of them.
  */
 #ifndef DR_EXEC_EXEC_H
 #define DR_EXEC_EXEC_H
@@ -76,6 +76,9 @@ typedef struct dr__place {
     struct dr__place *next;
 } dr__place;
 
+/* What the consumers do: with several of them, one that waits is what counts. */
+typedef enum dr__consumer { DR__CONSUMER_AWAY, DR__CONSUMER_WAITS, DR__CONSUMER_STEPS } dr__consumer;
+
 /* One loader at work. */
 typedef struct dr__exec {
     /* fixed when it is opened */
@@ -127,12 +130,16 @@ typedef struct dr__exec {
     int active;                  /* claims being worked on */
     int waiting;                 /* consumers that wait for a batch */
     dr__consumer_times consumer; /* for the trace */
-    dr__place *line;             /* all consumers, who came first at its head */
-    uint64_t put_off_ns;         /* when opening a batch was first put off, for want of memory; 0: is not */
-    bool impatient;              /* that was in vain: not again in this epoch */
-    dr_batch *ring[DR__RING];    /* opened and not delivered: number % DR__RING.  fills_any: anywhere */
-    dr_batch *filling;           /* fills_any: takes the next finished sample */
-    uint8_t *done;               /* fills_any: what became of each sample of this rank, DR__DONE_*, at local % n_done */
+    dr__consumer consumer_does;  /* since consumer_ns */
+    uint64_t consumer_ns;
+    uint64_t wait_ns, step_ns; /* time that was spent so, until then; over all epochs */
+    uint64_t unserved_ns;      /* waited by calls that ended without a batch; the next batch's wait has it */
+    dr__place *line;           /* all consumers, who came first at its head */
+    uint64_t put_off_ns;       /* when opening a batch was first put off, for want of memory; 0: is not */
+    bool impatient;            /* that was in vain: not again in this epoch */
+    dr_batch *ring[DR__RING];  /* opened and not delivered: number % DR__RING.  fills_any: anywhere */
+    dr_batch *filling;         /* fills_any: takes the next finished sample */
+    uint8_t *done;             /* fills_any: what became of each sample of this rank, DR__DONE_*, at local % n_done */
     uint64_t n_done;
     json_t *loose_bad;    /* bad samples that belong to no batch that was delivered: the next one tells */
     dr_error error;       /* with failed */
@@ -252,6 +259,26 @@ void dr__slots_done(dr__exec *e, dr_batch *batch, uint64_t n);
 
 /* pool lock: ends the epoch with an error that every consumer gets. */
 void dr__exec_fail(dr__exec *e, const dr_error *err);
+
+/* --- flow.c: what a scheduler and a monitor see of it --- */
+
+/* pool lock: consumers wait, do something else, or are not there, from now on. */
+void dr__consumer_is(dr__exec *e, dr__consumer what);
+
+/* Everything that is known of a flow (DR_N_FLOWS of them, drapps/sched.h); the rest is left as it is. */
+void dr__exec_flow(dr__exec *e, double *flow);
+
+/* Time since a consumer last asked for a batch; 0 while one waits, UINT64_MAX where none is there. */
+uint64_t dr__exec_idle_ns(dr__exec *e);
+
+/* How full its queues are, 0 .. 1: samples that nobody has begun, samples that were fetched (NAN without fetchers),
+ * slow ones that are parked, as parts of those that may be under way; and of the batches that may be, those that are
+ * ready. */
+typedef struct dr__fill {
+    double unclaimed, fetched, parked, ready;
+} dr__fill;
+
+dr__fill dr__exec_fill(dr__exec *e);
 
 /* --- anyorder.c: samples that go to whatever batch is being filled (fills_any) --- */
 

@@ -4,10 +4,7 @@
 #include "base/alloc.h"
 #include "exec/exec.h"
 
-enum {
-    PER_WORKER = 4,  /* fetched samples: workers find the next one while the fetchers are held up for a moment */
-    BUDGET_PART = 8, /* of the memory for batches: half of what may be set aside, the other half is for slow samples */
-};
+enum { BUDGET_PART = 8 }; /* of the memory for batches: half of what may be set aside; the other is for slow samples */
 
 /* pool lock: may one more be read ahead? */
 static bool has_room(const dr__exec *e)
@@ -15,7 +12,7 @@ static bool has_room(const dr__exec *e)
     const dr__fetch *f = &e->fetch;
     const size_t had = e->lanes.spare ? e->lanes.spare->record.block_cap : 0;
     const size_t reading = (size_t)f->active * f->largest; /* not counted yet */
-    return f->n < PER_WORKER * DR_MAX(e->workers, 1) &&
+    return f->n < DR__FETCHED_PER_WORKER * DR_MAX(e->workers, 1) &&
            e->lanes.bytes + reading + DR_MAX(f->largest, had) - had <= e->batch_budget / BUDGET_PART;
 }
 
@@ -40,6 +37,7 @@ void dr__fetch_work(dr__exec *e, dr__claim *c, dr__workbench *bench)
     dr__parked *p = c->fetched;
     dr__record_swap(&p->record, &bench->record);
     c->n = dr__claim_read(e, c, bench, &p->job);
+    p->job.reader = -bench->worker;
     dr__record_swap(&p->record, &bench->record);
 }
 

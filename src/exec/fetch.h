@@ -9,6 +9,9 @@
 
 #include "exec/lanes.h"
 
+/* Workers find the next one while the fetchers are held up for a moment. */
+enum { DR__FETCHED_PER_WORKER = 4 };
+
 struct dr__exec;
 struct dr__claim;
 

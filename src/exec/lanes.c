@@ -185,9 +185,14 @@ void dr__lane_drop(dr__exec *e, dr__parked **parked)
 
 void dr__lane_unpark(dr__exec *e, dr__parked *p, dr__workbench *bench)
 {
-    dr__record_swap(&p->record, &bench->record);
+    if (!p->job.unread)
+        dr__record_swap(&p->record, &bench->record);
     dr__pool_lock();
     dr__lane_count(&e->lanes, p);
+    if (e->lanes.bytes > e->batch_budget / BUDGET_PART) { /* what the bench had is larger */
+        dr__record_free(&p->record);
+        dr__lane_count(&e->lanes, p);
+    }
     dr__lane_keep(&e->lanes, p);
     if (e->fetchers)
         dr__pool_wake_one(e, true); /* there is room again */

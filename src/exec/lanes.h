@@ -29,7 +29,7 @@ typedef struct dr__job {
     bool left_out;
     uint64_t read_ns, run_ns;
     uint64_t read_at_ns; /* when reading began */
-    int reader;          /* worker that read it */
+    int reader;          /* worker that read it; -1, -2, ...: fetcher */
     uint64_t since_ns;   /* when it was read, or taken up again */
     /* see cached.h */
     const dr__program *program; /* what runs: all, what is to be kept, or what follows on it */
@@ -69,7 +69,7 @@ dr__parked *dr__lane_take(struct dr__exec *e, bool within_share);
 /* pool lock: a sample that was taken cannot be run, and the epoch fails; NULL: none was.  Its memory stays here. */
 void dr__lane_drop(struct dr__exec *e, dr__parked **parked);
 
-/* The parked sample's bytes go to the bench. */
+/* The bytes of a parked or fetched sample, if it has any, go to the bench. */
 void dr__lane_unpark(struct dr__exec *e, dr__parked *parked, dr__workbench *bench);
 
 /* A given share of the work for slow samples, or 0. */

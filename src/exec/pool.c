@@ -300,14 +300,20 @@ static dr_status start_worker(team *t, worker **out, dr_error *err)
     return DR_OK;
 }
 
-/* pool lock: as many threads as the most demanding loader asks for.  Fewer still do the work, and where there are no
- * fetchers workers read. */
-static dr_status fit(team *t, dr_error *err)
+/* pool lock: as many as the most demanding loader asks for. */
+static int wanted(const team *t)
 {
-    dr_status status = DR_OK;
     int want = 0;
     for (const dr__exec *e = pool.execs; e; e = e->next)
         want = DR_MAX(want, asks_for(e, t));
+    return want;
+}
+
+/* pool lock: fewer threads than wanted still do the work, and where there are no fetchers workers read. */
+static dr_status grow(team *t, dr_error *err)
+{
+    const int want = wanted(t);
+    dr_status status = DR_OK;
     while (t->n < want && status == DR_OK) {
         worker *w = call_back(t);
         if (!w)
@@ -315,14 +321,19 @@ static dr_status fit(team *t, dr_error *err)
         if (w)
             t->workers[t->n++] = w;
     }
-    while (t->n > want) {
+    return t->n > 0 || t->reads ? DR_OK : status;
+}
+
+/* pool lock */
+static void shrink(team *t)
+{
+    for (const int want = wanted(t); t->n > want;) {
         worker *w = t->workers[--t->n];
         w->leave = true;
         w->next = pool.leaving;
         pool.leaving = w;
         dr__cond_broadcast(&t->work);
     }
-    return t->n > 0 || t->reads ? DR_OK : status;
 }
 
 /* pool lock: takes threads off the list that can be joined without waiting for a sample: those that are gone, and all
@@ -348,10 +359,10 @@ dr_status dr__pool_resize(dr_error *err)
     dr_status status = DR_OK;
     dr__pool_lock();
     prepare();
-    for (int i = 0; i < N_TEAMS; i++) {
-        const dr_status s = fit(&pool.teams[i], err);
-        status = status == DR_OK ? s : status;
-    }
+    for (int i = 0; i < N_TEAMS && status == DR_OK; i++)
+        status = grow(&pool.teams[i], err);
+    for (int i = 0; i < N_TEAMS && status == DR_OK; i++) /* not before others are there */
+        shrink(&pool.teams[i]);
     worker *leavers = take_leavers();
     dr__pool_wake();
     dr__pool_unlock();

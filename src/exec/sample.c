@@ -107,6 +107,8 @@ static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
     atomic_fetch_add(&e->stats.bytes_read, bytes);
     atomic_fetch_add(&e->stats.read_ns, j->read_ns);
     atomic_fetch_add(&e->stats.work_ns, j->run_ns);
+    if (j->slow)
+        atomic_fetch_add(&e->stats.slow_ns, j->run_ns);
     dr__predict_learn(&e->lanes.predict, j->local, bench->cost, j->run_ns);
     dr__spans_sample(e, bench, j, bytes);
 }

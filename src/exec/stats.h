@@ -19,7 +19,11 @@ typedef struct dr__stats {
     atomic_uint_fast64_t read_ns, work_ns; /* summed over workers */
     dr__histogram wait;                    /* of consumers, per batch */
     dr__histogram batch;                   /* from the first claim of a batch to its end */
-    atomic_uint_fast64_t cpu_ns;           /* CPU time of the threads that worked for it */
+    atomic_uint_fast64_t delivered;        /* samples in batches that consumers took */
+    atomic_uint_fast64_t finish_ns;        /* putting batches together, once their samples are there */
+    atomic_uint_fast64_t slow_ns;          /* of work_ns: samples of the slow lane */
+    atomic_uint_fast64_t cache_hits, cache_misses;
+    atomic_uint_fast64_t cpu_ns; /* CPU time of the threads that worked for it */
 } dr__stats;
 
 void dr__histogram_add(dr__histogram *h, uint64_t ns);

@@ -134,7 +134,7 @@ dr_status dr_loader_set(dr_loader *l, const char *name, double value, dr_error *
     int knob;
     DR_TRY(dr__loader_check(l, err));
     DR_TRY(find(name, &knob, err));
-    return dr__knob_set(l, knob, value, err);
+    return dr__adapt_set(l, knob, value, err);
 }
 
 dr_status dr_loader_get(dr_loader *l, const char *name, double *value, dr_error *err)

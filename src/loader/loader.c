@@ -29,6 +29,7 @@ void dr_loader_defaults(dr_loader_options *o)
         .world = 1,
         .seek_index = "auto",
         .lanes = true,
+        .adaptive_compression = true,
     };
 }
 
@@ -70,11 +71,16 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
     return DR_OK;
 }
 
+uint64_t dr__loader_memory(const dr_loader *l, const dr__limits *limits)
+{
+    const uint64_t limit = l->exec.o.memory_limit;
+    return limit ? limit : limits->memory_limit / 4 / (uint64_t)limits->local_world;
+}
+
 /* Memory: half for batches that wait.  The intermediate results of one sample may take an eighth, however many workers
  * there are: which samples are too large must not depend on that. */
-static dr_status set_budget(dr__exec *e, const dr__limits *limits, dr_error *err)
+static dr_status set_budget(dr__exec *e, uint64_t limit, dr_error *err)
 {
-    uint64_t limit = e->o.memory_limit ? e->o.memory_limit : limits->memory_limit / 4 / (uint64_t)limits->local_world;
     e->batch_budget = (size_t)(limit / 2);
     e->bench_budget = (size_t)(limit / 8);
     for (int i = 0; i < e->program->n_outputs; i++) {
@@ -126,7 +132,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
 {
     dr__exec *e = &l->exec;
     dr__limits limits;
-    dr__limits_read("", &limits);
+    dr__limits_read(e->o.monitor ? dr__monitor_root(e->o.monitor) : "", &limits);
     const char *reference = getenv("DRAPPS_REFERENCE");
     e->o.reference |= reference && *reference && strcmp(reference, "0");
     e->fills_any = !e->o.in_order && !e->o.keep_batches;
@@ -138,13 +144,15 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     dr__cond_init(&e->changed);
     dr__cond_init(&l->left);
     pthread_mutex_init(&l->lock, NULL);
+    pthread_mutex_init(&l->adapt.knobs, NULL);
     e->set = dr_dataset_ref(set);
     DR_TRY(dr__program_compile(graph, set->fields, set->n_fields, &po, &e->program, err));
-    e->workers = e->o.workers < 0 ? dr__limits_workers(&limits) : e->o.workers;
+    DR_TRY(dr__adapt_open(l, &limits, err));
+    e->workers = e->o.workers < 0 ? dr__adapt_workers(l, &limits) : e->o.workers;
     if (e->o.reference)
         e->workers = 0;
     e->prefetch = e->o.prefetch ? e->o.prefetch : STANDARD_PREFETCH;
-    DR_TRY(set_budget(e, &limits, err));
+    DR_TRY(set_budget(e, dr__loader_memory(l, &limits), err));
     e->buffers = dr__bufpool_new((e->prefetch + 2) * e->program->n_outputs);
     if (!e->buffers)
         return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
@@ -158,6 +166,8 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     DR_TRY(dr__loader_trace(l, err));
     /* These pointed to the caller's memory. */
     e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.cache = NULL;
+    e->o.policy = e->o.weights = NULL;
+    e->o.monitor = NULL;
     return l->graph_text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
 }
 
@@ -198,6 +208,7 @@ void dr_loader_close(dr_loader **loader)
     if (e->generation != dr__fork_generation())
         return; /* the parent's: its threads and locks mean nothing here */
     send_callers_off(l);
+    dr__adapt_close(l);
     dr__pool_remove(e);
     dr_trace_close(&e->trace);
     dr__workbench_free(&e->bench);
@@ -211,6 +222,7 @@ void dr_loader_close(dr_loader **loader)
     dr__free(e->done);
     dr__cond_destroy(&e->changed);
     dr__cond_destroy(&l->left);
+    pthread_mutex_destroy(&l->adapt.knobs);
     pthread_mutex_destroy(&l->lock);
     dr__free(l->done);
     dr__free(l->graph_text);
@@ -224,13 +236,13 @@ dr_status dr__loader_check(const dr_loader *l, dr_error *err)
     return DR_OK;
 }
 
-/* lock: starts where epoch, position and batch say.  A start that fails leaves them for the next try. */
+/* lock: an epoch runs, from where epoch, position and batch say.  A start that fails leaves them for the next try. */
 static dr_status begin(dr_loader *l, dr_error *err)
 {
-    if (l->begun)
-        return DR_OK;
-    DR_TRY(dr__exec_start(&l->exec, l->epoch, l->position, l->batch, l->done, err));
+    if (!l->begun)
+        DR_TRY(dr__exec_start(&l->exec, l->epoch, l->position, l->batch, l->done, err));
     l->begun = true;
+    dr__adapt_run(l);
     return DR_OK;
 }
 

@@ -3,6 +3,7 @@
 #define DR_LOADER_LOADER_H
 
 #include "exec/exec.h"
+#include "loader/adapt.h"
 #include "loader/seek_share.h"
 
 struct dr_loader {
@@ -18,10 +19,15 @@ struct dr_loader {
     /* lock: where the next call of dr_loader_next begins, if not begun */
     uint64_t epoch, position, batch;
     uint8_t *done; /* out of order: delivered before; one byte a sample of this rank */
+
+    dr__adapt adapt; /* who turns the knobs; see there */
 };
 
 /* An object of the parent process is not ours to use. */
 dr_status dr__loader_check(const dr_loader *loader, dr_error *err);
+
+/* Bytes that it may take, by its setting or as the machine allows. */
+uint64_t dr__loader_memory(const dr_loader *loader, const dr__limits *limits);
 
 /* Opens the trace that the options or the environment ask for. */
 dr_status dr__loader_trace(dr_loader *loader, dr_error *err);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <drapps/sched.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "exec/cached.h"
@@ -19,6 +21,29 @@ static dr_status give_text(json_t *o, char **text, dr_error *err)
 static json_int_t count(const atomic_uint_fast64_t *v)
 {
     return (json_int_t)atomic_load(v);
+}
+
+static void set_count(json_t *o, const char *name, uint64_t value)
+{
+    json_object_set_new(o, name, json_integer((json_int_t)value));
+}
+
+static void set_flow(json_t *o, const char *name, double value)
+{
+    json_object_set_new(o, name, json_integer((json_int_t)value));
+}
+
+/* What changes from one moment to the next, as the scheduler sees it. */
+static void add_flow(json_t *o, dr__exec *e)
+{
+    double flow[DR_N_FLOWS] = { 0 };
+    dr__exec_flow(e, flow);
+    set_flow(o, "wait_ns", flow[DR_FLOW_WAIT] * 1e9);
+    set_flow(o, "step_ns", flow[DR_FLOW_STEP] * 1e9);
+    set_flow(o, "ready_batches", flow[DR_FLOW_READY]);
+    set_flow(o, "active_workers", flow[DR_FLOW_ACTIVE]);
+    set_flow(o, "parked_samples", flow[DR_FLOW_PARKED]);
+    set_flow(o, "bytes_under_way", flow[DR_FLOW_BYTES]);
 }
 
 static void add_seek_counts(json_t *o, dr__seek_store *store)
@@ -52,6 +77,9 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
                           count(&e->stats.read_ns), "work_ns", count(&e->stats.work_ns));
     if (!o)
         return dr__fail(err, DR_ERR_NOMEM, "stats: out of memory");
+    set_count(o, "delivered_samples", atomic_load(&e->stats.delivered));
+    set_count(o, "finish_ns", atomic_load(&e->stats.finish_ns));
+    set_count(o, "slow_work_ns", atomic_load(&e->stats.slow_ns));
     json_object_set_new(o, "wait", dr__histogram_json(&e->stats.wait));
     json_object_set_new(o, "batch_latency", dr__histogram_json(&e->stats.batch));
     dr__pool_lock();
@@ -64,10 +92,12 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     json_object_set_new(o, "parked_bytes", json_integer((json_int_t)e->lanes.bytes));
     dr__pool_unlock();
     add_lanes(o, &e->lanes);
+    add_flow(o, e);
     json_object_set_new(o, "batch_budget_bytes", json_integer((json_int_t)e->batch_budget));
     json_object_set_new(o, "worker_budget_bytes", json_integer((json_int_t)e->bench_budget));
     add_seek_counts(o, e->seek);
     dr__cache_stats(e, o);
+    dr__adapt_stats(l, o);
     return give_text(o, text, err);
 }
 
@@ -75,8 +105,9 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     dr__exec *e = &l->exec;
-    char *ops = dr__program_explain(e->program), cache[1600];
+    char *ops = dr__program_explain(e->program), cache[1600], policy[256];
     dr__cache_explain(e, cache, sizeof cache);
+    dr__adapt_explain(l, policy, sizeof policy);
     dr__pool_lock();
     int workers = e->workers, prefetch = e->prefetch;
     dr__pool_unlock();
@@ -84,9 +115,9 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
     *text = ops ? dr__alloc(room) : NULL;
     if (*text)
         snprintf(*text, room,
-                 "data: %s (%s, %llu samples)\n%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
+                 "data: %s (%s, %llu samples)\n%s%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
                  "a batch has %zu bytes, batches may take %zu, a worker %zu\n",
-                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, workers,
+                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, policy, workers,
                  workers == 1 ? "" : "s", prefetch,
                  e->o.given_order ? "given"
                  : e->o.in_order  ? "fixed"

@@ -300,6 +300,11 @@ void dr__monitor_remove_pipeline(dr_monitor *m, int token)
         dr__hooks_remove(&m->sampler.host.pipelines, token);
 }
 
+const char *dr__monitor_root(const dr_monitor *m)
+{
+    return m->sampler.root;
+}
+
 dr_status dr_monitor_watch(dr_monitor *m, int pid, dr_error *err)
 {
     if (!is_ours(m))

@@ -29,4 +29,7 @@ typedef struct dr__pipeline_facts {
 dr_status dr__monitor_add_pipeline(dr_monitor *monitor, dr__pipeline_fn *fill, void *user, int *token, dr_error *err);
 void dr__monitor_remove_pipeline(dr_monitor *monitor, int token);
 
+/* Before the /proc and /sys that it reads: "" is this machine.  The monitor's. */
+const char *dr__monitor_root(const dr_monitor *monitor);
+
 #endif

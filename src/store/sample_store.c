@@ -87,6 +87,7 @@ dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit
         return status;
     }
     s->used = dr__room_used(s->root);
+    atomic_store(&s->taken, s->used);
     s->limit = limit ? limit : s->used + dr__room_free(s->root) / 2;
     dr__store_refresh(s);
     *out = s;
@@ -106,6 +107,15 @@ void dr_store_close(dr_store **store)
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->write_lock);
     dr__free(s);
+}
+
+void dr_store_adapt(dr_store *s, bool adaptive)
+{
+    if (!dr__store_is_ours(s))
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->squeeze.fixed = !adaptive;
+    pthread_mutex_unlock(&s->lock);
 }
 
 bool dr__store_is_ours(const dr_store *s)
@@ -212,6 +222,12 @@ static outcome read_raw(int fd, const dr_stored *f, void *memory, uint64_t *unpa
     return good ? GOOD : GONE;
 }
 
+/* lock: was it among the last that this process wrote? */
+static bool is_fresh(const dr_store *s, const dr_stored *f)
+{
+    return s->own >= 0 && f->file == (uint32_t)s->own && f->record_at + DR__SQUEEZE_FRESH > s->stats.written_bytes;
+}
+
 bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
 {
     outcome result;
@@ -229,10 +245,19 @@ bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
     note(s, result, &f->key, (dr__key_place){ f->file, f->record_at });
     s->stats.hits += result == GOOD;
     s->stats.unpack_ns += unpack_ns;
-    s->stats.read_ns += dr__now_ns() - start;
+    const uint64_t took_ns = dr__now_ns() - start;
+    s->stats.read_ns += took_ns;
     s->stats.read_bytes += result == GOOD ? f->payload_bytes : 0;
+    if (result == GOOD && !is_fresh(s, f))
+        dr__squeeze_read(&s->squeeze, f->payload_bytes, took_ns - unpack_ns);
     pthread_mutex_unlock(&s->lock);
     return result == GOOD;
+}
+
+double dr__store_fill(const dr_store *s)
+{
+    const double limit = (double)DR_MAX(s->limit, 1);
+    return DR_MIN((double)atomic_load(&s->taken) / limit, 1);
 }
 
 void dr_store_get_stats(dr_store *s, dr_store_stats *out)

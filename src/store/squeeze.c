@@ -30,21 +30,53 @@ static uint64_t saved(const dr__squeeze *s)
     return s->packed_bytes < s->raw_bytes ? s->raw_bytes - s->packed_bytes : 0;
 }
 
+/* Time to read what the trials saved. */
+static double saved_ns(const dr__squeeze *s)
+{
+    if (s->read_bytes < DR__SQUEEZE_READ)
+        return (double)dr__disk_ns(saved(s));
+    return (double)saved(s) * ((double)s->read_ns / (double)s->read_bytes);
+}
+
 dr__squeeze_choice dr__squeeze_choose(const dr__squeeze *s)
 {
     if (!dr__squeeze_there())
         return DR__SQUEEZE_OFF;
-    if (s->tried < DR__SQUEEZE_TRIALS)
+    if (s->fixed)
+        return DR__SQUEEZE_ON;
+    if (s->tried < DR__SQUEEZE_TRIALS || s->untried >= DR__SQUEEZE_AGAIN)
         return DR__SQUEEZE_TRY;
-    return dr__disk_ns(saved(s)) > s->unpack_ns ? DR__SQUEEZE_ON : DR__SQUEEZE_OFF;
+    return saved_ns(s) > (double)s->unpack_ns ? DR__SQUEEZE_ON : DR__SQUEEZE_OFF;
 }
 
 void dr__squeeze_note(dr__squeeze *s, uint64_t raw_bytes, uint64_t packed_bytes, uint64_t unpack_ns)
 {
+    if (s->tried == 2 * DR__SQUEEZE_TRIALS) {
+        s->tried /= 2;
+        s->raw_bytes /= 2;
+        s->packed_bytes /= 2;
+        s->unpack_ns /= 2;
+    }
     s->tried++;
+    s->untried = 0;
     s->raw_bytes += raw_bytes;
     s->packed_bytes += packed_bytes;
     s->unpack_ns += unpack_ns;
+}
+
+void dr__squeeze_pass(dr__squeeze *s)
+{
+    s->untried++;
+}
+
+void dr__squeeze_read(dr__squeeze *s, uint64_t bytes, uint64_t ns)
+{
+    if (s->read_bytes > 4 * (uint64_t)DR__SQUEEZE_READ) {
+        s->read_bytes /= 2;
+        s->read_ns /= 2;
+    }
+    s->read_bytes += bytes;
+    s->read_ns += ns;
 }
 
 void dr__squeeze_explain(const dr__squeeze *s, char *text, size_t size)
@@ -53,19 +85,23 @@ void dr__squeeze_explain(const dr__squeeze *s, char *text, size_t size)
         snprintf(text, size, "raw: this build is without LZ4");
         return;
     }
+    if (s->fixed) {
+        snprintf(text, size, "LZ4: fixed");
+        return;
+    }
     if (!s->tried) {
         snprintf(text, size, "not chosen yet");
         return;
     }
-    dr__squeeze_choice choice = dr__squeeze_choose(s);
+    const bool pays = saved_ns(s) > (double)s->unpack_ns;
     const double per = 1e3 * s->tried;
     snprintf(text, size,
              "%s: LZ4 makes %.0f%% of the bytes; reading the rest takes %.0f us a sample, unpacking %.0f us",
-             choice == DR__SQUEEZE_TRY  ? "trying LZ4"
-             : choice == DR__SQUEEZE_ON ? "LZ4"
-                                        : "raw",
-             100.0 * (double)s->packed_bytes / (double)(s->raw_bytes ? s->raw_bytes : 1),
-             (double)dr__disk_ns(saved(s)) / per, (double)s->unpack_ns / per);
+             s->tried < DR__SQUEEZE_TRIALS ? "trying LZ4"
+             : pays                        ? "LZ4"
+                                           : "raw",
+             100.0 * (double)s->packed_bytes / (double)(s->raw_bytes ? s->raw_bytes : 1), saved_ns(s) / per,
+             (double)s->unpack_ns / per);
 }
 
 #ifdef DR_HAVE_LZ4

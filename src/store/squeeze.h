@@ -1,8 +1,9 @@
 /* squeeze.h: whether the samples of a store are compressed.
  *
- * The first samples are compressed by LZ4 and, to know the time, decompressed.  Compression stays on where reading the
- * bytes that it saves would take longer than decompressing does, at DR__DISK_BYTES_PER_S: what the disks of rented
- * machines give, and what the samples of a data set that is larger than memory are read at.
+ * The first samples are compressed by LZ4 and, to know the time, decompressed; later one in DR__SQUEEZE_AGAIN is, as
+ * samples and machines change.  Compression is on where reading the bytes that it saves takes longer than decompressing
+ * does: at the speed at which this process reads such samples, and until that is known at DR__DISK_BYTES_PER_S, which
+ * the disks of rented machines give.  What was just written is in memory, and its reading says nothing.
  */
 #ifndef DR_STORE_SQUEEZE_H
 #define DR_STORE_SQUEEZE_H
@@ -11,11 +12,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DR__SQUEEZE_TRIALS = 16, DR__DISK_BYTES_PER_S = 500 * 1000 * 1000 };
+enum {
+    DR__SQUEEZE_TRIALS = 16,
+    DR__SQUEEZE_AGAIN = 64,
+    DR__SQUEEZE_READ = 16 << 20,  /* bytes after which their time counts */
+    DR__SQUEEZE_FRESH = 64 << 20, /* what was written last and may not be on the disk */
+    DR__DISK_BYTES_PER_S = 500 * 1000 * 1000,
+};
 
 typedef struct dr__squeeze {
+    bool fixed; /* on, whatever is measured */
     int tried;
-    uint64_t raw_bytes, packed_bytes, unpack_ns; /* of the trials */
+    uint64_t raw_bytes, packed_bytes, unpack_ns; /* of the trials; older ones fade */
+    uint64_t untried;                            /* samples since the last of them */
+    uint64_t read_bytes, read_ns;                /* of samples that were read, without unpacking; likewise */
 } dr__squeeze;
 
 typedef enum dr__squeeze_choice { DR__SQUEEZE_TRY, DR__SQUEEZE_ON, DR__SQUEEZE_OFF } dr__squeeze_choice;
@@ -25,8 +35,12 @@ bool dr__squeeze_there(void);
 
 dr__squeeze_choice dr__squeeze_choose(const dr__squeeze *squeeze);
 
-/* Books one trial. */
+/* Books one trial, and a sample that was none. */
 void dr__squeeze_note(dr__squeeze *squeeze, uint64_t raw_bytes, uint64_t packed_bytes, uint64_t unpack_ns);
+void dr__squeeze_pass(dr__squeeze *squeeze);
+
+/* Books bytes that were read from the disk by one thread. */
+void dr__squeeze_read(dr__squeeze *squeeze, uint64_t bytes, uint64_t ns);
 
 /* What was chosen and why, for people. */
 void dr__squeeze_explain(const dr__squeeze *squeeze, char *text, size_t size);

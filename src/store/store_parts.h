@@ -4,6 +4,7 @@
 #define DR_STORE_STORE_PARTS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include <drapps/store.h>
 
@@ -21,8 +22,9 @@ struct dr_store {
     char own_name[64];          /* of the file that this process writes; "": none yet */
     int own;                    /* its number; -1: none.  Set under both locks */
     dr__data_file *own_file;
-    uint64_t limit, used; /* bytes on disk of all stores: allowed, and as last looked at */
-    uint64_t since;       /* put since then */
+    uint64_t limit, used;       /* bytes on disk of all stores: allowed, and as last looked at */
+    uint64_t since;             /* put since then */
+    atomic_uint_fast64_t taken; /* used + since, for who must not wait for a lock */
 
     pthread_mutex_t lock; /* all below */
     dr__key_table table;
@@ -37,6 +39,9 @@ struct dr_store {
 
 /* False in the child of a fork. */
 bool dr__store_is_ours(const dr_store *store);
+
+/* How much of what stores here may take is taken, 0 .. 1.  Waits for no lock. */
+double dr__store_fill(const dr_store *store);
 
 /* --- store_files.c --- */
 

@@ -84,6 +84,7 @@ static bool append(dr_store *s, dr_stored *sample, const void *payload)
     int code = errno;
     uint32_t number = (uint32_t)s->own;
     s->since += good ? bytes : 0;
+    atomic_store(&s->taken, s->used + s->since);
     pthread_mutex_unlock(&s->write_lock);
     if (good) {
         pthread_mutex_lock(&s->lock);
@@ -105,6 +106,8 @@ static void *squeeze(dr_store *s, dr_stored *sample, void *raw)
 {
     pthread_mutex_lock(&s->lock);
     dr__squeeze_choice choice = dr__squeeze_choose(&s->squeeze);
+    if (choice != DR__SQUEEZE_TRY)
+        dr__squeeze_pass(&s->squeeze);
     pthread_mutex_unlock(&s->lock);
     size_t size = sample->bytes;
     void *packed = choice == DR__SQUEEZE_OFF ? NULL : dr__lz4_pack(raw, sample->bytes, &size);

@@ -29,6 +29,7 @@
 struct dr_live {
     int folder, fd; /* fd holds the lock that says that we live */
     char file[64];
+    unsigned number;     /* in this process, from 1 on */
     unsigned generation; /* a child neither writes nor removes */
     dr__live_head *head; /* the mapped file */
     size_t bytes;
@@ -61,11 +62,10 @@ static void read_command(char *out, size_t room)
 /* A sweeper may find the file before it is locked, and remove it: then the next is tried. */
 static bool create_locked(dr_live *live)
 {
-    static atomic_uint counter;
     for (int i = 0; i < 8; i++) {
         struct stat s;
         snprintf(live->file, sizeof live->file, "%d-%llx-%u" DR__LIVE_SUFFIX, (int)getpid(),
-                 (unsigned long long)dr__now_ns(), atomic_fetch_add(&counter, 1));
+                 (unsigned long long)dr__now_ns(), live->number);
         live->fd = openat(live->folder, live->file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (live->fd < 0)
             return false;
@@ -98,6 +98,7 @@ static void fill_head(dr_live *live, const char *name, const char *policy)
 {
     dr__live_head head = { .pid = (int32_t)getpid(), .pid_space = dr__live_pid_space(), .started_ns = dr__now_ns() };
     dr__live_head_init(&head);
+    head.loader = live->number;
     head.start_ticks = dr__live_start_ticks(head.pid);
     copy_text(head.version, sizeof head.version, DR_VERSION);
     copy_text(head.name, sizeof head.name, name);
@@ -115,6 +116,7 @@ static void fill_head(dr_live *live, const char *name, const char *policy)
 
 dr_live *dr_live_open(const char *name, const char *policy)
 {
+    static atomic_uint counter;
     int folder = dr__live_folder_make();
     dr_live *live = folder >= 0 ? dr__alloc_zero(1, sizeof *live) : NULL;
     if (!live) {
@@ -123,6 +125,7 @@ dr_live *dr_live_open(const char *name, const char *policy)
         return NULL;
     }
     *live = (dr_live){ .folder = folder, .fd = -1, .generation = dr__fork_generation() };
+    live->number = atomic_fetch_add(&counter, 1) + 1;
     dr__live_sweep(folder);
     if (create_locked(live) && map_file(live))
         fill_head(live, name, policy);
@@ -204,13 +207,9 @@ void dr_live_put(dr_live *live, const dr_snapshot *snapshot, const double *flow,
     end(live);
 }
 
-void dr_live_decision(dr_live *live, const dr_decision *d)
+static void put_decision(dr_live *live, size_t slot, const dr_decision *d)
 {
-    if (!d || !begin(live))
-        return;
-    const dr__live_map *map = &live->map;
-    const uint64_t n = live->state[DR__LIVE_DECIDED]++;
-    const size_t at = map->decisions + (size_t)(n % DR__LIVE_KEPT) * map->decision_words;
+    const size_t at = live->map.decisions + slot * live->map.decision_words;
     live->state[at + DR__LIVE_NUMBER] = d->number;
     live->state[at + DR__LIVE_WHEN] = d->time_ns;
     live->state[at + DR__LIVE_BOUND] = (uint64_t)d->bound;
@@ -220,7 +219,16 @@ void dr_live_decision(dr_live *live, const dr_decision *d)
     put_doubles(live, at + DR__LIVE_BEFORE, d->before, DR_N_KNOBS, DR_N_KNOBS);
     put_doubles(live, at + DR__LIVE_BEFORE + DR_N_KNOBS, d->after, DR_N_KNOBS, DR_N_KNOBS);
     copy_text((char *)&live->state[at + DR__LIVE_BEFORE + 2 * DR_N_KNOBS], DR_MAX_REASON, d->reason);
+}
+
+void dr_live_decision(dr_live *live, const dr_decision *d)
+{
+    if (!d || !begin(live))
+        return;
+    put_decision(live, DR__LIVE_KEPT, d);
+    if (d->changed || d->guarded)
+        put_decision(live, (size_t)(live->state[DR__LIVE_DECIDED]++ % DR__LIVE_KEPT), d);
     if (d->bound >= 0 && d->bound < DR_N_BOUNDS)
-        live->state[map->bounds + (size_t)d->bound]++;
+        live->state[live->map.bounds + (size_t)d->bound]++;
     end(live);
 }

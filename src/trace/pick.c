@@ -39,10 +39,7 @@ static void turn_window(dr__picker *p, uint64_t now_ns)
         return;
     if (p->window_ns) {
         p->chance = DR_MIN(1, worth(p, length) / DR_MAX(p->seen, 1));
-        if (p->slow > worth(p, length))
-            p->times_mean *= 2;
-        else if (p->slow < worth(p, length) / 4)
-            p->times_mean = DR_MAX(p->times_mean / 2, SLOW_TIMES);
+        p->times_mean = DR_MAX(p->times_mean * 0.95, SLOW_TIMES); /* seldom as low that there are too many again */
     }
     p->window_ns = now_ns;
     p->seen = p->kept = p->slow = 0;
@@ -58,19 +55,29 @@ static bool is_slow(dr__picker *p, int kind, uint64_t duration_ns)
     return slow;
 }
 
+/* Too many of them: only slower ones from here on. */
+static void take_slow(dr__picker *p, int n, double most)
+{
+    p->slow += n;
+    if (p->slow <= DR_MAX(most, n))
+        return;
+    p->times_mean *= 2;
+    p->slow = 0;
+}
+
 bool dr__picker_takes(dr__picker *p, uint64_t now_ns, int kind, uint64_t duration_ns, int n)
 {
     if (p->per_s == HUGE_VAL)
         return true;
     turn_window(p, now_ns);
     p->seen += n;
+    const double of_window = worth(p, (uint64_t)WINDOW_MS * NS_PER_MS);
     if (is_slow(p, kind, duration_ns)) {
-        p->slow += n;
+        take_slow(p, n, of_window);
         return true;
     }
     /* A sudden flood is cut off at twice the number; the next window is fair again. */
-    const double most = 2 * worth(p, (uint64_t)WINDOW_MS * NS_PER_MS);
-    if (random_unit(p) < p->chance && p->kept + n <= DR_MAX(most, n)) {
+    if (random_unit(p) < p->chance && p->kept + n <= DR_MAX(2 * of_window, n)) {
         p->kept += n;
         return true;
     }

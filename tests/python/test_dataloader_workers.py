@@ -389,12 +389,6 @@ def test_an_interrupt_that_is_caught_loses_nothing(delay):
     assert found == list(range(60)) and interrupts == 1
 
 
-def test_a_batch_that_was_lost_is_an_error_and_the_others_come():
-    iterator = iter(DataLoader(Numbers(40), 4, num_workers=2))
-    iterator._fleet.next()  # as if an exception had come before it was delivered
-    assert drained(iterator)[-1] == "StateError"
-
-
 def test_a_forked_child_takes_nothing():
     iterator = iter(DataLoader(Numbers(40), 4, num_workers=2))
     found = next(iterator).tolist()

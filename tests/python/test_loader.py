@@ -1,7 +1,6 @@
 """Loaders: epochs, batches, workers, shares, settings."""
 
 import gc
-import json
 import pathlib
 import re
 import sys
@@ -371,12 +370,6 @@ def test_files_as_bytes(folder):
     pipe = drapps.read(folder)
     batch = next(pipe.loader(batch_size=2, outputs="image,key").batches())
     assert batch["image"] == [(folder / key).read_bytes() for key in batch["key"]]
-
-
-def test_trace(pipe, tmp_path):
-    list(pipe.loader(**options(trace=tmp_path / "trace.jsonl")))
-    lines = (tmp_path / "trace.jsonl").read_text().splitlines()
-    assert lines and all(isinstance(json.loads(line), dict) for line in lines)
 
 
 def test_seek_index(pipe):

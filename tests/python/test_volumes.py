@@ -120,11 +120,10 @@ def test_oversampling_finds_the_foreground():
 
 def test_predicted_cost_orders_samples(cases, tmp_path):
     """What the trace predicts ranks the samples as their sizes do."""
-    import json
-
-    list(native(cases).loader(batch_size=1, output="numpy", workers=1, trace=tmp_path / "trace"))
-    rows = [json.loads(line) for line in open(tmp_path / "trace")]
-    cost = {row["id"]: row["cost"] for row in rows if row["event"] == "sample"}
+    loader = native(cases).loader(batch_size=1, output="numpy", workers=1, trace=tmp_path / "trace")
+    list(loader)
+    loader.close()
+    cost = {span.id: span.cost for span in drapps.trace.read(tmp_path / "trace").spans if span.kind == "work"}
     voxels = [numpy.prod(volumes.resampled_size(size, HAVE, volumes.SPACING)) for size in SIZES]
     assert sorted(cost, key=cost.get) == list(numpy.argsort(voxels))
 

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "loader/loader.h"
 #include "unit/loader/random_graph.h"
@@ -87,16 +88,35 @@ static void open_station(station *s, dr_dataset *set, dr_graph *g)
         assert_int_equal(pthread_create(&s->threads[i], NULL, consume, s), 0);
 }
 
+/* Any knob to any value that does not take too long. */
+static void turn_any(dr_loader *l, uint64_t *d)
+{
+    dr_error err = { 0 };
+    static const struct {
+        const char *name;
+        double values[4];
+    } knobs[] = {
+        { "workers", { 0, 1, 2, 5 } },        { "fetchers", { 0, 1, 3, 6 } },
+        { "prefetch", { 1, 2, 8, 64 } },      { "prefetch_bytes", { 0, 1, 500, 1e6 } },
+        { "lane_share", { 0, 0.1, 0.5, 1 } }, { "lane_threshold", { 1, 2, 4, 100 } },
+        { "cpu_ceiling", { 0, 0.3, 1, 4 } },  { "priority", { -1, 0, 1, 0 } },
+    };
+    const uint64_t k = dice(d, DR_COUNT(knobs));
+    const double value = knobs[k].values[dice(d, 4)];
+    double now = -7;
+    assert_ok(dr_loader_set(l, knobs[k].name, value, &err));
+    assert_ok(dr_loader_get(l, knobs[k].name, &now, &err));
+    assert_true(now == value);
+}
+
 /* What a scheduler or an impatient user may do meanwhile. */
 static void disturb(station *s)
 {
     char *text = NULL;
     switch (dice(&x, 6)) {
     case 0:
-        assert_ok(dr_loader_set(s->loader, "workers", (double)dice(&x, 5), &err));
-        break;
     case 1:
-        assert_ok(dr_loader_set(s->loader, "prefetch", (double)(1 + dice(&x, 8)), &err));
+        turn_any(s->loader, &x);
         break;
     case 2:
         if (!s->loader->exec.o.given_order)
@@ -175,11 +195,59 @@ static void start_again(void **state)
     dr_dataset_unref(&set);
 }
 
+/* Another thread turns all knobs while epochs are read to their end, as a scheduler would. */
+static atomic_bool turning;
+
+static void *turn_on_and_on(void *loader)
+{
+    uint64_t d = 99;
+    while (atomic_load(&turning)) {
+        turn_any(loader, &d);
+        usleep((unsigned)dice(&d, 300));
+    }
+    return NULL;
+}
+
+static void all_knobs_meanwhile(void **state)
+{
+    (void)state;
+    dr_dataset *set =
+        toy_set(&(toy){ .n = SAMPLES, .slow_every = 7, .slow_us = 200, .large_from = 30, .large_to = 50, .large = 6 });
+    dr_graph *g = graph_of("{\"op\":\"random_crop\",\"params\":{\"size\":[5,5]}}");
+    for (int way = 0; way < 2; way++) {
+        dr_loader_options o = options_of(4, 0);
+        o.shuffle = true;
+        tape want = epoch_of(set, g, &o);
+        o.in_order = way;
+        dr_loader *l = open_loader(set, g, &o);
+        l->exec.lanes.predict.floor_ns = 0;
+        pthread_t thread;
+        atomic_store(&turning, true);
+        assert_int_equal(pthread_create(&thread, NULL, turn_on_and_on, l), 0);
+        for (long i = 0; i < n_cycles / 8; i++) {
+            tape got = { 0 };
+            assert_ok(dr_loader_start(l, 0, &err));
+            tape_read(&got, l, -1);
+            assert_each_once(&got, SAMPLES);
+            if (o.in_order)
+                assert_same_tape(&want, &got, "knobs turned meanwhile");
+            tape_free(&got);
+        }
+        atomic_store(&turning, false);
+        pthread_join(thread, NULL);
+        dr_loader_close(&l);
+        tape_free(&want);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 int main(int argc, char **argv)
 {
     n_cycles = argc > 1 ? atol(argv[1]) : n_cycles;
     x = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     print_message("seed %llu\n", (unsigned long long)x);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(come_and_go), cmocka_unit_test(start_again) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(come_and_go), cmocka_unit_test(start_again),
+                                        cmocka_unit_test(all_knobs_meanwhile) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,9 +195,13 @@ static dr_status wait_next(struct waiting *w, int slice_ms)
 }
 
 /* A result that was just taken.  A signal that came meanwhile would be noticed when the call returns, and the result
- * would be lost with the exception: it is looked for here, and the result kept. */
-static PyObject *give_result(py_crew *crew, PyObject *result)
+ * would be lost with the exception: it is in the box then, or, without one, kept here. */
+static PyObject *give_result(py_crew *crew, PyObject *result, PyObject *box)
 {
+    if (result && box != Py_None) {
+        int failed = PyList_Append(box, result) < 0;
+        return failed ? (crew->kept = result, NULL) : Py_BuildValue("(iN)", 0, result);
+    }
     if (result && PyErr_CheckSignals() < 0) {
         crew->kept = result;
         return NULL;
@@ -208,13 +212,14 @@ static PyObject *give_result(py_crew *crew, PyObject *result)
 static PyObject *next_result(PyObject *self, PyObject *args)
 {
     int timeout_ms;
+    PyObject *box = Py_None;
     py_crew *crew = (py_crew *)self;
-    if (!PyArg_ParseTuple(args, "i:next", &timeout_ms))
+    if (!PyArg_ParseTuple(args, "i|O:next", &timeout_ms, &box))
         return NULL;
     if (crew->kept) {
         PyObject *kept = crew->kept;
         crew->kept = NULL;
-        return give_result(crew, kept);
+        return give_result(crew, kept, box);
     }
     dr_crew_result result;
     struct waiting w = { .crew = crew->crew, .out = &result };
@@ -225,7 +230,7 @@ static PyObject *next_result(PyObject *self, PyObject *args)
         return raise_status(state_of(self), status, &w.err);
     if (status != DR_OK)
         return Py_BuildValue("(iO)", status == DR_END ? 2 : 1, Py_None);
-    return give_result(crew, wrap_result(state_of(self), crew->crew, &result));
+    return give_result(crew, wrap_result(state_of(self), crew->crew, &result), box);
 }
 
 static PyObject *post_end(PyObject *self, PyObject *unused)
@@ -270,8 +275,8 @@ static PyObject *clear(PyObject *self, PyObject *args)
 static PyObject *set_window(PyObject *self, PyObject *args)
 {
     unsigned batches;
-    uint64_t bytes;
-    if (!PyArg_ParseTuple(args, "IO&:set_window", &batches, to_u64, &bytes))
+    uint64_t bytes = UINT64_MAX;
+    if (!PyArg_ParseTuple(args, "I|O&:set_window", &batches, to_u64, &bytes))
         return NULL;
     dr_crew_set_window(crew_of(self), batches, bytes);
     Py_RETURN_NONE;
@@ -289,6 +294,26 @@ static PyObject *stats(PyObject *self, PyObject *unused)
     PyObject *dict = string && json ? PyObject_CallMethod(json, "loads", "O", string) : NULL;
     Py_XDECREF(string);
     Py_XDECREF(json);
+    return dict;
+}
+
+static PyObject *flow(PyObject *self, PyObject *unused)
+{
+    static const char *const names[] = {
+#define ROW(id, name, kind, unit, doc) name,
+        DR_FLOW_MAP(ROW)
+#undef ROW
+    };
+    (void)unused;
+    double values[DR_N_FLOWS] = { 0 };
+    dr_crew_flow(crew_of(self), values);
+    PyObject *dict = PyDict_New();
+    for (int i = 0; dict && i < DR_N_FLOWS; i++) {
+        PyObject *value = PyFloat_FromDouble(values[i]);
+        if (!value || PyDict_SetItemString(dict, names[i], value) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
     return dict;
 }
 
@@ -313,12 +338,14 @@ static PyMethodDef methods[] = {
     { "post", (PyCFunction)(void (*)(void))post, METH_VARARGS | METH_KEYWORDS,
       "post(tag, n_slots, request, costs=None, worker=-1, min_claim_ns=1000000, keep=False): False when it is full" },
     { "post_end", post_end, METH_NOARGS, "The epoch's posts are complete." },
-    { "next", next_result, METH_VARARGS, "next(timeout_ms): (0, Result), (1, None) again, (2, None) end" },
+    { "next", next_result, METH_VARARGS,
+      "next(timeout_ms, box=None): (0, Result), (1, None) again, (2, None) end; box: a list that gets the Result, too" },
     { "clear", clear, METH_VARARGS, "clear(timeout_ms): gives up what is posted; False: a worker is still at it" },
     { "close", close_crew, METH_NOARGS, "Every worker is to leave." },
     { "close_fd", close_fd, METH_NOARGS, "Closes the descriptor; the memory stays." },
-    { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes)" },
+    { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes=as it is)" },
     { "stats", stats, METH_NOARGS, "Counters." },
+    { "flow", flow, METH_NOARGS, "What it did and where it stands: {name of drapps.sched.flows(): number}" },
     { "enlist", core_crew_enlist, METH_VARARGS, "enlist(worker, pid)" },
     { "claim", core_crew_claim_next, METH_VARARGS, "claim(worker, timeout_ms): Claim or None" },
     { "begin", core_crew_begin, METH_VARARGS, "begin(worker, i)" },

@@ -5,6 +5,7 @@
  * the threads of those calls do not exist, and nobody is waited for.
  */
 #include "py_core.h"
+#include "py_sched.h"
 
 #include <unistd.h>
 
@@ -39,7 +40,8 @@ static int choose(const char *text, const char *what, const char *const *names, 
 
 struct words { /* settings given as text, flags given as int */
     const char *last, *on_bad;
-    int shuffle, in_order, reference, keep_draws, given_order, keep_batches, lanes;
+    int shuffle, in_order, reference, keep_draws, given_order, keep_batches, lanes, adaptive_compression;
+    PyObject *monitor;
 };
 
 static int apply_words(const struct words *words, dr_loader_options *o)
@@ -58,7 +60,25 @@ static int apply_words(const struct words *words, dr_loader_options *o)
     o->given_order = words->given_order;
     o->keep_batches = words->keep_batches;
     o->lanes = words->lanes;
+    o->adaptive_compression = words->adaptive_compression;
     return 0;
+}
+
+/* The loader takes a reference of its own when it is opened. */
+static int apply_monitor(core_state *state, PyObject *monitor, dr_loader_options *o)
+{
+    if (monitor == Py_None)
+        return 0;
+    if (!PyObject_TypeCheck(monitor, (PyTypeObject *)state->monitor_type)) {
+        PyErr_SetString(PyExc_TypeError, "resource_monitor must be a drapps.Monitor");
+        return -1;
+    }
+    o->monitor = ((py_monitor *)monitor)->monitor;
+    if (!o->monitor) {
+        dr_error err = { .status = DR_ERR_STATE, .text = "resource_monitor: it is closed" };
+        raise_status(state, DR_ERR_STATE, &err);
+    }
+    return o->monitor ? 0 : -1;
 }
 
 static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject **set, PyObject **graph,
@@ -68,18 +88,23 @@ static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject *
                              "last",       "workers",      "prefetch",   "on_bad_sample", "max_bad",      "rank",
                              "world",      "memory_limit", "outputs",    "collate",       "layout",       "reference",
                              "keep_draws", "trace",        "seek_index", "given_order",   "keep_batches", "lanes",
-                             "cache",      "cache_limit",  NULL };
-    struct words words = { .last = "partial", .on_bad = "raise", .in_order = 1, .lanes = 1 };
+                             "cache",      "cache_limit",  "policy",     "monitor",       "cpu_limit",    "weights",
+                             "adaptive",   "trace_spans",  NULL };
+    struct words words = {
+        .last = "partial", .on_bad = "raise", .in_order = 1, .lanes = 1, .adaptive_compression = 1, .monitor = Py_None
+    };
     dr_loader_defaults(o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&pppO&O&:open_loader", names, state->dataset_type, set,
-            state->graph_type, graph, to_u64, &o->batch_size, to_u64, &o->seed, &words.shuffle, &words.in_order,
+            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&pppO&O&O&OdO&pd:open_loader", names, state->dataset_type,
+            set, state->graph_type, graph, to_u64, &o->batch_size, to_u64, &o->seed, &words.shuffle, &words.in_order,
             &words.last, &o->workers, &o->prefetch, &words.on_bad, to_u64, &o->max_bad, to_u64, &o->rank, to_u64,
             &o->world, to_u64, &o->memory_limit, text_or_none, &o->outputs, text_or_none, &o->collate, text_or_none,
             &o->layout, &words.reference, &words.keep_draws, text_or_none, &o->trace, text_or_none, &o->seek_index,
-            &words.given_order, &words.keep_batches, &words.lanes, text_or_none, &o->cache, to_u64, &o->cache_limit))
+            &words.given_order, &words.keep_batches, &words.lanes, text_or_none, &o->cache, to_u64, &o->cache_limit,
+            text_or_none, &o->policy, &words.monitor, &o->cpu_limit, text_or_none, &o->weights,
+            &words.adaptive_compression, &o->trace_spans))
         return -1;
-    return apply_words(&words, o);
+    return apply_words(&words, o) < 0 ? -1 : apply_monitor(state, words.monitor, o);
 }
 
 PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -157,9 +182,15 @@ static void dealloc(PyObject *self)
 }
 
 /* A batch that was just taken.  A signal that came meanwhile would be noticed when the call returns, and the batch
- * would be lost with the exception: it is looked for here, and the batch kept. */
-static PyObject *give_batch(PyObject *self, dr_batch *batch)
+ * would be lost with the exception: it is in the box then, or, without one, kept here. */
+static PyObject *give_batch(PyObject *self, dr_batch *batch, PyObject *box)
 {
+    if (box != Py_None) {
+        PyObject *wrapped = core_batch_wrap(state_of(self), batch);
+        if (wrapped && PyList_Append(box, wrapped) < 0)
+            Py_CLEAR(wrapped);
+        return wrapped;
+    }
     if (PyErr_CheckSignals() < 0) {
         as_loader(self)->kept = batch;
         return NULL;
@@ -167,21 +198,22 @@ static PyObject *give_batch(PyObject *self, dr_batch *batch)
     return core_batch_wrap(state_of(self), batch);
 }
 
-static PyObject *give_kept(PyObject *self)
+static PyObject *give_kept(PyObject *self, PyObject *box)
 {
     dr_batch *kept = as_loader(self)->kept;
     as_loader(self)->kept = NULL;
-    return give_batch(self, kept);
+    return give_batch(self, kept, box);
 }
 
 /* Waits in steps, so that Ctrl-C is seen; the engine goes on meanwhile.  left_ms: -1 waits for ever. */
 static PyObject *next(PyObject *self, PyObject *args)
 {
     int left_ms = -1;
-    if (!PyArg_ParseTuple(args, "|i:next", &left_ms))
+    PyObject *box = Py_None;
+    if (!PyArg_ParseTuple(args, "|iO:next", &left_ms, &box))
         return NULL;
     if (as_loader(self)->kept)
-        return give_kept(self);
+        return give_kept(self, box);
     dr_loader *loader = enter(self);
     if (!loader)
         return NULL;
@@ -201,7 +233,7 @@ static PyObject *next(PyObject *self, PyObject *args)
     if (interrupted)
         return NULL;
     if (status == DR_OK)
-        return give_batch(self, batch);
+        return give_batch(self, batch, box);
     if (status == DR_END)
         Py_RETURN_NONE;
     if (status == DR_AGAIN && !as_loader(self)->closing) {
@@ -396,6 +428,24 @@ static PyObject *profile(PyObject *self, PyObject *args)
 
 /* --- knobs --- */
 
+enum { MOST_DECISIONS = 64 };
+
+static PyObject *decisions(PyObject *self, PyObject *args)
+{
+    uint64_t after;
+    if (!PyArg_ParseTuple(args, "O&:decisions", to_u64, &after))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_decision *found = PyMem_Malloc(MOST_DECISIONS * sizeof *found);
+    size_t n = found ? dr_loader_decisions(loader, after, found, MOST_DECISIONS) : 0;
+    leave(self);
+    PyObject *list = found ? py_decisions(found, n) : PyErr_NoMemory();
+    PyMem_Free(found);
+    return list;
+}
+
 static PyObject *set(PyObject *self, PyObject *args)
 {
     const char *knob;
@@ -449,6 +499,7 @@ static PyMethodDef methods[] = {
     { "state", state, METH_NOARGS, "Where the consumer is, as JSON." },
     { "restore", restore, METH_VARARGS, "restore(state): goes on from there." },
     { "stats", stats, METH_NOARGS, "Counters and times, as JSON." },
+    { "decisions", decisions, METH_VARARGS, "decisions(after): those of the policy with higher numbers, as tuples." },
     { "explain", explain, METH_NOARGS, "What runs, as text." },
     { "profile", profile, METH_VARARGS, "profile(samples): time and bytes of each op, as JSON." },
     { "set", set, METH_VARARGS, "set(knob, value): changes a setting while it runs." },

@@ -151,14 +151,26 @@ static PyMethodDef functions[] = {
     { "open_crew", (PyCFunction)(void (*)(void))core_crew_open, METH_VARARGS | METH_KEYWORDS,
       "open_crew(*, max_workers, max_batches, ...): see drapps/crew.h" },
     { "join_crew", core_crew_join, METH_VARARGS, "join_crew(fd)" },
+    { "parse_weights", core_parse_weights, METH_VARARGS, "parse_weights(text): {term: weight}" },
+    { "adapt_crew", (PyCFunction)(void (*)(void))core_crew_adapt, METH_VARARGS | METH_KEYWORDS,
+      "adapt_crew(crew, *, policy, weights, name, ...): see drapps/crew_pilot.h" },
     { "open_monitor", core_monitor_open, METH_VARARGS, "open_monitor(interval_ms, history, root)" },
+    { "live_read", core_live_read, METH_VARARGS, "live_read(pid): what running loaders show, as JSON; 0: all" },
+    { "metrics_text", core_metrics_text, METH_NOARGS, "The metrics of this process." },
+    { "metrics_start", core_metrics_start, METH_VARARGS, "metrics_start(address): a server, until it is dropped" },
+    { "metrics_port", core_metrics_port, METH_O, "metrics_port(server)" },
+    { "metrics_from_environment", core_metrics_from_environment, METH_NOARGS, "Starts what DRAPPS_METRICS asks for." },
+    { "open_trace", (PyCFunction)(void (*)(void))core_trace_open, METH_VARARGS | METH_KEYWORDS,
+      "open_trace(path, meta='{}', max_bytes=0, spans_per_s=0): a TraceWriter; path None: DRAPPS_TRACE's, or None" },
+    { "open_trace_reader", core_trace_reader_open, METH_VARARGS, "open_trace_reader(path): an iterator of records" },
     { "order_sample", core_order_sample, METH_VARARGS,
       "order_sample(dataset, seed, epoch, shuffle, position): (id, occurrence)" },
     { "fill_seeds", core_fill_seeds, METH_VARARGS,
       "fill_seeds(base_seed, tag, slot, random, numpy, torch): addresses of generators' states; 0: left alone" },
     { "seed_words", core_seed_words, METH_VARARGS, "seed_words(base_seed, tag, slot, generator): 624 words, as bytes" },
-    { "open_store", core_store_open, METH_VARARGS, "open_store(folder, identity, limit=0): see drapps/store.h" },
+    { "open_store", core_store_open, METH_VARARGS, "open_store(folder, identity, limit=0, adaptive=True): see drapps/store.h" },
     { "write_row", core_write_row, METH_VARARGS, "write_row(layout, sample, address, row, others): whether it fits" },
+    { "undisturbed", core_undisturbed, METH_VARARGS, "undisturbed(fn, *args): SIGINT is put off until it returns" },
     { 0 },
 };
 
@@ -184,6 +196,8 @@ static int add_types(PyObject *module, core_state *state)
         { &state->jpeg_type, &core_jpeg_spec },       { &state->jpeg_index_type, &core_jpeg_index_spec },
         { &state->crew_type, &core_crew_spec },       { &state->block_type, &core_block_spec },
         { &state->store_type, &core_store_spec },     { &state->monitor_type, &core_monitor_spec },
+        { &state->trace_type, &core_trace_spec },     { &state->trace_reader_type, &core_trace_reader_spec },
+        { &state->crew_pilot_type, &core_crew_pilot_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);

@@ -9,10 +9,6 @@
 
 enum { SLICE_MS = 100 }; /* between looks at Ctrl-C */
 
-typedef struct py_monitor {
-    PyObject_HEAD dr_monitor *monitor; /* NULL: closed */
-} py_monitor;
-
 /* --- snapshots --- */
 
 static PyObject *by_name(const dr_snapshot *s, const double *numbers)
@@ -55,10 +51,45 @@ static PyObject *cpu_use(const dr_snapshot *s)
 }
 
 /* N takes the references; one that is NULL makes the whole fail. */
-static PyObject *wrap(const dr_snapshot *s)
+PyObject *core_snapshot_wrap(const dr_snapshot *s)
 {
     return Py_BuildValue("(KKNNNN)", (unsigned long long)s->time_ns, (unsigned long long)s->number,
                          by_name(s, s->value), by_name(s, s->level), modelled_names(s), cpu_use(s));
+}
+
+static void read_sensors(PyObject *values, PyObject *levels, PyObject *modelled, dr_snapshot *s)
+{
+    for (int i = 0; i < DR_N_SENSORS && !PyErr_Occurred(); i++) {
+        PyObject *value = PyDict_GetItemString(values, dr_sensor_name(i));
+        PyObject *level = PyDict_GetItemString(levels, dr_sensor_name(i));
+        if (!value)
+            continue;
+        PyObject *name = PyUnicode_FromString(dr_sensor_name(i));
+        s->present |= (uint64_t)1 << i;
+        s->modelled |= (uint64_t)(name && PySequence_Contains(modelled, name) > 0) << i;
+        s->value[i] = PyFloat_AsDouble(value);
+        s->level[i] = level ? PyFloat_AsDouble(level) : 0;
+        Py_XDECREF(name);
+    }
+}
+
+int core_snapshot_unwrap(PyObject *facts, dr_snapshot *s)
+{
+    PyObject *values, *levels, *modelled, *cpus;
+    *s = (dr_snapshot){ 0 };
+    if (!PyTuple_Check(facts)) {
+        PyErr_SetString(PyExc_TypeError, "a snapshot is a tuple, as Monitor gives them");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(facts, "O&O&O!O!OO!:snapshot", to_u64, &s->time_ns, to_u64, &s->number, &PyDict_Type, &values,
+                          &PyDict_Type, &levels, &modelled, &PyTuple_Type, &cpus))
+        return -1;
+    read_sensors(values, levels, modelled, s);
+    const Py_ssize_t n = PyTuple_Size(cpus) < DR_MAX_CPUS ? PyTuple_Size(cpus) : DR_MAX_CPUS;
+    for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++)
+        s->cpu[i] = (float)PyFloat_AsDouble(PyTuple_GetItem(cpus, i));
+    s->n_cpus = (uint32_t)n;
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* --- methods --- */
@@ -105,7 +136,7 @@ static PyObject *latest(PyObject *self, PyObject *unused)
     if (!monitor)
         return NULL;
     dr_status status = dr_monitor_latest(monitor, &s);
-    return status == DR_OK ? wrap(&s) : failed(self, status);
+    return status == DR_OK ? core_snapshot_wrap(&s) : failed(self, status);
 }
 
 /* Holds a reference of its own: another thread may close the monitor meanwhile. */
@@ -127,7 +158,7 @@ static PyObject *wait_next(PyObject *self, PyObject *args)
     Py_BEGIN_ALLOW_THREADS dr_monitor_unref(&monitor);
     Py_END_ALLOW_THREADS if (PyErr_Occurred()) return NULL;
     if (status == DR_OK)
-        return wrap(&s);
+        return core_snapshot_wrap(&s);
     return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
 }
 
@@ -135,7 +166,7 @@ static PyObject *wrap_all(const dr_snapshot *snapshots, size_t n)
 {
     PyObject *list = PyList_New((Py_ssize_t)n);
     for (size_t i = 0; list && i < n; i++) {
-        PyObject *one = wrap(&snapshots[i]);
+        PyObject *one = core_snapshot_wrap(&snapshots[i]);
         if (!one || PyList_SetItem(list, (Py_ssize_t)i, one) < 0)
             Py_CLEAR(list);
     }

@@ -10,8 +10,9 @@ PyObject *core_store_open(PyObject *module, PyObject *args)
     core_state *state = PyModule_GetState(module);
     const char *folder, *identity;
     uint64_t limit = 0;
+    int adaptive = 1;
     dr_error err = { 0 };
-    if (!PyArg_ParseTuple(args, "ss|O&:open_store", &folder, &identity, to_u64, &limit))
+    if (!PyArg_ParseTuple(args, "ss|O&p:open_store", &folder, &identity, to_u64, &limit, &adaptive))
         return NULL;
     py_store *self = core_new(state->store_type);
     if (!self)
@@ -19,8 +20,10 @@ PyObject *core_store_open(PyObject *module, PyObject *args)
     PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_store_open(folder, identity, limit, &self->store, &err);
     PyEval_RestoreThread(gil);
-    if (status == DR_OK)
+    if (status == DR_OK) {
+        dr_store_adapt(self->store, adaptive);
         return (PyObject *)self;
+    }
     Py_DECREF(self);
     return raise_status(state, status, &err);
 }

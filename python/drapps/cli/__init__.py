@@ -10,7 +10,7 @@ import os
 import sys
 from importlib import import_module
 
-COMMANDS = ("bench", "burn", "experiment", "info", "ls", "ops", "profile")
+COMMANDS = ("bench", "burn", "experiment", "info", "ls", "ops", "profile", "report", "top", "trace")
 
 
 def make_parser():

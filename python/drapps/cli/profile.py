@@ -1,20 +1,84 @@
-"""drapps profile: where the time of a sample goes, op by op."""
+"""drapps profile: why a trainer waits for its data, and where the time of a sample goes.
+
+Of a Python file: runs it and watches its loaders.  Of data: op costs, and a plain loop over the usual chain.
+"""
+
+import argparse
+import os
+import sys
+import traceback
+from functools import partial
 
 from drapps.cli.show import bytes_text, print_json, print_table
 
-HELP = "time and bytes of each op on your files"
+HELP = "why training waits for data: of a script, or of your files"
+STEPS_NOTE = "the trainer got some batches twice while it was measured: do not keep what it has learned"
 
 
 def add_arguments(parser):
-    parser.add_argument("path", help="a folder, list, tar or pattern of tars")
-    parser.add_argument("--format", default="auto", help="how to read it (default: auto)")
-    parser.add_argument("--graph", metavar="FILE", help="JSON of Pipeline.to_json (default: the usual training chain)")
-    parser.add_argument("--size", type=int, default=224, help="side of the crop in the usual chain (default: 224)")
-    parser.add_argument("--samples", type=int, default=256, help="samples to run (default: 256)")
+    parser.add_argument("path", help="a Python file that trains; or data: a folder, list, tar or pattern of tars")
+    parser.add_argument("--seconds", type=float, default=14, help="to measure for (default: 14; 0: op costs alone)")
+    parser.add_argument("--keep-running", action="store_true", help="let the Python file run to its end")
+    data = parser.add_argument_group("for data")
+    data.add_argument("--format", default="auto", help="how to read it (default: auto)")
+    data.add_argument("--graph", metavar="FILE", help="JSON of Pipeline.to_json (default: the usual training chain)")
+    data.add_argument("--size", type=int, default=224, help="side of the crop in the usual chain (default: 224)")
+    data.add_argument("--samples", type=int, default=256, help="samples for op costs (default: 256)")
+    data.add_argument("--batch-size", type=int, default=64, help="of the loop (default: 64)")
+    data.add_argument("--workers", type=int, help="of the loop (default: what the container allows)")
+    data.add_argument("--step-ms", type=float, default=0, help="time of the trainer for a batch (default: 0)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def run(args):
+def main(argv):
+    """What stands after -- is the program's own."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    parser = argparse.ArgumentParser(prog="drapps profile", usage="%(prog)s [options] path [-- arguments of the file]",
+                                     description=f"{HELP}.")  # fmt: skip
+    add_arguments(parser)
+    args = parser.parse_args(argv[:at])
+    args.arguments = argv[at + 1 :]
+    if args.path.endswith(".py") and os.path.isfile(args.path):
+        return _script(args)
+    return _data(args)
+
+
+# --- a program ---
+
+
+def _script(args):
+    from drapps.profile import diagnose, script, show
+
+    done = script.run_script(args.path, args.arguments, args.seconds, stop=not args.keep_running)
+    if done.facts is None:
+        status = _status(done.error)
+        print(f"drapps: {args.path} iterated no loader of drapps (drapps.DataLoader, Pipeline.loader)", file=sys.stderr)
+        return status or 1
+    findings = diagnose(done.facts)
+    if args.json:
+        print_json(show.as_dict(done, findings))
+    else:
+        show.show(done, findings)
+        print(STEPS_NOTE)
+    return _status(done.error)
+
+
+def _status(error):
+    """The program's own end, passed on: its traceback, its exit status, an interrupt."""
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    if error is not None:
+        traceback.print_exception(error)
+        return 1
+    return 0
+
+
+# --- data ---
+
+
+def _data(args):
     from drapps import _core
     from drapps.pipeline import read
 
@@ -25,9 +89,25 @@ def run(args):
         raise _core.FormatError(f"{args.path}: has no samples")
     with pipe.loader(batch_size=1, workers=0, outputs="image", collate={"image": "list"}) as loader:
         facts = loader.profile(args.samples)
+    found = _loop(pipe, args) if args.seconds > 0 else None
     if args.json:
-        return print_json(facts)
+        return print_json(facts if found is None else {**facts, "analysis": found[0]})
     _show(facts)
+    if found is not None:
+        found[1]()
+
+
+def _loop(pipe, args):
+    """(findings for machines, what shows them): a plain loop over the data."""
+    from drapps.profile import diagnose, script, show
+
+    open_loader = partial(pipe.loader, args.batch_size, shuffle=True, workers=args.workers, outputs="image",
+                          collate={"*": "list"}, output="raw")  # fmt: skip
+    done = script.run_loop(open_loader, args.step_ms / 1e3, args.seconds)
+    if done.error is not None:
+        raise done.error
+    findings = diagnose(done.facts)
+    return show.as_dict(done, findings), lambda: (print(), show.show(done, findings))
 
 
 def _pipeline(pipe, args):

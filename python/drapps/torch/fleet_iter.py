@@ -4,6 +4,7 @@ Results come in the order of posting (in_order), or as they are ready: then a re
 of, and progress is kept for each of them.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 from torch.utils.data import default_collate
@@ -51,6 +52,7 @@ class FleetIter(WorkerIter):
         fleet = self._open_fleet(loader, dataset, self._collate_fn, worker_init_fn=init_fns.of_workers(loader, self),
                                  bad="raise" if self._bad.policy == "raise" else "report")  # fmt: skip
         spread = self._collate_fn is default_collate and not getattr(dataset, "__getitems__", None)
+        self._by_worker = not spread
         if loader.in_order:  # out of order, what is begun fills the batches that wait for slow samples
             fleet.limit_ahead(self._window, 1 if spread else self._n_workers)
         return fleet
@@ -110,8 +112,8 @@ class FleetIter(WorkerIter):
         work, _ = self._works.pop(result.tag)
         if self._costs:
             self._costs.note(work.indices, [sample.ns for sample in result.samples])
-        self._progress.delivered(work.number)
-        return result.value, len(work.indices) if self._auto_collation else 1
+        settle = partial(self._progress.delivered, work.number)
+        return result.value, len(work.indices) if self._auto_collation else 1, settle
 
     def _parts(self, sample):
         entry = self._works[sample.tag]
@@ -131,10 +133,11 @@ class FleetIter(WorkerIter):
         ]
 
     def _deliver(self, value, parts, bad):
-        for part in parts:
-            self._progress.delivered(part.number, [part.slot])
         self._expected += 1
-        return None if len(bad) == len(parts) else (value, len(parts) - len(bad))
+        settle = partial(self._progress.all_delivered, [part[:2] for part in parts])
+        if len(bad) == len(parts):  # nothing is left to be given
+            return settle()
+        return value, len(parts) - len(bad), settle
 
     # --- replacing bad samples ---
 

@@ -1,11 +1,12 @@
 """InlineIter: num_workers=0, everything in the thread that asks for the batch, as torch does it."""
 
 from contextlib import nullcontext
+from functools import partial
 from itertools import islice
 
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
-from drapps import cached
+from drapps import _core, cached
 from drapps.torch.bad import CarefulFetcher
 from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.order import stateful
@@ -41,6 +42,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         self._progress.data_state = _data_state(self._dataset, getattr(fetcher, "dataset_iter", None))
         self._collate = fetcher.collate_fn = Counting(self._collate_fn, self._auto_collation)
         self._bad = loader._bad_samples()
+        self._work = None
         self._cache = None if loader.cache is None else cached.Cache(loader.cache)
         self._careful = None
         if self._bad.policy != "raise" and not loader._iterable:
@@ -48,14 +50,32 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
 
     def _next_data(self):
         with self._progress.lock:
-            while True:
-                work = next(self._order)
-                with nullcontext() if self._cache is None else cached.using(self._cache):
-                    made, batch = self._fetch(work)
-                self._progress.delivered(work.number)
-                if made:
-                    self._yielded(self._collate.n_samples)
-                    return pinned(self, batch)
+            hand = self._progress.hand()
+            while not hand.waits:
+                _core.undisturbed(self._draw)
+                try:
+                    with nullcontext() if self._cache is None else cached.using(self._cache):
+                        made, batch = self._fetch(self._work)
+                except Exception:
+                    _core.undisturbed(self._leave_out)
+                    raise
+                _core.undisturbed(self._made, hand, pinned(self, batch) if made else None, made)
+
+    def _draw(self):
+        """The batch that comes next; one whose making was interrupted comes again."""
+        self._work = self._work or next(self._order)
+
+    def _leave_out(self):
+        work, self._work = self._work, None
+        self._progress.delivered(work.number)
+
+    def _made(self, hand, batch, made):
+        work, self._work = self._work, None
+        if made:
+            settle = partial(self._progress.delivered, work.number)
+            self._progress.offer(hand, batch, self._collate.n_samples, settle)
+        else:
+            self._progress.delivered(work.number)
 
     def _fetch(self, work):
         """(whether there is a batch, the batch)."""

@@ -2,6 +2,9 @@
 
 It is torch's own base iterator, so that warnings, profiler ranges and the number and order of random draws are torch's.
 Any number of threads may share one: each batch goes to one of them.
+
+Ctrl-C may be caught and the pass gone on with: what a pass has to remember is changed in functions that _core.undisturbed
+calls, and a batch that was made and not given is given by the next call (Hand, in progress.py).
 """
 
 from contextlib import nullcontext
@@ -10,6 +13,7 @@ import torch
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from drapps import _core
+from drapps.ranges import wait_range
 from drapps.torch import draws
 from drapps.torch.order import Order
 from drapps.torch.progress import Progress
@@ -21,12 +25,13 @@ PASS_STEP = 0x9E3779B97F4A7C15  # between the seeds of passes, so that neighbour
 
 
 class Iterator(_BaseDataLoaderIter):
-    """One pass.  A subclass gives _next_data and, where there is something to end, _shutdown_workers."""
+    """One pass.  A subclass gives _next_data, which offers a batch to the hand of its thread and returns, and, where
+    there is something to end, _shutdown_workers."""
 
     _torch_name = "_MultiProcessingDataLoaderIter"  # profilers know the range by it
+    _wait_range = staticmethod(wait_range)
 
     def __init__(self, loader):
-        self._loader_counts = loader._counts
         with self._beginning(loader) as resume:
             super().__init__(loader)
             self._profile_name = f"enumerate(DataLoader)#{self._torch_name}.__next__"
@@ -34,9 +39,12 @@ class Iterator(_BaseDataLoaderIter):
 
     def _beginning(self, loader):
         """A context in which the pass draws: as torch does, or, continuing, what it drew the first time."""
+        if loader._progress is not None:
+            loader._progress.settle()
         resume = loader._take_resume()
         epoch = loader._next_epoch(resume)
-        self._progress = loader._progress = Progress(epoch, resume["draws"] if resume else draws.take(loader))
+        self._progress = loader._progress = Progress(epoch, resume["draws"] if resume else draws.take(loader),
+                                                     loader._counts)  # fmt: skip
         return draws.again(loader, resume) if resume else nullcontext(None)
 
     def _begun(self, loader, resume):
@@ -48,11 +56,17 @@ class Iterator(_BaseDataLoaderIter):
     def __next__(self):
         if self._progress.given_up:
             raise _core.StateError(self._progress.given_up)
-        try:
-            return super().__next__()
-        except StopIteration:
-            self._progress.finished = True
-            raise
+        hand = self._progress.hand()
+        if not hand.waits:
+            try:
+                with self._wait_range():
+                    super().__next__()  # makes an offer
+            except StopIteration:
+                self._progress.settle()
+                self._progress.finished = True
+                raise
+        value, hand.value, hand.given = hand.value, None, True
+        return value
 
     # --- persistent_workers ---
 
@@ -76,13 +90,6 @@ class Iterator(_BaseDataLoaderIter):
         """What is under way from a pass that was left early is given up."""
 
     # --- for subclasses ---
-
-    def _yielded(self, n_samples):
-        """A batch goes to the consumer."""
-        with self._progress.lock:
-            self._progress.yielded += 1
-            self._loader_counts["batches"] += 1
-            self._loader_counts["samples"] += n_samples
 
     def _resize(self, n):
         """Another number of workers, from now on."""

@@ -6,12 +6,36 @@ after a `break` too.
 
 import threading
 
+from drapps import _core
+
+
+class Hand:
+    """What one consumer thread is being handed.
+
+    An exception that a signal's handler raises may come between any two steps.  So a batch is in `box` from the moment
+    it is taken until it is accepted, in `value` until it is given, and counts as delivered only after that.
+    """
+
+    __slots__ = ("box", "given", "n_samples", "offered", "settle", "value")
+
+    def __init__(self):
+        self.box = []  # what was taken and not looked at yet
+        self.offered = self.given = False
+        self.value = self.settle = None
+        self.n_samples = 0
+
+    @property
+    def waits(self):
+        """A batch is there that the consumer did not get."""
+        return self.offered and not self.given
+
 
 class Progress:
     """What was delivered of one pass, and what its order was drawn from."""
 
-    def __init__(self, epoch, draws):
+    def __init__(self, epoch, draws, counts):
         self.epoch = epoch
+        self.counts = counts  # of the loader
         self.draws = draws
         self.base_seed = None
         self.order_seed = None  # of the RandomSampler that shuffle=True makes
@@ -23,9 +47,42 @@ class Progress:
         self.given_up = None  # why the pass may not go on
         self.data_state = None  # function: the state of the data set after what was delivered
         self.lock = threading.RLock()
+        self._hands = {}  # by thread
         self._sizes = {}  # batches under way: samples of each
         self._sampler_states = {}  # after each batch under way
         self.sampler_state = None  # after the batches before `position`
+
+    # --- handing over ---
+
+    def hand(self):
+        """That of this thread."""
+        return self._hands.setdefault(threading.get_ident(), Hand())
+
+    def offer(self, hand, value, n_samples, settle):
+        """A batch is ready to be given; settle: says of what was delivered with it, once it was given."""
+        with self.lock:
+            self._settle(hand)
+            hand.value, hand.n_samples, hand.settle = value, n_samples, settle
+            hand.given, hand.offered = False, True
+
+    def settle(self):
+        """What was given counts from now on."""
+        _core.undisturbed(self._settle_all)
+
+    def _settle_all(self):
+        with self.lock:
+            for hand in list(self._hands.values()):
+                self._settle(hand)
+
+    def _settle(self, hand):
+        if hand.offered and hand.given:
+            hand.settle()
+            self.yielded += 1
+            self.counts["batches"] += 1
+            self.counts["samples"] += hand.n_samples
+            hand.offered, hand.settle = False, None
+
+    # --- what was delivered ---
 
     def begun(self, number, n_slots, sampler_state):
         """A batch of the order was taken from the sampler."""
@@ -44,6 +101,11 @@ class Progress:
                 self.done[number] = None
                 self._advance()
 
+    def all_delivered(self, places):
+        """The same for (batch, slot) each."""
+        for number, slot in places:
+            self.delivered(number, [slot])
+
     def _advance(self):
         while self.done.get(self.position, ()) is None:
             del self.done[self.position]
@@ -53,6 +115,7 @@ class Progress:
 
     def as_dict(self):
         """The part of a state that belongs to the pass."""
+        self.settle()
         with self.lock:
             done = {number: slots and sorted(slots) for number, slots in self.done.items() if slots is None or slots}
             return {

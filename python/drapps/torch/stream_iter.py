@@ -3,6 +3,8 @@
 Batches are asked of the workers in turn, as torch does it; one whose iterator has ended is left out from then on.
 """
 
+from functools import partial
+
 from torch._utils import ExceptionWrapper
 from torch.utils.data import get_worker_info
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration
@@ -41,11 +43,12 @@ class Stream:
     """What was delivered of one worker's iterator."""
 
     def __init__(self, saved=None):
-        self.items, self.state, self.ended = saved or (0, None, False)
+        self.items, self.state, self.over = saved or (0, None, False)
+        self.ended = self.over  # is not asked any more; over: and all that it gave is delivered
         self.tasks = 0  # asked for and not answered
 
     def saved(self):
-        return self.items, self.state, self.ended
+        return self.items, self.state, self.over
 
 
 class Streams(list):
@@ -54,6 +57,12 @@ class Streams(list):
     def __init__(self, saved):
         super().__init__(map(Stream, saved["workers"]))
         self.turn = saved["turn"]
+
+    def delivered(self, worker, n, state):
+        """The consumer has n more items of a worker; the state of its data set after them."""
+        stream = self[worker]
+        stream.items, stream.state, stream.over = stream.items + n, state, stream.ended
+        self.turn = (worker + 1) % len(self)
 
     def state(self):
         return {"workers": [stream.saved() for stream in self], "turn": self.turn}
@@ -85,7 +94,7 @@ class StreamIter(WorkerIter):
 
     def _worker(self):
         """The next one in turn that has something left; None when there is none."""
-        most = self._window // max(1, sum(not stream.ended for stream in self._streams))
+        most = self._ahead() // max(1, sum(not stream.ended for stream in self._streams))
         for step in range(self._n_workers):
             worker = (self._next_worker + step) % self._n_workers
             stream = self._streams[worker]
@@ -108,17 +117,20 @@ class StreamIter(WorkerIter):
     # --- results ---
 
     def _accept(self, result):
-        worker = self._asked.pop(result.tag)
+        worker, number = self._asked.pop(result.tag), result.tag
         stream = self._streams[worker]
         stream.tasks -= 1
-        self._progress.delivered(result.tag)
         if isinstance(result.value, _IterableDatasetStopIteration):
-            stream.ended = True
-            return None
-        self._streams.turn = (worker + 1) % self._n_workers
+            stream.ended = stream.over = True
+            return self._progress.delivered(number)
         if isinstance(result.value, ExceptionWrapper):
-            return result.value, 0
-        value, n, stream.state = result.value
-        stream.items += n
+            return result.value, 0, partial(settle, self._progress, number, self._streams, worker, 0, stream.state)
+        value, n, state = result.value
         stream.ended |= self._auto_collation and n < self._size
-        return value, n
+        return value, n, partial(settle, self._progress, number, self._streams, worker, n, state)
+
+
+def settle(progress, number, streams, worker, n, state):
+    """The consumer has the batch.  (It does not hold the iterator.)"""
+    progress.delivered(number)
+    streams.delivered(worker, n, state)

@@ -1,6 +1,7 @@
 """What a native pass has pushed and not got back, and what of it each batch that comes back means for its progress."""
 
 from bisect import bisect_right
+from functools import partial
 
 
 class Whole:
@@ -17,9 +18,8 @@ class Whole:
         return 1
 
     def delivered(self, batch):
-        """A batch came back; how much of the window that frees."""
-        self._progress.delivered(self._works.pop(batch.number).number)
-        return 1
+        """A batch came back: how much of the window that frees, and what says so once the consumer has it."""
+        return 1, partial(self._progress.delivered, self._works.pop(batch.number).number)
 
 
 class Mixed:
@@ -37,12 +37,13 @@ class Mixed:
         return len(work.indices)
 
     def delivered(self, batch):
-        """Samples came back, or were left out; how much of the window that frees."""
+        """Samples came back, or were left out: how much of the window that frees, and what says so once the consumer
+        has them."""
         left_out = [bad["position"] for bad in batch.bad if bad["action"] == "skipped"]
         positions = [*batch.positions, *left_out]
-        for position in positions:
-            at = bisect_right(self._starts, position) - 1
-            work, slot = self._works[at], position - self._starts[at]
-            number, slot = (work.number, slot) if work.places is None else work.places[slot]
-            self._progress.delivered(number, [slot])
-        return len(positions)
+        return len(positions), partial(self._progress.all_delivered, [self._place(position) for position in positions])
+
+    def _place(self, position):
+        at = bisect_right(self._starts, position) - 1
+        work, slot = self._works[at], position - self._starts[at]
+        return (work.number, slot) if work.places is None else work.places[slot]

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 from torch._utils import ExceptionWrapper
 
@@ -14,16 +15,20 @@ LATER = 0.01
 
 
 class WorkerIter(Iterator):
-    """prefetch_factor * num_workers batches are under way.
+    """prefetch_factor * num_workers batches are under way, or as many as the policy says.
 
     A subclass gives _open (the fleet), _setup, _post and _accept.
     """
+
+    _by_worker = True  # a batch is made by one worker
 
     def __init__(self, loader):
         if loader.prefetch_factor <= 0:
             raise AssertionError("prefetch_factor must be greater than 0 with worker processes")
         self._fleet = None
-        self._n_workers = workers.share(self, int(loader.num_workers), loader.num_workers.decided)
+        self._learnt = loader._adapting.learnt
+        wanted = self._learnt.get("workers", int(loader.num_workers))
+        self._n_workers = workers.share(self, wanted, loader.num_workers.decided)
         super().__init__(loader)
 
     def _begun(self, loader, resume):
@@ -31,17 +36,20 @@ class WorkerIter(Iterator):
         super()._begun(loader, resume)
         self._bad = loader._bad_samples()
         self._limit = loader.timeout or None
-        self._window = loader.prefetch_factor * self._n_workers
+        self._adapting = loader._adapting
+        self._per_worker = loader.prefetch_factor if "prefetch" in self._adapting.pinned else 0
+        self._window = self._learnt.get("prefetch", loader.prefetch_factor * self._n_workers)
         self._under_way, self._exhausted, self._left = 0, False, None
         self._turn = threading.RLock()
-        self._inside, self._received = set(), 0  # threads in _receive, and how often that gave something
         if self._fleet is None:
             self._fleet = self._open(loader, resume)
+            pinned = ("workers",) if loader._iterable else ()
+            self._fleet.adapt(self._adapting.of_processes(loader, pinned), self._window)
         else:
             self._fleet.begin_epoch(self._base_seed, self._shared_seed)
         self._setup(loader, resume)
         try:
-            self._fill()
+            _core.undisturbed(self._fill)
         except BaseException:
             self._shutdown_workers()
             raise
@@ -63,9 +71,19 @@ class WorkerIter(Iterator):
 
     # --- the window ---
 
+    def _ahead(self):
+        """Batches that are under way at a time; where one worker makes a whole batch, at least one for each."""
+        pilot = self._fleet.pilot
+        if self._per_worker:
+            return self._per_worker * self._fleet.workers
+        if pilot is None:
+            return self._window
+        self._adapting.flies(pilot)
+        return max(int(pilot.get("prefetch")), self._fleet.workers if self._by_worker else 1)
+
     def _fill(self):
         """Posts until enough is under way."""
-        while self._under_way < self._window and not self._exhausted:
+        while not self._exhausted and self._under_way < self._ahead():
             try:
                 work = self._left or next(self._order)
             except StopIteration:
@@ -78,38 +96,37 @@ class WorkerIter(Iterator):
             self._under_way += 1
 
     def _next_data(self):
-        while True:
+        hand = self._progress.hand()
+        while not hand.waits:
             with self._turn:
-                accepted = self._take_held()
-                if accepted is None and self._over():
+                _core.undisturbed(self._offer, hand, self._take_held)
+                if not hand.waits and not hand.box and self._over():
                     self._finish()
                     raise StopIteration
-            if accepted is None:
-                accepted = self._receive()
-            if accepted is None:
-                continue
-            value, n_samples = accepted
-            if isinstance(value, ExceptionWrapper):
-                value.reraise()
-            self._yielded(n_samples)
-            return pinned(self, value)
+            if not hand.waits and (hand.box or self._wait(hand.box)):
+                _core.undisturbed(self._offer, hand, partial(self._receive, hand.box))
 
-    def _receive(self):
-        """(batch or its error, samples); None: nothing to deliver now."""
-        thread = threading.get_ident()
-        try:
-            self._inside.add(thread)
-            result = self._wait()
-            if result is None:  # another thread took the last one
-                return None
-            with self._turn:
-                self._received += 1
-                self._under_way -= 1
-                accepted = self._accept(result)
+    def _offer(self, hand, receive):
+        """What was received, if that is a batch, goes to the hand; an error of one is raised."""
+        with self._turn:
+            received = receive()
+            if received is None:
+                return
+            value, n_samples, settle = received
+            if isinstance(value, ExceptionWrapper):
+                settle()
                 self._fill()
-                return accepted
-        finally:
-            self._inside.discard(thread)
+                value.reraise()
+            self._progress.offer(hand, pinned(self, value), n_samples, settle)
+            self._fill()
+
+    def _receive(self, box):
+        """(batch or its error, samples, what to call once it is delivered); None: nothing to deliver now."""
+        self._under_way -= 1
+        received = self._accept(self._fleet.opened(box))
+        if received is None:
+            self._fill()
+        return received
 
     def _take_held(self):
         """Something that was received before its turn."""
@@ -124,39 +141,29 @@ class WorkerIter(Iterator):
 
     # --- waiting ---
 
-    def _wait(self):
-        """The next result; None when nothing is under way any more."""
+    def _wait(self, box):
+        """Whether the next result is in the box; False: nothing is under way any more."""
         while True:
-            fleet, received = self._fleet, self._received
+            fleet = self._fleet
             if fleet is None:
                 return self._ended()
             try:
-                result = fleet.next(self._limit)
+                if fleet.take(box, self._limit):
+                    return True
             except NothingPosted:
-                self._check_lost(received)
-                time.sleep(LATER if self._under_way else 0)
-                return None
+                time.sleep(LATER if self._under_way else 0)  # another thread has the last one in its hands
+                return False
             except Exception:
                 if self._fleet is fleet:
                     raise
                 return self._ended()  # by another thread
-            if result is not None:
-                return result
             self._late(fleet)
-
-    def _check_lost(self, received):
-        """The crew has nothing: what is under way is in the hands of another thread, or was lost."""
-        with self._turn:
-            if self._under_way and self._received == received and len(self._inside) == 1:
-                lost, self._under_way = self._under_way, 0
-                self._fill()
-                raise _core.StateError(f"{lost} batch(es) were lost: an exception, as that of a signal's handler, came "
-                                       "between taking and delivering; the next call goes on")  # fmt: skip
 
     def _ended(self):
         """The workers are gone: because all is done, or too early."""
         if not self._over():
             raise _core.StateError(self._progress.given_up or "this iteration was given up: its workers were ended")
+        return False
 
     def _late(self, fleet):
         """Nothing came for `timeout` seconds: an error, or the samples that are stuck are bad ones."""
@@ -172,14 +179,21 @@ class WorkerIter(Iterator):
         with self._turn:
             if self._fleet is not None:
                 self._fleet.resize(n)
-                self._window = self._window // self._n_workers * n
+                self._window = max(1, self._window // self._n_workers) * n
                 self._n_workers = n
 
     def _shutdown_workers(self):
         fleet, self._fleet = self._fleet, None
         workers.give_back(self)
         if fleet is not None:
+            self._learn(fleet)
             fleet.close()
+
+    def _learn(self, fleet):
+        """The next pass begins where the pilot has left this one."""
+        for knob in ("workers", "prefetch"):
+            if fleet.pilot is not None and knob not in self._adapting.pinned:
+                self._learnt[knob] = int(fleet.pilot.get(knob))
 
     def __del__(self):
         """At the end of the program, modules may be gone: nothing but the fleet is touched."""

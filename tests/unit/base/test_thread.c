@@ -2,6 +2,7 @@
 #include "unit/cm.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,24 @@ static void waits_end_at_their_deadline(void **state)
     assert_true(dr__now_ns() >= deadline);
     pthread_mutex_unlock(&lock);
     dr__cond_destroy(&cond);
+}
+
+static void *stand_back(void *arg)
+{
+    dr__thread_stand_back();
+    *(int *)arg = getpriority(PRIO_PROCESS, 0);
+    return NULL;
+}
+
+static void one_thread_stands_back_alone(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    int before = getpriority(PRIO_PROCESS, 0), there = -1;
+    assert_true(dr__thread_start(&thread, "test", stand_back, &there));
+    pthread_join(thread, NULL);
+    assert_int_equal(there, 19);
+    assert_int_equal(getpriority(PRIO_PROCESS, 0), before);
 }
 
 static void *look_at_mask(void *arg)
@@ -61,6 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_end_at_their_deadline),
+        cmocka_unit_test(one_thread_stands_back_alone),
         cmocka_unit_test(threads_take_no_signals),
         cmocka_unit_test(a_child_knows_that_it_is_one),
     };

@@ -44,6 +44,23 @@ static void slow_is_far_above_the_median(void **state)
     assert_true(fabs(dr__predict_slow_share(&p) - 160.0 / 192) < 1e-9);
 }
 
+static void how_far_can_be_set(void **state)
+{
+    (void)state;
+    static dr__predict p;
+    dr__predict_init(&p);
+    dr__predict_set_times(&p, 2); /* before anything is known */
+    assert_false(dr__predict_is_slow(&p, 1e12));
+    learn(&p, 32, 1e6);
+    assert_false(dr__predict_is_slow(&p, 1.9e6));
+    assert_true(dr__predict_is_slow(&p, 2.3e6)); /* the median is right to an eighth */
+    dr__predict_set_times(&p, 50);               /* counts at once */
+    assert_false(dr__predict_is_slow(&p, 4.9e7));
+    assert_true(dr__predict_is_slow(&p, 5.7e7));
+    learn(&p, 64, 1e6); /* and stays */
+    assert_false(dr__predict_is_slow(&p, 4.9e7));
+}
+
 static void short_samples_are_never_slow(void **state)
 {
     (void)state;
@@ -161,13 +178,10 @@ static void costs_rank_samples_as_work_does(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rank_correlations),
-        cmocka_unit_test(slow_is_far_above_the_median),
-        cmocka_unit_test(short_samples_are_never_slow),
-        cmocka_unit_test(units_become_nanoseconds),
-        cmocka_unit_test(the_median_follows_the_samples),
-        cmocka_unit_test(nothing_to_predict),
-        cmocka_unit_test(costs_rank_samples_as_work_does),
+        cmocka_unit_test(rank_correlations),        cmocka_unit_test(slow_is_far_above_the_median),
+        cmocka_unit_test(how_far_can_be_set),       cmocka_unit_test(short_samples_are_never_slow),
+        cmocka_unit_test(units_become_nanoseconds), cmocka_unit_test(the_median_follows_the_samples),
+        cmocka_unit_test(nothing_to_predict),       cmocka_unit_test(costs_rank_samples_as_work_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 #include "tree.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/compiler.h"
 #include "format/dataset.h"
 
 static dr__record record;
@@ -92,6 +94,32 @@ static void wrong_files_are_refused(void **state)
     wrong((dr_files){ .paths = paths, .n = 2, .extensions = extensions }, DR_ERR_UNSUPPORTED, ".jpg, .png");
 }
 
+/* For experiments: as it was when the set was opened. */
+static void reads_can_be_delayed(void **state)
+{
+    (void)state;
+    put_text(at("x.jpg"), "text");
+    const char *paths[] = { at("x.jpg") };
+    dr_files files = { .paths = paths, .n = 1, .root = tree_root };
+    static const struct {
+        const char *text;
+        long us;
+    } rows[] = { { "30000", 30000 }, { "1000000000", 60000000 }, { "-5", 0 }, { "", 0 } };
+    for (size_t i = 0; i < DR_COUNT(rows); i++) {
+        dr_dataset *set = NULL;
+        setenv("DRAPPS_READ_DELAY_US", rows[i].text, 1);
+        assert_int_equal(dr_dataset_from_files(&files, &set, NULL), DR_OK);
+        unsetenv("DRAPPS_READ_DELAY_US");
+        assert_int_equal(set->read_delay_us, rows[i].us);
+        const uint64_t start = dr__now_ns();
+        if (rows[i].us < 60000000)
+            assert_int_equal(dr__dataset_read(set, 0, &record, NULL), DR_OK);
+        if (i == 0)
+            assert_true(dr__now_ns() - start >= 30000000u);
+        dr_dataset_unref(&set);
+    }
+}
+
 static void opening_survives_lack_of_memory(void **state)
 {
     (void)state;
@@ -117,11 +145,8 @@ static void opening_survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(files_and_labels),
-        TEST(without_labels),
-        TEST(other_files_are_another_set),
-        TEST(wrong_files_are_refused),
-        TEST(opening_survives_lack_of_memory),
+        TEST(files_and_labels),        TEST(without_labels),       TEST(other_files_are_another_set),
+        TEST(wrong_files_are_refused), TEST(reads_can_be_delayed), TEST(opening_survives_lack_of_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     dr__record_free(&record);

@@ -4,6 +4,10 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <drapps/sched.h>
+
+#include "base/compiler.h"
+
 static dr_error err;
 
 static void set(dr_loader *l, const char *knob, double value)
@@ -29,6 +33,8 @@ static dr_graph *ops_graph(void)
 static void turn_and_compare(bool in_order, uint64_t slow_every)
 {
     static const int workers[] = { 4, 1, 0, 3, 1, 2, 0, 8, 1, 0, 5 }, prefetch[] = { 1, 7, 2, 64, 1, 3 };
+    static const int fetchers[] = { 0, 2, 64, 1, 0, 0, 5 };
+    static const double bytes[] = { 0, 1, 1000, 1e15 }, shares[] = { 0, 0.2, 1 }, times[] = { 4, 1, 2.5, 1000, 1 };
     dr_dataset *data = toy_set(&(toy){ .n = 160, .slow_every = slow_every, .slow_us = 700 });
     dr_graph *g = ops_graph();
     dr_loader_options o = options_of(4, 0);
@@ -41,6 +47,12 @@ static void turn_and_compare(bool in_order, uint64_t slow_every)
         tape_read(&got, l, 1);
         set(l, "workers", workers[i % 11]);
         set(l, "prefetch", prefetch[i % 6]);
+        set(l, "fetchers", fetchers[i % 7]);
+        set(l, "prefetch_bytes", bytes[i % 4]);
+        set(l, "lane_share", shares[i % 3]);
+        set(l, "lane_threshold", times[i % 5]);
+        set(l, "cpu_ceiling", i % 3 * 0.75);
+        set(l, "priority", i % 5 % 3 - 1);
     }
     tape_read(&got, l, -1);
     if (in_order)
@@ -152,6 +164,30 @@ static void two_loaders_share(void **state)
     dr_dataset_unref(&data);
 }
 
+static void standard_settings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double value;
+    } rows[] = { { "workers", 3 },    { "fetchers", 0 },       { "prefetch", 2 },    { "prefetch_bytes", 0 },
+                 { "lane_share", 0 }, { "lane_threshold", 4 }, { "cpu_ceiling", 0 }, { "priority", 0 } };
+    dr_dataset *data = toy_set(&(toy){ .n = 4 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(2, 3);
+    dr_loader *l = open_loader(data, g, &o);
+    assert_int_equal(DR_COUNT(rows), DR_N_KNOBS);
+    for (size_t i = 0; i < DR_COUNT(rows); i++) {
+        double v = -7;
+        assert_ok(dr_loader_get(l, rows[i].name, &v, &err));
+        assert_true(v == rows[i].value);
+        set(l, rows[i].name, rows[i].value);
+    }
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&data);
+}
+
 static void wrong_settings_are_named(void **state)
 {
     (void)state;
@@ -162,9 +198,17 @@ static void wrong_settings_are_named(void **state)
     double v;
     assert_fails(dr_loader_set(l, "workers", 257, &err), DR_ERR_ARG, "0 to 256");
     assert_fails(dr_loader_set(l, "workers", 1.5, &err), DR_ERR_ARG, "whole numbers");
+    assert_fails(dr_loader_set(l, "fetchers", 65, &err), DR_ERR_ARG, "whole numbers 0 to 64");
+    assert_fails(dr_loader_set(l, "priority", 0.5, &err), DR_ERR_ARG, "whole numbers -1 to 1");
+    assert_fails(dr_loader_set(l, "lane_share", 1.5, &err), DR_ERR_ARG,
+                 "lane_share is 1.5, allowed are numbers 0 to 1");
+    assert_fails(dr_loader_set(l, "lane_threshold", 0.9, &err), DR_ERR_ARG, "numbers 1 to 1000");
+    assert_fails(dr_loader_set(l, "cpu_ceiling", -1, &err), DR_ERR_ARG, "numbers 0 to 512");
+    assert_fails(dr_loader_set(l, "prefetch_bytes", 2e15, &err), DR_ERR_ARG, "0 to 1e+15");
     assert_fails(dr_loader_set(l, "prefetch", 0, &err), DR_ERR_ARG, "1 to 64");
     assert_fails(dr_loader_set(l, "prefetch", 0.0 / 0.0, &err), DR_ERR_ARG, "prefetch");
     assert_fails(dr_loader_set(l, "speed", 1, &err), DR_ERR_NOT_FOUND, "speed");
+    assert_fails(dr_loader_set(l, "speed", 1, &err), DR_ERR_NOT_FOUND, "workers, fetchers, prefetch");
     assert_fails(dr_loader_get(l, "speed", &v, &err), DR_ERR_NOT_FOUND, "speed");
     dr_loader_close(&l);
     dr_graph_free(&g);
@@ -176,7 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knobs_change_no_bytes),      cmocka_unit_test(last_worker_hands_over),
         cmocka_unit_test(a_waiting_consumer_notices), cmocka_unit_test(two_loaders_share),
-        cmocka_unit_test(wrong_settings_are_named),
+        cmocka_unit_test(standard_settings),          cmocka_unit_test(wrong_settings_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

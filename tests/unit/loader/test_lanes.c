@@ -2,67 +2,25 @@
  *
  * A large image counts as slow by its predicted cost.  Its slowness is a gate in a kernel that opens when the test says
  * so: while it is shut, whoever runs a large image stays there, and what the other workers do is decided by the lanes
- * alone.  Limits of time only keep a failing test from hanging. */
+ * alone. */
 #include "unit/loader/toy.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "kernel/cpu.h"
 #include "loader/loader.h"
+#include "unit/loader/gate.h"
 
-enum { BATCH = 4, AHEAD = 8, LARGE_FROM = 64, LARGE_TO = 67, N = 200, LARGE_WIDTH = 48, PATIENCE_MS = 20000 };
+enum { BATCH = 4, AHEAD = 8, LARGE_FROM = 64, LARGE_TO = 67, N = 200, LARGE_WIDTH = 48 };
 
 static dr_error err;
 static const char gray[] = "{\"op\":\"grayscale\"},{\"op\":\"center_crop\",\"params\":{\"size\":[8,6]}}";
 
-typedef struct gate {
-    pthread_mutex_t lock;
-    pthread_cond_t opened;
-    bool open;
-    int inside; /* threads that wait at it */
-} gate;
-
-static gate kernel_gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, true, 0 };
-static gate read_gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, true, 0 };
-
-static void pass_gate(gate *g)
-{
-    pthread_mutex_lock(&g->lock);
-    g->inside++;
-    while (!g->open)
-        pthread_cond_wait(&g->opened, &g->lock);
-    g->inside--;
-    pthread_mutex_unlock(&g->lock);
-}
-
-static void set_gate(gate *g, bool open)
-{
-    pthread_mutex_lock(&g->lock);
-    g->open = open;
-    pthread_cond_broadcast(&g->opened);
-    pthread_mutex_unlock(&g->lock);
-}
-
-static int inside(gate *g)
-{
-    pthread_mutex_lock(&g->lock);
-    int n = g->inside;
-    pthread_mutex_unlock(&g->lock);
-    return n;
-}
-
-static void wait_inside(gate *g, int n)
-{
-    for (int i = 0; inside(g) != n; i++) {
-        if (i > PATIENCE_MS)
-            fail_msg("%d threads at the gate, wanted %d", inside(g), n);
-        usleep(1000);
-    }
-}
+static gate kernel_gate = OPEN_GATE;
+static gate read_gate = OPEN_GATE;
 
 static dr__kernels kernels;
 static void (*plain_rgb_to_l)(uint8_t *dst, const uint8_t *src, size_t n);
@@ -272,6 +230,60 @@ static void the_share_grows_with_the_work(void **state)
     dr_dataset_unref(&set);
 }
 
+/* --- shares --- */
+
+enum { MANY = 400, SLOW_FROM = 64, SLOW_TO = 164, LOOK = 60, TIMES_AS_WIDE = 3 };
+static atomic_int n_small, n_large, first_large;
+
+/* Rows that were run since the first large image came, until enough small ones did. */
+static void counting_rgb_to_l(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    plain_rgb_to_l(dst, src, n);
+    const bool large = n > 6;
+    if (large)
+        atomic_store(&first_large, 1);
+    if (!atomic_load(&first_large) || atomic_load(&n_small) >= LOOK * 8)
+        return;
+    atomic_fetch_add(large ? &n_large : &n_small, 1);
+}
+
+/* How many slow samples are run for LOOK fast ones, while both are there. */
+static int slow_among_fast(int workers, bool in_order, double share)
+{
+    const toy some = {
+        .n = MANY, .large_from = SLOW_FROM, .large_to = SLOW_TO, .large = TIMES_AS_WIDE, .h = 8, .w = 6
+    };
+    dr_dataset *set = toy_set(&some);
+    dr_loader_options o = lane_options(workers, in_order);
+    o.prefetch = 64;
+    dr_loader *l = open_gated(set, &o);
+    kernels.rgb_to_l = counting_rgb_to_l;
+    atomic_store(&n_small, 0);
+    atomic_store(&n_large, 0);
+    atomic_store(&first_large, 0);
+    assert_ok(dr_loader_set(l, "lane_share", share, &err));
+    tape t = { 0 };
+    tape_read(&t, l, -1);
+    assert_each_once(&t, MANY);
+    assert_int_equal(stat_of(l, "slow_samples"), SLOW_TO - SLOW_FROM);
+    tape_free(&t);
+    dr_loader_close(&l);
+    dr_dataset_unref(&set);
+    return atomic_load(&n_large) / (8 * TIMES_AS_WIDE);
+}
+
+/* Shares of the work, whatever the times: those of one kind, swapped, change what each is given. */
+static void a_share_can_be_set(void **state)
+{
+    (void)state;
+    for (int in_order = 0; in_order < 2; in_order++) {
+        const int few = slow_among_fast(1, in_order, 0.2), many = slow_among_fast(1, in_order, 0.8);
+        print_message("%d slow samples for %d fast ones at 0.2, %d at 0.8\n", few, LOOK, many);
+        assert_true(many >= 2 * few && few >= 1);
+        assert_true(slow_among_fast(3, in_order, 0.05) >= 0); /* all are run in the end, whoever runs them */
+    }
+}
+
 /* --- samples that are slow unforeseen --- */
 
 enum { STUCK = 40, LOOKS = 50 };
@@ -420,7 +432,7 @@ int main(void)
         cmocka_unit_test(only_their_batch_is_late),       cmocka_unit_test(the_share_grows_with_the_work),
         cmocka_unit_test(what_takes_long_counts_as_slow), cmocka_unit_test(given_up_with_parked_samples),
         cmocka_unit_test(no_memory_for_a_parked_sample),  cmocka_unit_test(parked_bytes_stay_within_the_budget),
-        cmocka_unit_test(equal_samples_have_one_lane),
+        cmocka_unit_test(equal_samples_have_one_lane),    cmocka_unit_test(a_share_can_be_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,8 @@ static dr_status push_all(dr_loader *l, uint64_t n, dr_error *e)
     return status == DR_OK ? dr_loader_push_end(l, e) : status;
 }
 
+static int fetchers; /* of the loaders that live */
+
 /* One whole life of a loader, to which every sample is slow; the first failure ends it.  Returns the status. */
 static dr_status live(dr_dataset *set, dr_graph *g, const dr_loader_options *o)
 {
@@ -29,8 +31,10 @@ static dr_status live(dr_dataset *set, dr_graph *g, const dr_loader_options *o)
     char *text = NULL;
     dr_error e = { 0 };
     dr_status status = dr_loader_open(set, g, o, &l, &e);
-    if (status == DR_OK)
+    if (status == DR_OK) {
         atomic_store(&l->exec.lanes.predict.slow_units, 0);
+        status = dr_loader_set(l, "fetchers", fetchers, &e);
+    }
     if (status == DR_OK && o->given_order)
         status = push_all(l, 40, &e);
     for (dr_batch *b = NULL; status == DR_OK; dr_batch_unref(&b))
@@ -86,6 +90,10 @@ static void each_allocation_may_fail(void **state)
                 fail_each(&o, false);
             o.given_order = true;
             fail_each(&o, true);
+            fetchers = 2;
+            if (workers && in_order)
+                fail_each(&o, true);
+            fetchers = 0;
         }
 }
 
@@ -137,6 +145,13 @@ static void a_failed_knob_is_no_change(void **state)
     dr__alloc_fail_at(0, false);
     assert_int_equal(status, DR_ERR_NOMEM);
     assert_ok(dr_loader_get(l, "workers", &workers, &err));
+    assert_true(workers == 0);
+    assert_ok(dr_loader_set(l, "workers", 2, &err));
+    dr__alloc_fail_at(1, true); /* other threads are needed for another priority, and the first stay */
+    status = dr_loader_set(l, "priority", -1, &err);
+    dr__alloc_fail_at(0, false);
+    assert_int_equal(status, DR_ERR_NOMEM);
+    assert_ok(dr_loader_get(l, "priority", &workers, &err));
     assert_true(workers == 0);
     tape_read(&t, l, -1);
     assert_each_once(&t, 40);
@@ -242,6 +257,77 @@ static void the_budget_bounds_what_is_ahead(void **state)
         dr_batch_unref(&b);
         dr_loader_close(&l);
     }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* Batches that are under way come to be so many; never more. */
+static void wait_open(dr_loader *l, uint64_t want)
+{
+    for (uint64_t open = 0, tries = 0; open < want; tries++) {
+        const struct timespec t = { .tv_nsec = 200000 };
+        nanosleep(&t, NULL);
+        dr__pool_lock();
+        open = l->exec.opened - l->exec.delivered;
+        dr__pool_unlock();
+        if (open > want || tries > 100000)
+            fail_msg("%llu batches under way, wanted %llu", (unsigned long long)open, (unsigned long long)want);
+    }
+}
+
+/* prefetch_bytes bounds it further: never below one batch, and never above what the budget leaves. */
+static void prefetch_bytes_bound_what_is_ahead(void **state)
+{
+    (void)state;
+    static const struct {
+        double bytes;
+        uint64_t batches;
+    } rows[] = { { 4 * 1520, 4 }, { 2 * 1520 + 1519, 2 }, { 1, 1 }, { 1e15, 6 }, { 0, 6 }, { 5 * 1520, 5 } };
+    dr_dataset *set = toy_set(&(toy){ .n = 400 });
+    dr_graph *g = graph_of(NULL);
+    for (int in_order = 0; in_order < 2; in_order++)
+        for (size_t i = 0; i < DR_COUNT(rows); i++) {
+            dr_loader_options o = options_of(10, 3); /* 10 x (144 + 8) bytes */
+            o.in_order = in_order;
+            o.prefetch = 64;
+            o.memory_limit = 2 * 6 * 1520; /* half of it for batches: six of them */
+            dr_loader *l = open_loader(set, g, &o);
+            tape t = { 0 };
+            assert_ok(dr_loader_set(l, "prefetch_bytes", rows[i].bytes, &err));
+            for (int k = 0; k < 10; k++) {
+                tape_read(&t, l, 1);
+                wait_open(l, rows[i].batches);
+            }
+            tape_read(&t, l, -1);
+            assert_each_once(&t, 400);
+            tape_free(&t);
+            dr_loader_close(&l);
+        }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* Every depth is honoured, as far as the budget reaches. */
+static void each_depth_is_honoured(void **state)
+{
+    (void)state;
+    enum { AFFORD = 40 };
+    dr_dataset *set = toy_set(&(toy){ .n = 30000 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(10, 2);
+    o.memory_limit = 2 * AFFORD * 1520;
+    dr_loader *l = open_loader(set, g, &o);
+    tape t = { 0 };
+    for (int i = 0; i < 64; i++) {
+        const int depth = 1 + i * 37 % 64;
+        const uint64_t want = (uint64_t)DR_MIN(depth, AFFORD);
+        assert_ok(dr_loader_set(l, "prefetch", depth, &err));
+        tape_read(&t, l, AFFORD); /* whatever was begun before is taken */
+        wait_open(l, want);
+    }
+    assert_true(t.n < 3000 - AFFORD);
+    tape_free(&t);
+    dr_loader_close(&l);
     dr_graph_free(&g);
     dr_dataset_unref(&set);
 }
@@ -355,10 +441,11 @@ static void batches_that_are_put_off_come(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_allocation_may_fail),        cmocka_unit_test(a_failed_start_is_no_end),
-        cmocka_unit_test(a_failed_knob_is_no_change),      cmocka_unit_test(small_limits_are_named),
-        cmocka_unit_test(the_budget_bounds_what_is_ahead), cmocka_unit_test(loaders_share_a_budget),
-        cmocka_unit_test(held_batches_leave_the_budget),   cmocka_unit_test(large_photographs_are_never_whole),
+        cmocka_unit_test(each_allocation_may_fail),           cmocka_unit_test(a_failed_start_is_no_end),
+        cmocka_unit_test(a_failed_knob_is_no_change),         cmocka_unit_test(small_limits_are_named),
+        cmocka_unit_test(prefetch_bytes_bound_what_is_ahead), cmocka_unit_test(each_depth_is_honoured),
+        cmocka_unit_test(the_budget_bounds_what_is_ahead),    cmocka_unit_test(loaders_share_a_budget),
+        cmocka_unit_test(held_batches_leave_the_budget),      cmocka_unit_test(large_photographs_are_never_whole),
         cmocka_unit_test(batches_that_are_put_off_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,10 +57,8 @@ static dr_dataset *array_set(int64_t n, int64_t h, int64_t w, int64_t c)
 }
 
 /* A sample that an op cannot take (a crop larger than the image) must be refused in every way of running. */
-static tape run(dr_dataset *set, const random_graph *r, bool planar, bool reference, int workers, int level, int lanes)
+static dr_loader_options plain_options(const random_graph *r, bool planar, int workers)
 {
-    tape t = { 0 };
-    static dr__kernels kernels;
     dr_loader_options o = options_of(5, workers);
     o.shuffle = true;
     o.seed = 11;
@@ -68,6 +66,25 @@ static tape run(dr_dataset *set, const random_graph *r, bool planar, bool refere
     o.outputs = r->outputs;
     o.collate = r->collate;
     o.layout = planar ? "NCHW" : "NHWC";
+    return o;
+}
+
+static tape run_fetched(dr_dataset *set, const random_graph *r, bool planar, int workers, int fetchers)
+{
+    tape t = { 0 };
+    dr_loader_options o = plain_options(r, planar, workers);
+    dr_loader *l = open_loader(set, r->graph, &o);
+    assert_ok(dr_loader_set(l, "fetchers", fetchers, &err));
+    tape_read(&t, l, -1);
+    dr_loader_close(&l);
+    return t;
+}
+
+static tape run(dr_dataset *set, const random_graph *r, bool planar, bool reference, int workers, int level, int lanes)
+{
+    tape t = { 0 };
+    static dr__kernels kernels;
+    dr_loader_options o = plain_options(r, planar, workers);
     o.reference = reference;
     o.lanes = lanes != NO_LANES;
     dr_loader *l = open_loader(set, r->graph, &o);
@@ -108,6 +125,12 @@ static void compare(dr_dataset *set, const random_graph *r)
     for (int lanes = NO_LANES; lanes <= ALL_SLOW; lanes++) {
         tape got = run(set, r, planar, false, 3, -1, lanes);
         snprintf(what, sizeof what, "lanes %s, %s: %s", lanes == ALL_SLOW ? "full" : "off", r->outputs, text);
+        assert_same_tape(&want, &got, what);
+        tape_free(&got);
+    }
+    for (int fetchers = 1; fetchers <= 4; fetchers += 3) {
+        tape got = run_fetched(set, r, planar, fetchers / 2, fetchers);
+        snprintf(what, sizeof what, "%d fetchers, %s: %s", fetchers, r->outputs, text);
         assert_same_tape(&want, &got, what);
         tape_free(&got);
     }

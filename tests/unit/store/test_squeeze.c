@@ -57,6 +57,38 @@ static void it_is_on_where_it_pays(void **state)
     assert_int_equal(dr__squeeze_choose(&s), DR__SQUEEZE_OFF);
 }
 
+static void try_all(dr__squeeze *s, uint64_t packed_bytes)
+{
+    for (int i = 0; i < 3 * DR__SQUEEZE_TRIALS; i++)
+        dr__squeeze_note(s, 1000000, packed_bytes, 900000);
+}
+
+/* Conditions change: a disk that is measured to be fast or slow, samples that become another kind. */
+static void it_is_decided_anew(void **state)
+{
+    (void)state;
+    if (!dr__squeeze_there())
+        return;
+    dr__squeeze s = { 0 };
+    try_all(&s, 500000);
+    assert_int_equal(dr__squeeze_choose(&s), DR__SQUEEZE_ON);
+    dr__squeeze_read(&s, 1 << 20, 1); /* too little to tell */
+    assert_int_equal(dr__squeeze_choose(&s), DR__SQUEEZE_ON);
+    for (int i = 0; i < 100; i++)
+        dr__squeeze_read(&s, 1000000, 200000); /* 5 GB/s */
+    assert_int_equal(dr__squeeze_choose(&s), DR__SQUEEZE_OFF);
+    for (int i = 0; i < 300; i++)
+        dr__squeeze_read(&s, 1000000, 10000000); /* 100 MB/s */
+    assert_int_equal(dr__squeeze_choose(&s), DR__SQUEEZE_ON);
+    for (int i = 0; i < DR__SQUEEZE_AGAIN; i++)
+        dr__squeeze_pass(&s);
+    assert_int_equal(dr__squeeze_choose(&s), DR__SQUEEZE_TRY);
+    try_all(&s, 1000000);
+    assert_int_equal(dr__squeeze_choose(&s), DR__SQUEEZE_OFF);
+    s.fixed = true;
+    assert_int_equal(dr__squeeze_choose(&s), DR__SQUEEZE_ON);
+}
+
 /* Through a store: flat samples are kept in fewer bytes, noise as it is, both come back. */
 static void a_store_chooses_by_its_samples(void **state)
 {
@@ -89,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_packed_comes_back),
         cmocka_unit_test(it_is_on_where_it_pays),
+        cmocka_unit_test(it_is_decided_anew),
         cmocka_unit_test_setup_teardown(a_store_chooses_by_its_samples, scratch_make, scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,9 @@ static void take_span(const dr_span *s, counts *c, const tape *t, int workers, b
     assert_true(s->position < 64);
     assert_true(s->thread <= workers && (s->thread == 0) == (workers == 0));
     assert_false(s->slow); /* all are alike */
-    assert_true(s->key[0] && s->bytes > 0);
+    char key[64];
+    snprintf(key, sizeof key, "sample-%llu", (unsigned long long)s->id);
+    assert_string_equal(s->key, key);
     (s->kind == DR_SPAN_READ ? c->read : c->work)[s->position]++;
     if (!skipped) /* else later slots move up */
         check_place(t, s);

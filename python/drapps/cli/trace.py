@@ -1,0 +1,104 @@
+"""drapps trace: what a trace holds, as text, as JSON lines, or for Perfetto; and its rewards computed again."""
+
+import json
+import sys
+
+from drapps.cli.show import print_table
+
+HELP = "show a trace, export it for Perfetto, or compute its rewards again"
+TOLERANCE = 1e-6
+
+
+def add_arguments(parser):
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    show = actions.add_parser("show", help="what is in it", description="Says what is in a trace.")
+    show.add_argument("file", help="a trace")
+    show.add_argument("--json", action="store_true", help="print every record as a line of JSON")
+    export = actions.add_parser("export", help="write it for Perfetto", description="Writes a trace for ui.perfetto.dev or chrome://tracing.")  # fmt: skip
+    export.add_argument("file", help="a trace")
+    export.add_argument("-o", "--output", required=True, metavar="OUT.json", help="where to")
+    export.add_argument("--with", dest="profile", metavar="TORCH.json", help="a trace of torch.profiler, to be shown with it")  # fmt: skip
+    replay = actions.add_parser("replay", help="compute its rewards again", description="Computes each decision's reward again from its terms and weights.")  # fmt: skip
+    replay.add_argument("file", help="a trace")
+
+
+def run(args):
+    return {"show": _show, "export": _export, "replay": _replay}[args.action](args)
+
+
+# --- show ---
+
+
+def _show(args):
+    from drapps.trace import read, records
+
+    if args.json:
+        for record in records(args.file):
+            print(json.dumps(record))
+        return
+    trace = read(args.file)
+    for name, value in _facts(trace):
+        print(f"{name + ':':<12}{value}")
+    kinds = _by_kind(trace.spans)
+    if kinds:
+        print()
+        print_table(("span", "count", "mean ms", "longest ms", "longest is"), [_row(k, s) for k, s in kinds.items()])
+    if trace.decisions:
+        print("\nlast decisions:")
+        print_table(("number", "bound", "reward", "reason"),
+                    [(str(d.number), d.bound, f"{d.reward:.4f}", d.reason) for d in trace.decisions[-8:]])  # fmt: skip
+
+
+def _facts(trace):
+    meta, missing = trace.meta, trace.missing
+    yield "data", meta.get("data", "not said")
+    yield "written by", f"drapps {meta.get('drapps')}, process {meta.get('pid')} on {meta['machine'].get('host', '?')}"
+    yield "time", f"{_duration(trace):.3f} s, " + (f"ended: {trace.ended}" if trace.ended else "not ended: killed, or still being written")  # fmt: skip
+    yield "holds", (f"{len(trace.snapshots)} snapshots, {len(trace.flow)} of flow, {len(trace.decisions)} decisions, "
+                    f"{len(trace.spans)} spans, {len(trace.events)} events")  # fmt: skip
+    yield "missing", f"{missing['left_out']} spans left out by choice, {missing['lost']} records lost"
+
+
+def _duration(trace):
+    begin = trace.meta["clock"]["start_ns"] * 1e-9
+    times = [rows[-1] for rows in ([s.time for s in trace.snapshots], [e["t"] for e in trace.events],
+                                   [s.end for s in trace.spans]) if rows]  # fmt: skip
+    return max(times, default=begin) - begin
+
+
+def _by_kind(spans):
+    kinds = {}
+    for span in spans:
+        kinds.setdefault(span.kind, []).append(span)
+    return kinds
+
+
+def _row(kind, spans):
+    longest = max(spans, key=lambda span: span.end - span.begin)
+    mean = sum(span.end - span.begin for span in spans) / len(spans)
+    where = longest.key or f"batch {longest.batch}"
+    return kind, str(len(spans)), f"{mean * 1e3:.3f}", f"{(longest.end - longest.begin) * 1e3:.3f}", where
+
+
+# --- export and replay ---
+
+
+def _export(args):
+    from drapps.trace import read
+
+    events = read(args.file).chrome(profile=args.profile)
+    with open(args.output, "w", encoding="utf-8") as file:
+        json.dump(events, file)
+    print(f"{args.output}: {len(events['traceEvents'])} events; open it at ui.perfetto.dev or chrome://tracing")
+
+
+def _replay(args):
+    from drapps.trace import read
+
+    rows = read(args.file).replay()
+    wrong = [row for row in rows if not row.difference <= TOLERANCE]
+    for row in wrong:
+        print(f"decision {row.number}: logged {row.logged!r}, recomputed {row.recomputed!r}", file=sys.stderr)
+    most = max((row.difference for row in rows), default=0.0)
+    print(f"{len(rows)} decisions, {len(wrong)} rewards differ by more than {TOLERANCE:g}; largest difference {most:.3g}")
+    return 1 if wrong else 0

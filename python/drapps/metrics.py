@@ -1,0 +1,65 @@
+"""What the loaders of this process do, for Prometheus and whoever else reads OpenMetrics: an HTTP endpoint."""
+
+import warnings
+from typing import Any
+
+from drapps import _core
+
+
+class Server:
+    """A running endpoint.  It ends with `stop`, at the end of a `with`, or with the process."""
+
+    def __init__(self, address: str) -> None:
+        self._core: Any = _core.metrics_start(address)
+        self._host = address.rpartition(":")[0] or "127.0.0.1"
+        self.port = _core.metrics_port(self._core)
+
+    @property
+    def url(self) -> str:
+        """Where the metrics are."""
+        return f"http://{self._host}:{self.port}/metrics"
+
+    def stop(self) -> None:
+        """Ends it; a second call does nothing."""
+        self._core = None
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"Server({self.url!r})" if self._core else "Server(stopped)"
+
+
+_running: list[Server] = []  # those that nobody keeps would else end at once
+
+
+def start(address: str = "127.0.0.1:9464") -> Server:
+    """Starts an endpoint.
+
+    address: a port (on 127.0.0.1), "address:port" or "[address]:port"; port 0 is any that is free.  An address other
+    than 127.0.0.1, ::1 or localhost opens it to the network, without a password.
+
+    >>> import drapps
+    >>> with drapps.metrics.start("127.0.0.1:0") as server:
+    ...     print(server.url.endswith("/metrics"))
+    True
+    """
+    server = Server(address)
+    _running[:] = [old for old in _running if old._core] + [server]
+    return server
+
+
+def text() -> str:
+    """What an endpoint answers now."""
+    return _core.metrics_text()
+
+
+def from_environment() -> None:
+    """Starts what DRAPPS_METRICS asks for, once in a process; what goes wrong is a warning."""
+    try:
+        _core.metrics_from_environment()
+    except _core.Error as error:
+        warnings.warn(f"DRAPPS_METRICS: {error}", RuntimeWarning, stacklevel=2)

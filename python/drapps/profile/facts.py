@@ -1,0 +1,132 @@
+"""Facts: what is known of a run.  None: not measured; rules that need it stay silent."""
+
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass
+class Facts:
+    """Times are seconds, rates samples a second, shares between 0 and 1."""
+
+    # --- the run as it is ---
+    seconds: float = 0.0
+    batches: int = 0
+    samples: int = 0
+    wait: float = 0.0  # share of the time in which the trainer waited for a batch
+    step: float = 0.0  # the trainer's own time for a batch
+    workers: int | None = None
+    fetchers: int | None = None  # threads that only read; None or 0: workers read
+    prefetch: int | None = None
+    bytes: float | None = None  # encoded, of a sample
+    device_bytes: float | None = None  # of these, what came from a device and not from the page cache
+    read: float | None = None  # of a worker for a sample
+    work: float | None = None  # the same for decoding and augmenting
+    ahead: float | None = None  # batches that the memory limit allows
+    files: bool | None = None  # each sample is a file
+
+    # --- the machine meanwhile ---
+    cpus: float | None = None  # that the process may use
+    host_cpus: float | None = None  # that it might use without a quota
+    cpu_own: float | None = None  # CPUs in use
+    cpu_foreign: float | None = None
+    cpu_steal: float | None = None
+    delayed: float | None = None  # share of the time of own runnable threads in which they waited for a CPU
+    throttled: float | None = None
+    disk_busy: float | None = None
+    disk_latency: float | None = None
+
+    # --- other runs ---
+    free_rate: float | None = None  # the trainer's, with batches that were there already
+    free_cpu: float | None = None  # CPU time of the trainer for a sample, then
+    drain_rate: float | None = None  # the loader's without a trainer
+    drain_cpu: float | None = None  # CPU time for a sample, then
+    unlimited_rate: float | None = None  # the same without a memory limit
+    fewer_workers: int | None = None
+    fewer_rate: float | None = None  # the run with so few workers
+    fewer_delayed: float | None = None
+
+    # --- samples one by one, nothing else running ---
+    alone: float | None = None  # for a sample
+    alone_cpu: float | None = None  # CPU time of that
+    again: float | None = None  # the same samples a second time: now they are in memory
+    again_cpu: float | None = None
+    slow_samples: float | None = None  # share of samples that take four times the median or more
+    slow_load: float | None = None  # their share of the time
+    slow_key: str = ""  # one of them
+    ops: dict = field(default_factory=dict)  # share of the time of each op
+    notes: list = field(default_factory=list)
+
+    @property
+    def rate(self):
+        """Samples a second, as it is."""
+        return self.samples / self.seconds if self.seconds else 0.0
+
+    @property
+    def batch_samples(self):
+        """Samples of a batch."""
+        return self.samples / self.batches if self.batches else 0.0
+
+    @property
+    def trainer_rate(self):
+        """What the trainer could take: measured with batches that were there, else by the time of its steps."""
+        if self.free_rate:
+            return max(self.free_rate, self.fewer_rate or 0.0)
+        return self.batch_samples / self.step if self.step else float("inf")
+
+    @property
+    def headroom(self):
+        """Gain with data that is always there: what all remedies together can bring at most."""
+        return max(1.0, self.trainer_rate / self.rate) if self.rate else 1.0
+
+    @property
+    def cost_cpu(self):
+        """CPU time of the loader for a sample."""
+        return first(self.drain_cpu, self.again_cpu, self.alone_cpu)
+
+    @property
+    def waiting(self):
+        """Time of a worker for a sample in which it waits for its bytes: measured in the run, else alone."""
+        if self.read is not None:
+            return self.read
+        return rest(self.alone, self.alone_cpu)
+
+    @property
+    def waiting_again(self):
+        """The same for bytes that are in memory."""
+        return rest(self.again, self.again_cpu)
+
+    @property
+    def working(self):
+        """Time of a worker for a sample in which it decodes and augments."""
+        return first(self.work, self.alone_cpu)
+
+    @property
+    def read_share(self):
+        """The part of their time in which those who read wait for bytes: workers, or fetchers where there are some."""
+        if self.waiting is None or not self.working:
+            return None
+        if self.fetchers:
+            return min(1.0, self.rate * self.waiting / self.fetchers)
+        return self.waiting / (self.waiting + self.working)
+
+    @property
+    def busy(self):
+        """The part of the workers' time in which they are at a sample."""
+        if None in (self.waiting, self.working) or not self.workers:
+            return None
+        return min(1.0, self.rate * (self.working + (0.0 if self.fetchers else self.waiting)) / self.workers)
+
+    def as_dict(self):
+        """For JSON: what is known, and what follows from it."""
+        known = {key: value for key, value in asdict(self).items() if value is not None}
+        trainer = None if self.trainer_rate == float("inf") else self.trainer_rate
+        return {**known, "rate": self.rate, "trainer_rate": trainer}
+
+
+def first(*values):
+    """The first that is known."""
+    return next((value for value in values if value is not None), None)
+
+
+def rest(whole, part):
+    """What is left of a time; None where one of both is not known."""
+    return None if whole is None or part is None else max(0.0, whole - part)

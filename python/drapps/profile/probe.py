@@ -1,0 +1,263 @@
+"""Other runs over the same data: samples one by one, and the loader without a trainer.
+
+They are made beside the loader of the script, which loses no batch by them.
+"""
+
+import random
+import statistics
+import time
+from contextlib import suppress
+from functools import partial
+from itertools import cycle, islice
+
+from drapps.profile.host import cpu_delay
+
+SLOW_TIMES = 4  # the median: as the lanes' threshold
+MAX_ALONE = 256
+FILE_FORMATS = ("folder", "flat", "list")  # in which each sample is a file
+
+
+class Drained:
+    """What a loader did without a trainer."""
+
+    def __init__(self, rate, cpu):
+        self.rate, self.cpu = rate, cpu
+
+
+def probe_of(loader, iterator, opened):
+    """What can be tried with a loader; None: nothing.  opened: arguments of native loaders, by loader."""
+    native = loader if loader in opened else getattr(iterator, "_native", None)
+    if native in opened:
+        return NativeProbe(*opened[native])
+    if hasattr(loader, "_own_maker"):
+        return ChainProbe(loader)
+    if hasattr(getattr(loader, "dataset", None), "__getitem__") and not getattr(loader, "_iterable", False):
+        return ItemsProbe(loader)
+    return None
+
+
+# --- what every probe does ---
+
+
+def alone(probe, seconds):
+    """Facts of samples made one by one in this thread, each at once a second time, when its bytes are in memory."""
+    first, again = [], {}
+    end = time.monotonic() + seconds
+    for i in random.Random(0).sample(range(probe.size), min(probe.size, MAX_ALONE)):
+        first.append(_timed(probe.make, i))
+        again[i] = _timed(probe.make, i)
+        if time.monotonic() > end and len(first) >= 8:
+            break
+    return {**_means("alone", first), **_means("again", again.values()), **_slow(probe, again)}
+
+
+def _timed(make, i):
+    """(time, CPU time) of a sample, without the time in which another thread had the CPU.  One that cannot be made
+    costs what it costs."""
+    delay, begun, cpu = cpu_delay(), time.monotonic(), time.thread_time()
+    with suppress(Exception):
+        make(i)
+    cpu, whole = time.thread_time() - cpu, time.monotonic() - begun
+    return max(cpu, whole - (cpu_delay() - delay)), cpu
+
+
+def _means(name, costs):
+    whole, cpu = (statistics.fmean(column) for column in zip(*costs))
+    return {name: whole, f"{name}_cpu": min(cpu, whole)}
+
+
+def _slow(probe, costs):
+    """How many samples are far above the median, and what they take of the time."""
+    times = {i: whole for i, (whole, _) in costs.items()}
+    limit = SLOW_TIMES * statistics.median(times.values())
+    slow = {i: value for i, value in times.items() if value >= limit}
+    key = probe.key(max(slow, key=slow.get)) if slow else ""
+    return {"slow_samples": len(slow) / len(times), "slow_load": sum(slow.values()) / sum(times.values()),
+            "slow_key": key}  # fmt: skip
+
+
+def shares(times):
+    """{name: share} of {name: time}."""
+    total = sum(times.values())
+    return {name: value / total for name, value in times.items()} if total else {}
+
+
+class Stopwatch:
+    """Sums the time of calls, by name."""
+
+    def __init__(self):
+        self.times = {}
+
+    def wrap(self, name, function):
+        """The function, timed; calls inside it count for it."""
+
+        def timed(*args, **options):
+            begun = time.monotonic()
+            try:
+                return function(*args, **options)
+            finally:
+                self.times[name] = self.times.get(name, 0.0) + time.monotonic() - begun
+
+        return timed
+
+
+# --- native pipelines ---
+
+
+class NativeProbe:
+    """A pipeline that runs natively: opened a second time with the same settings."""
+
+    def __init__(self, dataset, graph, options):
+        from drapps import _core
+
+        self._dataset, self._graph, self._options = dataset, graph, options
+        self.size = dataset.size
+        names = options.get("outputs") or ",".join(field[0] for field in dataset.fields)
+        self._runner = _core.open_runner(dataset, graph, names, bool(options.get("reference")))
+        self.files = dataset.format in FILE_FORMATS
+
+    def make(self, i):
+        """One sample."""
+        self._runner.run(0, 0, i, 0)
+
+    def key(self, i):
+        """Its name."""
+        return self._dataset.key(i)
+
+    def ops(self, samples):
+        """Share of each op, unfused."""
+        with self._open(workers=0, given_order=False) as loader:
+            facts = loader.profile(samples)
+        times = {"read": facts["read_us"], "store": facts["store_us"]}
+        for op in facts["ops"]:
+            times[op["op"]] = times.get(op["op"], 0.0) + op["us"]
+        return shares(times)
+
+    def drain(self, seconds, workers, prefetch, **changed):
+        """Makes batches for some seconds and drops them."""
+        order = list(range(self.size))
+        random.Random(1).shuffle(order)
+        order, size = cycle(order), self._options["batch_size"]
+        push = partial(_push, order, size)
+        with self._open(workers=workers, prefetch=prefetch, given_order=True, **changed) as loader:
+            batches = loader.batches()
+            for _ in range(prefetch + 2):
+                push(loader)
+            next(batches)  # the first one waits for threads to start
+            begun, cpu, made = time.monotonic(), time.process_time(), 0
+            while time.monotonic() < begun + seconds or made == 0:
+                push(loader)
+                made += len(next(batches).ids)
+            return Drained(made / (time.monotonic() - begun), (time.process_time() - cpu) / made)
+
+    def _open(self, **changed):
+        from drapps.loader import Loader
+
+        options = {**self._options, "cache": None, "trace": None, "shuffle": False, "rank": 0, "world": 1,
+                   "last": "partial", **changed}  # fmt: skip
+        if "policy" in options:
+            options["policy"] = "fixed"
+        return Loader(self._dataset, self._graph, output="raw", **options)
+
+
+def _push(order, size, loader):
+    loader.push(list(islice(order, size)))
+
+
+# --- Python functions ---
+
+
+class ChainProbe:
+    """A chain with Python functions: its samples are made in this process."""
+
+    drain = None
+    files = None
+
+    def __init__(self, loader):
+        self._loader = loader
+        self._maker = loader._new_maker()()
+        self.size = len(loader._pipe)
+
+    def make(self, i):
+        """The sample at a position."""
+        self._maker.make(0, i)
+
+    def key(self, i):
+        """Its name."""
+        return self._maker.name(0, i)
+
+    def ops(self, samples):
+        """Share of each stage; native ops before a function are one."""
+        maker, watch = self._loader._new_maker()(), Stopwatch()
+        runner = maker._runner
+        runner.first = _Timed(runner.first, watch, "read and native ops")
+        runner.rest = [_timed_stage(part, watch) for part in runner.rest]
+        for i in range(min(samples, self.size)):
+            maker.make(0, i)
+        return shares(watch.times)
+
+
+class _Timed:
+    """A runner whose run is timed."""
+
+    def __init__(self, runner, watch, name):
+        self.run = watch.wrap(name, runner.run)
+
+
+def _timed_stage(part, watch):
+    if hasattr(part, "function"):
+        name = f"{part.kind}({getattr(part.function, '__name__', 'function')})"
+        return part._replace(function=watch.wrap(name, part.function))
+    part.run = watch.wrap(", ".join(node.op.name for node in part.nodes), part.run)
+    return part
+
+
+class ItemsProbe:
+    """A data set of torch: its items are asked for in this process."""
+
+    drain = None
+    files = None
+
+    def __init__(self, loader):
+        self._dataset = loader.dataset
+        self.size = len(self._dataset)
+
+    def make(self, i):
+        """One item."""
+        self._dataset[i]
+
+    def key(self, i):
+        """Its index."""
+        return f"index {i}"
+
+    def ops(self, samples):
+        """Share of each transform of a chain of them, where the data set has one; the rest is the data set's."""
+        steps = getattr(getattr(self._dataset, "transform", None), "transforms", None)
+        watch = Stopwatch()
+        make = watch.wrap("", self.make)
+        kept = list(steps) if isinstance(steps, list) else []
+        try:
+            for k, step in enumerate(kept):
+                steps[k] = watch.wrap(type(step).__name__, step)
+            for i in range(min(samples, self.size)):
+                with suppress(Exception):
+                    make(i)
+        finally:
+            if kept:
+                steps[:] = kept
+        whole = watch.times.pop("", 0.0)
+        rest = max(0.0, whole - sum(watch.times.values()))
+        return shares({f"{type(self._dataset).__name__}.__getitem__": rest, **watch.times})
+
+
+def settings_of(loader):
+    """workers, prefetch and the batches that fit, as far as the loader tells."""
+    stats = {}
+    with suppress(Exception):
+        stats = loader.stats()
+    fit = stats.get("batch_bytes") and stats["batch_budget_bytes"] // stats["batch_bytes"]
+    fetchers = stats.get("knobs", {}).get("fetchers")
+    return {"workers": stats.get("workers"), "fetchers": fetchers, "prefetch": stats.get("prefetch"),
+            "ahead": fit or None}  # fmt: skip
+
+

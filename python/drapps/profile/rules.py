@@ -1,0 +1,261 @@
+"""What holds a run back, by a table of rules on its facts.
+
+A rule looks at the facts and is silent, or says the evidence, a remedy, and the rate to expect from it.  That rate is
+never above the trainer's own, measured with batches that were there already: the bound of all remedies together.
+"""
+
+from typing import NamedTuple
+
+from drapps.profile.facts import first
+
+WORTH = 1.15  # gains below are not told from noise: such a run is healthy
+SPARE = 3.0  # a loader that could do so many times more is not what limits a run
+SMALL_FILE = 64 << 10
+SLOW_REQUEST = 5e-3  # of a disk that is in order
+MERE_DELAY = 2e-4  # waiting for a read below that is not worth a remedy
+ALL_OPS = "decoding and augmenting"
+EASIER = {"decode": 0.33, "read": 0.33, ALL_OPS: 0.33}  # how much of an op a remedy can save; of others a half
+
+
+class Finding(NamedTuple):
+    """One thing that holds the run back."""
+
+    name: str
+    share: float  # of the trainer's time that it costs
+    evidence: str
+    advice: str
+    gain: float  # rate after the remedy / rate now
+
+    def as_dict(self):
+        return self._asdict()
+
+
+class Told(NamedTuple):
+    """What a rule says."""
+
+    rate: float  # to expect
+    evidence: str
+    advice: str
+
+
+def diagnose(facts):
+    """Findings, the largest gain first; the first is the verdict.  A healthy run, or one whose trainer is the limit,
+    has that as its only finding.  None: nothing was measured, or nothing that says why the trainer waits."""
+    if not facts.rate:
+        return []
+    if facts.headroom < WORTH:
+        return [_no_remedy(facts)]
+    told = [(name, rule(facts)) for name, rule in RULES.items()]
+    found = [(said.rate, _finding(name, said, facts)) for name, said in told if said]
+    found.sort(key=lambda pair: (-round(pair[1].gain, 1), -pair[0]))  # alike by the trainer's bound: the larger remedy
+    findings = [finding for _, finding in found if finding.gain > 1.0]
+    return [finding for finding in findings if finding.gain >= WORTH] or findings[:1]
+
+
+def _finding(name, told, facts):
+    gain = min(told.rate, facts.trainer_rate) / facts.rate
+    return Finding(name, max(0.0, 1 - 1 / gain) if gain > 0 else 0.0, told.evidence, told.advice, gain)
+
+
+def _no_remedy(facts):
+    """The trainer is the limit: by far, or about as fast as the loader."""
+    spare = first(facts.drain_rate, _capacity(facts, _any(facts.waiting))) / facts.rate
+    waits = f"the trainer waits {facts.wait:.0%} of its time"
+    if SPARE <= spare < float("inf"):
+        evidence = f"{waits}; the loader could deliver {spare:.1f} times as many samples"
+        advice = "a faster model step, larger batches or a faster accelerator; CPUs can be given away"
+        return Finding("slow_consumer", 1 - facts.wait, evidence, advice, 1.0)
+    bound = f"; with data that is always there it would be {facts.headroom:.2f} times as fast"
+    return Finding("healthy", 0.0, waits + bound, "nothing to do", 1.0)
+
+
+# --- what a remedy would bring ---
+
+
+def _capacity(facts, waiting=0.0, cpus=None):
+    """Samples a second that the workers can make; they and the trainer share the CPUs."""
+    cost = facts.cost_cpu
+    if not cost:
+        return float("inf")
+    together = first(cpus, facts.cpus, 1) / (cost + _any(facts.free_cpu))
+    return min(together, (facts.workers or 1) / (waiting + cost))
+
+
+def _reading(facts):
+    """Whether those who read spend their time on waiting for bytes; fetchers do nothing else, so they must be at it
+    nearly always."""
+    enough = 0.8 if facts.fetchers else 0.5
+    return facts.read_share is not None and facts.read_share >= enough and facts.waiting >= MERE_DELAY / 2
+
+
+def _stays_slow(facts):
+    """Reading takes as long when the bytes were read just before: no device is at work."""
+    again = facts.waiting_again
+    return again is not None and again >= MERE_DELAY and again >= 0.4 * facts.waiting
+
+
+def _from_device(facts):
+    return not facts.device_bytes or not facts.bytes or facts.device_bytes >= 0.3 * facts.bytes
+
+
+def _small(facts):
+    return bool(facts.files) and facts.bytes is not None and facts.bytes < SMALL_FILE
+
+
+def _ms(seconds):
+    return f"{seconds * 1e3:.3g} ms"
+
+
+def _kb(n_bytes):
+    return f"{n_bytes / 1024:.3g} KB"
+
+
+def _waits_for_reads(facts):
+    size = f" for {_kb(facts.bytes)}" if facts.bytes else ""
+    return f"workers wait {facts.read_share:.0%} of their time for bytes, {_ms(facts.waiting)} a sample{size}"
+
+
+# --- storage ---
+
+
+def slow_disk(facts):
+    """Bytes come slowly from a device; what is in memory is fast."""
+    if not _reading(facts) or _stays_slow(facts) or not _from_device(facts):
+        return None
+    if _small(facts) and facts.waiting < SLOW_REQUEST:
+        return None
+    evidence = _waits_for_reads(facts)
+    if facts.bytes:
+        evidence += f", {facts.rate * facts.bytes / 1e6:.3g} MB/s in all"
+    if facts.disk_busy:
+        evidence += f", a disk is busy {facts.disk_busy:.0%} of the time"
+    if facts.waiting_again is not None:
+        evidence += f"; {_ms(facts.waiting_again)} when they are in memory"
+    advice = "a faster disk, data kept in memory (cache=, page cache), smaller files (resized beforehand)"
+    return Told(_capacity(facts, facts.waiting_again or 0.0), evidence, advice)
+
+
+def small_files(facts):
+    """Each sample is a small file, and finding it costs more than its bytes."""
+    if not _reading(facts) or not _small(facts) or _stays_slow(facts) or facts.waiting >= SLOW_REQUEST:
+        return None
+    evidence = f"{_waits_for_reads(facts)}: {facts.rate:.0f} files a second, each opened and read for itself"
+    advice = "pack the files into tar shards, which are read in large pieces"
+    return Told(_capacity(facts, 0.1 * facts.waiting), evidence, advice)
+
+
+def slow_source(facts):
+    """Each read takes its time, whatever its size and however often: a network, a distant store."""
+    if not _reading(facts) or not _stays_slow(facts):
+        return None
+    evidence = f"{_waits_for_reads(facts)}, and {_ms(facts.waiting_again)} when they were read just before"
+    advice = "more reads at a time (workers, fetchers), a copy nearer to the trainer, cache="
+    return Told(_capacity(facts), evidence, advice)
+
+
+# --- CPUs that are not there ---
+
+
+def throttled_quota(facts):
+    """The container's quota stops threads that could run."""
+    if _any(facts.throttled) < 0.1 or not facts.cpus or not facts.host_cpus:
+        return None
+    evidence = f"the quota of {facts.cpus:.2g} CPUs held the process back for {facts.throttled:.0%} of the time"
+    advice = f"a larger quota (the machine has {facts.host_cpus:.2g} CPUs); work done beforehand (cache=)"
+    by_cost = _capacity(facts, facts.waiting_again or 0.0, facts.host_cpus)
+    return Told(min(by_cost, facts.rate * facts.host_cpus / facts.cpus), evidence, advice)
+
+
+def starved_cpu(facts):
+    """Other programs take the CPUs."""
+    taken = _any(facts.cpu_foreign) + _any(facts.cpu_steal)
+    delayed = _any(first(facts.fewer_delayed, facts.delayed))  # many workers delay each other, too
+    if not facts.cpus or taken < 0.2 * facts.cpus or delayed < 0.15:
+        return None
+    evidence = (f"other programs use {taken:.2g} of {facts.cpus:.2g} CPUs; own threads that could run waited "
+                f"{delayed:.0%} of that time for a CPU")  # fmt: skip
+    advice = "end or move the other programs, or reserve CPUs for training"
+    left = max(0.1 * facts.cpus, facts.cpus - taken)
+    more = min(facts.cpus / left, 1 / max(0.1, 1 - delayed))  # others may only have had what was free
+    return Told(min(_capacity(facts, _any(facts.waiting)), facts.rate * more), evidence, advice)
+
+
+def oversubscribed_workers(facts):
+    """More workers than CPUs, which only take them from each other and from the trainer."""
+    if not facts.fewer_rate or not facts.workers or not facts.cpus or _any(facts.delayed) < 0.3:
+        return None
+    evidence = (f"{facts.workers} workers on {facts.cpus:.2g} CPUs; own threads waited {facts.delayed:.0%} of their "
+                f"runnable time for a CPU; with {facts.fewer_workers} workers {facts.fewer_rate:.0f} samples/s "
+                f"instead of {facts.rate:.0f}")  # fmt: skip
+    return Told(facts.fewer_rate, evidence, f"workers={facts.fewer_workers}, or none given: drapps decides")
+
+
+# --- memory ---
+
+
+def memory_limit(facts):
+    """Too few batches fit: making and using them take turns, and a pause of the trainer is lost."""
+    wanted = max(2, facts.prefetch or 2)
+    if facts.ahead is None or facts.ahead >= wanted:
+        return None
+    evidence = (f"the memory limit has room for {facts.ahead:.2g} of {wanted} batches under way; workers are busy "
+                f"{_any(facts.busy):.0%} of the time and the trainer waits {facts.wait:.0%}")  # fmt: skip
+    capacity = facts.unlimited_rate or _capacity(facts, _any(facts.waiting))
+    return Told(capacity, evidence, "a higher memory_limit, or smaller batches")
+
+
+# --- the work itself ---
+
+
+def _working_hard(facts):
+    """Workers spend their time on work, and there is no slack."""
+    if _reading(facts):
+        return False
+    return facts.busy is None or facts.busy >= 0.5
+
+
+def slow_samples(facts):
+    """A few samples take most of the time."""
+    if not facts.slow_samples or _any(facts.slow_load) < 0.4 or facts.slow_samples > 0.34 or not _working_hard(facts):
+        return None
+    example = f" (as {facts.slow_key})" if facts.slow_key else ""
+    evidence = f"{facts.slow_samples:.0%} of the samples take {facts.slow_load:.0%} of the time{example}"
+    advice = "make them smaller beforehand, or leave them out; in_order=False lets others pass"
+    usual = (1 - facts.slow_load) / (1 - facts.slow_samples)  # mean time of a sample if all were as the others
+    return Told(facts.rate * _saved(facts, 1 - usual), evidence, advice)
+
+
+def slow_op(facts):
+    """One op takes most of a worker's time; where ops were not timed, all of them together."""
+    ops = facts.ops or ({ALL_OPS: 1.0} if facts.work else {})
+    if not ops or not _working_hard(facts):
+        return None
+    op, share = max(ops.items(), key=lambda item: item[1])
+    if share < 0.3:
+        return None
+    saved = EASIER.get(op, 0.5)
+    evidence = f"{op} takes {share:.0%} of the time of a sample"
+    if facts.cost_cpu:
+        evidence += f", {_ms(share * facts.cost_cpu)}"
+    if facts.workers and facts.cpus and facts.workers < facts.cpus:
+        evidence += f"; only {facts.workers} of {facts.cpus:.2g} CPUs have a worker"
+    advice = f"a cheaper {op}, or its result kept (cache=); the gain is for {saved:.0%} of it saved"
+    return Told(facts.rate * _saved(facts, saved * share), evidence, advice)
+
+
+def _saved(facts, part):
+    """The gain where `part` of the work of a sample is saved."""
+    busy = first(facts.busy, 1.0) * (1.0 if facts.fetchers else 1 - _any(facts.read_share))
+    return 1 / (1 - min(0.98, part * busy))
+
+
+def _any(value):
+    return value or 0.0
+
+
+RULES = {
+    rule.__name__: rule
+    for rule in (throttled_quota, memory_limit, oversubscribed_workers, starved_cpu, slow_source, small_files,
+                 slow_disk, slow_samples, slow_op)
+}  # fmt: skip
+NAMES = (*RULES, "slow_consumer", "healthy")

@@ -1,0 +1,79 @@
+"""Running a program, or a plain loop, under a watch."""
+
+import os
+import runpy
+import sys
+import time
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from drapps.profile.facts import Facts
+from drapps.profile.host import Host
+from drapps.profile.session import Measured, Plan
+from drapps.profile.watch import Watch
+
+
+class Run(NamedTuple):
+    """What came of a program."""
+
+    facts: Facts | None  # None: it iterated no loader
+    loader: str  # the one that the facts are of
+    error: BaseException | None  # what ended it, other than enough being measured
+
+
+def run_script(path, arguments=(), seconds=14.0, stop=True):
+    """Runs a Python file as __main__ and watches its loaders.  stop: ends it when all is measured."""
+    with _watching(seconds, stop) as watch:
+        return _result(watch, _ended(lambda: _as_main(path, arguments)))
+
+
+def run_loop(open_loader, step=0.0, seconds=14.0):
+    """Opens a loader and iterates it, epoch after epoch, with a trainer that takes `step` seconds for a batch."""
+    with _watching(seconds, True) as watch, open_loader() as loader:
+        return _result(watch, _ended(lambda: _loop(loader, step)))
+
+
+@contextmanager
+def _watching(seconds, stop):
+    host = Host()
+    try:
+        with Watch(host, Plan.of(seconds), stop).hooked() as watch:
+            yield watch
+    finally:
+        host.close()
+
+
+def _ended(program):
+    """What ended a program: None if it came to its end, or to ours."""
+    try:
+        program()
+    except Measured:
+        return None
+    except BaseException as error:
+        return error
+    return None
+
+
+def _result(watch, error):
+    session = watch.main_session()
+    if session is None:
+        return Run(None, "", error)
+    return Run(session.result(), repr(session.loader), error)
+
+
+def _as_main(path, arguments):
+    """As `python path arguments` would: its folder is where it imports from."""
+    kept = sys.argv, sys.path[:]
+    sys.argv = [os.fspath(path), *arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        runpy.run_path(os.fspath(path), run_name="__main__")
+    finally:
+        sys.argv, sys.path[:] = kept
+
+
+def _loop(loader, step):
+    while True:
+        for _ in loader:
+            if step:
+                time.sleep(step)

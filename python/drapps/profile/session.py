@@ -1,0 +1,258 @@
+"""Session: the phases that the run of one loader goes through, and the facts they leave."""
+
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import cycle
+
+from drapps.profile.facts import Facts
+from drapps.profile.probe import alone, probe_of, settings_of
+
+KEPT = 4  # batches for the free phase
+MANY = 2  # workers for a CPU: from there on fewer are tried
+STOPWATCH_SAMPLES = 64
+
+
+class Measured(BaseException):
+    """Enough was measured: ends the program.  No Exception, so that what catches these lets it pass."""
+
+
+@dataclass
+class Plan:
+    """Seconds of each phase.  A phase has a few batches at least, so slow loaders take longer."""
+
+    warm_up: float = 2.0
+    as_is: float = 4.0
+    free: float = 1.5
+    fewer: float = 2.0
+    probe: float = 1.5  # each
+
+    @classmethod
+    def of(cls, seconds):
+        """Phases that take so long together."""
+        part = seconds / 14
+        return cls(2 * part, 4 * part, 1.5 * part, 2 * part, 1.5 * part)
+
+
+class Tally:
+    """What the trainer did in a phase.  settle: that long, and that many batches, do not count."""
+
+    def __init__(self, name, seconds, settle=0.0, least=4):
+        self.name, self.seconds, self.settle, self.least = name, seconds, settle, least
+        self.wait = self.step = 0.0
+        self.batches = self.samples = self.skipped = 0
+        self.begun = self.counting = None
+
+    def over(self, now):
+        """Long enough; a slow trainer or loader gets three times as long for a few batches."""
+        if self.counting is None:
+            return False
+        passed = now - self.counting
+        return passed >= self.seconds and (self.batches >= self.least or passed >= 3 * self.seconds)
+
+    def settled(self, now):
+        """Whether what comes now counts; true for the first time exactly once, when counting is None before."""
+        self.begun = now if self.begun is None else self.begun
+        return now - self.begun >= self.settle
+
+    def add(self, wait, step, samples):
+        """A batch: waited for, then used."""
+        self.wait, self.step = self.wait + wait, self.step + step
+        self.batches, self.samples = self.batches + 1, self.samples + samples
+
+    @property
+    def time(self):
+        """Waits and steps together."""
+        return self.wait + self.step
+
+    @property
+    def rate(self):
+        """Samples a second."""
+        return self.samples / self.time if self.time else None
+
+
+class Session:
+    """One loader of the program, or several with the same data and settings.  Iterators call take() for a batch."""
+
+    def __init__(self, watch):
+        self._watch, self._host, self._plan = watch, watch.host, watch.plan
+        self.loader = self._engine = None  # the one at hand, and what has its statistics
+        self._kept, self._pending, self._phases = [], None, iter(self._all_phases())
+        self._cpus, self._host_cpus = self._host.cpus()
+        self._workers_before = None
+        self.time, self.finished = 0.0, False
+        self.as_is, self.facts = Tally("as is", self._plan.as_is), Facts()
+        self._phase = next(self._phases)
+
+    # --- the phases ---
+
+    def _all_phases(self):
+        yield Tally("warm up", self._plan.warm_up)
+        yield self.as_is
+        yield Tally("free", self._plan.free, settle=0.3 * self._plan.free)
+        if self._too_many():
+            self._workers_before = self.loader.get("workers")
+            self.facts.fewer_workers = self._enough()
+            self.loader.set("workers", self.facts.fewer_workers)
+            yield Tally("fewer", self._plan.fewer, settle=0.3 * self._plan.fewer)
+
+    def _enough(self):
+        """A worker for each CPU that the trainer leaves."""
+        trainer = (self.facts.free_cpu or 0.0) * (self.facts.free_rate or 0.0)
+        return max(1, round(self._cpus - trainer))
+
+    def _too_many(self):
+        workers = settings_of(self._engine)["workers"] or 0
+        return workers >= MANY * self._cpus and workers > 1 and hasattr(self.loader, "set")
+
+    def take(self, iterator):
+        """The next batch of the program; in the free phase one that it had before."""
+        if self.finished:
+            return next(iterator)
+        begun = time.monotonic()
+        self._note_step(begun)
+        if self._phase.over(begun):
+            self._advance(iterator)
+            begun = time.monotonic()
+        self._begin_counting(begun, iterator)
+        try:
+            batch = self._next_kept() if self._phase.name == "free" and self._kept else next(iterator)
+        except BaseException:
+            self._pending = None
+            raise
+        ended = time.monotonic()
+        self._pending = ended, ended - begun, samples_of(batch)
+        if self._phase is self.as_is:
+            self._kept = [*self._kept[-KEPT + 1 :], batch]
+        return batch
+
+    def _note_step(self, now):
+        """The step on the batch before is over."""
+        if self._pending is None:
+            return
+        taken, wait, samples = self._pending
+        self._pending = None
+        self.time += wait + now - taken
+        if self._phase.counting is not None:
+            self._phase.add(wait, now - taken, samples)
+
+    def _begin_counting(self, now, iterator):
+        if self._phase.counting is None and self._phase.settled(now):
+            self._phase.counting = now
+            self._engine = getattr(iterator, "_native", None) or self.loader
+            self._before = self._stats()
+            self._mark = self._host.mark()
+
+    def _next_kept(self):
+        return next(self._again)
+
+    # --- from one phase to the next ---
+
+    def _advance(self, iterator):
+        """The phase is over: its facts, then the next one, or the end."""
+        seen = self._host.since(self._mark)
+        getattr(self, "_end_of_" + self._phase.name.replace(" ", "_"))(seen)
+        self._again = cycle(self._kept)
+        self._phase = next(self._phases, None)
+        if self._phase is None:
+            self._end(iterator)
+
+    def _end_of_warm_up(self, seen):
+        pass
+
+    def _end_of_as_is(self, seen):
+        self._note_run()
+        self._note_host(seen)
+
+    def _end_of_free(self, seen):
+        self.facts.free_rate = self._phase.rate
+        if seen["cpu_seconds"] is not None and self._phase.samples:
+            self.facts.free_cpu = seen["cpu_seconds"] / self._phase.samples
+
+    def _end_of_fewer(self, seen):
+        self.facts.fewer_rate, self.facts.fewer_delayed = self._phase.rate, seen["delayed"]
+        self.loader.set("workers", self._workers_before)
+
+    def _end(self, iterator):
+        """Probes, while the trainer pauses; then the program ends, where this is its main thread."""
+        self.finished, self._kept = True, []
+        self._phase = self.as_is
+        with self._watch.resting():
+            self._probe(iterator)
+        if self._watch.stop and threading.current_thread() is threading.main_thread():
+            raise Measured
+
+    # --- facts ---
+
+    def _stats(self):
+        with suppress(Exception):  # a loader that is closed, or has no statistics
+            return self._engine.stats()
+        return {}
+
+    def result(self):
+        """The facts; of a program that ended early, what is there."""
+        if not self.facts.batches:
+            self._note_run()
+            if self.as_is.counting is not None:
+                self._note_host(self._host.since(self._mark))
+        return self.facts
+
+    def _note_run(self):
+        facts, run = self.facts, self.as_is
+        facts.seconds, facts.batches, facts.samples = run.time, run.batches, run.samples
+        facts.cpus, facts.host_cpus = self._cpus, self._host_cpus
+        for name, value in settings_of(self._engine).items():
+            setattr(facts, name, value)
+        if run.batches:
+            facts.wait, facts.step = run.wait / run.time, run.step / run.batches
+        self._note_stats(self._stats())
+
+    def _note_stats(self, now):
+        """Sums of the loader: what they grew by."""
+        if "read_ns" not in now or not self.as_is.batches:
+            return
+        grown = {key: now[key] - self._before.get(key, 0) for key in ("samples", "bytes_read", "read_ns", "work_ns")}
+        if grown["samples"] > 0:
+            self.facts.bytes = grown["bytes_read"] / grown["samples"]
+            self.facts.read = grown["read_ns"] / grown["samples"] * 1e-9
+            self.facts.work = grown["work_ns"] / grown["samples"] * 1e-9
+
+    def _note_host(self, seen):
+        for name in ("cpu_own", "cpu_foreign", "cpu_steal", "delayed", "throttled", "disk_busy", "disk_latency"):
+            setattr(self.facts, name, seen[name])
+        if seen["device_bytes"] is not None and self.facts.samples:
+            self.facts.device_bytes = seen["device_bytes"] / self.facts.samples
+
+    def _probe(self, iterator):
+        try:
+            probe = probe_of(self.loader, iterator, self._watch.opened)
+            if probe is not None:
+                self._try(probe)
+        except Exception as error:  # the run itself was measured: that is worth saying without these
+            self.facts.notes.append(f"no further runs: {type(error).__name__}: {error}")
+
+    def _try(self, probe):
+        facts, seconds = self.facts, self._plan.probe
+        facts.files = probe.files
+        for name, value in alone(probe, seconds).items():
+            setattr(facts, name, value)
+        facts.ops = probe.ops(STOPWATCH_SAMPLES)
+        if probe.drain is None:
+            return
+        workers, prefetch = facts.workers or 1, facts.prefetch or 2
+        drained = probe.drain(seconds, workers, prefetch)
+        facts.drain_rate, facts.drain_cpu = drained.rate, drained.cpu
+        if facts.ahead is not None and facts.ahead < max(2, prefetch):
+            facts.unlimited_rate = probe.drain(seconds, workers, max(2, prefetch), memory_limit=0).rate
+
+
+def samples_of(batch):
+    """How many samples a batch has, by its first part; 1 where that cannot be told."""
+    known = getattr(batch, "ids", None)
+    if known is not None:
+        return len(known)
+    while isinstance(batch, (tuple, list, dict)) and batch:
+        batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]
+    shape = getattr(batch, "shape", None)
+    return int(shape[0]) if shape else 1

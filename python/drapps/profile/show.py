@@ -1,0 +1,53 @@
+"""What was found, for people and for machines."""
+
+import textwrap
+
+from drapps.cli.show import print_table
+
+WIDTH = 110
+
+
+def as_dict(run, findings):
+    """For JSON."""
+    return {
+        "loader": run.loader,
+        "verdict": findings[0].name if findings else None,
+        "findings": [finding.as_dict() for finding in findings],
+        "facts": run.facts.as_dict(),
+    }
+
+
+def show(run, findings):
+    """A verdict in a few sentences, and a table of all findings."""
+    if not findings:
+        return print(_nothing(run.facts))
+    print(textwrap.fill(verdict(run.facts, findings[0]), WIDTH))
+    print()
+    rows = [(found.name, f"{found.gain:.2f}x", f"{found.gain * run.facts.rate:.0f}", found.evidence)
+            for found in findings]  # fmt: skip
+    print_table(("finding", ("gain", "right"), ("samples/s", "right"), "why"), rows)
+    for note in run.facts.notes:
+        print(note)
+
+
+def _nothing(facts):
+    if not facts.rate:
+        return "too little was measured: the program ended before some batches had been used"
+    return f"{_run(facts)}; nothing that was measured says why"
+
+
+def verdict(facts, finding):
+    """What the run did, what holds it back, and what to do."""
+    text = f"{finding.name}: {_run(facts)}."
+    if finding.name != "healthy":
+        text += f" Why: {finding.evidence}. To do: {finding.advice}."
+    if finding.gain > 1.0:
+        text += f" Expect {finding.gain * facts.rate:.0f} samples/s."
+    return text
+
+
+def _run(facts):
+    text = f"{facts.rate:.0f} samples/s; the trainer waits {facts.wait:.0%} of its time"
+    if facts.trainer_rate != float("inf"):
+        text += f" and could take {facts.trainer_rate:.0f} samples/s if data were always there"
+    return text

@@ -1,0 +1,49 @@
+"""Facts of a trace: what a run wrote down, without other runs to compare it with."""
+
+from drapps.profile.facts import Facts
+from drapps.profile.host import mean
+from drapps.profile.probe import FILE_FORMATS
+
+SUMS = ("samples", "batches", "wait", "step", "worked", "read", "work", "cpu", "bytes_read", "slow", "slow_work")
+SENSORS = ("cpu_own", "cpu_foreign", "cpu_steal", "throttled", "disk_busy", "disk_latency")
+
+
+def facts_of_trace(trace):
+    """Facts of a drapps.trace.Trace, by its flow, its snapshots and its spans of samples."""
+    facts = Facts()
+    if len(trace.flow) < 2:
+        return facts
+    first, last = trace.flow[0].values, trace.flow[-1].values
+    _note_flow(facts, {name: last.get(name, 0.0) - first.get(name, 0.0) for name in SUMS})
+    if last.get("bytes_limit") and last.get("batch_bytes"):
+        facts.ahead = last["bytes_limit"] // last["batch_bytes"]
+    for name in SENSORS:
+        setattr(facts, name, mean(trace.snapshots, name))
+    _note_settings(facts, trace)
+    slow = [span for span in trace.spans if span.kind == "work" and span.slow]
+    facts.slow_key = max(slow, key=lambda span: span.end - span.begin).key if slow else ""
+    return facts
+
+
+def _note_flow(facts, grown):
+    facts.samples, facts.batches = int(grown["samples"]), int(grown["batches"])
+    facts.seconds = grown["wait"] + grown["step"]
+    if facts.seconds and facts.batches:
+        facts.wait, facts.step = grown["wait"] / facts.seconds, grown["step"] / facts.batches
+    worked, work = grown["worked"], grown["work"]
+    if worked and work:
+        facts.read, facts.work, facts.bytes = grown["read"] / worked, work / worked, grown["bytes_read"] / worked
+        facts.slow_samples, facts.slow_load = grown["slow"] / worked, grown["slow_work"] / work
+        facts.drain_cpu = grown["cpu"] / worked or None
+    if facts.work and facts.drain_cpu:  # a worker at work that does not run waits for a CPU
+        facts.delayed = max(0.0, 1 - facts.drain_cpu / facts.work)
+
+
+def _note_settings(facts, trace):
+    """The knobs as they were last, else as the loader was opened."""
+    settings = {**trace.meta.get("settings", {}), **(trace.knobs[-1][1] if trace.knobs else {})}
+    for name in ("workers", "fetchers", "prefetch"):
+        if settings.get(name) is not None:
+            setattr(facts, name, int(settings[name]))
+    facts.cpus = trace.meta.get("machine", {}).get("cpus")
+    facts.files = trace.meta["format"] in FILE_FORMATS if "format" in trace.meta else None

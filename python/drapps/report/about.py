@@ -1,0 +1,57 @@
+"""What the trace says about itself and about the run: host, data, settings, what is missing."""
+
+import json
+
+from drapps.monitor import sensors
+from drapps.report.markup import section
+from drapps.report.text import clock_text, count_text, escape, time_text
+
+LONGEST = 20_000  # characters of a graph or of settings that a page shows
+LEFT_OUT = ("tables", "ops")  # names for reading the file; what another section shows
+
+
+def about(run):
+    """The section."""
+    rows = [("recorded", _recorded(run)), ("gaps", _gaps(run)), ("sensors not there", ", ".join(_absent(run)))]
+    rows += [("not recorded", _missing(run)), ("end", _end(run))]
+    rows += [(key, _text(value)) for key, value in sorted(run.meta.items()) if key not in LEFT_OUT]
+    body = "".join(f"<tr><th>{escape(key)}<td><pre>{escape(text[:LONGEST])}</pre>" for key, text in rows if text)
+    return section("About this run", f'<div class="scroll"><table class="facts"><tbody>{body}</tbody></table></div>')
+
+
+def _recorded(run):
+    spans = sum(map(len, run.spans.values()))
+    counts = {"snapshots": len(run.snapshots), "flow records": len(run.flows), "decisions": len(run.decisions)}
+    counts |= {"spans": spans, "events": len(run.events)}
+    return ", ".join(f"{count_text(n)} {what}" for what, n in counts.items())
+
+
+def _missing(run):
+    told = {"lost": "records that found no room", "left_out": "spans left out by choice"}
+    return ", ".join(f"{count_text(n)} {told.get(what, what)}" for what, n in run.trace.missing.items() if n)
+
+
+def _end(run):
+    """Only where it is not the usual one."""
+    ends = {
+        "closed": "",
+        "limit": "the trace reached its largest size",
+        None: "the process was killed, or still writes",
+    }
+    return ends.get(run.trace.ended, str(run.trace.ended))
+
+
+def _gaps(run):
+    return ", ".join(f"at {clock_text(a - run.begin)} for {time_text(b - a)}" for a, b in run.gaps[:10])
+
+
+def _absent(run):
+    """Sensors of the table that no snapshot has."""
+    if not run.snapshots:
+        return []
+    seen = {name for snapshot in run.snapshots for name in snapshot}
+    return [sensor.name for sensor in sensors() if sensor.name not in seen]
+
+
+def _text(value):
+    return value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)

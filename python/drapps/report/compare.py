@@ -1,0 +1,81 @@
+"""Several runs side by side: a table of figures, and throughput against CPU cost."""
+
+from drapps.report.charts import pareto
+from drapps.report.energy import JOULES_PER_KWH, energy
+from drapps.report.markup import dot, section, titled
+from drapps.report.text import bytes_text, count_text, escape, percent, time_text
+from drapps.report.verdict import ADVICE, headline
+
+
+def _latency(quantile):
+    return lambda run: getattr(run.figures.latency, quantile, None)
+
+
+def _use(name, kind):
+    return lambda run: getattr(run.figures.use.get(name), kind, None)
+
+
+def _cpu_of_a_sample(run):
+    cost = run.figures.cpu_ms_per_sample
+    return None if cost is None else cost / 1000
+
+
+def _joules_of_a_sample(run):
+    used = energy(run)
+    return used.kwh * JOULES_PER_KWH / run.figures.samples if used and run.figures.samples else None
+
+
+# label, figure of a run, how it is shown, which is better
+ROWS = (
+    ("samples/s", lambda run: run.figures.samples_per_s, count_text, max),
+    ("trainer waits", lambda run: run.figures.wait_share, percent, min),
+    ("batch latency, median", _latency("p50"), time_text, min),
+    ("batch latency, p99", _latency("p99"), time_text, min),
+    ("CPU of a sample", _cpu_of_a_sample, time_text, min),
+    ("own CPUs, mean", _use("cpu_own", "mean"), "{:.2f}".format, min),
+    ("memory of the process, peak", _use("mem_own", "peak"), bytes_text, min),
+    ("hardware utilisation", lambda run: run.figures.efficiency, percent, max),
+    ("resource imbalance", lambda run: run.figures.imbalance, "{:.2f}".format, min),
+    ("energy, J a sample", _joules_of_a_sample, "{:.3g}".format, min),
+)
+
+
+def comparison(runs):
+    """The section; runs are numbered as given."""
+    head = "".join(f'<th class="n">{dot(run_class(i))}{i + 1} {escape(run.name)}' for i, run in enumerate(runs))
+    limits = "".join(f'<td class="n">{escape(_limit(run))}' for run in runs)
+    rows = f"<tr><th>what limits it{limits}" + "".join(_row(runs, *row) for row in ROWS)
+    table = f'<div class="scroll"><table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table></div>'
+    return section(f"{len(runs)} runs, side by side", table + _plot(runs), "compare")
+
+
+def run_class(i):
+    """The CSS class of the i-th run's colour."""
+    return f"run{i % 7}"
+
+
+def _limit(run):
+    bound, _ = headline(run)
+    return ADVICE.get(bound, (bound,))[0]
+
+
+def _row(runs, label, get, text, better):
+    """The best is marked, unless all read alike; runs that read as the best are, too."""
+    values = [get(run) for run in runs]
+    known = [v for v in values if v is not None]
+    if not known:
+        return ""
+    texts = ["–" if v is None else text(v) for v in values]
+    best = text(better(known)) if len({text(v) for v in known}) > 1 else None
+    return f"<tr><th>{escape(label)}" + "".join(f'<td class="{_css(t == best)}">{escape(t)}' for t in texts)
+
+
+def _css(best):
+    return "n best" if best else "n"
+
+
+def _plot(runs):
+    points = [(i, run.name, run.figures.samples_per_s, run.figures.cpu_ms_per_sample) for i, run in enumerate(runs)]
+    points = [point for point in points if point[2] and point[3]]
+    note = '<p class="note">No other run beats those on the line in both.</p>'
+    return titled("Throughput against CPU cost", pareto(points) + note) if points else ""

@@ -1,0 +1,34 @@
+"""What a run took from the grid: power over time, times the grid's intensity."""
+
+from typing import NamedTuple
+
+from drapps.report.figures import integral
+
+# The world's mean of 2023, life cycle included: Ember, Yearly Electricity Data, 2024 edition.
+WORLD_GRID = 481.0  # gCO2 a kWh
+LONGEST_STEP = 10.0  # seconds: what lies between two readings further apart was not measured
+JOULES_PER_KWH = 3.6e6
+
+
+class Energy(NamedTuple):
+    """Of the CPU packages and the GPUs of the machine, whoever used them."""
+
+    kwh: float
+    gco2: float
+    grid: float  # gCO2 a kWh
+    watts: float  # mean
+    modelled: bool  # by how busy the CPUs were, not by a meter
+    gpu: bool  # GPUs are in it
+
+
+def energy(run, grid=WORLD_GRID):
+    """None where no power sensor was there."""
+    joules = seconds = 0.0
+    for name in ("power", "gpu_power"):
+        area, time = integral(run.snapshot_clock, run.sensor(name), LONGEST_STEP)
+        joules, seconds = joules + area, max(seconds, time)
+    if not seconds:
+        return None
+    kwh = joules / JOULES_PER_KWH
+    gpu = any(v is not None for v in run.sensor("gpu_power"))
+    return Energy(kwh, kwh * grid, grid, joules / seconds, run.modelled("power"), gpu)

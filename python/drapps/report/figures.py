@@ -1,0 +1,148 @@
+"""The key figures of a run."""
+
+import math
+from typing import NamedTuple
+
+COMPONENTS = {  # sensors, between 0 and 1, by the part of the machine whose use they are
+    "CPU": "cpu_total", "memory": "mem_used", "storage": "disk_busy", "GPU": "gpu_busy",
+}  # fmt: skip
+
+
+class Spread(NamedTuple):
+    """How some values are spread."""
+
+    count: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+class Use(NamedTuple):
+    """A sensor over a run: weighted by time."""
+
+    mean: float
+    peak: float
+
+
+def quantile(ordered, q):
+    """Of values in order, linear between them, as NumPy's default."""
+    place = q * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def spread(ordered):
+    """Of values in order; None for no values."""
+    if not ordered:
+        return None
+    return Spread(len(ordered), math.fsum(ordered) / len(ordered), *(quantile(ordered, q) for q in (0.5, 0.95, 0.99)),
+                  ordered[-1])  # fmt: skip
+
+
+def integral(clock, values, longest=math.inf):
+    """The area under a line and the time over which it is known; a step above `longest` counts as that long."""
+    area = time = 0.0
+    last = None
+    for t, v in zip(clock, values):
+        if v is None:
+            continue
+        if last is not None and t > last[0]:
+            step = min(t - last[0], longest)
+            area += step * (v + last[1]) / 2
+            time += step
+        last = (t, v)
+    return area, time
+
+
+def use(clock, values):
+    """Mean and peak of a sensor; None where it was absent throughout."""
+    seen = [v for v in values if v is not None]
+    if not seen:
+        return None
+    area, time = integral(clock, values)
+    return Use(area / time if time else seen[-1], max(seen))
+
+
+class Figures:
+    """What is known of a run as a whole; None is not known."""
+
+    def __init__(self, run):
+        self.seconds = run.seconds
+        self.samples, self.batches = run.grown("samples"), run.grown("batches")
+        self.samples_per_s = _per(self.samples, _flow_seconds(run))
+        self.wait_s, self.step_s = _wait_and_step(run)
+        self.wait_share = _share(self.wait_s, self.step_s, _flow_seconds(run))
+        self.accelerator = None if self.wait_share is None else 1 - self.wait_share
+        self.latency = spread(run.times("batch"))
+        self.latency_mean = self.latency.mean if self.latency else _per(run.grown("latency"), run.grown("batches"))
+        self.wait = spread(run.times("wait"))
+        self.use = {name: use(run.snapshot_clock, run.sensor(name)) for name in _sensor_names(run)}
+        self.level = {name: use(run.snapshot_clock, run.level(name)) for name in _sensor_names(run)}
+        self.components = self._components()
+        self.worked = run.grown("worked") or self.samples
+        self.cpu_s = _cpu_seconds(run)
+        self.cpu_ms_per_sample = _per(self.cpu_s, self.worked, 1000)
+        self.read_ms, self.work_ms = (_per(run.grown(name), self.worked, 1000) for name in ("read", "work"))
+        self.bad, self.deaths = run.grown("bad") or 0, run.grown("deaths") or 0
+
+    def _components(self):
+        """Mean use of each part of the machine; where no GPU is seen, the trainer's step stands for it."""
+        found = {part: self.level[name].mean for part, name in COMPONENTS.items() if self.level.get(name)}
+        if "GPU" not in found and self.accelerator is not None:
+            found["trainer's step"] = self.accelerator
+        return found
+
+    @property
+    def efficiency(self):
+        """Mean use of the parts of the machine."""
+        return sum(self.components.values()) / len(self.components) if self.components else None
+
+    @property
+    def imbalance(self):
+        """Standard deviation of the use of the parts: 0 is a machine that is used evenly."""
+        if len(self.components) < 2:
+            return None
+        return math.sqrt(sum((v - self.efficiency) ** 2 for v in self.components.values()) / len(self.components))
+
+
+def _sensor_names(run):
+    names = {}
+    for snapshot in run.snapshots:
+        names.update(dict.fromkeys(snapshot))
+    return names
+
+
+def _flow_seconds(run):
+    return run.flow_clock[-1] - run.flow_clock[0] if run.flows else 0
+
+
+def _wait_and_step(run):
+    """Seconds, by the flow; by the spans where the flow has none."""
+    found = [run.grown(name) for name in ("wait", "step")]
+    if not any(found):
+        traced = [run.times(kind) for kind in ("wait", "step")]
+        found = [math.fsum(times) if times else known for times, known in zip(traced, found)]
+    return found
+
+
+def _share(wait, step, seconds):
+    if wait is None:
+        return None
+    whole = wait + step if step else max(seconds, wait)
+    return wait / whole if whole > 0 else None
+
+
+def _cpu_seconds(run):
+    """CPU time of the workers; of the whole process where these do not say."""
+    grown = run.grown("cpu")
+    if grown:
+        return grown
+    area, time = integral(run.snapshot_clock, run.sensor("cpu_own"))
+    return area if time else None
+
+
+def _per(amount, count, scale=1):
+    return amount / count * scale if amount is not None and count else None

@@ -1,0 +1,116 @@
+"""The page: one file, no request to anywhere.
+
+Its Content-Security-Policy allows the one style and the one script by their hashes, so that a sample's name could run
+nothing even if it came through unescaped.  What traces hold is in the page as text, and as JSON that is not a script.
+"""
+
+import hashlib
+import json
+from base64 import b64encode
+from datetime import UTC, datetime
+from importlib.resources import files
+
+from drapps import _core
+from drapps.report.about import about
+from drapps.report.cards import cards
+from drapps.report.compare import comparison, run_class
+from drapps.report.decisions import decision_table, shown
+from drapps.report.events import event_table
+from drapps.report.findings import verdict
+from drapps.report.markup import dot, section
+from drapps.report.panels import knobs_at_rest, timeline
+from drapps.report.samples import distributions, where_time_goes
+from drapps.report.text import escape, time_text
+
+SCRIPTS = ("plots.js", "timeline.js")
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<title>{title}</title><style>{style}</style></head><body>
+<header><h1>drapps report</h1><p>{subtitle}</p></header>
+<main>{body}</main>
+<footer>made by drapps {version}; this page loads nothing from anywhere</footer>
+<script>{script}</script></body></html>
+"""
+POLICY = "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'"
+
+TIMELINE = """<div class="tools">
+<button type="button" data-do="in">zoom in</button><button type="button" data-do="out">zoom out</button>
+<button type="button" data-do="reset">whole run</button><output class="range"></output>
+<small>Drag to zoom, double-click for the whole run, Ctrl+wheel zooms; keys: + − 0 and arrows.</small></div>
+<div class="panels" tabindex="0" role="group"
+ aria-label="timeline: plus and minus zoom, arrows move, 0 shows the whole run"></div>
+<div class="tip" hidden></div>
+<script type="application/json" class="data">{data}</script>
+<noscript><p>The timeline is drawn by the page's own script, which is switched off here.</p></noscript>"""
+
+
+def make_page(runs, grid):
+    """The HTML of some runs; grid: gCO2 a kWh."""
+    style, script = _file("page.css"), "".join(map(_file, SCRIPTS))
+    sections = [_run(run, grid) for run in runs]
+    if len(runs) > 1:
+        body = comparison(runs) + "".join(_folded(i, run, part) for i, (run, part) in enumerate(zip(runs, sections)))
+    else:
+        body = f'<div class="run">{sections[0]}</div>'
+    title = escape("drapps report: " + ", ".join(run.name for run in runs))
+    policy = POLICY.format(_hash(style), _hash(script))
+    return PAGE.format(
+        style=style, script=script, policy=policy, body=body, title=title, subtitle=_subtitle(runs),
+        version=escape(_core.version()),
+    )  # fmt: skip
+
+
+def _file(name):
+    return files("drapps.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text):
+    return "sha256-" + b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
+
+
+def _subtitle(runs):
+    if len(runs) > 1:
+        return escape(f"{len(runs)} traces")
+    return escape(" · ".join([runs[0].name, time_text(runs[0].seconds), *_where(runs[0].meta)]))
+
+
+def _where(meta):
+    """When, on what and over what a run was, as far as the trace says."""
+    machine, clock = (value if isinstance(value, dict) else {} for value in (meta.get("machine"), meta.get("clock")))
+    if isinstance(clock.get("unix_ns"), int) and 0 < clock["unix_ns"] < 2**63:
+        began = datetime.fromtimestamp(clock["unix_ns"] // 10**9, UTC)
+        yield began.strftime("%Y-%m-%d %H:%M UTC")
+    if machine:
+        yield f"{machine.get('host', '?')}, {_plain(machine.get('cpus', '?'))} CPUs"
+    if meta.get("data"):
+        yield f"{meta['data']}, {meta.get('samples', '?')} samples"
+
+
+def _plain(value):
+    return f"{value:g}" if isinstance(value, float) else value
+
+
+def _folded(i, run, inside):
+    """One run of several: the first is open."""
+    opened = " open" if i == 0 else ""
+    title = f"{dot(run_class(i))}{i + 1} {escape(run.name)}"
+    return f'<details class="run"{opened}><summary>{title}</summary>{inside}</details>'
+
+
+def _run(run, grid):
+    decisions = shown(run)
+    watched = verdict(run), cards(run, grid), _timeline(run, decisions), decision_table(run, decisions)
+    return "\n".join((*watched, where_time_goes(run), distributions(run), event_table(run), about(run)))
+
+
+def _timeline(run, decisions):
+    if not run.snapshots and not run.flows:
+        return section("Timeline", "<p>The trace has neither snapshots nor flow: there is nothing to draw.</p>")
+    data = json.dumps(timeline(run, decisions), separators=(",", ":"), ensure_ascii=False)
+    data = data.replace("<", "\\u003c")  # a name with "</script>" would end the block
+    at_rest = ", ".join(f"{knob} {_plain(value)}" for knob, value in knobs_at_rest(run).items())
+    note = f'<p class="note">Knobs that nobody turned: {escape(at_rest)}.</p>' if at_rest else ""
+    return section("Timeline", TIMELINE.format(data=data) + note, "timeline")

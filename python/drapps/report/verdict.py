@@ -1,0 +1,222 @@
+"""What limits a run, and what to do about it: findings with figures, in plain words."""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from typing import NamedTuple
+
+from drapps.report.figures import spread
+from drapps.report.run import Run
+from drapps.report.text import count_text, percent, time_text
+
+LITTLE = 0.05  # a trainer that waits less than this does not wait
+BUSY = 0.85  # of the CPUs: from there on they are the limit
+SLOW = 4  # times the median: a sample that stands out
+
+# bound: (what it is, what to do)
+ADVICE = {
+    "consumer": ("the trainer sets the pace",
+                 "Faster loading would gain nothing. CPU can be given back to others: set cpu_limit, or raise the "
+                 "weight of host cost (weights=\"host=...\")."),
+    "cpu": ("the CPUs that the loader may use are busy",
+            "Make samples cheaper: keep what comes before the first random op (cache=\"auto\"), store images no larger "
+            "than training needs, move Python functions to native ops; or give the loader more CPUs (cpu_limit)."),
+    "workers": ("all workers are busy while CPUs are idle",
+                "Let the policy choose the number of workers (leave out workers=), or raise it. Functions that wait or "
+                "hold a lock keep a worker without using its CPU."),
+    "storage": ("workers wait for reads",
+                "Bring the data closer (local disk, page cache), pack small files into tar shards, or keep samples "
+                "(cache=\"auto\"). More reads at a time help where storage is far rather than slow: leave fetchers "
+                "to the policy."),
+    "memory": ("the memory limit keeps batches from being begun",
+               "Raise memory_limit, or make batches smaller: a smaller batch_size, uint8 instead of float32 until the "
+               "accelerator has them."),
+    "ahead": ("too few batches are made ahead for how much they vary",
+              "Raise prefetch (or leave it to the policy) and memory_limit; in_order=False where the order of batches "
+              "does not matter."),
+    "quota": ("the container's CPU quota holds the workers back",
+              "Raise the quota (cpu.max), or make samples cheaper as for busy CPUs. More workers make it worse."),
+    "foreign": ("other programs use the CPUs",
+                "Move them or this run elsewhere, or give the workers a higher priority. More workers gain little."),
+    "unknown": ("too little is known", "Trace a longer run: the first decision needs some seconds."),
+}  # fmt: skip
+
+
+class Finding(NamedTuple):
+    """Something to know about a run."""
+
+    name: str  # a bound of the scheduler, or another short word
+    share: float | None  # of the run's time that it concerns
+    evidence: str
+    advice: str
+
+
+class Limit(NamedTuple):
+    """For how long something limited a run."""
+
+    seconds: float
+    wait: float  # seconds that the trainer waited meanwhile
+
+
+def spells(run, bound=None):
+    """(begin, end) of the times in which a bound held, or (begin, end, bound) of all, neighbours of a kind joined.
+
+    A decision speaks of the time since the one before; the last also of the rest.
+    """
+    joined, since = [], run.begin
+    for i, decision in enumerate(run.decisions):
+        until = max(since, run.end if i == len(run.decisions) - 1 else decision.time)
+        if joined and joined[-1][2] == decision.bound:
+            joined[-1] = (joined[-1][0], until, decision.bound)
+        else:
+            joined.append((since, until, decision.bound))
+        since = until
+    return joined if bound is None else [(a, b) for a, b, name in joined if name == bound]
+
+
+def limits(run):
+    """{bound: Limit}."""
+    found = defaultdict(lambda: Limit(0.0, 0.0))
+    for begin, end, bound in spells(run):
+        wait = run.total_at("wait", end) - run.total_at("wait", begin)
+        found[bound] = Limit(found[bound].seconds + end - begin, found[bound].wait + wait)
+    return dict(found)
+
+
+def headline(run):
+    """(what limits the run, a sentence)."""
+    share, bound = run.figures.wait_share, main_bound(run)
+    if share is None:
+        return "unknown", "The trace does not say how long the trainer waited."
+    if bound == "consumer":
+        return bound, f"Loading keeps up: the trainer waited {percent(share)} of the time."
+    return bound, f"The trainer waited {percent(share)} of the time: {ADVICE.get(bound, (bound,))[0]}."
+
+
+def main_bound(run):
+    """What the trainer waited for most; "consumer" where it hardly waited."""
+    if run.figures.wait_share is None:
+        return "unknown"
+    if run.figures.wait_share < LITTLE:
+        return "consumer"
+    known = {b: limit for b, limit in limits(run).items() if b not in ("consumer", "unknown")}
+    if any(limit.wait > 0 for limit in known.values()):
+        return max(known, key=lambda b: known[b].wait)
+    return judge_by_sensors(run, run.figures)
+
+
+def judge_by_sensors(run, figures):
+    """For a trace in which no decision names a limit."""
+    level = {name: use.mean for name, use in figures.level.items() if use}
+    if level.get("throttled", 0) > 0.1:
+        return "quota"
+    if _memory_is_full(run):
+        return "memory"
+    if level.get("cpu_total", 0) > BUSY:
+        return "foreign" if level.get("cpu_foreign", 0) > level.get("cpu_own", 0) else "cpu"
+    if figures.read_ms is not None and figures.work_ms is not None:
+        return "storage" if figures.read_ms > figures.work_ms else "workers"
+    return "unknown"
+
+
+def diagnose(trace):
+    """Findings about a trace (or Run), the one that matters most first."""
+    run = trace if isinstance(trace, Run) else Run(trace, "")
+    return [_limit_finding(run), *_other_limits(run), *_slow_samples(run), *_losses(run.figures)]
+
+
+def _limit_finding(run):
+    bound = main_bound(run)
+    found = limits(run).get(bound)
+    share = found.seconds / run.seconds if found and run.seconds else None
+    evidence = [*_waiting(run, found, bound), *_evidence(run, bound)]
+    if not found and bound not in ("consumer", "unknown"):
+        evidence.append("judged by sensors, as no decision says it")
+    return Finding(bound, share, "; ".join(evidence), _advice(bound, run.figures))
+
+
+def _waiting(run, found, bound):
+    share = run.figures.wait_share
+    if share is None:
+        yield "how long the trainer waited is not known"
+    elif found and bound != "consumer" and run.figures.wait_s:
+        yield f"{percent(found.wait / run.figures.wait_s)} of the trainer's waiting fell into this time"
+    else:
+        yield f"the trainer waited {percent(share)} of the time"
+
+
+def _advice(bound, figures):
+    advice = ADVICE.get(bound, ("", ""))[1]
+    if bound in ("consumer", "unknown") or not figures.samples_per_s or figures.wait_share > 0.99:
+        return advice
+    best = figures.samples_per_s / (1 - figures.wait_share)
+    now = count_text(figures.samples_per_s)
+    return f"{advice} Without waiting, the trainer would take {count_text(best)} samples/s, now {now}."
+
+
+def _evidence(run, bound):
+    """What the sensors said while a bound held."""
+    use = {name: _mean_during(run, bound, run.sensor(name)) for name in ("cpu_own", "cpu_foreign", "throttled")}
+    busy, figures = _mean_during(run, bound, run.level("cpu_total")), run.figures
+    if bound in ("cpu", "workers", "foreign", "quota", "consumer") and use["cpu_own"] is not None:
+        yield f"{use['cpu_own']:.2f} CPUs used by this run"
+    if bound in ("cpu", "foreign") and use["cpu_foreign"] is not None:
+        yield f"{use['cpu_foreign']:.2f} by others"
+    if bound in ("cpu", "workers", "foreign") and busy is not None:
+        yield f"{percent(busy)} of all CPUs busy"
+    if bound == "quota" and use["throttled"] is not None:
+        yield f"held back {percent(use['throttled'])} of the time"
+    if bound in ("storage", "workers", "cpu") and figures.read_ms is not None and figures.work_ms is not None:
+        read, work = time_text(figures.read_ms / 1000), time_text(figures.work_ms / 1000)
+        yield f"over the run a sample takes {read} to read and {work} to make"
+    if bound == "memory" and _memory_is_full(run):
+        yield "bytes under way reach their limit"
+
+
+def _mean_during(run, bound, values):
+    """The mean of a sensor while a bound held; over the run where no decision names it."""
+    spans = list(spells(run, bound)) or [(run.begin, run.end)]
+    clock, seen = run.snapshot_clock, []
+    for begin, end in spans:
+        seen += [v for v in values[bisect_left(clock, begin) : bisect_right(clock, end)] if v is not None]
+    return sum(seen) / len(seen) if seen else None
+
+
+def _other_limits(run):
+    """Bounds beside the main one under which the trainer waited noticeably."""
+    main = main_bound(run)
+    for bound, found in sorted(limits(run).items(), key=lambda item: -item[1].wait):
+        if bound in (main, "consumer", "unknown") or not run.seconds or found.wait < LITTLE * run.seconds:
+            continue
+        name, advice = ADVICE.get(bound, (bound, ""))
+        evidence = f"for {time_text(found.seconds)} {name}; the trainer waited {time_text(found.wait)} of that"
+        yield Finding(bound, found.seconds / run.seconds, evidence, advice)
+
+
+def _slow_samples(run):
+    """Few samples that take much of the work; not where workers are often interrupted, as any sample is slow then."""
+    times = run.times("work")
+    facts = spread(times)
+    if not facts or facts.count < 20 or facts.p50 <= 0 or main_bound(run) in ("foreign", "quota"):
+        return
+    slow = times[bisect_right(times, SLOW * facts.p50) :]
+    share = sum(slow) / sum(times)
+    if share > 0.2:
+        evidence = (f"{percent(len(slow) / len(times))} of the samples take more than {SLOW} times the median of "
+                    f"{time_text(facts.p50)}, and {percent(share)} of the work")  # fmt: skip
+        advice = "They are listed by name below: are they larger than training needs?"
+        yield Finding("slow samples", None, evidence, advice)
+
+
+def _losses(figures):
+    if figures.bad:
+        yield Finding("bad samples", None, f"{count_text(figures.bad)} were left out or replaced",
+                      "The events below name them.")  # fmt: skip
+    if figures.deaths:
+        yield Finding("dead workers", None, f"{count_text(figures.deaths)} workers died and were replaced",
+                      "Look for the kernel's out-of-memory messages, and for crashes in C extensions.")  # fmt: skip
+
+
+def _memory_is_full(run):
+    """Bytes under way were at their limit for half of the time."""
+    pairs = [(b, m) for b, m in zip(run.gauge("bytes"), run.gauge("bytes_limit")) if b is not None and m]
+    return bool(pairs) and sum(b > 0.95 * m for b, m in pairs) > len(pairs) / 2

@@ -1,0 +1,100 @@
+"""From what loaders show (drapps.live) to rates: differences between two reads."""
+
+import time
+
+from drapps import live
+
+SORTS = ("age", "rate", "wait", "name")
+
+
+class Loader:
+    """A loader that runs: the last status that it showed, and what it did since the one before."""
+
+    def __init__(self, status, before=None, now_ns=None):
+        self.status = status
+        self.key = status["pid"], status["loader"]
+        self.flow, self.knobs, self.sensors = status["flow"], status["knobs"], status["sensors"]
+        self.decisions, self.last = status["decisions"], status["last"]
+        now_ns = time.monotonic_ns() if now_ns is None else now_ns
+        self.now = now_ns * 1e-9
+        self.age = (now_ns - status["started_ns"]) * 1e-9
+        self.silent = (now_ns - status["time_ns"]) * 1e-9  # seconds since it wrote
+        self.rates = rates(before or {"time_ns": status["started_ns"], "flow": {}}, status)
+
+    @property
+    def name(self):
+        """The name of its data set."""
+        return self.status["name"] or "(no name)"
+
+    @property
+    def bound(self):
+        """What limits it, by its last decision."""
+        return self.last["bound"] if self.last else "unknown"
+
+
+def rates(before, after):
+    """What happened between two statuses: a dict of numbers, without those that nothing is known of."""
+    seconds = (after["time_ns"] - before["time_ns"]) * 1e-9
+    if seconds <= 0:
+        return {}
+    grown = {name: value - before["flow"].get(name, 0.0) for name, value in after["flow"].items()}
+    found = {"seconds": seconds}
+    for name in ("samples", "batches", "bytes_read", "cpu"):
+        found[name] = grown.get(name, 0.0) / seconds
+    for name, part, whole in RATIOS:
+        total = sum(grown.get(key, 0.0) for key in whole)
+        if total > 0:
+            found[name] = grown.get(part, 0.0) / total
+    return found
+
+
+# (name, what, of what): shares, and times of one sample or batch.
+RATIOS = (
+    ("wait", "wait", ("wait", "step")),
+    ("step", "step", ("batches",)),
+    ("latency", "latency", ("batches",)),
+    ("read", "read", ("worked",)),
+    ("work", "work", ("worked",)),
+    ("slow", "slow", ("worked",)),
+    ("hits", "cache_hits", ("cache_hits", "cache_misses")),
+)
+
+
+class Watcher:
+    """Reads again and again, and remembers the read before.
+
+    pids: the processes to look at; none: all.
+    """
+
+    def __init__(self, pids=(), read=live.read):
+        self._pids = tuple(pids) or (0,)
+        self._read = read
+        self._before = {}
+
+    def look(self):
+        """(the loaders that run, oldest first; texts about those that cannot be read)."""
+        found = [status for pid in self._pids for status in self._read(pid)]
+        loaders = [self._compare(status) for status in found if "unreadable" not in status]
+        self._before = {loader.key: loader.status for loader in loaders}
+        return loaders, [_complaint(status) for status in found if "unreadable" in status]
+
+    def _compare(self, status):
+        before = self._before.get((status["pid"], status["loader"]))
+        if before and before["started_ns"] != status["started_ns"]:
+            before = None  # another process that got the same number
+        return Loader(status, before)
+
+
+def _complaint(status):
+    return f"process {status['pid']} ({status['command']}): {status['unreadable']}"
+
+
+def arrange(loaders, sort):
+    """Sorted by age (oldest first), rate or wait (highest first), or name."""
+    keys = {
+        "age": lambda loader: -loader.age,
+        "rate": lambda loader: -loader.rates.get("samples", 0.0),
+        "wait": lambda loader: -loader.rates.get("wait", 0.0),
+        "name": lambda loader: (loader.name, loader.key),
+    }
+    return sorted(loaders, key=keys[sort])

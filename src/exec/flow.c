@@ -1,0 +1,145 @@
+/* flow.c: a loader's counters and places in the form that schedulers and monitors read.
+ *
+ * Waiting and stepping are times of the clock on the wall, whoever and however many the consumers are: together they
+ * are the time from a consumer's first call on.  What goes on right now is counted in.
+ */
+#include <math.h>
+
+#include <drapps/sched.h>
+
+#include "base/clock.h"
+#include "exec/cached.h"
+
+/* --- consumers --- */
+
+/* pool lock: how long it has been as it is; the two sums with that. */
+static uint64_t count_time(const dr__exec *e, uint64_t *wait_ns, uint64_t *step_ns)
+{
+    const uint64_t past = e->consumer_does == DR__CONSUMER_AWAY ? 0 : dr__now_ns() - e->consumer_ns;
+    *wait_ns = e->wait_ns + (e->consumer_does == DR__CONSUMER_WAITS ? past : 0);
+    *step_ns = e->step_ns + (e->consumer_does == DR__CONSUMER_STEPS ? past : 0);
+    return past;
+}
+
+void dr__consumer_is(dr__exec *e, dr__consumer what)
+{
+    e->consumer_ns += count_time(e, &e->wait_ns, &e->step_ns);
+    if (e->consumer_does == DR__CONSUMER_AWAY)
+        e->consumer_ns = dr__now_ns();
+    e->consumer_does = what;
+}
+
+uint64_t dr__exec_idle_ns(dr__exec *e)
+{
+    uint64_t wait_ns, step_ns;
+    dr__pool_lock();
+    const uint64_t past = count_time(e, &wait_ns, &step_ns);
+    const dr__consumer what = e->running ? e->consumer_does : DR__CONSUMER_AWAY;
+    dr__pool_unlock();
+    return what == DR__CONSUMER_AWAY ? UINT64_MAX : what == DR__CONSUMER_WAITS ? 0 : past;
+}
+
+/* --- places --- */
+
+/* pool lock */
+static uint64_t count_ready(const dr__exec *e)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < DR__RING; i++)
+        n += e->ring[i] && e->ring[i]->ready;
+    return n;
+}
+
+/* pool lock */
+static uint64_t count_parked(const dr__exec *e)
+{
+    uint64_t n = 0;
+    for (const dr__parked *p = e->lanes.parked; p; p = p->next)
+        n++;
+    return n;
+}
+
+/* pool lock: samples that may be claimed now. */
+static uint64_t count_unclaimed(const dr__exec *e)
+{
+    const uint64_t left = e->n_local - e->claimed, ahead = dr__batches_ahead(e), open = e->opened - e->oldest;
+    if (e->fills_any) {
+        const uint64_t end = dr__any_window(e);
+        return end > e->claimed ? DR_MIN(end - e->claimed, left) : 0;
+    }
+    const dr_batch *b = e->opened ? e->ring[(e->opened - 1) % DR__RING] : NULL;
+    const uint64_t of_open = b ? b->n_slots - b->used : 0;
+    return DR_MIN(of_open + (ahead > open ? ahead - open : 0) * e->batch_slots, left);
+}
+
+dr__fill dr__exec_fill(dr__exec *e)
+{
+    dr__pool_lock();
+    const double batches = (double)dr__batches_ahead(e), samples = batches * (double)e->batch_slots;
+    const double may_be_fetched = DR__FETCHED_PER_WORKER * DR_MAX(e->workers, 1);
+    const dr__fill fill = {
+        .unclaimed = DR_MIN((double)count_unclaimed(e) / samples, 1),
+        .fetched = e->fetchers > 0 || e->fetch.n > 0 ? DR_MIN(e->fetch.n / may_be_fetched, 1) : NAN,
+        .parked = DR_MIN((double)count_parked(e) / samples, 1),
+        .ready = DR_MIN((double)count_ready(e) / batches, 1),
+    };
+    dr__pool_unlock();
+    return fill;
+}
+
+/* pool lock */
+static void flow_of_places(const dr__exec *e, double *flow)
+{
+    const size_t batch_bytes = e->batch_slots * e->sample_bytes + e->item_bytes;
+    const uint64_t open = e->opened - e->delivered;
+    int waiting = 0;
+    for (const dr__place *p = e->line; p; p = p->next)
+        waiting++;
+    flow[DR_FLOW_READY] = (double)count_ready(e);
+    flow[DR_FLOW_OPEN] = (double)open;
+    flow[DR_FLOW_ACTIVE] = e->active;
+    flow[DR_FLOW_FETCHED] = e->fetch.n;
+    flow[DR_FLOW_PARKED] = (double)count_parked(e);
+    flow[DR_FLOW_BYTES] = (double)(open * batch_bytes + e->lanes.bytes);
+    flow[DR_FLOW_BYTES_LIMIT] = (double)e->batch_budget;
+    flow[DR_FLOW_BATCH_BYTES] = (double)batch_bytes;
+    flow[DR_FLOW_BATCH_SAMPLES] = (double)e->batch_slots;
+    flow[DR_FLOW_CONSUMERS] = waiting;
+}
+
+/* --- sums --- */
+
+static double seconds(uint64_t ns)
+{
+    return (double)ns * 1e-9;
+}
+
+static void flow_of_stats(const dr__stats *s, double *flow)
+{
+    flow[DR_FLOW_SAMPLES] = (double)atomic_load(&s->delivered);
+    flow[DR_FLOW_BATCHES] = (double)atomic_load(&s->batches);
+    flow[DR_FLOW_WORKED] = (double)atomic_load(&s->samples);
+    flow[DR_FLOW_READ] = seconds(atomic_load(&s->read_ns));
+    flow[DR_FLOW_WORK] = seconds(atomic_load(&s->work_ns));
+    flow[DR_FLOW_CPU] = seconds(atomic_load(&s->cpu_ns));
+    flow[DR_FLOW_BYTES_READ] = (double)atomic_load(&s->bytes_read);
+    flow[DR_FLOW_LATENCY] = seconds(atomic_load(&s->batch.sum_ns));
+    flow[DR_FLOW_SLOW_WORK] = seconds(atomic_load(&s->slow_ns));
+    flow[DR_FLOW_CACHE_HITS] = (double)atomic_load(&s->cache_hits);
+    flow[DR_FLOW_CACHE_MISSES] = (double)atomic_load(&s->cache_misses);
+    flow[DR_FLOW_BAD] = (double)atomic_load(&s->bad_samples);
+}
+
+void dr__exec_flow(dr__exec *e, double *flow)
+{
+    uint64_t wait_ns, step_ns;
+    flow_of_stats(&e->stats, flow);
+    flow[DR_FLOW_SLOW] = (double)atomic_load(&e->lanes.slow_samples);
+    flow[DR_FLOW_CACHE_FILL] = dr__cache_fill(e);
+    dr__pool_lock();
+    count_time(e, &wait_ns, &step_ns);
+    flow_of_places(e, flow);
+    dr__pool_unlock();
+    flow[DR_FLOW_WAIT] = seconds(wait_ns);
+    flow[DR_FLOW_STEP] = seconds(step_ns);
+}

@@ -1,0 +1,263 @@
+/* adapt.c: a loader as the plant of a pilot. */
+#include "loader/adapt.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "loader/knobs.h"
+#include "loader/loader.h"
+#include "loader/monitor_share.h"
+#include "sched/policy.h"
+
+enum {
+    FIRST_MS = 200,    /* a run that is over by then needs no pilot */
+    PAUSE_MS = 2000,   /* a consumer that stays away for so long, ... */
+    PAUSE_STEPS = 8,   /* and so many times as long as it usually does, pauses */
+    FEWEST_WORKERS = 8 /* that a pilot may come to, however few CPUs there are: workers also wait for reads */
+};
+
+/* --- opening --- */
+
+/* What the user has set stays as it is. */
+static uint32_t pinned_by(const dr_loader_options *o)
+{
+    return (o->workers >= 0 ? 1u << DR_KNOB_WORKERS : 0) | (o->prefetch > 0 ? 1u << DR_KNOB_PREFETCH : 0);
+}
+
+dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
+{
+    dr__adapt *a = &l->adapt;
+    const dr_loader_options *o = &l->exec.o;
+    const dr__policy_def *policy = NULL;
+    DR_TRY(dr__policy_choose(o->policy, &policy, err));
+    DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &a->weights, err));
+    if (!(o->cpu_limit >= 0 && o->cpu_limit < 1e6))
+        return dr__fail(err, DR_ERR_ARG, "cpu_limit is %g, allowed are 0 and CPUs up to a million", o->cpu_limit);
+    if (o->monitor && !dr_monitor_interval(o->monitor))
+        return dr__fail(err, DR_ERR_FORKED, "the monitor belongs to the parent process; open a new one after the fork");
+    a->policy = policy->name;
+    a->given = o->monitor ? dr_monitor_ref(o->monitor) : NULL;
+    a->pinned = pinned_by(o);
+    a->memory_limit = dr__loader_memory(l, limits);
+    a->cpu_limit = o->cpu_limit;
+    if (!a->cpu_limit && o->monitor && *dr__monitor_root(o->monitor)) /* the pilot would look at this machine */
+        a->cpu_limit = limits->cpus / limits->local_world;
+    const double most = 2 * ceil((double)limits->affinity_cpus / limits->local_world);
+    a->most_workers = DR_MIN(DR_MAX(most, FEWEST_WORKERS), DR__MAX_WORKERS);
+    return DR_OK;
+}
+
+int dr__adapt_workers(const dr_loader *l, const dr__limits *limits)
+{
+    const double limit = l->exec.o.cpu_limit;
+    const int allowed = dr__limits_workers(limits);
+    return limit > 0 ? DR_MAX(DR_MIN((int)(limit + 0.5), allowed), 1) : allowed;
+}
+
+/* --- the plant --- */
+
+static void plant_flow(void *user, double flow[DR_N_FLOWS])
+{
+    dr__exec_flow(&((dr_loader *)user)->exec, flow);
+}
+
+static double plant_get(void *user, int knob)
+{
+    return dr__knob_get(user, knob);
+}
+
+/* A decision may be on its way while the user sets the same knob: the user has the last word. */
+static dr_status plant_set(void *user, int knob, double value, dr_error *err)
+{
+    dr__adapt *a = &((dr_loader *)user)->adapt;
+    pthread_mutex_lock(&a->knobs);
+    dr_status status = a->pinned >> knob & 1 ? dr__fail(err, DR_ERR_STATE, "it was just set by the user")
+                                             : dr__knob_set(user, knob, value, err);
+    pthread_mutex_unlock(&a->knobs);
+    return status;
+}
+
+static dr_plant plant_of(dr_loader *l)
+{
+    dr_plant plant = {
+        .user = l,
+        .knobs = (1u << DR_N_KNOBS) - 1,
+#define LEAST(id, name, unit, least, most, dwell, doc) least,
+        .least = { DR_KNOB_MAP(LEAST) },
+#define MOST(id, name, unit, least, most, dwell, doc) most,
+        .most = { DR_KNOB_MAP(MOST) },
+        .flow = plant_flow,
+        .get = plant_get,
+        .set = plant_set,
+    };
+    plant.least[DR_KNOB_WORKERS] = 1; /* with none the consumer would have to work itself */
+    plant.most[DR_KNOB_WORKERS] = l->adapt.most_workers;
+    return plant;
+}
+
+/* --- pauses --- */
+
+/* Does the consumer pause?  A step that is only long is none. */
+static bool pauses(dr__exec *e)
+{
+    double flow[DR_N_FLOWS] = { 0 };
+    const uint64_t idle_ns = dr__exec_idle_ns(e);
+    if (idle_ns < PAUSE_MS * 1000000ull)
+        return false;
+    if (idle_ns == UINT64_MAX)
+        return true;
+    dr__exec_flow(e, flow);
+    const double idle = (double)idle_ns * 1e-9, steps = flow[DR_FLOW_BATCHES] - 1;
+    return steps < 1 || idle > PAUSE_STEPS * (flow[DR_FLOW_STEP] - idle) / steps;
+}
+
+/* Runs in the monitor's thread, before the pilot does. */
+static void tell_monitor(void *user, dr__pipeline_facts *out)
+{
+    dr_loader *l = user;
+    dr_pilot_hold(l->adapt.pilot, pauses(&l->exec));
+    dr__facts_fill(&l->adapt.facts, out);
+}
+
+/* --- flying --- */
+
+static bool is_off(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text && !strcmp(text, "off");
+}
+
+static dr_status open_pilot(dr_loader *l, dr_error *err)
+{
+    dr__adapt *a = &l->adapt;
+    dr_pilot_options o;
+    dr_pilot_defaults(&o);
+    o.policy = a->policy;
+    pthread_mutex_lock(&a->knobs);
+    o.pinned = a->pinned;
+    pthread_mutex_unlock(&a->knobs);
+    o.cpu_limit = a->cpu_limit;
+    o.memory_limit = a->memory_limit;
+    o.weights = a->weights;
+    o.period_ms = a->period_ms;
+    o.trace = l->exec.trace;
+    o.live = a->live;
+    const dr_plant plant = plant_of(l);
+    if (a->given)
+        a->monitor = dr_monitor_ref(a->given);
+    else
+        DR_TRY(dr__monitor_share_take(&a->monitor, err));
+    DR_TRY(dr_pilot_open(a->monitor, &o, &plant, &a->pilot, err));
+    dr__facts_init(&a->facts, &l->exec);
+    return dr__monitor_add_pipeline(a->monitor, tell_monitor, l, &a->token, err);
+}
+
+static void land(dr_loader *l)
+{
+    dr__adapt *a = &l->adapt;
+    if (a->token)
+        dr__monitor_remove_pipeline(a->monitor, a->token);
+    a->token = 0;
+    dr_pilot_close(&a->pilot);
+    dr_live_close(&a->live);
+    if (a->given)
+        dr_monitor_unref(&a->monitor);
+    else
+        dr__monitor_share_give(&a->monitor);
+}
+
+static void take_off(dr_loader *l)
+{
+    dr__adapt *a = &l->adapt;
+    dr_error err = { 0 };
+    a->tried = true;
+    a->live = is_off("DRAPPS_LIVE") ? NULL : dr_live_open(l->exec.set->name, a->policy);
+    if (!strcmp(a->policy, "fixed") && !a->live && !a->given && !l->exec.trace) /* nobody would look */
+        return;
+    if (open_pilot(l, &err) == DR_OK)
+        return;
+    snprintf(a->why, sizeof a->why, "%.*s", (int)sizeof a->why - 1, err.text);
+    land(l);
+}
+
+void dr__adapt_run(dr_loader *l)
+{
+    dr__adapt *a = &l->adapt;
+    if (a->tried || l->exec.o.reference)
+        return;
+    dr__pool_lock();
+    const int workers = l->exec.workers;
+    dr__pool_unlock();
+    if (workers == 0)
+        return;
+    const uint64_t now = dr__now_ns();
+    a->begun_ns = a->begun_ns ? a->begun_ns : now;
+    if (a->given || l->exec.trace || now - a->begun_ns >= FIRST_MS * 1000000ull)
+        take_off(l);
+}
+
+dr_status dr__adapt_set(dr_loader *l, int knob, double value, dr_error *err)
+{
+    dr__adapt *a = &l->adapt;
+    pthread_mutex_lock(&a->knobs);
+    dr_status status = dr__knob_set(l, knob, value, err);
+    if (status == DR_OK)
+        a->pinned |= 1u << knob;
+    pthread_mutex_unlock(&a->knobs);
+    pthread_mutex_lock(&l->lock);
+    if (status == DR_OK && a->pilot)
+        dr_pilot_pin(a->pilot, knob, true, NULL);
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+void dr__adapt_close(dr_loader *l)
+{
+    land(l);
+    dr_monitor_unref(&l->adapt.given);
+}
+
+/* --- telling --- */
+
+size_t dr_loader_decisions(dr_loader *l, uint64_t after, dr_decision *out, size_t cap)
+{
+    if (dr__loader_check(l, NULL) != DR_OK)
+        return 0;
+    pthread_mutex_lock(&l->lock);
+    size_t n = l->adapt.pilot ? dr_pilot_decisions(l->adapt.pilot, after, out, cap) : 0;
+    pthread_mutex_unlock(&l->lock);
+    return n;
+}
+
+static json_t *number(double value)
+{
+    return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
+}
+
+void dr__adapt_stats(dr_loader *l, json_t *stats)
+{
+    dr_decision last = { 0 };
+    json_t *knobs = json_object();
+    for (int k = 0; k < DR_N_KNOBS; k++)
+        json_object_set_new(knobs, dr_knob_name(k), number(dr__knob_get(l, k)));
+    dr_loader_decisions(l, 0, &last, 1);
+    json_object_set_new(stats, "policy", json_string(l->adapt.policy));
+    json_object_set_new(stats, "knobs", knobs);
+    json_object_set_new(stats, "decisions", json_integer((json_int_t)last.number));
+}
+
+void dr__adapt_explain(dr_loader *l, char *text, size_t size)
+{
+    const dr__adapt *a = &l->adapt;
+    pthread_mutex_lock(&l->lock);
+    if (l->exec.o.reference)
+        snprintf(text, size, "policy: none in reference mode\n");
+    else
+        snprintf(text, size, "policy: %s%s%s%s\n", a->policy, a->why[0] ? " (does not run: " : "", a->why,
+                 a->why[0] ? ")" : "");
+    pthread_mutex_unlock(&l->lock);
+}

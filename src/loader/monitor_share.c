@@ -1,0 +1,50 @@
+/* monitor_share.c: one monitor and who holds it. */
+#include "loader/monitor_share.h"
+
+#include <stdbool.h>
+
+#include "base/thread.h"
+
+static struct {
+    pthread_mutex_t lock;
+    dr_monitor *monitor; /* NULL: nobody needs one */
+    int shares;
+    bool ready;
+} share = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* The parent's monitor has no thread here, and who holds shares of it never gives them back. */
+static void reset_in_child(void)
+{
+    pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+    share.lock = fresh;
+    share.monitor = NULL;
+    share.shares = 0;
+}
+
+dr_status dr__monitor_share_take(dr_monitor **out, dr_error *err)
+{
+    pthread_mutex_lock(&share.lock);
+    if (!share.ready)
+        dr__fork_in_child(reset_in_child);
+    share.ready = true;
+    dr_status status = share.monitor ? DR_OK : dr_monitor_open(NULL, &share.monitor, err);
+    share.shares += status == DR_OK;
+    *out = share.monitor;
+    pthread_mutex_unlock(&share.lock);
+    return status;
+}
+
+void dr__monitor_share_give(dr_monitor **monitor)
+{
+    dr_monitor *last = NULL;
+    if (!*monitor)
+        return;
+    *monitor = NULL;
+    pthread_mutex_lock(&share.lock);
+    if (--share.shares == 0) {
+        last = share.monitor;
+        share.monitor = NULL;
+    }
+    pthread_mutex_unlock(&share.lock);
+    dr_monitor_unref(&last); /* waits for its thread */
+}

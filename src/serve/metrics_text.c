@@ -1,0 +1,331 @@
+/* metrics_text.c: the live files of this process as OpenMetrics 1.0 text.
+ *
+ * A family is a row of the tables of sched.h and monitor.h.  Its name ends in its unit, as the format wants it: "wait",
+ * a sum in s, is drapps_wait_seconds_total; "bytes_read" is drapps_read_bytes_total.  What a loader does has the labels
+ * loader (its number in the process) and name (of its data set); what the machine does has none.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <drapps/live.h>
+#include <drapps/metrics.h>
+#include <drapps/sched.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/grow.h"
+
+typedef enum kind { SUM, GAUGE } kind;
+
+typedef struct family {
+    const char *name, *unit, *doc;
+    kind kind;
+} family;
+
+static const family flows[] = {
+#define ROW(id, name, kind, unit, doc) { name, unit, doc, kind },
+    DR_FLOW_MAP(ROW)
+#undef ROW
+};
+
+static const family sensors[] = {
+#define ROW(id, name, unit, full, doc) { name, unit, doc, GAUGE },
+    DR_SENSOR_MAP(ROW)
+#undef ROW
+};
+
+/* Units of knobs are words for people ("threads or processes"), and their names say enough. */
+static const family knobs[] = {
+#define ROW(id, name, unit, least, most, dwell, doc) { name, "", doc, GAUGE },
+    DR_KNOB_MAP(ROW)
+#undef ROW
+};
+
+static const struct {
+    const char *ours, *theirs;
+} units[] = {
+    { "s", "seconds" },
+    { "W", "watts" },
+    { "share", "ratio" },
+    { "bytes/s", "bytes_per_second" },
+};
+
+/* --- text --- */
+
+typedef struct page {
+    char *text;
+    size_t n, cap;
+    bool failed;
+} page;
+
+static void add(page *p, const char *text, size_t n)
+{
+    char *grown = p->failed ? NULL : dr__grow(p->text, &p->cap, p->n + n + 1, 1);
+    if (!grown) {
+        p->failed = true;
+        return;
+    }
+    p->text = grown;
+    memcpy(p->text + p->n, text, n);
+    p->n += n;
+    p->text[p->n] = 0;
+}
+
+static void say(page *p, const char *text)
+{
+    add(p, text, strlen(text));
+}
+
+/* As label values and help texts have to be: backslash, quote and end of line with a backslash. */
+static void say_escaped(page *p, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '\n')
+            say(p, "\\n");
+        else {
+            if (*text == '\\' || *text == '"')
+                say(p, "\\");
+            add(p, text, 1);
+        }
+}
+
+static void say_label(page *p, const char *before, const char *name, const char *value)
+{
+    say(p, before);
+    say(p, name);
+    say(p, "=\"");
+    say_escaped(p, value);
+    say(p, "\"");
+}
+
+/* jansson writes numbers the same in every locale. */
+static void say_number(page *p, const json_t *value)
+{
+    char text[64];
+    size_t n = json_dumpb(value, text, sizeof text, JSON_ENCODE_ANY);
+    say(p, " ");
+    add(p, text, DR_MIN(n, sizeof text));
+    say(p, "\n");
+}
+
+/* --- families --- */
+
+static const char *unit_of(const family *f)
+{
+    for (size_t i = 0; i < DR_COUNT(units); i++)
+        if (!strcmp(units[i].ours, f->unit))
+            return units[i].theirs;
+    return f->unit;
+}
+
+/* "bytes_limit" is limit_bytes: a unit that comes first is said at the end alone. */
+static void family_name(const char *prefix, const family *f, char *out, size_t room)
+{
+    const char *unit = unit_of(f), *name = f->name;
+    const size_t n = strlen(unit), all = strlen(name);
+    const bool last = n && all >= n && !strcmp(name + all - n, unit);
+    if (n && !strncmp(name, unit, n) && name[n] == '_')
+        name += n + 1;
+    snprintf(out, room, "%s%s%s%s", prefix, name, n && !last ? "_" : "", last ? "" : unit);
+}
+
+static void say_head(page *p, const char *name, const char *type, const char *unit, const char *doc)
+{
+    say(p, "# TYPE ");
+    say(p, name);
+    say(p, " ");
+    say(p, type);
+    if (*unit) {
+        say(p, "\n# UNIT ");
+        say(p, name);
+        say(p, " ");
+        say(p, unit);
+    }
+    say(p, "\n# HELP ");
+    say(p, name);
+    say(p, " ");
+    say_escaped(p, doc);
+    say(p, "\n");
+}
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    return text ? text : "";
+}
+
+/* Opens the labels of a loader; the caller closes them. */
+static void say_loader(page *p, const json_t *loader)
+{
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)json_integer_value(json_object_get(loader, "loader")));
+    say_label(p, "{", "loader", number);
+    say_label(p, ",", "name", text_of(loader, "name"));
+}
+
+/* One family over all loaders; part: "flow" or "knobs". */
+static void say_family(page *p, const char *prefix, const family *f, const json_t *loaders, const char *part)
+{
+    char name[128];
+    size_t i;
+    json_t *loader;
+    bool begun = false;
+    family_name(prefix, f, name, sizeof name);
+    json_array_foreach(loaders, i, loader)
+    {
+        const json_t *value = json_object_get(json_object_get(loader, part), f->name);
+        if (!value)
+            continue;
+        if (!begun)
+            say_head(p, name, f->kind == SUM ? "counter" : "gauge", unit_of(f), f->doc);
+        begun = true;
+        say(p, name);
+        say(p, f->kind == SUM ? "_total" : "");
+        say_loader(p, loader);
+        say(p, "}");
+        say_number(p, value);
+    }
+}
+
+static void say_build(page *p)
+{
+    say_head(p, "drapps_build", "info", "", "the version of drapps");
+    say_label(p, "drapps_build_info{", "version", DR_VERSION);
+    say(p, "} 1\n");
+}
+
+static void say_loaders(page *p, const json_t *loaders)
+{
+    size_t i;
+    json_t *loader;
+    if (!json_array_size(loaders))
+        return;
+    say_head(p, "drapps_loader", "info", "", "the loaders of this process");
+    json_array_foreach(loaders, i, loader)
+    {
+        say(p, "drapps_loader_info");
+        say_loader(p, loader);
+        say_label(p, ",", "policy", text_of(loader, "policy"));
+        say(p, "} 1\n");
+    }
+}
+
+static void say_decisions(page *p, const json_t *loaders)
+{
+    size_t i;
+    json_t *loader, *count;
+    const char *bound;
+    if (!json_array_size(loaders))
+        return;
+    say_head(p, "drapps_decisions", "counter", "", "decisions of the policy, by what limited the pipeline");
+    json_array_foreach(loaders, i, loader) json_object_foreach(json_object_get(loader, "bounds"), bound, count)
+    {
+        say(p, "drapps_decisions_total");
+        say_loader(p, loader);
+        say_label(p, ",", "bound", bound);
+        say(p, "}");
+        say_number(p, count);
+    }
+}
+
+static void say_rewards(page *p, const json_t *loaders)
+{
+    size_t i;
+    json_t *loader;
+    bool begun = false;
+    json_array_foreach(loaders, i, loader)
+    {
+        const json_t *last = json_object_get(loader, "last");
+        if (!json_object_get(last, "reward"))
+            continue;
+        if (!begun)
+            say_head(p, "drapps_reward", "gauge", "", "the reward of the last decision");
+        begun = true;
+        say(p, "drapps_reward");
+        say_loader(p, loader);
+        say(p, "}");
+        say_number(p, json_object_get(last, "reward"));
+    }
+}
+
+/* --- the machine --- */
+
+/* Loaders may have looked at different times: the newest look counts. */
+static const json_t *newest(const json_t *loaders)
+{
+    size_t i;
+    json_t *loader;
+    const json_t *found = NULL;
+    json_array_foreach(loaders, i, loader) if (!found || json_integer_value(json_object_get(loader, "time_ns")) >
+                                                             json_integer_value(json_object_get(found, "time_ns")))
+        found = loader;
+    return found;
+}
+
+static void say_sensors(page *p, const json_t *loader)
+{
+    for (size_t i = 0; i < DR_COUNT(sensors); i++) {
+        char name[128];
+        const json_t *value = json_object_get(json_object_get(loader, "sensors"), sensors[i].name);
+        if (!value)
+            continue;
+        family_name("drapps_sensor_", &sensors[i], name, sizeof name);
+        say_head(p, name, "gauge", unit_of(&sensors[i]), sensors[i].doc);
+        say(p, name);
+        say_number(p, value);
+    }
+}
+
+static void say_cpus(page *p, const json_t *loader)
+{
+    size_t i;
+    json_t *use;
+    const json_t *list = json_object_get(loader, "cpu");
+    if (!json_array_size(list))
+        return;
+    say_head(p, "drapps_cpu_use_ratio", "gauge", "ratio", "use of each CPU");
+    json_array_foreach(list, i, use)
+    {
+        char number[24];
+        snprintf(number, sizeof number, "%zu", i);
+        say_label(p, "drapps_cpu_use_ratio{", "cpu", number);
+        say(p, "}");
+        say_number(p, use);
+    }
+}
+
+static dr_status give(page *p, char **text, dr_error *err)
+{
+    if (!p->failed) {
+        *text = p->text;
+        return DR_OK;
+    }
+    dr__free(p->text);
+    return dr__fail(err, DR_ERR_NOMEM, "metrics: out of memory");
+}
+
+dr_status dr_metrics_text(char **text, dr_error *err)
+{
+    char *live;
+    page p = { 0 };
+    *text = NULL;
+    DR_TRY(dr_live_read((int)getpid(), &live, err));
+    json_t *loaders = json_loads(live, 0, NULL);
+    dr__free(live);
+    say_build(&p);
+    say_loaders(&p, loaders);
+    for (size_t i = 0; i < DR_COUNT(flows); i++)
+        say_family(&p, "drapps_", &flows[i], loaders, "flow");
+    for (size_t i = 0; i < DR_COUNT(knobs); i++)
+        say_family(&p, "drapps_knob_", &knobs[i], loaders, "knobs");
+    say_decisions(&p, loaders);
+    say_rewards(&p, loaders);
+    say_sensors(&p, newest(loaders));
+    say_cpus(&p, newest(loaders));
+    say(&p, "# EOF\n");
+    json_decref(loaders);
+    return give(&p, text, err);
+}

@@ -1,0 +1,105 @@
+"""Ctrl-C at any point of a DataLoader's next(): caught, and gone on with, nothing is lost and nothing comes twice."""
+
+import os
+import signal
+import sys
+
+import pytest
+import torch
+from loadersets import Numbers
+
+import drapps
+from drapps import DataLoader
+
+HERE = os.path.dirname(drapps.__file__)
+
+
+class Stream(torch.utils.data.IterableDataset):
+    """24 numbers."""
+
+    def __iter__(self):
+        return iter(range(24))
+
+
+class Interrupter:
+    """Sends SIGINT at the n-th point of drapps's code in the main thread since the count began.
+
+    Points are where Python looks for signals: the beginnings of functions and the ends of calls of C.
+    """
+
+    def __init__(self):
+        self.left, self._pid = 0, os.getpid()
+
+    def profile(self, frame, event, _arg):
+        """For sys.setprofile."""
+        if event in ("call", "c_return") and frame.f_code.co_filename.startswith(HERE) and os.getpid() == self._pid:
+            self.left -= 1
+            if self.left == 0:
+                signal.raise_signal(signal.SIGINT)
+
+
+def interrupted_everywhere(loader, iterator=None):
+    """What a pass gives when its first next() is interrupted at its first point, its second one at its second, ..., and
+    from the first again whenever one has come to its end; the states after interrupts, and how many there were."""
+    iterator, interrupter = iterator or iter(loader), Interrupter()
+    found, states, interrupts, n = [], [], 0, 0
+    while True:
+        n += 1
+        interrupter.left = n
+        sys.setprofile(interrupter.profile)
+        try:
+            batch = next(iterator)
+        except KeyboardInterrupt:
+            interrupts += 1
+            states.append((len(found), loader.state_dict()))
+            continue
+        except StopIteration:
+            return found, states, interrupts
+        finally:
+            sys.setprofile(None)
+        found.append(batch)
+        n = 0
+
+
+@pytest.fixture(autouse=True)
+def python_handles_sigint():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def loaders():
+    return {
+        "inline": lambda: DataLoader(Numbers(24), 4, num_workers=0),
+        "workers": lambda: DataLoader(Numbers(24), 4, num_workers=2),
+        "skip": lambda: DataLoader(Numbers(24), 4, num_workers=2, on_bad_sample="skip"),
+        "stream": lambda: DataLoader(Stream(), 4, num_workers=1),
+    }
+
+
+@pytest.mark.parametrize("kind", loaders())
+def test_nothing_is_lost(kind):
+    found, states, interrupts = interrupted_everywhere(loaders()[kind]())
+    assert [batch.tolist() for batch in found] == [list(range(i, i + 4)) for i in range(0, 24, 4)]
+    assert interrupts > 100 and all(n == yielded(state) for n, state in states)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_nothing_is_lost_natively(in_order):
+    loader = DataLoader(torch.utils.data.TensorDataset(torch.arange(24)), 4, num_workers=1, in_order=in_order)
+    found, states, interrupts = interrupted_everywhere(loader)
+    assert loader._plan.is_native and len(found) == 6
+    assert sorted(torch.cat([x for x, in found]).tolist()) == list(range(24))
+    assert interrupts > 100 and all(n == yielded(state) for n, state in states)
+
+
+def test_nothing_is_lost_of_a_pipeline(folder):
+    loader = drapps.read(folder).decode().resize((8, 8)).loader(batch_size=4, workers=1, output="numpy")
+    expected = [batch.ids for batch in loader.batches()]
+    found, _, interrupts = interrupted_everywhere(loader, loader.batches())
+    assert [batch.ids for batch in found] == expected and interrupts > 20
+
+
+def yielded(state):
+    """Batches that the consumer has, of six."""
+    return 6 if state["_iterator_finished"] else state["_num_yielded"]

@@ -1,0 +1,122 @@
+"""drapps.profile: each finding by the facts that stand for it, gains within what the trainer can take."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from drapps.profile import Facts, diagnose, facts_of_trace
+from drapps.profile.rules import NAMES, RULES
+
+# A loader with two workers on two CPUs, 1 ms of CPU for a sample, and a trainer that could take 8000 samples a second.
+BASE = dict(
+    seconds=4.0, batches=250, samples=8000, wait=0.75, step=0.004, workers=2, prefetch=2, cpus=2, host_cpus=2,
+    bytes=100e3, device_bytes=0.0, read=1e-5, work=1e-3, ahead=1000, files=True, cpu_own=1.9, cpu_foreign=0.0,
+    cpu_steal=0.0, delayed=0.02, throttled=0.0, free_rate=8000.0, free_cpu=0.0, drain_rate=2000.0, drain_cpu=1e-3,
+    alone=1e-3, alone_cpu=1e-3, again=1e-3, again_cpu=1e-3, slow_samples=0.0, slow_load=0.0,
+    ops={"decode": 0.5, "resize": 0.3, "store": 0.2},
+)  # fmt: skip
+
+CHANGES = {
+    "slow_op": dict(ops={"decode": 0.2, "gaussian_blur": 0.8}),
+    "slow_samples": dict(slow_samples=0.05, slow_load=0.6, slow_key="huge.jpg"),
+    "slow_disk": dict(samples=100, read=0.08, device_bytes=100e3, alone=0.03, alone_cpu=1e-3),
+    "small_files": dict(samples=8000, work=1e-4, drain_cpu=1e-4, read=9e-4, bytes=3000, device_bytes=4096,
+                        alone=3e-4, alone_cpu=1e-4, again=1e-4, again_cpu=1e-4),
+    "slow_source": dict(samples=700, read=0.01, alone=0.011, again=0.011, alone_cpu=1e-3, again_cpu=1e-3),
+    "starved_cpu": dict(samples=4000, cpu_foreign=1.0, delayed=0.5, work=2e-3),
+    "throttled_quota": dict(samples=2000, cpus=0.5, throttled=0.6, work=4e-3, delayed=0.7),
+    "oversubscribed_workers": dict(workers=32, delayed=0.8, fewer_rate=3000.0, fewer_workers=1, fewer_delayed=0.05),
+    "memory_limit": dict(samples=4500, ahead=1, unlimited_rate=2000.0),
+    "slow_consumer": dict(samples=8000, wait=0.01, free_rate=2020.0, drain_rate=20000.0),
+    "healthy": dict(samples=8000, wait=0.02, free_rate=2050.0, drain_rate=3000.0),
+}  # fmt: skip
+
+
+def facts(**changes):
+    return Facts(**{**BASE, **changes})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_finding(name):
+    found = diagnose(facts(**CHANGES[name]))
+    assert found[0].name == name
+    assert found[0].evidence and found[0].advice
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_gain_is_within_what_the_trainer_can_take(name):
+    run = facts(**CHANGES[name])
+    for finding in diagnose(run):
+        assert 1 <= finding.gain <= run.headroom * 1.000001
+        assert finding.share == pytest.approx(1 - 1 / finding.gain)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_trainer_that_does_not_wait_has_nothing_to_gain(name):
+    run = facts(**CHANGES[name])
+    run.free_rate, run.fewer_rate, run.drain_rate = run.rate * 1.05, None, run.rate * 1.5
+    assert [finding.name for finding in diagnose(run)] == ["healthy"]
+
+
+def test_the_largest_gain_is_first():
+    found = diagnose(facts(samples=4000, cpu_foreign=1.0, delayed=0.5, ops={"gaussian_blur": 0.6}))
+    assert {finding.name for finding in found} == {"starved_cpu", "slow_op"}
+    assert found[0].gain >= found[1].gain
+
+
+@pytest.mark.parametrize("lost", [name for name in BASE if name not in ("seconds", "batches", "samples")])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_known_is_not_needed(name, lost):
+    standard = getattr(Facts(), lost)
+    assert {finding.name for finding in diagnose(facts(**{**CHANGES[name], lost: standard}))} <= set(NAMES)
+
+
+def test_nothing_measured():
+    assert diagnose(Facts()) == []
+
+
+def test_only_a_run_was_seen():
+    run = Facts(seconds=2, batches=10, samples=100, wait=0.9, step=0.02)
+    assert run.trainer_rate == 500 and diagnose(run) == []
+
+
+def test_reads_by_fetchers_that_keep_up_are_no_bottleneck():
+    hidden = facts(read=5e-3, fetchers=20, again=6e-3, ops={"gaussian_blur": 0.8})
+    assert diagnose(hidden)[0].name == "slow_op"
+    too_few = facts(samples=1600, read=5e-3, fetchers=2, again=6e-3)
+    assert diagnose(too_few)[0].name == "slow_source"
+
+
+def trace(spans, **sums):
+    begun = dict.fromkeys(sums, 0.0)
+    flow = [SimpleNamespace(time=t, values=values) for t, values in ((0.0, begun), (4.0, sums))]
+    meta = {"machine": {"cpus": 2.0}, "settings": {"workers": 1, "prefetch": 2}, "format": "folder"}
+    return SimpleNamespace(meta=meta, flow=flow, snapshots=[{"cpu_own": 1.0}, {"cpu_own": 2.0}, {}], spans=spans,
+                           knobs=[(1.0, {"workers": 2.0})])  # fmt: skip
+
+
+def test_facts_of_a_trace():
+    spans = [SimpleNamespace(kind="work", begin=1.0, end=1.0 + i / 100, slow=i > 18, key=f"{i}.jpg") for i in range(20)]
+    found = facts_of_trace(trace(spans, samples=1000.0, batches=10.0, wait=3.0, step=1.0, worked=1000.0, read=0.1,
+                                 work=6.0, cpu=6.0, bytes_read=1e6, slow=50.0, slow_work=5.0))  # fmt: skip
+    assert (found.rate, found.wait, found.trainer_rate, found.workers, found.prefetch) == (250, 0.75, 1000, 2, 2)
+    assert (found.bytes, found.work, found.cpu_own, found.cpus, found.files) == (1000, 0.006, 1.5, 2, True)
+    assert diagnose(found)[0].name == "slow_samples" and "19.jpg" in diagnose(found)[0].evidence
+
+
+def test_a_trace_without_flow():
+    assert diagnose(facts_of_trace(SimpleNamespace(flow=[]))) == []
+
+
+def test_a_trace_that_a_loader_wrote(tmp_path, pipe):
+    import drapps.trace
+
+    with pipe.loader(batch_size=4, workers=2, trace=tmp_path / "run.drtrace", output="raw") as loader:
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            for _ in loader:
+                time.sleep(0.002)
+    found = facts_of_trace(drapps.trace.read(tmp_path / "run.drtrace"))
+    assert found.workers == 2 and found.files and found.samples > 0 and found.step >= 0.002 and found.work > 0
+    assert {finding.name for finding in diagnose(found)} <= set(NAMES)

@@ -1,0 +1,320 @@
+"""Traces: written by loaders and by hand, read back, replayed, shown by Perfetto and beside torch's profile."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from imagesets import N_IMAGES
+
+import drapps
+from drapps import _core, perfetto, trace
+from drapps.monitor import Monitor
+from drapps.sched import flows
+
+
+def options(**changes):
+    return {"batch_size": 5, "shuffle": True, "seed": 3, "output": "numpy", "workers": 2, **changes}
+
+
+@pytest.fixture
+def run(pipe, tmp_path):
+    """The trace of an epoch."""
+    loader = pipe.loader(**options(trace=tmp_path / "run.drtrace"))
+    list(loader)
+    loader.close()
+    return trace.read(tmp_path / "run.drtrace")
+
+
+TERMS = {"throughput": 0.75, "latency": 0.125, "idle": 0.3}
+WEIGHTS = {"throughput": 1.0, "latency": 0.1, "idle": 2.0}
+
+
+def written(path, rewards=(), **settings):
+    """A trace with some of everything."""
+    writer = _core.open_trace(str(path), json.dumps({"data": "made up"}), **settings)
+    start = time.monotonic_ns()
+    with Monitor(interval=0.01) as monitor:
+        writer.snapshot(monitor._core.latest())
+    for i in range(2):
+        values = {row.name: float(i) for row in flows()} | {"samples": 100.0 * i, "wait": 0.1 + i}
+        writer.flow(start + i * 100_000_000, values)
+    for i, reward in enumerate(rewards):
+        changes = {"workers": (2.0, 3.0)} if i % 2 else {}
+        writer.decision((i + 1, start + i, "cpu", changes, reward, TERMS, WEIGHTS, False, f"because of {i}"))
+    writer.span("read", start, start + 1000, thread=-1, position=3, id=7, key="a/b.jpg")
+    writer.span("work", start + 1000, start + 9000, thread=2, epoch=1, batch=4, position=3, id=7, bytes=88, cost=1.5,
+                slow=True, key="x" * 80, slot=2)  # fmt: skip
+    writer.text(start, json.dumps({"event": "mark", "name": "höhe"}))
+    assert writer.path == str(path) and writer.status() is None
+    writer.close()
+    return path
+
+
+# --- what loaders write ---
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_every_sample_and_batch_of_an_epoch(pipe, tmp_path, in_order):
+    """Which sample stood where can be read from the trace, also out of order."""
+    loader = pipe.loader(**options(trace=tmp_path / "t", trace_spans=float("inf"), in_order=in_order))
+    batches = sorted(loader.batches(), key=lambda batch: batch.number)
+    loader.close()
+    run = trace.read(tmp_path / "t")
+    work = [span for span in run.spans if span.kind == "work"]
+    assert sorted(span.position for span in work) == list(range(N_IMAGES))
+    for span in work:
+        batch = batches[span.batch]
+        assert batch.ids[span.slot] == span.id and batch.positions[span.slot] == span.position
+        assert span.thread in (1, 2) and span.bytes > 0 and span.cost > 0 and span.key.endswith((".jpg", ".png"))
+    for kind in ("finish", "batch", "wait", "step"):
+        assert sorted(span.batch for span in run.spans if span.kind == kind) == list(range(len(batches)))
+    assert run.events[0]["event"] == "start" and run.ended == "closed"
+    assert run.missing == {"lost": 0, "left_out": 0}
+
+
+def test_meta(run):
+    assert run.meta["samples"] == N_IMAGES and run.meta["settings"]["batch_size"] == 5
+    assert run.meta["graph"] and run.meta["drapps"] == drapps.__version__ and run.meta["pid"] > 0
+    clock = run.meta["clock"]
+    now = time.time_ns() - time.monotonic_ns()
+    assert abs(clock["unix_ns"] - clock["start_ns"] - now) < 5e9  # the same clocks, give or take a step of NTP
+
+
+def test_times_are_of_the_monotonic_clock(pipe, tmp_path):
+    before = time.monotonic()
+    loader = pipe.loader(**options(trace=tmp_path / "t"))
+    list(loader)
+    loader.close()
+    run = trace.read(tmp_path / "t")
+    assert all(before <= span.begin <= span.end <= time.monotonic() for span in run.spans)
+    assert all(before <= event["t"] <= time.monotonic() for event in run.events)
+
+
+def test_environment(pipe, tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAPPS_TRACE", str(tmp_path / "env-%p.drtrace"))
+    for _ in range(2):
+        loader = pipe.loader(**options())
+        list(loader)
+        loader.close()
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == 2 and all(trace.read(file).ended == "closed" for file in files)
+
+
+# --- reading ---
+
+
+def test_what_is_written_by_hand(tmp_path):
+    run = trace.read(written(tmp_path / "t", rewards=[0.5]))
+    assert run.meta["data"] == "made up"
+    assert run.snapshots[0]["mem_used"] > 0 and run.snapshots[0].cpu is not None
+    assert [flow.values["samples"] for flow in run.flow] == [0.0, 100.0]
+    assert run.flow[1].values["wait"] == 1.1 and run.flow[1].time - run.flow[0].time == pytest.approx(0.1)
+    decision = run.decisions[0]
+    assert decision.bound == "cpu" and decision.reason == "because of 0" and decision.reward == 0.5
+    assert decision.terms["idle"] == 0.3 and decision.weights["latency"] == 0.1
+    read, work = run.spans
+    assert read[:1] == ("read",) and read.thread == -1 and read.key == "a/b.jpg" and not read.slow
+    assert work.key == "x" * 63 and work.slow and work.cost == 1.5 and (work.epoch, work.batch, work.slot) == (1, 4, 2)
+    assert work.end - work.begin == pytest.approx(8e-6)
+    mark = run.events[0]
+    assert mark["event"] == "mark" and mark["name"] == "höhe" and run.ended == "closed"
+
+
+def test_cut_files_and_damaged_ones(tmp_path):
+    path = written(tmp_path / "t")
+    data = path.read_bytes()
+    path.write_bytes(data[:-3])
+    run = trace.read(path)
+    assert run.ended is None and run.events[-1]["event"] == "mark"
+    path.write_bytes(data[:-20] + b"?" + data[-19:])
+    with pytest.raises(drapps.FormatError, match=r"t: damaged: byte \d+"):
+        trace.read(path)
+    path.write_text("no trace, but long enough to be one")
+    with pytest.raises(drapps.FormatError, match="not a trace"):
+        trace.read(path)
+    with pytest.raises(FileNotFoundError):
+        trace.read(tmp_path / "none")
+
+
+def test_the_size_is_limited(tmp_path):
+    writer = _core.open_trace(str(tmp_path / "t"), "{}", max_bytes=20_000)
+    deadline = time.monotonic() + 20
+    while writer.status() is None and time.monotonic() < deadline:
+        for _ in range(100):
+            writer.text(1, json.dumps({"event": "fill", "with": "x" * 200}))
+    assert "size limit" in writer.status()
+    writer.close()
+    assert trace.read(tmp_path / "t").ended == "limit" and (tmp_path / "t").stat().st_size <= 20_000
+
+
+def test_a_closed_writer(tmp_path):
+    writer = _core.open_trace(str(tmp_path / "t"))
+    with pytest.raises(ValueError, match='called "nap"; there are read, work'):
+        writer.span("nap", 1, 2)
+    writer.close()
+    writer.close()
+    with pytest.raises(drapps.StateError, match="the trace is closed"):
+        writer.text(1, "{}")
+
+
+def test_no_path(monkeypatch):
+    monkeypatch.delenv("DRAPPS_TRACE", raising=False)
+    assert _core.open_trace(None) is None
+    with pytest.raises(drapps.IOError, match="/nowhere/at/all"):
+        _core.open_trace("/nowhere/at/all")
+    with pytest.raises(drapps.ArgumentError, match="not a JSON object"):
+        _core.open_trace("/nowhere/at/all", "[]")
+
+
+# --- replay ---
+
+
+def true_reward(tmp_path):
+    """What the library makes of TERMS and WEIGHTS."""
+    return trace.read(written(tmp_path / "first", rewards=[0.0])).replay()[0].recomputed
+
+
+def test_rewards_are_recomputed(tmp_path):
+    reward = true_reward(tmp_path)
+    assert reward == pytest.approx(0.75 * 1.0 - 0.125 * 0.1 - 0.3 * 2.0, abs=1e-12)  # docs/scheduler.md's signs
+    rows = trace.read(written(tmp_path / "t", rewards=[reward, reward + 1e-3])).replay()
+    assert [row.number for row in rows] == [1, 2]
+    assert rows[0].difference <= 1e-6 and rows[1].difference == pytest.approx(1e-3)
+
+
+# --- Perfetto ---
+
+
+def events_of(chrome, phase):
+    return [event for event in chrome["traceEvents"] if event["ph"] == phase]
+
+
+def test_chrome(run):
+    chrome = json.loads(json.dumps(run.chrome(), allow_nan=False))
+    names = {event["args"]["name"] for event in events_of(chrome, "M")}
+    assert {"consumer", "worker 1"} <= names or {"consumer", "worker 2"} <= names
+    spans = events_of(chrome, "X")
+    assert sum(event["name"] == "work" for event in spans) == N_IMAGES
+    assert all(event["dur"] >= 0 and abs(event["ts"] * 1e-6 - time.time()) < 600 for event in spans)
+    assert len(events_of(chrome, "b")) == len(events_of(chrome, "e")) > 0
+    assert {event["name"] for event in events_of(chrome, "i")} >= {"start", "end"}
+    assert {event["args"]["sample"] for event in spans if event["name"] == "read"} >= {run.spans[0].key}
+
+
+def test_chrome_of_decisions_and_numbers(tmp_path):
+    chrome = trace.read(written(tmp_path / "t", rewards=[0.5, 0.25])).chrome()
+    decisions = [event for event in events_of(chrome, "i") if event["cat"] == "decision"]
+    assert [event["name"] for event in decisions] == ["because of 0", "because of 1"]
+    assert decisions[1]["args"]["workers"] == "2 -> 3"
+    curves = {event["name"] for event in events_of(chrome, "C")}
+    assert {"machine: mem_used", "pipeline: ready", "pipeline: samples/s", "knob: workers"} <= curves
+    rate = next(event for event in events_of(chrome, "C") if event["name"] == "pipeline: samples/s")
+    assert rate["args"]["value"] == pytest.approx(1000)
+    assert "fetcher 1" in {event["args"]["name"] for event in events_of(chrome, "M")}
+
+
+def test_profiles_that_are_none(run, tmp_path):
+    for text in ("{", "[]", '{"traceEvents": []}'):
+        (tmp_path / "p.json").write_text(text)
+        with pytest.raises(drapps.FormatError, match="p.json: not a"):
+            run.chrome(profile=tmp_path / "p.json")
+
+
+def waits(chrome, name):
+    """(begin, end) in s of Unix time."""
+    base = chrome.get("baseTimeNanoseconds", 0) * 1e-9
+    rows = [event for event in chrome["traceEvents"] if event.get("name") == name and event["ph"] == "X"]
+    return sorted((base + event["ts"] * 1e-6, base + (event["ts"] + event["dur"]) * 1e-6) for event in rows)
+
+
+def profiled(batches):
+    """Iterates under torch's profiler; its trace's path is the result's."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        list(batches)
+    return profiler
+
+
+def test_torch_profiles_are_on_the_same_clock(pipe, tmp_path):
+    pytest.importorskip("torch")
+    loader = pipe.loader(**options(trace=tmp_path / "t", workers=1))
+    before = time.time()
+    profiler = profiled(loader)
+    after = time.time()
+    loader.close()
+    profiler.export_chrome_trace(str(tmp_path / "torch.json"))
+    run = trace.read(tmp_path / "t")
+    both = run.chrome(profile=tmp_path / "torch.json")
+    torch_waits, own = waits(both, "drapps: wait for batch"), waits(both, "wait")
+    n_batches = len(own)
+    assert len(torch_waits) == n_batches + 1  # and one that hears that the epoch is over
+    for (begin, end), (own_begin, own_end) in zip(torch_waits, own):
+        assert before - 0.1 < begin and end < after + 0.1
+        assert begin - 0.02 < own_begin and own_end < end + 0.02  # the range is around the wait
+    assert len(both["traceEvents"]) > len(run.chrome()["traceEvents"])
+    assert both["baseTimeNanoseconds"] == json.loads((tmp_path / "torch.json").read_text())["baseTimeNanoseconds"]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_dataloader_waits_are_ranges(native):
+    """With the engine's threads, and with everything in the caller."""
+    torch = pytest.importorskip("torch")
+    data = torch.utils.data.TensorDataset(torch.arange(8)) if native else [torch.tensor(i) for i in range(8)]
+    profiler = profiled(drapps.DataLoader(data, batch_size=2, num_workers=0))
+    names = [event.name for event in profiler.events()]
+    assert names.count("drapps: wait for batch") == 5
+
+
+def test_no_range_without_a_profiler():
+    from drapps.ranges import wait_range
+
+    assert wait_range() is wait_range()
+
+
+# --- the program ---
+
+
+def command(*args):
+    line = [sys.executable, "-m", "drapps.cli", "trace", *map(str, args)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=60)
+
+
+def test_show(tmp_path):
+    path = written(tmp_path / "t", rewards=[0.5])
+    text = command("show", path).stdout
+    assert "made up" in text and "ended: closed" in text and "1 decisions" in text and "because of 0" in text
+    lines = [json.loads(line) for line in command("show", path, "--json").stdout.splitlines()]
+    assert [line["kind"] for line in lines] == (
+        ["meta", "snapshot", "flow", "flow", "decision", "span", "span", "text", "text"]
+    )
+    assert lines[0]["data"] == "made up" and lines[1]["values"]["mem_used"] > 0 and lines[6]["span"] == "work"
+    assert all("t" in line for line in lines)
+
+
+def test_export(run, tmp_path):
+    done = command("export", tmp_path / "run.drtrace", "-o", tmp_path / "out.json")
+    assert done.returncode == 0 and "ui.perfetto.dev" in done.stdout
+    assert len(json.loads((tmp_path / "out.json").read_text())["traceEvents"]) == len(run.chrome()["traceEvents"])
+
+
+def test_replay(tmp_path):
+    reward = true_reward(tmp_path)
+    done = command("replay", written(tmp_path / "t", rewards=[reward] * 3))
+    assert done.returncode == 0 and done.stdout.startswith("3 decisions, 0 rewards differ")
+    done = command("replay", written(tmp_path / "t", rewards=[reward, reward + 0.1]))
+    assert done.returncode == 1 and "decision 2: logged" in done.stderr
+
+
+def test_errors_in_one_line(tmp_path):
+    (tmp_path / "no").write_text("no trace at all, nothing of the kind")
+    done = command("show", tmp_path / "no")
+    assert done.returncode == 1 and done.stderr.startswith("drapps: ") and "not a trace" in done.stderr
+    assert command("show", tmp_path / "none").returncode == 1
+    assert command("frobnicate").returncode == 2 and command().returncode == 2
+
+
+def test_tracks_are_apart():
+    assert len({perfetto._track(thread) for thread in range(-300, 300)}) == 600
