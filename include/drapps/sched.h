@@ -218,7 +218,7 @@ DR_API dr_status dr_pilot_pin(dr_pilot *pilot, int knob, bool pinned, dr_error *
 DR_API void dr_pilot_set_weights(dr_pilot *pilot, const dr_weights *weights);
 
 /* The newest decisions, at most `cap`, with numbers above `after`, oldest first; returns how many.  64 are kept; one
- * that changed nothing only until the next, so that their numbers have gaps. */
+ * that changed nothing, but the first, only until the next, so that their numbers have gaps. */
 DR_API size_t dr_pilot_decisions(dr_pilot *pilot, uint64_t after, dr_decision *out, size_t cap);
 
 #ifdef __cplusplus
