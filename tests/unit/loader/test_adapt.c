@@ -319,7 +319,7 @@ static void a_limit_of_cpus_counts_from_the_beginning(void **state)
     dr_loader_options o = standard();
     o.cpu_limit = 0.5;
     fixture f = open_all(&o, 40, 1);
-    assert_true(knob(&f, DR_KNOB_WORKERS) == 1);
+    assert_true(knob(&f, DR_KNOB_WORKERS) == 1 && knob(&f, DR_KNOB_CPU_CEILING) == 0.5);
     close_all(&f);
 }
 
