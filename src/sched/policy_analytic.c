@@ -144,7 +144,8 @@ static double within_storage(struct state *s, const dr__observation *o, int knob
 static void adapt_cover(struct state *s, const dr__observation *o, double capacity)
 {
     const dr__costs *c = &s->costs;
-    bool could = capacity > 1.05 * c->demand && o->busy<0.85, waits = o->wait> KEEPS_UP;
+    bool could = capacity > 1.05 * c->demand && o->busy < 0.85;
+    bool waits = o->wait > KEEPS_UP;
     if (waits && could) {
         s->too_small = s->cover;
         s->remember = s->remember ? DR_MIN(2 * s->remember, LONGEST_MEMORY) : FIRST_MEMORY;
