@@ -329,6 +329,7 @@ dr_loader_options options_of(uint64_t batch_size, int workers)
     dr_loader_defaults(&o);
     o.batch_size = batch_size;
     o.workers = workers;
+    o.policy = "fixed";
     return o;
 }
 

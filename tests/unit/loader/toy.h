@@ -68,7 +68,7 @@ void assert_each_once(const tape *t, uint64_t n);
 
 dr_loader *open_loader(dr_dataset *set, dr_graph *graph, const dr_loader_options *options);
 
-/* Standard options of these tests: outputs image, label; two workers. */
+/* Standard options of these tests; nobody turns the knobs while they run. */
 dr_loader_options options_of(uint64_t batch_size, int workers);
 
 /* One whole epoch. */
