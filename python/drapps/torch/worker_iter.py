@@ -74,11 +74,12 @@ class WorkerIter(Iterator):
     def _ahead(self):
         """Batches that are under way at a time; where one worker makes a whole batch, at least one for each."""
         pilot = self._fleet.pilot
+        if pilot is not None:
+            self._adapting.flies(pilot)
         if self._per_worker:
             return self._per_worker * self._fleet.workers
         if pilot is None:
             return self._window
-        self._adapting.flies(pilot)
         return max(int(pilot.get("prefetch")), self._fleet.workers if self._by_worker else 1)
 
     def _fill(self):
