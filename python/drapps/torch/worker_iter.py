@@ -43,8 +43,7 @@ class WorkerIter(Iterator):
         self._turn = threading.RLock()
         if self._fleet is None:
             self._fleet = self._open(loader, resume)
-            pinned = ("workers",) if loader._iterable else ()
-            self._fleet.adapt(self._adapting.of_processes(loader, pinned), self._window)
+            self._fleet.adapt(self._pilot_settings(loader), self._window)
         else:
             self._fleet.begin_epoch(self._base_seed, self._shared_seed)
         self._setup(loader, resume)
@@ -59,6 +58,11 @@ class WorkerIter(Iterator):
                      drop_last=self._drop_last, base_seed=self._base_seed, shared_seed=self._shared_seed,
                      context=loader.multiprocessing_context, in_order=loader.in_order, lanes=loader.lanes,
                      memory_limit=loader.memory_limit, **options)  # fmt: skip
+
+    def _pilot_settings(self, loader):
+        meta = {"batch_size": loader.batch_size, "num_workers": self._n_workers}
+        return self._adapting.of_processes(type(loader.dataset).__name__, loader.cpu_limit, meta,
+                                           ("workers",) if loader._iterable else ())  # fmt: skip
 
     def _alive(self):
         return self._fleet is not None
