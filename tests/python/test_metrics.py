@@ -8,6 +8,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -70,6 +71,15 @@ def test_every_table_is_there(shown):
         assert f"drapps_knob_{knob.name}" in names
     for part in ("samples", "batches", "wait_seconds", "step_seconds", "cpu_seconds", "read_bytes", "limit_bytes"):
         assert f"drapps_{part}" in names
+
+
+def test_the_manual_names_what_is_there(shown):
+    manual = (Path(__file__).parents[2] / "docs" / "watch.md").read_text(encoding="utf-8")
+    named = {name for row in re.findall(r"^\| (`drapps_.*?) \|", manual, re.MULTILINE) for name in re.findall(r"drapps_\w+", row)}
+    served = {sample.name for family in parse(metrics.text()).values() for sample in family.samples}
+    assert named - served <= {"drapps_reward"}  # there after the first decision
+    mine = {name for name in served if not re.match("drapps_(sensor|knob|cpu_use)_", name)}
+    assert mine <= named
 
 
 def test_numbers_move(shown):
