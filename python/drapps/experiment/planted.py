@@ -14,7 +14,6 @@ import random
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -27,21 +26,33 @@ from drapps.experiment.disturb import Quota, burning
 
 SECONDS = 10  # of measuring, for each plant
 LIMIT = 120
+CALM = {"DRAPPS_POLICY": "off", "DRAPPS_SEEK_INDEX": "memory"}  # settings stay as the script says; no file is left
 
 SCRIPT = """
+import itertools
 import time
+import numpy
 import drapps
 
 def ahead(seconds):
     time.sleep(seconds)
+
+def pausing(every, seconds, steps=itertools.count(1)):
+    if next(steps) % every == 0:
+        time.sleep(seconds)
 
 def busy(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(2000))
 
+def arranged(image):
+    for _ in range({turns}):
+        image = numpy.sort(image, axis=1)
+    return image
+
 pipe = drapps.read({folder!r}){chain}
-loader = pipe.loader(shuffle=True, outputs="image", output="raw", {settings})
+loader = pipe.loader(shuffle=True, outputs="image", output="numpy", {settings})
 while True:
     for batch in loader:
         {step}
@@ -57,13 +68,15 @@ class Case:
     step: str = "pass"
     environment: dict = field(default_factory=dict)
     enter: object = None  # called in the child before it becomes the program
+    turns: int = 1  # of the Python function, where the chain has it
     strength: str = ""  # for the table
 
     def write(self, path, folder):
         """The script."""
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
         with open(path, "w") as file:
-            file.write(SCRIPT.format(folder=folder, chain=self.chain, settings=settings, step=self.step))
+            file.write(SCRIPT.format(folder=folder, chain=self.chain, settings=settings, step=self.step,
+                                     turns=self.turns))
 
 
 class Plant(NamedTuple):
@@ -108,7 +121,6 @@ class Field:
 
     def batch_seconds(self, case, workers=2):
         """How long the loader takes for a batch of the case, by a short run here without its conditions."""
-        case.write(f"{self.root}/calm.py", self.folder)
         from drapps.pipeline import read
 
         pipe = eval(f"source{case.chain}", {"source": read(self.folder)})  # the plant's own text
@@ -160,14 +172,16 @@ def slow_source(at):
 
 
 def slow_op(at):
-    """One op costs more than all others."""
+    """One op, or one Python function, costs more than all others."""
     at.usual()
     ops = ["decode()", "random_resized_crop(160)", "random_horizontal_flip()", "color_jitter(brightness=0.2)"]
-    slow = at.random.choice(["gaussian_blur(kernel_size={k}, sigma=[{s:.1f}, {s:.1f}])", "random_affine(degrees=180)"])
-    size = at.random.choice([21, 31, 45])
-    slow = slow.format(k=size, s=size / 6)
-    ops.insert(at.random.randint(1, len(ops)), slow)
-    return Case("." + ".".join(ops), {"batch_size": 16, "workers": 2}, "ahead(0.002)", strength=slow)
+    size, turns = at.random.choice([45, 61, 75]), at.random.randint(4, 10)
+    blur = f"gaussian_blur(kernel_size={size}, sigma=[{size / 6:.1f}, {size / 6:.1f}])"
+    slow, strength = at.random.choice([(blur, blur), ("map(arranged, field='image')", f"{turns} turns of a function")])
+    place = at.random.randint(1, len(ops))
+    ops.insert(place, slow)
+    return Case("." + ".".join(ops), {"batch_size": 16, "workers": 2}, "ahead(0.002)", turns=turns,
+                strength=f"{strength} after {ops[place - 1]}")  # fmt: skip
 
 
 def slow_samples(at):
@@ -211,12 +225,12 @@ def slow_consumer(at):
 
 
 def memory_limit(at):
-    """One batch fits."""
+    """One batch fits, and the trainer pauses now and then: what could be made meanwhile has no room."""
     at.usual()
-    room, times = at.random.uniform(1.1, 1.6), at.between(0.8, 1.25)
-    case = Case(settings={"batch_size": at.random.choice([64, 96]), "workers": 2},
-                strength=f"{room:.1f} batches, trainer {times:.1f} times the loader")  # fmt: skip
-    case.step = f"ahead({times * at.batch_seconds(case):.4f})"
+    room, every, times = at.random.uniform(1.1, 1.6), at.random.randint(5, 9), at.random.uniform(1.05, 1.3)
+    case = Case(settings={"batch_size": at.random.choice([32, 48, 64]), "workers": 2, "prefetch": every + 2},
+                strength=f"{room:.1f} batches, a pause every {every}")  # fmt: skip
+    case.step = f"pausing({every}, {every * times * at.batch_seconds(case):.4f})"
     batch_bytes = case.settings["batch_size"] * 160 * 160 * 3
     case.settings["memory_limit"] = int(2 * room * batch_bytes)  # half of it is for batches
     return case
@@ -293,10 +307,11 @@ def _run_one(plant, seed, seconds):
 def _profiled(script, case, seconds):
     """What `drapps profile` says of a script in a process of its own."""
     command = [sys.executable, "-m", "drapps.cli", "profile", script, "--json", "--seconds", str(seconds)]
-    environment = {**os.environ, "DRAPPS_POLICY": "off", **case.environment}  # settings stay as the script says
+    environment = {**os.environ, **CALM, **case.environment}
     done = subprocess.run(command, env=environment, preexec_fn=case.enter, capture_output=True, text=True, timeout=LIMIT)
     if done.returncode:
-        raise RuntimeError(f"drapps profile ended with {done.returncode}: {textwrap.shorten(done.stderr, 2000)}")
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        return {"verdict": f"failed with {done.returncode}: {last}"}
     return json.loads(done.stdout)
 
 
@@ -317,8 +332,7 @@ def main(argv=None):
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of measuring, each (default: {SECONDS})")
     parser.add_argument("--json", action="store_true", help="print JSON, with all facts")
     args = parser.parse_args(argv)
-    rows = run(args.seed, args.names, args.seconds, lambda row: print(".", end="", file=sys.stderr, flush=True))
-    print(file=sys.stderr)
+    rows = run(args.seed, args.names, args.seconds, lambda row: print(row.name, row.verdict, file=sys.stderr))
     if args.json:
         return print_json([{**row._asdict(), "right": row.right} for row in rows])
     table(rows)

@@ -243,8 +243,8 @@ class Session:
         workers, prefetch = facts.workers or 1, facts.prefetch or 2
         drained = probe.drain(seconds, workers, prefetch)
         facts.drain_rate, facts.drain_cpu = drained.rate, drained.cpu
-        if facts.ahead is not None and facts.ahead < prefetch:
-            facts.unlimited_rate = probe.drain(seconds, workers, prefetch, memory_limit=0).rate
+        if facts.ahead is not None and facts.ahead < max(2, prefetch):
+            facts.unlimited_rate = probe.drain(seconds, workers, max(2, prefetch), memory_limit=0).rate
 
 
 def samples_of(batch):
