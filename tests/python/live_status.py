@@ -15,7 +15,8 @@ SENSORS = {  # name: (value, level)
 GAUGES = {"ready": 3, "open": 7, "active": 11, "fetched": 20, "parked": 4, "bytes": 600 * 2**20, "bytes_limit": 2**30,
           "batch_samples": 256, "cache_fill": 0.42, "consumers": 0}  # fmt: skip
 SUMS = {"samples": 2560, "batches": 10, "wait": 0.031, "step": 0.969, "worked": 2560, "read": 0.8, "work": 11.9,
-        "cpu": 11.7, "bytes_read": 280e6, "latency": 3.2, "slow": 64, "cache_hits": 1536, "cache_misses": 1024}  # fmt: skip
+        "cpu": 11.7, "bytes_read": 280e6, "latency": 3.2, "slow": 64, "cache_hits": 1536,
+        "cache_misses": 1024}  # fmt: skip
 KNOBS = {"workers": 12, "fetchers": 4, "prefetch": 8, "prefetch_bytes": 512 * 2**20, "lane_share": 0.25,
          "lane_threshold": 3, "cpu_ceiling": 0, "priority": -1}  # fmt: skip
 
@@ -39,7 +40,8 @@ def status(seconds, name="imagenet/train", pid=4711, loader=1, factor=1.0, **mor
         "pid": pid, "loader": loader, "command": f"python train.py --run {pid}", "version": "0.1.0", "name": name,
         "policy": "analytic", "started_ns": started, "time_ns": started + int(seconds * SECOND),
         "sensors": {key: value for key, (value, _) in SENSORS.items()},
-        "levels": {key: level for key, (_, level) in SENSORS.items()}, "modelled": [], "cpu": [(i * 7 % 64) / 64 for i in range(64)],
+        "levels": {key: level for key, (_, level) in SENSORS.items()},
+        "modelled": [], "cpu": [(i * 7 % 64) / 64 for i in range(64)],
         "flow": {**GAUGES, **{key: value * seconds * factor for key, value in SUMS.items()}, "bad": 0, "deaths": 0},
         "knobs": dict(KNOBS), "bounds": {"workers": 190, "cpu": 2}, "decisions": DECISIONS, "last": LAST, **more,
     }  # fmt: skip
