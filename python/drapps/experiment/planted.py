@@ -187,9 +187,9 @@ def slow_op(at):
 def slow_samples(at):
     """One picture in some is huge."""
     at.usual(360)
-    share, side = at.between(0.04, 0.12), int(at.between(1600, 3000))
+    share, side = at.between(0.05, 0.12), int(at.between(2000, 3200))
     pictures.write_pictures(at.folder, int(360 * share / (1 - share)), side, at.random.randrange(1 << 30), first=360)
-    return Case(settings={"batch_size": 16, "workers": 2}, step="ahead(0.003)", strength=f"{share:.0%} of side {side}")
+    return Case(settings={"batch_size": 16, "workers": 2}, step="ahead(0.001)", strength=f"{share:.0%} of side {side}")
 
 
 def starved_cpu(at):
@@ -205,9 +205,9 @@ def starved_cpu(at):
 def throttled_quota(at):
     """The container has a part of a CPU."""
     at.usual()
-    quota = at.between(0.3, 0.9)
+    quota = at.between(0.3, 0.8)
     case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{quota:.2f} CPUs")
-    case.step = f"ahead({0.4 * at.batch_seconds(case):.4f})"
+    case.step = f"ahead({0.2 * at.batch_seconds(case):.4f})"
     group = Quota()
     at.undo.callback(group.close)
     group.set(quota)
@@ -237,10 +237,10 @@ def memory_limit(at):
 
 
 def oversubscribed_workers(at):
-    """Many workers on few CPUs, and a trainer that needs one of these about as long as a worker needs for a batch."""
+    """Many workers on few CPUs, and a trainer that needs one of these, a little longer than a worker for a batch."""
     at.usual()
     cpus = len(os.sched_getaffinity(0))
-    workers, times = at.random.randint(8, 16) * cpus, at.between(0.95, 1.2) * cpus
+    workers, times = at.random.randint(12, 20) * cpus, at.between(1.1, 1.25) * cpus
     case = Case(settings={"batch_size": 32, "prefetch": 4},
                 strength=f"{workers} workers, trainer {times:.1f} times the loader")  # fmt: skip
     case.step = f"busy({times * at.batch_seconds(case, cpus):.4f})"
