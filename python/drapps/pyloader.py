@@ -52,7 +52,7 @@ class PythonBatch(Batch):
 
 def refuse_native_settings(settings):
     """Raises on a setting that only a loader without Python functions can follow."""
-    standard = {"keep_draws": False, "trace": None, "seek_index": "auto", "policy": None, "resource_monitor": None,
+    standard = {"keep_draws": False, "trace": None, "trace_spans": 0, "seek_index": "auto", "policy": None, "resource_monitor": None,
                 "cpu_limit": 0, "weights": None}  # fmt: skip
     for name, value in settings.items():
         if value != standard[name]:

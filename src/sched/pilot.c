@@ -152,8 +152,8 @@ static dr__terms_of_use terms_of_use(const dr_pilot_options *o, const dr_plant *
         .memory_limit = (double)o->memory_limit,
         .weights = o->weights,
     };
-    if (!(use.cpu_limit > 0) && limits.local_world > 1)
-        use.cpu_limit = limits.cpus / limits.local_world;
+    if (limits.local_world > 1)
+        use.cpu_share = limits.cpus / limits.local_world;
     memcpy(use.least, plant->least, sizeof use.least);
     memcpy(use.most, plant->most, sizeof use.most);
     return use;

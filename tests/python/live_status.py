@@ -27,8 +27,8 @@ def decision(number, age, reason, changes=None, guarded=False, bound="workers"):
 DECISIONS = [
     decision(1, 200, "waits 12 % at 8 workers, 20 of 64 CPUs free: workers 8 -> 12", {"workers": [8.0, 12.0]}),
     decision(2, 90, "slower by 8 % since workers 12 -> 14: back", {"workers": [14.0, 12.0]}, guarded=True),
-    *(decision(3 + i, 5 - i, "waits 3.1 % at 12 workers: nothing to gain") for i in range(5)),
 ]
+LAST = decision(192, 0, "waits 3.1 % at 12 workers: nothing to gain")
 
 
 def status(seconds, name="imagenet/train", pid=4711, loader=1, factor=1.0, **more):
@@ -40,5 +40,5 @@ def status(seconds, name="imagenet/train", pid=4711, loader=1, factor=1.0, **mor
         "sensors": {key: value for key, (value, _) in SENSORS.items()}, "levels": {key: level for key, (_, level) in SENSORS.items()},
         "modelled": [], "cpu": [(i * 7 % 64) / 64 for i in range(64)],
         "flow": {**GAUGES, **{key: value * seconds * factor for key, value in SUMS.items()}, "bad": 0, "deaths": 0},
-        "knobs": dict(KNOBS), "bounds": {"workers": 190, "cpu": 2}, "decisions": DECISIONS, **more,
+        "knobs": dict(KNOBS), "bounds": {"workers": 190, "cpu": 2}, "decisions": DECISIONS, "last": LAST, **more,
     }  # fmt: skip

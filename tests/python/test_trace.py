@@ -55,9 +55,11 @@ def written(path, rewards=(), **settings):
 # --- what loaders write ---
 
 
-def test_every_sample_and_batch_of_an_epoch(pipe, tmp_path):
-    loader = pipe.loader(**options(trace=tmp_path / "t", on_bad_sample="skip"))
-    batches = list(loader.batches())
+@pytest.mark.parametrize("in_order", [True, False])
+def test_every_sample_and_batch_of_an_epoch(pipe, tmp_path, in_order):
+    """Which sample stood where can be read from the trace, also out of order."""
+    loader = pipe.loader(**options(trace=tmp_path / "t", trace_spans=float("inf"), in_order=in_order))
+    batches = sorted(loader.batches(), key=lambda batch: batch.number)
     loader.close()
     run = trace.read(tmp_path / "t")
     work = [span for span in run.spans if span.kind == "work"]

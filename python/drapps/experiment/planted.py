@@ -1,6 +1,6 @@
 """Ten planted bottlenecks and two healthy runs: does `drapps profile` name them?
 
-    python -m drapps.experiment.planted --seed 1
+    drapps experiment planted --seed 1
 
 Each plant writes data and a training script, and makes the conditions around a child process that runs
 `drapps profile script.py`.  Strength and place are random by the seed.  The child sees only the run: no parameter of
@@ -326,7 +326,7 @@ def table(rows):
 
 def main(argv=None):
     """The program."""
-    parser = argparse.ArgumentParser(prog="python -m drapps.experiment.planted", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="drapps experiment planted", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"which ones (default: all): {', '.join(p.name for p in PLANTS)}")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of measuring, each (default: {SECONDS})")

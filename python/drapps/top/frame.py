@@ -281,31 +281,20 @@ NOTHING = {"prefetch_bytes": "no limit", "lane_share": "auto", "cpu_ceiling": "n
 
 
 def decisions(loader, width, room=None):
-    """The last decisions, newest first, each with its age and reason; the same reason again and again is one line."""
-    if not loader.decisions or (room is not None and room < 2):
+    """The last decision and those that turned something, newest first, each with its age and reason."""
+    if not loader.last or (room is not None and room < 2):
         return []
-    right = f"{sum(loader.status.get('bounds', {}).values())} so far"
+    turned = [decision for decision in reversed(loader.decisions) if decision["number"] != loader.last["number"]]
+    right = f"{sum(loader.status['bounds'].values())} so far"
     lines = [rule(Text(f"decisions, limited by {loader.bound}", style=NAME), right, width)]
-    for decision, times in folded(loader.decisions):
-        lines += _decision(decision, times, loader.now, width)
+    for decision in (loader.last, *turned):
+        lines += _decision(decision, loader.now, width)
     return lines[:room]
 
 
-def folded(rows_):
-    """[(decision, how often)], newest first: neighbours that changed nothing for the same bound are one."""
-    found = []
-    for row in reversed(rows_):
-        if found and not row["changes"] and not found[-1][0]["changes"] and row["bound"] == found[-1][0]["bound"]:
-            found[-1][1] += 1
-        else:
-            found.append([row, 1])
-    return found
-
-
-def _decision(decision, times, now, width):
+def _decision(decision, now, width):
     style = NAME if decision["changes"] else ""
     words = ("guard: " if decision["guarded"] else "") + (decision["reason"] or "no reason given")
-    words += f" ({times} times)" if times > 1 else ""
     first, *rest = textwrap.wrap(words, max(20, width - parts.LABEL))
     line = Text().append(f"{ago(now - decision['time_ns'] * 1e-9):>{parts.LABEL - 2}}  ", style=DIM)
     line.append(first, style=style)

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "trace/wire.h"
@@ -236,8 +237,12 @@ static void a_later_version(void **state)
     made m = begin_made();
     assert_ok(dr__header_read(m.data, &start, &err));
     assert_true(start == 1000);
-    m.data[8] = 2; /* its checksum does not fit then, as it would in a real one */
+    m.data[8] = 2;
     assert_fails(count_made(&m, &n), DR_ERR_FORMAT, "damaged between bytes 8 and 24");
+    const uint32_t sum = (uint32_t)XXH3_64bits(m.data, 20);
+    for (int i = 0; i < 4; i++)
+        m.data[20 + i] = (uint8_t)(sum >> 8 * i);
+    assert_fails(count_made(&m, &n), DR_ERR_FORMAT, "a trace of version 2; this program reads version 1");
 }
 
 /* What is being written can be followed. */
