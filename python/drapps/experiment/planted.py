@@ -34,14 +34,14 @@ import time
 import numpy
 import drapps
 
-def ahead(seconds):
+def accelerator(seconds):
     time.sleep(seconds)
 
 def pausing(every, seconds, steps=itertools.count(1)):
     if next(steps) % every == 0:
         time.sleep(seconds)
 
-def busy(seconds):
+def on_cpu(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(2000))
@@ -146,7 +146,7 @@ def slow_disk(at):
     """Few bytes a second from the disk."""
     pictures.write_pictures(at.folder, 300, 640, at.random.randrange(1 << 30), quality=95)
     speed = at.between(4e6, 16e6)
-    case = Case(settings={"batch_size": 8, "workers": 2}, step="ahead(0.004)", strength=f"{speed / 1e6:.1f} MB/s")
+    case = Case(settings={"batch_size": 8, "workers": 2}, step="accelerator(0.004)", strength=f"{speed / 1e6:.1f} MB/s")
     case.enter = at.undo.enter_context(disk_limit(at.folder, "bps", int(speed)))
     at.undo.enter_context(pictures.forgotten(at.folder))
     return case
@@ -156,7 +156,7 @@ def small_files(at):
     """Files of a few KB on a disk that finds a few thousand a second."""
     side, finds = at.between(48, 96), at.between(1000, 3000)
     pictures.write_pictures(at.folder, 12000, int(side), at.random.randrange(1 << 30))
-    case = Case(".decode().resize(64).center_crop(48)", {"batch_size": 64, "workers": 2}, "ahead(0.002)",
+    case = Case(".decode().resize(64).center_crop(48)", {"batch_size": 64, "workers": 2}, "accelerator(0.002)",
                 strength=f"side {side:.0f}, {finds:.0f} reads/s")  # fmt: skip
     case.enter = at.undo.enter_context(disk_limit(at.folder, "iops", int(finds)))
     at.undo.enter_context(pictures.forgotten(at.folder))
@@ -167,7 +167,7 @@ def slow_source(at):
     """Each read waits, whatever it reads."""
     at.usual()
     delay = at.between(3e-3, 15e-3)
-    return Case(settings={"batch_size": 16, "workers": 2}, step="ahead(0.004)", strength=f"{delay * 1e3:.1f} ms a read",
+    return Case(settings={"batch_size": 16, "workers": 2}, step="accelerator(0.004)", strength=f"{delay * 1e3:.1f} ms a read",
                 environment={"DRAPPS_READ_DELAY_US": str(int(delay * 1e6))})  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def slow_op(at):
     slow, strength = at.random.choice([(blur, blur), ("map(arranged, field='image')", f"{turns} turns of a function")])
     place = at.random.randint(1, len(ops))
     ops.insert(place, slow)
-    return Case("." + ".".join(ops), {"batch_size": 16, "workers": 2}, "ahead(0.002)", turns=turns,
+    return Case("." + ".".join(ops), {"batch_size": 16, "workers": 2}, "accelerator(0.002)", turns=turns,
                 strength=f"{strength} after {ops[place - 1]}")  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def slow_samples(at):
     at.usual(360)
     share, side = at.between(0.05, 0.12), int(at.between(2000, 3200))
     pictures.write_pictures(at.folder, int(360 * share / (1 - share)), side, at.random.randrange(1 << 30), first=360)
-    return Case(settings={"batch_size": 16, "workers": 2}, step="ahead(0.001)", strength=f"{share:.0%} of side {side}")
+    return Case(settings={"batch_size": 16, "workers": 2}, step="accelerator(0.001)", strength=f"{share:.0%} of side {side}")
 
 
 def starved_cpu(at):
@@ -197,7 +197,7 @@ def starved_cpu(at):
     at.usual()
     threads = at.random.randint(1, 2) * len(os.sched_getaffinity(0))
     case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{threads} threads")
-    case.step = f"ahead({0.4 * at.batch_seconds(case):.4f})"
+    case.step = f"accelerator({0.4 * at.batch_seconds(case):.4f})"
     at.undo.enter_context(burning(threads, LIMIT))
     return case
 
@@ -207,7 +207,7 @@ def throttled_quota(at):
     at.usual()
     quota = at.between(0.3, 0.8)
     case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{quota:.2f} CPUs")
-    case.step = f"ahead({0.2 * at.batch_seconds(case):.4f})"
+    case.step = f"accelerator({0.2 * at.batch_seconds(case):.4f})"
     group = Quota()
     at.undo.callback(group.close)
     group.set(quota)
@@ -220,7 +220,7 @@ def slow_consumer(at):
     at.usual()
     times = at.between(5, 12)
     case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{times:.1f} times the loader")
-    case.step = f"ahead({times * at.batch_seconds(case):.4f})"
+    case.step = f"accelerator({times * at.batch_seconds(case):.4f})"
     return case
 
 
@@ -243,7 +243,7 @@ def oversubscribed_workers(at):
     workers, times = at.random.randint(12, 20) * cpus, at.between(1.1, 1.25) * cpus
     case = Case(settings={"batch_size": 32, "prefetch": 4},
                 strength=f"{workers} workers, trainer {times:.1f} times the loader")  # fmt: skip
-    case.step = f"busy({times * at.batch_seconds(case, cpus):.4f})"
+    case.step = f"on_cpu({times * at.batch_seconds(case, cpus):.4f})"
     case.settings["workers"] = workers
     return case
 
@@ -252,7 +252,7 @@ def _trainer_bound(at, low, high):
     at.usual()
     times = at.random.uniform(low, high)
     case = Case(settings={"batch_size": 32, "workers": 2, "prefetch": 4}, strength=f"{times:.2f} times the loader")
-    case.step = f"ahead({times * at.batch_seconds(case):.4f})"
+    case.step = f"accelerator({times * at.batch_seconds(case):.4f})"
     return case
 
 
