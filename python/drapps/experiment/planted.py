@@ -167,8 +167,9 @@ def slow_source(at):
     """Each read waits, whatever it reads."""
     at.usual()
     delay = at.between(3e-3, 15e-3)
-    return Case(settings={"batch_size": 16, "workers": 2}, step="accelerator(0.004)", strength=f"{delay * 1e3:.1f} ms a read",
-                environment={"DRAPPS_READ_DELAY_US": str(int(delay * 1e6))})  # fmt: skip
+    return Case(settings={"batch_size": 16, "workers": 2}, step="accelerator(0.004)",
+                environment={"DRAPPS_READ_DELAY_US": str(int(delay * 1e6))},
+                strength=f"{delay * 1e3:.1f} ms a read")  # fmt: skip
 
 
 def slow_op(at):
@@ -189,7 +190,8 @@ def slow_samples(at):
     at.usual(360)
     share, side = at.between(0.05, 0.12), int(at.between(2000, 3200))
     pictures.write_pictures(at.folder, int(360 * share / (1 - share)), side, at.random.randrange(1 << 30), first=360)
-    return Case(settings={"batch_size": 16, "workers": 2}, step="accelerator(0.001)", strength=f"{share:.0%} of side {side}")
+    return Case(settings={"batch_size": 16, "workers": 2}, step="accelerator(0.001)",
+                strength=f"{share:.0%} of side {side}")  # fmt: skip
 
 
 def starved_cpu(at):
@@ -308,7 +310,8 @@ def _profiled(script, case, seconds):
     """What `drapps profile` says of a script in a process of its own."""
     command = [sys.executable, "-m", "drapps.cli", "profile", script, "--json", "--seconds", str(seconds)]
     environment = {**os.environ, **CALM, **case.environment}
-    done = subprocess.run(command, env=environment, preexec_fn=case.enter, capture_output=True, text=True, timeout=LIMIT)
+    done = subprocess.run(command, env=environment, preexec_fn=case.enter, capture_output=True, text=True,
+                          timeout=LIMIT)  # fmt: skip
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [""])[-1]
         return {"verdict": f"failed with {done.returncode}: {last}"}
@@ -332,6 +335,9 @@ def main(argv=None):
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of measuring, each (default: {SECONDS})")
     parser.add_argument("--json", action="store_true", help="print JSON, with all facts")
     args = parser.parse_args(argv)
+    unknown = set(args.names) - {plant.name for plant in PLANTS}
+    if unknown:
+        parser.error(f"no plant is called {', '.join(sorted(unknown))}")
     rows = run(args.seed, args.names, args.seconds, lambda row: print(row.name, row.verdict, file=sys.stderr))
     if args.json:
         return print_json([{**row._asdict(), "right": row.right} for row in rows])
