@@ -35,6 +35,20 @@ dr_status dr__want_colour(const dr_desc *in, unsigned channels, const char *op, 
                     channels & DR__RGB ? ", 3" : "", channels & DR__RGBA ? ", 4" : "");
 }
 
+dr_status dr__colour_plan(const dr_desc *in, unsigned channels, const char *op, dr_plan *out, dr_error *err)
+{
+    DR_TRY(dr__want_colour(in, channels, op, err));
+    out->desc = *in;
+    return DR_OK;
+}
+
+dr_status dr__adjust_plan(const dr_desc *in, unsigned channels, const char *op, dr_plan *out, dr_error *err)
+{
+    DR_TRY(dr__colour_plan(in, channels, op, out, err));
+    out->scratch = dr__desc_known(in) ? dr__adjust_scratch(in) : 0;
+    return DR_OK;
+}
+
 /* Pillow's Image.blend of one value. */
 static uint8_t blend(int degenerate, int value, float factor)
 {

@@ -16,6 +16,10 @@ size_t dr__adjust_scratch(const dr_desc *in);
  * 1 << count.  Unknown channels pass. */
 dr_status dr__want_colour(const dr_desc *in, unsigned channels, const char *op, dr_error *err);
 
+/* plan of an op that keeps its input's shape: that check, and with dr__adjust_plan the scratch from above. */
+dr_status dr__colour_plan(const dr_desc *in, unsigned channels, const char *op, dr_plan *out, dr_error *err);
+dr_status dr__adjust_plan(const dr_desc *in, unsigned channels, const char *op, dr_plan *out, dr_error *err);
+
 enum { DR__GREY = 1 << 1, DR__RGB = 1 << 3, DR__RGBA = 1 << 4 };
 
 /* Blends with black, with the mean grey, with its own grey, with its smoothed self: 0 gives those, 1 the image. */

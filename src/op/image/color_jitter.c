@@ -94,10 +94,7 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     (void)conf, (void)par;
-    DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB, "color_jitter", err));
-    out->desc = *in;
-    out->scratch = dr__desc_known(in) ? dr__adjust_scratch(in) : 0;
-    return DR_OK;
+    return dr__adjust_plan(in, DR__GREY | DR__RGB, "color_jitter", out, err);
 }
 
 static double cost(const void *conf, const void *par, const dr_desc *in)
