@@ -200,8 +200,10 @@ void dr__adjust_parts(const dr_task *task, const dr_ints *parts, const double *f
     typedef void adjust(const dr_task *, const dr_view *, dr_view *, double);
     static adjust *const all[DR__COLOUR_PARTS] = { dr__adjust_brightness, dr__adjust_contrast, dr__adjust_saturation,
                                                    dr__adjust_hue };
-    if (parts->n == 0)
+    if (parts->n == 0 || in->desc.kind == DR_KIND_MASK) {
         dr__view_copy(out, in);
+        return;
+    }
     const dr_view *from = in; /* the first part reads the input, the rest work in place */
     for (int i = 0; i < parts->n; i++, from = out)
         all[parts->v[i]](task, from, out, factor[parts->v[i]]);
