@@ -11,7 +11,7 @@ import threading
 import warnings
 import weakref
 
-from drapps import _core, output as outputs
+from drapps import _core, metrics, output as outputs
 from drapps.batch import Batch, deliver, report_bad
 from drapps.ranges import wait_range
 
@@ -69,6 +69,7 @@ class LoaderBase:
         self._changed = threading.Condition()  # for all of the above
         self._pid = os.getpid()
         _open_loaders.add(self)
+        metrics.from_environment()
 
     # --- iteration ---
 

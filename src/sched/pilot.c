@@ -103,8 +103,7 @@ static void tick(void *user, const dr_snapshot *snapshot)
     bool tell = carry_out(p, &d);
     keep(p, &d, tell);
     dr_trace_decision(p->trace, &d);
-    if (tell) /* those who look on have room for few */
-        dr_live_decision(p->live, &d);
+    dr_live_decision(p->live, &d);
 }
 
 /* --- opening and closing --- */
