@@ -46,7 +46,7 @@ def profile(tmp_path, parts, *args, **options):
 
 def found(done):
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout[done.stdout.index("{\n") :])
+    return json.loads(done.stdout)
 
 
 def test_a_program_is_ended_when_enough_is_known(tmp_path, folder):
@@ -75,7 +75,7 @@ def test_finally_runs_and_the_rest_does_not(tmp_path, folder):
         print("went on", flush=True)
     """
     done = profile(tmp_path, [LOADER, source], folder)
-    assert "tidied" in done.stdout and "went on" not in done.stdout
+    assert "tidied" in done.stderr and "went on" not in done.stderr
     found(done)
 
 
@@ -93,7 +93,7 @@ def test_no_sample_is_lost(tmp_path, folder):
     words = command(write(tmp_path, LOADER, source), folder)
     words.insert(words.index("--json"), "--keep-running")
     done = run(words)
-    assert "all" in done.stdout, done.stderr
+    assert "all" in done.stderr, done.stderr
     assert found(done)["facts"]["free_rate"] > 0
 
 
@@ -120,7 +120,7 @@ def test_an_interrupt(tmp_path, folder):
     script = write(tmp_path, LOADER, "print('begun', flush=True)\n", ENDLESS)
     child = subprocess.Popen(command(script, folder, seconds=60), stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True)  # fmt: skip
-    assert child.stdout.readline() == "begun\n"
+    assert child.stderr.readline() == "begun\n"
     time.sleep(0.5)
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=60)
@@ -130,7 +130,7 @@ def test_an_interrupt(tmp_path, folder):
 def test_a_program_without_a_loader(tmp_path):
     done = profile(tmp_path, ["import sys\nprint(sys.argv[1:], __name__)\n"], "--lr", "1")
     assert done.returncode == 1 and "no loader of drapps" in done.stderr
-    assert "['--lr', '1'] __main__" in done.stdout
+    assert "['--lr', '1'] __main__" in done.stderr
 
 
 def test_a_loader_for_each_epoch(tmp_path, folder):
@@ -214,4 +214,4 @@ def test_a_loop_over_data(folder):
 
 def test_imports_nothing_that_the_program_does_not(tmp_path, folder):
     parts = [LOADER, "list(loader); print('torch' in sys.modules, flush=True)"]
-    assert profile(tmp_path, parts, folder, seconds=60).stdout.startswith("False")
+    assert profile(tmp_path, parts, folder, seconds=60).stderr.startswith("False")

@@ -15,8 +15,8 @@ from torch.utils import data
 from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core
+from drapps.adapting import Adapting
 from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
-from drapps.torch.adapting import Adapting
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
 from drapps.torch.inline import InlineIter
