@@ -140,7 +140,7 @@ DR_API dr_status dr_crew_clear(dr_crew *crew, int timeout_ms, dr_error *err);
 
 /* Two limits, either of which closes the window: no further batch is begun while `batches` are ready or being made, nor
  * while `bytes` of blocks are in use (what was taken by dr_crew_next does not count).  At least one batch always goes
- * on.  0: no limit of that kind. */
+ * on.  0: no limit of that kind.  bytes UINT64_MAX: as it is (a pilot may have turned it: crew_pilot.h). */
 DR_API void dr_crew_set_window(dr_crew *crew, uint32_t batches, uint64_t bytes);
 
 /* --- workers --- */

@@ -3,6 +3,7 @@
 #define DRAPPS_DRAPPS_H
 
 #include <drapps/crew.h>
+#include <drapps/crew_pilot.h>
 #include <drapps/data.h>
 #include <drapps/dataset.h>
 #include <drapps/graph.h>

@@ -23,6 +23,8 @@ _ERRORS = (
 # Where each public name lives.
 _HOMES = {
     "Batch": "batch",
+    "DRAADPDataLoader": "torch.named",
+    "DRAPPSLoader": "torch.named",
     "DataLoader": "torch.dataloader",
     "Decision": "sched",
     "JpegHeader": "jpeg",

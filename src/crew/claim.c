@@ -240,6 +240,7 @@ static struct dr__entry *slots_over(dr_crew *c, int worker, uint32_t i, uint32_t
         }
         dr__slot_over(c, e, slot, end);
         w->samples++;
+        c->board->slow_ns += w->slow ? end->ns : 0;
         if (end->state == DR_CREW_OK)
             dr__times_add(&c->board->times, end->ns, 1);
         struct dr__entry *to = completed(c, e, slot);

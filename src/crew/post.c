@@ -202,8 +202,13 @@ static void take_result(dr_crew *c, struct dr__entry *e, dr_crew_result *out)
     };
     owner_gets(c, e->head);
     owner_gets(c, e->slab);
-    for (uint32_t i = 0; i < e->n_slots; i++)
+    for (uint32_t i = 0; i < e->n_slots; i++) {
         owner_gets(c, samples[i].block);
+        b->n_bad += samples[i].state != DR_CREW_OK;
+    }
+    b->taken_samples += e->n_slots;
+    b->batch_samples = e->n_slots;
+    b->latency_ns += e->opened_ns && e->ready_ns > e->opened_ns ? e->ready_ns - e->opened_ns : 0;
     owner_gets(c, e->samples);
     b->taken_ns = dr__now_ns();
     b->taken_bytes = e->slab_bytes;
@@ -243,11 +248,10 @@ static dr_status try_next(dr_crew *c, dr_crew_result *out, unsigned *seen)
     return status;
 }
 
-dr_status dr_crew_next(dr_crew *c, int timeout_ms, dr_crew_result *out, dr_error *err)
+static dr_status wait_next(dr_crew *c, int timeout_ms, dr_crew_result *out)
 {
     uint64_t deadline = dr__deadline(timeout_ms);
     unsigned wakes = atomic_load(&c->board->wakes);
-    (void)err;
     for (;;) {
         unsigned seen;
         dr_status status = try_next(c, out, &seen);
@@ -258,6 +262,16 @@ dr_status dr_crew_next(dr_crew *c, int timeout_ms, dr_crew_result *out, dr_error
         if (over)
             return DR_AGAIN;
     }
+}
+
+dr_status dr_crew_next(dr_crew *c, int timeout_ms, dr_crew_result *out, dr_error *err)
+{
+    const uint64_t came_ns = dr__now_ns();
+    (void)err;
+    dr__consumer_comes(c, came_ns);
+    dr_status status = wait_next(c, timeout_ms, out);
+    dr__consumer_leaves(c, came_ns);
+    return status;
 }
 
 void dr_crew_wake(dr_crew *c)
@@ -310,9 +324,26 @@ void dr_crew_set_window(dr_crew *c, uint32_t batches, uint64_t bytes)
     struct dr__wakes wakes = { 0 };
     dr__crew_lock(c);
     c->board->window_batches = batches;
+    c->board->window_bytes = bytes == UINT64_MAX ? c->board->window_bytes : bytes;
+    let_on(c, &wakes);
+    dr__crew_unlock_wake(c, &wakes);
+}
+
+void dr__crew_set_bytes(dr_crew *c, uint64_t bytes)
+{
+    struct dr__wakes wakes = { 0 };
+    dr__crew_lock(c);
     c->board->window_bytes = bytes;
     let_on(c, &wakes);
     dr__crew_unlock_wake(c, &wakes);
+}
+
+uint64_t dr__crew_bytes(dr_crew *c)
+{
+    dr__crew_lock(c);
+    uint64_t bytes = c->board->window_bytes;
+    dr__crew_unlock(c);
+    return bytes;
 }
 
 /* Sorts what waits anew. */
@@ -327,12 +358,33 @@ static void sort_again(dr_crew *c, struct dr__entry *e)
         }
 }
 
+static void sort_all_again(dr_crew *c)
+{
+    for (uint64_t seq = c->board->head; seq < c->board->tail; seq++)
+        if (dr__entry_of(c, seq)->live)
+            sort_again(c, dr__entry_of(c, seq));
+}
+
 void dr_crew_set_threshold(dr_crew *c, uint64_t slow_ns)
 {
     dr__crew_lock(c);
     c->board->set_threshold_ns = slow_ns;
-    for (uint64_t seq = c->board->head; seq < c->board->tail; seq++)
-        if (dr__entry_of(c, seq)->live)
-            sort_again(c, dr__entry_of(c, seq));
+    sort_all_again(c);
     dr__crew_unlock(c);
+}
+
+void dr__crew_set_lane(dr_crew *c, double times)
+{
+    dr__crew_lock(c);
+    dr__times_set_slow(&c->board->times, times);
+    sort_all_again(c);
+    dr__crew_unlock(c);
+}
+
+double dr__crew_lane(dr_crew *c)
+{
+    dr__crew_lock(c);
+    double times = dr__times_slow(&c->board->times);
+    dr__crew_unlock(c);
+    return times;
 }

@@ -101,6 +101,7 @@ struct dr__times {
     uint64_t count, sum_ns;
     uint32_t bucket[DR__TIME_BUCKETS];
     uint64_t threshold_ns; /* computed; 0: not enough seen */
+    double slow_times;     /* of the median: above that a sample is slow; 0: the standard */
 };
 
 struct dr__board {
@@ -127,6 +128,11 @@ struct dr__board {
     atomic_uint ready_waiters;
     atomic_uint wakes; /* by dr_crew_wake */
     atomic_bool closed;
+
+    atomic_ullong wait_ns, step_ns;  /* of the consumer */
+    atomic_ullong consumer_left_ns;  /* with a batch; 0: it is here */
+    uint64_t taken_samples, latency_ns, slow_ns, n_bad, n_died;
+    uint32_t batch_samples; /* of the last one taken */
 
     uint64_t n_results, n_batches, n_samples, n_slow_samples, n_redone, n_deaths;
     struct dr__arena arena;
@@ -237,8 +243,24 @@ dr_status dr__check_claim(const dr_crew *c, int worker, uint32_t i, uint32_t n, 
 void dr__times_add(struct dr__times *t, uint64_t ns, uint32_t n);
 uint64_t dr__times_mean(const struct dr__times *t);
 
+/* From where on a sample is slow, as a multiple of the median. */
+void dr__times_set_slow(struct dr__times *t, double times);
+double dr__times_slow(const struct dr__times *t);
+
 /* Above it, a sample is slow; UINT64_MAX: not known yet. */
 uint64_t dr__threshold(const struct dr__board *b);
+
+/* --- crew_flow.c --- */
+
+void dr__consumer_comes(dr_crew *c, uint64_t now);
+void dr__consumer_leaves(dr_crew *c, uint64_t came_ns); /* came_ns: when it came */
+
+/* --- post.c --- */
+
+void dr__crew_set_bytes(dr_crew *c, uint64_t bytes);     /* of the window */
+void dr__crew_set_lane(dr_crew *c, double times);        /* of the median: from there on a sample is slow */
+uint64_t dr__crew_bytes(dr_crew *c);
+double dr__crew_lane(dr_crew *c);
 
 /* --- for tests --- */
 

@@ -41,6 +41,16 @@ static void halve(struct dr__times *t)
     t->sum_ns /= 2;
 }
 
+double dr__times_slow(const struct dr__times *t)
+{
+    return t->slow_times > 0 ? t->slow_times : SLOW_TIMES;
+}
+
+static void find_threshold(struct dr__times *t)
+{
+    t->threshold_ns = t->count < ENOUGH ? 0 : DR_MAX((uint64_t)((double)median(t) * dr__times_slow(t)), 1);
+}
+
 void dr__times_add(struct dr__times *t, uint64_t ns, uint32_t n)
 {
     t->bucket[bucket_of(ns)] += n;
@@ -50,7 +60,13 @@ void dr__times_add(struct dr__times *t, uint64_t ns, uint32_t n)
     if (t->count >= HALVE_AT)
         halve(t);
     if (t->count / ENOUGH != before) /* now and then: the median moves slowly */
-        t->threshold_ns = t->count < ENOUGH ? 0 : DR_MAX(median(t) * SLOW_TIMES, 1);
+        find_threshold(t);
+}
+
+void dr__times_set_slow(struct dr__times *t, double times)
+{
+    t->slow_times = times;
+    find_threshold(t);
 }
 
 uint64_t dr__times_mean(const struct dr__times *t)

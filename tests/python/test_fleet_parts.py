@@ -358,8 +358,8 @@ class Board:
     def __init__(self):
         self.window, self.busy_ns = None, 0
 
-    def set_window(self, batches, nbytes):
-        self.window = batches, nbytes
+    def set_window(self, batches):
+        self.window = batches
 
     def worker_at(self, worker):
         return (0, self.busy_ns)
@@ -379,10 +379,10 @@ def clock(monkeypatch):
 
 def test_small_batches_are_begun_as_they_are_posted(clock):
     board = Board()
-    small = window.Window(board, 2, most=4, least=1, memory_limit=7)
-    assert board.window == (1, 7)
+    small = window.Window(board, 2, most=4, least=1)
+    assert board.window == 1
     taken(small, window.SMALL // 4)
-    assert board.window == (0, 7)
+    assert board.window == 0
 
 
 @pytest.mark.parametrize(("busy", "waited", "seconds", "begun"), [
@@ -393,18 +393,18 @@ def test_small_batches_are_begun_as_they_are_posted(clock):
 ])  # fmt: skip
 def test_large_batches_are_begun_one_at_a_time_unless_that_costs(clock, busy, waited, seconds, begun):
     board = Board()
-    large = window.Window(board, 2, most=4, least=1, memory_limit=0)
+    large = window.Window(board, 2, most=4, least=1)
     for _ in range(window.LOOK):
         clock[0] += int(seconds * 1e9)
         board.busy_ns += int(busy * seconds * 1e9)
         taken(large, window.SMALL, 1, waited)
-    assert board.window == (begun, 0)
+    assert board.window == begun
 
 
 def test_a_long_time_before_a_pass_is_no_reason_for_more_batches(clock):
     board = Board()
-    large = window.Window(board, 2, most=4, least=1, memory_limit=0)
+    large = window.Window(board, 2, most=4, least=1)
     for seconds in (60, *[0.001] * 7, 60, *[0.001] * 7):
         clock[0] += int(seconds * 1e9)
         taken(large, window.SMALL)
-    assert board.window == (1, 0)
+    assert board.window == 1

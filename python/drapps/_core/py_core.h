@@ -16,7 +16,7 @@
 typedef struct core_state {
     PyObject *dataset_type, *graph_type, *loader_type, *batch_type, *array_type, *runner_type, *jpeg_type,
         *jpeg_index_type, *crew_type, *block_type, *result_type, *claim_type, *store_type, *monitor_type, *trace_type,
-        *trace_reader_type;
+        *trace_reader_type, *crew_pilot_type;
     PyObject *errors[16];   /* at [-status]: the exception of each failure */
     PyObject *file_missing; /* DR_ERR_NOT_FOUND of a path */
     PyObject *base_error;
@@ -76,7 +76,7 @@ typedef struct py_block {
 
 extern PyType_Spec core_dataset_spec, core_graph_spec, core_loader_spec, core_batch_spec, core_array_spec,
     core_runner_spec, core_jpeg_spec, core_jpeg_index_spec, core_crew_spec, core_block_spec, core_store_spec,
-    core_monitor_spec, core_trace_spec, core_trace_reader_spec;
+    core_monitor_spec, core_trace_spec, core_trace_reader_spec, core_crew_pilot_spec;
 extern PyStructSequence_Desc core_result_desc, core_claim_desc;
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -96,6 +96,8 @@ PyObject *core_seed_words(PyObject *module, PyObject *args);
 PyObject *core_write_row(PyObject *module, PyObject *args);
 PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_crew_join(PyObject *module, PyObject *args);
+PyObject *core_parse_weights(PyObject *module, PyObject *args);
+PyObject *core_crew_adapt(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_monitor_open(PyObject *module, PyObject *args);
 PyObject *core_undisturbed(PyObject *module, PyObject *args);
 PyObject *core_live_read(PyObject *module, PyObject *args);

@@ -275,8 +275,8 @@ static PyObject *clear(PyObject *self, PyObject *args)
 static PyObject *set_window(PyObject *self, PyObject *args)
 {
     unsigned batches;
-    uint64_t bytes;
-    if (!PyArg_ParseTuple(args, "IO&:set_window", &batches, to_u64, &bytes))
+    uint64_t bytes = UINT64_MAX;
+    if (!PyArg_ParseTuple(args, "I|O&:set_window", &batches, to_u64, &bytes))
         return NULL;
     dr_crew_set_window(crew_of(self), batches, bytes);
     Py_RETURN_NONE;
@@ -294,6 +294,26 @@ static PyObject *stats(PyObject *self, PyObject *unused)
     PyObject *dict = string && json ? PyObject_CallMethod(json, "loads", "O", string) : NULL;
     Py_XDECREF(string);
     Py_XDECREF(json);
+    return dict;
+}
+
+static PyObject *flow(PyObject *self, PyObject *unused)
+{
+    static const char *const names[] = {
+#define ROW(id, name, kind, unit, doc) name,
+        DR_FLOW_MAP(ROW)
+#undef ROW
+    };
+    (void)unused;
+    double values[DR_N_FLOWS] = { 0 };
+    dr_crew_flow(crew_of(self), values);
+    PyObject *dict = PyDict_New();
+    for (int i = 0; dict && i < DR_N_FLOWS; i++) {
+        PyObject *value = PyFloat_FromDouble(values[i]);
+        if (!value || PyDict_SetItemString(dict, names[i], value) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
     return dict;
 }
 
@@ -323,8 +343,9 @@ static PyMethodDef methods[] = {
     { "clear", clear, METH_VARARGS, "clear(timeout_ms): gives up what is posted; False: a worker is still at it" },
     { "close", close_crew, METH_NOARGS, "Every worker is to leave." },
     { "close_fd", close_fd, METH_NOARGS, "Closes the descriptor; the memory stays." },
-    { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes)" },
+    { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes=as it is)" },
     { "stats", stats, METH_NOARGS, "Counters." },
+    { "flow", flow, METH_NOARGS, "What it did and where it stands: {name of drapps.sched.flows(): number}" },
     { "enlist", core_crew_enlist, METH_VARARGS, "enlist(worker, pid)" },
     { "claim", core_crew_claim_next, METH_VARARGS, "claim(worker, timeout_ms): Claim or None" },
     { "begin", core_crew_begin, METH_VARARGS, "begin(worker, i)" },

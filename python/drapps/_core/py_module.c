@@ -151,6 +151,9 @@ static PyMethodDef functions[] = {
     { "open_crew", (PyCFunction)(void (*)(void))core_crew_open, METH_VARARGS | METH_KEYWORDS,
       "open_crew(*, max_workers, max_batches, ...): see drapps/crew.h" },
     { "join_crew", core_crew_join, METH_VARARGS, "join_crew(fd)" },
+    { "parse_weights", core_parse_weights, METH_VARARGS, "parse_weights(text): {term: weight}" },
+    { "adapt_crew", (PyCFunction)(void (*)(void))core_crew_adapt, METH_VARARGS | METH_KEYWORDS,
+      "adapt_crew(crew, *, policy, weights, name, ...): see drapps/crew_pilot.h" },
     { "open_monitor", core_monitor_open, METH_VARARGS, "open_monitor(interval_ms, history, root)" },
     { "live_read", core_live_read, METH_VARARGS, "live_read(pid): what running loaders show, as JSON; 0: all" },
     { "metrics_text", core_metrics_text, METH_NOARGS, "The metrics of this process." },
@@ -194,6 +197,7 @@ static int add_types(PyObject *module, core_state *state)
         { &state->crew_type, &core_crew_spec },       { &state->block_type, &core_block_spec },
         { &state->store_type, &core_store_spec },     { &state->monitor_type, &core_monitor_spec },
         { &state->trace_type, &core_trace_spec },     { &state->trace_reader_type, &core_trace_reader_spec },
+        { &state->crew_pilot_type, &core_crew_pilot_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);

@@ -7,6 +7,7 @@ with Python functions.  Nothing here needs torch.
 """
 
 import atexit
+import contextlib
 import functools
 import os
 import threading
@@ -18,6 +19,7 @@ from multiprocessing import util
 
 from drapps import _core
 from drapps.fleet.keeper import Keeper, ZygoteGone, context_of
+from drapps.fleet.pilot import BEGIN_S, Pilot
 from drapps.fleet.stacks import new_stacks, stack_of
 from drapps.fleet.window import Window
 from drapps.fleet.zygote import describe
@@ -64,12 +66,15 @@ class Processes:
         self._fds = [new_stacks()]
         self._workers = workers
         self._lock = threading.Lock()  # of what is heard from the zygote
+        self._sizes = threading.Lock()  # of changes of the number of workers
         self._redone = set()  # (tag, slot) that are made again
         self._pending = {}  # tag: [indices, slots that are not delivered yet]
         self._dead_pids, self._zygotes, self._failure = [], 0, None
         self._last_death = "a worker process ended"
         self._mean_ns, self._waited = 0, False
         self._keeper = self._setup = None
+        self._adapt = self._pilot = None
+        self._priority = 0
 
     def _start(self, setup):
         """The processes begin."""
@@ -85,7 +90,36 @@ class Processes:
 
     def limit_ahead(self, most, least):
         """So many batches are posted at a time: large ones are begun one after the other.  least: always begun."""
-        self._window = Window(self._crew, self._workers, most=most, least=least, memory_limit=self._memory_limit)
+        self._window = Window(self._crew, self._workers, most=most, least=least)
+
+    # --- the pilot ---
+
+    def adapt(self, settings, prefetch):
+        """From a moment on, a pilot turns the knobs.  settings: an Adapt; prefetch: batches that are posted ahead."""
+        self._adapt, self._begun, self._prefetch = settings, time.monotonic(), prefetch
+        if settings.at_once:
+            self._take_off()
+
+    def _take_off(self):
+        adapt, self._adapt = self._adapt, None
+        self._pilot = Pilot(self, self._crew, adapt, workers=self._workers, prefetch=self._prefetch,
+                            memory_limit=self._memory_limit)  # fmt: skip
+        if self._keeper.has_zygote:
+            self._pilot.watch(self._keeper.pid)
+
+    @property
+    def pilot(self):
+        """None before it begins, and without one."""
+        return self._pilot
+
+    def follow(self, workers, priority):
+        """Does what the pilot wishes; in its thread."""
+        with contextlib.suppress(_core.ForkedError, OSError, ValueError):
+            if workers != self._workers:
+                self._resize(workers)
+            if priority != self._priority and self._keeper is not None:
+                self._priority = priority
+                self._keeper.send("renice", nice_of(priority))
 
     # --- posting ---
 
@@ -135,6 +169,8 @@ class Processes:
             if now - self._looked >= LOOK_S:
                 self._looked = now
                 self._look_after()
+                if self._adapt is not None and now - self._begun >= BEGIN_S:
+                    self._take_off()
             left = LOOK_S if end is None else min(LOOK_S, max(0.0, end - now))
             status, _ = self._crew.next(int(left * 1000), box)
             if status == READY:
@@ -237,6 +273,10 @@ class Processes:
         self._keeper = Keeper(self._setup, self._context)
         if self._workers != self._setup.workers:
             self._keeper.send("resize", self._workers)
+        if self._priority:
+            self._keeper.send("renice", nice_of(self._priority))
+        if self._pilot is not None:
+            self._pilot.watch(self._keeper.pid)
         self._last_death = f"the zygote (pid {pid}) ended with workers {[*pids]}"
         self._warn(self._last_death, redone, True)
 
@@ -260,10 +300,21 @@ class Processes:
         """More or fewer workers, from now on; those that are too many finish what they are at."""
         self._check_process()
         check(workers=(workers, range(1, MAX_WORKERS + 1)))
-        self._workers = workers
-        if self._window is not None:
-            self._window.workers = workers
-        self._keeper.send("resize", workers)
+        if self._pilot is not None:
+            self._pilot.set("workers", workers)
+        elif self._adapt is not None:
+            self._adapt = self._adapt._replace(pinned=(*self._adapt.pinned, "workers"))
+        self._resize(workers)
+
+    def _resize(self, workers):
+        with self._sizes:
+            keeper = self._keeper
+            if keeper is None:
+                return
+            self._workers = workers
+            if self._window is not None:
+                self._window.workers = workers
+            keeper.send("resize", workers)
 
     def stuck(self, seconds):
         """Workers that have been at one sample, or at putting one batch together, for longer than that."""
@@ -296,7 +347,10 @@ class Processes:
         if os.getpid() != self._pid or not self._fds:
             return
         _open_fleets.discard(self)
-        keeper, self._keeper = self._keeper, None
+        with self._sizes:
+            keeper, self._keeper = self._keeper, None
+        if self._pilot is not None:
+            self._pilot.end()
         if keeper is not None:
             keeper.end()
         for fd in self._fds:
@@ -314,6 +368,11 @@ class Processes:
 
     def __exit__(self, *exc):
         self.close()
+
+
+def nice_of(priority):
+    """What the kernel calls it.  Above 0 is for privileged users, and so not used."""
+    return 10 if priority < 0 else 0
 
 
 def check(**settings):

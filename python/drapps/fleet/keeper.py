@@ -46,7 +46,7 @@ class Keeper:
         self._setup, self._context = setup, context
         self._first = self._process = self._conn = None
         self._ready = False  # the zygote has begun
-        self._starts = threading.Lock()
+        self._starts, self._sends = threading.Lock(), threading.Lock()
         _keepers.add(self)
         if early and context.get_start_method() == "fork" and can_adopt():
             self._first = First(setup, context, _drop_all)
@@ -91,6 +91,11 @@ class Keeper:
         return process
 
     @property
+    def has_zygote(self):
+        """It was started."""
+        return self._process is not None
+
+    @property
     def pid(self):
         """Of the zygote."""
         self.start_zygote()
@@ -103,10 +108,11 @@ class Keeper:
     def send(self, *message):
         """See zygote.py; a zygote that is gone is noticed by messages()."""
         self.start_zygote()
-        try:
-            self._conn.send(message)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
+        with self._sends:
+            try:
+                self._conn.send(message)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
 
     def messages(self):
         """What the zygote said.  Raises ZygoteGone."""

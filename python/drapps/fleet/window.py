@@ -16,8 +16,8 @@ LOOK = 8  # batches between two looks
 class Window:
     """The window of a crew.  most: batches that are posted at a time; least: as many are always allowed."""
 
-    def __init__(self, crew, workers, *, most, least, memory_limit):
-        self._crew, self._most, self._limit = crew, most, memory_limit
+    def __init__(self, crew, workers, *, most, least):
+        self._crew, self._most = crew, most
         self._batches = min(least, most)
         self._since, self._busy_ns = time.monotonic_ns(), 0
         self._taken = self._idle = 0
@@ -26,7 +26,7 @@ class Window:
 
     def _set(self):
         whole = self._batches >= self._most
-        self._crew.set_window(0 if whole else self._batches, self._limit)
+        self._crew.set_window(0 if whole else self._batches)
 
     def taken(self, result, waited):
         """A result was taken; waited: the consumer had to wait for it."""

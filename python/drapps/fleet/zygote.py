@@ -4,7 +4,7 @@ It has the data set and no threads, so that a worker can be added at any time.  
 the trainer started (first.py), notices at once when one dies, gives its samples to the others and puts a new one in its
 place.  It ends, and its workers with it, when the trainer says so, closes its end of the connection, or is gone.
 
-    trainer to zygote: ("resize", n)  ("kill", worker)  ("close",)
+    trainer to zygote: ("resize", n)  ("renice", nice)  ("kill", worker)  ("close",)
     zygote to trainer: ("ready",), first of all  ("died", Death)  ("failed", text)
 """
 
@@ -90,7 +90,7 @@ class Zygote:
         self._parent = os.getppid()  # the trainer, or the fork server, which ends with it
         self._context = multiprocessing.get_context("fork")
         self._children = {} if adopted is None else {0: adopted}  # by number
-        self._wanted = setup.workers
+        self._wanted, self._nice = setup.workers, 0
         self._killed = set()  # workers at stuck samples, which are given up
         self._leaving = set()  # workers that were told to
         self._deaths, self._batches = 0, 0
@@ -115,6 +115,8 @@ class Zygote:
                                         args=(self._setup, number, os.getpid(), self._trainer))  # fmt: skip
         process.start()
         self._children[number] = Child(process)
+        if self._nice:
+            self._set_nice(process.pid)
 
     # --- what the trainer says ---
 
@@ -134,6 +136,23 @@ class Zygote:
                 self._leaving.add(number)
                 self._crew.dismiss(number)
         self._fill()
+
+    def _renice(self, nice):
+        """Other processes go before the workers, or do not any more: what the kernel refuses there, new ones have."""
+        self._nice = nice
+        for number, child in self._children.items():
+            if not self._set_nice(child.pid):
+                self._leaving.add(number)
+                self._crew.dismiss(number)
+
+    def _set_nice(self, pid):
+        try:
+            os.setpriority(os.PRIO_PROCESS, pid, self._nice)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            return False
+        return True
 
     def _kill(self, number):
         child = self._children.get(number)
@@ -156,7 +175,7 @@ class Zygote:
             self._killed.discard(number)
             self._crew.give_up(number)
         redone = self._crew.bury(number)
-        left = number in self._leaving and exitcode == 0
+        left = number in self._leaving and exitcode in (0, None)  # None: it was adopted
         self._leaving.discard(number)
         if left:
             self._fill()  # it may be wanted again by now

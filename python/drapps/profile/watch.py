@@ -51,9 +51,11 @@ class Watch:
         return max(self._sessions.values(), key=lambda session: (session.finished, session.time), default=None)
 
     def _wrap(self, loader, iterator):
-        session = self._sessions.setdefault(self._what(loader), Session(self))
-        session.loader = loader
-        return Watched(session, iterator)
+        what = self._what(loader)
+        if what not in self._sessions:
+            self._sessions[what] = Session(self)
+        self._sessions[what].loader = loader
+        return Watched(self._sessions[what], iterator)
 
     def _what(self, loader):
         """A loader that is opened anew for each epoch is the same."""

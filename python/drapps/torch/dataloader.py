@@ -15,6 +15,7 @@ from torch.utils import data
 from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core
+from drapps.adapting import Adapting
 from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
@@ -49,6 +50,13 @@ class DataLoader(data.DataLoader[_T_co]):
     rank, world_size: this process takes its part of each global batch; "auto": from torch.distributed or the
         environment.  Not given: no sharding, as torch.
     lanes: slow samples get workers of their own, so that fast ones do not wait behind them.
+    policy: who turns workers, prefetch and the other knobs while a pass runs: a name of drapps.policies(); None:
+        "analytic"; "fixed": nobody.  What is given (num_workers, prefetch_factor) is never turned.
+    resource_monitor: the drapps.Monitor that the policy looks at; several loaders may share one.  None: one that the
+        loaders of the process share.
+    adaptive_compression: what the cache keeps is compressed where that is measured to pay; False: always.
+    weights: what is wanted: "step" (default), "draadp", "drapps", or {name: number} or "name=number,..." over it.
+    trace: write a trace of the run to this file.
 
     >>> import torch
     >>> from drapps import DataLoader
@@ -61,7 +69,8 @@ class DataLoader(data.DataLoader[_T_co]):
                  collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
                  pin_memory_device="", in_order=True, on_bad_sample="raise", max_bad=None, memory_limit=0,
-                 cpu_limit=None, seed=None, cache=None, rank=None, world_size=None, lanes=True):  # fmt: skip
+                 cpu_limit=None, seed=None, cache=None, rank=None, world_size=None, lanes=True, policy=None,
+                 resource_monitor=None, adaptive_compression=True, weights=None, trace=None):  # fmt: skip
         _check_choice("on_bad_sample", on_bad_sample, bad.POLICIES)
         _check_least("max_bad", max_bad, 0)
         _check_least("memory_limit", memory_limit, 0)
@@ -70,6 +79,9 @@ class DataLoader(data.DataLoader[_T_co]):
         self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle)
+        self.policy, self.adaptive_compression, self.weights, self.trace = policy, adaptive_compression, weights, trace
+        self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
+                                  pinned=_given(num_workers, prefetch_factor))  # fmt: skip
         self._counts, self._epoch = Counter(), 0
         self._progress = self._resume = self._plan = self._costs = None
         self._iterators = weakref.WeakSet()  # passes that may have workers
@@ -114,6 +126,11 @@ class DataLoader(data.DataLoader[_T_co]):
         options = {name: getattr(self, name) for name in rebuild.OPTIONS}
         self._num_workers = workers.Count(n, getattr(n, "decided", False), options)
         vars(self)["num_workers"] = self._num_workers  # Lightning builds loaders anew from what vars() shows
+
+    @property
+    def resource_monitor(self):
+        """The drapps.Monitor that was given, or None."""
+        return self._adapting.monitor
 
     @property
     def _iterable(self):
@@ -209,7 +226,16 @@ class DataLoader(data.DataLoader[_T_co]):
         if self._progress is not None:
             self._progress.settle()
         counts = {name: self._counts[name] for name in COUNTS}
-        return {**counts, "workers": self.get("workers"), "epoch": max(0, self._epoch - 1)}
+        return {**counts, "workers": self.get("workers"), "epoch": max(0, self._epoch - 1), **self._adapting.stats()}
+
+    def decisions(self, after=0):
+        """The last decisions of the policy in the latest pass, with numbers above `after`, oldest first: a list of
+        drapps.Decision.  Empty where nothing is turned: with num_workers=0, and in passes of a moment.
+
+        >>> loader.decisions()
+        []
+        """
+        return self._adapting.decisions(after)
 
     def set(self, knob, value):
         """Changes "workers", of passes that run at once.  Not of iterable data sets: workers have iterators there.
@@ -243,6 +269,7 @@ class DataLoader(data.DataLoader[_T_co]):
         """Ends the workers of passes that run.  Batches that are still held stay valid; iter() begins anew."""
         self._give_up(CLOSED)
         self._kept.close()
+        self._adapting.close()
 
     def __getstate__(self):
         """A copy has no pass that runs."""
@@ -262,6 +289,12 @@ class DataLoader(data.DataLoader[_T_co]):
 
 
 # --- arguments ---
+
+
+def _given(num_workers, prefetch_factor):
+    """Knobs that the user has set."""
+    workers_given = not getattr(num_workers, "decided", False)
+    return ("workers",) * workers_given + ("prefetch",) * (prefetch_factor is not None)
 
 
 def _check_choice(name, value, allowed):

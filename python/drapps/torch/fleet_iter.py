@@ -52,6 +52,7 @@ class FleetIter(WorkerIter):
         fleet = self._open_fleet(loader, dataset, self._collate_fn, worker_init_fn=init_fns.of_workers(loader, self),
                                  bad="raise" if self._bad.policy == "raise" else "report")  # fmt: skip
         spread = self._collate_fn is default_collate and not getattr(dataset, "__getitems__", None)
+        self._by_worker = not spread
         if loader.in_order:  # out of order, what is begun fills the batches that wait for slow samples
             fleet.limit_ahead(self._window, 1 if spread else self._n_workers)
         return fleet

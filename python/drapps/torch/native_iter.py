@@ -23,8 +23,10 @@ def open_native(loader, plan, n_workers):
         batch_size=loader.batch_size or 1, in_order=loader.in_order, on_bad_sample=loader.on_bad_sample,
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
         output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
+        cpu_limit=loader.cpu_limit or 0, **loader._adapting.native(),
     )  # fmt: skip
     knobs = {"workers": n_workers, "prefetch": min(MAX_PREFETCH, loader.prefetch_factor * n_workers)}
+    knobs = {knob: value for knob, value in knobs.items() if knob in loader._adapting.pinned}
     key = (plan, os.getpid(), options)
     native = loader._kept.take(key)
     if native is None:
@@ -47,11 +49,13 @@ class NativeIter(Iterator):
     def _begun(self, loader, resume):
         self._sampler_iter = iter(self._index_sampler)  # torch asks a second time here, which some samplers notice
         super()._begun(loader, resume)
+        self._adapting = loader._adapting
         self._plan, self._kept, self._counts_bad = loader._plan, loader._kept, loader._counts
         self._turn = threading.RLock()
         self._exhausted, self._ended = False, False
         if self._native is None:
             self._native, self._key = open_native(loader, self._plan, self._n_workers)
+        self._adapting.flies(self._native)
         self._native.timeout_ms = int(self._timeout * 1000) or -1
         self._native.set_epoch(self._base_seed)
         self._batches = self._native.batches()
@@ -67,17 +71,23 @@ class NativeIter(Iterator):
         """Counted in batches, or in samples where these go to other batches: some may be left out of them."""
         before = self._order.passed
         passed = [index for indices in before for index in indices]
-        self._under_way, self._window = 0, loader.prefetch_factor * self._n_workers
+        self._under_way, self._window, self._unit = 0, loader.prefetch_factor * self._n_workers, 1
         if not loader.in_order and mixable(loader):
-            self._window *= loader.batch_size
+            self._unit = loader.batch_size
             self._books = Mixed(self._progress, len(passed))
         else:
             self._books = Whole(self._progress, len(before))
         if passed:
             self._native.push_past(self._plan.ids(passed), len(before))
 
+    def _ahead(self):
+        """What is pushed ahead; where the policy turns the prefetch, at least as much as that."""
+        if "prefetch" in self._adapting.pinned:
+            return self._window * self._unit
+        return max(self._window, self._native.get("prefetch") + 1) * self._unit
+
     def _fill(self):
-        while self._under_way < self._window and not self._exhausted:
+        while not self._exhausted and self._under_way < self._ahead():
             try:
                 work = next(self._order)
             except StopIteration:

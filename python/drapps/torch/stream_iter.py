@@ -94,7 +94,7 @@ class StreamIter(WorkerIter):
 
     def _worker(self):
         """The next one in turn that has something left; None when there is none."""
-        most = self._window // max(1, sum(not stream.ended for stream in self._streams))
+        most = self._ahead() // max(1, sum(not stream.ended for stream in self._streams))
         for step in range(self._n_workers):
             worker = (self._next_worker + step) % self._n_workers
             stream = self._streams[worker]

@@ -15,16 +15,20 @@ LATER = 0.01
 
 
 class WorkerIter(Iterator):
-    """prefetch_factor * num_workers batches are under way.
+    """prefetch_factor * num_workers batches are under way, or as many as the policy says.
 
     A subclass gives _open (the fleet), _setup, _post and _accept.
     """
+
+    _by_worker = True  # a batch is made by one worker
 
     def __init__(self, loader):
         if loader.prefetch_factor <= 0:
             raise AssertionError("prefetch_factor must be greater than 0 with worker processes")
         self._fleet = None
-        self._n_workers = workers.share(self, int(loader.num_workers), loader.num_workers.decided)
+        self._learnt = loader._adapting.learnt
+        wanted = self._learnt.get("workers", int(loader.num_workers))
+        self._n_workers = workers.share(self, wanted, loader.num_workers.decided)
         super().__init__(loader)
 
     def _begun(self, loader, resume):
@@ -32,11 +36,14 @@ class WorkerIter(Iterator):
         super()._begun(loader, resume)
         self._bad = loader._bad_samples()
         self._limit = loader.timeout or None
-        self._window = loader.prefetch_factor * self._n_workers
+        self._adapting = loader._adapting
+        self._per_worker = loader.prefetch_factor if "prefetch" in self._adapting.pinned else 0
+        self._window = self._learnt.get("prefetch", loader.prefetch_factor * self._n_workers)
         self._under_way, self._exhausted, self._left = 0, False, None
         self._turn = threading.RLock()
         if self._fleet is None:
             self._fleet = self._open(loader, resume)
+            self._fleet.adapt(self._pilot_settings(loader), self._window)
         else:
             self._fleet.begin_epoch(self._base_seed, self._shared_seed)
         self._setup(loader, resume)
@@ -52,6 +59,11 @@ class WorkerIter(Iterator):
                      context=loader.multiprocessing_context, in_order=loader.in_order, lanes=loader.lanes,
                      memory_limit=loader.memory_limit, **options)  # fmt: skip
 
+    def _pilot_settings(self, loader):
+        meta = {"batch_size": loader.batch_size, "num_workers": self._n_workers}
+        return self._adapting.of_processes(type(loader.dataset).__name__, loader.cpu_limit, meta,
+                                           ("workers",) if loader._iterable else ())  # fmt: skip
+
     def _alive(self):
         return self._fleet is not None
 
@@ -63,9 +75,20 @@ class WorkerIter(Iterator):
 
     # --- the window ---
 
+    def _ahead(self):
+        """Batches that are under way at a time; where one worker makes a whole batch, at least one for each."""
+        pilot = self._fleet.pilot
+        if pilot is not None:
+            self._adapting.flies(pilot)
+        if self._per_worker:
+            return self._per_worker * self._fleet.workers
+        if pilot is None:
+            return self._window
+        return max(int(pilot.get("prefetch")), self._fleet.workers if self._by_worker else 1)
+
     def _fill(self):
         """Posts until enough is under way."""
-        while self._under_way < self._window and not self._exhausted:
+        while not self._exhausted and self._under_way < self._ahead():
             try:
                 work = self._left or next(self._order)
             except StopIteration:
@@ -161,14 +184,21 @@ class WorkerIter(Iterator):
         with self._turn:
             if self._fleet is not None:
                 self._fleet.resize(n)
-                self._window = self._window // self._n_workers * n
+                self._window = max(1, self._window // self._n_workers) * n
                 self._n_workers = n
 
     def _shutdown_workers(self):
         fleet, self._fleet = self._fleet, None
         workers.give_back(self)
         if fleet is not None:
+            self._learn(fleet)
             fleet.close()
+
+    def _learn(self, fleet):
+        """The next pass begins where the pilot has left this one."""
+        for knob in ("workers", "prefetch"):
+            if fleet.pilot is not None and knob not in self._adapting.pinned:
+                self._learnt[knob] = int(fleet.pilot.get(knob))
 
     def __del__(self):
         """At the end of the program, modules may be gone: nothing but the fleet is touched."""

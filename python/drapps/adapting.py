@@ -1,0 +1,81 @@
+"""Adapting: what the user of a loader with worker processes said about policies, and the pilot of its latest pass."""
+
+import json
+import os
+
+from drapps import _core
+from drapps.fleet.pilot import Adapt
+from drapps.monitor import Monitor
+from drapps.sched import Decision, knobs, policies
+
+
+class Adapting:
+    """Of one loader, over its passes."""
+
+    def __init__(self, policy, monitor, adaptive_compression, weights, trace, pinned):
+        _check(policy, monitor)
+        self.policy, self.monitor, self.adaptive_compression = policy, monitor, adaptive_compression
+        self.weights = _weights(weights)
+        self.trace = None if trace is None else os.fspath(trace)
+        self.pinned = pinned
+        self.learnt = {}  # knob: where the pilot of the last pass left it
+        self._writer = None
+        self._flown = None  # what the latest pass ran on: the native loader, or a pilot
+
+    def native(self):
+        """The arguments of a native loader."""
+        return {"policy": self.policy, "resource_monitor": self.monitor, "weights": self.weights, "trace": self.trace,
+                "adaptive_compression": self.adaptive_compression}  # fmt: skip
+
+    def of_processes(self, name, cpu_limit, meta, pinned=()):
+        """The settings of a fleet's pilot.  name: of the data set; meta: of the run, for a trace of it."""
+        if self._writer is None:  # one file for all passes
+            self._writer = _core.open_trace(self.trace, json.dumps({"dataset": name, **meta}))
+        return Adapt(self.policy, self.monitor, self.weights, cpu_limit or 0, self._writer, name,
+                     (*self.pinned, *pinned))  # fmt: skip
+
+    # --- looking inside ---
+
+    def flies(self, flown):
+        """The pass runs on that now: has get(knob) and decisions(after)."""
+        self._flown = flown
+
+    def decisions(self, after=0):
+        """A list of drapps.Decision."""
+        found = self._flown.decisions(after) if self._flown is not None else []
+        return [one if isinstance(one, Decision) else Decision.of(one) for one in found]
+
+    def stats(self):
+        """policy, knobs and decisions, as those of a native loader."""
+        flown, found = self._flown, self.decisions()
+        values = {knob.name: flown.get(knob.name) for knob in knobs()} if flown is not None else {}
+        policy = os.environ.get("DRAPPS_POLICY") or self.policy or "analytic"
+        return {"policy": "fixed" if policy == "off" else policy, "knobs": values,
+                "decisions": found[-1].number if found else 0}  # fmt: skip
+
+    def close(self):
+        """Ends the trace."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def __getstate__(self):
+        """A copy has no pass that runs, and neither monitor nor trace of another process."""
+        return {**vars(self), "_writer": None, "_flown": None, "monitor": None}
+
+
+def _check(policy, monitor):
+    names = [row.name for row in policies()]
+    if policy is not None and policy not in names:
+        raise _core.ArgumentError(f"policy is {policy!r}, allowed are {', '.join(map(repr, names))}")
+    if monitor is not None and not isinstance(monitor, Monitor):
+        raise TypeError(f"resource_monitor is {monitor!r}, allowed is a drapps.Monitor")
+
+
+def _weights(weights):
+    """As text, checked."""
+    if weights is not None and not isinstance(weights, str):
+        weights = ",".join(f"{name}={number:.17g}" for name, number in weights.items())
+    if weights is not None:
+        _core.parse_weights(weights)
+    return weights

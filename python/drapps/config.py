@@ -1,0 +1,133 @@
+"""Settings of a loader from a file, TOML or JSON, or a dict: what is allowed in one, and errors that say where and what.
+
+    [loader]                    [limits]                 [weights]             [policy]
+    shuffle = true              cpu = 2.5                preset = "drapps"     name = "analytic"
+    seed = 7                    memory = 2_000_000_000   idle = 0.5
+
+    [[steps]]
+    op = "random_resized_crop"
+    size = 224
+
+A policy file has `policy`, a name, and may have `weights` and `limits`.
+"""
+
+import json
+import os
+import tomllib
+from typing import NamedTuple
+
+from drapps import _core
+
+
+class Key(NamedTuple):
+    """What a key may hold."""
+
+    kinds: tuple
+    least: float | None = None
+    allowed: tuple = ()
+
+    def text(self):
+        """In words."""
+        if self.allowed:
+            return ", ".join(map(repr, self.allowed))
+        names = " or ".join({bool: "true or false", str: "text", int: "a whole number", float: "a number"}[kind]
+                            for kind in self.kinds if not (kind is int and float in self.kinds))  # fmt: skip
+        return names if self.least is None else f"{names}, at least {self.least:g}"
+
+    def holds(self, value):
+        """Whether it does."""
+        if isinstance(value, bool) != (self.kinds == (bool,)) or not isinstance(value, self.kinds):
+            return False
+        return (not self.allowed or value in self.allowed) and (self.least is None or value >= self.least)
+
+
+FLAG, TEXT = Key((bool,)), Key((str,))
+
+# What the sections of a file may hold.  "steps" is a list of tables, each with "op" and the settings of that op.
+SECTIONS = {
+    "loader": {
+        "shuffle": FLAG, "drop_last": FLAG, "in_order": FLAG, "lanes": FLAG, "adaptive_compression": FLAG,
+        "seed": Key((int,), 0), "num_workers": Key((int,), 0), "prefetch_factor": Key((int,), 1),
+        "on_bad_sample": Key((str,), allowed=("raise", "skip", "replace")), "max_bad": Key((int,), 0),
+        "cache": TEXT, "trace": TEXT,
+    },
+    "limits": {"cpu": Key((int, float), 0), "memory": Key((int,), 0)},
+    "weights": {},  # checked by the library, which has the table of terms
+    "policy": {"name": TEXT},
+}  # fmt: skip
+
+
+class Config:
+    """What a file or dict says, checked.  source: its name in errors."""
+
+    def __init__(self, source, data, allowed=(*SECTIONS, "steps")):
+        self.source = source
+        for key in data:
+            if key not in allowed:
+                raise self.error(f"no section is called {key!r}, allowed are {', '.join(allowed)}")
+        for section, keys in SECTIONS.items():
+            setattr(self, section, self._section(section, data.get(section, {}), keys))
+        self.steps = self._steps(data.get("steps", []))
+        self.weights = self._weights(self.weights)
+
+    def error(self, text):
+        """To be raised."""
+        return _core.ArgumentError(f"{self.source}: {text}")
+
+    def _section(self, name, found, keys):
+        if not isinstance(found, dict):
+            raise self.error(f"{name} is {found!r}, allowed is a table")
+        for key, value in found.items() if keys else ():
+            if key not in keys:
+                raise self.error(f"{name}.{key} = {value!r}: no such key, allowed are {', '.join(keys)}")
+            if not keys[key].holds(value):
+                raise self.error(f"{name}.{key} = {value!r}: allowed is {keys[key].text()}")
+        return found
+
+    def _steps(self, steps):
+        for step in steps if isinstance(steps, list) else [steps]:
+            if not isinstance(step, dict) or not isinstance(step.get("op"), str):
+                raise self.error(f"steps: {step!r}: allowed are tables with op = the name of an op")
+        return [(step["op"], {key: value for key, value in step.items() if key != "op"}) for step in steps]
+
+    def _weights(self, weights):
+        """As text for the library; None: nothing is said."""
+        terms = [f"{name}={value}" for name, value in weights.items() if name != "preset"]
+        text = ",".join(([str(weights["preset"])] if "preset" in weights else []) + terms)
+        try:
+            if text:
+                _core.parse_weights(text)
+        except (_core.Error, TypeError) as error:
+            raise self.error(f"weights: {error}") from None
+        return text or None
+
+
+def read(source):
+    """A Config from a path, a dict or None."""
+    return Config("config", source or {}) if source is None or isinstance(source, dict) else Config(*_read(source))
+
+
+def read_policy(path):
+    """(name, weights, limits) that a policy file says."""
+    source, data = _read(path)
+    name = data.get("policy")
+    known = [row["name"] for row in json.loads(_core.policies_json())]
+    if name not in known:
+        raise _core.ArgumentError(f"{source}: policy = {name!r}: allowed are {', '.join(map(repr, known))}")
+    rest = Config(source, {key: value for key, value in data.items() if key != "policy"}, ("weights", "limits"))
+    return name, rest.weights, rest.limits
+
+
+def _read(path):
+    """(name, the dict in it) of a TOML or JSON file."""
+    source = os.fspath(path)
+    with open(source, "rb") as file:
+        text = file.read()
+    try:
+        data = json.loads(text) if source.endswith(".json") else tomllib.loads(text.decode())
+    except (ValueError, UnicodeDecodeError) as error:
+        kind = "JSON" if source.endswith(".json") else "TOML"
+        raise _core.FormatError(f"{source}: not {kind}: {error}") from None
+    if not isinstance(data, dict):
+        raise _core.FormatError(f"{source}: holds {type(data).__name__}, allowed is a table of sections")
+    return source, data

@@ -1,0 +1,96 @@
+"""Who turns the knobs of worker processes while they work (drapps/crew_pilot.h), and the thread that does as it wishes.
+
+A pilot begins when the processes have worked for a moment, or at once where somebody looks (a trace, a monitor of the
+user): short passes cost nothing.
+"""
+
+import threading
+import weakref
+from typing import Any, NamedTuple
+
+from drapps import _core
+from drapps.about import info
+
+BEGIN_S = 0.2
+LOOK_MS = 1000
+WORKER_BYTES = 256 << 20  # memory that a further worker process should find
+
+
+class Adapt(NamedTuple):
+    """What a user said about it."""
+
+    policy: str | None = None
+    monitor: Any = None  # drapps.Monitor; None: the one that the loaders of the process share
+    weights: str | None = None
+    cpu_limit: float = 0
+    trace: Any = None  # a TraceWriter, or None
+    name: str = "data set"
+    pinned: tuple[str, ...] = ()  # knobs that are the user's
+
+    @property
+    def at_once(self):
+        """Somebody looks."""
+        return self.monitor is not None or self.trace is not None
+
+
+def most_workers():
+    """Processes that a pilot may come to: by CPUs, and by memory."""
+    limits = info()["limits"]
+    return max(1, min(2 * limits["workers"], limits["memory_bytes"] // WORKER_BYTES))
+
+
+class Pilot:
+    """The pilot of a fleet.  It does not hold the fleet."""
+
+    def __init__(self, fleet, crew, adapt, *, workers, prefetch, memory_limit):
+        monitor = getattr(adapt.monitor, "_core", adapt.monitor)
+        self._core = _core.adapt_crew(crew, policy=adapt.policy, weights=adapt.weights, name=adapt.name,
+                                      monitor=monitor, trace=adapt.trace, cpu_limit=float(adapt.cpu_limit or 0),
+                                      memory_limit=memory_limit, pinned=adapt.pinned, workers=workers,
+                                      prefetch=prefetch, most_workers=max(workers, most_workers()))  # fmt: skip
+        self._thread = threading.Thread(target=_follow, args=(self._core, weakref.ref(fleet)), daemon=True,
+                                        name="drapps-pilot")  # fmt: skip
+        self._thread.start()
+
+    def get(self, knob):
+        """How it stands."""
+        return self._core.get(knob)
+
+    def set(self, knob, value):
+        """The user's, from now on."""
+        self._core.set(knob, value)
+
+    def watch(self, pid):
+        """A process that works for the fleet."""
+        self._core.watch(pid)
+
+    def hold(self, held):
+        """Whether no pass runs."""
+        self._core.hold(held)
+
+    def decisions(self, after=0):
+        """As tuples, see drapps.sched.Decision.of."""
+        return self._core.decisions(after)
+
+    def end(self):
+        """Nothing is turned any more, and the thread is gone."""
+        self._core.stop()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+
+def _follow(core, fleet_ref):
+    """Does what the pilot wishes, until it is stopped or the fleet is gone."""
+    number = 0
+    while True:
+        try:
+            wish = core.wait_wish(number, LOOK_MS)
+        except StopIteration:
+            return
+        fleet = fleet_ref()
+        if fleet is None:
+            return
+        if wish is not None:
+            number, workers, priority = wish
+            fleet.follow(workers, priority)
+        del fleet

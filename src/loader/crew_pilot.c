@@ -1,0 +1,205 @@
+/* crew_pilot.c: the pilot of a crew: its plant, its monitor, its live view, and the wishes that its owner waits for. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "loader/crew_plant.h"
+#include "loader/monitor_share.h"
+#include "sched/policy.h"
+
+enum { KEPT = 64 }; /* decisions that can be read after the pilot was stopped */
+
+struct dr_crew_pilot {
+    dr__crew_plant plant;
+    dr_monitor *given; /* the user's, a reference; NULL: the shared one */
+    dr_live *live;
+    dr_pilot *pilot;
+    int token;
+    bool held; /* plant.lock: by the owner */
+    dr_decision last[KEPT];
+    size_t n_last;
+};
+
+void dr_crew_adapt_defaults(dr_crew_adapt_options *options)
+{
+    *options = (dr_crew_adapt_options){ .size = sizeof *options, .workers = 1, .prefetch = 2 };
+}
+
+static dr_status check(const dr_crew_adapt_options *o, dr_error *err)
+{
+    const dr__policy_def *policy;
+    if (o->size != sizeof *o)
+        return dr__fail(err, DR_ERR_ARG, "crew: pilot options of %zu bytes, expected %zu: call dr_crew_adapt_defaults",
+                        o->size, sizeof *o);
+    if (!(o->cpu_limit >= 0 && o->cpu_limit < 1e6))
+        return dr__fail(err, DR_ERR_ARG, "cpu_limit is %g, allowed are 0 and CPUs up to a million", o->cpu_limit);
+    if (o->monitor && !dr_monitor_interval(o->monitor))
+        return dr__fail(err, DR_ERR_FORKED, "the monitor belongs to the parent process; open a new one after the fork");
+    return dr__policy_choose(o->policy, &policy, err);
+}
+
+/* Runs in the monitor's thread, before the pilot does. */
+static void tell_monitor(void *user, dr__pipeline_facts *out)
+{
+    dr_crew_pilot *p = user;
+    dr__crew_plant_facts(&p->plant, out);
+    pthread_mutex_lock(&p->plant.lock);
+    const bool held = p->held;
+    pthread_mutex_unlock(&p->plant.lock);
+    dr_pilot_hold(p->pilot, held || dr__crew_plant_pauses(&p->plant));
+}
+
+static dr_status take_off(dr_crew_pilot *p, const dr_crew_adapt_options *o, dr_error *err)
+{
+    dr_pilot_options po;
+    const dr__policy_def *policy;
+    dr_pilot_defaults(&po);
+    DR_TRY(dr__policy_choose(o->policy, &policy, err));
+    DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &po.weights, err));
+    po.policy = o->policy;
+    po.pinned = o->pinned;
+    po.period_ms = o->period_ms;
+    po.cpu_limit = o->cpu_limit;
+    po.memory_limit = (uint64_t)p->plant.memory_limit;
+    po.trace = o->trace;
+    po.live = p->live = o->name ? dr_live_open(o->name, policy->name) : NULL;
+    if (o->monitor)
+        p->plant.monitor = p->given = dr_monitor_ref(o->monitor);
+    else
+        DR_TRY(dr__monitor_share_take(&p->plant.monitor, err));
+    const dr_plant plant = dr__crew_plant_of(&p->plant);
+    DR_TRY(dr_pilot_open(p->plant.monitor, &po, &plant, &p->pilot, err));
+    return dr__monitor_add_pipeline(p->plant.monitor, tell_monitor, p, &p->token, err);
+}
+
+dr_status dr_crew_adapt(dr_crew *crew, const dr_crew_adapt_options *options, dr_crew_pilot **out, dr_error *err)
+{
+    DR_TRY(check(options, err));
+    dr_crew_pilot *p = dr__alloc_zero(1, sizeof *p);
+    if (!p)
+        return dr__fail(err, DR_ERR_NOMEM, "crew: out of memory");
+    dr__crew_plant_init(&p->plant, crew, options);
+    dr_status status = take_off(p, options, err);
+    if (status == DR_OK)
+        *out = p;
+    else
+        dr_crew_pilot_close(&p);
+    return status;
+}
+
+void dr_crew_pilot_stop(dr_crew_pilot *p)
+{
+    pthread_mutex_lock(&p->plant.lock);
+    const bool first = !p->plant.stopped;
+    p->plant.stopped = true;
+    pthread_cond_broadcast(&p->plant.wished);
+    pthread_mutex_unlock(&p->plant.lock);
+    if (!first)
+        return;
+    if (p->token)
+        dr__monitor_remove_pipeline(p->plant.monitor, p->token);
+    p->n_last = p->pilot ? dr_pilot_decisions(p->pilot, 0, p->last, KEPT) : 0;
+    pthread_mutex_lock(&p->plant.lock); /* dr_crew_pilot_decisions looks at it */
+    dr_pilot *pilot = p->pilot;
+    p->pilot = NULL;
+    pthread_mutex_unlock(&p->plant.lock);
+    dr_pilot_close(&pilot);
+    dr_live_close(&p->live);
+    if (p->given)
+        dr_monitor_unref(&p->given);
+    else
+        dr__monitor_share_give(&p->plant.monitor);
+}
+
+void dr_crew_pilot_close(dr_crew_pilot **pilot)
+{
+    dr_crew_pilot *p = *pilot;
+    *pilot = NULL;
+    if (!p)
+        return;
+    dr_crew_pilot_stop(p);
+    dr__crew_plant_free(&p->plant);
+    dr__free(p);
+}
+
+/* --- wishes --- */
+
+static struct timespec after_ms(int ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += ms / 1000 + (t.tv_nsec + ms % 1000 * 1000000L) / 1000000000L;
+    t.tv_nsec = (t.tv_nsec + ms % 1000 * 1000000L) % 1000000000L;
+    return t;
+}
+
+dr_status dr_crew_pilot_wait(dr_crew_pilot *p, int timeout_ms, dr_crew_wish *wish)
+{
+    dr__crew_plant *plant = &p->plant;
+    const struct timespec end = after_ms(timeout_ms < 0 ? 0 : timeout_ms);
+    int late = 0;
+    pthread_mutex_lock(&plant->lock);
+    while (!plant->stopped && plant->wishes == wish->number && !late)
+        late = timeout_ms < 0 ? pthread_cond_wait(&plant->wished, &plant->lock)
+                              : pthread_cond_timedwait(&plant->wished, &plant->lock, &end);
+    dr_status status = plant->stopped ? DR_END : plant->wishes == wish->number ? DR_AGAIN : DR_OK;
+    if (status == DR_OK)
+        *wish = (dr_crew_wish){ plant->wishes, (int)plant->workers, (int)floor(plant->priority + 0.5) };
+    pthread_mutex_unlock(&plant->lock);
+    return status;
+}
+
+double dr_crew_pilot_get(dr_crew_pilot *p, int knob)
+{
+    return dr__crew_plant_get(&p->plant, knob);
+}
+
+dr_status dr_crew_pilot_set(dr_crew_pilot *p, int knob, double value, dr_error *err)
+{
+    DR_TRY(dr__crew_plant_set(&p->plant, knob, value, true, err));
+    pthread_mutex_lock(&p->plant.lock);
+    if (p->pilot)
+        dr_pilot_pin(p->pilot, knob, true, NULL);
+    pthread_mutex_unlock(&p->plant.lock);
+    return DR_OK;
+}
+
+void dr_crew_pilot_watch(dr_crew_pilot *p, int pid)
+{
+    pthread_mutex_lock(&p->plant.lock);
+    if (!p->plant.stopped)
+        dr_monitor_watch(p->plant.monitor, pid, NULL);
+    pthread_mutex_unlock(&p->plant.lock);
+}
+
+void dr_crew_pilot_hold(dr_crew_pilot *p, bool held)
+{
+    pthread_mutex_lock(&p->plant.lock);
+    p->held = held;
+    pthread_mutex_unlock(&p->plant.lock);
+}
+
+/* --- decisions --- */
+
+static size_t kept_decisions(const dr_crew_pilot *p, uint64_t after, dr_decision *out, size_t cap)
+{
+    size_t first = 0, n;
+    while (first < p->n_last && p->last[first].number <= after)
+        first++;
+    n = p->n_last - first;
+    first += n > cap ? n - cap : 0;
+    n = n > cap ? cap : n;
+    memcpy(out, p->last + first, n * sizeof *out);
+    return n;
+}
+
+size_t dr_crew_pilot_decisions(dr_crew_pilot *p, uint64_t after, dr_decision *out, size_t cap)
+{
+    pthread_mutex_lock(&p->plant.lock);
+    size_t n = p->pilot ? dr_pilot_decisions(p->pilot, after, out, cap) : kept_decisions(p, after, out, cap);
+    pthread_mutex_unlock(&p->plant.lock);
+    return n;
+}

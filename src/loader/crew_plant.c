@@ -1,0 +1,204 @@
+/* crew_plant.c: the knobs of a crew, and what it tells of itself. */
+#include "loader/crew_plant.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "crew/shared.h"
+
+enum { FEWEST_WORKERS = 4, PAUSE_MS = 2000, PAUSE_STEPS = 8 };
+
+static const uint32_t knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_PREFETCH | 1u << DR_KNOB_PREFETCH_BYTES |
+                              1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_PRIORITY;
+
+dr_status dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_options *o)
+{
+    dr__limits limits;
+    pthread_condattr_t attr;
+    dr__limits_read("", &limits);
+    const double cpus = ceil((double)limits.affinity_cpus / limits.local_world);
+    *p = (dr__crew_plant){ .crew = dr_crew_ref(crew),
+                           .memory_limit = o->memory_limit ? (double)o->memory_limit : (double)limits.memory_limit / 4,
+                           .most_workers = o->most_workers > 0 ? o->most_workers : DR_MAX(2 * cpus, FEWEST_WORKERS),
+                           .workers = o->workers,
+                           .prefetch = o->prefetch,
+                           .pinned = o->pinned };
+    p->most_workers = DR_MIN(DR_MAX(p->most_workers, o->workers), DR__CREW_WORKERS);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->wished, &attr);
+    pthread_condattr_destroy(&attr);
+    return DR_OK;
+}
+
+void dr__crew_plant_free(dr__crew_plant *p)
+{
+    dr_crew_unref(&p->crew);
+    pthread_cond_destroy(&p->wished);
+    pthread_mutex_destroy(&p->lock);
+}
+
+/* --- knobs --- */
+
+double dr__crew_plant_get(dr__crew_plant *p, int knob)
+{
+    if (knob == DR_KNOB_PREFETCH_BYTES)
+        return (double)dr__crew_bytes(p->crew);
+    if (knob == DR_KNOB_LANE_THRESHOLD)
+        return dr__crew_lane(p->crew);
+    pthread_mutex_lock(&p->lock);
+    double value = knob == DR_KNOB_WORKERS    ? p->workers
+                   : knob == DR_KNOB_PREFETCH ? p->prefetch
+                   : knob == DR_KNOB_PRIORITY ? p->priority
+                                              : 0;
+    pthread_mutex_unlock(&p->lock);
+    return value;
+}
+
+/* lock */
+static void make_wish(dr__crew_plant *p)
+{
+    p->wishes++;
+    pthread_cond_broadcast(&p->wished);
+}
+
+/* lock */
+static void keep(dr__crew_plant *p, int knob, double value, bool by_user)
+{
+    double *place = knob == DR_KNOB_WORKERS ? &p->workers : knob == DR_KNOB_PREFETCH ? &p->prefetch : &p->priority;
+    const bool is_new = *place != value;
+    *place = value;
+    if (is_new && !by_user && knob != DR_KNOB_PREFETCH)
+        make_wish(p);
+}
+
+dr_status dr__crew_plant_set(dr__crew_plant *p, int knob, double value, bool by_user, dr_error *err)
+{
+    if (knob < 0 || knob >= DR_N_KNOBS || !(knobs >> knob & 1))
+        return dr__fail(err, DR_ERR_ARG, "worker processes have no knob \"%s\"", dr_knob_name(knob));
+    const dr_plant plant = dr__crew_plant_of(p);
+    if (!(value >= plant.least[knob] && value <= plant.most[knob]))
+        return dr__fail(err, DR_ERR_ARG, "%s is %g, allowed are %g to %g", dr_knob_name(knob), value, plant.least[knob],
+                        plant.most[knob]);
+    pthread_mutex_lock(&p->lock);
+    const bool his = !by_user && p->pinned >> knob & 1;
+    p->pinned |= by_user ? 1u << knob : 0;
+    if (!his && knob != DR_KNOB_PREFETCH_BYTES && knob != DR_KNOB_LANE_THRESHOLD)
+        keep(p, knob, knob == DR_KNOB_PREFETCH || knob == DR_KNOB_WORKERS ? floor(value + 0.5) : value, by_user);
+    pthread_mutex_unlock(&p->lock);
+    if (his)
+        return dr__fail(err, DR_ERR_STATE, "it was just set by the user");
+    if (knob == DR_KNOB_PREFETCH_BYTES)
+        dr__crew_set_bytes(p->crew, (uint64_t)value);
+    else if (knob == DR_KNOB_LANE_THRESHOLD)
+        dr__crew_set_lane(p->crew, value);
+    return DR_OK;
+}
+
+/* --- CPU of the processes --- */
+
+/* Those that have ended since count as far as they were seen. */
+static double cpu_of(int pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return 0;
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void see_cpu(dr__crew_plant *p, int worker, int pid)
+{
+    struct dr__cpu_seen *seen = &p->seen[worker];
+    if (pid != seen->pid) {
+        *seen = (struct dr__cpu_seen){ .pid = pid };
+        if (pid)
+            dr_monitor_watch(p->monitor, pid, NULL);
+    }
+    const double s = pid ? cpu_of(pid) : 0;
+    p->cpu += s > seen->s ? s - seen->s : 0;
+    seen->s = DR_MAX(s, seen->s);
+}
+
+/* --- telling --- */
+
+static void plant_flow(void *user, double flow[DR_N_FLOWS])
+{
+    dr__crew_plant *p = user;
+    dr_crew_at at;
+    dr_crew_flow(p->crew, flow);
+    for (int worker = 0; worker < DR__CREW_WORKERS && dr_crew_worker_at(p->crew, worker, &at, NULL) == DR_OK; worker++)
+        if (at.pid || p->seen[worker].pid)
+            see_cpu(p, worker, at.pid);
+    flow[DR_FLOW_CPU] = p->cpu;
+    if (!flow[DR_FLOW_BYTES_LIMIT])
+        flow[DR_FLOW_BYTES_LIMIT] = p->memory_limit;
+}
+
+static double plant_get(void *user, int knob)
+{
+    return dr__crew_plant_get(user, knob);
+}
+
+static dr_status plant_set(void *user, int knob, double value, dr_error *err)
+{
+    return dr__crew_plant_set(user, knob, value, false, err);
+}
+
+dr_plant dr__crew_plant_of(dr__crew_plant *p)
+{
+    return (dr_plant){
+        .user = p,
+        .knobs = knobs,
+        .least = { [DR_KNOB_WORKERS] = 1,
+                   [DR_KNOB_PREFETCH] = 1,
+                   [DR_KNOB_LANE_THRESHOLD] = 1,
+                   [DR_KNOB_PRIORITY] = -1 },
+        .most = { [DR_KNOB_WORKERS] = p->most_workers,
+                  [DR_KNOB_PREFETCH] = 64,
+                  [DR_KNOB_PREFETCH_BYTES] = p->memory_limit,
+                  [DR_KNOB_LANE_THRESHOLD] = 1000 },
+        .flow = plant_flow,
+        .get = plant_get,
+        .set = plant_set,
+    };
+}
+
+void dr__crew_plant_facts(dr__crew_plant *p, dr__pipeline_facts *out)
+{
+    double flow[DR_N_FLOWS] = { 0 };
+    const uint64_t now = dr__now_ns();
+    dr_crew_flow(p->crew, flow);
+    const double s = (double)(now - p->before_ns) * 1e-9, *before = p->before;
+    const double batches = flow[DR_FLOW_BATCHES] - before[DR_FLOW_BATCHES];
+    const double worked = flow[DR_FLOW_WORKED] - before[DR_FLOW_WORKED];
+    out->queue_fill[DR__STAGE_BATCH] =
+        DR_MIN(flow[DR_FLOW_READY] / DR_MAX(dr__crew_plant_get(p, DR_KNOB_PREFETCH), 1), 1);
+    out->in_flight_bytes = flow[DR_FLOW_BYTES];
+    out->in_flight_limit = flow[DR_FLOW_BYTES_LIMIT] > 0 ? flow[DR_FLOW_BYTES_LIMIT] : p->memory_limit;
+    if (p->before_ns && s > 0) {
+        out->consumer_wait = DR_MIN((flow[DR_FLOW_WAIT] - before[DR_FLOW_WAIT]) / s, 1);
+        if (worked > 0)
+            out->service_ns[DR__STAGE_DECODE] = (flow[DR_FLOW_WORK] - before[DR_FLOW_WORK]) / worked * 1e9;
+        if (batches > 0)
+            out->batch_latency_ns = (flow[DR_FLOW_LATENCY] - before[DR_FLOW_LATENCY]) / batches * 1e9;
+    }
+    memcpy(p->before, flow, sizeof flow);
+    p->before_ns = now;
+}
+
+bool dr__crew_plant_pauses(dr__crew_plant *p)
+{
+    const uint64_t left = atomic_load(&p->crew->board->consumer_left_ns), now = dr__now_ns();
+    const double idle = left && now > left ? (double)(now - left) * 1e-9 : 0;
+    const double steps = p->before[DR_FLOW_BATCHES] - 1;
+    if (idle < PAUSE_MS * 1e-3)
+        return false;
+    return steps < 1 || idle > PAUSE_STEPS * (p->before[DR_FLOW_STEP] - idle) / steps;
+}

@@ -1,0 +1,264 @@
+"""DataLoader with a policy: what it takes, what it says, that nothing is lost while knobs are turned, nothing is left."""
+
+import gc
+import inspect
+import os
+import pickle
+import threading
+import time
+
+import psutil
+import pytest
+import torch
+from loadersets import Numbers, Slow
+from torch.utils import data
+
+import drapps
+from drapps import DataLoader, adapting
+
+
+class Endless(data.IterableDataset):
+    """24 numbers, one after the other."""
+
+    def __iter__(self):
+        return iter(range(24))
+
+
+def workers():
+    """Worker processes of this process that live."""
+    found = psutil.Process().children(recursive=True)
+    return [p for p in found if psutil.pid_exists(p.pid) and p.name() == "drapps-worker"]
+
+
+def wait_for(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing():
+    before = len(os.listdir("/proc/self/fd")), threading.active_count()
+    yield
+    gc.collect()
+    assert wait_for(lambda: not workers())
+    assert len(os.listdir("/proc/self/fd")) <= before[0] + 2 and threading.active_count() <= before[1]
+
+
+@pytest.fixture
+def monitor():
+    with drapps.Monitor() as found:
+        yield found
+
+
+# --- arguments ---
+
+
+@pytest.mark.parametrize(("options", "text"), [
+    ({"policy": "magic"}, r"policy is 'magic', allowed are .*'analytic'"),
+    ({"weights": "beauty=1"}, "beauty"),
+    ({"weights": {"energy": -1}}, "energy"),
+])  # fmt: skip
+def test_what_is_not_known_is_said_at_once(options, text):
+    with pytest.raises(drapps.ArgumentError, match=text):
+        DataLoader(Numbers(4), **options)
+
+
+def test_a_monitor_is_a_monitor():
+    with pytest.raises(TypeError, match="resource_monitor is 3"):
+        DataLoader(Numbers(4), resource_monitor=3)
+
+
+def test_without_workers_nothing_is_started(monitor):
+    before = threading.active_count(), len(os.listdir("/proc/self/task"))
+    loader = DataLoader(Numbers(8), 4, num_workers=0, policy="rules", resource_monitor=monitor, weights="draadp")
+    assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert (threading.active_count(), len(os.listdir("/proc/self/task"))) == before
+    assert loader.decisions() == [] and loader.stats()["policy"] == "rules"
+
+
+def test_a_copy_has_the_settings_and_no_monitor(monitor):
+    loader = DataLoader(Numbers(8), 4, policy="rules", weights={"idle": 2}, resource_monitor=monitor)
+    copy = pickle.loads(pickle.dumps(loader))
+    assert copy.policy == "rules" and copy.resource_monitor is None
+    assert torch.cat(list(copy)).tolist() == list(range(8))
+
+
+# --- passes ---
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2}, {"in_order": False}, {"prefetch_factor": 3}], ids=str)
+def test_every_sample_comes_once(options, monitor):
+    loader = DataLoader(Numbers(60), 4, resource_monitor=monitor, **options)
+    for _ in range(2):
+        assert sorted(torch.cat(list(loader)).tolist()) == list(range(60))
+    knobs = loader.stats()["knobs"]
+    assert set(knobs) == {knob.name for knob in drapps.knobs()}
+    assert knobs["workers"] == options.get("num_workers", knobs["workers"])
+
+
+def test_streams_have_a_pilot_too(monitor):
+    loader = DataLoader(Endless(), 4, num_workers=1, resource_monitor=monitor)
+    assert torch.cat(list(loader)).tolist() == list(range(24)) and loader.stats()["knobs"]["workers"] == 1
+
+
+def test_a_native_pass_has_it_from_the_engine(monitor):
+    loader = DataLoader(data.TensorDataset(torch.arange(24)), 4, resource_monitor=monitor, policy="climb")
+    assert torch.cat([x for x, in loader]).tolist() == list(range(24))
+    stats = loader.stats()
+    assert stats["policy"] == "climb" and stats["knobs"]["workers"] >= 1
+    loader.close()
+
+
+def test_what_is_given_is_pinned():
+    given = DataLoader(Numbers(8), 4, num_workers=1, prefetch_factor=2)
+    assert given._adapting.pinned == ("workers", "prefetch") and DataLoader(Numbers(8))._adapting.pinned == ()
+
+
+def test_two_loaders_share_a_monitor(monitor):
+    one, other = (DataLoader(Numbers(40), 4, num_workers=1, resource_monitor=monitor) for _ in range(2))
+    pairs = zip(one, other, strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs) and monitor.latest()["mem_used"] > 0
+
+
+# --- wishes ---
+
+
+def test_wishes_are_followed_and_nothing_is_lost(monitor):
+    iterator = iter(DataLoader(Slow(400, range(400), 0.002), 4, num_workers=1, resource_monitor=monitor, policy="fixed"))
+    found = next(iterator).tolist()
+    fleet = iterator._fleet
+    for n in (3, 1, 2):
+        fleet.follow(n, 0)
+        found += next(iterator).tolist()
+        assert wait_for(lambda n=n: len(workers()) == n)
+    for batch in iterator:
+        found += batch.tolist()
+    assert found == list(range(400))
+
+
+def test_workers_let_others_go_first_and_not_any_more(monitor):
+    loader = DataLoader(Slow(200, range(200), 0.002), 4, num_workers=2, resource_monitor=monitor, policy="fixed")
+    iterator = iter(loader)
+    found = next(iterator).tolist()
+    assert wait_for(lambda: len(workers()) == 2)
+    iterator._fleet.follow(2, -1)
+    assert wait_for(lambda: [p.nice() for p in workers()] == [10, 10])
+    iterator._fleet.follow(2, 0)  # where the kernel refuses that, the workers are new ones
+    assert wait_for(lambda: [p.nice() for p in workers()] == [0, 0])
+    assert found + torch.cat(list(iterator)).tolist() == list(range(200))
+
+
+def test_where_the_kernel_refuses_workers_are_replaced(monitor, monkeypatch):
+    real = os.setpriority
+
+    def refuse(which, pid, nice):
+        if nice == 0:
+            raise PermissionError
+        real(which, pid, nice)
+
+    monkeypatch.setattr(os, "setpriority", refuse)  # the zygote is forked from here
+    loader = DataLoader(Slow(200, range(200), 0.002), 4, num_workers=2, resource_monitor=monitor, policy="fixed")
+    iterator = iter(loader)
+    found = next(iterator).tolist()
+    assert wait_for(lambda: len(workers()) == 2)
+    before = {p.pid for p in workers()}
+    iterator._fleet.follow(2, -1)
+    assert wait_for(lambda: [p.nice() for p in workers()] == [10, 10])
+    iterator._fleet.follow(2, 0)
+    found += torch.cat(list(iterator)).tolist()
+    assert found == list(range(200))
+    assert not before & set(iterator_pids(iterator, before))
+
+
+def iterator_pids(_iterator, before):
+    """Those of the first workers that still live."""
+    return [pid for pid in before if psutil.pid_exists(pid)]
+
+
+def test_the_number_of_batches_ahead_is_the_pilots(monitor):
+    iterator = iter(DataLoader(Numbers(400), 4, num_workers=1, resource_monitor=monitor, policy="fixed"))
+    next(iterator)
+    pilot = iterator._fleet.pilot
+    pilot.set("prefetch", 9)
+    next(iterator)
+    assert iterator._ahead() == 9 and iterator._under_way <= 9
+    assert len(torch.cat(list(iterator))) == 392
+
+
+def test_what_the_user_sets_stays(monitor):
+    loader = DataLoader(Numbers(400), 4, num_workers=1, resource_monitor=monitor)
+    iterator = iter(loader)
+    next(iterator)
+    loader.set("workers", 2)
+    assert iterator._fleet.pilot.get("workers") == 2
+    assert len(torch.cat(list(iterator))) == 396
+
+
+# --- the end ---
+
+
+@pytest.mark.parametrize("way", ["break", "close", "error"])
+def test_a_pass_that_is_left_leaves_nothing(monitor, way):
+    loader = DataLoader(Numbers(400), 4, num_workers=2, resource_monitor=monitor)
+    iterator = iter(loader)
+    next(iterator)
+    if way == "close":
+        loader.close()
+    elif way == "error":
+        iterator._shutdown_workers()
+    del iterator
+    gc.collect()
+    assert wait_for(lambda: not workers())
+    assert not [thread for thread in threading.enumerate() if thread.name == "drapps-pilot"]
+
+
+def test_a_forked_child_ends(monitor):
+    iterator = iter(DataLoader(Numbers(40), 4, num_workers=1, resource_monitor=monitor))
+    found = next(iterator).tolist()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            del iterator
+            gc.collect()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert found + torch.cat(list(iterator)).tolist() == list(range(40))
+
+
+def test_a_trace_of_worker_processes_can_be_read(tmp_path):
+    path = tmp_path / "run.drtrace"
+    with DataLoader(Numbers(40), 4, num_workers=1, trace=path) as loader:
+        assert len(list(loader)) == 10
+    found = drapps.trace.read(path)
+    assert found.meta["dataset"] == "Numbers"
+
+
+# --- the names of the first descriptions ---
+
+
+def test_draadp_has_its_signature():
+    parameters = inspect.signature(drapps.DRAADPDataLoader).parameters
+    assert list(parameters) == ["dataset", "batch_size", "resource_monitor", "adaptive_compression", "prefetch_factor",
+                                "kwargs"]  # fmt: skip
+    defaults = [p.default for p in parameters.values()][1:5]
+    assert defaults == [32, None, True, 2] and issubclass(drapps.DRAADPDataLoader, data.DataLoader)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_draadp_gives_what_torch_gives(num_workers):
+    found = []
+    for make in (data.DataLoader, drapps.DRAADPDataLoader):
+        generator = torch.Generator().manual_seed(5)
+        found.append(list(make(Numbers(50), batch_size=8, shuffle=True, num_workers=num_workers, generator=generator)))
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_settings_are_those_of_the_class():
+    loader = drapps.DRAADPDataLoader(Numbers(8))
+    assert loader.weights == "draadp" and loader.batch_size == 32 and loader.prefetch_factor == 2
+    assert isinstance(loader._adapting, adapting.Adapting) and loader._adapting.pinned == ()

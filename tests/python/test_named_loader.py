@@ -1,0 +1,106 @@
+"""DRAPPSLoader: settings from files, steps from lists, and what is said about mistakes in them."""
+
+import json
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from loadersets import Numbers
+
+import drapps
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+TOML = """
+[loader]
+shuffle = false
+num_workers = 0
+[limits]
+memory = 100_000_000
+[weights]
+preset = "draadp"
+idle = 0.25
+[policy]
+name = "rules"
+"""
+
+
+def written(folder, text, name="settings.toml"):
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def double(sample):
+    return sample * 2
+
+
+def test_a_file_and_a_dict_say_the_same(tmp_path):
+    as_dict = {"loader": {"shuffle": False, "num_workers": 0}, "limits": {"memory": 100_000_000},
+               "weights": {"preset": "draadp", "idle": 0.25}, "policy": {"name": "rules"}}  # fmt: skip
+    configs = [written(tmp_path, TOML), written(tmp_path, json.dumps(as_dict), "settings.json"), as_dict]
+    for config in configs:
+        loader = drapps.DRAPPSLoader(Numbers(10), 4, config)
+        assert torch.cat(list(loader)).tolist() == list(range(10)) and len(loader) == 3
+        assert (loader.policy, loader.weights, loader.memory_limit) == ("rules", "draadp,idle=0.25", 100_000_000)
+
+
+def test_steps_of_a_data_set_of_torch(tmp_path):
+    loader = drapps.DRAPPSLoader(Numbers(6), 3, {"loader": {"num_workers": 1}}, steps=[double, double])
+    assert torch.cat(list(loader)).tolist() == [0, 4, 8, 12, 16, 20]
+    loader.close()
+
+
+def test_steps_of_a_folder(folder):
+    config = {"loader": {"num_workers": 1}, "steps": [{"op": "resize", "size": [8, 8]}]}
+    with drapps.DRAPPSLoader(folder, 4, config, steps=["random_horizontal_flip", drapps.ops.random_vertical_flip()]) as loader:
+        images, labels = next(iter(loader))
+    expected = drapps.read(folder).decode().resize((8, 8)).random_horizontal_flip().random_vertical_flip()
+    with expected.loader(batch_size=4) as other:
+        assert numpy.array_equal(images, next(iter(other))[0]) and len(labels) == 4
+
+
+def test_a_policy_file(tmp_path):
+    path = written(tmp_path, 'policy = "climb"\n[weights]\nenergy = 0.5\n[limits]\ncpu = 1\n', "policy.toml")
+    loader = drapps.DRAPPSLoader(Numbers(4), 2, {"policy": {"name": "rules"}}, None, path)
+    assert (loader.policy, loader.weights, loader.cpu_limit) == ("climb", "energy=0.5", 1)
+
+
+def test_the_example_can_be_used():
+    loader = drapps.DRAPPSLoader(Numbers(64), 8, EXAMPLES / "loader.toml", policy_path=EXAMPLES / "policy.toml")
+    assert sorted(torch.cat(list(loader)).tolist()) == list(range(64))
+    loader.close()
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("[loader]\nnum_worker = 3", r"settings.toml: loader.num_worker = 3: no such key, allowed are .*num_workers"),
+    ("[loader]\nnum_workers = 'two'", r"loader.num_workers = 'two': allowed is a whole number, at least 0"),
+    ("[loader]\non_bad_sample = 'cry'", r"on_bad_sample = 'cry': allowed is 'raise', 'skip', 'replace'"),
+    ("[loaders]\n", r"no section is called 'loaders', allowed are loader, "),
+    ("[limits]\ncpu = -1", r"limits.cpu = -1: allowed is a number, at least 0"),
+    ("[limits]\nmemory = true", r"limits.memory = True: allowed is a whole number"),
+    ("[weights]\nbeauty = 1", r"settings.toml: weights: .*beauty"),
+    ("[policy]\nname = 'magic'", r"settings.toml: policy is 'magic', allowed are"),
+    ("steps = [{size = 3}]", r"settings.toml: steps: \{'size': 3\}: allowed are tables with op"),
+    ("[[steps]]\nop = 'resize'", r"settings.toml: step \('resize', \{\}\): a data set of torch takes callables"),
+])  # fmt: skip
+def test_mistakes_are_named(tmp_path, text, said):
+    with pytest.raises(drapps.ArgumentError, match=said):
+        drapps.DRAPPSLoader(Numbers(4), 2, written(tmp_path, text))
+
+
+def test_an_op_that_is_none_is_named(folder):
+    with pytest.raises(drapps.ArgumentError, match="step 'sharpen_up': no such op, there are"):
+        drapps.DRAPPSLoader(folder, 2, steps=["sharpen_up"])
+
+
+@pytest.mark.parametrize(("name", "content"), [("p.toml", b"\x93NUMPY\x01\x00"), ("p.json", b"[1, 2"), ("p.json", b"[1]")])
+def test_files_that_are_none_are_named(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(drapps.FormatError, match=name):
+        drapps.DRAPPSLoader(Numbers(4), 2, policy_path=tmp_path / name)
+
+
+def test_a_policy_file_names_a_policy(tmp_path):
+    with pytest.raises(drapps.ArgumentError, match=r"p.toml: policy = None: allowed are .*'analytic'"):
+        drapps.DRAPPSLoader(Numbers(4), 2, policy_path=written(tmp_path, "", "p.toml"))
