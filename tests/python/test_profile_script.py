@@ -178,9 +178,8 @@ def test_a_data_set_of_torch(tmp_path, workers):
                 return torch.zeros(3), i
 
         if __name__ == "__main__":
-            loader = DataLoader(Slow(), batch_size=4, num_workers={workers})
             while True:
-                for x, y in loader:
+                for x, y in DataLoader(Slow(), batch_size=4, num_workers={workers}):
                     assert len(x) == 4
     """
     said = found(profile(tmp_path, [source]))

@@ -185,8 +185,8 @@ def oversubscribed_workers(facts):
     if not facts.fewer_rate or not facts.workers or not facts.cpus or _any(facts.delayed) < 0.3:
         return None
     evidence = (f"{facts.workers} workers on {facts.cpus:.2g} CPUs; own threads waited {facts.delayed:.0%} of their "
-                f"runnable time for a CPU; with {facts.fewer_workers} workers {facts.fewer_rate:.0f} samples/s "
-                f"instead of {facts.rate:.0f}")  # fmt: skip
+                f"runnable time for a CPU; workers={facts.fewer_workers} gave {facts.fewer_rate:.0f} samples/s instead of "
+                f"{facts.rate:.0f}")  # fmt: skip
     return Told(facts.fewer_rate, evidence, f"workers={facts.fewer_workers}, or none given: drapps decides")
 
 

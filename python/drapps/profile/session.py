@@ -84,7 +84,6 @@ class Session:
         self._pending = None  # the batch that the trainer has: since when, wait, samples
         self._phases = self._all_phases()
         self._cpus, self._host_cpus = self._host.cpus()
-        self._workers_before = None
         self.time, self.finished = 0.0, False
         self.as_is, self.facts = Tally("as is", self._plan.as_is), Facts()
         self._phase = next(self._phases)
@@ -95,23 +94,34 @@ class Session:
         yield Tally("warm up", self._plan.warm_up)
         yield self.as_is
         yield Tally("free", self._plan.free, settle=0.3 * self._plan.free)
-        if self._too_many() and self._set_fewer():
-            yield Tally("fewer", self._plan.fewer, settle=0.3 * self._plan.fewer)
+        if self._too_many():
+            yield from self._fewer_phases()
 
     def _too_many(self):
         workers = settings_of(self._engine)["workers"] or 0
         return workers >= MANY * self._cpus and workers > 1
 
-    def _set_fewer(self):
-        """A worker for each CPU that the trainer leaves; False: the loader cannot change that while it runs."""
+    def _fewer_phases(self):
+        """A worker for each CPU, and for each that the trainer leaves."""
         trainer = (self.facts.free_cpu or 0.0) * (self.facts.free_rate or 0.0)
-        fewer = max(1, round(self._cpus - trainer))
-        with suppress(_core.Error, AttributeError):
-            self._workers_before = self.loader.get("workers")
-            self.loader.set("workers", fewer)
-            self.facts.fewer_workers = fewer
+        before = self.loader.get("workers")
+        for self._fewer in sorted({max(1, round(self._cpus)), max(1, round(self._cpus - trainer))}):
+            if self._set_workers(self._fewer):
+                yield Tally("fewer", self._plan.fewer, settle=0.3 * self._plan.fewer)
+        self._set_workers(before)
+
+    def _set_workers(self, n):
+        """False: the loader cannot change that while it runs."""
+        with suppress(_core.Error):
+            self.loader.set("workers", n)
             return True
         return False
+
+    def use(self, loader):
+        """The program iterates this one now."""
+        self.loader = loader
+        if self._phase.name == "fewer" and not self.finished:
+            self._set_workers(self._fewer)
 
     def take(self, iterator):
         """The next batch of the program; in the free phase one that it had before."""
@@ -181,8 +191,10 @@ class Session:
             self.facts.free_cpu = seen["cpu_seconds"] / self._phase.samples
 
     def _end_of_fewer(self, seen):
-        self.facts.fewer_rate, self.facts.fewer_delayed = self._phase.rate, seen["delayed"]
-        self.loader.set("workers", self._workers_before)
+        """The better number of workers is what is told."""
+        if self._phase.rate and self._phase.rate > (self.facts.fewer_rate or 0.0):
+            self.facts.fewer_workers, self.facts.fewer_rate = self._fewer, self._phase.rate
+            self.facts.fewer_delayed = seen["delayed"]
 
     def _end(self, iterator):
         """Probes, while the trainer pauses; then the program ends, where this is its main thread."""

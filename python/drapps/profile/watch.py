@@ -54,7 +54,7 @@ class Watch:
         what = self._what(loader)
         if what not in self._sessions:
             self._sessions[what] = Session(self)
-        self._sessions[what].loader = loader
+        self._sessions[what].use(loader)
         return Watched(self._sessions[what], iterator)
 
     def _what(self, loader):
@@ -62,7 +62,10 @@ class Watch:
         if loader in self.opened:
             dataset, graph, options = self.opened[loader]
             return dataset.name, graph.json(), repr(options)
-        return id(getattr(loader, "dataset", loader))
+        dataset = getattr(loader, "dataset", None)
+        if dataset is None:
+            return repr(loader)  # a chain with its functions' names
+        return type(dataset), len(dataset) if hasattr(dataset, "__len__") else None, loader.batch_size
 
     # --- hooks ---
 
