@@ -32,6 +32,8 @@ DR_API void dr_live_close(dr_live **live);
  * pipeline does not have: it is not shown. */
 DR_API void dr_live_put(dr_live *live, const dr_snapshot *snapshot, const double *flow, int n_flow, const double *knobs,
                         int n_knobs);
+
+/* For every decision, so that "bounds" and "last" are true; those that turned nothing are not kept in the list. */
 DR_API void dr_live_decision(dr_live *live, const struct dr_decision *decision);
 
 /* All pipelines of this user that are alive (pid 0), or of one process, oldest first, as JSON (free with dr_text_free):
@@ -39,13 +41,13 @@ DR_API void dr_live_decision(dr_live *live, const struct dr_decision *decision);
  *     [{"pid", "loader", "command", "version", "name", "policy", "started_ns", "time_ns",
  *       "sensors": {name: value}, "levels": {name: value}, "modelled": [name, ...], "cpu": [...],
  *       "flow": {name: value}, "knobs": {name: value}, "bounds": {name: decisions so far},
- *       "decisions": [{"number", "time_ns", "bound", "reward", "guarded", "reason", "changes": {knob: [from, to]}},
- * ...]},
- *      ...]
+ *       "decisions": [decision, ...], "last": decision}, ...]
+ *     a decision: {"number", "time_ns", "bound", "reward", "guarded", "reason", "changes": {knob: [from, to]}}
  *
- * "loader" counts those of a process, from 1 on.  "decisions" are the last 16, oldest first.  A file of another version
- * is read by the names in it; one in another format has "pid", "loader", "command", "version" and "unreadable", a text,
- * alone.  DR_ERR_ARG, DR_ERR_NOMEM. */
+ * "loader" counts those of a process, from 1 on.  "decisions" are the last 16 that turned something or that the guard
+ * made, oldest first; "last" is the last of all, or null.  A file of another version is read by the names in it; one in
+ * another format has "pid", "loader", "command", "version" and "unreadable", a text, alone.  DR_ERR_ARG, DR_ERR_NOMEM.
+ */
 DR_API dr_status dr_live_read(int pid, char **json, dr_error *err);
 
 #ifdef __cplusplus

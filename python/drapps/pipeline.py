@@ -172,7 +172,7 @@ class Pipeline:
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
                last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=1, memory_limit=0, outputs=None,
                collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
-               seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False, lanes=True,
+               trace_spans=0, seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False, lanes=True,
                policy=None, resource_monitor=None, cpu_limit=0, weights=None,
                adaptive_compression=True):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
@@ -198,7 +198,10 @@ class Pipeline:
         output: "torch", "numpy", "raw" (drapps arrays), or "auto": torch where it is imported, else NumPy.
         reference: slow and plain, the same bytes; None looks at the variable DRAPPS_REFERENCE.
         keep_draws: keep what was drawn for each sample: Batch.draws.
-        trace: write a trace to this file.
+        trace: write a trace to this file, for drapps.trace.read and `drapps trace`.  None: to that of the variable
+            DRAPPS_TRACE, if it is set.
+        trace_spans: of reading and working on samples, so many a second are written, the slowest always; 0 takes 2000,
+            float("inf") takes all, from which an epoch out of order can be repeated.
         seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
             ("off").  The variable DRAPPS_SEEK_INDEX goes before it.
@@ -224,7 +227,7 @@ class Pipeline:
         (2, 3, 32, 32) int64
         """
         options = dict(
-            batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
+            trace_spans=trace_spans, batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
             prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample, memory_limit=memory_limit,
             outputs=_joined(outputs), collate=_collate(collate), layout=layout, keep_draws=keep_draws,
             reference=_reference(reference), trace=None if trace is None else os.fspath(trace), seek_index=seek_index,

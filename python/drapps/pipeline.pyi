@@ -75,6 +75,7 @@ class Pipeline:
         reference: bool | None = ...,
         keep_draws: bool = ...,
         trace: str | os.PathLike[str] | None = ...,
+        trace_spans: float = ...,
         seek_index: Literal["auto", "memory", "off"] = ...,
         cache: str | os.PathLike[str] | None = ...,
         cache_limit: int = ...,

@@ -53,7 +53,7 @@ class PythonBatch(Batch):
 
 def refuse_native_settings(settings):
     """Raises on a setting that only a loader without Python functions can follow."""
-    standard = {"keep_draws": False, "seek_index": "auto"}
+    standard = {"keep_draws": False, "trace_spans": 0, "seek_index": "auto"}
     for name, value in settings.items():
         if value != standard[name]:
             raise _core.UnsupportedError(f"{name}={value!r} does not work yet in a chain with .map() or .filter()")

@@ -7,9 +7,9 @@
  * a loader that has room (claim.c), so nothing is queued and cancelling is only to stop claiming.  Fetchers, if there
  * are any, pull too, and read ahead of them (fetch.c).
  *
- * Locks, outermost first: a loader's lock (starting and saving), dr__pool_lock (all scheduling state below), a buffer
- * pool's lock, the trace's lock.  After a loader's lock, and never with the other three: a cache's lock, its
- * store's write_lock, its store's lock.  No op, codec or callback runs under any of them.
+ * Locks, outermost first: a loader's lock (starting and saving), that of its knobs, dr__pool_lock (all scheduling state
+ * below), a buffer pool's lock, the trace's lock.  After a loader's lock, and never with these three: a cache's lock,
+ * its store's write_lock, its store's lock.  No op, codec or callback runs under any of them.
  */
 #ifndef DR_EXEC_EXEC_H
 #define DR_EXEC_EXEC_H

@@ -188,7 +188,7 @@ static void decide(dr__flight *f, const dr__observation *o, dr_decision *d)
     bool limited = dr__guard_limit(&f->guard, o, &wish);
     fill_decision(f, o, &wish, d);
     d->guarded = undone || limited;
-    dr__guard_turned(&f->guard, o, d->changed, reward, !undone);
+    dr__guard_turned(&f->guard, o, d->after, d->changed, reward, !undone);
 }
 
 bool dr__flight_tick(dr__flight *f, const dr_snapshot *snapshot, const double flow[DR_N_FLOWS],
@@ -208,7 +208,7 @@ bool dr__flight_tick(dr__flight *f, const dr_snapshot *snapshot, const double fl
     if (f->policy != &dr__policy_fixed && dr__guard_watch(&f->guard, &tick, &o, &wish)) {
         fill_decision(f, &o, &wish, out);
         out->guarded = true;
-        dr__guard_turned(&f->guard, &o, out->changed, 0, false);
+        dr__guard_turned(&f->guard, &o, out->after, out->changed, 0, false);
     } else if (due) {
         decide(f, &o, out);
     } else {

@@ -13,7 +13,7 @@
 static const double WORSE = 0.05;      /* of the weights' size: a reward that fell by so much fell clearly */
 static const double SAME = 0.25;       /* demand and others' load within this are as they were */
 static const double MEMORY_PART = 0.9; /* of its limit, for batches under way */
-enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900 };
+enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900, LONGEST_DWELL_S = 60, SOON_S = 15, MIN_BATCHES = 4 };
 
 /* --- masks and budgets --- */
 
@@ -34,21 +34,17 @@ static double most_batches(const dr__observation *o)
     return o->memory_limit > 0 && each > 0 ? DR_MAX(floor(MEMORY_PART * o->memory_limit / each), 1) : INFINITY;
 }
 
-/* One step of a knob: workers by 2 or to the double or half, others to the double or half. */
+/* One step of a knob: by some, or to the double or half.  The first fetchers take over what workers read. */
 static double step_limit(const dr__observation *o, int knob, double x)
 {
-    double now = o->knob[knob];
-    switch (knob) {
-    case DR_KNOB_WORKERS:
-    case DR_KNOB_PREFETCH:
-        return DR_MIN(DR_MAX(x, DR_MIN(now - 2, floor(now / 2))), DR_MAX(now + 2, 2 * now));
-    case DR_KNOB_FETCHERS:
-        return DR_MIN(DR_MAX(x, DR_MIN(now - 4, floor(now / 2))), DR_MAX(now + 4, 2 * now));
-    case DR_KNOB_PRIORITY:
+    double now = o->knob[knob], some = knob == DR_KNOB_FETCHERS ? 4 : 2, from = now;
+    if (knob == DR_KNOB_PRIORITY)
         return DR_MIN(DR_MAX(x, now - 1), now + 1);
-    default:
+    if (knob != DR_KNOB_WORKERS && knob != DR_KNOB_PREFETCH && knob != DR_KNOB_FETCHERS)
         return x;
-    }
+    if (knob == DR_KNOB_FETCHERS && now <= 0)
+        from = o->knob[DR_KNOB_WORKERS];
+    return DR_MIN(DR_MAX(x, DR_MIN(now - some, floor(now / 2))), DR_MAX(now + some, 2 * from));
 }
 
 static bool takes_memory(int knob)
@@ -57,12 +53,21 @@ static bool takes_memory(int knob)
            knob == DR_KNOB_PREFETCH_BYTES;
 }
 
+static uint64_t least_dwell_ns(int knob)
+{
+    uint64_t dwell_ns = (uint64_t)dr__knob_row_of(knob)->dwell_ms * 1000000u;
+    return dwell_ns - dwell_ns / 20; /* decisions are not on the dot */
+}
+
 /* Turned too lately, or tried in vain. */
 static bool is_kept(const dr__guard *g, const dr__observation *o, int knob, double x)
 {
-    uint64_t dwell_ns = (uint64_t)dr__knob_row_of(knob)->dwell_ms * 1000000u;
+    const dr__turn *turn = &g->turn[knob];
+    uint64_t dwell_ns = least_dwell_ns(knob);
     bool up = x > o->knob[knob];
-    if (g->turned_ns[knob] && o->time_ns < g->turned_ns[knob] + dwell_ns - dwell_ns / 20)
+    if (up != turn->up && !o->sudden)
+        dwell_ns = DR_MAX(dwell_ns, turn->dwell_ns);
+    if (turn->time_ns && o->time_ns < turn->time_ns + dwell_ns)
         return true;
     if (up && takes_memory(knob) && o->time_ns < g->memory_ban_ns)
         return true;
@@ -72,6 +77,8 @@ static bool is_kept(const dr__guard *g, const dr__observation *o, int knob, doub
 bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish)
 {
     bool kept = false;
+    if (o->use.cpu_limit > 0)
+        wish->knob[DR_KNOB_CPU_CEILING] = o->use.cpu_limit; /* the user's, whatever the policy */
     for (int i = 0; i < DR_N_KNOBS; i++) {
         double wanted = wish->knob[i], x = in_range(o, i, wanted);
         if (!dr__may_turn(o, i)) {
@@ -91,7 +98,7 @@ bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish)
 
 /* --- trials --- */
 
-static void ban(dr__guard *g, uint64_t now_ns, int knob, bool up)
+void dr__guard_ban(dr__guard *g, uint64_t now_ns, int knob, bool up)
 {
     dr__ban *b = &g->ban[knob][up];
     b->length_ns =
@@ -109,7 +116,8 @@ static bool is_our_own(const dr__guard *g, const dr__observation *o)
 /* The conditions are those under which the change was made. */
 static bool is_comparable(const dr__guard *g, const dr__observation *o)
 {
-    return o->demand > 0 && g->demand_before > 0 && fabs(o->demand - g->demand_before) < SAME * g->demand_before &&
+    return o->batches >= MIN_BATCHES && g->batches_before >= MIN_BATCHES &&
+           fabs(o->demand - g->demand_before) < SAME * g->demand_before &&
            (is_our_own(g, o) || fabs(o->foreign_cpus - g->foreign_before) < SAME * o->machine_cpus);
 }
 
@@ -119,9 +127,9 @@ static void undo(dr__guard *g, const dr__observation *o, double reward, dr__wish
         wish->knob[i] = o->knob[i];
         if (!(g->changed >> i & 1))
             continue;
-        ban(g, o->time_ns, i, g->before[i] < o->knob[i]);
+        dr__guard_ban(g, o->time_ns, i, g->before[i] < o->knob[i]);
         wish->knob[i] = g->before[i];
-        g->turned_ns[i] = 0; /* taking back need not wait */
+        g->turn[i].time_ns = 0; /* taking back need not wait */
     }
     snprintf(wish->reason, sizeof wish->reason, "reward fell from %.3f to %.3f at the same demand and load: taken back",
              g->reward_before, reward);
@@ -141,18 +149,29 @@ bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__
     return worse;
 }
 
-void dr__guard_turned(dr__guard *g, const dr__observation *o, uint32_t knobs, double reward, bool by_policy)
+static void note_turn(dr__turn *turn, const dr__observation *o, int knob, bool up)
+{
+    uint64_t soon_ns = DR_MAX(4 * turn->dwell_ns, (uint64_t)SOON_S * SECONDS);
+    bool soon = turn->dwell_ns && up != turn->up && o->time_ns < turn->time_ns + soon_ns;
+    uint64_t dwell_ns = soon && !o->sudden ? 2 * turn->dwell_ns : least_dwell_ns(knob);
+    *turn = (dr__turn){ .time_ns = o->time_ns, .up = up };
+    turn->dwell_ns = DR_MIN(dwell_ns, (uint64_t)LONGEST_DWELL_S * SECONDS);
+}
+
+void dr__guard_turned(dr__guard *g, const dr__observation *o, const double after[DR_N_KNOBS], uint32_t knobs,
+                      double reward, bool by_policy)
 {
     for (int i = 0; i < DR_N_KNOBS; i++)
         if (knobs >> i & 1)
-            g->turned_ns[i] = o->time_ns;
+            note_turn(&g->turn[i], o, i, after[i] > o->knob[i]);
     if (!knobs)
         return;
-    g->changed = by_policy ? knobs : 0;
-    g->on_trial = by_policy;
+    g->changed = by_policy ? knobs & ~(1u << DR_KNOB_CPU_CEILING) : 0;
+    g->on_trial = g->changed != 0;
     g->changed_ns = o->time_ns;
     g->reward_before = reward;
     g->demand_before = o->demand;
+    g->batches_before = o->batches;
     g->foreign_before = o->foreign_cpus;
     memcpy(g->before, o->knob, sizeof g->before);
 }

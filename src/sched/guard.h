@@ -1,7 +1,8 @@
 /* guard.h: what stands between a policy's wishes and the knobs.
  *
  *   masks      a knob that is pinned, missing, out of range or over a budget is not turned so
- *   dwell      a knob that was turned is left alone for its dwell time; no knob goes far at once
+ *   dwell      a knob that was turned is left alone for its dwell time, which grows while it goes back and forth
+ *              without a sudden change of the world; no knob goes far at once
  *   undo       a change after which things got clearly worse, while demand and others' load stayed, is taken back and
  *              not tried again for a while, which doubles each time
  *   watchdog   at every tick: memory nearly full, or no batch for long after a change: a safe setting at once
@@ -17,10 +18,17 @@ typedef struct dr__ban {
     uint64_t until_ns, length_ns; /* of one knob in one direction */
 } dr__ban;
 
+/* How a knob was turned last. */
+typedef struct dr__turn {
+    uint64_t time_ns;  /* 0: never */
+    uint64_t dwell_ns; /* for so long it does not go back; doubles each time it soon does */
+    bool up;
+} dr__turn;
+
 typedef struct dr__guard {
-    uint64_t turned_ns[DR_N_KNOBS]; /* when each was turned last; 0: never */
-    dr__ban ban[DR_N_KNOBS][2];     /* downwards, upwards */
-    double first[DR_N_KNOBS];       /* as they stood in the beginning */
+    dr__turn turn[DR_N_KNOBS];
+    dr__ban ban[DR_N_KNOBS][2]; /* downwards, upwards */
+    double first[DR_N_KNOBS];   /* as they stood in the beginning */
     bool begun;
 
     /* the policy's last change */
@@ -28,7 +36,7 @@ typedef struct dr__guard {
     uint64_t changed_ns;
     bool on_trial; /* to be judged by the reward after it */
     double before[DR_N_KNOBS];
-    double reward_before, demand_before, foreign_before;
+    double reward_before, demand_before, foreign_before, batches_before;
 
     /* the watchdog */
     double batches;         /* delivered, as last seen */
@@ -44,11 +52,15 @@ bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish);
  * `reward` is that of the observation without what the change itself cost. */
 bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__wish *wish);
 
-/* Which knobs were turned; `reward` is that of the time before.  by_policy: to be judged later. */
-void dr__guard_turned(dr__guard *g, const dr__observation *o, uint32_t knobs, double reward, bool by_policy);
+/* The knobs were turned to `after`; `reward` is that of the time before.  by_policy: to be judged later. */
+void dr__guard_turned(dr__guard *g, const dr__observation *o, const double after[DR_N_KNOBS], uint32_t knobs,
+                      double reward, bool by_policy);
 
 /* At every tick: true with a wish where something must be done now. */
 bool dr__guard_watch(dr__guard *g, const dr__tick *tick, const dr__observation *o, dr__wish *wish);
+
+/* A knob is not turned that way again for a while, which doubles each time. */
+void dr__guard_ban(dr__guard *g, uint64_t now_ns, int knob, bool up);
 
 /* The consumer pauses, or goes on: no stall is counted over that. */
 void dr__guard_rest(dr__guard *g);

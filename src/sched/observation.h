@@ -14,6 +14,7 @@ typedef struct dr__terms_of_use {
     double least[DR_N_KNOBS], most[DR_N_KNOBS];
     double affinity_cpus; /* 0: all of the machine */
     double cpu_limit;     /* 0: the container's */
+    double cpu_share;     /* what is fair among processes that share the machine; 0: all */
     double memory_limit;  /* bytes; 0: what the flow says */
     dr_weights weights;
 } dr__terms_of_use;
@@ -49,19 +50,22 @@ typedef struct dr__observation {
     double knob[DR_N_KNOBS]; /* as they stand */
 
     /* made of these by dr__observation_derive */
-    double machine_cpus;                   /* CPUs of the machine that we may run on */
-    double quota_cpus;                     /* the container's; machine_cpus without one */
-    double cpus;                           /* what the pipeline may use: the least of these and cpu_limit */
-    double foreign_cpus;                   /* on machine_cpus, stolen ones too */
-    double trainer_cpus;                   /* of our process and its watched ones, beside the workers */
-    double memory_limit;                   /* bytes; 0: not known */
-    double rate;                           /* samples a second to the consumer */
-    double wait;                           /* share of its time in which the consumer waits */
-    double demand;                         /* samples a second that it would take if it never waited; 0: not known */
-    double work_rate;                      /* samples a second finished by workers */
+    double machine_cpus; /* CPUs of the machine that we may run on */
+    double quota_cpus;   /* the container's; machine_cpus without one */
+    double cpus;         /* what the pipeline may use: the least of these and cpu_limit */
+    double foreign_cpus; /* on machine_cpus, stolen ones too */
+    double trainer_cpus; /* of our process and its watched ones, beside the workers */
+    double memory_limit; /* bytes; 0: not known */
+    double rate;         /* samples a second to the consumer */
+    double wait;         /* share of its time in which the consumer waits */
+    double demand;       /* samples a second that it would take if it waited neither for us nor, because
+                            of us, for a CPU; 0: not known */
+    double work_rate;    /* samples a second finished by workers */
     double cpu_each, read_each, work_each; /* seconds for a sample; 0: not known */
     double latency;                        /* seconds for a batch; 0: not known */
     double batch_samples;                  /* at least 1 */
+    double stretch;                        /* time of work over its CPU time, as far as CPUs were lacking; least 1 */
+    double busy;                           /* share of the time in which workers are at a sample */
     double cpu_load;                       /* of the machine, 0..1 */
 } dr__observation;
 

@@ -9,6 +9,9 @@
 static const double LEAST_STEP = 0.002; /* share of a consumer's time: one that only takes asks for no more than 500
                                            times of what it gets */
 
+static const double INEXACT = 0.03;  /* of own CPU time: workers' is counted a sample at a time */
+static const double PRESSURE = 0.05; /* share of time: less of it and nobody waited for a CPU */
+
 static double ratio(double a, double b)
 {
     return b > 0 ? a / b : 0;
@@ -80,23 +83,39 @@ static void derive_cpus(dr__observation *o, double n_cpus)
         o->machine_cpus = DR_MIN(o->machine_cpus, u->affinity_cpus);
     if (!(o->quota_cpus > 0) || o->quota_cpus > o->machine_cpus)
         o->quota_cpus = o->machine_cpus;
-    o->cpus = u->cpu_limit > 0 ? DR_MIN(u->cpu_limit, o->quota_cpus) : o->quota_cpus;
+    double most = u->cpu_limit > 0 ? u->cpu_limit : u->cpu_share;
+    o->cpus = most > 0 ? DR_MIN(most, o->quota_cpus) : o->quota_cpus;
     double ours = n_cpus > 0 ? o->machine_cpus / n_cpus : 1; /* others run everywhere, also where we may not */
     o->foreign_cpus =
         DR_MIN((o->sensor[DR_SENSOR_CPU_FOREIGN] + o->sensor[DR_SENSOR_CPU_STEAL]) * ours, o->machine_cpus);
-    o->trainer_cpus = DR_MAX(o->sensor[DR_SENSOR_CPU_OWN] - o->flow[DR_FLOW_CPU], 0);
+    o->trainer_cpus = DR_MAX((1 - INEXACT) * o->sensor[DR_SENSOR_CPU_OWN] - o->flow[DR_FLOW_CPU], 0);
     double busy = o->sensor[DR_SENSOR_CPU_TOTAL] + o->sensor[DR_SENSOR_CPU_STEAL];
     o->cpu_load = DR_MIN(n_cpus > 0 ? busy / n_cpus : o->level[DR_SENSOR_CPU_TOTAL], 1);
+}
+
+/* Work is decoding and augmenting.  Where it takes longer than its CPU time, threads waited for a CPU, as far as there
+ * are more that want one than there are; what is beyond that is blocking. */
+static void derive_stretch(dr__observation *o)
+{
+    double threads = o->knob[DR_KNOB_WORKERS] + o->knob[DR_KNOB_FETCHERS], ours = threads + o->trainer_cpus;
+    double left = DR_MAX(o->machine_cpus - o->foreign_cpus, 0.05 * o->machine_cpus); /* by others */
+    double most = ours / DR_MIN(left, o->quota_cpus);
+    bool calm = dr__senses(o, DR_SENSOR_PRESSURE_CPU) && o->sensor[DR_SENSOR_PRESSURE_CPU] < PRESSURE &&
+                o->quota_cpus >= o->machine_cpus;
+    double seen = ratio(o->flow[DR_FLOW_WORK], o->flow[DR_FLOW_CPU]);
+    o->stretch = calm ? 1 : DR_MAX(DR_MIN(seen, most), 1);
+    o->busy = DR_MIN(ratio(o->flow[DR_FLOW_READ] + o->flow[DR_FLOW_WORK], DR_MAX(threads, 1)), 1);
 }
 
 /* A consumer that waits now and got nothing has waited, whenever that is counted. */
 static void derive_demand(dr__observation *o)
 {
     double wait = o->flow[DR_FLOW_WAIT], step = o->flow[DR_FLOW_STEP], all = wait + step;
+    double lost = o->trainer_cpus * (o->stretch - 1) * o->busy; /* of its steps, to our workers */
     o->rate = o->flow[DR_FLOW_SAMPLES];
     if (o->flow[DR_FLOW_BATCHES] > 0 && all > 0) {
         o->wait = wait / all;
-        o->demand = o->rate * all / DR_MAX(step, LEAST_STEP * all);
+        o->demand = o->rate * all / DR_MAX(DR_MAX(step - lost, step / 2), LEAST_STEP * all);
     } else {
         o->wait = DR_MIN(o->flow[DR_FLOW_CONSUMERS], 1);
         o->demand = 0;
@@ -105,8 +124,6 @@ static void derive_demand(dr__observation *o)
 
 void dr__observation_derive(dr__observation *o, double n_cpus)
 {
-    derive_cpus(o, n_cpus);
-    derive_demand(o);
     double worked = o->work_rate = o->flow[DR_FLOW_WORKED];
     o->cpu_each = ratio(o->flow[DR_FLOW_CPU], worked);
     o->read_each = ratio(o->flow[DR_FLOW_READ], worked);
@@ -116,6 +133,9 @@ void dr__observation_derive(dr__observation *o, double n_cpus)
     o->memory_limit = o->flow[DR_FLOW_BYTES_LIMIT];
     if (o->use.memory_limit > 0 && (o->memory_limit <= 0 || o->use.memory_limit < o->memory_limit))
         o->memory_limit = o->use.memory_limit;
+    derive_cpus(o, n_cpus);
+    derive_stretch(o);
+    derive_demand(o);
 }
 
 void dr__window_observe(const dr__window *w, const dr__terms_of_use *use, const double knob[DR_N_KNOBS],

@@ -6,9 +6,13 @@
 #include "base/compiler.h"
 #include "sched/reward.h"
 
-static const double PER_THREAD = 0.001; /* of the reward: what an idle thread costs in memory and wakeups */
-static const double CROWDING = 0.01;    /* for each thread that wants a CPU beyond those there are */
-static const double REST_POWER = 0.2;   /* of a busy machine's, as in the monitor's model */
+static const double PER_THREAD =
+    0.002;                            /* of the reward: what as many idle threads as CPUs cost in memory and wakeups */
+static const double CROWDING = 0.02;  /* for as many threads that want a CPU as there are, beyond those */
+static const double SHORT = 0.3;      /* of what samples are worth: for a capacity that is short of the margin */
+static const double REST_POWER = 0.2; /* of a busy machine's, as in the monitor's model */
+
+enum { ROUNDS = 8 };
 
 /* Workers that want a CPU at a time. */
 static double wanting(const dr__plant_model *m, double workers)
@@ -16,17 +20,46 @@ static double wanting(const dr__plant_model *m, double workers)
     return workers * m->cpu / (m->cpu + m->block);
 }
 
+/* What a thread that wants a CPU gets of it: the share s at which all is used,
+ *     n (c + k) s / (c + b s) + F s = N
+ * for n workers with c and b seconds a sample on a CPU and blocked, a trainer with k, F threads of others, N CPUs. */
+static double share_of(const dr__plant_model *m, double workers)
+{
+    double c = m->cpu, b = m->block, cpus = m->machine_cpus;
+    double square = m->foreign * b, line = workers * (c + m->trainer) + m->foreign * c - cpus * b;
+    double root = sqrt(line * line + 4 * square * cpus * c);
+    return DR_MIN(2 * cpus * c / DR_MAX(line + root, 1e-12), 1); /* the form that stays exact for small squares */
+}
+
 double dr__plant_cpus(const dr__plant_model *m, double workers)
 {
-    double want = wanting(m, workers), with_trainer = 1 + m->trainer / m->cpu;
-    double share = DR_MIN(m->machine_cpus / (want * with_trainer + m->foreign), 1);
-    double by_quota = m->quota_cpus / with_trainer;
-    return DR_MIN(want * share, DR_MIN(by_quota, m->cpus));
+    double share = share_of(m, workers), by_quota = m->quota_cpus / (1 + m->trainer / m->cpu);
+    return DR_MIN(workers * m->cpu * share / (m->cpu + m->block * share), DR_MIN(by_quota, m->cpus));
 }
 
 double dr__plant_capacity(const dr__plant_model *m, double workers)
 {
     return dr__plant_cpus(m, workers) / m->cpu;
+}
+
+/* Threads that want a CPU for each there is, with so many of ours. */
+static double crowd_of(const dr__plant_model *m, double ours)
+{
+    return DR_MAX(DR_MAX((ours + m->foreign) / m->machine_cpus, ours / m->quota_cpus), 1);
+}
+
+/* A sample takes the trainer its time with a CPU, and what it waits for CPUs while workers run; these run as long as
+ * its samples take them.  That is solved by going round a few times. */
+double dr__plant_demand(const dr__plant_model *m, double workers)
+{
+    double own = DR_MIN(m->trainer, 1 / m->demand), threads = DR_MIN(m->trainer * m->demand, m->machine_cpus);
+    double beside = crowd_of(m, workers + threads), alone = crowd_of(m, threads), rate = m->demand;
+    for (int i = 0; i < ROUNDS; i++) {
+        double busy = DR_MIN(rate * (m->cpu * beside + m->block) / workers, 1);
+        double slower = busy * (beside - alone); /* without workers `alone` would remain */
+        rate = (rate + 1 / (1 / m->demand + own * slower)) / 2;
+    }
+    return rate;
 }
 
 /* 1 - standard deviation of the use of what is there, as it is measured. */
@@ -45,16 +78,19 @@ static double balance(const dr__plant_model *m, double cpu_level)
 
 double dr__plant_reward(const dr__plant_model *m, const dr_weights *weights, double workers, double margin)
 {
-    double capacity = dr__plant_capacity(m, workers), rate = DR_MIN(capacity / margin, m->demand);
+    double capacity = dr__plant_capacity(m, workers), demand = dr__plant_demand(m, workers);
+    double rate = DR_MIN(capacity, demand), lacking = DR_MAX(1 - capacity / (margin * demand), 0);
     double load = DR_MIN((rate * (m->cpu + m->trainer) + m->foreign) / m->machine_cpus, 1);
     double term[DR_N_TERMS] = {
         [DR_TERM_THROUGHPUT] = rate / DR_MIN(m->demand, m->cpus / m->cpu),
         [DR_TERM_LATENCY] = DR_MIN(m->batch_samples / DR_MAX(capacity, 1e-9), 1),
         [DR_TERM_BALANCE] = balance(m, load),
-        [DR_TERM_ENERGY] = REST_POWER + (1 - REST_POWER) * load,
+        [DR_TERM_ENERGY] = !m->has_power ? 0 : REST_POWER + (1 - REST_POWER) * load,
         [DR_TERM_IDLE] = 1 - rate / m->demand,
         [DR_TERM_HOST] = rate * m->cpu / m->cpus,
     };
-    double crowd = DR_MAX(wanting(m, workers) - m->cpus, 0);
-    return dr__reward_of(term, weights->of) - PER_THREAD * workers - CROWDING * crowd;
+    double crowd = DR_MAX(wanting(m, workers) - m->cpus, 0) / m->cpus;
+    double worth = weights->of[DR_TERM_THROUGHPUT] + weights->of[DR_TERM_IDLE];
+    return dr__reward_of(term, weights->of) - SHORT * worth * lacking - PER_THREAD * workers / m->cpus -
+           CROWDING * crowd;
 }

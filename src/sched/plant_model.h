@@ -3,6 +3,8 @@
  * A sample takes `cpu` seconds of a CPU and `block` seconds of waiting.  CPUs are shared alike by all threads that want
  * one: our workers, the trainer, others.  So two workers beside one foreign thread on two CPUs get 4/3 of a CPU, three
  * get 3/2; where nobody else is, more workers than CPUs get nothing.
+ * A trainer that computes on the same CPUs is slowed down while workers run, more so the more of them there are: then
+ * fewer may make more.
  */
 #ifndef DR_SCHED_PLANT_MODEL_H
 #define DR_SCHED_PLANT_MODEL_H
@@ -12,10 +14,11 @@
 typedef struct dr__plant_model {
     double cpu, block; /* seconds of a worker for a sample */
     double trainer;    /* CPU seconds of the trainer for a sample */
-    double demand;     /* samples a second that the consumer would take */
+    double demand;     /* samples a second that the consumer would take, with CPUs of its own */
     double foreign;    /* threads of others that want a CPU, on average */
     double machine_cpus, quota_cpus, cpus;
     double batch_samples;
+    bool has_power;   /* energy is measured, or modelled by the monitor */
     double levels[3]; /* use of memory, storage and accelerator, for the balance; below 0: absent */
 } dr__plant_model;
 
@@ -24,6 +27,9 @@ double dr__plant_cpus(const dr__plant_model *m, double workers);
 
 /* Samples a second that they would make. */
 double dr__plant_capacity(const dr__plant_model *m, double workers);
+
+/* Samples a second that the consumer would take beside them if it never waited for a batch. */
+double dr__plant_demand(const dr__plant_model *m, double workers);
 
 /* The reward that would follow, when `margin` times the demand is wanted as capacity. */
 double dr__plant_reward(const dr__plant_model *m, const dr_weights *weights, double workers, double margin);

@@ -7,7 +7,6 @@
  *   prefetch   as many batches as are under way at that rate (Little's law), and some more for how they vary: more
  *              where the consumer waits though the workers could keep up, less where they lie ready unused
  *   bytes      what these batches take, where memory is short
- *   ceiling    the user's cpu_limit
  *   priority   below the trainer's while it wants the same CPUs and does not wait, and nobody else does
  */
 #include <math.h>
@@ -23,6 +22,7 @@ static const double GAIN = 0.01;                             /* of the weights: 
 static const double FULL = 0.9;                              /* load of a machine without a free CPU */
 static const double KEEPS_UP = 0.01;                         /* share of its time that a consumer may wait */
 static const double NO_STEP = 0.9;                           /* a consumer that waits so much does nothing else */
+static const double FEW = 0.1;                               /* of the workers: fewer by less is no gain */
 enum { MOST_PER_CPU = 2 };                                   /* workers that want a CPU, for each there is */
 enum { CALM = 10, FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
 
@@ -34,7 +34,9 @@ struct state {
 
     double tried, tried_rate; /* threads that read before there were more, and the rate with these; 0: none */
     double most_readers;      /* more of these brought nothing; 0: not known */
-    int reader_memory;
+    int reader_memory, reader_pause;
+
+    int low_memory, low_pause; /* decisions for which a low priority is not tried again */
 };
 
 /* --- workers --- */
@@ -56,6 +58,7 @@ static dr__plant_model model_of(const dr__costs *c, const dr__observation *o, bo
         .quota_cpus = o->quota_cpus,
         .cpus = o->cpus,
         .batch_samples = o->batch_samples,
+        .has_power = dr__senses(o, DR_SENSOR_POWER),
         .levels = { level_of(o, DR_SENSOR_MEM_USED), level_of(o, DR_SENSOR_DISK_BUSY),
                     level_of(o, DR_SENSOR_GPU_BUSY) },
     };
@@ -69,11 +72,11 @@ static double least_gain(const dr_weights *w)
     return GAIN * size;
 }
 
-static double best_workers(const dr__plant_model *m, const dr_weights *w, double least, double most)
+static double best_workers(const dr__plant_model *m, const dr_weights *w, double most, double margin)
 {
-    double best = least, most_reward = dr__plant_reward(m, w, least, MARGIN);
-    for (double n = least + 1; n <= most; n++) {
-        double reward = dr__plant_reward(m, w, n, MARGIN);
+    double best = 1, most_reward = dr__plant_reward(m, w, 1, margin);
+    for (double n = 2; n <= most; n++) {
+        double reward = dr__plant_reward(m, w, n, margin);
         if (reward > most_reward) {
             most_reward = reward;
             best = n;
@@ -82,44 +85,51 @@ static double best_workers(const dr__plant_model *m, const dr_weights *w, double
     return best;
 }
 
+/* More where that is clearly better; fewer only where they would do for a higher demand, too.  Between them it rests.
+ */
 static double choose_workers(const dr__plant_model *m, const dr__observation *o)
 {
     const dr_weights *w = &o->use.weights;
-    double now = o->knob[DR_KNOB_WORKERS], least = DR_MAX(o->use.least[DR_KNOB_WORKERS], 1);
+    double now = o->knob[DR_KNOB_WORKERS];
     double crowd = ceil(0.95 * MOST_PER_CPU * ceil(m->cpus) * (m->cpu + m->block) / m->cpu);
-    double most = DR_MAX(DR_MIN(o->use.most[DR_KNOB_WORKERS], crowd), least);
-    double best = best_workers(m, w, least, most), slack = least_gain(w);
-    if (now < least || now > most)
-        return best;
-    double margin = best > now ? MARGIN : DOWN_MARGIN;
-    double gain = dr__plant_reward(m, w, best, margin) - dr__plant_reward(m, w, now, margin);
-    return gain > (best > now ? slack : -slack) ? best : now;
+    double most = DR_MIN(o->use.most[DR_KNOB_WORKERS], DR_MAX(crowd, 1));
+    double up = best_workers(m, w, most, MARGIN), down = best_workers(m, w, most, DOWN_MARGIN);
+    if (now < 1 || now > most)
+        return up;
+    if (up > now && dr__plant_reward(m, w, up, MARGIN) - dr__plant_reward(m, w, now, MARGIN) > least_gain(w))
+        return up;
+    return down < (1 - FEW) * now ? down : now;
 }
 
 /* --- fetchers --- */
 
-/* Whether threads that only read are worth having: reading blocks for a good part of a sample's time. */
+/* Whether threads that only read are worth having: reading blocks for a good part of a sample's time.  On a machine
+ * without a free CPU that cannot be told from a read that waits for a CPU, and would not help. */
 static bool should_split(const dr__costs *c, const dr__observation *o)
 {
-    double all = c->cpu + c->block_work + c->block_read, part = o->knob[DR_KNOB_FETCHERS] > 0 ? 0.1 : 0.25;
-    return dr__has_knob(o, DR_KNOB_FETCHERS) &&
-           (dr__may_turn(o, DR_KNOB_FETCHERS) ? c->block_read > part * all : o->knob[DR_KNOB_FETCHERS] > 0);
+    double all = c->cpu + c->block_work + c->block_read;
+    bool splits = o->knob[DR_KNOB_FETCHERS] > 0;
+    if (!dr__may_turn(o, DR_KNOB_FETCHERS))
+        return splits;
+    return splits ? c->block_read > 0.1 * all : c->block_read > 0.25 * all && o->cpu_load < FULL;
 }
 
 /* Reads under way at a rate. */
 static double choose_fetchers(const dr__costs *c, const dr__observation *o, double rate)
 {
-    double now = o->knob[DR_KNOB_FETCHERS], need = DR_MAX(ceil(rate * c->read * MARGIN), 1);
-    return need > now || need < now / 1.5 ? need : now;
+    double now = o->knob[DR_KNOB_FETCHERS], reads = rate * c->read;
+    return 1.05 * reads > now || 1.6 * reads < now ? DR_MAX(ceil(MARGIN * reads), 1) : now;
 }
 
 /* Where more threads that read bring no more samples, storage is the limit: they go back, and that is remembered. */
-static double within_storage(struct state *s, const dr__observation *o, int knob, double wish)
+static double within_storage(struct state *s, const dr__observation *o, int knob, double capacity, double wish)
 {
     double now = o->knob[knob];
-    if (s->tried > 0 && now > s->tried && o->work_rate < s->tried_rate * (1 + 0.3 * (now / s->tried - 1))) {
+    bool starved = o->wait > KEEPS_UP && o->work_rate < 0.9 * capacity;
+    if (s->tried > 0 && now > s->tried && starved && o->work_rate < s->tried_rate * (1 + 0.3 * (now / s->tried - 1))) {
         s->most_readers = s->tried;
-        s->reader_memory = FIRST_MEMORY;
+        s->reader_memory = s->reader_pause =
+            s->reader_pause ? DR_MIN(2 * s->reader_pause, LONGEST_MEMORY) : FIRST_MEMORY;
     }
     if (s->most_readers > 0 && (s->reader_memory-- <= 0 || o->sudden))
         s->most_readers = 0;
@@ -137,7 +147,8 @@ static double within_storage(struct state *s, const dr__observation *o, int knob
 static void adapt_cover(struct state *s, const dr__observation *o, double capacity)
 {
     const dr__costs *c = &s->costs;
-    bool could = capacity > 1.05 * c->demand, waits = o->wait > KEEPS_UP;
+    bool could = capacity > 1.05 * c->demand && o->busy < 0.85;
+    bool waits = o->wait > KEEPS_UP;
     if (waits && could) {
         s->too_small = s->cover;
         s->remember = s->remember ? DR_MIN(2 * s->remember, LONGEST_MEMORY) : FIRST_MEMORY;
@@ -176,13 +187,17 @@ static double choose_bytes(const dr__observation *o, double prefetch)
 /* --- together --- */
 
 /* Below the trainer's only while it alone wants our CPUs and does not wait. */
-static double choose_priority(const dr__observation *o)
+static double choose_priority(struct state *s, const dr__observation *o)
 {
     double now = o->knob[DR_KNOB_PRIORITY], others = o->foreign_cpus / o->machine_cpus;
-    bool wants = o->trainer_cpus > 0.25 && o->cpu_load > FULL;
+    bool wants = o->trainer_cpus > 0.25 && o->cpu_load > FULL, starved = o->wait > 0.15;
     if (now >= 0)
-        return wants && others < 0.05 && o->wait < 0.05 ? -1 : now;
-    return others > 0.15 || o->wait > 0.15 ? 0 : now;
+        return wants && others < 0.05 && o->wait < 0.05 && s->low_memory-- <= 0 ? -1 : now;
+    if (!starved && others < 0.15)
+        return now;
+    if (starved)
+        s->low_memory = s->low_pause = s->low_pause ? DR_MIN(2 * s->low_pause, LONGEST_MEMORY) : FIRST_MEMORY;
+    return 0;
 }
 
 static int bound_of(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity)
@@ -216,13 +231,14 @@ static void explain(const dr__plant_model *m, const dr__observation *o, double c
              o->knob[DR_KNOB_WORKERS], capacity, capacity * m->cpu, m->cpus, 1e3 * m->cpu, 1e3 * m->block, m->foreign);
 }
 
-static void wish_readers(struct state *s, const dr__observation *o, bool split, double rate, dr__wish *wish)
+static void wish_readers(struct state *s, const dr__observation *o, bool split, double capacity, dr__wish *wish)
 {
     double *workers = &wish->knob[DR_KNOB_WORKERS], *fetchers = &wish->knob[DR_KNOB_FETCHERS];
     if (!split && s->costs.block_read > s->costs.cpu)
-        *workers = within_storage(s, o, DR_KNOB_WORKERS, *workers);
+        *workers = within_storage(s, o, DR_KNOB_WORKERS, capacity, *workers);
     else if (split)
-        *fetchers = within_storage(s, o, DR_KNOB_FETCHERS, choose_fetchers(&s->costs, o, rate));
+        *fetchers = within_storage(s, o, DR_KNOB_FETCHERS, capacity,
+                                   choose_fetchers(&s->costs, o, DR_MIN(capacity, s->costs.demand)));
     else
         s->tried = s->most_readers = 0;
     if (!split && dr__may_turn(o, DR_KNOB_FETCHERS))
@@ -233,24 +249,26 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
 {
     struct state *s = state;
     dr__costs_learn(&s->costs, o);
-    if (!(s->costs.cpu > 0) || !(s->costs.demand > 0)) {
-        snprintf(wish->reason, sizeof wish->reason, "nothing was delivered in %.1f s", o->span);
+    bool takes_all = !(s->costs.demand > 0) && o->wait > NO_STEP;
+    if (!(s->costs.cpu > 0) || (!(s->costs.demand > 0) && !takes_all)) {
+        snprintf(wish->reason, sizeof wish->reason, "%.0f samples and %.0f batches in %.1f s: too little is known",
+                 o->work_rate * o->span, o->batches, o->span);
         return;
     }
+    if (takes_all)
+        s->costs.demand = 10 * o->cpus / s->costs.cpu;
     bool split = should_split(&s->costs, o);
     dr__plant_model m = model_of(&s->costs, o, split), as_is = model_of(&s->costs, o, o->knob[DR_KNOB_FETCHERS] > 0);
     double now = DR_MAX(o->knob[DR_KNOB_WORKERS], 1), here = dr__plant_capacity(&as_is, now);
     double workers = dr__may_turn(o, DR_KNOB_WORKERS) ? choose_workers(&m, o) : now;
-    double rate = DR_MIN(dr__plant_capacity(&m, workers), m.demand);
+    double capacity = dr__plant_capacity(&m, workers);
     adapt_cover(s, o, here);
     wish->bound = bound_of(s, &as_is, o, here);
     wish->knob[DR_KNOB_WORKERS] = workers;
-    wish_readers(s, o, split, rate, wish);
-    wish->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, rate);
+    wish_readers(s, o, split, capacity, wish);
+    wish->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, DR_MIN(capacity, m.demand));
     wish->knob[DR_KNOB_PREFETCH_BYTES] = choose_bytes(o, wish->knob[DR_KNOB_PREFETCH]);
-    wish->knob[DR_KNOB_PRIORITY] = choose_priority(o);
-    if (o->use.cpu_limit > 0)
-        wish->knob[DR_KNOB_CPU_CEILING] = o->use.cpu_limit;
+    wish->knob[DR_KNOB_PRIORITY] = choose_priority(s, o);
     explain(&as_is, o, here, wish);
 }
 

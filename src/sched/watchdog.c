@@ -57,22 +57,24 @@ static void wish_little_memory(const dr__guard *g, const dr__observation *o, dr_
 static bool is_stalled(dr__guard *g, const dr__tick *t)
 {
     double batches = t->flow[DR_FLOW_BATCHES];
-    bool fed = !g->fed_ns || batches != g->batches || t->flow[DR_FLOW_CONSUMERS] <= 0;
+    bool came = g->fed_ns && batches != g->batches, fed = came || !g->fed_ns || t->flow[DR_FLOW_CONSUMERS] <= 0;
     uint64_t gap_ns = g->fed_ns ? t->time_ns - g->fed_ns : 0;
-    if (fed) {
+    if (came)
         g->gap_ns = DR_MAX(gap_ns, g->gap_ns - g->gap_ns / 16); /* what is long ago counts less */
+    if (fed)
         g->fed_ns = t->time_ns;
-    }
     g->batches = batches;
     return !fed && gap_ns > DR_MAX((uint64_t)STALL_S * SECONDS, 2 * g->gap_ns) && g->changed &&
            t->time_ns < g->changed_ns + DR_MAX((uint64_t)AFTER_CHANGE_S * SECONDS, 4 * g->gap_ns);
 }
 
-static void wish_as_before(const dr__guard *g, const dr__observation *o, const dr__tick *t, dr__wish *wish)
+static void wish_as_before(dr__guard *g, const dr__observation *o, const dr__tick *t, dr__wish *wish)
 {
     for (int i = 0; i < DR_N_KNOBS; i++)
-        if (dr__may_turn(o, i) && g->changed >> i & 1)
+        if (dr__may_turn(o, i) && g->changed >> i & 1) {
+            dr__guard_ban(g, o->time_ns, i, g->before[i] < o->knob[i]);
             wish->knob[i] = g->before[i];
+        }
     snprintf(wish->reason, sizeof wish->reason, "no batch for %.1f s after a change: back to the setting before",
              (double)(t->time_ns - g->fed_ns) * 1e-9);
 }

@@ -238,8 +238,7 @@ static void say_rewards(page *p, const json_t *loaders)
     bool begun = false;
     json_array_foreach(loaders, i, loader)
     {
-        const json_t *all = json_object_get(loader, "decisions");
-        const json_t *last = json_array_size(all) ? json_array_get(all, json_array_size(all) - 1) : NULL;
+        const json_t *last = json_object_get(loader, "last");
         if (!json_object_get(last, "reward"))
             continue;
         if (!begun)

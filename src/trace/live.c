@@ -207,13 +207,9 @@ void dr_live_put(dr_live *live, const dr_snapshot *snapshot, const double *flow,
     end(live);
 }
 
-void dr_live_decision(dr_live *live, const dr_decision *d)
+static void put_decision(dr_live *live, size_t slot, const dr_decision *d)
 {
-    if (!d || !begin(live))
-        return;
-    const dr__live_map *map = &live->map;
-    const uint64_t n = live->state[DR__LIVE_DECIDED]++;
-    const size_t at = map->decisions + (size_t)(n % DR__LIVE_KEPT) * map->decision_words;
+    const size_t at = live->map.decisions + slot * live->map.decision_words;
     live->state[at + DR__LIVE_NUMBER] = d->number;
     live->state[at + DR__LIVE_WHEN] = d->time_ns;
     live->state[at + DR__LIVE_BOUND] = (uint64_t)d->bound;
@@ -223,7 +219,16 @@ void dr_live_decision(dr_live *live, const dr_decision *d)
     put_doubles(live, at + DR__LIVE_BEFORE, d->before, DR_N_KNOBS, DR_N_KNOBS);
     put_doubles(live, at + DR__LIVE_BEFORE + DR_N_KNOBS, d->after, DR_N_KNOBS, DR_N_KNOBS);
     copy_text((char *)&live->state[at + DR__LIVE_BEFORE + 2 * DR_N_KNOBS], DR_MAX_REASON, d->reason);
+}
+
+void dr_live_decision(dr_live *live, const dr_decision *d)
+{
+    if (!d || !begin(live))
+        return;
+    put_decision(live, DR__LIVE_KEPT, d);
+    if (d->changed || d->guarded)
+        put_decision(live, (size_t)(live->state[DR__LIVE_DECIDED]++ % DR__LIVE_KEPT), d);
     if (d->bound >= 0 && d->bound < DR_N_BOUNDS)
-        live->state[map->bounds + (size_t)d->bound]++;
+        live->state[live->map.bounds + (size_t)d->bound]++;
     end(live);
 }

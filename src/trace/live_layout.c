@@ -44,7 +44,7 @@ void dr__live_map_of(const dr__live_head *head, dr__live_map *out)
     out->bounds = out->knobs + head->n[DR__LIVE_KNOBS];
     out->decisions = out->bounds + head->n[DR__LIVE_BOUNDS];
     out->decision_words = DR__LIVE_BEFORE + (size_t)2 * head->n[DR__LIVE_KNOBS] + head->reason_bytes / 8;
-    out->words = out->decisions + head->n_kept * out->decision_words;
+    out->words = out->decisions + (head->n_kept + 1) * out->decision_words;
 }
 
 void dr__live_head_init(dr__live_head *head)

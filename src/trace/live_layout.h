@@ -19,7 +19,7 @@
 
 enum {
     DR__LIVE_FORMAT = 1,
-    DR__LIVE_KEPT = 16,              /* decisions */
+    DR__LIVE_KEPT = 16,              /* decisions that turned something */
     DR__LIVE_MAX_BYTES = 1024 * 1024 /* a file that claims more is none of ours */
 };
 
@@ -56,7 +56,8 @@ typedef struct dr__live_head {
 
 enum { DR__LIVE_COMMON = offsetof(dr__live_head, started_ns) };
 
-/* Where things are in the state, in words from its beginning. */
+/* Where things are in the state, in words from its beginning.  The decisions are a ring of n_kept, and after it the
+ * last one, whether it turned something or not. */
 typedef struct dr__live_map {
     size_t values, levels, cpu, flow, knobs, bounds, decisions; /* arrays */
     size_t decision_words, words;                               /* sizes: of one decision, of the state */
@@ -69,7 +70,7 @@ enum {
     DR__LIVE_PRESENT,
     DR__LIVE_MODELLED,
     DR__LIVE_CPUS,
-    DR__LIVE_DECIDED,
+    DR__LIVE_DECIDED, /* how many were put into the ring */
     DR__LIVE_FIXED
 };
 

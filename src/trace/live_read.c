@@ -167,8 +167,9 @@ static json_t *changes_json(const picture *p, size_t at)
     return o;
 }
 
-static json_t *decision_json(const picture *p, size_t at)
+static json_t *decision_json(const picture *p, size_t slot)
 {
+    const size_t at = p->map.decisions + slot * p->map.decision_words;
     const uint64_t bound = p->state[at + DR__LIVE_BOUND];
     const char *reason = (const char *)&p->state[at + DR__LIVE_BEFORE + (size_t)2 * p->head.n[DR__LIVE_KNOBS]];
     json_t *o = json_pack("{s:I, s:I, s:b}", "number", (json_int_t)p->state[at + DR__LIVE_NUMBER], "time_ns",
@@ -186,8 +187,18 @@ static json_t *decisions_json(const picture *p)
     json_t *list = json_array();
     const uint64_t all = p->state[DR__LIVE_DECIDED], kept = p->head.n_kept;
     for (uint64_t i = all > kept ? all - kept : 0; i < all; i++)
-        json_array_append_new(list, decision_json(p, p->map.decisions + (size_t)(i % kept) * p->map.decision_words));
+        json_array_append_new(list, decision_json(p, (size_t)(i % kept)));
     return list;
+}
+
+/* null: there was none. */
+static json_t *last_json(const picture *p)
+{
+    json_t *last = decision_json(p, p->head.n_kept);
+    if (json_integer_value(json_object_get(last, "number")) > 0)
+        return last;
+    json_decref(last);
+    return json_null();
 }
 
 static json_t *who_json(const picture *p)
@@ -214,6 +225,7 @@ static json_t *picture_json(const picture *p)
     json_object_set_new(o, "knobs", table_json(p, DR__LIVE_KNOBS, p->map.knobs, UINT64_MAX));
     json_object_set_new(o, "bounds", bounds_json(p));
     json_object_set_new(o, "decisions", decisions_json(p));
+    json_object_set_new(o, "last", last_json(p));
     return o;
 }
 

@@ -8,7 +8,7 @@
 set -eu
 minutes=${1:?usage: run.sh MINUTES [TARGET...]}
 shift
-targets=${*:-jpeg jpeg_diff jpeg_own png webp header tar list index seek store volume proc}
+targets=${*:-jpeg jpeg_diff jpeg_own png webp header tar list index seek store volume proc trace}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=${FUZZ_DIR:-$root/build-fuzz}
 cc=${FUZZ_CC:-clang}
@@ -24,7 +24,7 @@ END
 echo "#define DR_HAVE_LZ4" >"$dir/src/store/store_config.h"
 flags="-std=gnu11 -D_GNU_SOURCE -O1 -g -ffp-contract=off -I$root/include -I$root/src -I$root/tests -I$dir/src"
 src=$root/src
-library="$src/base/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/format/*.c $src/store/*.c $src/codec/*.c"
+library="$src/base/*.c $src/trace/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/format/*.c $src/store/*.c $src/codec/*.c"
 library="$library $src/monitor/*.c"
 libs="$(pkg-config --libs libjpeg libpng libwebp zlib liblz4 libxxhash jansson) -lm -pthread"
 made=$root/tests/unit/codec

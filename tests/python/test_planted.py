@@ -2,7 +2,7 @@
 
 import pytest
 
-from drapps.experiment import planted, pictures
+from drapps.experiment import pictures, planted
 from drapps.profile.rules import NAMES
 
 
@@ -34,3 +34,9 @@ def test_from_end_to_end(capsys):
     planted.table(rows)
     assert "1 of 1 named" in capsys.readouterr().out, rows
     assert rows[0].findings[0]["gain"] > 1
+
+
+def test_an_unknown_plant(capsys):
+    with pytest.raises(SystemExit):
+        planted.main(["slow_moon"])
+    assert "slow_moon" in capsys.readouterr().err

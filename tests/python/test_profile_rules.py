@@ -1,5 +1,6 @@
 """drapps.profile: each finding by the facts that stand for it, gains within what the trainer can take."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -60,15 +61,15 @@ def test_a_trainer_that_does_not_wait_has_nothing_to_gain(name):
 
 def test_the_largest_gain_is_first():
     found = diagnose(facts(samples=4000, cpu_foreign=1.0, delayed=0.5, ops={"gaussian_blur": 0.6}))
-    assert [finding.name for finding in found] == ["starved_cpu", "slow_op"]
-    assert found[0].gain > found[1].gain
+    assert {finding.name for finding in found} == {"starved_cpu", "slow_op"}
+    assert found[0].gain >= found[1].gain
 
 
 @pytest.mark.parametrize("lost", [name for name in BASE if name not in ("seconds", "batches", "samples")])
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_not_known_is_not_needed(name, lost):
     standard = getattr(Facts(), lost)
-    assert diagnose(facts(**{**CHANGES[name], lost: standard}))[0].name in NAMES
+    assert {finding.name for finding in diagnose(facts(**{**CHANGES[name], lost: standard}))} <= set(NAMES)
 
 
 def test_nothing_measured():
@@ -77,7 +78,7 @@ def test_nothing_measured():
 
 def test_only_a_run_was_seen():
     run = Facts(seconds=2, batches=10, samples=100, wait=0.9, step=0.02)
-    assert run.trainer_rate == 500 and diagnose(run)[0].name == "healthy"
+    assert run.trainer_rate == 500 and diagnose(run) == []
 
 
 def test_reads_by_fetchers_that_keep_up_are_no_bottleneck():
@@ -90,21 +91,32 @@ def test_reads_by_fetchers_that_keep_up_are_no_bottleneck():
 def trace(spans, **sums):
     begun = dict.fromkeys(sums, 0.0)
     flow = [SimpleNamespace(time=t, values=values) for t, values in ((0.0, begun), (4.0, sums))]
-    meta = {"limits": {"affinity_cpus": 2, "quota_cpus": 0}, "knobs": {"workers": 1, "prefetch": 2}}
-    decision = SimpleNamespace(changes={"workers": (1, 2)})
+    meta = {"machine": {"cpus": 2.0}, "settings": {"workers": 1, "prefetch": 2}, "format": "folder"}
     return SimpleNamespace(meta=meta, flow=flow, snapshots=[{"cpu_own": 1.0}, {"cpu_own": 2.0}, {}], spans=spans,
-                           decisions=[decision])  # fmt: skip
+                           knobs=[(1.0, {"workers": 2.0})])  # fmt: skip
 
 
 def test_facts_of_a_trace():
-    times = [0.001] * 19 + [0.1]
-    spans = [SimpleNamespace(kind="work", begin=1.0, end=1.0 + t, key=f"{i}.jpg") for i, t in enumerate(times)]
+    spans = [SimpleNamespace(kind="work", begin=1.0, end=1.0 + i / 100, slow=i > 18, key=f"{i}.jpg") for i in range(20)]
     found = facts_of_trace(trace(spans, samples=1000.0, batches=10.0, wait=3.0, step=1.0, worked=1000.0, read=0.1,
-                                 work=6.0, cpu=6.0, bytes_read=1e6))  # fmt: skip
-    assert (found.rate, found.wait, found.trainer_rate, found.workers) == (250, 0.75, 1000, 2)
-    assert (found.bytes, found.work, found.cpu_own, found.cpus) == (1000, 0.006, 1.5, 2)
+                                 work=6.0, cpu=6.0, bytes_read=1e6, slow=50.0, slow_work=5.0))  # fmt: skip
+    assert (found.rate, found.wait, found.trainer_rate, found.workers, found.prefetch) == (250, 0.75, 1000, 2, 2)
+    assert (found.bytes, found.work, found.cpu_own, found.cpus, found.files) == (1000, 0.006, 1.5, 2, True)
     assert diagnose(found)[0].name == "slow_samples" and "19.jpg" in diagnose(found)[0].evidence
 
 
 def test_a_trace_without_flow():
     assert diagnose(facts_of_trace(SimpleNamespace(flow=[]))) == []
+
+
+def test_a_trace_that_a_loader_wrote(tmp_path, pipe):
+    import drapps.trace
+
+    with pipe.loader(batch_size=4, workers=2, trace=tmp_path / "run.drtrace", output="raw") as loader:
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            for _ in loader:
+                time.sleep(0.002)
+    found = facts_of_trace(drapps.trace.read(tmp_path / "run.drtrace"))
+    assert found.workers == 2 and found.files and found.samples > 0 and found.step >= 0.002 and found.work > 0
+    assert {finding.name for finding in diagnose(found)} <= set(NAMES)

@@ -9,14 +9,16 @@ import pytest
 import tracesets
 from tracesets import Flow, Reading, decision, span, trace
 
+import drapps
 from drapps import cli
 from drapps.report import write_report
 from drapps.report.charts import pareto_front, round_steps
 from drapps.report.decisions import MOST_ROWS, shown
 from drapps.report.energy import WORLD_GRID, energy
+from drapps.report.events import told
 from drapps.report.figures import integral, quantile, spread, use
 from drapps.report.page import make_page
-from drapps.report.panels import knob_lines, timeline
+from drapps.report.panels import knob_lines, knobs_at_rest, timeline
 from drapps.report.run import Run
 from drapps.report.thin import POINTS, short, thin
 from drapps.report.verdict import diagnose, headline, limits, spells
@@ -254,7 +256,9 @@ def hostile():
         HOSTILE: HOSTILE,
         "settings": {HOSTILE: [HOSTILE]},
         "ops": [{"op": HOSTILE, "us": 5.0}],
-        "dataset": HOSTILE,
+        "data": HOSTILE,
+        "samples": HOSTILE,
+        "machine": {"host": HOSTILE, "cpus": HOSTILE},
     }
     made.spans += [span("work", made.flow[0].time, made.flow[0].time + 9, HOSTILE, 7)]
     made.decisions += [decision(99, made.flow[-1].time, HOSTILE, {HOSTILE: (1, 2)}, HOSTILE)]
@@ -322,6 +326,14 @@ def test_odd_traces_give_a_page(name):
     assert len(page_of(ODD[name](), tracesets.steady())) > len(page)
 
 
+def test_each_cpu_is_shown():
+    readings = [
+        Reading(t, {}, (), cpu) for t, cpu in ((0.0, (1.0, 0.0)), (0.5, (0.5, 0.0)), (9.9, (0.0, 1.0)), (10.0, ()))
+    ]
+    assert timeline(Run(trace(snapshots=readings), ""), [])["cpus"] == ["z  0", "0  z"]
+    assert set(data_of(page_of(tracesets.steady()))["cpus"][0]) == {"w"}  # 0.9 of 35, and no blank between readings
+
+
 def test_gaps_are_told():
     run = Run(clock_jumps(), "")
     assert any(b - a > 4000 for a, b in run.gaps) and ">gaps<" in make_page([run], 1)
@@ -336,9 +348,9 @@ def test_knobs_turned_by_policy_and_user():
     turns = [decision(1, 2.0, changes={"prefetch": (2, 3)}), decision(2, 6.0, changes={"workers": (5, 4)})]
     by_user = {"t": 3.0, "event": "set", "knob": "workers", "value": 5}
     flow, knobs = [Flow(t, {}) for t in (1.0, 9.0)], [(2.0, {"workers": 2, "prefetch": 3, "fetchers": 0})]
-    lines = knob_lines(Run(trace(flow=flow, decisions=turns, events=[by_user], knobs=knobs), ""))
-    assert lines["prefetch"] == [[0.0, 2], [1.0, 3]] and lines["fetchers"] == [[0.0, 0]]
-    assert lines["workers"] == [[2.0, 5], [5.0, 4]]  # before, nobody says
+    run = Run(trace(flow=flow, decisions=turns, events=[by_user], knobs=knobs), "")
+    assert knob_lines(run) == {"prefetch": [[0.0, 2], [1.0, 3]], "workers": [[2.0, 5], [5.0, 4]]}  # 2 before: unsaid
+    assert knobs_at_rest(run) == {"fetchers": 0} and "nobody turned: fetchers 0." in make_page([run], 1)
 
 
 def test_what_is_missing_is_told():
@@ -357,6 +369,21 @@ def test_events_are_listed():
     ]
     page = page_of(made)
     assert "<td>0:03.0<td>bad_sample, key a.jpg" in page and "reason closed" not in page
+
+
+def test_turns_by_the_policy_are_no_events():
+    """A loader tells of every turn of a knob; decisions do it better."""
+    made = trace(flow=[Flow(t, {}) for t in (0.0, 9.0)], decisions=[decision(1, 2.0, changes={"workers": (1, 2)})])
+    made.events = [
+        {"t": t, "event": "set", "knob": "workers", "value": v} for t, v in ((2.0002, 2), (5.0, 2), (6.0, 3))
+    ]
+    assert [time for time, _ in told(Run(made, ""))] == [5.0, 6.0]
+    assert knob_lines(Run(made, ""))["workers"] == [[0.0, 1], [2.0, 2], [5.0, 2], [6.0, 3]]
+
+
+def test_where_and_when_is_told():
+    page = page_of(tracesets.busy(5))
+    assert "2026-11-16 09:46 UTC · testbed, 4 CPUs · photos, 12000 samples" in page
 
 
 def test_remedies_are_those_of_the_profile():
@@ -400,6 +427,19 @@ def test_write(tmp_path):
 def test_command_refuses_what_it_cannot_read(tmp_path, capsys):
     assert cli.main(["report", str(tmp_path / "none.drtrace")]) == 1 and "none.drtrace" in capsys.readouterr().err
     assert cli.main(["report", "x", "--grid", "-1"]) == 2 and "--grid" in capsys.readouterr().err
+
+
+def test_of_real_runs(folder, tmp_path, capsys):
+    """Two loaders, their traces, one page."""
+    paths = [str(tmp_path / f"{workers}.drtrace") for workers in (1, 2)]
+    for path in paths:
+        with drapps.read(folder).decode().resize(64).center_crop(64).loader(batch_size=4, trace=path) as loader:
+            batches = sum(1 for _ in loader)
+    assert cli.main(["report", *paths, "-o", str(tmp_path / "both.html")]) == 0
+    assert "both.html" in capsys.readouterr().out
+    page = (tmp_path / "both.html").read_text(encoding="utf-8")
+    assert "2 runs, side by side" in page and f'<td>batch, a batch<td class="n">{batches}<' in page
+    assert "ant/000.jpg" in page and "1.drtrace" in page and "center_crop" in page
 
 
 def test_timeline_is_plain_json():

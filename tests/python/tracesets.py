@@ -139,9 +139,12 @@ class _Busy:
 
     def meta(self):
         return {
-            "version": "0.1.0",
-            "host": "testbed, 4 CPUs",
-            "dataset": "photos (folder, 12 000 samples)",
+            "drapps": "0.1.0",
+            "data": "photos",
+            "format": "folder",
+            "samples": 12000,
+            "machine": {"cpus": 4.0, "memory": 16000000000, "host": "testbed"},
+            "clock": {"name": "CLOCK_MONOTONIC", "start_ns": 5000000000000, "unix_ns": 1794822412043885819},
             "settings": {"batch_size": 64, "seed": 0, "policy": "analytic"},
             "ops": [
                 {"op": "decode", "us": 610.0},

@@ -9,6 +9,8 @@ def add_arguments(parser):
 
 def main(argv):
     """Takes over the rest of the command line."""
-    from drapps.experiment import command
+    from drapps.experiment import command, planted
 
+    if argv[:1] == ["planted"]:
+        return planted.main(argv[1:])
     return command.main(argv)

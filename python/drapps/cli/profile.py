@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 import traceback
+from contextlib import nullcontext, redirect_stdout
 from functools import partial
 
 from drapps.cli.show import bytes_text, print_json, print_table
@@ -49,7 +50,8 @@ def main(argv):
 def _script(args):
     from drapps.profile import diagnose, script, show
 
-    done = script.run_script(args.path, args.arguments, args.seconds, stop=not args.keep_running)
+    with redirect_stdout(sys.stderr) if args.json else nullcontext():  # what the program prints is no JSON
+        done = script.run_script(args.path, args.arguments, args.seconds, stop=not args.keep_running)
     if done.facts is None:
         status = _status(done.error)
         print(f"drapps: {args.path} iterated no loader of drapps (drapps.DataLoader, Pipeline.loader)", file=sys.stderr)

@@ -1,6 +1,6 @@
 """Ten planted bottlenecks and two healthy runs: does `drapps profile` name them?
 
-    python -m drapps.experiment.planted --seed 1
+    drapps experiment planted --seed 1
 
 Each plant writes data and a training script, and makes the conditions around a child process that runs
 `drapps profile script.py`.  Strength and place are random by the seed.  The child sees only the run: no parameter of
@@ -14,7 +14,6 @@ import random
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -27,21 +26,33 @@ from drapps.experiment.disturb import Quota, burning
 
 SECONDS = 10  # of measuring, for each plant
 LIMIT = 120
+CALM = {"DRAPPS_POLICY": "off", "DRAPPS_SEEK_INDEX": "memory"}  # settings stay as the script says; no file is left
 
 SCRIPT = """
+import itertools
 import time
+import numpy
 import drapps
 
-def ahead(seconds):
+def accelerator(seconds):
     time.sleep(seconds)
 
-def busy(seconds):
+def pausing(every, seconds, steps=itertools.count(1)):
+    if next(steps) % every == 0:
+        time.sleep(seconds)
+
+def on_cpu(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(2000))
 
+def arranged(image):
+    for _ in range({turns}):
+        image = numpy.sort(image, axis=1)
+    return image
+
 pipe = drapps.read({folder!r}){chain}
-loader = pipe.loader(shuffle=True, outputs="image", output="raw", {settings})
+loader = pipe.loader(shuffle=True, outputs="image", output="numpy", {settings})
 while True:
     for batch in loader:
         {step}
@@ -57,13 +68,15 @@ class Case:
     step: str = "pass"
     environment: dict = field(default_factory=dict)
     enter: object = None  # called in the child before it becomes the program
+    turns: int = 1  # of the Python function, where the chain has it
     strength: str = ""  # for the table
 
     def write(self, path, folder):
         """The script."""
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
         with open(path, "w") as file:
-            file.write(SCRIPT.format(folder=folder, chain=self.chain, settings=settings, step=self.step))
+            file.write(SCRIPT.format(folder=folder, chain=self.chain, settings=settings, step=self.step,
+                                     turns=self.turns))
 
 
 class Plant(NamedTuple):
@@ -108,7 +121,6 @@ class Field:
 
     def batch_seconds(self, case, workers=2):
         """How long the loader takes for a batch of the case, by a short run here without its conditions."""
-        case.write(f"{self.root}/calm.py", self.folder)
         from drapps.pipeline import read
 
         pipe = eval(f"source{case.chain}", {"source": read(self.folder)})  # the plant's own text
@@ -134,7 +146,7 @@ def slow_disk(at):
     """Few bytes a second from the disk."""
     pictures.write_pictures(at.folder, 300, 640, at.random.randrange(1 << 30), quality=95)
     speed = at.between(4e6, 16e6)
-    case = Case(settings={"batch_size": 8, "workers": 2}, step="ahead(0.004)", strength=f"{speed / 1e6:.1f} MB/s")
+    case = Case(settings={"batch_size": 8, "workers": 2}, step="accelerator(0.004)", strength=f"{speed / 1e6:.1f} MB/s")
     case.enter = at.undo.enter_context(disk_limit(at.folder, "bps", int(speed)))
     at.undo.enter_context(pictures.forgotten(at.folder))
     return case
@@ -144,7 +156,7 @@ def small_files(at):
     """Files of a few KB on a disk that finds a few thousand a second."""
     side, finds = at.between(48, 96), at.between(1000, 3000)
     pictures.write_pictures(at.folder, 12000, int(side), at.random.randrange(1 << 30))
-    case = Case(".decode().resize(64).center_crop(48)", {"batch_size": 64, "workers": 2}, "ahead(0.002)",
+    case = Case(".decode().resize(64).center_crop(48)", {"batch_size": 64, "workers": 2}, "accelerator(0.002)",
                 strength=f"side {side:.0f}, {finds:.0f} reads/s")  # fmt: skip
     case.enter = at.undo.enter_context(disk_limit(at.folder, "iops", int(finds)))
     at.undo.enter_context(pictures.forgotten(at.folder))
@@ -155,27 +167,31 @@ def slow_source(at):
     """Each read waits, whatever it reads."""
     at.usual()
     delay = at.between(3e-3, 15e-3)
-    return Case(settings={"batch_size": 16, "workers": 2}, step="ahead(0.004)", strength=f"{delay * 1e3:.1f} ms a read",
-                environment={"DRAPPS_READ_DELAY_US": str(int(delay * 1e6))})  # fmt: skip
+    return Case(settings={"batch_size": 16, "workers": 2}, step="accelerator(0.004)",
+                environment={"DRAPPS_READ_DELAY_US": str(int(delay * 1e6))},
+                strength=f"{delay * 1e3:.1f} ms a read")  # fmt: skip
 
 
 def slow_op(at):
-    """One op costs more than all others."""
+    """One op, or one Python function, costs more than all others."""
     at.usual()
     ops = ["decode()", "random_resized_crop(160)", "random_horizontal_flip()", "color_jitter(brightness=0.2)"]
-    slow = at.random.choice(["gaussian_blur(kernel_size={k}, sigma=[{s:.1f}, {s:.1f}])", "random_affine(degrees=180)"])
-    size = at.random.choice([21, 31, 45])
-    slow = slow.format(k=size, s=size / 6)
-    ops.insert(at.random.randint(1, len(ops)), slow)
-    return Case("." + ".".join(ops), {"batch_size": 16, "workers": 2}, "ahead(0.002)", strength=slow)
+    size, turns = at.random.choice([45, 61, 75]), at.random.randint(4, 10)
+    blur = f"gaussian_blur(kernel_size={size}, sigma=[{size / 6:.1f}, {size / 6:.1f}])"
+    slow, strength = at.random.choice([(blur, blur), ("map(arranged, field='image')", f"{turns} turns of a function")])
+    place = at.random.randint(1, len(ops))
+    ops.insert(place, slow)
+    return Case("." + ".".join(ops), {"batch_size": 16, "workers": 2}, "accelerator(0.002)", turns=turns,
+                strength=f"{strength} after {ops[place - 1]}")  # fmt: skip
 
 
 def slow_samples(at):
     """One picture in some is huge."""
     at.usual(360)
-    share, side = at.between(0.04, 0.12), int(at.between(1600, 3000))
+    share, side = at.between(0.05, 0.12), int(at.between(2000, 3200))
     pictures.write_pictures(at.folder, int(360 * share / (1 - share)), side, at.random.randrange(1 << 30), first=360)
-    return Case(settings={"batch_size": 16, "workers": 2}, step="ahead(0.003)", strength=f"{share:.0%} of side {side}")
+    return Case(settings={"batch_size": 16, "workers": 2}, step="accelerator(0.001)",
+                strength=f"{share:.0%} of side {side}")  # fmt: skip
 
 
 def starved_cpu(at):
@@ -183,7 +199,7 @@ def starved_cpu(at):
     at.usual()
     threads = at.random.randint(1, 2) * len(os.sched_getaffinity(0))
     case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{threads} threads")
-    case.step = f"ahead({0.4 * at.batch_seconds(case):.4f})"
+    case.step = f"accelerator({0.4 * at.batch_seconds(case):.4f})"
     at.undo.enter_context(burning(threads, LIMIT))
     return case
 
@@ -191,9 +207,9 @@ def starved_cpu(at):
 def throttled_quota(at):
     """The container has a part of a CPU."""
     at.usual()
-    quota = at.between(0.3, 0.9)
+    quota = at.between(0.3, 0.8)
     case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{quota:.2f} CPUs")
-    case.step = f"ahead({0.4 * at.batch_seconds(case):.4f})"
+    case.step = f"accelerator({0.2 * at.batch_seconds(case):.4f})"
     group = Quota()
     at.undo.callback(group.close)
     group.set(quota)
@@ -206,30 +222,30 @@ def slow_consumer(at):
     at.usual()
     times = at.between(5, 12)
     case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{times:.1f} times the loader")
-    case.step = f"ahead({times * at.batch_seconds(case):.4f})"
+    case.step = f"accelerator({times * at.batch_seconds(case):.4f})"
     return case
 
 
 def memory_limit(at):
-    """One batch fits."""
+    """One batch fits, and the trainer pauses now and then: what could be made meanwhile has no room."""
     at.usual()
-    room, times = at.random.uniform(1.1, 1.6), at.between(0.8, 1.25)
-    case = Case(settings={"batch_size": at.random.choice([64, 96]), "workers": 2},
-                strength=f"{room:.1f} batches, trainer {times:.1f} times the loader")  # fmt: skip
-    case.step = f"ahead({times * at.batch_seconds(case):.4f})"
+    room, every, times = at.random.uniform(1.1, 1.6), at.random.randint(5, 9), at.random.uniform(1.05, 1.3)
+    case = Case(settings={"batch_size": at.random.choice([32, 48, 64]), "workers": 2, "prefetch": every + 2},
+                strength=f"{room:.1f} batches, a pause every {every}")  # fmt: skip
+    case.step = f"pausing({every}, {every * times * at.batch_seconds(case):.4f})"
     batch_bytes = case.settings["batch_size"] * 160 * 160 * 3
     case.settings["memory_limit"] = int(2 * room * batch_bytes)  # half of it is for batches
     return case
 
 
 def oversubscribed_workers(at):
-    """Many workers on few CPUs, and a trainer that needs one of these about as long as a worker needs for a batch."""
+    """Many workers on few CPUs, and a trainer that needs one of these, a little longer than a worker for a batch."""
     at.usual()
     cpus = len(os.sched_getaffinity(0))
-    workers, times = at.random.randint(8, 16) * cpus, at.between(0.95, 1.2) * cpus
+    workers, times = at.random.randint(12, 20) * cpus, at.between(1.1, 1.25) * cpus
     case = Case(settings={"batch_size": 32, "prefetch": 4},
                 strength=f"{workers} workers, trainer {times:.1f} times the loader")  # fmt: skip
-    case.step = f"busy({times * at.batch_seconds(case, cpus):.4f})"
+    case.step = f"on_cpu({times * at.batch_seconds(case, cpus):.4f})"
     case.settings["workers"] = workers
     return case
 
@@ -238,7 +254,7 @@ def _trainer_bound(at, low, high):
     at.usual()
     times = at.random.uniform(low, high)
     case = Case(settings={"batch_size": 32, "workers": 2, "prefetch": 4}, strength=f"{times:.2f} times the loader")
-    case.step = f"ahead({times * at.batch_seconds(case):.4f})"
+    case.step = f"accelerator({times * at.batch_seconds(case):.4f})"
     return case
 
 
@@ -293,10 +309,12 @@ def _run_one(plant, seed, seconds):
 def _profiled(script, case, seconds):
     """What `drapps profile` says of a script in a process of its own."""
     command = [sys.executable, "-m", "drapps.cli", "profile", script, "--json", "--seconds", str(seconds)]
-    environment = {**os.environ, "DRAPPS_POLICY": "off", **case.environment}  # settings stay as the script says
-    done = subprocess.run(command, env=environment, preexec_fn=case.enter, capture_output=True, text=True, timeout=LIMIT)
+    environment = {**os.environ, **CALM, **case.environment}
+    done = subprocess.run(command, env=environment, preexec_fn=case.enter, capture_output=True, text=True,
+                          timeout=LIMIT)  # fmt: skip
     if done.returncode:
-        raise RuntimeError(f"drapps profile ended with {done.returncode}: {textwrap.shorten(done.stderr, 2000)}")
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        return {"verdict": f"failed with {done.returncode}: {last}"}
     return json.loads(done.stdout)
 
 
@@ -311,14 +329,16 @@ def table(rows):
 
 def main(argv=None):
     """The program."""
-    parser = argparse.ArgumentParser(prog="python -m drapps.experiment.planted", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="drapps experiment planted", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"which ones (default: all): {', '.join(p.name for p in PLANTS)}")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of measuring, each (default: {SECONDS})")
     parser.add_argument("--json", action="store_true", help="print JSON, with all facts")
     args = parser.parse_args(argv)
-    rows = run(args.seed, args.names, args.seconds, lambda row: print(".", end="", file=sys.stderr, flush=True))
-    print(file=sys.stderr)
+    unknown = set(args.names) - {plant.name for plant in PLANTS}
+    if unknown:
+        parser.error(f"no plant is called {', '.join(sorted(unknown))}")
+    rows = run(args.seed, args.names, args.seconds, lambda row: print(row.name, row.verdict, file=sys.stderr))
     if args.json:
         return print_json([{**row._asdict(), "right": row.right} for row in rows])
     table(rows)

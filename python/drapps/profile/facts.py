@@ -115,6 +115,13 @@ class Facts:
             return None
         return min(1.0, self.rate * (self.working + (0.0 if self.fetchers else self.waiting)) / self.workers)
 
+    @property
+    def strained(self):
+        """How much of workers or CPUs, whichever is scarcer, the loader's work takes."""
+        cpu = self.rate * self.cost_cpu / self.cpus if self.cost_cpu and self.cpus else None
+        known = [value for value in (self.busy, cpu) if value is not None]
+        return min(1.0, max(known)) if known else None
+
     def as_dict(self):
         """For JSON: what is known, and what follows from it."""
         known = {key: value for key, value in asdict(self).items() if value is not None}

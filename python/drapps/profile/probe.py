@@ -14,6 +14,7 @@ from drapps.profile.host import cpu_delay
 
 SLOW_TIMES = 4  # the median: as the lanes' threshold
 MAX_ALONE = 256
+FILE_FORMATS = ("folder", "flat", "list")  # in which each sample is a file
 
 
 class Drained:
@@ -113,7 +114,7 @@ class NativeProbe:
         self.size = dataset.size
         names = options.get("outputs") or ",".join(field[0] for field in dataset.fields)
         self._runner = _core.open_runner(dataset, graph, names, bool(options.get("reference")))
-        self.files = dataset.format in ("folder", "flat", "list", "files")
+        self.files = dataset.format in FILE_FORMATS
 
     def make(self, i):
         """One sample."""

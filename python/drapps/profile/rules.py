@@ -13,7 +13,8 @@ SPARE = 3.0  # a loader that could do so many times more is not what limits a ru
 SMALL_FILE = 64 << 10
 SLOW_REQUEST = 5e-3  # of a disk that is in order
 MERE_DELAY = 2e-4  # waiting for a read below that is not worth a remedy
-EASIER = {"decode": 0.33, "read": 0.33}  # how much of an op a remedy can save; of others a half
+ALL_OPS = "decoding and augmenting"
+EASIER = {"decode": 0.33, "read": 0.33, ALL_OPS: 0.33}  # how much of an op a remedy can save; of others a half
 
 
 class Finding(NamedTuple):
@@ -39,7 +40,7 @@ class Told(NamedTuple):
 
 def diagnose(facts):
     """Findings, the largest gain first; the first is the verdict.  A healthy run, or one whose trainer is the limit,
-    has that as its only finding.  Nothing measured: none."""
+    has that as its only finding.  None: nothing was measured, or nothing that says why the trainer waits."""
     if not facts.rate:
         return []
     if facts.headroom < WORTH:
@@ -48,7 +49,7 @@ def diagnose(facts):
     found = [(said.rate, _finding(name, said, facts)) for name, said in told if said]
     found.sort(key=lambda pair: (-round(pair[1].gain, 1), -pair[0]))  # alike by the trainer's bound: the larger remedy
     findings = [finding for _, finding in found if finding.gain > 1.0]
-    return [finding for finding in findings if finding.gain >= WORTH] or findings[:1] or [_no_remedy(facts)]
+    return [finding for finding in findings if finding.gain >= WORTH] or findings[:1]
 
 
 def _finding(name, told, facts):
@@ -57,10 +58,10 @@ def _finding(name, told, facts):
 
 
 def _no_remedy(facts):
-    """The trainer is the limit, or nothing stands out."""
+    """The trainer is the limit: by far, or about as fast as the loader."""
     spare = first(facts.drain_rate, _capacity(facts, _any(facts.waiting))) / facts.rate
     waits = f"the trainer waits {facts.wait:.0%} of its time"
-    if SPARE <= spare < float("inf") and facts.headroom < WORTH:
+    if SPARE <= spare < float("inf"):
         evidence = f"{waits}; the loader could deliver {spare:.1f} times as many samples"
         advice = "a faster model step, larger batches or a faster accelerator; CPUs can be given away"
         return Finding("slow_consumer", 1 - facts.wait, evidence, advice, 1.0)
@@ -175,7 +176,8 @@ def starved_cpu(facts):
                 f"{delayed:.0%} of that time for a CPU")  # fmt: skip
     advice = "end or move the other programs, or reserve CPUs for training"
     left = max(0.1 * facts.cpus, facts.cpus - taken)
-    return Told(min(_capacity(facts, _any(facts.waiting)), facts.rate * facts.cpus / left), evidence, advice)
+    more = min(facts.cpus / left, 1 / max(0.1, 1 - delayed))  # others may only have had what was free
+    return Told(min(_capacity(facts, _any(facts.waiting)), facts.rate * more), evidence, advice)
 
 
 def oversubscribed_workers(facts):
@@ -183,8 +185,8 @@ def oversubscribed_workers(facts):
     if not facts.fewer_rate or not facts.workers or not facts.cpus or _any(facts.delayed) < 0.3:
         return None
     evidence = (f"{facts.workers} workers on {facts.cpus:.2g} CPUs; own threads waited {facts.delayed:.0%} of their "
-                f"runnable time for a CPU; with {facts.fewer_workers} workers {facts.fewer_rate:.0f} samples/s "
-                f"instead of {facts.rate:.0f}")  # fmt: skip
+                f"runnable time for a CPU; workers={facts.fewer_workers} gave {facts.fewer_rate:.0f} samples/s instead of "
+                f"{facts.rate:.0f}")  # fmt: skip
     return Told(facts.fewer_rate, evidence, f"workers={facts.fewer_workers}, or none given: drapps decides")
 
 
@@ -192,11 +194,12 @@ def oversubscribed_workers(facts):
 
 
 def memory_limit(facts):
-    """Too few batches fit: making and using them take turns."""
-    if facts.ahead is None or facts.ahead >= 2 or (facts.prefetch or 2) <= facts.ahead:
+    """Too few batches fit: making and using them take turns, and a pause of the trainer is lost."""
+    wanted = max(2, facts.prefetch or 2)
+    if facts.ahead is None or facts.ahead >= wanted:
         return None
-    evidence = (f"the memory limit allows {facts.ahead:.2g} batches under way, {facts.prefetch or 2} are wanted; "
-                f"workers are busy {_any(facts.busy):.0%} of the time and the trainer waits {facts.wait:.0%}")  # fmt: skip
+    evidence = (f"the memory limit has room for {facts.ahead:.2g} of {wanted} batches under way; workers are busy "
+                f"{_any(facts.busy):.0%} of the time and the trainer waits {facts.wait:.0%}")  # fmt: skip
     capacity = facts.unlimited_rate or _capacity(facts, _any(facts.waiting))
     return Told(capacity, evidence, "a higher memory_limit, or smaller batches")
 
@@ -208,7 +211,7 @@ def _working_hard(facts):
     """Workers spend their time on work, and there is no slack."""
     if _reading(facts):
         return False
-    return facts.busy is None or facts.busy >= 0.5
+    return first(facts.strained, 1.0) >= 0.5
 
 
 def slow_samples(facts):
@@ -223,10 +226,11 @@ def slow_samples(facts):
 
 
 def slow_op(facts):
-    """One op takes most of a worker's time."""
-    if not facts.ops or not _working_hard(facts):
+    """One op takes most of a worker's time; where ops were not timed, all of them together."""
+    ops = facts.ops or ({ALL_OPS: 1.0} if facts.work else {})
+    if not ops or not _working_hard(facts):
         return None
-    op, share = max(facts.ops.items(), key=lambda item: item[1])
+    op, share = max(ops.items(), key=lambda item: item[1])
     if share < 0.3:
         return None
     saved = EASIER.get(op, 0.5)
@@ -235,14 +239,16 @@ def slow_op(facts):
         evidence += f", {_ms(share * facts.cost_cpu)}"
     if facts.workers and facts.cpus and facts.workers < facts.cpus:
         evidence += f"; only {facts.workers} of {facts.cpus:.2g} CPUs have a worker"
-    advice = f"a cheaper {op}, or its result kept (cache=); the gain is for {saved:.0%} of it saved"
+    most = min(_saved(facts, share), facts.headroom)
+    advice = (f"a cheaper {op}, or its result kept (cache=); the gain is for {saved:.0%} of it saved, without it "
+              f"{most:.2f} times as many samples would come")  # fmt: skip
     return Told(facts.rate * _saved(facts, saved * share), evidence, advice)
 
 
 def _saved(facts, part):
     """The gain where `part` of the work of a sample is saved."""
-    busy = first(facts.busy, 1.0) * (1.0 if facts.fetchers else 1 - _any(facts.read_share))
-    return 1 / (1 - min(0.98, part * busy))
+    working = first(facts.strained, 1.0) * (1.0 if facts.fetchers else 1 - _any(facts.read_share))
+    return 1 / (1 - min(0.98, part * working))
 
 
 def _any(value):

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import cycle
 
+from drapps import _core
 from drapps.profile.facts import Facts
 from drapps.profile.probe import alone, probe_of, settings_of
 
@@ -36,13 +37,13 @@ class Plan:
 
 
 class Tally:
-    """What the trainer did in a phase.  settle: that long, and that many batches, do not count."""
+    """What the trainer did in a phase.  The first `settle` seconds do not count; `least`: batches."""
 
     def __init__(self, name, seconds, settle=0.0, least=4):
         self.name, self.seconds, self.settle, self.least = name, seconds, settle, least
         self.wait = self.step = 0.0
-        self.batches = self.samples = self.skipped = 0
-        self.begun = self.counting = None
+        self.batches = self.samples = 0
+        self.begun = self.counting = None  # since when
 
     def over(self, now):
         """Long enough; a slow trainer or loader gets three times as long for a few batches."""
@@ -52,7 +53,7 @@ class Tally:
         return passed >= self.seconds and (self.batches >= self.least or passed >= 3 * self.seconds)
 
     def settled(self, now):
-        """Whether what comes now counts; true for the first time exactly once, when counting is None before."""
+        """Whether what comes now counts."""
         self.begun = now if self.begun is None else self.begun
         return now - self.begun >= self.settle
 
@@ -78,9 +79,11 @@ class Session:
     def __init__(self, watch):
         self._watch, self._host, self._plan = watch, watch.host, watch.plan
         self.loader = self._engine = None  # the one at hand, and what has its statistics
-        self._kept, self._pending, self._phases = [], None, iter(self._all_phases())
+        self._before = {}  # these, when the phase began
+        self._kept, self._again = [], iter(())  # batches for the free phase
+        self._pending = None  # the batch that the trainer has: since when, wait, samples
+        self._phases = self._all_phases()
         self._cpus, self._host_cpus = self._host.cpus()
-        self._workers_before = None
         self.time, self.finished = 0.0, False
         self.as_is, self.facts = Tally("as is", self._plan.as_is), Facts()
         self._phase = next(self._phases)
@@ -92,19 +95,33 @@ class Session:
         yield self.as_is
         yield Tally("free", self._plan.free, settle=0.3 * self._plan.free)
         if self._too_many():
-            self._workers_before = self.loader.get("workers")
-            self.facts.fewer_workers = self._enough()
-            self.loader.set("workers", self.facts.fewer_workers)
-            yield Tally("fewer", self._plan.fewer, settle=0.3 * self._plan.fewer)
-
-    def _enough(self):
-        """A worker for each CPU that the trainer leaves."""
-        trainer = (self.facts.free_cpu or 0.0) * (self.facts.free_rate or 0.0)
-        return max(1, round(self._cpus - trainer))
+            yield from self._fewer_phases()
 
     def _too_many(self):
         workers = settings_of(self._engine)["workers"] or 0
-        return workers >= MANY * self._cpus and workers > 1 and hasattr(self.loader, "set")
+        return workers >= MANY * self._cpus and workers > 1
+
+    def _fewer_phases(self):
+        """A worker for each CPU, and for each that the trainer leaves."""
+        trainer = (self.facts.free_cpu or 0.0) * (self.facts.free_rate or 0.0)
+        before = self.loader.get("workers")
+        for self._fewer in sorted({max(1, round(self._cpus)), max(1, round(self._cpus - trainer))}):
+            if self._set_workers(self._fewer):
+                yield Tally("fewer", self._plan.fewer, settle=0.3 * self._plan.fewer)
+        self._set_workers(before)
+
+    def _set_workers(self, n):
+        """False: the loader cannot change that while it runs."""
+        with suppress(_core.Error):
+            self.loader.set("workers", n)
+            return True
+        return False
+
+    def use(self, loader):
+        """The program iterates this one now."""
+        self.loader = loader
+        if self._phase.name == "fewer" and not self.finished:
+            self._set_workers(self._fewer)
 
     def take(self, iterator):
         """The next batch of the program; in the free phase one that it had before."""
@@ -115,9 +132,10 @@ class Session:
         if self._phase.over(begun):
             self._advance(iterator)
             begun = time.monotonic()
-        self._begin_counting(begun, iterator)
+        self._find_engine(iterator)
+        self._begin_counting(begun)
         try:
-            batch = self._next_kept() if self._phase.name == "free" and self._kept else next(iterator)
+            batch = next(self._again if self._phase.name == "free" and self._kept else iterator)
         except BaseException:
             self._pending = None
             raise
@@ -137,15 +155,17 @@ class Session:
         if self._phase.counting is not None:
             self._phase.add(wait, now - taken, samples)
 
-    def _begin_counting(self, now, iterator):
+    def _find_engine(self, iterator):
+        """Counters of a loader that was opened since begin at 0."""
+        engine = getattr(iterator, "_native", None) or self.loader
+        if engine is not self._engine:
+            self._engine, self._before = engine, {}
+
+    def _begin_counting(self, now):
         if self._phase.counting is None and self._phase.settled(now):
             self._phase.counting = now
-            self._engine = getattr(iterator, "_native", None) or self.loader
             self._before = self._stats()
             self._mark = self._host.mark()
-
-    def _next_kept(self):
-        return next(self._again)
 
     # --- from one phase to the next ---
 
@@ -171,8 +191,10 @@ class Session:
             self.facts.free_cpu = seen["cpu_seconds"] / self._phase.samples
 
     def _end_of_fewer(self, seen):
-        self.facts.fewer_rate, self.facts.fewer_delayed = self._phase.rate, seen["delayed"]
-        self.loader.set("workers", self._workers_before)
+        """The better number of workers is what is told."""
+        if self._phase.rate and self._phase.rate > (self.facts.fewer_rate or 0.0):
+            self.facts.fewer_workers, self.facts.fewer_rate = self._fewer, self._phase.rate
+            self.facts.fewer_delayed = seen["delayed"]
 
     def _end(self, iterator):
         """Probes, while the trainer pauses; then the program ends, where this is its main thread."""
@@ -243,8 +265,8 @@ class Session:
         workers, prefetch = facts.workers or 1, facts.prefetch or 2
         drained = probe.drain(seconds, workers, prefetch)
         facts.drain_rate, facts.drain_cpu = drained.rate, drained.cpu
-        if facts.ahead is not None and facts.ahead < prefetch:
-            facts.unlimited_rate = probe.drain(seconds, workers, prefetch, memory_limit=0).rate
+        if facts.ahead is not None and facts.ahead < max(2, prefetch):
+            facts.unlimited_rate = probe.drain(seconds, workers, max(2, prefetch), memory_limit=0).rate
 
 
 def samples_of(batch):

@@ -20,8 +20,7 @@ def as_dict(run, findings):
 def show(run, findings):
     """A verdict in a few sentences, and a table of all findings."""
     if not findings:
-        print("too little was measured: the program ended before some batches had been used")
-        return
+        return print(_nothing(run.facts))
     print(textwrap.fill(verdict(run.facts, findings[0]), WIDTH))
     print()
     rows = [(found.name, f"{found.gain:.2f}x", f"{found.gain * run.facts.rate:.0f}", found.evidence)
@@ -31,18 +30,24 @@ def show(run, findings):
         print(note)
 
 
+def _nothing(facts):
+    if not facts.rate:
+        return "too little was measured: the program ended before some batches had been used"
+    return f"{_run(facts)}; nothing that was measured says why"
+
+
 def verdict(facts, finding):
     """What the run did, what holds it back, and what to do."""
-    rate = f"{facts.rate:.0f} samples/s; the trainer waits {facts.wait:.0%} of its time"
+    text = f"{finding.name}: {_run(facts)}."
+    if finding.name != "healthy":
+        text += f" Why: {finding.evidence}. To do: {finding.advice}."
+    if finding.gain > 1.0:
+        text += f" Expect {finding.gain * facts.rate:.0f} samples/s."
+    return text
+
+
+def _run(facts):
+    text = f"{facts.rate:.0f} samples/s; the trainer waits {facts.wait:.0%} of its time"
     if facts.trainer_rate != float("inf"):
-        rate += f" and could take {facts.trainer_rate:.0f} samples/s if data were always there"
-    if finding.name == "healthy":
-        return f"healthy: {rate}. Nothing stands out."
-    if finding.gain <= 1.0:
-        return f"{finding.name}: {rate}. {_sentence(finding.evidence)} To do: {finding.advice}."
-    return (f"{finding.name}: {rate}. {_sentence(finding.evidence)} To do: {finding.advice}. "
-            f"Expect {finding.gain * facts.rate:.0f} samples/s.")  # fmt: skip
-
-
-def _sentence(text):
-    return text[0].upper() + text[1:] + "."
+        text += f" and could take {facts.trainer_rate:.0f} samples/s if data were always there"
+    return text

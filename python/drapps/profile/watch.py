@@ -51,16 +51,21 @@ class Watch:
         return max(self._sessions.values(), key=lambda session: (session.finished, session.time), default=None)
 
     def _wrap(self, loader, iterator):
-        session = self._sessions.setdefault(self._what(loader), Session(self))
-        session.loader = loader
-        return Watched(session, iterator)
+        what = self._what(loader)
+        if what not in self._sessions:
+            self._sessions[what] = Session(self)
+        self._sessions[what].use(loader)
+        return Watched(self._sessions[what], iterator)
 
     def _what(self, loader):
         """A loader that is opened anew for each epoch is the same."""
         if loader in self.opened:
             dataset, graph, options = self.opened[loader]
             return dataset.name, graph.json(), repr(options)
-        return id(getattr(loader, "dataset", loader))
+        dataset = getattr(loader, "dataset", None)
+        if dataset is None:
+            return repr(loader)  # a chain with its functions' names
+        return type(dataset), len(dataset) if hasattr(dataset, "__len__") else None, loader.batch_size
 
     # --- hooks ---
 

@@ -66,11 +66,16 @@ def distribution(values, facts, title):
         bins[min(BINS - 1, max(0, int(axis.part(v) * BINS)))] += 1
     inside = _bars(frame, bins) + _up_to(frame, bins) + _line("axis", frame.left, frame.right, frame.floor, frame.floor)
     for t in axis.ticks():
-        x = frame.x(axis.part(t))
-        inside += _line("grid", x, x, frame.floor, frame.floor + 4) + _text(x, frame.floor + 16, time_text(t))
+        x, anchor = frame.x(axis.part(t)), _anchor(axis.part(t))
+        inside += _line("grid", x, x, frame.floor, frame.floor + 4) + _text(x, frame.floor + 16, time_text(t), anchor)
     inside += "".join(_quantile(frame, axis, facts, *mark) for mark in QUANTILES)
     text = f"{title}: {facts.count} values, median {time_text(facts.p50)}, 99 % below {time_text(facts.p99)}"
     return frame.svg(inside, text, "distribution")
+
+
+def _anchor(part):
+    """The side of a label on an axis: none is cut at the picture's border."""
+    return "start" if part < 0.04 else "end" if part > 0.96 else "middle"
 
 
 # name, height and side of its label: p95 is often next to p99

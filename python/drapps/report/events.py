@@ -1,15 +1,47 @@
 """What is rare in a run: an epoch that begins, a bad sample, a worker that died, a knob turned by the user, a mark."""
 
+from collections import defaultdict
+
 from drapps.report.markup import section, table
 from drapps.report.text import clock_text
 
 MOST, LONGEST = 300, 200  # events on a page, characters of one
+TOLD_WITHIN = 0.1  # seconds between a decision and the event that tells of its change
 
 
 def told(run):
-    """[(time, what), ...] without what the trace has about itself; the first MOST."""
+    """[(time, what), ...] without what decisions say and what the trace has about itself; the first MOST."""
+    by_policy = turns_by_policy(run)
     events = [event for event in run.events if event.get("event") not in ("missing", "end")]
-    return [(event["t"], _text(event)) for event in events[:MOST]]
+    return [(event["t"], _text(event)) for event in events if not _is_turn(event, by_policy)][:MOST]
+
+
+def turns_by_user(run):
+    """[(time, knob, value), ...]: "set" events that no decision asked for."""
+    by_policy = turns_by_policy(run)
+    turns = [event for event in run.events if event.get("event") == "set" and _is_number(event.get("value"))]
+    return [(e["t"], str(e.get("knob")), e["value"]) for e in turns if not _is_turn(e, by_policy)]
+
+
+def turns_by_policy(run):
+    """{(knob, value): [times]} of all decisions."""
+    turns = defaultdict(list)
+    for decision in run.decisions:
+        for knob, (_, after) in decision.changes.items():
+            turns[knob, after].append(decision.time)
+    return turns
+
+
+def _is_turn(event, turns):
+    """Whether an event is a knob that a decision turned just before: a loader tells of every turn."""
+    if event.get("event") != "set" or not _is_number(event.get("value")):
+        return False
+    times = turns.get((str(event.get("knob")), event["value"]), [])
+    return any(abs(event["t"] - time) < TOLD_WITHIN for time in times)
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _text(event):

@@ -7,6 +7,7 @@ nothing even if it came through unescaped.  What traces hold is in the page as t
 import hashlib
 import json
 from base64 import b64encode
+from datetime import UTC, datetime
 from importlib.resources import files
 
 from drapps import _core
@@ -17,7 +18,7 @@ from drapps.report.decisions import decision_table, shown
 from drapps.report.events import event_table
 from drapps.report.findings import verdict
 from drapps.report.markup import dot, section
-from drapps.report.panels import timeline
+from drapps.report.panels import knobs_at_rest, timeline
 from drapps.report.samples import distributions, where_time_goes
 from drapps.report.text import escape, time_text
 
@@ -73,8 +74,23 @@ def _hash(text):
 def _subtitle(runs):
     if len(runs) > 1:
         return escape(f"{len(runs)} traces")
-    known = [runs[0].meta.get(key) for key in ("host", "dataset")]
-    return escape(" · ".join([runs[0].name, time_text(runs[0].seconds)] + [k for k in known if isinstance(k, str)]))
+    return escape(" · ".join([runs[0].name, time_text(runs[0].seconds), *_where(runs[0].meta)]))
+
+
+def _where(meta):
+    """When, on what and over what a run was, as far as the trace says."""
+    machine, clock = (value if isinstance(value, dict) else {} for value in (meta.get("machine"), meta.get("clock")))
+    if isinstance(clock.get("unix_ns"), int) and 0 < clock["unix_ns"] < 2**63:
+        began = datetime.fromtimestamp(clock["unix_ns"] // 10**9, UTC)
+        yield began.strftime("%Y-%m-%d %H:%M UTC")
+    if machine:
+        yield f"{machine.get('host', '?')}, {_plain(machine.get('cpus', '?'))} CPUs"
+    if meta.get("data"):
+        yield f"{meta['data']}, {meta.get('samples', '?')} samples"
+
+
+def _plain(value):
+    return f"{value:g}" if isinstance(value, float) else value
 
 
 def _folded(i, run, inside):
@@ -95,4 +111,6 @@ def _timeline(run, decisions):
         return section("Timeline", "<p>The trace has neither snapshots nor flow: there is nothing to draw.</p>")
     data = json.dumps(timeline(run, decisions), separators=(",", ":"), ensure_ascii=False)
     data = data.replace("<", "\\u003c")  # a name with "</script>" would end the block
-    return section("Timeline", TIMELINE.format(data=data), "timeline")
+    at_rest = ", ".join(f"{knob} {_plain(value)}" for knob, value in knobs_at_rest(run).items())
+    note = f'<p class="note">Knobs that nobody turned: {escape(at_rest)}.</p>' if at_rest else ""
+    return section("Timeline", TIMELINE.format(data=data) + note, "timeline")

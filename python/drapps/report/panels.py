@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from drapps.report.events import told
+from drapps.report.events import told, turns_by_user
 from drapps.report.thin import short, thin
 from drapps.report.verdict import spells
 
@@ -106,16 +106,27 @@ def _steps(run, clock):
 
 
 def _heat(run):
-    """A row of digits for each CPU; each digit is the greatest use in its slice of time, a blank is none known."""
+    """A row of digits for each CPU: the greatest use in a slice of time, or the one before; a blank is a gap."""
     n, columns = max((len(s.cpu) for s in run.snapshots), default=0), min(HEAT_COLUMNS, len(run.snapshots))
     if not n or not run.seconds:
         return []
-    greatest = [[-1.0] * columns for _ in range(n)]
+    place = lambda time: min(columns - 1, max(0, int((time - run.begin) / run.seconds * columns)))  # noqa: E731
+    greatest = [[None] * columns for _ in range(n)]
     for s in run.snapshots:
-        at = min(columns - 1, max(0, int((s.time - run.begin) / run.seconds * columns)))
-        for i, busy in enumerate(s.cpu):
-            greatest[i][at] = max(greatest[i][at], busy)
-    return ["".join(map(_digit, row)) for row in greatest]
+        for row, busy in zip(greatest, s.cpu):
+            row[place(s.time)] = max(busy, row[place(s.time)] or 0.0)
+    for begin, end in run.gaps:
+        for row in greatest:
+            row[place(begin) + 1 : place(end)] = [-1.0] * max(0, place(end) - place(begin) - 1)
+    return ["".join(map(_digit, _filled(row))) for row in greatest]
+
+
+def _filled(row):
+    """What is not known is as it was before."""
+    last = -1.0
+    for value in row:
+        last = last if value is None else value
+        yield last
 
 
 def _digit(use):
@@ -125,16 +136,16 @@ def _digit(use):
 def knob_lines(run):
     """{knob: [[time, value], ...]}: how each knob stood from when on, as decisions and the user turned it."""
     turns = [(d.time, knob, *values) for d in run.decisions for knob, values in d.changes.items()]
-    turns += [(e["t"], str(e.get("knob")), None, e["value"]) for e in run.events if _is_turn(e)]
+    turns += [(time, knob, None, value) for time, knob, value in turns_by_user(run)]
     lines = {}
     for time, knob, before, after in sorted(turns, key=lambda turn: turn[0]):
         line = lines.setdefault(knob, [] if before is None else [[0.0, before]])
         line.append([_since(run, time), after])
-    for _, knobs in run.trace.knobs[:1]:  # what nobody turned is what it was at the first decision
-        lines.update({knob: [[0.0, value]] for knob, value in knobs.items() if knob not in lines})
     return lines
 
 
-def _is_turn(event):
-    value = event.get("value")
-    return event.get("event") == "set" and isinstance(value, (int, float)) and not isinstance(value, bool)
+def knobs_at_rest(run):
+    """{knob: value} of those that nobody turned, which are as they were at the first decision."""
+    turned = knob_lines(run)
+    first = run.trace.knobs[0][1] if run.trace.knobs else {}
+    return {knob: value for knob, value in first.items() if knob not in turned}

@@ -302,7 +302,7 @@ class Knob extends Plot {
 
   paint() {
     const values = this.points.map((p) => p[1]);
-    const low = Math.min(0, ...values), high = Math.max(low + 1e-9, ...values);
+    const low = Math.min(0, ...values), high = Math.max(...values) > low ? Math.max(...values) : low + 1;
     const y = (v) => this.height - 5 - ((v - low) / (high - low)) * (this.height - 12);
     const [first, ...rest] = this.points;
     const steps = rest.map(([t, v]) => `H${this.x(t).toFixed(1)}V${y(v).toFixed(1)}`).join("");

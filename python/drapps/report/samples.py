@@ -58,7 +58,7 @@ def _slowest(run):
 
 def _sample(run, s, median):
     took = s.end - s.begin
-    times = f"{took / median:.1f} ×" if median > 0 else "–"
+    times = f"{count_text(took / median)} ×" if median > 0 else "–"
     size = bytes_text(s.bytes) if s.bytes else "–"
     at = clock_text(s.begin - run.begin)
     return s.key or "–", s.id, s.epoch, s.batch, at, time_text(took), times, size, "slow" if s.slow else "fast"

@@ -193,10 +193,10 @@ def _other_limits(run):
 
 
 def _slow_samples(run):
-    """Few samples that take much of the work."""
+    """Few samples that take much of the work; not where workers are often interrupted, as any sample is slow then."""
     times = run.times("work")
     facts = spread(times)
-    if not facts or facts.count < 20 or facts.p50 <= 0:
+    if not facts or facts.count < 20 or facts.p50 <= 0 or main_bound(run) in ("foreign", "quota"):
         return
     slow = times[bisect_right(times, SLOW * facts.p50) :]
     share = sum(slow) / sum(times)

@@ -80,7 +80,8 @@ def _cpu(sensors, levels, own):
     if not levels.get("cpu_total"):
         return
     total = sensors["cpu_total"]
-    words = f"{number(total)} of {total / levels['cpu_total']:.0f}, own {number(own)}, others {number(max(0.0, total - own))}"
+    words = f"{number(total)} of {total / levels['cpu_total']:.0f}, own {number(own)}"
+    words += f", others {number(max(0.0, total - own))}"
     if sensors.get("cpu_steal", 0.0) >= 0.05:
         words += f", stolen {number(sensors['cpu_steal'])}"
     yield Meter("CPU", levels["cpu_total"], words)
@@ -168,7 +169,8 @@ def table(loaders, chosen, width, most=None):
 
 def _row(loader, is_chosen, name_width):
     r, flow, knobs = loader.rates, loader.flow, loader.knobs
-    line = Text("▸ " if is_chosen else "  ").append(parts.fixed(loader.name, name_width), style=NAME if is_chosen else "")
+    line = Text("▸ " if is_chosen else "  ")
+    line.append(parts.fixed(loader.name, name_width), style=NAME if is_chosen else "")
     wait = r.get("wait")
     cells = (
         (number(r.get("samples", 0.0)), ""),
@@ -281,31 +283,20 @@ NOTHING = {"prefetch_bytes": "no limit", "lane_share": "auto", "cpu_ceiling": "n
 
 
 def decisions(loader, width, room=None):
-    """The last decisions, newest first, each with its age and reason; the same reason again and again is one line."""
-    if not loader.decisions or (room is not None and room < 2):
+    """The last decision and those that turned something, newest first, each with its age and reason."""
+    if not loader.last or (room is not None and room < 2):
         return []
-    right = f"{sum(loader.status.get('bounds', {}).values())} so far"
+    turned = [decision for decision in reversed(loader.decisions) if decision["number"] != loader.last["number"]]
+    right = f"{sum(loader.status['bounds'].values())} so far"
     lines = [rule(Text(f"decisions, limited by {loader.bound}", style=NAME), right, width)]
-    for decision, times in folded(loader.decisions):
-        lines += _decision(decision, times, loader.now, width)
+    for decision in (loader.last, *turned):
+        lines += _decision(decision, loader.now, width)
     return lines[:room]
 
 
-def folded(rows_):
-    """[(decision, how often)], newest first: neighbours that changed nothing for the same bound are one."""
-    found = []
-    for row in reversed(rows_):
-        if found and not row["changes"] and not found[-1][0]["changes"] and row["bound"] == found[-1][0]["bound"]:
-            found[-1][1] += 1
-        else:
-            found.append([row, 1])
-    return found
-
-
-def _decision(decision, times, now, width):
+def _decision(decision, now, width):
     style = NAME if decision["changes"] else ""
     words = ("guard: " if decision["guarded"] else "") + (decision["reason"] or "no reason given")
-    words += f" ({times} times)" if times > 1 else ""
     first, *rest = textwrap.wrap(words, max(20, width - parts.LABEL))
     line = Text().append(f"{ago(now - decision['time_ns'] * 1e-9):>{parts.LABEL - 2}}  ", style=DIM)
     line.append(first, style=style)

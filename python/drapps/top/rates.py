@@ -14,7 +14,7 @@ class Loader:
         self.status = status
         self.key = status["pid"], status["loader"]
         self.flow, self.knobs, self.sensors = status["flow"], status["knobs"], status["sensors"]
-        self.decisions = status["decisions"]
+        self.decisions, self.last = status["decisions"], status["last"]
         now_ns = time.monotonic_ns() if now_ns is None else now_ns
         self.now = now_ns * 1e-9
         self.age = (now_ns - status["started_ns"]) * 1e-9
@@ -29,7 +29,7 @@ class Loader:
     @property
     def bound(self):
         """What limits it, by its last decision."""
-        return self.decisions[-1]["bound"] if self.decisions else "unknown"
+        return self.last["bound"] if self.last else "unknown"
 
 
 def rates(before, after):

@@ -9,6 +9,7 @@ import tty
 from contextlib import contextmanager
 
 from rich.console import Console, Group
+from rich.control import Control
 from rich.text import Text
 
 from drapps.top.frame import draw
@@ -78,7 +79,9 @@ class Screen:
         while time.monotonic() < due:
             if console.size != size:
                 size = console.size
-                screen.update(self._frame(console))
+                with console:  # in one write
+                    console.control(Control.home())
+                    screen.update(self._frame(console))
             key = next_key(min(PEEK, max(0.0, due - time.monotonic())))
             if key in ("q", "Q"):
                 return False

@@ -1,6 +1,8 @@
 /* The ceiling of CPU time: by a clock that the test turns, and by a loader whose workers burn CPU. */
 #include "unit/loader/toy.h"
 
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "exec/ceiling.h"
 #include "loader/loader.h"
@@ -106,7 +108,8 @@ static void workers_keep_to_it(void **state)
     const double early = 0.5 * 20 * MS + (WORKERS + 1) * 4.0 * (double)atomic_load(&longest_ns);
     if (used > 0.5 * wall + early)
         fail_msg("%g ms of CPU time in %g ms", used / MS, wall / MS);
-    assert_true(atomic_load(&l->exec.stats.cpu_ns) >= N * busy_ns);
+    while (atomic_load(&l->exec.stats.cpu_ns) < N * busy_ns) /* the last claim is booked after its batch is taken */
+        usleep(1000);
     tape_free(&t);
     dr_loader_close(&l);
     dr_graph_free(&g);

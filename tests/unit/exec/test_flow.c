@@ -1,7 +1,6 @@
 /* What a scheduler and a monitor see of a loader: counts, places, waiting; which queue is full when a stage is slow.
  *
- * Reads stop at a gate, so that "slow" does not depend on the machine.  Limits of time only keep a failing test from
- * hanging. */
+ * Reads and ops stop at gates, so that "slow" does not depend on the machine. */
 #include "unit/loader/toy.h"
 
 #include <math.h>
@@ -10,44 +9,29 @@
 
 #include "base/clock.h"
 #include "exec/facts.h"
+#include "kernel/cpu.h"
 #include "loader/loader.h"
+#include "unit/loader/gate.h"
 
-enum { N = 200, BATCH = 4, AHEAD = 8, WORKERS = 2, PATIENCE_MS = 20000 };
+enum { N = 200, BATCH = 4, AHEAD = 8, WORKERS = 2 };
 
 static dr_error err;
 
-/* --- a gate --- */
+static gate reads = OPEN_GATE, ops = OPEN_GATE;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
-static bool shut;
-static int inside;
-
-static void pass_gate(uint64_t id)
+static void read_one(uint64_t id)
 {
     (void)id;
-    pthread_mutex_lock(&lock);
-    inside++;
-    while (shut)
-        pthread_cond_wait(&opened, &lock);
-    inside--;
-    pthread_mutex_unlock(&lock);
+    pass_gate(&reads);
 }
 
-static void set_gate(bool is_shut)
-{
-    pthread_mutex_lock(&lock);
-    shut = is_shut;
-    pthread_cond_broadcast(&opened);
-    pthread_mutex_unlock(&lock);
-}
+static dr__kernels kernels;
+static void (*plain_rgb_to_l)(uint8_t *dst, const uint8_t *src, size_t n);
 
-static int count_inside(void)
+static void gated_rgb_to_l(uint8_t *dst, const uint8_t *src, size_t n)
 {
-    pthread_mutex_lock(&lock);
-    int n = inside;
-    pthread_mutex_unlock(&lock);
-    return n;
+    pass_gate(&ops);
+    plain_rgb_to_l(dst, src, n);
 }
 
 /* --- a loader --- */
@@ -60,11 +44,15 @@ typedef struct fixture {
 
 static fixture open_all(bool in_order)
 {
-    fixture f = { .set = toy_set(&(toy){ .n = N, .on_read = pass_gate }), .graph = graph_of(NULL) };
+    fixture f = { .set = toy_set(&(toy){ .n = N, .on_read = read_one }), .graph = graph_of("{\"op\":\"grayscale\"}") };
     dr_loader_options o = options_of(BATCH, WORKERS);
     o.prefetch = AHEAD;
     o.in_order = in_order;
     f.loader = open_loader(f.set, f.graph, &o);
+    dr__kernels_fill(&kernels, DR__CPU_C);
+    plain_rgb_to_l = kernels.rgb_to_l;
+    kernels.rgb_to_l = gated_rgb_to_l;
+    f.loader->exec.program->kernels = &kernels;
     return f;
 }
 
@@ -82,11 +70,11 @@ static double flow_now(fixture *f, int which)
     return flow[which];
 }
 
-static void wait_for(fixture *f, int which, double value)
+static void wait_for(fixture *f, int which, double least)
 {
-    for (int i = 0; flow_now(f, which) != value; i++) {
+    for (int i = 0; flow_now(f, which) < least; i++) {
         if (i > PATIENCE_MS)
-            fail_msg("flow %d is %g, wanted %g", which, flow_now(f, which), value);
+            fail_msg("flow %d is %g, wanted %g", which, flow_now(f, which), least);
         usleep(1000);
     }
 }
@@ -113,7 +101,7 @@ static void sums_are_what_happened(void **state)
     assert_true(flow[DR_FLOW_SAMPLES] == N && flow[DR_FLOW_WORKED] == N);
     assert_true(flow[DR_FLOW_BATCHES] == N / BATCH);
     assert_true(flow[DR_FLOW_BATCH_SAMPLES] == BATCH);
-    assert_true(flow[DR_FLOW_BATCH_BYTES] >= BATCH * 8 * 6 * 3);
+    assert_true(flow[DR_FLOW_BATCH_BYTES] >= BATCH * 8 * 6);
     assert_true(flow[DR_FLOW_READ] > 0 && flow[DR_FLOW_WORK] > 0 && flow[DR_FLOW_LATENCY] > 0);
     assert_true(flow[DR_FLOW_OPEN] == 0 && flow[DR_FLOW_READY] == 0 && flow[DR_FLOW_BYTES] == 0);
     assert_true(dr__exec_idle_ns(&f.loader->exec) == UINT64_MAX);
@@ -126,7 +114,6 @@ static void a_consumer_that_pauses_finds_all_ready(void **state)
     fixture f = open_all(true);
     take(&f, 1);
     wait_for(&f, DR_FLOW_READY, AHEAD);
-    wait_for(&f, DR_FLOW_ACTIVE, 0);
     assert_true(flow_now(&f, DR_FLOW_OPEN) == AHEAD);
     assert_true(flow_now(&f, DR_FLOW_BYTES) == AHEAD * flow_now(&f, DR_FLOW_BATCH_BYTES));
     assert_true(flow_now(&f, DR_FLOW_CONSUMERS) == 0);
@@ -156,6 +143,38 @@ static void waits_and_steps_are_all_the_time(void **state)
     close_all(&f);
 }
 
+/* The share of waiting as the consumer itself measures it, less the loader's account of it. */
+static double account_apart(void)
+{
+    fixture f = { .set = toy_set(&(toy){ .n = N, .slow_every = 1, .slow_us = 700 }), .graph = graph_of(NULL) };
+    dr_loader_options o = options_of(BATCH, WORKERS);
+    f.loader = open_loader(f.set, f.graph, &o);
+    dr_batch *b = NULL;
+    uint64_t waited = 0;
+    const uint64_t start = dr__now_ns();
+    for (int i = 0; i < N / BATCH; i++) {
+        const uint64_t asked = dr__now_ns();
+        assert_ok(dr_loader_next(f.loader, -1, &b, &err));
+        waited += dr__now_ns() - asked;
+        dr_batch_unref(&b);
+        usleep(1000);
+    }
+    const double own = (double)waited / (double)(dr__now_ns() - start);
+    const double wait = flow_now(&f, DR_FLOW_WAIT), told = wait / (wait + flow_now(&f, DR_FLOW_STEP));
+    close_all(&f);
+    return fabs(own - told);
+}
+
+/* To one part in a hundred; a machine that takes the CPU away between two looks at the clock gets another try. */
+static void waiting_is_what_the_consumer_measures(void **state)
+{
+    (void)state;
+    double apart = 1;
+    for (int i = 0; i < 20 && apart > 0.01; i++)
+        apart = account_apart();
+    assert_true(apart <= 0.01);
+}
+
 static void *take_one(void *arg)
 {
     take(arg, 1);
@@ -176,11 +195,10 @@ static void slow_reads_fill_their_queue(bool in_order)
     dr__facts facts = { 0 };
     dr__pipeline_facts seen;
     pthread_t thread;
-    set_gate(true);
+    set_gate(&reads, false);
     pthread_create(&thread, NULL, take_one, &f);
-    for (int i = 0; count_inside() < WORKERS && i < PATIENCE_MS; i++)
-        usleep(1000);
-    assert_true(count_inside() == WORKERS && flow_now(&f, DR_FLOW_ACTIVE) == WORKERS);
+    wait_inside(&reads, WORKERS);
+    assert_true(flow_now(&f, DR_FLOW_ACTIVE) == WORKERS);
     wait_for(&f, DR_FLOW_CONSUMERS, 1);
     facts_of(&f, &facts, &seen);
     usleep(20000);
@@ -189,7 +207,8 @@ static void slow_reads_fill_their_queue(bool in_order)
     assert_true(seen.queue_fill[DR__STAGE_BATCH] == 0 && seen.queue_fill[DR__STAGE_SLOW] == 0);
     assert_true(seen.consumer_wait > 0.5);
     assert_true(isnan(seen.service_ns[DR__STAGE_AUGMENT]) && isnan(seen.cache_fill));
-    set_gate(false);
+    assert_true(isnan(seen.queue_fill[DR__STAGE_DECODE]));
+    set_gate(&reads, true);
     pthread_join(thread, NULL);
     close_all(&f);
 }
@@ -199,6 +218,27 @@ static void slow_reads(void **state)
     (void)state;
     slow_reads_fill_their_queue(true);
     slow_reads_fill_their_queue(false);
+}
+
+/* Ops stand still: what was fetched waits before them, and behind them there is nothing. */
+static void slow_ops(void **state)
+{
+    (void)state;
+    fixture f = open_all(true);
+    dr__facts facts = { 0 };
+    dr__pipeline_facts seen;
+    pthread_t thread;
+    assert_ok(dr_loader_set(f.loader, "fetchers", 2, &err));
+    set_gate(&ops, false);
+    pthread_create(&thread, NULL, take_one, &f);
+    wait_inside(&ops, WORKERS);
+    wait_for(&f, DR_FLOW_FETCHED, DR__FETCHED_PER_WORKER * WORKERS);
+    facts_of(&f, &facts, &seen);
+    assert_true(seen.queue_fill[DR__STAGE_DECODE] == 1);
+    assert_true(seen.queue_fill[DR__STAGE_BATCH] == 0 && seen.queue_fill[DR__STAGE_SLOW] == 0);
+    set_gate(&ops, true);
+    pthread_join(thread, NULL);
+    close_all(&f);
 }
 
 /* The consumer stands still: the last queue is full, the first is empty. */
@@ -231,10 +271,10 @@ static void waits_in_slices_add_up(void **state)
     (void)state;
     fixture f = open_all(true);
     dr_batch *b = NULL;
-    set_gate(true);
+    set_gate(&reads, false);
     for (int i = 0; i < 5; i++)
         assert_int_equal(dr_loader_next(f.loader, 4, &b, &err), DR_AGAIN);
-    set_gate(false);
+    set_gate(&reads, true);
     assert_ok(dr_loader_next(f.loader, PATIENCE_MS, &b, &err));
     dr_batch_unref(&b);
     assert_true(atomic_load(&f.loader->exec.stats.wait.count) == 1);
@@ -248,7 +288,9 @@ int main(void)
         cmocka_unit_test(sums_are_what_happened),
         cmocka_unit_test(a_consumer_that_pauses_finds_all_ready),
         cmocka_unit_test(waits_and_steps_are_all_the_time),
+        cmocka_unit_test(waiting_is_what_the_consumer_measures),
         cmocka_unit_test(slow_reads),
+        cmocka_unit_test(slow_ops),
         cmocka_unit_test(slow_consumers),
         cmocka_unit_test(waits_in_slices_add_up),
     };

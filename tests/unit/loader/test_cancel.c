@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "loader/loader.h"
+
 static dr_error err;
 
 typedef struct consumer {
@@ -101,6 +103,18 @@ static void cancel_wakes_all(void **state)
     dr_dataset_unref(&set);
 }
 
+/* So many are in dr_loader_next: who came later would find a loader that is gone. */
+static void until_inside(dr_loader *l, int n)
+{
+    int inside = 0;
+    while (inside < n) {
+        usleep(1000);
+        pthread_mutex_lock(&l->lock);
+        inside = l->callers;
+        pthread_mutex_unlock(&l->lock);
+    }
+}
+
 static void closing_wakes_consumers(void **state)
 {
     (void)state;
@@ -112,7 +126,7 @@ static void closing_wakes_consumers(void **state)
         consumer c[3];
         tape none = { 0 };
         start_consumers(c, 3, same, -1);
-        usleep(5000); /* they wait, or work, by now */
+        until_inside(same, 3);
         dr_loader_close(&l);
         assert_null(l);
         gather(c, 3, DR_ERR_CANCELLED, &none);

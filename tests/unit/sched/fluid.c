@@ -59,12 +59,23 @@ static double busy_workers(const fluid *f)
     return room > 0 ? f->knob[DR_KNOB_WORKERS] : 0;
 }
 
-/* What a thread that wants a CPU gets of it. */
-static double share_of(const fluid *f, double want_workers, double want_trainer)
+/* CPUs that our threads use when one that wants a CPU gets that share of it. */
+static double used(const fluid *f, double workers, double trainer, double share)
 {
-    double all = want_workers + want_trainer + f->foreign;
-    double share = all > f->n_cpus ? f->n_cpus / all : 1, ours = (want_workers + want_trainer) * share;
-    return f->quota > 0 && ours > f->quota ? share * f->quota / ours : share;
+    double read = f->knob[DR_KNOB_FETCHERS] > 0 ? 0 : f->read;
+    return workers * f->cpu / (f->cpu / share + read) + trainer * share;
+}
+
+/* The share at which no more is used than there is, found by halving. */
+static double share_of(const fluid *f, double workers, double trainer)
+{
+    double low = 1e-6, high = 1;
+    for (int i = 0; i < 40; i++) {
+        double share = (low + high) / 2, ours = used(f, workers, trainer, share);
+        bool fits = ours + f->foreign * share <= f->n_cpus && (f->quota <= 0 || ours <= f->quota);
+        *(fits ? &low : &high) = share;
+    }
+    return low;
 }
 
 /* Samples that workers make in DT with that share: by CPU, by blocking, by room. */
@@ -119,9 +130,8 @@ static void train(fluid *f, double share, double each)
 static void go_on(fluid *f)
 {
     double workers = busy_workers(f);
-    double want = workers * f->cpu / (f->cpu + (f->knob[DR_KNOB_FETCHERS] > 0 ? 0 : f->read));
     double trainer = f->step_left > 0 ? f->step_cpu / (f->step + f->step_cpu) : 0;
-    double share = share_of(f, want, trainer), before = f->used_workers;
+    double share = share_of(f, workers, trainer), before = f->used_workers;
     double each = make(f, workers, share);
     double spare = f->n_cpus - (f->used_workers - before) / DT - trainer * share;
     f->used_foreign += DR_MIN(f->foreign, DR_MAX(spare, 0)) * DT;
@@ -152,6 +162,7 @@ void fluid_go(fluid *f, dr_snapshot *s)
     sense(s, DR_SENSOR_CPU_FOREIGN, foreign, f->n_cpus);
     sense(s, DR_SENSOR_CPU_TOTAL, DR_MIN(own + foreign, f->n_cpus), f->n_cpus);
     sense(s, DR_SENSOR_QUOTA_USED, own, f->quota > 0 ? f->quota : f->n_cpus);
+    sense(s, DR_SENSOR_POWER, 0.7 * f->n_cpus + 2.8 * DR_MIN(own + foreign, f->n_cpus), 3.5 * f->n_cpus);
     sense(s, DR_SENSOR_MEM_USED, f->mem_level * 4e9, 4e9);
     f->flow[DR_FLOW_READY] = floor(f->ready / f->batch_samples);
     f->flow[DR_FLOW_BYTES] = f->ready / f->batch_samples * f->batch_bytes;

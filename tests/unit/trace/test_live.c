@@ -167,6 +167,28 @@ static void the_last_decisions(void **state)
     dr_live_close(&live);
 }
 
+/* Those that turned nothing count, and the last of them is there; the list is for the others. */
+static void decisions_that_turned_nothing(void **state)
+{
+    (void)state;
+    dr_live *live = dr_live_open("x", "rules");
+    json_t *list = read_live(0);
+    assert_true(json_is_null(json_object_get(json_array_get(list, 0), "last")));
+    json_decref(list);
+    for (int i = 1; i <= 40; i++) {
+        dr_decision d = { .number = (uint64_t)i, .bound = DR_BOUND_CONSUMER, .changed = i == 2, .guarded = i == 4 };
+        dr_live_decision(live, &d);
+    }
+    list = read_live(0);
+    json_t *o = json_array_get(list, 0), *all = json_object_get(o, "decisions");
+    assert_int_equal(json_array_size(all), 2);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(all, 1), "number")), 4);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "last"), "number")), 40);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "bounds"), "consumer")), 40);
+    json_decref(list);
+    dr_live_close(&live);
+}
+
 static void names_that_are_no_text(void **state)
 {
     (void)state;
@@ -559,6 +581,7 @@ int main(void)
         TEST(what_is_written_is_read),
         TEST(a_knob_that_is_missing),
         TEST(the_last_decisions),
+        TEST(decisions_that_turned_nothing),
         TEST(names_that_are_no_text),
         TEST(off_and_nowhere),
         TEST(folders_that_are_not_safe),

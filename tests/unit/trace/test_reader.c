@@ -1,8 +1,10 @@
 /* Files as a reader finds them: cut at every byte, with every byte changed, of another version, with unknown kinds. */
 #include "unit/trace/some_records.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "trace/wire.h"
@@ -118,6 +120,13 @@ static void cut_at_every_byte(void **state)
     remove_file(path);
 }
 
+static void change_byte(const char *path, size_t at, uint8_t value)
+{
+    const int fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, &value, 1, (off_t)at), 1);
+    close(fd);
+}
+
 /* Any byte that changes is told of, by its record's place; what stands before it is read. */
 static void every_byte_changed(void **state)
 {
@@ -130,10 +139,7 @@ static void every_byte_changed(void **state)
     uint8_t *data = read_whole(path, &size);
     const int whole = ends_of(data, size, ends);
     for (size_t i = 0; i < size; i++) {
-        const uint8_t was = data[i];
-        data[i] ^= (uint8_t)(1u << i % 8);
-        write_whole(path, data, size);
-        data[i] = was;
+        change_byte(path, i, (uint8_t)(data[i] ^ 1u << i % 8));
         int record = 0;
         while (record < whole && ends[record] <= i)
             record++;
@@ -141,6 +147,7 @@ static void every_byte_changed(void **state)
         snprintf(place, sizeof place, i < DR__TRACE_HEADER ? "byte" : "damaged: byte %zu:", begin);
         assert_fails(count(path, &n), DR_ERR_FORMAT, place);
         assert_int_equal(n, i < DR__TRACE_HEADER ? 0 : record);
+        change_byte(path, i, data[i]);
     }
     free(data);
     remove_file(path);
@@ -236,8 +243,12 @@ static void a_later_version(void **state)
     made m = begin_made();
     assert_ok(dr__header_read(m.data, &start, &err));
     assert_true(start == 1000);
-    m.data[8] = 2; /* its checksum does not fit then, as it would in a real one */
+    m.data[8] = 2;
     assert_fails(count_made(&m, &n), DR_ERR_FORMAT, "damaged between bytes 8 and 24");
+    const uint32_t sum = (uint32_t)XXH3_64bits(m.data, 20);
+    for (int i = 0; i < 4; i++)
+        m.data[20 + i] = (uint8_t)(sum >> 8 * i);
+    assert_fails(count_made(&m, &n), DR_ERR_FORMAT, "a trace of version 2; this program reads version 1");
 }
 
 /* What is being written can be followed. */

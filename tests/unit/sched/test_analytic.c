@@ -1,0 +1,277 @@
+/* The default policy over plants whose best setting is known: searched, or by hand. */
+#include "unit/sched/fluid.h"
+
+#include "unit/cm.h"
+
+#include <math.h>
+
+#include "base/compiler.h"
+
+static dr_error err;
+
+typedef struct result {
+    double rate, wait; /* of the last seconds */
+    double ready;      /* mean batches */
+    double last_change, workers, prefetch;
+    int bound;
+    char reason[DR_MAX_REASON];
+} result;
+
+static void note(void *user, fluid *f, const dr_decision *d)
+{
+    result *r = user;
+    if (d->changed)
+        r->last_change = f->time;
+    r->bound = d->bound;
+    memcpy(r->reason, d->reason, sizeof r->reason);
+}
+
+/* Flies on for `settle` seconds and then measures for `measure`. */
+static result fly_on(fluid *f, dr__flight *flight, double settle, double measure)
+{
+    result r = { 0 };
+    double begin = f->time;
+    fluid_fly(f, flight, settle, note, &r);
+    double samples = f->flow[DR_FLOW_SAMPLES], wait = f->flow[DR_FLOW_WAIT];
+    int n = 0;
+    for (double end = f->time + measure; f->time < end - 1e-9; n++) {
+        fluid_fly(f, flight, 0.1, note, &r);
+        r.ready += f->ready / f->batch_samples;
+    }
+    r.ready /= n;
+    r.rate = (f->flow[DR_FLOW_SAMPLES] - samples) / measure;
+    r.wait = (f->flow[DR_FLOW_WAIT] - wait) / measure;
+    r.last_change = DR_MAX(r.last_change - begin, 0);
+    r.workers = f->knob[DR_KNOB_WORKERS];
+    r.prefetch = f->knob[DR_KNOB_PREFETCH];
+    return r;
+}
+
+static dr__flight take_off(const fluid *f, const char *policy, const char *weights)
+{
+    dr__flight flight;
+    dr__terms_of_use use = fluid_use(f);
+    assert_ok(dr_weights_parse(weights, &use.weights, &err));
+    assert_ok(dr__flight_init(&flight, dr__policy_find(policy), &use, 1000, &err));
+    return flight;
+}
+
+static result fly(fluid f, const char *policy, double settle, double measure)
+{
+    dr__flight flight = take_off(&f, policy, "step");
+    result r = fly_on(&f, &flight, settle, measure);
+    dr__flight_free(&flight);
+    return r;
+}
+
+/* The best rate of all fixed numbers of workers, as far as a pipeline may crowd the CPUs. */
+static double best_static(fluid f, double *workers)
+{
+    double best = 0, cpus = f.quota > 0 ? DR_MIN(f.quota, f.n_cpus) : f.n_cpus;
+    double most = DR_MIN(2 * ceil(cpus) * (1 + f.read / f.cpu), 64);
+    f.knob[DR_KNOB_PREFETCH] = 8;
+    for (double n = 1; n <= most; n = ceil(n * 1.2)) {
+        f.knob[DR_KNOB_WORKERS] = n;
+        double rate = fly(f, "fixed", 5, 20).rate;
+        if (rate > best * 1.001) {
+            best = rate;
+            *workers = n;
+        }
+    }
+    return best;
+}
+
+/* --- steady worlds --- */
+
+static fluid random_world(uint64_t seed)
+{
+    fluid f = fluid_ordinary(seed);
+    f.n_cpus = floor(1 + 16 * fluid_random(&f));
+    f.cpu = 0.001 * pow(20, fluid_random(&f));
+    f.read = fluid_random(&f) < 0.6 ? 0 : f.cpu * 4 * fluid_random(&f);
+    f.step = 0.002 * pow(200, fluid_random(&f));
+    f.step_cpu = fluid_random(&f) < 0.6 ? 0 : f.step * fluid_random(&f);
+    f.foreign = fluid_random(&f) < 0.5 ? 0 : f.n_cpus * fluid_random(&f);
+    f.quota = fluid_random(&f) < 0.7 ? 0 : f.n_cpus * (0.2 + 0.8 * fluid_random(&f));
+    f.knob[DR_KNOB_WORKERS] = floor(1 + 16 * fluid_random(&f));
+    return f;
+}
+
+static void near_the_best_static_setting(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    double sum = 0;
+    for (uint64_t seed = 0; seed < N; seed++) {
+        fluid f = random_world(seed);
+        double workers = 0, best = best_static(f, &workers), part = fly(f, "analytic", 15, 20).rate / best;
+        if (part < 0.85)
+            fail_msg("seed %d: %.2f of the %g/s that %g workers make", (int)seed, part, best, workers);
+        sum += DR_MIN(part, 1);
+    }
+    if (sum / N < 0.97)
+        fail_msg("%.3f of the best on average", sum / N);
+}
+
+static void one_of_two_cpus_burned(void **state)
+{
+    (void)state;
+    double workers;
+    fluid f = fluid_ordinary(1);
+    f.step = 0.001; /* takes all that it gets */
+    dr__flight flight = take_off(&f, "analytic", "step");
+    result r = fly_on(&f, &flight, 5, 10);
+    assert_true(r.workers == 2 && r.bound == DR_BOUND_CPU);
+    f.foreign = 1;
+    r = fly_on(&f, &flight, 3, 10);
+    assert_true(r.last_change < 3 && r.bound == DR_BOUND_FOREIGN);
+    assert_true(r.rate > 0.95 * best_static(f, &workers));
+    f.foreign = 0;
+    r = fly_on(&f, &flight, 3, 10);
+    assert_true(r.last_change < 3 && r.workers == 2);
+    dr__flight_free(&flight);
+}
+
+static void quota_of_half_a_cpu_on_a_large_machine(void **state)
+{
+    (void)state;
+    fluid f = fluid_ordinary(2);
+    f.n_cpus = 128;
+    f.quota = 0.5;
+    f.knob[DR_KNOB_WORKERS] = 64;
+    f.step = 0.001;
+    result r = fly(f, "analytic", 15, 10);
+    assert_true(r.workers == 1 && r.bound == DR_BOUND_QUOTA);
+    assert_true(fabs(r.rate - 250) < 15);
+}
+
+static void cpu_limit_of_the_user(void **state)
+{
+    (void)state;
+    fluid f = fluid_ordinary(3);
+    f.n_cpus = 16;
+    f.step = 0.001;
+    f.knob[DR_KNOB_WORKERS] = 16;
+    dr__flight flight = take_off(&f, "analytic", "step");
+    flight.use.cpu_limit = 2.5;
+    result r = fly_on(&f, &flight, 10, 10);
+    assert_true(f.knob[DR_KNOB_CPU_CEILING] == 2.5);
+    assert_true(r.workers >= 3 && r.workers <= 6 && fabs(r.rate - 1250) < 60);
+    dr__flight_free(&flight);
+}
+
+/* Reading blocks: threads that read, as many as there are reads under way. */
+static void slow_storage(void **state)
+{
+    (void)state;
+    fluid f = fluid_ordinary(4);
+    f.read = 0.02;
+    dr__flight flight = take_off(&f, "analytic", "step");
+    result r = fly_on(&f, &flight, 6, 10);
+    assert_true(r.wait < 0.01 && fabs(r.rate - 640) < 20);
+    assert_true(f.knob[DR_KNOB_FETCHERS] >= 13 && f.knob[DR_KNOB_FETCHERS] <= 21 && r.workers == 2);
+    f.read = 0;
+    r = fly_on(&f, &flight, 10, 10);
+    assert_true(f.knob[DR_KNOB_FETCHERS] == 0 && r.wait < 0.01);
+    dr__flight_free(&flight);
+}
+
+/* --- changing worlds --- */
+
+static void consumer_four_times_faster_and_slower(void **state)
+{
+    (void)state;
+    fluid f = fluid_ordinary(5);
+    f.n_cpus = 4;
+    f.step = 0.1; /* 320 samples a second: one worker is enough */
+    dr__flight flight = take_off(&f, "analytic", "step");
+    result r = fly_on(&f, &flight, 8, 10);
+    assert_true(r.workers == 1 && r.wait < 0.01 && r.bound == DR_BOUND_CONSUMER);
+    f.step = 0.025; /* 1280 a second */
+    r = fly_on(&f, &flight, 3, 10);
+    assert_true(r.workers >= 3 && r.workers <= 4 && r.wait < 0.02 && r.last_change < 3);
+    f.step = 0.1;
+    r = fly_on(&f, &flight, 5, 10);
+    assert_true(r.workers == 1 && r.wait < 0.01); /* given back */
+    dr__flight_free(&flight);
+}
+
+/* Batches are made in half a second: twice the consumer's speed is twice the batches under way. */
+static void prefetch_follows_demand(void **state)
+{
+    (void)state;
+    fluid f = fluid_ordinary(6);
+    f.n_cpus = 8;
+    f.lag = 0.5;
+    dr__flight flight = take_off(&f, "analytic", "step");
+    result before = fly_on(&f, &flight, 10, 10);
+    f.step /= 2;
+    result after = fly_on(&f, &flight, 3, 10);
+    assert_true(after.last_change < 3 && after.wait < 0.02);
+    assert_true(after.prefetch >= 1.8 * before.prefetch && after.prefetch <= 2.2 * before.prefetch);
+    double need = 1 / f.step * (f.lag + f.batch_samples * f.cpu / after.workers); /* Little's law */
+    assert_true(after.ready <= 1.5 * need);
+    dr__flight_free(&flight);
+}
+
+/* The trainer computes on the same two CPUs. */
+static void trainer_on_the_same_cpus(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 4; i++) {
+        double workers;
+        fluid f = fluid_ordinary((uint64_t)i);
+        f.step = 0.005;
+        f.step_cpu = 0.02 * i;
+        f.knob[DR_KNOB_WORKERS] = 4;
+        assert_true(fly(f, "analytic", 10, 20).rate > 0.93 * best_static(f, &workers));
+    }
+}
+
+/* --- what is wanted --- */
+
+static void weights_change_the_action(void **state)
+{
+    (void)state;
+    fluid f = fluid_ordinary(7);
+    f.n_cpus = 8;
+    f.step = 0.005; /* 6400 a second: more than eight CPUs can make */
+    dr__flight flight = take_off(&f, "analytic", "draadp");
+    double all = fly_on(&f, &flight, 10, 1).workers;
+    assert_ok(dr_weights_parse("draadp,energy=3", &flight.use.weights, &err)); /* while it runs */
+    double frugal = fly_on(&f, &flight, 10, 1).workers;
+    assert_true(all == 8 && frugal <= 2);
+    assert_ok(dr_weights_parse("drapps", &flight.use.weights, &err));
+    assert_true(fly_on(&f, &flight, 10, 1).workers == 8);
+    assert_ok(dr_weights_parse("drapps,throughput=0,idle=0", &flight.use.weights, &err)); /* balance and latency */
+    assert_true(fly_on(&f, &flight, 10, 1).workers < 8);
+    dr__flight_free(&flight);
+}
+
+static void reasons_have_numbers(void **state)
+{
+    (void)state;
+    fluid f = fluid_ordinary(8);
+    f.noise = 0;
+    dr__flight flight = take_off(&f, "analytic", "step");
+    result r = fly_on(&f, &flight, 3, 1);
+    assert_non_null(strstr(r.reason, "asks 640/s, waits 0 %; 2 workers can 1000/s on 2.00 of 2 CPUs (2 ms CPU"));
+    dr__flight_free(&flight);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(near_the_best_static_setting),
+        cmocka_unit_test(one_of_two_cpus_burned),
+        cmocka_unit_test(quota_of_half_a_cpu_on_a_large_machine),
+        cmocka_unit_test(cpu_limit_of_the_user),
+        cmocka_unit_test(slow_storage),
+        cmocka_unit_test(consumer_four_times_faster_and_slower),
+        cmocka_unit_test(prefetch_follows_demand),
+        cmocka_unit_test(trainer_on_the_same_cpus),
+        cmocka_unit_test(weights_change_the_action),
+        cmocka_unit_test(reasons_have_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
