@@ -339,7 +339,8 @@ static PyMethodDef methods[] = {
       "post(tag, n_slots, request, costs=None, worker=-1, min_claim_ns=1000000, keep=False): False when it is full" },
     { "post_end", post_end, METH_NOARGS, "The epoch's posts are complete." },
     { "next", next_result, METH_VARARGS,
-      "next(timeout_ms, box=None): (0, Result), (1, None) again, (2, None) end; box: a list that gets the Result, too" },
+      "next(timeout_ms, box=None): (0, Result), (1, None) again, (2, None) end; box: a list that gets the Result, "
+      "too" },
     { "clear", clear, METH_VARARGS, "clear(timeout_ms): gives up what is posted; False: a worker is still at it" },
     { "close", close_crew, METH_NOARGS, "Every worker is to leave." },
     { "close_fd", close_fd, METH_NOARGS, "Closes the descriptor; the memory stays." },
