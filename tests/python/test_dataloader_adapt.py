@@ -119,7 +119,7 @@ def test_a_chain_with_functions_has_a_pilot_too(monitor, tmp_path):
         assert sorted(torch.cat([torch.as_tensor(x) for x in found]).tolist()) == list(range(40))
         stats = loader.stats()
         assert stats["policy"] == "rules" and stats["knobs"]["workers"] == 2 and isinstance(loader.decisions(), list)
-    assert drapps.trace.read(tmp_path / "run.drtrace").flow
+    assert drapps.trace.read(tmp_path / "run.drtrace").spans
 
 
 def test_what_is_given_is_pinned():
@@ -241,7 +241,10 @@ def test_a_trace_of_worker_processes_can_be_read(tmp_path):
     with DataLoader(Numbers(40), 4, num_workers=1, trace=path) as loader:
         assert len(list(loader)) == 10
     found = drapps.trace.read(path)
+    kinds = [span.kind for span in found.spans]
     assert found.meta["dataset"] == "Numbers"
+    assert kinds.count("batch") == kinds.count("wait") == 10 and kinds.count("work") == 40
+    assert all(span.begin <= span.end for span in found.spans)
 
 
 # --- the names of the first descriptions ---
