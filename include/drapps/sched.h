@@ -102,7 +102,7 @@ DR_API const char *dr_flows_json(void);
 /* X(id, name, doc).  Each term is in [0, 1]; the reward of a decision is the sum of weight * term, with the sign that
  * the table of terms in docs/scheduler.md says. */
 #define DR_TERM_MAP(X)                                                                                                 \
-    X(THROUGHPUT, "throughput", "samples delivered, as part of what the consumer asks for: counts for")                \
+    X(THROUGHPUT, "throughput", "samples delivered, of what is asked for and the CPUs can make: counts for")           \
     X(LATENCY, "latency", "time from a batch's begin to its end, as part of lat_ref: counts against")                  \
     X(BALANCE, "balance", "1 - standard deviation of the use of CPU, memory, storage and accelerator: counts for")     \
     X(ENERGY, "energy", "power, as part of the machine's: counts against")                                             \
@@ -217,7 +217,8 @@ DR_API dr_status dr_pilot_pin(dr_pilot *pilot, int knob, bool pinned, dr_error *
 
 DR_API void dr_pilot_set_weights(dr_pilot *pilot, const dr_weights *weights);
 
-/* The newest decisions, at most `cap`, with numbers above `after`, oldest first; returns how many.  64 are kept. */
+/* The newest decisions, at most `cap`, with numbers above `after`, oldest first; returns how many.  64 are kept; one
+ * that changed nothing, but the first, only until the next, so that their numbers have gaps. */
 DR_API size_t dr_pilot_decisions(dr_pilot *pilot, uint64_t after, dr_decision *out, size_t cap);
 
 #ifdef __cplusplus

@@ -26,6 +26,7 @@ from .optable import Op as Op
 from .pipeline import Pipeline as Pipeline, from_arrays as from_arrays, mix as mix, read as read
 from .sched import Decision as Decision, flows as flows, knobs as knobs, policies as policies
 from .torch.dataloader import DataLoader as DataLoader
+from .torch.named import DRAADPDataLoader as DRAADPDataLoader, DRAPPSLoader as DRAPPSLoader
 
 __version__: str
 IMAGENET_MEAN: tuple[float, float, float]

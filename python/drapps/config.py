@@ -93,7 +93,7 @@ class Config:
     def _weights(self, weights):
         """As text for the library; None: nothing is said."""
         terms = [f"{name}={value}" for name, value in weights.items() if name != "preset"]
-        text = ",".join([weights["preset"]] * ("preset" in weights) + terms)
+        text = ",".join(([str(weights["preset"])] if "preset" in weights else []) + terms)
         try:
             if text:
                 _core.parse_weights(text)

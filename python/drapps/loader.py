@@ -8,9 +8,10 @@ import atexit
 import json
 import os
 import threading
+import warnings
 import weakref
 
-from drapps import _core, output as outputs
+from drapps import _core, metrics, output as outputs
 from drapps.batch import Batch, deliver, report_bad
 from drapps.ranges import wait_range
 
@@ -68,6 +69,7 @@ class LoaderBase:
         self._changed = threading.Condition()  # for all of the above
         self._pid = os.getpid()
         _open_loaders.add(self)
+        metrics.from_environment()
 
     # --- iteration ---
 
@@ -220,7 +222,13 @@ class Loader(LoaderBase):
         self._core.restore(json.dumps(state))
 
     def _stop(self):
+        try:
+            trace = self.stats()["trace"]
+        except _core.Error:  # closed before, or the parent's
+            trace = None
         self._core.close()
+        if trace and trace["error"]:
+            warnings.warn(f"the run's {trace['error']}; it holds what came before", RuntimeWarning, stacklevel=3)
 
     def __len__(self):
         """Batches of an epoch for this rank; with given_order, those pushed so far."""

@@ -7,9 +7,10 @@ trace says at its begin what the monotonic clock and Unix time were at one momen
 import json
 import math
 
+MOST_PROCESSES = 1 << 22  # Linux gives no higher number
 CONSUMER = "consumer"
-LANES = {"read": "read", "work": "work"}  # spans of a thread, which never overlap there
-RATES = ("cpu_total", "cpu_own", "cpu_foreign", "mem_used", "disk_bandwidth", "power", "in_flight")
+OF_SAMPLES = ("read", "work")  # spans of a worker, which never overlap there
+SENSORS = ("cpu_total", "cpu_own", "cpu_foreign", "mem_used", "disk_bandwidth", "power", "in_flight")
 
 
 def chrome(trace, profile=None):
@@ -43,9 +44,9 @@ def _load(profile):
 
 
 def _process_number(trace, torch):
-    """The trace's own; beside torch's tracks another, so that the threads of the two are apart."""
+    """The trace's own; beside torch's tracks one that no process has, so that the threads of the two are apart."""
     pid = trace.meta["pid"]
-    return f"drapps {pid}" if torch else pid
+    return pid + MOST_PROCESSES if torch else pid
 
 
 class _Writer:
@@ -58,7 +59,7 @@ class _Writer:
 
     def names(self, trace):
         self._name("process_name", 0, f"drapps: {trace.meta.get('data', 'loader')}")
-        threads = {span.thread for span in trace.spans if span.kind in LANES} | {0}
+        threads = {span.thread for span in trace.spans if span.kind in OF_SAMPLES} | {0}
         for thread in threads:
             self._name("thread_name", _track(thread), _thread_name(thread))
 
@@ -82,7 +83,7 @@ class _Writer:
 
     def curves(self, trace):
         for snapshot in trace.snapshots:
-            for name in RATES:
+            for name in SENSORS:
                 if name in snapshot:
                     self._curve(f"machine: {name}", snapshot.time, snapshot[name])
         for flow in trace.flow:
@@ -104,7 +105,8 @@ class _Writer:
     def instants(self, trace):
         for decision in trace.decisions:
             changes = {name: f"{a:g} -> {b:g}" for name, (a, b) in decision.changes.items()}
-            self._put("i", decision.reason or f"decision {decision.number}", decision.time, tid=0, s="p", cat="decision",
+            name = decision.reason or f"decision {decision.number}"
+            self._put("i", name, decision.time, tid=0, s="p", cat="decision",
                       args={"number": decision.number, "bound": decision.bound, "reward": _finite(decision.reward),
                             "guarded": decision.guarded, **changes})  # fmt: skip
         for event in trace.events:
@@ -123,7 +125,7 @@ def _thread_name(thread):
 
 def _arguments(span):
     facts = {"epoch": span.epoch, "batch": span.batch}
-    if span.kind in LANES:
+    if span.kind in OF_SAMPLES:
         facts |= {"sample": span.key or span.id, "position": span.position, "slot": span.slot, "bytes": span.bytes,
                   "cost": _finite(span.cost), "lane": "slow" if span.slow else "fast"}  # fmt: skip
     elif span.kind != "step":

@@ -16,11 +16,12 @@ import numpy
 
 from drapps import _core, output as outputs
 from drapps.about import info
+from drapps.adapting import Adapting
 from drapps.batch import Batch
 from drapps.cached import Cache
 from drapps.collate import RULES, collate
 from drapps.fleet.base import MAX_WORKERS
-from drapps.fleet.chain import Ahead, ChainFleet
+from drapps.fleet.chain import Ahead, ChainFleet, ahead_of
 from drapps.loader import LoaderBase
 from drapps.outcomes import Maker, filled
 from drapps.output import from_numpy
@@ -52,8 +53,7 @@ class PythonBatch(Batch):
 
 def refuse_native_settings(settings):
     """Raises on a setting that only a loader without Python functions can follow."""
-    standard = {"keep_draws": False, "trace": None, "trace_spans": 0, "seek_index": "auto", "policy": None, "resource_monitor": None,
-                "cpu_limit": 0, "weights": None}  # fmt: skip
+    standard = {"keep_draws": False, "trace_spans": 0, "seek_index": "auto"}
     for name, value in settings.items():
         if value != standard[name]:
             raise _core.UnsupportedError(f"{name}={value!r} does not work yet in a chain with .map() or .filter()")
@@ -67,7 +67,8 @@ class PythonLoader(LoaderBase):
 
     def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, prefetch, in_order, last,
                  on_bad_sample, rank, world, memory_limit, outputs, collate, layout, reference, lanes, cache,
-                 cache_limit, adaptive_compression=True, max_bad=2**64 - 1, **native):  # fmt: skip
+                 cache_limit, adaptive_compression=True, max_bad=2**64 - 1, policy=None, resource_monitor=None,
+                 cpu_limit=0, weights=None, trace=None, **native):  # fmt: skip
         refuse_native_settings(native)
         limits = info()["limits"]
         self._pipe = pipe
@@ -80,6 +81,9 @@ class PythonLoader(LoaderBase):
         self._rules = dict(rule.split("=") for rule in collate.split(",")) if collate else {}
         self._layout = layout
         self._controls = Controls(limits["workers"] if workers < 0 else workers, prefetch)
+        self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
+                                  ("workers",) * (workers >= 0) + ("prefetch",) * (prefetch > 0))  # fmt: skip
+        self._cpu_limit = cpu_limit
         self._memory_limit = memory_limit or limits["memory_bytes"] // 4
         self._check()
         self._fleet = self._maker = None
@@ -156,8 +160,10 @@ class PythonLoader(LoaderBase):
         if self._fleet is None:
             self._fleet = ChainFleet(self._new_maker(), collate, workers=self._controls.workers, lanes=self._lanes,
                                      in_order=self._in_order, memory_limit=self._memory_limit)  # fmt: skip
-        elif self._fleet.workers != self._controls.workers:
-            self._fleet.resize(self._controls.workers)
+            if not self._reference:
+                meta = {"batch_size": self._batch_size, "stages": repr(self._pipe)}
+                self._fleet.adapt(self._adapting.of_processes(self._pipe.dataset.name, self._cpu_limit, meta),
+                                  self._controls.ahead)  # fmt: skip
 
     def _own_maker(self):
         self._maker = self._maker or self._new_maker()()
@@ -253,10 +259,12 @@ class PythonLoader(LoaderBase):
     def _stop(self):
         self._groups = iter(())
         self._end_fleet()
+        self._adapting.close()
         self._closed = True
 
     def _end_fleet(self):
         if self._fleet:
+            self._fly()
             self._deaths += self._fleet.deaths
             self._fleet.close()
         self._fleet = None
@@ -270,8 +278,18 @@ class PythonLoader(LoaderBase):
     def stats(self):
         """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
         deaths = self._deaths + (self._fleet.deaths if self._fleet else 0)
-        return {**self._counts, "deaths": deaths, "workers": self._controls.workers, "prefetch": self._controls.ahead,
-                "epoch": self._running_epoch}  # fmt: skip
+        self._fly()
+        return {**self._counts, "deaths": deaths, "workers": self.get("workers"), "prefetch": self.get("prefetch"),
+                "epoch": self._running_epoch, **self._adapting.stats()}  # fmt: skip
+
+    def decisions(self, after=0):
+        """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision."""
+        self._fly()
+        return self._adapting.decisions(after)
+
+    def _fly(self):
+        if self._fleet and self._fleet.pilot is not None:
+            self._adapting.flies(self._fleet.pilot)
 
     def explain(self):
         """The chain, in words."""
@@ -286,12 +304,16 @@ class PythonLoader(LoaderBase):
         setattr(self._controls, knob, int(value))
         if knob == "workers" and value and self._fleet:
             self._fleet.resize(int(value))
+        elif knob == "prefetch" and self._fleet and self._fleet.pilot is not None:
+            self._fleet.pilot.set("prefetch", value)
 
     def get(self, knob):
         """The value of a setting."""
         if knob not in KNOBS:
             raise _core.NotFoundError(f'no setting "{knob}"; there are {", ".join(KNOBS)}')
-        return self._controls.workers if knob == "workers" else self._controls.ahead
+        if knob == "workers":
+            return self._fleet.workers if self._fleet else self._controls.workers
+        return ahead_of(self._fleet, self._controls)
 
     def __repr__(self):
         return f"<drapps.PythonLoader of {self._pipe!r}: at most {len(self)} batches of {self._batch_size}>"

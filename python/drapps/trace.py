@@ -77,7 +77,7 @@ class Trace:
 
     @property
     def missing(self) -> dict[str, int]:
-        """How many records found no room while they were written ("lost"), and spans left out by choice ("left_out")."""
+        """Records that found no room while they were written ("lost"), and spans left out by choice ("left_out")."""
         told = [event for event in self.events if event["event"] == "missing"]
         return {name: told[-1][name] if told else 0 for name in ("lost", "left_out")}
 
@@ -120,10 +120,15 @@ class Trace:
 
 
 def read(path: str | os.PathLike[str]) -> Trace:
-    """Reads a trace, up to its last whole record if its writer was killed; damage is a FormatError that names the byte."""
+    """Reads a trace, up to its last whole record if its writer was killed.
+
+    Damage is a FormatError that names the byte where it begins.
+    """
     trace = Trace()
     for record in _core.open_trace_reader(os.fspath(path)):
         trace._add(*record)
+    if not trace.meta:
+        raise _core.FormatError(f"{os.fspath(path)}: a trace that was cut off before its first record ends")
     return trace
 
 
@@ -150,10 +155,10 @@ def _plain_span(kind: str, begin_ns: int, end_ns: int, *rest: Any) -> dict[str, 
 
 
 _PLAIN: dict[str, Callable[..., dict[str, Any]]] = {
-    "meta": lambda time_ns, text: {"t": time_ns * 1e-9, **json.loads(text)},
+    "meta": lambda time_ns, text: {"t": time_ns * 1e-9, "meta": json.loads(text)},
     "snapshot": _plain_snapshot,
-    "flow": lambda time_ns, values: {"t": time_ns * 1e-9, **values},
+    "flow": lambda time_ns, values: {"t": time_ns * 1e-9, "values": values},
     "decision": _plain_decision,
     "span": _plain_span,
-    "text": lambda time_ns, text: {"t": time_ns * 1e-9, **json.loads(text)},
+    "text": lambda time_ns, text: {"t": time_ns * 1e-9, "text": json.loads(text)},
 }

@@ -4,16 +4,25 @@
 #include "base/alloc.h"
 #include "exec/exec.h"
 
-enum { BUDGET_PART = 8 }; /* of the memory for batches: half of what may be set aside; the other is for slow samples */
+enum {
+    BUDGET_PART = 8, /* of the memory for batches: half of what may be set aside; the other is for slow samples */
+    FORGET = 64,     /* samples: the largest one counts half then */
+};
+
+/* pool lock: bytes that a sample may have.  One that was very large does not end fetching for good. */
+static size_t expected(const dr__exec *e)
+{
+    return e->fetch.largest >> DR_MIN((e->claimed - e->fetch.largest_at) / FORGET, 63);
+}
 
 /* pool lock: may one more be read ahead? */
 static bool has_room(const dr__exec *e)
 {
     const dr__fetch *f = &e->fetch;
     const size_t had = e->lanes.spare ? e->lanes.spare->record.block_cap : 0;
-    const size_t reading = (size_t)f->active * f->largest; /* not counted yet */
+    const size_t one = expected(e), reading = (size_t)f->active * one; /* not counted yet */
     return f->n < DR__FETCHED_PER_WORKER * DR_MAX(e->workers, 1) &&
-           e->lanes.bytes + reading + DR_MAX(f->largest, had) - had <= e->batch_budget / BUDGET_PART;
+           e->lanes.bytes + reading + DR_MAX(one, had) - had <= e->batch_budget / BUDGET_PART;
 }
 
 bool dr__fetch_next(dr__exec *e, dr__claim *c)
@@ -44,7 +53,10 @@ void dr__fetch_work(dr__exec *e, dr__claim *c, dr__workbench *bench)
 /* pool lock: its bytes count from now on; those that are too many are let go. */
 static void account(dr__exec *e, dr__parked *p)
 {
-    e->fetch.largest = DR_MAX(e->fetch.largest, p->record.block_cap);
+    if (p->record.block_cap >= expected(e)) {
+        e->fetch.largest = p->record.block_cap;
+        e->fetch.largest_at = e->claimed;
+    }
     dr__lane_count(&e->lanes, p);
     if (e->lanes.bytes <= e->batch_budget / BUDGET_PART)
         return;

@@ -20,7 +20,8 @@ typedef struct dr__fetch {
     dr__parked *head, *tail; /* fetched, in the order of their places */
     int n;                   /* of them */
     int active;              /* being read */
-    size_t largest;          /* bytes of the largest record so far */
+    size_t largest;          /* bytes of the largest record, */
+    uint64_t largest_at;     /* when so many samples were claimed */
 } dr__fetch;
 
 /* pool lock: a sample to read; false: none now. */

@@ -140,9 +140,7 @@ static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_
         row = json_pack("{s:I, s:I, s:s, s:s}", "position", (json_int_t)j->position, "id", (json_int_t)j->ref.id,
                         "error", dr_status_text(err->status), "action", action);
     atomic_fetch_add(&e->stats.bad_samples, 1);
-    dr__trace_event(e->trace, "bad", "\"epoch\":%llu,\"position\":%llu,\"id\":%llu,\"action\":\"%s\"",
-                    (unsigned long long)e->epoch, (unsigned long long)j->position, (unsigned long long)j->ref.id,
-                    action);
+    dr__spans_bad(e, row);
     dr__pool_lock();
     json_t **list = j->batch ? &j->batch->bad : &e->loose_bad;
     if (!*list)

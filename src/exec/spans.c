@@ -1,6 +1,7 @@
 /* spans.c: spans of a loader's samples, batches and consumers. */
 #include "exec/spans.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -96,4 +97,17 @@ void dr__spans_next(dr__exec *e, dr_status status, const dr_batch *b, uint64_t s
     }
     if (status == DR_OK)
         put(e, b, DR_SPAN_WAIT, before.asked_ns, now);
+}
+
+void dr__spans_bad(dr__exec *e, json_t *row)
+{
+    json_t *event = e->trace ? json_pack("{s:s, s:I}", "event", "bad", "epoch", (json_int_t)e->epoch) : NULL;
+    if (!event)
+        return;
+    json_object_update(event, row);
+    char *text = json_dumps(event, JSON_COMPACT);
+    if (text)
+        dr_trace_text(e->trace, dr__now_ns(), text);
+    free(text);
+    json_decref(event);
 }

@@ -2,6 +2,8 @@
 #ifndef DR_EXEC_SPANS_H
 #define DR_EXEC_SPANS_H
 
+#include <jansson.h>
+
 #include "exec/lanes.h"
 #include "trace/event.h"
 
@@ -24,5 +26,8 @@ void dr__spans_batch(struct dr__exec *e, const dr_batch *b, uint64_t finish_ns);
 /* A consumer asked at start_ns and now has an answer, a batch if that is DR_OK: WAIT, and the STEP before.  Not under
  * the pool lock. */
 void dr__spans_next(struct dr__exec *e, dr_status status, const dr_batch *b, uint64_t start_ns);
+
+/* A sample was left out or replaced: an event with the members of `row`. */
+void dr__spans_bad(struct dr__exec *e, json_t *row);
 
 #endif

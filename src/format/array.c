@@ -39,16 +39,6 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     return dr__record_text(record, text, strlen(text), err);
 }
 
-static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
-{
-    const struct arrays *a = (const struct arrays *)set;
-    uint64_t sum = 0;
-    (void)id;
-    for (int i = 0; i < a->n; i++)
-        sum += a->row_bytes[i];
-    return sum;
-}
-
 static void close_arrays(dr_dataset *set)
 {
     struct arrays *a = (struct arrays *)set;
@@ -59,7 +49,6 @@ static void close_arrays(dr_dataset *set)
 static const dr_dataset_def arrays_def = {
     .read = read_sample,
     .key = key,
-    .stored_bytes = stored_bytes,
     .close = close_arrays,
 };
 

@@ -79,9 +79,6 @@ typedef struct dr_dataset_def {
     /* The sample's key (path relative to the root, tar key, line): into text, cut to size, always terminated. */
     void (*key)(const dr_dataset *set, uint64_t id, char *text, size_t size);
 
-    /* Optional: stored bytes of the sample, or 0 when that is not known without opening it, as without it. */
-    uint64_t (*stored_bytes)(const dr_dataset *set, uint64_t id);
-
     /* Optional: a number that tells the sample from any other, and from itself after a change, without reading it: of
      * names, sizes and times.  DR_ERR_UNSUPPORTED, as without it: only its bytes tell. */
     dr_status (*stamp)(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);

@@ -63,12 +63,6 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
     return p->set->def->stamp(p->set, id - p->first_id, out, err);
 }
 
-static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
-{
-    const struct part *p = part_of_id((const struct mix *)set, id);
-    return p->set->def->stored_bytes ? p->set->def->stored_bytes(p->set, id - p->first_id) : 0;
-}
-
 /* How often the sample stood in this epoch before: once in each whole pass since the epoch began, and in the pass the
  * epoch began with, if its place there was not already over. */
 static uint32_t occurrence(uint64_t size, uint64_t start, uint64_t pass, uint64_t index, uint64_t first_key)
@@ -105,7 +99,6 @@ static void close_mix(dr_dataset *set)
 static const dr_dataset_def mix_def = {
     .read = read_sample,
     .key = key,
-    .stored_bytes = stored_bytes,
     .stamp = stamp,
     .place = place,
     .close = close_mix,

@@ -166,13 +166,6 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
     return DR_OK;
 }
 
-static uint64_t stored_bytes(const dr_dataset *set, uint64_t id)
-{
-    const struct tar *t = (const struct tar *)set;
-    const struct shard *s = &t->shards[shard_of(t, id)];
-    return sample_bytes(&s->index, (size_t)(id - s->first));
-}
-
 static void close_tar(dr_dataset *set)
 {
     struct tar *t = (struct tar *)set;
@@ -188,7 +181,6 @@ static void close_tar(dr_dataset *set)
 static const dr_dataset_def tar_def = {
     .read = read_sample,
     .key = key,
-    .stored_bytes = stored_bytes,
     .stamp = stamp,
     .close = close_tar,
 };

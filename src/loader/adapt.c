@@ -14,6 +14,7 @@
 #include "sched/policy.h"
 
 enum {
+    MOST_CPUS = 512,   /* as the knob cpu_ceiling */
     FIRST_MS = 200,    /* a run that is over by then needs no pilot */
     PAUSE_MS = 2000,   /* a consumer that stays away for so long, ... */
     PAUSE_STEPS = 8,   /* and so many times as long as it usually does, pauses */
@@ -25,7 +26,8 @@ enum {
 /* What the user has set stays as it is. */
 static uint32_t pinned_by(const dr_loader_options *o)
 {
-    return (o->workers >= 0 ? 1u << DR_KNOB_WORKERS : 0) | (o->prefetch > 0 ? 1u << DR_KNOB_PREFETCH : 0);
+    return (o->workers >= 0 ? 1u << DR_KNOB_WORKERS : 0) | (o->prefetch > 0 ? 1u << DR_KNOB_PREFETCH : 0) |
+           (o->cpu_limit > 0 ? 1u << DR_KNOB_CPU_CEILING : 0);
 }
 
 dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
@@ -35,8 +37,8 @@ dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
     const dr__policy_def *policy = NULL;
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
     DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &a->weights, err));
-    if (!(o->cpu_limit >= 0 && o->cpu_limit < 1e6))
-        return dr__fail(err, DR_ERR_ARG, "cpu_limit is %g, allowed are 0 and CPUs up to a million", o->cpu_limit);
+    if (!(o->cpu_limit >= 0 && o->cpu_limit <= MOST_CPUS))
+        return dr__fail(err, DR_ERR_ARG, "cpu_limit is %g, allowed are 0 to %d", o->cpu_limit, MOST_CPUS);
     if (o->monitor && !dr_monitor_interval(o->monitor))
         return dr__fail(err, DR_ERR_FORKED, "the monitor belongs to the parent process; open a new one after the fork");
     a->policy = policy->name;
@@ -44,6 +46,8 @@ dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
     a->pinned = pinned_by(o);
     a->memory_limit = dr__loader_memory(l, limits);
     a->cpu_limit = o->cpu_limit;
+    if (o->cpu_limit > 0) /* with every policy, and from the first sample on */
+        dr__ceiling_set(&l->exec.ceiling, o->cpu_limit, dr__now_ns());
     if (!a->cpu_limit && o->monitor && *dr__monitor_root(o->monitor)) /* the pilot would look at this machine */
         a->cpu_limit = limits->cpus / limits->local_world;
     const double most = 2 * ceil((double)limits->affinity_cpus / limits->local_world);

@@ -8,6 +8,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <drapps/metrics.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "exec/cached.h"
@@ -180,6 +182,7 @@ dr_status dr_loader_open(dr_dataset *set, dr_graph *graph, const dr_loader_optio
     if (!l)
         return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
     l->exec.o = *options;
+    dr_metrics_from_environment(NULL); /* a loader without its endpoint is better than none */
     dr_status status = open_exec(l, set, graph, err);
     if (status != DR_OK)
         dr_loader_close(&l);

@@ -32,4 +32,7 @@ uint64_t dr__loader_memory(const dr_loader *loader, const dr__limits *limits);
 /* Opens the trace that the options or the environment ask for. */
 dr_status dr__loader_trace(dr_loader *loader, dr_error *err);
 
+/* null, or {"path", "state": "writing" | "limit" | "failed", "error"}. */
+json_t *dr__loader_trace_json(const dr_loader *loader);
+
 #endif

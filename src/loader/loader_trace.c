@@ -26,6 +26,19 @@ static json_t *describe(const dr_loader *l)
     return meta;
 }
 
+json_t *dr__loader_trace_json(const dr_loader *l)
+{
+    dr_error err = { 0 };
+    if (!l->exec.trace)
+        return json_null();
+    const dr_status status = dr_trace_status(l->exec.trace, &err);
+    json_t *o = json_object();
+    json_object_set_new(o, "path", json_string(dr_trace_path(l->exec.trace))); /* left out where it is not UTF-8 */
+    json_object_set_new(o, "state", json_string(status == DR_OK ? "writing" : status == DR_END ? "limit" : "failed"));
+    json_object_set_new(o, "error", status < 0 ? json_string(err.text) : json_null());
+    return o;
+}
+
 dr_status dr__loader_trace(dr_loader *l, dr_error *err)
 {
     dr_trace_options o;

@@ -78,6 +78,7 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     if (!o)
         return dr__fail(err, DR_ERR_NOMEM, "stats: out of memory");
     set_count(o, "delivered_samples", atomic_load(&e->stats.delivered));
+    json_object_set_new(o, "trace", dr__loader_trace_json(l));
     set_count(o, "finish_ns", atomic_load(&e->stats.finish_ns));
     set_count(o, "slow_work_ns", atomic_load(&e->stats.slow_ns));
     json_object_set_new(o, "wait", dr__histogram_json(&e->stats.wait));

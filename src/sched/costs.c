@@ -19,6 +19,8 @@ static void smooth(double *mean, double now, double part, double jump)
 {
     bool anew = *mean <= 0 || fabs(now - *mean) > jump;
     *mean = anew ? now : *mean + part * (now - *mean);
+    if (*mean < 1e-9)
+        *mean = 0; /* not ever smaller numbers */
 }
 
 /* While workers were busy, others got one part in `stretch` of what they wanted; else all.  A quota slows down us

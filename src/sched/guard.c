@@ -13,7 +13,7 @@
 static const double WORSE = 0.05;      /* of the weights' size: a reward that fell by so much fell clearly */
 static const double SAME = 0.25;       /* demand and others' load within this are as they were */
 static const double MEMORY_PART = 0.9; /* of its limit, for batches under way */
-enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900, LONGEST_DWELL_S = 60, SOON = 4, MIN_BATCHES = 4 };
+enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900, LONGEST_DWELL_S = 60, SOON_S = 15, MIN_BATCHES = 4 };
 
 /* --- masks and budgets --- */
 
@@ -151,7 +151,8 @@ bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__
 
 static void note_turn(dr__turn *turn, const dr__observation *o, int knob, bool up)
 {
-    bool soon = turn->dwell_ns && up != turn->up && o->time_ns < turn->time_ns + SOON * turn->dwell_ns;
+    uint64_t soon_ns = DR_MAX(4 * turn->dwell_ns, (uint64_t)SOON_S * SECONDS);
+    bool soon = turn->dwell_ns && up != turn->up && o->time_ns < turn->time_ns + soon_ns;
     uint64_t dwell_ns = soon && !o->sudden ? 2 * turn->dwell_ns : least_dwell_ns(knob);
     *turn = (dr__turn){ .time_ns = o->time_ns, .up = up };
     turn->dwell_ns = DR_MIN(dwell_ns, (uint64_t)LONGEST_DWELL_S * SECONDS);

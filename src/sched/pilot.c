@@ -12,7 +12,6 @@
 #include "base/limits.h"
 #include "base/thread.h"
 #include "sched/flight.h"
-#include "sched/pilot_tell.h"
 #include "sched/tables.h"
 
 enum { N_KEPT = 64, MIN_PERIOD_MS = 100, MAX_PERIOD_MS = 60000, PERIOD_MS = 1000 };
@@ -33,6 +32,7 @@ struct dr_pilot {
     dr_weights weights;
     dr_decision kept[N_KEPT];
     uint64_t n_kept; /* ever put in */
+    bool last_tells; /* the newest stays */
 };
 
 /* --- the tick --- */
@@ -56,9 +56,10 @@ static void read_plant(dr_pilot *p, double flow[DR_N_FLOWS], double knob[DR_N_KN
         knob[i] = p->plant.knobs >> i & 1 ? p->plant.get(p->plant.user, i) : 0;
 }
 
-/* A knob that cannot be set is left alone from then on. */
-static void carry_out(dr_pilot *p, dr_decision *d)
+/* A knob that cannot be set is left alone from then on.  Whether there is something to tell of. */
+static bool carry_out(dr_pilot *p, dr_decision *d)
 {
+    bool tell = d->changed != 0 || d->number == 1;
     for (int i = 0; i < DR_N_KNOBS; i++) {
         dr_error err = { 0 };
         if (!(d->changed >> i & 1) || p->plant.set(p->plant.user, i, d->after[i], &err) >= 0)
@@ -70,16 +71,17 @@ static void carry_out(dr_pilot *p, dr_decision *d)
         size_t n = strlen(d->reason);
         snprintf(d->reason + n, sizeof d->reason - n, "; %s: %s", dr_knob_name(i), err.text);
     }
+    return tell;
 }
 
-/* One that changed nothing stays only until the next. */
-static void keep(dr_pilot *p, const dr_decision *d)
+/* One that has nothing to tell of stays only until the next. */
+static void keep(dr_pilot *p, const dr_decision *d, bool tell)
 {
     pthread_mutex_lock(&p->lock);
-    const dr_decision *last = p->n_kept ? &p->kept[(p->n_kept - 1) % N_KEPT] : NULL;
-    if (last && !last->changed && !last->guarded)
+    if (p->n_kept && !p->last_tells)
         p->n_kept--;
     p->kept[p->n_kept++ % N_KEPT] = *d;
+    p->last_tells = tell;
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -90,15 +92,18 @@ static void tick(void *user, const dr_snapshot *snapshot)
     dr_decision d;
     bool held = take_over(p);
     read_plant(p, flow, knob);
-    dr__tell_tick(p->trace, p->live, snapshot, flow, knob);
+    dr_trace_snapshot(p->trace, snapshot);
+    dr_trace_flow(p->trace, snapshot->time_ns, flow, DR_N_FLOWS);
+    dr_live_put(p->live, snapshot, flow, DR_N_FLOWS, knob, DR_N_KNOBS);
     if (held && !p->resting)
         dr__flight_rest(&p->flight);
     p->resting = held;
     if (held || !dr__flight_tick(&p->flight, snapshot, flow, knob, &d))
         return;
-    carry_out(p, &d);
-    keep(p, &d);
-    dr__tell_decision(p->trace, p->live, &d);
+    bool tell = carry_out(p, &d);
+    keep(p, &d, tell);
+    dr_trace_decision(p->trace, &d);
+    dr_live_decision(p->live, &d);
 }
 
 /* --- opening and closing --- */

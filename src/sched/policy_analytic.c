@@ -103,12 +103,15 @@ static double choose_workers(const dr__plant_model *m, const dr__observation *o)
 
 /* --- fetchers --- */
 
-/* Whether threads that only read are worth having: reading blocks for a good part of a sample's time. */
+/* Whether threads that only read are worth having: reading blocks for a good part of a sample's time.  On a machine
+ * without a free CPU that cannot be told from a read that waits for a CPU, and would not help. */
 static bool should_split(const dr__costs *c, const dr__observation *o)
 {
-    double all = c->cpu + c->block_work + c->block_read, part = o->knob[DR_KNOB_FETCHERS] > 0 ? 0.1 : 0.25;
-    return dr__has_knob(o, DR_KNOB_FETCHERS) &&
-           (dr__may_turn(o, DR_KNOB_FETCHERS) ? c->block_read > part * all : o->knob[DR_KNOB_FETCHERS] > 0);
+    double all = c->cpu + c->block_work + c->block_read;
+    bool splits = o->knob[DR_KNOB_FETCHERS] > 0;
+    if (!dr__may_turn(o, DR_KNOB_FETCHERS))
+        return splits;
+    return splits ? c->block_read > 0.1 * all : c->block_read > 0.25 * all && o->cpu_load < FULL;
 }
 
 /* Reads under way at a rate. */
@@ -144,7 +147,8 @@ static double within_storage(struct state *s, const dr__observation *o, int knob
 static void adapt_cover(struct state *s, const dr__observation *o, double capacity)
 {
     const dr__costs *c = &s->costs;
-    bool could = capacity > 1.05 * c->demand && o->busy<0.85, waits = o->wait> KEEPS_UP;
+    bool could = capacity > 1.05 * c->demand && o->busy < 0.85;
+    bool waits = o->wait > KEEPS_UP;
     if (waits && could) {
         s->too_small = s->cover;
         s->remember = s->remember ? DR_MIN(2 * s->remember, LONGEST_MEMORY) : FIRST_MEMORY;

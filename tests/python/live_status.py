@@ -4,7 +4,8 @@ NOW_NS = 1_000_000_000_000
 SECOND = 1_000_000_000
 
 SENSORS = {  # name: (value, level)
-    "cpu_total": (41.2, 41.2 / 64), "cpu_own": (12.5, 12.5 / 64), "cpu_foreign": (28.7, 28.7 / 64), "cpu_steal": (0.3, 0.005),
+    "cpu_total": (41.2, 41.2 / 64), "cpu_own": (12.5, 12.5 / 64), "cpu_foreign": (28.7, 28.7 / 64),
+    "cpu_steal": (0.3, 0.005),
     "pressure_cpu": (0.12, 0.12), "pressure_memory": (0.0, 0.0), "pressure_io": (0.031, 0.031),
     "mem_used": (96 * 2**30, 0.375), "mem_own": (9.5 * 2**30, 0.037), "throttled": (0.02, 0.02),
     "disk_bandwidth": (850e6, 0.7), "disk_busy": (0.64, 0.64), "disk_latency": (0.0008, 0.008),
@@ -13,10 +14,11 @@ SENSORS = {  # name: (value, level)
 }  # fmt: skip
 GAUGES = {"ready": 3, "open": 7, "active": 11, "fetched": 20, "parked": 4, "bytes": 600 * 2**20, "bytes_limit": 2**30,
           "batch_samples": 256, "cache_fill": 0.42, "consumers": 0}  # fmt: skip
-SUMS = {"samples": 2560, "batches": 10, "wait": 0.031, "step": 0.969, "worked": 2560, "read": 0.8, "work": 11.9, "cpu": 11.7,
-        "bytes_read": 280e6, "latency": 3.2, "slow": 64, "cache_hits": 1536, "cache_misses": 1024}  # fmt: skip
-KNOBS = {"workers": 12, "fetchers": 4, "prefetch": 8, "prefetch_bytes": 512 * 2**20, "lane_share": 0.25, "lane_threshold": 3,
-         "cpu_ceiling": 0, "priority": -1}  # fmt: skip
+SUMS = {"samples": 2560, "batches": 10, "wait": 0.031, "step": 0.969, "worked": 2560, "read": 0.8, "work": 11.9,
+        "cpu": 11.7, "bytes_read": 280e6, "latency": 3.2, "slow": 64, "cache_hits": 1536,
+        "cache_misses": 1024}  # fmt: skip
+KNOBS = {"workers": 12, "fetchers": 4, "prefetch": 8, "prefetch_bytes": 512 * 2**20, "lane_share": 0.25,
+         "lane_threshold": 3, "cpu_ceiling": 0, "priority": -1}  # fmt: skip
 
 
 def decision(number, age, reason, changes=None, guarded=False, bound="workers"):
@@ -37,7 +39,8 @@ def status(seconds, name="imagenet/train", pid=4711, loader=1, factor=1.0, **mor
     return {
         "pid": pid, "loader": loader, "command": f"python train.py --run {pid}", "version": "0.1.0", "name": name,
         "policy": "analytic", "started_ns": started, "time_ns": started + int(seconds * SECOND),
-        "sensors": {key: value for key, (value, _) in SENSORS.items()}, "levels": {key: level for key, (_, level) in SENSORS.items()},
+        "sensors": {key: value for key, (value, _) in SENSORS.items()},
+        "levels": {key: level for key, (_, level) in SENSORS.items()},
         "modelled": [], "cpu": [(i * 7 % 64) / 64 for i in range(64)],
         "flow": {**GAUGES, **{key: value * seconds * factor for key, value in SUMS.items()}, "bad": 0, "deaths": 0},
         "knobs": dict(KNOBS), "bounds": {"workers": 190, "cpu": 2}, "decisions": DECISIONS, "last": LAST, **more,

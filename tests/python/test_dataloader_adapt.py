@@ -14,8 +14,7 @@ from loadersets import Numbers, Slow
 from torch.utils import data
 
 import drapps
-from drapps import DataLoader
-from drapps.torch import adapting
+from drapps import DataLoader, adapting
 
 
 class Endless(data.IterableDataset):

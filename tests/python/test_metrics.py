@@ -8,6 +8,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -72,6 +73,16 @@ def test_every_table_is_there(shown):
         assert f"drapps_{part}" in names
 
 
+def test_the_manual_names_what_is_there(shown):
+    manual = (Path(__file__).parents[2] / "docs" / "watch.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`drapps_.*?) \|", manual, re.MULTILINE)
+    named = set(re.findall(r"drapps_\w+", " ".join(rows)))
+    served = {sample.name for family in parse(metrics.text()).values() for sample in family.samples}
+    assert named - served <= {"drapps_reward"}  # there after the first decision
+    mine = {name for name in served if not re.match("drapps_(sensor|knob|cpu_use)_", name)}
+    assert mine <= named
+
+
 def test_numbers_move(shown):
     first = value(parse(metrics.text()), "drapps_samples_total")
     for _ in range(2000):
@@ -96,7 +107,9 @@ def test_over_http(shown):
     server.stop()
 
 
-@pytest.mark.parametrize("path, method, status", [("/", "GET", 404), ("/metricsx", "GET", 404), ("/metrics", "PUT", 405)])
+@pytest.mark.parametrize(
+    "path, method, status", [("/", "GET", 404), ("/metricsx", "GET", 404), ("/metrics", "PUT", 405)]
+)
 def test_refused(path, method, status):
     with metrics.start("0") as server, pytest.raises(urllib.error.HTTPError) as error:
         get(server.url.removesuffix("/metrics") + path, method)

@@ -53,9 +53,9 @@ def test_steps_of_a_data_set_of_torch(tmp_path):
 
 def test_steps_of_a_folder(folder):
     config = {"loader": {"num_workers": 1}, "steps": [{"op": "resize", "size": [8, 8]}]}
-    with drapps.DRAPPSLoader(folder, 4, config, steps=["random_horizontal_flip", drapps.ops.to_float()]) as loader:
+    with drapps.DRAPPSLoader(folder, 4, config, steps=["random_horizontal_flip", drapps.ops.random_vertical_flip()]) as loader:
         images, labels = next(iter(loader))
-    expected = drapps.read(folder).decode().resize((8, 8)).random_horizontal_flip().to_float()
+    expected = drapps.read(folder).decode().resize((8, 8)).random_horizontal_flip().random_vertical_flip()
     with expected.loader(batch_size=4) as other:
         assert numpy.array_equal(images, next(iter(other))[0]) and len(labels) == 4
 

@@ -94,8 +94,8 @@ def test_every_frame_fits(loaders):
 
 
 def test_what_is_missing_is_not_shown():
-    bare = {"sensors": {}, "levels": {}, "cpu": [], "flow": {}, "knobs": {}, "bounds": {}, "decisions": [], "last": None}
-    text = "\n".join(line.plain for line in draw([made(**bare)], [], 100))
+    bare = dict.fromkeys(("sensors", "levels", "flow", "knobs", "bounds"), {})
+    text = "\n".join(line.plain for line in draw([made(**bare, cpu=[], decisions=[], last=None)], [], 100))
     assert "imagenet/train" in text and not re.search("memory|GPU|power|decisions", text)
 
 
@@ -188,7 +188,8 @@ def test_a_real_loader(tmp_path, folder):
                 break
         text = run(tmp_path, "--once").stdout
     assert found[0]["pid"] == process.pid and found[0]["name"] == str(folder)
-    assert found[0]["rates"]["samples"] > 0 and found[0]["flow"]["batch_samples"] == 4 and found[0]["knobs"]["workers"] == 1
+    assert found[0]["flow"]["batch_samples"] == 4 and found[0]["knobs"]["workers"] == 1
+    assert found[0]["rates"]["samples"] > 0
     assert "1 loader in 1 program" in text
 
 
@@ -204,9 +205,10 @@ class Terminal:
         self.before = termios.tcgetattr(slave)
         env = {**os.environ, "DRAPPS_LIVE": str(folder), "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
         env = {key: value for key, value in env.items() if key not in ("COLUMNS", "LINES", "NO_COLOR")}
-        self.process = subprocess.Popen([*COMMAND, *args], env=env, stdin=slave, stdout=slave, stderr=slave,
-                                        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))  # fmt: skip
         self.slave = slave
+        self.process = subprocess.Popen(
+            [*COMMAND, *args], env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))  # fmt: skip
         self.raw = b""
 
     def resize(self, columns, rows):

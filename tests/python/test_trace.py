@@ -1,6 +1,7 @@
 """Traces: written by loaders and by hand, read back, replayed, shown by Perfetto and beside torch's profile."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -92,6 +93,38 @@ def test_times_are_of_the_monotonic_clock(pipe, tmp_path):
     assert all(before <= event["t"] <= time.monotonic() for event in run.events)
 
 
+def test_a_full_disk_is_warned_of(pipe):
+    if not os.access("/dev/full", os.W_OK):
+        pytest.skip("no /dev/full here")
+    loader = pipe.loader(**options(trace="/dev/full"))
+    assert len(list(loader)) == len(loader)
+    stats = loader.stats()["trace"]
+    assert stats["path"] == "/dev/full" and stats["state"] == "failed"
+    with pytest.warns(RuntimeWarning, match="writing /dev/full failed: No space left on device"):
+        loader.close()
+
+
+def test_the_state_of_a_trace(pipe, tmp_path):
+    with pipe.loader(**options(trace=tmp_path / "t")) as loader:
+        assert loader.stats()["trace"] == {"path": str(tmp_path / "t"), "state": "writing", "error": None}
+    with pipe.loader(**options()) as loader:
+        assert loader.stats()["trace"] is None
+
+
+def test_a_policy_writes_into_it(pipe, tmp_path):
+    """Snapshots, flow and decisions of a loader that adapts; rewards come out as they were logged."""
+    loader = pipe.loader(**options(trace=tmp_path / "t", workers=None))
+    deadline = time.monotonic() + 60
+    while not loader.decisions() and time.monotonic() < deadline:
+        list(loader)
+    decided = loader.decisions()
+    loader.close()
+    run = trace.read(tmp_path / "t")
+    assert decided and run.decisions[: len(decided)] == decided
+    assert run.snapshots and run.flow and run.flow[-1].values["samples"] > 0
+    assert all(row.difference <= 1e-6 for row in run.replay())
+
+
 def test_environment(pipe, tmp_path, monkeypatch):
     monkeypatch.setenv("DRAPPS_TRACE", str(tmp_path / "env-%p.drtrace"))
     for _ in range(2):
@@ -130,6 +163,9 @@ def test_cut_files_and_damaged_ones(tmp_path):
     assert run.ended is None and run.events[-1]["event"] == "mark"
     path.write_bytes(data[:-20] + b"?" + data[-19:])
     with pytest.raises(drapps.FormatError, match=r"t: damaged: byte \d+"):
+        trace.read(path)
+    path.write_bytes(data[:200])
+    with pytest.raises(drapps.FormatError, match="t: a trace that was cut off before its first record ends"):
         trace.read(path)
     path.write_text("no trace, but long enough to be one")
     with pytest.raises(drapps.FormatError, match="not a trace"):
@@ -290,7 +326,7 @@ def test_show(tmp_path):
     assert [line["kind"] for line in lines] == (
         ["meta", "snapshot", "flow", "flow", "decision", "span", "span", "text", "text"]
     )
-    assert lines[0]["data"] == "made up" and lines[1]["values"]["mem_used"] > 0 and lines[6]["span"] == "work"
+    assert lines[0]["meta"]["data"] == "made up" and lines[1]["values"]["mem_used"] > 0 and lines[6]["span"] == "work"
     assert all("t" in line for line in lines)
 
 

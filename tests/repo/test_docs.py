@@ -38,7 +38,7 @@ def examples(page):
     return EXAMPLE.findall((ROOT / page).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page, number", [(page, number) for page in ("README.md", "docs/cache.md", "docs/jpeg.md", "docs/python.md")
+@pytest.mark.parametrize("page, number", [(page, number) for page in ("README.md", "docs/cache.md", "docs/jpeg.md", "docs/python.md", "docs/watch.md")
                                           for number in range(len(examples(page)))])
 def test_example_runs(page, number, tmp_path):
     """With the files and folders that the examples name, in a process of its own."""

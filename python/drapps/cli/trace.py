@@ -11,15 +11,18 @@ TOLERANCE = 1e-6
 
 def add_arguments(parser):
     actions = parser.add_subparsers(dest="action", metavar="action", required=True)
-    show = actions.add_parser("show", help="what is in it", description="Says what is in a trace.")
-    show.add_argument("file", help="a trace")
+    show = _action(actions, "show", "say what is in it")
     show.add_argument("--json", action="store_true", help="print every record as a line of JSON")
-    export = actions.add_parser("export", help="write it for Perfetto", description="Writes a trace for ui.perfetto.dev or chrome://tracing.")  # fmt: skip
-    export.add_argument("file", help="a trace")
+    export = _action(actions, "export", "write it for ui.perfetto.dev or chrome://tracing")
     export.add_argument("-o", "--output", required=True, metavar="OUT.json", help="where to")
-    export.add_argument("--with", dest="profile", metavar="TORCH.json", help="a trace of torch.profiler, to be shown with it")  # fmt: skip
-    replay = actions.add_parser("replay", help="compute its rewards again", description="Computes each decision's reward again from its terms and weights.")  # fmt: skip
-    replay.add_argument("file", help="a trace")
+    export.add_argument("--with", dest="profile", metavar="TORCH.json", help="show a trace of torch.profiler with it")
+    _action(actions, "replay", "compute each decision's reward again from its terms and weights")
+
+
+def _action(actions, name, text):
+    parser = actions.add_parser(name, help=text, description=f"{text.capitalize()}.")
+    parser.add_argument("file", help="a trace")
+    return parser
 
 
 def run(args):
@@ -53,7 +56,8 @@ def _facts(trace):
     meta, missing = trace.meta, trace.missing
     yield "data", meta.get("data", "not said")
     yield "written by", f"drapps {meta.get('drapps')}, process {meta.get('pid')} on {meta['machine'].get('host', '?')}"
-    yield "time", f"{_duration(trace):.3f} s, " + (f"ended: {trace.ended}" if trace.ended else "not ended: killed, or still being written")  # fmt: skip
+    end = f"ended: {trace.ended}" if trace.ended else "not ended: killed, or still being written"
+    yield "time", f"{_duration(trace):.3f} s, {end}"
     yield "holds", (f"{len(trace.snapshots)} snapshots, {len(trace.flow)} of flow, {len(trace.decisions)} decisions, "
                     f"{len(trace.spans)} spans, {len(trace.events)} events")  # fmt: skip
     yield "missing", f"{missing['left_out']} spans left out by choice, {missing['lost']} records lost"
@@ -100,5 +104,5 @@ def _replay(args):
     for row in wrong:
         print(f"decision {row.number}: logged {row.logged!r}, recomputed {row.recomputed!r}", file=sys.stderr)
     most = max((row.difference for row in rows), default=0.0)
-    print(f"{len(rows)} decisions, {len(wrong)} rewards differ by more than {TOLERANCE:g}; largest difference {most:.3g}")
+    print(f"{len(rows)} decisions, {len(wrong)} rewards differ by more than {TOLERANCE:g}; at most by {most:.3g}")
     return 1 if wrong else 0

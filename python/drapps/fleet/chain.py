@@ -141,6 +141,14 @@ class ChainFleet(Processes):
         return None if position is None else self._maker.name(self._epoch, position)
 
 
+def ahead_of(fleet, controls):
+    """Batches to be made beyond those delivered: as the user says, else as the pilot does.  A batch of cheap samples is
+    made by one worker: there is one for each."""
+    if fleet is None or fleet.pilot is None or controls.prefetch:
+        return controls.ahead
+    return max(int(fleet.pilot.get("prefetch")), fleet.workers)
+
+
 class Ahead:
     """The groups of an epoch, posted some batches ahead: an iterator.
 
@@ -154,7 +162,7 @@ class Ahead:
         self._post()
 
     def _post(self):
-        while self._more and self._under_way < self._controls.ahead:
+        while self._more and self._under_way < ahead_of(self._fleet, self._controls):
             positions = next(self._batches, None) if self._left is None else self._left
             if positions is None:
                 self._fleet.post_end()

@@ -80,7 +80,8 @@ def _cpu(sensors, levels, own):
     if not levels.get("cpu_total"):
         return
     total = sensors["cpu_total"]
-    words = f"{number(total)} of {total / levels['cpu_total']:.0f}, own {number(own)}, others {number(max(0.0, total - own))}"
+    words = f"{number(total)} of {total / levels['cpu_total']:.0f}, own {number(own)}"
+    words += f", others {number(max(0.0, total - own))}"
     if sensors.get("cpu_steal", 0.0) >= 0.05:
         words += f", stolen {number(sensors['cpu_steal'])}"
     yield Meter("CPU", levels["cpu_total"], words)
@@ -168,7 +169,8 @@ def table(loaders, chosen, width, most=None):
 
 def _row(loader, is_chosen, name_width):
     r, flow, knobs = loader.rates, loader.flow, loader.knobs
-    line = Text("▸ " if is_chosen else "  ").append(parts.fixed(loader.name, name_width), style=NAME if is_chosen else "")
+    line = Text("▸ " if is_chosen else "  ")
+    line.append(parts.fixed(loader.name, name_width), style=NAME if is_chosen else "")
     wait = r.get("wait")
     cells = (
         (number(r.get("samples", 0.0)), ""),

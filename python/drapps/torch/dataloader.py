@@ -14,9 +14,9 @@ import torch
 from torch.utils import data
 from torch.utils.data.dataloader import _DatasetKind
 
-from drapps import _core
+from drapps import _core, metrics
+from drapps.adapting import Adapting
 from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
-from drapps.torch.adapting import Adapting
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
 from drapps.torch.inline import InlineIter
@@ -96,6 +96,7 @@ class DataLoader(data.DataLoader[_T_co]):
                          drop_last, timeout, worker_init_fn, multiprocessing_context, generator,
                          prefetch_factor=prefetch_factor, persistent_workers=persistent_workers,
                          pin_memory_device=pin_memory_device, in_order=in_order)  # fmt: skip
+        metrics.from_environment()
         if self.world_size > 1:
             self._take_part()
 

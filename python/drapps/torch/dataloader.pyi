@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.context import BaseContext
 from os import PathLike
 from types import TracebackType
@@ -6,6 +6,9 @@ from typing import Any, Literal, Self, TypeVar
 
 import torch
 from torch.utils import data
+
+from drapps.monitor import Monitor
+from drapps.sched import Decision
 
 _T_co = TypeVar("_T_co", covariant=True)
 
@@ -19,6 +22,12 @@ class DataLoader(data.DataLoader[_T_co]):
     rank: int
     world_size: int
     lanes: bool
+    policy: str | None
+    adaptive_compression: bool
+    weights: str | Mapping[str, float] | None
+    trace: str | PathLike[str] | None
+    @property
+    def resource_monitor(self) -> Monitor | None: ...
     def __init__(
         self,
         dataset: data.Dataset[_T_co],
@@ -48,11 +57,17 @@ class DataLoader(data.DataLoader[_T_co]):
         rank: int | Literal["auto"] | None = ...,
         world_size: int | None = ...,
         lanes: bool = ...,
+        policy: str | None = ...,
+        resource_monitor: Monitor | None = ...,
+        adaptive_compression: bool = ...,
+        weights: str | Mapping[str, float] | None = ...,
+        trace: str | PathLike[str] | None = ...,
     ) -> None: ...
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: dict[str, Any] | Sequence[dict[str, Any]]) -> None: ...
     def explain(self) -> str: ...
     def stats(self) -> dict[str, Any]: ...
+    def decisions(self, after: int = ...) -> list[Decision]: ...
     def set(self, knob: Literal["workers"], value: int) -> None: ...
     def get(self, knob: Literal["workers"]) -> int: ...
     def close(self) -> None: ...

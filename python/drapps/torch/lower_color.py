@@ -1,7 +1,7 @@
 """Rows: colours and tones.  On tensors torchvision rounds otherwise, but for what only maps bits."""
 
 from drapps import ops
-from drapps.torch.lower_rows import NotNative, make, need_pil, plain, row
+from drapps.torch.lower_rows import NotNative, make, need_pil, plain, row, settings
 
 
 def _need_bytes(form):
@@ -13,8 +13,7 @@ def _need_bytes(form):
 def color_jitter(transform, form):
     """Ranges of factors, or None."""
     need_pil(form)
-    names = ("brightness", "contrast", "saturation", "hue")
-    return [make(ops.color_jitter, **{name: plain(getattr(transform, name), name) for name in names})], form
+    return [make(ops.color_jitter, **settings(transform, "brightness", "contrast", "saturation", "hue"))], form
 
 
 @row("Grayscale")
@@ -31,7 +30,7 @@ def grayscale(transform, form):
 def random_grayscale(transform, form):
     """Keeps the number of channels."""
     need_pil(form)
-    return [make(ops.random_grayscale, plain(transform.p, "p"))], form
+    return [make(ops.random_grayscale, **settings(transform, "p"))], form
 
 
 @row("RGB", ("v2",))
@@ -47,50 +46,49 @@ def rgb(transform, form):
 def gaussian_blur(transform, form):
     """Within one step of torchvision's result; see docs/parity.md."""
     need_pil(form)
-    return [make(ops.gaussian_blur, plain(transform.kernel_size, "kernel_size"), plain(transform.sigma, "sigma"))], form
+    return [make(ops.gaussian_blur, **settings(transform, "kernel_size", "sigma"))], form
 
 
 @row("RandomInvert")
 def random_invert(transform, form):
     """255 - x."""
     _need_bytes(form)
-    return [make(ops.random_invert, plain(transform.p, "p"))], form
+    return [make(ops.random_invert, **settings(transform, "p"))], form
 
 
 @row("RandomPosterize")
 def random_posterize(transform, form):
     """Bits of bytes."""
     _need_bytes(form)
-    return [make(ops.random_posterize, plain(transform.bits, "bits"), plain(transform.p, "p"))], form
+    return [make(ops.random_posterize, **settings(transform, "bits", "p"))], form
 
 
 @row("RandomSolarize")
 def random_solarize(transform, form):
     """A threshold for bytes."""
     _need_bytes(form)
-    threshold = plain(transform.threshold, "threshold")
-    if not form.is_pil and threshold > 255:
-        raise NotNative(f"threshold={threshold} on {form}")
-    return [make(ops.random_solarize, threshold, plain(transform.p, "p"))], form
+    wanted = settings(transform, "threshold", "p")
+    if not form.is_pil and wanted["threshold"] > 255:
+        raise NotNative(f"threshold={wanted['threshold']} on {form}")
+    return [make(ops.random_solarize, **wanted)], form
 
 
 @row("RandomAdjustSharpness")
 def random_adjust_sharpness(transform, form):
     """On PIL images."""
     need_pil(form)
-    factor = plain(transform.sharpness_factor, "sharpness_factor")
-    return [make(ops.random_adjust_sharpness, factor, plain(transform.p, "p"))], form
+    return [make(ops.random_adjust_sharpness, **settings(transform, "sharpness_factor", "p"))], form
 
 
 @row("RandomAutocontrast")
 def random_autocontrast(transform, form):
     """On PIL images."""
     need_pil(form)
-    return [make(ops.random_autocontrast, plain(transform.p, "p"))], form
+    return [make(ops.random_autocontrast, **settings(transform, "p"))], form
 
 
 @row("RandomEqualize")
 def random_equalize(transform, form):
     """On PIL images."""
     need_pil(form)
-    return [make(ops.random_equalize, plain(transform.p, "p"))], form
+    return [make(ops.random_equalize, **settings(transform, "p"))], form

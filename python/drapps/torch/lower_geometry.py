@@ -3,7 +3,7 @@
 from torchvision.transforms.functional import InterpolationMode, _interpolation_modes_from_int
 
 from drapps import ops
-from drapps.torch.lower_rows import NotNative, is_v2, make, need_pil, per_channel, plain, row
+from drapps.torch.lower_rows import NotNative, is_v2, make, need_pil, per_channel, plain, row, settings
 
 
 def interpolation_of(transform):
@@ -25,6 +25,12 @@ def fill_of(transform, form):
     return values
 
 
+def turning(transform, form):
+    """What all that turns and shears takes: interpolation and fill, on PIL images."""
+    need_pil(form)
+    return {"interpolation": interpolation_of(transform), "fill": fill_of(transform, form)}
+
+
 def border_of(transform, form):
     """fill and padding_mode.  On tensors only what pads with one number is the same in all versions."""
     fill = fill_of(transform, form)
@@ -37,14 +43,14 @@ def border_of(transform, form):
 def resize(transform, form):
     """PIL images are always antialiased, whatever `antialias` says."""
     need_pil(form)
-    settings = {"interpolation": interpolation_of(transform), "max_size": plain(transform.max_size, "max_size")}
-    return [make(ops.resize, plain(transform.size, "size"), **settings)], form
+    wanted = settings(transform, "size", "max_size")
+    return [make(ops.resize, **wanted, interpolation=interpolation_of(transform))], form
 
 
 @row("CenterCrop")
 def center_crop(transform, form):
     """Outside of the image: 0."""
-    return [make(ops.center_crop, plain(transform.size, "size"))], form
+    return [make(ops.center_crop, **settings(transform, "size"))], form
 
 
 @row("RandomCrop")
@@ -63,43 +69,37 @@ def random_crop(transform, form):
 def random_resized_crop(transform, form):
     """PIL images are always antialiased, whatever `antialias` says."""
     need_pil(form)
-    settings = {"scale": plain(transform.scale, "scale"), "ratio": plain(transform.ratio, "ratio")}
-    settings["interpolation"] = interpolation_of(transform)
-    return [make(ops.random_resized_crop, plain(transform.size, "size"), **settings)], form
+    wanted = settings(transform, "size", "scale", "ratio")
+    return [make(ops.random_resized_crop, **wanted, interpolation=interpolation_of(transform))], form
 
 
 @row("RandomHorizontalFlip")
 def random_horizontal_flip(transform, form):
     """Any image."""
-    return [make(ops.random_horizontal_flip, plain(transform.p, "p"))], form
+    return [make(ops.random_horizontal_flip, **settings(transform, "p"))], form
 
 
 @row("RandomVerticalFlip")
 def random_vertical_flip(transform, form):
     """Any image."""
-    return [make(ops.random_vertical_flip, plain(transform.p, "p"))], form
+    return [make(ops.random_vertical_flip, **settings(transform, "p"))], form
 
 
 @row("Pad")
 def pad(transform, form):
     """All ways on PIL images."""
-    return [make(ops.pad, plain(transform.padding, "padding"), **border_of(transform, form))], form
+    return [make(ops.pad, **settings(transform, "padding"), **border_of(transform, form))], form
 
 
 @row("RandomRotation")
 def random_rotation(transform, form):
     """On PIL images."""
-    need_pil(form)
-    settings = {"expand": bool(transform.expand), "center": plain(transform.center, "center")}
-    settings.update(interpolation=interpolation_of(transform), fill=fill_of(transform, form))
-    return [make(ops.random_rotation, plain(transform.degrees, "degrees"), **settings)], form
+    wanted = turning(transform, form) | settings(transform, "degrees", "center")
+    return [make(ops.random_rotation, **wanted, expand=bool(transform.expand))], form
 
 
 @row("RandomAffine")
 def random_affine(transform, form):
     """On PIL images."""
-    need_pil(form)
-    names = ("translate", "scale", "shear", "center")
-    settings = {name: plain(getattr(transform, name), name) for name in names}
-    settings.update(interpolation=interpolation_of(transform), fill=fill_of(transform, form))
-    return [make(ops.random_affine, plain(transform.degrees, "degrees"), **settings)], form
+    wanted = turning(transform, form) | settings(transform, "degrees", "translate", "scale", "shear", "center")
+    return [make(ops.random_affine, **wanted)], form

@@ -115,6 +115,11 @@ def plain(value, what):
     raise NotNative(f"{what} is {value!r}")
 
 
+def settings(transform, *names):
+    """{name: value} of a transform's attributes that an op takes under the same names."""
+    return {name: plain(getattr(transform, name), name) for name in names}
+
+
 def per_channel(values, form, what):
     """A list of numbers that is one for all channels or one for each."""
     values = plain(values, what)
@@ -124,9 +129,9 @@ def per_channel(values, form, what):
     return values
 
 
-def make(op, *arguments, **settings):
+def make(op, *arguments, **named):
     """A native op; NotNative in the library's words where it does not take a setting."""
     try:
-        return op(*arguments, **settings)
+        return op(*arguments, **named)
     except _core.Error as error:
         raise NotNative(str(error)) from None

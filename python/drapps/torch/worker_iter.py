@@ -43,8 +43,7 @@ class WorkerIter(Iterator):
         self._turn = threading.RLock()
         if self._fleet is None:
             self._fleet = self._open(loader, resume)
-            pinned = ("workers",) if loader._iterable else ()
-            self._fleet.adapt(self._adapting.of_processes(loader, pinned), self._window)
+            self._fleet.adapt(self._pilot_settings(loader), self._window)
         else:
             self._fleet.begin_epoch(self._base_seed, self._shared_seed)
         self._setup(loader, resume)
@@ -60,6 +59,11 @@ class WorkerIter(Iterator):
                      context=loader.multiprocessing_context, in_order=loader.in_order, lanes=loader.lanes,
                      memory_limit=loader.memory_limit, **options)  # fmt: skip
 
+    def _pilot_settings(self, loader):
+        meta = {"batch_size": loader.batch_size, "num_workers": self._n_workers}
+        return self._adapting.of_processes(type(loader.dataset).__name__, loader.cpu_limit, meta,
+                                           ("workers",) if loader._iterable else ())  # fmt: skip
+
     def _alive(self):
         return self._fleet is not None
 
@@ -74,11 +78,12 @@ class WorkerIter(Iterator):
     def _ahead(self):
         """Batches that are under way at a time; where one worker makes a whole batch, at least one for each."""
         pilot = self._fleet.pilot
+        if pilot is not None:
+            self._adapting.flies(pilot)
         if self._per_worker:
             return self._per_worker * self._fleet.workers
         if pilot is None:
             return self._window
-        self._adapting.flies(pilot)
         return max(int(pilot.get("prefetch")), self._fleet.workers if self._by_worker else 1)
 
     def _fill(self):

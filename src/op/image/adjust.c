@@ -35,6 +35,20 @@ dr_status dr__want_colour(const dr_desc *in, unsigned channels, const char *op, 
                     channels & DR__RGB ? ", 3" : "", channels & DR__RGBA ? ", 4" : "");
 }
 
+dr_status dr__colour_plan(const dr_desc *in, unsigned channels, const char *op, dr_plan *out, dr_error *err)
+{
+    DR_TRY(dr__want_colour(in, channels, op, err));
+    out->desc = *in;
+    return DR_OK;
+}
+
+dr_status dr__adjust_plan(const dr_desc *in, unsigned channels, const char *op, dr_plan *out, dr_error *err)
+{
+    DR_TRY(dr__colour_plan(in, channels, op, out, err));
+    out->scratch = dr__desc_known(in) ? dr__adjust_scratch(in) : 0;
+    return DR_OK;
+}
+
 /* Pillow's Image.blend of one value. */
 static uint8_t blend(int degenerate, int value, float factor)
 {
@@ -186,8 +200,10 @@ void dr__adjust_parts(const dr_task *task, const dr_ints *parts, const double *f
     typedef void adjust(const dr_task *, const dr_view *, dr_view *, double);
     static adjust *const all[DR__COLOUR_PARTS] = { dr__adjust_brightness, dr__adjust_contrast, dr__adjust_saturation,
                                                    dr__adjust_hue };
-    if (parts->n == 0)
+    if (parts->n == 0 || in->desc.kind == DR_KIND_MASK) {
         dr__view_copy(out, in);
+        return;
+    }
     const dr_view *from = in; /* the first part reads the input, the rest work in place */
     for (int i = 0; i < parts->n; i++, from = out)
         all[parts->v[i]](task, from, out, factor[parts->v[i]]);

@@ -16,6 +16,10 @@ size_t dr__adjust_scratch(const dr_desc *in);
  * 1 << count.  Unknown channels pass. */
 dr_status dr__want_colour(const dr_desc *in, unsigned channels, const char *op, dr_error *err);
 
+/* plan of an op that keeps its input's shape: that check, and with dr__adjust_plan the scratch from above. */
+dr_status dr__colour_plan(const dr_desc *in, unsigned channels, const char *op, dr_plan *out, dr_error *err);
+dr_status dr__adjust_plan(const dr_desc *in, unsigned channels, const char *op, dr_plan *out, dr_error *err);
+
 enum { DR__GREY = 1 << 1, DR__RGB = 1 << 3, DR__RGBA = 1 << 4 };
 
 /* Blends with black, with the mean grey, with its own grey, with its smoothed self: 0 gives those, 1 the image. */
@@ -28,11 +32,18 @@ void dr__adjust_sharpness(const dr_task *task, const dr_view *in, dr_view *out, 
 void dr__adjust_hue(const dr_task *task, const dr_view *in, dr_view *out, double factor);
 
 /* Some of these one after the other, as the random ops do.  `parts` says which, in order; `factor` has one for each of
- * the four.  The cost is that of the parts, with `base` more to a byte. */
+ * the four.  Masks are copied.  The cost is that of the parts, with `base` more to a byte. */
 enum { DR__BRIGHTNESS, DR__CONTRAST, DR__SATURATION, DR__HUE, DR__COLOUR_PARTS };
 
 void dr__adjust_parts(const dr_task *task, const dr_ints *parts, const double *factor, const dr_view *in, dr_view *out);
 double dr__adjust_cost(const dr_ints *parts, double base, const dr_desc *in);
+
+/* How a par with `double factor[DR__COLOUR_PARTS]` shows one of them. */
+#define DR__FACTOR_DRAW(type, name, part, what)                                                                        \
+    {                                                                                                                  \
+#name, DR_P_REAL, offsetof(type, factor[part]), NULL, -0.5, 1e6, 0, 0, NULL,                                   \
+            what ", where it is among the parts"                                                                       \
+    }
 
 /* Tables for every value of a channel; 1 or 3 channels. */
 void dr__tone_invert(const dr_task *task, const dr_view *in, dr_view *out);

@@ -81,6 +81,19 @@ void dr__aug_run(const dr_task *task, dr__aug_fn *const *fns, const dr__aug_styl
     }
 }
 
+double dr__aug_list_cost(const void *conf, const void *par, const dr_desc *in)
+{
+    (void)conf;
+    return dr__aug_cost(par, in);
+}
+
+dr_status dr__aug_list_run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
+{
+    const dr__aug_steps *steps = par;
+    dr__aug_run(task, dr__aug_pil, task->conf, steps, 0, steps->ops.n, in, out);
+    return DR_OK;
+}
+
 static void warp(const dr__aug_style *style, const double m[6], const dr_view *in, dr_view *out)
 {
     dr__raster src = dr__raster_of(in), dst = dr__raster_of(out);

@@ -113,4 +113,9 @@ extern dr__aug_fn *const dr__aug_tensor[DR__AUG_N]; /* as torchvision on tensors
 void dr__aug_run(const dr_task *task, dr__aug_fn *const *fns, const dr__aug_style *style, const dr__aug_steps *steps,
                  int first, int n, const dr_view *in, dr_view *out);
 
+/* cost and run of the ops that do all that was drawn, as torchvision on PIL images.  Their conf begins with
+ * dr__aug_style, their par with dr__aug_steps. */
+double dr__aug_list_cost(const void *conf, const void *par, const dr_desc *in);
+dr_status dr__aug_list_run(dr_task *task, const void *par, const dr_view *in, dr_view *out);
+
 #endif

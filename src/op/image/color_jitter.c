@@ -29,17 +29,12 @@ static const dr_param params[] = {
     { 0 },
 };
 
-#define FACTOR(name, part, doc)                                                                                        \
-    {                                                                                                                  \
-#name, DR_P_REAL, offsetof(struct par, factor[part]), NULL, -0.5, 1e6, 0, 0, NULL, doc                         \
-    }
-
 static const dr_param draws[] = {
     DR_INT_LIST(struct par, order, NULL, 0, 3, 0, 4, "parts as done: 0 brightness, 1 contrast, 2 saturation, 3 hue"),
-    FACTOR(brightness, DR__BRIGHTNESS, "factor, where it is among the parts"),
-    FACTOR(contrast, DR__CONTRAST, "factor, where it is among the parts"),
-    FACTOR(saturation, DR__SATURATION, "factor, where it is among the parts"),
-    FACTOR(hue, DR__HUE, "part of a turn, where it is among the parts"),
+    DR__FACTOR_DRAW(struct par, brightness, DR__BRIGHTNESS, "factor"),
+    DR__FACTOR_DRAW(struct par, contrast, DR__CONTRAST, "factor"),
+    DR__FACTOR_DRAW(struct par, saturation, DR__SATURATION, "factor"),
+    DR__FACTOR_DRAW(struct par, hue, DR__HUE, "part of a turn"),
     { 0 },
 };
 
@@ -94,10 +89,7 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     (void)conf, (void)par;
-    DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB, "color_jitter", err));
-    out->desc = *in;
-    out->scratch = dr__desc_known(in) ? dr__adjust_scratch(in) : 0;
-    return DR_OK;
+    return dr__adjust_plan(in, DR__GREY | DR__RGB, "color_jitter", out, err);
 }
 
 static double cost(const void *conf, const void *par, const dr_desc *in)
@@ -110,10 +102,6 @@ static double cost(const void *conf, const void *par, const dr_desc *in)
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct par *p = par;
-    if (in->desc.kind == DR_KIND_MASK) {
-        dr__view_copy(out, in);
-        return DR_OK;
-    }
     dr__adjust_parts(task, &p->order, p->factor, in, out);
     return DR_OK;
 }

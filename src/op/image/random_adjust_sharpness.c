@@ -17,10 +17,7 @@ static const dr_param params[] = {
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     (void)conf, (void)par;
-    DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB | DR__RGBA, "random_adjust_sharpness", err));
-    out->desc = *in;
-    out->scratch = dr__desc_known(in) ? dr__adjust_scratch(in) : 0;
-    return DR_OK;
+    return dr__adjust_plan(in, DR__GREY | DR__RGB | DR__RGBA, "random_adjust_sharpness", out, err);
 }
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)

@@ -15,18 +15,12 @@ static const dr_param params[] = {
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     (void)conf, (void)par;
-    DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB, "random_invert", err));
-    out->desc = *in;
-    return DR_OK;
+    return dr__colour_plan(in, DR__GREY | DR__RGB, "random_invert", out, err);
 }
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
-    if (dr__maybe_skips(par, in))
-        dr__view_copy(out, in);
-    else
-        dr__tone_invert(task, in, out);
-    return DR_OK;
+    return dr__maybe_run(task, par, in, out, dr__tone_invert);
 }
 
 const dr_op_def dr__op_random_invert = {

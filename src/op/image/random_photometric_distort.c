@@ -18,11 +18,6 @@ struct par {
     {                                                                                                                  \
 #name, DR_P_REALS, offsetof(struct conf, range[part]), fallback, lo, hi, 2, 2, NULL, "least and most factor"   \
     }
-#define FACTOR(name, part)                                                                                             \
-    {                                                                                                                  \
-#name, DR_P_REAL, offsetof(struct par, factor[part]), NULL, -0.5, 1e6, 0, 0, NULL,                             \
-            "factor, where it is among the parts"                                                                      \
-    }
 
 static const dr_param params[] = {
     RANGE(brightness, DR__BRIGHTNESS, "[0.875, 1.125]", 0, 1e6), RANGE(contrast, DR__CONTRAST, "[0.5, 1.5]", 0, 1e6),
@@ -32,10 +27,10 @@ static const dr_param params[] = {
 
 static const dr_param draws[] = {
     DR_INT_LIST(struct par, parts, NULL, 0, 3, 0, 4, "parts as done: 0 brightness, 1 contrast, 2 saturation, 3 hue"),
-    FACTOR(brightness, DR__BRIGHTNESS),
-    FACTOR(contrast, DR__CONTRAST),
-    FACTOR(saturation, DR__SATURATION),
-    FACTOR(hue, DR__HUE),
+    DR__FACTOR_DRAW(struct par, brightness, DR__BRIGHTNESS, "factor"),
+    DR__FACTOR_DRAW(struct par, contrast, DR__CONTRAST, "factor"),
+    DR__FACTOR_DRAW(struct par, saturation, DR__SATURATION, "factor"),
+    DR__FACTOR_DRAW(struct par, hue, DR__HUE, "factor"),
     DR_INT_LIST(struct par, permutation, NULL, 0, 3, 0, 4, "which channel each one was; empty: as they are"),
     { 0 },
 };
@@ -93,10 +88,7 @@ static bool passes(const dr_desc *in)
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     (void)conf, (void)par;
-    DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB, "random_photometric_distort", err));
-    out->desc = *in;
-    out->scratch = dr__desc_known(in) ? dr__adjust_scratch(in) : 0;
-    return DR_OK;
+    return dr__adjust_plan(in, DR__GREY | DR__RGB, "random_photometric_distort", out, err);
 }
 
 static double cost(const void *conf, const void *par, const dr_desc *in)
@@ -121,12 +113,8 @@ static void permute(dr_view *image, const int64_t *from)
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct par *p = par;
-    if (in->desc.kind == DR_KIND_MASK) {
-        dr__view_copy(out, in);
-        return DR_OK;
-    }
     dr__adjust_parts(task, &p->parts, p->factor, in, out);
-    if (p->permutation.n)
+    if (p->permutation.n && in->desc.kind != DR_KIND_MASK)
         permute(out, p->permutation.v);
     return DR_OK;
 }

@@ -17,9 +17,7 @@ static const dr_param params[] = {
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     (void)conf, (void)par;
-    DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB, "random_posterize", err));
-    out->desc = *in;
-    return DR_OK;
+    return dr__colour_plan(in, DR__GREY | DR__RGB, "random_posterize", out, err);
 }
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)

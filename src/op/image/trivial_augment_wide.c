@@ -3,8 +3,8 @@
 #include "op/op_defs.h"
 
 struct conf {
+    dr__aug_style style; /* first: dr__aug_list_run reads it */
     int64_t num_magnitude_bins;
-    dr__aug_style style;
 };
 
 struct par {
@@ -51,21 +51,7 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     (void)par;
-    return dr__aug_plan(&((const struct conf *)conf)->style, in, "trivial_augment_wide", out, err);
-}
-
-static double cost(const void *conf, const void *par, const dr_desc *in)
-{
-    (void)conf;
-    return dr__aug_cost(&((const struct par *)par)->steps, in);
-}
-
-static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
-{
-    const struct conf *c = task->conf;
-    const struct par *p = par;
-    dr__aug_run(task, dr__aug_pil, &c->style, &p->steps, 0, p->steps.ops.n, in, out);
-    return DR_OK;
+    return dr__aug_plan(conf, in, "trivial_augment_wide", out, err);
 }
 
 const dr_op_def dr__op_trivial_augment_wide = {
@@ -79,6 +65,6 @@ const dr_op_def dr__op_trivial_augment_wide = {
     .flags = DR_OP_RANDOM,
     .draw = draw,
     .plan = plan,
-    .cost = cost,
-    .run = run,
+    .cost = dr__aug_list_cost,
+    .run = dr__aug_list_run,
 };

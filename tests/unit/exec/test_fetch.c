@@ -264,6 +264,36 @@ static void they_keep_to_the_budget(void **state)
     dr_dataset_unref(&set);
 }
 
+/* After a sample that is too large to be set aside, others are fetched again. */
+static void one_large_sample_is_forgotten(void **state)
+{
+    (void)state;
+    dr_dataset *set =
+        toy_set(&(toy){ .n = 1000, .large_from = 5, .large_to = 6, .large = 40, .slow_every = 1, .slow_us = 20 });
+    dr_graph *g = graph_of("{\"op\":\"center_crop\",\"params\":{\"size\":[8,6]}}");
+    dr_loader_options o = options_of(4, 1);
+    o.outputs = "image";
+    o.memory_limit = 2 * 8 * 60000; /* the large one has 230400 bytes, the others some thousands */
+    o.lanes = false;
+    dr_loader *l = open_loader(set, g, &o);
+    l->exec.bench_budget = 1 << 20;
+    set_knob(l, "fetchers", 2);
+    dr__pool_lock();
+    l->exec.fetch.largest = 230400; /* as if a fetcher had met it */
+    dr__pool_unlock();
+    for (uint64_t epoch = 0; epoch < 100 && fetch_of(l).largest >= 230400; epoch++) {
+        tape t = { 0 };
+        assert_ok(dr_loader_start(l, epoch, &err));
+        tape_read(&t, l, -1);
+        assert_each_once(&t, 1000);
+        tape_free(&t);
+    }
+    assert_true(fetch_of(l).largest < 230400);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 /* Given up in the middle, cancelled, closed, with fetchers at work; nothing hangs, and the next epoch is whole. */
 static void epochs_given_up(void **state)
 {
@@ -345,6 +375,7 @@ int main(void)
         cmocka_unit_test(errors_are_the_same),
         cmocka_unit_test(they_pass_over_what_was_delivered),
         cmocka_unit_test(they_keep_to_the_budget),
+        cmocka_unit_test(one_large_sample_is_forgotten),
         cmocka_unit_test(epochs_given_up),
         cmocka_unit_test(found_in_the_cache),
     };

@@ -50,7 +50,7 @@ static void take_record(const dr_trace_record *r, counts *c, const tape *t, int 
         return;
     c->starts += strstr(r->text, "\"event\":\"start\"") != NULL;
     c->sets += strstr(r->text, "{\"event\":\"set\",\"knob\":\"prefetch\",\"value\":5}") != NULL;
-    c->bad += strstr(r->text, "\"event\":\"bad\"") != NULL;
+    c->bad += strstr(r->text, "{\"event\":\"bad\",\"epoch\":0,") && strstr(r->text, "\"key\":\"sample-");
     c->ends += strstr(r->text, "{\"event\":\"end\",\"reason\":\"closed\"}") != NULL;
 }
 

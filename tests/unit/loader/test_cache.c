@@ -51,24 +51,6 @@ static dr_loader_options cache_options(const char *folder)
     return o;
 }
 
-static json_t *stats_of(dr_loader *l)
-{
-    char *text;
-    assert_ok(dr_loader_stats(l, &text, &err));
-    json_t *o = json_loads(text, 0, NULL);
-    dr_text_free(&text);
-    return o;
-}
-
-static json_int_t stat_of(dr_loader *l, const char *key)
-{
-    json_t *o = stats_of(l), *value = json_object_get(o, key);
-    assert_true(json_is_integer(value));
-    json_int_t n = json_integer_value(value);
-    json_decref(o);
-    return n;
-}
-
 static void assert_explains(dr_loader *l, const char *part)
 {
     char *text;
@@ -378,7 +360,7 @@ static void auto_does_as_it_says(void **state)
         tape got = { 0 };
         tape_read(&got, l, -1);
         assert_same_tape(&want, &got, chains[i]);
-        json_t *stats = stats_of(l);
+        json_t *stats = loader_stats(l);
         const char *why = json_string_value(json_object_get(stats, "cache_why"));
         bool pays = !strncmp(why, "pays: a sample takes ", 21);
         assert_true(pays || !strncmp(why, "does not pay: a sample takes ", 29));

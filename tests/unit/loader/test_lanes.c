@@ -73,18 +73,6 @@ static void read_some(tape *t, dr_loader *l, int n)
     }
 }
 
-static json_int_t stat_of(dr_loader *l, const char *key)
-{
-    char *text = NULL;
-    assert_ok(dr_loader_stats(l, &text, &err));
-    json_t *o = json_loads(text, 0, NULL);
-    assert_true(json_is_integer(json_object_get(o, key)));
-    json_int_t value = json_integer_value(json_object_get(o, key));
-    json_decref(o);
-    dr_text_free(&text);
-    return value;
-}
-
 /* What the trace says of the samples' lanes. */
 static void check_trace(const char *path)
 {
@@ -222,10 +210,7 @@ static void the_share_grows_with_the_work(void **state)
         wait_inside(&kernel_gate, 3); /* there are no more than three */
         assert_int_equal(stat_of(l, "parked_bytes") > 0, !most);
         set_gate(&kernel_gate, true);
-        tape_read(&t, l, -1);
-        assert_each_once(&t, N);
-        tape_free(&t);
-        dr_loader_close(&l);
+        finish_epoch(&t, &l, N);
     }
     dr_dataset_unref(&set);
 }
@@ -323,10 +308,7 @@ static void what_takes_long_counts_as_slow(void **state)
     wait_inside(&kernel_gate, 1);
     set_gate(&read_gate, true);
     set_gate(&kernel_gate, true);
-    tape_read(&t, l, -1);
-    assert_each_once(&t, N);
-    tape_free(&t);
-    dr_loader_close(&l);
+    finish_epoch(&t, &l, N);
     dr_dataset_unref(&set);
 }
 
@@ -360,7 +342,6 @@ static void given_up_with_parked_samples(void **state)
     dr_dataset_unref(&set);
 }
 
-/* Where the budget leaves no room for parked bytes, slow samples are run at once. */
 /* A caller that is to run a parked sample itself, and has no memory for it: the sample is not lost. */
 static void no_memory_for_a_parked_sample(void **state)
 {
@@ -388,6 +369,7 @@ static void no_memory_for_a_parked_sample(void **state)
     dr_dataset_unref(&set);
 }
 
+/* Where the budget leaves no room for parked bytes, slow samples are run at once. */
 static void parked_bytes_stay_within_the_budget(void **state)
 {
     (void)state;

@@ -120,10 +120,7 @@ static void a_failed_start_is_no_end(void **state)
             assert_int_equal(dr_batch_epoch(b), 2);
             tape_add(&t, b);
             dr_batch_unref(&b);
-            tape_read(&t, l, -1);
-            assert_each_once(&t, 40);
-            tape_free(&t);
-            dr_loader_close(&l);
+            finish_epoch(&t, &l, 40);
         }
     dr_graph_free(&g);
     dr_dataset_unref(&set);
@@ -153,10 +150,7 @@ static void a_failed_knob_is_no_change(void **state)
     assert_int_equal(status, DR_ERR_NOMEM);
     assert_ok(dr_loader_get(l, "priority", &workers, &err));
     assert_true(workers == 0);
-    tape_read(&t, l, -1);
-    assert_each_once(&t, 40);
-    tape_free(&t);
-    dr_loader_close(&l);
+    finish_epoch(&t, &l, 40);
     dr_graph_free(&g);
     dr_dataset_unref(&set);
 }
@@ -230,13 +224,7 @@ static uint64_t open_batches(dr_loader *l)
         nanosleep(&t, NULL);
         now = toy_reads();
     }
-    char *text = NULL;
-    assert_ok(dr_loader_stats(l, &text, &err));
-    const char *at = strstr(text, "\"open_batches\":");
-    assert_non_null(at);
-    uint64_t n = (uint64_t)atoi(at + strlen("\"open_batches\":"));
-    dr_text_free(&text);
-    return n;
+    return (uint64_t)stat_of(l, "open_batches");
 }
 
 /* Batches made ahead stay within the budget, in both orders. */
@@ -298,10 +286,7 @@ static void prefetch_bytes_bound_what_is_ahead(void **state)
                 tape_read(&t, l, 1);
                 wait_open(l, rows[i].batches);
             }
-            tape_read(&t, l, -1);
-            assert_each_once(&t, 400);
-            tape_free(&t);
-            dr_loader_close(&l);
+            finish_epoch(&t, &l, 400);
         }
     dr_graph_free(&g);
     dr_dataset_unref(&set);

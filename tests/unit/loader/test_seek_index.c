@@ -6,8 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
 static dr_error err;
 static char folder[64], root[64], cache[80];
 
@@ -60,19 +58,6 @@ static dr_loader_options seek_options(const char *mode)
     o.seek_index = mode;
     o.outputs = "image";
     return o;
-}
-
-static json_int_t stat_of(dr_loader *l, const char *key)
-{
-    char *text;
-    assert_ok(dr_loader_stats(l, &text, &err));
-    json_t *o = json_loads(text, 0, NULL);
-    json_t *value = json_object_get(o, key);
-    assert_true(json_is_integer(value));
-    json_int_t n = json_integer_value(value);
-    json_decref(o);
-    dr_text_free(&text);
-    return n;
 }
 
 static bool file_there(const char *name)

@@ -316,6 +316,33 @@ void assert_each_once(const tape *t, uint64_t n)
     free(seen);
 }
 
+void finish_epoch(tape *t, dr_loader **loader, uint64_t n)
+{
+    tape_read(t, *loader, -1);
+    assert_each_once(t, n);
+    tape_free(t);
+    dr_loader_close(loader);
+}
+
+json_t *loader_stats(dr_loader *loader)
+{
+    char *text = NULL;
+    assert_ok(dr_loader_stats(loader, &text, &err));
+    json_t *stats = json_loads(text, 0, NULL);
+    assert_non_null(stats);
+    dr_text_free(&text);
+    return stats;
+}
+
+json_int_t stat_of(dr_loader *loader, const char *key)
+{
+    json_t *stats = loader_stats(loader), *value = json_object_get(stats, key);
+    assert_true(json_is_integer(value));
+    json_int_t n = json_integer_value(value);
+    json_decref(stats);
+    return n;
+}
+
 dr_loader *open_loader(dr_dataset *set, dr_graph *graph, const dr_loader_options *options)
 {
     dr_loader *l = NULL;
@@ -329,6 +356,7 @@ dr_loader_options options_of(uint64_t batch_size, int workers)
     dr_loader_defaults(&o);
     o.batch_size = batch_size;
     o.workers = workers;
+    o.policy = "fixed";
     return o;
 }
 

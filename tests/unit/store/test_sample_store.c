@@ -24,6 +24,14 @@ static dr_store_stats stats_of(dr_store *s)
     return stats;
 }
 
+/* Opened anew, the store has n records. */
+static void assert_kept(uint64_t n)
+{
+    dr_store *s = store_open("a", 0);
+    assert_int_equal(stats_of(s).records, n);
+    dr_store_close(&s);
+}
+
 static void what_was_put_is_found(void **state)
 {
     (void)state;
@@ -243,9 +251,7 @@ static void many_threads_use_one(void **state)
         assert_true(store_has(s, i));
     assert_int_equal(stats_of(s).damaged, 0);
     dr_store_close(&s);
-    s = store_open("a", 0);
-    assert_int_equal(stats_of(s).records, 100);
-    dr_store_close(&s);
+    assert_kept(100);
 }
 
 static void what_is_discarded_is_gone(void **state)
@@ -257,9 +263,7 @@ static void what_is_discarded_is_gone(void **state)
     assert_string_equal(stats_of(s).stopped, "it does not pay");
     assert_false(store_put(s, 2));
     dr_store_close(&s);
-    s = store_open("a", 0);
-    assert_int_equal(stats_of(s).records, 0);
-    dr_store_close(&s);
+    assert_kept(0);
 }
 
 /* Each allocation fails once: the store does less, and nothing leaks or breaks. */

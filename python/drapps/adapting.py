@@ -1,4 +1,4 @@
-"""Adapting: what a DataLoader's user said about policies, and the pilot of its latest pass."""
+"""Adapting: what the user of a loader with worker processes said about policies, and the pilot of its latest pass."""
 
 import json
 import os
@@ -27,18 +27,12 @@ class Adapting:
         return {"policy": self.policy, "resource_monitor": self.monitor, "weights": self.weights, "trace": self.trace,
                 "adaptive_compression": self.adaptive_compression}  # fmt: skip
 
-    def of_processes(self, loader, pinned=()):
-        """The settings of a fleet's pilot."""
-        return Adapt(self.policy, self.monitor, self.weights, loader.cpu_limit or 0, self._trace(loader),
-                     type(loader.dataset).__name__, (*self.pinned, *pinned))  # fmt: skip
-
-    def _trace(self, loader):
-        """One file for all passes."""
-        if self._writer is None:
-            meta = {"dataset": type(loader.dataset).__name__, "batch_size": loader.batch_size,
-                    "num_workers": int(loader.num_workers)}  # fmt: skip
-            self._writer = _core.open_trace(self.trace, json.dumps(meta))
-        return self._writer
+    def of_processes(self, name, cpu_limit, meta, pinned=()):
+        """The settings of a fleet's pilot.  name: of the data set; meta: of the run, for a trace of it."""
+        if self._writer is None:  # one file for all passes
+            self._writer = _core.open_trace(self.trace, json.dumps({"dataset": name, **meta}))
+        return Adapt(self.policy, self.monitor, self.weights, cpu_limit or 0, self._writer, name,
+                     (*self.pinned, *pinned))  # fmt: skip
 
     # --- looking inside ---
 

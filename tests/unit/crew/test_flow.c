@@ -1,0 +1,87 @@
+/* test_flow.c: what a crew says it did. */
+#include "crew_helper.h"
+
+#include <drapps/crew_pilot.h>
+
+static void assert_flow(dr_crew *crew, int which, double expected)
+{
+    double flow[DR_N_FLOWS] = { 0 };
+    dr_crew_flow(crew, flow);
+    assert_float_equal(flow[which], expected, 1e-9);
+}
+
+static double flow_of(dr_crew *crew, int which)
+{
+    double flow[DR_N_FLOWS] = { 0 };
+    dr_crew_flow(crew, flow);
+    return flow[which];
+}
+
+static void counts_follow_the_batches(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(2, 4, true);
+    assert_ok(dr_crew_enlist(crew, 0, getpid(), &err));
+    post(crew, 1, 2);
+    post(crew, 2, 2);
+    assert_flow(crew, DR_FLOW_OPEN, 0);
+    dr_crew_claim c = claim(crew, 0);
+    assert_flow(crew, DR_FLOW_OPEN, 1);
+    assert_flow(crew, DR_FLOW_ACTIVE, 1);
+    for (uint32_t left = 2; left > 0; left -= c.n, c = left ? claim(crew, 0) : c)
+        done(crew, 0, 0, c.n);
+    assert_flow(crew, DR_FLOW_READY, 1);
+    assert_flow(crew, DR_FLOW_WORKED, 2);
+    assert_flow(crew, DR_FLOW_SAMPLES, 0);
+    assert_flow(crew, DR_FLOW_ACTIVE, 0);
+    dr_crew_result r = next(crew);
+    release(crew, &r);
+    assert_flow(crew, DR_FLOW_SAMPLES, 2);
+    assert_flow(crew, DR_FLOW_BATCHES, 1);
+    assert_flow(crew, DR_FLOW_READY, 0);
+    assert_flow(crew, DR_FLOW_BATCH_SAMPLES, 2);
+    assert_true(flow_of(crew, DR_FLOW_WORK) > 0);
+    dr_crew_unref(&crew);
+}
+
+static void waiting_and_stepping_are_told_apart(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_result r;
+    dr_crew *crew = open_crew(1, 4, true);
+    post(crew, 1, 1);
+    assert_int_equal(dr_crew_next(crew, 20, &r, &err), DR_AGAIN); /* nobody works */
+    const double wait = flow_of(crew, DR_FLOW_WAIT);
+    assert_true(wait >= 0.019);
+    usleep(20000);
+    assert_true(flow_of(crew, DR_FLOW_STEP) >= 0.019);
+    assert_flow(crew, DR_FLOW_WAIT, wait);
+    dr_crew_unref(&crew);
+}
+
+static void deaths_are_those_of_workers_that_were_not_told_to_leave(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(2, 4, true);
+    for (int worker = 0; worker < 2; worker++)
+        assert_ok(dr_crew_enlist(crew, worker, getpid(), &err));
+    dr_crew_dismiss(crew, 0);
+    dr_crew_bury(crew, 0, NULL, 0);
+    assert_flow(crew, DR_FLOW_DEATHS, 0);
+    dr_crew_bury(crew, 1, NULL, 0);
+    assert_flow(crew, DR_FLOW_DEATHS, 1);
+    dr_crew_unref(&crew);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_follow_the_batches),
+        cmocka_unit_test(waiting_and_stepping_are_told_apart),
+        cmocka_unit_test(deaths_are_those_of_workers_that_were_not_told_to_leave),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* test_crew_pilot.c: the pilot of worker processes: knobs, wishes, its end. */
+#include "../crew/crew_helper.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <drapps/crew_pilot.h>
+
+#include "loader/crew_plant.h"
+
+static dr_crew_adapt_options options_of(uint32_t pinned)
+{
+    dr_crew_adapt_options o;
+    dr_crew_adapt_defaults(&o);
+    o.policy = "fixed";
+    o.workers = 2;
+    o.prefetch = 4;
+    o.pinned = pinned;
+    o.memory_limit = 1 << 20;
+    o.most_workers = 8;
+    return o;
+}
+
+static dr_crew_pilot *open_pilot(dr_crew *crew, const dr_crew_adapt_options *o)
+{
+    dr_error err;
+    dr_crew_pilot *pilot;
+    assert_ok(dr_crew_adapt(crew, o, &pilot, &err));
+    return pilot;
+}
+
+static void knobs_are_the_users(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(4, 4, true);
+    const dr_crew_adapt_options o = options_of(0);
+    dr_crew_pilot *pilot = open_pilot(crew, &o);
+    assert_float_equal(dr_crew_pilot_get(pilot, DR_KNOB_WORKERS), 2, 0);
+    assert_float_equal(dr_crew_pilot_get(pilot, DR_KNOB_LANE_THRESHOLD), 4, 0);
+    assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_PREFETCH, 9, &err));
+    assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_PREFETCH_BYTES, 1000, &err));
+    assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_LANE_THRESHOLD, 7, &err));
+    assert_float_equal(dr_crew_pilot_get(pilot, DR_KNOB_PREFETCH), 9, 0);
+    assert_float_equal(dr_crew_pilot_get(pilot, DR_KNOB_PREFETCH_BYTES), 1000, 0);
+    assert_float_equal(dr_crew_pilot_get(pilot, DR_KNOB_LANE_THRESHOLD), 7, 0);
+    assert_int_equal(dr_crew_pilot_set(pilot, DR_KNOB_WORKERS, 9, &err), DR_ERR_ARG);
+    assert_int_equal(dr_crew_pilot_set(pilot, DR_KNOB_FETCHERS, 1, &err), DR_ERR_ARG);
+    dr_crew_pilot_close(&pilot);
+    dr_crew_unref(&crew);
+}
+
+static void unknown_words_are_errors(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_pilot *pilot;
+    dr_crew *crew = open_crew(4, 4, true);
+    dr_crew_adapt_options o = options_of(0);
+    o.policy = "magic";
+    assert_int_equal(dr_crew_adapt(crew, &o, &pilot, &err), DR_ERR_ARG);
+    o = options_of(0);
+    o.weights = "beauty=1";
+    assert_int_equal(dr_crew_adapt(crew, &o, &pilot, &err), DR_ERR_ARG);
+    dr_crew_unref(&crew);
+}
+
+static void wishes_are_made_of_what_the_policy_turns(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr__crew_plant plant;
+    dr_crew *crew = open_crew(4, 4, true);
+    const dr_crew_adapt_options o = options_of(0);
+    assert_ok(dr__crew_plant_init(&plant, crew, &o));
+    assert_ok(dr__crew_plant_set(&plant, DR_KNOB_WORKERS, 3, false, &err));
+    assert_ok(dr__crew_plant_set(&plant, DR_KNOB_WORKERS, 3, false, &err)); /* is so already */
+    assert_ok(dr__crew_plant_set(&plant, DR_KNOB_PREFETCH, 5, false, &err));
+    assert_int_equal(plant.wishes, 1);
+    assert_ok(dr__crew_plant_set(&plant, DR_KNOB_WORKERS, 4, true, &err));
+    assert_int_equal(plant.wishes, 1);
+    assert_int_equal(dr__crew_plant_set(&plant, DR_KNOB_WORKERS, 1, false, &err), DR_ERR_STATE);
+    assert_float_equal(dr__crew_plant_get(&plant, DR_KNOB_WORKERS), 4, 0);
+    dr__crew_plant_free(&plant);
+    dr_crew_unref(&crew);
+}
+
+static void *wait_for_end(void *pilot)
+{
+    dr_crew_wish wish = { 0 };
+    return (void *)(intptr_t)dr_crew_pilot_wait(pilot, -1, &wish);
+}
+
+static void who_waits_hears_of_the_end(void **state)
+{
+    (void)state;
+    void *status;
+    pthread_t thread;
+    dr_crew_wish wish = { 0 };
+    dr_crew *crew = open_crew(4, 4, true);
+    const dr_crew_adapt_options o = options_of(0);
+    dr_crew_pilot *pilot = open_pilot(crew, &o);
+    assert_int_equal(dr_crew_pilot_wait(pilot, 1, &wish), DR_AGAIN);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_end, pilot), 0);
+    dr_crew_pilot_stop(pilot);
+    pthread_join(thread, &status);
+    assert_int_equal((intptr_t)status, DR_END);
+    dr_crew_pilot_close(&pilot);
+    dr_crew_unref(&crew);
+}
+
+/* A process that works counts with its CPU, and as own. */
+static void cpu_is_that_of_the_workers(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr__crew_plant plant;
+    dr_monitor *monitor;
+    double flow[DR_N_FLOWS] = { 0 };
+    dr_crew *crew = open_crew(4, 4, true);
+    const dr_crew_adapt_options o = options_of(0);
+    assert_ok(dr__crew_plant_init(&plant, crew, &o));
+    assert_ok(dr_monitor_open(NULL, &monitor, &err));
+    plant.monitor = monitor;
+    assert_ok(dr_crew_enlist(crew, 0, getpid(), &err));
+    const dr_plant as_plant = dr__crew_plant_of(&plant);
+    as_plant.flow(as_plant.user, flow);
+    assert_true(flow[DR_FLOW_CPU] > 0);
+    assert_true(flow[DR_FLOW_BYTES_LIMIT] == 1048576);
+    dr_monitor_unref(&monitor);
+    dr__crew_plant_free(&plant);
+    dr_crew_unref(&crew);
+}
+
+int main(void)
+{
+    setenv("DRAPPS_LIVE", "off", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(knobs_are_the_users),
+        cmocka_unit_test(unknown_words_are_errors),
+        cmocka_unit_test(wishes_are_made_of_what_the_policy_turns),
+        cmocka_unit_test(who_waits_hears_of_the_end),
+        cmocka_unit_test(cpu_is_that_of_the_workers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
