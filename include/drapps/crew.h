@@ -108,6 +108,7 @@ typedef struct dr_crew_sample {
     uint8_t state;   /* DR_CREW_* */
     uint8_t attempts;
     uint64_t ns;         /* the time it took; 0: unknown (a claim of several samples gives each its part) */
+    uint64_t end_ns;     /* monotonic: when it was done */
     dr_crew_block block; /* what the worker put there for it: a sample, or (DR_CREW_BAD) its error; 0: nothing */
 } dr_crew_sample;
 

@@ -27,18 +27,18 @@ extern "C" {
 DR_API void dr_crew_flow(dr_crew *crew, double flow[DR_N_FLOWS]);
 
 typedef struct dr_crew_adapt_options {
-    size_t size;         /* sizeof(dr_crew_adapt_options) */
-    const char *policy;  /* a name of dr_policies_json; NULL: "analytic" */
-    const char *weights; /* as dr_weights_parse reads it; NULL: "step" */
-    const char *name;    /* of the data set, for those who look (live.h); NULL: nobody may look */
-    dr_monitor *monitor; /* a reference is kept; NULL: the one that the loaders of the process share */
-    dr_trace *trace;     /* borrowed; NULL: none */
-    double cpu_limit;    /* CPUs that the workers may use; 0: this process's part of what the container may */
-    uint64_t memory_limit;         /* bytes of batches under way; 0: a quarter of what the container may use */
-    uint32_t pinned;               /* bit (1 << dr_knob): the user's */
-    double workers, prefetch;      /* as they are now */
-    double most_workers;           /* 0: twice the CPUs */
-    int period_ms;                 /* between decisions; 0: 1000 */
+    size_t size;              /* sizeof(dr_crew_adapt_options) */
+    const char *policy;       /* a name of dr_policies_json; NULL: "analytic" */
+    const char *weights;      /* as dr_weights_parse reads it; NULL: "step" */
+    const char *name;         /* of the data set, for those who look (live.h); NULL: nobody may look */
+    dr_monitor *monitor;      /* a reference is kept; NULL: the one that the loaders of the process share */
+    dr_trace *trace;          /* borrowed; NULL: none */
+    double cpu_limit;         /* CPUs that the workers may use; 0: this process's part of what the container may */
+    uint64_t memory_limit;    /* bytes of batches under way; 0: a quarter of what the container may use */
+    uint32_t pinned;          /* bit (1 << dr_knob): the user's */
+    double workers, prefetch; /* as they are now */
+    double most_workers;      /* 0: twice the CPUs */
+    int period_ms;            /* between decisions; 0: 1000 */
 } dr_crew_adapt_options;
 
 DR_API void dr_crew_adapt_defaults(dr_crew_adapt_options *options);

@@ -83,6 +83,7 @@ static void fill_sample(dr_crew *c, const struct dr__slot *s, const struct dr__s
     sample->worker = s->worker;
     sample->attempts = s->attempts;
     sample->ns = end->ns;
+    sample->end_ns = dr__now_ns();
     sample->block = end->block;
     dr__step();
     sample->state = end->state;

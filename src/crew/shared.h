@@ -129,8 +129,8 @@ struct dr__board {
     atomic_uint wakes; /* by dr_crew_wake */
     atomic_bool closed;
 
-    atomic_ullong wait_ns, step_ns;  /* of the consumer */
-    atomic_ullong consumer_left_ns;  /* with a batch; 0: it is here */
+    atomic_ullong wait_ns, step_ns; /* of the consumer */
+    atomic_ullong consumer_left_ns; /* with a batch; 0: it is here */
     uint64_t taken_samples, latency_ns, slow_ns, n_bad, n_died;
     uint32_t batch_samples; /* of the last one taken */
 
@@ -257,8 +257,8 @@ void dr__consumer_leaves(dr_crew *c, uint64_t came_ns); /* came_ns: when it came
 
 /* --- post.c --- */
 
-void dr__crew_set_bytes(dr_crew *c, uint64_t bytes);     /* of the window */
-void dr__crew_set_lane(dr_crew *c, double times);        /* of the median: from there on a sample is slow */
+void dr__crew_set_bytes(dr_crew *c, uint64_t bytes); /* of the window */
+void dr__crew_set_lane(dr_crew *c, double times);    /* of the median: from there on a sample is slow */
 uint64_t dr__crew_bytes(dr_crew *c);
 double dr__crew_lane(dr_crew *c);
 

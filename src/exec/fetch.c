@@ -27,8 +27,8 @@ static bool has_room(const dr__exec *e)
 
 bool dr__fetch_next(dr__exec *e, dr__claim *c)
 {
-    if (!e->running || e->fetch.active >= e->fetchers || !has_room(e)) /* what is stopped has no use for memory */
-        return false;
+    if (!e->running || e->fetch.active >= e->fetchers || !has_room(e))
+        return false; /* once it was stopped, nothing is kept that nobody would free */
     dr__parked *p = dr__lane_new(&e->lanes);
     if (!p)
         return false; /* workers read then */

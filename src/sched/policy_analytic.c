@@ -25,12 +25,15 @@ static const double NO_STEP = 0.9;                           /* a consumer that 
 static const double FEW = 0.1;                               /* of the workers: fewer by less is no gain */
 enum { MOST_PER_CPU = 2 };                                   /* workers that want a CPU, for each there is */
 enum { CALM = 10, FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
+enum { TRIES = 2 };                                          /* at more cover, before it is called in vain */
 
 struct state {
     dr__costs costs;
     double cover;               /* seconds of demand that lie ready, beyond what is under way */
     double too_small;           /* cover with which the consumer waited; 0: none known */
     int calm, memory, remember; /* decisions: unused, since it was too small, for which that counts */
+    double wait_before;         /* of the consumer, before there was more cover */
+    int grown, barred;          /* decisions: in which cover was added, in which none is */
 
     double tried, tried_rate; /* threads that read before there were more, and the rate with these; 0: none */
     double most_readers;      /* more of these brought nothing; 0: not known */
@@ -142,6 +145,25 @@ static double within_storage(struct state *s, const dr__observation *o, int knob
 
 /* --- prefetch --- */
 
+/* Cover that was doubled twice, after which the consumer waits as before, is not what is missing: it is given back, and
+ * for a time there is no more. */
+static bool in_vain(struct state *s, const dr__observation *o)
+{
+    if (o->sudden)
+        s->grown = s->barred = 0;
+    if (s->barred > 0)
+        return --s->barred > 0;
+    if (s->grown == 0)
+        s->wait_before = o->wait;
+    if (s->grown++ < TRIES || o->wait < 0.8 * s->wait_before)
+        return false;
+    s->cover /= 1 << TRIES;
+    s->too_small = 0;
+    s->grown = 0;
+    s->barred = FIRST_MEMORY;
+    return true;
+}
+
 /* More cover where the consumer waits though the workers could keep up; less where it lies unused for long, but not
  * so little again that it waited. */
 static void adapt_cover(struct state *s, const dr__observation *o, double capacity)
@@ -149,13 +171,15 @@ static void adapt_cover(struct state *s, const dr__observation *o, double capaci
     const dr__costs *c = &s->costs;
     bool could = capacity > 1.05 * c->demand && o->busy < 0.85;
     bool waits = o->wait > KEEPS_UP;
-    if (waits && could) {
+    if (waits && could && !in_vain(s, o)) {
         s->too_small = s->cover;
         s->remember = s->remember ? DR_MIN(2 * s->remember, LONGEST_MEMORY) : FIRST_MEMORY;
         s->memory = s->calm = 0;
         s->cover = DR_MAX(2 * s->cover, DR_MAX(c->latency / 2, o->batch_samples / c->demand));
         return;
     }
+    if (!waits)
+        s->grown = 0;
     if (s->too_small > 0 && ++s->memory > s->remember)
         s->too_small = 0;
     s->calm = !waits && o->least_ready >= 2 ? s->calm + 1 : 0;
@@ -165,10 +189,19 @@ static void adapt_cover(struct state *s, const dr__observation *o, double capaci
     }
 }
 
-static double choose_prefetch(const struct state *s, const dr__observation *o, double rate)
+/* From the begin of a batch to its end.  Where the workers cannot keep up anyway, batches wait for these, and more of
+ * them would wait longer: then at most twice what all workers need for one counts. */
+static double latency_of(const struct state *s, const dr__observation *o, double capacity)
 {
+    double alone = o->batch_samples / DR_MAX(capacity, 1e-9);
+    return capacity > s->costs.demand ? s->costs.latency : DR_MIN(s->costs.latency, 2 * alone);
+}
+
+static double choose_prefetch(const struct state *s, const dr__observation *o, double capacity)
+{
+    double rate = DR_MIN(capacity, s->costs.demand);
     double now = o->knob[DR_KNOB_PREFETCH], batches = rate / o->batch_samples;
-    double need = batches * (s->costs.latency + s->cover) + 1;
+    double need = batches * (latency_of(s, o, capacity) + s->cover) + 1;
     bool change = need > now + 0.25 || 1.2 * need + 0.75 < now; /* between them it rests */
     return change ? DR_MAX(ceil(need - 0.25), 2) : now;
 }
@@ -266,7 +299,7 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
     wish->bound = bound_of(s, &as_is, o, here);
     wish->knob[DR_KNOB_WORKERS] = workers;
     wish_readers(s, o, split, capacity, wish);
-    wish->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, DR_MIN(capacity, m.demand));
+    wish->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, capacity);
     wish->knob[DR_KNOB_PREFETCH_BYTES] = choose_bytes(o, wish->knob[DR_KNOB_PREFETCH]);
     wish->knob[DR_KNOB_PRIORITY] = choose_priority(s, o);
     explain(&as_is, o, here, wish);

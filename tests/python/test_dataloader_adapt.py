@@ -111,6 +111,17 @@ def test_a_native_pass_has_it_from_the_engine(monitor):
     loader.close()
 
 
+def test_a_chain_with_functions_has_a_pilot_too(monitor, tmp_path):
+    pipe = drapps.from_arrays(x=torch.arange(40).numpy()).map(lambda sample: sample)
+    options = {"batch_size": 4, "resource_monitor": monitor, "policy": "rules", "trace": tmp_path / "run.drtrace"}
+    with pipe.loader(workers=2, **options) as loader:
+        found = [batch["x"] for batch in loader]
+        assert sorted(torch.cat([torch.as_tensor(x) for x in found]).tolist()) == list(range(40))
+        stats = loader.stats()
+        assert stats["policy"] == "rules" and stats["knobs"]["workers"] == 2 and isinstance(loader.decisions(), list)
+    assert drapps.trace.read(tmp_path / "run.drtrace").spans
+
+
 def test_what_is_given_is_pinned():
     given = DataLoader(Numbers(8), 4, num_workers=1, prefetch_factor=2)
     assert given._adapting.pinned == ("workers", "prefetch") and DataLoader(Numbers(8))._adapting.pinned == ()
@@ -169,12 +180,7 @@ def test_where_the_kernel_refuses_workers_are_replaced(monitor, monkeypatch):
     iterator._fleet.follow(2, 0)
     found += torch.cat(list(iterator)).tolist()
     assert found == list(range(200))
-    assert not before & set(iterator_pids(iterator, before))
-
-
-def iterator_pids(_iterator, before):
-    """Those of the first workers that still live."""
-    return [pid for pid in before if psutil.pid_exists(pid)]
+    assert not any(map(psutil.pid_exists, before))
 
 
 def test_the_number_of_batches_ahead_is_the_pilots(monitor):
@@ -235,7 +241,10 @@ def test_a_trace_of_worker_processes_can_be_read(tmp_path):
     with DataLoader(Numbers(40), 4, num_workers=1, trace=path) as loader:
         assert len(list(loader)) == 10
     found = drapps.trace.read(path)
+    kinds = [span.kind for span in found.spans]
     assert found.meta["dataset"] == "Numbers"
+    assert kinds.count("batch") == kinds.count("wait") == 10 and kinds.count("work") == 40
+    assert all(span.begin <= span.end for span in found.spans)
 
 
 # --- the names of the first descriptions ---

@@ -59,6 +59,13 @@ def test_a_trainer_that_does_not_wait_has_nothing_to_gain(name):
     assert [finding.name for finding in diagnose(run)] == ["healthy"]
 
 
+def test_a_quota_that_is_used_up():
+    used = facts(samples=2000, cpus=0.5, throttled=0.01, cpu_own=0.48, work=4e-3)
+    assert diagnose(used)[0].name == "throttled_quota"
+    no_quota = facts(throttled=0.5)
+    assert "throttled_quota" not in [finding.name for finding in diagnose(no_quota)]
+
+
 def test_the_largest_gain_is_first():
     found = diagnose(facts(samples=4000, cpu_foreign=1.0, delayed=0.5, ops={"gaussian_blur": 0.6}))
     assert {finding.name for finding in found} == {"starved_cpu", "slow_op"}

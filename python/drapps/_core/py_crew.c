@@ -1,6 +1,10 @@
 /* py_crew.c: Crew: worker processes and the memory that they share with the process that trains (drapps/crew.h). */
 #include "py_crew.h"
 
+#include <time.h>
+
+#include "py_trace.h"
+
 enum { SLICE_MS = 100 }; /* how long a call waits without looking for signals */
 
 /* --- opening --- */
@@ -50,6 +54,7 @@ PyObject *core_crew_join(PyObject *module, PyObject *args)
 static void dealloc(PyObject *self)
 {
     Py_CLEAR(((py_crew *)self)->kept);
+    Py_CLEAR(((py_crew *)self)->trace);
     dr_crew_unref(&((py_crew *)self)->crew);
     core_free(self);
 }
@@ -170,6 +175,70 @@ PyObject *core_named_tuple(PyObject *type, PyObject *const *values, Py_ssize_t n
     return tuple;
 }
 
+/* --- the trace of what was taken --- */
+
+static dr_trace *trace_of(const py_crew *self)
+{
+    return self->trace ? ((py_trace *)self->trace)->trace : NULL;
+}
+
+static void trace_samples(dr_trace *trace, const dr_crew_result *r)
+{
+    for (uint32_t i = 0; i < r->n_samples; i++) {
+        const dr_crew_sample *s = &r->samples[i];
+        const dr_span span = { .kind = DR_SPAN_WORK,
+                               .begin_ns = s->end_ns - s->ns,
+                               .end_ns = s->end_ns,
+                               .thread = s->worker + 1,
+                               .batch = s->tag,
+                               .slot = s->slot };
+        if (s->end_ns >= s->ns && s->ns)
+            dr_trace_span(trace, &span);
+    }
+}
+
+/* Between came_ns and now, the consumer waited for the result. */
+static void trace_result(py_crew *self, const dr_crew_result *r, uint64_t came_ns, uint64_t now)
+{
+    dr_trace *trace = trace_of(self);
+    if (!trace)
+        return;
+    dr_span span = { .kind = DR_SPAN_STEP, .begin_ns = self->left_ns, .end_ns = came_ns, .batch = r->tag };
+    if (self->left_ns)
+        dr_trace_span(trace, &span);
+    span = (dr_span){ .kind = DR_SPAN_WAIT, .begin_ns = came_ns, .end_ns = now, .batch = r->tag };
+    dr_trace_span(trace, &span);
+    span = (dr_span){ .kind = DR_SPAN_BATCH,
+                      .begin_ns = r->opened_ns,
+                      .end_ns = r->ready_ns,
+                      .thread = r->worker + 1,
+                      .batch = r->tag,
+                      .bytes = r->head_bytes + dr_crew_block_bytes(self->crew, r->slab) };
+    if (r->opened_ns && r->ready_ns >= r->opened_ns)
+        dr_trace_span(trace, &span);
+    trace_samples(trace, r);
+    self->left_ns = now;
+}
+
+static PyObject *set_trace(PyObject *self, PyObject *trace)
+{
+    py_trace_arg arg = { .state = state_of(self) };
+    if (!trace_or_none(trace, &arg))
+        return NULL;
+    Py_XDECREF(((py_crew *)self)->trace);
+    ((py_crew *)self)->trace = trace == Py_None ? NULL : Py_NewRef(trace);
+    Py_RETURN_NONE;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* --- taking --- */
+
 static PyObject *wrap_result(core_state *state, dr_crew *crew, const dr_crew_result *r)
 {
     PyObject *const values[] = {
@@ -224,12 +293,15 @@ static PyObject *next_result(PyObject *self, PyObject *args)
     dr_crew_result result;
     struct waiting w = { .crew = crew->crew, .out = &result };
     dr_status status;
+    const uint64_t came_ns = crew->trace ? now_ns() : 0;
     if (core_crew_wait(wait_next, &w, timeout_ms, &status) < 0)
         return NULL;
     if (status < 0)
         return raise_status(state_of(self), status, &w.err);
     if (status != DR_OK)
         return Py_BuildValue("(iO)", status == DR_END ? 2 : 1, Py_None);
+    if (crew->trace)
+        trace_result(crew, &result, came_ns, now_ns());
     return give_result(crew, wrap_result(state_of(self), crew->crew, &result), box);
 }
 
@@ -339,12 +411,14 @@ static PyMethodDef methods[] = {
       "post(tag, n_slots, request, costs=None, worker=-1, min_claim_ns=1000000, keep=False): False when it is full" },
     { "post_end", post_end, METH_NOARGS, "The epoch's posts are complete." },
     { "next", next_result, METH_VARARGS,
-      "next(timeout_ms, box=None): (0, Result), (1, None) again, (2, None) end; box: a list that gets the Result, too" },
+      "next(timeout_ms, box=None): (0, Result), (1, None) again, (2, None) end; box: a list that gets the Result, "
+      "too" },
     { "clear", clear, METH_VARARGS, "clear(timeout_ms): gives up what is posted; False: a worker is still at it" },
     { "close", close_crew, METH_NOARGS, "Every worker is to leave." },
     { "close_fd", close_fd, METH_NOARGS, "Closes the descriptor; the memory stays." },
     { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes=as it is)" },
     { "stats", stats, METH_NOARGS, "Counters." },
+    { "set_trace", set_trace, METH_O, "set_trace(writer or None): gets spans of what next() takes" },
     { "flow", flow, METH_NOARGS, "What it did and where it stands: {name of drapps.sched.flows(): number}" },
     { "enlist", core_crew_enlist, METH_VARARGS, "enlist(worker, pid)" },
     { "claim", core_crew_claim_next, METH_VARARGS, "claim(worker, timeout_ms): Claim or None" },

@@ -6,7 +6,9 @@
 
 typedef struct py_crew {
     PyObject_HEAD dr_crew *crew;
-    PyObject *kept; /* a result that was taken when a signal's handler raised: the next one to be given */
+    PyObject *trace;  /* a TraceWriter that gets what is known of results, or NULL */
+    uint64_t left_ns; /* when the last result was taken */
+    PyObject *kept;   /* a result that was taken when a signal's handler raised: the next one to be given */
 } py_crew;
 
 static inline dr_crew *crew_of(PyObject *self)

@@ -78,9 +78,8 @@ static PyObject *open_pilot(core_state *state, PyObject *crew, const dr_crew_ada
 
 PyObject *core_crew_adapt(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "crew",      "policy",       "weights", "name",    "monitor",  "trace",
-                             "cpu_limit", "memory_limit", "pinned",  "workers", "prefetch", "most_workers",
-                             "period_ms", NULL };
+    static char *names[] = { "crew",         "policy", "weights", "name",     "monitor",      "trace",     "cpu_limit",
+                             "memory_limit", "pinned", "workers", "prefetch", "most_workers", "period_ms", NULL };
     core_state *state = PyModule_GetState(module);
     PyObject *crew, *monitor = Py_None, *trace = Py_None, *pinned = NULL;
     py_trace_arg trace_arg = { .state = state };

@@ -168,7 +168,8 @@ static PyMethodDef functions[] = {
     { "fill_seeds", core_fill_seeds, METH_VARARGS,
       "fill_seeds(base_seed, tag, slot, random, numpy, torch): addresses of generators' states; 0: left alone" },
     { "seed_words", core_seed_words, METH_VARARGS, "seed_words(base_seed, tag, slot, generator): 624 words, as bytes" },
-    { "open_store", core_store_open, METH_VARARGS, "open_store(folder, identity, limit=0, adaptive=True): see drapps/store.h" },
+    { "open_store", core_store_open, METH_VARARGS,
+      "open_store(folder, identity, limit=0, adaptive=True): see drapps/store.h" },
     { "write_row", core_write_row, METH_VARARGS, "write_row(layout, sample, address, row, others): whether it fits" },
     { "undisturbed", core_undisturbed, METH_VARARGS, "undisturbed(fn, *args): SIGINT is put off until it returns" },
     { 0 },
@@ -190,13 +191,20 @@ static int add_types(PyObject *module, core_state *state)
         PyObject **place;
         PyType_Spec *spec;
     } rows[] = {
-        { &state->dataset_type, &core_dataset_spec }, { &state->graph_type, &core_graph_spec },
-        { &state->loader_type, &core_loader_spec },   { &state->batch_type, &core_batch_spec },
-        { &state->array_type, &core_array_spec },     { &state->runner_type, &core_runner_spec },
-        { &state->jpeg_type, &core_jpeg_spec },       { &state->jpeg_index_type, &core_jpeg_index_spec },
-        { &state->crew_type, &core_crew_spec },       { &state->block_type, &core_block_spec },
-        { &state->store_type, &core_store_spec },     { &state->monitor_type, &core_monitor_spec },
-        { &state->trace_type, &core_trace_spec },     { &state->trace_reader_type, &core_trace_reader_spec },
+        { &state->dataset_type, &core_dataset_spec },
+        { &state->graph_type, &core_graph_spec },
+        { &state->loader_type, &core_loader_spec },
+        { &state->batch_type, &core_batch_spec },
+        { &state->array_type, &core_array_spec },
+        { &state->runner_type, &core_runner_spec },
+        { &state->jpeg_type, &core_jpeg_spec },
+        { &state->jpeg_index_type, &core_jpeg_index_spec },
+        { &state->crew_type, &core_crew_spec },
+        { &state->block_type, &core_block_spec },
+        { &state->store_type, &core_store_spec },
+        { &state->monitor_type, &core_monitor_spec },
+        { &state->trace_type, &core_trace_spec },
+        { &state->trace_reader_type, &core_trace_reader_spec },
         { &state->crew_pilot_type, &core_crew_pilot_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -97,6 +97,7 @@ class Processes:
     def adapt(self, settings, prefetch):
         """From a moment on, a pilot turns the knobs.  settings: an Adapt; prefetch: batches that are posted ahead."""
         self._adapt, self._begun, self._prefetch = settings, time.monotonic(), prefetch
+        self._crew.set_trace(settings.trace)
         if settings.at_once:
             self._take_off()
 

@@ -157,10 +157,13 @@ def slow_source(facts):
 
 
 def throttled_quota(facts):
-    """The container's quota stops threads that could run."""
-    if _any(facts.throttled) < 0.1 or not facts.cpus or not facts.host_cpus:
+    """The container's quota stops threads that could run, or is used up while they wait for other programs."""
+    if not facts.cpus or not facts.host_cpus or facts.cpus >= facts.host_cpus:
         return None
-    evidence = f"the quota of {facts.cpus:.2g} CPUs held the process back for {facts.throttled:.0%} of the time"
+    if _any(facts.throttled) < 0.1 and _any(facts.cpu_own) < 0.9 * facts.cpus:
+        return None
+    evidence = (f"the quota of {facts.cpus:.2g} CPUs stopped the process for {_any(facts.throttled):.0%} of the time; "
+                f"it uses {_any(facts.cpu_own):.2g} of them")  # fmt: skip
     advice = f"a larger quota (the machine has {facts.host_cpus:.2g} CPUs); work done beforehand (cache=)"
     by_cost = _capacity(facts, facts.waiting_again or 0.0, facts.host_cpus)
     return Told(min(by_cost, facts.rate * facts.host_cpus / facts.cpus), evidence, advice)
@@ -185,7 +188,7 @@ def oversubscribed_workers(facts):
     if not facts.fewer_rate or not facts.workers or not facts.cpus or _any(facts.delayed) < 0.3:
         return None
     evidence = (f"{facts.workers} workers on {facts.cpus:.2g} CPUs; own threads waited {facts.delayed:.0%} of their "
-                f"runnable time for a CPU; workers={facts.fewer_workers} gave {facts.fewer_rate:.0f} samples/s instead of "
+                f"runnable time for a CPU; workers={facts.fewer_workers} gave {facts.fewer_rate:.0f} samples/s, not "
                 f"{facts.rate:.0f}")  # fmt: skip
     return Told(facts.fewer_rate, evidence, f"workers={facts.fewer_workers}, or none given: drapps decides")
 

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/alloc.h"
 #include "base/compiler.h"
 
 static dr_error err;
@@ -214,6 +215,31 @@ static void prefetch_follows_demand(void **state)
     dr__flight_free(&flight);
 }
 
+/* A consumer that waits whatever is done, though the workers seem to be fast enough: batches ahead are tried, and given
+ * back. */
+static void batches_that_bring_nothing_are_given_back(void **state)
+{
+    (void)state;
+    const dr__policy_def *policy = dr__policy_find("analytic");
+    void *mind = dr__alloc_zero(1, policy->state_bytes);
+    dr__observation o = { .span = 1, .batches = 10, .machine_cpus = 2, .quota_cpus = 2, .cpus = 2, .rate = 320 };
+    fluid f = fluid_ordinary(9);
+    o.use = fluid_use(&f);
+    o.wait = o.busy = 0.5, o.demand = 640, o.work_rate = 320, o.cpu_each = o.work_each = 0.001, o.stretch = 1;
+    o.latency = 0.1, o.batch_samples = 32;
+    o.knob[DR_KNOB_WORKERS] = o.knob[DR_KNOB_PREFETCH] = 2;
+    double most = 0, last = 0;
+    for (int i = 0; i < 50; i++) {
+        dr__wish wish = { .bound = DR_BOUND_UNKNOWN };
+        memcpy(wish.knob, o.knob, sizeof wish.knob);
+        policy->decide(mind, &o, &wish);
+        last = o.knob[DR_KNOB_PREFETCH] = wish.knob[DR_KNOB_PREFETCH];
+        most = DR_MAX(most, last);
+    }
+    assert_true(most > 4 && most < 20 && last < most);
+    dr__free(mind);
+}
+
 /* The trainer computes on the same two CPUs. */
 static void trainer_on_the_same_cpus(void **state)
 {
@@ -269,6 +295,7 @@ int main(void)
         cmocka_unit_test(slow_storage),
         cmocka_unit_test(consumer_four_times_faster_and_slower),
         cmocka_unit_test(prefetch_follows_demand),
+        cmocka_unit_test(batches_that_bring_nothing_are_given_back),
         cmocka_unit_test(trainer_on_the_same_cpus),
         cmocka_unit_test(weights_change_the_action),
         cmocka_unit_test(reasons_have_numbers),
