@@ -162,7 +162,7 @@ def throttled_quota(facts):
         return None
     if _any(facts.throttled) < 0.1 and _any(facts.cpu_own) < 0.9 * facts.cpus:
         return None
-    evidence = (f"the quota of {facts.cpus:.2g} CPUs held the process back for {_any(facts.throttled):.0%} of the time; "
+    evidence = (f"the quota of {facts.cpus:.2g} CPUs stopped the process for {_any(facts.throttled):.0%} of the time; "
                 f"it uses {_any(facts.cpu_own):.2g} of them")  # fmt: skip
     advice = f"a larger quota (the machine has {facts.host_cpus:.2g} CPUs); work done beforehand (cache=)"
     by_cost = _capacity(facts, facts.waiting_again or 0.0, facts.host_cpus)
