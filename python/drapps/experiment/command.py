@@ -1,4 +1,4 @@
-"""drapps experiment NAME: arguments, what is run, what is shown."""
+"""drapps experiment adapt: arguments, what is run, what is shown."""
 
 import argparse
 import os
@@ -11,9 +11,12 @@ from drapps.experiment import adapt, images, tables, trainer
 from drapps.experiment.cells import Cells
 from drapps.experiment.script import Place
 
+ABOUT = """adapt: policies against static settings found by search, while the machine changes.  planted: bottlenecks
+made on purpose, and whether `drapps profile` names them; it has options of its own, `drapps experiment planted --help`."""
+
 
 def make_parser():
-    parser = argparse.ArgumentParser(prog="drapps experiment", description=__doc__)
+    parser = argparse.ArgumentParser(prog="drapps experiment", description=ABOUT)
     parser.add_argument("experiment", choices=("adapt",))
     parser.add_argument("--only", default=",".join(SCENARIOS), help=f"scenarios, of {', '.join(SCENARIOS)}")
     parser.add_argument("--data", metavar="DIR", help="folder of JPEG files, a class a folder (default: made for it)")
