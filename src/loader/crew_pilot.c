@@ -1,7 +1,6 @@
 /* crew_pilot.c: the pilot of a crew: its plant, its monitor, its live view, and the wishes that its owner waits for. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -77,6 +76,7 @@ static dr_status take_off(dr_crew_pilot *p, const dr_crew_adapt_options *o, dr_e
 
 dr_status dr_crew_adapt(dr_crew *crew, const dr_crew_adapt_options *options, dr_crew_pilot **out, dr_error *err)
 {
+    *out = NULL;
     DR_TRY(check(options, err));
     dr_crew_pilot *p = dr__alloc_zero(1, sizeof *p);
     if (!p)
@@ -95,7 +95,7 @@ void dr_crew_pilot_stop(dr_crew_pilot *p)
     pthread_mutex_lock(&p->plant.lock);
     const bool first = !p->plant.stopped;
     p->plant.stopped = true;
-    pthread_cond_broadcast(&p->plant.wished);
+    dr__cond_broadcast(&p->plant.wished);
     pthread_mutex_unlock(&p->plant.lock);
     if (!first)
         return;
@@ -127,24 +127,14 @@ void dr_crew_pilot_close(dr_crew_pilot **pilot)
 
 /* --- wishes --- */
 
-static struct timespec after_ms(int ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000 + (t.tv_nsec + ms % 1000 * 1000000L) / 1000000000L;
-    t.tv_nsec = (t.tv_nsec + ms % 1000 * 1000000L) % 1000000000L;
-    return t;
-}
-
 dr_status dr_crew_pilot_wait(dr_crew_pilot *p, int timeout_ms, dr_crew_wish *wish)
 {
     dr__crew_plant *plant = &p->plant;
-    const struct timespec end = after_ms(timeout_ms < 0 ? 0 : timeout_ms);
-    int late = 0;
+    const uint64_t end_ns = timeout_ms < 0 ? UINT64_MAX : dr__now_ns() + (uint64_t)timeout_ms * 1000000u;
+    bool in_time = true;
     pthread_mutex_lock(&plant->lock);
-    while (!plant->stopped && plant->wishes == wish->number && !late)
-        late = timeout_ms < 0 ? pthread_cond_wait(&plant->wished, &plant->lock)
-                              : pthread_cond_timedwait(&plant->wished, &plant->lock, &end);
+    while (!plant->stopped && plant->wishes == wish->number && in_time)
+        in_time = dr__cond_wait(&plant->wished, &plant->lock, end_ns);
     dr_status status = plant->stopped ? DR_END : plant->wishes == wish->number ? DR_AGAIN : DR_OK;
     if (status == DR_OK)
         *wish = (dr_crew_wish){ plant->wishes, (int)plant->workers, (int)floor(plant->priority + 0.5) };

@@ -10,16 +10,16 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "crew/shared.h"
+#include "sched/tables.h"
 
 enum { FEWEST_WORKERS = 4, PAUSE_MS = 2000, PAUSE_STEPS = 8 };
 
 static const uint32_t knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_PREFETCH | 1u << DR_KNOB_PREFETCH_BYTES |
                               1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_PRIORITY;
 
-dr_status dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_options *o)
+void dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_options *o)
 {
     dr__limits limits;
-    pthread_condattr_t attr;
     dr__limits_read("", &limits);
     const double cpus = ceil((double)limits.affinity_cpus / limits.local_world);
     *p = (dr__crew_plant){ .crew = dr_crew_ref(crew),
@@ -28,19 +28,16 @@ dr_status dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_ad
                            .workers = o->workers,
                            .prefetch = o->prefetch,
                            .pinned = o->pinned };
+    p->memory_limit = DR_MIN(p->memory_limit, dr__knob_row_of(DR_KNOB_PREFETCH_BYTES)->most);
     p->most_workers = DR_MIN(DR_MAX(p->most_workers, o->workers), DR__CREW_WORKERS);
     pthread_mutex_init(&p->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->wished, &attr);
-    pthread_condattr_destroy(&attr);
-    return DR_OK;
+    dr__cond_init(&p->wished);
 }
 
 void dr__crew_plant_free(dr__crew_plant *p)
 {
     dr_crew_unref(&p->crew);
-    pthread_cond_destroy(&p->wished);
+    dr__cond_destroy(&p->wished);
     pthread_mutex_destroy(&p->lock);
 }
 
@@ -65,7 +62,7 @@ double dr__crew_plant_get(dr__crew_plant *p, int knob)
 static void make_wish(dr__crew_plant *p)
 {
     p->wishes++;
-    pthread_cond_broadcast(&p->wished);
+    dr__cond_broadcast(&p->wished);
 }
 
 /* lock */

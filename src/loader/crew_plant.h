@@ -5,10 +5,9 @@
 #ifndef DR_LOADER_CREW_PLANT_H
 #define DR_LOADER_CREW_PLANT_H
 
-#include <pthread.h>
-
 #include <drapps/crew_pilot.h>
 
+#include "base/thread.h"
 #include "monitor/pipeline_facts.h"
 
 enum { DR__CREW_WORKERS = 256 };
@@ -25,7 +24,7 @@ typedef struct dr__crew_plant {
     double memory_limit, most_workers;
 
     pthread_mutex_t lock;
-    pthread_cond_t wished;
+    dr__cond wished;
     double workers, prefetch, priority;
     uint64_t wishes;
     uint32_t pinned;
@@ -38,7 +37,7 @@ typedef struct dr__crew_plant {
     uint64_t before_ns;
 } dr__crew_plant;
 
-dr_status dr__crew_plant_init(dr__crew_plant *plant, dr_crew *crew, const dr_crew_adapt_options *options);
+void dr__crew_plant_init(dr__crew_plant *plant, dr_crew *crew, const dr_crew_adapt_options *options);
 void dr__crew_plant_free(dr__crew_plant *plant);
 
 dr_plant dr__crew_plant_of(dr__crew_plant *plant);

@@ -62,6 +62,18 @@ static void unknown_words_are_errors(void **state)
     o = options_of(0);
     o.weights = "beauty=1";
     assert_int_equal(dr_crew_adapt(crew, &o, &pilot, &err), DR_ERR_ARG);
+    assert_null(pilot);
+    dr_crew_unref(&crew);
+}
+
+static void a_memory_limit_beyond_all_memory_is_none(void **state)
+{
+    (void)state;
+    dr_crew *crew = open_crew(4, 4, true);
+    dr_crew_adapt_options o = options_of(0);
+    o.memory_limit = UINT64_MAX;
+    dr_crew_pilot *pilot = open_pilot(crew, &o);
+    dr_crew_pilot_close(&pilot);
     dr_crew_unref(&crew);
 }
 
@@ -72,7 +84,7 @@ static void wishes_are_made_of_what_the_policy_turns(void **state)
     dr__crew_plant plant;
     dr_crew *crew = open_crew(4, 4, true);
     const dr_crew_adapt_options o = options_of(0);
-    assert_ok(dr__crew_plant_init(&plant, crew, &o));
+    dr__crew_plant_init(&plant, crew, &o);
     assert_ok(dr__crew_plant_set(&plant, DR_KNOB_WORKERS, 3, false, &err));
     assert_ok(dr__crew_plant_set(&plant, DR_KNOB_WORKERS, 3, false, &err)); /* is so already */
     assert_ok(dr__crew_plant_set(&plant, DR_KNOB_PREFETCH, 5, false, &err));
@@ -119,7 +131,7 @@ static void cpu_is_that_of_the_workers(void **state)
     double flow[DR_N_FLOWS] = { 0 };
     dr_crew *crew = open_crew(4, 4, true);
     const dr_crew_adapt_options o = options_of(0);
-    assert_ok(dr__crew_plant_init(&plant, crew, &o));
+    dr__crew_plant_init(&plant, crew, &o);
     assert_ok(dr_monitor_open(NULL, &monitor, &err));
     plant.monitor = monitor;
     assert_ok(dr_crew_enlist(crew, 0, getpid(), &err));
@@ -138,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knobs_are_the_users),
         cmocka_unit_test(unknown_words_are_errors),
+        cmocka_unit_test(a_memory_limit_beyond_all_memory_is_none),
         cmocka_unit_test(wishes_are_made_of_what_the_policy_turns),
         cmocka_unit_test(who_waits_hears_of_the_end),
         cmocka_unit_test(cpu_is_that_of_the_workers),
