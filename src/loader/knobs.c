@@ -5,20 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-
-static const struct row {
-    const char *name;
-    double least, most;
-} rows[DR_N_KNOBS] = {
-#define ROW(id, name, unit, least, most, dwell, doc) [DR_KNOB_##id] = { name, least, most },
-    DR_KNOB_MAP(ROW)
-#undef ROW
-};
-
-static bool is_whole(int knob)
-{
-    return knob != DR_KNOB_LANE_SHARE && knob != DR_KNOB_LANE_THRESHOLD && knob != DR_KNOB_CPU_CEILING;
-}
+#include "sched/tables.h"
 
 /* pool lock */
 static double get(const dr__exec *e, int knob)
@@ -87,10 +74,11 @@ static double turn(dr__exec *e, int knob, double value)
 
 static dr_status check(int knob, double value, dr_error *err)
 {
-    const struct row *r = &rows[knob];
-    if (!(value >= r->least && value <= r->most) || (is_whole(knob) && value != (double)(int64_t)value))
+    const dr__knob_row *r = dr__knob_row_of(knob);
+    const bool whole = dr__knob_is_whole(knob);
+    if (!(value >= r->least && value <= r->most) || (whole && value != (double)(int64_t)value))
         return dr__fail(err, DR_ERR_ARG, "%s is %g, allowed are %snumbers %g to %g", r->name, value,
-                        is_whole(knob) ? "whole " : "", r->least, r->most);
+                        whole ? "whole " : "", r->least, r->most);
     return DR_OK;
 }
 
@@ -100,7 +88,7 @@ dr_status dr__knob_set(dr_loader *l, int knob, double value, dr_error *err)
     const double before = turn(&l->exec, knob, value);
     const dr_status status = dr__pool_resize(err);
     if (status == DR_OK) {
-        dr__trace_event(l->exec.trace, "set", "\"knob\":\"%s\",\"value\":%.17g", rows[knob].name, value);
+        dr__trace_event(l->exec.trace, "set", "\"knob\":\"%s\",\"value\":%.17g", dr_knob_name(knob), value);
     } else { /* no thread at all could be started: as it was */
         turn(&l->exec, knob, before);
         dr__pool_resize(NULL);
@@ -119,12 +107,12 @@ double dr__knob_get(dr_loader *l, int knob)
 static dr_status find(const char *name, int *knob, dr_error *err)
 {
     char all[200] = "";
+    *knob = dr_knob_find(name);
+    if (*knob >= 0)
+        return DR_OK;
     for (int i = 0; i < DR_N_KNOBS; i++) {
-        *knob = i;
-        if (!strcmp(rows[i].name, name))
-            return DR_OK;
         const size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", rows[i].name);
+        snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", dr_knob_name(i));
     }
     return dr__fail(err, DR_ERR_NOT_FOUND, "no knob \"%s\"; there are %s", name, all);
 }

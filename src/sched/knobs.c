@@ -53,5 +53,5 @@ const dr__knob_row *dr__knob_row_of(int knob)
 
 bool dr__knob_is_whole(int knob)
 {
-    return knob == DR_KNOB_WORKERS || knob == DR_KNOB_FETCHERS || knob == DR_KNOB_PREFETCH || knob == DR_KNOB_PRIORITY;
+    return knob != DR_KNOB_LANE_SHARE && knob != DR_KNOB_LANE_THRESHOLD && knob != DR_KNOB_CPU_CEILING;
 }

@@ -43,6 +43,7 @@ static void masks(void **state)
     dr__guard g = { 0 };
     dr__observation o = ordinary(1);
     assert_true(limited(&g, &o, DR_KNOB_WORKERS, 9.4) == 9);
+    assert_true(limited(&g, &o, DR_KNOB_PREFETCH_BYTES, 1234567.5) == 1234568); /* a loader takes no other */
     assert_true(limited(&g, &o, DR_KNOB_WORKERS, NAN) == 8);
     assert_true(limited(&g, &o, DR_KNOB_WORKERS, INFINITY) == 8);
     assert_true(limited(&g, &o, DR_KNOB_LANE_SHARE, 0.5) == 0); /* the plant lacks it */
@@ -200,6 +201,10 @@ static void memory_runs_short(void **state)
     t = tick_at(14, 3);
     t.value[DR_SENSOR_PRESSURE_MEMORY] = 0.3;
     assert_true(watch(&g, &t, 12, 16, &w));
+    o.knob[DR_KNOB_PREFETCH_BYTES] = 1e9;
+    o.flow[DR_FLOW_BATCH_BYTES] = 1000.25; /* a mean */
+    w = as_it_stands(&o);
+    assert_true(dr__guard_watch(&g, &t, &o, &w) && w.knob[DR_KNOB_PREFETCH_BYTES] == 3000);
 }
 
 static void no_batch_after_a_change(void **state)

@@ -43,6 +43,7 @@ static fluid random_plant(uint64_t seed)
     f.noise = 0.1 * fluid_random(&f);
     f.knob[DR_KNOB_WORKERS] = floor(between(&f, 1, 33));
     f.knob[DR_KNOB_PREFETCH] = floor(between(&f, 1, 4));
+    f.mem_level = fluid_random(&f) < 0.7 ? 0.3 : 0.8; /* and where memory gets short */
     return f;
 }
 
@@ -56,7 +57,7 @@ static void check_decision(void *user, fluid *f, const dr_decision *d)
     for (int i = 0; i < DR_N_TERMS; i++)
         assert_true(d->term[i] >= 0 && d->term[i] <= 1);
     for (int i = 0; i < DR_N_KNOBS; i++) {
-        bool whole = i == DR_KNOB_WORKERS || i == DR_KNOB_FETCHERS || i == DR_KNOB_PREFETCH || i == DR_KNOB_PRIORITY;
+        bool whole = i != DR_KNOB_LANE_SHARE && i != DR_KNOB_LANE_THRESHOLD && i != DR_KNOB_CPU_CEILING;
         if (!isfinite(f->knob[i]) || f->knob[i] < w->use.least[i] || f->knob[i] > w->use.most[i] ||
             (whole && f->knob[i] != floor(f->knob[i])))
             fail_msg("%s, seed %d: %s is %g", w->policy, (int)w->seed, dr_knob_name(i), f->knob[i]);
