@@ -388,11 +388,13 @@ def test_where_and_when_is_told():
 
 def test_remedies_are_those_of_the_profile():
     made = tracesets.steady(wait=0.5)
-    made.meta.update(limits={"affinity_cpus": 8, "quota_cpus": 2}, knobs={"workers": 4})
+    made.meta.update(machine={"cpus": 2.0}, settings={"workers": 4})
     for reading in made.snapshots:
-        reading["throttled"] = 0.6
+        reading["cpu_foreign"] = 1.0
+    for told_then in made.flow:
+        told_then.values.update(work=2 * told_then.values["cpu"])
     page = page_of(made)
-    assert "throttled_quota" in page and "2.00 ×" in page
+    assert "starved_cpu" in page and "2.00 ×" in page
     assert "drapps profile reckons" not in page_of(tracesets.steady(wait=0.0))
 
 

@@ -1,5 +1,7 @@
 """Facts of a trace: what a run wrote down, without other runs to compare it with."""
 
+import math
+
 from drapps.profile.facts import Facts
 from drapps.profile.host import mean
 from drapps.profile.probe import FILE_FORMATS
@@ -40,10 +42,19 @@ def _note_flow(facts, grown):
 
 
 def _note_settings(facts, trace):
-    """The knobs as they were last, else as the loader was opened."""
-    settings = {**trace.meta.get("settings", {}), **(trace.knobs[-1][1] if trace.knobs else {})}
+    """The knobs as they were last, else as the loader was opened; what a file says wrongly is not known."""
+    settings = {**_table(trace.meta, "settings"), **(trace.knobs[-1][1] if trace.knobs else {})}
     for name in ("workers", "fetchers", "prefetch"):
-        if settings.get(name) is not None:
+        if _is_number(settings.get(name)):
             setattr(facts, name, int(settings[name]))
-    facts.cpus = trace.meta.get("machine", {}).get("cpus")
+    cpus = _table(trace.meta, "machine").get("cpus")
+    facts.cpus = cpus if _is_number(cpus) else None
     facts.files = trace.meta["format"] in FILE_FORMATS if "format" in trace.meta else None
+
+
+def _table(meta, name):
+    return meta[name] if isinstance(meta.get(name), dict) else {}
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) and math.isfinite(value)
