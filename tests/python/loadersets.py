@@ -1,9 +1,11 @@
 """Data sets and helpers for the tests of DataLoader; at module level, so that spawned workers find them."""
 
+import gc
 import random
 import time
 
 import numpy
+import psutil
 import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
@@ -137,3 +139,18 @@ class Nested(Numbers):
         from drapps import DataLoader
 
         return sum(int(batch.sum()) for batch in DataLoader([i, i], batch_size=2))
+
+
+def children():
+    """Workers of this process, and what they were forked from, that live."""
+    found = psutil.Process().children(recursive=True)
+    return [p for p in found if psutil.pid_exists(p.pid) and p.name().startswith("drapps-")]
+
+
+def none_left(seconds=10):
+    """Waits for processes to be gone."""
+    end = time.monotonic() + seconds
+    gc.collect()  # an exception that was caught may hold the frame that holds the iterator
+    while children() and time.monotonic() < end:
+        time.sleep(0.02)
+    return not children()

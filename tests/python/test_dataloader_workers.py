@@ -16,26 +16,11 @@ import psutil
 import pytest
 import torch
 from imagesets import run_python
-from loadersets import Bookmark, Faulty, Many, Numbers, Rolls, Slow, Stream, Who, lists
+from loadersets import Bookmark, Faulty, Many, Numbers, Rolls, Slow, Stream, Who, lists, none_left
 from torch.utils import data
 
 import drapps
 from drapps import DataLoader
-
-
-def children():
-    """Workers of this process, and what they were forked from, that live."""
-    found = psutil.Process().children(recursive=True)
-    return [p for p in found if psutil.pid_exists(p.pid) and p.name().startswith("drapps-")]
-
-
-def none_left(seconds=10):
-    """Waits for processes to be gone."""
-    end = time.monotonic() + seconds
-    gc.collect()  # an exception that was caught may hold the frame that holds the iterator
-    while children() and time.monotonic() < end:
-        time.sleep(0.02)
-    return not children()
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from loadersets import Numbers
+from loadersets import Numbers, none_left
 
 import drapps
 from drapps import DataLoader
@@ -75,6 +75,12 @@ def loaders():
         "skip": lambda: DataLoader(Numbers(24), 4, num_workers=2, on_bad_sample="skip"),
         "stream": lambda: DataLoader(Stream(), 4, num_workers=1),
     }
+
+
+@pytest.fixture(autouse=True)
+def leaves_no_process():
+    yield
+    assert none_left()
 
 
 @pytest.mark.parametrize("kind", loaders())

@@ -345,8 +345,10 @@ class Processes:
 
     def close(self):
         """Ends all processes.  Results that were taken stay valid."""
-        if os.getpid() != self._pid or not self._fds:
-            return
+        if os.getpid() == self._pid and self._fds:
+            _core.undisturbed(self._end)  # half-way, a process would be left that nobody knows
+
+    def _end(self):
         _open_fleets.discard(self)
         with self._sizes:
             keeper, self._keeper = self._keeper, None
