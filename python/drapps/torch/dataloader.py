@@ -8,6 +8,7 @@ stream_iter.py), or, with num_workers=0, in the caller (inline.py).  docs/pytorc
 
 import weakref
 from collections import Counter
+from numbers import Real
 from typing import TypeVar
 
 import torch
@@ -74,7 +75,7 @@ class DataLoader(data.DataLoader[_T_co]):
         _check_choice("on_bad_sample", on_bad_sample, bad.POLICIES)
         _check_least("max_bad", max_bad, 0)
         _check_least("memory_limit", memory_limit, 0)
-        _check_least("cpu_limit", cpu_limit, 1)
+        _check_cpus(cpu_limit)
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit
         self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
         self.rank, self.world_size = _rank(rank, world_size)
@@ -304,8 +305,13 @@ def _check_choice(name, value, allowed):
 
 
 def _check_least(name, value, least):
-    if value is not None and value < least:
-        raise _core.ArgumentError(f"{name} is {value}, allowed are {least} and more")
+    if value is not None and (not isinstance(value, Real) or not value >= least):
+        raise _core.ArgumentError(f"{name} is {value!r}, allowed are {least} and more")
+
+
+def _check_cpus(limit):
+    if limit is not None and (not isinstance(limit, Real) or not limit > 0):
+        raise _core.ArgumentError(f"cpu_limit is {limit!r}, allowed are numbers above 0")
 
 
 def _rank(rank, world_size):
