@@ -1,4 +1,4 @@
-"""drapps experiment NAME: arguments, what is run, what is shown."""
+"""drapps experiment adapt: arguments, what is run, what is shown."""
 
 import argparse
 import os
@@ -12,9 +12,11 @@ from drapps.experiment.cells import Cells
 from drapps.experiment.script import Place
 
 
+DESCRIPTION = "Does a loader that turns its own knobs do as well as the best setting for each moment?"
+
+
 def make_parser():
-    parser = argparse.ArgumentParser(prog="drapps experiment", description=__doc__)
-    parser.add_argument("experiment", choices=("adapt",))
+    parser = argparse.ArgumentParser(prog="drapps experiment adapt", description=DESCRIPTION)
     parser.add_argument("--only", default=",".join(SCENARIOS), help=f"scenarios, of {', '.join(SCENARIOS)}")
     parser.add_argument("--data", metavar="DIR", help="folder of JPEG files, a class a folder (default: made for it)")
     parser.add_argument("--envs", default=environments.default_folder(), help="the peers' environments")
