@@ -122,11 +122,15 @@ class WorkerIter(Iterator):
                 return
             value, n_samples, settle = received
             if isinstance(value, ExceptionWrapper):
+                self._look_at(value)
                 settle()
                 self._fill()
                 value.reraise()
             self._progress.offer(hand, pinned(self, value), n_samples, settle)
             self._fill()
+
+    def _look_at(self, wrapper):
+        """An error that a batch came to, before it counts as one."""
 
     def _receive(self, box):
         """(batch or its error, samples, what to call once it is delivered); None: nothing to deliver now."""
