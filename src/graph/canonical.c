@@ -9,41 +9,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "graph/graph.h"
 
-typedef struct text {
-    char *at;
-    size_t used, cap;
-    bool failed;
-} text;
-
-static void put(text *t, const char *s, size_t n)
+static void put_string(dr__text *t, const char *s)
 {
-    if (t->failed)
-        return;
-    if (t->used + n + 1 > t->cap) {
-        size_t cap = (t->used + n + 1) * 2;
-        char *grown = dr__realloc(t->at, cap, 1);
-        if (!grown) {
-            t->failed = true;
-            return;
-        }
-        t->at = grown;
-        t->cap = cap;
-    }
-    memcpy(t->at + t->used, s, n);
-    t->used += n;
-    t->at[t->used] = 0;
-}
-
-static void put_text(text *t, const char *s)
-{
-    put(t, s, strlen(s));
-}
-
-static void put_string(text *t, const char *s)
-{
-    put(t, "\"", 1);
+    dr__text_add(t, "\"", 1);
     for (; *s; s++) {
         char escape[8];
         unsigned char c = (unsigned char)*s;
@@ -53,12 +24,12 @@ static void put_string(text *t, const char *s)
                 snprintf(escape, sizeof escape, "\\%c", short_form[1]);
             else
                 snprintf(escape, sizeof escape, "\\u%04x", c);
-            put_text(t, escape);
+            dr__text_say(t, escape);
         } else {
-            put(t, s, 1);
+            dr__text_add(t, s, 1);
         }
     }
-    put(t, "\"", 1);
+    dr__text_add(t, "\"", 1);
 }
 
 /* Decimal digits and exponent of the shortest form that reads back equal: v = 0.d1d2d3... * 10^point. */
@@ -82,16 +53,16 @@ static int shortest(double v, char digits[20], int *point)
     return n;
 }
 
-static void put_number(text *t, double v)
+static void put_number(dr__text *t, double v)
 {
     char digits[20], out[64];
     int point;
     if (v == 0.0) {
-        put_text(t, "0");
+        dr__text_say(t, "0");
         return;
     }
     if (v < 0) {
-        put_text(t, "-");
+        dr__text_say(t, "-");
         v = -v;
     }
     int n = shortest(v, digits, &point);
@@ -103,7 +74,7 @@ static void put_number(text *t, double v)
         snprintf(out, sizeof out, "0.%.*s%s", -point, "000000", digits);
     else
         snprintf(out, sizeof out, "%.1s%s%se%+d", digits, n > 1 ? "." : "", digits + 1, point - 1);
-    put_text(t, out);
+    dr__text_say(t, out);
 }
 
 static int by_name(const void *a, const void *b)
@@ -111,9 +82,9 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void put_value(text *t, const json_t *value);
+static void put_value(dr__text *t, const json_t *value);
 
-static void put_object(text *t, const json_t *object)
+static void put_object(dr__text *t, const json_t *object)
 {
     size_t n = json_object_size(object), i = 0;
     const char **names = dr__alloc_zero(n, sizeof *names);
@@ -124,30 +95,30 @@ static void put_object(text *t, const json_t *object)
     for (void *it = json_object_iter((json_t *)object); it; it = json_object_iter_next((json_t *)object, it))
         names[i++] = json_object_iter_key(it);
     qsort(names, n, sizeof *names, by_name);
-    put_text(t, "{");
+    dr__text_say(t, "{");
     for (i = 0; i < n; i++) {
         if (i)
-            put_text(t, ",");
+            dr__text_say(t, ",");
         put_string(t, names[i]);
-        put_text(t, ":");
+        dr__text_say(t, ":");
         put_value(t, json_object_get(object, names[i]));
     }
-    put_text(t, "}");
+    dr__text_say(t, "}");
     dr__free(names);
 }
 
-static void put_array(text *t, const json_t *array)
+static void put_array(dr__text *t, const json_t *array)
 {
-    put_text(t, "[");
+    dr__text_say(t, "[");
     for (size_t i = 0; i < json_array_size(array); i++) {
         if (i)
-            put_text(t, ",");
+            dr__text_say(t, ",");
         put_value(t, json_array_get(array, i));
     }
-    put_text(t, "]");
+    dr__text_say(t, "]");
 }
 
-static void put_value(text *t, const json_t *value)
+static void put_value(dr__text *t, const json_t *value)
 {
     switch (json_typeof(value)) {
     case JSON_OBJECT:
@@ -164,24 +135,24 @@ static void put_value(text *t, const json_t *value)
         put_number(t, json_number_value(value));
         break;
     case JSON_TRUE:
-        put_text(t, "true");
+        dr__text_say(t, "true");
         break;
     case JSON_FALSE:
-        put_text(t, "false");
+        dr__text_say(t, "false");
         break;
     case JSON_NULL:
-        put_text(t, "null");
+        dr__text_say(t, "null");
         break;
     }
 }
 
 char *dr__canonical(const json_t *value)
 {
-    text t = { 0 };
+    dr__text t = { 0 };
     put_value(&t, value);
     if (t.failed) {
-        dr__free(t.at);
+        dr__free(t.text);
         return NULL;
     }
-    return t.at;
+    return t.text;
 }

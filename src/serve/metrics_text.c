@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
-#include "base/grow.h"
+#include "base/text.h"
 
 typedef enum kind { SUM, GAUGE } kind;
 
@@ -55,60 +55,36 @@ static const struct {
 
 /* --- text --- */
 
-typedef struct page {
-    char *text;
-    size_t n, cap;
-    bool failed;
-} page;
-
-static void add(page *p, const char *text, size_t n)
-{
-    char *grown = p->failed ? NULL : dr__grow(p->text, &p->cap, p->n + n + 1, 1);
-    if (!grown) {
-        p->failed = true;
-        return;
-    }
-    p->text = grown;
-    memcpy(p->text + p->n, text, n);
-    p->n += n;
-    p->text[p->n] = 0;
-}
-
-static void say(page *p, const char *text)
-{
-    add(p, text, strlen(text));
-}
-
 /* As label values and help texts have to be: backslash, quote and end of line with a backslash. */
-static void say_escaped(page *p, const char *text)
+static void say_escaped(dr__text *p, const char *text)
 {
     for (; *text; text++)
         if (*text == '\n')
-            say(p, "\\n");
+            dr__text_say(p, "\\n");
         else {
             if (*text == '\\' || *text == '"')
-                say(p, "\\");
-            add(p, text, 1);
+                dr__text_say(p, "\\");
+            dr__text_add(p, text, 1);
         }
 }
 
-static void say_label(page *p, const char *before, const char *name, const char *value)
+static void say_label(dr__text *p, const char *before, const char *name, const char *value)
 {
-    say(p, before);
-    say(p, name);
-    say(p, "=\"");
+    dr__text_say(p, before);
+    dr__text_say(p, name);
+    dr__text_say(p, "=\"");
     say_escaped(p, value);
-    say(p, "\"");
+    dr__text_say(p, "\"");
 }
 
 /* jansson writes numbers the same in every locale. */
-static void say_number(page *p, const json_t *value)
+static void say_number(dr__text *p, const json_t *value)
 {
     char text[64];
     size_t n = json_dumpb(value, text, sizeof text, JSON_ENCODE_ANY);
-    say(p, " ");
-    add(p, text, DR_MIN(n, sizeof text));
-    say(p, "\n");
+    dr__text_say(p, " ");
+    dr__text_add(p, text, DR_MIN(n, sizeof text));
+    dr__text_say(p, "\n");
 }
 
 /* --- families --- */
@@ -132,23 +108,23 @@ static void family_name(const char *prefix, const family *f, char *out, size_t r
     snprintf(out, room, "%s%s%s%s", prefix, name, n && !last ? "_" : "", last ? "" : unit);
 }
 
-static void say_head(page *p, const char *name, const char *type, const char *unit, const char *doc)
+static void say_head(dr__text *p, const char *name, const char *type, const char *unit, const char *doc)
 {
-    say(p, "# TYPE ");
-    say(p, name);
-    say(p, " ");
-    say(p, type);
+    dr__text_say(p, "# TYPE ");
+    dr__text_say(p, name);
+    dr__text_say(p, " ");
+    dr__text_say(p, type);
     if (*unit) {
-        say(p, "\n# UNIT ");
-        say(p, name);
-        say(p, " ");
-        say(p, unit);
+        dr__text_say(p, "\n# UNIT ");
+        dr__text_say(p, name);
+        dr__text_say(p, " ");
+        dr__text_say(p, unit);
     }
-    say(p, "\n# HELP ");
-    say(p, name);
-    say(p, " ");
+    dr__text_say(p, "\n# HELP ");
+    dr__text_say(p, name);
+    dr__text_say(p, " ");
     say_escaped(p, doc);
-    say(p, "\n");
+    dr__text_say(p, "\n");
 }
 
 static const char *text_of(const json_t *o, const char *key)
@@ -158,7 +134,7 @@ static const char *text_of(const json_t *o, const char *key)
 }
 
 /* Opens the labels of a loader; the caller closes them. */
-static void say_loader(page *p, const json_t *loader)
+static void say_loader(dr__text *p, const json_t *loader)
 {
     char number[24];
     snprintf(number, sizeof number, "%lld", (long long)json_integer_value(json_object_get(loader, "loader")));
@@ -167,7 +143,7 @@ static void say_loader(page *p, const json_t *loader)
 }
 
 /* One family over all loaders; part: "flow" or "knobs". */
-static void say_family(page *p, const char *prefix, const family *f, const json_t *loaders, const char *part)
+static void say_family(dr__text *p, const char *prefix, const family *f, const json_t *loaders, const char *part)
 {
     char name[128];
     size_t i;
@@ -182,22 +158,22 @@ static void say_family(page *p, const char *prefix, const family *f, const json_
         if (!begun)
             say_head(p, name, f->kind == SUM ? "counter" : "gauge", unit_of(f), f->doc);
         begun = true;
-        say(p, name);
-        say(p, f->kind == SUM ? "_total" : "");
+        dr__text_say(p, name);
+        dr__text_say(p, f->kind == SUM ? "_total" : "");
         say_loader(p, loader);
-        say(p, "}");
+        dr__text_say(p, "}");
         say_number(p, value);
     }
 }
 
-static void say_build(page *p)
+static void say_build(dr__text *p)
 {
     say_head(p, "drapps_build", "info", "", "the version of drapps");
     say_label(p, "drapps_build_info{", "version", DR_VERSION);
-    say(p, "} 1\n");
+    dr__text_say(p, "} 1\n");
 }
 
-static void say_loaders(page *p, const json_t *loaders)
+static void say_loaders(dr__text *p, const json_t *loaders)
 {
     size_t i;
     json_t *loader;
@@ -206,14 +182,14 @@ static void say_loaders(page *p, const json_t *loaders)
     say_head(p, "drapps_loader", "info", "", "the loaders of this process");
     json_array_foreach(loaders, i, loader)
     {
-        say(p, "drapps_loader_info");
+        dr__text_say(p, "drapps_loader_info");
         say_loader(p, loader);
         say_label(p, ",", "policy", text_of(loader, "policy"));
-        say(p, "} 1\n");
+        dr__text_say(p, "} 1\n");
     }
 }
 
-static void say_decisions(page *p, const json_t *loaders)
+static void say_decisions(dr__text *p, const json_t *loaders)
 {
     size_t i;
     json_t *loader, *count;
@@ -223,15 +199,15 @@ static void say_decisions(page *p, const json_t *loaders)
     say_head(p, "drapps_decisions", "counter", "", "decisions of the policy, by what limited the pipeline");
     json_array_foreach(loaders, i, loader) json_object_foreach(json_object_get(loader, "bounds"), bound, count)
     {
-        say(p, "drapps_decisions_total");
+        dr__text_say(p, "drapps_decisions_total");
         say_loader(p, loader);
         say_label(p, ",", "bound", bound);
-        say(p, "}");
+        dr__text_say(p, "}");
         say_number(p, count);
     }
 }
 
-static void say_rewards(page *p, const json_t *loaders)
+static void say_rewards(dr__text *p, const json_t *loaders)
 {
     size_t i;
     json_t *loader;
@@ -244,9 +220,9 @@ static void say_rewards(page *p, const json_t *loaders)
         if (!begun)
             say_head(p, "drapps_reward", "gauge", "", "the reward of the last decision");
         begun = true;
-        say(p, "drapps_reward");
+        dr__text_say(p, "drapps_reward");
         say_loader(p, loader);
-        say(p, "}");
+        dr__text_say(p, "}");
         say_number(p, json_object_get(last, "reward"));
     }
 }
@@ -265,7 +241,7 @@ static const json_t *newest(const json_t *loaders)
     return found;
 }
 
-static void say_sensors(page *p, const json_t *loader)
+static void say_sensors(dr__text *p, const json_t *loader)
 {
     for (size_t i = 0; i < DR_COUNT(sensors); i++) {
         char name[128];
@@ -274,12 +250,12 @@ static void say_sensors(page *p, const json_t *loader)
             continue;
         family_name("drapps_sensor_", &sensors[i], name, sizeof name);
         say_head(p, name, "gauge", unit_of(&sensors[i]), sensors[i].doc);
-        say(p, name);
+        dr__text_say(p, name);
         say_number(p, value);
     }
 }
 
-static void say_cpus(page *p, const json_t *loader)
+static void say_cpus(dr__text *p, const json_t *loader)
 {
     size_t i;
     json_t *use;
@@ -292,12 +268,12 @@ static void say_cpus(page *p, const json_t *loader)
         char number[24];
         snprintf(number, sizeof number, "%zu", i);
         say_label(p, "drapps_cpu_use_ratio{", "cpu", number);
-        say(p, "}");
+        dr__text_say(p, "}");
         say_number(p, use);
     }
 }
 
-static dr_status give(page *p, char **text, dr_error *err)
+static dr_status give(dr__text *p, char **text, dr_error *err)
 {
     if (!p->failed) {
         *text = p->text;
@@ -310,7 +286,7 @@ static dr_status give(page *p, char **text, dr_error *err)
 dr_status dr_metrics_text(char **text, dr_error *err)
 {
     char *live;
-    page p = { 0 };
+    dr__text p = { 0 };
     *text = NULL;
     DR_TRY(dr_live_read((int)getpid(), &live, err));
     json_t *loaders = json_loads(live, 0, NULL);
@@ -325,7 +301,7 @@ dr_status dr_metrics_text(char **text, dr_error *err)
     say_rewards(&p, loaders);
     say_sensors(&p, newest(loaders));
     say_cpus(&p, newest(loaders));
-    say(&p, "# EOF\n");
+    dr__text_say(&p, "# EOF\n");
     json_decref(loaders);
     return give(&p, text, err);
 }

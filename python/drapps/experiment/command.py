@@ -11,7 +11,6 @@ from drapps.experiment import adapt, images, tables, trainer
 from drapps.experiment.cells import Cells
 from drapps.experiment.script import Place
 
-
 DESCRIPTION = "Does a loader that turns its own knobs do as well as the best setting for each moment?"
 
 

@@ -43,10 +43,7 @@ static void they_read_at_the_same_time(void **state)
     set_knob(l, "fetchers", 1); /* waits for nobody */
     set_gate(&read_gate, true);
     tape t = { 0 };
-    tape_read(&t, l, -1);
-    assert_each_once(&t, N);
-    tape_free(&t);
-    dr_loader_close(&l);
+    finish_epoch(&t, &l, N);
     dr_graph_free(&g);
     dr_dataset_unref(&set);
 }
@@ -255,10 +252,7 @@ static void they_keep_to_the_budget(void **state)
             dr__pool_unlock();
             assert_true(bytes <= limit / 2 / 4);
         }
-        tape_read(&t, l, -1);
-        assert_each_once(&t, N);
-        tape_free(&t);
-        dr_loader_close(&l);
+        finish_epoch(&t, &l, N);
     }
     dr_graph_free(&g);
     dr_dataset_unref(&set);

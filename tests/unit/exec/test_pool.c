@@ -82,10 +82,7 @@ static void nobody_is_waited_for(void **state)
     wait_threads(before); /* they end by themselves */
     set_knob(l, "workers", 1);
     tape t = { 0 };
-    tape_read(&t, l, -1);
-    assert_each_once(&t, N);
-    tape_free(&t);
-    dr_loader_close(&l);
+    finish_epoch(&t, &l, N);
     wait_threads(before);
     dr_graph_free(&g);
     dr_dataset_unref(&set);
@@ -220,10 +217,7 @@ static void priority_changes_in_an_epoch(void **state)
         set_knob(l, "priority", 0);
         tape_read(&t, l, 4); /* two are under way, those after them are begun by others */
         assert_int_equal(atomic_load(&nice_seen[0]), own);
-        tape_read(&t, l, -1);
-        assert_each_once(&t, N);
-        tape_free(&t);
-        dr_loader_close(&l);
+        finish_epoch(&t, &l, N);
     }
     dr_graph_free(&g);
     dr_dataset_unref(&set);

@@ -428,6 +428,15 @@ static int child_work(fixture *f, dr_monitor *monitor)
     return count_threads("dr-monitor") ? 7 : 0;
 }
 
+static void wait_until_idle(fixture *f)
+{
+    double flow[DR_N_FLOWS] = { 0 };
+    do {
+        usleep(10000);
+        dr__exec_flow(&f->loader->exec, flow);
+    } while (flow[DR_FLOW_ACTIVE] > 0 || flow[DR_FLOW_READY] < 1);
+}
+
 static void a_child_has_its_own(void **state)
 {
     (void)state;
@@ -436,6 +445,7 @@ static void a_child_has_its_own(void **state)
     dr_loader_options o = standard();
     fixture f = open_all(&o, N, 500);
     take_until(&f, 1, 0);
+    wait_until_idle(&f); /* the allocators of sanitizers do not survive a fork while another thread is in them */
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
