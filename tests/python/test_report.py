@@ -178,6 +178,14 @@ def test_headline_names_the_bound(bound, words):
     assert first.name == bound and first.share == pytest.approx(2 / 3) and "167 samples/s" in first.advice
 
 
+def test_waits_of_python_code_are_not_called_reads():
+    made = with_decisions(tracesets.steady(wait=0.4), "storage")
+    made.meta["kind"] = "processes"
+    assert "something else" in headline(Run(made, ""))[1]
+    first = diagnose(made)[0]
+    assert first.name == "storage" and "to read" not in first.evidence and "not told apart" in first.advice
+
+
 def test_headline_of_a_healthy_run():
     found, sentence = headline(Run(with_decisions(tracesets.steady(wait=0.01), "cpu", "consumer"), ""))
     assert found == "consumer" and "keeps up" in sentence
@@ -388,13 +396,11 @@ def test_where_and_when_is_told():
 
 def test_remedies_are_those_of_the_profile():
     made = tracesets.steady(wait=0.5)
-    made.meta.update(machine={"cpus": 2.0}, settings={"workers": 4})
+    made.meta.update(machine={"cpus": 1.0}, settings={"workers": 4})  # of two CPUs
     for reading in made.snapshots:
-        reading["cpu_foreign"] = 1.0
-    for told_then in made.flow:
-        told_then.values.update(work=2 * told_then.values["cpu"])
+        reading["throttled"] = 0.6
     page = page_of(made)
-    assert "starved_cpu" in page and "2.00 ×" in page
+    assert "throttled_quota" in page and "2.00 ×" in page
     assert "drapps profile reckons" not in page_of(tracesets.steady(wait=0.0))
 
 

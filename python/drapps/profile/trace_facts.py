@@ -42,19 +42,23 @@ def _note_flow(facts, grown):
 
 
 def _note_settings(facts, trace):
-    """The knobs as they were last, else as the loader was opened; what a file says wrongly is not known."""
-    settings = {**_table(trace.meta, "settings"), **(trace.knobs[-1][1] if trace.knobs else {})}
+    """The knobs as they were last, else as the loader was opened."""
+    settings = {**_table(trace.meta.get("settings")), **(trace.knobs[-1][1] if trace.knobs else {})}
     for name in ("workers", "fetchers", "prefetch"):
-        if _is_number(settings.get(name)):
+        if _number(settings.get(name)) is not None:
             setattr(facts, name, int(settings[name]))
-    cpus = _table(trace.meta, "machine").get("cpus")
-    facts.cpus = cpus if _is_number(cpus) else None
+    facts.cpus = _number(_table(trace.meta.get("machine")).get("cpus"))
+    each = getattr(trace.snapshots[-1], "cpu", ()) if trace.snapshots else ()
+    facts.host_cpus = float(len(each)) or None
     facts.files = trace.meta["format"] in FILE_FORMATS if "format" in trace.meta else None
 
 
-def _table(meta, name):
-    return meta[name] if isinstance(meta.get(name), dict) else {}
+# --- a file may say anything ---
 
 
-def _is_number(value):
-    return isinstance(value, (int, float)) and math.isfinite(value)
+def _table(value):
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value):
+    return value if isinstance(value, (int, float)) and math.isfinite(value) else None
