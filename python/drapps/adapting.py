@@ -5,17 +5,16 @@ import os
 
 from drapps import _core
 from drapps.fleet.pilot import Adapt
-from drapps.monitor import Monitor
-from drapps.sched import Decision, knobs, policies
+from drapps.sched import Decision, check_said, knobs, weights_text
 
 
 class Adapting:
     """Of one loader, over its passes."""
 
     def __init__(self, policy, monitor, adaptive_compression, weights, trace, pinned):
-        _check(policy, monitor)
+        check_said(policy, monitor)
         self.policy, self.monitor, self.adaptive_compression = policy, monitor, adaptive_compression
-        self.weights = _weights(weights)
+        self.weights = weights_text(weights)
         self.trace = None if trace is None else os.fspath(trace)
         self.pinned = pinned
         self.learnt = {}  # knob: where the pilot of the last pass left it
@@ -27,10 +26,11 @@ class Adapting:
         return {"policy": self.policy, "resource_monitor": self.monitor, "weights": self.weights, "trace": self.trace,
                 "adaptive_compression": self.adaptive_compression}  # fmt: skip
 
-    def of_processes(self, name, cpu_limit, meta, pinned=()):
-        """The settings of a fleet's pilot.  name: of the data set; meta: of the run, for a trace of it."""
-        if self._writer is None:  # one file for all passes
-            self._writer = _core.open_trace(self.trace, json.dumps({"dataset": name, **meta}))
+    def of_processes(self, name, cpu_limit, settings, pinned=(), **about):
+        """The settings of a fleet's pilot.  name: of the data set; settings and about: of the run, for a trace of it."""
+        if self._writer is None:  # one file for all passes; named as by loader_trace.c
+            meta = {"kind": "processes", "data": name, "settings": settings, **about}
+            self._writer = _core.open_trace(self.trace, json.dumps(meta))
         return Adapt(self.policy, self.monitor, self.weights, cpu_limit or 0, self._writer, name,
                      (*self.pinned, *pinned))  # fmt: skip
 
@@ -62,20 +62,3 @@ class Adapting:
     def __getstate__(self):
         """A copy has no pass that runs, and neither monitor nor trace of another process."""
         return {**vars(self), "_writer": None, "_flown": None, "monitor": None}
-
-
-def _check(policy, monitor):
-    names = [row.name for row in policies()]
-    if policy is not None and policy not in names:
-        raise _core.ArgumentError(f"policy is {policy!r}, allowed are {', '.join(map(repr, names))}")
-    if monitor is not None and not isinstance(monitor, Monitor):
-        raise TypeError(f"resource_monitor is {monitor!r}, allowed is a drapps.Monitor")
-
-
-def _weights(weights):
-    """As text, checked."""
-    if weights is not None and not isinstance(weights, str):
-        weights = ",".join(f"{name}={number:.17g}" for name, number in weights.items())
-    if weights is not None:
-        _core.parse_weights(weights)
-    return weights

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from drapps import _core
 from drapps.optable import Op, call_text, graph_json, make_functions
+from drapps.sched import check_said, weights_text
 
 
 class Node(NamedTuple):
@@ -226,13 +227,14 @@ class Pipeline:
         (4, 3, 32, 32) int64
         (2, 3, 32, 32) int64
         """
+        check_said(policy, resource_monitor)
         options = dict(
             trace_spans=trace_spans, batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
             prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample, memory_limit=memory_limit,
             outputs=_joined(outputs), collate=_collate(collate), layout=layout, keep_draws=keep_draws,
             reference=_reference(reference), trace=None if trace is None else os.fspath(trace), seek_index=seek_index,
             cache=None if cache is None else os.fspath(cache), cache_limit=cache_limit, policy=policy, resource_monitor=resource_monitor, cpu_limit=cpu_limit,
-            weights=_weights(weights), adaptive_compression=adaptive_compression,
+            weights=weights_text(weights), adaptive_compression=adaptive_compression,
         )  # fmt: skip
         options["rank"], options["world"] = _rank(rank, world)
         if max_bad is not None:
@@ -370,12 +372,6 @@ def _collate(rules):
     if rules is None or isinstance(rules, str):
         return rules
     return ",".join(f"{field}={rule}" for field, rule in rules.items())
-
-
-def _weights(weights):
-    if weights is None or isinstance(weights, str):
-        return weights
-    return ",".join(f"{name}={number:.17g}" for name, number in weights.items())
 
 
 def _workers(workers, num_workers):

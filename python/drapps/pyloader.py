@@ -161,8 +161,9 @@ class PythonLoader(LoaderBase):
             self._fleet = ChainFleet(self._new_maker(), collate, workers=self._controls.workers, lanes=self._lanes,
                                      in_order=self._in_order, memory_limit=self._memory_limit)  # fmt: skip
             if not self._reference:
-                meta = {"batch_size": self._batch_size, "stages": repr(self._pipe)}
-                self._fleet.adapt(self._adapting.of_processes(self._pipe.dataset.name, self._cpu_limit, meta),
+                settings = {"batch_size": self._batch_size, "workers": self._controls.workers}
+                self._fleet.adapt(self._adapting.of_processes(self._pipe.dataset.name, self._cpu_limit, settings,
+                                                              stages=repr(self._pipe)),
                                   self._controls.ahead)  # fmt: skip
 
     def _own_maker(self):

@@ -1,9 +1,11 @@
 """Who turns the knobs of a loader, when and why: tables of knobs, flow and policies, and decisions that can be read."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from drapps import _core
+from drapps.monitor import Monitor
 
 
 class Knob(NamedTuple):
@@ -66,3 +68,34 @@ def flows() -> tuple[Flow, ...]:
 def policies() -> tuple[Policy, ...]:
     """Every policy, by the name that `policy=` takes."""
     return tuple(Policy(**row) for row in json.loads(_core.policies_json()))
+
+
+# --- what a user says ---
+
+
+def check_said(policy: Any, monitor: Any) -> None:
+    """Raises where policy= or resource_monitor= is nothing that there is."""
+    names = [*(row.name for row in policies()), "off"]
+    if policy is not None and policy not in names:
+        raise _core.ArgumentError(f"policy is {policy!r}, allowed are {', '.join(map(repr, names))}")
+    if monitor is not None and not isinstance(monitor, Monitor):
+        raise TypeError(f"resource_monitor is {monitor!r}, allowed is a drapps.Monitor")
+
+
+def weights_text(weights: Any) -> str | None:
+    """weights= as the library reads it, checked."""
+    if weights is None:
+        return None
+    if isinstance(weights, Mapping):
+        weights = ",".join(f"{name}={_number(name, value):.17g}" for name, value in weights.items())
+    if not isinstance(weights, str):
+        raise TypeError(f"weights is {weights!r}, allowed are text and {{name: number}}")
+    _core.parse_weights(weights)
+    return weights
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise _core.ArgumentError(f"weights: {name} is {value!r}, allowed are numbers from 0 on") from None

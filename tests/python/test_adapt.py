@@ -80,8 +80,12 @@ def test_wrong_settings_are_named(pipe):
         pipe.loader(weights={"speed": 1})
     with pytest.raises(drapps.ArgumentError, match="cpu_limit is -1"):
         pipe.loader(cpu_limit=-1)
-    with pytest.raises(TypeError, match=r"drapps\.Monitor"):
+    with pytest.raises(TypeError, match=r"resource_monitor is 'yes', .*drapps\.Monitor"):
         pipe.loader(resource_monitor="yes")
+    with pytest.raises(drapps.ArgumentError, match="policy is 3, allowed are"):
+        pipe.loader(policy=3)
+    with pytest.raises(TypeError, match="weights is 3, allowed are"):
+        pipe.loader(weights=3)
 
 
 def test_the_environment_switches_it_off(pipe, monkeypatch):

@@ -59,6 +59,9 @@ def monitor():
     ({"policy": "magic"}, r"policy is 'magic', allowed are .*'analytic'"),
     ({"weights": "beauty=1"}, "beauty"),
     ({"weights": {"energy": -1}}, "energy"),
+    ({"weights": {"energy": "much"}}, "energy is 'much', allowed are numbers"),
+    ({"cpu_limit": float("nan")}, "cpu_limit is nan, allowed are"),
+    ({"cpu_limit": "2"}, "cpu_limit is '2', allowed are"),
 ])  # fmt: skip
 def test_what_is_not_known_is_said_at_once(options, text):
     with pytest.raises(drapps.ArgumentError, match=text):
@@ -68,6 +71,15 @@ def test_what_is_not_known_is_said_at_once(options, text):
 def test_a_monitor_is_a_monitor():
     with pytest.raises(TypeError, match="resource_monitor is 3"):
         DataLoader(Numbers(4), resource_monitor=3)
+
+
+def test_weights_are_text_or_a_dict():
+    with pytest.raises(TypeError, match="weights is 3, allowed are"):
+        DataLoader(Numbers(4), weights=3)
+
+
+def test_off_is_fixed():
+    assert DataLoader(Numbers(4), policy="off").stats()["policy"] == "fixed"
 
 
 def test_without_workers_nothing_is_started(monitor):
@@ -242,7 +254,8 @@ def test_a_trace_of_worker_processes_can_be_read(tmp_path):
         assert len(list(loader)) == 10
     found = drapps.trace.read(path)
     kinds = [span.kind for span in found.spans]
-    assert found.meta["dataset"] == "Numbers"
+    assert (found.meta["data"], found.meta["samples"]) == ("Numbers", 40)
+    assert found.meta["settings"] == {"batch_size": 4, "workers": 1, "prefetch": 2}
     assert kinds.count("batch") == kinds.count("wait") == 10 and kinds.count("work") == 40
     assert all(span.begin <= span.end for span in found.spans)
 

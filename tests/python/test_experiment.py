@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from drapps import _core
+from drapps import _core, cli
 from drapps.experiment import adapt, command, images, script, statistics, tables, trainer
 from drapps.experiment.cells import Cells
 from drapps.experiment.script import Condition, Contender, Place
@@ -116,4 +116,18 @@ def test_the_adaptive_training_is_compared_round_by_round():
 
 def test_an_unknown_scenario_is_named():
     with pytest.raises(_core.ArgumentError, match="--only nothing"):
-        command.main(["adapt", "--only", "nothing"])
+        command.main(["--only", "nothing"])
+
+
+def test_the_help_lists_every_experiment(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["experiment", "--help"])
+    text = capsys.readouterr().out
+    assert end.value.code == 0 and all(name in text for name in ("adapt", "planted"))
+
+
+@pytest.mark.parametrize("argv", [["experiment"], ["experiment", "nothing"]])
+def test_an_experiment_is_named(argv, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(argv)
+    assert end.value.code == 2 and "experiment" in capsys.readouterr().err

@@ -99,6 +99,14 @@ def test_nothing_is_lost_natively(in_order):
     assert interrupts > 100 and all(n == yielded(state) for n, state in states)
 
 
+def test_no_interrupt_is_lost_while_processes_start():
+    """Hooks of fork swallow what a handler raises in them."""
+    signals = [signal.SIGINT]  # for the first fork from now on
+    os.register_at_fork(after_in_parent=lambda: signals and signal.raise_signal(signals.pop()))
+    with pytest.raises(KeyboardInterrupt):
+        iter(DataLoader(Numbers(24), 4, num_workers=1))
+
+
 def test_nothing_is_lost_of_a_pipeline(folder):
     loader = drapps.read(folder).decode().resize((8, 8)).loader(batch_size=4, workers=1, output="numpy")
     expected = [batch.ids for batch in loader.batches()]

@@ -178,6 +178,14 @@ def test_headline_names_the_bound(bound, words):
     assert first.name == bound and first.share == pytest.approx(2 / 3) and "167 samples/s" in first.advice
 
 
+def test_waits_of_python_code_are_not_called_reads():
+    made = with_decisions(tracesets.steady(wait=0.4), "storage")
+    made.meta["kind"] = "processes"
+    assert "something else" in headline(Run(made, ""))[1]
+    first = diagnose(made)[0]
+    assert first.name == "storage" and "to read" not in first.evidence and "not told apart" in first.advice
+
+
 def test_headline_of_a_healthy_run():
     found, sentence = headline(Run(with_decisions(tracesets.steady(wait=0.01), "cpu", "consumer"), ""))
     assert found == "consumer" and "keeps up" in sentence
@@ -388,7 +396,7 @@ def test_where_and_when_is_told():
 
 def test_remedies_are_those_of_the_profile():
     made = tracesets.steady(wait=0.5)
-    made.meta.update(limits={"affinity_cpus": 8, "quota_cpus": 2}, knobs={"workers": 4})
+    made.meta.update(machine={"cpus": 1.0}, settings={"workers": 4})  # of two CPUs
     for reading in made.snapshots:
         reading["throttled"] = 0.6
     page = page_of(made)

@@ -156,8 +156,9 @@ def test_nobody(tmp_path):
     assert done.returncode == 1 and "No loader is running." in done.stdout
 
 
-def test_wrong_use(tmp_path):
-    done = run(tmp_path, "--interval", "0")
+@pytest.mark.parametrize("interval", ["0", "soon", "nan"])
+def test_wrong_use(tmp_path, interval):
+    done = run(tmp_path, "--interval", interval)
     assert done.returncode == 2 and "0.1 to 3600" in done.stderr
 
 

@@ -1,10 +1,21 @@
 """drapps experiment: reproduce a table of the evaluation.  The work and the arguments are in drapps.experiment."""
 
+import argparse
+
 HELP = "reproduce a table of the evaluation, with statistics"
 
 
+EXPERIMENTS = {
+    "adapt": "does a policy do as well as the best setting for each moment?",
+    "planted": "does `drapps profile` name bottlenecks that were put there?",
+}
+
+
 def add_arguments(parser):
-    parser.add_argument("arguments", nargs="*", help="see `drapps experiment --help`")
+    names = parser.add_subparsers(dest="experiment", metavar="experiment", required=True, title="experiments",
+                                  description="`drapps experiment NAME --help` lists the arguments of one")  # fmt: skip
+    for name, text in EXPERIMENTS.items():
+        names.add_parser(name, help=text, add_help=False)
 
 
 def main(argv):
@@ -13,4 +24,8 @@ def main(argv):
 
     if argv[:1] == ["planted"]:
         return planted.main(argv[1:])
-    return command.main(argv)
+    if argv[:1] == ["adapt"]:
+        return command.main(argv[1:])
+    parser = argparse.ArgumentParser(prog="drapps experiment", description=f"{HELP}.")
+    add_arguments(parser)
+    parser.parse_args(argv)

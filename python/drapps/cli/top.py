@@ -18,7 +18,10 @@ def add_arguments(parser):
 
 
 def _seconds(text):
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
     if not 0.1 <= value <= 3600:
         raise argparse.ArgumentTypeError(f"{text}: allowed are 0.1 to 3600 seconds")
     return value

@@ -1,5 +1,6 @@
 """drapps experiment: tables of the evaluation, with statistics, each cell kept as soon as it is measured.
 
-An experiment is a module with TITLE, OPTIONS, cells(options) and show(results, options).  cells.py runs what is not in
-the results file yet and appends it: an experiment that was stopped goes on where it was.
+command.py is `drapps experiment adapt`: scenarios of adapt.py and trainer.py, run by script.py, shown by tables.py.
+cells.py runs what is not in the results file yet and appends it: what was stopped goes on where it was.  planted.py is
+`drapps experiment planted`.
 """

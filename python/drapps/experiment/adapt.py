@@ -12,7 +12,6 @@ from typing import NamedTuple
 from drapps.experiment import script, statistics
 from drapps.experiment.script import Condition, Contender
 
-TITLE = "policies against the best static setting of each phase"
 WORKERS, PREFETCH = (1, 2, 3, 4), (1, 2, 8)
 DRAPPS = "drapps"
 MEMORY = {"seek_index": "memory"}  # nothing is written beside the data

@@ -11,13 +11,11 @@ from drapps.experiment import adapt, images, tables, trainer
 from drapps.experiment.cells import Cells
 from drapps.experiment.script import Place
 
-ABOUT = """adapt: policies against static settings found by search, while the machine changes.  planted: bottlenecks
-made on purpose, and whether `drapps profile` names them; it has options of its own, `drapps experiment planted --help`."""
+DESCRIPTION = "Does a loader that turns its own knobs do as well as the best setting for each moment?"
 
 
 def make_parser():
-    parser = argparse.ArgumentParser(prog="drapps experiment", description=ABOUT)
-    parser.add_argument("experiment", choices=("adapt",))
+    parser = argparse.ArgumentParser(prog="drapps experiment adapt", description=DESCRIPTION)
     parser.add_argument("--only", default=",".join(SCENARIOS), help=f"scenarios, of {', '.join(SCENARIOS)}")
     parser.add_argument("--data", metavar="DIR", help="folder of JPEG files, a class a folder (default: made for it)")
     parser.add_argument("--envs", default=environments.default_folder(), help="the peers' environments")

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from drapps.experiment import statistics
 
-TITLE = "training on the CPUs that load the data"
 DRAPPS_AUTO = "drapps, workers not given"
 TORCH_DEFAULT = "torch, workers not given"
 

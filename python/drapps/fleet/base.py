@@ -81,12 +81,16 @@ class Processes:
         self._setup = setup
         self._looked = time.monotonic()
         try:
-            self._keeper = Keeper(setup, self._context, early=True)
+            _core.undisturbed(self._begin)
         except BaseException:
             self.close()
             raise
         _open_fleets.add(self)
         _close_at_the_end()
+
+    def _begin(self):
+        """Undisturbed, because what a signal's handler raises in a hook of fork is lost."""
+        self._keeper = Keeper(self._setup, self._context, early=True)
 
     def limit_ahead(self, most, least):
         """So many batches are posted at a time: large ones are begun one after the other.  least: always begun."""
@@ -237,7 +241,7 @@ class Processes:
             except ZygoteGone:
                 self._failure = self._failure or self._keeper.start_failure()
                 if self._failure is None:
-                    self._replace_zygote()
+                    _core.undisturbed(self._replace_zygote)
         if self._failure is not None:
             raise ProcessesFailed(f"the worker processes failed: {self._failure}")
 

@@ -1,5 +1,7 @@
 """Facts of a trace: what a run wrote down, without other runs to compare it with."""
 
+import math
+
 from drapps.profile.facts import Facts
 from drapps.profile.host import mean
 from drapps.profile.probe import FILE_FORMATS
@@ -41,9 +43,22 @@ def _note_flow(facts, grown):
 
 def _note_settings(facts, trace):
     """The knobs as they were last, else as the loader was opened."""
-    settings = {**trace.meta.get("settings", {}), **(trace.knobs[-1][1] if trace.knobs else {})}
+    settings = {**_table(trace.meta.get("settings")), **(trace.knobs[-1][1] if trace.knobs else {})}
     for name in ("workers", "fetchers", "prefetch"):
-        if settings.get(name) is not None:
+        if _number(settings.get(name)) is not None:
             setattr(facts, name, int(settings[name]))
-    facts.cpus = trace.meta.get("machine", {}).get("cpus")
+    facts.cpus = _number(_table(trace.meta.get("machine")).get("cpus"))
+    each = getattr(trace.snapshots[-1], "cpu", ()) if trace.snapshots else ()
+    facts.host_cpus = float(len(each)) or None
     facts.files = trace.meta["format"] in FILE_FORMATS if "format" in trace.meta else None
+
+
+# --- a file may say anything ---
+
+
+def _table(value):
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value):
+    return value if isinstance(value, (int, float)) and math.isfinite(value) else None

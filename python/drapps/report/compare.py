@@ -4,7 +4,7 @@ from drapps.report.charts import pareto
 from drapps.report.energy import JOULES_PER_KWH, energy
 from drapps.report.markup import dot, section, titled
 from drapps.report.text import bytes_text, count_text, escape, percent, time_text
-from drapps.report.verdict import ADVICE, headline
+from drapps.report.verdict import advice_on, headline
 
 
 def _latency(quantile):
@@ -56,7 +56,7 @@ def run_class(i):
 
 def _limit(run):
     bound, _ = headline(run)
-    return ADVICE.get(bound, (bound,))[0]
+    return advice_on(run, bound)[0]
 
 
 def _row(runs, label, get, text, better):

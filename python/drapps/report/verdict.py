@@ -41,6 +41,19 @@ ADVICE = {
 }  # fmt: skip
 
 
+WAITS = ("workers wait, for reads or for something else that is not a CPU",
+         "In worker processes the reads of Python code are not told apart from its other waits: sleep, a network, a "
+         "lock. If it is reads: bring the data closer (local disk, page cache) or pack small files. More workers help "
+         "where what they wait for can serve several: leave num_workers to the policy.")  # fmt: skip
+
+
+def advice_on(run, bound):
+    """(what it is, what to do)."""
+    if bound == "storage" and run.meta.get("kind") == "processes":
+        return WAITS
+    return ADVICE.get(bound, (bound, ""))
+
+
 class Finding(NamedTuple):
     """Something to know about a run."""
 
@@ -89,7 +102,7 @@ def headline(run):
         return "unknown", "The trace does not say how long the trainer waited."
     if bound == "consumer":
         return bound, f"Loading keeps up: the trainer waited {percent(share)} of the time."
-    return bound, f"The trainer waited {percent(share)} of the time: {ADVICE.get(bound, (bound,))[0]}."
+    return bound, f"The trainer waited {percent(share)} of the time: {advice_on(run, bound)[0]}."
 
 
 def main_bound(run):
@@ -131,7 +144,7 @@ def _limit_finding(run):
     evidence = [*_waiting(run, found, bound), *_evidence(run, bound)]
     if not found and bound not in ("consumer", "unknown"):
         evidence.append("judged by sensors, as no decision says it")
-    return Finding(bound, share, "; ".join(evidence), _advice(bound, run.figures))
+    return Finding(bound, share, "; ".join(evidence), _advice(run, bound))
 
 
 def _waiting(run, found, bound):
@@ -144,8 +157,8 @@ def _waiting(run, found, bound):
         yield f"the trainer waited {percent(share)} of the time"
 
 
-def _advice(bound, figures):
-    advice = ADVICE.get(bound, ("", ""))[1]
+def _advice(run, bound):
+    advice, figures = advice_on(run, bound)[1], run.figures
     if bound in ("consumer", "unknown") or not figures.samples_per_s or figures.wait_share > 0.99:
         return advice
     best = figures.samples_per_s / (1 - figures.wait_share)
@@ -166,10 +179,16 @@ def _evidence(run, bound):
     if bound == "quota" and use["throttled"] is not None:
         yield f"held back {percent(use['throttled'])} of the time"
     if bound in ("storage", "workers", "cpu") and figures.read_ms is not None and figures.work_ms is not None:
-        read, work = time_text(figures.read_ms / 1000), time_text(figures.work_ms / 1000)
-        yield f"over the run a sample takes {read} to read and {work} to make"
+        yield _sample_time(run, figures)
     if bound == "memory" and _memory_is_full(run):
         yield "bytes under way reach their limit"
+
+
+def _sample_time(run, figures):
+    read, work = time_text(figures.read_ms / 1000), time_text(figures.work_ms / 1000)
+    if run.meta.get("kind") == "processes":
+        return f"over the run a worker is at a sample for {work}, reads included"
+    return f"over the run a sample takes {read} to read and {work} to make"
 
 
 def _mean_during(run, bound, values):
@@ -187,7 +206,7 @@ def _other_limits(run):
     for bound, found in sorted(limits(run).items(), key=lambda item: -item[1].wait):
         if bound in (main, "consumer", "unknown") or not run.seconds or found.wait < LITTLE * run.seconds:
             continue
-        name, advice = ADVICE.get(bound, (bound, ""))
+        name, advice = advice_on(run, bound)
         evidence = f"for {time_text(found.seconds)} {name}; the trainer waited {time_text(found.wait)} of that"
         yield Finding(bound, found.seconds / run.seconds, evidence, advice)
 

@@ -8,6 +8,7 @@ stream_iter.py), or, with num_workers=0, in the caller (inline.py).  docs/pytorc
 
 import weakref
 from collections import Counter
+from numbers import Real
 from typing import TypeVar
 
 import torch
@@ -74,7 +75,7 @@ class DataLoader(data.DataLoader[_T_co]):
         _check_choice("on_bad_sample", on_bad_sample, bad.POLICIES)
         _check_least("max_bad", max_bad, 0)
         _check_least("memory_limit", memory_limit, 0)
-        _check_least("cpu_limit", cpu_limit, 1)
+        _check_cpus(cpu_limit)
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit
         self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
         self.rank, self.world_size = _rank(rank, world_size)
@@ -89,8 +90,9 @@ class DataLoader(data.DataLoader[_T_co]):
         iterable = isinstance(dataset, data.IterableDataset)
         if shuffle and sampler is None and batch_sampler is None and not iterable:
             shuffle, sampler = None, RandomSampler(dataset, generator=generator)
+        needs = bool(prefetch_factor or persistent_workers or timeout or multiprocessing_context)
+        self._may_be_inline = getattr(num_workers, "decided", False) and not needs
         if getattr(num_workers, "decided", False):
-            needs = bool(prefetch_factor or persistent_workers or timeout or multiprocessing_context)
             num_workers = workers.Count(workers.decide(cpu_limit, iterable, needs), decided=True)
         super().__init__(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, pin_memory,
                          drop_last, timeout, worker_init_fn, multiprocessing_context, generator,
@@ -156,6 +158,13 @@ class DataLoader(data.DataLoader[_T_co]):
         self._kept.close()
         return FleetIter(self)
 
+    def _continue_inline(self, progress):
+        """The rest of a pass in the caller, and later passes too."""
+        state = self._state_of(progress)
+        self.num_workers, self.prefetch_factor = workers.Count(0, decided=True), None
+        self._resume = states.place(self, state)
+        return InlineIter(self)
+
     def _lowered(self):
         """What runs natively of a map-style data set: looked at anew for each pass, because transforms may change."""
         by_default = self._auto_collation and self.collate_fn is data.default_collate
@@ -187,8 +196,10 @@ class DataLoader(data.DataLoader[_T_co]):
         progress = self._progress
         if progress is None or self._resume is not None:
             return dict(self._resume or self._between())
-        found = self._between() if progress.finished else progress.as_dict()
-        return {**found, "drapps": states.VERSION, "made_with": states.made_with(self)}
+        return self._between() if progress.finished else self._state_of(progress)
+
+    def _state_of(self, progress):
+        return {**progress.as_dict(), "drapps": states.VERSION, "made_with": states.made_with(self)}
 
     def _between(self):
         """The state between two passes."""
@@ -304,8 +315,13 @@ def _check_choice(name, value, allowed):
 
 
 def _check_least(name, value, least):
-    if value is not None and value < least:
-        raise _core.ArgumentError(f"{name} is {value}, allowed are {least} and more")
+    if value is not None and (not isinstance(value, Real) or not value >= least):
+        raise _core.ArgumentError(f"{name} is {value!r}, allowed are {least} and more")
+
+
+def _check_cpus(limit):
+    if limit is not None and (not isinstance(limit, Real) or not limit > 0):
+        raise _core.ArgumentError(f"cpu_limit is {limit!r}, allowed are numbers above 0")
 
 
 def _rank(rank, world_size):

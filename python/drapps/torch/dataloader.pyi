@@ -16,7 +16,7 @@ class DataLoader(data.DataLoader[_T_co]):
     on_bad_sample: str
     max_bad: int | None
     memory_limit: int
-    cpu_limit: int | None
+    cpu_limit: float | None
     seed: int | None
     cache: str | PathLike[str] | None
     rank: int
@@ -51,7 +51,7 @@ class DataLoader(data.DataLoader[_T_co]):
         on_bad_sample: Literal["raise", "skip", "replace"] = ...,
         max_bad: int | None = ...,
         memory_limit: int = ...,
-        cpu_limit: int | None = ...,
+        cpu_limit: float | None = ...,
         seed: int | None = ...,
         cache: str | PathLike[str] | None = ...,
         rank: int | Literal["auto"] | None = ...,

@@ -4,11 +4,14 @@ Results come in the order of posting (in_order), or as they are ready: then a re
 of, and progress is kept for each of them.
 """
 
+import warnings
 from functools import partial
 from typing import NamedTuple
 
 from torch.utils.data import default_collate
 
+from drapps import _core
+from drapps.fleet.pack import PackError
 from drapps.torch import init_fns
 from drapps.torch.bad import TRIES, stand_ins
 from drapps.torch.order import Work, mixable
@@ -33,6 +36,10 @@ class OneByOne:
         return getattr(self._dataset, name)
 
 
+class Unsendable(Exception):
+    """Samples cannot leave a worker process."""
+
+
 class Part(NamedTuple):
     """A sample of a result."""
 
@@ -44,6 +51,8 @@ class Part(NamedTuple):
 
 class FleetIter(WorkerIter):
     """Samples by their indices."""
+
+    _inline = None  # who makes the rest of the pass, where samples cannot be sent
 
     def _open(self, loader, resume):
         dataset = loader._plan.dataset
@@ -69,6 +78,7 @@ class FleetIter(WorkerIter):
         self._held, self._expected = {}, self._progress.position
         self._made_up = MADE_UP
         self._costs = None if self._whole else loader._sample_costs()
+        self._loader = loader if loader._may_be_inline else None
 
     # --- posting ---
 
@@ -90,6 +100,30 @@ class FleetIter(WorkerIter):
     def _one_slot(self, work):
         """The batch is asked for as one thing."""
         return self._whole or len(work.indices) == 0
+
+    # --- samples that cannot be sent ---
+
+    def __next__(self):
+        if self._inline is None:
+            try:
+                return super().__next__()
+            except Unsendable as error:
+                _core.undisturbed(self._go_inline, error)
+        return next(self._inline)
+
+    def _look_at(self, wrapper):
+        if self._loader is not None and issubclass(wrapper.exc_type, PackError):
+            raise Unsendable(wrapper.exc_msg.strip().splitlines()[-1])
+
+    def _go_inline(self, error):
+        """Nobody asked for processes: it goes on in the caller, as torch would have begun."""
+        with self._turn:
+            if self._inline is None:
+                warnings.warn(f"batches are made in this process, as with num_workers=0: {error}", RuntimeWarning,
+                              stacklevel=3)  # fmt: skip
+                self._inline = self._loader._continue_inline(self._progress)
+                self._progress = self._inline._progress
+        self._shutdown_workers()
 
     # --- results ---
 

@@ -10,6 +10,7 @@ from drapps import _core
 from drapps.fleet.fleet import Fleet, NothingPosted
 from drapps.torch import workers
 from drapps.torch.iterator import Iterator, pinned
+from drapps.torch.state import length_of
 
 LATER = 0.01
 
@@ -60,9 +61,11 @@ class WorkerIter(Iterator):
                      memory_limit=loader.memory_limit, **options)  # fmt: skip
 
     def _pilot_settings(self, loader):
-        meta = {"batch_size": loader.batch_size, "num_workers": self._n_workers}
-        return self._adapting.of_processes(type(loader.dataset).__name__, loader.cpu_limit, meta,
-                                           ("workers",) if loader._iterable else ())  # fmt: skip
+        settings = {"batch_size": loader.batch_size, "workers": self._n_workers, "prefetch": self._window}
+        n_samples = None if loader._iterable else length_of(loader.dataset)
+        return self._adapting.of_processes(type(loader.dataset).__name__, loader.cpu_limit, settings,
+                                           ("workers",) if loader._iterable else (),
+                                           **({} if n_samples is None else {"samples": n_samples}))  # fmt: skip
 
     def _alive(self):
         return self._fleet is not None
@@ -119,11 +122,15 @@ class WorkerIter(Iterator):
                 return
             value, n_samples, settle = received
             if isinstance(value, ExceptionWrapper):
+                self._look_at(value)
                 settle()
                 self._fill()
                 value.reraise()
             self._progress.offer(hand, pinned(self, value), n_samples, settle)
             self._fill()
+
+    def _look_at(self, wrapper):
+        """An error that a batch came to, before it counts as one."""
 
     def _receive(self, box):
         """(batch or its error, samples, what to call once it is delivered); None: nothing to deliver now."""
