@@ -12,6 +12,7 @@
 #include "loader/loader.h"
 #include "loader/monitor_share.h"
 #include "sched/policy.h"
+#include "sched/tables.h"
 
 enum {
     MOST_CPUS = 512,   /* as the knob cpu_ceiling */
@@ -90,14 +91,14 @@ static dr_plant plant_of(dr_loader *l)
     dr_plant plant = {
         .user = l,
         .knobs = (1u << DR_N_KNOBS) - 1,
-#define LEAST(id, name, unit, least, most, dwell, doc) least,
-        .least = { DR_KNOB_MAP(LEAST) },
-#define MOST(id, name, unit, least, most, dwell, doc) most,
-        .most = { DR_KNOB_MAP(MOST) },
         .flow = plant_flow,
         .get = plant_get,
         .set = plant_set,
     };
+    for (int i = 0; i < DR_N_KNOBS; i++) {
+        plant.least[i] = dr__knob_row_of(i)->least;
+        plant.most[i] = dr__knob_row_of(i)->most;
+    }
     plant.least[DR_KNOB_WORKERS] = 1; /* with none the consumer would have to work itself */
     plant.most[DR_KNOB_WORKERS] = l->adapt.most_workers;
     return plant;
