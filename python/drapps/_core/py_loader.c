@@ -439,7 +439,9 @@ static PyObject *decisions(PyObject *self, PyObject *args)
     if (!loader)
         return NULL;
     dr_decision *found = PyMem_Malloc(MOST_DECISIONS * sizeof *found);
+    PyThreadState *gil = PyEval_SaveThread(); /* it waits while another thread starts an epoch */
     size_t n = found ? dr_loader_decisions(loader, after, found, MOST_DECISIONS) : 0;
+    PyEval_RestoreThread(gil);
     leave(self);
     PyObject *list = found ? py_decisions(found, n) : PyErr_NoMemory();
     PyMem_Free(found);
