@@ -91,6 +91,6 @@ def _follow(core, fleet_ref):
         if fleet is None:
             return
         if wish is not None:
-            number, workers, priority = wish
-            fleet.follow(workers, priority)
+            number = wish[0]
+            fleet.follow(core)
         del fleet
