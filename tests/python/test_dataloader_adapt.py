@@ -78,6 +78,12 @@ def test_weights_are_text_or_a_dict():
         DataLoader(Numbers(4), weights=3)
 
 
+def test_a_variable_that_names_no_policy_is_said_at_once(monkeypatch):
+    monkeypatch.setenv("DRAPPS_POLICY", "magic")
+    with pytest.raises(drapps.ArgumentError, match="DRAPPS_POLICY is 'magic', allowed are"):
+        DataLoader(Numbers(4))
+
+
 def test_off_is_fixed():
     assert DataLoader(Numbers(4), policy="off").stats()["policy"] == "fixed"
 
