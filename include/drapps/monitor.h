@@ -145,7 +145,7 @@ DR_API int dr_monitor_interval(dr_monitor *monitor);
 /* Called in the monitor's thread after each snapshot, which is borrowed for the call.  Must be quick. */
 typedef void dr_monitor_fn(void *user, const dr_snapshot *snapshot);
 
-/* *token is for dr_monitor_unsubscribe.  DR_ERR_LIMIT: there are 16 already. */
+/* *token is for dr_monitor_unsubscribe.  DR_ERR_LIMIT: there are 64 already. */
 DR_API dr_status dr_monitor_subscribe(dr_monitor *monitor, dr_monitor_fn *fn, void *user, int *token, dr_error *err);
 
 /* When it returns, the callback does not run and will not again; from inside a callback it only keeps it from the next.

@@ -282,7 +282,8 @@ static void begin(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_bat
     e->opened = e->delivered = e->oldest = e->delivered_samples = 0;
     e->n_bad = 0;
     e->batch_slots = e->o.batch_size;
-    e->put_off_ns = 0;
+    e->consumer = (dr__consumer_times){ 0 }; /* what it did before this epoch is no step */
+    e->put_off_ns = e->unserved_ns = 0;
     e->failed = e->cancelled = e->impatient = false;
     json_decref(e->loose_bad);
     e->loose_bad = NULL;

@@ -189,7 +189,8 @@ void dr__lane_unpark(dr__exec *e, dr__parked *p, dr__workbench *bench)
         dr__record_swap(&p->record, &bench->record);
     dr__pool_lock();
     dr__lane_count(&e->lanes, p);
-    if (e->lanes.bytes > e->batch_budget / BUDGET_PART) { /* what the bench had is larger */
+    if (e->lanes.bytes >
+        e->batch_budget / (2 * BUDGET_PART)) { /* what the bench had is larger, and fetchers need room */
         dr__record_free(&p->record);
         dr__lane_count(&e->lanes, p);
     }

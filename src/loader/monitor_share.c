@@ -36,12 +36,12 @@ dr_status dr__monitor_share_take(dr_monitor **out, dr_error *err)
 
 void dr__monitor_share_give(dr_monitor **monitor)
 {
-    dr_monitor *last = NULL;
-    if (!*monitor)
+    dr_monitor *ours = *monitor, *last = NULL;
+    if (!ours)
         return;
     *monitor = NULL;
     pthread_mutex_lock(&share.lock);
-    if (--share.shares == 0) {
+    if (ours == share.monitor && --share.shares == 0) { /* else the parent's, which is not counted here */
         last = share.monitor;
         share.monitor = NULL;
     }

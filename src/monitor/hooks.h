@@ -8,7 +8,7 @@
 
 #include "base/thread.h"
 
-enum { DR__MAX_HOOKS = 16 };
+enum { DR__MAX_HOOKS = 64 };
 
 struct dr__pipeline_facts;
 typedef void dr__pipeline_fn(void *user, struct dr__pipeline_facts *out);

@@ -164,18 +164,25 @@ static bool in_vain(struct state *s, const dr__observation *o)
     return true;
 }
 
+/* Twice as much, but no more than all batches hold: that would only take long to give back. */
+static double more_cover(const struct state *s, const dr__observation *o)
+{
+    const dr__costs *c = &s->costs;
+    double most = o->use.most[DR_KNOB_PREFETCH] * o->batch_samples / c->demand;
+    return DR_MIN(DR_MAX(2 * s->cover, DR_MAX(c->latency / 2, o->batch_samples / c->demand)), most);
+}
+
 /* More cover where the consumer waits though the workers could keep up; less where it lies unused for long, but not
  * so little again that it waited. */
 static void adapt_cover(struct state *s, const dr__observation *o, double capacity)
 {
-    const dr__costs *c = &s->costs;
-    bool could = capacity > 1.05 * c->demand && o->busy < 0.85;
+    bool could = capacity > 1.05 * s->costs.demand && o->busy < 0.85;
     bool waits = o->wait > KEEPS_UP;
     if (waits && could && !in_vain(s, o)) {
         s->too_small = s->cover;
         s->remember = s->remember ? DR_MIN(2 * s->remember, LONGEST_MEMORY) : FIRST_MEMORY;
         s->memory = s->calm = 0;
-        s->cover = DR_MAX(2 * s->cover, DR_MAX(c->latency / 2, o->batch_samples / c->demand));
+        s->cover = more_cover(s, o);
         return;
     }
     if (!waits)

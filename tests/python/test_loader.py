@@ -330,7 +330,9 @@ def test_stats_explain_profile(pipe):
     list(python)
     found = python.stats()
     assert found.pop("deaths") == 0
-    assert all(stats[key] == value for key, value in found.items() if key not in ("workers", "prefetch"))
+    settings = {"workers", "prefetch", "policy", "knobs", "decisions"}
+    assert settings <= set(found) <= set(stats)
+    assert all(stats[key] == value for key, value in found.items() if key not in settings)
     assert "random_resized_crop" in loader.explain()
     assert "random_resized_crop" in str(loader.profile(4))
     assert "5 batches of 5" in repr(loader)

@@ -1,5 +1,7 @@
 """Facts of a trace: what a run wrote down, without other runs to compare it with."""
 
+import math
+
 from drapps.profile.facts import Facts
 from drapps.profile.host import mean
 from drapps.profile.probe import FILE_FORMATS
@@ -59,4 +61,4 @@ def _table(value):
 
 
 def _number(value):
-    return value if isinstance(value, (int, float)) else None
+    return value if isinstance(value, (int, float)) and math.isfinite(value) else None

@@ -258,6 +258,31 @@ static void they_keep_to_the_budget(void **state)
     dr_dataset_unref(&set);
 }
 
+/* A large record that a worker leaves behind does not take their room: it would do so until the epoch ends. */
+static void large_spare_memory_is_let_go(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = N });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(4, 2);
+    o.memory_limit = 2 * 8 * 80000;
+    dr_loader *l = open_loader(set, g, &o);
+    dr__workbench *bench = dr__workbench_new();
+    assert_ok(
+        dr__record_reset(&bench->record, 100000, &err)); /* more than a fetcher's, less than all that is set aside */
+    dr__pool_lock();
+    dr__parked *p = dr__lane_new(&l->exec.lanes);
+    dr__pool_unlock();
+    dr__lane_unpark(&l->exec, p, bench);
+    dr__pool_lock();
+    assert_true(l->exec.lanes.bytes <= 80000);
+    dr__pool_unlock();
+    dr__workbench_free(&bench);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 /* After a sample that is too large to be set aside, others are fetched again. */
 static void one_large_sample_is_forgotten(void **state)
 {
@@ -369,6 +394,7 @@ int main(void)
         cmocka_unit_test(errors_are_the_same),
         cmocka_unit_test(they_pass_over_what_was_delivered),
         cmocka_unit_test(they_keep_to_the_budget),
+        cmocka_unit_test(large_spare_memory_is_let_go),
         cmocka_unit_test(one_large_sample_is_forgotten),
         cmocka_unit_test(epochs_given_up),
         cmocka_unit_test(found_in_the_cache),

@@ -114,6 +114,34 @@ static void each_sample_once(void **state)
     }
 }
 
+/* What a consumer does between two epochs is no step, also where the first was given up. */
+static void no_step_goes_over_a_start(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/drapps-test-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    dr_dataset *set = toy_set(&(toy){ .n = 50 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(8, 0);
+    o.trace = path;
+    o.trace_spans = HUGE_VAL;
+    dr_loader *l = open_loader(set, g, &o);
+    tape t = { 0 };
+    tape_read(&t, l, 2);
+    assert_ok(dr_loader_start(l, 1, &err));
+    tape_read(&t, l, -1);
+    dr_loader_close(&l);
+    const counts c = read_trace(path, &t, 0, true);
+    unlink(path);
+    assert_int_equal(c.of_kind[DR_SPAN_WAIT], 2 + 7);
+    assert_int_equal(c.of_kind[DR_SPAN_STEP], 1 + 7);
+    tape_free(&t);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 static void unwritable_paths_are_named(void **state)
 {
     (void)state;
@@ -149,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_sample_once),
+        cmocka_unit_test(no_step_goes_over_a_start),
         cmocka_unit_test(unwritable_paths_are_named),
         cmocka_unit_test(a_full_disk_ends_the_trace),
     };

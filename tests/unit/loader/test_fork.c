@@ -1,10 +1,13 @@
 /* A fork while a loader runs: the child is told, may let batches go and load for itself; the parent goes on. */
 #include "unit/loader/toy.h"
 
+#include <drapps/monitor.h>
 #include <drapps/trace.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "loader/monitor_share.h"
 
 static dr_error err;
 
@@ -99,6 +102,38 @@ static void child_and_parent(void **state)
     dr_dataset_unref(&set);
 }
 
+/* A child that gives back the parent's share of the monitor keeps its own. */
+static void child_shares(dr_monitor *parents)
+{
+    dr_monitor *first = NULL, *second = NULL;
+    dr_error e = { 0 };
+    STEP(1, dr__monitor_share_take(&first, &e) == DR_OK && first != parents);
+    dr_monitor *held = dr_monitor_ref(first);
+    dr__monitor_share_give(&parents);
+    STEP(2, dr__monitor_share_take(&second, &e) == DR_OK && second == held);
+    dr__monitor_share_give(&first);
+    STEP(3, dr__monitor_share_take(&first, &e) == DR_OK && first == held);
+    _exit(0);
+}
+
+static void the_shared_monitor_is_counted_anew(void **state)
+{
+    (void)state;
+    dr_monitor *m = NULL;
+    if (CHILD_WORKERS == 0)
+        skip();
+    assert_ok(dr__monitor_share_take(&m, &err));
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        child_shares(m);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    dr__monitor_share_give(&m);
+}
+
 /* The trace of the parent is the parent's: a child that exits adds nothing to it. */
 static void a_child_leaves_the_trace_alone(void **state)
 {
@@ -143,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(child_and_parent),
+        cmocka_unit_test(the_shared_monitor_is_counted_anew),
         cmocka_unit_test(a_child_leaves_the_trace_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

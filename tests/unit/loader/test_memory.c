@@ -2,6 +2,7 @@
 #include "unit/loader/toy.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/limits.h"
@@ -144,6 +145,8 @@ static void a_failed_knob_is_no_change(void **state)
     assert_ok(dr_loader_get(l, "workers", &workers, &err));
     assert_true(workers == 0);
     assert_ok(dr_loader_set(l, "workers", 2, &err));
+    while (stat_of(l, "ready_batches") < 2) /* then the workers rest, and no batch needs memory */
+        usleep(1000);
     dr__alloc_fail_at(1, true); /* other threads are needed for another priority, and the first stay */
     status = dr_loader_set(l, "priority", -1, &err);
     dr__alloc_fail_at(0, false);

@@ -215,28 +215,56 @@ static void prefetch_follows_demand(void **state)
     dr__flight_free(&flight);
 }
 
-/* A consumer that waits whatever is done, though the workers seem to be fast enough: batches ahead are tried, and given
- * back. */
-static void batches_that_bring_nothing_are_given_back(void **state)
+/* A consumer that waits half of the time, though the workers seem to be fast enough. */
+static dr__observation starved_consumer(void)
 {
-    (void)state;
-    const dr__policy_def *policy = dr__policy_find("analytic");
-    void *mind = dr__alloc_zero(1, policy->state_bytes);
     dr__observation o = { .span = 1, .batches = 10, .machine_cpus = 2, .quota_cpus = 2, .cpus = 2, .rate = 320 };
     fluid f = fluid_ordinary(9);
     o.use = fluid_use(&f);
     o.wait = o.busy = 0.5, o.demand = 640, o.work_rate = 320, o.cpu_each = o.work_each = 0.001, o.stretch = 1;
     o.latency = 0.1, o.batch_samples = 32;
     o.knob[DR_KNOB_WORKERS] = o.knob[DR_KNOB_PREFETCH] = 2;
-    double most = 0, last = 0;
-    for (int i = 0; i < 50; i++) {
+    return o;
+}
+
+/* Decides n times upon the same, and turns the prefetch; the most that it came to. */
+static double decide_prefetch(void *mind, dr__observation *o, int n)
+{
+    double most = 0, *prefetch = &o->knob[DR_KNOB_PREFETCH];
+    for (int i = 0; i < n; i++) {
         dr__wish wish = { .bound = DR_BOUND_UNKNOWN };
-        memcpy(wish.knob, o.knob, sizeof wish.knob);
-        policy->decide(mind, &o, &wish);
-        last = o.knob[DR_KNOB_PREFETCH] = wish.knob[DR_KNOB_PREFETCH];
-        most = DR_MAX(most, last);
+        memcpy(wish.knob, o->knob, sizeof wish.knob);
+        dr__policy_find("analytic")->decide(mind, o, &wish);
+        *prefetch = DR_MIN(wish.knob[DR_KNOB_PREFETCH], o->use.most[DR_KNOB_PREFETCH]);
+        most = DR_MAX(most, *prefetch);
     }
-    assert_true(most > 4 && most < 20 && last < most);
+    return most;
+}
+
+/* It waits whatever is done: batches ahead are tried, and given back. */
+static void batches_that_bring_nothing_are_given_back(void **state)
+{
+    (void)state;
+    void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
+    dr__observation o = starved_consumer();
+    double most = decide_prefetch(mind, &o, 50);
+    assert_true(most > 4 && most < 20 && o.knob[DR_KNOB_PREFETCH] < most);
+    dr__free(mind);
+}
+
+/* They help, but never enough, for hours: all there may be are made, and once they lie unused they are given back. */
+static void cover_does_not_grow_for_ever(void **state)
+{
+    (void)state;
+    void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
+    dr__observation o = starved_consumer();
+    decide_prefetch(mind, &o, 1);
+    o.wait = 0.3;
+    assert_true(decide_prefetch(mind, &o, 10000) == o.use.most[DR_KNOB_PREFETCH]);
+    o.wait = 0;
+    o.least_ready = 2;
+    decide_prefetch(mind, &o, 1200); /* what was too little is remembered for 960 */
+    assert_true(o.knob[DR_KNOB_PREFETCH] < 10);
     dr__free(mind);
 }
 
@@ -296,6 +324,7 @@ int main(void)
         cmocka_unit_test(consumer_four_times_faster_and_slower),
         cmocka_unit_test(prefetch_follows_demand),
         cmocka_unit_test(batches_that_bring_nothing_are_given_back),
+        cmocka_unit_test(cover_does_not_grow_for_ever),
         cmocka_unit_test(trainer_on_the_same_cpus),
         cmocka_unit_test(weights_change_the_action),
         cmocka_unit_test(reasons_have_numbers),
