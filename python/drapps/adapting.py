@@ -27,7 +27,7 @@ class Adapting:
                 "adaptive_compression": self.adaptive_compression}  # fmt: skip
 
     def of_processes(self, name, cpu_limit, settings, pinned=(), **about):
-        """The settings of a fleet's pilot.  name: of the data set; settings and about: of the run, for a trace of it."""
+        """The settings of a fleet's pilot.  name: of the data set; settings, about: of the run, for a trace of it."""
         if self._writer is None:  # one file for all passes; named as by loader_trace.c
             meta = {"kind": "processes", "data": name, "settings": settings, **about}
             self._writer = _core.open_trace(self.trace, json.dumps(meta))

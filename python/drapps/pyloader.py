@@ -29,6 +29,7 @@ from drapps.place import Place
 from drapps.stages import SampleRunner
 
 KNOBS = {"workers": range(MAX_WORKERS + 1), "prefetch": range(1, 65)}
+MAX_CPUS = 512  # as the knob cpu_ceiling
 
 
 class PythonBatch(Batch):
@@ -98,6 +99,8 @@ class PythonLoader(LoaderBase):
     def _check(self):
         if self._batch_size < 1:
             raise _core.ArgumentError(f"batch_size is {self._batch_size}, must be at least 1")
+        if not 0 <= self._cpu_limit <= MAX_CPUS:
+            raise _core.ArgumentError(f"cpu_limit is {self._cpu_limit}, allowed are 0 to {MAX_CPUS}")
         if not 0 <= self._rank < self._world:
             raise _core.ArgumentError(f"rank is {self._rank}, allowed are 0 to {self._world - 1}")
         for what, value, allowed in (

@@ -1,6 +1,7 @@
 """Who turns the knobs of a loader, when and why: tables of knobs, flow and policies, and decisions that can be read."""
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -74,10 +75,11 @@ def policies() -> tuple[Policy, ...]:
 
 
 def check_said(policy: Any, monitor: Any) -> None:
-    """Raises where policy= or resource_monitor= is nothing that there is."""
+    """Raises where policy=, the variable that goes before it, or resource_monitor= is nothing that there is."""
     names = [*(row.name for row in policies()), "off"]
-    if policy is not None and policy not in names:
-        raise _core.ArgumentError(f"policy is {policy!r}, allowed are {', '.join(map(repr, names))}")
+    for name, value in (("policy", policy), ("DRAPPS_POLICY", os.environ.get("DRAPPS_POLICY") or None)):
+        if value is not None and value not in names:
+            raise _core.ArgumentError(f"{name} is {value!r}, allowed are {', '.join(map(repr, names))}")
     if monitor is not None and not isinstance(monitor, Monitor):
         raise TypeError(f"resource_monitor is {monitor!r}, allowed is a drapps.Monitor")
 

@@ -78,6 +78,12 @@ def test_weights_are_text_or_a_dict():
         DataLoader(Numbers(4), weights=3)
 
 
+def test_a_variable_that_names_no_policy_is_said_at_once(monkeypatch):
+    monkeypatch.setenv("DRAPPS_POLICY", "magic")
+    with pytest.raises(drapps.ArgumentError, match="DRAPPS_POLICY is 'magic', allowed are"):
+        DataLoader(Numbers(4))
+
+
 def test_off_is_fixed():
     assert DataLoader(Numbers(4), policy="off").stats()["policy"] == "fixed"
 
@@ -153,7 +159,7 @@ def test_wishes_are_followed_and_nothing_is_lost(monitor):
     found = next(iterator).tolist()
     fleet = iterator._fleet
     for n in (3, 1, 2):
-        fleet.follow(n, 0)
+        fleet.follow({"workers": n, "priority": 0})
         found += next(iterator).tolist()
         assert wait_for(lambda n=n: len(workers()) == n)
     for batch in iterator:
@@ -161,14 +167,23 @@ def test_wishes_are_followed_and_nothing_is_lost(monitor):
     assert found == list(range(400))
 
 
+def test_a_wish_that_the_user_has_overtaken_is_not_followed(monitor):
+    iterator = iter(DataLoader(Slow(40, range(40), 0.002), 4, resource_monitor=monitor, policy="fixed"))
+    next(iterator)
+    fleet = iterator._fleet
+    fleet.resize(3)
+    fleet.follow(fleet.pilot)  # as its thread does when it hears of a wish from before
+    assert fleet.workers == fleet.pilot.get("workers") == 3 and len(list(iterator)) == 9
+
+
 def test_workers_let_others_go_first_and_not_any_more(monitor):
     loader = DataLoader(Slow(200, range(200), 0.002), 4, num_workers=2, resource_monitor=monitor, policy="fixed")
     iterator = iter(loader)
     found = next(iterator).tolist()
     assert wait_for(lambda: len(workers()) == 2)
-    iterator._fleet.follow(2, -1)
+    iterator._fleet.follow({"workers": 2, "priority": -1})
     assert wait_for(lambda: [p.nice() for p in workers()] == [10, 10])
-    iterator._fleet.follow(2, 0)  # where the kernel refuses that, the workers are new ones
+    iterator._fleet.follow({"workers": 2, "priority": 0})  # where the kernel refuses that, the workers are new ones
     assert wait_for(lambda: [p.nice() for p in workers()] == [0, 0])
     assert found + torch.cat(list(iterator)).tolist() == list(range(200))
 
@@ -187,9 +202,9 @@ def test_where_the_kernel_refuses_workers_are_replaced(monitor, monkeypatch):
     found = next(iterator).tolist()
     assert wait_for(lambda: len(workers()) == 2)
     before = {p.pid for p in workers()}
-    iterator._fleet.follow(2, -1)
+    iterator._fleet.follow({"workers": 2, "priority": -1})
     assert wait_for(lambda: [p.nice() for p in workers()] == [10, 10])
-    iterator._fleet.follow(2, 0)
+    iterator._fleet.follow({"workers": 2, "priority": 0})
     found += torch.cat(list(iterator)).tolist()
     assert found == list(range(200))
     assert not any(map(psutil.pid_exists, before))

@@ -454,7 +454,8 @@ def test_persistent_workers_stay():
     pids = workers_of(iterator)
     for _ in loader:  # left early
         break
-    assert len(list(loader)) == 8 and loader._iterator is iterator and workers_of(iterator) == pids
+    assert len(list(loader)) == 8 and loader._iterator is iterator
+    assert set(pids) <= set(workers_of(iterator))  # the first pass may end before the second worker has begun
     loader._iterator._shutdown_workers()  # as trainers do
     loader._iterator = None
     assert none_left() and len(list(loader)) == 8

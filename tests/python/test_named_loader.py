@@ -104,3 +104,10 @@ def test_files_that_are_none_are_named(tmp_path, name, content):
 def test_a_policy_file_names_a_policy(tmp_path):
     with pytest.raises(drapps.ArgumentError, match=r"p.toml: policy = None: allowed are .*'analytic'"):
         drapps.DRAPPSLoader(Numbers(4), 2, policy_path=written(tmp_path, "", "p.toml"))
+
+
+@pytest.mark.parametrize("kind", ["torch", "pipeline"])
+def test_no_limit_of_cpus_is_said_by_0(folder, kind):
+    dataset = torch.arange(8) if kind == "torch" else drapps.read(folder).decode().resize((8, 8))
+    with drapps.DRAPPSLoader(dataset, 4, {"limits": {"cpu": 0}}) as loader:
+        assert len(next(iter(loader))) > 0

@@ -230,7 +230,8 @@ def test_settings_that_need_a_native_chain_are_refused(setting):
         numbers(4).map(lambda sample: sample).loader(batch_size=2, **setting)
 
 
-@pytest.mark.parametrize("setting", [{"prefetch": 65}, {"last": "x"}, {"rank": 2}])
+@pytest.mark.parametrize("setting", [{"prefetch": 65}, {"last": "x"}, {"rank": 2}, {"cpu_limit": -1}, {"cpu_limit": float("nan")},
+                                     {"policy": "magic"}, {"weights": "beauty=1"}])  # fmt: skip
 def test_settings_out_of_range(setting):
     with pytest.raises(drapps.ArgumentError, match=next(iter(setting))):
         numbers(4).map(lambda sample: sample).loader(batch_size=2, **setting)

@@ -117,11 +117,12 @@ class Processes:
         """None before it begins, and without one."""
         return self._pilot
 
-    def follow(self, workers, priority):
-        """Does what the pilot wishes; in its thread."""
-        with contextlib.suppress(_core.ForkedError, OSError, ValueError):
+    def follow(self, knobs):
+        """Does what the pilot wishes, in its thread.  The knobs are read under the lock: the user turns them, too."""
+        with contextlib.suppress(OSError, ValueError), self._sizes:  # of a connection that is closed meanwhile
+            workers, priority = int(knobs.get("workers")), knobs.get("priority")
             if workers != self._workers:
-                self._resize(workers)
+                self._change_workers(workers)
             if priority != self._priority and self._keeper is not None:
                 self._priority = priority
                 self._keeper.send("renice", nice_of(priority))
@@ -275,11 +276,12 @@ class Processes:
         self._keeper.end()
         redone = [lost for worker in pids for lost in self._crew.bury(worker)]
         self._dead_pids.extend(pids.values())
-        self._keeper = Keeper(self._setup, self._context)
-        if self._workers != self._setup.workers:
-            self._keeper.send("resize", self._workers)
-        if self._priority:
-            self._keeper.send("renice", nice_of(self._priority))
+        with self._sizes:
+            self._keeper = Keeper(self._setup, self._context)
+            if self._workers != self._setup.workers:
+                self._keeper.send("resize", self._workers)
+            if self._priority:
+                self._keeper.send("renice", nice_of(self._priority))
         if self._pilot is not None:
             self._pilot.watch(self._keeper.pid)
         self._last_death = f"the zygote (pid {pid}) ended with workers {[*pids]}"
@@ -309,17 +311,16 @@ class Processes:
             self._pilot.set("workers", workers)
         elif self._adapt is not None:
             self._adapt = self._adapt._replace(pinned=(*self._adapt.pinned, "workers"))
-        self._resize(workers)
-
-    def _resize(self, workers):
         with self._sizes:
-            keeper = self._keeper
-            if keeper is None:
-                return
-            self._workers = workers
-            if self._window is not None:
-                self._window.workers = workers
-            keeper.send("resize", workers)
+            self._change_workers(workers)
+
+    def _change_workers(self, workers):
+        if self._keeper is None:
+            return
+        self._workers = workers
+        if self._window is not None:
+            self._window.workers = workers
+        self._keeper.send("resize", workers)
 
     def stuck(self, seconds):
         """Workers that have been at one sample, or at putting one batch together, for longer than that."""

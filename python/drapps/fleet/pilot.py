@@ -64,10 +64,6 @@ class Pilot:
         """A process that works for the fleet."""
         self._core.watch(pid)
 
-    def hold(self, held):
-        """Whether no pass runs."""
-        self._core.hold(held)
-
     def decisions(self, after=0):
         """As tuples, see drapps.sched.Decision.of."""
         return self._core.decisions(after)
@@ -91,6 +87,6 @@ def _follow(core, fleet_ref):
         if fleet is None:
             return
         if wish is not None:
-            number, workers, priority = wish
-            fleet.follow(workers, priority)
+            number = wish[0]
+            fleet.follow(core)
         del fleet

@@ -142,5 +142,5 @@ def _of_torch(dataset, batch_size, steps, settings, limits):
     if steps:
         dataset = Stepped(dataset, steps)
     settings = {key: value for key, value in settings.items() if value is not None}
-    return DataLoader(dataset, batch_size, cpu_limit=limits.get("cpu"), memory_limit=limits.get("memory", 0),
+    return DataLoader(dataset, batch_size, cpu_limit=limits.get("cpu") or None, memory_limit=limits.get("memory", 0),
                       **settings)  # fmt: skip
