@@ -14,7 +14,7 @@ from drapps.experiment.script import Condition, Contender
 
 WORKERS, PREFETCH = (1, 2, 3, 4), (1, 2, 8)
 DRAPPS = "drapps"
-MEMORY = {"seek_index": "memory"}  # nothing is written beside the data
+COMMON = {"seek_index": "memory", "joined": True}  # nothing is written beside the data; one long epoch, as of the peers
 
 
 class Scenario(NamedTuple):
@@ -39,7 +39,7 @@ def scenarios(cpus, step):
 def static(workers, prefetch):
     """A contender with settings that stay."""
     return Contender(f"{workers} workers, prefetch {prefetch}", DRAPPS,
-                     {"workers": workers, "prefetch": prefetch, **MEMORY})  # fmt: skip
+                     {"workers": workers, "prefetch": prefetch, **COMMON})  # fmt: skip
 
 
 GRID = tuple(static(workers, prefetch) for workers in WORKERS for prefetch in PREFETCH)
@@ -47,7 +47,7 @@ GRID = tuple(static(workers, prefetch) for workers in WORKERS for prefetch in PR
 
 def policy(name):
     """A contender that adapts, from its defaults."""
-    return Contender(name, DRAPPS, dict(MEMORY), policy=name)
+    return Contender(name, DRAPPS, dict(COMMON), policy=name)
 
 
 def distinct(conditions):
