@@ -196,6 +196,7 @@ class Loader(LoaderBase):
     """
 
     timeout_ms = -1  # for a batch: then TimeoutError
+    _last_knobs, _last_decisions = {}, ()  # as they were when it was closed
 
     def __init__(self, dataset, graph, output="auto", resource_monitor=None, adaptive_compression=True, **options):
         self._dataset = dataset
@@ -222,10 +223,12 @@ class Loader(LoaderBase):
         self._core.restore(json.dumps(state))
 
     def _stop(self):
+        trace = None
         try:
-            trace = self.stats()["trace"]
+            stats = self.stats()
+            trace, self._last_knobs, self._last_decisions = stats["trace"], stats["knobs"], self._core.decisions(0)
         except _core.Error:  # closed before, or the parent's
-            trace = None
+            pass
         self._core.close()
         if trace and trace["error"]:
             warnings.warn(f"the run's {trace['error']}; it holds what came before", RuntimeWarning, stacklevel=3)
@@ -268,11 +271,15 @@ class Loader(LoaderBase):
     def decisions(self, after=0):
         """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision.
 
+        They can be read after the loader is closed, too.
+
         >>> for decision in loader.decisions():
         ...     print(decision.reason)
         """
         from drapps.sched import Decision
 
+        if self._core.closed:
+            return [one for one in map(Decision.of, self._last_decisions) if one.number > after]
         return [Decision.of(facts) for facts in self._core.decisions(after)]
 
     def explain(self):
@@ -293,8 +300,8 @@ class Loader(LoaderBase):
         self._core.set(knob, value)
 
     def get(self, knob):
-        """The value of a setting."""
-        value = self._core.get(knob)
+        """The value of a setting; of a closed loader, what it was."""
+        value = self._last_knobs[knob] if self._core.closed and knob in self._last_knobs else self._core.get(knob)
         return int(value) if value == int(value) else value
 
     def __repr__(self):

@@ -7,7 +7,7 @@
  *   prefetch   as many batches as are under way at that rate (Little's law), and some more for how they vary: more
  *              where the consumer waits though the workers could keep up, less where they lie ready unused
  *   bytes      what these batches take, where memory is short
- *   priority   below the trainer's while it wants the same CPUs and does not wait, and nobody else does
+ *   priority   left alone: below a trainer that fills the CPUs, workers starve
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,8 +38,6 @@ struct state {
     double tried, tried_rate; /* threads that read before there were more, and the rate with these; 0: none */
     double most_readers;      /* more of these brought nothing; 0: not known */
     int reader_memory, reader_pause;
-
-    int low_memory, low_pause; /* decisions for which a low priority is not tried again */
 };
 
 /* --- workers --- */
@@ -90,6 +88,14 @@ static double best_workers(const dr__plant_model *m, const dr_weights *w, double
 
 /* More where that is clearly better; fewer only where they would do for a higher demand, too.  Between them it rests.
  */
+/* A trainer that computes on all our CPUs at once, in threads that wait for each other, is held up for as long as one
+ * of them shares its CPU: the same work by fewer workers takes longer.  So there are no fewer workers than CPUs beside
+ * it. */
+static bool trains_beside(const dr__observation *o)
+{
+    return o->trainer_cpus > 0.25 * o->machine_cpus && o->cpu_load > FULL && o->knob[DR_KNOB_WORKERS] <= ceil(o->cpus);
+}
+
 static double choose_workers(const dr__plant_model *m, const dr__observation *o)
 {
     const dr_weights *w = &o->use.weights;
@@ -101,7 +107,7 @@ static double choose_workers(const dr__plant_model *m, const dr__observation *o)
         return up;
     if (up > now && dr__plant_reward(m, w, up, MARGIN) - dr__plant_reward(m, w, now, MARGIN) > least_gain(w))
         return up;
-    return down < (1 - FEW) * now ? down : now;
+    return down < (1 - FEW) * now && !trains_beside(o) ? down : now;
 }
 
 /* --- fetchers --- */
@@ -226,20 +232,6 @@ static double choose_bytes(const dr__observation *o, double prefetch)
 
 /* --- together --- */
 
-/* Below the trainer's only while it alone wants our CPUs and does not wait. */
-static double choose_priority(struct state *s, const dr__observation *o)
-{
-    double now = o->knob[DR_KNOB_PRIORITY], others = o->foreign_cpus / o->machine_cpus;
-    bool wants = o->trainer_cpus > 0.25 && o->cpu_load > FULL, starved = o->wait > 0.15;
-    if (now >= 0)
-        return wants && others < 0.05 && o->wait < 0.05 && s->low_memory-- <= 0 ? -1 : now;
-    if (!starved && others < 0.15)
-        return now;
-    if (starved)
-        s->low_memory = s->low_pause = s->low_pause ? DR_MIN(2 * s->low_pause, LONGEST_MEMORY) : FIRST_MEMORY;
-    return 0;
-}
-
 static int bound_of(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity)
 {
     if (o->wait <= KEEPS_UP)
@@ -308,7 +300,6 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
     wish_readers(s, o, split, capacity, wish);
     wish->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, capacity);
     wish->knob[DR_KNOB_PREFETCH_BYTES] = choose_bytes(o, wish->knob[DR_KNOB_PREFETCH]);
-    wish->knob[DR_KNOB_PRIORITY] = choose_priority(s, o);
     explain(&as_is, o, here, wish);
 }
 

@@ -49,6 +49,14 @@ def test_default_policy_decides_and_says_why(pipe):
         assert loader.stats()["decisions"] >= 1
 
 
+def test_decisions_and_knobs_can_be_read_after_it_is_closed(pipe):
+    with drapps.Monitor() as monitor, pipe.loader(batch_size=4, output="numpy", resource_monitor=monitor) as loader:
+        run_until(loader, loader.decisions, step=0.002)
+        first = loader.decisions()[0]
+    assert first in loader.decisions() and loader.get("workers") >= 1
+    assert loader.decisions(after=loader.decisions()[-1].number) == []
+
+
 def test_workers_are_given_back_to_a_consumer_that_sleeps(pipe):
     with pipe.loader(batch_size=4, output="numpy", policy="analytic") as loader:
         before = loader.get("workers")

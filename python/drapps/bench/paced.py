@@ -3,7 +3,7 @@
 Standard input says `step SECONDS` to set the step and `end` to end; its end is an end, too.
 """
 
-import sys
+import os
 import threading
 import time
 
@@ -18,13 +18,21 @@ class Pace(threading.Thread):
         self.step, self.ended = 0.0, threading.Event()
 
     def run(self):
-        for line in sys.stdin:
+        for line in _lines(0):
             word, *rest = line.split() or [""]
             if word == "step":
                 self.step = float(rest[0])
             elif word == "end":
                 break
         self.ended.set()
+
+
+def _lines(descriptor):
+    """Lines as they come.  sys.stdin would be locked meanwhile, and forked workers close theirs, which waits for that."""
+    text = b""
+    while data := os.read(descriptor, 4096):
+        *whole, text = (text + data).split(b"\n")
+        yield from (line.decode() for line in whole)
 
 
 def consume(batches, say):

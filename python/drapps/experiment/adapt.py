@@ -80,12 +80,12 @@ class Experiment:
                 key = ("search", name, contender.name, k, options.search_seconds)
                 result = self._run(key, contender, conditions, options.search_seconds)
                 for phase in result["phases"]:
-                    rates.setdefault((phase["condition"], contender), []).append(phase["settled"]["samples_per_s"])
+                    rates.setdefault((phase["condition"], contender.name), []).append(phase["settled"]["samples_per_s"])
         return {condition.name: self._best(rates, condition.name) for condition in conditions}
 
     @staticmethod
     def _best(rates, condition):
-        return max(GRID, key=lambda contender: sum(rates[condition, contender]))
+        return max(GRID, key=lambda contender: sum(rates[condition, contender.name]))
 
     def best_torch(self, name, scenario):
         """torch with the worker count that is fastest under the scenario's first condition."""
@@ -101,7 +101,8 @@ class Experiment:
 
     def contenders(self, name, scenario, best):
         """Policies, the static settings that are best somewhere, and the peers that are installed."""
-        found = [policy(p) for p in self._options.policies] + list(dict.fromkeys(best.values()))
+        static = {contender.name: contender for contender in best.values()}
+        found = [policy(p) for p in self._options.policies] + list(static.values())
         if self._options.peers and script.python_of(self._place, "torch_pil"):
             found.append(self.best_torch(name, scenario))
         if self._options.peers and script.python_of(self._place, "tfdata"):
