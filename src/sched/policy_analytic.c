@@ -86,8 +86,6 @@ static double best_workers(const dr__plant_model *m, const dr_weights *w, double
     return best;
 }
 
-/* More where that is clearly better; fewer only where they would do for a higher demand, too.  Between them it rests.
- */
 /* A trainer that computes on all our CPUs at once, in threads that wait for each other, is held up for as long as one
  * of them shares its CPU: the same work by fewer workers takes longer.  So there are no fewer workers than CPUs beside
  * it. */
@@ -96,6 +94,7 @@ static bool trains_beside(const dr__observation *o)
     return o->trainer_cpus > 0.25 * o->machine_cpus && o->cpu_load > FULL && o->knob[DR_KNOB_WORKERS] <= ceil(o->cpus);
 }
 
+/* More where that is clearly better; fewer only where they would do for a higher demand, too; between them it rests. */
 static double choose_workers(const dr__plant_model *m, const dr__observation *o)
 {
     const dr_weights *w = &o->use.weights;
