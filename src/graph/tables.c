@@ -1,13 +1,8 @@
 /* tables.c: the tables of ops, codecs and formats as JSON, for front ends. */
-#include <pthread.h>
-#include <string.h>
-
+#include "base/table_text.h"
 #include "codec/image.h"
 #include "format/dataset.h"
 #include "graph/graph.h"
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char *ops_text, *codecs_text, *formats_text; /* made once, kept for the life of the process */
 
 static const char *const type_names[] = { "", "real", "int", "bool", "enum", "reals", "ints", "ops", "text" };
 
@@ -53,43 +48,50 @@ static json_t *flags_json(unsigned flags)
     return list;
 }
 
-static void make_texts(void)
+static json_t *list_ops(void)
 {
-    json_t *ops = json_array(), *codecs = json_array(), *formats = json_array();
-    char text[128];
+    json_t *list = json_array();
     for (const dr_op_def *const *d = dr__op_table; *d; d++)
-        json_array_append_new(ops,
+        json_array_append_new(list,
                               json_pack("{s:s, s:i, s:s, s:o, s:o, s:o}", "name", (*d)->name, "version", (*d)->version,
                                         "summary", (*d)->summary, "params", params_json((*d)->params), "draws",
                                         params_json((*d)->draws), "flags", flags_json((*d)->flags)));
+    return list;
+}
+
+static json_t *list_codecs(void)
+{
+    json_t *list = json_array();
+    char text[128];
     for (const dr_image_codec *const *c = dr__image_codecs; *c; c++)
-        json_array_append_new(codecs, json_pack("{s:s, s:s, s:s}", "name", (*c)->name, "summary", (*c)->summary,
-                                                "library", dr__image_decoder_text(*c, false, text, sizeof text)));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", (*c)->name, "summary", (*c)->summary,
+                                              "library", dr__image_decoder_text(*c, false, text, sizeof text)));
+    return list;
+}
+
+static json_t *list_formats(void)
+{
+    json_t *list = json_array();
     for (const dr_format_def *const *f = dr__format_table; *f; f++)
         json_array_append_new(
-            formats, json_pack("{s:s, s:s, s:s}", "name", (*f)->name, "summary", (*f)->summary, "uses", (*f)->uses));
-    ops_text = json_dumps(ops, JSON_COMPACT);
-    codecs_text = json_dumps(codecs, JSON_COMPACT);
-    formats_text = json_dumps(formats, JSON_COMPACT);
-    json_decref(ops);
-    json_decref(codecs);
-    json_decref(formats);
+            list, json_pack("{s:s, s:s, s:s}", "name", (*f)->name, "summary", (*f)->summary, "uses", (*f)->uses));
+    return list;
 }
 
 const char *dr_ops_json(void)
 {
-    pthread_once(&once, make_texts);
-    return ops_text ? ops_text : "[]";
+    static dr__table_text text;
+    return dr__table_text_of(&text, list_ops);
 }
 
 const char *dr_codecs_json(void)
 {
-    pthread_once(&once, make_texts);
-    return codecs_text ? codecs_text : "[]";
+    static dr__table_text text;
+    return dr__table_text_of(&text, list_codecs);
 }
 
 const char *dr_formats_json(void)
 {
-    pthread_once(&once, make_texts);
-    return formats_text ? formats_text : "[]";
+    static dr__table_text text;
+    return dr__table_text_of(&text, list_formats);
 }

@@ -1,8 +1,7 @@
 /* sensors.c: the table of sensors as JSON, and their names. */
-#include <jansson.h>
-#include <pthread.h>
-
 #include <drapps/monitor.h>
+
+#include "base/table_text.h"
 
 static const struct {
     const char *name, *unit, *full, *doc;
@@ -14,23 +13,19 @@ static const struct {
 
 _Static_assert(DR_N_SENSORS <= 64, "a sensor is a bit of dr_snapshot.present");
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char *text; /* made once, kept for the life of the process */
-
-static void make_text(void)
+static json_t *list_rows(void)
 {
     json_t *list = json_array();
     for (int i = 0; i < DR_N_SENSORS; i++)
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", rows[i].name, "unit", rows[i].unit,
                                               "full", rows[i].full, "doc", rows[i].doc));
-    text = json_dumps(list, JSON_COMPACT);
-    json_decref(list);
+    return list;
 }
 
 const char *dr_sensors_json(void)
 {
-    pthread_once(&once, make_text);
-    return text ? text : "[]";
+    static dr__table_text text;
+    return dr__table_text_of(&text, list_rows);
 }
 
 const char *dr_sensor_name(int sensor)

@@ -1,8 +1,7 @@
 /* knobs.c: the table of knobs as JSON, their names and ranges. */
-#include <jansson.h>
-#include <pthread.h>
 #include <string.h>
 
+#include "base/table_text.h"
 #include "sched/tables.h"
 
 static const dr__knob_row rows[] = {
@@ -13,24 +12,20 @@ static const dr__knob_row rows[] = {
 
 _Static_assert(DR_N_KNOBS <= 32, "a knob is a bit of dr_decision.changed");
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char *text; /* made once, kept for the life of the process */
-
-static void make_text(void)
+static json_t *list_rows(void)
 {
     json_t *list = json_array();
     for (int i = 0; i < DR_N_KNOBS; i++)
         json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:i, s:s}", "name", rows[i].name, "unit",
                                               rows[i].unit, "least", rows[i].least, "most", rows[i].most, "dwell_ms",
                                               rows[i].dwell_ms, "doc", rows[i].doc));
-    text = json_dumps(list, JSON_COMPACT);
-    json_decref(list);
+    return list;
 }
 
 const char *dr_knobs_json(void)
 {
-    pthread_once(&once, make_text);
-    return text ? text : "[]";
+    static dr__table_text text;
+    return dr__table_text_of(&text, list_rows);
 }
 
 const char *dr_knob_name(int knob)

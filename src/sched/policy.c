@@ -1,12 +1,11 @@
 /* policy.c: the table of policies: by name, as JSON. */
 #include "sched/policy.h"
 
-#include <jansson.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/table_text.h"
 
 static const dr__policy_def *const table[] = {
 #define DR_POLICY(name) &dr__policy_##name,
@@ -21,22 +20,18 @@ static const char names[] = ""
 #undef DR_POLICY
     ;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char *text; /* made once, kept for the life of the process */
-
-static void make_text(void)
+static json_t *list_rows(void)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < DR_COUNT(table); i++)
         json_array_append_new(list, json_pack("{s:s, s:s}", "name", table[i]->name, "doc", table[i]->doc));
-    text = json_dumps(list, JSON_COMPACT);
-    json_decref(list);
+    return list;
 }
 
 const char *dr_policies_json(void)
 {
-    pthread_once(&once, make_text);
-    return text ? text : "[]";
+    static dr__table_text text;
+    return dr__table_text_of(&text, list_rows);
 }
 
 const dr__policy_def *dr__policy_find(const char *name)
