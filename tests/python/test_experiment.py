@@ -2,11 +2,14 @@
 
 import json
 import math
+import os
 import random
+from types import SimpleNamespace
 
 import pytest
 
 from drapps import _core, cli
+from drapps.bench import paced
 from drapps.experiment import adapt, command, images, script, statistics, tables, trainer
 from drapps.experiment.cells import Cells
 from drapps.experiment.script import Condition, Contender, Place
@@ -107,6 +110,32 @@ def test_each_phase_is_compared_with_the_setting_that_is_best_in_it():
     assert [row["beside"] for row in rows] == [good.name, bad.name]
     assert all(row["equivalence"].equivalent for row in rows)
     assert "equivalent" in tables.adapt(rows) and "| 1: calm |" in tables.adapt(rows)
+
+
+def test_the_best_of_the_grid_is_found_for_each_condition(tmp_path, monkeypatch):
+    scenario = adapt.scenarios(2, 0.08)["steps"]
+    wanted = {"calm": adapt.GRID[4].name, "one CPU taken": adapt.GRID[-1].name}
+
+    def run(contender, conditions, seconds, place):
+        return {"phases": phases(*((c.name, 10 + (wanted[c.name] == contender.name)) for c in conditions))}
+
+    monkeypatch.setattr(script, "run", run)
+    options = SimpleNamespace(seed=0, search_rounds=2, search_seconds=1, policies=["analytic"], peers=False)
+    experiment = adapt.Experiment(Cells(tmp_path / "cells"), options, None, lambda text: None)
+    rates = experiment.search("steps", scenario)
+    best = adapt.best_static(rates, scenario)
+    assert {name: contender.name for name, contender in best.items()} == wanted
+    assert [c.name for c in experiment.contenders("steps", scenario, best)] == ["analytic", *wanted.values()]
+    assert tables.grid(rates).count("**11**") == 2 and len(tables.grid(rates).splitlines()) == 2 + len(adapt.GRID)
+
+
+def test_the_pace_is_read_without_a_lock_that_a_fork_would_keep():
+    into, out = os.pipe()
+    os.write(out, b"step 0.5\nen")
+    os.write(out, b"d\n")
+    os.close(out)
+    assert list(paced._lines(into)) == ["step 0.5", "end"]
+    os.close(into)
 
 
 def test_the_adaptive_training_is_compared_round_by_round():

@@ -55,6 +55,12 @@ def distinct(conditions):
     return tuple(dict.fromkeys(conditions))
 
 
+def best_static(rates, scenario):
+    """{condition's name: the contender of the grid that is best under it}"""
+    return {condition.name: max(GRID, key=lambda contender: rates[condition.name, contender.name])
+            for condition in distinct(scenario.phases)}  # fmt: skip
+
+
 class Experiment:
     """The cells of a scenario: search, then rounds."""
 
@@ -71,21 +77,15 @@ class Experiment:
     # --- search ---
 
     def search(self, name, scenario):
-        """{condition's name: the best contender of the grid}; every setting runs under each condition, held still."""
-        conditions, options = distinct(scenario.phases), self._options
-        rates = {}
+        """{(condition's name, contender's name): mean rate}; every setting runs under each condition, held still."""
+        conditions, options, rates = distinct(scenario.phases), self._options, {}
         for k in range(options.search_rounds):
             order = random.Random(f"{options.seed} {name} {k}").sample(GRID, len(GRID))
             for contender in order:
                 key = ("search", name, contender.name, k, options.search_seconds)
-                result = self._run(key, contender, conditions, options.search_seconds)
-                for phase in result["phases"]:
+                for phase in self._run(key, contender, conditions, options.search_seconds)["phases"]:
                     rates.setdefault((phase["condition"], contender.name), []).append(phase["settled"]["samples_per_s"])
-        return {condition.name: self._best(rates, condition.name) for condition in conditions}
-
-    @staticmethod
-    def _best(rates, condition):
-        return max(GRID, key=lambda contender: sum(rates[condition, contender.name]))
+        return {key: sum(values) / len(values) for key, values in rates.items()}
 
     def best_torch(self, name, scenario):
         """torch with the worker count that is fastest under the scenario's first condition."""
@@ -103,9 +103,9 @@ class Experiment:
         """Policies, the static settings that are best somewhere, and the peers that are installed."""
         static = {contender.name: contender for contender in best.values()}
         found = [policy(p) for p in self._options.policies] + list(static.values())
-        if self._options.peers and script.python_of(self._place, "torch_pil"):
+        if self._options.peers and script.can_run(self._place, "torch_pil"):
             found.append(self.best_torch(name, scenario))
-        if self._options.peers and script.python_of(self._place, "tfdata"):
+        if self._options.peers and script.can_run(self._place, "tfdata"):
             found.append(Contender("tf.data, AUTOTUNE", "tfdata", {}))
         return found
 

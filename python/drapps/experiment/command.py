@@ -41,24 +41,16 @@ def run_adapt(name, cells, options, place):
     """The Markdown of one scenario."""
     scenario = adapt.scenarios(len(os.sched_getaffinity(0)), options.step_ms / 1000)[name]
     experiment = adapt.Experiment(cells, options, place, progress)
-    best = experiment.search(name, scenario)
+    rates = experiment.search(name, scenario)
+    best = adapt.best_static(rates, scenario)
     found = experiment.contenders(name, scenario, best)
     runs = experiment.rounds(name, scenario, found)
-    parts = [f"Searched grid (samples/s, each condition held still):\n\n{tables.grid(*_grid(cells, name, scenario))}"]
+    parts = [f"Searched grid (samples/s, each condition held still):\n\n{tables.grid(rates)}"]
     for policy in options.policies:
         parts.append(f"`{policy}` against the best static setting of each phase:\n\n"
                      f"{tables.adapt(adapt.compare(runs, policy, best))}")  # fmt: skip
     parts.append(f"Everyone, samples/s:\n\n{tables.others(runs, [contender.name for contender in found])}")
     return "\n".join(parts)
-
-
-def _grid(cells, name, scenario):
-    conditions, rates = [c.name for c in adapt.distinct(scenario.phases)], {}
-    for key, result in cells.results.items():
-        if key[:2] == ("search", name) and not key[2].startswith("torch"):
-            for phase in result["phases"]:
-                rates.setdefault((phase["condition"], key[2]), []).append(phase["settled"]["samples_per_s"])
-    return {key: sum(values) / len(values) for key, values in rates.items()}, conditions
 
 
 def run_trainer(name, cells, options, place):

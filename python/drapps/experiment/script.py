@@ -125,7 +125,7 @@ def settling(series, margin=0.15, slice_s=SLICE_S):
     return (outside[-1] + 1) * slice_s if outside else 0.0
 
 
-def python_of(place, peer):
+def can_run(place, peer):
     """Whether a peer can be run here; says why not."""
     missing = environments.missing(place.envs, peers.row(peer).environment)
     if missing:

@@ -32,9 +32,9 @@ def adapt(rows):
         for row in rows])  # fmt: skip
 
 
-def grid(rates, conditions):
-    """The searched grid: rates {(condition, contender's name): samples/s}."""
-    names = list(dict.fromkeys(name for _, name in rates))
+def grid(rates):
+    """The searched grid: rates {(condition's name, contender's name): samples/s}."""
+    conditions, names = (list(dict.fromkeys(key[k] for key in rates)) for k in range(2))
     best = {condition: max(rates[condition, name] for name in names) for condition in conditions}
     return _table(("setting", *conditions), [
         (name, *(_marked(rates[condition, name], best[condition]) for condition in conditions)) for name in names])
