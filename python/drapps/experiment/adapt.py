@@ -114,6 +114,8 @@ class Experiment:
         options, runs = self._options, {contender.name: [] for contender in found}
         for k in range(options.pairs):
             for contender in random.Random(f"{options.seed} {name} {k}").sample(found, len(found)):
+                if contender.peer != DRAPPS and k >= options.peer_pairs:
+                    continue
                 key = ("round", name, contender.name, k, options.phase)
                 result = self._run(key, contender, scenario.phases, options.phase)
                 runs[contender.name].append(result["phases"])

@@ -21,6 +21,7 @@ def make_parser():
     parser.add_argument("--envs", default=environments.default_folder(), help="the peers' environments")
     parser.add_argument("--results", default="adapt.jsonl", help="file of cells: what is there is not run again")
     parser.add_argument("--pairs", type=int, default=12, help="rounds of each contender (default: 12)")
+    parser.add_argument("--peer-pairs", type=int, help="rounds of torch and tf.data (default: as --pairs)")
     parser.add_argument("--phase", type=float, default=20, help="seconds of a phase (default: 20)")
     parser.add_argument("--search-seconds", type=float, default=8, help="seconds of a setting under a condition")
     parser.add_argument("--search-rounds", type=int, default=2)
@@ -64,6 +65,8 @@ SCENARIOS = {"steps": run_adapt, "quota": run_adapt, "demand": run_adapt, "train
 def main(argv=None):
     args = make_parser().parse_args(argv)
     args.policies = args.policies.split(",")
+    if args.peer_pairs is None:
+        args.peer_pairs = args.pairs
     names = args.only.split(",")
     unknown = [name for name in names if name not in SCENARIOS]
     if unknown:

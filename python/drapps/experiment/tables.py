@@ -47,9 +47,9 @@ def _marked(rate, best):
 def others(runs, names):
     """Mean rate of each phase, for contenders beside the policy."""
     conditions = [f"{k}: {phase['condition']}" for k, phase in enumerate(next(iter(runs.values()))[0], 1)]
-    return _table(("loader", *conditions), [
+    return _table(("loader", *conditions, "rounds"), [
         (name, *(f"{_mean(run[k]['settled']['samples_per_s'] for run in runs[name]):.0f}"
-                 for k in range(len(conditions)))) for name in names])  # fmt: skip
+                 for k in range(len(conditions))), str(len(runs[name]))) for name in names])  # fmt: skip
 
 
 def _mean(values):
