@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch")
 
 import fleetsets as sets
 from drapps.fleet.fleet import Fleet, NothingPosted
+from drapps.fleet.keeper import Keeper
 from drapps.fleet.layout import Layout
 from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
@@ -71,8 +72,14 @@ def nothing_is_left():
     assert os.waitpid(-1, os.WNOHANG) == (0, 0)  # no zombie among the children, of which the helpers always live
 
 
-def make(dataset, collate_fn=default_collate, **settings):
+def prepared(dataset, collate_fn=default_collate, **settings):
     return Fleet(dataset, collate_fn, **{"workers": 2, "base_seed": 5, **settings})
+
+
+def make(*args, **settings):
+    fleet = prepared(*args, **settings)
+    fleet.start()
+    return fleet
 
 
 def run(fleet, batches, ahead=8):
@@ -421,6 +428,34 @@ def test_a_fleet_outlives_the_thread_that_made_it():
 
 def test_a_fleet_that_is_not_used():
     make(sets.Squares()).close()
+    prepared(sets.Squares()).close()
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_what_was_posted_before_the_start(context):
+    with prepared(sets.Squares(), context=context) as fleet:
+        assert fleet.post(0, [1, 2])
+        assert not fleet.pids and fleet.clear(0)  # there is nobody to be waited for
+        assert fleet.post(0, [3, 4])
+        fleet.start()
+        zygote = fleet.zygote_pid
+        fleet.start()
+        assert fleet.next(60).value[1].tolist() == [9, 16] and fleet.zygote_pid == zygote
+
+
+def test_next_starts():
+    with prepared(sets.Squares()) as fleet:
+        assert fleet.post(0, [3, 4])
+        assert fleet.next(60).value[1].tolist() == [9, 16]
+
+
+def test_a_start_that_fails_leaves_nothing(monkeypatch):
+    def refuse(keeper):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(Keeper, "_start_zygote", refuse)
+    with pytest.raises(OSError, match="no more processes"):
+        make(sets.Squares())
 
 
 def exit_at_once(worker):
@@ -532,6 +567,7 @@ def leave(end):
     fleet = Fleet(sets.Slow(5 if end == "busy" else 0.0), default_collate, workers=2)
     for tag in range(3):
         fleet.post(tag, [tag, 1])
+    fleet.start()
     if end != "busy":
         fleet.next(30)
     while len(fleet.pids) < 2:
@@ -585,8 +621,12 @@ fleet = Fleet(sets.Squares(), default_collate, workers=2)
 """
 
 KILLED = """
-print(fleet._keeper._first._process.pid, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
+def end_here():
+    print(fleet._keeper._first._process.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+fleet._keeper._start_zygote = end_here
+fleet.start()
 """
 
 FORKS = """

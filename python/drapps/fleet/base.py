@@ -52,7 +52,7 @@ class Processes:
     """Worker processes and what they are at.
 
     A subclass makes a setup (the settings of its workers: workers, crew, stacks, new_worker, opened; parcel where they
-    are not always forked), calls _start with it, and gives _result and _index.
+    are not always forked), calls _prepare with it, and gives _result and _index.
     """
 
     def __init__(self, workers, *, context, in_order, lanes, memory_limit, max_attempts, max_batches):
@@ -76,21 +76,29 @@ class Processes:
         self._adapt = self._pilot = None
         self._priority = 0
 
-    def _start(self, setup):
-        """The processes begin."""
+    def _prepare(self, setup):
+        """All is there but the processes."""
         self._setup = setup
         self._looked = time.monotonic()
-        try:
-            _core.undisturbed(self._begin)
-        except BaseException:
-            self.close()
-            raise
+        self._keeper = Keeper(setup, self._context, early=True)
         _open_fleets.add(self)
         _close_at_the_end()
 
-    def _begin(self):
-        """Undisturbed, because what a signal's handler raises in a hook of fork is lost."""
-        self._keeper = Keeper(self._setup, self._context, early=True)
+    def start(self):
+        """The processes begin, when they have not yet; next() does it too.
+
+        Best after the first posts: the first worker finds something to do, and the trainer, which copies each page that
+        it writes after a fork, has little left to do.
+        """
+        if self._keeper.is_started:
+            return
+        try:
+            _core.undisturbed(self._keeper.start)  # what a signal's handler raises in a hook of fork is lost
+        except BaseException:
+            self.close()
+            raise
+        if self._adapt is not None and self._adapt.at_once:
+            self._take_off()
 
     def limit_ahead(self, most, least):
         """So many batches are posted at a time: large ones are begun one after the other.  least: always begun."""
@@ -99,18 +107,18 @@ class Processes:
     # --- the pilot ---
 
     def adapt(self, settings, prefetch):
-        """From a moment on, a pilot turns the knobs.  settings: an Adapt; prefetch: batches that are posted ahead."""
+        """From a moment on, a pilot turns the knobs.  settings: an Adapt; prefetch: batches that are posted ahead.
+
+        Before start(), so that no process is forked beside the pilot's thread.
+        """
         self._adapt, self._begun, self._prefetch = settings, time.monotonic(), prefetch
         self._crew.set_trace(settings.trace)
-        if settings.at_once:
-            self._take_off()
 
     def _take_off(self):
         adapt, self._adapt = self._adapt, None
         self._pilot = Pilot(self, self._crew, adapt, workers=self._workers, prefetch=self._prefetch,
                             memory_limit=self._memory_limit)  # fmt: skip
-        if self._keeper.has_zygote:
-            self._pilot.watch(self._keeper.pid)
+        self._pilot.watch(self._keeper.pid)
 
     @property
     def pilot(self):
@@ -142,17 +150,15 @@ class Processes:
     def _post(self, tag, index, n_slots, request, costs, worker, **options):
         self._check_process()
         self._pending[tag] = [index, n_slots]
-        if self._crew.post(tag, n_slots, request, costs, worker, **options):
-            self._keeper.start_zygote()  # the first worker is at work by now
-            return True
-        del self._pending[tag]
-        return False
+        posted = self._crew.post(tag, n_slots, request, costs, worker, **options)
+        if not posted:
+            del self._pending[tag]
+        return posted
 
     def post_end(self):
         """Nothing more is posted in this epoch."""
         self._check_process()
         self._crew.post_end()
-        self._keeper.start_zygote()
 
     # --- taking ---
 
@@ -169,6 +175,7 @@ class Processes:
         self._check_process()
         if self._keeper is None:
             raise RuntimeError("the fleet is closed")
+        self.start()
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             now = time.monotonic()
@@ -278,6 +285,7 @@ class Processes:
         self._dead_pids.extend(pids.values())
         with self._sizes:
             self._keeper = Keeper(self._setup, self._context)
+            self._keeper.start()
             if self._workers != self._setup.workers:
                 self._keeper.send("resize", self._workers)
             if self._priority:

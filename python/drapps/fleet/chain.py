@@ -112,7 +112,7 @@ class ChainFleet(Processes):
                          max_attempts=MAX_ATTEMPTS, max_batches=MAX_BATCHES)  # fmt: skip
         self._maker = new_maker()  # for names, and for what takes the place of samples that end workers
         self._tag = self._epoch = 0
-        self._start(ChainSetup(new_maker, collate, workers, self._crew, *self._fds))
+        self._prepare(ChainSetup(new_maker, collate, workers, self._crew, *self._fds))
 
     def post(self, epoch, positions):
         """Asks for the outcomes of some positions.  False: too many are under way."""
@@ -160,6 +160,7 @@ class Ahead:
         self._fleet, self._epoch, self._batches, self._controls = fleet, epoch, batches, controls
         self._under_way, self._more, self._left = 0, True, None  # left: positions that could not be posted yet
         self._post()
+        fleet.start()
 
     def _post(self):
         while self._more and self._under_way < ahead_of(self._fleet, self._controls):

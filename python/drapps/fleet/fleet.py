@@ -45,8 +45,8 @@ class Fleet(Processes):
         self._slots = 0
         self._epoch_number = -1
         self.begin_epoch(base_seed, shared_seed)
-        self._start(Setup(dataset, collate_fn, worker_init_fn, kind, auto_collation, drop_last, base_seed, shared_seed,
-                          workers, in_order, seed_samples, bad == "report", self._crew, *self._fds))
+        self._prepare(Setup(dataset, collate_fn, worker_init_fn, kind, auto_collation, drop_last, base_seed,
+                            shared_seed, workers, in_order, seed_samples, bad == "report", self._crew, *self._fds))
 
     # --- posting ---
 

@@ -38,34 +38,36 @@ def is_gone(pid):
 class Keeper:
     """A zygote and the connection to it.
 
-    early: a forked worker is there before the zygote, which starts when it is needed, and adopts it.
+    early: the trainer forks the first worker itself, before the zygote, which adopts it.
     """
 
     def __init__(self, setup, context, *, early=False):
         self._pid = os.getpid()
         self._setup, self._context = setup, context
+        self._early = early and context.get_start_method() == "fork" and can_adopt()
         self._first = self._process = self._conn = None
         self._ready = False  # the zygote has begun
         self._starts, self._sends = threading.Lock(), threading.Lock()
         _keepers.add(self)
-        if early and context.get_start_method() == "fork" and can_adopt():
-            self._first = First(setup, context, _drop_all)
-        else:
-            self.start_zygote()
 
-    def start_zygote(self):
+    def start(self):
         """When that was not done yet."""
         with self._starts:
             if self._process is None:
-                self._conn, theirs = self._context.Pipe()
-                try:
-                    self._process = self._started(theirs)
-                except BaseException:
-                    self._conn.close()
-                    self._conn = None
-                    raise
-                finally:
-                    theirs.close()
+                if self._early and self._first is None:
+                    self._first = First(self._setup, self._context, _drop_all)
+                self._start_zygote()
+
+    def _start_zygote(self):
+        self._conn, theirs = self._context.Pipe()
+        try:
+            self._process = self._started(theirs)
+        except BaseException:
+            self._conn.close()
+            self._conn = None
+            raise
+        finally:
+            theirs.close()
 
     def _started(self, theirs):
         if self._context.get_start_method() == "fork":
@@ -91,14 +93,14 @@ class Keeper:
         return process
 
     @property
-    def has_zygote(self):
-        """It was started."""
+    def is_started(self):
+        """The zygote was."""
         return self._process is not None
 
     @property
     def pid(self):
         """Of the zygote."""
-        self.start_zygote()
+        self.start()
         return self._process.pid
 
     def first_exitcode(self):
@@ -107,7 +109,7 @@ class Keeper:
 
     def send(self, *message):
         """See zygote.py; a zygote that is gone is noticed by messages()."""
-        self.start_zygote()
+        self.start()
         with self._sends:
             try:
                 self._conn.send(message)

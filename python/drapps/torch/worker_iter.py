@@ -50,6 +50,7 @@ class WorkerIter(Iterator):
         self._setup(loader, resume)
         try:
             _core.undisturbed(self._fill)
+            self._fleet.start()
         except BaseException:
             self._shutdown_workers()
             raise
