@@ -18,8 +18,9 @@ from drapps.fleet.failure import caught, pack_failure, unpack_failure
 from drapps.fleet.layout import Layout
 from drapps.fleet.pack import PackError, pack, unpack
 from drapps.fleet.request import Epoch, Request
-from drapps.fleet.seeds import SampleSeeds
+from drapps.fleet.seeds import SampleSeeds, seed_worker
 from torch.utils.data import default_collate
+from torch.utils.data._utils.worker import _generate_state
 
 Pair = namedtuple("Pair", "a b")
 
@@ -304,6 +305,17 @@ def test_seeds_without_writing_into_objects(generators):
     seeds._random = 0
     seeds.set(5, 6, 7)
     assert draws() == want
+
+
+@pytest.mark.parametrize(("base_seed", "worker"), [(0, 0), (5, 3), (2**63 - 1, 255)])
+def test_a_new_worker_has_the_seeds_of_torch(generators, base_seed, worker):
+    numpy.random.randn()  # the second number of the pair must not be left
+    assert seed_worker(base_seed, worker) == base_seed + worker
+    got = draws()
+    random.seed(base_seed + worker)
+    torch.manual_seed(base_seed + worker)
+    numpy.random.seed(_generate_state(base_seed, worker))
+    assert got == draws()
 
 
 def test_seeds_are_uniform(generators):

@@ -92,6 +92,7 @@ PyObject *core_order_sample(PyObject *module, PyObject *args);
 PyObject *core_store_open(PyObject *module, PyObject *args);
 
 PyObject *core_fill_seeds(PyObject *module, PyObject *args);
+PyObject *core_seed_numpy(PyObject *module, PyObject *args);
 PyObject *core_seed_words(PyObject *module, PyObject *args);
 PyObject *core_write_row(PyObject *module, PyObject *args);
 PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -100,6 +101,8 @@ PyObject *core_parse_weights(PyObject *module, PyObject *args);
 PyObject *core_crew_adapt(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_monitor_open(PyObject *module, PyObject *args);
 PyObject *core_undisturbed(PyObject *module, PyObject *args);
+PyObject *core_name_process(PyObject *module, PyObject *name);
+PyObject *core_end_with_parent(PyObject *module, PyObject *unused);
 PyObject *core_live_read(PyObject *module, PyObject *args);
 PyObject *core_metrics_text(PyObject *module, PyObject *unused);
 PyObject *core_metrics_start(PyObject *module, PyObject *args);

@@ -106,3 +106,40 @@ PyObject *core_seed_words(PyObject *module, PyObject *args)
     fill_words(open_stream(base_seed, tag, slot, generator), words);
     return PyBytes_FromStringAndSize((const char *)words, sizeof words);
 }
+
+/* --- a new worker --- */
+
+/* The state after numpy.random.seed(key): what MT19937's authors call init_by_array. */
+static void seed_by_array(uint32_t *words, const uint32_t *key, int n)
+{
+    enum { FIRST = 19650218 };
+    words[0] = FIRST;
+    for (uint32_t i = 1; i < N_WORDS; i++)
+        words[i] = 1812433253u * (words[i - 1] ^ words[i - 1] >> 30) + i;
+    uint32_t i = 1;
+    for (int k = 0; k < N_WORDS; k++) {
+        words[i] = (words[i] ^ (words[i - 1] ^ words[i - 1] >> 30) * 1664525u) + key[k % n] + (uint32_t)(k % n);
+        if (++i == N_WORDS)
+            words[0] = words[N_WORDS - 1], i = 1;
+    }
+    for (int k = 1; k < N_WORDS; k++) {
+        words[i] = (words[i] ^ (words[i - 1] ^ words[i - 1] >> 30) * 1566083941u) - i;
+        if (++i == N_WORDS)
+            words[0] = words[N_WORDS - 1], i = 1;
+    }
+    words[0] = 0x80000000u;
+}
+
+PyObject *core_seed_numpy(PyObject *module, PyObject *args)
+{
+    (void)module;
+    uint64_t address;
+    enum { N_KEY = 4 };
+    uint32_t key[N_KEY];
+    if (!PyArg_ParseTuple(args, "O&(IIII):seed_numpy", to_u64, &address, &key[0], &key[1], &key[2], &key[3]))
+        return NULL;
+    uint32_t *words = (uint32_t *)(uintptr_t)address;
+    seed_by_array(words, key, N_KEY);
+    ((int32_t *)words)[N_WORDS] = N_WORDS;
+    Py_RETURN_NONE;
+}

@@ -1,27 +1,19 @@
 """The life of a worker process, whatever it makes: it claims work of the crew until it is told to leave."""
 
-import ctypes
 import os
 import signal
 
+from drapps import _core
 from drapps.fleet.stacks import offer_stack
 
 WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
 LOOK_MS = 1000
-PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
-
-_libc = ctypes.CDLL(None)
-
-
-def name_process(name):
-    """What ps and top show."""
-    _libc.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def worker_main(setup, number, parent, to_close):
     """The life of a worker that the zygote forked."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _core.end_with_parent()
     if os.getppid() != parent:
         return
     to_close.close()
@@ -30,7 +22,7 @@ def worker_main(setup, number, parent, to_close):
 
 def live(setup, number, parent):
     """The life of a worker process; parent: the process that forked it."""
-    name_process("drapps-worker")
+    _core.name_process("drapps-worker")
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

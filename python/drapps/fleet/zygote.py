@@ -18,7 +18,8 @@ import traceback
 from collections import namedtuple
 from multiprocessing import connection
 
-from drapps.fleet.claims import name_process, worker_main
+from drapps import _core
+from drapps.fleet.claims import worker_main
 
 LOOK_FOR_PARENT_S = 1.0
 LEAVE_S = 0.5  # for workers to leave by themselves
@@ -31,7 +32,7 @@ Death = namedtuple("Death", "worker pid exitcode redone replaced")
 def zygote_main(sent, trainer, adopted=None):
     """The life of the process.  sent: a Setup, or what a Parcel became; trainer: the connection; adopted: worker 0,
     when there is one already."""
-    name_process("drapps-zygote")
+    _core.name_process("drapps-zygote")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
