@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections import Counter, namedtuple
+from collections import namedtuple
 from multiprocessing import util
 
 from drapps import _core
@@ -207,10 +207,11 @@ class Processes:
         again = {sample[:2] for sample in samples if sample[4] > 1}
         if again:
             self._hear_of(again)
-        for tag, n in Counter(sample[0] for sample in samples).items():
+        for sample in samples:
+            tag = sample[0]
             pending = self._pending.get(tag)
             if pending is not None:
-                pending[1] -= n
+                pending[1] -= 1
                 if pending[1] <= 0:
                     del self._pending[tag]
         self._mean_ns += (samples[0][5] - self._mean_ns) / 8

@@ -51,12 +51,15 @@ class LayoutBook:
                 if layout not in self._known:
                     if len(self._known) == MAX_LAYOUTS:
                         return None
-                    data = layout.dumps()
-                    os.pwrite(self.fd, LENGTH.pack(len(data)) + data, self._read)
-                    self._catch_up()
+                    self._append(layout)
             finally:
                 fcntl.lockf(self.fd, fcntl.LOCK_UN)
         return self._known.index(layout)
+
+    def _append(self, layout):
+        data = layout.dumps()
+        self._read += os.pwrite(self.fd, LENGTH.pack(len(data)) + data, self._read)
+        self._known.append(layout)
 
     def slab_bytes(self, layout, number, rows):
         """The size of a slab, which says the number."""

@@ -13,6 +13,7 @@ import pickle
 import sys
 from collections import namedtuple
 
+import numpy
 import torch
 from torch.utils.data._utils import collate as torch_collate
 
@@ -20,6 +21,8 @@ from drapps import _core
 from drapps.fleet.pack import aligned
 
 NUMBERS = {int: ("int", torch.int64), float: ("float", torch.float64), bool: ("bool", torch.bool)}
+NUMPY_TYPES = {numpy.dtype(name): torch.from_numpy(numpy.empty(0, name)).dtype for name in (
+    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")}  # fmt: skip
 COLLATE_FUNCTIONS = dict(torch_collate.default_collate_fn_map)  # a caller may add to torch's map later
 
 # What py_rows.c asks of a tensor or an array, in its order.
@@ -63,7 +66,9 @@ def _tensor_leaf(value):
 
 def _numpy_leaf(value):
     kind = type(value)
-    is_array = isinstance(value, sys.modules["numpy"].ndarray)  # memmap is one too
+    is_array = isinstance(value, numpy.ndarray)  # memmap is one too
+    if is_array and value.flags.carray and value.dtype in NUMPY_TYPES:  # the first operations of torch take a while
+        return Leaf("array", kind, NUMPY_TYPES[value.dtype], value.shape, value.dtype)
     try:
         batch = torch.as_tensor(value).unsqueeze(0) if is_array else torch.as_tensor([value])
     except (TypeError, ValueError, RuntimeError) as error:
