@@ -450,10 +450,10 @@ def test_next_starts():
 
 
 def test_a_start_that_fails_leaves_nothing(monkeypatch):
-    def refuse(keeper):
+    def refuse(keeper, zygote):
         raise OSError("no more processes")
 
-    monkeypatch.setattr(Keeper, "_start_zygote", refuse)
+    monkeypatch.setattr(Keeper, "_begun", refuse)
     with pytest.raises(OSError, match="no more processes"):
         make(sets.Squares())
 
@@ -621,11 +621,11 @@ fleet = Fleet(sets.Squares(), default_collate, workers=2)
 """
 
 KILLED = """
-def end_here():
+def end_here(zygote):
     print(fleet._keeper._first._process.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
-fleet._keeper._start_zygote = end_here
+fleet._keeper._begun = end_here
 fleet.start()
 """
 

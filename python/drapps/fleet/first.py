@@ -33,12 +33,15 @@ def unlist(process):
 
 
 class First:
-    """The process, seen by the trainer.  forget: called in the worker, to close what it has of other fleets."""
+    """The process, seen by the trainer.  forget: called in the worker, to close what is not its own."""
 
     def __init__(self, setup, context, forget):
         self._crew, self._fd = setup.crew, None
         self._process = context.Process(target=_main, daemon=True, name="drapps-worker-0",
                                         args=(setup, os.getpid(), forget))  # fmt: skip
+
+    def start(self):
+        """Forks it."""
         self._process.start()
         unlist(self._process)
         try:
@@ -48,7 +51,7 @@ class First:
             raise
 
     def hand_over(self):
-        """For the zygote, which inherits the descriptor."""
+        """What the zygote knows of it; called there, as it inherits the descriptor."""
         return Adopted(self._process.pid, os.dup(self._fd))
 
     def drop(self):

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 import weakref
+from functools import partial
 
 from drapps.fleet.first import First, can_adopt, unlist
 from drapps.fleet.zygote import zygote_main
@@ -53,41 +54,40 @@ class Keeper:
     def start(self):
         """When that was not done yet."""
         with self._starts:
-            if self._process is None:
-                if self._early and self._first is None:
-                    self._first = First(self._setup, self._context, _drop_all)
-                self._start_zygote()
-
-    def _start_zygote(self):
-        self._conn, theirs = self._context.Pipe()
-        try:
-            self._process = self._started(theirs)
-        except BaseException:
-            self._conn.close()
-            self._conn = None
-            raise
-        finally:
-            theirs.close()
+            if self._process is not None:
+                return
+            self._conn, theirs = self._context.Pipe()
+            try:
+                self._process = self._started(theirs)
+            except BaseException:
+                self._conn.close()
+                self._conn = None
+                raise
+            finally:
+                theirs.close()
 
     def _started(self, theirs):
         if self._context.get_start_method() == "fork":
             return self._forked(theirs)
         parcel = self._setup.parcel()
         try:
-            return self._begin(zygote_main, parcel, theirs)
+            return self._begun(self._new_zygote(zygote_main, parcel, theirs))
         finally:
             parcel.close()
 
     def _forked(self, theirs):
-        adopted = self._first and self._first.hand_over()
-        try:
-            return self._begin(_forked_main, self._setup, theirs, adopted)
-        finally:
-            if adopted is not None:
-                adopted.reap()
+        """All is prepared before the first fork: after one, the trainer copies each page that it writes."""
+        first = First(self._setup, self._context, partial(_drop_all, theirs)) if self._early else None
+        zygote = self._new_zygote(_forked_main, self._setup, theirs, first)
+        if first is not None:
+            first.start()
+            self._first = first
+        return self._begun(zygote)
 
-    def _begin(self, main, *args):
-        process = self._context.Process(target=main, args=args, name="drapps-zygote")
+    def _new_zygote(self, main, *args):
+        return self._context.Process(target=main, args=args, name="drapps-zygote")
+
+    def _begun(self, process):
         process.start()
         unlist(process)
         return process
@@ -183,13 +183,18 @@ class Keeper:
             first.end()
 
 
-def _drop_all():
-    """A fork of the trainer must not keep the trainer's ends of connections open."""
+def _drop_all(*others):
+    """A fork of the trainer must not keep the trainer's ends of connections open, nor those of other processes."""
     for keeper in list(_keepers):
         keeper.drop()
+    for connection in others:
+        connection.close()
 
 
-def _forked_main(setup, trainer, adopted):
+def _forked_main(setup, trainer, first):
     """The zygote as a fork of the trainer."""
+    adopted = first and first.hand_over()
     _drop_all()
+    if first is not None:
+        first.drop()
     zygote_main(setup, trainer, adopted)
