@@ -105,6 +105,56 @@ def test_what_cannot_be_pickled_is_said_at_iter():
         iter(DataLoader(Numbers(2), num_workers=1, collate_fn=lambda x: x, multiprocessing_context="spawn"))
 
 
+# --- the start ---
+
+
+class Telling(data.Dataset):
+    """Makes a file when its first sample is made."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        self.path.touch()
+        return i
+
+
+def test_workers_do_not_wait_for_a_slow_sampler(tmp_path):
+    path, seen = tmp_path / "made", []
+
+    def batches():
+        time.sleep(0.01)
+        yield [0, 1]
+        end = time.monotonic() + 20
+        while not path.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        seen.append(path.exists())
+        yield [2, 3]
+
+    class Sampler(list):
+        def __iter__(self):
+            return batches()
+
+    assert lists(DataLoader(Telling(path), batch_sampler=Sampler(), num_workers=2)) == [[0, 1], [2, 3]]
+    assert seen == [True]
+
+
+def test_processes_are_forked_before_a_pilot_begins(monkeypatch, tmp_path):
+    beside, fork = [], os.fork
+
+    def noting():
+        beside.append([thread.name for thread in threading.enumerate() if thread.name.startswith("drapps")])
+        return fork()
+
+    monkeypatch.setattr(os, "fork", noting)
+    with DataLoader(Numbers(20), num_workers=2, trace=tmp_path / "trace") as loader:
+        assert len(list(loader)) == 20
+    assert beside == [[], []]  # the first worker and the zygote
+
+
 # --- errors ---
 
 

@@ -1,5 +1,6 @@
 """WorkerIter: what passes in worker processes have in common: the workers, a window of batches, waiting, the end."""
 
+import math
 import threading
 import time
 from functools import partial
@@ -13,6 +14,7 @@ from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.state import length_of
 
 LATER = 0.01
+START_S = 0.001  # for posts before the workers start: a sampler may take its time
 
 
 class WorkerIter(Iterator):
@@ -49,8 +51,10 @@ class WorkerIter(Iterator):
             self._fleet.begin_epoch(self._base_seed, self._shared_seed)
         self._setup(loader, resume)
         try:
-            _core.undisturbed(self._fill)
+            filled = _core.undisturbed(self._fill, START_S)
             self._fleet.start()
+            if not filled:
+                _core.undisturbed(self._fill)
         except BaseException:
             self._shutdown_workers()
             raise
@@ -90,19 +94,23 @@ class WorkerIter(Iterator):
             return self._window
         return max(int(pilot.get("prefetch")), self._fleet.workers if self._by_worker else 1)
 
-    def _fill(self):
-        """Posts until enough is under way."""
+    def _fill(self, seconds=math.inf):
+        """Posts until enough is under way; False: it took too long."""
+        end = time.monotonic() + seconds
         while not self._exhausted and self._under_way < self._ahead():
             try:
                 work = self._left or next(self._order)
             except StopIteration:
                 self._exhausted = True
                 self._fleet.post_end()
-                return
+                break
             self._left = None if self._post(work) else work
             if self._left:
-                return
+                break
             self._under_way += 1
+            if time.monotonic() > end:
+                return False
+        return True
 
     def _next_data(self):
         hand = self._progress.hand()
