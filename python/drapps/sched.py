@@ -76,12 +76,17 @@ def policies() -> tuple[Policy, ...]:
 
 def check_said(policy: Any, monitor: Any) -> None:
     """Raises where policy=, the variable that goes before it, or resource_monitor= is nothing that there is."""
-    names = [*(row.name for row in policies()), "off"]
     for name, value in (("policy", policy), ("DRAPPS_POLICY", os.environ.get("DRAPPS_POLICY") or None)):
-        if value is not None and value not in names:
-            raise _core.ArgumentError(f"{name} is {value!r}, allowed are {', '.join(map(repr, names))}")
+        if value is not None:
+            _check_policy(name, value)
     if monitor is not None and not isinstance(monitor, Monitor):
         raise TypeError(f"resource_monitor is {monitor!r}, allowed is a drapps.Monitor")
+
+
+def _check_policy(name: str, value: Any) -> None:
+    names = [*(row.name for row in policies()), "off"]
+    if value not in names:
+        raise _core.ArgumentError(f"{name} is {value!r}, allowed are {', '.join(map(repr, names))}")
 
 
 def weights_text(weights: Any) -> str | None:

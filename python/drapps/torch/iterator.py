@@ -18,8 +18,10 @@ from drapps.torch import draws
 from drapps.torch.order import Order
 from drapps.torch.progress import Progress
 
+# What the first of its kind in a process looks up takes longer when a first batch is waited for, just after a fork.
 with torch.autograd.profiler.record_function("drapps"):
-    pass  # the first range of a process imports and looks up much, which takes three times longer just after a fork
+    torch.empty((), dtype=torch.int64).random_(generator=torch.Generator()).item()  # as the base seed is drawn
+    torch.frombuffer(bytearray(8), dtype=torch.int64).view(1, 1)
 
 PASS_STEP = 0x9E3779B97F4A7C15  # between the seeds of passes, so that neighbours are far apart
 
