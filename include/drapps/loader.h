@@ -101,7 +101,10 @@ DR_API void dr_loader_close(dr_loader **loader);
  * waits longest.
  * timeout_ms: -1 waits for ever; else DR_AGAIN after that time.  DR_END when the epoch is over (again for each call
  * until dr_loader_start).  With workers = 0 the calling thread does the work.  An error ends the epoch; it stays at
- * the failed batch, so that the state saved then repeats it. */
+ * the failed batch, so that the state saved then repeats it.
+ * given_order: an error of a sample (DR_BAD_RAISE) or of putting its batch together costs that batch alone: *out is the
+ * batch, with the ids and positions of the samples that are lost and without fields, owned by the caller as others
+ * are, and the next call goes on with the next.  Other errors, after which *out is NULL, end the epoch. */
 DR_API dr_status dr_loader_next(dr_loader *loader, int timeout_ms, dr_batch **out, dr_error *err);
 
 /* Begins an epoch at its start (position 0).  The first call of dr_loader_next begins epoch 0 by itself.  An epoch
@@ -204,6 +207,9 @@ DR_API dr_status dr_batch_draws(const dr_batch *batch, uint64_t i, char **text, 
 /* Samples left out or replaced in this batch: JSON array of {"position", "id", "key", "error", "action"}; "[]" if
  * none.  The text belongs to the batch. */
 DR_API const char *dr_batch_bad(const dr_batch *batch);
+
+/* Why it failed: what dr_loader_next said when it gave it (given_order).  NULL: it did not.  Belongs to the batch. */
+DR_API const dr_error *dr_batch_error(const dr_batch *batch);
 
 #ifdef __cplusplus
 }

@@ -46,12 +46,16 @@ class Epoch:
         box = self._boxes.setdefault(threading.get_ident(), [])
         with wait_range():
             batch = self.take(box)
-        value = self._wrap(batch)
+        error = batch.error
+        value = None if error else self._wrap(batch)
         del box[:]
+        if error:
+            raise error
         return value
 
     def take(self, box):
-        """The next batch.  It is in the box, too, until that is emptied: a call that a signal ended loses nothing."""
+        """The next batch, also one that failed.  It is in the box, too, until that is emptied: a call that a signal
+        ended loses nothing."""
         return self._loader._next_batch(self._number, box)
 
 

@@ -38,7 +38,7 @@ class PythonBatch(Batch):
     __slots__ = ("_bad",)
 
     def __init__(self, fields, output, bad, ids, **facts):
-        super().__init__(SimpleNamespace(ids=ids, samples=len(ids), **facts), output)
+        super().__init__(SimpleNamespace(ids=ids, samples=len(ids), error=None, **facts), output)
         self._fields = fields
         self._bad = bad
 

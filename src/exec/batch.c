@@ -139,13 +139,13 @@ uint64_t dr_batch_padded(const dr_batch *batch)
 
 int dr_batch_fields(const dr_batch *batch)
 {
-    return batch->n_fields;
+    return batch->error.status ? 0 : batch->n_fields;
 }
 
 dr_status dr_batch_field_at(const dr_batch *batch, int i, dr_batch_field *out, dr_error *err)
 {
-    if (i < 0 || i >= batch->n_fields)
-        return dr__fail(err, DR_ERR_ARG, "batch has %d fields, asked for number %d", batch->n_fields, i);
+    if (i < 0 || i >= dr_batch_fields(batch))
+        return dr__fail(err, DR_ERR_ARG, "batch has %d fields, asked for number %d", dr_batch_fields(batch), i);
     const struct dr__batch_field *f = &batch->fields[i];
     *out = (dr_batch_field){
         .name = f->name,
@@ -182,4 +182,9 @@ dr_status dr_batch_draws(const dr_batch *batch, uint64_t i, char **text, dr_erro
 const char *dr_batch_bad(const dr_batch *batch)
 {
     return batch->bad_text ? batch->bad_text : "[]";
+}
+
+const dr_error *dr_batch_error(const dr_batch *batch)
+{
+    return batch->error.status ? &batch->error : NULL;
 }

@@ -5,8 +5,7 @@
 #include "exec/exec.h"
 #include "op/batch.h"
 
-/* Closes up the slots that were left out, keeping the order of the others. */
-static void close_up(dr_batch *b)
+void dr__batch_close_up(dr_batch *b)
 {
     uint64_t to = 0;
     for (uint64_t from = 0; from < b->n_slots; from++) {
@@ -226,7 +225,7 @@ bool dr__batch_empty(dr_batch *b)
 
 dr_status dr__batch_finish(dr__exec *e, dr_batch *b, dr_error *err)
 {
-    close_up(b);
+    dr__batch_close_up(b);
     if (b->n_samples == 0)
         return dr__batch_empty(b) ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");
     for (int i = 0; i < b->n_fields; i++) {

@@ -178,6 +178,9 @@ dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots); /* NULL
 /* Room for output i of the sample on the bench, in its slot.  NULL: out of memory. */
 void *dr__batch_place(dr_batch *batch, int field, uint64_t slot, const dr_desc *desc);
 
+/* Closes up the slots that were left out, keeping the order of the others. */
+void dr__batch_close_up(dr_batch *batch);
+
 /* Called by whoever completes the last slot: left-out slots closed up, batch ops, padding and joining. */
 dr_status dr__batch_finish(dr__exec *e, dr_batch *batch, dr_error *err);
 
@@ -188,6 +191,9 @@ bool dr__batch_empty(dr_batch *batch);
 
 /* Works a claim off: every sample of it ends in a slot, or is noted as bad.  Not under the lock. */
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench);
+
+/* Does an error of a batch cost that batch alone?  Else it ends the epoch. */
+bool dr__exec_outlives(const dr__exec *e, dr_status status);
 
 /* Reads the one sample of a claim into bench->record, for whoever runs the job then.  false: nothing is left to do for
  * it.  Not under the lock. */

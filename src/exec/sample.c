@@ -179,6 +179,36 @@ static void leave_out(dr__job *j)
     j->left_out = true;
 }
 
+bool dr__exec_outlives(const dr__exec *e, dr_status status)
+{
+    return e->o.given_order && is_sample_fault(status);
+}
+
+/* The sample has its slot as others have, in a batch that is lost with it. */
+static dr_status lose_batch(dr__exec *e, dr__job *j, dr_error *err)
+{
+    dr_error why = *err;
+    if (!j->batch)
+        DR_TRY(dr__any_take_slot(e, &j->batch, &j->slot, err));
+    j->batch->ids[j->slot] = j->ref.id;
+    j->batch->positions[j->slot] = j->position;
+    dr__pool_lock();
+    if (!j->batch->error.status)
+        j->batch->error = why;
+    dr__pool_unlock();
+    return DR_OK;
+}
+
+static void end_epoch(dr__exec *e, dr__job *j, const dr_error *err)
+{
+    dr__pool_lock();
+    if (j->batch && !j->batch->error.status)
+        j->batch->error = *err;
+    if (e->fills_any) /* else it counts when the consumer comes to this batch */
+        dr__exec_fail(e, err);
+    dr__pool_unlock();
+}
+
 /* Turns a failed sample into what the policy says; an error that remains fails its batch. */
 static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
@@ -198,12 +228,8 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_err
     if (status == DR_OK)
         return;
     err->status = status;
-    dr__pool_lock();
-    if (j->batch && !j->batch->error.status)
-        j->batch->error = *err;
-    if (e->fills_any) /* else it counts when the consumer comes to this batch */
-        dr__exec_fail(e, err);
-    dr__pool_unlock();
+    if (!dr__exec_outlives(e, status) || lose_batch(e, j, err) != DR_OK)
+        end_epoch(e, j, err);
 }
 
 static bool given_up(dr__exec *e)

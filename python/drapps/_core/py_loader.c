@@ -232,7 +232,7 @@ static PyObject *next(PyObject *self, PyObject *args)
     leave(self);
     if (interrupted)
         return NULL;
-    if (status == DR_OK)
+    if (batch) /* that failed, too: it has its error */
         return give_batch(self, batch, box);
     if (status == DR_END)
         Py_RETURN_NONE;
@@ -240,7 +240,7 @@ static PyObject *next(PyObject *self, PyObject *args)
         PyErr_SetString(PyExc_TimeoutError, "no batch was ready in time");
         return NULL;
     }
-    return raise_status(state_of(self), status == DR_AGAIN ? DR_ERR_CANCELLED : status, &err);
+    return raise_open_status(state_of(self), status == DR_AGAIN ? DR_ERR_CANCELLED : status, &err);
 }
 
 static PyObject *start(PyObject *self, PyObject *args)
