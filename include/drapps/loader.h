@@ -82,7 +82,8 @@ typedef struct dr_loader_options {
                             it.  The bytes are the same */
     dr_monitor *monitor; /* what the policy looks at; the loader keeps a reference.  NULL: one that the loaders of
                             the process share.  With a root, the limits are those of that machine, too */
-    double cpu_limit;    /* CPUs that the workers may use; 0: this process's part of what the container may */
+    double cpu_limit;    /* CPUs that the workers may use, 0.01 to 512; 0: this process's part of what the container
+                            may */
     const char *weights; /* what is wanted, as dr_weights_parse reads it; NULL: "step" */
     bool adaptive_compression; /* cache: LZ4 or none, by what is measured; false: LZ4.  Default true */
     double trace_spans;        /* spans_per_s of the trace; HUGE_VAL: all, so that a run out of order can be repeated */

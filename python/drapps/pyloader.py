@@ -16,7 +16,7 @@ import numpy
 
 from drapps import _core, output as outputs
 from drapps.about import info
-from drapps.adapting import Adapting
+from drapps.adapting import Adapting, check_cpus
 from drapps.batch import Batch
 from drapps.cached import Cache
 from drapps.collate import RULES, collate
@@ -29,7 +29,6 @@ from drapps.place import Place
 from drapps.stages import SampleRunner
 
 KNOBS = {"workers": range(MAX_WORKERS + 1), "prefetch": range(1, 65)}
-MAX_CPUS = 512  # as the knob cpu_ceiling
 
 
 class PythonBatch(Batch):
@@ -99,8 +98,8 @@ class PythonLoader(LoaderBase):
     def _check(self):
         if self._batch_size < 1:
             raise _core.ArgumentError(f"batch_size is {self._batch_size}, must be at least 1")
-        if not 0 <= self._cpu_limit <= MAX_CPUS:
-            raise _core.ArgumentError(f"cpu_limit is {self._cpu_limit}, allowed are 0 to {MAX_CPUS}")
+        if self._cpu_limit != 0:
+            check_cpus(self._cpu_limit)
         if not 0 <= self._rank < self._world:
             raise _core.ArgumentError(f"rank is {self._rank}, allowed are 0 to {self._world - 1}")
         for what, value, allowed in (

@@ -1,6 +1,7 @@
 /* knobs.c: the table of knobs as JSON, their names and ranges. */
 #include <string.h>
 
+#include "base/error.h"
 #include "base/table_text.h"
 #include "sched/tables.h"
 
@@ -44,6 +45,14 @@ int dr_knob_find(const char *name)
 const dr__knob_row *dr__knob_row_of(int knob)
 {
     return &rows[knob];
+}
+
+dr_status dr__cpu_limit_check(double cpus, dr_error *err)
+{
+    const double least = 0.01, most = rows[DR_KNOB_CPU_CEILING].most; /* below, a sample takes minutes */
+    if (cpus == 0 || (cpus >= least && cpus <= most))
+        return DR_OK;
+    return dr__fail(err, DR_ERR_ARG, "cpu_limit is %g, allowed are 0 (no limit) and %g to %g", cpus, least, most);
 }
 
 bool dr__knob_is_whole(int knob)

@@ -62,6 +62,8 @@ def monitor():
     ({"weights": {"energy": "much"}}, "energy is 'much', allowed are numbers"),
     ({"cpu_limit": float("nan")}, "cpu_limit is nan, allowed are"),
     ({"cpu_limit": "2"}, "cpu_limit is '2', allowed are"),
+    ({"cpu_limit": 1e-9}, "cpu_limit is 1e-09, allowed are 0.01 to 512"),
+    ({"cpu_limit": 513}, "cpu_limit is 513, allowed are 0.01 to 512"),
 ])  # fmt: skip
 def test_what_is_not_known_is_said_at_once(options, text):
     with pytest.raises(drapps.ArgumentError, match=text):

@@ -16,7 +16,7 @@ from torch.utils import data
 from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
-from drapps.adapting import Adapting
+from drapps.adapting import Adapting, check_cpus
 from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
@@ -45,7 +45,7 @@ class DataLoader(data.DataLoader[_T_co]):
     on_bad_sample: a sample that raises: "raise", leave it out ("skip"), or put another one in its place ("replace").
     max_bad: skip and replace give up after so many in a pass.
     memory_limit: bytes for batches under way; 0: by the container's limit.
-    cpu_limit: caps the workers that drapps decides on.
+    cpu_limit: caps the workers that drapps decides on; 0.01 to 512 CPUs, and one worker at least.
     seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
     cache: keep what deterministic stages make: a folder, or "auto".
     rank, world_size: this process takes its part of each global batch; "auto": from torch.distributed or the
@@ -75,7 +75,8 @@ class DataLoader(data.DataLoader[_T_co]):
         _check_choice("on_bad_sample", on_bad_sample, bad.POLICIES)
         _check_least("max_bad", max_bad, 0)
         _check_least("memory_limit", memory_limit, 0)
-        _check_cpus(cpu_limit)
+        if cpu_limit is not None:
+            check_cpus(cpu_limit)
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit
         self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
         self.rank, self.world_size = _rank(rank, world_size)
@@ -317,11 +318,6 @@ def _check_choice(name, value, allowed):
 def _check_least(name, value, least):
     if value is not None and (not isinstance(value, Real) or not value >= least):
         raise _core.ArgumentError(f"{name} is {value!r}, allowed are {least} and more")
-
-
-def _check_cpus(limit):
-    if limit is not None and (not isinstance(limit, Real) or not limit > 0):
-        raise _core.ArgumentError(f"cpu_limit is {limit!r}, allowed are numbers above 0")
 
 
 def _rank(rank, world_size):
