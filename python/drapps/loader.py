@@ -305,8 +305,7 @@ class Loader(LoaderBase):
 
     def get(self, knob):
         """The value of a setting; of a closed loader, what it was."""
-        value = self._last_knobs[knob] if self._core.closed and knob in self._last_knobs else self._core.get(knob)
-        return int(value) if value == int(value) else value
+        return self._last_knobs[knob] if self._core.closed and knob in self._last_knobs else self._core.get(knob)
 
     def __repr__(self):
         if self._core.closed:

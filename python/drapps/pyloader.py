@@ -305,6 +305,7 @@ class PythonLoader(LoaderBase):
         (1 to 64)."""
         check_knob(knob, value)
         setattr(self._controls, knob, int(value))
+        self._adapting.pin(knob, int(value))
         if knob == "workers" and value and self._fleet:
             self._fleet.resize(int(value))
         elif knob == "prefetch" and self._fleet and self._fleet.pilot is not None:

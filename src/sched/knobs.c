@@ -55,7 +55,7 @@ dr_status dr__cpu_limit_check(double cpus, dr_error *err)
     return dr__fail(err, DR_ERR_ARG, "cpu_limit is %g, allowed are 0 (no limit) and %g to %g", cpus, least, most);
 }
 
-bool dr__knob_is_whole(int knob)
+bool dr_knob_is_whole(int knob)
 {
     return knob != DR_KNOB_LANE_SHARE && knob != DR_KNOB_LANE_THRESHOLD && knob != DR_KNOB_CPU_CEILING;
 }

@@ -118,6 +118,47 @@ def test_every_sample_comes_once(options, monitor):
     assert knobs["workers"] == options.get("num_workers", knobs["workers"])
 
 
+NOT_COUNTS = {"lane_share", "lane_threshold", "cpu_ceiling"}
+
+
+def loaders_of_all_kinds(monitor):
+    pipe = drapps.from_arrays(x=torch.arange(24).numpy())
+    yield DataLoader(Numbers(24), 4, num_workers=1, resource_monitor=monitor)
+    yield DataLoader(data.TensorDataset(torch.arange(24)), 4, resource_monitor=monitor)
+    yield pipe.loader(batch_size=4, resource_monitor=monitor)
+    yield pipe.map(lambda sample: sample).loader(batch_size=4, workers=1, resource_monitor=monitor)
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_counts_are_ints_everywhere(monitor, kind):
+    with list(loaders_of_all_kinds(monitor))[kind] as loader:
+        assert len(list(loader)) == 6
+        stats = loader.stats()
+        assert {name for name, value in stats["knobs"].items() if not isinstance(value, int)} == NOT_COUNTS
+        assert stats["workers"] == stats["knobs"]["workers"] and isinstance(stats["workers"], int)
+
+
+def test_the_workers_are_those_that_run(monitor):
+    loader = DataLoader(Numbers(400), 4, resource_monitor=monitor, policy="fixed")
+    iterator = iter(loader)
+    next(iterator)
+    iterator._fleet.pilot.set("workers", 3)  # as the policy does
+    assert loader.stats()["workers"] == loader.stats()["knobs"]["workers"] == 3
+    assert len(torch.cat(list(iterator))) == 396
+
+
+def test_what_is_set_between_passes_counts(monitor):
+    loader = DataLoader(Numbers(40), 4, resource_monitor=monitor, policy="fixed")
+    iterator = iter(loader)
+    next(iterator)
+    iterator._fleet.pilot.set("workers", 3)
+    list(iterator)
+    loader.set("workers", 1)
+    assert loader.stats()["workers"] == loader.stats()["knobs"]["workers"] == 1
+    iterator = iter(loader)
+    assert iterator._n_workers == 1 and len(torch.cat(list(iterator))) == 40
+
+
 def test_streams_have_a_pilot_too(monitor):
     loader = DataLoader(Endless(), 4, num_workers=1, resource_monitor=monitor)
     assert torch.cat(list(loader)).tolist() == list(range(24)) and loader.stats()["knobs"]["workers"] == 1

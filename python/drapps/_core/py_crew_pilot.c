@@ -143,7 +143,7 @@ static PyObject *get(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "s:get", &name))
         return NULL;
     const int knob = knob_of(state_of(self), name);
-    return knob < 0 ? NULL : PyFloat_FromDouble(dr_crew_pilot_get(pilot_of(self), knob));
+    return knob < 0 ? NULL : py_knob_value(knob, dr_crew_pilot_get(pilot_of(self), knob));
 }
 
 static PyObject *set(PyObject *self, PyObject *args)

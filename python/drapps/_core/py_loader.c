@@ -479,7 +479,7 @@ static PyObject *get(PyObject *self, PyObject *args)
     dr_error err = { 0 };
     dr_status status = dr_loader_get(loader, knob, &value, &err);
     leave(self);
-    return status == DR_OK ? PyFloat_FromDouble(value) : raise_status(state_of(self), status, &err);
+    return status == DR_OK ? py_knob_value(dr_knob_find(knob), value) : raise_status(state_of(self), status, &err);
 }
 
 static PyObject *get_closed(PyObject *self, void *unused)

@@ -239,11 +239,14 @@ class DataLoader(data.DataLoader[_T_co]):
         if self._progress is not None:
             self._progress.settle()
         counts = {name: self._counts[name] for name in COUNTS}
-        return {**counts, "workers": self.get("workers"), "epoch": max(0, self._epoch - 1), **self._adapting.stats()}
+        adapting = self._adapting.stats()
+        n_workers = adapting["knobs"].get("workers", self.get("workers"))
+        return {**counts, "workers": n_workers, "epoch": max(0, self._epoch - 1), **adapting}
 
     def decisions(self, after=0):
         """The last decisions of the policy in the latest pass, with numbers above `after`, oldest first: a list of
-        drapps.Decision.  Empty where nothing is turned: with num_workers=0, and in passes of a moment.
+        drapps.Decision.  Empty where nothing is turned: with num_workers=0, in passes of a moment, and in a forked
+        child, whose parent's they are.
 
         >>> loader.decisions()
         []
@@ -263,6 +266,7 @@ class DataLoader(data.DataLoader[_T_co]):
         for iterator in list(self._iterators):
             iterator._resize(int(value))
         self.num_workers = int(value)
+        self._adapting.pin(knob, int(value))
 
     def get(self, knob):
         """The value of a setting: "workers"."""
