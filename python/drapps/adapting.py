@@ -2,20 +2,10 @@
 
 import json
 import os
-from numbers import Real
 
 from drapps import _core
 from drapps.fleet.pilot import Adapt
 from drapps.sched import Decision, check_said, knobs, weights_text
-
-CPUS = 0.01, 512  # as dr__cpu_limit_check has it
-
-
-def check_cpus(limit):
-    """Raises on a cpu_limit that is none."""
-    if not isinstance(limit, Real) or not CPUS[0] <= limit <= CPUS[1]:
-        raise _core.ArgumentError(f"cpu_limit is {limit!r}, allowed are {CPUS[0]} to {CPUS[1]}")
-
 
 class Adapting:
     """Of one loader, over its passes."""

@@ -16,7 +16,7 @@ import numpy
 
 from drapps import _core, output as outputs
 from drapps.about import info
-from drapps.adapting import Adapting, check_cpus
+from drapps.adapting import Adapting
 from drapps.batch import Batch
 from drapps.cached import Cache
 from drapps.collate import RULES, collate
@@ -26,6 +26,7 @@ from drapps.loader import LoaderBase
 from drapps.outcomes import Maker, filled
 from drapps.output import from_numpy
 from drapps.place import Place
+from drapps.sched import check_cpus
 from drapps.stages import SampleRunner
 
 KNOBS = {"workers": range(MAX_WORKERS + 1), "prefetch": range(1, 65)}

@@ -3,10 +3,13 @@
 import json
 import os
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 from drapps import _core
 from drapps.monitor import Monitor
+
+CPUS = 0.01, 512  # that a limit may be; dr__cpu_limit_check has the same
 
 
 class Knob(NamedTuple):
@@ -82,6 +85,12 @@ def check_said(policy: Any, monitor: Any) -> None:
             raise _core.ArgumentError(f"{name} is {value!r}, allowed are {', '.join(map(repr, names))}")
     if monitor is not None and not isinstance(monitor, Monitor):
         raise TypeError(f"resource_monitor is {monitor!r}, allowed is a drapps.Monitor")
+
+
+def check_cpus(limit: Any, name: str = "cpu_limit") -> None:
+    """Raises on a limit of CPUs that is none."""
+    if not isinstance(limit, Real) or not CPUS[0] <= limit <= CPUS[1]:
+        raise _core.ArgumentError(f"{name} is {limit!r}, allowed are {CPUS[0]} to {CPUS[1]}")
 
 
 def weights_text(weights: Any) -> str | None:

@@ -16,7 +16,8 @@ from torch.utils import data
 from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
-from drapps.adapting import Adapting, check_cpus
+from drapps.adapting import Adapting
+from drapps.sched import check_cpus
 from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
