@@ -624,6 +624,29 @@ def test_a_pass_that_went_inline_has_a_state():
     assert called([*first, *again]) == called([*first, *iterator]) == [[*range(i, i + 4)] for i in range(0, 24, 4)]
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("first", [0, 10, 50, 59])
+def test_threads_that_share_an_iterator_go_inline_together(first, in_order):
+    iterator = iter(DataLoader(Closures(60, first), 1, collate_fn=list, in_order=in_order))
+    found, errors = [], []
+
+    def consume():
+        try:
+            for batch in iterator:
+                found.extend(called([batch])[0])
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=consume) for _ in range(4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert errors == [] and sorted(found) == list(range(60))
+
+
 @pytest.mark.parametrize("options", [{"num_workers": 1}, {"persistent_workers": True}], ids=str)
 def test_samples_that_cannot_be_sent_are_an_error_of_workers_that_were_asked_for(options):
     with pytest.raises(TypeError, match="cannot be sent from a worker process"):

@@ -164,7 +164,7 @@ class DataLoader(data.DataLoader[_T_co]):
         """The rest of a pass in the caller, and later passes too."""
         state = self._state_of(progress)
         self.num_workers, self.prefetch_factor = workers.Count(0, decided=True), None
-        self._resume = states.place(self, state)
+        self._resume = state  # which may have gaps even in order, where several threads share the pass
         return InlineIter(self)
 
     def _lowered(self):

@@ -53,6 +53,7 @@ class FleetIter(WorkerIter):
     """Samples by their indices."""
 
     _inline = None  # who makes the rest of the pass, where samples cannot be sent
+    _before = None  # then: the progress until there
 
     def _open(self, loader, resume):
         dataset = loader._plan.dataset
@@ -104,26 +105,41 @@ class FleetIter(WorkerIter):
     # --- samples that cannot be sent ---
 
     def __next__(self):
+        """Of several threads, one goes inline while others wait for workers, or have a batch in their hands."""
         if self._inline is None:
             try:
                 return super().__next__()
-            except Unsendable as error:
-                _core.undisturbed(self._go_inline, error)
-        return next(self._inline)
+            except Exception as error:
+                if self._inline is None:
+                    raise
+                why = error.args[0] if isinstance(error, Unsendable) and error.args else None
+            if why:
+                _core.undisturbed(self._shutdown_workers)
+                warnings.warn(f"batches are made in this process, as with num_workers=0: {why}", RuntimeWarning,
+                              stacklevel=2)  # fmt: skip
+        hand = self._before.hand()
+        return hand.take() if hand.waits else next(self._inline)
+
+    def _offer(self, hand, receive):
+        with self._turn:
+            if self._inline is not None:  # who makes this batch, too
+                raise Unsendable
+            super()._offer(hand, receive)
+
+    def _over(self):
+        return self._inline is None and super()._over() and not self._held
 
     def _look_at(self, wrapper):
         if self._loader is not None and issubclass(wrapper.exc_type, PackError):
+            self._go_inline()
             raise Unsendable(wrapper.exc_msg.strip().splitlines()[-1])
 
-    def _go_inline(self, error):
+    def _go_inline(self):
         """Nobody asked for processes: it goes on in the caller, as torch would have begun."""
-        with self._turn:
-            if self._inline is None:
-                warnings.warn(f"batches are made in this process, as with num_workers=0: {error}", RuntimeWarning,
-                              stacklevel=3)  # fmt: skip
-                self._inline = self._loader._continue_inline(self._progress)
-                self._progress = self._inline._progress
-        self._shutdown_workers()
+        self._before = self._progress
+        self._before.count_offers()
+        self._inline = self._loader._continue_inline(self._before)
+        self._progress = self._inline._progress
 
     # --- results ---
 
@@ -202,9 +218,6 @@ class FleetIter(WorkerIter):
         if self._expected in self._held:
             return self._deliver(*self._held.pop(self._expected))
         return None
-
-    def _over(self):
-        return super()._over() and not self._held
 
     def _finish(self):
         if self._costs:
