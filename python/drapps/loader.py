@@ -33,11 +33,11 @@ class Epoch:
 
     __slots__ = ("_boxes", "_loader", "_number", "_wrap")
 
-    def __init__(self, loader, number, wrap):
+    def __init__(self, loader, number, wrap, boxes):
         self._loader = loader
         self._number = number
         self._wrap = wrap
-        self._boxes = {}  # by thread: a batch that was taken, until it is given
+        self._boxes = boxes
 
     def __iter__(self):
         return self
@@ -69,6 +69,7 @@ class LoaderBase:
         self._running = False  # an epoch was begun and has not ended
         self._resume = False  # the next iter() continues where a restored state says
         self._spent = False  # ... and nothing is left there: the epoch's last batch had been delivered
+        self._boxes = {}  # by thread: a batch that was taken, until it is given
         self._inside = set()  # threads that wait for a batch
         self._changed = threading.Condition()  # for all of the above
         self._pid = os.getpid()
@@ -100,7 +101,8 @@ class LoaderBase:
             self._resume = False
             self._epoch += 1
             self._running = True
-            return Epoch(self, self._pass, wrap)
+            self._boxes = {}
+            return Epoch(self, self._pass, wrap, self._boxes)
 
     def _give_up(self):
         """Ends the pass that runs: threads that wait for its batches leave before anything else begins."""
@@ -155,8 +157,15 @@ class LoaderBase:
 
     # --- state ---
 
+    def _held(self):
+        """A batch that this thread was being given when a signal came: the next call gives it.  None: there is none."""
+        box = self._boxes.get(threading.get_ident())
+        return box[0] if box else None
+
     def state_dict(self):
         """Where the consumer is: small, made of plain values, valid for another number of workers.
+
+        A batch that Ctrl-C kept from it does not count as delivered.
 
         >>> state = loader.state_dict()
         >>> loader.load_state_dict(state)
@@ -170,6 +179,7 @@ class LoaderBase:
         self._check_process()
         with self._changed:
             self._give_up()
+            self._boxes = {}
             self._restore(state["loader"])
             self._running = False
             self._resume = state["running"]
@@ -221,7 +231,7 @@ class Loader(LoaderBase):
         self._core.cancel()
 
     def _native_state(self):
-        return json.loads(self._core.state())
+        return json.loads(self._core.state(self._held()))
 
     def _restore(self, state):
         self._core.restore(json.dumps(state))

@@ -125,9 +125,14 @@ void dr__any_close(dr__exec *e)
     close_and_unlock(e);
 }
 
+uint64_t dr__any_local(const dr__exec *e, uint64_t position)
+{
+    return (position - e->base - e->o.rank) / e->o.world;
+}
+
 void dr__any_delivered(dr__exec *e, const dr_batch *b)
 {
     e->delivered_samples += b->n_samples;
     for (uint64_t i = 0; i < b->n_samples && !e->o.given_order; i++)
-        *marks_of(e, (b->positions[i] - e->base - e->o.rank) / e->o.world) |= DR__DONE_DELIVERED;
+        *marks_of(e, dr__any_local(e, b->positions[i])) |= DR__DONE_DELIVERED;
 }

@@ -306,6 +306,9 @@ void dr__any_close(dr__exec *e);
 /* pool lock: a batch was delivered. */
 void dr__any_delivered(dr__exec *e, const dr_batch *batch);
 
+/* The rank-local place of a position of the order, from base on. */
+uint64_t dr__any_local(const dr__exec *e, uint64_t position);
+
 /* Was it delivered before the state that this run goes on from was saved? */
 bool dr__any_passed(const dr__exec *e, uint64_t local);
 
