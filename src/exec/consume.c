@@ -26,7 +26,7 @@ static void make_ready(dr__exec *e, dr_batch *b, const dr_error *err)
     dr__cond_broadcast(&e->changed);
 }
 
-void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n)
+void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n, int by)
 {
     if (atomic_fetch_sub(&b->remaining, n) != n)
         return;
@@ -37,7 +37,7 @@ void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n)
     else
         dr__batch_finish(e, b, &err);
     atomic_fetch_add(&e->stats.finish_ns, dr__now_ns() - start);
-    dr__spans_batch(e, b, start);
+    dr__spans_batch(e, b, start, by);
     dr__pool_lock();
     make_ready(e, b, &err);
     dr__pool_unlock();

@@ -260,8 +260,8 @@ bool dr__exec_is_over(const dr__exec *e);
 /* Gives up what runs: no claim is left when it returns. */
 void dr__exec_stop(dr__exec *e);
 
-/* Marks `n` slots of a batch as done; the last one makes it ready. */
-void dr__slots_done(dr__exec *e, dr_batch *batch, uint64_t n);
+/* Marks `n` slots of a batch as done; the last one makes it ready.  by: the worker, 0: a consumer. */
+void dr__slots_done(dr__exec *e, dr_batch *batch, uint64_t n, int by);
 
 /* pool lock: ends the epoch with an error that every consumer gets. */
 void dr__exec_fail(dr__exec *e, const dr_error *err);
@@ -298,7 +298,7 @@ uint64_t dr__any_window(const dr__exec *e);
 dr_status dr__any_take_slot(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err);
 
 /* Books a sample as worked on, and whether it was left out; the last one of the epoch closes the batch being filled. */
-void dr__any_worked(dr__exec *e, uint64_t local, bool left_out);
+void dr__any_worked(dr__exec *e, uint64_t local, bool left_out, int by);
 
 /* Closes the batch being filled, if no further sample will come. */
 void dr__any_close(dr__exec *e);

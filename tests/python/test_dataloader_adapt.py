@@ -318,6 +318,33 @@ def test_a_trace_of_worker_processes_can_be_read(tmp_path):
     assert all(span.begin <= span.end for span in found.spans)
 
 
+class Named(Numbers):
+    """Samples by name."""
+
+    def __getitem__(self, name):
+        return super().__getitem__(int(name.split("-")[1]))
+
+
+def work_of(path):
+    return [span for span in drapps.trace.read(path).spans if span.kind == "work"]
+
+
+def test_a_trace_of_worker_processes_names_samples(tmp_path):
+    order = torch.randperm(40).tolist()
+    with DataLoader(Numbers(40), 4, sampler=order, num_workers=2, trace=tmp_path / "ids") as loader:
+        list(loader)
+    work = work_of(tmp_path / "ids")
+    assert len(work) == 40 and all(order[4 * span.batch + span.slot] == span.id for span in work)
+    names = [f"n-{i}" for i in range(8)]
+    with DataLoader(Named(8), 4, sampler=names, num_workers=1, trace=tmp_path / "names") as loader:
+        list(loader)
+    assert sorted(span.key for span in work_of(tmp_path / "names")) == names
+    pipe = drapps.from_arrays(x=torch.arange(40).numpy()).map(lambda sample: sample)
+    with pipe.loader(batch_size=4, workers=1, trace=tmp_path / "chain") as loader:
+        list(loader)
+    assert sorted(span.position for span in work_of(tmp_path / "chain")) == list(range(40))
+
+
 # --- the names of the first descriptions ---
 
 

@@ -98,10 +98,16 @@ class Processes:
 
     # --- the pilot ---
 
+    _indices_are_ids = True  # of samples; else positions of the order
+
+    def _traced(self):
+        """{tag: [the index of each slot, ...]} for a trace, as far as slots are samples."""
+        return self._pending
+
     def adapt(self, settings, prefetch):
         """From a moment on, a pilot turns the knobs.  settings: an Adapt; prefetch: batches that are posted ahead."""
         self._adapt, self._begun, self._prefetch = settings, time.monotonic(), prefetch
-        self._crew.set_trace(settings.trace)
+        self._crew.set_trace(settings.trace, self._traced(), self._indices_are_ids)
         if settings.at_once:
             self._take_off()
 

@@ -134,6 +134,9 @@ class Fleet(Processes):
                                  f"{attempts} times")  # fmt: skip
         return False, wrapped(error, f"in DataLoader worker process {worker}")
 
+    def _traced(self):
+        return {} if self._whole else super()._traced()
+
     def _index(self, tag, slot):
         index = self._pending.get(tag, (None,))[0]
         return index[slot] if isinstance(index, list) and not self._whole else index
