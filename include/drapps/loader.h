@@ -141,14 +141,16 @@ DR_API void dr_loader_cancel(dr_loader *loader);
  * data set, seed, shuffle or batch_size it is an error that names the difference. */
 DR_API dr_status dr_loader_state(dr_loader *loader, char **text, dr_error *err);
 
-/* The same, as if a batch that dr_loader_next gave had not been delivered: for a consumer that was interrupted before it
- * could use it.  In order, what was given after it comes again, too.  A batch of another epoch makes no difference. */
+/* The same, as if a batch that dr_loader_next gave had not been delivered: for a consumer that was interrupted before
+ * it could use it.  In order, what was given after it comes again, too.  A batch of another epoch makes no difference.
+ */
 DR_API dr_status dr_loader_state_without(dr_loader *loader, const dr_batch *batch, char **text, dr_error *err);
 DR_API dr_status dr_loader_restore(dr_loader *loader, const char *text, dr_error *err);
 
 /* Settings that may change while it runs, by the names and within the ranges of DR_KNOB_MAP in drapps/sched.h:
- * effective at once, without waiting for samples under way, of which none is lost or made twice.  DR_ERR_NOT_FOUND names
- * the knobs there are, DR_ERR_ARG the range.  What was set is the user's: the policy leaves it alone from then on. */
+ * effective at once, without waiting for samples under way, of which none is lost or made twice.  DR_ERR_NOT_FOUND
+ * names the knobs there are, DR_ERR_ARG the range.  What was set is the user's: the policy leaves it alone from then
+ * on. */
 DR_API dr_status dr_loader_set(dr_loader *loader, const char *knob, double value, dr_error *err);
 DR_API dr_status dr_loader_get(dr_loader *loader, const char *knob, double *value, dr_error *err);
 

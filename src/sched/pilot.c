@@ -26,8 +26,8 @@ struct dr_pilot {
     dr_live *live;
     dr__flight flight; /* of the monitor's thread */
     struct {
-        int rest; /* after it could not be set; doubles while that goes on.  0: it can be */
-        int left; /* decisions of it */
+        int rest;          /* after it could not be set; doubles while that goes on.  0: it can be */
+        int left;          /* decisions of it */
     } refused[DR_N_KNOBS]; /* of the monitor's thread */
     bool resting;          /* of the monitor's thread */
 

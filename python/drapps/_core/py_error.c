@@ -53,7 +53,10 @@ static int add_rows(PyObject *module, core_state *state)
           { &PyExc_ValueError, &PyExc_OSError },
           "Data is damaged or not of the expected format." },
         { DR_ERR_LIMIT, "drapps.LimitError", { &PyExc_ValueError }, "A limit would be exceeded." },
-        { DR_ERR_UNSUPPORTED, "drapps.UnsupportedError", { &PyExc_NotImplementedError }, "Not supported by this build." },
+        { DR_ERR_UNSUPPORTED,
+          "drapps.UnsupportedError",
+          { &PyExc_NotImplementedError },
+          "Not supported by this build." },
         { DR_ERR_STATE, "drapps.StateError", { &PyExc_RuntimeError }, "The call does not fit the object's state." },
         { DR_ERR_CANCELLED, "drapps.CancelledError", { &PyExc_RuntimeError }, "The loader was closed or cancelled." },
         { DR_ERR_FORKED, "drapps.ForkedError", { &PyExc_RuntimeError }, "The object belongs to the parent process." },
@@ -72,8 +75,9 @@ static int add_rows(PyObject *module, core_state *state)
 int core_add_errors(PyObject *module, core_state *state)
 {
     const struct error_row base = { DR_OK, "drapps.Error", { NULL }, "What every error of drapps is." };
-    const struct error_row missing = { DR_OK, "drapps.FileMissingError", { &PyExc_FileNotFoundError },
-                                       "No such file or folder." };
+    const struct error_row missing = {
+        DR_OK, "drapps.FileMissingError", { &PyExc_FileNotFoundError }, "No such file or folder."
+    };
     state->base_error = make_error(&base, PyExc_Exception);
     if (!state->base_error || add_error(module, state->base_error) < 0 || add_rows(module, state) < 0)
         return -1;
