@@ -280,7 +280,9 @@ class Loader(LoaderBase):
 
     def stats(self):
         """Counters and times since the loader was opened, as a dict; docs/stats.md lists them."""
-        return json.loads(self._core.stats())
+        facts = json.loads(self._core.stats())
+        facts["knobs"] = {knob: self._core.get(knob) for knob in facts["knobs"]}  # JSON has one kind of number
+        return facts
 
     def decisions(self, after=0):
         """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision.

@@ -236,9 +236,9 @@ size_t dr_loader_decisions(dr_loader *l, uint64_t after, dr_decision *out, size_
     return n;
 }
 
-static json_t *number(int knob, double value)
+static json_t *number(double value)
 {
-    return dr_knob_is_whole(knob) ? json_integer((json_int_t)value) : json_real(value);
+    return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
 }
 
 void dr__adapt_stats(dr_loader *l, json_t *stats)
@@ -246,7 +246,7 @@ void dr__adapt_stats(dr_loader *l, json_t *stats)
     dr_decision last = { 0 };
     json_t *knobs = json_object();
     for (int k = 0; k < DR_N_KNOBS; k++)
-        json_object_set_new(knobs, dr_knob_name(k), number(k, dr__knob_get(l, k)));
+        json_object_set_new(knobs, dr_knob_name(k), number(dr__knob_get(l, k)));
     dr_loader_decisions(l, 0, &last, 1);
     json_object_set_new(stats, "policy", json_string(l->adapt.policy));
     json_object_set_new(stats, "knobs", knobs);
