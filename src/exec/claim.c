@@ -8,7 +8,7 @@
 
 enum {
     SAMPLES_FOR_PATIENCE =
-        32, /* of a batch for each worker: then waiting for the last ones is a hundredth of the time */
+        32,               /* of a batch for each worker: then waiting for the last ones is a hundredth of the time */
     SAMPLES_IN_PORCH = 2, /* for each worker: what it makes while a batch is handed over */
     LAST_SAMPLES_NS = 20000000,
     HANDOVER_NS = 1000000,
@@ -117,7 +117,7 @@ static dr_batch *batch_to_claim(const dr__exec *e)
     return b && b->used < b->n_slots ? b : NULL;
 }
 
-/* Slots that have memory; what is in the porch is full when they are used. */
+/* Is there memory for a further slot?  A batch whose porch is full gets its own, unless that is put off. */
 static bool has_slots(dr__exec *e, dr_batch *b)
 {
     if (!b->in_porch || b->used < b->n_porch)

@@ -176,8 +176,8 @@ dr__sample_ref dr__order_sample(const dr_dataset *set, uint64_t seed, uint64_t e
 
 /* --- batch.c --- */
 
-/* n_porch: 0, or fewer than n_slots: these first slots get memory of their own, the others with dr__batch_move_in.  NULL:
- * out of memory. */
+/* n_porch: 0, or fewer than n_slots: these first slots get memory of their own, the others with dr__batch_move_in.
+ * NULL: out of memory. */
 dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots, uint64_t n_porch);
 
 /* pool lock: the memory of the whole batch; false: there is none. */
@@ -186,7 +186,8 @@ bool dr__batch_move_in(dr__exec *e, dr_batch *batch);
 /* Room for output i of the sample on the bench, in its slot.  NULL: out of memory. */
 void *dr__batch_place(dr_batch *batch, int field, uint64_t slot, const dr_desc *desc);
 
-/* Called by whoever completes the last slot: the porch emptied, left-out slots closed up, batch ops, padding and joining. */
+/* Called by whoever completes the last slot: the porch emptied, left-out slots closed up, batch ops, padding and
+ * joining. */
 dr_status dr__batch_finish(dr__exec *e, dr_batch *batch, dr_error *err);
 
 /* Makes it a finished batch without samples; false: out of memory. */
