@@ -33,7 +33,7 @@ void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n, int by)
     dr_error err = { 0 };
     const uint64_t start = dr__now_ns();
     if (b->error.status)
-        dr__batch_close_up(b); /* who asks for it hears which samples are lost */
+        dr__batch_lose(b);
     else
         dr__batch_finish(e, b, &err);
     atomic_fetch_add(&e->stats.finish_ns, dr__now_ns() - start);
@@ -131,7 +131,7 @@ static bool has_news(const dr__exec *e)
 /* pool lock: a batch without samples that tells of them. */
 static dr_status tell_news(dr__exec *e, dr_batch **out, dr_error *err)
 {
-    dr_batch *b = dr__batch_new(e, e->first_batch + e->opened, 1);
+    dr_batch *b = dr__batch_new(e, e->first_batch + e->opened, 1, 0);
     b = b && dr__batch_empty(b) ? b : (dr_batch_unref(&b), NULL);
     if (!b) {
         dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");
