@@ -112,11 +112,14 @@ class Processes:
             self._take_off()
 
     def _take_off(self):
-        adapt, self._adapt = self._adapt, None
-        self._pilot = Pilot(self, self._crew, adapt, workers=self._workers, prefetch=self._prefetch,
-                            memory_limit=self._memory_limit)  # fmt: skip
-        if self._keeper.has_zygote:
-            self._pilot.watch(self._keeper.pid)
+        with self._sizes:  # another thread may take off, or close the fleet
+            if self._keeper is None or self._adapt is None:
+                return
+            adapt, self._adapt = self._adapt, None
+            self._pilot = Pilot(self, self._crew, adapt, workers=self._workers, prefetch=self._prefetch,
+                                memory_limit=self._memory_limit)  # fmt: skip
+            if self._keeper.has_zygote:
+                self._pilot.watch(self._keeper.pid)
 
     @property
     def pilot(self):
