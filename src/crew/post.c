@@ -8,7 +8,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-enum { ROW = 32 }; /* batches between two looks at how much memory is needed */
+enum { ROW = 16 }; /* batches between two looks at how much memory is needed */
 
 /* --- posting --- */
 
