@@ -13,11 +13,12 @@ enum { LARGE_SLAB = 1 << 20 };
 /* Since the last take: for the slab before the last one, and for the last one. */
 static const uint64_t earlier_within_ns = 3000000, last_within_ns = 20000000;
 
+/* A moving mean, on which a single long time (an owner without the CPU, a validation) has little weight. */
 void dr__slab_was_held(struct dr__board *b)
 {
-    uint64_t ns = dr__now_ns() - b->taken_ns;
+    uint64_t ns = dr__now_ns() - b->taken_ns, mean = b->hold_ns;
     if (b->taken_slab)
-        b->hold_ns = b->hold_ns ? b->hold_ns - b->hold_ns / 8 + ns / 8 : DR_MAX(ns, 1);
+        b->hold_ns = mean ? mean - mean / 8 + DR_MIN(ns, 2 * mean) / 8 : DR_MAX(ns, 1);
     b->taken_slab = 0;
 }
 
