@@ -140,7 +140,7 @@ def test_the_thread_of_a_monitor_is_found_and_timed():
 # --- from end to end ---
 
 
-@pytest.mark.parametrize("name", ["interval", "cpu", "memory_bandwidth", "disk", "throughput", "decisions", "range"])
+@pytest.mark.parametrize("name", ["cpu", "memory_bandwidth", "disk", "throughput", "decisions", "range"])
 def test_a_test_runs(name, options):
     for found in found_by(name, options):
         assert found.result in RESULTS or found.result.startswith(findings.IMPOSSIBLE), found
@@ -159,27 +159,31 @@ def test_cost_of_a_thread(options):
     assert 0 < found[0].figures["share"] < 1
 
 
-def test_memory(options):
+@pytest.fixture
+def nothing_left():
+    """Neither groups nor network devices."""
+    def there():
+        return os.listdir("/proc/sys/net/ipv4/conf"), sorted(disturb.GROUPS.glob("**/drapps-experiment-*"))
+
+    before = there()
+    yield
+    assert there() == before
+
+
+def test_memory(options, nothing_left):
     found = found_by("memory", options)
     assert found[0].figures["after"] > found[0].figures["before"]
     if len(found) > 2:  # a group could be made: it is what the child saw
         assert found[1].figures["all"] == found[1].figures["limit"] == 256 * 2**20
 
 
-def test_network(options):
+def test_network(options, nothing_left):
     options.seconds = 1.5
     found = found_by("network", options)
     if found[0].result.startswith(findings.IMPOSSIBLE):
         pytest.skip(found[0].result)
     assert found[0].figures["mbit"] < 200 and found[1].figures["seen"] > 0
     assert found[2].figures["overload"] > found[2].figures["calm"]
-
-
-def test_nothing_is_left_of_namespaces_and_groups(options):
-    before = os.listdir("/proc/sys/net/ipv4/conf"), sorted(disturb.GROUPS.glob("*/drapps-experiment-*"))
-    found_by("memory", options)
-    command.run(["network"], options)
-    assert (os.listdir("/proc/sys/net/ipv4/conf"), sorted(disturb.GROUPS.glob("*/drapps-experiment-*"))) == before
 
 
 def test_what_is_impossible_and_what_fails_are_rows(options, monkeypatch):

@@ -1,5 +1,6 @@
 """What disturbs a run: foreign load, control groups with a limit, a consumer that changes its pace."""
 
+import json
 import os
 import subprocess
 import sys
@@ -23,6 +24,13 @@ def load(kind, seconds, *arguments, cpus=None):
     finally:
         burn.kill()
         burn.wait()
+
+
+def moved(kind, seconds, *arguments):
+    """Bytes a second that `drapps burn` moves."""
+    command = [BURN, kind, "--seconds", str(seconds), *map(str, arguments)]
+    done = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return done["bytes"] / done["seconds"]
 
 
 @contextmanager

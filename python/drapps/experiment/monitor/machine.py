@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from drapps.experiment.disturb import MemoryLimit, load
+from drapps.experiment.disturb import MemoryLimit, load, moved
 from drapps.experiment.monitor.findings import NotPossible, judged
 from drapps.experiment.monitor.readings import mean, opened, percentile, run_child, watch
 from drapps.monitor import Monitor
@@ -92,8 +92,9 @@ def _rise(aim, found, size):
 
 def cache_bytes(folder=CACHES):
     """The largest cache of a CPU; 0: not known."""
+    units = {"K": 1024, "M": MB}
     texts = [path.read_text().strip() for path in Path(folder).glob("index*/size")]
-    return max((int(text[:-1]) * {"K": 1024, "M": MB}[text[-1]] for text in texts if text[-1:] in "KM"), default=0)
+    return max((int(text[:-1]) * units[text[-1]] for text in texts if text[-1:] in units), default=0)
 
 
 def memory_bandwidth(options):
@@ -106,9 +107,11 @@ def memory_bandwidth(options):
         with load("memory", options.seconds + 60, "--threads", cpus, "--size", size):
             time.sleep(2)
             loaded = mean(watch(monitor, options.seconds), "mem_bandwidth")
+    alone, all_of_them = (moved("memory", 2, "--threads", n, "--size", size) for n in (1, cpus))
     yield judged("the reading falls by 30 % or more while every CPU streams through memory",
                  f"{calm / 1e9:.1f} to {loaded / 1e9:.1f} GB/s: {loaded / calm - 1:+.0%}, beside {cpus} threads with "
-                 f"{size} MB each", loaded <= 0.7 * calm, calm=calm, loaded=loaded, size=size)  # fmt: skip
+                 f"{size} MB each, which move {all_of_them / alone:.2f} times as much as one of them",
+                 loaded <= 0.7 * calm, calm=calm, loaded=loaded, alone=alone, together=all_of_them)  # fmt: skip
     took = PASS / min(calm, loaded)
     yield judged("its probe uses 0.2 % of a CPU at most", f"{2 * took:.3%}: twice a second {took * 1e6:.0f} µs",
                  2 * took <= 0.002, pass_seconds=took)  # fmt: skip

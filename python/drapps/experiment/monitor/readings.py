@@ -48,8 +48,11 @@ def percentile(values, q):
 def monitor_threads():
     """Numbers of this process's monitor threads."""
     def name(task):
-        with open(f"/proc/self/task/{task}/comm") as file:
-            return file.read().strip()
+        try:
+            with open(f"/proc/self/task/{task}/comm") as file:
+                return file.read().strip()
+        except OSError:  # a thread that has just ended
+            return None
 
     return [int(task) for task in os.listdir("/proc/self/task") if name(task) == THREAD]
 
