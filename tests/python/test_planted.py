@@ -2,19 +2,20 @@
 
 import pytest
 
-from drapps.experiment import pictures, planted
+from drapps.experiment import pictures, planted, plants
+from drapps.experiment.field import Field
 from drapps.profile.rules import NAMES
 
 
 def test_every_finding_is_planted():
-    assert {plant.expected for plant in planted.PLANTS} == set(NAMES)
-    assert sum(plant.expected == "healthy" for plant in planted.PLANTS) == 2
+    assert {plant.expected for plant in plants.PLANTS} == set(NAMES)
+    assert sum(plant.expected == "healthy" for plant in plants.PLANTS) == 2
 
 
-@pytest.mark.parametrize("make", [planted.slow_op, planted.slow_samples, planted.slow_source])
+@pytest.mark.parametrize("make", [plants.slow_op, plants.slow_samples, plants.slow_source])
 def test_strength_and_place_by_seed(tmp_path, make, monkeypatch):
     monkeypatch.setattr(pictures, "write_pictures", lambda *args, **options: None)
-    cases = [make(planted.Field(str(tmp_path), seed, make.__name__)) for seed in (1, 1, 2, 3, 4)]
+    cases = [make(Field(str(tmp_path), seed, make.__name__)) for seed in (1, 1, 2, 3, 4)]
     assert cases[0] == cases[1]
     assert len({case.strength for case in cases}) > 1
 
