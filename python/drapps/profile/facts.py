@@ -39,7 +39,10 @@ class Facts:
     free_cpu: float | None = None  # CPU time of the trainer for a sample, then
     drain_rate: float | None = None  # the loader's without a trainer
     drain_cpu: float | None = None  # CPU time for a sample, then
-    unlimited_rate: float | None = None  # the same without a memory limit
+    unlimited_rate: float | None = None  # the same rate without a memory limit
+    memory_rate: float | None = None  # ... with a few samples, which are in memory then
+    usual_rate: float | None = None  # ... with samples that are not slow
+    lighter_rate: float | None = None  # ... without the op that takes most
     fewer_workers: int | None = None
     fewer_rate: float | None = None  # the run with so few workers
     fewer_delayed: float | None = None
@@ -76,6 +79,11 @@ class Facts:
     def headroom(self):
         """Gain with data that is always there: what all remedies together can bring at most."""
         return max(1.0, self.trainer_rate / self.rate) if self.rate else 1.0
+
+    @property
+    def largest_op(self):
+        """(name, share of the time) of the op that takes most; ("", 0) where ops were not timed."""
+        return max(self.ops.items(), key=lambda item: item[1], default=("", 0.0))
 
     @property
     def cost_cpu(self):

@@ -25,6 +25,7 @@ class Finding(NamedTuple):
     evidence: str
     advice: str
     gain: float  # rate after the remedy / rate now
+    without: float  # the same without the cause at all, where the remedy is less than that
 
     def as_dict(self):
         return self._asdict()
@@ -36,6 +37,7 @@ class Told(NamedTuple):
     rate: float  # to expect
     evidence: str
     advice: str
+    without: float | None = None  # rate without the cause at all; None: that is what is to be expected
 
 
 def diagnose(facts):
@@ -53,8 +55,8 @@ def diagnose(facts):
 
 
 def _finding(name, told, facts):
-    gain = min(told.rate, facts.trainer_rate) / facts.rate
-    return Finding(name, max(0.0, 1 - 1 / gain) if gain > 0 else 0.0, told.evidence, told.advice, gain)
+    gain, without = (min(rate, facts.trainer_rate) / facts.rate for rate in (told.rate, first(told.without, told.rate)))
+    return Finding(name, max(0.0, 1 - 1 / gain) if gain > 0 else 0.0, told.evidence, told.advice, gain, without)
 
 
 def _no_remedy(facts):
@@ -64,9 +66,9 @@ def _no_remedy(facts):
     if SPARE <= spare < float("inf"):
         evidence = f"{waits}; the loader could deliver {spare:.1f} times as many samples"
         advice = "a faster model step, larger batches or a faster accelerator; CPUs can be given away"
-        return Finding("slow_consumer", 1 - facts.wait, evidence, advice, 1.0)
+        return Finding("slow_consumer", 1 - facts.wait, evidence, advice, 1.0, spare)
     bound = f"; with data that is always there it would be {facts.headroom:.2f} times as fast"
-    return Finding("healthy", 0.0, waits + bound, "nothing to do", 1.0)
+    return Finding("healthy", 0.0, waits + bound, "nothing to do", 1.0, 1.0)
 
 
 # --- what a remedy would bring ---
@@ -79,6 +81,19 @@ def _capacity(facts, waiting=0.0, cpus=None):
         return float("inf")
     together = first(cpus, facts.cpus, 1) / (cost + _any(facts.free_cpu))
     return min(together, (facts.workers or 1) / (waiting + cost))
+
+
+def _with_trainer(facts, measured, waiting):
+    """Samples a second beside the trainer, which takes its share of the CPUs, by what a run without it gave; where there
+    was no such run, by the costs of a sample."""
+    if not measured:
+        return _capacity(facts, _any(waiting))
+    return 1 / (1 / measured + _any(facts.free_cpu) / first(facts.cpus, 1))
+
+
+def _spared(facts, faster):
+    """The part of the time of a sample that another run of the loader spared; None: it was not made."""
+    return max(0.0, 1 - facts.drain_rate / faster) if faster and facts.drain_rate else None
 
 
 def _reading(facts):
@@ -132,7 +147,7 @@ def slow_disk(facts):
     if facts.waiting_again is not None:
         evidence += f"; {_ms(facts.waiting_again)} when they are in memory"
     advice = "a faster disk, data kept in memory (cache=, page cache), smaller files (resized beforehand)"
-    return Told(_capacity(facts, facts.waiting_again or 0.0), evidence, advice)
+    return Told(_with_trainer(facts, facts.memory_rate, facts.waiting_again), evidence, advice)
 
 
 def small_files(facts):
@@ -141,7 +156,8 @@ def small_files(facts):
         return None
     evidence = f"{_waits_for_reads(facts)}: {facts.rate:.0f} files a second, each opened and read for itself"
     advice = "pack the files into tar shards, which are read in large pieces"
-    return Told(_capacity(facts, 0.1 * facts.waiting), evidence, advice)
+    in_memory = _with_trainer(facts, facts.memory_rate, facts.waiting_again)
+    return Told(_capacity(facts, 0.1 * facts.waiting), evidence, advice, in_memory)
 
 
 def slow_source(facts):
@@ -203,8 +219,8 @@ def memory_limit(facts):
         return None
     evidence = (f"the memory limit has room for {facts.ahead:.2g} of {wanted} batches under way; workers are busy "
                 f"{_any(facts.busy):.0%} of the time and the trainer waits {facts.wait:.0%}")  # fmt: skip
-    capacity = facts.unlimited_rate or _capacity(facts, _any(facts.waiting))
-    return Told(capacity, evidence, "a higher memory_limit, or smaller batches")
+    rate = _with_trainer(facts, facts.unlimited_rate, facts.waiting)
+    return Told(rate, evidence, "a higher memory_limit, or smaller batches")
 
 
 # --- the work itself ---
@@ -225,32 +241,32 @@ def slow_samples(facts):
     evidence = f"{facts.slow_samples:.0%} of the samples take {facts.slow_load:.0%} of the time{example}"
     advice = "make them smaller beforehand, or leave them out; in_order=False lets others pass"
     usual = (1 - facts.slow_load) / (1 - facts.slow_samples)  # mean time of a sample if all were as the others
-    return Told(facts.rate * _saved(facts, 1 - usual), evidence, advice)
+    saved = first(_spared(facts, facts.usual_rate), 1 - usual)
+    return Told(facts.rate * _saved(facts, saved), evidence, advice)
 
 
 def slow_op(facts):
     """One op takes most of a worker's time; where ops were not timed, all of them together."""
-    ops = facts.ops or ({ALL_OPS: 1.0} if facts.work else {})
-    if not ops or not _working_hard(facts):
+    op, share = facts.largest_op if facts.ops else (ALL_OPS, 1.0 if facts.work else 0.0)
+    if share < 0.3 or not _working_hard(facts):
         return None
-    op, share = max(ops.items(), key=lambda item: item[1])
-    if share < 0.3:
-        return None
+    share = first(_spared(facts, facts.lighter_rate), share)  # ops are timed unfused, the loader runs them fused
     saved = EASIER.get(op, 0.5)
     evidence = f"{op} takes {share:.0%} of the time of a sample"
     if facts.cost_cpu:
         evidence += f", {_ms(share * facts.cost_cpu)}"
     if facts.workers and facts.cpus and facts.workers < facts.cpus:
         evidence += f"; only {facts.workers} of {facts.cpus:.2g} CPUs have a worker"
-    most = min(_saved(facts, share), facts.headroom)
+    without = _saved(facts, share)
     advice = (f"a cheaper {op}, or its result kept (cache=); the gain is for {saved:.0%} of it saved, without it "
-              f"{most:.2f} times as many samples would come")  # fmt: skip
-    return Told(facts.rate * _saved(facts, saved * share), evidence, advice)
+              f"{min(without, facts.headroom):.2f} times as many samples would come")  # fmt: skip
+    return Told(facts.rate * _saved(facts, saved * share), evidence, advice, facts.rate * without)
 
 
 def _saved(facts, part):
-    """The gain where `part` of the work of a sample is saved."""
-    working = first(facts.strained, 1.0) * (1.0 if facts.fetchers else 1 - _any(facts.read_share))
+    """The gain where `part` of the work of a sample is saved.  Workers set the pace while they have no slack, and while
+    the trainer waits: for the first batch of an epoch, or for one slow sample, there is both slack and waiting."""
+    working = max(first(facts.strained, 1.0), facts.wait) * (1.0 if facts.fetchers else 1 - _any(facts.read_share))
     return 1 / (1 - min(0.98, part * working))
 
 
