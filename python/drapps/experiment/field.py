@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from drapps.experiment import pictures
 
@@ -45,6 +46,14 @@ while True:
 """
 
 
+class Remedy(NamedTuple):
+    """What is done against a plant."""
+
+    name: str  # for the table
+    change: object = None  # (facts of the run) -> {attribute of the case: value}; None: the script stays
+    gone: bool = True  # the conditions around the program are taken away; else it copes with them
+
+
 @dataclass
 class Case:
     """What a plant makes: a script, and the conditions around it."""
@@ -55,10 +64,19 @@ class Case:
     environment: dict = field(default_factory=dict)
     enter: object = None  # called in the child before it becomes the program
     turns: int = 1  # of the Python function, where the chain has it
+    data: str = ""  # what is read; "": the field's folder
     strength: str = ""  # for the table
+    remedies: list = field(default_factory=list, compare=False)
+
+    def remedied(self, remedy, facts):
+        """The case after a remedy."""
+        calm = {"enter": None, "environment": {}} if remedy.gone else {}
+        changed = remedy.change(facts) if remedy.change else {}
+        return replace(self, **calm, **changed)
 
     def write(self, path, folder):
         """The script."""
+        folder = self.data or folder
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
         with open(path, "w") as file:
             file.write(SCRIPT.format(folder=folder, chain=self.chain, settings=settings, step=self.step,
@@ -72,6 +90,7 @@ class Field:
         self.root, self.folder = root, f"{root}/data"
         self.random = random.Random(f"{seed}/{name}")
         self.undo = ExitStack()
+        os.makedirs(self.folder, exist_ok=True)
 
     def usual(self, n=400, side=320):
         """Pictures of the usual size."""
@@ -90,6 +109,12 @@ class Field:
         with pipe.loader(shuffle=True, outputs="image", output="raw", **settings) as loader:
             return min(_drain(loader) for _ in range(3))
 
+    def profiled(self, case, seconds):
+        """What `drapps profile` says of the case."""
+        script = f"{self.root}/train.py"
+        case.write(script, self.folder)
+        return _profiled(script, case, seconds)
+
 
 def _drain(loader):
     """Seconds for a batch, over an epoch of at most a second."""
@@ -101,8 +126,8 @@ def _drain(loader):
     return (time.monotonic() - begun) / made
 
 
-def profiled(script, case, seconds):
-    """What `drapps profile` says of a script in a process of its own."""
+def _profiled(script, case, seconds):
+    """The same of its script, in a process of its own."""
     command = [sys.executable, "-m", "drapps.cli", "profile", script, "--json", "--seconds", str(seconds)]
     environment = {**os.environ, **CALM, **case.environment}
     done = subprocess.run(command, env=environment, preexec_fn=case.enter, capture_output=True, text=True,

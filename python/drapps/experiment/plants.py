@@ -1,15 +1,17 @@
 """Ten planted bottlenecks and two healthy runs: each is a function that makes a Case in a Field.
 
-Strength and place are random by the field's seed.
+Strength and place are random by the field's seed.  Conditions around the program are ended by `at.undo`: a remedy, too,
+does that, unless it says otherwise.
 """
 
 import os
+import tarfile
 from typing import NamedTuple
 
 from drapps.experiment import pictures
 from drapps.experiment.disk_limit import disk_limit
 from drapps.experiment.disturb import Quota, burning
-from drapps.experiment.field import LIMIT, Case
+from drapps.experiment.field import LIMIT, Case, Remedy
 
 
 class Plant(NamedTuple):
@@ -20,11 +22,15 @@ class Plant(NamedTuple):
     make: object  # (Field) -> Case
 
 
+IN_MEMORY = Remedy("files in memory")  # nobody limits reads, or drops files from the page cache
+
+
 def slow_disk(at):
     """Few bytes a second from the disk."""
     pictures.write_pictures(at.folder, 300, 640, at.random.randrange(1 << 30), quality=95)
     speed = at.between(4e6, 16e6)
-    case = Case(settings={"batch_size": 8, "workers": 2}, step="accelerator(0.004)", strength=f"{speed / 1e6:.1f} MB/s")
+    case = Case(settings={"batch_size": 8, "workers": 2}, step="accelerator(0.004)",
+                strength=f"{speed / 1e6:.1f} MB/s", remedies=[IN_MEMORY])  # fmt: skip
     case.enter = at.undo.enter_context(disk_limit(at.folder, "bps", int(speed)))
     at.undo.enter_context(pictures.forgotten(at.folder))
     return case
@@ -35,10 +41,22 @@ def small_files(at):
     side, finds = at.between(48, 96), at.between(1000, 3000)
     pictures.write_pictures(at.folder, 12000, int(side), at.random.randrange(1 << 30))
     case = Case(".decode().resize(64).center_crop(48)", {"batch_size": 64, "workers": 2}, "accelerator(0.002)",
-                strength=f"side {side:.0f}, {finds:.0f} reads/s")  # fmt: skip
+                strength=f"side {side:.0f}, {finds:.0f} reads/s",
+                remedies=[Remedy("tar shards", lambda facts: _packed(at), gone=False), IN_MEMORY])  # fmt: skip
     case.enter = at.undo.enter_context(disk_limit(at.folder, "iops", int(finds)))
     at.undo.enter_context(pictures.forgotten(at.folder))
     return case
+
+
+def _packed(at):
+    """The files in one archive, on the same disk and as often forgotten."""
+    folder = f"{at.root}/shards"
+    os.mkdir(folder)
+    with tarfile.open(f"{folder}/all.tar", "w") as shard:
+        for name in sorted(os.listdir(at.folder)):
+            shard.add(f"{at.folder}/{name}", name)
+    at.undo.enter_context(pictures.forgotten(folder))
+    return {"data": f"{folder}/all.tar"}
 
 
 def slow_source(at):
@@ -47,7 +65,7 @@ def slow_source(at):
     delay = at.between(3e-3, 15e-3)
     return Case(settings={"batch_size": 16, "workers": 2}, step="accelerator(0.004)",
                 environment={"DRAPPS_READ_DELAY_US": str(int(delay * 1e6))},
-                strength=f"{delay * 1e3:.1f} ms a read")  # fmt: skip
+                strength=f"{delay * 1e3:.1f} ms a read", remedies=[Remedy("no delay")])  # fmt: skip
 
 
 def slow_op(at):
@@ -58,9 +76,14 @@ def slow_op(at):
     blur = f"gaussian_blur(kernel_size={size}, sigma=[{size / 6:.1f}, {size / 6:.1f}])"
     slow, strength = at.random.choice([(blur, blur), ("map(arranged, field='image')", f"{turns} turns of a function")])
     place = at.random.randint(1, len(ops))
-    ops.insert(place, slow)
-    return Case("." + ".".join(ops), {"batch_size": 16, "workers": 2}, "accelerator(0.002)", turns=turns,
-                strength=f"{strength} after {ops[place - 1]}")  # fmt: skip
+    chain = [*ops[:place], slow, *ops[place:]]
+    return Case(_chain(chain), {"batch_size": 16, "workers": 2}, "accelerator(0.002)", turns=turns,
+                strength=f"{strength} after {ops[place - 1]}",
+                remedies=[Remedy("without it", lambda facts: {"chain": _chain(ops)})])  # fmt: skip
+
+
+def _chain(ops):
+    return "." + ".".join(ops)
 
 
 def slow_samples(at):
@@ -69,14 +92,24 @@ def slow_samples(at):
     share, side = at.between(0.05, 0.12), int(at.between(2000, 3200))
     pictures.write_pictures(at.folder, int(360 * share / (1 - share)), side, at.random.randrange(1 << 30), first=360)
     return Case(settings={"batch_size": 16, "workers": 2}, step="accelerator(0.001)",
-                strength=f"{share:.0%} of side {side}")  # fmt: skip
+                strength=f"{share:.0%} of side {side}",
+                remedies=[Remedy("without them", lambda facts: _without(at.folder, 360))])  # fmt: skip
+
+
+def _without(folder, first):
+    """Files from a number on are removed."""
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".jpg") and int(name[:-4]) >= first:
+            os.remove(f"{folder}/{name}")
+    return {}
 
 
 def starved_cpu(at):
     """Another program has the CPUs, too."""
     at.usual()
     threads = at.random.randint(1, 2) * len(os.sched_getaffinity(0))
-    case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{threads} threads")
+    case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{threads} threads",
+                remedies=[Remedy("CPUs alone")])  # fmt: skip
     case.step = f"accelerator({0.4 * at.batch_seconds(case):.4f})"
     at.undo.enter_context(burning(threads, LIMIT))
     return case
@@ -86,7 +119,7 @@ def throttled_quota(at):
     """The container has a part of a CPU."""
     at.usual()
     quota = at.between(0.3, 0.8)
-    case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{quota:.2f} CPUs")
+    case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{quota:.2f} CPUs", remedies=[Remedy("no quota")])
     case.step = f"accelerator({0.2 * at.batch_seconds(case):.4f})"
     group = Quota()
     at.undo.callback(group.close)
@@ -99,7 +132,8 @@ def slow_consumer(at):
     """The trainer takes far longer than the loader."""
     at.usual()
     times = at.between(5, 12)
-    case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{times:.1f} times the loader")
+    case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{times:.1f} times the loader",
+                remedies=[Remedy("no step", lambda facts: {"step": "pass"})])  # fmt: skip
     case.step = f"accelerator({times * at.batch_seconds(case):.4f})"
     return case
 
@@ -111,8 +145,9 @@ def memory_limit(at):
     case = Case(settings={"batch_size": at.random.choice([32, 48, 64]), "workers": 2, "prefetch": every + 2},
                 strength=f"{room:.1f} batches, a pause every {every}")  # fmt: skip
     case.step = f"pausing({every}, {every * times * at.batch_seconds(case):.4f})"
-    batch_bytes = case.settings["batch_size"] * 160 * 160 * 3
+    batch_bytes, ample = case.settings["batch_size"] * 160 * 160 * 3, dict(case.settings)
     case.settings["memory_limit"] = int(2 * room * batch_bytes)  # half of it is for batches
+    case.remedies = [Remedy("no limit", lambda facts: {"settings": ample})]
     return case
 
 
@@ -125,7 +160,13 @@ def oversubscribed_workers(at):
                 strength=f"{workers} workers, trainer {times:.1f} times the loader")  # fmt: skip
     case.step = f"on_cpu({times * at.batch_seconds(case, cpus):.4f})"
     case.settings["workers"] = workers
+    case.remedies = [Remedy("workers as told", lambda facts: {"settings": _fewer(case.settings, facts, cpus)})]
     return case
+
+
+def _fewer(settings, facts, otherwise):
+    """Workers as `drapps profile` advises."""
+    return {**settings, "workers": facts.get("fewer_workers") or otherwise}
 
 
 def _trainer_bound(at, low, high):
