@@ -91,13 +91,15 @@ def test_the_loader_without_an_op_says_what_the_op_takes():
     by_share = verdict("slow_op")
     measured = verdict("slow_op", lighter_rate=6000.0)
     assert by_share.without == pytest.approx(4.0) and "takes 80%" in by_share.evidence  # the trainer's bound
-    assert measured.without == pytest.approx(3.0, rel=0.03) and "takes 67%" in measured.evidence
-    assert measured.gain == pytest.approx(1 / (1 - 0.5 * 2 / 3), rel=0.02)
+    assert measured.without == pytest.approx(3.0) and "takes 67%" in measured.evidence
+    assert measured.gain == pytest.approx(1.5)
+    computing = verdict("slow_op", lighter_rate=6000.0, free_cpu=0.5e-3)  # half of two CPUs
+    assert computing.without == pytest.approx(1 / (1 - 2 / 3 * 0.5))
 
 
 def test_the_loader_without_slow_samples_says_what_they_take():
     assert verdict("slow_samples").gain == pytest.approx(2.375, rel=0.02)
-    assert verdict("slow_samples", usual_rate=7000.0).gain == pytest.approx(3.5, rel=0.03)
+    assert verdict("slow_samples", usual_rate=7000.0).gain == pytest.approx(3.5)
 
 
 def test_an_op_whose_absence_saves_nothing_is_no_finding():
@@ -110,6 +112,13 @@ def test_samples_from_memory_say_what_a_disk_costs():
     assert measured.gain == pytest.approx(1500 / 25)
     beside = verdict("slow_disk", memory_rate=1500.0, free_cpu=1e-3)  # of two CPUs
     assert beside.gain == pytest.approx(1 / (1 / 1500 + 0.5e-3) / 25)
+
+
+def test_other_programs_keep_their_cpus_whatever_is_done_about_reads():
+    quiet = verdict("slow_source", cpu_foreign=0.0, delayed=0.5)  # by own threads: nobody else is there
+    assert quiet.gain == pytest.approx(2000 / 175)
+    assert verdict("slow_source", cpu_foreign=1.9, delayed=0.5).gain == pytest.approx(1000 / 175)
+    assert verdict("slow_source", cpu_foreign=0.5, delayed=0.5).gain == pytest.approx(1500 / 175)
 
 
 def test_a_trainer_without_a_step_gets_what_the_loader_makes():

@@ -42,21 +42,20 @@ def small_files(at):
     pictures.write_pictures(at.folder, 12000, int(side), at.random.randrange(1 << 30))
     case = Case(".decode().resize(64).center_crop(48)", {"batch_size": 64, "workers": 2}, "accelerator(0.002)",
                 strength=f"side {side:.0f}, {finds:.0f} reads/s",
-                remedies=[Remedy("tar shards", lambda facts: _packed(at), gone=False), IN_MEMORY])  # fmt: skip
+                remedies=[Remedy("shards in memory", lambda facts: _packed(at), gone=False), IN_MEMORY])  # fmt: skip
     case.enter = at.undo.enter_context(disk_limit(at.folder, "iops", int(finds)))
     at.undo.enter_context(pictures.forgotten(at.folder))
     return case
 
 
 def _packed(at):
-    """The files in one archive, on the same disk and as often forgotten."""
-    folder = f"{at.root}/shards"
-    os.mkdir(folder)
-    with tarfile.open(f"{folder}/all.tar", "w") as shard:
+    """The files in one archive on the same disk, which has just been written and is in memory."""
+    path = f"{at.root}/all.tar"
+    with tarfile.open(path, "w") as shard:
         for name in sorted(os.listdir(at.folder)):
             shard.add(f"{at.folder}/{name}", name)
-    at.undo.enter_context(pictures.forgotten(folder))
-    return {"data": f"{folder}/all.tar"}
+    os.sync()
+    return {"data": path}
 
 
 def slow_source(at):

@@ -74,13 +74,20 @@ def _no_remedy(facts):
 # --- what a remedy would bring ---
 
 
+def _own_cpus(facts):
+    """CPUs to be had beside other programs: what they leave, or the share that threads got when they wanted to run."""
+    free = facts.cpus - _any(facts.cpu_foreign) - _any(facts.cpu_steal)
+    return max(free, facts.cpus * (1 - _any(facts.delayed)))
+
+
 def _capacity(facts, waiting=0.0, cpus=None):
-    """Samples a second that the workers can make; they and the trainer share the CPUs."""
+    """Samples a second that the workers can make; they and the trainer share the CPUs.  None: those to be had now."""
     cost = facts.cost_cpu
     if not cost:
         return float("inf")
-    together = first(cpus, facts.cpus, 1) / (cost + _any(facts.free_cpu))
-    return min(together, (facts.workers or 1) / (waiting + cost))
+    if cpus is None:
+        cpus = _own_cpus(facts) if facts.cpus else 1
+    return min(cpus / (cost + _any(facts.free_cpu)), (facts.workers or 1) / (waiting + cost))
 
 
 def _with_trainer(facts, measured, waiting):
@@ -155,9 +162,9 @@ def small_files(facts):
     if not _reading(facts) or not _small(facts) or _stays_slow(facts) or facts.waiting >= SLOW_REQUEST:
         return None
     evidence = f"{_waits_for_reads(facts)}: {facts.rate:.0f} files a second, each opened and read for itself"
-    advice = "pack the files into tar shards, which are read in large pieces"
-    in_memory = _with_trainer(facts, facts.memory_rate, facts.waiting_again)
-    return Told(_capacity(facts, 0.1 * facts.waiting), evidence, advice, in_memory)
+    advice = ("have them in memory before they are needed: tar shards can be read beforehand in large pieces; "
+              "samples that are shuffled are read one by one from shards, too")  # fmt: skip
+    return Told(_with_trainer(facts, facts.memory_rate, facts.waiting_again), evidence, advice)
 
 
 def slow_source(facts):
@@ -196,7 +203,7 @@ def starved_cpu(facts):
     advice = "end or move the other programs, or reserve CPUs for training"
     left = max(0.1 * facts.cpus, facts.cpus - taken)
     more = min(facts.cpus / left, 1 / max(0.1, 1 - delayed))  # others may only have had what was free
-    return Told(min(_capacity(facts, _any(facts.waiting)), facts.rate * more), evidence, advice)
+    return Told(min(_capacity(facts, _any(facts.waiting), facts.cpus), facts.rate * more), evidence, advice)
 
 
 def oversubscribed_workers(facts):
@@ -241,8 +248,9 @@ def slow_samples(facts):
     evidence = f"{facts.slow_samples:.0%} of the samples take {facts.slow_load:.0%} of the time{example}"
     advice = "make them smaller beforehand, or leave them out; in_order=False lets others pass"
     usual = (1 - facts.slow_load) / (1 - facts.slow_samples)  # mean time of a sample if all were as the others
-    saved = first(_spared(facts, facts.usual_rate), 1 - usual)
-    return Told(facts.rate * _saved(facts, saved), evidence, advice)
+    spared = _spared(facts, facts.usual_rate)
+    gain = _saved(facts, 1 - usual) if spared is None else _sped_up(facts, spared)
+    return Told(facts.rate * gain, evidence, advice)
 
 
 def slow_op(facts):
@@ -250,17 +258,18 @@ def slow_op(facts):
     op, share = facts.largest_op if facts.ops else (ALL_OPS, 1.0 if facts.work else 0.0)
     if share < 0.3 or not _working_hard(facts):
         return None
-    share = first(_spared(facts, facts.lighter_rate), share)  # ops are timed unfused, the loader runs them fused
-    saved = EASIER.get(op, 0.5)
+    spared, saved = _spared(facts, facts.lighter_rate), EASIER.get(op, 0.5)
+    gain = _saved if spared is None else _sped_up
+    share = first(spared, share)  # ops are timed unfused, the loader runs them fused
     evidence = f"{op} takes {share:.0%} of the time of a sample"
     if facts.cost_cpu:
         evidence += f", {_ms(share * facts.cost_cpu)}"
     if facts.workers and facts.cpus and facts.workers < facts.cpus:
         evidence += f"; only {facts.workers} of {facts.cpus:.2g} CPUs have a worker"
-    without = _saved(facts, share)
+    without = gain(facts, share)
     advice = (f"a cheaper {op}, or its result kept (cache=); the gain is for {saved:.0%} of it saved, without it "
               f"{min(without, facts.headroom):.2f} times as many samples would come")  # fmt: skip
-    return Told(facts.rate * _saved(facts, saved * share), evidence, advice, facts.rate * without)
+    return Told(facts.rate * gain(facts, saved * share), evidence, advice, facts.rate * without)
 
 
 def _saved(facts, part):
@@ -268,6 +277,13 @@ def _saved(facts, part):
     the trainer waits: for the first batch of an epoch, or for one slow sample, there is both slack and waiting."""
     working = max(first(facts.strained, 1.0), facts.wait) * (1.0 if facts.fetchers else 1 - _any(facts.read_share))
     return 1 / (1 - min(0.98, part * working))
+
+
+def _sped_up(facts, part):
+    """The gain where `part` of the loader's whole time of a sample is saved, by another run of it; the CPU time of the
+    trainer stays."""
+    trainer = min(1.0, facts.rate * _any(facts.free_cpu) / first(facts.cpus, 1))
+    return 1 / (1 - min(0.98, part * (1 - trainer)))
 
 
 def _any(value):
