@@ -2,8 +2,8 @@
 
 import pytest
 
-from drapps import _core
-from drapps.profile.probe import Drained, NativeProbe, alone
+from drapps import _core, read
+from drapps.profile.probe import ChainProbe, Drained, NativeProbe, alone
 
 
 def probe_of(pipe, outputs="image"):
@@ -28,16 +28,29 @@ def test_too_few_batches_for_a_steady_rate():
 
 
 def test_an_op_that_keeps_the_size_can_be_left_out(folder):
-    from drapps import read
-
     pipe = read(folder).decode().resize(32).center_crop(32).gaussian_blur(kernel_size=3).random_horizontal_flip()
     probe = probe_of(pipe)
     assert "gaussian_blur" in probe.ops(4)
-    graph = probe.graph_without("gaussian_blur")
-    assert "gaussian_blur" not in graph.json() and "random_horizontal_flip" in graph.json()
-    assert [probe.graph_without(op) for op in ("decode", "center_crop", "read", "store")] == [None] * 4
-    drained = probe.drain(0.05, graph=graph, workers=2, prefetch=2)
+    lighter = probe.without("gaussian_blur")
+    assert set(lighter.ops(4)) == set(probe.ops(4)) - {"gaussian_blur"}
+    assert [probe.without(op) for op in ("decode", "center_crop", "read", "store")] == [None] * 4
+    drained = lighter.drain(0.05, workers=2, prefetch=2)
     assert drained.rate > 0 and drained.cpu > 0
+
+
+def brighter(image):
+    return image // 2 + 128
+
+
+def test_a_chain_without_its_only_function_runs_natively(folder):
+    pipe = read(folder).decode().resize(32).center_crop(32).map(brighter, field="image").random_horizontal_flip()
+    with pipe.loader(batch_size=4, outputs="image", workers=0) as loader:
+        probe = ChainProbe(loader)
+        assert "map(brighter)" in probe.ops(4)
+        assert probe.without("map(darker)") is None
+        assert probe.without("map(brighter)").drain(0.05, workers=2, prefetch=2).rate > 0
+    with pipe.map(brighter, field="image").filter(bool, field="label").loader(batch_size=4, workers=0) as loader:
+        assert ChainProbe(loader).without("map(brighter)") is None
 
 
 def test_some_samples_alone(pipe):

@@ -102,6 +102,19 @@ def test_the_loader_without_slow_samples_says_what_they_take():
     assert verdict("slow_samples", usual_rate=7000.0).gain == pytest.approx(3.5)
 
 
+def test_a_function_that_is_gone_leaves_a_native_chain():
+    chain = dict(drain_rate=None, drain_cpu=None, work=None, read=None, ops={"map(slow)": 0.5, "decode": 0.5})
+    assert diagnose(facts(**chain))[0].without < diagnose(facts(**chain, lighter_rate=7800.0))[0].without
+    assert diagnose(facts(**chain, lighter_rate=7800.0))[0].without == pytest.approx(3.9)
+
+
+def test_workers_of_a_chain_that_wait_for_a_cpu_are_busy():
+    chain = dict(samples=1600, drain_cpu=None, work=None, read=None, ops={"map(slow)": 0.9, "decode": 0.1})
+    assert facts(**chain, delayed=0.0).busy == pytest.approx(0.2)
+    assert facts(**chain, delayed=0.8).busy == pytest.approx(1.0)
+    assert "slow_op" in [finding.name for finding in diagnose(facts(**chain, delayed=0.8))]
+
+
 def test_an_op_whose_absence_saves_nothing_is_no_finding():
     found = diagnose(facts(ops={"decode": 0.2, "gaussian_blur": 0.8}, lighter_rate=1990.0))
     assert "slow_op" not in [finding.name for finding in found]

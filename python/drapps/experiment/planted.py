@@ -93,7 +93,7 @@ def make_parser():
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of measuring, each (default: {SECONDS})")
     parser.add_argument("--remedies", action="store_true",
                         help="run each again with the plant taken away: is the gain as expected?")  # fmt: skip
-    parser.add_argument("--into", metavar="FILE", help="write the table of --remedies into the section results-remedies")
+    parser.add_argument("--into", metavar="FILE", help="write the table of remedies into its section results-remedies")
     parser.add_argument("--json", action="store_true", help="print JSON, with all facts")
     return parser
 

@@ -1,8 +1,8 @@
 """Do remedies bring what `drapps profile` says?  The same program again, with the plant taken away.
 
-Predicted is what the finding says that should be there, whichever verdict came first: the gain without the cause at all,
-or that of its usual remedy where only this is done.  Measured is the rate of the remedied run over that of the planted
-one, each as the profile saw it.
+Predicted is what the finding says that should be there, whichever verdict came first: the gain without the cause at
+all, or that of its usual remedy where only this is done.  Measured is the rate of the remedied run over that of the
+planted one, each as the profile saw it.
 """
 
 import math

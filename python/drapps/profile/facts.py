@@ -104,8 +104,11 @@ class Facts:
 
     @property
     def working(self):
-        """Time of a worker for a sample in which it decodes and augments."""
-        return first(self.work, self.alone_cpu)
+        """Time of a worker for a sample in which it decodes and augments: measured in the run, else by its CPU time and
+        the part of the time in which threads that want a CPU have one."""
+        if self.work is not None or self.alone_cpu is None:
+            return self.work
+        return self.alone_cpu / max(0.05, 1 - (self.delayed or 0.0))
 
     @property
     def read_share(self):

@@ -154,22 +154,22 @@ class NativeProbe:
         self._shaping = {op["op"] for op in facts["ops"] if op["in_bytes"] != op["out_bytes"]}
         return shares(times)
 
-    def graph_without(self, op):
-        """The graph without an op; None where that is another task: it is no op of the graph, or gives samples their
-        size."""
+    def without(self, op):
+        """The same pipeline without an op; None where that is another task: it is no op of the graph, or gives samples
+        their size."""
         nodes = json.loads(self._graph.json())["nodes"]
         left = [node for node in nodes if node["op"] != op]
         if op in self._shaping or len(left) == len(nodes):
             return None
-        return _core.graph_from_json(graph_json(left))
+        return NativeProbe(self._dataset, _core.graph_from_json(graph_json(left)), self._options)
 
-    def drain(self, seconds, ids=None, graph=None, **changed):
+    def drain(self, seconds, ids=None, **changed):
         """Makes batches for some seconds and drops them.  ids: of these samples alone, which are read before."""
         order = list(ids or range(self.size))
         random.Random(1).shuffle(order)
         rounds = 1 + (-(-len(ids) // self.batch_size) if ids else 0)
         push = partial(_push, cycle(order), self.batch_size)
-        with self._open(graph, given_order=True, **changed) as loader:
+        with self._open(given_order=True, **changed) as loader:
             batches = loader.batches()
             for _ in range(changed["prefetch"] + 2):
                 push(loader)
@@ -178,14 +178,14 @@ class NativeProbe:
                 push(loader)
             return _drained(batches, partial(push, loader), seconds)
 
-    def _open(self, graph=None, **changed):
+    def _open(self, **changed):
         from drapps.loader import Loader
 
         options = {**self._options, "cache": None, "trace": None, "shuffle": False, "rank": 0, "world": 1,
                    "last": "partial", **changed}  # fmt: skip
         if "policy" in options:
             options["policy"] = "fixed"
-        return Loader(self._dataset, graph or self._graph, output="raw", **options)
+        return Loader(self._dataset, self._graph, output="raw", **options)
 
 
 def _push(order, size, loader):
@@ -233,6 +233,16 @@ class ChainProbe:
             maker.make(0, i)
         return shares(watch.times)
 
+    def without(self, function):
+        """The chain without a Python function, where the rest runs natively; else None."""
+        pipe, stages = self._loader._pipe, self._loader._pipe.stages
+        left = [stage for stage in stages if _name_of(stage) != function]
+        if len(left) == len(stages) or any(hasattr(stage, "function") for stage in left):
+            return None
+        outputs = ",".join(self._loader._outputs) if self._loader._outputs else None
+        graph = _core.graph_from_json(graph_json([node.to_json() for node in left]))
+        return NativeProbe(pipe.dataset, graph, {"batch_size": self._loader._batch_size, "outputs": outputs})
+
 
 class _Timed:
     """A runner whose run is timed."""
@@ -241,10 +251,14 @@ class _Timed:
         self.run = watch.wrap(name, runner.run)
 
 
+def _name_of(stage):
+    """Of a Python function in the chain; None: a native op."""
+    return f"{stage.kind}({getattr(stage.function, '__name__', 'function')})" if hasattr(stage, "function") else None
+
+
 def _timed_stage(part, watch):
     if hasattr(part, "function"):
-        name = f"{part.kind}({getattr(part.function, '__name__', 'function')})"
-        return part._replace(function=watch.wrap(name, part.function))
+        return part._replace(function=watch.wrap(_name_of(part), part.function))
     part.run = watch.wrap(", ".join(node.op.name for node in part.nodes), part.run)
     return part
 
@@ -285,6 +299,10 @@ class ItemsProbe:
         whole = watch.times.pop("", 0.0)
         rest = max(0.0, whole - sum(watch.times.values()))
         return shares({f"{type(self._dataset).__name__}.__getitem__": rest, **watch.times})
+
+    def without(self, name):
+        """None: what is left of somebody's data set cannot be known."""
+        return None
 
 
 def settings_of(loader):

@@ -91,8 +91,8 @@ def _capacity(facts, waiting=0.0, cpus=None):
 
 
 def _with_trainer(facts, measured, waiting):
-    """Samples a second beside the trainer, which takes its share of the CPUs, by what a run without it gave; where there
-    was no such run, by the costs of a sample."""
+    """Samples a second beside the trainer, which takes its share of the CPUs: by what a run without it gave, or, where
+    there was none, by the costs of a sample."""
     if not measured:
         return _capacity(facts, _any(waiting))
     return 1 / (1 / measured + _any(facts.free_cpu) / first(facts.cpus, 1))
@@ -100,7 +100,7 @@ def _with_trainer(facts, measured, waiting):
 
 def _spared(facts, faster):
     """The part of the time of a sample that another run of the loader spared; None: it was not made."""
-    return max(0.0, 1 - facts.drain_rate / faster) if faster and facts.drain_rate else None
+    return max(0.0, 1 - first(facts.drain_rate, facts.rate) / faster) if faster else None
 
 
 def _reading(facts):
@@ -247,10 +247,10 @@ def slow_samples(facts):
     example = f" (as {facts.slow_key})" if facts.slow_key else ""
     evidence = f"{facts.slow_samples:.0%} of the samples take {facts.slow_load:.0%} of the time{example}"
     advice = "make them smaller beforehand, or leave them out; in_order=False lets others pass"
+    if facts.usual_rate:
+        return Told(_with_trainer(facts, facts.usual_rate, 0.0), evidence, advice)
     usual = (1 - facts.slow_load) / (1 - facts.slow_samples)  # mean time of a sample if all were as the others
-    spared = _spared(facts, facts.usual_rate)
-    gain = _saved(facts, 1 - usual) if spared is None else _sped_up(facts, spared)
-    return Told(facts.rate * gain, evidence, advice)
+    return Told(facts.rate * _saved(facts, 1 - usual), evidence, advice)
 
 
 def slow_op(facts):

@@ -264,33 +264,33 @@ class Session:
         for name, value in costs.items():
             setattr(facts, name, value)
         facts.ops = probe.ops(STOPWATCH_SAMPLES)
-        if probe.drain is not None:
-            self._drain(probe, usual)
-
-    def _drain(self, probe, usual):
-        """The loader without a trainer: as it is, and without each thing that may hold it back."""
-        facts = self.facts
         settings = {"workers": facts.workers or 1, "prefetch": facts.prefetch or 2}
-        drain = partial(probe.drain, self._plan.probe, **settings)
+        if probe.drain is not None:
+            self._drain(probe, usual, settings)
+        self._drain_without_largest_op(probe, settings)
+
+    def _drain(self, probe, usual, settings):
+        """The loader without a trainer: as it is, and without each thing that may hold it back."""
+        facts, drain = self.facts, partial(probe.drain, self._plan.probe, **settings)
         drained = drain()
         facts.drain_rate, facts.drain_cpu = drained.rate, drained.cpu
         wanted = max(2, settings["prefetch"])
         if facts.ahead is not None and facts.ahead < wanted:
             facts.unlimited_rate = drain(prefetch=wanted, memory_limit=0).rate
         if (facts.read_share or 0.0) >= MUCH:
-            few = min(max(FEW[0], probe.batch_size), FEW[1], probe.size)
+            few = min(max(FEW[0], probe.batch_size), FEW[1])
             facts.memory_rate = drain(ids=usual[:few]).steady_rate
         if facts.slow_load >= MUCH:
             facts.usual_rate = drain(ids=usual).rate
-        self._drain_without_largest_op(probe, drain)
 
-    def _drain_without_largest_op(self, probe, drain):
+    def _drain_without_largest_op(self, probe, settings):
         op, share = self.facts.largest_op
         if share < MUCH:
             return
         with suppress(_core.Error):  # others may need what it makes
-            graph = probe.graph_without(op)
-            self.facts.lighter_rate = drain(graph=graph).rate if graph else None
+            lighter = probe.without(op)
+            if lighter is not None:
+                self.facts.lighter_rate = lighter.drain(self._plan.probe, **settings).rate
 
 
 def samples_of(batch):
