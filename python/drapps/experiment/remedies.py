@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from drapps.cli.show import print_table
-from drapps.experiment.tables import markdown
+from drapps.experiment import tables
 
 FIGURES = ("predicted", "measured", "ratio")
 COLUMNS = ("planted", "strength", "remedy", *FIGURES, "then")
@@ -72,7 +72,7 @@ def table(trials):
 
 def page(trials):
     """The same as Markdown."""
-    return f"{markdown(COLUMNS, _cells(trials))}\n{summary(trials)}.\n"
+    return f"{tables.table(COLUMNS, _cells(trials))}\n{summary(trials)}.\n"
 
 
 def _cells(trials):
