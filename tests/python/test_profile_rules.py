@@ -93,6 +93,8 @@ def test_the_loader_without_an_op_says_what_the_op_takes():
     assert by_share.without == pytest.approx(4.0) and "takes 80%" in by_share.evidence  # the trainer's bound
     assert measured.without == pytest.approx(3.0) and "takes 67%" in measured.evidence
     assert measured.gain == pytest.approx(1.5)
+    by_cpu = verdict("slow_op", lighter_rate=9000.0, lighter_cpu=0.4e-3)  # others gave way in that run
+    assert by_cpu.without == pytest.approx(2.5)
     computing = verdict("slow_op", lighter_rate=6000.0, free_cpu=0.5e-3)  # half of two CPUs
     assert computing.without == pytest.approx(1 / (1 - 2 / 3 * 0.5))
 

@@ -43,6 +43,7 @@ class Facts:
     memory_rate: float | None = None  # ... with a few samples, which are in memory then
     usual_rate: float | None = None  # ... with samples that are not slow
     lighter_rate: float | None = None  # ... without the op that takes most
+    lighter_cpu: float | None = None  # CPU time for a sample, then
     fewer_workers: int | None = None
     fewer_rate: float | None = None  # the run with so few workers
     fewer_delayed: float | None = None

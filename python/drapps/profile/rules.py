@@ -98,9 +98,12 @@ def _with_trainer(facts, measured, waiting):
     return 1 / (1 / measured + _any(facts.free_cpu) / first(facts.cpus, 1))
 
 
-def _spared(facts, faster):
-    """The part of the time of a sample that another run of the loader spared; None: it was not made."""
-    return max(0.0, 1 - first(facts.drain_rate, facts.rate) / faster) if faster else None
+def _spared(facts):
+    """The part of the time of a sample that the loader without the largest op spared; None: there was no such run.  By
+    CPU time where it is known: other programs change it less than the rate."""
+    if facts.drain_cpu and facts.lighter_cpu:
+        return max(0.0, 1 - facts.lighter_cpu / facts.drain_cpu)
+    return max(0.0, 1 - first(facts.drain_rate, facts.rate) / facts.lighter_rate) if facts.lighter_rate else None
 
 
 def _reading(facts):
@@ -258,7 +261,7 @@ def slow_op(facts):
     op, share = facts.largest_op if facts.ops else (ALL_OPS, 1.0 if facts.work else 0.0)
     if share < 0.3 or not _working_hard(facts):
         return None
-    spared, saved = _spared(facts, facts.lighter_rate), EASIER.get(op, 0.5)
+    spared, saved = _spared(facts), EASIER.get(op, 0.5)
     gain = _saved if spared is None else _sped_up
     share = first(spared, share)  # ops are timed unfused, the loader runs them fused
     evidence = f"{op} takes {share:.0%} of the time of a sample"

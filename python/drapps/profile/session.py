@@ -290,7 +290,8 @@ class Session:
         with suppress(_core.Error):  # others may need what it makes
             lighter = probe.without(op)
             if lighter is not None:
-                self.facts.lighter_rate = lighter.drain(self._plan.probe, **settings).rate
+                drained = lighter.drain(self._plan.probe, **settings)
+                self.facts.lighter_rate, self.facts.lighter_cpu = drained.rate, drained.cpu
 
 
 def samples_of(batch):
