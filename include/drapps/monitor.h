@@ -39,7 +39,7 @@ extern "C" {
     X(MEM_USED, "mem_used", "bytes", "the container's limit, or all memory", "memory in use that cannot be dropped")   \
     X(MEM_AVAILABLE, "mem_available", "bytes", "the container's limit, or all memory", "memory that can still be had") \
     X(MEM_OWN, "mem_own", "bytes", "the container's limit, or all memory", "resident memory of this process")          \
-    X(MEM_BANDWIDTH, "mem_bandwidth", "bytes/s", "the fastest stream seen", "a timed stream over 256 KB: a proxy")     \
+    X(MEM_BANDWIDTH, "mem_bandwidth", "bytes/s", "the fastest stream seen", "a timed stream over 1 MB: a proxy")       \
     X(QUOTA_USED, "quota_used", "cpus", "the container's quota, or all CPUs", "CPUs that our cgroup uses")             \
     X(THROTTLED, "throttled", "share", "always", "time in which the quota held our cgroup back")                       \
     X(DISK_BANDWIDTH, "disk_bandwidth", "bytes/s", "the highest seen, at least 100 MB/s", "read and written")          \
