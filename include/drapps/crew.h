@@ -42,7 +42,8 @@ typedef struct dr_crew_options {
     int max_batches;        /* posted and not yet taken by the owner; at most 1024 */
     uint64_t address_space; /* of the blocks; memory is used as it is touched.  0: twice what the container may use */
     uint64_t keep_free;     /* bytes of free blocks whose pages stay warm; what is above goes back to the system.
-                               0: what the last batches needed at once, at least twice the largest batch so far */
+                               0: what the last batches needed at once and a quarter more; at least twice the largest
+                               batch so far, where that is no more than 32 MB */
     bool in_order;    /* true: sample s of a batch goes to slot s of it, batches are taken in the order of posting.
                          false: a sample goes to the batch that is being filled when it is done, ready batches are
                          taken as they come.  Groups of one kind (below) only mix among themselves */
@@ -177,7 +178,7 @@ DR_API void dr_crew_begin(dr_crew *crew, int worker, uint32_t i);
 
 /* Where slot first + i of the claim goes.  *slab: the batch's common block, made now when slab_bytes is not 0 and it
  * has none yet (all callers for a batch must ask for the same number of bytes, else *slab is 0 for the later one).
- * A large one may wait a few milliseconds for the block that the owner is about to release. */
+ * A large one may wait some milliseconds for the block that the owner is about to release. */
 DR_API dr_status dr_crew_place(dr_crew *crew, int worker, uint32_t i, size_t slab_bytes, uint32_t *slot,
                                dr_crew_block *slab, dr_error *err);
 

@@ -8,7 +8,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-enum { ROW = 32 }; /* batches between two looks at how much memory is needed */
+enum { ROW = 16 }; /* batches between two looks at how much memory is needed */
 
 /* --- posting --- */
 
@@ -210,8 +210,10 @@ static void take_result(dr_crew *c, struct dr__entry *e, dr_crew_result *out)
     b->batch_samples = e->n_slots;
     b->latency_ns += e->opened_ns && e->ready_ns > e->opened_ns ? e->ready_ns - e->opened_ns : 0;
     owner_gets(c, e->samples);
+    dr__slab_was_held(b);
     b->taken_ns = dr__now_ns();
     b->taken_bytes = e->slab_bytes;
+    b->taken_slab = e->slab;
     e->batch = DR__GONE;
     b->n_untaken--;
     b->started_slots -= e->n_slots;

@@ -116,7 +116,9 @@ struct dr__board {
     uint64_t head, open, fill, take;               /* derived: oldest live, not over, with room, not taken */
     uint64_t n_untaken, n_complete, started_slots; /* derived */
     uint64_t n_dropped;                            /* derived */
-    uint64_t taken_ns, taken_bytes;                /* the owner's last take: when, and the size of its slab */
+    uint64_t taken_ns, taken_bytes;                /* the owner's last take: when, and the size of its slab, */
+    dr_crew_block taken_slab;                      /* which is this; 0: the owner let go of it */
+    uint64_t hold_ns;                              /* for how long the owner mostly holds a slab; 0: unknown */
     bool held_back;                                /* a worker found slots, but the window was closed */
 
     uint32_t window_batches;
@@ -237,6 +239,11 @@ void dr__choose(dr_crew *c, int worker, struct dr__choice *out);
 
 /* Whether slots i to i + n - 1 are some of the worker's claim. */
 dr_status dr__check_claim(const dr_crew *c, int worker, uint32_t i, uint32_t n, dr_error *err);
+
+/* --- place.c --- */
+
+/* The owner lets go of the slab that it took last, or takes the next one. */
+void dr__slab_was_held(struct dr__board *b);
 
 /* --- times.c --- */
 
