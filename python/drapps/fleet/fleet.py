@@ -23,7 +23,7 @@ __all__ = ["Fleet", "NothingPosted", "Result", "Sample", "Stuck"]
 WHOLE_NS = (1 << 32) - 1
 
 Sample = namedtuple("Sample", "tag slot ns state error")  # error: an ExceptionWrapper, or None
-Result = namedtuple("Result", "tag value samples worker number")  # value: the batch, or an ExceptionWrapper
+Result = namedtuple("Result", "tag value samples worker number nbytes")  # value: the batch, or an ExceptionWrapper
 
 
 class Fleet(Processes):
@@ -100,7 +100,8 @@ class Fleet(Processes):
             value = self._value(raw, errors)
         except Exception:  # of unpickling: the batch is taken, so this is what came of it
             value = ExceptionWrapper(where=f"in the trainer, with what DataLoader worker process {raw.worker} sent")
-        return Result(raw.tag, value, samples, raw.worker, raw.number)
+        nbytes = (raw.head_bytes or 0) + (0 if raw.slab is None else raw.slab.nbytes)
+        return Result(raw.tag, value, samples, raw.worker, raw.number, nbytes)
 
     def _value(self, raw, errors):
         if raw.failed and raw.head is not None:
