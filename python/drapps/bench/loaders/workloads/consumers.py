@@ -30,7 +30,7 @@ class Alone:
 
 
 class Lockstep:
-    """Steps of n consumers begin together, as where gradients are exchanged; who has no batch left is not waited for."""
+    """Steps of n consumers begin together, as where gradients are exchanged; nobody waits for who has no batch left."""
 
     def __init__(self, n):
         self._n, self._here, self._round, self._changed = n, 0, 0, threading.Condition()

@@ -140,7 +140,8 @@ def cases(options):
     first = "torch, offline first, a loader each"
     return [Case(first, "torch", {**arguments, "own": True}),
             Case("torch, offline first, one loader", "torch", arguments, first),
-            Case("drapps, offline first, one loader, in_order=False", "drapps", {**arguments, "in_order": False}, first),
+            Case("drapps, offline first, one loader, in_order=False", "drapps", {**arguments, "in_order": False},
+                 first),
             Case("drapps, one block, one loader, in_order=False", "drapps",
                  {**arguments, "in_order": False, "way": "one block"}, first)]
 
@@ -153,12 +154,12 @@ def least_s(options):
 
 def notes(result):
     options, found = result["options"], {entry["case"]: entry["figures"]["wall_s"] for entry in result["cases"]}
-    lines = [f"Accelerators emulated, in lockstep, steps of {step_ms(options):.0f} ms; costs are slept, not computed.  The "
-             "offline pass has all workers.",
+    lines = [f"Accelerators emulated, in lockstep, steps of {step_ms(options):.0f} ms; costs are slept, not computed.  "
+             "The offline pass has all workers.",
              f"All work spread evenly over the workers, and the last step of each epoch: {least_s(options):.1f} s."]
     before, ours = (found.get(case.name) for case in (cases(options)[0], cases(options)[-1]))
     if before and ours:
-        lines.append(f"Time of drapps's one block over the published baseline: {ours['median'] / before['median']:.2f}.")
+        lines.append(f"Time of drapps's one block over the loader each: {ours['median'] / before['median']:.2f}.")
     return lines
 
 

@@ -13,7 +13,7 @@ from ..volume_sets import Volumes, make_set, write_files
 
 
 class TimedVolumes(Volumes):
-    """A sample also says what CPU time it took: beside another worker it takes more, as they share memory and caches."""
+    """A sample also says what CPU time it took: beside another worker more than alone, as they share the memory."""
 
     def __getitem__(self, key):
         began = time.thread_time_ns()
@@ -94,8 +94,8 @@ def notes(result):
     costs = sorted(options["costs_ms"])
     return [f"A volume alone takes {costs[0]:.0f} to {costs[-1]:.0f} ms in Python, the median "
             f"{costs[len(costs) // 2]:.0f} ms.",
-            f"Accelerator emulated, a step is {options['step']} ms; work-conserving bound of the utilisation in Python, "
-            f"from what the volumes cost alone, {bound(costs, options):.3f}.  The bound in the run is made of what the "
+            f"Accelerator emulated, a step is {options['step']} ms; work-conserving bound of the utilisation in Python "
+            f"from what the volumes cost alone {bound(costs, options):.3f}.  The bound in the run is made of what the "
             "samples took there: CPU time in Python, time in the worker threads for the native ops.",
             f"CPU time of all samples in a run over that alone: {beside_each_other(result, sum(costs) / 1e3)}.",
             "The Python data set's random choices are keyed by volume: its crops are the same for all loaders.  The "
