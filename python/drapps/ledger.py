@@ -85,6 +85,12 @@ class Ledger:
             ratio = float(numpy.median(ns[seen] / (known[seen] * self.unit_ns)))
             self.unit_ns *= min(max(ratio, 0.5), 2.0) ** (1 - KEEP)
 
+    @property
+    def median_ns(self):
+        """Of what was seen; 0: nothing."""
+        seen = self.units[self.units > 0]
+        return float(numpy.median(seen)) * self.unit_ns if seen.size else 0.0
+
     # --- at rest ---
 
     def _load(self):

@@ -531,6 +531,17 @@ def test_a_hint_tells_in_the_first_pass_already(tmp_path, monkeypatch):
     assert slow == pytest.approx(20e6, rel=0.01) and fast == pytest.approx(1e6, rel=0.01)
 
 
+def test_later_passes_know_from_the_start_what_is_slow(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    loader = DataLoader(Uneven(60), 4, num_workers=2, in_order=False)
+    thresholds = []
+    for _ in range(2):
+        iterator = iter(loader)
+        thresholds.append(iterator._fleet.stats()["threshold_ns"])
+        assert sorted(torch.cat(list(iterator)).tolist()) == list(range(60))
+    assert thresholds[0] == 0 < thresholds[1] < 20e6
+
+
 class Prepared(Numbers):
     """The slow part is marked."""
 

@@ -44,6 +44,13 @@ def test_a_second_run_knows_the_slow_ones(tmp_path):
     assert not Ledger(Numbers(200, root="elsewhere"), tmp_path).units.any()
 
 
+def test_the_median_is_that_of_what_was_seen(tmp_path):
+    ledger = Ledger(Numbers(200), tmp_path)
+    assert ledger.median_ns == 0
+    ledger.note(numpy.arange(50), skewed()[:50])
+    assert ledger.median_ns == pytest.approx(1e6)
+
+
 def test_what_two_processes_learnt_is_merged(tmp_path):
     one, other = Ledger(Numbers(200), tmp_path), Ledger(Numbers(200), tmp_path)
     one.note(numpy.arange(100), skewed()[:100])

@@ -84,6 +84,10 @@ class Fleet(Processes):
         self._asked[worker] += posted
         return posted
 
+    def expect(self, median_ns):
+        """What half of the samples take at most is known: which ones are slow, too, from the first post on."""
+        self._crew.expect(int(median_ns))
+
     def skip_items(self, worker, n):
         """A worker's iterator begins after its first n items; before anything is posted for it."""
         self._skipped[worker] = n

@@ -36,6 +36,10 @@ class Costs:
         n = len(self._ledger.units)
         return all(type(index) is int and 0 <= index < n for index in indices)
 
+    def median(self):
+        """Nanoseconds that half of the samples take at most; 0: nothing is known that would change anything."""
+        return self._ledger.median_ns if self._telling else 0
+
     def note(self, indices, ns):
         """Samples took so long."""
         if all(ns) and self._known(indices):

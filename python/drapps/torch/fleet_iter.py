@@ -83,6 +83,7 @@ class FleetIter(WorkerIter):
         self._held, self._expected = {}, self._progress.position
         self._made_up = MADE_UP
         self._costs = None if self._whole else loader._sample_costs()
+        self._fleet.expect(self._costs.median() if self._costs else 0)
         self._mixed_size = 0 if self._in_order or self._keep else loader.batch_size
         self._least_ahead = 1
         self._loader = loader if loader._may_be_inline else None
