@@ -53,7 +53,7 @@ static dr_batch **free_place(dr__exec *e)
 static dr_status open_filling(dr__exec *e, dr_error *err)
 {
     dr_batch **place = free_place(e);
-    dr_batch *b = place ? dr__batch_new(e, e->first_batch + e->opened, e->o.batch_size) : NULL;
+    dr_batch *b = place ? dr__batch_new(e, e->first_batch + e->opened, e->o.batch_size, 0) : NULL;
     if (!b)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch of %llu samples",
                         (unsigned long long)e->o.batch_size);

@@ -5,6 +5,16 @@
 #include "exec/exec.h"
 #include "op/batch.h"
 
+static void empty_porch(dr_batch *b)
+{
+    for (int i = 0; i < b->n_fields; i++) {
+        struct dr__batch_field *f = &b->fields[i];
+        if (f->porch)
+            memcpy(f->buf->data, f->porch->data, b->n_porch * f->bytes);
+        dr__buf_free(&f->porch);
+    }
+}
+
 /* Closes up the slots that were left out, keeping the order of the others. */
 static void close_up(dr_batch *b)
 {
@@ -226,6 +236,7 @@ bool dr__batch_empty(dr_batch *b)
 
 dr_status dr__batch_finish(dr__exec *e, dr_batch *b, dr_error *err)
 {
+    empty_porch(b);
     close_up(b);
     if (b->n_samples == 0)
         return dr__batch_empty(b) ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");

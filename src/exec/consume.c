@@ -129,7 +129,7 @@ static bool has_news(const dr__exec *e)
 /* pool lock: a batch without samples that tells of them. */
 static dr_status tell_news(dr__exec *e, dr_batch **out, dr_error *err)
 {
-    dr_batch *b = dr__batch_new(e, e->first_batch + e->opened, 1);
+    dr_batch *b = dr__batch_new(e, e->first_batch + e->opened, 1, 0);
     b = b && dr__batch_empty(b) ? b : (dr_batch_unref(&b), NULL);
     if (!b) {
         dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");

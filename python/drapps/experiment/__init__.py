@@ -2,5 +2,5 @@
 
 command.py is `drapps experiment adapt`: scenarios of adapt.py and trainer.py, run by script.py, shown by tables.py.
 cells.py runs what is not in the results file yet and appends it: what was stopped goes on where it was.  planted.py is
-`drapps experiment planted`.
+`drapps experiment planted`, monitor/ `drapps experiment monitor`.
 """
