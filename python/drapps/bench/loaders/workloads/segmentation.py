@@ -29,13 +29,10 @@ def cases(options):
 
 
 def prepare(options, folder):
-    """The files, and what every volume costs by itself: the bound of the utilisation needs it."""
+    """The files, and what CPU time every volume costs by itself: the bound of the utilisation needs it."""
     made = write_files(options, folder)
-    data, costs = make_set({**options, **made}), []
-    for key in range(len(data)):
-        began = time.perf_counter()
-        data[key]
-        costs.append((time.perf_counter() - began) * 1e3)
+    data = make_set({**options, **made}, TimedVolumes)
+    costs = [data[key][-1] for key in range(len(data))]
     mean_batch = sum(costs) / len(costs) * options["batch"] / options["workers"]
     return {**made, "costs_ms": [round(cost, 3) for cost in costs], "step": options["step_ms"] or round(mean_batch, 2)}
 
