@@ -242,8 +242,14 @@ DR_API void dr_crew_block_release(dr_crew *crew, dr_crew_block block);
  * With `lanes`, workers at slow slots are limited to the slow samples' part of the predicted work, at least one and
  * never all while there are fast slots to claim; a worker that finds no fast slot helps with the slow ones.  Slow slots
  * are claimed one at a time, ahead of their turn: in order, those of the oldest batch that has some, the longest first;
- * out of order, the longest of all.  In order, a worker that is alone makes one batch after the other. */
+ * out of order, the longest of all, but first those that are half of max_ahead late.  In order, a worker that is alone
+ * makes one batch after the other. */
 DR_API void dr_crew_set_threshold(dr_crew *crew, uint64_t slow_ns); /* 0: by itself, from the times seen */
+
+/* What half of the samples take at most, where that is known from earlier: before enough times are seen, a multiple of it
+ * is the threshold.  0: unknown; then no slot is slow until enough is seen.  Slots that are posted already stay as they
+ * are. */
+DR_API void dr_crew_expect(dr_crew *crew, uint64_t median_ns);
 
 /* Counters since the crew was opened, as JSON text (free with dr_text_free): batches, samples, slow_samples, redone,
  * workers, slow_workers, threshold_ns, mean_ns, bytes (in use), peak_bytes, free_bytes. */

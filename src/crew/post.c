@@ -367,6 +367,13 @@ static void sort_all_again(dr_crew *c)
             sort_again(c, dr__entry_of(c, seq));
 }
 
+void dr_crew_expect(dr_crew *c, uint64_t median_ns)
+{
+    dr__crew_lock(c);
+    dr__times_expect(&c->board->times, median_ns);
+    dr__crew_unlock(c);
+}
+
 void dr_crew_set_threshold(dr_crew *c, uint64_t slow_ns)
 {
     dr__crew_lock(c);

@@ -100,7 +100,8 @@ struct dr__worker {
 struct dr__times {
     uint64_t count, sum_ns;
     uint32_t bucket[DR__TIME_BUCKETS];
-    uint64_t threshold_ns; /* computed; 0: not enough seen */
+    uint64_t expected_ns;  /* the median before enough is seen; 0: unknown */
+    uint64_t threshold_ns; /* computed; 0: nothing is known */
     double slow_times;     /* of the median: above that a sample is slow; 0: the standard */
 };
 
@@ -249,6 +250,9 @@ void dr__slab_was_held(struct dr__board *b);
 
 void dr__times_add(struct dr__times *t, uint64_t ns, uint32_t n);
 uint64_t dr__times_mean(const struct dr__times *t);
+
+/* The median of what will be seen, as far as that is known beforehand. */
+void dr__times_expect(struct dr__times *t, uint64_t ns);
 
 /* From where on a sample is slow, as a multiple of the median. */
 void dr__times_set_slow(struct dr__times *t, double times);

@@ -392,6 +392,15 @@ static PyObject *set_window(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *expect(PyObject *self, PyObject *args)
+{
+    uint64_t median_ns;
+    if (!PyArg_ParseTuple(args, "O&:expect", to_u64, &median_ns))
+        return NULL;
+    dr_crew_expect(crew_of(self), median_ns);
+    Py_RETURN_NONE;
+}
+
 static PyObject *stats(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -455,6 +464,7 @@ static PyMethodDef methods[] = {
     { "close", close_crew, METH_NOARGS, "Every worker is to leave." },
     { "close_fd", close_fd, METH_NOARGS, "Closes the descriptor; the memory stays." },
     { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes=as it is)" },
+    { "expect", expect, METH_VARARGS, "expect(median_ns): what samples take, known from earlier" },
     { "stats", stats, METH_NOARGS, "Counters." },
     { "set_trace", set_trace, METH_VARARGS,
       "set_trace(writer or None, posted={}, are_ids=True): gets spans of what next() takes; posted: {tag: [indices of "

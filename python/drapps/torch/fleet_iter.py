@@ -20,6 +20,11 @@ from drapps.torch.worker_iter import WorkerIter
 
 MADE_UP = 1 << 62  # tags of batches that are not the sampler's
 
+# Out of order, samples of small batches: so many for each worker under way even out that some take much longer, as
+# long as the batches take no more memory than that.
+EVEN_OUT = 12
+EVEN_OUT_BYTES = 64 << 20
+
 
 class OneByOne:
     """A data set with __getitems__, asked for one sample at a time, so that a bad one does not take others with it."""
@@ -79,6 +84,9 @@ class FleetIter(WorkerIter):
         self._held, self._expected = {}, self._progress.position
         self._made_up = MADE_UP
         self._costs = None if self._whole else loader._sample_costs()
+        self._fleet.expect(self._costs.median() if self._costs else 0)
+        self._mixed_size = 0 if self._in_order or self._keep else loader.batch_size
+        self._least_ahead = 1
         self._loader = loader if loader._may_be_inline else None
 
     # --- posting ---
@@ -146,6 +154,8 @@ class FleetIter(WorkerIter):
     def _accept(self, result):
         if self._simple:
             return self._accept_simply(result)
+        if self._mixed_size:
+            self._least_ahead = self._even_out(result.nbytes)
         parts = [part for sample in result.samples for part in self._parts(sample)]
         bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
         for part in bad:
@@ -156,6 +166,11 @@ class FleetIter(WorkerIter):
             self._held[parts[0].number] = result.value, parts, bad
             return None
         return self._deliver(result.value, parts, bad)
+
+    def _even_out(self, nbytes):
+        """Batches that are under way at least; nbytes: of one of them."""
+        batches = -(-EVEN_OUT * self._fleet.workers // self._mixed_size)
+        return batches if batches * nbytes <= EVEN_OUT_BYTES else 1
 
     def _accept_simply(self, result):
         """In order, and nothing is left out: the result is the batch that was posted."""
