@@ -42,7 +42,8 @@ typedef struct dr_crew_options {
     int max_batches;        /* posted and not yet taken by the owner; at most 1024 */
     uint64_t address_space; /* of the blocks; memory is used as it is touched.  0: twice what the container may use */
     uint64_t keep_free;     /* bytes of free blocks whose pages stay warm; what is above goes back to the system.
-                               0: what the last batches needed at once, at least twice the largest batch so far */
+                               0: what the last batches needed at once and a quarter more; at least twice the largest
+                               batch so far, where that is no more than 32 MB */
     bool in_order;    /* true: sample s of a batch goes to slot s of it, batches are taken in the order of posting.
                          false: a sample goes to the batch that is being filled when it is done, ready batches are
                          taken as they come.  Groups of one kind (below) only mix among themselves */
@@ -177,7 +178,7 @@ DR_API void dr_crew_begin(dr_crew *crew, int worker, uint32_t i);
 
 /* Where slot first + i of the claim goes.  *slab: the batch's common block, made now when slab_bytes is not 0 and it
  * has none yet (all callers for a batch must ask for the same number of bytes, else *slab is 0 for the later one).
- * A large one may wait a few milliseconds for the block that the owner is about to release. */
+ * A large one may wait some milliseconds for the block that the owner is about to release. */
 DR_API dr_status dr_crew_place(dr_crew *crew, int worker, uint32_t i, size_t slab_bytes, uint32_t *slot,
                                dr_crew_block *slab, dr_error *err);
 
@@ -241,8 +242,14 @@ DR_API void dr_crew_block_release(dr_crew *crew, dr_crew_block block);
  * With `lanes`, workers at slow slots are limited to the slow samples' part of the predicted work, at least one and
  * never all while there are fast slots to claim; a worker that finds no fast slot helps with the slow ones.  Slow slots
  * are claimed one at a time, ahead of their turn: in order, those of the oldest batch that has some, the longest first;
- * out of order, the longest of all.  In order, a worker that is alone makes one batch after the other. */
+ * out of order, the longest of all, but first those that are half of max_ahead late.  In order, a worker that is alone
+ * makes one batch after the other. */
 DR_API void dr_crew_set_threshold(dr_crew *crew, uint64_t slow_ns); /* 0: by itself, from the times seen */
+
+/* What half of the samples take at most, where that is known from earlier: before enough times are seen, a multiple of it
+ * is the threshold.  0: unknown; then no slot is slow until enough is seen.  Slots that are posted already stay as they
+ * are. */
+DR_API void dr_crew_expect(dr_crew *crew, uint64_t median_ns);
 
 /* Counters since the crew was opened, as JSON text (free with dr_text_free): batches, samples, slow_samples, redone,
  * workers, slow_workers, threshold_ns, mean_ns, bytes (in use), peak_bytes, free_bytes. */

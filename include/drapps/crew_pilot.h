@@ -33,7 +33,8 @@ typedef struct dr_crew_adapt_options {
     const char *name;         /* of the data set, for those who look (live.h); NULL: nobody may look */
     dr_monitor *monitor;      /* a reference is kept; NULL: the one that the loaders of the process share */
     dr_trace *trace;          /* borrowed; NULL: none */
-    double cpu_limit;         /* CPUs that the workers may use; 0: this process's part of what the container may */
+    double cpu_limit;         /* CPUs that the workers may use, from 0.01 on; 0: this process's part of what the
+                                 container may */
     uint64_t memory_limit;    /* bytes of batches under way; 0: a quarter of what the container may use */
     uint32_t pinned;          /* bit (1 << dr_knob): the user's */
     double workers, prefetch; /* as they are now */
@@ -45,7 +46,9 @@ DR_API void dr_crew_adapt_defaults(dr_crew_adapt_options *options);
 
 typedef struct dr_crew_pilot dr_crew_pilot;
 
-/* The crew is kept until the pilot is closed.  DR_ERR_ARG names a policy or weight that is not known. */
+/* The crew is kept until the pilot is closed.  DR_ERR_ARG names a policy or weight that is not known, or the limit.
+ * A forked child has a copy without its threads: there nothing is turned (DR_ERR_FORKED) or waited for (DR_END), knobs
+ * stand as they stood, there are no decisions, and closing forgets the copy. */
 DR_API dr_status dr_crew_adapt(dr_crew *crew, const dr_crew_adapt_options *options, dr_crew_pilot **out, dr_error *err);
 
 /* Ends the pilot: nothing is turned any more, and who waits for wishes gets DR_END. */

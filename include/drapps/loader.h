@@ -82,7 +82,8 @@ typedef struct dr_loader_options {
                             it.  The bytes are the same */
     dr_monitor *monitor; /* what the policy looks at; the loader keeps a reference.  NULL: one that the loaders of
                             the process share.  With a root, the limits are those of that machine, too */
-    double cpu_limit;    /* CPUs that the workers may use; 0: this process's part of what the container may */
+    double cpu_limit;    /* CPUs that the workers may use, 0.01 to 512; 0: this process's part of what the container
+                            may */
     const char *weights; /* what is wanted, as dr_weights_parse reads it; NULL: "step" */
     bool adaptive_compression; /* cache: LZ4 or none, by what is measured; false: LZ4.  Default true */
     double trace_spans;        /* spans_per_s of the trace; HUGE_VAL: all, so that a run out of order can be repeated */
@@ -101,7 +102,10 @@ DR_API void dr_loader_close(dr_loader **loader);
  * waits longest.
  * timeout_ms: -1 waits for ever; else DR_AGAIN after that time.  DR_END when the epoch is over (again for each call
  * until dr_loader_start).  With workers = 0 the calling thread does the work.  An error ends the epoch; it stays at
- * the failed batch, so that the state saved then repeats it. */
+ * the failed batch, so that the state saved then repeats it.
+ * given_order: an error of a sample (DR_BAD_RAISE) or of putting its batch together costs that batch alone: *out is the
+ * batch, with the ids and positions of the samples that are lost and without fields, owned by the caller as others
+ * are, and the next call goes on with the next.  Other errors, after which *out is NULL, end the epoch. */
 DR_API dr_status dr_loader_next(dr_loader *loader, int timeout_ms, dr_batch **out, dr_error *err);
 
 /* Begins an epoch at its start (position 0).  The first call of dr_loader_next begins epoch 0 by itself.  An epoch
@@ -136,11 +140,17 @@ DR_API void dr_loader_cancel(dr_loader *loader);
  * configuration.  Restoring into a loader with other workers, prefetch or world size is allowed; with another graph,
  * data set, seed, shuffle or batch_size it is an error that names the difference. */
 DR_API dr_status dr_loader_state(dr_loader *loader, char **text, dr_error *err);
+
+/* The same, as if a batch that dr_loader_next gave had not been delivered: for a consumer that was interrupted before
+ * it could use it.  In order, what was given after it comes again, too.  A batch of another epoch makes no difference.
+ */
+DR_API dr_status dr_loader_state_without(dr_loader *loader, const dr_batch *batch, char **text, dr_error *err);
 DR_API dr_status dr_loader_restore(dr_loader *loader, const char *text, dr_error *err);
 
 /* Settings that may change while it runs, by the names and within the ranges of DR_KNOB_MAP in drapps/sched.h:
- * effective at once, without waiting for samples under way, of which none is lost or made twice.  DR_ERR_NOT_FOUND names
- * the knobs there are, DR_ERR_ARG the range.  What was set is the user's: the policy leaves it alone from then on. */
+ * effective at once, without waiting for samples under way, of which none is lost or made twice.  DR_ERR_NOT_FOUND
+ * names the knobs there are, DR_ERR_ARG the range.  What was set is the user's: the policy leaves it alone from then
+ * on. */
 DR_API dr_status dr_loader_set(dr_loader *loader, const char *knob, double value, dr_error *err);
 DR_API dr_status dr_loader_get(dr_loader *loader, const char *knob, double *value, dr_error *err);
 
@@ -204,6 +214,9 @@ DR_API dr_status dr_batch_draws(const dr_batch *batch, uint64_t i, char **text, 
 /* Samples left out or replaced in this batch: JSON array of {"position", "id", "key", "error", "action"}; "[]" if
  * none.  The text belongs to the batch. */
 DR_API const char *dr_batch_bad(const dr_batch *batch);
+
+/* Why it failed: what dr_loader_next said when it gave it (given_order).  NULL: it did not.  Belongs to the batch. */
+DR_API const dr_error *dr_batch_error(const dr_batch *batch);
 
 #ifdef __cplusplus
 }

@@ -48,7 +48,7 @@ extern "C" {
     X(DISK_LATENCY, "disk_latency", "s", "0.1 s", "time of a request that ended; 0: none did")                         \
     X(NET_BANDWIDTH, "net_bandwidth", "bytes/s", "the links' speed, or the highest seen, at least 125 MB/s",           \
       "received and sent")                                                                                             \
-    X(NET_RTT, "net_rtt", "s", "0.1 s", "round trip of a watched connection; absent for now")                          \
+    X(NET_RTT, "net_rtt", "s", "0.1 s", "mean round trip of TCP connections to other addresses, active in 10 s")       \
     X(NET_RETRANSMITS, "net_retransmits", "share", "one segment in ten", "TCP segments sent again")                    \
     X(GPU_BUSY, "gpu_busy", "share", "always", "time in which a kernel ran, mean over the GPUs")                       \
     X(GPU_MEMORY, "gpu_memory", "bytes", "all memory of the GPUs", "GPU memory in use")                                \
@@ -108,7 +108,7 @@ typedef struct dr_monitor_options {
     int interval_ms;  /* 10..1000; CPU use has a resolution of 100 ms at best */
     int history;      /* snapshots that are kept: 1..100000 */
     const char *root; /* before /proc and /sys: "", or the folder with the tree of another machine; borrowed for the
-                         call. With one, the GPU and memory bandwidth of this machine stay out. */
+                         call. With one, the GPU, memory bandwidth and connections of this machine stay out. */
 } dr_monitor_options;
 
 DR_API void dr_monitor_defaults(dr_monitor_options *options); /* 100 ms, 300 snapshots, "" */

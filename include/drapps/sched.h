@@ -54,6 +54,7 @@ typedef enum dr_knob {
 DR_API const char *dr_knobs_json(void);
 DR_API const char *dr_knob_name(int knob); /* NULL for a number that is none */
 DR_API int dr_knob_find(const char *name); /* -1: none */
+DR_API bool dr_knob_is_whole(int knob);    /* a count, which takes whole numbers alone */
 
 /* --- flow: what a pipeline did and where it stands --- */
 

@@ -7,7 +7,6 @@ from drapps import _core
 from drapps.fleet.pilot import Adapt
 from drapps.sched import Decision, check_said, knobs, weights_text
 
-
 class Adapting:
     """Of one loader, over its passes."""
 
@@ -18,6 +17,7 @@ class Adapting:
         self.trace = None if trace is None else os.fspath(trace)
         self.pinned = pinned
         self.learnt = {}  # knob: where the pilot of the last pass left it
+        self._set = {}  # knob: what the user turned it to since
         self._writer = None
         self._flown = None  # what the latest pass ran on: the native loader, or a pilot
 
@@ -34,6 +34,12 @@ class Adapting:
         return Adapt(self.policy, self.monitor, self.weights, cpu_limit or 0, self._writer, name,
                      (*self.pinned, *pinned))  # fmt: skip
 
+    def pin(self, knob, value):
+        """The user turns it: it stays so, in later passes too."""
+        self.pinned = tuple(dict.fromkeys((*self.pinned, knob)))
+        self.learnt.pop(knob, None)
+        self._set[knob] = value
+
     # --- looking inside ---
 
     def flies(self, flown):
@@ -48,7 +54,7 @@ class Adapting:
     def stats(self):
         """policy, knobs and decisions, as those of a native loader."""
         flown, found = self._flown, self.decisions()
-        values = {knob.name: flown.get(knob.name) for knob in knobs()} if flown is not None else {}
+        values = {knob.name: flown.get(knob.name) for knob in knobs()} | self._set if flown is not None else {}
         policy = os.environ.get("DRAPPS_POLICY") or self.policy or "analytic"
         return {"policy": "fixed" if policy == "off" else policy, "knobs": values,
                 "decisions": found[-1].number if found else 0}  # fmt: skip

@@ -107,6 +107,11 @@ class Batch(Mapping):
         text = self._core.bad
         return json.loads(text) if text != "[]" else []
 
+    @property
+    def error(self):
+        """Why it failed, an exception: a batch of given_order=True whose samples are lost.  None: it did not."""
+        return self._core.error
+
     def draws(self, i):
         """What was drawn for sample i, by node id; needs keep_draws=True."""
         return {int(node): drawn for node, drawn in json.loads(self._core.draws(i)).items()}

@@ -12,11 +12,14 @@ A policy file has `policy`, a name, and may have `weights` and `limits`.
 """
 
 import json
+import math
 import os
 import tomllib
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from drapps import _core
+from drapps.sched import check_cpus
 
 
 class Key(NamedTuple):
@@ -25,6 +28,7 @@ class Key(NamedTuple):
     kinds: tuple
     least: float | None = None
     allowed: tuple = ()
+    most: float = math.inf
 
     def text(self):
         """In words."""
@@ -32,28 +36,33 @@ class Key(NamedTuple):
             return ", ".join(map(repr, self.allowed))
         names = " or ".join({bool: "true or false", str: "text", int: "a whole number", float: "a number"}[kind]
                             for kind in self.kinds if not (kind is int and float in self.kinds))  # fmt: skip
+        if self.most < math.inf:
+            return f"{names}, {self.least:g} to {self.most:g}"
         return names if self.least is None else f"{names}, at least {self.least:g}"
 
     def holds(self, value):
         """Whether it does."""
         if isinstance(value, bool) != (self.kinds == (bool,)) or not isinstance(value, self.kinds):
             return False
-        return (not self.allowed or value in self.allowed) and (self.least is None or value >= self.least)
+        if self.allowed:
+            return value in self.allowed
+        return self.least is None or self.least <= value <= self.most
 
 
 FLAG, TEXT = Key((bool,)), Key((str,))
+POLICIES = tuple(row["name"] for row in json.loads(_core.policies_json()))
 
 # What the sections of a file may hold.  "steps" is a list of tables, each with "op" and the settings of that op.
 SECTIONS = {
     "loader": {
         "shuffle": FLAG, "drop_last": FLAG, "in_order": FLAG, "lanes": FLAG, "adaptive_compression": FLAG,
-        "seed": Key((int,), 0), "num_workers": Key((int,), 0), "prefetch_factor": Key((int,), 1),
+        "seed": Key((int,), 0), "num_workers": Key((int,), 0, most=256), "prefetch_factor": Key((int,), 1),
         "on_bad_sample": Key((str,), allowed=("raise", "skip", "replace")), "max_bad": Key((int,), 0),
         "cache": TEXT, "trace": TEXT,
     },
     "limits": {"cpu": Key((int, float), 0), "memory": Key((int,), 0)},
     "weights": {},  # checked by the library, which has the table of terms
-    "policy": {"name": TEXT},
+    "policy": {"name": Key((str,), allowed=(*POLICIES, "off"))},
 }  # fmt: skip
 
 
@@ -67,12 +76,23 @@ class Config:
                 raise self.error(f"no section is called {key!r}, allowed are {', '.join(allowed)}")
         for section, keys in SECTIONS.items():
             setattr(self, section, self._section(section, data.get(section, {}), keys))
+        if self.limits.get("cpu"):  # 0: none
+            with self.naming():
+                check_cpus(self.limits["cpu"], "limits.cpu")
         self.steps = self._steps(data.get("steps", []))
         self.weights = self._weights(self.weights)
 
     def error(self, text):
         """To be raised."""
         return _core.ArgumentError(f"{self.source}: {text}")
+
+    @contextmanager
+    def naming(self):
+        """What is wrong in here is wrong in the file."""
+        try:
+            yield
+        except _core.ArgumentError as error:
+            raise self.error(str(error)) from None
 
     def _section(self, name, found, keys):
         if not isinstance(found, dict):
@@ -111,9 +131,8 @@ def read_policy(path):
     """(name, weights, limits) that a policy file says."""
     source, data = _read(path)
     name = data.get("policy")
-    known = [row["name"] for row in json.loads(_core.policies_json())]
-    if name not in known:
-        raise _core.ArgumentError(f"{source}: policy = {name!r}: allowed are {', '.join(map(repr, known))}")
+    if name not in POLICIES:
+        raise _core.ArgumentError(f"{source}: policy = {name!r}: allowed are {', '.join(map(repr, POLICIES))}")
     rest = Config(source, {key: value for key, value in data.items() if key != "policy"}, ("weights", "limits"))
     return name, rest.weights, rest.limits
 

@@ -2,19 +2,21 @@
 
 Costs are kept per sample, in units of the data set's typical cost, so that a ledger made on another machine is still of
 use.  A sample that was never seen is predicted from what is known about it beforehand (the size of its file, or the data
-set's own cost_hint(index)), once that was seen to tell anything.  The ledger only decides what starts first: a wrong or
-missing entry costs time, never a sample.
+set's own cost_hint(index)), once that was seen to tell anything, and where it is known quickly.  The ledger only decides
+what starts first: a wrong or missing entry costs time, never a sample.
 """
 
 import hashlib
 import os
 import tempfile
+import time
 
 import numpy
 
 MAGIC = b"drapps ledger 1"
 HEADER = numpy.dtype([("magic", "S16"), ("samples", "<u8"), ("unit_ns", "<f8")])
 KEEP = 0.5  # part of the earlier cost in the new one: random augmentations make costs vary
+SLOW_HINT_NS, HINTS = 100_000, 16  # a hint that mostly takes so long, after so many, is not asked again
 SPREAD = 2.0  # a ledger is written where the slowest twentieth costs so much more than the median
 
 
@@ -29,6 +31,7 @@ class Ledger:
 
     def __init__(self, dataset, folder="auto"):
         self.hint = hint_of(dataset)
+        self.hints = self.slow_hints = 0
         self.model = LinearModel()
         self.units = numpy.zeros(len(dataset), numpy.float32)  # 0: never seen
         self.unit_ns = 0.0
@@ -47,12 +50,19 @@ class Ledger:
         return costs
 
     def _hint_of(self, index):
-        """What is known of a sample beforehand; a hint that fails is not asked again."""
-        try:
-            return self.hint and float(self.hint(index))
-        except Exception:
-            self.hint = None
+        """What is known of a sample beforehand; a hint that fails or is slow (far storage) is not asked again."""
+        if self.hint is None:
             return None
+        began = time.perf_counter_ns()
+        try:
+            found = float(self.hint(index))
+        except Exception:
+            self.hint = found = None
+        self.hints += 1
+        self.slow_hints += time.perf_counter_ns() - began > SLOW_HINT_NS
+        if self.hints >= HINTS and 2 * self.slow_hints > self.hints:
+            self.hint = None
+        return found
 
     def note(self, indices, ns):
         """Takes down what samples cost."""
@@ -74,6 +84,12 @@ class Ledger:
         if seen.sum() >= 8:
             ratio = float(numpy.median(ns[seen] / (known[seen] * self.unit_ns)))
             self.unit_ns *= min(max(ratio, 0.5), 2.0) ** (1 - KEEP)
+
+    @property
+    def median_ns(self):
+        """Of what was seen; 0: nothing."""
+        seen = self.units[self.units > 0]
+        return float(numpy.median(seen)) * self.unit_ns if seen.size else 0.0
 
     # --- at rest ---
 
@@ -150,7 +166,8 @@ def hint_of(dataset):
     samples = getattr(dataset, "samples", None)
     if _are_files(samples) and len(samples) == len(dataset):
         return lambda i: _file_size(samples[i][0])
-    return None
+    paths = _paths_of(dataset)
+    return paths and (lambda i: _file_size(paths[i]))
 
 
 def _is_subset(dataset):
@@ -161,6 +178,15 @@ def _is_subset(dataset):
 def _are_files(samples):
     """A list of (path, ...), as torchvision's folders have it."""
     return isinstance(samples, list) and bool(samples) and isinstance(samples[0], tuple) and isinstance(samples[0][0], str)
+
+
+def _paths_of(dataset):
+    """The first attribute that is a list of files, one for each sample; None where there is none."""
+    for value in getattr(dataset, "__dict__", {}).values():
+        if type(value) in (list, tuple) and value and len(value) == len(dataset):
+            if isinstance(value[0], (str, os.PathLike)) and os.path.isfile(value[0]):
+                return value
+    return None
 
 
 def _file_size(path):
@@ -176,7 +202,8 @@ def fingerprint(dataset):
     facts = [kind.__module__, kind.__qualname__, len(dataset)]
     facts += sorted((k, v) for k, v in getattr(dataset, "__dict__", {}).items() if isinstance(v, (str, int, float)))
     samples = getattr(dataset, "samples", None)
-    if isinstance(samples, list) and samples:
+    samples = samples if isinstance(samples, list) else _paths_of(dataset)
+    if samples:
         facts += [samples[i] for i in (0, len(samples) // 2, -1)]
     if _is_subset(dataset):
         facts += [fingerprint(dataset.dataset), *(int(dataset.indices[i]) for i in (0, -1) if len(dataset))]

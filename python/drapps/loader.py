@@ -33,11 +33,11 @@ class Epoch:
 
     __slots__ = ("_boxes", "_loader", "_number", "_wrap")
 
-    def __init__(self, loader, number, wrap):
+    def __init__(self, loader, number, wrap, boxes):
         self._loader = loader
         self._number = number
         self._wrap = wrap
-        self._boxes = {}  # by thread: a batch that was taken, until it is given
+        self._boxes = boxes
 
     def __iter__(self):
         return self
@@ -46,12 +46,16 @@ class Epoch:
         box = self._boxes.setdefault(threading.get_ident(), [])
         with wait_range():
             batch = self.take(box)
-        value = self._wrap(batch)
+        error = batch.error
+        value = None if error else self._wrap(batch)
         del box[:]
+        if error:
+            raise error
         return value
 
     def take(self, box):
-        """The next batch.  It is in the box, too, until that is emptied: a call that a signal ended loses nothing."""
+        """The next batch, also one that failed.  It is in the box, too, until that is emptied: a call that a signal
+        ended loses nothing."""
         return self._loader._next_batch(self._number, box)
 
 
@@ -65,6 +69,7 @@ class LoaderBase:
         self._running = False  # an epoch was begun and has not ended
         self._resume = False  # the next iter() continues where a restored state says
         self._spent = False  # ... and nothing is left there: the epoch's last batch had been delivered
+        self._boxes = {}  # by thread: a batch that was taken, until it is given
         self._inside = set()  # threads that wait for a batch
         self._changed = threading.Condition()  # for all of the above
         self._pid = os.getpid()
@@ -96,7 +101,8 @@ class LoaderBase:
             self._resume = False
             self._epoch += 1
             self._running = True
-            return Epoch(self, self._pass, wrap)
+            self._boxes = {}
+            return Epoch(self, self._pass, wrap, self._boxes)
 
     def _give_up(self):
         """Ends the pass that runs: threads that wait for its batches leave before anything else begins."""
@@ -151,8 +157,15 @@ class LoaderBase:
 
     # --- state ---
 
+    def _held(self):
+        """A batch that this thread was being given when a signal came: the next call gives it.  None: there is none."""
+        box = self._boxes.get(threading.get_ident())
+        return box[0] if box else None
+
     def state_dict(self):
         """Where the consumer is: small, made of plain values, valid for another number of workers.
+
+        A batch that Ctrl-C kept from it does not count as delivered.
 
         >>> state = loader.state_dict()
         >>> loader.load_state_dict(state)
@@ -166,6 +179,7 @@ class LoaderBase:
         self._check_process()
         with self._changed:
             self._give_up()
+            self._boxes = {}
             self._restore(state["loader"])
             self._running = False
             self._resume = state["running"]
@@ -217,7 +231,7 @@ class Loader(LoaderBase):
         self._core.cancel()
 
     def _native_state(self):
-        return json.loads(self._core.state())
+        return json.loads(self._core.state(self._held()))
 
     def _restore(self, state):
         self._core.restore(json.dumps(state))
@@ -266,7 +280,9 @@ class Loader(LoaderBase):
 
     def stats(self):
         """Counters and times since the loader was opened, as a dict; docs/stats.md lists them."""
-        return json.loads(self._core.stats())
+        facts = json.loads(self._core.stats())
+        facts["knobs"] = {knob: self._core.get(knob) for knob in facts["knobs"]}  # JSON has one kind of number
+        return facts
 
     def decisions(self, after=0):
         """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision.
@@ -301,8 +317,7 @@ class Loader(LoaderBase):
 
     def get(self, knob):
         """The value of a setting; of a closed loader, what it was."""
-        value = self._last_knobs[knob] if self._core.closed and knob in self._last_knobs else self._core.get(knob)
-        return int(value) if value == int(value) else value
+        return self._last_knobs[knob] if self._core.closed and knob in self._last_knobs else self._core.get(knob)
 
     def __repr__(self):
         if self._core.closed:

@@ -26,21 +26,22 @@ from drapps.loader import LoaderBase
 from drapps.outcomes import Maker, filled
 from drapps.output import from_numpy
 from drapps.place import Place
+from drapps.sched import check_cpus
 from drapps.stages import SampleRunner
 
 KNOBS = {"workers": range(MAX_WORKERS + 1), "prefetch": range(1, 65)}
-MAX_CPUS = 512  # as the knob cpu_ceiling
 
 
 class PythonBatch(Batch):
     """A batch made of Python samples."""
 
-    __slots__ = ("_bad",)
+    __slots__ = ("_bad", "before")
 
     def __init__(self, fields, output, bad, ids, **facts):
-        super().__init__(SimpleNamespace(ids=ids, samples=len(ids), **facts), output)
+        super().__init__(SimpleNamespace(ids=ids, samples=len(ids), error=None, **facts), output)
         self._fields = fields
         self._bad = bad
+        self.before = None  # the place where the consumer was when it was made
 
     @property
     def bad(self):
@@ -99,8 +100,8 @@ class PythonLoader(LoaderBase):
     def _check(self):
         if self._batch_size < 1:
             raise _core.ArgumentError(f"batch_size is {self._batch_size}, must be at least 1")
-        if not 0 <= self._cpu_limit <= MAX_CPUS:
-            raise _core.ArgumentError(f"cpu_limit is {self._cpu_limit}, allowed are 0 to {MAX_CPUS}")
+        if self._cpu_limit != 0:
+            check_cpus(self._cpu_limit)
         if not 0 <= self._rank < self._world:
             raise _core.ArgumentError(f"rank is {self._rank}, allowed are 0 to {self._world - 1}")
         for what, value, allowed in (
@@ -188,22 +189,25 @@ class PythonLoader(LoaderBase):
             self._counts["epochs"] += 1
             self._groups = None
 
-    def _next(self, _box):
+    def _next(self, box):
         self._check_open()
+        if box:  # a signal came before it could be given
+            return box[0]
         with self._work:
             try:
                 if self._groups is None:
                     self._groups = self._begin_groups()
-                return self._make_batch()
+                return self._make_batch(box)
             except BaseException:
-                self._groups = iter(())  # the epoch ends here; the state stays at this batch
-                self._end_fleet()
+                if not box:
+                    self._groups = iter(())  # the epoch ends here; the state stays at this batch
+                    self._end_fleet()
                 raise
 
     def _cancel(self):
         self._controls.given_up = True
 
-    def _make_batch(self):
+    def _make_batch(self, box):
         """The next batch that has samples, or None."""
         outcomes = []
         for group in self._groups:
@@ -215,7 +219,9 @@ class PythonLoader(LoaderBase):
             if self._last == "drop" and made + self._left_out(group) < self._batch_size:
                 return None
             if made:
-                return self._batch(group, outcomes)
+                batch = self._batch(group, outcomes)
+                _core.undisturbed(self._deliver, box, batch, outcomes)
+                return batch
         return None
 
     def _inspect(self, group):
@@ -237,22 +243,27 @@ class PythonLoader(LoaderBase):
         good = [outcome for outcome in group.outcomes if outcome.what == "sample"]
         kind = outputs.choose(self.output)
         fields = group.fields or self._collate()([outcome.sample for outcome in good])
-        batch = PythonBatch({name: _converted(value, kind) for name, value in fields.items()}, kind,
-                            [outcome.bad for outcome in outcomes if outcome.bad], [outcome.id for outcome in good],
-                            positions=[outcome.position for outcome in good],
-                            padded=sum(outcome.position >= len(self._pipe) for outcome in outcomes),
-                            number=self._place.number, epoch=self._running_epoch)  # fmt: skip
+        return PythonBatch({name: _converted(value, kind) for name, value in fields.items()}, kind,
+                           [outcome.bad for outcome in outcomes if outcome.bad], [outcome.id for outcome in good],
+                           positions=[outcome.position for outcome in good],
+                           padded=sum(outcome.position >= len(self._pipe) for outcome in outcomes),
+                           number=self._place.number, epoch=self._running_epoch)  # fmt: skip
+
+    def _deliver(self, box, batch, outcomes):
+        batch.before = self._place
         self._place = self._place.after((outcome.position - self._rank) // self._world for outcome in outcomes)
-        self._counts["samples"] += len(good)
+        self._counts["samples"] += batch.samples
         self._counts["batches"] += 1
-        return batch
+        box.append(batch)
 
     def _configuration(self):
         return {"samples": len(self._pipe), "seed": self._seed, "shuffle": self._shuffle, "world": self._world,
                 "batch_size": self._batch_size, "stages": repr(self._pipe)}  # fmt: skip
 
     def _native_state(self):
-        return {**self._configuration(), "epoch": self._running_epoch, **self._place.state()}
+        held = self._held()
+        place = self._place if held is None else held.before
+        return {**self._configuration(), "epoch": self._running_epoch, **place.state()}
 
     def _restore(self, state):
         for key, mine in self._configuration().items():
@@ -306,6 +317,7 @@ class PythonLoader(LoaderBase):
         (1 to 64)."""
         check_knob(knob, value)
         setattr(self._controls, knob, int(value))
+        self._adapting.pin(knob, int(value))
         if knob == "workers" and value and self._fleet:
             self._fleet.resize(int(value))
         elif knob == "prefetch" and self._fleet and self._fleet.pilot is not None:

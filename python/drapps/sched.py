@@ -3,10 +3,13 @@
 import json
 import os
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 from drapps import _core
 from drapps.monitor import Monitor
+
+CPUS = 0.01, 512  # that a limit may be; dr__cpu_limit_check has the same
 
 
 class Knob(NamedTuple):
@@ -87,6 +90,12 @@ def _check_policy(name: str, value: Any) -> None:
     names = [*(row.name for row in policies()), "off"]
     if value not in names:
         raise _core.ArgumentError(f"{name} is {value!r}, allowed are {', '.join(map(repr, names))}")
+
+
+def check_cpus(limit: Any, name: str = "cpu_limit") -> None:
+    """Raises on a limit of CPUs that is none."""
+    if not isinstance(limit, Real) or not CPUS[0] <= limit <= CPUS[1]:
+        raise _core.ArgumentError(f"{name} is {limit!r}, allowed are {CPUS[0]} to {CPUS[1]}")
 
 
 def weights_text(weights: Any) -> str | None:

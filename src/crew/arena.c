@@ -8,6 +8,8 @@
 #include "crew/shared.h"
 
 enum { GRAIN = 64, LOOK_AT = 16, LITTLE = 4096 };
+enum { SMALL = 64 << 10, LARGE = 1 << 20 }; /* a block below the one does not cut a free extent above the other */
+enum { SPARE = 32 << 20 };                  /* so much stays warm, if batches are half as large */
 
 static struct dr__node *nodes(char *base, const struct dr__arena *a)
 {
@@ -120,11 +122,22 @@ static unsigned next_bin(const struct dr__arena *a, unsigned bin)
     return DR__BINS;
 }
 
+static unsigned last_bin(const struct dr__arena *a)
+{
+    unsigned word = DR__BINS / 64 - 1;
+    while (word && !a->bin_bits[word])
+        word--;
+    return word * 64 + 63 - (unsigned)__builtin_clzll(a->bin_bits[word]);
+}
+
+/* A small block that lies where a large one was makes the next large one take new pages: it goes where most is free. */
 static uint32_t find_free(const struct dr__arena *a, const struct dr__node *t, uint64_t need)
 {
     unsigned bin = bin_of(need);
     uint32_t found = best_in_bin(a, t, bin, need, LOOK_AT);
     unsigned larger = found || bin + 1 >= DR__BINS ? DR__BINS : next_bin(a, bin + 1);
+    if (larger < DR__BINS && need < SMALL && larger >= bin_of(LARGE))
+        larger = last_bin(a);
     if (larger < DR__BINS)
         found = best_in_bin(a, t, larger, need, LOOK_AT);
     return found ? found : best_in_bin(a, t, bin, need, -1);
@@ -170,6 +183,12 @@ void dr__arena_init(char *base, struct dr__arena *a)
     link_free(a, t, ALL);
 }
 
+/* From there on, a free extent has no more warm bytes than these. */
+static uint64_t warm_behind(const struct dr__node *n, uint64_t size)
+{
+    return n->warm_end > n->offset + size ? n->warm_end - n->offset - size : 0;
+}
+
 /* Cuts the extent i down to `size`; what is behind becomes free.  Without a node for it, i keeps all. */
 static void split(struct dr__arena *a, struct dr__node *t, uint32_t i, uint64_t size)
 {
@@ -180,7 +199,7 @@ static void split(struct dr__arena *a, struct dr__node *t, uint32_t i, uint64_t 
     t[rest].next = t[i].next;
     t[rest].prev = i;
     t[rest].state = DR__NODE_FREE;
-    t[rest].warm = t[i].warm > size && t[i].warm_end > t[rest].offset ? t[i].warm - size : 0;
+    t[rest].warm = DR_MIN(t[i].warm, warm_behind(&t[i], size)); /* rather too much: what is forgotten stays for ever */
     t[rest].warm_end = t[i].warm_end;
     dr__step();
     t[i].next = rest;
@@ -277,7 +296,7 @@ bool dr__arena_has_warm(char *base, const struct dr__arena *a, size_t bytes)
     const struct dr__node *t = nodes(base, a);
     uint64_t need;
     uint32_t i = find_for(a, t, bytes, &need);
-    return i && t[i].warm >= need - need / 4;
+    return i && t[i].warm >= need - need / 4 + warm_behind(&t[i], need);
 }
 
 uint64_t dr__arena_new(char *base, struct dr__arena *a, size_t bytes, uint16_t holder, int32_t pid)
@@ -341,8 +360,8 @@ static uint64_t keep_warm(const struct dr__arena *a)
 {
     if (a->keep_free)
         return a->keep_free;
-    uint64_t recent = DR_MAX(a->recent[0], a->recent[1]);
-    return DR_MAX(a->largest * 2, recent > a->used ? recent - a->used : 0);
+    uint64_t recent = DR_MAX(a->recent[0], a->recent[1]), enough = recent + recent / 4;
+    return DR_MAX(DR_MIN(a->largest * 2, SPARE), enough > a->used ? enough - a->used : 0);
 }
 
 uint64_t dr__arena_take_warm(char *base, struct dr__arena *a, int32_t pid)

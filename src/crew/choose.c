@@ -2,8 +2,9 @@
  *
  * First, batches that only wait to be finished.  Then slots: in the order of posting, in runs that are worth a claim;
  * with lanes, slow slots are taken ahead of that by a part of the workers: in order, those of the oldest post that has
- * some, as the owner waits for its batch; out of order, those of all posts; the longest first.  A worker never goes
- * without when there is something that it may claim.
+ * some, as the owner waits for its batch; out of order, those of all posts; the longest first.  Out of order, a slot that
+ * always found longer ones before it comes when it is due, before its post holds back the later ones.  A worker never
+ * goes without when there is something that it may claim.
  */
 #include "crew/shared.h"
 
@@ -135,14 +136,23 @@ static void longest_of(const struct view *v, struct dr__entry *e, struct dr__cho
         }
 }
 
+/* Out of order: half as many batches were filled since its turn as may be. */
+static bool is_due(const struct dr__board *b, const struct dr__entry *e)
+{
+    return b->fill > e->seq + b->max_ahead / 2;
+}
+
 static bool find_slow(const struct view *v, struct dr__choice *out)
 {
     const struct dr__board *b = v->crew->board;
     float cost = 0;
-    for (uint64_t seq = b->open; seq < b->tail && !(b->in_order && cost > 0); seq++) {
+    for (uint64_t seq = b->open; seq < b->tail; seq++) {
         struct dr__entry *e = dr__entry_of(v->crew, seq);
-        if (e->n_slow && may_claim(v, e))
-            longest_of(v, e, out, &cost);
+        if (!e->n_slow || !may_claim(v, e))
+            continue;
+        longest_of(v, e, out, &cost);
+        if (cost > 0 && (b->in_order || is_due(b, e)))
+            break;
     }
     return cost > 0;
 }

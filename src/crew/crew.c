@@ -273,6 +273,8 @@ void dr_crew_block_release(dr_crew *c, dr_crew_block block)
     dr__crew_lock(c);
     const struct dr__node *n = dr__arena_find(c->base, a, block);
     if (n && n->pid == pid) {
+        if (block == c->board->taken_slab)
+            dr__slab_was_held(c->board);
         dr__arena_free(c->base, a, block);
         cool(c, pid);
     }

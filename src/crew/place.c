@@ -5,11 +5,31 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/error.h"
 
 enum { LARGE_SLAB = 1 << 20 };
 
-static const uint64_t release_within_ns = 3000000;
+/* Since the last take: for the slab before the last one, and for the last one. */
+static const uint64_t earlier_within_ns = 3000000, last_within_ns = 20000000;
+
+/* A moving mean, on which a single long time (an owner without the CPU, a validation) has little weight. */
+void dr__slab_was_held(struct dr__board *b)
+{
+    uint64_t ns = dr__now_ns() - b->taken_ns, mean = b->hold_ns;
+    if (b->taken_slab)
+        b->hold_ns = mean ? mean - mean / 8 + DR_MIN(ns, 2 * mean) / 8 : DR_MAX(ns, 1);
+    b->taken_slab = 0;
+}
+
+/* The owner does not wait for the next batch, and mostly lets go of one sooner than a sample is made: a second slab
+ * would hardly be faster.  Not when batches are to be made ahead. */
+static bool holds_last_briefly(const struct dr__board *b, size_t bytes)
+{
+    bool holds_last = b->taken_slab && b->taken_bytes >= bytes - bytes / 4;
+    return holds_last && b->window_batches == 1 && !atomic_load(&b->ready_waiters) &&
+           b->hold_ns <= dr__times_mean(&b->times);
+}
 
 /* An owner that takes a batch mostly lets go of the one before as soon as it has the CPU. */
 static bool release_is_near(const dr_crew *c, size_t bytes)
@@ -17,11 +37,13 @@ static bool release_is_near(const dr_crew *c, size_t bytes)
     const struct dr__board *b = c->board;
     uint64_t owners = b->arena.used - b->arena.held;
     bool holds_earlier = owners >= b->taken_bytes + bytes - bytes / 4;
-    return holds_earlier && dr__now_ns() < b->taken_ns + release_within_ns;
+    if (holds_earlier)
+        return dr__now_ns() < b->taken_ns + earlier_within_ns;
+    return holds_last_briefly(b, bytes) && dr__now_ns() < b->taken_ns + last_within_ns;
 }
 
 /* With the lock held, which is let go meanwhile: a large slab waits for pages that are about to be free, so that a
- * window of one batch takes the memory of two batches, not of three. */
+ * window of one batch takes the memory of two batches, not of three, and that of one where the owner is quick. */
 static void await_warm(dr_crew *c, const struct dr__entry *e, size_t bytes)
 {
     const struct timespec a_while = { .tv_nsec = 100000 };

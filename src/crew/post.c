@@ -8,7 +8,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-enum { ROW = 32 }; /* batches between two looks at how much memory is needed */
+enum { ROW = 16 }; /* batches between two looks at how much memory is needed */
 
 /* --- posting --- */
 
@@ -210,8 +210,10 @@ static void take_result(dr_crew *c, struct dr__entry *e, dr_crew_result *out)
     b->batch_samples = e->n_slots;
     b->latency_ns += e->opened_ns && e->ready_ns > e->opened_ns ? e->ready_ns - e->opened_ns : 0;
     owner_gets(c, e->samples);
+    dr__slab_was_held(b);
     b->taken_ns = dr__now_ns();
     b->taken_bytes = e->slab_bytes;
+    b->taken_slab = e->slab;
     e->batch = DR__GONE;
     b->n_untaken--;
     b->started_slots -= e->n_slots;
@@ -363,6 +365,13 @@ static void sort_all_again(dr_crew *c)
     for (uint64_t seq = c->board->head; seq < c->board->tail; seq++)
         if (dr__entry_of(c, seq)->live)
             sort_again(c, dr__entry_of(c, seq));
+}
+
+void dr_crew_expect(dr_crew *c, uint64_t median_ns)
+{
+    dr__crew_lock(c);
+    dr__times_expect(&c->board->times, median_ns);
+    dr__crew_unlock(c);
 }
 
 void dr_crew_set_threshold(dr_crew *c, uint64_t slow_ns)

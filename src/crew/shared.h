@@ -100,7 +100,8 @@ struct dr__worker {
 struct dr__times {
     uint64_t count, sum_ns;
     uint32_t bucket[DR__TIME_BUCKETS];
-    uint64_t threshold_ns; /* computed; 0: not enough seen */
+    uint64_t expected_ns;  /* the median before enough is seen; 0: unknown */
+    uint64_t threshold_ns; /* computed; 0: nothing is known */
     double slow_times;     /* of the median: above that a sample is slow; 0: the standard */
 };
 
@@ -116,7 +117,9 @@ struct dr__board {
     uint64_t head, open, fill, take;               /* derived: oldest live, not over, with room, not taken */
     uint64_t n_untaken, n_complete, started_slots; /* derived */
     uint64_t n_dropped;                            /* derived */
-    uint64_t taken_ns, taken_bytes;                /* the owner's last take: when, and the size of its slab */
+    uint64_t taken_ns, taken_bytes;                /* the owner's last take: when, and the size of its slab, */
+    dr_crew_block taken_slab;                      /* which is this; 0: the owner let go of it */
+    uint64_t hold_ns;                              /* for how long the owner mostly holds a slab; 0: unknown */
     bool held_back;                                /* a worker found slots, but the window was closed */
 
     uint32_t window_batches;
@@ -238,10 +241,18 @@ void dr__choose(dr_crew *c, int worker, struct dr__choice *out);
 /* Whether slots i to i + n - 1 are some of the worker's claim. */
 dr_status dr__check_claim(const dr_crew *c, int worker, uint32_t i, uint32_t n, dr_error *err);
 
+/* --- place.c --- */
+
+/* The owner lets go of the slab that it took last, or takes the next one. */
+void dr__slab_was_held(struct dr__board *b);
+
 /* --- times.c --- */
 
 void dr__times_add(struct dr__times *t, uint64_t ns, uint32_t n);
 uint64_t dr__times_mean(const struct dr__times *t);
+
+/* The median of what will be seen, as far as that is known beforehand. */
+void dr__times_expect(struct dr__times *t, uint64_t ns);
 
 /* From where on a sample is slow, as a multiple of the median. */
 void dr__times_set_slow(struct dr__times *t, double times);

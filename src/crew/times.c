@@ -48,7 +48,15 @@ double dr__times_slow(const struct dr__times *t)
 
 static void find_threshold(struct dr__times *t)
 {
-    t->threshold_ns = t->count < ENOUGH ? 0 : DR_MAX((uint64_t)((double)median(t) * dr__times_slow(t)), 1);
+    bool known = t->count >= ENOUGH || t->expected_ns;
+    uint64_t typical = t->count >= ENOUGH ? median(t) : t->expected_ns;
+    t->threshold_ns = known ? DR_MAX((uint64_t)((double)typical * dr__times_slow(t)), 1) : 0;
+}
+
+void dr__times_expect(struct dr__times *t, uint64_t ns)
+{
+    t->expected_ns = ns;
+    find_threshold(t);
 }
 
 void dr__times_add(struct dr__times *t, uint64_t ns, uint32_t n)

@@ -53,7 +53,7 @@ static dr_batch **free_place(dr__exec *e)
 static dr_status open_filling(dr__exec *e, dr_error *err)
 {
     dr_batch **place = free_place(e);
-    dr_batch *b = place ? dr__batch_new(e, e->first_batch + e->opened, e->o.batch_size) : NULL;
+    dr_batch *b = place ? dr__batch_new(e, e->first_batch + e->opened, e->o.batch_size, 0) : NULL;
     if (!b)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch of %llu samples",
                         (unsigned long long)e->o.batch_size);
@@ -89,7 +89,7 @@ static void note_worked(dr__exec *e, uint64_t local)
 }
 
 /* pool lock, which it gives up: after the last sample, the batch being filled gets no more. */
-static void close_and_unlock(dr__exec *e)
+static void close_and_unlock(dr__exec *e, int by)
 {
     const bool idle = e->finished == e->n_local, last = e->complete && idle;
     dr_batch *b = last ? e->filling : NULL;
@@ -103,10 +103,10 @@ static void close_and_unlock(dr__exec *e)
         dr__cond_broadcast(&e->changed);
     dr__pool_unlock();
     if (b)
-        dr__slots_done(e, b, unused);
+        dr__slots_done(e, b, unused, by);
 }
 
-void dr__any_worked(dr__exec *e, uint64_t local, bool left_out)
+void dr__any_worked(dr__exec *e, uint64_t local, bool left_out, int by)
 {
     dr__pool_lock();
     if (left_out || *marks_of(e, local) & DR__DONE_BEFORE) {
@@ -116,18 +116,23 @@ void dr__any_worked(dr__exec *e, uint64_t local, bool left_out)
     if (left_out && !e->o.given_order)
         *marks_of(e, local) |= DR__DONE_DELIVERED;
     note_worked(e, local);
-    close_and_unlock(e);
+    close_and_unlock(e, by);
 }
 
 void dr__any_close(dr__exec *e)
 {
     dr__pool_lock();
-    close_and_unlock(e);
+    close_and_unlock(e, 0);
+}
+
+uint64_t dr__any_local(const dr__exec *e, uint64_t position)
+{
+    return (position - e->base - e->o.rank) / e->o.world;
 }
 
 void dr__any_delivered(dr__exec *e, const dr_batch *b)
 {
     e->delivered_samples += b->n_samples;
     for (uint64_t i = 0; i < b->n_samples && !e->o.given_order; i++)
-        *marks_of(e, (b->positions[i] - e->base - e->o.rank) / e->o.world) |= DR__DONE_DELIVERED;
+        *marks_of(e, dr__any_local(e, b->positions[i])) |= DR__DONE_DELIVERED;
 }

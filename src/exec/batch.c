@@ -18,6 +18,7 @@ static void batch_free(dr_batch *b)
     for (int i = 0; b->fields && i < b->n_fields; i++) {
         struct dr__batch_field *f = &b->fields[i];
         dr__buf_free(&f->buf);
+        dr__buf_free(&f->porch);
         free_items(f, b->n_slots);
         dr__free(f->sizes);
         dr__free(f->offsets);
@@ -42,6 +43,15 @@ static uint64_t room_for(const dr__exec *e, uint64_t n_slots)
     return small ? n_slots : DR_MAX(n_slots, e->o.batch_size);
 }
 
+static bool give_memory(dr__exec *e, const dr_batch *b, struct dr__batch_field *f)
+{
+    size_t total;
+    if (!dr__mul_size(f->bytes, room_for(e, b->n_slots), &total))
+        return false;
+    f->buf = dr__buf_new(e->buffers, total);
+    return f->buf;
+}
+
 static bool open_field(dr__exec *e, dr_batch *b, int i)
 {
     const dr__output *o = &e->program->outputs[i];
@@ -53,14 +63,25 @@ static bool open_field(dr__exec *e, dr_batch *b, int i)
         f->items = dr__alloc_zero(b->n_slots, sizeof *f->items);
         return f->items;
     }
-    size_t total;
-    if (!dr__desc_bytes_dense(&o->desc, &f->bytes) || !dr__mul_size(f->bytes, room_for(e, b->n_slots), &total))
+    size_t porch;
+    if (!dr__desc_bytes_dense(&o->desc, &f->bytes) || !dr__mul_size(f->bytes, b->n_porch, &porch))
         return false;
-    f->buf = dr__buf_new(e->buffers, total);
-    return f->buf;
+    if (!b->in_porch)
+        return give_memory(e, b, f);
+    f->porch = dr__buf_new(e->buffers, porch);
+    return f->porch;
 }
 
-dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots)
+bool dr__batch_move_in(dr__exec *e, dr_batch *b)
+{
+    bool ok = true;
+    for (int i = 0; ok && i < b->n_fields; i++)
+        ok = b->fields[i].collate != DR_COLLATE_STACK || give_memory(e, b, &b->fields[i]);
+    b->in_porch = !ok;
+    return ok;
+}
+
+dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots, uint64_t n_porch)
 {
     dr_batch *b = dr__alloc_zero(1, sizeof *b);
     if (!b)
@@ -71,6 +92,8 @@ dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots)
     b->number = number;
     b->epoch = e->epoch;
     b->n_slots = n_slots;
+    b->n_porch = n_porch;
+    b->in_porch = n_porch > 0;
     b->opened_ns = dr__now_ns();
     b->fields = dr__alloc_zero((size_t)e->program->n_outputs, sizeof *b->fields);
     b->ids = dr__alloc_zero(n_slots, sizeof *b->ids);
@@ -91,7 +114,7 @@ void *dr__batch_place(dr_batch *b, int field, uint64_t slot, const dr_desc *desc
 {
     struct dr__batch_field *f = &b->fields[field];
     if (f->collate == DR_COLLATE_STACK)
-        return f->buf->data + slot * f->bytes;
+        return (slot < b->n_porch ? f->porch : f->buf)->data + slot * f->bytes;
     size_t bytes;
     if (!dr__desc_bytes_dense(desc, &bytes))
         return NULL;
@@ -139,13 +162,13 @@ uint64_t dr_batch_padded(const dr_batch *batch)
 
 int dr_batch_fields(const dr_batch *batch)
 {
-    return batch->n_fields;
+    return batch->error.status ? 0 : batch->n_fields;
 }
 
 dr_status dr_batch_field_at(const dr_batch *batch, int i, dr_batch_field *out, dr_error *err)
 {
-    if (i < 0 || i >= batch->n_fields)
-        return dr__fail(err, DR_ERR_ARG, "batch has %d fields, asked for number %d", batch->n_fields, i);
+    if (i < 0 || i >= dr_batch_fields(batch))
+        return dr__fail(err, DR_ERR_ARG, "batch has %d fields, asked for number %d", dr_batch_fields(batch), i);
     const struct dr__batch_field *f = &batch->fields[i];
     *out = (dr_batch_field){
         .name = f->name,
@@ -182,4 +205,9 @@ dr_status dr_batch_draws(const dr_batch *batch, uint64_t i, char **text, dr_erro
 const char *dr_batch_bad(const dr_batch *batch)
 {
     return batch->bad_text ? batch->bad_text : "[]";
+}
+
+const dr_error *dr_batch_error(const dr_batch *batch)
+{
+    return batch->error.status ? &batch->error : NULL;
 }

@@ -8,7 +8,8 @@
 
 enum {
     SAMPLES_FOR_PATIENCE =
-        32, /* of a batch for each worker: then waiting for the last ones is a hundredth of the time */
+        32,               /* of a batch for each worker: then waiting for the last ones is a hundredth of the time */
+    SAMPLES_IN_PORCH = 2, /* for each worker: what it makes while a batch is handed over */
     LAST_SAMPLES_NS = 20000000,
     HANDOVER_NS = 1000000,
     LOOK_AGAIN_NS = 50000,
@@ -58,40 +59,55 @@ static uint64_t chunk(const dr__exec *e, uint64_t n_slots)
     return DR_MAX(DR_MIN(65536 / DR_MAX(mean, 1), most), 1);
 }
 
+/* The memory of a batch is put off for a moment where that saves it: while a consumer waits for the batch before it, of
+ * which the last samples are being made, and until a consumer that got a batch lets go of the one it had.  Then two
+ * batches do where the consumer is the faster side, instead of three.  Meanwhile workers fill the batch's porch.  Not
+ * with so many workers that many would have nothing to do, and not again in an epoch where it was in vain: a slow
+ * sample, or a consumer that keeps its batches.
+ *
+ * before: batches opened before it. */
+static bool may_be_put_off(const dr__exec *e, uint64_t before)
+{
+    const bool wanted = before == e->delivered || e->waiting;
+    return wanted && !e->impatient && e->workers >= 1 &&
+           e->o.batch_size >= SAMPLES_FOR_PATIENCE * (uint64_t)e->workers &&
+           dr__bufpool_bytes(e->buffers) >= 2 * e->o.batch_size * e->sample_bytes &&
+           !dr__bufpool_has_idle(e->buffers, e->o.batch_size * e->largest_bytes);
+}
+
+static bool put_off(dr__exec *e)
+{
+    const uint64_t before = e->opened - 1, now = dr__now_ns();
+    if (!may_be_put_off(e, before))
+        return false;
+    e->put_off_ns = e->put_off_ns ? e->put_off_ns : now;
+    e->impatient = now - e->put_off_ns > (before == e->delivered ? HANDOVER_NS : LAST_SAMPLES_NS);
+    if (!e->impatient)
+        dr__pool_look_at(now + LOOK_AGAIN_NS);
+    return !e->impatient;
+}
+
+static void fail_for_memory(dr__exec *e, uint64_t n_slots)
+{
+    dr_error err;
+    dr__fail(&err, DR_ERR_NOMEM, "out of memory for a batch of %llu samples", (unsigned long long)n_slots);
+    dr__exec_fail(e, &err);
+}
+
 static dr_batch *open_batch(dr__exec *e)
 {
     const dr__push *given = e->given.head;
     const uint64_t n_slots = given ? given->n : slots_of(e, e->opened);
-    dr_batch *batch = dr__batch_new(e, given ? given->number : e->first_batch + e->opened, n_slots);
+    const uint64_t porch = SAMPLES_IN_PORCH * (uint64_t)DR_MAX(e->workers, 0);
+    const bool late = porch < n_slots && may_be_put_off(e, e->opened);
+    dr_batch *batch = dr__batch_new(e, given ? given->number : e->first_batch + e->opened, n_slots, late ? porch : 0);
     if (!batch) {
-        dr_error err;
-        dr__fail(&err, DR_ERR_NOMEM, "out of memory for a batch of %llu samples", (unsigned long long)n_slots);
-        dr__exec_fail(e, &err);
+        fail_for_memory(e, n_slots);
         return NULL;
     }
     e->ring[e->opened++ % DR__RING] = batch;
     e->put_off_ns = 0;
     return batch;
-}
-
-/* A further batch is put off for a moment where that saves its memory: while a consumer waits for the batch before it,
- * of which the last samples are being made, and until a consumer that got a batch lets go of the one it had.  Then two
- * batches do where the consumer is the faster side, instead of three.  Not with so many workers that many would have
- * nothing to do, and not again in an epoch where it was in vain: a slow sample, or a consumer that keeps its batches.
- */
-static bool put_off(dr__exec *e)
-{
-    const bool handing_over = e->opened == e->delivered;
-    if (e->impatient || e->workers < 1 || e->o.batch_size < SAMPLES_FOR_PATIENCE * (uint64_t)e->workers ||
-        (!handing_over && !e->waiting) || dr__bufpool_bytes(e->buffers) < 2 * e->o.batch_size * e->sample_bytes ||
-        dr__bufpool_has_idle(e->buffers, e->o.batch_size * e->largest_bytes))
-        return false;
-    const uint64_t now = dr__now_ns();
-    e->put_off_ns = e->put_off_ns ? e->put_off_ns : now;
-    e->impatient = now - e->put_off_ns > (handing_over ? HANDOVER_NS : LAST_SAMPLES_NS);
-    if (!e->impatient)
-        dr__pool_look_at(now + LOOK_AGAIN_NS);
-    return !e->impatient;
 }
 
 /* The batch opened last, while some of it is not yet claimed. */
@@ -101,14 +117,28 @@ static dr_batch *batch_to_claim(const dr__exec *e)
     return b && b->used < b->n_slots ? b : NULL;
 }
 
+/* Is there memory for a further slot?  A batch whose porch is full gets its own, unless that is put off. */
+static bool has_slots(dr__exec *e, dr_batch *b)
+{
+    if (!b->in_porch || b->used < b->n_porch)
+        return true;
+    if (put_off(e))
+        return false;
+    if (!dr__batch_move_in(e, b))
+        fail_for_memory(e, b->n_slots);
+    return !b->in_porch;
+}
+
 static bool claim_of_batch(dr__exec *e, dr__claim *c, uint64_t most)
 {
     dr_batch *b = batch_to_claim(e);
-    if (!b && (e->opened - e->oldest >= dr__batches_ahead(e) || put_off(e) || !(b = open_batch(e))))
+    if (!b && (e->opened - e->oldest >= dr__batches_ahead(e) || !(b = open_batch(e))))
+        return false;
+    if (!has_slots(e, b))
         return false;
     c->batch = b;
     c->slot = b->used;
-    c->n = DR_MIN(most ? most : chunk(e, b->n_slots), b->n_slots - b->used);
+    c->n = DR_MIN(most ? most : chunk(e, b->n_slots), (b->in_porch ? b->n_porch : b->n_slots) - b->used);
     b->used += c->n;
     return true;
 }

@@ -5,6 +5,16 @@
 #include "exec/exec.h"
 #include "op/batch.h"
 
+static void empty_porch(dr_batch *b)
+{
+    for (int i = 0; i < b->n_fields; i++) {
+        struct dr__batch_field *f = &b->fields[i];
+        if (f->porch)
+            memcpy(f->buf->data, f->porch->data, b->n_porch * f->bytes);
+        dr__buf_free(&f->porch);
+    }
+}
+
 /* Closes up the slots that were left out, keeping the order of the others. */
 static void close_up(dr_batch *b)
 {
@@ -224,8 +234,20 @@ bool dr__batch_empty(dr_batch *b)
     return ok;
 }
 
+void dr__batch_lose(dr_batch *b)
+{
+    b->n_samples = 0;
+    for (uint64_t i = 0; i < b->n_slots; i++) {
+        if (b->missing[i])
+            continue;
+        b->ids[b->n_samples] = b->ids[i];
+        b->positions[b->n_samples++] = b->positions[i];
+    }
+}
+
 dr_status dr__batch_finish(dr__exec *e, dr_batch *b, dr_error *err)
 {
+    empty_porch(b);
     close_up(b);
     if (b->n_samples == 0)
         return dr__batch_empty(b) ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");

@@ -26,16 +26,18 @@ static void make_ready(dr__exec *e, dr_batch *b, const dr_error *err)
     dr__cond_broadcast(&e->changed);
 }
 
-void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n)
+void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n, int by)
 {
     if (atomic_fetch_sub(&b->remaining, n) != n)
         return;
     dr_error err = { 0 };
     const uint64_t start = dr__now_ns();
-    if (!b->error.status)
+    if (b->error.status)
+        dr__batch_lose(b);
+    else
         dr__batch_finish(e, b, &err);
     atomic_fetch_add(&e->stats.finish_ns, dr__now_ns() - start);
-    dr__spans_batch(e, b, start);
+    dr__spans_batch(e, b, start, by);
     dr__pool_lock();
     make_ready(e, b, &err);
     dr__pool_unlock();
@@ -71,8 +73,8 @@ static void book_delivery(dr__exec *e, dr_batch *b)
     e->put_off_ns = 0;
     while (e->oldest < e->opened && !e->ring[e->oldest % DR__RING])
         e->oldest++;
-    atomic_fetch_add(&e->stats.batches, 1);
-    atomic_fetch_add(&e->stats.delivered, b->n_samples);
+    atomic_fetch_add(&e->stats.batches, !b->error.status);
+    atomic_fetch_add(&e->stats.delivered, b->error.status ? 0 : b->n_samples);
     for (uint64_t i = 0; i < b->n_samples && !e->o.given_order; i++)
         b->n_padded += b->positions[i] >= e->set->n_places;
     if (e->fills_any)
@@ -96,13 +98,13 @@ static void tell_bad(dr__exec *e, dr_batch *b)
     free(text);
 }
 
-/* pool lock: hands out the batch at `at`; DR_AGAIN: it was empty.  Who pushed a batch gets it even so: the pusher
- * counts what comes back. */
+/* pool lock: hands out the batch at `at`; DR_AGAIN: it was empty.  Who pushed a batch gets it even so, and one that
+ * failed, too: the pusher counts what comes back. */
 static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
 {
     dr_batch *b = *at;
     *at = NULL;
-    if (b->error.status) {
+    if (b->error.status && !dr__exec_outlives(e, b->error.status)) {
         dr__exec_fail(e, &b->error);
         dr_batch_unref(&b);
         return dr__fail(err, e->error.status, "%s", e->error.text);
@@ -116,7 +118,7 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
         return DR_AGAIN;
     }
     *out = b;
-    return DR_OK;
+    return b->error.status ? dr__fail(err, b->error.status, "%s", b->error.text) : DR_OK;
 }
 
 /* pool lock: given order, out of order: all that was pushed is worked on, and of some that were left out no batch
@@ -129,7 +131,7 @@ static bool has_news(const dr__exec *e)
 /* pool lock: a batch without samples that tells of them. */
 static dr_status tell_news(dr__exec *e, dr_batch **out, dr_error *err)
 {
-    dr_batch *b = dr__batch_new(e, e->first_batch + e->opened, 1);
+    dr_batch *b = dr__batch_new(e, e->first_batch + e->opened, 1, 0);
     b = b && dr__batch_empty(b) ? b : (dr_batch_unref(&b), NULL);
     if (!b) {
         dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");
@@ -235,7 +237,7 @@ static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, 
     dr_status status = next_in_line(e, &me, deadline_ns, out, err);
     leave_line(e, &me);
     if (!e->line)
-        dr__consumer_is(e, status == DR_OK || status == DR_AGAIN ? DR__CONSUMER_STEPS : DR__CONSUMER_AWAY);
+        dr__consumer_is(e, *out || status == DR_AGAIN ? DR__CONSUMER_STEPS : DR__CONSUMER_AWAY);
     return status;
 }
 

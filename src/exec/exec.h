@@ -44,6 +44,8 @@ struct dr_batch {
     uint64_t number;     /* in the epoch, of this rank */
     uint64_t epoch;
     uint64_t n_slots;   /* samples it was made for */
+    uint64_t n_porch;   /* slots outside its memory: the first ones, if it was opened before it had any */
+    bool in_porch;      /* it has none yet; pool lock */
     uint64_t n_samples; /* samples it has, once finished */
     uint64_t n_padded;
     int n_fields;
@@ -53,6 +55,7 @@ struct dr_batch {
         dr_desc desc;     /* of one sample */
         size_t bytes;     /* of one sample; stack only */
         dr__buf *buf;     /* stack, pad, ragged */
+        dr__buf *porch;   /* stack: the first n_porch samples, until the batch is finished */
         dr_view array;    /* set when finished */
         dr_view *items;   /* one a slot, memory owned; pad, ragged, list */
         int64_t *sizes;   /* pad */
@@ -135,7 +138,7 @@ typedef struct dr__exec {
     uint64_t wait_ns, step_ns; /* time that was spent so, until then; over all epochs */
     uint64_t unserved_ns;      /* waited by calls that ended without a batch; the next batch's wait has it */
     dr__place *line;           /* all consumers, who came first at its head */
-    uint64_t put_off_ns;       /* when opening a batch was first put off, for want of memory; 0: is not */
+    uint64_t put_off_ns;       /* when giving a batch its memory was first put off; 0: is not */
     bool impatient;            /* that was in vain: not again in this epoch */
     dr_batch *ring[DR__RING];  /* opened and not delivered: number % DR__RING.  fills_any: anywhere */
     dr_batch *filling;         /* fills_any: takes the next finished sample */
@@ -173,13 +176,22 @@ dr__sample_ref dr__order_sample(const dr_dataset *set, uint64_t seed, uint64_t e
 
 /* --- batch.c --- */
 
-dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots); /* NULL: out of memory */
+/* n_porch: 0, or fewer than n_slots: these first slots get memory of their own, the others with dr__batch_move_in.
+ * NULL: out of memory. */
+dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots, uint64_t n_porch);
+
+/* pool lock: the memory of the whole batch; false: there is none. */
+bool dr__batch_move_in(dr__exec *e, dr_batch *batch);
 
 /* Room for output i of the sample on the bench, in its slot.  NULL: out of memory. */
 void *dr__batch_place(dr_batch *batch, int field, uint64_t slot, const dr_desc *desc);
 
-/* Called by whoever completes the last slot: left-out slots closed up, batch ops, padding and joining. */
+/* Called by whoever completes the last slot: the porch emptied, left-out slots closed up, batch ops, padding and
+ * joining. */
 dr_status dr__batch_finish(dr__exec *e, dr_batch *batch, dr_error *err);
+
+/* The same of a batch that failed: says which samples are lost with it. */
+void dr__batch_lose(dr_batch *batch);
 
 /* Makes it a finished batch without samples; false: out of memory. */
 bool dr__batch_empty(dr_batch *batch);
@@ -188,6 +200,9 @@ bool dr__batch_empty(dr_batch *batch);
 
 /* Works a claim off: every sample of it ends in a slot, or is noted as bad.  Not under the lock. */
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench);
+
+/* Does an error of a batch cost that batch alone?  Else it ends the epoch. */
+bool dr__exec_outlives(const dr__exec *e, dr_status status);
 
 /* Reads the one sample of a claim into bench->record, for whoever runs the job then.  false: nothing is left to do for
  * it.  Not under the lock. */
@@ -254,8 +269,8 @@ bool dr__exec_is_over(const dr__exec *e);
 /* Gives up what runs: no claim is left when it returns. */
 void dr__exec_stop(dr__exec *e);
 
-/* Marks `n` slots of a batch as done; the last one makes it ready. */
-void dr__slots_done(dr__exec *e, dr_batch *batch, uint64_t n);
+/* Marks `n` slots of a batch as done; the last one makes it ready.  by: the worker, 0: a consumer. */
+void dr__slots_done(dr__exec *e, dr_batch *batch, uint64_t n, int by);
 
 /* pool lock: ends the epoch with an error that every consumer gets. */
 void dr__exec_fail(dr__exec *e, const dr_error *err);
@@ -292,13 +307,16 @@ uint64_t dr__any_window(const dr__exec *e);
 dr_status dr__any_take_slot(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err);
 
 /* Books a sample as worked on, and whether it was left out; the last one of the epoch closes the batch being filled. */
-void dr__any_worked(dr__exec *e, uint64_t local, bool left_out);
+void dr__any_worked(dr__exec *e, uint64_t local, bool left_out, int by);
 
 /* Closes the batch being filled, if no further sample will come. */
 void dr__any_close(dr__exec *e);
 
 /* pool lock: a batch was delivered. */
 void dr__any_delivered(dr__exec *e, const dr_batch *batch);
+
+/* The rank-local place of a position of the order, from base on. */
+uint64_t dr__any_local(const dr__exec *e, uint64_t position);
 
 /* Was it delivered before the state that this run goes on from was saved? */
 bool dr__any_passed(const dr__exec *e, uint64_t local);

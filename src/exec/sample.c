@@ -179,6 +179,36 @@ static void leave_out(dr__job *j)
     j->left_out = true;
 }
 
+bool dr__exec_outlives(const dr__exec *e, dr_status status)
+{
+    return e->o.given_order && is_sample_fault(status);
+}
+
+/* The sample has its slot as others have, in a batch that is lost with it. */
+static dr_status lose_batch(dr__exec *e, dr__job *j, dr_error *err)
+{
+    dr_error why = *err;
+    if (!j->batch)
+        DR_TRY(dr__any_take_slot(e, &j->batch, &j->slot, err));
+    j->batch->ids[j->slot] = j->ref.id;
+    j->batch->positions[j->slot] = j->position;
+    dr__pool_lock();
+    if (!j->batch->error.status)
+        j->batch->error = why;
+    dr__pool_unlock();
+    return DR_OK;
+}
+
+static void end_epoch(dr__exec *e, dr__job *j, const dr_error *err)
+{
+    dr__pool_lock();
+    if (j->batch && !j->batch->error.status)
+        j->batch->error = *err;
+    if (e->fills_any) /* else it counts when the consumer comes to this batch */
+        dr__exec_fail(e, err);
+    dr__pool_unlock();
+}
+
 /* Turns a failed sample into what the policy says; an error that remains fails its batch. */
 static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
@@ -198,12 +228,8 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_err
     if (status == DR_OK)
         return;
     err->status = status;
-    dr__pool_lock();
-    if (j->batch && !j->batch->error.status)
-        j->batch->error = *err;
-    if (e->fills_any) /* else it counts when the consumer comes to this batch */
-        dr__exec_fail(e, err);
-    dr__pool_unlock();
+    if (!dr__exec_outlives(e, status) || lose_batch(e, j, err) != DR_OK)
+        end_epoch(e, j, err);
 }
 
 static bool given_up(dr__exec *e)
@@ -237,14 +263,14 @@ static void settle(dr__exec *e, dr__workbench *bench, dr__job *j, dr_status stat
         handle_failure(e, bench, j, err);
 }
 
-static void close_job(dr__exec *e, dr__job *j)
+static void close_job(dr__exec *e, const dr__workbench *bench, dr__job *j)
 {
     if (j->slow)
         dr__lane_leave(e);
     if (j->batch)
-        dr__slots_done(e, j->batch, 1);
+        dr__slots_done(e, j->batch, 1, bench->worker);
     if (e->fills_any)
-        dr__any_worked(e, j->local, j->left_out);
+        dr__any_worked(e, j->local, j->left_out, bench->worker);
 }
 
 /* A sample of the slow lane: it was read, and is planned again here. */
@@ -258,7 +284,7 @@ static void work_parked(dr__exec *e, dr__parked *parked, dr__workbench *bench)
     if (status == DR_OK)
         status = run_and_store(e, bench, &j, &err);
     settle(e, bench, &j, status, &err);
-    close_job(e, &j);
+    close_job(e, bench, &j);
 }
 
 /* A sample that was read, or could not be: it is run, or parked. */
@@ -274,7 +300,7 @@ static void go_on(dr__exec *e, dr__workbench *bench, dr__job *j, bool more, dr_s
     if (status == DR_OK)
         status = run_and_store(e, bench, j, err);
     settle(e, bench, j, status, err);
-    close_job(e, j);
+    close_job(e, bench, j);
 }
 
 static void work_sample(dr__exec *e, const dr__claim *claim, uint64_t i, dr__workbench *bench)
@@ -282,7 +308,7 @@ static void work_sample(dr__exec *e, const dr__claim *claim, uint64_t i, dr__wor
     dr__job j = { .local = claim->first + i, .batch = claim->batch, .slot = claim->slot + i };
     dr_error err = { 0 };
     if (dr__any_passed(e, j.local)) {
-        close_job(e, &j);
+        close_job(e, bench, &j);
         return;
     }
     locate(e, claim, &j);
@@ -296,7 +322,7 @@ bool dr__claim_read(dr__exec *e, const dr__claim *claim, dr__workbench *bench, d
     *j = (dr__job){ .local = claim->first, .batch = claim->batch, .slot = claim->slot };
     bench->memory_limit = e->bench_budget;
     if (dr__any_passed(e, j->local)) {
-        close_job(e, j);
+        close_job(e, bench, j);
         return false;
     }
     locate(e, claim, j);

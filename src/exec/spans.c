@@ -41,9 +41,10 @@ void dr__spans_sample(dr__exec *e, const dr__workbench *bench, const dr__job *j,
     dr__trace_put_span(e->trace, &s);
 }
 
-static void put(dr__exec *e, const dr_batch *b, int kind, uint64_t begin_ns, uint64_t end_ns)
+static void put(dr__exec *e, const dr_batch *b, int kind, int thread, uint64_t begin_ns, uint64_t end_ns)
 {
     const dr_span s = { .kind = kind,
+                        .thread = thread,
                         .begin_ns = begin_ns,
                         .end_ns = end_ns,
                         .epoch = b->epoch,
@@ -53,13 +54,13 @@ static void put(dr__exec *e, const dr_batch *b, int kind, uint64_t begin_ns, uin
     dr_trace_span(e->trace, &s);
 }
 
-void dr__spans_batch(dr__exec *e, const dr_batch *b, uint64_t finish_ns)
+void dr__spans_batch(dr__exec *e, const dr_batch *b, uint64_t finish_ns, int by)
 {
     if (!e->trace)
         return;
     const uint64_t now = dr__now_ns();
-    put(e, b, DR_SPAN_FINISH, finish_ns, now);
-    put(e, b, DR_SPAN_BATCH, b->opened_ns, now);
+    put(e, b, DR_SPAN_FINISH, by, finish_ns, now);
+    put(e, b, DR_SPAN_BATCH, by, b->opened_ns, now);
 }
 
 /* pool lock: the consumer's times before this call, and those after it.  With several consumers only the one that was
@@ -96,7 +97,7 @@ void dr__spans_next(dr__exec *e, dr_status status, const dr_batch *b, uint64_t s
         dr_trace_span(e->trace, &step);
     }
     if (status == DR_OK)
-        put(e, b, DR_SPAN_WAIT, before.asked_ns, now);
+        put(e, b, DR_SPAN_WAIT, 0, before.asked_ns, now);
 }
 
 void dr__spans_bad(dr__exec *e, json_t *row)

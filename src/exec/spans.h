@@ -20,8 +20,8 @@ typedef struct dr__consumer_times {
 /* A sample is in its slot: READ and WORK. */
 void dr__spans_sample(struct dr__exec *e, const dr__workbench *bench, const dr__job *j, uint64_t bytes);
 
-/* A batch is put together, which began at finish_ns: FINISH and BATCH. */
-void dr__spans_batch(struct dr__exec *e, const dr_batch *b, uint64_t finish_ns);
+/* A batch is put together by a worker (0: a consumer), which began at finish_ns: FINISH and BATCH. */
+void dr__spans_batch(struct dr__exec *e, const dr_batch *b, uint64_t finish_ns, int by);
 
 /* A consumer asked at start_ns and now has an answer, a batch if that is DR_OK: WAIT, and the STEP before.  Not under
  * the pool lock. */

@@ -15,7 +15,6 @@
 #include "sched/tables.h"
 
 enum {
-    MOST_CPUS = 512,   /* as the knob cpu_ceiling */
     FIRST_MS = 200,    /* a run that is over by then needs no pilot */
     PAUSE_MS = 2000,   /* a consumer that stays away for so long, ... */
     PAUSE_STEPS = 8,   /* and so many times as long as it usually does, pauses */
@@ -38,8 +37,7 @@ dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
     const dr__policy_def *policy = NULL;
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
     DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &a->weights, err));
-    if (!(o->cpu_limit >= 0 && o->cpu_limit <= MOST_CPUS))
-        return dr__fail(err, DR_ERR_ARG, "cpu_limit is %g, allowed are 0 to %d", o->cpu_limit, MOST_CPUS);
+    DR_TRY(dr__cpu_limit_check(o->cpu_limit, err));
     if (o->monitor && !dr_monitor_interval(o->monitor))
         return dr__fail(err, DR_ERR_FORKED, "the monitor belongs to the parent process; open a new one after the fork");
     a->policy = policy->name;

@@ -8,6 +8,7 @@
 #include "loader/crew_plant.h"
 #include "loader/monitor_share.h"
 #include "sched/policy.h"
+#include "sched/tables.h"
 
 enum { KEPT = 64 }; /* decisions that can be read after the pilot was stopped */
 
@@ -17,7 +18,8 @@ struct dr_crew_pilot {
     dr_live *live;
     dr_pilot *pilot;
     int token;
-    bool held; /* plant.lock: by the owner */
+    unsigned generation; /* of the process that opened it: a forked child has neither its threads nor its locks */
+    bool held;           /* plant.lock: by the owner */
     dr_decision last[KEPT];
     size_t n_last;
 };
@@ -27,14 +29,18 @@ void dr_crew_adapt_defaults(dr_crew_adapt_options *options)
     *options = (dr_crew_adapt_options){ .size = sizeof *options, .workers = 1, .prefetch = 2 };
 }
 
+static bool is_ours(const dr_crew_pilot *p)
+{
+    return p->generation == dr__fork_generation();
+}
+
 static dr_status check(const dr_crew_adapt_options *o, dr_error *err)
 {
     const dr__policy_def *policy;
     if (o->size != sizeof *o)
         return dr__fail(err, DR_ERR_ARG, "crew: pilot options of %zu bytes, expected %zu: call dr_crew_adapt_defaults",
                         o->size, sizeof *o);
-    if (!(o->cpu_limit >= 0 && o->cpu_limit < 1e6))
-        return dr__fail(err, DR_ERR_ARG, "cpu_limit is %g, allowed are 0 and CPUs up to a million", o->cpu_limit);
+    DR_TRY(dr__cpu_limit_check(o->cpu_limit, err));
     if (o->monitor && !dr_monitor_interval(o->monitor))
         return dr__fail(err, DR_ERR_FORKED, "the monitor belongs to the parent process; open a new one after the fork");
     return dr__policy_choose(o->policy, &policy, err);
@@ -81,6 +87,7 @@ dr_status dr_crew_adapt(dr_crew *crew, const dr_crew_adapt_options *options, dr_
     dr_crew_pilot *p = dr__alloc_zero(1, sizeof *p);
     if (!p)
         return dr__fail(err, DR_ERR_NOMEM, "crew: out of memory");
+    p->generation = dr__fork_generation();
     dr__crew_plant_init(&p->plant, crew, options);
     dr_status status = take_off(p, options, err);
     if (status == DR_OK)
@@ -92,6 +99,8 @@ dr_status dr_crew_adapt(dr_crew *crew, const dr_crew_adapt_options *options, dr_
 
 void dr_crew_pilot_stop(dr_crew_pilot *p)
 {
+    if (!is_ours(p))
+        return;
     pthread_mutex_lock(&p->plant.lock);
     const bool first = !p->plant.stopped;
     p->plant.stopped = true;
@@ -118,7 +127,7 @@ void dr_crew_pilot_close(dr_crew_pilot **pilot)
 {
     dr_crew_pilot *p = *pilot;
     *pilot = NULL;
-    if (!p)
+    if (!p || !is_ours(p))
         return;
     dr_crew_pilot_stop(p);
     dr__crew_plant_free(&p->plant);
@@ -132,6 +141,8 @@ dr_status dr_crew_pilot_wait(dr_crew_pilot *p, int timeout_ms, dr_crew_wish *wis
     dr__crew_plant *plant = &p->plant;
     const uint64_t end_ns = timeout_ms < 0 ? UINT64_MAX : dr__now_ns() + (uint64_t)timeout_ms * 1000000u;
     bool in_time = true;
+    if (!is_ours(p))
+        return DR_END;
     pthread_mutex_lock(&plant->lock);
     while (!plant->stopped && plant->wishes == wish->number && in_time)
         in_time = dr__cond_wait(&plant->wished, &plant->lock, end_ns);
@@ -144,11 +155,13 @@ dr_status dr_crew_pilot_wait(dr_crew_pilot *p, int timeout_ms, dr_crew_wish *wis
 
 double dr_crew_pilot_get(dr_crew_pilot *p, int knob)
 {
-    return dr__crew_plant_get(&p->plant, knob);
+    return is_ours(p) ? dr__crew_plant_get(&p->plant, knob) : dr__crew_plant_peek(&p->plant, knob);
 }
 
 dr_status dr_crew_pilot_set(dr_crew_pilot *p, int knob, double value, dr_error *err)
 {
+    if (!is_ours(p))
+        return dr__fail(err, DR_ERR_FORKED, "these workers belong to the parent process");
     DR_TRY(dr__crew_plant_set(&p->plant, knob, value, true, err));
     pthread_mutex_lock(&p->plant.lock);
     if (p->pilot)
@@ -159,6 +172,8 @@ dr_status dr_crew_pilot_set(dr_crew_pilot *p, int knob, double value, dr_error *
 
 void dr_crew_pilot_watch(dr_crew_pilot *p, int pid)
 {
+    if (!is_ours(p))
+        return;
     pthread_mutex_lock(&p->plant.lock);
     if (!p->plant.stopped)
         dr_monitor_watch(p->plant.monitor, pid, NULL);
@@ -167,6 +182,8 @@ void dr_crew_pilot_watch(dr_crew_pilot *p, int pid)
 
 void dr_crew_pilot_hold(dr_crew_pilot *p, bool held)
 {
+    if (!is_ours(p))
+        return;
     pthread_mutex_lock(&p->plant.lock);
     p->held = held;
     pthread_mutex_unlock(&p->plant.lock);
@@ -188,6 +205,8 @@ static size_t kept_decisions(const dr_crew_pilot *p, uint64_t after, dr_decision
 
 size_t dr_crew_pilot_decisions(dr_crew_pilot *p, uint64_t after, dr_decision *out, size_t cap)
 {
+    if (!is_ours(p))
+        return 0;
     pthread_mutex_lock(&p->plant.lock);
     size_t n = p->pilot ? dr_pilot_decisions(p->pilot, after, out, cap) : kept_decisions(p, after, out, cap);
     pthread_mutex_unlock(&p->plant.lock);

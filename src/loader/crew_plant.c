@@ -43,17 +43,24 @@ void dr__crew_plant_free(dr__crew_plant *p)
 
 /* --- knobs --- */
 
-double dr__crew_plant_get(dr__crew_plant *p, int knob)
+double dr__crew_plant_peek(const dr__crew_plant *p, int knob)
 {
     if (knob == DR_KNOB_PREFETCH_BYTES)
         return (double)dr__crew_bytes(p->crew);
     if (knob == DR_KNOB_LANE_THRESHOLD)
         return dr__crew_lane(p->crew);
+    return knob == DR_KNOB_WORKERS    ? p->workers
+           : knob == DR_KNOB_PREFETCH ? p->prefetch
+           : knob == DR_KNOB_PRIORITY ? p->priority
+                                      : 0;
+}
+
+double dr__crew_plant_get(dr__crew_plant *p, int knob)
+{
+    if (knob == DR_KNOB_PREFETCH_BYTES || knob == DR_KNOB_LANE_THRESHOLD) /* the crew's, which has a lock of its own */
+        return dr__crew_plant_peek(p, knob);
     pthread_mutex_lock(&p->lock);
-    double value = knob == DR_KNOB_WORKERS    ? p->workers
-                   : knob == DR_KNOB_PREFETCH ? p->prefetch
-                   : knob == DR_KNOB_PRIORITY ? p->priority
-                                              : 0;
+    double value = dr__crew_plant_peek(p, knob);
     pthread_mutex_unlock(&p->lock);
     return value;
 }

@@ -45,6 +45,7 @@ dr_plant dr__crew_plant_of(dr__crew_plant *plant);
 /* Turns a knob; by_user: it is his from then on, and no wish is made of it. */
 dr_status dr__crew_plant_set(dr__crew_plant *plant, int knob, double value, bool by_user, dr_error *err);
 double dr__crew_plant_get(dr__crew_plant *plant, int knob);
+double dr__crew_plant_peek(const dr__crew_plant *plant, int knob); /* without the lock: where no other thread is */
 
 /* What the monitor is told: a dr__pipeline_fn but for its user. */
 void dr__crew_plant_facts(dr__crew_plant *plant, dr__pipeline_facts *out);

@@ -75,7 +75,7 @@ static double turn(dr__exec *e, int knob, double value)
 static dr_status check(int knob, double value, dr_error *err)
 {
     const dr__knob_row *r = dr__knob_row_of(knob);
-    const bool whole = dr__knob_is_whole(knob);
+    const bool whole = dr_knob_is_whole(knob);
     if (!(value >= r->least && value <= r->most) || (whole && value != (double)(int64_t)value))
         return dr__fail(err, DR_ERR_ARG, "%s is %g, allowed are %snumbers %g to %g", r->name, value,
                         whole ? "whole " : "", r->least, r->most);

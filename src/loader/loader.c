@@ -213,6 +213,7 @@ void dr_loader_close(dr_loader **loader)
     send_callers_off(l);
     dr__adapt_close(l);
     dr__pool_remove(e);
+    dr__loader_trace_ops(l);
     dr_trace_close(&e->trace);
     dr__workbench_free(&e->bench);
     dr__cache_close(e);

@@ -32,6 +32,12 @@ uint64_t dr__loader_memory(const dr_loader *loader, const dr__limits *limits);
 /* Opens the trace that the options or the environment ask for. */
 dr_status dr__loader_trace(dr_loader *loader, dr_error *err);
 
+/* Writes what the ops cost, each by itself, as an event; without a trace, nothing.  When no thread works any more. */
+void dr__loader_trace_ops(dr_loader *loader);
+
+/* dr_loader_profile, which ends at end_ns with the sample that it is at. */
+dr_status dr__loader_profile(dr_loader *loader, uint64_t samples, uint64_t end_ns, char **text, dr_error *err);
+
 /* null, or {"path", "state": "writing" | "limit" | "failed", "error"}. */
 json_t *dr__loader_trace_json(const dr_loader *loader);
 

@@ -1,7 +1,13 @@
 /* loader_trace.c: the trace of a loader, and what it says of the run at its begin. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/alloc.h"
+#include "base/clock.h"
 #include "loader/loader.h"
+
+enum { OPS_SAMPLES = 32, OPS_NS = 100000000 }; /* what measuring the ops may take */
 
 /* Settings as they were given; what changes later is in the trace itself. */
 static json_t *settings_of(const dr__exec *e)
@@ -52,4 +58,22 @@ dr_status dr__loader_trace(dr_loader *l, dr_error *err)
     dr_status status = dr_trace_open(l->exec.o.trace, text, &o, &l->exec.trace, err);
     free(text);
     return status;
+}
+
+void dr__loader_trace_ops(dr_loader *l)
+{
+    dr__exec *e = &l->exec;
+    char *costs = NULL;
+    if (!e->trace || e->failed || !atomic_load(&e->stats.samples) || dr_trace_status(e->trace, NULL) != DR_OK ||
+        dr__loader_profile(l, OPS_SAMPLES, dr__now_ns() + OPS_NS, &costs, NULL) != DR_OK)
+        return;
+    static const char form[] = "{\"event\":\"ops\",\"profile\":%s}";
+    const size_t room = sizeof form + strlen(costs);
+    char *text = dr__alloc(room);
+    if (text) {
+        snprintf(text, room, form, costs);
+        dr_trace_text(e->trace, dr__now_ns(), text);
+    }
+    dr__free(text);
+    dr_text_free(&costs);
 }

@@ -195,11 +195,11 @@ static dr_status unfused(const dr__exec *e, dr__program **out, dr_error *err)
     return DR_OK;
 }
 
-static dr_status run_profile(dr__exec *e, const dr__program *p, dr__workbench *bench, uint64_t samples, char **text,
-                             dr_error *err)
+static dr_status run_profile(dr__exec *e, const dr__program *p, dr__workbench *bench, uint64_t samples, uint64_t end_ns,
+                             char **text, dr_error *err)
 {
     uint64_t read_ns = 0, store_ns = 0, good = 0, bad = 0, cpu = 0;
-    for (uint64_t i = 0; i < samples; i++) {
+    for (uint64_t i = 0; i < samples && (i == 0 || dr__now_ns() < end_ns); i++) {
         uint64_t start = dr__thread_cpu_ns();
         dr_status status = profile_sample(e, p, bench, i % e->set->n_places, &read_ns, &store_ns, err);
         if (status == DR_ERR_NOMEM)
@@ -211,9 +211,8 @@ static dr_status run_profile(dr__exec *e, const dr__program *p, dr__workbench *b
     return give_text(profile_json(p, bench->times, good, bad, read_ns, store_ns, cpu), text, err);
 }
 
-dr_status dr_loader_profile(dr_loader *l, uint64_t samples, char **text, dr_error *err)
+dr_status dr__loader_profile(dr_loader *l, uint64_t samples, uint64_t end_ns, char **text, dr_error *err)
 {
-    DR_TRY(dr__loader_check(l, err));
     dr__program *program = NULL;
     DR_TRY(unfused(&l->exec, &program, err));
     dr__workbench *bench = dr__workbench_new();
@@ -221,7 +220,7 @@ dr_status dr_loader_profile(dr_loader *l, uint64_t samples, char **text, dr_erro
     if (bench && (bench->times = dr__alloc_zero(DR__MAX_STEPS, sizeof *bench->times))) {
         bench->memory_limit = l->exec.bench_budget;
         bench->seek = l->exec.seek;
-        status = run_profile(&l->exec, program, bench, samples, text, err);
+        status = run_profile(&l->exec, program, bench, samples, end_ns, text, err);
         dr__free(bench->times);
     } else {
         dr__fail(err, DR_ERR_NOMEM, "profile: out of memory");
@@ -229,4 +228,10 @@ dr_status dr_loader_profile(dr_loader *l, uint64_t samples, char **text, dr_erro
     dr__workbench_free(&bench);
     dr__program_free(&program);
     return status;
+}
+
+dr_status dr_loader_profile(dr_loader *l, uint64_t samples, char **text, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    return dr__loader_profile(l, samples, UINT64_MAX, text, err);
 }

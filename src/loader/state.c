@@ -1,7 +1,8 @@
 /* state.c: where the consumer is, saved and restored.
  *
  * In order, everything before one position was delivered, and that position says all.  Out of order, the samples
- * around it that were delivered already are listed as ranges of the rank's own count.
+ * around it that were delivered already are listed as ranges of the rank's own count.  `held` is a batch that the
+ * consumer has and that does not count, or NULL.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,25 +56,41 @@ static void write_position(json_t *o, uint64_t epoch, uint64_t position, uint64_
     json_object_set_new(o, "batch", json_integer((json_int_t)batch));
 }
 
-/* pool lock: of the epoch that runs. */
-static void running_position(const dr__exec *e, json_t *o)
+/* pool lock: delivered samples of a batch that does not count are marked as such, or not. */
+static void mark(const dr__exec *e, const dr_batch *held, bool delivered)
 {
-    if (dr__exec_is_over(e)) { /* the next epoch, from its start */
+    for (uint64_t i = 0; held && e->done && i < held->n_samples; i++) {
+        uint8_t *marks = &e->done[dr__any_local(e, held->positions[i])];
+        *marks = (uint8_t)(delivered ? *marks | DR__DONE_DELIVERED : *marks & ~DR__DONE_DELIVERED);
+    }
+}
+
+/* pool lock: of the epoch that runs. */
+static void running_position(const dr__exec *e, const dr_batch *held, json_t *o)
+{
+    if (held && (held->epoch != e->epoch || held->number < e->first_batch))
+        held = NULL;
+    if (!held && dr__exec_is_over(e)) { /* the next epoch, from its start */
         write_position(o, e->epoch + 1, 0, 0);
         return;
     }
-    uint64_t ahead = e->o.in_order ? e->delivered * e->o.batch_size * e->o.world : 0;
-    write_position(o, e->epoch, e->base + ahead, e->first_batch + e->delivered);
+    uint64_t batches = e->delivered;
+    if (held)
+        batches = e->o.in_order ? held->number - e->first_batch : batches - 1;
+    uint64_t ahead = e->o.in_order ? batches * e->o.batch_size * e->o.world : 0;
+    write_position(o, e->epoch, e->base + ahead, e->first_batch + batches);
+    mark(e, held, false);
     if (e->done)
         json_object_set_new(o, "done", done_ranges(e->done, e->n_local, DR__DONE_DELIVERED | DR__DONE_BEFORE));
+    mark(e, held, true);
 }
 
 /* lock */
-static void position_of(const dr_loader *l, json_t *o)
+static void position_of(const dr_loader *l, const dr_batch *held, json_t *o)
 {
     if (l->begun) {
         dr__pool_lock();
-        running_position(&l->exec, o);
+        running_position(&l->exec, held, o);
         dr__pool_unlock();
         return;
     }
@@ -93,6 +110,11 @@ static dr_status check_own_order(const dr_loader *l, dr_error *err)
 
 dr_status dr_loader_state(dr_loader *l, char **text, dr_error *err)
 {
+    return dr_loader_state_without(l, NULL, text, err);
+}
+
+dr_status dr_loader_state_without(dr_loader *l, const dr_batch *held, char **text, dr_error *err)
+{
     DR_TRY(dr__loader_check(l, err));
     DR_TRY(check_own_order(l, err));
     const dr__exec *e = &l->exec;
@@ -104,7 +126,7 @@ dr_status dr_loader_state(dr_loader *l, char **text, dr_error *err)
     json_object_set_new(o, "graph", hex(l->graph_hash));
     json_object_set_new(o, "data", hex(e->set->fingerprint));
     pthread_mutex_lock(&l->lock);
-    position_of(l, o);
+    position_of(l, held, o);
     pthread_mutex_unlock(&l->lock);
     *text = dr__canonical(o);
     json_decref(o);

@@ -2,9 +2,14 @@
  *
  * The kernel counts in hundredths of a second, so readings closer than 90 ms would be mostly rounding: until then the
  * probe repeats what it found last.  Time on a CPU is user, nice, system, irq and softirq; guests are in user already.
+ *
+ * Most kernels know idle time exactly, but take the rest by looking at each timer tick who runs: a load that goes on
+ * and off in step with the ticks is counted too high or too low, by a tenth and more.  So a CPU's use is the time that
+ * it was not idle, by the clock.
  */
 #include "monitor/probe.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,12 +91,32 @@ static bool read_own(struct state *s, dr__host *host, uint64_t *out_ns)
     return true;
 }
 
-/* In doubles: damaged counters cannot wrap around to a share above 1. */
-static double share(const struct times *a, const struct times *b, uint64_t part)
+/* Shares of the time between two readings. */
+struct shares {
+    double busy, io_wait, steal;
+};
+
+/* `span`: CPU time that went by, by the clock.  Counters that do not go with it at all are of another machine, or
+ * damaged: then their sum is the time.  In doubles: damaged counters cannot wrap around to a share above 1. */
+static struct shares shares_of(const struct times *a, const struct times *b, double span)
 {
-    double all = (double)dr__went(a->busy, b->busy) + (double)dr__went(a->idle, b->idle) +
-                 (double)dr__went(a->io_wait, b->io_wait) + (double)dr__went(a->steal, b->steal);
-    return all > 0 ? (double)part / all : 0;
+    double busy = (double)dr__went(a->busy, b->busy), idle = (double)dr__went(a->idle, b->idle);
+    double io_wait = (double)dr__went(a->io_wait, b->io_wait), steal = (double)dr__went(a->steal, b->steal);
+    double counted = busy + idle + io_wait + steal;
+    double all = fabs(counted - span) <= span / 2 ? span : counted;
+    if (!(all > 0))
+        return (struct shares){ 0 };
+    return (struct shares){
+        .busy = DR_MAX(1 - (idle + io_wait + steal) / all, 0),
+        .io_wait = DR_MIN(io_wait / all, 1),
+        .steal = DR_MIN(steal / all, 1),
+    };
+}
+
+/* Hundredths of a second between two readings. */
+static double span_of(const struct reading *a, const struct reading *b)
+{
+    return (double)(b->at_ns - a->at_ns) * (TICKS_HZ * 1e-9);
 }
 
 static void sense_each(const struct reading *a, const struct reading *b, dr_snapshot *out)
@@ -99,7 +124,7 @@ static void sense_each(const struct reading *a, const struct reading *b, dr_snap
     double busiest = 0;
     out->n_cpus = b->n_cpus;
     for (uint32_t i = 0; i < b->n_cpus; i++) {
-        double use = share(&a->cpu[i], &b->cpu[i], dr__went(a->cpu[i].busy, b->cpu[i].busy));
+        double use = shares_of(&a->cpu[i], &b->cpu[i], span_of(a, b)).busy;
         out->cpu[i] = (float)use;
         busiest = DR_MAX(busiest, use);
     }
@@ -109,10 +134,11 @@ static void sense_each(const struct reading *a, const struct reading *b, dr_snap
 static void sense_all(const struct reading *a, const struct reading *b, bool own_known, dr_snapshot *out)
 {
     double n = b->n_online;
-    double total = n * share(&a->all, &b->all, dr__went(a->all.busy, b->all.busy));
+    struct shares shares = shares_of(&a->all, &b->all, n * span_of(a, b));
+    double total = n * shares.busy;
     dr__sense(out, DR_SENSOR_CPU_TOTAL, total, n);
-    dr__sense(out, DR_SENSOR_CPU_STEAL, n * share(&a->all, &b->all, dr__went(a->all.steal, b->all.steal)), n);
-    dr__sense(out, DR_SENSOR_IO_WAIT, n * share(&a->all, &b->all, dr__went(a->all.io_wait, b->all.io_wait)), n);
+    dr__sense(out, DR_SENSOR_CPU_STEAL, n * shares.steal, n);
+    dr__sense(out, DR_SENSOR_IO_WAIT, n * shares.io_wait, n);
     if (!own_known)
         return;
     double own = (double)dr__went(a->own_ns, b->own_ns) / (double)(b->at_ns - a->at_ns);

@@ -6,6 +6,7 @@ DR_PROBE(stream)
 DR_PROBE(quota)
 DR_PROBE(disk)
 DR_PROBE(net)
+DR_PROBE(rtt)
 DR_PROBE(gpu)
 DR_PROBE(energy) /* after cpu: its model needs the use of the CPUs */
 DR_PROBE(pipeline)

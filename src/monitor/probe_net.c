@@ -1,7 +1,7 @@
 /* probe_net.c: bytes over the network interfaces from /proc/net/dev, TCP segments sent again from /proc/net/snmp.
  *
  * Interfaces inside the machine (lo, bridges, ends of containers) are left out: their bytes pass another one too, or
- * none.  The round trip time needs a connection to ask; nothing registers one yet, so it is absent.
+ * none.
  */
 #include "monitor/probe.h"
 

@@ -1,9 +1,9 @@
 /* probe_stream.c: how fast memory can be read just now: a timed pass over 1 MB, twice a second or less: at most 0.2 %
  * of a CPU.
  *
- * Memory that others load with their own streams serves this one more slowly.  Each pass takes another of 16 pieces, so
- * that a piece is not in the caches of a core any more when its turn comes again.  A proxy: it says "slower than at
- * best", not what the machine moves.
+ * Memory that others load with their own streams serves this one more slowly.  Each pass takes another of 4 pieces, so
+ * that a piece is not in the caches of a core any more when its turn comes again, seconds later.  A proxy: it says
+ * "slower than at best", not what the machine moves.
  */
 #include "monitor/probe.h"
 
@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-enum { STREAM_BYTES = 1 << 20, N_PIECES = 16, PAUSE_PER_NS = 500, MIN_PAUSE_NS = 500000000 };
+enum { STREAM_BYTES = 1 << 20, N_PIECES = 4, PAUSE_PER_NS = 500, MIN_PAUSE_NS = 500000000 };
 
 struct state {
     uint64_t *words; /* NULL: absent */

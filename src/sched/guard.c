@@ -22,7 +22,7 @@ static double in_range(const dr__observation *o, int knob, double x)
     double least = o->use.least[knob], most = o->use.most[knob];
     if (!isfinite(x))
         x = o->knob[knob];
-    if (dr__knob_is_whole(knob))
+    if (dr_knob_is_whole(knob))
         x = round(x);
     return DR_MIN(DR_MAX(x, least), most);
 }

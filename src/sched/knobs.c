@@ -1,6 +1,7 @@
 /* knobs.c: the table of knobs as JSON, their names and ranges. */
 #include <string.h>
 
+#include "base/error.h"
 #include "base/table_text.h"
 #include "sched/tables.h"
 
@@ -46,7 +47,15 @@ const dr__knob_row *dr__knob_row_of(int knob)
     return &rows[knob];
 }
 
-bool dr__knob_is_whole(int knob)
+dr_status dr__cpu_limit_check(double cpus, dr_error *err)
+{
+    const double least = 0.01, most = rows[DR_KNOB_CPU_CEILING].most; /* below, a sample takes minutes */
+    if (cpus == 0 || (cpus >= least && cpus <= most))
+        return DR_OK;
+    return dr__fail(err, DR_ERR_ARG, "cpu_limit is %g, allowed are 0 (no limit) and %g to %g", cpus, least, most);
+}
+
+bool dr_knob_is_whole(int knob)
 {
     return knob != DR_KNOB_LANE_SHARE && knob != DR_KNOB_LANE_THRESHOLD && knob != DR_KNOB_CPU_CEILING;
 }

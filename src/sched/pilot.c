@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/thread.h"
@@ -15,6 +16,7 @@
 #include "sched/tables.h"
 
 enum { N_KEPT = 64, MIN_PERIOD_MS = 100, MAX_PERIOD_MS = 60000, PERIOD_MS = 1000 };
+enum { FIRST_REST = 10, LONGEST_REST = 640 }; /* decisions until a knob that could not be set is tried again */
 
 struct dr_pilot {
     dr_monitor *monitor; /* owns a reference */
@@ -23,8 +25,11 @@ struct dr_pilot {
     dr_trace *trace;
     dr_live *live;
     dr__flight flight; /* of the monitor's thread */
-    uint32_t broken;   /* bits of knobs that could not be set; of the monitor's thread */
-    bool resting;      /* of the monitor's thread */
+    struct {
+        int rest;          /* after it could not be set; doubles while that goes on.  0: it can be */
+        int left;          /* decisions of it */
+    } refused[DR_N_KNOBS]; /* of the monitor's thread */
+    bool resting;          /* of the monitor's thread */
 
     pthread_mutex_t lock; /* for what follows */
     bool held;
@@ -37,12 +42,21 @@ struct dr_pilot {
 
 /* --- the tick --- */
 
+/* Bits of knobs that could not be set a moment ago. */
+static uint32_t refused_now(const dr_pilot *p)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < DR_N_KNOBS; i++)
+        bits |= p->refused[i].left > 0 ? 1u << i : 0;
+    return bits;
+}
+
 /* What others said since the last tick; whether it is held. */
 static bool take_over(dr_pilot *p)
 {
     pthread_mutex_lock(&p->lock);
     bool held = p->held;
-    p->flight.use.pinned = p->pinned | p->broken;
+    p->flight.use.pinned = p->pinned | refused_now(p);
     p->flight.use.weights = p->weights;
     pthread_mutex_unlock(&p->lock);
     return held;
@@ -56,15 +70,25 @@ static void read_plant(dr_pilot *p, double flow[DR_N_FLOWS], double knob[DR_N_KN
         knob[i] = p->plant.knobs >> i & 1 ? p->plant.get(p->plant.user, i) : 0;
 }
 
-/* A knob that cannot be set is left alone from then on.  Whether there is something to tell of. */
+/* Turns a knob.  One that cannot be set is left alone for a while: what was in the way may be gone then. */
+static bool turn(dr_pilot *p, int knob, double value, dr_error *err)
+{
+    const bool done = p->plant.set(p->plant.user, knob, value, err) >= 0;
+    int *rest = &p->refused[knob].rest;
+    *rest = done ? 0 : *rest ? DR_MIN(2 * *rest, LONGEST_REST) : FIRST_REST;
+    p->refused[knob].left = *rest;
+    return done;
+}
+
+/* Whether there is something to tell of. */
 static bool carry_out(dr_pilot *p, dr_decision *d)
 {
     bool tell = d->changed != 0 || d->number == 1;
     for (int i = 0; i < DR_N_KNOBS; i++) {
         dr_error err = { 0 };
-        if (!(d->changed >> i & 1) || p->plant.set(p->plant.user, i, d->after[i], &err) >= 0)
+        p->refused[i].left -= p->refused[i].left > 0;
+        if (!(d->changed >> i & 1) || turn(p, i, d->after[i], &err))
             continue;
-        p->broken |= 1u << i;
         d->changed &= ~(1u << i);
         d->after[i] = d->before[i];
         d->guarded = true;

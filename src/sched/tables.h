@@ -11,7 +11,9 @@ typedef struct dr__knob_row {
 } dr__knob_row;
 
 const dr__knob_row *dr__knob_row_of(int knob);
-bool dr__knob_is_whole(int knob); /* takes whole numbers alone */
+
+/* CPUs that a user sets as the limit of a pipeline: 0 for none, else from a hundredth on. */
+dr_status dr__cpu_limit_check(double cpus, dr_error *err);
 
 bool dr__flow_is_sum(int flow);
 

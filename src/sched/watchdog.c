@@ -39,7 +39,7 @@ static bool memory_is_short(const dr__tick *t, dr__wish *wish)
 
 static void lower(const dr__observation *o, dr__wish *wish, int knob, double to)
 {
-    to = DR_MAX(dr__knob_is_whole(knob) ? floor(to) : to, o->use.least[knob]);
+    to = DR_MAX(dr_knob_is_whole(knob) ? floor(to) : to, o->use.least[knob]);
     if (dr__may_turn(o, knob) && (wish->knob[knob] > to))
         wish->knob[knob] = to;
 }

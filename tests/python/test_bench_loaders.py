@@ -4,6 +4,7 @@ import gzip
 import json
 import pathlib
 import struct
+import threading
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ torch = pytest.importorskip("torch")
 from drapps.bench import command, report, volumes
 from drapps.bench.loaders import case as cases
 from drapps.bench.loaders import consumer, rounds, table, timed_work, volume_sets, workloads
+from drapps.bench.loaders.workloads import consumers, eight_consumers, published, segmentation
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +96,53 @@ def test_utilisation_is_time_in_steps():
 def test_one_in_ten_costs_twenty_times_as_much():
     costs = timed_work.skewed_costs(200, 2.0)
     assert sorted(set(costs)) == [2.0, 40.0] and costs.count(40.0) == 20
+
+
+def test_steps_in_lockstep_wait_for_all_who_have_a_batch():
+    began = []
+
+    class Noted(consumers.Lockstep):
+        def meet(self):
+            super().meet()
+            began.append(threading.current_thread().taken)
+
+    queues = [iter([(0, torch.tensor([k]))] * n) for k, n in ((0, 3), (1, 3), (2, 1))]
+    threads, _ = consumers.drain_each(queues, 0.0, Noted(3))
+    assert [thread.taken for thread in threads] == [3, 3, 1] and began == [1, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_consumer_that_fails_holds_nobody_up():
+    def failing():
+        yield 0, torch.tensor([0])
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        consumers.drain_each([failing(), iter([(0, torch.tensor([1]))] * 3)], 0.0, consumers.Lockstep(2))
+
+
+# --- bounds ---
+
+
+def test_bound_of_the_utilisation():
+    options = {"step": 10.0, "batch": 2, "workers": 1}
+    assert segmentation.bound([5.0] * 20, options) == pytest.approx(100 / 110)  # all work, and the last step
+    assert segmentation.bound([4.0] * 20, options) == pytest.approx(100 / 108)  # the first batch, and all steps
+    assert segmentation.bound([1.0] * 2 + [8.0] * 18, options) == pytest.approx(100 / 156)
+
+
+def test_bound_of_eight_accelerators():
+    options = eight_consumers.WORKLOAD.options
+    made, step = eight_consumers.costs(options), eight_consumers.step_ms(options)
+    assert len(made) == 168 and sum(made) / 168 * 16 / 12 == pytest.approx(step)
+    assert eight_consumers.least_s(options) * 1e3 == pytest.approx(sum(made) / 12 + step)
+    assert eight_consumers.bound(options) == pytest.approx(84 * step / 8 / (sum(made) / 12 + step))
+
+
+def test_published_costs_are_the_same_for_all_and_other_in_each_epoch():
+    options = published.WORKLOAD.options
+    assert published.offline_costs(options) == published.offline_costs(options)
+    first, second = ([published.online_cost(options, epoch, key) for key in range(160)] for epoch in (0, 1))
+    assert first != second and 0.2 < sum(cost > 90 for cost in first) / 160 < 0.6
 
 
 # --- results ---

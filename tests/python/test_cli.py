@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from imagesets import N_IMAGES
+from imagesets import N_IMAGES, run_python
 
 from drapps import cli, optable
 
@@ -77,3 +77,32 @@ def test_a_closed_pipe():
     command = f"{sys.executable} -m drapps.cli ops --json | head -c 10"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
     assert done.stderr == ""
+
+
+INTERRUPTED = """
+    import signal, sys
+
+    class Finder:
+        left = int(sys.argv[1])
+
+        @classmethod
+        def find_spec(cls, name, path=None, target=None):
+            cls.left -= 1
+            if cls.left == 0:
+                signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    from drapps.cli import main
+    sys.meta_path.insert(0, Finder)
+    sys.exit(main(["ops", "--json"]))
+"""
+
+
+def test_interrupted_while_it_imports():
+    """At the n-th import since the program's own beginning, until there are not so many."""
+    for n in (*range(1, 8), *range(10, 200, 15)):
+        done = run_python(INTERRUPTED, n)
+        if done.returncode == 0:
+            break
+        assert (done.returncode, done.stderr) == (130, "drapps: interrupted\n"), n
+    assert n > 3

@@ -53,6 +53,7 @@ def test_number_of_workers_is_an_int():
     decided = DataLoader(Numbers(4)).num_workers
     assert isinstance(decided, int) and 1 <= decided <= drapps.info()["limits"]["workers"]
     assert DataLoader(Numbers(4), cpu_limit=1).num_workers == 1
+    assert DataLoader(Numbers(4), cpu_limit=0.01).num_workers == 1
     assert DataLoader(Numbers(4), num_workers=0).num_workers == 0
     assert DataLoader(Numbers(4), persistent_workers=True, prefetch_factor=3).prefetch_factor == 3
 

@@ -62,6 +62,8 @@ def monitor():
     ({"weights": {"energy": "much"}}, "energy is 'much', allowed are numbers"),
     ({"cpu_limit": float("nan")}, "cpu_limit is nan, allowed are"),
     ({"cpu_limit": "2"}, "cpu_limit is '2', allowed are"),
+    ({"cpu_limit": 1e-9}, "cpu_limit is 1e-09, allowed are 0.01 to 512"),
+    ({"cpu_limit": 513}, "cpu_limit is 513, allowed are 0.01 to 512"),
 ])  # fmt: skip
 def test_what_is_not_known_is_said_at_once(options, text):
     with pytest.raises(drapps.ArgumentError, match=text):
@@ -114,6 +116,47 @@ def test_every_sample_comes_once(options, monitor):
     knobs = loader.stats()["knobs"]
     assert set(knobs) == {knob.name for knob in drapps.knobs()}
     assert knobs["workers"] == options.get("num_workers", knobs["workers"])
+
+
+NOT_COUNTS = {"lane_share", "lane_threshold", "cpu_ceiling"}
+
+
+def loaders_of_all_kinds(monitor):
+    pipe = drapps.from_arrays(x=torch.arange(24).numpy())
+    yield DataLoader(Numbers(24), 4, num_workers=1, resource_monitor=monitor)
+    yield DataLoader(data.TensorDataset(torch.arange(24)), 4, resource_monitor=monitor)
+    yield pipe.loader(batch_size=4, resource_monitor=monitor)
+    yield pipe.map(lambda sample: sample).loader(batch_size=4, workers=1, resource_monitor=monitor)
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_counts_are_ints_everywhere(monitor, kind):
+    with list(loaders_of_all_kinds(monitor))[kind] as loader:
+        assert len(list(loader)) == 6
+        stats = loader.stats()
+        assert {name for name, value in stats["knobs"].items() if not isinstance(value, int)} == NOT_COUNTS
+        assert stats["workers"] == stats["knobs"]["workers"] and isinstance(stats["workers"], int)
+
+
+def test_the_workers_are_those_that_run(monitor):
+    loader = DataLoader(Numbers(400), 4, resource_monitor=monitor, policy="fixed")
+    iterator = iter(loader)
+    next(iterator)
+    iterator._fleet.pilot.set("workers", 3)  # as the policy does
+    assert loader.stats()["workers"] == loader.stats()["knobs"]["workers"] == 3
+    assert len(torch.cat(list(iterator))) == 396
+
+
+def test_what_is_set_between_passes_counts(monitor):
+    loader = DataLoader(Numbers(40), 4, resource_monitor=monitor, policy="fixed")
+    iterator = iter(loader)
+    next(iterator)
+    iterator._fleet.pilot.set("workers", 3)
+    list(iterator)
+    loader.set("workers", 1)
+    assert loader.stats()["workers"] == loader.stats()["knobs"]["workers"] == 1
+    iterator = iter(loader)
+    assert iterator._n_workers == 1 and len(torch.cat(list(iterator))) == 40
 
 
 def test_streams_have_a_pilot_too(monitor):
@@ -273,6 +316,33 @@ def test_a_trace_of_worker_processes_can_be_read(tmp_path):
     assert found.meta["settings"] == {"batch_size": 4, "workers": 1, "prefetch": 2}
     assert kinds.count("batch") == kinds.count("wait") == 10 and kinds.count("work") == 40
     assert all(span.begin <= span.end for span in found.spans)
+
+
+class Named(Numbers):
+    """Samples by name."""
+
+    def __getitem__(self, name):
+        return super().__getitem__(int(name.split("-")[1]))
+
+
+def work_of(path):
+    return [span for span in drapps.trace.read(path).spans if span.kind == "work"]
+
+
+def test_a_trace_of_worker_processes_names_samples(tmp_path):
+    order = torch.randperm(40).tolist()
+    with DataLoader(Numbers(40), 4, sampler=order, num_workers=2, trace=tmp_path / "ids") as loader:
+        list(loader)
+    work = work_of(tmp_path / "ids")
+    assert len(work) == 40 and all(order[4 * span.batch + span.slot] == span.id for span in work)
+    names = [f"n-{i}" for i in range(8)]
+    with DataLoader(Named(8), 4, sampler=names, num_workers=1, trace=tmp_path / "names") as loader:
+        list(loader)
+    assert sorted(span.key for span in work_of(tmp_path / "names")) == names
+    pipe = drapps.from_arrays(x=torch.arange(40).numpy()).map(lambda sample: sample)
+    with pipe.loader(batch_size=4, workers=1, trace=tmp_path / "chain") as loader:
+        list(loader)
+    assert sorted(span.position for span in work_of(tmp_path / "chain")) == list(range(40))
 
 
 # --- the names of the first descriptions ---

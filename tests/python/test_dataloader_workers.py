@@ -520,6 +520,33 @@ def test_new_workers_see_the_data_set_as_it_is():
     assert lists(loader) == [[0, 1]]
 
 
+# --- how much is under way ---
+
+
+class Wide(Numbers):
+    """Samples of 2 MB."""
+
+    def __getitem__(self, i):
+        return numpy.full(2 << 20, i % 256, numpy.uint8)
+
+
+@pytest.mark.parametrize("dataset, options, ahead", [
+    (Numbers(200), {"in_order": False}, 12),  # 12 samples for each worker
+    (Numbers(200), {"in_order": False, "batch_size": 1}, 24),
+    (Numbers(200), {"in_order": False, "batch_size": 16}, 4),  # torch's number is more
+    (Numbers(200), {"in_order": False, "prefetch_factor": 2}, 4),  # the user's number
+    (Numbers(200), {"in_order": True}, 4),
+    (Wide(60), {"in_order": False}, 12),
+    (Wide(60), {"in_order": False, "num_workers": 4}, 8),  # 24 batches would take 96 MB
+], ids=str)  # fmt: skip
+def test_small_samples_out_of_order_are_many(dataset, options, ahead):
+    loader = DataLoader(dataset, **{"batch_size": 2, "num_workers": 2, "policy": "fixed", **options})
+    iterator = iter(loader)
+    count = len(next(iterator))
+    assert iterator._ahead() == ahead and iterator._under_way <= ahead
+    assert count + sum(map(len, iterator)) == len(dataset)
+
+
 # --- costs and caches ---
 
 
@@ -541,6 +568,28 @@ def test_costs_are_remembered_and_change_nothing(tmp_path, monkeypatch):
     costs = DataLoader(Uneven(60), 4, num_workers=2)._sample_costs().predict(list(range(60)))
     assert min(costs[::10]) >= 20e6 * 0.5  # they slept; a busy machine makes others slow too, but not all of them
     assert sorted(costs)[30] < min(costs[::10])
+
+
+def test_a_hint_tells_in_the_first_pass_already(tmp_path, monkeypatch):
+    """Samples that take long are noted as they come, not in hundreds."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    costs = DataLoader(Uneven(100), 4, num_workers=2)._sample_costs()
+    assert costs.predict([50, 51]) is None
+    for i in range(40):
+        costs.note([i], [20e6 if i % 10 == 0 else 1e6])
+    slow, fast = costs.predict([50, 51])
+    assert slow == pytest.approx(20e6, rel=0.01) and fast == pytest.approx(1e6, rel=0.01)
+
+
+def test_later_passes_know_from_the_start_what_is_slow(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    loader = DataLoader(Uneven(60), 4, num_workers=2, in_order=False)
+    thresholds = []
+    for _ in range(2):
+        iterator = iter(loader)
+        thresholds.append(iterator._fleet.stats()["threshold_ns"])
+        assert sorted(torch.cat(list(iterator)).tolist()) == list(range(60))
+    assert thresholds[0] == 0 < thresholds[1] < 20e6
 
 
 class Prepared(Numbers):
@@ -672,6 +721,29 @@ def test_a_pass_that_went_inline_has_a_state():
     again = DataLoader(Closures(24), 4, collate_fn=list, num_workers=0)
     again.load_state_dict(state)
     assert called([*first, *again]) == called([*first, *iterator]) == [[*range(i, i + 4)] for i in range(0, 24, 4)]
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("first", [0, 10, 50, 59])
+def test_threads_that_share_an_iterator_go_inline_together(first, in_order):
+    iterator = iter(DataLoader(Closures(60, first), 1, collate_fn=list, in_order=in_order))
+    found, errors = [], []
+
+    def consume():
+        try:
+            for batch in iterator:
+                found.extend(called([batch])[0])
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=consume) for _ in range(4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert errors == [] and sorted(found) == list(range(60))
 
 
 @pytest.mark.parametrize("options", [{"num_workers": 1}, {"persistent_workers": True}], ids=str)

@@ -30,6 +30,8 @@ def test_errors_are_builtins_too():
     assert issubclass(drapps.ArgumentError, ValueError)
     assert issubclass(drapps.FileMissingError, FileNotFoundError)
     assert issubclass(drapps.IOError, OSError)
+    assert issubclass(drapps.FormatError, ValueError) and issubclass(drapps.FormatError, OSError)
+    assert str(drapps.FormatError("a.png: no PNG")) == "a.png: no PNG"
     assert issubclass(drapps.NotFoundError, KeyError)
     assert issubclass(drapps.OutOfMemoryError, MemoryError)
     assert issubclass(drapps.ForkedError, RuntimeError)

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 
+import numpy
 import pytest
 import torch
 from loadersets import Numbers, none_left
@@ -107,11 +108,56 @@ def test_no_interrupt_is_lost_while_processes_start():
         iter(DataLoader(Numbers(24), 4, num_workers=1))
 
 
-def test_nothing_is_lost_of_a_pipeline(folder):
-    loader = drapps.read(folder).decode().resize((8, 8)).loader(batch_size=4, workers=1, output="numpy")
-    expected = [batch.ids for batch in loader.batches()]
-    found, _, interrupts = interrupted_everywhere(loader, loader.batches())
-    assert [batch.ids for batch in found] == expected and interrupts > 20
+def ids_of(batches):
+    return [i for batch in batches for i in batch.ids]
+
+
+def rest_of(loader, state):
+    """The samples that a loader gives from a state on."""
+    with loader:
+        loader.load_state_dict(state)
+        return ids_of(loader.batches())
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_nothing_is_lost_of_a_pipeline(folder, in_order):
+    def make():
+        pipe = drapps.read(folder).decode().resize((8, 8))
+        return pipe.loader(batch_size=4, workers=1, output="numpy", in_order=in_order)
+
+    loader = make()
+    expected = sorted(ids_of(loader.batches()))
+    found, states, interrupts = interrupted_everywhere(loader, loader.batches())
+    assert sorted(ids_of(found)) == expected and interrupts > 20
+    for n, state in states:
+        assert sorted(ids_of(found[:n]) + rest_of(make(), state)) == expected
+
+
+def same(sample):
+    return sample
+
+
+def test_a_state_after_an_interrupt_of_a_chain_with_functions():
+    """Its epoch may end then; the state says what was given all the same."""
+
+    def make():
+        return drapps.from_arrays(x=numpy.arange(12)).map(same).loader(batch_size=4, workers=0)
+
+    for n in range(1, 1000):
+        loader, interrupter = make(), Interrupter()
+        batches = loader.batches()
+        first = next(batches)
+        interrupter.left = n
+        sys.setprofile(interrupter.profile)
+        try:
+            next(batches)
+            break
+        except KeyboardInterrupt:
+            sys.setprofile(None)
+            assert ids_of([first]) + rest_of(make(), loader.state_dict()) == list(range(12))
+        finally:
+            sys.setprofile(None)
+    assert n > 10
 
 
 def yielded(state):

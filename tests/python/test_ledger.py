@@ -4,6 +4,7 @@ import numpy
 import pytest
 from torch.utils.data import Subset
 
+import drapps.ledger
 from drapps.ledger import HEADER, Ledger, LinearModel, fingerprint, hint_of
 
 
@@ -41,6 +42,13 @@ def test_a_second_run_knows_the_slow_ones(tmp_path):
     again = Ledger(Numbers(200), tmp_path)
     assert numpy.allclose(again.predict(numpy.arange(200)), skewed())
     assert not Ledger(Numbers(200, root="elsewhere"), tmp_path).units.any()
+
+
+def test_the_median_is_that_of_what_was_seen(tmp_path):
+    ledger = Ledger(Numbers(200), tmp_path)
+    assert ledger.median_ns == 0
+    ledger.note(numpy.arange(50), skewed()[:50])
+    assert ledger.median_ns == pytest.approx(1e6)
 
 
 def test_what_two_processes_learnt_is_merged(tmp_path):
@@ -109,6 +117,21 @@ def test_file_sizes_are_the_hint_of_a_folder(tmp_path):
     assert hint_of(Numbers(3)) is None
 
 
+def test_file_sizes_are_the_hint_of_a_list_of_files(tmp_path):
+    scans = Numbers(2)
+    scans.names = ["one", "two"]  # of nothing
+    scans.scans = [tmp_path / "a", str(tmp_path / "b")]
+    assert hint_of(scans) is None
+    (tmp_path / "a").write_bytes(b"12345")
+    (tmp_path / "b").write_bytes(b"12")
+    assert [hint_of(scans)(i) for i in range(2)] == [5, 2]
+    others = Numbers(2)
+    others.scans = scans.scans[::-1]
+    assert fingerprint(others) != fingerprint(scans)
+    scans.n = 3  # not one file for each sample
+    assert hint_of(scans) is None
+
+
 def test_what_only_looks_like_a_folder_or_a_subset_has_no_hint():
     clips = Numbers(4)
     clips.samples = [("a", 0), ("b", 1)]  # two clips of each file
@@ -127,6 +150,16 @@ def test_a_hint_that_fails_is_not_asked_again(tmp_path):
     ledger.note(numpy.arange(50), skewed(50))
     assert numpy.allclose(ledger.predict(numpy.arange(50)), skewed(50))
     assert ledger.hint is None
+
+
+def test_a_hint_that_takes_long_is_not_asked_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(drapps.ledger, "SLOW_HINT_NS", -1)
+    ledger = Ledger(Hinted(100), tmp_path)
+    ledger.note(numpy.arange(15), skewed(15))
+    assert ledger.hint is not None
+    ledger.note(numpy.arange(15, 50), skewed(50)[15:])
+    assert ledger.hint is None and ledger.hints == 16
+    assert numpy.allclose(ledger.predict(numpy.arange(50)), skewed(50))
 
 
 def test_fingerprints_tell_sets_apart():

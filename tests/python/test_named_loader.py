@@ -74,19 +74,38 @@ def test_the_example_can_be_used():
 
 @pytest.mark.parametrize(("text", "said"), [
     ("[loader]\nnum_worker = 3", r"settings.toml: loader.num_worker = 3: no such key, allowed are .*num_workers"),
-    ("[loader]\nnum_workers = 'two'", r"loader.num_workers = 'two': allowed is a whole number, at least 0"),
+    ("[loader]\nnum_workers = 'two'", r"loader.num_workers = 'two': allowed is a whole number, 0 to 256"),
     ("[loader]\non_bad_sample = 'cry'", r"on_bad_sample = 'cry': allowed is 'raise', 'skip', 'replace'"),
     ("[loaders]\n", r"no section is called 'loaders', allowed are loader, "),
     ("[limits]\ncpu = -1", r"limits.cpu = -1: allowed is a number, at least 0"),
+    ("[limits]\ncpu = 1e-9", r"settings.toml: limits.cpu is 1e-09, allowed are 0.01 to 512"),
+    ("[loader]\nnum_workers = 257", r"settings.toml: loader.num_workers = 257: allowed is a whole number, 0 to 256"),
     ("[limits]\nmemory = true", r"limits.memory = True: allowed is a whole number"),
     ("[weights]\nbeauty = 1", r"settings.toml: weights: .*beauty"),
-    ("[policy]\nname = 'magic'", r"settings.toml: policy is 'magic', allowed are"),
+    ("[policy]\nname = 'magic'", r"settings.toml: policy.name = 'magic': allowed is .*'analytic'"),
     ("steps = [{size = 3}]", r"settings.toml: steps: \{'size': 3\}: allowed are tables with op"),
     ("[[steps]]\nop = 'resize'", r"settings.toml: step \('resize', \{\}\): a data set of torch takes callables"),
 ])  # fmt: skip
 def test_mistakes_are_named(tmp_path, text, said):
     with pytest.raises(drapps.ArgumentError, match=said):
         drapps.DRAPPSLoader(Numbers(4), 2, written(tmp_path, text))
+
+
+def test_an_op_of_the_config_that_is_none_is_named(folder, tmp_path):
+    with pytest.raises(drapps.ArgumentError, match=r"settings.toml: step 'sharpen_up': no such op, there are"):
+        drapps.DRAPPSLoader(folder, 2, written(tmp_path, "[[steps]]\nop = 'sharpen_up'"))
+
+
+def test_what_is_wrong_elsewhere_is_not_said_of_the_config(folder, tmp_path, monkeypatch):
+    config = written(tmp_path, "[loader]\nshuffle = true\n")
+    with pytest.raises(drapps.ArgumentError, match="^batch_size"):
+        drapps.DRAPPSLoader(folder, 0, config)
+    for data, step in ((folder, "sharpen_up"), (Numbers(4), "resize")):
+        with pytest.raises(drapps.ArgumentError, match=f"^step '{step}'"):
+            drapps.DRAPPSLoader(data, 2, config, steps=[step])
+    monkeypatch.setenv("DRAPPS_POLICY", "magic")
+    with pytest.raises(drapps.ArgumentError, match="^DRAPPS_POLICY"):
+        drapps.DRAPPSLoader(Numbers(4), 2, config)
 
 
 def test_an_op_that_is_none_is_named(folder):

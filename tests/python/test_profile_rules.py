@@ -50,6 +50,7 @@ def test_a_gain_is_within_what_the_trainer_can_take(name):
     for finding in diagnose(run):
         assert 1 <= finding.gain <= run.headroom * 1.000001
         assert finding.share == pytest.approx(1 - 1 / finding.gain)
+        assert finding.gain <= finding.without <= run.headroom * 1.000001
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -77,6 +78,74 @@ def test_the_largest_gain_is_first():
 def test_what_is_not_known_is_not_needed(name, lost):
     standard = getattr(Facts(), lost)
     assert {finding.name for finding in diagnose(facts(**{**CHANGES[name], lost: standard}))} <= set(NAMES)
+
+
+# --- other runs of the loader: 2000 samples a second as it is (drain_rate), as in the run ---
+
+
+def verdict(name, **changes):
+    return diagnose(facts(**{**CHANGES[name], **changes}))[0]
+
+
+def test_the_loader_without_an_op_says_what_the_op_takes():
+    by_share = verdict("slow_op")
+    measured = verdict("slow_op", lighter_rate=6000.0)
+    assert by_share.without == pytest.approx(4.0) and "takes 80%" in by_share.evidence  # the trainer's bound
+    assert measured.without == pytest.approx(3.0) and "takes 67%" in measured.evidence
+    assert measured.gain == pytest.approx(1.5)
+    by_cpu = verdict("slow_op", lighter_rate=9000.0, lighter_cpu=0.4e-3)  # others gave way in that run
+    assert by_cpu.without == pytest.approx(2.5)
+    computing = verdict("slow_op", lighter_rate=6000.0, free_cpu=0.5e-3)  # half of two CPUs
+    assert computing.without == pytest.approx(1 / (1 - 2 / 3 * 0.5))
+
+
+def test_the_loader_without_slow_samples_says_what_they_take():
+    assert verdict("slow_samples").gain == pytest.approx(2.375, rel=0.02)
+    assert verdict("slow_samples", usual_rate=7000.0).gain == pytest.approx(3.5)
+
+
+def test_a_function_that_is_gone_leaves_a_native_chain():
+    chain = dict(drain_rate=None, drain_cpu=None, work=None, read=None, ops={"map(slow)": 0.5, "decode": 0.5})
+    assert diagnose(facts(**chain))[0].without < diagnose(facts(**chain, lighter_rate=7800.0))[0].without
+    assert diagnose(facts(**chain, lighter_rate=7800.0))[0].without == pytest.approx(3.9)
+
+
+def test_workers_of_a_chain_that_wait_for_a_cpu_are_busy():
+    chain = dict(samples=1600, drain_cpu=None, work=None, read=None, ops={"map(slow)": 0.9, "decode": 0.1})
+    assert facts(**chain, delayed=0.0).busy == pytest.approx(0.2)
+    assert facts(**chain, delayed=0.8).busy == pytest.approx(1.0)
+    assert "slow_op" in [finding.name for finding in diagnose(facts(**chain, delayed=0.8))]
+
+
+def test_an_op_whose_absence_saves_nothing_is_no_finding():
+    found = diagnose(facts(ops={"decode": 0.2, "gaussian_blur": 0.8}, lighter_rate=1990.0))
+    assert "slow_op" not in [finding.name for finding in found]
+
+
+def test_samples_from_memory_say_what_a_disk_costs():
+    measured = verdict("slow_disk", memory_rate=1500.0)
+    assert measured.gain == pytest.approx(1500 / 25)
+    beside = verdict("slow_disk", memory_rate=1500.0, free_cpu=1e-3)  # of two CPUs
+    assert beside.gain == pytest.approx(1 / (1 / 1500 + 0.5e-3) / 25)
+
+
+def test_other_programs_keep_their_cpus_whatever_is_done_about_reads():
+    quiet = verdict("slow_source", cpu_foreign=0.0, delayed=0.5)  # by own threads: nobody else is there
+    assert quiet.gain == pytest.approx(2000 / 175)
+    assert verdict("slow_source", cpu_foreign=1.9, delayed=0.5).gain == pytest.approx(1000 / 175)
+    assert verdict("slow_source", cpu_foreign=0.5, delayed=0.5).gain == pytest.approx(1500 / 175)
+
+
+def test_a_trainer_without_a_step_gets_what_the_loader_makes():
+    assert verdict("slow_consumer").without == pytest.approx(10.0)
+    assert verdict("healthy").without == 1.0
+
+
+def test_while_the_trainer_waits_workers_set_the_pace():
+    """Idle for want of order or of an epoch's first batch: a cheaper op shortens that, too."""
+    idle = dict(samples=6400, work=1e-3, drain_cpu=1e-3, free_rate=9000.0)  # workers are busy for 80 % of the time
+    assert verdict("slow_op", wait=0.5, **idle).without == pytest.approx(1 / (1 - 0.8 * 0.8), rel=0.02)
+    assert verdict("slow_op", wait=0.9, **idle).without == pytest.approx(1 / (1 - 0.8 * 0.9), rel=0.03)
 
 
 def test_nothing_measured():

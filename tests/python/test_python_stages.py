@@ -231,6 +231,7 @@ def test_settings_that_need_a_native_chain_are_refused(setting):
 
 
 @pytest.mark.parametrize("setting", [{"prefetch": 65}, {"last": "x"}, {"rank": 2}, {"cpu_limit": -1}, {"cpu_limit": float("nan")},
+                                     {"cpu_limit": 0.001}, {"cpu_limit": 1000},
                                      {"policy": "magic"}, {"weights": "beauty=1"}])  # fmt: skip
 def test_settings_out_of_range(setting):
     with pytest.raises(drapps.ArgumentError, match=next(iter(setting))):

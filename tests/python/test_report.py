@@ -30,6 +30,15 @@ def page_of(*traces, grid=WORLD_GRID):
     return make_page([Run(t, f"run{i}.drtrace") for i, t in enumerate(traces)], grid)
 
 
+def test_a_run_has_the_costs_of_its_ops(pipe, tmp_path):
+    with pipe.loader(batch_size=4, workers=1, output="numpy", trace=tmp_path / "run.drtrace") as loader:
+        list(loader)
+    page = page_of(drapps.trace.read(tmp_path / "run.drtrace"))
+    ops = page[page.index("Ops, each by itself") :]
+    assert "decode" in ops[: ops.index("</table>")]
+    assert "profile" not in str(told(Run(drapps.trace.read(tmp_path / "run.drtrace"), "run")))
+
+
 # --- figures ---
 
 

@@ -71,8 +71,20 @@ def test_every_sample_and_batch_of_an_epoch(pipe, tmp_path, in_order):
         assert span.thread in (1, 2) and span.bytes > 0 and span.cost > 0 and span.key.endswith((".jpg", ".png"))
     for kind in ("finish", "batch", "wait", "step"):
         assert sorted(span.batch for span in run.spans if span.kind == kind) == list(range(len(batches)))
+    assert all(span.thread in (1, 2) for span in run.spans if span.kind in ("finish", "batch"))
     assert run.events[0]["event"] == "start" and run.ended == "closed"
     assert run.missing == {"lost": 0, "left_out": 0}
+
+
+def test_what_the_ops_cost_is_in_it(run):
+    (profile,) = [event["profile"] for event in run.events if event["event"] == "ops"]
+    costs = {op["op"]: op["us"] for op in profile["ops"]}
+    assert costs["decode"] > 0 and 0 < profile["samples"] <= 32
+
+
+def test_a_loader_that_did_nothing_measures_nothing(pipe, tmp_path):
+    pipe.loader(**options(trace=tmp_path / "t")).close()
+    assert [event["event"] for event in trace.read(tmp_path / "t").events] == ["end"]
 
 
 def test_meta(run):

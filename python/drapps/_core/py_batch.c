@@ -79,6 +79,22 @@ static PyObject *get_bad(PyObject *self, void *unused)
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape");
 }
 
+/* An exception, not raised: the consumer has to book the batch first. */
+static PyObject *get_error(PyObject *self, void *unused)
+{
+    (void)unused;
+    const dr_error *err = dr_batch_error(batch_of(self));
+    if (!err)
+        Py_RETURN_NONE;
+    PyObject *type, *value, *traceback;
+    raise_open_status(state_of(self), err->status, err);
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return value;
+}
+
 static PyObject *draws(PyObject *self, PyObject *args)
 {
     uint64_t i;
@@ -179,6 +195,7 @@ static PyGetSetDef members[] = {
     { "ids", get_ids, NULL, "The samples' ids in the data set.", NULL },
     { "positions", get_positions, NULL, "The samples' positions in the epoch's order.", NULL },
     { "bad", get_bad, NULL, "Samples left out or replaced, as JSON.", NULL },
+    { "error", get_error, NULL, "Why it failed, as an exception; None: it did not.", NULL },
     { "n_fields", get_n_fields, NULL, "Number of fields.", NULL },
     { 0 },
 };

@@ -55,6 +55,7 @@ static void dealloc(PyObject *self)
 {
     Py_CLEAR(((py_crew *)self)->kept);
     Py_CLEAR(((py_crew *)self)->trace);
+    Py_CLEAR(((py_crew *)self)->posted);
     dr_crew_unref(&((py_crew *)self)->crew);
     core_free(self);
 }
@@ -182,18 +183,48 @@ static dr_trace *trace_of(const py_crew *self)
     return self->trace ? ((py_trace *)self->trace)->trace : NULL;
 }
 
-static void trace_samples(dr_trace *trace, const dr_crew_result *r)
+/* What the caller asked for under that tag, of that slot: borrowed, or NULL. */
+static PyObject *index_of(const py_crew *self, uint64_t tag, uint32_t slot)
+{
+    PyObject *key = self->posted ? PyLong_FromUnsignedLongLong(tag) : NULL;
+    PyObject *posted = key ? PyDict_GetItemWithError(self->posted, key) : NULL;
+    PyObject *indices = posted && PyList_Check(posted) ? PyList_GetItem(posted, 0) : NULL;
+    Py_XDECREF(key);
+    return indices && PyList_Check(indices) && slot < PyList_Size(indices) ? PyList_GetItem(indices, slot) : NULL;
+}
+
+/* A number is the sample's id or position, anything else its name. */
+static void name_span(const py_crew *self, PyObject *index, dr_span *span)
+{
+    if (PyLong_Check(index)) {
+        const unsigned long long number = PyLong_AsUnsignedLongLong(index);
+        *(self->posted_are_ids ? &span->id : &span->position) = PyErr_Occurred() ? 0 : number;
+        return;
+    }
+    PyObject *text = PyObject_Str(index), *bytes = text ? PyUnicode_AsUTF8String(text) : NULL;
+    if (bytes)
+        PyOS_snprintf(span->key, sizeof span->key, "%s", PyBytes_AsString(bytes));
+    Py_XDECREF(bytes);
+    Py_XDECREF(text);
+}
+
+static void trace_samples(const py_crew *self, dr_trace *trace, const dr_crew_result *r)
 {
     for (uint32_t i = 0; i < r->n_samples; i++) {
         const dr_crew_sample *s = &r->samples[i];
-        const dr_span span = { .kind = DR_SPAN_WORK,
-                               .begin_ns = s->end_ns - s->ns,
-                               .end_ns = s->end_ns,
-                               .thread = s->worker + 1,
-                               .batch = s->tag,
-                               .slot = s->slot };
-        if (s->end_ns >= s->ns && s->ns)
-            dr_trace_span(trace, &span);
+        dr_span span = { .kind = DR_SPAN_WORK,
+                         .begin_ns = s->end_ns - s->ns,
+                         .end_ns = s->end_ns,
+                         .thread = s->worker + 1,
+                         .batch = s->tag,
+                         .slot = s->slot };
+        if (s->end_ns < s->ns || !s->ns)
+            continue;
+        PyObject *index = index_of(self, s->tag, s->slot);
+        if (index)
+            name_span(self, index, &span);
+        PyErr_Clear(); /* a span without a name is one, too */
+        dr_trace_span(trace, &span);
     }
 }
 
@@ -216,17 +247,24 @@ static void trace_result(py_crew *self, const dr_crew_result *r, uint64_t came_n
                       .bytes = r->head_bytes + dr_crew_block_bytes(self->crew, r->slab) };
     if (r->opened_ns && r->ready_ns >= r->opened_ns)
         dr_trace_span(trace, &span);
-    trace_samples(trace, r);
+    trace_samples(self, trace, r);
     self->left_ns = now;
 }
 
-static PyObject *set_trace(PyObject *self, PyObject *trace)
+static PyObject *set_trace(PyObject *self, PyObject *args)
 {
+    PyObject *trace, *posted = NULL;
+    int are_ids = 1;
+    py_crew *crew = (py_crew *)self;
     py_trace_arg arg = { .state = state_of(self) };
-    if (!trace_or_none(trace, &arg))
+    if (!PyArg_ParseTuple(args, "O|O!p:set_trace", &trace, &PyDict_Type, &posted, &are_ids) ||
+        !trace_or_none(trace, &arg))
         return NULL;
-    Py_XDECREF(((py_crew *)self)->trace);
-    ((py_crew *)self)->trace = trace == Py_None ? NULL : Py_NewRef(trace);
+    Py_XDECREF(crew->trace);
+    Py_XDECREF(crew->posted);
+    crew->trace = trace == Py_None ? NULL : Py_NewRef(trace);
+    crew->posted = posted ? Py_NewRef(posted) : NULL;
+    crew->posted_are_ids = are_ids;
     Py_RETURN_NONE;
 }
 
@@ -354,6 +392,15 @@ static PyObject *set_window(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *expect(PyObject *self, PyObject *args)
+{
+    uint64_t median_ns;
+    if (!PyArg_ParseTuple(args, "O&:expect", to_u64, &median_ns))
+        return NULL;
+    dr_crew_expect(crew_of(self), median_ns);
+    Py_RETURN_NONE;
+}
+
 static PyObject *stats(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -417,8 +464,11 @@ static PyMethodDef methods[] = {
     { "close", close_crew, METH_NOARGS, "Every worker is to leave." },
     { "close_fd", close_fd, METH_NOARGS, "Closes the descriptor; the memory stays." },
     { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes=as it is)" },
+    { "expect", expect, METH_VARARGS, "expect(median_ns): what samples take, known from earlier" },
     { "stats", stats, METH_NOARGS, "Counters." },
-    { "set_trace", set_trace, METH_O, "set_trace(writer or None): gets spans of what next() takes" },
+    { "set_trace", set_trace, METH_VARARGS,
+      "set_trace(writer or None, posted={}, are_ids=True): gets spans of what next() takes; posted: {tag: [indices of "
+      "its slots, ...]}, ids of samples, or else positions" },
     { "flow", flow, METH_NOARGS, "What it did and where it stands: {name of drapps.sched.flows(): number}" },
     { "enlist", core_crew_enlist, METH_VARARGS, "enlist(worker, pid)" },
     { "claim", core_crew_claim_next, METH_VARARGS, "claim(worker, timeout_ms): Claim or None" },

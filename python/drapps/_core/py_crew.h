@@ -7,6 +7,8 @@
 typedef struct py_crew {
     PyObject_HEAD dr_crew *crew;
     PyObject *trace;  /* a TraceWriter that gets what is known of results, or NULL */
+    PyObject *posted; /* dict: what was asked for, for the trace; or NULL */
+    int posted_are_ids;
     uint64_t left_ns; /* when the last result was taken */
     PyObject *kept;   /* a result that was taken when a signal's handler raised: the next one to be given */
 } py_crew;

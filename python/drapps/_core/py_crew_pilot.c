@@ -1,9 +1,4 @@
-/* py_crew_pilot.c: CrewPilot: who turns the knobs of worker processes (drapps/crew_pilot.h).
- *
- * A forked child has a copy of it and none of its threads: there it is left alone.
- */
-#include <unistd.h>
-
+/* py_crew_pilot.c: CrewPilot: who turns the knobs of worker processes (drapps/crew_pilot.h). */
 #include "py_crew.h"
 #include "py_sched.h"
 #include "py_trace.h"
@@ -13,7 +8,6 @@ enum { MOST_DECISIONS = 64 };
 typedef struct py_pilot {
     PyObject_HEAD dr_crew_pilot *pilot;
     PyObject *trace; /* kept while the pilot writes into it */
-    pid_t pid;
 } py_pilot;
 
 static dr_crew_pilot *pilot_of(PyObject *self)
@@ -68,8 +62,7 @@ static PyObject *open_pilot(core_state *state, PyObject *crew, const dr_crew_ada
     dr_error err = { 0 };
     dr_status status;
     Py_BEGIN_ALLOW_THREADS status = dr_crew_adapt(crew_of(crew), o, &self->pilot, &err);
-    Py_END_ALLOW_THREADS self->pid = getpid();
-    self->trace = Py_NewRef(trace);
+    Py_END_ALLOW_THREADS self->trace = Py_NewRef(trace);
     if (status == DR_OK)
         return (PyObject *)self;
     Py_DECREF(self);
@@ -150,7 +143,7 @@ static PyObject *get(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "s:get", &name))
         return NULL;
     const int knob = knob_of(state_of(self), name);
-    return knob < 0 ? NULL : PyFloat_FromDouble(dr_crew_pilot_get(pilot_of(self), knob));
+    return knob < 0 ? NULL : py_knob_value(knob, dr_crew_pilot_get(pilot_of(self), knob));
 }
 
 static PyObject *set(PyObject *self, PyObject *args)
@@ -202,21 +195,15 @@ static PyObject *decisions(PyObject *self, PyObject *args)
 static PyObject *stop(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (((py_pilot *)self)->pid == getpid()) {
-        Py_BEGIN_ALLOW_THREADS dr_crew_pilot_stop(pilot_of(self));
-        Py_END_ALLOW_THREADS
-    }
-    Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS dr_crew_pilot_stop(pilot_of(self));
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 static void dealloc(PyObject *self)
 {
     py_pilot *p = (py_pilot *)self;
-    if (p->pid == getpid()) {
-        Py_BEGIN_ALLOW_THREADS dr_crew_pilot_close(&p->pilot);
-        Py_END_ALLOW_THREADS
-    }
-    Py_CLEAR(p->trace);
+    Py_BEGIN_ALLOW_THREADS dr_crew_pilot_close(&p->pilot);
+    Py_END_ALLOW_THREADS Py_CLEAR(p->trace);
     core_free(self);
 }
 

@@ -1,13 +1,14 @@
 /* py_error.c: from dr_status to Python exceptions.
  *
- * Every exception is a drapps.Error and also the builtin that a Python programmer would catch.
+ * Every exception is a drapps.Error and also the builtin that a Python programmer would catch: damaged data is a
+ * ValueError, as parsers raise it, and an OSError, which is what PIL raises for such files.
  */
 #include "py_core.h"
 
 struct error_row {
     dr_status status; /* DR_OK: not raised by status alone */
     const char *name;
-    PyObject *const *also; /* builtin base, by address: builtins are no constants */
+    PyObject *const *also[2]; /* builtin bases, by address: builtins are no constants */
     const char *doc;
 };
 
@@ -24,8 +25,8 @@ static PyObject *plain_str_dict(void)
 
 static PyObject *make_error(const struct error_row *row, PyObject *base)
 {
-    PyObject *also = row->also ? *row->also : NULL;
-    PyObject *bases = also ? PyTuple_Pack(2, base, also) : PyTuple_Pack(1, base);
+    PyObject *first = row->also[0] ? *row->also[0] : NULL, *second = row->also[1] ? *row->also[1] : NULL;
+    PyObject *bases = PyTuple_Pack(1 + !!first + !!second, base, first, second);
     PyObject *dict = bases ? plain_str_dict() : NULL;
     PyObject *error = dict ? PyErr_NewExceptionWithDoc(row->name, row->doc, bases, dict) : NULL;
     Py_XDECREF(bases);
@@ -44,17 +45,23 @@ static int add_error(PyObject *module, PyObject *error)
 static int add_rows(PyObject *module, core_state *state)
 {
     const struct error_row rows[] = {
-        { DR_ERR_ARG, "drapps.ArgumentError", &PyExc_ValueError, "An argument or setting is wrong." },
-        { DR_ERR_NOMEM, "drapps.OutOfMemoryError", &PyExc_MemoryError, "Out of memory." },
-        { DR_ERR_IO, "drapps.IOError", &PyExc_OSError, "Reading or writing failed." },
-        { DR_ERR_FORMAT, "drapps.FormatError", &PyExc_ValueError, "Data is damaged or not of the expected format." },
-        { DR_ERR_LIMIT, "drapps.LimitError", &PyExc_ValueError, "A limit would be exceeded." },
-        { DR_ERR_UNSUPPORTED, "drapps.UnsupportedError", &PyExc_NotImplementedError, "Not supported by this build." },
-        { DR_ERR_STATE, "drapps.StateError", &PyExc_RuntimeError, "The call does not fit the object's state." },
-        { DR_ERR_CANCELLED, "drapps.CancelledError", &PyExc_RuntimeError, "The loader was closed or cancelled." },
-        { DR_ERR_FORKED, "drapps.ForkedError", &PyExc_RuntimeError, "The object belongs to the parent process." },
-        { DR_ERR_NOT_FOUND, "drapps.NotFoundError", &PyExc_KeyError, "No such field, op or setting." },
-        { DR_ERR_BAD_SAMPLES, "drapps.BadSampleError", &PyExc_RuntimeError, "Too many samples could not be read." },
+        { DR_ERR_ARG, "drapps.ArgumentError", { &PyExc_ValueError }, "An argument or setting is wrong." },
+        { DR_ERR_NOMEM, "drapps.OutOfMemoryError", { &PyExc_MemoryError }, "Out of memory." },
+        { DR_ERR_IO, "drapps.IOError", { &PyExc_OSError }, "Reading or writing failed." },
+        { DR_ERR_FORMAT,
+          "drapps.FormatError",
+          { &PyExc_ValueError, &PyExc_OSError },
+          "Data is damaged or not of the expected format." },
+        { DR_ERR_LIMIT, "drapps.LimitError", { &PyExc_ValueError }, "A limit would be exceeded." },
+        { DR_ERR_UNSUPPORTED,
+          "drapps.UnsupportedError",
+          { &PyExc_NotImplementedError },
+          "Not supported by this build." },
+        { DR_ERR_STATE, "drapps.StateError", { &PyExc_RuntimeError }, "The call does not fit the object's state." },
+        { DR_ERR_CANCELLED, "drapps.CancelledError", { &PyExc_RuntimeError }, "The loader was closed or cancelled." },
+        { DR_ERR_FORKED, "drapps.ForkedError", { &PyExc_RuntimeError }, "The object belongs to the parent process." },
+        { DR_ERR_NOT_FOUND, "drapps.NotFoundError", { &PyExc_KeyError }, "No such field, op or setting." },
+        { DR_ERR_BAD_SAMPLES, "drapps.BadSampleError", { &PyExc_RuntimeError }, "Too many samples could not be read." },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         PyObject *error = make_error(&rows[i], state->base_error);
@@ -67,9 +74,10 @@ static int add_rows(PyObject *module, core_state *state)
 
 int core_add_errors(PyObject *module, core_state *state)
 {
-    const struct error_row base = { DR_OK, "drapps.Error", NULL, "What every error of drapps is." };
-    const struct error_row missing = { DR_OK, "drapps.FileMissingError", &PyExc_FileNotFoundError,
-                                       "No such file or folder." };
+    const struct error_row base = { DR_OK, "drapps.Error", { NULL }, "What every error of drapps is." };
+    const struct error_row missing = {
+        DR_OK, "drapps.FileMissingError", { &PyExc_FileNotFoundError }, "No such file or folder."
+    };
     state->base_error = make_error(&base, PyExc_Exception);
     if (!state->base_error || add_error(module, state->base_error) < 0 || add_rows(module, state) < 0)
         return -1;

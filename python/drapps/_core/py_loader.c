@@ -232,7 +232,7 @@ static PyObject *next(PyObject *self, PyObject *args)
     leave(self);
     if (interrupted)
         return NULL;
-    if (status == DR_OK)
+    if (batch) /* that failed, too: it has its error */
         return give_batch(self, batch, box);
     if (status == DR_END)
         Py_RETURN_NONE;
@@ -240,7 +240,7 @@ static PyObject *next(PyObject *self, PyObject *args)
         PyErr_SetString(PyExc_TimeoutError, "no batch was ready in time");
         return NULL;
     }
-    return raise_status(state_of(self), status == DR_AGAIN ? DR_ERR_CANCELLED : status, &err);
+    return raise_open_status(state_of(self), status == DR_AGAIN ? DR_ERR_CANCELLED : status, &err);
 }
 
 static PyObject *start(PyObject *self, PyObject *args)
@@ -372,10 +372,26 @@ static PyObject *call_text(PyObject *self, text_call *call)
     return status == DR_OK ? take_text(text) : raise_status(state_of(self), status, &err);
 }
 
-static PyObject *state(PyObject *self, PyObject *unused)
+static PyObject *state(PyObject *self, PyObject *args)
 {
-    (void)unused;
-    return call_text(self, dr_loader_state);
+    PyObject *held = Py_None;
+    if (!PyArg_ParseTuple(args, "|O:state", &held))
+        return NULL;
+    if (held != Py_None && !PyObject_TypeCheck(held, (PyTypeObject *)state_of(self)->batch_type)) {
+        PyErr_SetString(PyExc_TypeError, "state() takes a batch or None");
+        return NULL;
+    }
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    char *text = NULL;
+    dr_error err = { 0 };
+    const dr_batch *batch = held == Py_None ? NULL : ((py_batch *)held)->batch;
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_loader_state_without(loader, batch, &text, &err);
+    PyEval_RestoreThread(gil);
+    leave(self);
+    return status == DR_OK ? take_text(text) : raise_status(state_of(self), status, &err);
 }
 
 static PyObject *stats(PyObject *self, PyObject *unused)
@@ -479,7 +495,7 @@ static PyObject *get(PyObject *self, PyObject *args)
     dr_error err = { 0 };
     dr_status status = dr_loader_get(loader, knob, &value, &err);
     leave(self);
-    return status == DR_OK ? PyFloat_FromDouble(value) : raise_status(state_of(self), status, &err);
+    return status == DR_OK ? py_knob_value(dr_knob_find(knob), value) : raise_status(state_of(self), status, &err);
 }
 
 static PyObject *get_closed(PyObject *self, void *unused)
@@ -498,7 +514,8 @@ static PyMethodDef methods[] = {
       "push_past(ids, batches): counts samples as pushed and delivered before, without making them." },
     { "cancel", cancel, METH_NOARGS, "Wakes every thread that waits in next." },
     { "batches", batches, METH_NOARGS, "Batches of an epoch for this rank." },
-    { "state", state, METH_NOARGS, "Where the consumer is, as JSON." },
+    { "state", state, METH_VARARGS,
+      "state(held=None): where the consumer is, as JSON; held: a batch that it got and that does not count." },
     { "restore", restore, METH_VARARGS, "restore(state): goes on from there." },
     { "stats", stats, METH_NOARGS, "Counters and times, as JSON." },
     { "decisions", decisions, METH_VARARGS, "decisions(after): those of the policy with higher numbers, as tuples." },

@@ -70,6 +70,11 @@ PyObject *py_decision(const dr_decision *d)
                          PyBool_FromLong(d->guarded), text_of(d->reason));
 }
 
+PyObject *py_knob_value(int knob, double value)
+{
+    return dr_knob_is_whole(knob) ? PyLong_FromDouble(value) : PyFloat_FromDouble(value);
+}
+
 PyObject *py_decisions(const dr_decision *decisions, size_t n)
 {
     PyObject *list = PyList_New((Py_ssize_t)n);

@@ -1,4 +1,4 @@
-/* py_sched.h: decisions of a pilot, for the files whose objects have one. */
+/* py_sched.h: decisions and knobs of a pilot, for the files whose objects have one. */
 #ifndef DRAPPS_PY_SCHED_H
 #define DRAPPS_PY_SCHED_H
 
@@ -10,5 +10,8 @@ PyObject *py_decision(const dr_decision *decision);
 
 /* A list of them, oldest first. */
 PyObject *py_decisions(const dr_decision *decisions, size_t n);
+
+/* The value of a knob: an int where it is a count. */
+PyObject *py_knob_value(int knob, double value);
 
 #endif

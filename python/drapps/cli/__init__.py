@@ -2,10 +2,9 @@
 
 A subcommand is a module with HELP, add_arguments(parser) and run(args), which returns an exit status (None: 0); or
 with main(argv) in place of run, where it parses its own arguments.  Wrong use ends with status 2, a failure with 1,
-each with one line on stderr.
+Ctrl-C with 130, each with one line on stderr.  What takes time to import is imported in main, where Ctrl-C is seen to.
 """
 
-import argparse
 import os
 import sys
 from importlib import import_module
@@ -15,6 +14,8 @@ COMMANDS = ("bench", "burn", "experiment", "info", "ls", "ops", "profile", "repo
 
 def make_parser():
     """The parser of all subcommands."""
+    import argparse
+
     parser = argparse.ArgumentParser(prog="drapps", description="Data loading and preprocessing for training.")
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
@@ -30,16 +31,20 @@ def _module(name):
 
 def main(argv=None):
     """Runs a command line; returns the exit status."""
+    try:
+        return _outcome(sys.argv[1:] if argv is None else argv)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+
+
+def _outcome(argv):
     from drapps import _core
 
-    argv = sys.argv[1:] if argv is None else argv
     try:
         return _run(argv) or 0
     except BrokenPipeError:  # `drapps ops | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
     except _core.ArgumentError as error:
         return _fail(error, 2)
     except (_core.Error, OSError) as error:

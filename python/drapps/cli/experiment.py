@@ -7,6 +7,7 @@ HELP = "reproduce a table of the evaluation, with statistics"
 
 EXPERIMENTS = {
     "adapt": "does a policy do as well as the best setting for each moment?",
+    "monitor": "does the monitor see what the machine does, and what does it cost?",
     "planted": "does `drapps profile` name bottlenecks that were put there?",
 }
 
@@ -21,11 +22,11 @@ def add_arguments(parser):
 def main(argv):
     """Takes over the rest of the command line."""
     from drapps.experiment import command, planted
+    from drapps.experiment.monitor import command as monitor
 
-    if argv[:1] == ["planted"]:
-        return planted.main(argv[1:])
-    if argv[:1] == ["adapt"]:
-        return command.main(argv[1:])
+    programs = {"adapt": command, "monitor": monitor, "planted": planted}
+    if argv and argv[0] in programs:
+        return programs[argv[0]].main(argv[1:])
     parser = argparse.ArgumentParser(prog="drapps experiment", description=f"{HELP}.")
     add_arguments(parser)
     parser.parse_args(argv)

@@ -1,7 +1,8 @@
 """The tables of experiments, as Markdown."""
 
 
-def _table(columns, rows):
+def table(columns, rows):
+    """Rows of text."""
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]) + "\n"
 
@@ -25,7 +26,7 @@ def adapt(rows):
     """The phases of one policy."""
     columns = ("phase", "samples/s", "best static setting of the phase", "its samples/s", "ratio, TOST ± 10 %",
                "trainer waits", "CPUs used", "settled after, longest")  # fmt: skip
-    return _table(columns, [
+    return table(columns, [
         (f"{row['phase']}: {row['condition']}", spread(row["rate"]), row["beside"], spread(row["static_rate"]),
          verdict(row["equivalence"]), f"{row['wait'].mean:.1%}", f"{row['cpu'].mean:.2f}",
          f"{row['settling'].mean:.1f} s, {row['longest_settling']:.1f} s")
@@ -36,7 +37,7 @@ def grid(rates):
     """The searched grid: rates {(condition's name, contender's name): samples/s}."""
     conditions, names = (list(dict.fromkeys(key[k] for key in rates)) for k in range(2))
     best = {condition: max(rates[condition, name] for name in names) for condition in conditions}
-    return _table(("setting", *conditions), [
+    return table(("setting", *conditions), [
         (name, *(_marked(rates[condition, name], best[condition]) for condition in conditions)) for name in names])
 
 
@@ -47,7 +48,7 @@ def _marked(rate, best):
 def others(runs, names):
     """Mean rate of each phase, for contenders beside the policy."""
     conditions = [f"{k}: {phase['condition']}" for k, phase in enumerate(next(iter(runs.values()))[0], 1)]
-    return _table(("loader", *conditions, "rounds"), [
+    return table(("loader", *conditions, "rounds"), [
         (name, *(f"{_mean(run[k]['settled']['samples_per_s'] for run in runs[name]):.0f}"
                  for k in range(len(conditions))), str(len(runs[name]))) for name in names])  # fmt: skip
 
@@ -59,5 +60,5 @@ def _mean(values):
 
 def trainer(rows):
     """Training times."""
-    return _table(("loader", "seconds of training", "drapps's speed with a policy, as part of it"), [
+    return table(("loader", "seconds of training", "drapps's speed with a policy, as part of it"), [
         (row["name"], spread(row["seconds"], 1), verdict(row["equivalence"])) for row in rows])

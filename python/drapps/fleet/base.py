@@ -90,10 +90,11 @@ class Processes:
         Best after the first posts: the first worker finds something to do, and the trainer, which copies each page that
         it writes after a fork, has little left to do.
         """
-        if self._keeper.is_started:
+        keeper = self._keeper
+        if keeper is None or keeper.is_started:
             return
         try:
-            _core.undisturbed(self._keeper.start)  # what a signal's handler raises in a hook of fork is lost
+            _core.undisturbed(keeper.start)  # what a signal's handler raises in a hook of fork is lost
         except BaseException:
             self.close()
             raise
@@ -106,19 +107,28 @@ class Processes:
 
     # --- the pilot ---
 
+    _indices_are_ids = True  # of samples; else positions of the order
+
+    def _traced(self):
+        """{tag: [the index of each slot, ...]} for a trace, as far as slots are samples."""
+        return self._pending
+
     def adapt(self, settings, prefetch):
         """From a moment on, a pilot turns the knobs.  settings: an Adapt; prefetch: batches that are posted ahead.
 
         Before start(), so that no process is forked beside the pilot's thread.
         """
         self._adapt, self._begun, self._prefetch = settings, time.monotonic(), prefetch
-        self._crew.set_trace(settings.trace)
+        self._crew.set_trace(settings.trace, self._traced(), self._indices_are_ids)
 
     def _take_off(self):
-        adapt, self._adapt = self._adapt, None
-        self._pilot = Pilot(self, self._crew, adapt, workers=self._workers, prefetch=self._prefetch,
-                            memory_limit=self._memory_limit)  # fmt: skip
-        self._pilot.watch(self._keeper.pid)
+        with self._sizes:  # another thread may take off, or close the fleet
+            if self._keeper is None or self._adapt is None:
+                return
+            adapt, self._adapt = self._adapt, None
+            self._pilot = Pilot(self, self._crew, adapt, workers=self._workers, prefetch=self._prefetch,
+                                memory_limit=self._memory_limit)  # fmt: skip
+            self._pilot.watch(self._keeper.pid)
 
     @property
     def pilot(self):

@@ -107,6 +107,8 @@ class ChainFleet(Processes):
     where a batch is not what was posted together.
     """
 
+    _indices_are_ids = False
+
     def __init__(self, new_maker, collate, *, workers, in_order, lanes, memory_limit):
         super().__init__(workers, context="fork", in_order=in_order, lanes=lanes, memory_limit=memory_limit,
                          max_attempts=MAX_ATTEMPTS, max_batches=MAX_BATCHES)  # fmt: skip

@@ -23,7 +23,7 @@ __all__ = ["Fleet", "NothingPosted", "Result", "Sample", "Stuck"]
 WHOLE_NS = (1 << 32) - 1
 
 Sample = namedtuple("Sample", "tag slot ns state error")  # error: an ExceptionWrapper, or None
-Result = namedtuple("Result", "tag value samples worker number")  # value: the batch, or an ExceptionWrapper
+Result = namedtuple("Result", "tag value samples worker number nbytes")  # value: the batch, or an ExceptionWrapper
 
 
 class Fleet(Processes):
@@ -84,6 +84,10 @@ class Fleet(Processes):
         self._asked[worker] += posted
         return posted
 
+    def expect(self, median_ns):
+        """What half of the samples take at most is known: which ones are slow, too, from the first post on."""
+        self._crew.expect(int(median_ns))
+
     def skip_items(self, worker, n):
         """A worker's iterator begins after its first n items; before anything is posted for it."""
         self._skipped[worker] = n
@@ -100,7 +104,8 @@ class Fleet(Processes):
             value = self._value(raw, errors)
         except Exception:  # of unpickling: the batch is taken, so this is what came of it
             value = ExceptionWrapper(where=f"in the trainer, with what DataLoader worker process {raw.worker} sent")
-        return Result(raw.tag, value, samples, raw.worker, raw.number)
+        nbytes = (raw.head_bytes or 0) + (0 if raw.slab is None else raw.slab.nbytes)
+        return Result(raw.tag, value, samples, raw.worker, raw.number, nbytes)
 
     def _value(self, raw, errors):
         if raw.failed and raw.head is not None:
@@ -133,6 +138,9 @@ class Fleet(Processes):
             error = RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly: sample {index!r} was tried "
                                  f"{attempts} times")  # fmt: skip
         return False, wrapped(error, f"in DataLoader worker process {worker}")
+
+    def _traced(self):
+        return {} if self._whole else super()._traced()
 
     def _index(self, tag, slot):
         index = self._pending.get(tag, (None,))[0]

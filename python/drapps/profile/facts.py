@@ -39,7 +39,11 @@ class Facts:
     free_cpu: float | None = None  # CPU time of the trainer for a sample, then
     drain_rate: float | None = None  # the loader's without a trainer
     drain_cpu: float | None = None  # CPU time for a sample, then
-    unlimited_rate: float | None = None  # the same without a memory limit
+    unlimited_rate: float | None = None  # the same rate without a memory limit
+    memory_rate: float | None = None  # ... with a few samples, which are in memory then
+    usual_rate: float | None = None  # ... with samples that are not slow
+    lighter_rate: float | None = None  # ... without the op that takes most
+    lighter_cpu: float | None = None  # CPU time for a sample, then
     fewer_workers: int | None = None
     fewer_rate: float | None = None  # the run with so few workers
     fewer_delayed: float | None = None
@@ -78,6 +82,11 @@ class Facts:
         return max(1.0, self.trainer_rate / self.rate) if self.rate else 1.0
 
     @property
+    def largest_op(self):
+        """(name, share of the time) of the op that takes most; ("", 0) where ops were not timed."""
+        return max(self.ops.items(), key=lambda item: item[1], default=("", 0.0))
+
+    @property
     def cost_cpu(self):
         """CPU time of the loader for a sample."""
         return first(self.drain_cpu, self.again_cpu, self.alone_cpu)
@@ -96,8 +105,11 @@ class Facts:
 
     @property
     def working(self):
-        """Time of a worker for a sample in which it decodes and augments."""
-        return first(self.work, self.alone_cpu)
+        """Time of a worker for a sample in which it decodes and augments: measured in the run, else by its CPU time and
+        the part of the time in which threads that want a CPU have one."""
+        if self.work is not None or self.alone_cpu is None:
+            return self.work
+        return self.alone_cpu / max(0.05, 1 - (self.delayed or 0.0))
 
     @property
     def read_share(self):

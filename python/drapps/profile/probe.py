@@ -3,6 +3,7 @@
 They are made beside the loader of the script, which loses no batch by them.
 """
 
+import json
 import random
 import statistics
 import time
@@ -10,6 +11,8 @@ from contextlib import suppress
 from functools import partial
 from itertools import cycle, islice
 
+from drapps import _core
+from drapps.optable import graph_json
 from drapps.profile.host import cpu_delay
 
 SLOW_TIMES = 4  # the median: as the lanes' threshold
@@ -18,10 +21,22 @@ FILE_FORMATS = ("folder", "flat", "list")  # in which each sample is a file
 
 
 class Drained:
-    """What a loader did without a trainer."""
+    """What a loader did without a trainer.  marks: (time, samples so far) before the first batch and after each."""
 
-    def __init__(self, rate, cpu):
-        self.rate, self.cpu = rate, cpu
+    def __init__(self, marks, cpu):
+        self._marks = marks
+        self.rate, self.cpu = _rate(marks[0], marks[-1]), cpu / marks[-1][1]
+
+    @property
+    def steady_rate(self):
+        """The median over eighths of the batches: a few that had to wait for bytes do not count."""
+        part = max(4, (len(self._marks) - 1) // 8)  # single batches may come two at a time
+        rates = list(map(_rate, self._marks[::part], self._marks[part::part]))
+        return statistics.median(rates) if rates else self.rate
+
+
+def _rate(begin, end):
+    return (end[1] - begin[1]) / (end[0] - begin[0])
 
 
 def probe_of(loader, iterator, opened):
@@ -40,7 +55,8 @@ def probe_of(loader, iterator, opened):
 
 
 def alone(probe, seconds):
-    """Facts of samples made one by one in this thread, each at once a second time, when its bytes are in memory."""
+    """(facts, ids that are not slow) of samples made one by one in this thread, each at once a second time, when its
+    bytes are in memory."""
     first, again = [], {}
     end = time.monotonic() + seconds
     for i in random.Random(0).sample(range(probe.size), min(probe.size, MAX_ALONE)):
@@ -48,7 +64,9 @@ def alone(probe, seconds):
         again[i] = _timed(probe.make, i)
         if time.monotonic() > end and len(first) >= 8:
             break
-    return {**_means("alone", first), **_means("again", again.values()), **_slow(probe, again)}
+    slow = _slow(again)
+    facts = {**_means("alone", first), **_means("again", again.values()), **_slow_facts(probe, again, slow)}
+    return facts, [i for i in again if i not in slow]
 
 
 def _timed(make, i):
@@ -66,13 +84,17 @@ def _means(name, costs):
     return {name: whole, f"{name}_cpu": min(cpu, whole)}
 
 
-def _slow(probe, costs):
-    """How many samples are far above the median, and what they take of the time."""
+def _slow(costs):
+    """Samples that are far above the median."""
+    limit = SLOW_TIMES * statistics.median(whole for whole, _ in costs.values())
+    return {i for i, (whole, _) in costs.items() if whole >= limit}
+
+
+def _slow_facts(probe, costs, slow):
+    """How many they are, and what they take of the time."""
     times = {i: whole for i, (whole, _) in costs.items()}
-    limit = SLOW_TIMES * statistics.median(times.values())
-    slow = {i: value for i, value in times.items() if value >= limit}
-    key = probe.key(max(slow, key=slow.get)) if slow else ""
-    return {"slow_samples": len(slow) / len(times), "slow_load": sum(slow.values()) / sum(times.values()),
+    key = probe.key(max(slow, key=times.get)) if slow else ""
+    return {"slow_samples": len(slow) / len(times), "slow_load": sum(times[i] for i in slow) / sum(times.values()),
             "slow_key": key}  # fmt: skip
 
 
@@ -108,10 +130,8 @@ class NativeProbe:
     """A pipeline that runs natively: opened a second time with the same settings."""
 
     def __init__(self, dataset, graph, options):
-        from drapps import _core
-
         self._dataset, self._graph, self._options = dataset, graph, options
-        self.size = dataset.size
+        self.size, self.batch_size = dataset.size, options["batch_size"]
         names = options.get("outputs") or ",".join(field[0] for field in dataset.fields)
         self._runner = _core.open_runner(dataset, graph, names, bool(options.get("reference")))
         self.files = dataset.format in FILE_FORMATS
@@ -131,24 +151,32 @@ class NativeProbe:
         times = {"read": facts["read_us"], "store": facts["store_us"]}
         for op in facts["ops"]:
             times[op["op"]] = times.get(op["op"], 0.0) + op["us"]
+        self._shaping = {op["op"] for op in facts["ops"] if op["in_bytes"] != op["out_bytes"]}
         return shares(times)
 
-    def drain(self, seconds, workers, prefetch, **changed):
-        """Makes batches for some seconds and drops them."""
-        order = list(range(self.size))
+    def without(self, op):
+        """The same pipeline without an op; None where that is another task: it is no op of the graph, or gives samples
+        their size."""
+        nodes = json.loads(self._graph.json())["nodes"]
+        left = [node for node in nodes if node["op"] != op]
+        if op in self._shaping or len(left) == len(nodes):
+            return None
+        return NativeProbe(self._dataset, _core.graph_from_json(graph_json(left)), self._options)
+
+    def drain(self, seconds, ids=None, **changed):
+        """Makes batches for some seconds and drops them.  ids: of these samples alone, which are read before."""
+        order = list(ids or range(self.size))
         random.Random(1).shuffle(order)
-        order, size = cycle(order), self._options["batch_size"]
-        push = partial(_push, order, size)
-        with self._open(workers=workers, prefetch=prefetch, given_order=True, **changed) as loader:
+        rounds = 1 + (-(-len(ids) // self.batch_size) if ids else 0)
+        push = partial(_push, cycle(order), self.batch_size)
+        with self._open(given_order=True, **changed) as loader:
             batches = loader.batches()
-            for _ in range(prefetch + 2):
+            for _ in range(changed["prefetch"] + 2):
                 push(loader)
-            next(batches)  # the first one waits for threads to start
-            begun, cpu, made = time.monotonic(), time.process_time(), 0
-            while time.monotonic() < begun + seconds or made == 0:
+            for _ in range(rounds):  # the first batch waits for threads to start
+                next(batches)
                 push(loader)
-                made += len(next(batches).ids)
-            return Drained(made / (time.monotonic() - begun), (time.process_time() - cpu) / made)
+            return _drained(batches, partial(push, loader), seconds)
 
     def _open(self, **changed):
         from drapps.loader import Loader
@@ -162,6 +190,15 @@ class NativeProbe:
 
 def _push(order, size, loader):
     loader.push(list(islice(order, size)))
+
+
+def _drained(batches, push, seconds):
+    cpu, marks = time.process_time(), [(time.monotonic(), 0)]
+    while marks[-1][0] < marks[0][0] + seconds or marks[-1][1] == 0:
+        push()
+        made = len(next(batches).ids)
+        marks.append((time.monotonic(), marks[-1][1] + made))
+    return Drained(marks, time.process_time() - cpu)
 
 
 # --- Python functions ---
@@ -196,6 +233,16 @@ class ChainProbe:
             maker.make(0, i)
         return shares(watch.times)
 
+    def without(self, function):
+        """The chain without a Python function, where the rest runs natively; else None."""
+        pipe, stages = self._loader._pipe, self._loader._pipe.stages
+        left = [stage for stage in stages if _name_of(stage) != function]
+        if len(left) == len(stages) or any(hasattr(stage, "function") for stage in left):
+            return None
+        outputs = ",".join(self._loader._outputs) if self._loader._outputs else None
+        graph = _core.graph_from_json(graph_json([node.to_json() for node in left]))
+        return NativeProbe(pipe.dataset, graph, {"batch_size": self._loader._batch_size, "outputs": outputs})
+
 
 class _Timed:
     """A runner whose run is timed."""
@@ -204,10 +251,14 @@ class _Timed:
         self.run = watch.wrap(name, runner.run)
 
 
+def _name_of(stage):
+    """Of a Python function in the chain; None: a native op."""
+    return f"{stage.kind}({getattr(stage.function, '__name__', 'function')})" if hasattr(stage, "function") else None
+
+
 def _timed_stage(part, watch):
     if hasattr(part, "function"):
-        name = f"{part.kind}({getattr(part.function, '__name__', 'function')})"
-        return part._replace(function=watch.wrap(name, part.function))
+        return part._replace(function=watch.wrap(_name_of(part), part.function))
     part.run = watch.wrap(", ".join(node.op.name for node in part.nodes), part.run)
     return part
 
@@ -248,6 +299,10 @@ class ItemsProbe:
         whole = watch.times.pop("", 0.0)
         rest = max(0.0, whole - sum(watch.times.values()))
         return shares({f"{type(self._dataset).__name__}.__getitem__": rest, **watch.times})
+
+    def without(self, name):
+        """None: what is left of somebody's data set cannot be known."""
+        return None
 
 
 def settings_of(loader):

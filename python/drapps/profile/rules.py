@@ -25,6 +25,7 @@ class Finding(NamedTuple):
     evidence: str
     advice: str
     gain: float  # rate after the remedy / rate now
+    without: float  # the same without the cause at all, where the remedy is less than that
 
     def as_dict(self):
         return self._asdict()
@@ -36,6 +37,7 @@ class Told(NamedTuple):
     rate: float  # to expect
     evidence: str
     advice: str
+    without: float | None = None  # rate without the cause at all; None: that is what is to be expected
 
 
 def diagnose(facts):
@@ -53,8 +55,8 @@ def diagnose(facts):
 
 
 def _finding(name, told, facts):
-    gain = min(told.rate, facts.trainer_rate) / facts.rate
-    return Finding(name, max(0.0, 1 - 1 / gain) if gain > 0 else 0.0, told.evidence, told.advice, gain)
+    gain, without = (min(rate, facts.trainer_rate) / facts.rate for rate in (told.rate, first(told.without, told.rate)))
+    return Finding(name, max(0.0, 1 - 1 / gain) if gain > 0 else 0.0, told.evidence, told.advice, gain, without)
 
 
 def _no_remedy(facts):
@@ -64,21 +66,44 @@ def _no_remedy(facts):
     if SPARE <= spare < float("inf"):
         evidence = f"{waits}; the loader could deliver {spare:.1f} times as many samples"
         advice = "a faster model step, larger batches or a faster accelerator; CPUs can be given away"
-        return Finding("slow_consumer", 1 - facts.wait, evidence, advice, 1.0)
+        return Finding("slow_consumer", 1 - facts.wait, evidence, advice, 1.0, spare)
     bound = f"; with data that is always there it would be {facts.headroom:.2f} times as fast"
-    return Finding("healthy", 0.0, waits + bound, "nothing to do", 1.0)
+    return Finding("healthy", 0.0, waits + bound, "nothing to do", 1.0, 1.0)
 
 
 # --- what a remedy would bring ---
 
 
+def _own_cpus(facts):
+    """CPUs to be had beside other programs: what they leave, or the share that threads got when they wanted to run."""
+    free = facts.cpus - _any(facts.cpu_foreign) - _any(facts.cpu_steal)
+    return max(free, facts.cpus * (1 - _any(facts.delayed)))
+
+
 def _capacity(facts, waiting=0.0, cpus=None):
-    """Samples a second that the workers can make; they and the trainer share the CPUs."""
+    """Samples a second that the workers can make; they and the trainer share the CPUs.  None: those to be had now."""
     cost = facts.cost_cpu
     if not cost:
         return float("inf")
-    together = first(cpus, facts.cpus, 1) / (cost + _any(facts.free_cpu))
-    return min(together, (facts.workers or 1) / (waiting + cost))
+    if cpus is None:
+        cpus = _own_cpus(facts) if facts.cpus else 1
+    return min(cpus / (cost + _any(facts.free_cpu)), (facts.workers or 1) / (waiting + cost))
+
+
+def _with_trainer(facts, measured, waiting):
+    """Samples a second beside the trainer, which takes its share of the CPUs: by what a run without it gave, or, where
+    there was none, by the costs of a sample."""
+    if not measured:
+        return _capacity(facts, _any(waiting))
+    return 1 / (1 / measured + _any(facts.free_cpu) / first(facts.cpus, 1))
+
+
+def _spared(facts):
+    """The part of the time of a sample that the loader without the largest op spared; None: there was no such run.  By
+    CPU time where it is known: other programs change it less than the rate."""
+    if facts.drain_cpu and facts.lighter_cpu:
+        return max(0.0, 1 - facts.lighter_cpu / facts.drain_cpu)
+    return max(0.0, 1 - first(facts.drain_rate, facts.rate) / facts.lighter_rate) if facts.lighter_rate else None
 
 
 def _reading(facts):
@@ -132,7 +157,7 @@ def slow_disk(facts):
     if facts.waiting_again is not None:
         evidence += f"; {_ms(facts.waiting_again)} when they are in memory"
     advice = "a faster disk, data kept in memory (cache=, page cache), smaller files (resized beforehand)"
-    return Told(_capacity(facts, facts.waiting_again or 0.0), evidence, advice)
+    return Told(_with_trainer(facts, facts.memory_rate, facts.waiting_again), evidence, advice)
 
 
 def small_files(facts):
@@ -140,8 +165,9 @@ def small_files(facts):
     if not _reading(facts) or not _small(facts) or _stays_slow(facts) or facts.waiting >= SLOW_REQUEST:
         return None
     evidence = f"{_waits_for_reads(facts)}: {facts.rate:.0f} files a second, each opened and read for itself"
-    advice = "pack the files into tar shards, which are read in large pieces"
-    return Told(_capacity(facts, 0.1 * facts.waiting), evidence, advice)
+    advice = ("have them in memory before they are needed: tar shards can be read beforehand in large pieces; "
+              "samples that are shuffled are read one by one from shards, too")  # fmt: skip
+    return Told(_with_trainer(facts, facts.memory_rate, facts.waiting_again), evidence, advice)
 
 
 def slow_source(facts):
@@ -180,7 +206,7 @@ def starved_cpu(facts):
     advice = "end or move the other programs, or reserve CPUs for training"
     left = max(0.1 * facts.cpus, facts.cpus - taken)
     more = min(facts.cpus / left, 1 / max(0.1, 1 - delayed))  # others may only have had what was free
-    return Told(min(_capacity(facts, _any(facts.waiting)), facts.rate * more), evidence, advice)
+    return Told(min(_capacity(facts, _any(facts.waiting), facts.cpus), facts.rate * more), evidence, advice)
 
 
 def oversubscribed_workers(facts):
@@ -203,8 +229,8 @@ def memory_limit(facts):
         return None
     evidence = (f"the memory limit has room for {facts.ahead:.2g} of {wanted} batches under way; workers are busy "
                 f"{_any(facts.busy):.0%} of the time and the trainer waits {facts.wait:.0%}")  # fmt: skip
-    capacity = facts.unlimited_rate or _capacity(facts, _any(facts.waiting))
-    return Told(capacity, evidence, "a higher memory_limit, or smaller batches")
+    rate = _with_trainer(facts, facts.unlimited_rate, facts.waiting)
+    return Told(rate, evidence, "a higher memory_limit, or smaller batches")
 
 
 # --- the work itself ---
@@ -224,34 +250,43 @@ def slow_samples(facts):
     example = f" (as {facts.slow_key})" if facts.slow_key else ""
     evidence = f"{facts.slow_samples:.0%} of the samples take {facts.slow_load:.0%} of the time{example}"
     advice = "make them smaller beforehand, or leave them out; in_order=False lets others pass"
+    if facts.usual_rate:
+        return Told(_with_trainer(facts, facts.usual_rate, 0.0), evidence, advice)
     usual = (1 - facts.slow_load) / (1 - facts.slow_samples)  # mean time of a sample if all were as the others
     return Told(facts.rate * _saved(facts, 1 - usual), evidence, advice)
 
 
 def slow_op(facts):
     """One op takes most of a worker's time; where ops were not timed, all of them together."""
-    ops = facts.ops or ({ALL_OPS: 1.0} if facts.work else {})
-    if not ops or not _working_hard(facts):
+    op, share = facts.largest_op if facts.ops else (ALL_OPS, 1.0 if facts.work else 0.0)
+    if share < 0.3 or not _working_hard(facts):
         return None
-    op, share = max(ops.items(), key=lambda item: item[1])
-    if share < 0.3:
-        return None
-    saved = EASIER.get(op, 0.5)
+    spared, saved = _spared(facts), EASIER.get(op, 0.5)
+    gain = _saved if spared is None else _sped_up
+    share = first(spared, share)  # ops are timed unfused, the loader runs them fused
     evidence = f"{op} takes {share:.0%} of the time of a sample"
     if facts.cost_cpu:
         evidence += f", {_ms(share * facts.cost_cpu)}"
     if facts.workers and facts.cpus and facts.workers < facts.cpus:
         evidence += f"; only {facts.workers} of {facts.cpus:.2g} CPUs have a worker"
-    most = min(_saved(facts, share), facts.headroom)
+    without = gain(facts, share)
     advice = (f"a cheaper {op}, or its result kept (cache=); the gain is for {saved:.0%} of it saved, without it "
-              f"{most:.2f} times as many samples would come")  # fmt: skip
-    return Told(facts.rate * _saved(facts, saved * share), evidence, advice)
+              f"{min(without, facts.headroom):.2f} times as many samples would come")  # fmt: skip
+    return Told(facts.rate * gain(facts, saved * share), evidence, advice, facts.rate * without)
 
 
 def _saved(facts, part):
-    """The gain where `part` of the work of a sample is saved."""
-    working = first(facts.strained, 1.0) * (1.0 if facts.fetchers else 1 - _any(facts.read_share))
+    """The gain where `part` of the work of a sample is saved.  Workers set the pace while they have no slack, and while
+    the trainer waits: for the first batch of an epoch, or for one slow sample, there is both slack and waiting."""
+    working = max(first(facts.strained, 1.0), facts.wait) * (1.0 if facts.fetchers else 1 - _any(facts.read_share))
     return 1 / (1 - min(0.98, part * working))
+
+
+def _sped_up(facts, part):
+    """The gain where `part` of the loader's whole time of a sample is saved, by another run of it; the CPU time of the
+    trainer stays."""
+    trainer = min(1.0, facts.rate * _any(facts.free_cpu) / first(facts.cpus, 1))
+    return 1 / (1 - min(0.98, part * (1 - trainer)))
 
 
 def _any(value):

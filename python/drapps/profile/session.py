@@ -4,6 +4,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 
 from drapps import _core
@@ -12,6 +13,8 @@ from drapps.profile.probe import alone, probe_of, settings_of
 
 KEPT = 4  # batches for the free phase
 MANY = 2  # workers for a CPU: from there on fewer are tried
+MUCH = 0.3  # of the time: what takes that may be what holds the run back, and the loader is tried without it
+FEW = (8, 64)  # samples that are read again and again, at least and at most
 STOPWATCH_SAMPLES = 64
 
 
@@ -255,18 +258,40 @@ class Session:
             self.facts.notes.append(f"no further runs: {type(error).__name__}: {error}")
 
     def _try(self, probe):
-        facts, seconds = self.facts, self._plan.probe
+        facts = self.facts
         facts.files = probe.files
-        for name, value in alone(probe, seconds).items():
+        costs, usual = alone(probe, self._plan.probe)
+        for name, value in costs.items():
             setattr(facts, name, value)
         facts.ops = probe.ops(STOPWATCH_SAMPLES)
-        if probe.drain is None:
-            return
-        workers, prefetch = facts.workers or 1, facts.prefetch or 2
-        drained = probe.drain(seconds, workers, prefetch)
+        settings = {"workers": facts.workers or 1, "prefetch": facts.prefetch or 2}
+        if probe.drain is not None:
+            self._drain(probe, usual, settings)
+        self._drain_without_largest_op(probe, settings)
+
+    def _drain(self, probe, usual, settings):
+        """The loader without a trainer: as it is, and without each thing that may hold it back."""
+        facts, drain = self.facts, partial(probe.drain, self._plan.probe, **settings)
+        drained = drain()
         facts.drain_rate, facts.drain_cpu = drained.rate, drained.cpu
-        if facts.ahead is not None and facts.ahead < max(2, prefetch):
-            facts.unlimited_rate = probe.drain(seconds, workers, max(2, prefetch), memory_limit=0).rate
+        wanted = max(2, settings["prefetch"])
+        if facts.ahead is not None and facts.ahead < wanted:
+            facts.unlimited_rate = drain(prefetch=wanted, memory_limit=0).rate
+        if (facts.read_share or 0.0) >= MUCH:
+            few = min(max(FEW[0], probe.batch_size), FEW[1])
+            facts.memory_rate = drain(ids=usual[:few]).steady_rate
+        if facts.slow_load >= MUCH:
+            facts.usual_rate = drain(ids=usual).rate
+
+    def _drain_without_largest_op(self, probe, settings):
+        op, share = self.facts.largest_op
+        if share < MUCH:
+            return
+        with suppress(_core.Error):  # others may need what it makes
+            lighter = probe.without(op)
+            if lighter is not None:
+                drained = lighter.drain(self._plan.probe, **settings)
+                self.facts.lighter_rate, self.facts.lighter_cpu = drained.rate, drained.cpu
 
 
 def samples_of(batch):

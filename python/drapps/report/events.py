@@ -12,7 +12,7 @@ TOLD_WITHIN = 0.1  # seconds between a decision and the event that tells of its 
 def told(run):
     """[(time, what), ...] without what decisions say and what the trace has about itself; the first MOST."""
     by_policy = turns_by_policy(run)
-    events = [event for event in run.events if event.get("event") not in ("missing", "end")]
+    events = [event for event in run.events if event.get("event") not in ("missing", "end", "ops")]
     return [(event["t"], _text(event)) for event in events if not _is_turn(event, by_policy)][:MOST]
 
 

@@ -27,8 +27,9 @@ def _stages(run):
 
 
 def _ops(run):
-    """What loader.profile said, where the trace has it."""
-    ops = run.meta.get("ops")
+    """What loader.profile said: when the loader was closed, or whoever wrote the trace."""
+    written = [event.get("profile") for event in run.events if event.get("event") == "ops"]
+    ops = written[-1] if written else run.meta.get("ops")
     ops = ops.get("ops") if isinstance(ops, dict) else ops
     known = [op for op in ops or () if isinstance(op, dict) and isinstance(op.get("us"), (int, float))]
     whole = sum(op["us"] for op in known)

@@ -7,7 +7,8 @@ samples are not held up by book-keeping.
 from drapps.ledger import Ledger
 from drapps.torch.state import length_of
 
-BLOCK = 512  # samples that are noted at a time
+BLOCK, BLOCK_NS = 512, 100_000_000  # samples that are noted at a time, or what they took together
+FIRST_LOOK = 20  # samples
 
 
 def costs_of(loader):
@@ -24,7 +25,8 @@ class Costs:
         self._ledger = Ledger(dataset)
         self._telling = self._ledger.is_telling
         self._indices, self._ns = [], []
-        self._noted, self._next_look = 0, BLOCK
+        self._spent_ns = 0
+        self._noted, self._next_look = 0, FIRST_LOOK
 
     def predict(self, indices):
         """Nanoseconds of each, for Fleet.post; None: nothing is known that would change anything."""
@@ -34,12 +36,17 @@ class Costs:
         n = len(self._ledger.units)
         return all(type(index) is int and 0 <= index < n for index in indices)
 
+    def median(self):
+        """Nanoseconds that half of the samples take at most; 0: nothing is known that would change anything."""
+        return self._ledger.median_ns if self._telling else 0
+
     def note(self, indices, ns):
         """Samples took so long."""
         if all(ns) and self._known(indices):
             self._indices += indices
             self._ns += ns
-            if len(self._ns) >= BLOCK:
+            self._spent_ns += sum(ns)
+            if len(self._ns) >= BLOCK or self._spent_ns >= BLOCK_NS:
                 self._flush()
 
     def _flush(self):
@@ -48,7 +55,7 @@ class Costs:
             return
         self._ledger.note(self._indices, self._ns)
         self._noted += len(self._ns)
-        self._indices, self._ns = [], []
+        self._indices, self._ns, self._spent_ns = [], [], 0
         if self._noted >= self._next_look:
             self._next_look = 2 * self._noted
             self._telling = self._ledger.is_telling or self._ledger.model.is_useful

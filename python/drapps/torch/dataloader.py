@@ -17,6 +17,7 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
 from drapps.adapting import Adapting
+from drapps.sched import check_cpus
 from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
@@ -45,7 +46,7 @@ class DataLoader(data.DataLoader[_T_co]):
     on_bad_sample: a sample that raises: "raise", leave it out ("skip"), or put another one in its place ("replace").
     max_bad: skip and replace give up after so many in a pass.
     memory_limit: bytes for batches under way; 0: by the container's limit.
-    cpu_limit: caps the workers that drapps decides on.
+    cpu_limit: caps the workers that drapps decides on; 0.01 to 512 CPUs, and one worker at least.
     seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
     cache: keep what deterministic stages make: a folder, or "auto".
     rank, world_size: this process takes its part of each global batch; "auto": from torch.distributed or the
@@ -75,7 +76,8 @@ class DataLoader(data.DataLoader[_T_co]):
         _check_choice("on_bad_sample", on_bad_sample, bad.POLICIES)
         _check_least("max_bad", max_bad, 0)
         _check_least("memory_limit", memory_limit, 0)
-        _check_cpus(cpu_limit)
+        if cpu_limit is not None:
+            check_cpus(cpu_limit)
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit
         self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
         self.rank, self.world_size = _rank(rank, world_size)
@@ -162,7 +164,7 @@ class DataLoader(data.DataLoader[_T_co]):
         """The rest of a pass in the caller, and later passes too."""
         state = self._state_of(progress)
         self.num_workers, self.prefetch_factor = workers.Count(0, decided=True), None
-        self._resume = states.place(self, state)
+        self._resume = state  # which may have gaps even in order, where several threads share the pass
         return InlineIter(self)
 
     def _lowered(self):
@@ -238,11 +240,14 @@ class DataLoader(data.DataLoader[_T_co]):
         if self._progress is not None:
             self._progress.settle()
         counts = {name: self._counts[name] for name in COUNTS}
-        return {**counts, "workers": self.get("workers"), "epoch": max(0, self._epoch - 1), **self._adapting.stats()}
+        adapting = self._adapting.stats()
+        n_workers = adapting["knobs"].get("workers", self.get("workers"))
+        return {**counts, "workers": n_workers, "epoch": max(0, self._epoch - 1), **adapting}
 
     def decisions(self, after=0):
         """The last decisions of the policy in the latest pass, with numbers above `after`, oldest first: a list of
-        drapps.Decision.  Empty where nothing is turned: with num_workers=0, and in passes of a moment.
+        drapps.Decision.  Empty where nothing is turned: with num_workers=0, in passes of a moment, and in a forked
+        child, whose parent's they are.
 
         >>> loader.decisions()
         []
@@ -262,6 +267,7 @@ class DataLoader(data.DataLoader[_T_co]):
         for iterator in list(self._iterators):
             iterator._resize(int(value))
         self.num_workers = int(value)
+        self._adapting.pin(knob, int(value))
 
     def get(self, knob):
         """The value of a setting: "workers"."""
@@ -317,11 +323,6 @@ def _check_choice(name, value, allowed):
 def _check_least(name, value, least):
     if value is not None and (not isinstance(value, Real) or not value >= least):
         raise _core.ArgumentError(f"{name} is {value!r}, allowed are {least} and more")
-
-
-def _check_cpus(limit):
-    if limit is not None and (not isinstance(limit, Real) or not limit > 0):
-        raise _core.ArgumentError(f"cpu_limit is {limit!r}, allowed are numbers above 0")
 
 
 def _rank(rank, world_size):

@@ -20,6 +20,11 @@ from drapps.torch.worker_iter import WorkerIter
 
 MADE_UP = 1 << 62  # tags of batches that are not the sampler's
 
+# Out of order, samples of small batches: so many for each worker under way even out that some take much longer, as
+# long as the batches take no more memory than that.
+EVEN_OUT = 12
+EVEN_OUT_BYTES = 64 << 20
+
 
 class OneByOne:
     """A data set with __getitems__, asked for one sample at a time, so that a bad one does not take others with it."""
@@ -53,6 +58,7 @@ class FleetIter(WorkerIter):
     """Samples by their indices."""
 
     _inline = None  # who makes the rest of the pass, where samples cannot be sent
+    _before = None  # then: the progress until there
 
     def _open(self, loader, resume):
         dataset = loader._plan.dataset
@@ -78,6 +84,9 @@ class FleetIter(WorkerIter):
         self._held, self._expected = {}, self._progress.position
         self._made_up = MADE_UP
         self._costs = None if self._whole else loader._sample_costs()
+        self._fleet.expect(self._costs.median() if self._costs else 0)
+        self._mixed_size = 0 if self._in_order or self._keep else loader.batch_size
+        self._least_ahead = 1
         self._loader = loader if loader._may_be_inline else None
 
     # --- posting ---
@@ -104,32 +113,49 @@ class FleetIter(WorkerIter):
     # --- samples that cannot be sent ---
 
     def __next__(self):
+        """Of several threads, one goes inline while others wait for workers, or have a batch in their hands."""
         if self._inline is None:
             try:
                 return super().__next__()
-            except Unsendable as error:
-                _core.undisturbed(self._go_inline, error)
-        return next(self._inline)
+            except Exception as error:
+                if self._inline is None:
+                    raise
+                why = error.args[0] if isinstance(error, Unsendable) and error.args else None
+            if why:
+                _core.undisturbed(self._shutdown_workers)
+                warnings.warn(f"batches are made in this process, as with num_workers=0: {why}", RuntimeWarning,
+                              stacklevel=2)  # fmt: skip
+        hand = self._before.hand()
+        return hand.take() if hand.waits else next(self._inline)
+
+    def _offer(self, hand, receive):
+        with self._turn:
+            if self._inline is not None:  # who makes this batch, too
+                raise Unsendable
+            super()._offer(hand, receive)
+
+    def _over(self):
+        return self._inline is None and super()._over() and not self._held
 
     def _look_at(self, wrapper):
         if self._loader is not None and issubclass(wrapper.exc_type, PackError):
+            self._go_inline()
             raise Unsendable(wrapper.exc_msg.strip().splitlines()[-1])
 
-    def _go_inline(self, error):
+    def _go_inline(self):
         """Nobody asked for processes: it goes on in the caller, as torch would have begun."""
-        with self._turn:
-            if self._inline is None:
-                warnings.warn(f"batches are made in this process, as with num_workers=0: {error}", RuntimeWarning,
-                              stacklevel=3)  # fmt: skip
-                self._inline = self._loader._continue_inline(self._progress)
-                self._progress = self._inline._progress
-        self._shutdown_workers()
+        self._before = self._progress
+        self._before.count_offers()
+        self._inline = self._loader._continue_inline(self._before)
+        self._progress = self._inline._progress
 
     # --- results ---
 
     def _accept(self, result):
         if self._simple:
             return self._accept_simply(result)
+        if self._mixed_size:
+            self._least_ahead = self._even_out(result.nbytes)
         parts = [part for sample in result.samples for part in self._parts(sample)]
         bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
         for part in bad:
@@ -140,6 +166,11 @@ class FleetIter(WorkerIter):
             self._held[parts[0].number] = result.value, parts, bad
             return None
         return self._deliver(result.value, parts, bad)
+
+    def _even_out(self, nbytes):
+        """Batches that are under way at least; nbytes: of one of them."""
+        batches = -(-EVEN_OUT * self._fleet.workers // self._mixed_size)
+        return batches if batches * nbytes <= EVEN_OUT_BYTES else 1
 
     def _accept_simply(self, result):
         """In order, and nothing is left out: the result is the batch that was posted."""
@@ -202,9 +233,6 @@ class FleetIter(WorkerIter):
         if self._expected in self._held:
             return self._deliver(*self._held.pop(self._expected))
         return None
-
-    def _over(self):
-        return super()._over() and not self._held
 
     def _finish(self):
         if self._costs:

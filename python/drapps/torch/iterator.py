@@ -67,8 +67,7 @@ class Iterator(_BaseDataLoaderIter):
                 self._progress.settle()
                 self._progress.finished = True
                 raise
-        value, hand.value, hand.given = hand.value, None, True
-        return value
+        return hand.take()
 
     # --- persistent_workers ---
 

@@ -5,11 +5,13 @@ a file, its steps from a list and its policy from another file, for data sets of
 """
 
 import os
+from functools import reduce
 
 from drapps import _core, config as configs
 from drapps.optable import TABLE, Op
 from drapps.pipeline import Pipeline, read
 from drapps.torch.dataloader import DataLoader
+from drapps.torch.native_iter import MAX_PREFETCH
 
 PREFETCH_FACTOR = 2  # torch's, and so no wish of the user's
 
@@ -51,15 +53,13 @@ class DRAPPSLoader:
         if policy_path is not None:
             policy, more, limits = configs.read_policy(policy_path)
             weights, limits = more or weights, {**found.limits, **limits}
-        steps = [*found.steps, *(steps or ())]
         settings = {**found.loader, "policy": policy, "weights": weights or "drapps"}
         if isinstance(dataset, (str, os.PathLike)):
             dataset = read(dataset).decode()
+        with found.naming():
+            dataset = _with_steps(dataset, found.steps)
         make = _of_pipeline if isinstance(dataset, Pipeline) else _of_torch
-        try:
-            self.loader = make(dataset, batch_size, steps, settings, limits)
-        except _core.ArgumentError as error:
-            raise found.error(str(error)) from None
+        self.loader = make(_with_steps(dataset, steps or ()), batch_size, settings, limits)
 
     def __iter__(self):
         return iter(self.loader)
@@ -80,18 +80,23 @@ class DRAPPSLoader:
         self.loader.close()
 
 
+def _with_steps(dataset, steps):
+    """The data set, of either kind, and some steps more."""
+    if not steps:
+        return dataset
+    return reduce(_with_step, steps, dataset) if isinstance(dataset, Pipeline) else _stepped(dataset, steps)
+
+
 # --- pipelines ---
 
 
-def _of_pipeline(pipe, batch_size, steps, settings, limits):
-    for step in steps:
-        pipe = _with_step(pipe, step)
+def _of_pipeline(pipe, batch_size, settings, limits):
     drop, factor = settings.pop("drop_last", False), settings.pop("prefetch_factor", None)
     workers = settings.pop("num_workers", None)
     if workers is not None:
         settings["workers"] = workers
     if factor is not None:
-        settings["prefetch"] = factor * max(workers or 1, 1)
+        settings["prefetch"] = min(factor * max(workers or 1, 1), MAX_PREFETCH)
     return pipe.loader(batch_size=batch_size, last="drop" if drop else "partial", cpu_limit=limits.get("cpu", 0),
                        memory_limit=limits.get("memory", 0), **settings)  # fmt: skip
 
@@ -132,15 +137,17 @@ class Stepped:
         return sample
 
 
-def _of_torch(dataset, batch_size, steps, settings, limits):
+def _stepped(dataset, steps):
     for step in steps:
         if not callable(step) or isinstance(step, Op):
             raise _core.ArgumentError(f"step {step!r}: a data set of torch takes callables; ops need a path or a "
                                       "pipeline of drapps as the data set")  # fmt: skip
-    if steps and not hasattr(dataset, "__getitem__"):
+    if not hasattr(dataset, "__getitem__"):
         raise _core.ArgumentError("steps need a data set with __getitem__, not an iterable one")
-    if steps:
-        dataset = Stepped(dataset, steps)
+    return Stepped(dataset, steps)
+
+
+def _of_torch(dataset, batch_size, settings, limits):
     settings = {key: value for key, value in settings.items() if value is not None}
     return DataLoader(dataset, batch_size, cpu_limit=limits.get("cpu") or None, memory_limit=limits.get("memory", 0),
                       **settings)  # fmt: skip

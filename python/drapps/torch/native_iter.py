@@ -109,6 +109,10 @@ class NativeIter(Iterator):
             freed, settle = self._books.delivered(batch)
             self._under_way -= freed
             self._counts_bad["bad_samples"] += len(batch.bad)
+            if batch.error:  # as torch's workers do: the batch is lost, and the next call goes on
+                settle()
+                self._fill()
+                raise batch.error
             if batch.samples:
                 self._progress.offer(hand, pinned(self, self._plan.deliver(batch)), batch.samples, settle)
             else:  # all were left out

@@ -29,6 +29,11 @@ class Hand:
         """A batch is there that the consumer did not get."""
         return self.offered and not self.given
 
+    def take(self):
+        """That batch, for the consumer.  Nothing in here gives a signal's handler the chance to come in between."""
+        value, self.value, self.given = self.value, None, True
+        return value
+
 
 class Progress:
     """What was delivered of one pass, and what its order was drawn from."""
@@ -76,11 +81,22 @@ class Progress:
 
     def _settle(self, hand):
         if hand.offered and hand.given:
-            hand.settle()
-            self.yielded += 1
-            self.counts["batches"] += 1
-            self.counts["samples"] += hand.n_samples
+            self._count(hand)
             hand.offered, hand.settle = False, None
+
+    def _count(self, hand):
+        hand.settle()
+        self.yielded += 1
+        self.counts["batches"] += 1
+        self.counts["samples"] += hand.n_samples
+
+    def count_offers(self):
+        """The pass goes on elsewhere: what its threads have in their hands, and will give, counts as delivered."""
+        with self.lock:
+            self._settle_all()
+            for hand in list(self._hands.values()):
+                if hand.waits:
+                    self._count(hand)
 
     # --- what was delivered ---
 

@@ -24,6 +24,7 @@ class WorkerIter(Iterator):
     """
 
     _by_worker = True  # a batch is made by one worker
+    _least_ahead = 1  # batches that are under way whatever the policy says
 
     def __init__(self, loader):
         if loader.prefetch_factor <= 0:
@@ -91,8 +92,8 @@ class WorkerIter(Iterator):
         if self._per_worker:
             return self._per_worker * self._fleet.workers
         if pilot is None:
-            return self._window
-        return max(int(pilot.get("prefetch")), self._fleet.workers if self._by_worker else 1)
+            return max(self._window, self._least_ahead)
+        return max(int(pilot.get("prefetch")), self._fleet.workers if self._by_worker else 1, self._least_ahead)
 
     def _fill(self, seconds=math.inf):
         """Posts until enough is under way; False: it took too long."""

@@ -5,19 +5,32 @@
 
 #include "crew/arena.h"
 
-enum { N_NODES = 600, SPACE = 1 << 20, MAX_BLOCKS = 400 };
+enum { N_NODES = 600, SPACE = 1 << 20, MAX_BLOCKS = 400, LARGE_SPACE = 1 << 29, LARGE_BLOCK = 40 << 20 };
 
 static char *base;
 static struct dr__arena arena;
 
+static int make_arena(size_t space)
+{
+    size_t table = N_NODES * sizeof(struct dr__node) / 4096 * 4096 + 4096;
+    base = mmap(NULL, table + space, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return -1;
+    arena = (struct dr__arena){ .n_nodes = N_NODES, .begin = table, .end = table + space };
+    dr__arena_init(base, &arena);
+    return 0;
+}
+
 static int set_up(void **state)
 {
     (void)state;
-    size_t table = N_NODES * sizeof(struct dr__node) / 4096 * 4096 + 4096;
-    base = mmap(NULL, table + SPACE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    arena = (struct dr__arena){ .n_nodes = N_NODES, .begin = table, .end = table + SPACE };
-    dr__arena_init(base, &arena);
-    return base == MAP_FAILED;
+    return make_arena(SPACE);
+}
+
+static int set_up_large(void **state)
+{
+    (void)state;
+    return make_arena(LARGE_SPACE);
 }
 
 static int tear_down(void **state)
@@ -255,6 +268,43 @@ static void pages_above_the_limit_go_back(void **state)
     assert_int_not_equal(make(SPACE), 0);
 }
 
+/* A free extent whose beginning has no pages: its end is not forgotten, nor taken for its beginning. */
+static void warm_pages_behind_cold_ones_count(void **state)
+{
+    (void)state;
+    enum { SIZE = 16 * 4096 };
+    uint64_t cold = make(SIZE), warm = make(SIZE), wall = make(64);
+    uint64_t offset = node(cold)->offset;
+    arena.keep_free = 1;
+    dr__arena_free(base, &arena, cold);
+    cool_all();
+    dr__arena_free(base, &arena, warm);
+    assert_int_equal(arena.warm, SIZE);
+    assert_false(dr__arena_has_warm(base, &arena, SIZE));
+    assert_int_equal(node(make(SIZE))->offset, offset);
+    assert_int_equal(arena.warm, SIZE);
+    assert_true(dr__arena_has_warm(base, &arena, SIZE));
+    assert_non_null(node(wall));
+}
+
+static void large_blocks_stay_warm_as_far_as_they_were_needed(void **state)
+{
+    (void)state;
+    uint64_t blocks[3];
+    for (int i = 0; i < 3; i++)
+        blocks[i] = make(LARGE_BLOCK);
+    arena.largest = LARGE_BLOCK;
+    dr__arena_free(base, &arena, blocks[2]);
+    assert_int_equal(dr__arena_take_warm(base, &arena, 1), 0); /* three were needed */
+    dr__arena_next_row(&arena);
+    dr__arena_next_row(&arena);
+    cool_all(); /* two */
+    assert_int_equal(arena.warm, 0);
+    dr__arena_free(base, &arena, blocks[1]);
+    assert_int_equal(dr__arena_take_warm(base, &arena, 1), 0);
+    assert_int_equal(arena.warm, LARGE_BLOCK);
+}
+
 static void the_latest_block_is_used_again(void **state)
 {
     (void)state;
@@ -278,6 +328,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(with_a_full_table_small_blocks_do_not_take_all, set_up, tear_down),
         cmocka_unit_test_setup_teardown(blocks_of_a_dead_worker_are_freed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_above_the_limit_go_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(warm_pages_behind_cold_ones_count, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(large_blocks_stay_warm_as_far_as_they_were_needed, set_up_large, tear_down),
         cmocka_unit_test_setup_teardown(the_latest_block_is_used_again, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,6 +155,34 @@ static void out_of_order_the_longest_of_all_comes_first(void **state)
     give_up_all(crew);
 }
 
+/* Else its post would hold back all others in the end, with workers idle. */
+static void out_of_order_a_slot_that_is_late_goes_before_longer_ones(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_options o;
+    dr_crew *crew;
+    dr_crew_defaults(&o);
+    o.max_workers = 2;
+    o.max_batches = 16;
+    o.address_space = 1 << 20;
+    o.in_order = false;
+    o.max_ahead = 8;
+    assert_ok(dr_crew_open(&o, &crew, &err));
+    enlist(crew, 2);
+    dr_crew_set_threshold(crew, 100);
+    const float shorter = 200, longer = 900;
+    post_costs(crew, 0, 1, &shorter, 10);
+    for (uint64_t tag = 1; tag < 12; tag++)
+        post_costs(crew, tag, 1, &longer, 10);
+    const uint64_t in_turn[] = { 1, 2, 3, 4, 5, 0, 6, 7, 8, 9, 10, 11 };
+    for (int i = 0; i < 12; i++) {
+        assert_int_equal(claim(crew, 0).tag, in_turn[i]);
+        done(crew, 0, 0, 1);
+    }
+    give_up_all(crew);
+}
+
 static void workers_at_slow_slots_are_limited_to_their_part(void **state)
 {
     (void)state;
@@ -333,6 +361,7 @@ int main(void)
         cmocka_unit_test(in_order_slow_slots_of_the_oldest_batch_come_first),
         cmocka_unit_test(a_worker_alone_makes_one_batch_after_the_other),
         cmocka_unit_test(out_of_order_the_longest_of_all_comes_first),
+        cmocka_unit_test(out_of_order_a_slot_that_is_late_goes_before_longer_ones),
         cmocka_unit_test(workers_at_slow_slots_are_limited_to_their_part),
         cmocka_unit_test(idle_workers_help_with_slow_slots),
         cmocka_unit_test(without_lanes_or_others_order_is_kept),

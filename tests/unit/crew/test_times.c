@@ -23,6 +23,22 @@ static void slow_is_far_above_the_median(void **state)
     assert_in_range(dr__threshold(&b), 3000000, 5000000);
 }
 
+static void what_is_expected_counts_until_enough_is_seen(void **state)
+{
+    (void)state;
+    struct dr__board b = { 0 };
+    dr__times_expect(&b.times, 1000);
+    assert_int_equal(dr__threshold(&b), 4000);
+    dr__times_set_slow(&b.times, 6);
+    assert_int_equal(dr__threshold(&b), 6000);
+    dr__times_add(&b.times, 1000000, 31);
+    assert_int_equal(dr__threshold(&b), 6000);
+    dr__times_add(&b.times, 1000000, 1);
+    assert_in_range(dr__threshold(&b), 5000000, 6000000);
+    dr__times_expect(&b.times, 0);
+    assert_in_range(dr__threshold(&b), 5000000, 6000000);
+}
+
 static void old_times_are_forgotten(void **state)
 {
     (void)state;
@@ -50,6 +66,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_slow_before_times_are_seen),
         cmocka_unit_test(slow_is_far_above_the_median),
+        cmocka_unit_test(what_is_expected_counts_until_enough_is_seen),
         cmocka_unit_test(old_times_are_forgotten),
         cmocka_unit_test(any_time_is_taken),
     };

@@ -8,7 +8,7 @@
 static dr_error err;
 
 typedef struct counts {
-    uint64_t read[64], work[64], of_kind[DR_N_SPANS], starts, sets, bad, ends;
+    uint64_t read[64], work[64], of_kind[DR_N_SPANS], starts, sets, bad, ops, ends;
 } counts;
 
 /* The sample is in the batch and slot that the trace says. */
@@ -28,6 +28,8 @@ static void take_span(const dr_span *s, counts *c, const tape *t, int workers, b
 {
     c->of_kind[s->kind]++;
     assert_true(s->begin_ns > 0 && s->end_ns >= s->begin_ns);
+    if (s->kind == DR_SPAN_FINISH || s->kind == DR_SPAN_BATCH)
+        assert_true(s->thread <= workers && (s->thread > 0) == (workers > 0));
     if (s->kind != DR_SPAN_READ && s->kind != DR_SPAN_WORK)
         return;
     assert_true(s->position < 64);
@@ -51,6 +53,7 @@ static void take_record(const dr_trace_record *r, counts *c, const tape *t, int 
     c->starts += strstr(r->text, "\"event\":\"start\"") != NULL;
     c->sets += strstr(r->text, "{\"event\":\"set\",\"knob\":\"prefetch\",\"value\":5}") != NULL;
     c->bad += strstr(r->text, "{\"event\":\"bad\",\"epoch\":0,") && strstr(r->text, "\"key\":\"sample-");
+    c->ops += strstr(r->text, "{\"event\":\"ops\",\"profile\":{") && strstr(r->text, "random_horizontal_flip");
     c->ends += strstr(r->text, "{\"event\":\"end\",\"reason\":\"closed\"}") != NULL;
 }
 
@@ -97,6 +100,7 @@ static void check(int workers, bool in_order, int bad_every)
     assert_int_equal(c.starts, 1);
     assert_int_equal(c.sets, 1);
     assert_int_equal(c.bad, bad_every ? 2 : 0);
+    assert_int_equal(c.ops, 1);
     assert_int_equal(c.ends, 1);
     tape_free(&t);
     dr_graph_free(&g);

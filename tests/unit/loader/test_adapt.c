@@ -255,6 +255,10 @@ static void wrong_settings_are_named(void **state)
     refuse(&o, DR_ERR_ARG, "cpu_limit is -1");
     o.cpu_limit = 0.0 / 0.0;
     refuse(&o, DR_ERR_ARG, "cpu_limit");
+    o.cpu_limit = 1e-9;
+    refuse(&o, DR_ERR_ARG, "cpu_limit is 1e-09, allowed are 0 (no limit) and 0.01 to 512");
+    o.cpu_limit = 513;
+    refuse(&o, DR_ERR_ARG, "cpu_limit is 513");
 }
 
 static void the_environment_goes_first(void **state)
@@ -322,6 +326,10 @@ static void a_limit_of_cpus_counts_from_the_beginning(void **state)
     o.cpu_limit = 0.5;
     fixture f = open_all(&o, 40, 1);
     assert_true(knob(&f, DR_KNOB_WORKERS) == 1 && knob(&f, DR_KNOB_CPU_CEILING) == 0.5);
+    close_all(&f);
+    o.cpu_limit = 0.01;
+    f = open_all(&o, 40, 1);
+    assert_true(knob(&f, DR_KNOB_WORKERS) == 1 && knob(&f, DR_KNOB_CPU_CEILING) == 0.01);
     close_all(&f);
 }
 

@@ -1,6 +1,8 @@
 /* From samples to batches: stack, pad, ragged, list; left-out slots closed up in each. */
 #include "unit/loader/toy.h"
 
+#include "loader/loader.h"
+
 static dr_error err;
 
 static dr_batch_field field_named(const dr_batch *b, const char *name)
@@ -234,9 +236,58 @@ static void draws_are_kept_with_their_samples(void **state)
     dr_dataset_unref(&set);
 }
 
+/* Writes `value` into every field of a slot. */
+static void fill_slot(dr_batch *b, uint64_t slot, int value)
+{
+    for (int i = 0; i < b->n_fields; i++) {
+        uint8_t *place = dr__batch_place(b, i, slot, &b->fields[i].desc);
+        assert_non_null(place);
+        memset(place, value, b->fields[i].bytes);
+    }
+}
+
+/* The first slots of a batch may be made before it has memory: they end where they belong, and without what was left
+ * out. */
+static void a_porch_is_moved_in(void **state)
+{
+    (void)state;
+    enum { SLOTS = 7, PORCH = 3 };
+    dr_dataset *set = toy_set(&(toy){ .n = 40 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(SLOTS, 0);
+    dr_loader *l = open_loader(set, g, &o);
+    for (int left_out = 0; left_out < SLOTS + 1; left_out++) { /* SLOTS: none is */
+        dr_batch *b = dr__batch_new(&l->exec, 0, SLOTS, PORCH);
+        assert_non_null(b);
+        assert_true(b->in_porch);
+        for (uint64_t slot = 0; slot < PORCH; slot++)
+            fill_slot(b, slot, (int)slot);
+        assert_true(dr__batch_move_in(&l->exec, b));
+        assert_false(b->in_porch);
+        for (uint64_t slot = PORCH; slot < SLOTS; slot++)
+            fill_slot(b, slot, (int)slot);
+        if (left_out < SLOTS)
+            b->missing[left_out] = 1;
+        assert_ok(dr__batch_finish(&l->exec, b, &err));
+        assert_int_equal(dr_batch_samples(b), left_out < SLOTS ? SLOTS - 1 : SLOTS);
+        for (int i = 0; i < dr_batch_fields(b); i++) {
+            const struct dr__batch_field *f = &b->fields[i];
+            assert_null(f->porch);
+            for (uint64_t k = 0; k < dr_batch_samples(b); k++)
+                for (size_t at = 0; at < f->bytes; at++)
+                    assert_int_equal(f->array.data[k * f->bytes + at], k + (k >= (uint64_t)left_out));
+        }
+        dr_batch_unref(&b);
+    }
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_porch_is_moved_in),
         cmocka_unit_test(every_rule),
         cmocka_unit_test(left_out_slots_are_closed_up),
         cmocka_unit_test(all_empty_samples),

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <drapps/crew_pilot.h>
 
@@ -62,6 +64,9 @@ static void unknown_words_are_errors(void **state)
     o = options_of(0);
     o.weights = "beauty=1";
     assert_int_equal(dr_crew_adapt(crew, &o, &pilot, &err), DR_ERR_ARG);
+    o = options_of(0);
+    o.cpu_limit = 0.001;
+    assert_fails(dr_crew_adapt(crew, &o, &pilot, &err), DR_ERR_ARG, "cpu_limit is 0.001");
     assert_null(pilot);
     dr_crew_unref(&crew);
 }
@@ -121,6 +126,47 @@ static void who_waits_hears_of_the_end(void **state)
     dr_crew_unref(&crew);
 }
 
+static int use_in_child(dr_crew_pilot *pilot)
+{
+    dr_error err;
+    dr_decision d;
+    dr_crew_wish wish = { 0 };
+    alarm(20); /* a lock that another thread of the parent held */
+    if (dr_crew_pilot_get(pilot, DR_KNOB_WORKERS) != 2)
+        return 1;
+    if (dr_crew_pilot_set(pilot, DR_KNOB_WORKERS, 1, &err) != DR_ERR_FORKED)
+        return 2;
+    if (dr_crew_pilot_wait(pilot, -1, &wish) != DR_END)
+        return 3;
+    if (dr_crew_pilot_decisions(pilot, 0, &d, 1) != 0)
+        return 4;
+    dr_crew_pilot_hold(pilot, true);
+    dr_crew_pilot_watch(pilot, getpid());
+    dr_crew_pilot_stop(pilot);
+    dr_crew_pilot_close(&pilot);
+    return pilot ? 5 : 0;
+}
+
+/* The fork comes at the worst moment: with the locks held. */
+static void a_forked_child_leaves_it_alone(void **state)
+{
+    (void)state;
+    int status;
+    dr_crew *crew = open_crew(4, 4, true);
+    const dr_crew_adapt_options o = options_of(0);
+    dr_crew_pilot *pilot = open_pilot(crew, &o);
+    dr__crew_plant *plant = (dr__crew_plant *)pilot; /* its first member */
+    pthread_mutex_lock(&plant->lock);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(use_in_child(pilot));
+    pthread_mutex_unlock(&plant->lock);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    dr_crew_pilot_close(&pilot);
+    dr_crew_unref(&crew);
+}
+
 /* A process that works counts with its CPU, and as own. */
 static void cpu_is_that_of_the_workers(void **state)
 {
@@ -153,6 +199,7 @@ int main(void)
         cmocka_unit_test(a_memory_limit_beyond_all_memory_is_none),
         cmocka_unit_test(wishes_are_made_of_what_the_policy_turns),
         cmocka_unit_test(who_waits_hears_of_the_end),
+        cmocka_unit_test(a_forked_child_leaves_it_alone),
         cmocka_unit_test(cpu_is_that_of_the_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

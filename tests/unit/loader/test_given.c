@@ -363,6 +363,57 @@ static void whole_bad_batches_come_back(void **state)
     dr_dataset_unref(&set);
 }
 
+/* Reads an epoch of which batches fail: each that was pushed comes once, and n_failed of them with their error. */
+static void expect_failures(dr_loader *l, uint64_t n_samples, int n_failed)
+{
+    uint8_t seen[64] = { 0 };
+    dr_batch *b = NULL;
+    dr_status status;
+    while ((status = dr_loader_next(l, 20000, &b, &err)) != DR_END) {
+        if (status != DR_OK) {
+            assert_fails(status, DR_ERR_FORMAT, "sample \"sample-");
+            assert_string_equal(dr_batch_error(b)->text, err.text);
+            assert_int_equal(dr_batch_error(b)->status, status);
+            assert_int_equal(dr_batch_fields(b), 0);
+            n_failed--;
+        } else {
+            assert_null(dr_batch_error(b));
+        }
+        for (uint64_t i = 0; i < dr_batch_samples(b); i++) {
+            assert_int_equal(dr_batch_ids(b)[i], n_samples - 1 - dr_batch_positions(b)[i]);
+            seen[dr_batch_positions(b)[i]]++;
+        }
+        dr_batch_unref(&b);
+    }
+    assert_int_equal(n_failed, 0);
+    for (uint64_t i = 0; i < n_samples; i++)
+        assert_int_equal(seen[i], 1);
+}
+
+/* A sample that cannot be made costs the batch it is in, and nothing else. */
+static void a_failed_batch_is_lost_alone(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 40, .bad_every = 13, .bad_at = 6 }); /* 6, 19, 32 */
+    dr_graph *g = graph_of(NULL);
+    for (int mode = 0; mode < 9; mode++) {
+        dr_loader_options o = given_options(4, mode % 3);
+        o.in_order = mode < 3;
+        o.keep_batches = mode >= 6;
+        dr_loader *l = open_loader(set, g, &o);
+        for (uint64_t epoch = 0; epoch < 2; epoch++) {
+            assert_ok(dr_loader_start(l, epoch, &err));
+            for (uint64_t at = 0; at < 40; at += 4)
+                push(l, (const uint64_t[]){ 39 - at, 38 - at, 37 - at, 36 - at }, 4);
+            assert_ok(dr_loader_push_end(l, &err));
+            expect_failures(l, 40, 3);
+        }
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 /* The next batch, which is there before long. */
 static dr_batch *soon(dr_loader *l)
 {
@@ -551,6 +602,7 @@ int main(void)
         cmocka_unit_test(a_batch_beyond_the_budget_is_refused),
         cmocka_unit_test(whole_bad_batches_come_back),
         cmocka_unit_test(left_out_samples_are_told_of),
+        cmocka_unit_test(a_failed_batch_is_lost_alone),
         cmocka_unit_test(a_batch_being_filled_makes_no_room),
         cmocka_unit_test(large_batches_are_forgotten),
         cmocka_unit_test(bad_samples_follow_the_policy),

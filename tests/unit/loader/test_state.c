@@ -53,6 +53,43 @@ static void every_batch_of_an_epoch(void **state)
     dr_dataset_unref(&set);
 }
 
+/* A batch that the consumer got and could not use comes again, at every place of the epoch, the last one too. */
+static void a_held_batch_does_not_count(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 20 });
+    dr_graph *g = graph_of(crop);
+    for (int way = 0; way < 8; way++) {
+        dr_loader_options o = options_of(5, 2);
+        o.shuffle = true;
+        o.in_order = way < 4;
+        tape got = { 0 };
+        dr_batch *held = NULL;
+        char *text = NULL, *plain = NULL;
+        dr_loader *l = open_loader(set, g, &o);
+        tape_read(&got, l, way % 4);
+        assert_ok(dr_loader_next(l, -1, &held, &err));
+        assert_ok(dr_loader_state(l, &plain, &err));
+        assert_ok(dr_loader_state_without(l, held, &text, &err));
+        restore_and_read(set, g, &o, text, &got);
+        assert_each_once(&got, 20);
+        dr_text_free(&text);
+        assert_ok(dr_loader_state(l, &text, &err)); /* looking changed nothing */
+        assert_string_equal(text, plain);
+        dr_text_free(&text);
+        assert_ok(dr_loader_start(l, 7, &err)); /* another epoch: it is none of its batches */
+        assert_ok(dr_loader_state_without(l, held, &text, &err));
+        assert_non_null(strstr(text, "\"epoch\":7"));
+        dr_text_free(&text);
+        dr_text_free(&plain);
+        dr_batch_unref(&held);
+        tape_free(&got);
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 /* The end of an epoch is the start of the next, whether or not DR_END was seen. */
 static void the_end_is_the_next_start(void **state)
 {
@@ -255,7 +292,7 @@ int main(void)
         cmocka_unit_test(every_batch_of_an_epoch), cmocka_unit_test(the_end_is_the_next_start),
         cmocka_unit_test(another_world_goes_on),   cmocka_unit_test(out_of_order_delivers_the_rest),
         cmocka_unit_test(differences_are_named),   cmocka_unit_test(damaged_states_are_refused),
-        cmocka_unit_test(batch_ops_go_on),
+        cmocka_unit_test(batch_ops_go_on),         cmocka_unit_test(a_held_batch_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -315,6 +315,20 @@ static void ticks_allocate_nothing(void **state)
     dr_monitor_unref(&m);
 }
 
+/* Ten seconds apart: probes that look seldom look each time. */
+static void seldom_probes_allocate_nothing(void **state)
+{
+    (void)state;
+    dr__sampler s;
+    dr_snapshot snapshot;
+    assert_ok(dr__sampler_open(&s, "", &err));
+    dr__alloc_fail_at(0, false);
+    for (uint64_t i = 1; i <= 5; i++)
+        dr__sampler_tick(&s, i * 10000000000u, &snapshot);
+    assert_int_equal(dr__alloc_fail_at(0, false), 0);
+    dr__sampler_close(&s);
+}
+
 static void failing_allocations_are_survived(void **state)
 {
     (void)state;
@@ -391,6 +405,7 @@ int main(void)
         cmocka_unit_test(own_work_is_own),
         cmocka_unit_test(watched_processes_are_own),
         cmocka_unit_test(ticks_allocate_nothing),
+        cmocka_unit_test(seldom_probes_allocate_nothing),
         cmocka_unit_test(failing_allocations_are_survived),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(a_forked_child_is_told),

@@ -245,6 +245,26 @@ static void counters_that_wrap_stay_shares(void **state)
     assert_sensor(DR_SENSOR_CPU_TOTAL, 0, 0);
 }
 
+/* One second, in which ticks found a CPU busy for 0.4 of it or 0.6, though it was idle for half of it. */
+static void busy_is_what_was_not_idle(void **state)
+{
+    (void)state;
+    const char *const a = "== /proc/stat\ncpu  0 0 0 0 0\ncpu0 0 0 0 0 0\ncpu1 0 0 0 0 0\n";
+    const char *const b = "== /proc/stat\ncpu  100 0 0 80 20\ncpu0 40 0 0 40 10\ncpu1 60 0 0 40 10\n";
+    dr__sampler s;
+    dr_error err;
+    tree_write(root, a, strlen(a));
+    assert_ok(dr__sampler_open(&s, root, &err));
+    dr__sampler_tick(&s, 1000000000u, &first);
+    tree_write(root, b, strlen(b));
+    dr__sampler_tick(&s, 2000000000u, &second);
+    dr__sampler_close(&s);
+    assert_near(second.cpu[0], 0.5);
+    assert_near(second.cpu[1], 0.5);
+    assert_sensor(DR_SENSOR_CPU_TOTAL, 1, 0.5);
+    assert_sensor(DR_SENSOR_IO_WAIT, 0.2, 0.1);
+}
+
 static void cut_short_anywhere(void **state)
 {
     (void)state;
@@ -287,6 +307,7 @@ int main(void)
         T(close_ticks_repeat),
         T(damaged_files_make_sensors_absent),
         T(counters_that_wrap_stay_shares),
+        T(busy_is_what_was_not_idle),
         T(cut_short_anywhere),
         T(random_bytes_changed),
     };

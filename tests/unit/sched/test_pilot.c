@@ -178,7 +178,12 @@ static void a_plant_that_refuses(void **state)
     dr_decision d = next_decision(m, pilot, 0);
     assert_true(d.guarded && !d.changed && strstr(d.reason, "workers: no more threads"));
     next_decision(m, pilot, d.number + 3);
-    assert_int_equal(atomic_load(&p.n_sets), 1); /* not asked again */
+    assert_int_equal(atomic_load(&p.n_sets), 1); /* not asked again at once */
+    next_decision(m, pilot, d.number + 15);
+    assert_int_equal(atomic_load(&p.n_sets), 2); /* after ten decisions it was, */
+    atomic_store(&p.refuses, false);
+    next_decision(m, pilot, d.number + 40); /* and after twenty more */
+    assert_true(atomic_load(&p.workers) > 1);
     dr_pilot_close(&pilot);
     dr_monitor_unref(&m);
 }

@@ -27,6 +27,7 @@ TABLE = (
     Row("unet3d-ops", "segmentation_ops", "3D-UNet: what each op costs, run by run"),
     Row("offline-online", "offline_online", "3D-UNet: an offline pass and then training, or both as one block"),
     Row("eight", "eight_consumers", "3D-UNet's published costs at a tenth, eight emulated accelerators"),
+    Row("published", "published", "3D-UNet, the published comparison: offline first and a loader each, or one block"),
     Row("ssd", "detection", "detection: images and boxes"),
     Row("accuracy", "accuracy", "a small network trained in order and out of order"),
 )

@@ -19,12 +19,47 @@ class Locked:
             return next(self.batches)
 
 
+class Alone:
+    """Steps begin when their batch is there."""
+
+    def meet(self):
+        pass
+
+    def leave(self):
+        pass
+
+
+class Lockstep:
+    """Steps of n consumers begin together, as where gradients are exchanged; nobody waits for who has no batch left."""
+
+    def __init__(self, n):
+        self._n, self._here, self._round, self._changed = n, 0, 0, threading.Condition()
+
+    def meet(self):
+        with self._changed:
+            mine = self._round
+            self._here += 1
+            self._go_on_if_all_are_here()
+            self._changed.wait_for(lambda: self._round != mine)
+
+    def leave(self):
+        with self._changed:
+            self._n -= 1
+            self._go_on_if_all_are_here()
+
+    def _go_on_if_all_are_here(self):
+        if self._here >= self._n:
+            self._here = 0
+            self._round += 1
+            self._changed.notify_all()
+
+
 class Consumer(threading.Thread):
     """Takes batches until there are none, and holds each for a step; keeps the keys it got."""
 
-    def __init__(self, batches, step_s):
+    def __init__(self, batches, step_s, others):
         super().__init__()
-        self.batches, self.step_s = batches, step_s
+        self.batches, self.step_s, self.others = batches, step_s, others
         self.keys, self.taken, self.held, self.error = [], 0, 0.0, None
 
     def run(self):
@@ -34,16 +69,24 @@ class Consumer(threading.Thread):
                 self.keys.append(batch[-1].clone())
                 del batch
                 self.taken += 1
+                self.others.meet()
                 self.held += hold(self.step_s)
         except StopIteration:
             pass
         except BaseException as error:  # told by the thread that joins
             self.error = error
+        finally:
+            self.others.leave()
 
 
 def drain_shared(batches, n, step_s):
     """(consumers, wall seconds) of n threads that drained `batches`."""
-    threads = [Consumer(batches, step_s) for _ in range(n)]
+    return drain_each([batches] * n, step_s)
+
+
+def drain_each(queues, step_s, others=None):
+    """(consumers, wall seconds) of one thread for each of the queues, which may be the same ones.  others: Lockstep."""
+    threads = [Consumer(batches, step_s, others or Alone()) for batches in queues]
     began = time.perf_counter()
     for thread in threads:
         thread.start()
