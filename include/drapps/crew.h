@@ -246,9 +246,9 @@ DR_API void dr_crew_block_release(dr_crew *crew, dr_crew_block block);
  * makes one batch after the other. */
 DR_API void dr_crew_set_threshold(dr_crew *crew, uint64_t slow_ns); /* 0: by itself, from the times seen */
 
-/* What half of the samples take at most, where that is known from earlier: before enough times are seen, a multiple of it
- * is the threshold.  0: unknown; then no slot is slow until enough is seen.  Slots that are posted already stay as they
- * are. */
+/* What half of the samples take at most, where that is known from earlier: before enough times are seen, a multiple of
+ * it is the threshold.  0: unknown; then no slot is slow until enough is seen.  Slots that are posted already stay as
+ * they are. */
 DR_API void dr_crew_expect(dr_crew *crew, uint64_t median_ns);
 
 /* Counters since the crew was opened, as JSON text (free with dr_text_free): batches, samples, slow_samples, redone,

@@ -2,8 +2,8 @@
 
 Costs are kept per sample, in units of the data set's typical cost, so that a ledger made on another machine is still of
 use.  A sample that was never seen is predicted from what is known about it beforehand (the size of its file, or the data
-set's own cost_hint(index)), once that was seen to tell anything, and where it is known quickly.  The ledger only decides
-what starts first: a wrong or missing entry costs time, never a sample.
+set's own cost_hint(index)), once that was seen to tell anything, and where it is known quickly.  The ledger only
+decides what starts first: a wrong or missing entry costs time, never a sample.
 """
 
 import hashlib

@@ -2,9 +2,9 @@
  *
  * First, batches that only wait to be finished.  Then slots: in the order of posting, in runs that are worth a claim;
  * with lanes, slow slots are taken ahead of that by a part of the workers: in order, those of the oldest post that has
- * some, as the owner waits for its batch; out of order, those of all posts; the longest first.  Out of order, a slot that
- * always found longer ones before it comes when it is due, before its post holds back the later ones.  A worker never
- * goes without when there is something that it may claim.
+ * some, as the owner waits for its batch; out of order, those of all posts; the longest first.  Out of order, a slot
+ * that always found longer ones before it comes when it is due, before its post holds back the later ones.  A worker
+ * never goes without when there is something that it may claim.
  */
 #include "crew/shared.h"
 
