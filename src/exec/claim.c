@@ -7,9 +7,8 @@
 #include "exec/exec.h"
 
 enum {
-    SAMPLES_FOR_PATIENCE =
-        32,               /* of a batch for each worker: then waiting for the last ones is a hundredth of the time */
-    SAMPLES_IN_PORCH = 2, /* for each worker: what it makes while a batch is handed over */
+    SAMPLES_IN_PORCH = 2,      /* for each worker: what it makes while a batch is handed over */
+    SAMPLES_FOR_PATIENCE = 16, /* of a batch for each worker: the porch, which is copied, is an eighth of it at most */
     LAST_SAMPLES_NS = 20000000,
     HANDOVER_NS = 1000000,
     LOOK_AGAIN_NS = 50000,
@@ -62,7 +61,7 @@ static uint64_t chunk(const dr__exec *e, uint64_t n_slots)
 /* The memory of a batch is put off for a moment where that saves it: while a consumer waits for the batch before it, of
  * which the last samples are being made, and until a consumer that got a batch lets go of the one it had.  Then two
  * batches do where the consumer is the faster side, instead of three.  Meanwhile workers fill the batch's porch.  Not
- * with so many workers that many would have nothing to do, and not again in an epoch where it was in vain: a slow
+ * with so many workers that much would be copied, and not again in an epoch where it was in vain: a slow
  * sample, or a consumer that keeps its batches.
  *
  * before: batches opened before it. */
