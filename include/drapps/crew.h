@@ -43,7 +43,7 @@ typedef struct dr_crew_options {
     uint64_t address_space; /* of the blocks; memory is used as it is touched.  0: twice what the container may use */
     uint64_t keep_free;     /* bytes of free blocks whose pages stay warm; what is above goes back to the system.
                                0: what the last batches needed at once and a quarter more; at least twice the largest
-                               batch so far, where that is no more than 32 MB */
+                               batch so far, but of that no more than 32 MB */
     bool in_order;    /* true: sample s of a batch goes to slot s of it, batches are taken in the order of posting.
                          false: a sample goes to the batch that is being filled when it is done, ready batches are
                          taken as they come.  Groups of one kind (below) only mix among themselves */

@@ -7,6 +7,7 @@ from drapps import _core
 from drapps.fleet.pilot import Adapt
 from drapps.sched import Decision, check_said, knobs, weights_text
 
+
 class Adapting:
     """Of one loader, over its passes."""
 

@@ -179,7 +179,16 @@ class PythonLoader(LoaderBase):
     def _start(self, epoch):
         self._go_to(epoch, Place())
         with self._work:
-            self._groups = self._begin_groups()
+            try:
+                self._groups = self._begin_groups()
+            except BaseException:
+                self._give_up()
+                raise
+
+    def _give_up(self):
+        """The epoch ends here, and with it its processes; the state stays at this batch."""
+        self._groups = iter(())
+        self._end_fleet()
 
     def _go_to(self, epoch, place):
         self._check_open()
@@ -200,8 +209,7 @@ class PythonLoader(LoaderBase):
                 return self._make_batch(box)
             except BaseException:
                 if not box:
-                    self._groups = iter(())  # the epoch ends here; the state stays at this batch
-                    self._end_fleet()
+                    self._give_up()
                 raise
 
     def _cancel(self):

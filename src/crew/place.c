@@ -43,17 +43,20 @@ static bool release_is_near(const dr_crew *c, size_t bytes)
 }
 
 /* With the lock held, which is let go meanwhile: a large slab waits for pages that are about to be free, so that a
- * window of one batch takes the memory of two batches, not of three, and that of one where the owner is quick. */
-static void await_warm(dr_crew *c, const struct dr__entry *e, size_t bytes)
+ * window of one batch takes the memory of two batches, not of three, and that of one where the owner is quick.  Returns
+ * the time that it took. */
+static uint64_t await_warm(dr_crew *c, const struct dr__entry *e, size_t bytes)
 {
     const struct timespec a_while = { .tv_nsec = 100000 };
+    const uint64_t begin_ns = dr__now_ns();
     if (bytes < LARGE_SLAB)
-        return;
+        return 0;
     while (!e->slab && !dr__arena_has_warm(c->base, &c->board->arena, bytes) && release_is_near(c, bytes)) {
         dr__crew_unlock(c);
         nanosleep(&a_while, NULL);
         dr__crew_lock(c);
     }
+    return dr__now_ns() - begin_ns;
 }
 
 /* The common block of a batch, made by the first who asks. */
@@ -75,7 +78,7 @@ dr_status dr_crew_place(dr_crew *c, int worker, uint32_t i, size_t slab_bytes, u
                         dr_error *err)
 {
     DR_TRY(dr__check_claim(c, worker, i, 1, err));
-    const struct dr__worker *w = &c->workers[worker];
+    struct dr__worker *w = &c->workers[worker];
     struct dr__entry *e = &c->entries[w->entry];
     bool no_room = false;
     *slot = w->first + i;
@@ -85,7 +88,9 @@ dr_status dr_crew_place(dr_crew *c, int worker, uint32_t i, size_t slab_bytes, u
     const struct dr__slot *s = &dr__slots(c, e)[w->first + i];
     if (s->placed) {
         *slot = s->place;
-        await_warm(c, &c->entries[s->batch], slab_bytes);
+        const uint64_t waited = await_warm(c, &c->entries[s->batch], slab_bytes);
+        w->mark_ns += waited; /* is no time of the sample */
+        atomic_fetch_add(&w->since_ns, waited);
         *slab = slab_of(c, worker, &c->entries[s->batch], slab_bytes);
         no_room = slab_bytes && !c->entries[s->batch].slab;
     }

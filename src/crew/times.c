@@ -50,7 +50,8 @@ static void find_threshold(struct dr__times *t)
 {
     bool known = t->count >= ENOUGH || t->expected_ns;
     uint64_t typical = t->count >= ENOUGH ? median(t) : t->expected_ns;
-    t->threshold_ns = known ? DR_MAX((uint64_t)((double)typical * dr__times_slow(t)), 1) : 0;
+    double slow = DR_MIN((double)typical * dr__times_slow(t), 1e18);
+    t->threshold_ns = known ? DR_MAX((uint64_t)slow, 1) : 0;
 }
 
 void dr__times_expect(struct dr__times *t, uint64_t ns)

@@ -9,6 +9,7 @@
 enum {
     SAMPLES_IN_PORCH = 2,      /* for each worker: what it makes while a batch is handed over */
     SAMPLES_FOR_PATIENCE = 16, /* of a batch for each worker: the porch, which is copied, is an eighth of it at most */
+    WORTH_BYTES = 1 << 20,     /* of a batch: less memory is not waited for */
     LAST_SAMPLES_NS = 20000000,
     HANDOVER_NS = 1000000,
     LOOK_AGAIN_NS = 50000,
@@ -68,9 +69,9 @@ static uint64_t chunk(const dr__exec *e, uint64_t n_slots)
 static bool may_be_put_off(const dr__exec *e, uint64_t before)
 {
     const bool wanted = before == e->delivered || e->waiting;
-    return wanted && !e->impatient && e->workers >= 1 &&
-           e->o.batch_size >= SAMPLES_FOR_PATIENCE * (uint64_t)e->workers &&
-           dr__bufpool_bytes(e->buffers) >= 2 * e->o.batch_size * e->sample_bytes &&
+    const size_t bytes = e->o.batch_size * e->sample_bytes;
+    return wanted && !e->impatient && e->workers >= 1 && bytes >= WORTH_BYTES &&
+           dr__bufpool_bytes(e->buffers) >= 2 * bytes &&
            !dr__bufpool_has_idle(e->buffers, e->o.batch_size * e->largest_bytes);
 }
 
@@ -97,8 +98,8 @@ static dr_batch *open_batch(dr__exec *e)
 {
     const dr__push *given = e->given.head;
     const uint64_t n_slots = given ? given->n : slots_of(e, e->opened);
-    const uint64_t porch = SAMPLES_IN_PORCH * (uint64_t)DR_MAX(e->workers, 0);
-    const bool late = porch < n_slots && may_be_put_off(e, e->opened);
+    const uint64_t workers = (uint64_t)DR_MAX(e->workers, 1), porch = SAMPLES_IN_PORCH * workers;
+    const bool late = n_slots >= SAMPLES_FOR_PATIENCE * workers && may_be_put_off(e, e->opened);
     dr_batch *batch = dr__batch_new(e, given ? given->number : e->first_batch + e->opened, n_slots, late ? porch : 0);
     if (!batch) {
         fail_for_memory(e, n_slots);
@@ -137,7 +138,8 @@ static bool claim_of_batch(dr__exec *e, dr__claim *c, uint64_t most)
         return false;
     c->batch = b;
     c->slot = b->used;
-    c->n = DR_MIN(most ? most : chunk(e, b->n_slots), (b->in_porch ? b->n_porch : b->n_slots) - b->used);
+    const uint64_t some = DR_MIN(chunk(e, b->n_slots), b->in_porch ? SAMPLES_IN_PORCH : UINT64_MAX);
+    c->n = DR_MIN(most ? most : some, (b->in_porch ? b->n_porch : b->n_slots) - b->used);
     b->used += c->n;
     return true;
 }

@@ -243,6 +243,10 @@ void dr__batch_lose(dr_batch *b)
         b->ids[b->n_samples] = b->ids[i];
         b->positions[b->n_samples++] = b->positions[i];
     }
+    for (int i = 0; i < b->n_fields; i++) {
+        dr__buf_free(&b->fields[i].buf);
+        dr__buf_free(&b->fields[i].porch);
+    }
 }
 
 dr_status dr__batch_finish(dr__exec *e, dr_batch *b, dr_error *err)

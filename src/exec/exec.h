@@ -190,7 +190,7 @@ void *dr__batch_place(dr_batch *batch, int field, uint64_t slot, const dr_desc *
  * joining. */
 dr_status dr__batch_finish(dr__exec *e, dr_batch *batch, dr_error *err);
 
-/* The same of a batch that failed: says which samples are lost with it. */
+/* The same of a batch that failed: says which samples are lost with it, and lets go of its memory. */
 void dr__batch_lose(dr_batch *batch);
 
 /* Makes it a finished batch without samples; false: out of memory. */

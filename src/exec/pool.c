@@ -192,8 +192,8 @@ static dr__exec *find_work(team *t, dr__claim *c)
 
 /* --- threads --- */
 
-/* pool lock: waits for work.  Where a claim was put off, one thread of the team looks again for all; true: this one. */
-static bool rest(team *t)
+/* pool lock: waits for work.  Where a claim was put off, one thread of the team looks again for all. */
+static void rest(team *t)
 {
     const uint64_t until = pool.look_ns;
     const bool watches = until < t->watch_ns;
@@ -202,7 +202,6 @@ static bool rest(team *t)
     dr__cond_wait(&t->work, &pool.lock, watches ? until : UINT64_MAX);
     if (watches)
         t->watch_ns = UINT64_MAX;
-    return watches;
 }
 
 /* pool lock, given up meanwhile */
@@ -231,19 +230,21 @@ static void *serve(void *arg)
     worker *w = arg;
     team *t = w->team;
     const dr__exec *last = NULL; /* only compared: it may be gone */
-    bool watched = false;
+    bool rested = false;
     if (t->low)
         dr__thread_stand_back();
     dr__pool_lock();
     while (!w->leave) {
         dr__claim claim;
         dr__exec *e = find_work(t, &claim);
-        if ((last && e != last) || (e && watched))
-            dr__cond_signal(&t->work); /* another thread may take the place that this one gave up */
+        if ((last && e != last) || (e && rested))
+            dr__cond_signal(&t->work); /* another thread may find work, too, or take the place that this one gave up */
         last = w->serves = e;
-        watched = !e && rest(t);
+        rested = !e;
         if (e)
             work_off(w, e, &claim);
+        else
+            rest(t);
     }
     dr__workbench *bench = w->bench;
     w->serves = NULL;

@@ -263,14 +263,15 @@ static void settle(dr__exec *e, dr__workbench *bench, dr__job *j, dr_status stat
         handle_failure(e, bench, j, err);
 }
 
-static void close_job(dr__exec *e, const dr__workbench *bench, dr__job *j)
+/* by: worker 1, 2, ...; fetcher -1, -2, ... */
+static void close_job(dr__exec *e, int by, dr__job *j)
 {
     if (j->slow)
         dr__lane_leave(e);
     if (j->batch)
-        dr__slots_done(e, j->batch, 1, bench->worker);
+        dr__slots_done(e, j->batch, 1, by);
     if (e->fills_any)
-        dr__any_worked(e, j->local, j->left_out, bench->worker);
+        dr__any_worked(e, j->local, j->left_out, by);
 }
 
 /* A sample of the slow lane: it was read, and is planned again here. */
@@ -284,7 +285,7 @@ static void work_parked(dr__exec *e, dr__parked *parked, dr__workbench *bench)
     if (status == DR_OK)
         status = run_and_store(e, bench, &j, &err);
     settle(e, bench, &j, status, &err);
-    close_job(e, bench, &j);
+    close_job(e, bench->worker, &j);
 }
 
 /* A sample that was read, or could not be: it is run, or parked. */
@@ -300,7 +301,7 @@ static void go_on(dr__exec *e, dr__workbench *bench, dr__job *j, bool more, dr_s
     if (status == DR_OK)
         status = run_and_store(e, bench, j, err);
     settle(e, bench, j, status, err);
-    close_job(e, bench, j);
+    close_job(e, bench->worker, j);
 }
 
 static void work_sample(dr__exec *e, const dr__claim *claim, uint64_t i, dr__workbench *bench)
@@ -308,7 +309,7 @@ static void work_sample(dr__exec *e, const dr__claim *claim, uint64_t i, dr__wor
     dr__job j = { .local = claim->first + i, .batch = claim->batch, .slot = claim->slot + i };
     dr_error err = { 0 };
     if (dr__any_passed(e, j.local)) {
-        close_job(e, bench, &j);
+        close_job(e, bench->worker, &j);
         return;
     }
     locate(e, claim, &j);
@@ -322,7 +323,7 @@ bool dr__claim_read(dr__exec *e, const dr__claim *claim, dr__workbench *bench, d
     *j = (dr__job){ .local = claim->first, .batch = claim->batch, .slot = claim->slot };
     bench->memory_limit = e->bench_budget;
     if (dr__any_passed(e, j->local)) {
-        close_job(e, bench, j);
+        close_job(e, -bench->worker, j);
         return false;
     }
     locate(e, claim, j);

@@ -65,10 +65,31 @@ static void mark(const dr__exec *e, const dr_batch *held, bool delivered)
     }
 }
 
+/* pool lock: out of order: were these samples delivered in this run? */
+static bool were_delivered(const dr__exec *e, const dr_batch *held)
+{
+    for (uint64_t i = 0; i < held->n_samples; i++) {
+        if (held->positions[i] < e->base + e->o.rank)
+            return false;
+        const uint64_t local = dr__any_local(e, held->positions[i]);
+        if (local >= e->n_local || !(e->done[local] & DR__DONE_DELIVERED))
+            return false;
+    }
+    return true;
+}
+
+/* pool lock: was it delivered in this run?  It may be of another epoch, or of an earlier run of this one. */
+static bool is_of_this_run(const dr__exec *e, const dr_batch *held)
+{
+    if (held->epoch != e->epoch || held->number < e->first_batch || !e->delivered)
+        return false;
+    return e->done ? were_delivered(e, held) : held->number - e->first_batch < e->delivered;
+}
+
 /* pool lock: of the epoch that runs. */
 static void running_position(const dr__exec *e, const dr_batch *held, json_t *o)
 {
-    if (held && (held->epoch != e->epoch || held->number < e->first_batch))
+    if (held && !is_of_this_run(e, held))
         held = NULL;
     if (!held && dr__exec_is_over(e)) { /* the next epoch, from its start */
         write_position(o, e->epoch + 1, 0, 0);

@@ -107,7 +107,8 @@ static struct shares shares_of(const struct times *a, const struct times *b, dou
     if (!(all > 0))
         return (struct shares){ 0 };
     return (struct shares){
-        .busy = DR_MAX(1 - (idle + io_wait + steal) / all, 0),
+        /* an idle CPU's counters are read a tick early or late, too: that is no use of it */
+        .busy = busy > 0 ? DR_MAX(1 - (idle + io_wait + steal) / all, 0) : 0,
         .io_wait = DR_MIN(io_wait / all, 1),
         .steal = DR_MIN(steal / all, 1),
     };

@@ -16,12 +16,12 @@
 #include "base/clock.h"
 #include "monitor/inet_dump.h"
 
-enum { ESTABLISHED = 1, MAX_BLOCKS = 16, PAUSE_PER_NS = 1000, MIN_PAUSE_NS = 1000000000 };
+enum { ESTABLISHED = 1, MAX_BLOCKS = 16, PAUSE_PER_NS = 1000, MIN_PAUSE_NS = 1000000000, MOST_REFUSALS = 3 };
 static const double rtt_full_s = 0.1;
 
 struct state {
-    int fd;   /* -1: to be opened */
-    bool off; /* the kernel does not tell */
+    int fd;       /* -1: to be opened */
+    int refusals; /* in a row */
     uint64_t next_ns;
     double rtt_s; /* 0: no connection */
 };
@@ -30,7 +30,7 @@ static void open_nothing(void *state, dr__host *host)
 {
     struct state *s = state;
     s->fd = -1;
-    s->off = host->redirected; /* there is no file of this */
+    s->refusals = host->redirected ? MOST_REFUSALS : 0; /* there is no file of this */
 }
 
 static bool ask(int fd, int family)
@@ -79,21 +79,22 @@ static bool add_family(struct state *s, dr__host *host, int family, dr__round_tr
     return state != DR__DUMP_BAD;
 }
 
-/* Where the kernel refuses it is not asked again, since it may look for a module each time. */
+/* A kernel that refuses is not asked for ever, since it may look for a module each time. */
 static void measure(struct state *s, dr__host *host)
 {
     dr__round_trips found = { 0 };
-    s->off = !add_family(s, host, AF_INET, &found);
-    if (!s->off)
+    const bool told = add_family(s, host, AF_INET, &found);
+    s->refusals = told ? 0 : s->refusals + 1;
+    if (told)
         add_family(s, host, AF_INET6, &found);
-    s->rtt_s = found.n ? found.sum_s / found.n : 0;
+    s->rtt_s = told && found.n ? found.sum_s / found.n : 0;
 }
 
 static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_ns, dr_snapshot *out)
 {
     (void)elapsed_ns;
     struct state *s = state;
-    if (!s->off && now_ns >= s->next_ns) {
+    if (s->refusals < MOST_REFUSALS && now_ns >= s->next_ns) {
         uint64_t begin_ns = dr__thread_cpu_ns();
         measure(s, host);
         s->next_ns = now_ns + DR_MAX((dr__thread_cpu_ns() - begin_ns) * PAUSE_PER_NS, MIN_PAUSE_NS);

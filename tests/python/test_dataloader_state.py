@@ -236,3 +236,22 @@ def test_rank_from_the_environment(monkeypatch):
 def test_ranks_need_plain_batches(options):
     with pytest.raises(ValueError, match="rank"):
         DataLoader(**options, num_workers=0, rank=0, world_size=2)
+
+
+def test_inline_batches_put_together_from_several_count_by_sample():
+    """Out of order, what is left of several batches makes one; its state says which samples were delivered."""
+    loader = DataLoader(Numbers(10), batch_size=2, num_workers=0, in_order=False)
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    state["done"] = {1: [0], 2: [1]}  # as worker processes leave it
+    left = [3, 4, 6, 7, 8, 9]
+    for n in range(4):
+        resumed = DataLoader(Numbers(10), batch_size=2, num_workers=0, in_order=False)
+        resumed.load_state_dict(pickle.loads(pickle.dumps(state)))
+        iterator = iter(resumed)
+        first = [x for _ in range(n) for x in next(iterator).tolist()]
+        again = DataLoader(Numbers(10), batch_size=2, num_workers=0, in_order=False)
+        again.load_state_dict(resumed.state_dict() if n else state)
+        rest = [x for batch in again for x in batch.tolist()] if n < 3 else []
+        assert sorted(first + rest) == left

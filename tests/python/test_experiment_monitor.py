@@ -163,7 +163,7 @@ def test_cost_of_a_thread(options):
 def nothing_left():
     """Neither groups nor network devices."""
     def there():
-        return os.listdir("/proc/sys/net/ipv4/conf"), sorted(disturb.GROUPS.glob("**/drapps-experiment-*"))
+        return os.listdir("/proc/sys/net/ipv4/conf"), sorted(disturb.GROUPS.glob(f"**/drapps-experiment-*{os.getpid()}*"))
 
     before = there()
     yield

@@ -15,6 +15,12 @@ def test_import_loads_no_framework():
     assert not loaded & {"numpy", "torch", "rich", "PIL", "tensorflow", "jax"}
 
 
+def test_the_loader_can_be_imported_whatever_torch_takes_for_the_default_device():
+    pytest.importorskip("torch")
+    done = run_python("import torch, drapps; torch.set_default_device('meta'); print(drapps.DataLoader)")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("name", drapps.__all__)
 def test_public_names_exist(name):
     assert getattr(drapps, name) is not None

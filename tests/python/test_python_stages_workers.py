@@ -242,3 +242,22 @@ assert "torch" not in sys.modules
 """
     done = run_python(code)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_start_that_fails_is_no_end_of_the_loader(monkeypatch):
+    """The next epoch has processes of its own."""
+    from drapps.fleet.keeper import Keeper
+
+    begun, failures = Keeper._begun, [OSError("no process left")]
+
+    def once(self, process):
+        if failures:
+            raise failures.pop()
+        return begun(self, process)
+
+    monkeypatch.setattr(Keeper, "_begun", once)
+    loader = numbers().map(lambda sample: sample).loader(batch_size=8, workers=1, output="numpy")
+    with pytest.raises(OSError, match="no process left"):
+        list(loader)
+    assert sorted(values(loader)) == list(range(N))
+    loader.close()

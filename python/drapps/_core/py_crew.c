@@ -203,12 +203,13 @@ static void name_span(const py_crew *self, PyObject *index, dr_span *span)
     }
     PyObject *text = PyObject_Str(index), *bytes = text ? PyUnicode_AsUTF8String(text) : NULL;
     if (bytes)
-        PyOS_snprintf(span->key, sizeof span->key, "%s", PyBytes_AsString(bytes));
+        copy_span_key(PyBytes_AsString(bytes), span->key);
     Py_XDECREF(bytes);
     Py_XDECREF(text);
 }
 
-static void trace_samples(const py_crew *self, dr_trace *trace, const dr_crew_result *r)
+/* Naming a sample may run Python code, and the trace may be closed meanwhile. */
+static void trace_samples(const py_crew *self, const dr_crew_result *r)
 {
     for (uint32_t i = 0; i < r->n_samples; i++) {
         const dr_crew_sample *s = &r->samples[i];
@@ -220,11 +221,15 @@ static void trace_samples(const py_crew *self, dr_trace *trace, const dr_crew_re
                          .slot = s->slot };
         if (s->end_ns < s->ns || !s->ns)
             continue;
-        PyObject *index = index_of(self, s->tag, s->slot);
+        PyObject *index = Py_XNewRef(index_of(self, s->tag, s->slot));
         if (index)
             name_span(self, index, &span);
-        PyErr_Clear(); /* a span without a name is one, too */
-        dr_trace_span(trace, &span);
+        Py_XDECREF(index);
+        if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+            PyErr_SetInterrupt(); /* comes again when the result is safe */
+        PyErr_Clear();            /* a span without a name is one, too */
+        if (trace_of(self))
+            dr_trace_span(trace_of(self), &span);
     }
 }
 
@@ -244,10 +249,11 @@ static void trace_result(py_crew *self, const dr_crew_result *r, uint64_t came_n
                       .end_ns = r->ready_ns,
                       .thread = r->worker + 1,
                       .batch = r->tag,
+                      .slot = r->n_samples,
                       .bytes = r->head_bytes + dr_crew_block_bytes(self->crew, r->slab) };
     if (r->opened_ns && r->ready_ns >= r->opened_ns)
         dr_trace_span(trace, &span);
-    trace_samples(self, trace, r);
+    trace_samples(self, r);
     self->left_ns = now;
 }
 
@@ -260,11 +266,12 @@ static PyObject *set_trace(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O|O!p:set_trace", &trace, &PyDict_Type, &posted, &are_ids) ||
         !trace_or_none(trace, &arg))
         return NULL;
-    Py_XDECREF(crew->trace);
-    Py_XDECREF(crew->posted);
+    PyObject *const old_trace = crew->trace, *const old_posted = crew->posted; /* their end may run other code */
     crew->trace = trace == Py_None ? NULL : Py_NewRef(trace);
     crew->posted = posted ? Py_NewRef(posted) : NULL;
     crew->posted_are_ids = are_ids;
+    Py_XDECREF(old_trace);
+    Py_XDECREF(old_posted);
     Py_RETURN_NONE;
 }
 

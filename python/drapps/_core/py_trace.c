@@ -68,8 +68,7 @@ static int span_kind(const char *name)
     return -1;
 }
 
-/* Its end: folders are alike, files are not. */
-static void copy_key(const char *key, char out[64])
+void copy_span_key(const char *key, char out[64])
 {
     const size_t n = strlen(key), skip = n > 63 ? n - 63 : 0;
     memcpy(out, key + skip, n - skip + 1);
@@ -92,7 +91,7 @@ static PyObject *put_span(PyObject *self, PyObject *args, PyObject *kwargs)
     if (s.kind < 0)
         return NULL;
     s.slow = slow;
-    copy_key(key, s.key);
+    copy_span_key(key, s.key);
     dr_trace_span(trace, &s);
     Py_RETURN_NONE;
 }

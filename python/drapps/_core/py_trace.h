@@ -17,4 +17,7 @@ typedef struct py_trace_arg {
 
 int trace_or_none(PyObject *object, void *out);
 
+/* The end of a long key: folders are alike, files are not. */
+void copy_span_key(const char *key, char out[64]);
+
 #endif

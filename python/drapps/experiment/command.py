@@ -71,8 +71,9 @@ def main(argv=None):
     unknown = [name for name in names if name not in SCENARIOS]
     if unknown:
         raise _core.ArgumentError(f"--only {unknown[0]}: no scenario is called so; there are {', '.join(SCENARIOS)}")
-    if args.pairs < 1 or args.phase < 2:
-        raise _core.ArgumentError(f"--pairs {args.pairs} --phase {args.phase}: at least 1, and at least 2 s")
+    if args.pairs < 1 or args.peer_pairs < 1 or args.phase < 2:
+        raise _core.ArgumentError(f"--pairs {args.pairs} --peer-pairs {args.peer_pairs} --phase {args.phase}: at least 1, "
+                                  "1 and 2 s")  # fmt: skip
     cells = Cells(args.results)
     with tempfile.TemporaryDirectory(prefix="drapps-experiment-") as folder:
         data = args.data or images.make(folder)

@@ -130,8 +130,11 @@ def _profiled(script, case, seconds):
     """The same of its script, in a process of its own."""
     command = [sys.executable, "-m", "drapps.cli", "profile", script, "--json", "--seconds", str(seconds)]
     environment = {**os.environ, **CALM, **case.environment}
-    done = subprocess.run(command, env=environment, preexec_fn=case.enter, capture_output=True, text=True,
-                          timeout=LIMIT)  # fmt: skip
+    try:
+        done = subprocess.run(command, env=environment, preexec_fn=case.enter, capture_output=True, text=True,
+                              timeout=LIMIT)  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {"verdict": f"failed: no end after {LIMIT} s"}
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [""])[-1]
         return {"verdict": f"failed with {done.returncode}: {last}"}

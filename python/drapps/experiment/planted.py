@@ -105,9 +105,11 @@ def main(argv=None):
     unknown = set(args.names) - {plant.name for plant in PLANTS}
     if unknown:
         parser.error(f"no plant is called {', '.join(sorted(unknown))}")
+    if args.into and not args.remedies:
+        parser.error("--into is for the table of --remedies")
     rows = run(args.seed, args.names, args.seconds, lambda row: print(row.name, row.verdict, file=sys.stderr),
                args.remedies)  # fmt: skip
-    if args.into and args.remedies:
+    if args.into:
         write_section(args.into, "results-remedies", f"{_how(args)}\n\n{remedies.page(all_trials(rows))}")
     if args.json:
         return print_json([as_dict(row) for row in rows])
@@ -117,7 +119,8 @@ def main(argv=None):
 def _how(args):
     """What was run, where and when."""
     where = machine()
-    return (f"`drapps experiment planted --remedies --seed {args.seed} --seconds {args.seconds:g}`; {where['cpu']}, "
+    words = " ".join(["drapps experiment planted", *args.names, "--remedies"])
+    return (f"`{words} --seed {args.seed} --seconds {args.seconds:g}`; {where['cpu']}, "
             f"{where['cpus']} CPUs, {where['system']}; {datetime.date.today().isoformat()}.")  # fmt: skip
 
 

@@ -48,6 +48,7 @@ class Keeper:
         self._early = early and context.get_start_method() == "fork" and can_adopt()
         self._first = self._process = self._conn = None
         self._ready = False  # the zygote has begun
+        self._ended = False
         self._starts, self._sends = threading.Lock(), threading.Lock()
         _keepers.add(self)
 
@@ -56,6 +57,8 @@ class Keeper:
         with self._starts:
             if self._process is not None:
                 return
+            if self._ended:
+                raise RuntimeError("the fleet is closed")
             self._conn, theirs = self._context.Pipe()
             try:
                 self._process = self._started(theirs)
@@ -161,6 +164,8 @@ class Keeper:
         """Ends the zygote and its workers, and waits until they are gone."""
         if os.getpid() != self._pid:
             return
+        with self._starts:
+            self._ended = True
         if self._process is not None:
             self._end_zygote()
         elif self._first is not None:
@@ -195,6 +200,4 @@ def _forked_main(setup, trainer, first):
     """The zygote as a fork of the trainer."""
     adopted = first and first.hand_over()
     _drop_all()
-    if first is not None:
-        first.drop()
     zygote_main(setup, trainer, adopted)

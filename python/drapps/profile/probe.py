@@ -241,7 +241,8 @@ class ChainProbe:
             return None
         outputs = ",".join(self._loader._outputs) if self._loader._outputs else None
         graph = _core.graph_from_json(graph_json([node.to_json() for node in left]))
-        return NativeProbe(pipe.dataset, graph, {"batch_size": self._loader._batch_size, "outputs": outputs})
+        return NativeProbe(pipe.dataset, graph, {"batch_size": self._loader._batch_size, "outputs": outputs,
+                                                 "policy": "fixed"})  # fmt: skip
 
 
 class _Timed:

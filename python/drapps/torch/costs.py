@@ -7,7 +7,8 @@ samples are not held up by book-keeping.
 from drapps.ledger import Ledger
 from drapps.torch.state import length_of
 
-BLOCK, BLOCK_NS = 512, 100_000_000  # samples that are noted at a time, or what they took together
+BLOCK, BLOCK_NS = 512, 100_000_000  # samples that are noted at a time, or what they took together,
+LEAST = 8  # and so many at least: fewer do not tell how fast the machine is
 FIRST_LOOK = 20  # samples
 
 
@@ -46,7 +47,7 @@ class Costs:
             self._indices += indices
             self._ns += ns
             self._spent_ns += sum(ns)
-            if len(self._ns) >= BLOCK or self._spent_ns >= BLOCK_NS:
+            if len(self._ns) >= BLOCK or (self._spent_ns >= BLOCK_NS and len(self._ns) >= LEAST):
                 self._flush()
 
     def _flush(self):

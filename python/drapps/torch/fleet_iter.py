@@ -125,6 +125,8 @@ class FleetIter(WorkerIter):
                 _core.undisturbed(self._shutdown_workers)
                 warnings.warn(f"batches are made in this process, as with num_workers=0: {why}", RuntimeWarning,
                               stacklevel=2)  # fmt: skip
+        if self._fleet is not None:  # a signal came before they were ended
+            _core.undisturbed(self._shutdown_workers)
         hand = self._before.hand()
         return hand.take() if hand.waits else next(self._inline)
 

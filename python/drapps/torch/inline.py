@@ -65,17 +65,22 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         """The batch that comes next; one whose making was interrupted comes again."""
         self._work = self._work or next(self._order)
 
+    def _delivery(self, work):
+        """What says that a batch was delivered; one that was put together anew has samples of several."""
+        if work.places is None:
+            return partial(self._progress.delivered, work.number)
+        return partial(self._progress.all_delivered, work.places)
+
     def _leave_out(self):
         work, self._work = self._work, None
-        self._progress.delivered(work.number)
+        self._delivery(work)()
 
     def _made(self, hand, batch, made):
         work, self._work = self._work, None
         if made:
-            settle = partial(self._progress.delivered, work.number)
-            self._progress.offer(hand, batch, self._collate.n_samples, settle)
+            self._progress.offer(hand, batch, self._collate.n_samples, self._delivery(work))
         else:
-            self._progress.delivered(work.number)
+            self._delivery(work)()
 
     def _fetch(self, work):
         """(whether there is a batch, the batch)."""

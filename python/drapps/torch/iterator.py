@@ -20,7 +20,7 @@ from drapps.torch.progress import Progress
 
 # What the first of its kind in a process looks up takes longer when a first batch is waited for, just after a fork.
 with torch.autograd.profiler.record_function("drapps"):
-    torch.empty((), dtype=torch.int64).random_(generator=torch.Generator()).item()  # as the base seed is drawn
+    torch.empty((), dtype=torch.int64, device="cpu").random_(generator=torch.Generator()).item()  # as a base seed
     torch.frombuffer(bytearray(8), dtype=torch.int64).view(1, 1)
 
 PASS_STEP = 0x9E3779B97F4A7C15  # between the seeds of passes, so that neighbours are far apart

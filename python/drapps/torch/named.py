@@ -59,7 +59,7 @@ class DRAPPSLoader:
         with found.naming():
             dataset = _with_steps(dataset, found.steps)
         make = _of_pipeline if isinstance(dataset, Pipeline) else _of_torch
-        self.loader = make(_with_steps(dataset, steps or ()), batch_size, settings, limits)
+        self.loader = make(_with_steps(dataset, list(steps or ())), batch_size, settings, limits)
 
     def __iter__(self):
         return iter(self.loader)

@@ -82,10 +82,14 @@ class Progress:
     def _settle(self, hand):
         if hand.offered and hand.given:
             self._count(hand)
-            hand.offered, hand.settle = False, None
+            hand.offered = False
 
     def _count(self, hand):
-        hand.settle()
+        """Once: what count_offers has counted may be given afterwards."""
+        settle, hand.settle = hand.settle, None
+        if settle is None:
+            return
+        settle()
         self.yielded += 1
         self.counts["batches"] += 1
         self.counts["samples"] += hand.n_samples

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from drapps.experiment.monitor.findings import NotPossible, judged
 from drapps.experiment.monitor.readings import run_child
@@ -19,7 +19,6 @@ RATE_MBIT, MTU, PORT = 100, 9000, 5001
 SINK = "198.51.100.2"
 WINDOW = 512 * 1024  # bytes that the sink takes before it answers: less than the router's queue, so that none are lost
 LONG_QUEUE, SHORT_QUEUE = "4mb", "140kb"  # the second: what eight senders overrun
-HOLD_SECONDS = 3600
 TOOLS = ("ip", "tc", "nsenter", "unshare")
 
 
@@ -63,23 +62,22 @@ def _namespaces():
     _check()
     with ExitStack() as stack:
         held = {name: stack.enter_context(_held()) for name in ("source", "router", "sink")}
-        try:
-            _cable(held["source"], held["router"], "left", "192.0.2.1", "192.0.2.2")
-            _cable(held["sink"], held["router"], "right", SINK, "198.51.100.1")
-            _inside(held["router"], "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
-        except subprocess.CalledProcessError as error:
-            raise NotPossible(f"{' '.join(error.cmd[3:])}: {error.stderr.strip()}") from None
+        _cable(held["source"], held["router"], "left", "192.0.2.1", "192.0.2.2")
+        _cable(held["sink"], held["router"], "right", SINK, "198.51.100.1")
+        _inside(held["router"], "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
         yield held
 
 
 @contextmanager
 def _held():
     """A process in a network namespace of its own."""
-    holder = subprocess.Popen(["unshare", "--net", "sleep", str(HOLD_SECONDS)], stderr=subprocess.DEVNULL)
+    holder = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)  # ends with us, whatever ends us  # fmt: skip
     try:
         _wait_for_namespace(holder)
         yield holder.pid
     finally:
+        holder.stdin.close()
         holder.kill()
         holder.wait()
 
@@ -89,8 +87,9 @@ def _wait_for_namespace(holder):
     for _ in range(200):
         if holder.poll() is not None:
             break
-        if os.readlink(f"/proc/{holder.pid}/ns/net") != own:
-            return
+        with suppress(OSError):  # it has just ended
+            if os.readlink(f"/proc/{holder.pid}/ns/net") != own:
+                return
         time.sleep(0.01)
     raise NotPossible("no network namespace could be made")
 
@@ -101,7 +100,10 @@ def _enter(holder):
 
 
 def _inside(holder, *command):
-    subprocess.run([*_enter(holder), *command], check=True, capture_output=True, text=True)
+    try:
+        subprocess.run([*_enter(holder), *command], check=True, capture_output=True, text=True)
+    except subprocess.CalledProcessError as error:  # a kernel without that device or queue
+        raise NotPossible(f"{' '.join(command)}: {error.stderr.strip()}") from None
 
 
 def _cable(end, router, name, address, gateway):
