@@ -182,10 +182,10 @@ class PythonLoader(LoaderBase):
             try:
                 self._groups = self._begin_groups()
             except BaseException:
-                self._give_up()
+                self._end_epoch()
                 raise
 
-    def _give_up(self):
+    def _end_epoch(self):
         """The epoch ends here, and with it its processes; the state stays at this batch."""
         self._groups = iter(())
         self._end_fleet()
@@ -209,7 +209,7 @@ class PythonLoader(LoaderBase):
                 return self._make_batch(box)
             except BaseException:
                 if not box:
-                    self._give_up()
+                    self._end_epoch()
                 raise
 
     def _cancel(self):
