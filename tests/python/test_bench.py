@@ -401,16 +401,19 @@ def test_a_photo_peer_must_be_beaten_in_every_round():
 
 
 def test_gain_of_a_second_worker_is_compared_with_the_loop():
-    rates = {"loader 2": [180.0], "loader 1": [100.0], "drapps 2": [200.0], "drapps 1": [100.0], "libjpeg 2": [120.0]}
-    share, gain, turbo = run_all.limit_checks(rates)
+    rates = {("loader", "drapps", 2): [180.0], ("loader", "drapps", 1): [100.0], ("loop", "drapps", 2): [200.0],
+             ("loop", "drapps", 1): [100.0], ("loader", "libjpeg", 2): [114.0], ("loader", "libjpeg", 1): [60.0],
+             ("loop", "libjpeg", 2): [120.0], ("loop", "libjpeg", 1): [60.0]}  # fmt: skip
+    share, gain, turbo_share, turbo_gain, turbo = run_all.limit_checks(rates)
     assert share.value == 0.9 and run_all.passed(share) and gain.value == 0.9 and run_all.passed(gain) is False
+    assert "libjpeg" in turbo_share.what and turbo_share.value == 0.95 and turbo_gain.value == 0.95
     assert turbo.value == 1.5 and turbo.bound is None
 
 
 LOOP = """#!{python}
 import json, sys
 options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-rates = {{("drapps", "1"): 10, ("drapps", "2"): 20, ("libjpeg", "2"): 15}}
+rates = {{("drapps", "1"): 10, ("drapps", "2"): 20, ("libjpeg", "1"): 8, ("libjpeg", "2"): 15}}
 rate = rates[options["--decoder"], options["--threads"]]
 print(json.dumps({{"samples_per_s": rate, "samples": int(options["--samples"]), "files": len(sys.stdin.readlines())}}))
 """
@@ -422,15 +425,17 @@ def test_bare_loops_and_the_loader_run_in_turn(tmp_path):
     program.chmod(0o755)
     bench = FakeRunner(tmp_path, lambda name, s: 9 * s["workers"] if name == "drapps_first" else None)
     rates = run_all.limit_rounds(bench, str(program), 2)
-    assert rates == {"loader 2": [18, 18], "drapps 2": [20, 20], "libjpeg 2": [15, 15], "loader 1": [9, 9],
-                     "drapps 1": [10, 10]}
-    assert bench.calls[0] == ("drapps_first", {"seek_index": "off", "workers": 2})
-    assert run_all.limit_rounds(bench, str(tmp_path / "absent"), 1)["drapps 2"] == [None]
+    assert rates == {("loader", "drapps", 2): [18, 18], ("loop", "drapps", 2): [20, 20],
+                     ("loader", "libjpeg", 2): [18, 18], ("loop", "libjpeg", 2): [15, 15],
+                     ("loader", "drapps", 1): [9, 9], ("loop", "drapps", 1): [10, 10],
+                     ("loader", "libjpeg", 1): [9, 9], ("loop", "libjpeg", 1): [8, 8]}  # fmt: skip
+    assert bench.calls[0] == ("drapps_first", {"seek_index": "off", "workers": 2, "decoder": "auto"})
+    assert run_all.limit_rounds(bench, str(tmp_path / "absent"), 1)["loop", "drapps", 2] == [None]
 
 
 def test_without_the_bare_loop_it_is_said_what_was_not_measured():
     checks = run_all.bare_loop(run_all.parse(["--data", "x"]))
-    assert [(c.value, c.note) for c in checks] == [(None, "give --limit")] * 3
+    assert [(c.value, c.note) for c in checks] == [(None, "give --limit")] * len(run_all.limit_checks({run: [] for run in run_all.RUNS}))
 
 
 def test_photos_may_have_a_smaller_window(monkeypatch):

@@ -22,7 +22,8 @@ FIRST = {"torch_pil": 4.5, "torch_uint8": 2.2, "dali": 1.7}  # over the peer wit
 LATER = {"torch_pil": 6.5, "dali": 3.0}  # with them
 WAYS = {"drapps": "later epochs", "drapps_first": "first epoch"}
 RATIOS = {"drapps": "drapps_over", "drapps_first": "first_over"}
-RUNS = ("loader 2", "drapps 2", "libjpeg 2", "loader 1", "drapps 1")  # the loader or a decoder in a bare loop, threads
+DECODERS = {"drapps": "auto", "libjpeg": "libjpeg"}  # of the bare loop, and what the op calls them
+RUNS = tuple((who, decoder, threads) for threads in (2, 1) for decoder in DECODERS for who in ("loader", "loop"))
 FRESH_PROCESSES = 7
 
 
@@ -79,21 +80,21 @@ def pixel_checks(result):
 
 
 def limit_rounds(bench, program, rounds):
-    """Interleaved rounds of the loader and the bare loops: {run: [samples/s or None, ...]} for RUNS."""
+    """Interleaved rounds of the loader and the bare loop with each decoder: {run: [samples/s or None, ...]} for RUNS."""
     rates = {run: [] for run in RUNS}
     for k in range(rounds):
         for run in RUNS:
-            bench.say(f"round {k + 1} of {rounds}: bare loop: {run}")
-            rates[run].append(_rate(bench, program, *run.split()))
+            bench.say(f"round {k + 1} of {rounds}: {' '.join(map(str, run))}")
+            rates[run].append(_rate(bench, program, *run))
     return rates
 
 
-def _rate(bench, program, who, threads):
+def _rate(bench, program, who, decoder, threads):
     try:
         if who == "loader":  # without seek points, as the loop
-            run = bench.measure("drapps_first", {"seek_index": "off", "workers": int(threads)})
+            run = bench.measure("drapps_first", {"seek_index": "off", "workers": threads, "decoder": DECODERS[decoder]})
         else:
-            run = run_limit(bench, program, who, threads)
+            run = run_limit(bench, program, decoder, threads)
         return run["samples_per_s"]
     except (runner.PeerError, OSError, subprocess.CalledProcessError) as error:
         bench.say(f"failed: {error}")
@@ -101,7 +102,7 @@ def _rate(bench, program, who, threads):
 
 
 def run_limit(bench, program, decoder, threads):
-    done = subprocess.run([program, "--decoder", decoder, "--threads", threads, "--samples", str(bench.samples)],
+    done = subprocess.run([program, "--decoder", decoder, "--threads", str(threads), "--samples", str(bench.samples)],
                           input="".join(path + "\n" for path in bench.files.paths), text=True, capture_output=True,
                           check=True)
     return json.loads(done.stdout)
@@ -135,15 +136,18 @@ def limit_exact_check(bench, program, decoder):
 
 def limit_checks(rates):
     """The loader against the bare loop with the same decoder, and how both gain from a second thread."""
-    share = stats.paired_ratio(rates["loader 2"], rates["drapps 2"])
-    turbo = stats.paired_ratio(rates["loader 2"], rates["libjpeg 2"])
-    ours = stats.paired_ratio(rates["loader 2"], rates["loader 1"])
-    bare = stats.paired_ratio(rates["drapps 2"], rates["drapps 1"])
+    turbo = stats.paired_ratio(rates["loader", "drapps", 2], rates["loop", "libjpeg", 2])
+    return [check for decoder in DECODERS for check in _limit_checks_of(decoder, rates)] + [
+        Check("first epoch over the bare C loop on libjpeg-turbo", middle(turbo), None, True, "2 threads")]
+
+
+def _limit_checks_of(decoder, rates):
+    share = stats.paired_ratio(rates["loader", decoder, 2], rates["loop", decoder, 2])
+    ours, bare = (stats.paired_ratio(rates[who, decoder, 2], rates[who, decoder, 1]) for who in ("loader", "loop"))
     gain = ours["median"] / bare["median"] if ours and bare else None
     note = f"{ours['median']:.2f} to {bare['median']:.2f}" if gain else ""
-    return [Check("first epoch, share of the bare C loop, 2 threads", middle(share), 0.9, True),
-            Check("gain of a second worker, share of the loop's", gain, 0.97, True, note),
-            Check("first epoch over the bare C loop on libjpeg-turbo", middle(turbo), None, True, "2 threads")]
+    return [Check(f"first epoch, share of the bare C loop, 2 threads, decoder {decoder}", middle(share), 0.9, True),
+            Check(f"gain of a second worker, share of the loop's, decoder {decoder}", gain, 0.97, True, note)]
 
 
 def fresh(argument, key, say, cache=None):
@@ -234,7 +238,7 @@ def bare_loop(args):
     if not args.limit:
         return [c._replace(note="give --limit") for c in limit_checks({run: [] for run in RUNS})]
     bench = runner.Runner(args.data, args.envs, args.samples, command.progress)
-    checks = [limit_exact_check(bench, args.limit, decoder) for decoder in ("drapps", "libjpeg")]
+    checks = [limit_exact_check(bench, args.limit, decoder) for decoder in DECODERS]
     return checks + limit_checks(limit_rounds(bench, args.limit, args.rounds))
 
 

@@ -15,16 +15,16 @@ class Drapps(Peer):
     def version(self):
         return f"drapps {drapps.__version__}"
 
-    def _pipeline(self, joined=False):
+    def _pipeline(self, joined=False, decoder="auto"):
         source = drapps.read(self.files.root, extensions=workload.EXTENSIONS)
         if joined:  # as for the peers that pause between epochs: one long epoch
             source = drapps.mix([source], length=EPOCHS_JOINED * len(source))
-        pipe = source.decode().random_resized_crop(workload.SIZE).random_horizontal_flip()
+        pipe = source.decode(decoder=decoder).random_resized_crop(workload.SIZE).random_horizontal_flip()
         return pipe.normalize(mean=drapps.IMAGENET_MEAN, std=drapps.IMAGENET_STD)
 
     def batches(self, settings):
         settings = dict(settings)
-        pipe = self._pipeline(settings.pop("joined", False))
+        pipe = self._pipeline(settings.pop("joined", False), settings.pop("decoder", "auto"))
         loader = pipe.loader(batch_size=workload.BATCH, shuffle=True, seed=0, **settings)
         for batch in itertools.chain.from_iterable(itertools.repeat(loader)):
             images = batch["image"] if isinstance(batch, dict) else batch[0]  # a flat folder has no labels
