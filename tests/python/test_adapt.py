@@ -88,7 +88,7 @@ def test_wrong_settings_are_named(pipe):
         pipe.loader(weights={"speed": 1})
     with pytest.raises(drapps.ArgumentError, match="cpu_limit is -1"):
         pipe.loader(cpu_limit=-1)
-    with pytest.raises(drapps.ArgumentError, match="cpu_limit is 0.001, allowed are 0 .no limit. and 0.01 to 512"):
+    with pytest.raises(drapps.ArgumentError, match="cpu_limit is 0.001, allowed are 0 .what the container may. and 0.01 to 512"):
         pipe.loader(cpu_limit=0.001)
     with pytest.raises(TypeError, match=r"resource_monitor is 'yes', .*drapps\.Monitor"):
         pipe.loader(resource_monitor="yes")
