@@ -22,13 +22,13 @@ void dr__slab_was_held(struct dr__board *b)
     b->taken_slab = 0;
 }
 
-/* The owner does not wait for the next batch, and mostly lets go of one sooner than a sample is made: a second slab
- * would hardly be faster.  Not when batches are to be made ahead. */
+/* The owner does not wait for the next batch, and mostly lets go of one sooner than two samples are made: a second slab
+ * would be little faster.  Not when batches are to be made ahead. */
 static bool holds_last_briefly(const struct dr__board *b, size_t bytes)
 {
     bool holds_last = b->taken_slab && b->taken_bytes >= bytes - bytes / 4;
     return holds_last && b->window_batches == 1 && !atomic_load(&b->ready_waiters) &&
-           b->hold_ns <= dr__times_mean(&b->times);
+           b->hold_ns <= 2 * dr__times_mean(&b->times);
 }
 
 /* An owner that takes a batch mostly lets go of the one before as soon as it has the CPU. */
