@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,19 @@ from pathlib import Path
 BURN = Path(__file__).parents[1] / "drapps-burn"
 GROUPS = Path("/sys/fs/cgroup")
 PERIOD_US = 100_000
+
+
+@contextmanager
+def beside(run):
+    """run(end) in a thread of its own; it returns when `end`, an event, is set, at the end of the block."""
+    end = threading.Event()
+    thread = threading.Thread(target=run, args=(end,))
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
 
 
 @contextmanager

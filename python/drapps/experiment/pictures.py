@@ -1,10 +1,11 @@
 """Image files made up for experiments, and files that are not in memory."""
 
 import os
-import threading
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+
+from drapps.experiment.disturb import beside
 
 DIFFERENT = 24  # pictures that are drawn; files repeat them
 
@@ -49,16 +50,10 @@ def forgotten(folder, every=2.0):
     """Files of a folder are dropped again and again: a data set larger than memory."""
     os.sync()
     forget(folder)
-    end = threading.Event()
 
-    def again():
+    def again(end):
         while not end.wait(every):
             forget(folder)
 
-    thread = threading.Thread(target=again)
-    thread.start()
-    try:
+    with beside(again):
         yield
-    finally:
-        end.set()
-        thread.join()

@@ -5,12 +5,11 @@ import math
 import os
 import random
 import tempfile
-import threading
 import time
 from contextlib import ExitStack, contextmanager
 
 from drapps.experiment import images, statistics
-from drapps.experiment.disturb import load
+from drapps.experiment.disturb import beside, load
 from drapps.experiment.monitor.findings import Finding, NotPossible, judged, side
 from drapps.experiment.monitor.loader_child import open_loader
 from drapps.experiment.monitor.readings import ThreadShare, run_child
@@ -75,22 +74,14 @@ def _random_loads(options, seconds):
 @contextmanager
 def _running(data, monitor):
     """A loader that the monitor watches, until the block ends."""
-    end = threading.Event()
-
-    def run(loader):
+    def run(end):
         while not end.is_set():
             for _ in loader:
                 if end.is_set():
                     break
 
-    with open_loader(data, resource_monitor=monitor) as loader:
-        thread = threading.Thread(target=run, args=(loader,))
-        thread.start()
-        try:
-            yield
-        finally:
-            end.set()
-            thread.join()
+    with open_loader(data, resource_monitor=monitor) as loader, beside(run):
+        yield
 
 
 # --- its own cost ---
