@@ -9,7 +9,7 @@
  *     limit --pixels OUT < LIST      lines PATH <tab> x y w h flip: writes the float32 planes of these crops
  *     --decoder drapps               the codec of the loader, without seek points: what a loader adds to its own work
  *     --decoder libjpeg              libjpeg-turbo alone: what the work costs without anything of drapps in the decoder
- *     --consumer                     a further thread reads every batch of 64, as the consumer of a loader does (feed.h)
+ *     --consumer                     a further thread reads every batch of 64, as a loader's consumer does (feed.h)
  *     --files                        a thread reads the file of each sample, from the page cache, as a loader does
  *
  * Files that are not grey or YCbCr/RGB (CMYK) are left out and counted.

@@ -77,6 +77,8 @@ bool dr__batch_move_in(dr__exec *e, dr_batch *b)
     bool ok = true;
     for (int i = 0; ok && i < b->n_fields; i++)
         ok = b->fields[i].collate != DR_COLLATE_STACK || give_memory(e, b, &b->fields[i]);
+    if (ok)
+        b->n_porch = b->used;
     b->in_porch = !ok;
     return ok;
 }

@@ -59,6 +59,12 @@ static uint64_t chunk(const dr__exec *e, uint64_t n_slots)
     return DR_MAX(DR_MIN(65536 / DR_MAX(mean, 1), most), 1);
 }
 
+/* Of a batch that was let go of. */
+static bool has_idle_memory(const dr__exec *e)
+{
+    return dr__bufpool_has_idle(e->buffers, e->o.batch_size * e->largest_bytes);
+}
+
 /* The memory of a batch is put off for a moment where that saves it: while a consumer waits for the batch before it, of
  * which the last samples are being made, and until a consumer that got a batch lets go of the one it had.  Then two
  * batches do where the consumer is the faster side, instead of three.  Meanwhile workers fill the batch's porch.  Not
@@ -71,8 +77,7 @@ static bool may_be_put_off(const dr__exec *e, uint64_t before)
     const bool wanted = before == e->delivered || e->waiting;
     const size_t bytes = e->o.batch_size * e->sample_bytes;
     return wanted && !e->impatient && e->workers >= 1 && bytes >= WORTH_BYTES &&
-           dr__bufpool_bytes(e->buffers) >= 2 * bytes &&
-           !dr__bufpool_has_idle(e->buffers, e->o.batch_size * e->largest_bytes);
+           dr__bufpool_bytes(e->buffers) >= 2 * bytes && !has_idle_memory(e);
 }
 
 static bool put_off(dr__exec *e)
@@ -117,10 +122,11 @@ static dr_batch *batch_to_claim(const dr__exec *e)
     return b && b->used < b->n_slots ? b : NULL;
 }
 
-/* Is there memory for a further slot?  A batch whose porch is full gets its own, unless that is put off. */
+/* Is there memory for a further slot?  A batch whose porch is full gets its own, unless that is put off; and before, as
+ * soon as there is some: what is made in the porch has to be copied. */
 static bool has_slots(dr__exec *e, dr_batch *b)
 {
-    if (!b->in_porch || b->used < b->n_porch)
+    if (!b->in_porch || (b->used < b->n_porch && !has_idle_memory(e)))
         return true;
     if (put_off(e))
         return false;

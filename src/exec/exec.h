@@ -43,10 +43,11 @@ struct dr_batch {
     unsigned generation; /* of the process that made it */
     uint64_t number;     /* in the epoch, of this rank */
     uint64_t epoch;
-    uint64_t n_slots;   /* samples it was made for */
-    uint64_t n_porch;   /* slots outside its memory: the first ones, if it was opened before it had any */
-    bool in_porch;      /* it has none yet; pool lock */
-    uint64_t n_samples; /* samples it has, once finished */
+    uint64_t n_slots;             /* samples it was made for */
+    uint64_t n_samples;           /* samples it has, once finished */
+    bool in_porch;                /* it was opened before there was memory for it, and has none yet; pool lock */
+    atomic_uint_fast64_t n_porch; /* slots outside its memory: the first ones.  Changed with the pool lock, to those in
+                                     use when it moves in: for each of them it means the same before and after */
     uint64_t n_padded;
     int n_fields;
     struct dr__batch_field {
@@ -180,7 +181,8 @@ dr__sample_ref dr__order_sample(const dr_dataset *set, uint64_t seed, uint64_t e
  * NULL: out of memory. */
 dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots, uint64_t n_porch);
 
-/* pool lock: the memory of the whole batch; false: there is none. */
+/* pool lock: the memory of the whole batch; slots of the porch that were not given out yet are there, too.
+ * false: there is none. */
 bool dr__batch_move_in(dr__exec *e, dr_batch *batch);
 
 /* Room for output i of the sample on the bench, in its slot.  NULL: out of memory. */

@@ -246,26 +246,29 @@ static void fill_slot(dr_batch *b, uint64_t slot, int value)
     }
 }
 
-/* The first slots of a batch may be made before it has memory: they end where they belong, and without what was left
- * out. */
+/* The first slots of a batch, as many as the porch has or fewer, may be made before it has memory: they end where they
+ * belong, and without what was left out. */
 static void a_porch_is_moved_in(void **state)
 {
     (void)state;
-    enum { SLOTS = 7, PORCH = 3 };
+    enum { SLOTS = 7, PORCH = 3, RUNS = (SLOTS + 1) * (PORCH + 1) };
     dr_dataset *set = toy_set(&(toy){ .n = 40 });
     dr_graph *g = graph_of(NULL);
     dr_loader_options o = options_of(SLOTS, 0);
     dr_loader *l = open_loader(set, g, &o);
-    for (int left_out = 0; left_out < SLOTS + 1; left_out++) { /* SLOTS: none is */
+    for (int run = 0; run < RUNS; run++) {
+        const int left_out = run % (SLOTS + 1); /* SLOTS: none is */
+        const uint64_t early = (uint64_t)run / (SLOTS + 1);
         dr_batch *b = dr__batch_new(&l->exec, 0, SLOTS, PORCH);
         assert_non_null(b);
         assert_true(b->in_porch);
-        for (uint64_t slot = 0; slot < PORCH; slot++)
-            fill_slot(b, slot, (int)slot);
+        for (b->used = 0; b->used < early; b->used++)
+            fill_slot(b, b->used, (int)b->used);
         assert_true(dr__batch_move_in(&l->exec, b));
         assert_false(b->in_porch);
-        for (uint64_t slot = PORCH; slot < SLOTS; slot++)
-            fill_slot(b, slot, (int)slot);
+        assert_int_equal(b->n_porch, early);
+        for (; b->used < SLOTS; b->used++)
+            fill_slot(b, b->used, (int)b->used);
         if (left_out < SLOTS)
             b->missing[left_out] = 1;
         assert_ok(dr__batch_finish(&l->exec, b, &err));

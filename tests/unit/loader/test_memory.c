@@ -433,15 +433,69 @@ static void batches_that_are_put_off_come(void **state)
     assert_true(read_holding(2, 1, 150) == want); /* samples that take longer than a batch is put off */
 }
 
+/* Claims one sample, as a worker does that then makes it. */
+static dr__claim claim_one(dr__exec *e)
+{
+    dr__claim claim;
+    dr__pool_lock();
+    assert_true(dr__claim_one(e, &claim));
+    dr__pool_unlock();
+    assert_int_equal(claim.n, 1);
+    return claim;
+}
+
+/* The claims of a run without threads: workers are counted, and none is there. */
+static void a_porch_is_left_as_soon_as_there_is_memory(void **state)
+{
+    (void)state;
+    enum { BATCH = 64 };
+    dr_dataset *set = toy_set(&(toy){ .n = 5 * BATCH, .h = 80, .w = 80 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o;
+    dr_loader_defaults(&o);
+    o.batch_size = BATCH, o.workers = 0;
+    dr_loader *l = open_loader(set, g, &o);
+    dr__exec *e = &l->exec;
+    assert_ok(dr_loader_start(l, 0, &err));
+    e->workers = 1;
+    dr__claim claim = { 0 };
+    for (int i = 0; i < BATCH; i++)
+        claim = claim_one(e);
+    dr__slots_done(e, claim.batch, BATCH, 1);
+    for (int i = 0; i < BATCH; i++)
+        claim_one(e);
+    dr_batch *held = NULL;
+    assert_ok(dr_loader_next(l, 0, &held, &err)); /* the consumer keeps the first and waits for the second */
+    e->waiting = 1;
+    claim = claim_one(e);
+    assert_true(claim.batch->in_porch);
+    assert_true(claim.batch->n_porch > 1);
+    dr_batch_unref(&held);
+    claim = claim_one(e);
+    assert_int_equal(claim.slot, 1);
+    assert_false(claim.batch->in_porch); /* there is a place for another, but why copy it? */
+    assert_int_equal(claim.batch->n_porch, 1);
+    e->waiting = e->workers = 0;
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_allocation_may_fail),           cmocka_unit_test(a_failed_start_is_no_end),
-        cmocka_unit_test(a_failed_knob_is_no_change),         cmocka_unit_test(small_limits_are_named),
-        cmocka_unit_test(prefetch_bytes_bound_what_is_ahead), cmocka_unit_test(each_depth_is_honoured),
-        cmocka_unit_test(the_budget_bounds_what_is_ahead),    cmocka_unit_test(loaders_share_a_budget),
-        cmocka_unit_test(held_batches_leave_the_budget),      cmocka_unit_test(large_photographs_are_never_whole),
+        cmocka_unit_test(each_allocation_may_fail),
+        cmocka_unit_test(a_failed_start_is_no_end),
+        cmocka_unit_test(a_failed_knob_is_no_change),
+        cmocka_unit_test(small_limits_are_named),
+        cmocka_unit_test(prefetch_bytes_bound_what_is_ahead),
+        cmocka_unit_test(each_depth_is_honoured),
+        cmocka_unit_test(the_budget_bounds_what_is_ahead),
+        cmocka_unit_test(loaders_share_a_budget),
+        cmocka_unit_test(held_batches_leave_the_budget),
+        cmocka_unit_test(large_photographs_are_never_whole),
         cmocka_unit_test(batches_that_are_put_off_come),
+        cmocka_unit_test(a_porch_is_left_as_soon_as_there_is_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
