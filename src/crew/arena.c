@@ -183,10 +183,13 @@ void dr__arena_init(char *base, struct dr__arena *a)
     link_free(a, t, ALL);
 }
 
-/* From there on, a free extent has no more warm bytes than these. */
+/* From there on, a free extent has no more warm bytes than these.  Rather too many: pages that are forgotten stay for
+ * ever.  But those of its beginning are known, so that what is used over and over does not add to them each time. */
 static uint64_t warm_behind(const struct dr__node *n, uint64_t size)
 {
-    return n->warm_end > n->offset + size ? n->warm_end - n->offset - size : 0;
+    const uint64_t room = n->warm_end > n->offset + size ? n->warm_end - n->offset - size : 0;
+    const uint64_t before = DR_MIN(DR_MIN(n->warm_head, size), n->warm);
+    return DR_MIN(n->warm - before, room);
 }
 
 /* Cuts the extent i down to `size`; what is behind becomes free.  Without a node for it, i keeps all. */
@@ -199,7 +202,8 @@ static void split(struct dr__arena *a, struct dr__node *t, uint32_t i, uint64_t 
     t[rest].next = t[i].next;
     t[rest].prev = i;
     t[rest].state = DR__NODE_FREE;
-    t[rest].warm = DR_MIN(t[i].warm, warm_behind(&t[i], size)); /* rather too much: what is forgotten stays for ever */
+    t[rest].warm = warm_behind(&t[i], size);
+    t[rest].warm_head = t[i].warm_head > size ? t[i].warm_head - size : 0;
     t[rest].warm_end = t[i].warm_end;
     dr__step();
     t[i].next = rest;
@@ -208,8 +212,11 @@ static void split(struct dr__arena *a, struct dr__node *t, uint32_t i, uint64_t 
     link_free(a, t, rest);
 }
 
+/* next: the one behind it. */
 static void add_warm(struct dr__node *n, const struct dr__node *next)
 {
+    if (n->warm_head == next->offset - n->offset)
+        n->warm_head += next->warm_head;
     n->warm_end = next->warm ? next->warm_end : n->warm_end;
     n->warm += next->warm;
 }
@@ -296,7 +303,7 @@ bool dr__arena_has_warm(char *base, const struct dr__arena *a, size_t bytes)
     const struct dr__node *t = nodes(base, a);
     uint64_t need;
     uint32_t i = find_for(a, t, bytes, &need);
-    return i && t[i].warm >= need - need / 4 + warm_behind(&t[i], need);
+    return i && t[i].warm - warm_behind(&t[i], need) >= need - need / 4;
 }
 
 uint64_t dr__arena_new(char *base, struct dr__arena *a, size_t bytes, uint16_t holder, int32_t pid)
@@ -327,6 +334,7 @@ void dr__arena_free(char *base, struct dr__arena *a, uint64_t block)
     uint32_t i = (uint32_t)(n - t);
     uncount_used(a, t, i);
     n->warm = n->holder == DR__BY_COOL ? 0 : extent(t, i);
+    n->warm_head = n->warm;
     n->warm_end = n->offset + n->warm;
     dr__step();
     n->state = DR__NODE_FREE;

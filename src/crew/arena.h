@@ -36,8 +36,9 @@ struct dr__node {
     uint32_t prev;
     uint32_t bin_prev, bin_next;
     uint32_t warm_prev, warm_next; /* older, newer */
-    uint64_t warm;     /* bytes of a free extent that may have pages, and the offset where the last of them ends: */
-    uint64_t warm_end; /* estimates, good enough to be kept after a death */
+    uint64_t warm;                 /* bytes of a free extent that may have pages, */
+    uint64_t warm_head;            /* how many of them are at its beginning, without a gap, as far as that is known, */
+    uint64_t warm_end; /* and the offset where the last of them ends: estimates, good enough to be kept after a death */
 };
 
 struct dr__arena {

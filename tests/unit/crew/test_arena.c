@@ -287,6 +287,79 @@ static void warm_pages_behind_cold_ones_count(void **state)
     assert_non_null(node(wall));
 }
 
+/* Warm, cold, warm: what is used again and again at the beginning is counted once. */
+static void use_over_and_over_warms_nothing_else(void **state)
+{
+    (void)state;
+    enum { PAGE = 4096, FRONT = 10 * PAGE, GAP = 64 * PAGE, BACK = 8 * PAGE };
+    uint64_t front = make(FRONT), gap = make(GAP), back = make(BACK), wall = make(64);
+    arena.keep_free = 1;
+    dr__arena_free(base, &arena, gap);
+    cool_all();
+    dr__arena_free(base, &arena, back);
+    dr__arena_free(base, &arena, front);
+    assert_true(dr__arena_has_warm(base, &arena, FRONT));
+    assert_false(dr__arena_has_warm(base, &arena, FRONT + BACK));
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(arena.warm, FRONT + BACK);
+        uint64_t block = make(FRONT);
+        assert_int_equal(node(block)->offset, arena.begin);
+        assert_int_equal(arena.warm, BACK);
+        dr__arena_free(base, &arena, block);
+    }
+    dr__arena_free(base, &arena, make(2 * FRONT)); /* that has touched some of the gap */
+    assert_int_equal(arena.warm, 2 * FRONT + BACK);
+    assert_true(dr__arena_has_warm(base, &arena, 2 * FRONT));
+    assert_non_null(node(wall));
+}
+
+static uint8_t touched[SPACE / 64]; /* since its pages were last given back */
+
+static void touch(uint64_t block, uint8_t value)
+{
+    const struct dr__node *n = node(block);
+    memset(touched + (n->offset - arena.begin) / 64, value, (n->bytes + 63) / 64);
+}
+
+static uint64_t touched_and_free(const struct held *held, size_t n)
+{
+    uint64_t grains = 0;
+    for (size_t i = 0; i < sizeof touched; i++)
+        grains += touched[i];
+    for (size_t i = 0; i < n; i++)
+        grains -= (held[i].bytes + 63) / 64;
+    return grains * 64;
+}
+
+/* Whatever is made, freed and cooled: pages that nobody knows of would stay for ever. */
+static void no_warm_page_is_forgotten(void **state)
+{
+    (void)state;
+    static struct held held[MAX_BLOCKS];
+    size_t n = 0;
+    uint64_t seed = 20262;
+    memset(touched, 0, sizeof touched);
+    arena.keep_free = 20 * 4096;
+    for (int step = 0; step < 6000; step++) {
+        const uint32_t what = next_random(&seed) % 100;
+        const size_t before = n;
+        uint64_t cool = what < 5 ? dr__arena_take_warm(base, &arena, 1) : 0;
+        if (cool) {
+            touch(cool, 0);
+            dr__arena_free(base, &arena, cool);
+        } else if (what < (step / 1000 % 2 ? 45 : 60)) {
+            add(held, &n, &seed);
+        } else {
+            take(held, &n, &seed);
+        }
+        if (n > before)
+            touch(held[n - 1].block, 1);
+        if (step % 500 == 0)
+            dr__arena_rebuild(base, &arena);
+        assert_true(arena.warm >= touched_and_free(held, n));
+    }
+}
+
 static void large_blocks_stay_warm_as_far_as_they_were_needed(void **state)
 {
     (void)state;
@@ -329,6 +402,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(blocks_of_a_dead_worker_are_freed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_above_the_limit_go_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(warm_pages_behind_cold_ones_count, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(use_over_and_over_warms_nothing_else, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_warm_page_is_forgotten, set_up, tear_down),
         cmocka_unit_test_setup_teardown(large_blocks_stay_warm_as_far_as_they_were_needed, set_up_large, tear_down),
         cmocka_unit_test_setup_teardown(the_latest_block_is_used_again, set_up, tear_down),
     };
