@@ -95,7 +95,9 @@ DR_API void dr_loader_defaults(dr_loader_options *options);
 DR_API dr_status dr_loader_open(dr_dataset *set, dr_graph *graph, const dr_loader_options *options, dr_loader **out,
                                 dr_error *err);
 
-/* Stops, waits for running samples, frees.  Batches that are still held stay valid. */
+/* Stops, waits for running samples, frees.  Batches that are still held stay valid.  A loader that has a trace makes up
+ * to 32 samples once more, op by op, to write down what the ops cost: closing it reads data, for 0.1 s at most and the
+ * sample it is at.  Not where its run failed, or made no sample. */
 DR_API void dr_loader_close(dr_loader **loader);
 
 /* The next batch, owned by the caller.  Any number of threads may call it: each batch goes to one of them, to who
