@@ -356,9 +356,10 @@ static PyObject *batches(PyObject *self, PyObject *unused)
 
 /* --- texts --- */
 
-typedef dr_status text_call(dr_loader *loader, char **text, dr_error *err);
+/* A question with what it is about, if anything. */
+typedef dr_status text_call(dr_loader *loader, const void *about, char **text, dr_error *err);
 
-static PyObject *call_text(PyObject *self, text_call *call)
+static PyObject *call_text(PyObject *self, text_call *call, const void *about)
 {
     dr_loader *loader = enter(self);
     if (!loader)
@@ -366,10 +367,32 @@ static PyObject *call_text(PyObject *self, text_call *call)
     char *text = NULL;
     dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
-    dr_status status = call(loader, &text, &err);
+    dr_status status = call(loader, about, &text, &err);
     PyEval_RestoreThread(gil);
     leave(self);
     return status == DR_OK ? take_text(text) : raise_status(state_of(self), status, &err);
+}
+
+static dr_status ask_state(dr_loader *loader, const void *held, char **text, dr_error *err)
+{
+    return dr_loader_state_without(loader, held, text, err);
+}
+
+static dr_status ask_stats(dr_loader *loader, const void *unused, char **text, dr_error *err)
+{
+    (void)unused;
+    return dr_loader_stats(loader, text, err);
+}
+
+static dr_status ask_explain(dr_loader *loader, const void *unused, char **text, dr_error *err)
+{
+    (void)unused;
+    return dr_loader_explain(loader, text, err);
+}
+
+static dr_status ask_profile(dr_loader *loader, const void *samples, char **text, dr_error *err)
+{
+    return dr_loader_profile(loader, *(const uint64_t *)samples, text, err);
 }
 
 static PyObject *state(PyObject *self, PyObject *args)
@@ -381,29 +404,19 @@ static PyObject *state(PyObject *self, PyObject *args)
         PyErr_SetString(PyExc_TypeError, "state() takes a batch or None");
         return NULL;
     }
-    dr_loader *loader = enter(self);
-    if (!loader)
-        return NULL;
-    char *text = NULL;
-    dr_error err = { 0 };
-    const dr_batch *batch = held == Py_None ? NULL : ((py_batch *)held)->batch;
-    PyThreadState *gil = PyEval_SaveThread();
-    dr_status status = dr_loader_state_without(loader, batch, &text, &err);
-    PyEval_RestoreThread(gil);
-    leave(self);
-    return status == DR_OK ? take_text(text) : raise_status(state_of(self), status, &err);
+    return call_text(self, ask_state, held == Py_None ? NULL : ((py_batch *)held)->batch);
 }
 
 static PyObject *stats(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return call_text(self, dr_loader_stats);
+    return call_text(self, ask_stats, NULL);
 }
 
 static PyObject *explain(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return call_text(self, dr_loader_explain);
+    return call_text(self, ask_explain, NULL);
 }
 
 static PyObject *restore(PyObject *self, PyObject *args)
@@ -430,16 +443,7 @@ static PyObject *profile(PyObject *self, PyObject *args)
     uint64_t samples;
     if (!PyArg_ParseTuple(args, "O&:profile", to_u64, &samples))
         return NULL;
-    dr_loader *loader = enter(self);
-    if (!loader)
-        return NULL;
-    char *text = NULL;
-    dr_error err = { 0 };
-    PyThreadState *gil = PyEval_SaveThread();
-    dr_status status = dr_loader_profile(loader, samples, &text, &err);
-    PyEval_RestoreThread(gil);
-    leave(self);
-    return status == DR_OK ? take_text(text) : raise_status(state_of(self), status, &err);
+    return call_text(self, ask_profile, &samples);
 }
 
 /* --- knobs --- */
