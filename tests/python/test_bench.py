@@ -410,6 +410,7 @@ def test_gain_of_a_second_worker_is_compared_with_the_loop():
     assert "libjpeg" in turbo_share.what and turbo_share.value == 0.95 and turbo_gain.value == 0.95
     assert "consumer" in fed_share.what and "consumer" in fed_gain.what and "consumer" not in share.what + gain.what
     assert fed_share.value == fed_gain.value == 0.96 and fed_gain.note == "1.80 to 1.88"
+    assert fed_share.note == "180 of 188 samples/s"
     assert fed_share.bound is fed_gain.bound is turbo.bound is None  # the loop as it was asked for is what judges
     assert turbo.value == 1.5
 
@@ -446,6 +447,12 @@ def test_bare_loops_and_the_loader_run_in_turn(tmp_path):
 def test_without_the_bare_loop_it_is_said_what_was_not_measured():
     checks = run_all.bare_loop(run_all.parse(["--data", "x"]))
     assert [(c.value, c.note) for c in checks] == [(None, "give --limit")] * len(run_all.limit_checks({run: [] for run in run_all.RUNS}))
+
+
+def test_the_loop_may_be_judged_alone(monkeypatch):
+    monkeypatch.setattr(run_all, "bare_loop", lambda args: [run_all.Check("loop", 0.8, 0.9, True)])
+    monkeypatch.setattr(run_all, "run_folder", None)
+    assert run_all.main(["--data", "x", "--loop-alone", "--json"]) == 1
 
 
 def test_photos_may_have_a_smaller_window(monkeypatch):

@@ -149,10 +149,12 @@ def limit_checks(rates):
 def _limit_checks_of(loop, decoder, rates):
     words, _, share_bound, gain_bound = LOOPS[loop]
     share = stats.paired_ratio(rates["loader", decoder, 2], rates[loop, decoder, 2])
+    of = " of ".join(f"{middle(stats.spread(rates[who, decoder, 2])):.0f}" for who in ("loader", loop)) if share else ""
     ours, bare = (stats.paired_ratio(rates[who, decoder, 2], rates[who, decoder, 1]) for who in ("loader", loop))
     gain = ours["median"] / bare["median"] if ours and bare else None
     note = f"{ours['median']:.2f} to {bare['median']:.2f}" if gain else ""
-    return [Check(f"first epoch, share of {words}, 2 threads, decoder {decoder}", middle(share), share_bound, True),
+    return [Check(f"first epoch, share of {words}, 2 threads, decoder {decoder}", middle(share), share_bound, True,
+                  of and of + " samples/s"),
             Check(f"gain of a second worker, share of that of {words}, decoder {decoder}", gain, gain_bound, True, note)]
 
 
@@ -201,6 +203,7 @@ def parse(argv):
     parser.add_argument("--data", required=True, metavar="DIR", help="ImageNet-like JPEG files")
     parser.add_argument("--photos", metavar="DIR", help="large photographs")
     parser.add_argument("--limit", metavar="PROGRAM", help="bench/limit of a build with -Dbench=true")
+    parser.add_argument("--loop-alone", action="store_true", help="judge the bare loop and nothing else")
     parser.add_argument("--peers", default="all", metavar="all|NAME,...")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--samples", type=int, default=4096)
@@ -231,6 +234,8 @@ def save(args, name, value):
 
 def collect(args):
     """All checks of this run."""
+    if args.loop_alone:
+        return bare_loop(args)
     result = run_folder(args, args.data, args.samples)
     checks = speed_checks(result) + [memory_check(result)] + pixel_checks(result)
     if args.photos:
