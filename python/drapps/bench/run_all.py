@@ -147,14 +147,16 @@ def limit_checks(rates):
 
 
 def _limit_checks_of(loop, decoder, rates):
+    def median(who):
+        return middle(stats.spread(rates[who, decoder, 2]))
+
     words, _, share_bound, gain_bound = LOOPS[loop]
     share = stats.paired_ratio(rates["loader", decoder, 2], rates[loop, decoder, 2])
-    of = " of ".join(f"{middle(stats.spread(rates[who, decoder, 2])):.0f}" for who in ("loader", loop)) if share else ""
     ours, bare = (stats.paired_ratio(rates[who, decoder, 2], rates[who, decoder, 1]) for who in ("loader", loop))
     gain = ours["median"] / bare["median"] if ours and bare else None
     note = f"{ours['median']:.2f} to {bare['median']:.2f}" if gain else ""
     return [Check(f"first epoch, share of {words}, 2 threads, decoder {decoder}", middle(share), share_bound, True,
-                  of and of + " samples/s"),
+                  f"{median('loader'):.0f} of {median(loop):.0f} samples/s" if share else ""),
             Check(f"gain of a second worker, share of that of {words}, decoder {decoder}", gain, gain_bound, True, note)]
 
 
