@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 
 enum { LINE = 64 / sizeof(float), SUMS = 8 };
@@ -27,7 +28,7 @@ void feed_begin(struct feed *feed, size_t samples)
 {
     feed->samples = samples;
     feed->n_read = feed->samples_read = 0;
-    feed->read_seconds = 0;
+    feed->read_ns = 0;
 }
 
 /* The last batch of a run may be shorter. */
@@ -86,11 +87,11 @@ void *feed_read(void *argument)
     struct feed *feed = argument;
     for (size_t batch = 0; batch * BATCH < feed->samples; batch++) {
         wait_for_batch(feed, batch);
-        const double began = now_seconds();
+        const uint64_t began = dr__thread_cpu_ns();
         const size_t n = size_of(feed, batch);
         if (!isfinite(read_lines(feed->ring + (batch % BATCHES) * BATCH * SAMPLE, n * SAMPLE)))
             die("is not a number", "a sample");
-        feed->read_seconds += now_seconds() - began;
+        feed->read_ns += dr__thread_cpu_ns() - began;
         feed->samples_read += n;
         let_go(feed, batch);
     }

@@ -21,7 +21,7 @@ struct feed {
     size_t made[BATCHES]; /* samples of the batch that lies there; lock */
     size_t n_read;        /* batches; lock */
     size_t samples_read;  /* the consumer's, as what follows */
-    double read_seconds;
+    uint64_t read_ns;     /* CPU time */
 };
 
 void feed_open(struct feed *feed, const float *ring);

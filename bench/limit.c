@@ -52,6 +52,7 @@ static size_t end_sample;
 static void worker_init(struct worker *w, uint64_t seed)
 {
     w->rng = seed;
+    w->bytes = (struct warm){ 0 };
     bare_open(&w->bare);
     w->codecs = must(dr__codec_state_new());
     finish_open(&w->finish);
@@ -151,11 +152,11 @@ static void print_line(int n_threads, size_t samples, double seconds, double cpu
     if (!by_libjpeg)
         dr__image_decoder_text(&dr__codec_jpeg, false, decoder, sizeof decoder);
     printf("{\"peer\": \"limit\", \"decoder\": \"%s\", \"settings\": {\"threads\": %d, \"consumer\": %s, "
-           "\"files\": %s}, \"samples\": %zu, \"samples_read\": %zu, \"read_ms_per_sample\": %.4f, "
+           "\"files\": %s}, \"samples\": %zu, \"samples_read\": %zu, \"read_cpu_ms_per_sample\": %.4f, "
            "\"seconds\": %.3f, \"samples_per_s\": %.2f, \"cpu_ms_per_sample\": %.4f, \"files\": %zu, "
            "\"left_out\": %zu, \"version\": \"%s\"}\n",
            by_libjpeg ? "libjpeg" : "drapps", n_threads, has_consumer ? "true" : "false",
-           reads_files ? "true" : "false", samples, feed.samples_read, feed.read_seconds * 1e3 / (double)samples,
+           reads_files ? "true" : "false", samples, feed.samples_read, (double)feed.read_ns / 1e6 / (double)samples,
            seconds, (double)samples / seconds, cpu * 1e3 / (double)samples, n_files, n_left_out, decoder);
 }
 
