@@ -142,6 +142,27 @@ def test_monitor_sees_memory_of_the_tree():
 
 
 @linux
+def test_memory_is_sampled_unless_that_is_unwanted(monkeypatch):
+    np = pytest.importorskip("numpy")
+    monkeypatch.setitem(sys.modules, "drapps_bench.process", process)
+    monkeypatch.setitem(sys.modules, "drapps_bench.workload", workload)
+
+    class Peer:
+        files = range(3)
+
+        def batches(self, settings):
+            while True:
+                yield np.zeros((4, 2), np.float32)
+
+    args = ["x", "--data", "y", "--samples", "8"]
+    line = child.run_measure(child.parse(args), Peer(), base=0)
+    assert line["pss_above_mb"] > 0 and line["samples"] == 8
+    monkeypatch.setattr(child, "Monitor", None)
+    line = child.run_measure(child.parse([*args, "--no-memory"]), Peer(), base=0)
+    assert "pss_above_mb" not in line and line["samples"] == 8
+
+
+@linux
 def test_cpu_time_counts_children_that_have_ended():
     import subprocess
 
@@ -176,6 +197,7 @@ class FakeRunner(runner.Runner):
     def child(self, name, *arguments):
         settings = json.loads(arguments[1])
         self.calls.append((name, settings))
+        self.last = arguments
         rate = self.rates(name, settings)
         if rate is None:
             raise runner.PeerError("broken")
@@ -409,7 +431,7 @@ def test_gain_of_a_second_worker_is_compared_with_the_loop():
     assert share.value == 0.9 and run_all.passed(share) and gain.value == 0.9 and run_all.passed(gain) is False
     assert "libjpeg" in turbo_share.what and turbo_share.value == 0.95 and turbo_gain.value == 0.95
     assert "consumer" in fed_share.what and "consumer" in fed_gain.what and "consumer" not in share.what + gain.what
-    assert fed_share.value == fed_gain.value == 0.96 and fed_gain.note == "1.80 to 1.88"
+    assert [fed_share.value, fed_gain.value] == pytest.approx([0.96, 0.96]) and fed_gain.note == "1.80 to 1.88"
     assert fed_share.note == "180 of 188 samples/s"
     assert fed_share.bound is fed_gain.bound is turbo.bound is None  # the loop as it was asked for is what judges
     assert turbo.value == 1.5
@@ -441,6 +463,7 @@ def test_bare_loops_and_the_loader_run_in_turn(tmp_path):
                      ("loader", "libjpeg", 1): [9, 9], ("loop", "libjpeg", 1): [8, 8],
                      ("fed", "libjpeg", 1): [7, 7]}  # fmt: skip
     assert bench.calls[0] == ("drapps_first", {"seek_index": "off", "workers": 2, "decoder": "auto"})
+    assert bench.last[-1] == "--no-memory"  # the loop has no sampler beside it either
     assert run_all.limit_rounds(bench, str(tmp_path / "absent"), 1)["loop", "drapps", 2] == [None]
 
 

@@ -1,6 +1,6 @@
 """One peer, one process, one JSON line.
 
-    PYTHON child.py PEER --data DIR [--settings JSON] [--samples N]      measure
+    PYTHON child.py PEER --data DIR [--settings JSON] [--samples N] [--no-memory]    measure
     PYTHON child.py PEER --data DIR [--settings JSON] --paced            at a pace that standard input sets
     PYTHON child.py PEER --data DIR --prepare                            convert the files, if the peer needs it
     PYTHON child.py PEER --data DIR --pixels BOXES.json --out FILE.npy   the pixels of given crops
@@ -84,14 +84,15 @@ def measure(batches, samples, warm, read, skip=()):
 
 def run_measure(args, peer, base):
     workload = importlib.import_module("drapps_bench.workload")
-    monitor = Monitor()
+    monitor = None if args.no_memory else Monitor()
     batches = iter(peer.batches(args.settings))
     warm = args.warm if args.warm is not None else max(len(peer.files), 4 * workload.BATCH)
-    line = measure(batches, args.samples, warm, workload.read_batch, (monitor.child.pid,))
-    peak = monitor.stop()
-    line.update(peak_pss_mb=round(peak / 1e6, 1), base_pss_mb=round(base / 1e6, 1),
-                pss_above_mb=round((peak - base) / 1e6, 1), cpus=len(os.sched_getaffinity(0)),
-                load=round(os.getloadavg()[0], 2), settings=args.settings)
+    line = measure(batches, args.samples, warm, workload.read_batch, (monitor.child.pid,) if monitor else ())
+    if monitor:
+        peak = monitor.stop()
+        line.update(peak_pss_mb=round(peak / 1e6, 1), base_pss_mb=round(base / 1e6, 1),
+                    pss_above_mb=round((peak - base) / 1e6, 1))
+    line.update(cpus=len(os.sched_getaffinity(0)), load=round(os.getloadavg()[0], 2), settings=args.settings)
     return line
 
 
@@ -134,6 +135,7 @@ def parse(argv):
     parser.add_argument("--settings", type=json.loads, default={}, help="JSON object; see the peer's candidates")
     parser.add_argument("--samples", type=int, default=4096, help="smallest window")
     parser.add_argument("--warm", type=int, help="samples before the window; default: one epoch")
+    parser.add_argument("--no-memory", action="store_true", help="measure without the sampler of memory")
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--paced", action="store_true")
     parser.add_argument("--pixels", metavar="BOXES.json")

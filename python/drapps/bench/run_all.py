@@ -96,8 +96,9 @@ def limit_rounds(bench, program, rounds):
 
 def _rate(bench, program, who, decoder, threads):
     try:
-        if who == "loader":  # without seek points, as the loop
-            run = bench.measure("drapps_first", {"seek_index": "off", "workers": threads, "decoder": DECODERS[decoder]})
+        if who == "loader":  # without seek points and without a sampler of memory, as the loop
+            settings = {"seek_index": "off", "workers": threads, "decoder": DECODERS[decoder]}
+            run = bench.measure("drapps_first", settings, memory=False)
         else:
             run = run_limit(bench, program, decoder, threads, LOOPS[who].arguments)
         return run["samples_per_s"]
