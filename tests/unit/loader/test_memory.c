@@ -381,8 +381,6 @@ static void held_batches_leave_the_budget(void **state)
     }
 }
 
-static int porches; /* of the epoch that was read last: batches begun before they had memory */
-
 /* Reads an epoch of 40 batches of 64; `keep` batches are held at a time.  Returns a hash of them all. */
 static uint64_t read_holding(int workers, size_t keep, uint64_t slow_every)
 {
@@ -399,7 +397,6 @@ static uint64_t read_holding(int workers, size_t keep, uint64_t slow_every)
     bool seen[BATCHES * BATCH] = { false };
     size_t n = 0;
     uint64_t hash = 0;
-    porches = 0;
     for (; dr_loader_next(l, -1, &b, &err) == DR_OK; b = NULL) {
         for (uint64_t i = 0; i < dr_batch_samples(b); i++) {
             assert_false(seen[dr_batch_ids(b)[i]]);
@@ -408,7 +405,6 @@ static uint64_t read_holding(int workers, size_t keep, uint64_t slow_every)
         dr_batch_unref(&held[n % keep]); /* as a loop's variable does: after the next one is there */
         held[n++ % keep] = b;
         hash = hash * 31 + batch_hash(b);
-        porches += b->n_porch > 0;
     }
     assert_int_equal(n, BATCHES);
     for (size_t i = 0; i < keep; i++)
@@ -426,8 +422,7 @@ static void batches_that_are_put_off_come(void **state)
     (void)state;
     const uint64_t want = read_holding(0, 1, 0); /* a caller that works itself does not wait for its own batch */
     for (int workers = 1; workers <= 2; workers++) {
-        assert_true(read_holding(workers, 1, 0) == want);
-        assert_true(porches > 0);                          /* a consumer that always waits */
+        assert_true(read_holding(workers, 1, 0) == want);  /* a consumer that always waits */
         assert_true(read_holding(workers, 40, 0) == want); /* kept for good: waiting for them is in vain */
     }
     assert_true(read_holding(2, 1, 150) == want); /* samples that take longer than a batch is put off */
