@@ -19,14 +19,14 @@ from drapps.experiment.monitor.command import shown
 from drapps.experiment.monitor.readings import run_child
 
 DESCRIPTION = "Are batches ready when they are needed, and no more of them than that takes?  On an otherwise idle machine."
-HELD_SECONDS = 8  # of each half of a run whose knobs stay: there is nothing to learn
+HELD_SECONDS = 6  # of each half of a run whose knobs stay: there is nothing to learn
 ADAPTIVE, HELD = "policy", "held"
 MOST_FETCHERS = 64
 
 
 def make_parser():
     parser = argparse.ArgumentParser(prog="drapps experiment ahead", description=DESCRIPTION)
-    parser.add_argument("--rounds", type=int, default=3, help="of each contender (default: 3)")
+    parser.add_argument("--rounds", type=int, default=4, help="of each contender (default: 4)")
     parser.add_argument("--before", type=float, default=20, help="seconds of the slow consumer (default: 20)")
     parser.add_argument("--after", type=float, default=20, help="seconds of the fast one (default: 20)")
     parser.add_argument("--step-ms", type=float, default=40, help="for which the slow one holds a batch (default: 40)")
