@@ -23,6 +23,7 @@ static const double FULL = 0.9;                              /* load of a machin
 static const double KEEPS_UP = 0.01;                         /* share of its time that a consumer may wait */
 static const double NO_STEP = 0.9;                           /* a consumer that waits so much does nothing else */
 static const double FEW = 0.1;                               /* of the workers: fewer by less is no gain */
+static const double FAR = 20;                                /* of a sample's CPU time: no wait for a CPU is so long */
 static const double SPARE = 0.25;                            /* of batches that wait for reads: how these vary */
 enum { MOST_PER_CPU = 2 };                                   /* workers that want a CPU, for each there is */
 enum { CALM = 10, FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
@@ -114,14 +115,17 @@ static double choose_workers(const dr__plant_model *m, const dr__observation *o)
 /* --- fetchers --- */
 
 /* Whether threads that only read are worth having: reading blocks for a good part of a sample's time.  On a machine
- * without a free CPU that cannot be told from a read that waits for a CPU, and would not help. */
+ * without a free CPU that cannot be told from a read that waits for a CPU, and would not help, unless it takes many
+ * times what all of the sample takes of one. */
 static bool should_split(const dr__costs *c, const dr__observation *o)
 {
     double all = c->cpu + c->block_work + c->block_read;
     bool splits = o->knob[DR_KNOB_FETCHERS] > 0;
     if (!dr__may_turn(o, DR_KNOB_FETCHERS))
         return splits;
-    return splits ? c->block_read > 0.1 * all : c->block_read > 0.25 * all && o->cpu_load < FULL;
+    if (splits)
+        return c->block_read > 0.1 * all;
+    return c->block_read > 0.25 * all && (o->cpu_load < FULL || c->block_read > FAR * c->cpu);
 }
 
 /* Reads under way at a rate. */

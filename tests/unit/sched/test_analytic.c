@@ -311,6 +311,27 @@ static void reads_under_way_follow_demand(void **state)
     dr__free(mind);
 }
 
+/* On a machine without a free CPU. */
+static double fetchers_beside_others(double read)
+{
+    void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
+    dr__observation o = reading_consumer(100);
+    dr__wish wish = { .bound = DR_BOUND_UNKNOWN };
+    o.knob[DR_KNOB_FETCHERS] = 0;
+    o.read_each = read, o.cpu_load = 1, o.foreign_cpus = 2;
+    dr__policy_find("analytic")->decide(mind, &o, &wish);
+    dr__free(mind);
+    return wish.knob[DR_KNOB_FETCHERS];
+}
+
+/* A read of 5 ms may wait for a CPU, beside 1 ms of work; one of 150 ms does not. */
+static void long_reads_are_no_wait_for_a_cpu(void **state)
+{
+    (void)state;
+    assert_true(fetchers_beside_others(0.005) == 0);
+    assert_true(fetchers_beside_others(0.15) >= 15);
+}
+
 /* Fetchers are what is missing: batches ahead would lie around once these are there. */
 static void too_few_fetchers_are_no_reason_for_batches(void **state)
 {
@@ -394,6 +415,7 @@ int main(void)
         cmocka_unit_test(batches_that_bring_nothing_are_given_back),
         cmocka_unit_test(cover_does_not_grow_for_ever),
         cmocka_unit_test(reads_under_way_follow_demand),
+        cmocka_unit_test(long_reads_are_no_wait_for_a_cpu),
         cmocka_unit_test(too_few_fetchers_are_no_reason_for_batches),
         cmocka_unit_test(batches_that_vary_while_they_are_read),
         cmocka_unit_test(trainer_on_the_same_cpus),
