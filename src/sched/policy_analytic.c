@@ -239,7 +239,7 @@ static double choose_prefetch(const struct state *s, const dr__observation *o, d
     double now = o->knob[DR_KNOB_PREFETCH], batches = rate / o->batch_samples;
     double under_way = batches * latency_of(s, o, capacity);
     double need = under_way + batches * s->cover + (split ? DR_MAX(SPARE * under_way, 1) : 1);
-    double too_many = split ? 1.05 * need + 1 : 1.2 * need + 0.75;
+    double too_many = (split ? 1.05 : 1.2) * need + 0.75;
     bool change = need > now + 0.25 || too_many < now; /* between them it rests */
     return change ? DR_MAX(ceil(need - 0.25), 2) : now;
 }
