@@ -175,12 +175,14 @@ static bool in_vain(struct state *s, const dr__observation *o)
     return true;
 }
 
-/* Twice as much, but no more than all batches hold: that would only take long to give back. */
+/* Twice as much, but no more than all batches hold: that would only take long to give back.  At first a batch, or half
+ * of those under way; of those that wait for reads there is some to spare already. */
 static double more_cover(const struct state *s, const dr__observation *o)
 {
     const dr__costs *c = &s->costs;
-    double most = o->use.most[DR_KNOB_PREFETCH] * o->batch_samples / c->demand;
-    return DR_MIN(DR_MAX(2 * s->cover, DR_MAX(c->latency / 2, o->batch_samples / c->demand)), most);
+    double batch = o->batch_samples / c->demand, most = o->use.most[DR_KNOB_PREFETCH] * batch;
+    double first = o->knob[DR_KNOB_FETCHERS] > 0 ? batch : DR_MAX(c->latency / 2, batch);
+    return DR_MIN(DR_MAX(2 * s->cover, first), most);
 }
 
 /* Whether workers, and fetchers where there are some, could keep up.  That fetchers are nearly always at a read says
