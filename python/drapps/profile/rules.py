@@ -75,8 +75,8 @@ def _no_remedy(facts):
 def _balanced(facts):
     """Loader and trainer are about as fast, and do not quite overlap."""
     alone = _with_trainer(facts, facts.drain_rate, 0.0) / facts.trainer_rate
-    evidence = (f"the trainer waits {facts.wait:.0%} of its time, though the loader alone makes {alone:.2f} times what it "
-                f"can take; {_bound(facts)}")  # fmt: skip
+    evidence = (f"the trainer waits {facts.wait:.0%} of its time, though the loader alone makes {alone:.2f} times what "
+                f"it can take; {_bound(facts)}")  # fmt: skip
     advice = "nothing to do; longer epochs, as each begins without a batch, or more prefetch may bring a little"
     return Finding("healthy", 0.0, evidence, advice, 1.0, 1.0)
 

@@ -18,7 +18,7 @@ from drapps.experiment.monitor import findings
 from drapps.experiment.monitor.command import shown
 from drapps.experiment.monitor.readings import run_child
 
-DESCRIPTION = "Are batches ready when they are needed, and no more of them than that takes?  On an otherwise idle machine."
+DESCRIPTION = "Are batches ready when they are needed, and no more than that takes?  On an otherwise idle machine."
 HELD_SECONDS = 6  # of each half of a run whose knobs stay: there is nothing to learn
 ADAPTIVE, HELD = "policy", "held"
 MOST_FETCHERS = 64
@@ -60,7 +60,8 @@ def script_of(name, options):
 def run_one(name, options, data, folder):
     """A round of a contender, in a process of its own."""
     script = {**script_of(name, options), "data": data, "trace": f"{folder}/run.drtrace"}
-    environment = {"DRAPPS_READ_DELAY_US": str(round(1000 * options.delay_ms)), "DRAPPS_POLICY": "", "DRAPPS_LIVE": "off"}
+    delay = {"DRAPPS_READ_DELAY_US": str(round(1000 * options.delay_ms))}
+    environment = {**delay, "DRAPPS_POLICY": "", "DRAPPS_LIVE": "off"}
     times = run_child("consumer_child", json.dumps(script), environment=environment, package=__package__)
     return judge.Round(*figures.of_run(drapps.trace.read(script["trace"]), times))
 
@@ -88,8 +89,8 @@ def page(runs, options, argv):
     """The tables with what they were measured on."""
     here, today = runner.machine(), datetime.date.today().isoformat()
     head = (f"`drapps experiment ahead{''.join(' ' + word for word in shown(argv))}`; {here['cpu']}, {here['cpus']} "
-            f"CPUs, {here['system']}; {today}.  Reads take {options.delay_ms:g} ms, batches have {options.batch} samples; "
-            f"the consumer holds one for {options.step_ms:g} ms, after {options.before:g} s for half of that; "
+            f"CPUs, {here['system']}; {today}.  Reads take {options.delay_ms:g} ms, batches have {options.batch} "
+            f"samples; the consumer holds one for {options.step_ms:g} ms, after {options.before:g} s for half of that; "
             f"{options.rounds} rounds: mean ± sd [95 % CI].")  # fmt: skip
     rows = [("ahead", found) for found in judge.findings(runs[ADAPTIVE], runs[HELD])]
     parts = judge.table({title(name, options): rounds for name, rounds in runs.items()})

@@ -63,7 +63,8 @@ def spared(adaptive, held):
     """Pairs of rounds: what the fast consumer waits more where the depth stays."""
     more = summary([b.parts["fast"].stall - a.parts["fast"].stall for a, b in zip(adaptive, held, strict=True)])
     return Finding("with the depth held at what the slow consumer needs, the fast one waits longer",
-                   f"by {_percent(more)} of its time", side(more.low, more.high, least=0.0), more._asdict())  # fmt: skip
+                   f"by {_percent(more)} of its time", side(more.low, more.high, least=0.0),
+                   more._asdict())  # fmt: skip
 
 
 def _percent(found):
