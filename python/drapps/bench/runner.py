@@ -68,7 +68,7 @@ class Runner:
         return run_process(command, {"PYTHONPATH": ""} if row.environment else {"DRAPPS_SEEK_INDEX": ""})
 
     def measure(self, name, settings, samples=None, memory=True):
-        """memory: whether it is sampled, which takes 0.4 % of two cores."""
+        """memory: whether it is sampled, which takes about 0.4 % of two cores."""
         extra = () if memory else ("--no-memory",)
         return self.child(name, "--settings", json.dumps(settings), "--samples", str(samples or self.samples), *extra)
 
