@@ -158,7 +158,8 @@ def _limit_checks_of(loop, decoder, rates):
     note = f"{ours['median']:.2f} to {bare['median']:.2f}" if gain else ""
     return [Check(f"first epoch, share of {words}, 2 threads, decoder {decoder}", middle(share), share_bound, True,
                   f"{median('loader'):.0f} of {median(loop):.0f} samples/s" if share else ""),
-            Check(f"gain of a second worker, share of that of {words}, decoder {decoder}", gain, gain_bound, True, note)]
+            Check(f"gain of a second worker, share of that of {words}, decoder {decoder}", gain, gain_bound, True,
+                  note)]
 
 
 def fresh(argument, key, say, cache=None):
