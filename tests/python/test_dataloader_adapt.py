@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 import time
+from collections import Counter
 
 import psutil
 import pytest
@@ -336,6 +337,51 @@ def test_a_trace_of_worker_processes_names_samples(tmp_path):
     with pipe.loader(batch_size=4, workers=1, trace=tmp_path / "chain") as loader:
         list(loader)
     assert sorted(span.position for span in work_of(tmp_path / "chain")) == list(range(40))
+
+
+def spans_by_epoch(path):
+    """{epoch: {kind: how many}}."""
+    found = {}
+    for span in drapps.trace.read(path).spans:
+        found.setdefault(span.epoch, Counter())[span.kind] += 1
+    return found
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_spans_of_worker_processes_have_their_epoch(tmp_path, persistent):
+    options = {"num_workers": 1, "persistent_workers": persistent, "trace": tmp_path / "run"}
+    with DataLoader(Numbers(12), 4, **options) as loader:
+        assert [len(list(loader)) for _ in range(3)] == [3, 3, 3]
+    each = {"work": 12, "batch": 3, "wait": 3, "step": 2}
+    assert spans_by_epoch(tmp_path / "run") == dict.fromkeys(range(3), each)
+
+
+def test_a_pass_that_goes_on_has_the_epoch_it_had(tmp_path):
+    saved = DataLoader(Numbers(12), 4, num_workers=0)
+    list(saved)
+    next(iter(saved))
+    with DataLoader(Numbers(12), 4, num_workers=1, trace=tmp_path / "run") as loader:
+        loader.load_state_dict(saved.state_dict())
+        assert len(list(loader)) == 2
+    assert set(spans_by_epoch(tmp_path / "run")) == {1}
+
+
+def test_spans_of_a_chain_have_their_epoch(tmp_path):
+    pipe = drapps.from_arrays(x=torch.arange(12).numpy()).map(lambda sample: sample)
+    with pipe.loader(batch_size=4, workers=1, trace=tmp_path / "run") as loader:
+        list(loader)
+        loader.set_epoch(7)
+        list(loader)
+    found = spans_by_epoch(tmp_path / "run")
+    assert {epoch: (kinds["work"], kinds["batch"]) for epoch, kinds in found.items()} == {0: (12, 3), 7: (12, 3)}
+
+
+def test_a_step_is_with_the_batch_that_was_taken(tmp_path):
+    with DataLoader(Numbers(12), 4, num_workers=1, trace=tmp_path / "run") as loader:
+        list(loader)
+    spans = drapps.trace.read(tmp_path / "run").spans
+    assert sorted(span.batch for span in spans if span.kind == "step") == [0, 1]
+    assert sorted((span.batch, span.slot) for span in spans if span.kind == "wait") == [(0, 4), (1, 4), (2, 4)]
 
 
 # --- the names of the first descriptions ---

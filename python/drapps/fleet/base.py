@@ -121,6 +121,10 @@ class Processes:
         self._adapt, self._begun, self._prefetch = settings, time.monotonic(), prefetch
         self._crew.set_trace(settings.trace, self._traced(), self._indices_are_ids)
 
+    def name_epoch(self, number):
+        """The epoch that begins now, for a trace.  What was posted before has to be taken or cleared."""
+        self._crew.set_epoch(number)
+
     def _take_off(self):
         with self._sizes:  # another thread may take off, or close the fleet
             if self._keeper is None or self._adapt is None:

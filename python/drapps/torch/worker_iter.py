@@ -50,6 +50,7 @@ class WorkerIter(Iterator):
             self._fleet.adapt(self._pilot_settings(loader), self._window)
         else:
             self._fleet.begin_epoch(self._base_seed, self._shared_seed)
+        self._fleet.name_epoch(self._progress.epoch)
         self._setup(loader, resume)
         try:
             filled = _core.undisturbed(self._fill, START_S)
