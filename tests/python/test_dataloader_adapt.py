@@ -376,6 +376,34 @@ def test_spans_of_a_chain_have_their_epoch(tmp_path):
     assert {epoch: (kinds["work"], kinds["batch"]) for epoch, kinds in found.items()} == {0: (12, 3), 7: (12, 3)}
 
 
+def made_with_trace(path):
+    yield DataLoader(Numbers(24), 4, num_workers=1, trace=path)
+    yield DataLoader(data.TensorDataset(torch.arange(24)), 4, trace=path)
+    yield drapps.from_arrays(x=torch.arange(24).numpy()).map(dict).loader(batch_size=4, workers=1, trace=path)
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_a_full_disk_ends_the_trace_and_nothing_else(kind):
+    if not os.access("/dev/full", os.W_OK):
+        pytest.skip("no /dev/full here")
+    loader = list(made_with_trace("/dev/full"))[kind]
+    assert len(list(loader)) == 6
+    told = loader.stats()["trace"]
+    assert told["path"] == "/dev/full" and told["state"] == "failed" and "No space left" in told["error"]
+    with pytest.warns(RuntimeWarning, match="writing /dev/full failed: No space left on device"):
+        loader.close()
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_the_state_of_a_trace(tmp_path, kind):
+    with list(made_with_trace(tmp_path / "run"))[kind] as loader:
+        list(loader)
+        assert loader.stats()["trace"] == {"path": str(tmp_path / "run"), "state": "writing", "error": None}
+    with list(made_with_trace(None))[kind] as loader:
+        list(loader)
+        assert loader.stats()["trace"] is None
+
+
 def test_a_step_is_with_the_batch_that_was_taken(tmp_path):
     with DataLoader(Numbers(12), 4, num_workers=1, trace=tmp_path / "run") as loader:
         list(loader)
