@@ -94,6 +94,7 @@ class DataLoader(data.DataLoader[_T_co]):
             shuffle, sampler = None, RandomSampler(dataset, generator=generator)
         needs = bool(prefetch_factor or persistent_workers or timeout or multiprocessing_context)
         self._may_be_inline = getattr(num_workers, "decided", False) and not needs
+        self._only_threads = self._may_be_inline and workers.accelerator_in_use()
         if getattr(num_workers, "decided", False):
             num_workers = workers.Count(workers.decide(cpu_limit, iterable, needs), decided=True)
         super().__init__(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, pin_memory,
@@ -101,6 +102,8 @@ class DataLoader(data.DataLoader[_T_co]):
                          prefetch_factor=prefetch_factor, persistent_workers=persistent_workers,
                          pin_memory_device=pin_memory_device, in_order=in_order)  # fmt: skip
         metrics.from_environment()
+        if self._only_threads and not self._is_native():
+            self._give_up_workers()
         if self.world_size > 1:
             self._take_part()
 
@@ -154,16 +157,21 @@ class DataLoader(data.DataLoader[_T_co]):
         self.check_worker_number_rationality()
         if self._iterable:
             return StreamIter(self)
-        self._plan = self._lowered()
-        if self._plan.is_native:
+        if self._is_native():
             return NativeIter(self)
         self._kept.close()
+        if self._only_threads:  # its transforms have changed since the loader was made
+            self._give_up_workers()
+            return InlineIter(self)
         return FleetIter(self)
+
+    def _give_up_workers(self):
+        self.num_workers, self.prefetch_factor = workers.Count(0, decided=True), None
 
     def _continue_inline(self, progress):
         """The rest of a pass in the caller, and later passes too."""
         state = self._state_of(progress)
-        self.num_workers, self.prefetch_factor = workers.Count(0, decided=True), None
+        self._give_up_workers()
         self._resume = state  # which may have gaps even in order, where several threads share the pass
         return InlineIter(self)
 
@@ -171,6 +179,11 @@ class DataLoader(data.DataLoader[_T_co]):
         """What runs natively of a map-style data set: looked at anew for each pass, because transforms may change."""
         by_default = self._auto_collation and self.collate_fn is data.default_collate
         return lower(self.dataset, by_default and init_fns.harmless(self.worker_init_fn), self._plan)
+
+    def _is_native(self):
+        """Whether the engine makes the batches of a pass that begins now."""
+        self._plan = None if self._iterable else self._lowered()
+        return self._plan is not None and self._plan.is_native
 
     def _next_epoch(self, resume):
         """The number of the pass that begins now; its seed is set."""

@@ -51,7 +51,7 @@ def decide(cpu_limit, iterable, needs_workers):
 
     A daemon of multiprocessing (a worker of another loader, too) may not have processes of its own.
     """
-    if not needs_workers and (accelerator_in_use() or multiprocessing.current_process().daemon):
+    if not needs_workers and multiprocessing.current_process().daemon:
         return 0
     return 1 if iterable else cpus(cpu_limit)
 
