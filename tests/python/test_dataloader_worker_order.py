@@ -8,7 +8,7 @@ import torch
 from loadersets import Numbers, Slow, lists
 
 import drapps
-from drapps import DataLoader
+from drapps import DataLoader, cached
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -158,6 +158,20 @@ class Prepared(Numbers):
 
     def __getitem__(self, i):
         return torch.tensor([self.prepare(i)["value"], self.prepare(i)["pid"]])
+
+
+class Adaptive(Numbers):
+    """Whether the cache may leave samples uncompressed."""
+
+    def __getitem__(self, i):
+        return getattr(cached._here, "cache", cached._active).adaptive
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_the_cache_compresses_as_it_is_told(tmp_path, workers, adaptive):
+    loader = DataLoader(Adaptive(4), None, num_workers=workers, cache=tmp_path, adaptive_compression=adaptive)
+    assert list(loader) == [adaptive] * 4
 
 
 @pytest.mark.parametrize("workers", [0, 2])

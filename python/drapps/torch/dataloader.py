@@ -93,10 +93,7 @@ class DataLoader(data.DataLoader[_T_co]):
         if shuffle and sampler is None and batch_sampler is None and not iterable:
             shuffle, sampler = None, RandomSampler(dataset, generator=generator)
         needs = bool(prefetch_factor or persistent_workers or timeout or multiprocessing_context)
-        self._may_be_inline = getattr(num_workers, "decided", False) and not needs
-        self._only_threads = self._may_be_inline and workers.accelerator_in_use()
-        if getattr(num_workers, "decided", False):
-            num_workers = workers.Count(workers.decide(cpu_limit, iterable, needs), decided=True)
+        num_workers = self._choose_workers(num_workers, iterable, needs)
         super().__init__(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, pin_memory,
                          drop_last, timeout, worker_init_fn, multiprocessing_context, generator,
                          prefetch_factor=prefetch_factor, persistent_workers=persistent_workers,
@@ -106,6 +103,13 @@ class DataLoader(data.DataLoader[_T_co]):
             self._give_up_workers()
         if self.world_size > 1:
             self._take_part()
+
+    def _choose_workers(self, given, iterable, needs):
+        """Their number.  Where none was given there may be none, but for what needs them."""
+        decided = getattr(given, "decided", False)
+        self._may_be_inline = decided and not needs
+        self._only_threads = self._may_be_inline and workers.accelerator_in_use()
+        return workers.Count(workers.decide(self.cpu_limit, iterable, needs), decided=True) if decided else given
 
     def _seed(self, seed, generator, shuffle):
         """(seed, generator).  Ranks must draw the same order: without a seed they use 0, as DistributedSampler."""
