@@ -194,7 +194,7 @@ class Pipeline:
         memory_limit: bytes for batches and working memory; 0 takes a quarter of what the container may use.
         outputs: fields to deliver, default image and label where present, else all.
         collate: {field: rule} with the rules stack, pad, ragged, list; the field "*" is every array not named whose
-            shape depends on the sample.
+            shape depends on the sample (not in chains with Python functions).
         layout: "NCHW" or "NHWC", for images.
         output: "torch", "numpy", "raw" (drapps arrays), or "auto": torch where it is imported, else NumPy.
         reference: slow and plain, the same bytes; None looks at the variable DRAPPS_REFERENCE.

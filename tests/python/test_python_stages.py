@@ -224,7 +224,7 @@ def test_beside_native_loaders_at_work(folder):
     assert set(counts) == {N_IMAGES}
 
 
-@pytest.mark.parametrize("setting", [{"keep_draws": True}, {"seek_index": "off"}])
+@pytest.mark.parametrize("setting", [{"keep_draws": True}, {"seek_index": "off"}, {"collate": {"*": "list"}}])
 def test_settings_that_need_a_native_chain_are_refused(setting):
     with pytest.raises(drapps.UnsupportedError, match=next(iter(setting))):
         numbers(4).map(lambda sample: sample).loader(batch_size=2, **setting)
