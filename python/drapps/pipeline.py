@@ -188,7 +188,7 @@ class Pipeline:
         last: samples that fill no batch are delivered as a smaller one ("partial"), dropped ("drop"), or the batch is
             filled from the start of the order ("pad").
         on_bad_sample: a sample that cannot be read ends the epoch ("raise"), is left out ("skip"), or another takes
-            its place ("replace"); the last two give up after max_bad of them in an epoch.
+            its place ("replace"); the last two give up after max_bad of them in an epoch, 1000 where it is None.
         rank, world: this process's share.  rank="auto" asks torch.distributed where it is initialised, else the
             variables RANK and WORLD_SIZE.
         memory_limit: bytes for batches and working memory; 0 takes a quarter of what the container may use.

@@ -23,7 +23,7 @@ from drapps.collate import RULES, collate
 from drapps.fleet.base import MAX_WORKERS
 from drapps.fleet.chain import Ahead, ChainFleet, ahead_of
 from drapps.loader import LoaderBase
-from drapps.outcomes import Maker, filled
+from drapps.outcomes import MAX_BAD, Maker, filled
 from drapps.output import from_numpy
 from drapps.place import Place
 from drapps.sched import check_cpus
@@ -69,7 +69,7 @@ class PythonLoader(LoaderBase):
 
     def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, prefetch, in_order, last,
                  on_bad_sample, rank, world, memory_limit, outputs, collate, layout, reference, lanes, cache,
-                 cache_limit, adaptive_compression=True, max_bad=2**64 - 1, policy=None, resource_monitor=None,
+                 cache_limit, adaptive_compression=True, max_bad=MAX_BAD, policy=None, resource_monitor=None,
                  cpu_limit=0, weights=None, trace=None, **native):  # fmt: skip
         refuse_native_settings(native)
         limits = info()["limits"]

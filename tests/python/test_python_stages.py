@@ -167,6 +167,13 @@ def test_bad_samples(tmp_path, policy, samples, workers):
         epoch(pipe, workers=workers)
 
 
+def test_a_thousand_bad_samples_are_enough_with_functions_and_without(tmp_path):
+    pipe = images([tmp_path / f"{i}.jpg" for i in range(1001)])
+    for chain in (pipe, pipe.map(dict)):
+        with pytest.raises(drapps.BadSampleError, match="1000"):
+            epoch(chain, on_bad_sample="skip", batch_size=2000)
+
+
 def test_ranks(folder):
     pipe = images(folder).map(lambda sample: sample)
     seen = [ids(epoch(pipe, rank=rank, world=2, workers=0)) for rank in (0, 1)]

@@ -44,7 +44,7 @@ class DataLoader(data.DataLoader[_T_co]):
     num_workers: not given, drapps decides: the container's CPUs.  n: exactly n processes (threads where everything
         runs natively).  0: everything in the caller.
     on_bad_sample: a sample that raises: "raise", leave it out ("skip"), or put another one in its place ("replace").
-    max_bad: skip and replace give up after so many in a pass.
+    max_bad: skip and replace give up after so many in a pass; None: 1000.
     memory_limit: bytes for batches under way; 0: by the container's limit.
     cpu_limit: caps the workers that drapps decides on; 0.01 to 512 CPUs, and one worker at least.
     seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
@@ -198,8 +198,7 @@ class DataLoader(data.DataLoader[_T_co]):
         return epoch
 
     def _bad_samples(self):
-        most = bad.MAX_BAD if self.max_bad is None else self.max_bad
-        return bad.BadSamples(self.on_bad_sample, most, self._counts)
+        return bad.BadSamples(self.on_bad_sample, self.max_bad, self._counts)
 
     def _sample_costs(self):
         self._costs = self._costs or costs_of(self)
