@@ -173,8 +173,8 @@ class Pipeline:
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
                last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=1, memory_limit=0, outputs=None,
                collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
-               trace_spans=0, seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False, lanes=True,
-               policy=None, resource_monitor=None, cpu_limit=0, weights=None,
+               trace_spans=0, seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False,
+               lanes=True, policy=None, resource_monitor=None, cpu_limit=0, weights=None,
                adaptive_compression=True):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
 
@@ -229,11 +229,12 @@ class Pipeline:
         """
         check_said(policy, resource_monitor)
         options = dict(
-            trace_spans=trace_spans, batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
+            batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
             prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample, memory_limit=memory_limit,
             outputs=_joined(outputs), collate=_collate(collate), layout=layout, keep_draws=keep_draws,
-            reference=_reference(reference), trace=None if trace is None else os.fspath(trace), seek_index=seek_index,
-            cache=None if cache is None else os.fspath(cache), cache_limit=cache_limit, policy=policy, resource_monitor=resource_monitor, cpu_limit=cpu_limit,
+            reference=_reference(reference), trace=None if trace is None else os.fspath(trace),
+            trace_spans=trace_spans, seek_index=seek_index, cache=None if cache is None else os.fspath(cache),
+            cache_limit=cache_limit, policy=policy, resource_monitor=resource_monitor, cpu_limit=cpu_limit,
             weights=weights_text(weights), adaptive_compression=adaptive_compression,
         )  # fmt: skip
         options["rank"], options["world"] = _rank(rank, world)

@@ -113,7 +113,7 @@ class PythonLoader(LoaderBase):
             if value not in allowed:
                 raise _core.ArgumentError(f"{what}={value!r}: allowed are {', '.join(allowed)}")
         if "*" in self._rules:  # which fields vary is not known before the functions have run
-            raise _core.UnsupportedError('collate for "*" does not work in a chain with .map() or .filter(): name fields')
+            raise _core.UnsupportedError('collate: "*" does not work in a chain with .map() or .filter(): name fields')
         if self._controls.prefetch:
             check_knob("prefetch", self._controls.prefetch)
         self._new_maker()()  # the native segments are checked before anything runs

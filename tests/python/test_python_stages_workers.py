@@ -211,9 +211,9 @@ def test_no_more_workers_counts_from_the_next_epoch_on():
 
 
 def test_what_is_to_be_no_workers_is_left_alone_by_the_policy():
-    with drapps.Monitor() as monitor, open_loader(numbers().map(dict), workers=None, resource_monitor=monitor) as loader:
-        batches = loader.batches()
-        next(batches)
+    options = {"workers": None, "policy": "rules"}
+    with drapps.Monitor() as monitor, open_loader(numbers().map(dict), **options, resource_monitor=monitor) as loader:
+        next(loader.batches())
         n, told = loader.get("workers"), []
         loader._fleet.pilot.set = lambda *setting: told.append(setting)
         loader.set("workers", 0)

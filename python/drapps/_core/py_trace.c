@@ -203,10 +203,13 @@ static PyObject *told_status(PyObject *self, PyObject *unused)
     if (!trace)
         return NULL;
     const dr_status status = dr_trace_status(trace, &err);
-    PyObject *error = status < 0 ? PyUnicode_DecodeUTF8(err.text, (Py_ssize_t)strlen(err.text), "replace")
-                                 : Py_NewRef(Py_None);
+    PyObject *error =
+        status < 0 ? PyUnicode_DecodeUTF8(err.text, (Py_ssize_t)strlen(err.text), "replace") : Py_NewRef(Py_None);
     return Py_BuildValue("{s:N,s:s,s:N}", "path", PyUnicode_DecodeFSDefault(dr_trace_path(trace)), "state",
-                         status == DR_OK ? "writing" : status == DR_END ? "limit" : "failed", "error", error);
+                         status == DR_OK    ? "writing"
+                         : status == DR_END ? "limit"
+                                            : "failed",
+                         "error", error);
 }
 
 static PyObject *close_trace(PyObject *self, PyObject *unused)
