@@ -9,6 +9,7 @@ import time
 
 import pytest
 import torch
+from imagesets import run_python
 from loadersets import Numbers, Rolls, Who, lists
 from torch.utils import data
 
@@ -89,6 +90,36 @@ def test_contexts(context):
 def test_what_cannot_be_pickled_is_said_at_iter():
     with pytest.raises((TypeError, AttributeError, multiprocessing.ProcessError)):
         iter(DataLoader(Numbers(2), num_workers=1, collate_fn=lambda x: x, multiprocessing_context="spawn"))
+
+
+SPAWNING = """
+import multiprocessing
+from drapps import DataLoader
+
+multiprocessing.set_start_method("spawn")
+print([*DataLoader([1, 2, 3, 4], 2, collate_fn=lambda samples: samples)])
+print("spawn" in DataLoader([1]).explain())
+"""
+
+
+def test_who_asked_for_no_workers_needs_no_guard(tmp_path):
+    (tmp_path / "program.py").write_text(SPAWNING)
+    done = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[[1, 2], [3, 4]]\nTrue\n" and done.stderr == "" and done.returncode == 0
+
+
+LATER = """
+import multiprocessing
+from drapps import DataLoader
+
+print(len([*DataLoader([1, 2, 3, 4], 2)]))
+multiprocessing.set_start_method("spawn")
+"""
+
+
+def test_a_loader_that_nobody_gave_workers_does_not_settle_how_processes_start():
+    done = run_python(LATER)
+    assert done.stdout == "2\n" and done.stderr == "" and done.returncode == 0
 
 
 UNGUARDED = """

@@ -108,7 +108,7 @@ class DataLoader(data.DataLoader[_T_co]):
         """Their number.  Where none was given there may be none, but for what needs them."""
         decided = getattr(given, "decided", False)
         self._may_be_inline = decided and not needs
-        self._only_threads = self._may_be_inline and workers.accelerator_in_use()
+        self._only_threads = workers.why_not_fork() if self._may_be_inline else None  # the reason
         return workers.Count(workers.decide(self.cpu_limit, iterable, needs), decided=True) if decided else given
 
     def _seed(self, seed, generator, shuffle):

@@ -34,7 +34,7 @@ def _work(loader):
     plan = None if loader._iterable or n == 0 else loader._lowered()
     native = plan is not None and plan.is_native
     if n == 0 or (loader._only_threads and not native):
-        why = "an accelerator is in use: num_workers would start processes" if loader._only_threads else "num_workers=0"
+        why = f"{loader._only_threads}; num_workers=n starts processes" if loader._only_threads else "num_workers=0"
         yield f"runs: in the caller ({why})"
         return
     where = f"by {n} threads, natively" if native else f"in {n} worker processes"

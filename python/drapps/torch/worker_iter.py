@@ -62,9 +62,10 @@ class WorkerIter(Iterator):
             raise
 
     def _open_fleet(self, loader, dataset, collate_fn, **options):
+        context = "fork" if loader._may_be_inline else loader.multiprocessing_context  # None would settle the program's
         return Fleet(dataset, collate_fn, workers=self._n_workers, auto_collation=self._auto_collation,
                      drop_last=self._drop_last, base_seed=self._base_seed, shared_seed=self._shared_seed,
-                     context=loader.multiprocessing_context, in_order=loader.in_order, lanes=loader.lanes,
+                     context=context, in_order=loader.in_order, lanes=loader.lanes,
                      memory_limit=loader.memory_limit, **options)  # fmt: skip
 
     def _pilot_settings(self, loader):
