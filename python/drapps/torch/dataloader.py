@@ -26,6 +26,7 @@ from drapps.torch.iterator import PASS_STEP
 from drapps.torch.kept import Kept
 from drapps.torch.lower import lower
 from drapps.torch.native_iter import NativeIter
+from drapps.torch.open_files import open_file_in
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 from drapps.torch.stream_iter import StreamIter
 
@@ -159,15 +160,20 @@ class DataLoader(data.DataLoader[_T_co]):
         if self.num_workers == 0:
             return InlineIter(self)
         self.check_worker_number_rationality()
-        if self._iterable:
-            return StreamIter(self)
         if self._is_native():
             return NativeIter(self)
         self._kept.close()
-        if self._only_threads:  # its transforms have changed since the loader was made
+        if self._why_no_processes():
             self._give_up_workers()
             return InlineIter(self)
-        return FleetIter(self)
+        return StreamIter(self) if self._iterable else FleetIter(self)
+
+    def _why_no_processes(self):
+        """Why Python code runs in the caller though nobody said so; None: it does not."""
+        if not self._may_be_inline:
+            return None
+        file = open_file_in(self.dataset)
+        return self._only_threads or (f"the data set holds something open: {file}" if file else None)
 
     def _give_up_workers(self):
         self.num_workers, self.prefetch_factor = workers.Count(0, decided=True), None

@@ -33,9 +33,9 @@ def _work(loader):
     n = loader.num_workers
     plan = None if loader._iterable or n == 0 else loader._lowered()
     native = plan is not None and plan.is_native
-    if n == 0 or (loader._only_threads and not native):
-        why = f"{loader._only_threads}; num_workers=n starts processes" if loader._only_threads else "num_workers=0"
-        yield f"runs: in the caller ({why})"
+    why = None if native else loader._why_no_processes()
+    if n == 0 or why:
+        yield f"runs: in the caller ({f'{why}; num_workers=n starts processes' if why else 'num_workers=0'})"
         return
     where = f"by {n} threads, natively" if native else f"in {n} worker processes"
     yield f"runs: {where} ({'decided' if n.decided else 'given'}), {loader.prefetch_factor * n} batches under way"
