@@ -3,7 +3,9 @@
 import io
 import logging
 import sqlite3
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from loadersets import Numbers, Stream, lists
@@ -72,6 +74,18 @@ def test_it_is_found_where_data_sets_have_it(rows, tmp_path):
     connection = sqlite3.connect(tmp_path / "base")
     assert open_file_in(holding(connection)) == "Numbers.thing"
     connection.close()
+
+
+def test_threads_that_a_child_would_not_have_are_found():
+    with ThreadPoolExecutor(1) as pool:
+        assert open_file_in(holding(pool)) == "Numbers.thing"
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    assert open_file_in(holding(thread)) is None
+    thread.start()
+    assert open_file_in(holding(thread)) == "Numbers.thing"
+    end.set()
+    thread.join()
 
 
 def test_what_is_harmless_is_passed_over(rows, tmp_path):

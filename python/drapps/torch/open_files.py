@@ -1,14 +1,16 @@
-"""What a data set holds open.  Processes that are forked share the place in an open file: each moves it for all.
+"""What a data set holds that does not survive a fork.  Processes that are forked share the place in an open file: each
+moves it for all.  Threads are not in the child.
 
-With torch's default, no workers, a data set that reads from such a file is right; so nobody who did not ask for workers
-gets any then.  It is looked for where data sets have it: in attributes, lists of them, and data sets inside.
+With torch's default, no workers, such a data set is right; so nobody who did not ask for workers gets any then.  It is
+looked for where data sets have it: in attributes, lists of them, and data sets inside.
 """
 
 from itertools import islice
+from threading import Thread
 from types import FunctionType, ModuleType
 
 DEPTH, FIRST, MOST = 4, 16, 1000  # levels, entries of a list, things of a level that are looked at
-HANDLES = {"h5py", "lmdb", "sqlite3"}  # not to be used after a fork, and without the number of a file
+HANDLES = ("h5py", "lmdb", "sqlite3", "concurrent.futures", "multiprocessing.pool")  # modules; not to be used after a fork
 HARMLESS = {"logging", "mmap", "pyarrow"}  # nobody reads from it, or it has no place that moves
 LEAVES = (type(None), bool, int, float, complex, str, bytes, type, FunctionType, ModuleType)
 
@@ -31,7 +33,7 @@ def _root(thing):
 
 
 def _is_shared(thing):
-    if _root(thing) in HANDLES:
+    if type(thing).__module__.startswith(HANDLES) or (isinstance(thing, Thread) and thing.is_alive()):
         return True
     if _root(thing) in HARMLESS or not callable(getattr(type(thing), "fileno", None)):
         return False
