@@ -51,6 +51,9 @@ def test_nobody_moves_the_place_in_anothers_file(rows):
 
 def test_workers_that_were_asked_for_are_started(rows):
     assert "in 1 worker processes" in DataLoader(rows, 4, num_workers=1).explain()
+    loader = DataLoader(rows, 4)
+    loader.set("workers", 1)
+    assert "in 1 worker processes" in loader.explain() and sum(lists(loader), []) == list(range(N))
 
 
 def test_a_file_that_is_opened_between_passes_counts(tmp_path):

@@ -108,8 +108,8 @@ class DataLoader(data.DataLoader[_T_co]):
     def _choose_workers(self, given, iterable, needs):
         """Their number.  Where none was given there may be none, but for what needs them."""
         decided = getattr(given, "decided", False)
-        self._may_be_inline = decided and not needs
-        self._only_threads = workers.why_not_fork() if self._may_be_inline else None  # the reason
+        self._needs_workers = needs
+        self._only_threads = workers.why_not_fork() if decided and not needs else None  # the reason
         return workers.Count(workers.decide(self.cpu_limit, iterable, needs), decided=True) if decided else given
 
     def _seed(self, seed, generator, shuffle):
@@ -139,6 +139,11 @@ class DataLoader(data.DataLoader[_T_co]):
         options = {name: getattr(self, name) for name in rebuild.OPTIONS}
         self._num_workers = workers.Count(n, getattr(n, "decided", False), options)
         vars(self)["num_workers"] = self._num_workers  # Lightning builds loaders anew from what vars() shows
+
+    @property
+    def _may_be_inline(self):
+        """Nobody asked for worker processes."""
+        return self._num_workers.decided and not self._needs_workers
 
     @property
     def resource_monitor(self):
@@ -172,8 +177,8 @@ class DataLoader(data.DataLoader[_T_co]):
         """Why Python code runs in the caller though nobody said so; None: it does not."""
         if not self._may_be_inline:
             return None
-        file = open_file_in(self.dataset)
-        return self._only_threads or (f"the data set holds something open: {file}" if file else None)
+        file = None if self._only_threads else open_file_in(self.dataset)
+        return f"the data set holds something open: {file}" if file else self._only_threads
 
     def _give_up_workers(self):
         self.num_workers, self.prefetch_factor = workers.Count(0, decided=True), None
