@@ -167,6 +167,15 @@ def test_bad_samples(tmp_path, policy, samples, workers):
         epoch(pipe, workers=workers)
 
 
+def test_a_file_that_is_gone_is_a_bad_sample(tmp_path, workers):
+    root = write_folder(tmp_path / "set", n=9)
+    pipe = images(root).map(lambda sample: sample)
+    (root / "bee" / "004.jpg").unlink()
+    assert sum(batch.samples for batch in epoch(pipe, on_bad_sample="skip", workers=workers)) == 8
+    with pytest.raises(FileNotFoundError, match="004.jpg"):
+        epoch(pipe, workers=workers)
+
+
 def test_a_thousand_bad_samples_are_enough_with_functions_and_without(tmp_path):
     pipe = images([tmp_path / f"{i}.jpg" for i in range(1001)])
     for chain in (pipe, pipe.map(dict)):

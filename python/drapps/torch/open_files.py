@@ -11,7 +11,7 @@ from types import FunctionType, ModuleType
 
 DEPTH, FIRST, MOST = 4, 16, 1000  # levels, entries of a list, things of a level that are looked at
 HANDLES = ("h5py", "lmdb", "sqlite3", "concurrent.futures", "multiprocessing.pool")  # not for use after a fork
-HARMLESS = {"logging", "mmap", "pyarrow"}  # nobody reads from it, or it has no place that moves
+HARMLESS = {"logging", "mmap", "pyarrow", "threading"}  # nobody reads from it, or it has no place that moves
 LEAVES = (type(None), bool, int, float, complex, str, bytes, type, FunctionType, ModuleType)
 
 
