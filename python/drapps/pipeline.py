@@ -229,7 +229,7 @@ class Pipeline:
         """
         check_said(policy, resource_monitor)
         options = dict(
-            batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
+            batch_size=_batch_size(batch_size), shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
             prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample, memory_limit=memory_limit,
             outputs=_joined(outputs), collate=_collate(collate), layout=layout, keep_draws=keep_draws,
             reference=_reference(reference), trace=None if trace is None else os.fspath(trace),
@@ -301,6 +301,8 @@ def _absolute(path):
 
 def _read_files(paths, labels, options):
     """A data set of single files: handed over as a list, which the library keeps in memory."""
+    if not paths:
+        raise _core.ArgumentError("read: the list of files is empty")
     if labels is not None and len(labels) != len(paths):
         raise _core.ArgumentError(f"read: {len(paths)} files but {len(labels)} labels")
     import tempfile
@@ -373,6 +375,12 @@ def _collate(rules):
     if rules is None or isinstance(rules, str):
         return rules
     return ",".join(f"{field}={rule}" for field, rule in rules.items())
+
+
+def _batch_size(n):
+    if n < 1:
+        raise _core.ArgumentError(f"batch_size is {n}, must be at least 1")
+    return n
 
 
 def _workers(workers, num_workers):

@@ -98,8 +98,6 @@ class PythonLoader(LoaderBase):
         super().__init__(output)
 
     def _check(self):
-        if self._batch_size < 1:
-            raise _core.ArgumentError(f"batch_size is {self._batch_size}, must be at least 1")
         if self._cpu_limit != 0:
             check_cpus(self._cpu_limit)
         if not 0 <= self._rank < self._world:

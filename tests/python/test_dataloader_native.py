@@ -252,3 +252,16 @@ def test_passes_at_once_leave_one():
     del loader
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("dataset", [table(8), Numbers(8)], ids=["native", "python"])
+def test_nothing_ahead_is_an_error_as_torchs(dataset):
+    for kind in (data.DataLoader, DataLoader):
+        with pytest.raises(AssertionError, match="prefetch_factor"):
+            iter(kind(dataset, 2, num_workers=1, prefetch_factor=0))
+
+
+def test_a_batch_may_be_larger_than_any_data_set(folder):
+    (found,) = DataLoader(images(folder), 10**9, num_workers=2)
+    (expected,) = data.DataLoader(images(folder), 10**9)
+    assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])

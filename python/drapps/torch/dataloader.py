@@ -164,6 +164,8 @@ class DataLoader(data.DataLoader[_T_co]):
     def _get_iterator(self):
         if self.num_workers == 0:
             return InlineIter(self)
+        if self.prefetch_factor <= 0:
+            raise AssertionError(f"prefetch_factor is {self.prefetch_factor}, must be greater than 0 with workers")
         self.check_worker_number_rationality()
         if self._is_native():
             return NativeIter(self)

@@ -15,12 +15,13 @@ from drapps.torch.order import mixable
 from drapps.torch.under_way import Mixed, Whole
 
 MAX_PREFETCH = 64
+MAX_BATCH = 1 << 24  # samples; the sampler's batches may be larger: they come as they are pushed
 
 
 def open_native(loader, plan, n_workers):
     """(native loader of a plan, what it was opened with): the one that an earlier pass has left, or a new one."""
     options = dict(
-        batch_size=loader.batch_size or 1, in_order=loader.in_order, on_bad_sample=loader.on_bad_sample,
+        batch_size=min(loader.batch_size or 1, MAX_BATCH), in_order=loader.in_order, on_bad_sample=loader.on_bad_sample,
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
         output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
         cpu_limit=loader.cpu_limit or 0, **loader._adapting.native(),

@@ -27,8 +27,6 @@ class WorkerIter(Iterator):
     _least_ahead = 1  # batches that are under way whatever the policy says
 
     def __init__(self, loader):
-        if loader.prefetch_factor <= 0:
-            raise AssertionError("prefetch_factor must be greater than 0 with worker processes")
         self._fleet = None
         self._learnt = loader._adapting.learnt
         wanted = self._learnt.get("workers", int(loader.num_workers))
