@@ -261,7 +261,8 @@ def test_nothing_ahead_is_an_error_as_torchs(dataset):
             iter(kind(dataset, 2, num_workers=1, prefetch_factor=0))
 
 
-def test_a_batch_may_be_larger_than_any_data_set(folder):
-    (found,) = DataLoader(images(folder), 10**9, num_workers=2)
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_batch_may_be_larger_than_any_data_set(folder, in_order):
+    (found,) = DataLoader(images(folder), 10**9, num_workers=1, in_order=in_order)
     (expected,) = data.DataLoader(images(folder), 10**9)
     assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])
