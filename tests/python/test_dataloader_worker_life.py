@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import threading
 import time
 
 import psutil
@@ -13,6 +14,7 @@ from loadersets import Numbers, Slow, Who, lists, none_left, workers_of
 
 import drapps
 from drapps import DataLoader
+from drapps.fleet.keeper import Keeper
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -85,6 +87,26 @@ def test_close_ends_passes():
     assert none_left()
     with pytest.raises(drapps.StateError, match="closed"):
         next(iterator)
+
+
+def test_several_threads_may_end_the_workers(monkeypatch):
+    iterator = iter(DataLoader(Numbers(100), num_workers=2))
+    next(iterator)
+    fleet, ended, errors = iterator._fleet, Keeper.end, []
+    monkeypatch.setattr(Keeper, "end", lambda keeper: (time.sleep(0.1), ended(keeper)))
+
+    def close():
+        try:
+            fleet.close()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=close) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == [] and none_left()
 
 
 PROGRAM = """

@@ -67,6 +67,7 @@ class Processes:
         self._workers = workers
         self._lock = threading.Lock()  # of what is heard from the zygote
         self._sizes = threading.Lock()  # of changes of the number of workers
+        self._ending = threading.RLock()  # several threads may close it, at the end of the program above all
         self._redone = set()  # (tag, slot) that are made again
         self._pending = {}  # tag: [indices, slots that are not delivered yet]
         self._dead_pids, self._zygotes, self._failure = [], 0, None
@@ -373,8 +374,11 @@ class Processes:
 
     def close(self):
         """Ends all processes.  Results that were taken stay valid."""
-        if os.getpid() == self._pid and self._fds:
-            _core.undisturbed(self._end)  # half-way, a process would be left that nobody knows
+        if os.getpid() != self._pid:
+            return
+        with self._ending:
+            if self._fds:
+                _core.undisturbed(self._end)  # half-way, a process would be left that nobody knows
 
     def _end(self):
         _open_fleets.discard(self)
