@@ -6,6 +6,7 @@ import os
 from drapps import _core
 from drapps.fleet.pilot import Adapt
 from drapps.sched import Decision, check_said, knobs, weights_text
+from drapps.trace import warn_if_broken
 
 
 class Adapting:
@@ -53,18 +54,23 @@ class Adapting:
         return [one if isinstance(one, Decision) else Decision.of(one) for one in found]
 
     def stats(self):
-        """policy, knobs and decisions, as those of a native loader."""
+        """policy, knobs, decisions and trace, as those of a native loader."""
         flown, found = self._flown, self.decisions()
         values = {knob.name: flown.get(knob.name) for knob in knobs()} | self._set if flown is not None else {}
         policy = os.environ.get("DRAPPS_POLICY") or self.policy or "analytic"
         return {"policy": "fixed" if policy == "off" else policy, "knobs": values,
-                "decisions": found[-1].number if found else 0}  # fmt: skip
+                "decisions": found[-1].number if found else 0, "trace": self._told_trace()}  # fmt: skip
+
+    def _told_trace(self):
+        return getattr(self._flown, "_trace", None) if self._writer is None else self._writer.status()
 
     def close(self):
         """Ends the trace."""
         writer, self._writer = self._writer, None
         if writer is not None:
+            told = writer.status()
             writer.close()
+            warn_if_broken(told)
 
     def __getstate__(self):
         """A copy has no pass that runs, and neither monitor nor trace of another process."""

@@ -122,12 +122,22 @@ class Ledger:
         self.units, self.unit_ns = numpy.where(mine > 0, mine, theirs), unit_ns
         head = numpy.array((MAGIC, len(self.units), unit_ns), HEADER)
         try:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=os.path.dirname(self.path), delete=False) as file:
-                file.write(head.tobytes() + self.units.astype("<f4").tobytes())
-            os.replace(file.name, self.path)
+            _write_anew(self.path, head.tobytes() + self.units.astype("<f4").tobytes())
         except OSError:
-            self.path = None  # a folder that cannot be written: go on without
+            self.path = None  # a folder that cannot be written, a full disk: go on without
+
+
+def _write_anew(path, content):
+    """The file is the old one or the new one at any time."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
 
 
 class LinearModel:

@@ -8,12 +8,12 @@ import atexit
 import json
 import os
 import threading
-import warnings
 import weakref
 
 from drapps import _core, metrics, output as outputs
 from drapps.batch import Batch, deliver, report_bad
 from drapps.ranges import wait_range
+from drapps.trace import warn_if_broken
 
 GIVEN_UP = "this iteration was given up: the loader was closed, restored or iterated anew"
 CANCEL_AGAIN_S = 0.01  # a thread may have come to wait just after it was cancelled
@@ -244,8 +244,7 @@ class Loader(LoaderBase):
         except _core.Error:  # closed before, or the parent's
             pass
         self._core.close()
-        if trace and trace["error"]:
-            warnings.warn(f"the run's {trace['error']}; it holds what came before", RuntimeWarning, stacklevel=3)
+        warn_if_broken(trace)
 
     def __len__(self):
         """Batches of an epoch for this rank; with given_order, those pushed so far."""
@@ -283,6 +282,11 @@ class Loader(LoaderBase):
         facts = json.loads(self._core.stats())
         facts["knobs"] = {knob: self._core.get(knob) for knob in facts["knobs"]}  # JSON has one kind of number
         return facts
+
+    @property
+    def _trace(self):
+        """What stats() says of the trace; None where there is none, and of a closed loader."""
+        return None if self._core.closed else self.stats()["trace"]
 
     def decisions(self, after=0):
         """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision.

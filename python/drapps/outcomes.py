@@ -9,6 +9,7 @@ from drapps import _core
 from drapps.stages import UserError
 
 REPLACE_TRIES = 16
+MAX_BAD = 1000  # bad samples of an epoch, where nobody says otherwise; as the library's default
 
 # Errors of a sample's data, which on_bad_sample decides about.
 BAD_DATA = (_core.FormatError, _core.IOError, _core.LimitError, _core.UnsupportedError, _core.FileMissingError)

@@ -173,8 +173,8 @@ class Pipeline:
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
                last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=1, memory_limit=0, outputs=None,
                collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
-               trace_spans=0, seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False, lanes=True,
-               policy=None, resource_monitor=None, cpu_limit=0, weights=None,
+               trace_spans=0, seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False,
+               lanes=True, policy=None, resource_monitor=None, cpu_limit=0, weights=None,
                adaptive_compression=True):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
 
@@ -188,13 +188,13 @@ class Pipeline:
         last: samples that fill no batch are delivered as a smaller one ("partial"), dropped ("drop"), or the batch is
             filled from the start of the order ("pad").
         on_bad_sample: a sample that cannot be read ends the epoch ("raise"), is left out ("skip"), or another takes
-            its place ("replace"); the last two give up after max_bad of them in an epoch.
+            its place ("replace"); the last two give up after max_bad of them in an epoch, 1000 where it is None.
         rank, world: this process's share.  rank="auto" asks torch.distributed where it is initialised, else the
             variables RANK and WORLD_SIZE.
         memory_limit: bytes for batches and working memory; 0 takes a quarter of what the container may use.
         outputs: fields to deliver, default image and label where present, else all.
         collate: {field: rule} with the rules stack, pad, ragged, list; the field "*" is every array not named whose
-            shape depends on the sample.
+            shape depends on the sample (not in chains with Python functions).
         layout: "NCHW" or "NHWC", for images.
         output: "torch", "numpy", "raw" (drapps arrays), or "auto": torch where it is imported, else NumPy.
         reference: slow and plain, the same bytes; None looks at the variable DRAPPS_REFERENCE.
@@ -229,11 +229,12 @@ class Pipeline:
         """
         check_said(policy, resource_monitor)
         options = dict(
-            trace_spans=trace_spans, batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
+            batch_size=_batch_size(batch_size), shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
             prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample, memory_limit=memory_limit,
             outputs=_joined(outputs), collate=_collate(collate), layout=layout, keep_draws=keep_draws,
-            reference=_reference(reference), trace=None if trace is None else os.fspath(trace), seek_index=seek_index,
-            cache=None if cache is None else os.fspath(cache), cache_limit=cache_limit, policy=policy, resource_monitor=resource_monitor, cpu_limit=cpu_limit,
+            reference=_reference(reference), trace=None if trace is None else os.fspath(trace),
+            trace_spans=trace_spans, seek_index=seek_index, cache=None if cache is None else os.fspath(cache),
+            cache_limit=cache_limit, policy=policy, resource_monitor=resource_monitor, cpu_limit=cpu_limit,
             weights=weights_text(weights), adaptive_compression=adaptive_compression,
         )  # fmt: skip
         options["rank"], options["world"] = _rank(rank, world)
@@ -300,6 +301,8 @@ def _absolute(path):
 
 def _read_files(paths, labels, options):
     """A data set of single files: handed over as a list, which the library keeps in memory."""
+    if not paths:
+        raise _core.ArgumentError("read: the list of files is empty")
     if labels is not None and len(labels) != len(paths):
         raise _core.ArgumentError(f"read: {len(paths)} files but {len(labels)} labels")
     import tempfile
@@ -372,6 +375,12 @@ def _collate(rules):
     if rules is None or isinstance(rules, str):
         return rules
     return ",".join(f"{field}={rule}" for field, rule in rules.items())
+
+
+def _batch_size(n):
+    if n < 1:
+        raise _core.ArgumentError(f"batch_size is {n}, must be at least 1")
+    return n
 
 
 def _workers(workers, num_workers):

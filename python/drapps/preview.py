@@ -89,6 +89,8 @@ def _unnormalize(pipe):
 def _shown(image):
     """An image as (height, width, channels) of uint8, small enough for a page."""
     image = numpy.asarray(image)
+    if image.ndim not in (2, 3):
+        raise _core.ArgumentError(f"preview: an image has the shape {image.shape}; is a .decode() missing?")
     image = image[:, :, None] if image.ndim == 2 else image
     step = -(-max(image.shape[:2]) // SHOWN_PIXELS)
     image = image[::step, ::step]

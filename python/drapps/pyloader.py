@@ -23,7 +23,7 @@ from drapps.collate import RULES, collate
 from drapps.fleet.base import MAX_WORKERS
 from drapps.fleet.chain import Ahead, ChainFleet, ahead_of
 from drapps.loader import LoaderBase
-from drapps.outcomes import Maker, filled
+from drapps.outcomes import MAX_BAD, Maker, filled
 from drapps.output import from_numpy
 from drapps.place import Place
 from drapps.sched import check_cpus
@@ -69,7 +69,7 @@ class PythonLoader(LoaderBase):
 
     def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, prefetch, in_order, last,
                  on_bad_sample, rank, world, memory_limit, outputs, collate, layout, reference, lanes, cache,
-                 cache_limit, adaptive_compression=True, max_bad=2**64 - 1, policy=None, resource_monitor=None,
+                 cache_limit, adaptive_compression=True, max_bad=MAX_BAD, policy=None, resource_monitor=None,
                  cpu_limit=0, weights=None, trace=None, **native):  # fmt: skip
         refuse_native_settings(native)
         limits = info()["limits"]
@@ -98,8 +98,6 @@ class PythonLoader(LoaderBase):
         super().__init__(output)
 
     def _check(self):
-        if self._batch_size < 1:
-            raise _core.ArgumentError(f"batch_size is {self._batch_size}, must be at least 1")
         if self._cpu_limit != 0:
             check_cpus(self._cpu_limit)
         if not 0 <= self._rank < self._world:
@@ -112,6 +110,8 @@ class PythonLoader(LoaderBase):
         ):
             if value not in allowed:
                 raise _core.ArgumentError(f"{what}={value!r}: allowed are {', '.join(allowed)}")
+        if "*" in self._rules:  # which fields vary is not known before the functions have run
+            raise _core.UnsupportedError('collate: "*" does not work in a chain with .map() or .filter(): name fields')
         if self._controls.prefetch:
             check_knob("prefetch", self._controls.prefetch)
         self._new_maker()()  # the native segments are checked before anything runs
@@ -302,8 +302,10 @@ class PythonLoader(LoaderBase):
         """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
         deaths = self._deaths + (self._fleet.deaths if self._fleet else 0)
         self._fly()
-        return {**self._counts, "deaths": deaths, "workers": self.get("workers"), "prefetch": self.get("prefetch"),
-                "epoch": self._running_epoch, **self._adapting.stats()}  # fmt: skip
+        settings, adapting = {knob: self.get(knob) for knob in KNOBS}, self._adapting.stats()
+        if adapting["knobs"]:  # those of the latest pilot: no pilot runs where all is made in the caller
+            adapting["knobs"] |= settings
+        return {**self._counts, "deaths": deaths, **settings, "epoch": self._running_epoch, **adapting}
 
     def decisions(self, after=0):
         """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision."""
@@ -321,18 +323,18 @@ class PythonLoader(LoaderBase):
         return f"{self._pipe!r}\n{self._batch_size} samples a batch, {order}, {where}\n"
 
     def set(self, knob, value):
-        """Changes a setting while it runs: "workers" (0 to 256; from 0 and to 0 with the next epoch) or "prefetch"
-        (1 to 64)."""
+        """Changes a setting while it runs: "workers" (0 to 256; from 0 and to 0 with the next epoch: until then, the
+        processes stay as they are) or "prefetch" (1 to 64)."""
         check_knob(knob, value)
         setattr(self._controls, knob, int(value))
         self._adapting.pin(knob, int(value))
-        if knob == "workers" and value and self._fleet:
-            self._fleet.resize(int(value))
+        if knob == "workers" and self._fleet:
+            self._fleet.resize(int(value) or self._fleet.workers)  # the policy turns it no more
         elif knob == "prefetch" and self._fleet and self._fleet.pilot is not None:
             self._fleet.pilot.set("prefetch", value)
 
     def get(self, knob):
-        """The value of a setting."""
+        """The value of a setting; of "workers", the processes that there are, or, without any, what was set."""
         if knob not in KNOBS:
             raise _core.NotFoundError(f'no setting "{knob}"; there are {", ".join(KNOBS)}')
         if knob == "workers":

@@ -10,6 +10,7 @@ All times are seconds of time.monotonic() in the process that wrote it.
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -136,6 +137,12 @@ def records(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     """The records of a trace as dicts that JSON can say, one after the other, without all of them in memory."""
     for kind, *facts in _core.open_trace_reader(os.fspath(path)):
         yield {"kind": kind, **_PLAIN[kind](*facts)}
+
+
+def warn_if_broken(told: dict[str, Any] | None) -> None:
+    """Warns of a trace that could not be written to its end; told: what a loader's stats() say of it."""
+    if told and told["error"]:
+        warnings.warn(f"the run's {told['error']}; it holds what came before", RuntimeWarning, stacklevel=4)
 
 
 def _plain_snapshot(facts: tuple[Any, ...]) -> dict[str, Any]:

@@ -125,8 +125,11 @@ static void name_sample(const dr__exec *e, const dr__job *j, dr_error *err)
 {
     char key[512];
     e->set->def->key(e->set, j->ref.id, key, sizeof key);
-    dr__error_prefix(err, "%s: sample \"%s\" (position %llu of epoch %llu)", e->set->name, key,
-                     (unsigned long long)j->position, (unsigned long long)e->epoch);
+    if (e->o.given_order) /* the epoch is any number that the caller wants draws to hang on */
+        dr__error_prefix(err, "%s: sample \"%s\" (position %llu)", e->set->name, key, (unsigned long long)j->position);
+    else
+        dr__error_prefix(err, "%s: sample \"%s\" (position %llu of epoch %llu)", e->set->name, key,
+                         (unsigned long long)j->position, (unsigned long long)e->epoch);
 }
 
 /* Books a bad sample; the limit turns the policy into an error. */

@@ -1,7 +1,9 @@
 """Fixtures of the tests of the Python package."""
 
+import os
 import pathlib
 import sys
+import threading
 
 import pytest
 
@@ -20,3 +22,14 @@ def folder(tmp_path_factory):
 def pipe(folder):
     """The usual chain over the folder."""
     return train(folder)
+
+
+@pytest.fixture
+def leaves_nothing():
+    """Neither processes nor threads nor open files are left behind by the test."""
+    from loadersets import none_left
+
+    before = len(os.listdir("/proc/self/fd")), threading.active_count()
+    yield
+    assert none_left()
+    assert len(os.listdir("/proc/self/fd")) <= before[0] + 2 and threading.active_count() <= before[1]

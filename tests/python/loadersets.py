@@ -119,6 +119,23 @@ def lists(loader):
     return [batch.tolist() if isinstance(batch, torch.Tensor) else batch for batch in loader]
 
 
+def drained(iterator):
+    """Batches as lists, and the names of errors."""
+    found = []
+    while True:
+        try:
+            found.append(next(iterator).tolist())
+        except StopIteration:
+            return found
+        except Exception as error:
+            found.append(type(error).__name__)
+
+
+def workers_of(iterator):
+    """The worker processes of a pass."""
+    return list(iterator._fleet.pids.values())
+
+
 def who(_):
     """The worker that makes a sample."""
     info = get_worker_info()

@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 import time
+from collections import Counter
 
 import psutil
 import pytest
@@ -15,6 +16,8 @@ from torch.utils import data
 
 import drapps
 from drapps import DataLoader, adapting
+
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
 
 class Endless(data.IterableDataset):
@@ -35,15 +38,6 @@ def wait_for(condition, seconds=20):
     while not condition() and time.monotonic() < end:
         time.sleep(0.01)
     return condition()
-
-
-@pytest.fixture(autouse=True)
-def leaves_nothing():
-    before = len(os.listdir("/proc/self/fd")), threading.active_count()
-    yield
-    gc.collect()
-    assert wait_for(lambda: not workers())
-    assert len(os.listdir("/proc/self/fd")) <= before[0] + 2 and threading.active_count() <= before[1]
 
 
 @pytest.fixture
@@ -343,6 +337,79 @@ def test_a_trace_of_worker_processes_names_samples(tmp_path):
     with pipe.loader(batch_size=4, workers=1, trace=tmp_path / "chain") as loader:
         list(loader)
     assert sorted(span.position for span in work_of(tmp_path / "chain")) == list(range(40))
+
+
+def spans_by_epoch(path):
+    """{epoch: {kind: how many}}."""
+    found = {}
+    for span in drapps.trace.read(path).spans:
+        found.setdefault(span.epoch, Counter())[span.kind] += 1
+    return found
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_spans_of_worker_processes_have_their_epoch(tmp_path, persistent):
+    options = {"num_workers": 1, "persistent_workers": persistent, "trace": tmp_path / "run"}
+    with DataLoader(Numbers(12), 4, **options) as loader:
+        assert [len(list(loader)) for _ in range(3)] == [3, 3, 3]
+    each = {"work": 12, "batch": 3, "wait": 3, "step": 2}
+    assert spans_by_epoch(tmp_path / "run") == dict.fromkeys(range(3), each)
+
+
+def test_a_pass_that_goes_on_has_the_epoch_it_had(tmp_path):
+    saved = DataLoader(Numbers(12), 4, num_workers=0)
+    list(saved)
+    next(iter(saved))
+    with DataLoader(Numbers(12), 4, num_workers=1, trace=tmp_path / "run") as loader:
+        loader.load_state_dict(saved.state_dict())
+        assert len(list(loader)) == 2
+    assert set(spans_by_epoch(tmp_path / "run")) == {1}
+
+
+def test_spans_of_a_chain_have_their_epoch(tmp_path):
+    pipe = drapps.from_arrays(x=torch.arange(12).numpy()).map(lambda sample: sample)
+    with pipe.loader(batch_size=4, workers=1, trace=tmp_path / "run") as loader:
+        list(loader)
+        loader.set_epoch(7)
+        list(loader)
+    found = spans_by_epoch(tmp_path / "run")
+    assert {epoch: (kinds["work"], kinds["batch"]) for epoch, kinds in found.items()} == {0: (12, 3), 7: (12, 3)}
+
+
+def made_with_trace(path):
+    yield DataLoader(Numbers(24), 4, num_workers=1, trace=path)
+    yield DataLoader(data.TensorDataset(torch.arange(24)), 4, trace=path)
+    yield drapps.from_arrays(x=torch.arange(24).numpy()).map(dict).loader(batch_size=4, workers=1, trace=path)
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_a_full_disk_ends_the_trace_and_nothing_else(kind):
+    if not os.access("/dev/full", os.W_OK):
+        pytest.skip("no /dev/full here")
+    loader = list(made_with_trace("/dev/full"))[kind]
+    assert len(list(loader)) == 6
+    told = loader.stats()["trace"]
+    assert told["path"] == "/dev/full" and told["state"] == "failed" and "No space left" in told["error"]
+    with pytest.warns(RuntimeWarning, match="writing /dev/full failed: No space left on device"):
+        loader.close()
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_the_state_of_a_trace(tmp_path, kind):
+    with list(made_with_trace(tmp_path / "run"))[kind] as loader:
+        list(loader)
+        assert loader.stats()["trace"] == {"path": str(tmp_path / "run"), "state": "writing", "error": None}
+    with list(made_with_trace(None))[kind] as loader:
+        list(loader)
+        assert loader.stats()["trace"] is None
+
+
+def test_a_step_is_with_the_batch_that_was_taken(tmp_path):
+    with DataLoader(Numbers(12), 4, num_workers=1, trace=tmp_path / "run") as loader:
+        list(loader)
+    spans = drapps.trace.read(tmp_path / "run").spans
+    assert sorted(span.batch for span in spans if span.kind == "step") == [0, 1]
+    assert sorted((span.batch, span.slot) for span in spans if span.kind == "wait") == [(0, 4), (1, 4), (2, 4)]
 
 
 # --- the names of the first descriptions ---

@@ -2,18 +2,20 @@
 
 import gc
 import importlib
+import os
 import pickle
 import threading
 import weakref
 
 import pytest
 import torch
-from loadersets import lists
+from loadersets import Numbers, Stream, lists
 from op_runner import import_torchvision
 from PIL import Image
 from torch.utils import data
 
 from drapps import DataLoader
+from drapps.torch import workers
 
 torchvision = import_torchvision()
 v2 = importlib.import_module("torchvision.transforms.v2")
@@ -34,6 +36,40 @@ def table(n=23):
 
 def runs_natively(loader):
     return "native" in loader.explain() and "runs: by" in loader.explain()
+
+
+@pytest.fixture
+def accelerator(monkeypatch):
+    """One that is in use, as far as drapps can tell."""
+    monkeypatch.setattr(workers, "accelerator_in_use", lambda: True)
+
+
+@pytest.mark.usefixtures("accelerator")
+def test_beside_an_accelerator_in_use_threads_work_and_nothing_is_forked(folder, monkeypatch):
+    monkeypatch.setattr(os, "fork", None)
+    loader = DataLoader(images(folder), 4)
+    assert runs_natively(loader) and loader.num_workers == workers.cpus() and loader.prefetch_factor == 2
+    assert passes(loader) == passes(data.DataLoader(images(folder), 4))
+    for python in (Numbers(8), Stream(8)):
+        loader = DataLoader(python, 4)
+        assert loader.num_workers == 0 and loader.prefetch_factor is None and "accelerator" in loader.explain()
+        assert lists(loader) == lists(data.DataLoader(python, 4))
+
+
+@pytest.mark.usefixtures("accelerator")
+def test_beside_an_accelerator_a_transform_of_python_goes_to_the_caller(folder):
+    dataset = images(folder)
+    loader = DataLoader(dataset, 4)
+    first = passes(loader)
+    dataset.transform = v2.Compose([*dataset.transform.transforms, v2.Lambda(lambda image: image)])
+    assert "in the caller (an accelerator" in loader.explain()
+    assert passes(loader) == first and loader.num_workers == 0
+
+
+@pytest.mark.usefixtures("accelerator")
+def test_beside_an_accelerator_workers_that_were_asked_for_are_started():
+    loader = DataLoader(Numbers(8), 4, num_workers=1)
+    assert "in 1 worker processes" in loader.explain() and lists(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"drop_last": True}, {"in_order": False}], ids=str)
@@ -216,3 +252,16 @@ def test_passes_at_once_leave_one():
     del loader
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("dataset", [table(8), Numbers(8)], ids=["native", "python"])
+def test_nothing_ahead_is_an_error_as_torchs(dataset):
+    with pytest.raises(AssertionError, match="prefetch_factor"):
+        iter(DataLoader(dataset, 2, num_workers=1, prefetch_factor=0))
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_batch_may_be_larger_than_any_data_set(folder, in_order):
+    (found,) = DataLoader(images(folder), 10**9, num_workers=1, in_order=in_order)
+    (expected,) = data.DataLoader(images(folder), 10**9)
+    assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])

@@ -45,6 +45,11 @@ WHERE = {
 }  # fmt: skip
 
 
+def test_an_error_names_the_file_and_no_seed(tmp_path):
+    with pytest.raises(drapps.FormatError, match=r'sample ".*" \(position 3\): decode'):
+        batches_of(loader_of(dataset(tmp_path, {3}), on_bad_sample="raise"))
+
+
 @pytest.mark.parametrize("ahead", [1, 4])
 @pytest.mark.parametrize("where", WHERE)
 def test_in_order_batches_are_shorter(tmp_path, where, ahead):

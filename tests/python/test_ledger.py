@@ -2,6 +2,7 @@
 
 import numpy
 import pytest
+from imagesets import run_python
 from torch.utils.data import Subset
 
 import drapps.ledger
@@ -175,3 +176,21 @@ def test_an_unwritable_folder_is_no_error(tmp_path):
     ledger.note(numpy.arange(200), skewed())
     ledger.save()
     ledger.note(numpy.arange(200), skewed())
+
+
+FULL_DISK = """
+import resource, signal, numpy
+from drapps.ledger import Ledger
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+ledger = Ledger(range(200), {folder!r})
+ledger.note(numpy.arange(200), [20e6 if i % 10 == 0 else 1e6 for i in range(200)])
+ledger.save()
+print(ledger.path)
+"""
+
+
+def test_a_file_that_cannot_be_written_whole_is_not_left(tmp_path):
+    assert run_python(FULL_DISK.format(folder=str(tmp_path))).stdout.strip() == "None"
+    assert list(tmp_path.iterdir()) == []

@@ -298,6 +298,7 @@ def test_unequal_images_cannot_be_stacked(folder):
     "changes, text",
     [
         ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": -1}, "batch_size is -1"),
         ({"last": "maybe"}, "last"),
         ({"on_bad_sample": "cry"}, "on_bad_sample"),
         ({"layout": "CHWN"}, "layout"),

@@ -88,3 +88,8 @@ def test_names_are_escaped(tmp_path):
     drapps.read(root).decode().preview(tmp_path / "out.html", n=1)
     text = (tmp_path / "out.html").read_text()
     assert "&lt;i&gt;" in text and "<i>" not in text and "<b>set" not in text
+
+
+def test_images_that_are_not_decoded_are_said(folder, tmp_path):
+    with pytest.raises(drapps.ArgumentError, match="decode"):
+        drapps.read(folder).preview(tmp_path / "out.html", n=1)

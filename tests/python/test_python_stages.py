@@ -167,6 +167,22 @@ def test_bad_samples(tmp_path, policy, samples, workers):
         epoch(pipe, workers=workers)
 
 
+def test_a_file_that_is_gone_is_a_bad_sample(tmp_path, workers):
+    root = write_folder(tmp_path / "set", n=9)
+    pipe = images(root).map(lambda sample: sample)
+    (root / "bee" / "004.jpg").unlink()
+    assert sum(batch.samples for batch in epoch(pipe, on_bad_sample="skip", workers=workers)) == 8
+    with pytest.raises(FileNotFoundError, match="004.jpg"):
+        epoch(pipe, workers=workers)
+
+
+def test_a_thousand_bad_samples_are_enough_with_functions_and_without(tmp_path):
+    pipe = images([tmp_path / f"{i}.jpg" for i in range(1001)])
+    for chain in (pipe, pipe.map(dict)):
+        with pytest.raises(drapps.BadSampleError, match="1000"):
+            epoch(chain, on_bad_sample="skip", batch_size=2000)
+
+
 def test_ranks(folder):
     pipe = images(folder).map(lambda sample: sample)
     seen = [ids(epoch(pipe, rank=rank, world=2, workers=0)) for rank in (0, 1)]
@@ -224,7 +240,7 @@ def test_beside_native_loaders_at_work(folder):
     assert set(counts) == {N_IMAGES}
 
 
-@pytest.mark.parametrize("setting", [{"keep_draws": True}, {"seek_index": "off"}])
+@pytest.mark.parametrize("setting", [{"keep_draws": True}, {"seek_index": "off"}, {"collate": {"*": "list"}}])
 def test_settings_that_need_a_native_chain_are_refused(setting):
     with pytest.raises(drapps.UnsupportedError, match=next(iter(setting))):
         numbers(4).map(lambda sample: sample).loader(batch_size=2, **setting)

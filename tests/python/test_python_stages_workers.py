@@ -188,6 +188,38 @@ def test_the_number_of_workers_changes_while_it_runs():
         assert set(values(loader.batches(), "pid")) == {os.getpid()} and loader._fleet is None
 
 
+def test_no_more_workers_counts_from_the_next_epoch_on():
+    with drapps.Monitor() as monitor, open_loader(numbers().map(dict), workers=2, resource_monitor=monitor) as loader:
+
+        def told():
+            stats = loader.stats()
+            assert stats["workers"] == stats["knobs"]["workers"] and stats["prefetch"] == stats["knobs"]["prefetch"]
+            return stats["workers"], loader.get("workers")
+
+        batches = loader.batches()
+        next(batches)
+        loader.set("workers", 0)
+        assert told() == (2, 2)
+        assert len(list(batches)) == N // 4 - 1 and told() == (2, 2)
+        batches = loader.batches()
+        next(batches)
+        assert told() == (0, 0)
+        loader.set("workers", 1)
+        assert told() == (1, 1) and loader._fleet is None
+        assert len(list(batches)) == N // 4 - 1
+        assert values(loader.batches()) == [*range(N)] and len(loader._fleet.pids) == 1
+
+
+def test_what_is_to_be_no_workers_is_left_alone_by_the_policy():
+    options = {"workers": None, "policy": "rules"}
+    with drapps.Monitor() as monitor, open_loader(numbers().map(dict), **options, resource_monitor=monitor) as loader:
+        next(loader.batches())
+        n, told = loader.get("workers"), []
+        loader._fleet.pilot.set = lambda *setting: told.append(setting)
+        loader.set("workers", 0)
+        assert loader.get("workers") == n and told == [("workers", n)]
+
+
 def test_a_loader_that_nobody_holds_ends_its_processes():
     loader = open_loader(numbers().map(lambda sample: sample))
     batches = iter(loader)

@@ -48,7 +48,8 @@ def written(path, rewards=(), **settings):
     writer.span("work", start + 1000, start + 9000, thread=2, epoch=1, batch=4, position=3, id=7, bytes=88, cost=1.5,
                 slow=True, key="x" * 80, slot=2)  # fmt: skip
     writer.text(start, json.dumps({"event": "mark", "name": "höhe"}))
-    assert writer.path == str(path) and writer.status() is None
+    assert writer.path == str(path)
+    assert writer.status() == {"path": str(path), "state": "writing", "error": None}
     writer.close()
     return path
 
@@ -189,10 +190,10 @@ def test_cut_files_and_damaged_ones(tmp_path):
 def test_the_size_is_limited(tmp_path):
     writer = _core.open_trace(str(tmp_path / "t"), "{}", max_bytes=20_000)
     deadline = time.monotonic() + 20
-    while writer.status() is None and time.monotonic() < deadline:
+    while writer.status()["state"] == "writing" and time.monotonic() < deadline:
         for _ in range(100):
             writer.text(1, json.dumps({"event": "fill", "with": "x" * 200}))
-    assert "size limit" in writer.status()
+    assert writer.status()["state"] == "limit"
     writer.close()
     assert trace.read(tmp_path / "t").ended == "limit" and (tmp_path / "t").stat().st_size <= 20_000
 

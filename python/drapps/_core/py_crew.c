@@ -217,6 +217,7 @@ static void trace_samples(const py_crew *self, const dr_crew_result *r)
                          .begin_ns = s->end_ns - s->ns,
                          .end_ns = s->end_ns,
                          .thread = s->worker + 1,
+                         .epoch = self->epoch,
                          .batch = s->tag,
                          .slot = s->slot };
         if (s->end_ns < s->ns || !s->ns)
@@ -239,15 +240,25 @@ static void trace_result(py_crew *self, const dr_crew_result *r, uint64_t came_n
     dr_trace *trace = trace_of(self);
     if (!trace)
         return;
-    dr_span span = { .kind = DR_SPAN_STEP, .begin_ns = self->left_ns, .end_ns = came_ns, .batch = r->tag };
+    dr_span span = { .kind = DR_SPAN_STEP,
+                     .begin_ns = self->left_ns,
+                     .end_ns = came_ns,
+                     .epoch = self->epoch,
+                     .batch = self->left_tag };
     if (self->left_ns)
         dr_trace_span(trace, &span);
-    span = (dr_span){ .kind = DR_SPAN_WAIT, .begin_ns = came_ns, .end_ns = now, .batch = r->tag };
+    span = (dr_span){ .kind = DR_SPAN_WAIT,
+                      .begin_ns = came_ns,
+                      .end_ns = now,
+                      .epoch = self->epoch,
+                      .batch = r->tag,
+                      .slot = r->n_samples };
     dr_trace_span(trace, &span);
     span = (dr_span){ .kind = DR_SPAN_BATCH,
                       .begin_ns = r->opened_ns,
                       .end_ns = r->ready_ns,
                       .thread = r->worker + 1,
+                      .epoch = self->epoch,
                       .batch = r->tag,
                       .slot = r->n_samples,
                       .bytes = r->head_bytes + dr_crew_block_bytes(self->crew, r->slab) };
@@ -255,6 +266,19 @@ static void trace_result(py_crew *self, const dr_crew_result *r, uint64_t came_n
         dr_trace_span(trace, &span);
     trace_samples(self, r);
     self->left_ns = now;
+    self->left_tag = r->tag;
+}
+
+/* What the consumer does between two epochs is no step. */
+static PyObject *set_epoch(PyObject *self, PyObject *args)
+{
+    py_crew *crew = (py_crew *)self;
+    uint64_t epoch;
+    if (!PyArg_ParseTuple(args, "O&:set_epoch", to_u64, &epoch))
+        return NULL;
+    crew->epoch = epoch;
+    crew->left_ns = 0;
+    Py_RETURN_NONE;
 }
 
 static PyObject *set_trace(PyObject *self, PyObject *args)
@@ -473,6 +497,7 @@ static PyMethodDef methods[] = {
     { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes=as it is)" },
     { "expect", expect, METH_VARARGS, "expect(median_ns): what samples take, known from earlier" },
     { "stats", stats, METH_NOARGS, "Counters." },
+    { "set_epoch", set_epoch, METH_VARARGS, "set_epoch(number): of what is posted from now on, for the trace" },
     { "set_trace", set_trace, METH_VARARGS,
       "set_trace(writer or None, posted={}, are_ids=True): gets spans of what next() takes; posted: {tag: [indices of "
       "its slots, ...]}, ids of samples, or else positions" },

@@ -9,8 +9,10 @@ typedef struct py_crew {
     PyObject *trace;  /* a TraceWriter that gets what is known of results, or NULL */
     PyObject *posted; /* dict: what was asked for, for the trace; or NULL */
     int posted_are_ids;
-    uint64_t left_ns; /* when the last result was taken */
-    PyObject *kept;   /* a result that was taken when a signal's handler raised: the next one to be given */
+    uint64_t epoch;   /* of what is posted now, for the trace */
+    uint64_t left_ns; /* when the last result of the epoch was taken; 0: there was none */
+    uint64_t left_tag;
+    PyObject *kept; /* a result that was taken when a signal's handler raised: the next one to be given */
 } py_crew;
 
 static inline dr_crew *crew_of(PyObject *self)

@@ -54,8 +54,8 @@ static PyObject *open_path(core_state *state, PyObject *path, const dr_read_opti
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "path", "format", "root", "extensions", "path_column", "label_column", "mask_column",
-                             "use_index", NULL };
+    static char *names[] = { "path",         "format",      "root",      "extensions", "path_column",
+                             "label_column", "mask_column", "use_index", NULL };
     PyObject *path = NULL, *extensions = NULL;
     const char *extension_texts[MAX_LISTED] = { 0 };
     int use_index = 1;

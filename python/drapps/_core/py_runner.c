@@ -161,7 +161,7 @@ static int begin(PyObject *self)
 static PyObject *finish(PyObject *self, dr_status status, const dr_error *err)
 {
     as_runner(self)->busy = 0;
-    return status == DR_OK ? output_rows(as_runner(self)->runner) : raise_status(state_of(self), status, err);
+    return status == DR_OK ? output_rows(as_runner(self)->runner) : raise_open_status(state_of(self), status, err);
 }
 
 static PyObject *run(PyObject *self, PyObject *args)

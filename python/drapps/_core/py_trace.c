@@ -194,18 +194,22 @@ static PyObject *put_decision(PyObject *self, PyObject *facts)
 
 /* --- state and end --- */
 
-static PyObject *status_text(PyObject *self, PyObject *unused)
+/* As the statistics of a native loader say it. */
+static PyObject *told_status(PyObject *self, PyObject *unused)
 {
     (void)unused;
     dr_trace *trace = opened(self);
     dr_error err = { 0 };
     if (!trace)
         return NULL;
-    dr_status status = dr_trace_status(trace, &err);
-    if (status == DR_OK)
-        Py_RETURN_NONE;
-    return status == DR_END ? PyUnicode_FromFormat("trace: %s has reached its size limit", dr_trace_path(trace))
-                            : PyUnicode_DecodeUTF8(err.text, (Py_ssize_t)strlen(err.text), "replace");
+    const dr_status status = dr_trace_status(trace, &err);
+    PyObject *error =
+        status < 0 ? PyUnicode_DecodeUTF8(err.text, (Py_ssize_t)strlen(err.text), "replace") : Py_NewRef(Py_None);
+    return Py_BuildValue("{s:N,s:s,s:N}", "path", PyUnicode_DecodeFSDefault(dr_trace_path(trace)), "state",
+                         status == DR_OK    ? "writing"
+                         : status == DR_END ? "limit"
+                                            : "failed",
+                         "error", error);
 }
 
 static PyObject *close_trace(PyObject *self, PyObject *unused)
@@ -238,7 +242,7 @@ static PyMethodDef methods[] = {
     { "flow", put_flow, METH_VARARGS, "flow(time_ns, {name: value})" },
     { "snapshot", put_snapshot, METH_O, "snapshot(facts): as a Monitor gives them" },
     { "decision", put_decision, METH_O, "decision(facts): as drapps.sched.Decision.of takes them" },
-    { "status", status_text, METH_NOARGS, "status(): None while it is written, or why it is not any more" },
+    { "status", told_status, METH_NOARGS, "status(): {path, state, error}, as stats()[\"trace\"] of a loader" },
     { "close", close_trace, METH_NOARGS, "close(): write what is left" },
     { 0 },
 };

@@ -67,6 +67,7 @@ class Processes:
         self._workers = workers
         self._lock = threading.Lock()  # of what is heard from the zygote
         self._sizes = threading.Lock()  # of changes of the number of workers
+        self._ending = threading.RLock()  # several threads may close it, at the end of the program above all
         self._redone = set()  # (tag, slot) that are made again
         self._pending = {}  # tag: [indices, slots that are not delivered yet]
         self._dead_pids, self._zygotes, self._failure = [], 0, None
@@ -120,6 +121,10 @@ class Processes:
         """
         self._adapt, self._begun, self._prefetch = settings, time.monotonic(), prefetch
         self._crew.set_trace(settings.trace, self._traced(), self._indices_are_ids)
+
+    def name_epoch(self, number):
+        """The epoch that begins now, for a trace.  What was posted before has to be taken or cleared."""
+        self._crew.set_epoch(number)
 
     def _take_off(self):
         with self._sizes:  # another thread may take off, or close the fleet
@@ -369,8 +374,11 @@ class Processes:
 
     def close(self):
         """Ends all processes.  Results that were taken stay valid."""
-        if os.getpid() == self._pid and self._fds:
-            _core.undisturbed(self._end)  # half-way, a process would be left that nobody knows
+        if os.getpid() != self._pid:
+            return
+        with self._ending:
+            if self._fds:
+                _core.undisturbed(self._end)  # half-way, a process would be left that nobody knows
 
     def _end(self):
         _open_fleets.discard(self)

@@ -161,6 +161,7 @@ class Ahead:
     def __init__(self, fleet, epoch, batches, controls):
         self._fleet, self._epoch, self._batches, self._controls = fleet, epoch, batches, controls
         self._under_way, self._more, self._left = 0, True, None  # left: positions that could not be posted yet
+        fleet.name_epoch(epoch)
         self._post()
         fleet.start()
 

@@ -17,6 +17,7 @@ from drapps.fleet.failure import unpack_failure, wrapped
 from drapps.fleet.layout import Beside
 from drapps.fleet.pack import unpack
 from drapps.fleet.setup import Setup
+from drapps.fleet.window import bytes_of
 
 __all__ = ["Fleet", "NothingPosted", "Result", "Sample", "Stuck"]
 
@@ -104,8 +105,7 @@ class Fleet(Processes):
             value = self._value(raw, errors)
         except Exception:  # of unpickling: the batch is taken, so this is what came of it
             value = ExceptionWrapper(where=f"in the trainer, with what DataLoader worker process {raw.worker} sent")
-        nbytes = (raw.head_bytes or 0) + (0 if raw.slab is None else raw.slab.nbytes)
-        return Result(raw.tag, value, samples, raw.worker, raw.number, nbytes)
+        return Result(raw.tag, value, samples, raw.worker, raw.number, bytes_of(raw))
 
     def _value(self, raw, errors):
         if raw.failed and raw.head is not None:

@@ -13,6 +13,11 @@ IDLE_NS = 10_000_000  # and how long
 LOOK = 8  # batches between two looks
 
 
+def bytes_of(result):
+    """Memory of a batch, as the crew gives it."""
+    return (result.head_bytes or 0) + (0 if result.slab is None else result.slab.nbytes)
+
+
 class Window:
     """The window of a crew.  most: batches that are posted at a time; least: as many are always allowed."""
 
@@ -32,8 +37,7 @@ class Window:
         """A result was taken; waited: the consumer had to wait for it."""
         if self._batches >= self._most:
             return
-        nbytes = (result.head_bytes or 0) + (result.slab.nbytes if result.slab is not None else 0)
-        if nbytes * self._most <= SMALL:
+        if bytes_of(result) * self._most <= SMALL:
             self._batches = self._most
             self._set()
             return

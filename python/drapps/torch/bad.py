@@ -6,19 +6,19 @@ import random
 from torch._utils import ExceptionWrapper
 
 from drapps import _core
+from drapps.outcomes import MAX_BAD
 
 log = logging.getLogger("drapps")
 
 POLICIES = ("raise", "skip", "replace")
-MAX_BAD = 1000
 TRIES = 16  # replacements that are tried before the error is raised
 
 
 class BadSamples:
-    """Counts and reports the bad samples of a pass; more than `most` of them are an error."""
+    """Counts and reports the bad samples of a pass; more than `most` of them (None: MAX_BAD) are an error."""
 
     def __init__(self, policy, most, counts):
-        self.policy, self._most, self._counts = policy, most, counts
+        self.policy, self._most, self._counts = policy, MAX_BAD if most is None else most, counts
         self._n = 0
 
     def report(self, index, error):

@@ -26,6 +26,7 @@ from drapps.torch.iterator import PASS_STEP
 from drapps.torch.kept import Kept
 from drapps.torch.lower import lower
 from drapps.torch.native_iter import NativeIter
+from drapps.torch.open_files import open_file_in
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 from drapps.torch.stream_iter import StreamIter
 
@@ -44,7 +45,7 @@ class DataLoader(data.DataLoader[_T_co]):
     num_workers: not given, drapps decides: the container's CPUs.  n: exactly n processes (threads where everything
         runs natively).  0: everything in the caller.
     on_bad_sample: a sample that raises: "raise", leave it out ("skip"), or put another one in its place ("replace").
-    max_bad: skip and replace give up after so many in a pass.
+    max_bad: skip and replace give up after so many in a pass; None: 1000.
     memory_limit: bytes for batches under way; 0: by the container's limit.
     cpu_limit: caps the workers that drapps decides on; 0.01 to 512 CPUs, and one worker at least.
     seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
@@ -93,16 +94,23 @@ class DataLoader(data.DataLoader[_T_co]):
         if shuffle and sampler is None and batch_sampler is None and not iterable:
             shuffle, sampler = None, RandomSampler(dataset, generator=generator)
         needs = bool(prefetch_factor or persistent_workers or timeout or multiprocessing_context)
-        self._may_be_inline = getattr(num_workers, "decided", False) and not needs
-        if getattr(num_workers, "decided", False):
-            num_workers = workers.Count(workers.decide(cpu_limit, iterable, needs), decided=True)
+        num_workers = self._choose_workers(num_workers, iterable, needs)
         super().__init__(dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, pin_memory,
                          drop_last, timeout, worker_init_fn, multiprocessing_context, generator,
                          prefetch_factor=prefetch_factor, persistent_workers=persistent_workers,
                          pin_memory_device=pin_memory_device, in_order=in_order)  # fmt: skip
         metrics.from_environment()
+        if self._only_threads and not self._is_native():
+            self._give_up_workers()
         if self.world_size > 1:
             self._take_part()
+
+    def _choose_workers(self, given, iterable, needs):
+        """Their number.  Where none was given there may be none, but for what needs them."""
+        decided = getattr(given, "decided", False)
+        self._needs_workers = needs
+        self._only_threads = workers.why_not_fork() if decided and not needs else None  # the reason
+        return workers.Count(workers.decide(self.cpu_limit, iterable, needs), decided=True) if decided else given
 
     def _seed(self, seed, generator, shuffle):
         """(seed, generator).  Ranks must draw the same order: without a seed they use 0, as DistributedSampler."""
@@ -133,6 +141,11 @@ class DataLoader(data.DataLoader[_T_co]):
         vars(self)["num_workers"] = self._num_workers  # Lightning builds loaders anew from what vars() shows
 
     @property
+    def _may_be_inline(self):
+        """Nobody asked for worker processes."""
+        return self._num_workers.decided and not self._needs_workers
+
+    @property
     def resource_monitor(self):
         """The drapps.Monitor that was given, or None."""
         return self._adapting.monitor
@@ -151,19 +164,31 @@ class DataLoader(data.DataLoader[_T_co]):
     def _get_iterator(self):
         if self.num_workers == 0:
             return InlineIter(self)
+        if self.prefetch_factor <= 0:
+            raise AssertionError(f"prefetch_factor is {self.prefetch_factor}, must be greater than 0 with workers")
         self.check_worker_number_rationality()
-        if self._iterable:
-            return StreamIter(self)
-        self._plan = self._lowered()
-        if self._plan.is_native:
+        if self._is_native():
             return NativeIter(self)
         self._kept.close()
-        return FleetIter(self)
+        if self._why_no_processes():
+            self._give_up_workers()
+            return InlineIter(self)
+        return StreamIter(self) if self._iterable else FleetIter(self)
+
+    def _why_no_processes(self):
+        """Why Python code runs in the caller though nobody said so; None: it does not."""
+        if not self._may_be_inline:
+            return None
+        file = None if self._only_threads else open_file_in(self.dataset)
+        return f"the data set holds something open: {file}" if file else self._only_threads
+
+    def _give_up_workers(self):
+        self.num_workers, self.prefetch_factor = workers.Count(0, decided=True), None
 
     def _continue_inline(self, progress):
         """The rest of a pass in the caller, and later passes too."""
         state = self._state_of(progress)
-        self.num_workers, self.prefetch_factor = workers.Count(0, decided=True), None
+        self._give_up_workers()
         self._resume = state  # which may have gaps even in order, where several threads share the pass
         return InlineIter(self)
 
@@ -171,6 +196,11 @@ class DataLoader(data.DataLoader[_T_co]):
         """What runs natively of a map-style data set: looked at anew for each pass, because transforms may change."""
         by_default = self._auto_collation and self.collate_fn is data.default_collate
         return lower(self.dataset, by_default and init_fns.harmless(self.worker_init_fn), self._plan)
+
+    def _is_native(self):
+        """Whether the engine makes the batches of a pass that begins now."""
+        self._plan = None if self._iterable else self._lowered()
+        return self._plan is not None and self._plan.is_native
 
     def _next_epoch(self, resume):
         """The number of the pass that begins now; its seed is set."""
@@ -181,8 +211,7 @@ class DataLoader(data.DataLoader[_T_co]):
         return epoch
 
     def _bad_samples(self):
-        most = bad.MAX_BAD if self.max_bad is None else self.max_bad
-        return bad.BadSamples(self.on_bad_sample, most, self._counts)
+        return bad.BadSamples(self.on_bad_sample, self.max_bad, self._counts)
 
     def _sample_costs(self):
         self._costs = self._costs or costs_of(self)

@@ -31,11 +31,13 @@ def _batches(loader):
 
 def _work(loader):
     n = loader.num_workers
-    if n == 0:
-        yield "runs: in the caller (num_workers=0)"
+    plan = None if loader._iterable or n == 0 else loader._lowered()
+    native = plan is not None and plan.is_native
+    why = None if native else loader._why_no_processes()
+    if n == 0 or why:
+        yield f"runs: in the caller ({f'{why}; num_workers=n starts processes' if why else 'num_workers=0'})"
         return
-    plan = None if loader._iterable else loader._lowered()
-    where = f"by {n} threads, natively" if plan and plan.is_native else f"in {n} worker processes"
+    where = f"by {n} threads, natively" if native else f"in {n} worker processes"
     yield f"runs: {where} ({'decided' if n.decided else 'given'}), {loader.prefetch_factor * n} batches under way"
     if plan:
         yield from plan.lines

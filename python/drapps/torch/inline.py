@@ -43,7 +43,9 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         self._collate = fetcher.collate_fn = Counting(self._collate_fn, self._auto_collation)
         self._bad = loader._bad_samples()
         self._work = None
-        self._cache = None if loader.cache is None else cached.Cache(loader.cache)
+        self._cache = None
+        if loader.cache is not None:
+            self._cache = cached.Cache(loader.cache, adaptive=loader.adaptive_compression)
         self._careful = None
         if self._bad.policy != "raise" and not loader._iterable:
             self._careful = CarefulFetcher(self._dataset, self._bad, self._base_seed, length_of(self._dataset))

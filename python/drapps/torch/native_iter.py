@@ -5,6 +5,7 @@ on the number of threads nor on where the pass was resumed.
 """
 
 import os
+import sys
 import threading
 from contextlib import nullcontext
 
@@ -12,15 +13,21 @@ from drapps import _core
 from drapps.torch import workers
 from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.order import mixable
+from drapps.torch.state import length_of
 from drapps.torch.under_way import Mixed, Whole
 
 MAX_PREFETCH = 64
 
 
+def largest_batch(loader):
+    """Samples that memory is kept for: a batch size beyond all that the sampler gives would ask for too much."""
+    return min(loader.batch_size or 1, length_of(loader.sampler) or sys.maxsize)
+
+
 def open_native(loader, plan, n_workers):
     """(native loader of a plan, what it was opened with): the one that an earlier pass has left, or a new one."""
     options = dict(
-        batch_size=loader.batch_size or 1, in_order=loader.in_order, on_bad_sample=loader.on_bad_sample,
+        batch_size=largest_batch(loader), in_order=loader.in_order, on_bad_sample=loader.on_bad_sample,
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
         output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
         cpu_limit=loader.cpu_limit or 0, **loader._adapting.native(),

@@ -27,8 +27,6 @@ class WorkerIter(Iterator):
     _least_ahead = 1  # batches that are under way whatever the policy says
 
     def __init__(self, loader):
-        if loader.prefetch_factor <= 0:
-            raise AssertionError("prefetch_factor must be greater than 0 with worker processes")
         self._fleet = None
         self._learnt = loader._adapting.learnt
         wanted = self._learnt.get("workers", int(loader.num_workers))
@@ -50,6 +48,7 @@ class WorkerIter(Iterator):
             self._fleet.adapt(self._pilot_settings(loader), self._window)
         else:
             self._fleet.begin_epoch(self._base_seed, self._shared_seed)
+        self._fleet.name_epoch(self._progress.epoch)
         self._setup(loader, resume)
         try:
             filled = _core.undisturbed(self._fill, START_S)
@@ -61,9 +60,10 @@ class WorkerIter(Iterator):
             raise
 
     def _open_fleet(self, loader, dataset, collate_fn, **options):
+        context = "fork" if loader._may_be_inline else loader.multiprocessing_context  # None would settle the program's
         return Fleet(dataset, collate_fn, workers=self._n_workers, auto_collation=self._auto_collation,
                      drop_last=self._drop_last, base_seed=self._base_seed, shared_seed=self._shared_seed,
-                     context=loader.multiprocessing_context, in_order=loader.in_order, lanes=loader.lanes,
+                     context=context, in_order=loader.in_order, lanes=loader.lanes,
                      memory_limit=loader.memory_limit, **options)  # fmt: skip
 
     def _pilot_settings(self, loader):

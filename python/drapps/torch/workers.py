@@ -46,12 +46,23 @@ def accelerator_in_use():
     return bool(module and getattr(module, "is_initialized", bool)())
 
 
+def why_not_fork():
+    """Why no processes are started that nobody asked for; None: they may be.
+
+    Those that are not forked need a data set that can be pickled and a program that can be imported.
+    """
+    if accelerator_in_use():
+        return "an accelerator is in use"
+    method = multiprocessing.get_start_method(allow_none=True)
+    return None if method in (None, "fork") else f"the start method of multiprocessing is {method}"
+
+
 def decide(cpu_limit, iterable, needs_workers):
     """The number of workers when the user gave none.  Several would each read all of an iterable data set.
 
     A daemon of multiprocessing (a worker of another loader, too) may not have processes of its own.
     """
-    if not needs_workers and (accelerator_in_use() or multiprocessing.current_process().daemon):
+    if not needs_workers and multiprocessing.current_process().daemon:
         return 0
     return 1 if iterable else cpus(cpu_limit)
 

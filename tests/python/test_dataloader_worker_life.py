@@ -1,0 +1,159 @@
+"""DataLoader's worker processes: how many there are, how long they live, what they leave behind."""
+
+import gc
+import multiprocessing
+import os
+import threading
+import time
+
+import psutil
+import pytest
+import torch
+from imagesets import run_python
+from loadersets import Numbers, Slow, Who, lists, none_left, workers_of
+
+import drapps
+from drapps import DataLoader
+from drapps.fleet.keeper import Keeper
+
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
+
+
+# --- the number of workers ---
+
+
+def test_workers_change_while_a_pass_runs():
+    loader = DataLoader(Slow(60, range(60), 0.01), 4, num_workers=1)
+    iterator = iter(loader)
+    found = next(iterator).tolist()
+    loader.set("workers", 3)
+    found += next(iterator).tolist()
+    assert loader.get("workers") == loader.num_workers == 3
+    deadline = time.monotonic() + 10
+    while len(workers_of(iterator)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(workers_of(iterator)) == 3
+    assert found + sum(lists(iterator), []) == list(range(60))
+
+
+def test_exactly_as_many_processes_as_given():
+    iterator = iter(DataLoader(Slow(40, range(40), 0.01), num_workers=3))
+    next(iterator)
+    deadline = time.monotonic() + 10
+    while len(workers_of(iterator)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(workers_of(iterator)) == 3
+
+
+def test_loaders_share_the_cpus():
+    most = drapps.info()["limits"]["workers"]
+    first, second = iter(DataLoader(Numbers(100))), iter(DataLoader(Numbers(100)))
+    assert first._n_workers == most and second._n_workers == 1
+    del first, second
+    assert iter(DataLoader(Numbers(10)))._n_workers == most
+
+
+def test_persistent_workers_stay():
+    loader = DataLoader(Who(8), None, num_workers=2, persistent_workers=True)
+    list(loader)
+    iterator = loader._iterator
+    pids = workers_of(iterator)
+    for _ in loader:  # left early
+        break
+    assert len(list(loader)) == 8 and loader._iterator is iterator
+    assert set(pids) <= set(workers_of(iterator))  # the first pass may end before the second worker has begun
+    loader._iterator._shutdown_workers()  # as trainers do
+    loader._iterator = None
+    assert none_left() and len(list(loader)) == 8
+    loader.close()
+
+
+def test_new_workers_see_the_data_set_as_it_is():
+    dataset = Numbers(4)
+    loader = DataLoader(dataset, 4, num_workers=1)
+    assert lists(loader) == [[0, 1, 2, 3]]
+    dataset.n = 2
+    assert lists(loader) == [[0, 1]]
+
+
+# --- the end ---
+
+
+def test_close_ends_passes():
+    loader = DataLoader(Numbers(100), num_workers=2)
+    iterator = iter(loader)
+    next(iterator)
+    loader.close()
+    assert none_left()
+    with pytest.raises(drapps.StateError, match="closed"):
+        next(iterator)
+
+
+def test_several_threads_may_end_the_workers(monkeypatch):
+    iterator = iter(DataLoader(Numbers(100), num_workers=2))
+    next(iterator)
+    fleet, ended, errors = iterator._fleet, Keeper.end, []
+    monkeypatch.setattr(Keeper, "end", lambda keeper: (time.sleep(0.1), ended(keeper)))
+
+    def close():
+        try:
+            fleet.close()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=close) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == [] and none_left()
+
+
+PROGRAM = """
+import os, torch
+from drapps import DataLoader
+
+loader = DataLoader(torch.arange(100), num_workers=2, persistent_workers={persistent})
+iterator = iter(loader)
+next(iterator)
+print(os.getpid(), *iterator._fleet.pids.values(), iterator._fleet.zygote_pid, flush=True)
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "persistent"), [("", True), ("raise SystemExit(0)", False), ("os.kill(os.getpid(), 9)", True)]
+)
+def test_the_end_of_the_program_is_the_end_of_the_workers(end, persistent):
+    done = run_python(PROGRAM.format(end=end, persistent=persistent))
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) >= 3 and "Traceback" not in done.stderr
+    deadline = time.monotonic() + 10
+    while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(psutil.pid_exists, pids))
+
+
+def begin_and_leave(kept):
+    """A rank of a training: it ends while a pass runs."""
+    kept.append(iter(DataLoader(Numbers(100), num_workers=1)))
+    next(kept[0])
+
+
+KEPT = []
+
+
+def test_the_end_of_a_process_of_multiprocessing():
+    process = multiprocessing.get_context("fork").Process(target=begin_and_leave, args=(KEPT,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+
+
+def test_batches_that_are_kept_keep_no_descriptors():
+    loader = DataLoader(Numbers(8), 4, num_workers=1)
+    before = len(os.listdir("/proc/self/fd"))
+    kept = [next(iter(loader)) for _ in range(4)]
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
+    assert all(batch.tolist() == [0, 1, 2, 3] for batch in kept)

@@ -1,0 +1,185 @@
+"""DataLoader's worker processes: which batch comes when, how much is under way, what is known of slow samples."""
+
+import os
+
+import numpy
+import pytest
+import torch
+from loadersets import Numbers, Slow, lists
+
+import drapps
+from drapps import DataLoader, cached
+
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
+
+
+# --- order ---
+
+
+def test_out_of_order_a_slow_sample_holds_up_nothing():
+    loader = DataLoader(Slow(16, [0], 1.0), 4, num_workers=2, in_order=False)
+    found = lists(loader)
+    assert 0 not in found[0] and sorted(sum(found, [])) == list(range(16))
+
+
+def test_in_order_nothing_overtakes():
+    assert lists(DataLoader(Slow(12, [0], 0.2), 2, num_workers=3)) == [[i, i + 1] for i in range(0, 12, 2)]
+
+
+def test_own_batches_stay_whole_out_of_order():
+    batches = [[0, 1], [2], [3, 4, 5], [6, 7]]
+    found = lists(DataLoader(Slow(8, [0], 0.3), batch_sampler=batches, num_workers=2, in_order=False))
+    assert sorted(found) == batches and found[-1] != batches[-1] or found != batches
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_out_of_order_states_are_exact(n):
+    def loader():
+        torch.manual_seed(4)
+        return DataLoader(Rolled(24), 4, num_workers=2, in_order=False, shuffle=True)
+
+    whole = {int(row[0]): row.tolist() for batch in loader() for row in batch}
+    saved, again = loader(), loader()
+    iterator = iter(saved)
+    rows = [row.tolist() for _ in range(n) for row in next(iterator)]
+    again.load_state_dict(saved.state_dict())
+    rows += [row.tolist() for batch in again for row in batch]
+    assert len(rows) == 24 and {int(row[0]): row for row in rows} == whole
+
+
+class Rolled(Slow):
+    """A number, and a random one; some are slow."""
+
+    def __init__(self, n):
+        super().__init__(n, range(0, n, 5), 0.05)
+
+    def __getitem__(self, i):
+        return torch.stack([super().__getitem__(i).double(), torch.rand((), dtype=torch.float64)])
+
+
+def test_ranks_out_of_order_need_all_states():
+    def loaders(world):
+        return [DataLoader(Slow(48, [2, 9], 0.2), 2, num_workers=2, in_order=False, rank=rank, world_size=world)
+                for rank in range(world)]  # fmt: skip
+
+    before = loaders(2)
+    found, states = [], []
+    for loader in before:
+        iterator = iter(loader)
+        found += [sample for _ in range(2) for sample in next(iterator).tolist()]
+        states.append(loader.state_dict())
+    after = loaders(4)
+    with pytest.raises(ValueError, match="list of all 2 states"):
+        after[0].load_state_dict(states[0])
+    for loader in after:
+        loader.load_state_dict(states)
+        found += sum(lists(loader), [])
+    assert sorted(set(found)) == list(range(48)) and len(found) <= 48 + 4
+
+
+# --- how much is under way ---
+
+
+class Wide(Numbers):
+    """Samples of 2 MB."""
+
+    def __getitem__(self, i):
+        return numpy.full(2 << 20, i % 256, numpy.uint8)
+
+
+@pytest.mark.parametrize("dataset, options, ahead", [
+    (Numbers(200), {"in_order": False}, 12),  # 12 samples for each worker
+    (Numbers(200), {"in_order": False, "batch_size": 1}, 24),
+    (Numbers(200), {"in_order": False, "batch_size": 16}, 4),  # torch's number is more
+    (Numbers(200), {"in_order": False, "prefetch_factor": 2}, 4),  # the user's number
+    (Numbers(200), {"in_order": True}, 4),
+    (Wide(60), {"in_order": False}, 12),
+    (Wide(60), {"in_order": False, "num_workers": 4}, 8),  # 24 batches would take 96 MB
+], ids=str)  # fmt: skip
+def test_small_samples_out_of_order_are_many(dataset, options, ahead):
+    loader = DataLoader(dataset, **{"batch_size": 2, "num_workers": 2, "policy": "fixed", **options})
+    iterator = iter(loader)
+    count = len(next(iterator))
+    assert iterator._ahead() == ahead and iterator._under_way <= ahead
+    assert count + sum(map(len, iterator)) == len(dataset)
+
+
+# --- costs and caches ---
+
+
+class Uneven(Slow):
+    """One sample in ten is slow, and says so beforehand."""
+
+    def __init__(self, n):
+        super().__init__(n, range(0, n, 10), 0.02)
+
+    def cost_hint(self, i):
+        return float(i % 10 == 0)
+
+
+def test_costs_are_remembered_and_change_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    loader = DataLoader(Uneven(60), 4, num_workers=2)
+    assert lists(loader) == lists(loader) == lists(DataLoader(Numbers(60), 4, num_workers=0))
+    assert len(list(tmp_path.rglob("*.ledger"))) == 1
+    costs = DataLoader(Uneven(60), 4, num_workers=2)._sample_costs().predict(list(range(60)))
+    assert min(costs[::10]) >= 20e6 * 0.5  # they slept; a busy machine makes others slow too, but not all of them
+    assert sorted(costs)[30] < min(costs[::10])
+
+
+def test_a_hint_tells_in_the_first_pass_already(tmp_path, monkeypatch):
+    """Samples that take long are noted as they come, not in hundreds."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    costs = DataLoader(Uneven(100), 4, num_workers=2)._sample_costs()
+    assert costs.predict([50, 51]) is None
+    for i in range(40):
+        costs.note([i], [20e6 if i % 10 == 0 else 1e6])
+    slow, fast = costs.predict([50, 51])
+    assert slow == pytest.approx(20e6, rel=0.01) and fast == pytest.approx(1e6, rel=0.01)
+
+
+def test_later_passes_know_from_the_start_what_is_slow(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    loader = DataLoader(Uneven(60), 4, num_workers=2, in_order=False)
+    thresholds = []
+    for _ in range(2):
+        iterator = iter(loader)
+        thresholds.append(iterator._fleet.stats()["threshold_ns"])
+        assert sorted(torch.cat(list(iterator)).tolist()) == list(range(60))
+    assert thresholds[0] == 0 < thresholds[1] < 20e6
+
+
+class Prepared(Numbers):
+    """The slow part is marked."""
+
+    @drapps.deterministic(key=lambda self, i: i)
+    def prepare(self, i):
+        return {"value": i, "pid": os.getpid()}
+
+    def __getitem__(self, i):
+        return torch.tensor([self.prepare(i)["value"], self.prepare(i)["pid"]])
+
+
+class Adaptive(Numbers):
+    """Whether the cache may leave samples uncompressed."""
+
+    def __getitem__(self, i):
+        return getattr(cached._here, "cache", cached._active).adaptive
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_the_cache_compresses_as_it_is_told(tmp_path, workers, adaptive):
+    loader = DataLoader(Adaptive(4), None, num_workers=workers, cache=tmp_path, adaptive_compression=adaptive)
+    assert list(loader) == [adaptive] * 4
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_marked_functions_are_kept(tmp_path, workers):
+    def makers():
+        rows = torch.cat(list(DataLoader(Prepared(12), 3, num_workers=workers, cache=tmp_path)))
+        assert rows[:, 0].tolist() == list(range(12))
+        return rows[:, 1].tolist()
+
+    first = makers()
+    assert makers() == first
