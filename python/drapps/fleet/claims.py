@@ -9,6 +9,8 @@ from drapps.fleet.stacks import offer_stack
 WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
 LOOK_MS = 1000
+KEEP_BYTES = 128 << 20  # of freed memory
+SAID = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
 def worker_main(setup, number, parent, to_close):
@@ -27,7 +29,14 @@ def live(setup, number, parent):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     offer_stack(setup.stacks)
+    keep_memory()
     setup.new_worker(number).run(parent)
+
+
+def keep_memory():
+    """Samples are made of the memory that earlier ones have freed, unless the user has said something about that."""
+    if not any(name in os.environ for name in SAID):
+        _core.keep_memory(KEEP_BYTES)
 
 
 class Claimer:
