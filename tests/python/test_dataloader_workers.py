@@ -562,7 +562,7 @@ def test_samples_are_made_of_memory_that_was_freed(monkeypatch):
     kept = torch.cat(list(DataLoader(Faults(8), num_workers=1)))
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "131072")  # the user's word
     anew = torch.cat(list(DataLoader(Faults(8), num_workers=1)))
-    assert kept[2:].max() < 100 < anew[2:].min()
+    assert 4 * kept[2:].max() < anew[2:].min()
 
 
 # --- how much is under way ---
