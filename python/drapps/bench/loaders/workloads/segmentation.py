@@ -124,8 +124,8 @@ def notes(result):
             "CPU time beside the samples, of the consumer's process and of the workers, over that of the samples: "
             f"{of_each(result, lambda run: rest_ms(run) / 1e3 / run['work_s'])}.  Of a bound that counts it too: "
             f"{of_each(result, lambda run: share_of_all(run, options))}.",
-            f"From iter() to the first batch, ms: {of_each(result, lambda run: run['first_ms'], 0)}; from the last step "
-            f"to the end of the epoch, ms: {of_each(result, lambda run: run['end_ms'], 0)}.",
+            f"From iter() to the first batch, ms: {of_each(result, lambda run: run['first_ms'], 0)}; from the last "
+            f"step to the end of the epoch, ms: {of_each(result, lambda run: run['end_ms'], 0)}.",
             "The Python data set's random choices are keyed by volume: its crops are the same for all loaders.  The "
             "native ops draw their own."]
 
