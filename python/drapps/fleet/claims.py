@@ -2,14 +2,18 @@
 
 import os
 import signal
+import time
 
 from drapps import _core
+from drapps.about import info
 from drapps.fleet.stacks import offer_stack
 
 WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
 LOOK_MS = 1000
-KEEP_BYTES = 128 << 20  # of freed memory
+LONG_NS = 5_000_000
+KEEP_BYTES = range(64 << 20, 256 << 20)  # of freed memory: glibc keeps the least of it by itself;
+KEEP_PART = 1 / 8  # of the container's memory, for all workers together
 SAID = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
@@ -29,14 +33,15 @@ def live(setup, number, parent):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     offer_stack(setup.stacks)
-    keep_memory()
     setup.new_worker(number).run(parent)
 
 
-def keep_memory():
+def keep_memory(workers):
     """Samples are made of the memory that earlier ones have freed, unless the user has said something about that."""
     if not any(name in os.environ for name in SAID):
-        _core.keep_memory(KEEP_BYTES)
+        limits = info()["limits"]
+        part = int(limits["memory_bytes"] * KEEP_PART) // (workers * limits["local_world"])
+        _core.keep_memory(min(max(part, KEEP_BYTES.start), KEEP_BYTES.stop))
 
 
 class Claimer:
@@ -46,6 +51,7 @@ class Claimer:
     def __init__(self, setup, number):
         self.setup, self.number, self.crew = setup, number, setup.crew
         self.crew.enlist(number, os.getpid())
+        self._keeps = False  # memory
 
     def run(self, parent):
         """Works until the crew says to leave, or the parent is gone."""
@@ -58,7 +64,15 @@ class Claimer:
             if claim.kind == FINISH:
                 self.finish(claim)
             else:
+                began = time.monotonic_ns()
                 self.work(claim)
+                if not self._keeps and time.monotonic_ns() - began > LONG_NS:
+                    self._keep_memory()
+
+    def _keep_memory(self):
+        """Not before something took long: it writes to pages that all processes share, while a first batch is due."""
+        self._keeps = True
+        keep_memory(self.setup.workers)
 
     def new_block(self, nbytes):
         """A block of shared memory that is this worker's until it is handed over."""
