@@ -415,6 +415,17 @@ def test_a_first_worker_ends_with_the_zygote():
         assert {parent_of(pid) for pid in fleet.pids.values()} == {fleet.zygote_pid}
 
 
+def test_a_zygote_that_was_dismissed_is_not_replaced():
+    with make(sets.Slow(0.002)) as fleet:
+        assert run(fleet, [[1, 2]])[0].value.tolist() == [1, 2]
+        zygote = fleet.zygote_pid
+        fleet.dismiss()
+        wait_for(lambda: not children())
+        with pytest.raises(NothingPosted):
+            fleet.next(1)
+        assert fleet.zygote_pid == zygote
+
+
 def test_a_fleet_outlives_the_thread_that_made_it():
     fleets = []
     thread = threading.Thread(target=lambda: fleets.append(make(sets.Slow(0.002))))
