@@ -11,7 +11,7 @@ from drapps.fleet.stacks import offer_stack
 WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
 LOOK_MS = 1000
-LONG_NS = 5_000_000
+LONG_NS = 10_000_000
 KEEP_BYTES = range(64 << 20, 256 << 20)  # of freed memory: glibc keeps the least of it by itself;
 KEEP_PART = 1 / 8  # of the container's memory, for all workers together
 SAID = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
