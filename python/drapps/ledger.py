@@ -43,8 +43,9 @@ class Ledger:
     def predict(self, indices):
         """Nanoseconds that each sample will take; 0 where nothing is known."""
         costs = self.units[indices] * numpy.float32(self.unit_ns)
-        if self.model.is_useful:
-            for i in numpy.flatnonzero(costs == 0):
+        unknown = numpy.flatnonzero(costs == 0)
+        if unknown.size and self.model.is_useful:
+            for i in unknown:
                 hint = self._hint_of(indices[i])
                 costs[i] = 0 if hint is None else max(self.model.predict(hint), 0)
         return costs

@@ -128,6 +128,14 @@ def test_bound_of_the_utilisation():
     assert segmentation.bound([5.0] * 20, options) == pytest.approx(100 / 110)  # all work, and the last step
     assert segmentation.bound([4.0] * 20, options) == pytest.approx(100 / 108)  # the first batch, and all steps
     assert segmentation.bound([1.0] * 2 + [8.0] * 18, options) == pytest.approx(100 / 156)
+    assert segmentation.bound([5.0] * 20, options, rest=20.0) == pytest.approx(100 / 130)  # CPU time for other things
+
+
+def test_cpu_time_beside_the_samples_counts_in_a_bound_of_its_own():
+    options = {"step": 10.0, "batch": 2, "workers": 1, "costs_ms": [5.0] * 20}
+    run = {"au": 0.5, "work_s": 0.1, "trainer_s": 0.03, "children_s": 0.11}
+    assert segmentation.rest_ms(run) == pytest.approx(40)
+    assert segmentation.share_of_all(run, options) == pytest.approx(0.5 * 150 / 100)
 
 
 def test_bound_of_eight_accelerators():

@@ -3,9 +3,13 @@
 import gc
 import multiprocessing
 import os
+import platform
+import resource
 import threading
 import time
+import warnings
 
+import numpy
 import psutil
 import pytest
 import torch
@@ -14,7 +18,7 @@ from loadersets import Numbers, Slow, Who, lists, none_left, workers_of
 
 import drapps
 from drapps import DataLoader
-from drapps.fleet.keeper import Keeper
+from drapps.fleet.keeper import Keeper, is_gone
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -68,6 +72,30 @@ def test_persistent_workers_stay():
     loader.close()
 
 
+def test_workers_leave_while_the_last_batch_is_used():
+    iterator = iter(DataLoader(Numbers(6), 2, num_workers=2))
+    assert sum((next(iterator).tolist() for _ in range(3)), []) == list(range(6))
+    deadline = time.monotonic() + 10
+    while not is_gone(iterator._fleet.zygote_pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert is_gone(iterator._fleet.zygote_pid)
+    with pytest.raises(StopIteration):
+        next(iterator)
+
+
+def test_threads_find_the_end_when_the_workers_have_left():
+    """Nobody takes the zygote that left for one that was lost."""
+    iterator, found = iter(DataLoader(Numbers(200), 2, num_workers=2, in_order=False)), []
+    threads = [threading.Thread(target=lambda: [found.extend(batch.tolist()) for batch in iterator]) for _ in range(4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(found) == list(range(200))
+
+
 def test_new_workers_see_the_data_set_as_it_is():
     dataset = Numbers(4)
     loader = DataLoader(dataset, 4, num_workers=1)
@@ -76,9 +104,25 @@ def test_new_workers_see_the_data_set_as_it_is():
     assert lists(loader) == [[0, 1]]
 
 
+class Faults(Numbers):
+    """The page faults of 96 MB of arrays, which are freed again."""
+
+    def __getitem__(self, i):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for part in [numpy.ones(1 << 18) for _ in range(48)]:
+            part += 1
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library decides by itself")
+def test_samples_are_made_of_memory_that_was_freed(monkeypatch):
+    kept = torch.cat(list(DataLoader(Faults(8), num_workers=1)))
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "131072")  # the user's word
+    anew = torch.cat(list(DataLoader(Faults(8), num_workers=1)))
+    assert 4 * kept[2:].max() < anew[2:].min()
+
+
 # --- the end ---
-
-
 def test_close_ends_passes():
     loader = DataLoader(Numbers(100), num_workers=2)
     iterator = iter(loader)

@@ -176,6 +176,8 @@ static PyMethodDef functions[] = {
     { "name_process", core_name_process, METH_O, "name_process(name): what ps and top show" },
     { "end_with_parent", core_end_with_parent, METH_NOARGS,
       "end_with_parent(): the kernel kills this process when the thread that forked it ends" },
+    { "keep_memory", core_keep_memory, METH_VARARGS,
+      "keep_memory(bytes): so much freed memory stays with this process, for what it allocates next" },
     { "undisturbed", core_undisturbed, METH_VARARGS, "undisturbed(fn, *args): SIGINT is put off until it returns" },
     { 0 },
 };

@@ -372,6 +372,13 @@ class Processes:
 
     # --- the end ---
 
+    def dismiss(self):
+        """Everything was taken and nothing more is posted: the processes leave meanwhile, and close() is quicker."""
+        self._check_process()
+        keeper = self._keeper
+        if keeper is not None:
+            keeper.dismiss()
+
     def close(self):
         """Ends all processes.  Results that were taken stay valid."""
         if os.getpid() != self._pid:

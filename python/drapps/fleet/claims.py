@@ -1,14 +1,20 @@
 """The life of a worker process, whatever it makes: it claims work of the crew until it is told to leave."""
 
+import _signal  # signal's functions look up enums, in pages that a new process has to copy first
 import os
-import signal
+import time
 
 from drapps import _core
+from drapps.about import info
 from drapps.fleet.stacks import offer_stack
 
 WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
 LOOK_MS = 1000
+LONG_NS = 10_000_000
+KEEP_BYTES = range(64 << 20, 256 << 20)  # of freed memory: glibc keeps the least of it by itself;
+KEEP_PART = 1 / 8  # of the container's memory, for all workers together
+SAID = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
 def worker_main(setup, number, parent, to_close):
@@ -23,11 +29,19 @@ def worker_main(setup, number, parent, to_close):
 def live(setup, number, parent):
     """The life of a worker process; parent: the process that forked it."""
     _core.name_process("drapps-worker")
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _signal.set_wakeup_fd(-1)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
     offer_stack(setup.stacks)
     setup.new_worker(number).run(parent)
+
+
+def keep_memory(workers):
+    """Samples are made of the memory that earlier ones have freed, unless the user has said something about that."""
+    if not any(name in os.environ for name in SAID):
+        limits = info()["limits"]
+        part = int(limits["memory_bytes"] * KEEP_PART) // (workers * limits["local_world"])
+        _core.keep_memory(min(max(part, KEEP_BYTES.start), KEEP_BYTES.stop))
 
 
 class Claimer:
@@ -37,6 +51,7 @@ class Claimer:
     def __init__(self, setup, number):
         self.setup, self.number, self.crew = setup, number, setup.crew
         self.crew.enlist(number, os.getpid())
+        self._keeps = False  # memory
 
     def run(self, parent):
         """Works until the crew says to leave, or the parent is gone."""
@@ -49,7 +64,15 @@ class Claimer:
             if claim.kind == FINISH:
                 self.finish(claim)
             else:
+                began = time.monotonic_ns()
                 self.work(claim)
+                if not self._keeps and time.monotonic_ns() - began > LONG_NS:
+                    self._keep_memory()
+
+    def _keep_memory(self):
+        """Not before something took long: it writes to pages that all processes share, while a first batch is due."""
+        self._keeps = True
+        keep_memory(self.setup.workers)
 
     def new_block(self, nbytes):
         """A block of shared memory that is this worker's until it is handed over."""

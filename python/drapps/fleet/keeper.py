@@ -48,7 +48,7 @@ class Keeper:
         self._early = early and context.get_start_method() == "fork" and can_adopt()
         self._first = self._process = self._conn = None
         self._ready = False  # the zygote has begun
-        self._ended = False
+        self._ended = False  # or told to
         self._starts, self._sends = threading.Lock(), threading.Lock()
         _keepers.add(self)
 
@@ -122,7 +122,7 @@ class Keeper:
     def messages(self):
         """What the zygote said.  Raises ZygoteGone."""
         try:
-            while self._conn is not None and self._conn.poll():
+            while self._conn is not None and not self._ended and self._conn.poll():
                 message = self._conn.recv()
                 if message[0] == "ready":
                     self._ready = True
@@ -159,6 +159,13 @@ class Keeper:
         if self._first is not None:
             self._first.drop()
         _keepers.discard(self)
+
+    def dismiss(self):
+        """The zygote and its workers may leave, while the trainer does something else; end() waits for that."""
+        with self._starts:
+            self._ended = True
+        if self._process is not None:
+            self.send("close")
 
     def end(self):
         """Ends the zygote and its workers, and waits until they are gone."""

@@ -48,8 +48,9 @@ def whole_digest(loader, n):
 class Drained:
     """What the consumer saw of one epoch; times in seconds."""
 
-    def __init__(self, wall, held, waits):
+    def __init__(self, wall, held, waits, first=0.0, end=0.0):
         self.wall, self.held, self.waits = wall, held, waits
+        self.first, self.end = first, end  # from iter() to the first batch; from the last step to the end of the epoch
 
     @property
     def utilisation(self):
@@ -66,15 +67,17 @@ def hold(seconds):
 
 def drain(loader, step_s, take):
     """One epoch, from the call of iter() to its end: `take(batch)`, then a step, for every batch."""
-    waits, held, began = [], 0.0, time.perf_counter()
+    waits, held, first, began = [], 0.0, 0.0, time.perf_counter()
     batches = iter(loader)
     while True:
         asked = time.perf_counter()
         try:
             batch = next(batches)
         except StopIteration:
-            return Drained(time.perf_counter() - began, held, waits)
+            now = time.perf_counter()
+            return Drained(now - began, held, waits, first, now - asked)
         waits.append(time.perf_counter() - asked)
+        first = first or time.perf_counter() - began
         take(batch)
         del batch
         if step_s:

@@ -1,6 +1,7 @@
 """3D-UNet: volumes of widely varying size, offline and online ops at each access; in Python, and as native ops."""
 
 import os
+import resource
 import statistics
 import time
 
@@ -43,6 +44,12 @@ def native_loader(options, arguments):
                        in_order=arguments["in_order"], memory_limit=int(options["memory_gb"] * 1e9))
 
 
+def cpu_times():
+    """CPU seconds of this process, and of its processes that have ended."""
+    each = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return np.array([used.ru_utime + used.ru_stime for used in each])
+
+
 def run(make, case, options):
     tally, digests, costs = Tally(len(options["images"])), [], []
 
@@ -52,6 +59,7 @@ def run(make, case, options):
         costs.extend(took.tolist())
         digests.append(fingerprint(keys, image) + fingerprint(keys, label))
 
+    began = cpu_times()
     if make:
         seen = drain(make(make_set(options, TimedVolumes), **case.arguments), options["step"] / 1e3, take)
     else:
@@ -60,10 +68,13 @@ def run(make, case, options):
         stats = loader.stats()
         costs = [(stats["read_ns"] + stats["work_ns"]) / 1e6 / len(tally.counts)] * len(tally.counts)
     tally.check()
+    trainer_s, children_s = (cpu_times() - began).tolist()
     work, until_last = sum(costs), seen.wall * 1e3 - options["step"]
     return {"au": seen.utilisation, "share": seen.utilisation / bound(options["costs_ms"], options),
             "share_in_run": seen.utilisation / bound(costs, options), "busy": work / (workers_of(options) * until_last),
-            "work_s": work / 1e3, "wall_s": seen.wall, "longest_ms": max(seen.waits[1:], default=0) * 1e3,
+            "work_s": work / 1e3, "trainer_s": trainer_s, "children_s": children_s,
+            "first_ms": seen.first * 1e3, "end_ms": seen.end * 1e3,
+            "wall_s": seen.wall, "longest_ms": max(seen.waits[1:], default=0) * 1e3,
             "digest": sum(digests) % (1 << 61) if make else None}
 
 
@@ -71,19 +82,33 @@ def workers_of(options):
     return min(options["workers"], len(os.sched_getaffinity(0)))
 
 
-def bound(costs, options):
-    """Utilisation at which no worker is idle while work is left: as in skewed.py.  costs: ms of each sample."""
+def bound(costs, options, rest=0.0):
+    """Utilisation at which no worker is idle while work is left: as in skewed.py.  costs: ms of each sample.
+
+    rest: ms of CPU time for other things, where there are as many workers as CPUs.
+    """
     step, workers = options["step"], workers_of(options)
     n = -(-len(costs) // options["batch"])
     first = sum(sorted(costs)[:options["batch"]]) / workers
-    return n * step / max(sum(costs) / workers + step, first + n * step)
+    return n * step / max((sum(costs) + rest) / workers + step, first + n * step)
 
 
-def beside_each_other(result, alone_s):
-    """How much longer the samples took in the runs than alone, in words, for each case in Python."""
-    times = {entry["case"]: [run["work_s"] for run in entry["runs"]] for entry in result["cases"]
-             if entry["loader"] != "native" and entry["runs"]}
-    return ", ".join(f"{case} {statistics.median(of_case) / alone_s:.2f}" for case, of_case in times.items())
+def of_each(result, figure, digits=2):
+    """The median of a figure of the runs, in words, for each case in Python."""
+    figures = {entry["case"]: [figure(run) for run in entry["runs"]] for entry in result["cases"]
+               if entry["loader"] != "native" and entry["runs"]}
+    return ", ".join(f"{case} {statistics.median(of_case):.{digits}f}" for case, of_case in figures.items())
+
+
+def rest_ms(run):
+    """CPU time beside the samples: of the consumer's process, and what else the workers do."""
+    return (run["trainer_s"] + run["children_s"] - run["work_s"]) * 1e3
+
+
+def share_of_all(run, options):
+    """The utilisation as a part of its bound, if the CPUs have to do all that they did in the run."""
+    n = len(options["costs_ms"])
+    return run["au"] / bound([run["work_s"] * 1e3 / n] * n, options, rest_ms(run))
 
 
 def notes(result):
@@ -94,7 +119,13 @@ def notes(result):
             f"Accelerator emulated, a step is {options['step']} ms; work-conserving bound of the utilisation in Python "
             f"from what the volumes cost alone {bound(costs, options):.3f}.  The bound in the run is made of what the "
             "samples took there: CPU time in Python, time in the worker threads for the native ops.",
-            f"CPU time of all samples in a run over that alone: {beside_each_other(result, sum(costs) / 1e3)}.",
+            "CPU time of all samples in a run over that alone: "
+            f"{of_each(result, lambda run: run['work_s'] * 1e3 / sum(costs))}.",
+            "CPU time beside the samples, of the consumer's process and of the workers, over that of the samples: "
+            f"{of_each(result, lambda run: rest_ms(run) / 1e3 / run['work_s'])}.  Of a bound that counts it too: "
+            f"{of_each(result, lambda run: share_of_all(run, options))}.",
+            f"From iter() to the first batch, ms: {of_each(result, lambda run: run['first_ms'], 0)}; from the last "
+            f"step to the end of the epoch, ms: {of_each(result, lambda run: run['end_ms'], 0)}.",
             "The Python data set's random choices are keyed by volume: its crops are the same for all loaders.  The "
             "native ops draw their own."]
 
