@@ -2,6 +2,7 @@
 
 import ctypes
 import io
+import pickle
 import random
 from collections import OrderedDict, namedtuple
 from types import SimpleNamespace
@@ -246,6 +247,27 @@ def test_no_layout_when_torch_was_told_to_collate_otherwise():
         assert Layout.of({"a": 1}) is None
     finally:
         del default_collate_fn_map[dict]
+
+
+@pytest.mark.parametrize(("sample", "plain"), [
+    ((numpy.zeros((2, 3), "f4"), 5), True), ({"a": torch.zeros(3), 7: [1.5, True]}, True), ((b"x", "y", 1), True),
+    (numpy.zeros(2, "u1"), True), (Pair(1, 2), False), (numpy.float32(1), False), (torch.zeros(2, dtype=torch.bfloat16), False),
+    ({(1, numpy.str_("a")): 1}, False),
+])  # fmt: skip
+def test_plain_layouts_travel_without_a_pickle(sample, plain, monkeypatch):
+    refused = []
+    monkeypatch.setattr(pickle, "dumps", lambda tree, dumps=pickle.dumps: refused.append(tree) or dumps(tree))
+    layout = Layout.of(sample)
+    again = Layout.loads(layout.dumps())
+    assert again == layout and bool(refused) is not plain
+    assert repr(again.tree) == repr(layout.tree)  # 1 and True are equal, and so are the names of some types
+
+
+def test_a_long_layout_is_in_the_book(tmp_path):
+    with open(tmp_path / "book", "w+b", buffering=0) as file:
+        book, layouts = LayoutBook(file.fileno()), [Layout.of({f"key {i}": 1 for i in range(n)}) for n in (900, 3, 700)]
+        assert [book.number(layout) for layout in layouts] == [0, 1, 2]
+        assert [LayoutBook(file.fileno()).layout(i) for i in range(3)] == layouts
 
 
 def test_the_book_gives_the_same_number_to_all(tmp_path):

@@ -1,7 +1,7 @@
 """The life of a worker process, whatever it makes: it claims work of the crew until it is told to leave."""
 
+import _signal  # signal's functions look up enums, in pages that a new process has to copy first
 import os
-import signal
 
 from drapps import _core
 from drapps.fleet.stacks import offer_stack
@@ -23,9 +23,9 @@ def worker_main(setup, number, parent, to_close):
 def live(setup, number, parent):
     """The life of a worker process; parent: the process that forked it."""
     _core.name_process("drapps-worker")
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _signal.set_wakeup_fd(-1)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
     offer_stack(setup.stacks)
     setup.new_worker(number).run(parent)
 
