@@ -1,6 +1,7 @@
 """Worker processes: results, errors, deaths, and that nothing is left behind."""
 
 import gc
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import threading
 import time
 import warnings
-from multiprocessing import forkserver, resource_tracker
+from multiprocessing import forkserver, popen_fork, resource_tracker
 
 import numpy
 import pytest
@@ -17,7 +18,6 @@ torch = pytest.importorskip("torch")
 
 import fleetsets as sets
 from drapps.fleet.fleet import Fleet, NothingPosted
-from drapps.fleet.keeper import Keeper
 from drapps.fleet.layout import Layout
 from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
@@ -449,13 +449,54 @@ def test_next_starts():
         assert fleet.next(60).value[1].tolist() == [9, 16]
 
 
-def test_a_start_that_fails_leaves_nothing(monkeypatch):
-    def refuse(keeper, zygote):
-        raise OSError("no more processes")
+@pytest.fixture(params=[True, False], ids=["split", "whole"])
+def split(request, monkeypatch):
+    """Whether Process.start is taken apart; not with all versions of Python."""
+    if not request.param:
+        monkeypatch.setattr("drapps.fleet.launch._can_be_split", lambda process: False)
+    return request.param
 
-    monkeypatch.setattr(Keeper, "_begun", refuse)
+
+@pytest.mark.skipif(hasattr(popen_fork, "atexit"), reason="Process.start itself leaves pipes behind")
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_start_that_fails_leaves_nothing(monkeypatch, allowed):
+    forks, fork = [], os.fork
+
+    def refuse():
+        if len(forks) == allowed:
+            raise OSError("no more processes")
+        forks.append(fork())
+        return forks[-1]
+
+    monkeypatch.setattr(os, "fork", refuse)
     with pytest.raises(OSError, match="no more processes"):
         make(sets.Squares())
+    assert len(forks) == allowed
+
+
+class Inside:
+    """What a worker knows of its process, and the pipes that it holds."""
+
+    def __getitem__(self, index):
+        pipes = [link for fd in os.listdir("/proc/self/fd") if (link := link_of(fd)).startswith("pipe:")]
+        mine, parent = multiprocessing.current_process(), multiprocessing.parent_process()
+        return mine.name, mine.daemon, mine.pid == os.getpid(), parent.pid, parent.is_alive(), pipes
+
+
+def link_of(fd):
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return ""
+
+
+def test_a_first_worker_is_a_process_of_multiprocessing(split):
+    with make(Inside(), sets.as_list, workers=1) as fleet:
+        fleet.post(0, [0])
+        ((*known, pipes),) = fleet.next(60).value
+        assert known == ["drapps-worker-0", True, True, os.getpid(), True]
+        assert link_of(fleet._keeper._process.sentinel) not in pipes  # it would hide the zygote's end
+        assert not multiprocessing.active_children()
 
 
 def exit_at_once(worker):
@@ -621,11 +662,16 @@ fleet = Fleet(sets.Squares(), default_collate, workers=2)
 """
 
 KILLED = """
-def end_here(zygote):
-    print(fleet._keeper._first._process.pid, flush=True)
-    os.kill(os.getpid(), signal.SIGKILL)
+forks, fork = [], os.fork
 
-fleet._keeper._begun = end_here
+def fork_once():
+    if forks:
+        print(forks[0], flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    forks.append(fork())
+    return forks[0]
+
+os.fork = fork_once
 fleet.start()
 """
 
