@@ -206,12 +206,20 @@ bool dr__claim_one(dr__exec *e, dr__claim *c)
     return goes_on(e) && claim_unread(e, c, 1);
 }
 
+/* pool lock: may who works read, too?  What comes from the fetchers meanwhile would wait for as long as a read takes:
+ * so only while they are at fewer samples than there are workers. */
+static bool may_read(const dr__exec *e)
+{
+    return e->fetch.active < DR_MAX(e->workers, 1);
+}
+
 bool dr__claim_next(dr__exec *e, dr__claim *c)
 {
     if (!goes_on(e) || e->active >= DR_MAX(e->workers, 1))
         return false;
     *c = (dr__claim){ .first = e->claimed, .slow = dr__lane_take(e, true) };
-    if (!c->slow && !(c->fetched = dr__fetch_take(e)) && !claim_unread(e, c, 0) && !(c->slow = dr__lane_take(e, false)))
+    if (!c->slow && !(c->fetched = dr__fetch_take(e)) && !(may_read(e) && claim_unread(e, c, 0)) &&
+        !(c->slow = dr__lane_take(e, false)))
         return false;
     e->active++;
     return true;

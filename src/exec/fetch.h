@@ -1,8 +1,9 @@
 /* fetch.h: samples read ahead of the workers, by threads that do nothing else.
  *
  * A fetcher claims one sample, reads it (or finds it in the cache) and leaves it with its bytes, as a slow sample is
- * parked (lanes.h).  Workers take what was fetched before they read themselves; what could not be read, or kept within
- * the budget, they read again, so that all that can be wrong with a sample is dealt with in one place.
+ * parked (lanes.h).  Workers take what was fetched, and read themselves only while fewer samples are being fetched than
+ * there are workers: fetched ones would wait meanwhile.  What could not be read, or kept within the budget, they read
+ * again, so that all that can be wrong with a sample is dealt with in one place.
  */
 #ifndef DR_EXEC_FETCH_H
 #define DR_EXEC_FETCH_H

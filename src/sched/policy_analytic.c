@@ -5,7 +5,7 @@
  *              user's weights (plant_model.h); fewer only where that stays so with demand a third higher
  *   fetchers   where reading blocks: as many as there are reads under way at that rate (Little's law)
  *   prefetch   as many batches as are under way at that rate (Little's law), and some more for how they vary: more
- *              where the consumer waits though the workers could keep up, less where they lie ready unused
+ *              where the consumer waits though workers and fetchers could keep up, less where they lie ready unused
  *   bytes      what these batches take, where memory is short
  *   priority   left alone: below a trainer that fills the CPUs, workers starve
  */
@@ -23,6 +23,8 @@ static const double FULL = 0.9;                              /* load of a machin
 static const double KEEPS_UP = 0.01;                         /* share of its time that a consumer may wait */
 static const double NO_STEP = 0.9;                           /* a consumer that waits so much does nothing else */
 static const double FEW = 0.1;                               /* of the workers: fewer by less is no gain */
+static const double FAR = 20;                                /* of a sample's CPU time: no wait for a CPU is so long */
+static const double SPARE = 0.25;                            /* of batches that wait for reads: how these vary */
 enum { MOST_PER_CPU = 2 };                                   /* workers that want a CPU, for each there is */
 enum { CALM = 10, FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
 enum { TRIES = 2 };                                          /* at more cover, before it is called in vain */
@@ -34,6 +36,7 @@ struct state {
     int calm, memory, remember; /* decisions: unused, since it was too small, for which that counts */
     double wait_before;         /* of the consumer, before there was more cover */
     int grown, barred;          /* decisions: in which cover was added, in which none is */
+    uint64_t raised_ns;         /* when there were last more fetchers, or batches that wait for reads; 0: never */
 
     double tried, tried_rate; /* threads that read before there were more, and the rate with these; 0: none */
     double most_readers;      /* more of these brought nothing; 0: not known */
@@ -112,14 +115,17 @@ static double choose_workers(const dr__plant_model *m, const dr__observation *o)
 /* --- fetchers --- */
 
 /* Whether threads that only read are worth having: reading blocks for a good part of a sample's time.  On a machine
- * without a free CPU that cannot be told from a read that waits for a CPU, and would not help. */
+ * without a free CPU that cannot be told from a read that waits for a CPU, and would not help, unless it takes many
+ * times what all of the sample takes of one. */
 static bool should_split(const dr__costs *c, const dr__observation *o)
 {
     double all = c->cpu + c->block_work + c->block_read;
     bool splits = o->knob[DR_KNOB_FETCHERS] > 0;
     if (!dr__may_turn(o, DR_KNOB_FETCHERS))
         return splits;
-    return splits ? c->block_read > 0.1 * all : c->block_read > 0.25 * all && o->cpu_load < FULL;
+    if (splits)
+        return c->block_read > 0.1 * all;
+    return c->block_read > 0.25 * all && (o->cpu_load < FULL || c->block_read > FAR * c->cpu);
 }
 
 /* Reads under way at a rate. */
@@ -169,21 +175,40 @@ static bool in_vain(struct state *s, const dr__observation *o)
     return true;
 }
 
-/* Twice as much, but no more than all batches hold: that would only take long to give back. */
+/* Twice as much, but no more than all batches hold: that would only take long to give back.  At first a batch, or half
+ * of those under way; of those that wait for reads there is some to spare already. */
 static double more_cover(const struct state *s, const dr__observation *o)
 {
     const dr__costs *c = &s->costs;
-    double most = o->use.most[DR_KNOB_PREFETCH] * o->batch_samples / c->demand;
-    return DR_MIN(DR_MAX(2 * s->cover, DR_MAX(c->latency / 2, o->batch_samples / c->demand)), most);
+    double batch = o->batch_samples / c->demand, most = o->use.most[DR_KNOB_PREFETCH] * batch;
+    double first = o->knob[DR_KNOB_FETCHERS] > 0 ? batch : DR_MAX(c->latency / 2, batch);
+    return DR_MIN(DR_MAX(2 * s->cover, first), most);
 }
 
-/* More cover where the consumer waits though the workers could keep up; less where it lies unused for long, but not
- * so little again that it waited. */
+/* Whether workers, and fetchers where there are some, could keep up.  That fetchers are nearly always at a read says
+ * nothing: how many samples they can read does. */
+static bool could_keep_up(const struct state *s, const dr__observation *o, double capacity)
+{
+    double fetchers = o->knob[DR_KNOB_FETCHERS], demand = 1.05 * s->costs.demand;
+    if (fetchers <= 0)
+        return capacity > demand && o->busy < 0.85;
+    double workers_busy = o->flow[DR_FLOW_WORK] / DR_MAX(o->knob[DR_KNOB_WORKERS], 1);
+    return capacity > demand && workers_busy < 0.85 && fetchers > demand * s->costs.read;
+}
+
+/* Whether all that is seen was after the last rise, when what was begun by it had arrived. */
+static bool has_settled(const struct state *s, const dr__observation *o)
+{
+    double after = (double)(o->time_ns - s->raised_ns) * 1e-9 - o->span;
+    return s->raised_ns == 0 || after >= s->costs.latency;
+}
+
+/* More cover where the consumer waits though the others could keep up; less where it lies unused for long, but not so
+ * little again that it waited. */
 static void adapt_cover(struct state *s, const dr__observation *o, double capacity)
 {
-    bool could = capacity > 1.05 * s->costs.demand && o->busy < 0.85;
     bool waits = o->wait > KEEPS_UP;
-    if (waits && could && !in_vain(s, o)) {
+    if (waits && could_keep_up(s, o, capacity) && has_settled(s, o) && !in_vain(s, o)) {
         s->too_small = s->cover;
         s->remember = s->remember ? DR_MIN(2 * s->remember, LONGEST_MEMORY) : FIRST_MEMORY;
         s->memory = s->calm = 0;
@@ -209,12 +234,15 @@ static double latency_of(const struct state *s, const dr__observation *o, double
     return capacity > s->costs.demand ? s->costs.latency : DR_MIN(s->costs.latency, 2 * alone);
 }
 
-static double choose_prefetch(const struct state *s, const dr__observation *o, double capacity)
+/* Batches that wait for reads take long and are many: what is spare grows with them, and is soon given back. */
+static double choose_prefetch(const struct state *s, const dr__observation *o, double capacity, bool split)
 {
     double rate = DR_MIN(capacity, s->costs.demand);
     double now = o->knob[DR_KNOB_PREFETCH], batches = rate / o->batch_samples;
-    double need = batches * (latency_of(s, o, capacity) + s->cover) + 1;
-    bool change = need > now + 0.25 || 1.2 * need + 0.75 < now; /* between them it rests */
+    double under_way = batches * latency_of(s, o, capacity);
+    double need = under_way + batches * s->cover + (split ? DR_MAX(SPARE * under_way, 1) : 1);
+    double too_many = (split ? 1.05 : 1.2) * need + 0.75;
+    bool change = need > now + 0.25 || too_many < now; /* between them it rests */
     return change ? DR_MAX(ceil(need - 0.25), 2) : now;
 }
 
@@ -276,6 +304,11 @@ static void wish_readers(struct state *s, const dr__observation *o, bool split, 
         *fetchers = 0;
 }
 
+static bool rises(const dr__observation *o, const dr__wish *wish, int knob)
+{
+    return wish->knob[knob] > o->knob[knob];
+}
+
 static void decide(void *state, const dr__observation *o, dr__wish *wish)
 {
     struct state *s = state;
@@ -297,7 +330,11 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
     wish->bound = bound_of(s, &as_is, o, here);
     wish->knob[DR_KNOB_WORKERS] = workers;
     wish_readers(s, o, split, capacity, wish);
-    wish->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, capacity);
+    wish->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, capacity, split);
+    if (split && (rises(o, wish, DR_KNOB_FETCHERS) || rises(o, wish, DR_KNOB_PREFETCH)))
+        s->raised_ns = o->time_ns;
+    else if (!split)
+        s->raised_ns = 0;
     wish->knob[DR_KNOB_PREFETCH_BYTES] = choose_bytes(o, wish->knob[DR_KNOB_PREFETCH]);
     explain(&as_is, o, here, wish);
 }

@@ -148,6 +148,35 @@ def test_while_the_trainer_waits_workers_set_the_pace():
     assert verdict("slow_op", wait=0.9, **idle).without == pytest.approx(1 / (1 - 0.8 * 0.9), rel=0.03)
 
 
+# Loader and trainer are about as fast: 1500 samples a second, of 1800 that the trainer could take.
+BALANCED = dict(samples=6000, wait=0.14, free_rate=1800.0, drain_cpu=1e-3, ops={"decode": 0.7, "resize": 0.3})
+
+
+def test_a_loader_that_keeps_up_with_the_trainer_is_healthy():
+    (found,) = diagnose(facts(**BALANCED, drain_rate=1900.0))
+    assert found.name == "healthy" and found.gain == 1.0
+    assert "waits 14%" in found.evidence and "1.06 times" in found.evidence and "1.20 times as fast" in found.evidence
+    assert diagnose(facts(**BALANCED, drain_rate=1600.0))[0].name == "healthy"  # by less than what noise is
+
+
+def test_a_loader_that_does_not_keep_up_is_held_back_by_its_work():
+    assert diagnose(facts(**BALANCED, drain_rate=1500.0))[0].name == "slow_op"
+    beside = facts(**BALANCED, drain_rate=1900.0, free_cpu=0.5e-3)  # the trainer takes a quarter of the two CPUs
+    assert diagnose(beside)[0].name == "slow_op"
+
+
+def test_a_loader_that_keeps_up_and_is_waited_for_much_is_not_healthy():
+    """Epochs of a single batch: a cheaper op shortens what is waited, and nothing else."""
+    found = diagnose(facts(**{**BALANCED, "samples": 3000, "wait": 0.6}, drain_rate=1900.0, work=2e-3))
+    assert found[0].name == "slow_op" and 1.0 < found[0].gain < 1.25
+    assert found[0].without == pytest.approx(1 / (1 - 0.7 * 0.75 * (1 - 750 / 1800)), rel=0.1)
+
+
+def test_other_causes_are_found_beside_a_loader_that_keeps_up():
+    pausing = facts(**BALANCED, drain_rate=1900.0, ahead=1, unlimited_rate=2500.0)
+    assert diagnose(pausing)[0].name == "memory_limit"
+
+
 def test_nothing_measured():
     assert diagnose(Facts()) == []
 

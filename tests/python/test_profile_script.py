@@ -11,6 +11,7 @@ from importlib.util import find_spec
 import pytest
 
 from drapps.profile.rules import NAMES
+from drapps.profile.session import Tally
 
 LOADER = """
     import sys, time
@@ -23,6 +24,15 @@ ENDLESS = """
         for batch in loader:
             time.sleep(0.005)
 """
+
+
+def test_a_trainer_that_got_full_batches_again_would_not_always_get_such():
+    free = Tally("free", 1.0)
+    for _ in range(4):
+        free.add(0.0, 0.01, 32)
+    assert free.rate == pytest.approx(3200)
+    assert free.rate_of(24) == pytest.approx(2400)  # every second batch of the run has 16
+    assert Tally("free", 1.0).rate is None and Tally("free", 1.0).rate_of(24) is None
 
 
 def write(tmp_path, *parts):

@@ -4,5 +4,5 @@ command.py is `drapps experiment adapt`: scenarios of adapt.py and trainer.py, r
 cells.py runs what is not in the results file yet and appends it: what was stopped goes on where it was.
 
 planted.py is `drapps experiment planted`: plants.py has what is planted, field.py runs it, remedies.py takes it away.
-monitor/ is `drapps experiment monitor`.
+ahead/ is `drapps experiment ahead`, monitor/ is `drapps experiment monitor`.
 """

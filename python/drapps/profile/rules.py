@@ -51,7 +51,9 @@ def diagnose(facts):
     found = [(said.rate, _finding(name, said, facts)) for name, said in told if said]
     found.sort(key=lambda pair: (-round(pair[1].gain, 1), -pair[0]))  # alike by the trainer's bound: the larger remedy
     findings = [finding for _, finding in found if finding.gain > 1.0]
-    return [finding for finding in findings if finding.gain >= WORTH] or findings[:1]
+    worth = [finding for finding in findings if finding.gain >= WORTH]
+    balanced = _keeps_up(facts) and facts.headroom < WORTH**2  # two measurements, each with its noise
+    return worth or ([_balanced(facts)] if balanced else findings[:1])
 
 
 def _finding(name, told, facts):
@@ -67,8 +69,20 @@ def _no_remedy(facts):
         evidence = f"{waits}; the loader could deliver {spare:.1f} times as many samples"
         advice = "a faster model step, larger batches or a faster accelerator; CPUs can be given away"
         return Finding("slow_consumer", 1 - facts.wait, evidence, advice, 1.0, spare)
-    bound = f"; with data that is always there it would be {facts.headroom:.2f} times as fast"
-    return Finding("healthy", 0.0, waits + bound, "nothing to do", 1.0, 1.0)
+    return Finding("healthy", 0.0, f"{waits}; {_bound(facts)}", "nothing to do", 1.0, 1.0)
+
+
+def _balanced(facts):
+    """Loader and trainer are about as fast, and do not quite overlap."""
+    alone = _with_trainer(facts, facts.drain_rate, 0.0) / facts.trainer_rate
+    evidence = (f"the trainer waits {facts.wait:.0%} of its time, though the loader alone makes {alone:.2f} times what "
+                f"it can take; {_bound(facts)}")  # fmt: skip
+    advice = "nothing to do; longer epochs, as each begins without a batch, or more prefetch may bring a little"
+    return Finding("healthy", 0.0, evidence, advice, 1.0, 1.0)
+
+
+def _bound(facts):
+    return f"with data that is always there it would be {facts.headroom:.2f} times as fast"
 
 
 # --- what a remedy would bring ---
@@ -96,6 +110,18 @@ def _with_trainer(facts, measured, waiting):
     if not measured:
         return _capacity(facts, _any(waiting))
     return 1 / (1 / measured + _any(facts.free_cpu) / first(facts.cpus, 1))
+
+
+def _keeps_up(facts):
+    """Whether the loader, measured without the trainer, makes what the trainer can take, as far as that is told from
+    noise: then its work is not what the trainer waits for."""
+    return bool(facts.drain_rate) and facts.trainer_rate < WORTH * _with_trainer(facts, facts.drain_rate, 0.0)
+
+
+def _pace(facts):
+    """The part of the time that goes with the loader's work: all of it, or, where the loader keeps up, what the trainer
+    waits, for the first batch of an epoch for example."""
+    return 1 - 1 / facts.headroom if _keeps_up(facts) else 1.0
 
 
 def _spared(facts):
@@ -279,14 +305,14 @@ def _saved(facts, part):
     """The gain where `part` of the work of a sample is saved.  Workers set the pace while they have no slack, and while
     the trainer waits: for the first batch of an epoch, or for one slow sample, there is both slack and waiting."""
     working = max(first(facts.strained, 1.0), facts.wait) * (1.0 if facts.fetchers else 1 - _any(facts.read_share))
-    return 1 / (1 - min(0.98, part * working))
+    return 1 / (1 - min(0.98, part * working * _pace(facts)))
 
 
 def _sped_up(facts, part):
     """The gain where `part` of the loader's whole time of a sample is saved, by another run of it; the CPU time of the
     trainer stays."""
     trainer = min(1.0, facts.rate * _any(facts.free_cpu) / first(facts.cpus, 1))
-    return 1 / (1 - min(0.98, part * (1 - trainer)))
+    return 1 / (1 - min(0.98, part * (1 - trainer) * _pace(facts)))
 
 
 def _any(value):

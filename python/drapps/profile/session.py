@@ -73,7 +73,12 @@ class Tally:
     @property
     def rate(self):
         """Samples a second."""
-        return self.samples / self.time if self.time else None
+        return self.rate_of(self.samples / self.batches) if self.batches else None
+
+    def rate_of(self, batch_samples):
+        """The same if batches had so many samples and took as long: those at hand may be fuller than most are, as the
+        last of an epoch is not among them."""
+        return batch_samples * self.batches / self.time if self.time else None
 
 
 class Session:
@@ -189,7 +194,7 @@ class Session:
         self._note_host(seen)
 
     def _end_of_free(self, seen):
-        self.facts.free_rate = self._phase.rate
+        self.facts.free_rate = self._phase.rate_of(self.facts.batch_samples)
         if seen["cpu_seconds"] is not None and self._phase.samples:
             self.facts.free_cpu = seen["cpu_seconds"] / self._phase.samples
 

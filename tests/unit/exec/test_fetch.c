@@ -27,19 +27,21 @@ static void wait_at_read(uint64_t id)
     pass_gate(&read_gate);
 }
 
-/* As many reads at a time as there are fetchers and workers. */
+/* As many reads at a time as there are fetchers; who works, here the caller, begins none meanwhile. */
 static void they_read_at_the_same_time(void **state)
 {
     (void)state;
     dr_dataset *set = toy_set(&(toy){ .n = N, .on_read = wait_at_read });
     dr_graph *g = graph_of(NULL);
-    dr_loader_options o = options_of(5, 1);
+    dr_loader_options o = options_of(5, 0);
     dr_loader *l = open_loader(set, g, &o);
     dr_batch *b = NULL;
     set_gate(&read_gate, false);
     set_knob(l, "fetchers", 5);
-    assert_int_equal(dr_loader_next(l, 1, &b, &err), DR_AGAIN);
-    wait_inside(&read_gate, 6);
+    assert_ok(dr_loader_start(l, 0, &err));
+    wait_inside(&read_gate, 5);
+    assert_int_equal(dr_loader_next(l, 20, &b, &err), DR_AGAIN);
+    assert_int_equal(inside(&read_gate), 5);
     set_knob(l, "fetchers", 1); /* waits for nobody */
     set_gate(&read_gate, true);
     tape t = { 0 };

@@ -268,6 +268,96 @@ static void cover_does_not_grow_for_ever(void **state)
     dr__free(mind);
 }
 
+/* A consumer of batches of 4 samples, each of which is read in 0.15 s by one of as many fetchers as it takes. */
+static dr__observation reading_consumer(double demand)
+{
+    dr__observation o = { .span = 1, .machine_cpus = 2, .quota_cpus = 2, .cpus = 2, .time_ns = 1000000000u };
+    fluid f = fluid_ordinary(10);
+    o.use = fluid_use(&f);
+    o.rate = o.demand = o.work_rate = demand, o.batches = demand / 4, o.batch_samples = 4;
+    o.cpu_each = o.work_each = 0.001, o.read_each = 0.15, o.latency = 0.16, o.stretch = 1, o.busy = 0.87;
+    o.flow[DR_FLOW_WORK] = 0.001 * demand;
+    o.knob[DR_KNOB_WORKERS] = 1, o.knob[DR_KNOB_FETCHERS] = ceil(1.15 * demand * o.read_each);
+    o.knob[DR_KNOB_PREFETCH] = 2;
+    return o;
+}
+
+/* The same once a second. */
+static double decide_each_second(void *mind, dr__observation *o, int n)
+{
+    for (int i = 0; i < n; i++) {
+        o->time_ns += 1000000000u;
+        decide_prefetch(mind, o, 1);
+    }
+    return o->knob[DR_KNOB_PREFETCH];
+}
+
+/* Batches wait for reads: twice the consumer's speed is twice the batches, at once, and these are not hoarded. */
+static void reads_under_way_follow_demand(void **state)
+{
+    (void)state;
+    void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
+    dr__observation o = reading_consumer(100); /* 4 batches under way */
+    assert_true(decide_each_second(mind, &o, 5) == 5);
+    o = reading_consumer(200);
+    o.knob[DR_KNOB_PREFETCH] = 5;
+    o.knob[DR_KNOB_FETCHERS] = 18; /* still those of the slow one */
+    o.wait = 0.35, o.sudden = true;
+    assert_true(decide_each_second(mind, &o, 1) == 10);
+    o.wait = 0, o.sudden = false;
+    assert_true(decide_each_second(mind, &o, 20) <= 1.5 * 8);
+    o.knob[DR_KNOB_PREFETCH] = 12; /* however they came to be there */
+    assert_true(decide_each_second(mind, &o, 1) == 10);
+    dr__free(mind);
+}
+
+/* On a machine without a free CPU. */
+static double fetchers_beside_others(double read)
+{
+    void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
+    dr__observation o = reading_consumer(100);
+    dr__wish wish = { .bound = DR_BOUND_UNKNOWN };
+    o.knob[DR_KNOB_FETCHERS] = 0;
+    o.read_each = read, o.cpu_load = 1, o.foreign_cpus = 2;
+    dr__policy_find("analytic")->decide(mind, &o, &wish);
+    dr__free(mind);
+    return wish.knob[DR_KNOB_FETCHERS];
+}
+
+/* A read of 5 ms may wait for a CPU, beside 1 ms of work; one of 150 ms does not. */
+static void long_reads_are_no_wait_for_a_cpu(void **state)
+{
+    (void)state;
+    assert_true(fetchers_beside_others(0.005) == 0);
+    assert_true(fetchers_beside_others(0.15) >= 15);
+}
+
+/* Fetchers are what is missing: batches ahead would lie around once these are there. */
+static void too_few_fetchers_are_no_reason_for_batches(void **state)
+{
+    (void)state;
+    void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
+    dr__observation o = reading_consumer(100);
+    o.knob[DR_KNOB_FETCHERS] = 4;
+    o.wait = 0.7, o.work_rate = 27, o.busy = 0.7; /* the worker has little to do */
+    assert_true(decide_each_second(mind, &o, 20) == 5);
+    dr__free(mind);
+}
+
+/* Fetchers suffice, nearly always at a read, and still it waits: more batches, once those asked for have come. */
+static void batches_that_vary_while_they_are_read(void **state)
+{
+    (void)state;
+    void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
+    dr__observation o = reading_consumer(100);
+    assert_true(decide_each_second(mind, &o, 1) == 5);
+    o.wait = 0.05;
+    assert_true(decide_each_second(mind, &o, 1) == 5); /* a part of that second was before they came */
+    assert_true(decide_each_second(mind, &o, 1) == 6); /* little by little */
+    assert_true(decide_each_second(mind, &o, 2) == 7);
+    dr__free(mind);
+}
+
 /* The trainer computes on the same two CPUs. */
 static void trainer_on_the_same_cpus(void **state)
 {
@@ -325,6 +415,10 @@ int main(void)
         cmocka_unit_test(prefetch_follows_demand),
         cmocka_unit_test(batches_that_bring_nothing_are_given_back),
         cmocka_unit_test(cover_does_not_grow_for_ever),
+        cmocka_unit_test(reads_under_way_follow_demand),
+        cmocka_unit_test(long_reads_are_no_wait_for_a_cpu),
+        cmocka_unit_test(too_few_fetchers_are_no_reason_for_batches),
+        cmocka_unit_test(batches_that_vary_while_they_are_read),
         cmocka_unit_test(trainer_on_the_same_cpus),
         cmocka_unit_test(weights_change_the_action),
         cmocka_unit_test(reasons_have_numbers),

@@ -82,13 +82,13 @@ def main(argv=None):
         raise _core.ArgumentError("--pairs is 2 at least, --memory-mb 8, --seconds and --fuzz-seconds are above 0")
     rows = run(names, args, lambda text: print(text, file=sys.stderr, flush=True))
     if args.into:
-        report.write_section(args.into, "results-monitor", page(rows, _shown(argv)))
+        report.write_section(args.into, "results-monitor", page(rows, shown(argv)))
     if args.json:
         return print_json([{"test": name, **found._asdict()} for name, found in rows])
-    print(page(rows, _shown(argv)))
+    print(page(rows, shown(argv)))
 
 
-def _shown(argv):
+def shown(argv):
     """The command line without where the result goes."""
     parts = iter(argv)
     kept = []

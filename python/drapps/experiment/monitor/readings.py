@@ -74,9 +74,9 @@ class ThreadShare:
         return (thread_seconds(self._task) - self._used) / (time.monotonic() - self._begun)
 
 
-def run_child(name, *arguments, before=(), enter=None, environment=None):
-    """The JSON that a program of this package prints.  before: a command that starts it; enter: called in the child."""
-    command = [*before, sys.executable, "-m", f"{__package__}.{name}", *map(str, arguments)]
+def run_child(name, *arguments, before=(), enter=None, environment=None, package=__package__):
+    """The JSON that a program of a package prints.  before: a command that starts it; enter: called in the child."""
+    command = [*before, sys.executable, "-m", f"{package}.{name}", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=enter,
                           env={**os.environ, **(environment or {})})  # fmt: skip
     if done.returncode:
