@@ -251,8 +251,8 @@ def test_no_layout_when_torch_was_told_to_collate_otherwise():
 
 @pytest.mark.parametrize(("sample", "plain"), [
     ((numpy.zeros((2, 3), "f4"), 5), True), ({"a": torch.zeros(3), 7: [1.5, True]}, True), ((b"x", "y", 1), True),
-    (numpy.zeros(2, "u1"), True), (Pair(1, 2), False), (numpy.float32(1), False), (torch.zeros(2, dtype=torch.bfloat16), False),
-    ({(1, numpy.str_("a")): 1}, False),
+    (numpy.zeros(2, "u1"), True), (Pair(1, 2), False), (numpy.float32(1), False),
+    (torch.zeros(2, dtype=torch.bfloat16), False), ({(1, numpy.str_("a")): 1}, False),
 ])  # fmt: skip
 def test_plain_layouts_travel_without_a_pickle(sample, plain, monkeypatch):
     refused = []

@@ -1,8 +1,8 @@
 """Processes of multiprocessing that are forked one right after the other.
 
 After a fork, the parent copies each page that it writes, at some microseconds each, and after the next fork the same
-pages again.  Process.start writes 150 pages around its fork.  So here a start has two steps: all that can be made before
-(launch), and the fork with what must follow it at once.
+pages again.  Process.start writes 150 pages around its fork.  So here a start has two steps: all that can be made
+before (launch), and the fork with what must follow it at once.
 """
 
 import multiprocessing.context

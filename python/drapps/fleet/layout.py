@@ -215,7 +215,7 @@ _TYPE_NAMES, _DTYPE_NAMES, _NUMPY_NAMES = ({value: name for name, value in names
 
 
 def _plain_tree(tree):
-    """The tree without types; KeyError where there is one without a name, or a key that marshal may take for another."""
+    """The tree without types; KeyError where one has no name, or marshal may take a key for another."""
     if isinstance(tree, Branch):
         if tree.keys and not all(type(key) in PLAIN_KEYS for key in tree.keys):
             raise KeyError(tree.keys)
