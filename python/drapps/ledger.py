@@ -109,6 +109,8 @@ class Ledger:
     @property
     def is_telling(self):
         """Whether costs differ enough for a ledger to be of use."""
+        if not self.unit_ns:  # nothing was seen: no need to look at each sample
+            return False
         seen = self.units[self.units > 0]
         return seen.size >= 20 and numpy.quantile(seen, 0.95) > SPREAD * numpy.median(seen)
 

@@ -228,11 +228,15 @@ static void free_its_own(dr_crew *c, int worker, dr_crew_block block)
         dr__arena_free(c->base, &c->board->arena, block);
 }
 
-/* The slots of a claim are over, but for those that were so before; the first batch that this completed, or NULL. */
+/* The slots of a claim are over, but for those that were so before; the first batch that this completed, or NULL.
+ *
+ * What a worker makes first takes longer than anything after it (modules, caches, pages that are copied after a fork):
+ * as one of few times it would make claims too small, so it is none of the times. */
 static struct dr__entry *slots_over(dr_crew *c, int worker, uint32_t i, uint32_t n, const struct dr__sample_end *end)
 {
     struct dr__worker *w = &c->workers[worker];
     struct dr__entry *e = &c->entries[w->entry], *ready = NULL;
+    const bool warm = w->samples > 0;
     for (uint32_t slot = w->first + i; slot < w->first + i + n; slot++) {
         if (!is_its_own(&dr__slots(c, e)[slot], worker)) {
             free_its_own(c, worker, end->block); /* was given up meanwhile, or is done already */
@@ -241,7 +245,7 @@ static struct dr__entry *slots_over(dr_crew *c, int worker, uint32_t i, uint32_t
         dr__slot_over(c, e, slot, end);
         w->samples++;
         c->board->slow_ns += w->slow ? end->ns : 0;
-        if (end->state == DR_CREW_OK)
+        if (end->state == DR_CREW_OK && warm)
             dr__times_add(&c->board->times, end->ns, 1);
         struct dr__entry *to = completed(c, e, slot);
         ready = ready ? ready : to;

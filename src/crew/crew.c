@@ -11,9 +11,9 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
-#include "base/limits.h"
 
-enum { MAX_WORKERS = 256, MAX_BATCHES = 1024, MAX_AHEAD = 1024, LEAST_SPACE = 1 << 20, PAGE = 4096 };
+enum { MAX_WORKERS = 256, MAX_BATCHES = 1024, MAX_AHEAD = 1024, PAGE = 4096 };
+enum { LEAST_SPACE = 1 << 20, USUAL_SPACE = 1 << 30 };
 
 /* Out of order, posts wait for a slow sample while their batches are taken: entries for these come on top. */
 enum { AHEAD = 32, SPARE = 32 };
@@ -73,13 +73,14 @@ static dr_status check_options(const dr_crew_options *o, dr_error *err)
     return DR_OK;
 }
 
+/* Space that is not touched costs nothing.  What the container may use would have to be read from files, which takes
+ * longer than all else here. */
 static uint64_t wanted_space(const dr_crew_options *o)
 {
     if (o->address_space)
         return DR_MAX(o->address_space, LEAST_SPACE);
-    dr__limits limits;
-    dr__limits_read("", &limits);
-    return DR_MAX(limits.memory_limit * 2, LEAST_SPACE);
+    const long pages = sysconf(_SC_PHYS_PAGES); /* negative: unknown */
+    return DR_MAX((uint64_t)DR_MAX(pages, 0) * (uint64_t)sysconf(_SC_PAGESIZE) * 2, USUAL_SPACE);
 }
 
 /* Maps as much as there is address space for: half of it, and half of that, until it fits. */

@@ -28,13 +28,20 @@ class LayoutBook:
         self._known, self._read = [], 0
 
     def _catch_up(self):
-        data = os.pread(self.fd, os.fstat(self.fd).st_size - self._read, self._read)
-        at = 0
+        data, at = self._rest(), 0
         while at < len(data):
             (length,) = LENGTH.unpack_from(data, at)
             at += LENGTH.size + length
             self._known.append(Layout.loads(data[at - length : at]))
         self._read += at
+
+    def _rest(self):
+        data = b""
+        while more := os.pread(self.fd, PAGE, self._read + len(data)):
+            data += more
+            if len(more) < PAGE:
+                break
+        return data
 
     def layout(self, number):
         """The layout with a number."""

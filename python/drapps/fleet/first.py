@@ -6,12 +6,11 @@ Only the trainer can reap it, and so knows its exit code.
 
 import functools
 import gc
-import multiprocessing.popen_fork  # noqa: F401  (now, and not when a first batch is waited for)
 import os
 import time
-from multiprocessing import process as processes
 
 from drapps.fleet.claims import live
+from drapps.fleet.launch import launch
 from drapps.fleet.zygote import LEAVE_S, Adopted
 
 STEP_S = 0.01
@@ -27,11 +26,6 @@ def can_adopt():
     return True
 
 
-def unlist(process):
-    """At its end, each fork of the trainer would end or join what multiprocessing has in its list."""
-    processes._children.discard(process)
-
-
 class First:
     """The process, seen by the trainer.  forget: called in the worker, to close what is not its own."""
 
@@ -39,20 +33,20 @@ class First:
         self._crew, self._fd = setup.crew, None
         self._process = context.Process(target=_main, daemon=True, name="drapps-worker-0",
                                         args=(setup, os.getpid(), forget))  # fmt: skip
+        self._launch = launch(self._process)
 
     def start(self):
         """Forks it."""
-        self._process.start()
-        unlist(self._process)
+        self._launch.start()
         try:
-            self._fd = os.pidfd_open(self._process.pid)
+            self._fd = os.pidfd_open(self._launch.pid)
         except OSError:
             self.end()
             raise
 
     def hand_over(self):
         """What the zygote knows of it; called there, as it inherits the descriptor."""
-        return Adopted(self._process.pid, os.dup(self._fd))
+        return Adopted(self._launch.pid, os.dup(self._fd))
 
     def drop(self):
         """Closes the descriptor."""

@@ -8,7 +8,8 @@ import time
 import weakref
 from functools import partial
 
-from drapps.fleet.first import First, can_adopt, unlist
+from drapps.fleet.first import First, can_adopt
+from drapps.fleet.launch import launch
 from drapps.fleet.zygote import zygote_main
 
 END_S = 3.0
@@ -74,26 +75,27 @@ class Keeper:
             return self._forked(theirs)
         parcel = self._setup.parcel()
         try:
-            return self._begun(self._new_zygote(zygote_main, parcel, theirs))
+            process = self._new_zygote(zygote_main, parcel, theirs)
+            launch(process).start()
+            return process
         finally:
             parcel.close()
 
     def _forked(self, theirs):
         """All is prepared before the first fork: after one, the trainer copies each page that it writes."""
-        first = First(self._setup, self._context, partial(_drop_all, theirs)) if self._early else None
-        zygote = self._new_zygote(_forked_main, self._setup, theirs, first)
+        not_its_own = [theirs]
+        first = First(self._setup, self._context, partial(_drop_all, not_its_own)) if self._early else None
+        process = self._new_zygote(_forked_main, self._setup, theirs, first)
+        zygote = launch(process)
+        not_its_own.append(zygote)
         if first is not None:
             first.start()
             self._first = first
-        return self._begun(zygote)
+        zygote.start()
+        return process
 
     def _new_zygote(self, main, *args):
         return self._context.Process(target=main, args=args, name="drapps-zygote")
-
-    def _begun(self, process):
-        process.start()
-        unlist(process)
-        return process
 
     @property
     def is_started(self):
@@ -195,12 +197,12 @@ class Keeper:
             first.end()
 
 
-def _drop_all(*others):
+def _drop_all(others=()):
     """A fork of the trainer must not keep the trainer's ends of connections open, nor those of other processes."""
     for keeper in list(_keepers):
         keeper.drop()
-    for connection in others:
-        connection.close()
+    for other in others:
+        other.close()
 
 
 def _forked_main(setup, trainer, first):

@@ -9,6 +9,7 @@ Strings and bytes, which default_collate only lists, are no part of the slab: th
 A slab has one part for each leaf, 64-byte aligned, with one row for each sample.
 """
 
+import marshal
 import pickle
 import sys
 from collections import namedtuple
@@ -125,12 +126,16 @@ class Layout:
 
     def dumps(self):
         """As bytes, for another process."""
-        return pickle.dumps(self.tree)
+        try:
+            return PLAIN + marshal.dumps(_plain_tree(self.tree))
+        except KeyError:
+            return PICKLED + pickle.dumps(self.tree)
 
     @classmethod
     def loads(cls, data):
         """The layout that dumps gave."""
-        return cls(pickle.loads(data))
+        kind, data = data[:1], data[1:]
+        return cls(_tree_of(marshal.loads(data)) if kind == PLAIN else pickle.loads(data))
 
     def nbytes(self, rows):
         """Bytes of a slab."""
@@ -196,6 +201,35 @@ def _spec(tree, offsets):
     return (tree.kind, tree.type, offset, row_bytes)
 
 
+# --- on the way to another process ---
+
+# Most trees are written with names for their types: a pickle looks each of them up, in pages that a process which was
+# just forked has to copy first.
+PLAIN, PICKLED = b"m", b"p"
+PLAIN_KEYS = (str, int, bytes)
+TYPES = {kind.__name__: kind for kind in (int, float, bool, str, bytes, tuple, list, dict, numpy.ndarray, torch.Tensor)}
+DTYPES = {str(dtype): dtype for dtype in NUMPY_TYPES.values()}
+NUMPY_DTYPES = {dtype.str: dtype for dtype in NUMPY_TYPES}
+_TYPE_NAMES, _DTYPE_NAMES, _NUMPY_NAMES = ({value: name for name, value in names.items()} | {None: None}
+                                           for names in (TYPES, DTYPES, NUMPY_DTYPES))  # fmt: skip
+
+
+def _plain_tree(tree):
+    """The tree without types; KeyError where one has no name, or marshal may take a key for another."""
+    if isinstance(tree, Branch):
+        if tree.keys and not all(type(key) in PLAIN_KEYS for key in tree.keys):
+            raise KeyError(tree.keys)
+        return tree.kind, _TYPE_NAMES[tree.type], tree.keys, tuple(map(_plain_tree, tree.children))
+    return tree.kind, _TYPE_NAMES[tree.type], _DTYPE_NAMES[tree.dtype], tree.shape, _NUMPY_NAMES[tree.source]
+
+
+def _tree_of(plain):
+    kind, name, *rest = plain
+    if len(rest) == 2:
+        return Branch(kind, TYPES[name], rest[0], tuple(map(_tree_of, rest[1])))
+    return Leaf(kind, TYPES[name], rest[0] and DTYPES[rest[0]], rest[1], rest[2] and NUMPY_DTYPES[rest[2]])
+
+
 # --- reading ---
 
 
@@ -239,3 +273,15 @@ def _leaf(leaf, tensor):
     if leaf.kind == "scalar":
         return tensor.numpy()[()]
     return tensor.item()
+
+
+# --- before the first batch ---
+
+_EXAMPLE = Layout.of((numpy.zeros(2, numpy.float32), 0)).dumps()
+
+
+def warm_up():
+    """Opens a batch that is none: what that writes to is copied now, after a fork and while others are at work, and not
+    when the first batch is there."""
+    layout = Layout.loads(_EXAMPLE)
+    layout.collated(bytearray(layout.nbytes(1)), 1, 1)

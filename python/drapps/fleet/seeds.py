@@ -13,6 +13,7 @@ import sys
 
 import numpy.random  # here, once, and not in each worker when its first sample needs it
 import torch
+from torch.utils.data._utils.worker import _generate_state
 
 from drapps import _core
 
@@ -24,8 +25,6 @@ RANDOM_VERSION = 3
 
 def seed_worker(base_seed, worker):
     """What torch does in a new worker; returns the worker's seed."""
-    from torch.utils.data._utils.worker import _generate_state
-
     seed = base_seed + worker
     random.seed(seed)
     torch.default_generator.manual_seed(seed)  # torch.manual_seed takes a stack trace for each kind of accelerator

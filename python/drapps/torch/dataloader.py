@@ -6,6 +6,7 @@ What a pass runs on is chosen when it begins: natively (native_iter.py), in work
 stream_iter.py), or, with num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
 """
 
+import linecache
 import weakref
 from collections import Counter
 from numbers import Real
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 import torch
 from torch.utils import data
+from torch.utils.data import dataloader as torchs
 from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
@@ -37,6 +39,11 @@ KNOBS = ("workers",)
 NOT_GIVEN = workers.Count(0, decided=True)
 RESTORED = "this iteration was given up: a state was loaded"
 CLOSED = "this iteration was given up: the loader was closed"
+
+# torch warns of too many workers, here and there, and Python quotes the line: it would read both files, 2000 lines,
+# while a first batch is waited for.
+for _quoted in (torchs.__file__, __file__):
+    linecache.getlines(_quoted)
 
 
 class DataLoader(data.DataLoader[_T_co]):

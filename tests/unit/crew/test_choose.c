@@ -62,6 +62,23 @@ static void unknown_costs_are_taken_one_by_one_at_first(void **state)
     give_up_all(crew);
 }
 
+/* It pays for what is loaded and copied at a worker's start: claims would be too small for long. */
+static void a_workers_first_sample_is_no_measure(void **state)
+{
+    (void)state;
+    dr_crew *crew = open_crew(2, 8, true);
+    post_costs(crew, 0, 8, NULL, 4000000000);
+    for (uint64_t seen = 0; seen < 2; seen++) {
+        assert_int_equal(claim(crew, 0).n, 1);
+        done(crew, 0, 0, 1);
+        assert_int_equal(crew->board->times.count, seen);
+    }
+    assert_int_equal(claim(crew, 1).n, 6);
+    done(crew, 1, 0, 6); /* each worker has a first one */
+    assert_int_equal(crew->board->times.count, 1);
+    give_up_all(crew);
+}
+
 static void a_run_of_all_slots_is_whole(void **state)
 {
     (void)state;
@@ -356,6 +373,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cheap_samples_are_claimed_in_runs),
         cmocka_unit_test(unknown_costs_are_taken_one_by_one_at_first),
+        cmocka_unit_test(a_workers_first_sample_is_no_measure),
         cmocka_unit_test(a_run_of_all_slots_is_whole),
         cmocka_unit_test(slow_slots_are_started_early_longest_first),
         cmocka_unit_test(in_order_slow_slots_of_the_oldest_batch_come_first),
