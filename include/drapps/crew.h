@@ -40,7 +40,8 @@ typedef struct dr_crew_options {
     size_t size;            /* sizeof(dr_crew_options), so that it can grow */
     int max_workers;        /* worker numbers are 0 .. max_workers - 1; at most 256 */
     int max_batches;        /* posted and not yet taken by the owner; at most 1024 */
-    uint64_t address_space; /* of the blocks; memory is used as it is touched.  0: twice what the machine has */
+    uint64_t address_space; /* of the blocks; memory is used as it is touched.  0: twice what the machine has,
+                               or as much of that as can be mapped */
     uint64_t keep_free;     /* bytes of free blocks whose pages stay warm; what is above goes back to the system.
                                0: what the last batches needed at once and a quarter more; at least twice the largest
                                batch so far, but of that no more than 32 MB */

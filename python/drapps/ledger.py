@@ -6,6 +6,7 @@ set's own cost_hint(index)), once that was seen to tell anything, and where it i
 decides what starts first: a wrong or missing entry costs time, never a sample.
 """
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -139,7 +140,8 @@ def _write_anew(path, content):
             file.flush()
             os.replace(file.name, path)
         except BaseException:
-            os.unlink(file.name)
+            with contextlib.suppress(FileNotFoundError):  # it may have its name already
+                os.unlink(file.name)
             raise
 
 

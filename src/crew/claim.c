@@ -23,7 +23,7 @@ dr_status dr_crew_enlist(dr_crew *c, int worker, int pid, dr_error *err)
     bool busy = before && before != pid;
     if (!busy) {
         w->pid = pid;
-        w->dismissed = w->waits = 0;
+        w->dismissed = w->waits = w->warm = 0;
     }
     dr__crew_unlock(c);
     if (busy)
@@ -236,7 +236,6 @@ static struct dr__entry *slots_over(dr_crew *c, int worker, uint32_t i, uint32_t
 {
     struct dr__worker *w = &c->workers[worker];
     struct dr__entry *e = &c->entries[w->entry], *ready = NULL;
-    const bool warm = w->samples > 0;
     for (uint32_t slot = w->first + i; slot < w->first + i + n; slot++) {
         if (!is_its_own(&dr__slots(c, e)[slot], worker)) {
             free_its_own(c, worker, end->block); /* was given up meanwhile, or is done already */
@@ -245,11 +244,12 @@ static struct dr__entry *slots_over(dr_crew *c, int worker, uint32_t i, uint32_t
         dr__slot_over(c, e, slot, end);
         w->samples++;
         c->board->slow_ns += w->slow ? end->ns : 0;
-        if (end->state == DR_CREW_OK && warm)
+        if (end->state == DR_CREW_OK && w->warm)
             dr__times_add(&c->board->times, end->ns, 1);
         struct dr__entry *to = completed(c, e, slot);
         ready = ready ? ready : to;
     }
+    w->warm = true;
     return ready;
 }
 

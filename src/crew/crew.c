@@ -73,14 +73,20 @@ static dr_status check_options(const dr_crew_options *o, dr_error *err)
     return DR_OK;
 }
 
-/* Space that is not touched costs nothing.  What the container may use would have to be read from files, which takes
- * longer than all else here. */
+/* Space that is not touched costs nothing, as it is no part of a core dump.  What the container may use would have to
+ * be read from files, which takes longer than all else here. */
 static uint64_t wanted_space(const dr_crew_options *o)
 {
     if (o->address_space)
         return DR_MAX(o->address_space, LEAST_SPACE);
     const long pages = sysconf(_SC_PHYS_PAGES); /* negative: unknown */
     return DR_MAX((uint64_t)DR_MAX(pages, 0) * (uint64_t)sysconf(_SC_PAGESIZE) * 2, USUAL_SPACE);
+}
+
+/* The kernel would make a page of each one that is not there yet, to write it down. */
+static void leave_out_of_core_dumps(void *base, uint64_t bytes)
+{
+    madvise(base, bytes, MADV_DONTDUMP);
 }
 
 /* Maps as much as there is address space for: half of it, and half of that, until it fits. */
@@ -95,6 +101,7 @@ static dr_status map_new(dr_crew *c, struct dr__board *b, uint64_t space, dr_err
             return dr__fail_errno(err, DR_ERR_NOMEM, "crew: %llu bytes of address space",
                                   (unsigned long long)b->map_bytes);
     }
+    leave_out_of_core_dumps(c->base, b->map_bytes);
     if (ftruncate(c->fd, (off_t)b->map_bytes) == 0)
         return DR_OK;
     munmap(c->base, b->map_bytes);
@@ -167,6 +174,7 @@ static dr_status map_existing(dr_crew *c, dr_error *err)
     c->base = mmap(NULL, b.map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, c->fd, 0);
     if (c->base == MAP_FAILED)
         return dr__fail_errno(err, DR_ERR_NOMEM, "crew: %llu bytes of address space", (unsigned long long)b.map_bytes);
+    leave_out_of_core_dumps(c->base, b.map_bytes);
     point(c);
     return DR_OK;
 }

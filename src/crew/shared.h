@@ -89,6 +89,7 @@ struct dr__worker {
     uint8_t kind;      /* of the claim; 0: none */
     uint8_t slow;      /* the claim is a slow slot */
     uint8_t finishing; /* a batch, while it may have a claim of slots too */
+    uint8_t warm;      /* this process has made a sample */
     uint32_t entry, first, n, finish_entry;
     atomic_uint at; /* slot of the claim, from 0 */
     atomic_ullong since_ns;

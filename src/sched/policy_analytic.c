@@ -227,11 +227,12 @@ static void adapt_cover(struct state *s, const dr__observation *o, double capaci
 }
 
 /* From the begin of a batch to its end.  Where the workers cannot keep up anyway, batches wait for these, and more of
- * them would wait longer: then at most twice what all workers need for one counts. */
-static double latency_of(const struct state *s, const dr__observation *o, double capacity)
+ * them would wait longer: then at most twice what all workers need for one counts, and what fetchers need for a read.
+ */
+static double latency_of(const struct state *s, const dr__observation *o, double capacity, bool split)
 {
-    double alone = o->batch_samples / DR_MAX(capacity, 1e-9);
-    return capacity > s->costs.demand ? s->costs.latency : DR_MIN(s->costs.latency, 2 * alone);
+    double alone = o->batch_samples / DR_MAX(capacity, 1e-9), read = split ? s->costs.read : 0;
+    return capacity > s->costs.demand ? s->costs.latency : DR_MIN(s->costs.latency, 2 * alone + read);
 }
 
 /* Batches that wait for reads take long and are many: what is spare grows with them, and is soon given back. */
@@ -239,7 +240,7 @@ static double choose_prefetch(const struct state *s, const dr__observation *o, d
 {
     double rate = DR_MIN(capacity, s->costs.demand);
     double now = o->knob[DR_KNOB_PREFETCH], batches = rate / o->batch_samples;
-    double under_way = batches * latency_of(s, o, capacity);
+    double under_way = batches * latency_of(s, o, capacity, split);
     double need = under_way + batches * s->cover + (split ? DR_MAX(SPARE * under_way, 1) : 1);
     double too_many = (split ? 1.05 : 1.2) * need + 0.75;
     bool change = need > now + 0.25 || too_many < now; /* between them it rests */

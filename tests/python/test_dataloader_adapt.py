@@ -376,6 +376,16 @@ def test_spans_of_a_chain_have_their_epoch(tmp_path):
     assert {epoch: (kinds["work"], kinds["batch"]) for epoch, kinds in found.items()} == {0: (12, 3), 7: (12, 3)}
 
 
+def test_a_long_wait_is_one_wait(tmp_path):
+    """The trainer looks after its workers meanwhile, ten times a second."""
+    with DataLoader(Slow(3, {1}, 1.0), 1, num_workers=1, trace=tmp_path / "run") as loader:
+        list(loader)
+    spans = drapps.trace.read(tmp_path / "run").spans
+    waited, stepped = ({span.batch: span.end - span.begin for span in spans if span.kind == kind}
+                       for kind in ("wait", "step"))  # fmt: skip
+    assert waited[1] > 0.2 and waited[1] > stepped[0]
+
+
 def made_with_trace(path):
     yield DataLoader(Numbers(24), 4, num_workers=1, trace=path)
     yield DataLoader(data.TensorDataset(torch.arange(24)), 4, trace=path)

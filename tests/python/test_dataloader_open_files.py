@@ -2,8 +2,10 @@
 
 import io
 import logging
+import multiprocessing
 import sqlite3
 import threading
+import weakref
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
@@ -74,6 +76,12 @@ def test_it_is_found_where_data_sets_have_it(rows, tmp_path):
         archive.writestr("a", "b")
     with zipfile.ZipFile(tmp_path / "zip") as archive:
         assert open_file_in(holding(archive)) == "Numbers.thing.fp"
+        both = data.Subset(data.ConcatDataset([holding(archive)] * 2), [0])
+        assert open_file_in(both) == "Subset.dataset.datasets[0].thing.fp"
+    ours, theirs = multiprocessing.Pipe()
+    assert open_file_in(holding(ours)) == "Numbers.thing"
+    for end in (ours, theirs):
+        end.close()
     connection = sqlite3.connect(tmp_path / "base")
     assert open_file_in(holding(connection)) == "Numbers.thing"
     connection.close()
@@ -99,6 +107,52 @@ def test_what_is_harmless_is_passed_over(rows, tmp_path):
         for thing in (rows.file, written, io.BytesIO(b"in memory"), logger, open, io, [1, 2], None):
             assert open_file_in(holding(thing)) is None
     logger.handlers[0].close()
+
+
+def test_a_module_of_the_users_is_no_handle():
+    kind = type("Rows", (Numbers,), {"__module__": "lmdb_rows"})
+    assert open_file_in(kind(3)) is None
+
+
+class Target:
+    pass
+
+
+def test_what_cannot_be_looked_at_is_passed_over():
+    assert open_file_in(holding(weakref.proxy(Target()))) is None
+
+
+def test_a_stream_with_a_file_can_be_resumed(rows):
+    states = []
+    for _ in range(2):  # a second program
+        loader = DataLoader(holding(rows.file, Stream), 2)
+        assert loader.num_workers == 0
+        if states:
+            loader.load_state_dict(states[0])
+            assert lists(loader) == rest
+            continue
+        batches = iter(loader)
+        next(batches)
+        states.append(loader.state_dict())
+        rest = [batch.tolist() for batch in batches]
+        assert rest
+
+
+def test_a_loader_that_is_built_anew_has_no_workers_either(rows):
+    loader = DataLoader(rows, 4)
+    again = DataLoader(rows, 4, num_workers=loader.num_workers, prefetch_factor=loader.prefetch_factor)
+    assert "in the caller (the data set holds something open: Rows.file;" in again.explain()
+
+
+def test_workers_can_be_asked_for_after_all(rows):
+    loader = DataLoader(rows, 4)
+    assert sum(lists(loader), []) == list(range(N)) and loader.num_workers == 0
+    loader.num_workers = 1
+    assert "in 1 worker processes" in loader.explain() and sum(lists(loader), []) == list(range(N))
+    loader = DataLoader(rows, 4)
+    lists(loader)
+    loader.set("workers", 1)
+    assert "in 1 worker processes" in loader.explain() and sum(lists(loader), []) == list(range(N))
 
 
 def test_what_refers_to_itself_has_an_end():

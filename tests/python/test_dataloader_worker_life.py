@@ -18,6 +18,7 @@ from loadersets import Numbers, Slow, Who, lists, none_left, workers_of
 
 import drapps
 from drapps import DataLoader
+from drapps.fleet.claims import SAID
 from drapps.fleet.keeper import Keeper, is_gone
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
@@ -85,15 +86,35 @@ def test_workers_leave_while_the_last_batch_is_used():
 
 def test_threads_find_the_end_when_the_workers_have_left():
     """Nobody takes the zygote that left for one that was lost."""
-    iterator, found = iter(DataLoader(Numbers(200), 2, num_workers=2, in_order=False)), []
-    threads = [threading.Thread(target=lambda: [found.extend(batch.tolist()) for batch in iterator]) for _ in range(4)]
+    iterator, found, failed = iter(DataLoader(Numbers(200), 2, num_workers=2, in_order=False)), [], []
+
+    def take():
+        try:
+            found.extend(i for batch in iterator for i in batch.tolist())
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert sorted(found) == list(range(200))
+    assert sorted(found) == list(range(200)) and not failed
+
+
+def test_what_was_told_to_leave_is_not_lost(monkeypatch):
+    """A thread looks whether the zygote has said something, and it leaves just then."""
+    iterator = iter(DataLoader(Numbers(2), 2, num_workers=1))
+    next(iterator)
+    keeper = iterator._fleet._keeper
+    while not is_gone(iterator._fleet.zygote_pid):
+        time.sleep(0.01)
+    keeper._ended = False
+    poll = keeper._conn.poll
+    monkeypatch.setattr(keeper._conn, "poll", lambda: (setattr(keeper, "_ended", True), poll())[1], raising=False)
+    assert all(message[0] != "ready" for message in keeper.messages())
 
 
 def test_new_workers_see_the_data_set_as_it_is():
@@ -115,7 +136,10 @@ class Faults(Numbers):
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library decides by itself")
+@pytest.mark.skipif(drapps.info()["limits"]["memory_bytes"] < 1 << 30, reason="too little to keep some")
 def test_samples_are_made_of_memory_that_was_freed(monkeypatch):
+    for name in SAID:
+        monkeypatch.delenv(name, raising=False)
     kept = torch.cat(list(DataLoader(Faults(8), num_workers=1)))
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "131072")  # the user's word
     anew = torch.cat(list(DataLoader(Faults(8), num_workers=1)))

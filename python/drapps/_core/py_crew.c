@@ -234,21 +234,21 @@ static void trace_samples(const py_crew *self, const dr_crew_result *r)
     }
 }
 
-/* Between came_ns and now, the consumer waited for the result. */
-static void trace_result(py_crew *self, const dr_crew_result *r, uint64_t came_ns, uint64_t now)
+/* Between asked_ns and now, the consumer waited for the result. */
+static void trace_result(py_crew *self, const dr_crew_result *r, uint64_t asked_ns, uint64_t now)
 {
     dr_trace *trace = trace_of(self);
     if (!trace)
         return;
     dr_span span = { .kind = DR_SPAN_STEP,
                      .begin_ns = self->left_ns,
-                     .end_ns = came_ns,
+                     .end_ns = asked_ns,
                      .epoch = self->epoch,
                      .batch = self->left_tag };
     if (self->left_ns)
         dr_trace_span(trace, &span);
     span = (dr_span){ .kind = DR_SPAN_WAIT,
-                      .begin_ns = came_ns,
+                      .begin_ns = asked_ns,
                       .end_ns = now,
                       .epoch = self->epoch,
                       .batch = r->tag,
@@ -265,6 +265,7 @@ static void trace_result(py_crew *self, const dr_crew_result *r, uint64_t came_n
     if (r->opened_ns && r->ready_ns >= r->opened_ns)
         dr_trace_span(trace, &span);
     trace_samples(self, r);
+    self->asked_ns = 0;
     self->left_ns = now;
     self->left_tag = r->tag;
 }
@@ -277,7 +278,7 @@ static PyObject *set_epoch(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&:set_epoch", to_u64, &epoch))
         return NULL;
     crew->epoch = epoch;
-    crew->left_ns = 0;
+    crew->left_ns = crew->asked_ns = 0;
     Py_RETURN_NONE;
 }
 
@@ -347,6 +348,14 @@ static PyObject *give_result(py_crew *crew, PyObject *result, PyObject *box)
     return result ? Py_BuildValue("(iN)", 0, result) : NULL;
 }
 
+/* A consumer asks again and again, for a while each time: what it waits began with the first. */
+static uint64_t asked_since(py_crew *crew)
+{
+    if (crew->trace && !crew->asked_ns)
+        crew->asked_ns = now_ns();
+    return crew->asked_ns;
+}
+
 static PyObject *next_result(PyObject *self, PyObject *args)
 {
     int timeout_ms;
@@ -362,7 +371,7 @@ static PyObject *next_result(PyObject *self, PyObject *args)
     dr_crew_result result;
     struct waiting w = { .crew = crew->crew, .out = &result };
     dr_status status;
-    const uint64_t came_ns = crew->trace ? now_ns() : 0;
+    const uint64_t asked_ns = asked_since(crew);
     if (core_crew_wait(wait_next, &w, timeout_ms, &status) < 0)
         return NULL;
     if (status < 0)
@@ -370,7 +379,7 @@ static PyObject *next_result(PyObject *self, PyObject *args)
     if (status != DR_OK)
         return Py_BuildValue("(iO)", status == DR_END ? 2 : 1, Py_None);
     if (crew->trace)
-        trace_result(crew, &result, came_ns, now_ns());
+        trace_result(crew, &result, asked_ns, now_ns());
     return give_result(crew, wrap_result(state_of(self), crew->crew, &result), box);
 }
 

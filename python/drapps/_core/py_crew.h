@@ -12,7 +12,8 @@ typedef struct py_crew {
     uint64_t epoch;   /* of what is posted now, for the trace */
     uint64_t left_ns; /* when the last result of the epoch was taken; 0: there was none */
     uint64_t left_tag;
-    PyObject *kept; /* a result that was taken when a signal's handler raised: the next one to be given */
+    uint64_t asked_ns; /* when the next one was first asked for; 0: not yet */
+    PyObject *kept;    /* a result that was taken when a signal's handler raised: the next one to be given */
 } py_crew;
 
 static inline dr_crew *crew_of(PyObject *self)

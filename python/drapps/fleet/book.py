@@ -20,6 +20,13 @@ def new_layouts():
     return os.memfd_create("drapps-layouts")
 
 
+def _end_of(data, at):
+    """Of the record there; beyond the data where another process has written only a part of it yet."""
+    if at + LENGTH.size > len(data):
+        return len(data) + 1
+    return at + LENGTH.size + LENGTH.unpack_from(data, at)[0]
+
+
 class LayoutBook:
     """The layouts in a file, each with its number.  No process keeps the lock for longer than a write."""
 
@@ -29,10 +36,9 @@ class LayoutBook:
 
     def _catch_up(self):
         data, at = self._rest(), 0
-        while at < len(data):
-            (length,) = LENGTH.unpack_from(data, at)
-            at += LENGTH.size + length
-            self._known.append(Layout.loads(data[at - length : at]))
+        while (end := _end_of(data, at)) <= len(data):
+            self._known.append(Layout.loads(data[at + LENGTH.size : end]))
+            at = end
         self._read += at
 
     def _rest(self):

@@ -12,8 +12,8 @@ WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
 LOOK_MS = 1000
 LONG_NS = 10_000_000
-KEEP_BYTES = range(64 << 20, 256 << 20)  # of freed memory: glibc keeps the least of it by itself;
-KEEP_PART = 1 / 8  # of the container's memory, for all workers together
+LEAST_KEPT, MOST_KEPT = 64 << 20, 256 << 20  # bytes of freed memory; less is not worth it
+KEPT_PART = 1 / 8  # of the container's memory, for all workers together
 SAID = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
@@ -40,8 +40,9 @@ def keep_memory(workers):
     """Samples are made of the memory that earlier ones have freed, unless the user has said something about that."""
     if not any(name in os.environ for name in SAID):
         limits = info()["limits"]
-        part = int(limits["memory_bytes"] * KEEP_PART) // (workers * limits["local_world"])
-        _core.keep_memory(min(max(part, KEEP_BYTES.start), KEEP_BYTES.stop))
+        part = int(limits["memory_bytes"] * KEPT_PART) // (workers * limits["local_world"])
+        if part >= LEAST_KEPT:
+            _core.keep_memory(min(part, MOST_KEPT))
 
 
 class Claimer:

@@ -88,10 +88,13 @@ class Keeper:
         process = self._new_zygote(_forked_main, self._setup, theirs, first)
         zygote = launch(process)
         not_its_own.append(zygote)
-        if first is not None:
-            first.start()
-            self._first = first
-        zygote.start()
+        try:
+            if first is not None:
+                first.start()
+                self._first = first
+            zygote.start()
+        finally:
+            not_its_own.clear()  # they would hold each other
         return process
 
     def _new_zygote(self, main, *args):
@@ -118,8 +121,9 @@ class Keeper:
         with self._sends:
             try:
                 self._conn.send(message)
-            except (BrokenPipeError, ConnectionResetError):
-                pass
+            except OSError as error:  # when it was told to end, another thread may have closed the connection
+                if not self._ended and not isinstance(error, (BrokenPipeError, ConnectionResetError)):
+                    raise
 
     def messages(self):
         """What the zygote said.  Raises ZygoteGone."""
@@ -130,7 +134,11 @@ class Keeper:
                     self._ready = True
                 else:
                     yield message
-        except (EOFError, ConnectionResetError) as error:
+        except (OSError, EOFError) as error:
+            if self._ended:  # by another thread, since that was looked at
+                return
+            if not isinstance(error, (EOFError, ConnectionResetError)):
+                raise
             raise ZygoteGone from error
 
     def start_failure(self):

@@ -44,10 +44,11 @@ class Split(popen_fork.Popen):
     """Process.start in two steps."""
 
     _fds = ()  # to be closed
+    _owner = None
 
     def _launch(self, process):
         """What the constructor of Popen calls."""
-        self._process = process
+        self._process, self._owner = process, os.getpid()
         self._fds = [*os.pipe()]
         self._fds += os.pipe()
         self.sentinel, self._child_w, self._child_r, self._parent_w = self._fds
@@ -57,9 +58,9 @@ class Split(popen_fork.Popen):
         self.pid = os.fork()
         if self.pid == 0:
             self._live()
+        self._fds = (self.sentinel, self._parent_w)
         os.close(self._child_w)
         os.close(self._child_r)
-        self._fds = (self.sentinel, self._parent_w)
         process, self._process = self._process, None
         process._popen, process._sentinel = self, self.sentinel
         del process._target, process._args, process._kwargs  # which may hold the process
@@ -80,4 +81,6 @@ class Split(popen_fork.Popen):
         for fd in fds:
             os.close(fd)
 
-    __del__ = close
+    def __del__(self):
+        if os.getpid() == self._owner:  # a fork of the trainer may have closed them, and have others by these numbers
+            self.close()

@@ -7,6 +7,7 @@ stream_iter.py), or, with num_workers=0, in the caller (inline.py).  docs/pytorc
 """
 
 import linecache
+import logging
 import weakref
 from collections import Counter
 from numbers import Real
@@ -32,10 +33,13 @@ from drapps.torch.open_files import open_file_in
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 from drapps.torch.stream_iter import StreamIter
 
+log = logging.getLogger("drapps")
+
 _T_co = TypeVar("_T_co", covariant=True)
 
 COUNTS = ("batches", "samples", "bad_samples")
 KNOBS = ("workers",)
+PREFETCH = 2  # torch's prefetch_factor where none is given
 NOT_GIVEN = workers.Count(0, decided=True)
 RESTORED = "this iteration was given up: a state was loaded"
 CLOSED = "this iteration was given up: the loader was closed"
@@ -91,6 +95,7 @@ class DataLoader(data.DataLoader[_T_co]):
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle)
         self.policy, self.adaptive_compression, self.weights, self.trace = policy, adaptive_compression, weights, trace
+        prefetch_factor = _said(prefetch_factor, num_workers)
         self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
                                   pinned=_given(num_workers, prefetch_factor))  # fmt: skip
         self._counts, self._epoch = Counter(), 0
@@ -107,7 +112,7 @@ class DataLoader(data.DataLoader[_T_co]):
                          prefetch_factor=prefetch_factor, persistent_workers=persistent_workers,
                          pin_memory_device=pin_memory_device, in_order=in_order)  # fmt: skip
         metrics.from_environment()
-        if self._only_threads and not self._is_native():
+        if (self._only_threads and not self._is_native()) or (iterable and self._why_no_processes()):
             self._give_up_workers()
         if self.world_size > 1:
             self._take_part()
@@ -144,6 +149,8 @@ class DataLoader(data.DataLoader[_T_co]):
     @num_workers.setter
     def num_workers(self, n):
         options = {name: getattr(self, name) for name in rebuild.OPTIONS}
+        if n and vars(self).get("prefetch_factor", PREFETCH) is None:  # there were no workers before
+            self.prefetch_factor = PREFETCH
         self._num_workers = workers.Count(n, getattr(n, "decided", False), options)
         vars(self)["num_workers"] = self._num_workers  # Lightning builds loaders anew from what vars() shows
 
@@ -177,10 +184,13 @@ class DataLoader(data.DataLoader[_T_co]):
         if self._is_native():
             return NativeIter(self)
         self._kept.close()
-        if self._why_no_processes():
+        if self._iterable:  # states depend on the number of workers: it was decided when the loader was made
+            return StreamIter(self)
+        if why := self._why_no_processes():
+            log.info("%s; num_workers=n starts processes, without it they are not", why)
             self._give_up_workers()
             return InlineIter(self)
-        return StreamIter(self) if self._iterable else FleetIter(self)
+        return FleetIter(self)
 
     def _why_no_processes(self):
         """Why Python code runs in the caller though nobody said so; None: it does not."""
@@ -298,7 +308,7 @@ class DataLoader(data.DataLoader[_T_co]):
         2
         """
         _check_choice("the setting", knob, KNOBS)
-        if self.num_workers == 0 or value != int(value) or value < 1:
+        if (self.num_workers == 0 and not self.num_workers.decided) or value != int(value) or value < 1:
             raise _core.ArgumentError(f"workers from {self.num_workers} to {value}: allowed are whole ones from 1 on")
         for iterator in list(self._iterators):
             iterator._resize(int(value))
@@ -343,6 +353,12 @@ class DataLoader(data.DataLoader[_T_co]):
 
 
 # --- arguments ---
+
+
+def _said(prefetch_factor, num_workers):
+    """prefetch_factor, unless it is torch's own, of a loader that a trainer builds anew: nobody said it."""
+    handed_on = getattr(num_workers, "decided", False) and bool(getattr(num_workers, "options", None))
+    return None if handed_on and prefetch_factor == PREFETCH else prefetch_factor
 
 
 def _given(num_workers, prefetch_factor):

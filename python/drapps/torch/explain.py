@@ -33,7 +33,7 @@ def _work(loader):
     n = loader.num_workers
     plan = None if loader._iterable or n == 0 else loader._lowered()
     native = plan is not None and plan.is_native
-    why = None if native else loader._why_no_processes()
+    why = None if native or (loader._iterable and n) else loader._why_no_processes()
     if n == 0 or why:
         yield f"runs: in the caller ({f'{why}; num_workers=n starts processes' if why else 'num_workers=0'})"
         return

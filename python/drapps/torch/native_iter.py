@@ -20,8 +20,12 @@ MAX_PREFETCH = 64
 
 
 def largest_batch(loader):
-    """Samples that memory is kept for: a batch size beyond all that the sampler gives would ask for too much."""
-    return min(loader.batch_size or 1, length_of(loader.sampler) or sys.maxsize)
+    """Samples that memory is kept for: a batch size beyond all that the sampler gives would ask for too much.
+
+    Other samplers than torch's may give more than their length says.
+    """
+    known = type(loader.sampler).__module__.startswith(("torch.utils.data", "drapps.torch"))
+    return min(loader.batch_size or 1, (known and length_of(loader.sampler)) or sys.maxsize)
 
 
 def open_native(loader, plan, n_workers):

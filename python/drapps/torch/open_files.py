@@ -5,26 +5,36 @@ With torch's default, no workers, such a data set is right; so nobody who did no
 looked for where data sets have it: in attributes, lists of them, and data sets inside.
 """
 
+from collections import deque
 from itertools import islice
 from threading import Thread
 from types import FunctionType, ModuleType
 
-DEPTH, FIRST, MOST = 4, 16, 1000  # levels, entries of a list, things of a level that are looked at
+from torch.utils.data import Dataset
+
+DEPTH = 2  # things in things that are looked into; data sets, lists and dicts do not count
+FIRST, MOST = 16, 2000  # entries of a list, things in all
 HANDLES = ("h5py", "lmdb", "sqlite3", "concurrent.futures", "multiprocessing.pool")  # not for use after a fork
-HARMLESS = {"logging", "mmap", "pyarrow", "threading"}  # nobody reads from it, or it has no place that moves
+HARMLESS = {"logging", "mmap", "pyarrow"}  # nobody reads from it, or it has no place that moves
 LEAVES = (type(None), bool, int, float, complex, str, bytes, type, FunctionType, ModuleType)
 
 
 def open_file_in(dataset):
     """Where a data set holds an open file, or something like it: the name of an attribute; None: not found."""
-    level, seen = [(type(dataset).__name__, dataset)], set()
-    for _ in range(DEPTH):
-        for name, thing in level:
+    todo, seen = deque([(type(dataset).__name__, dataset, DEPTH)]), set()
+    while todo and len(seen) < MOST:
+        name, thing, depth = todo.popleft()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        try:
             if _is_shared(thing):
                 return name
-        inside = {id(thing): (name, thing) for row in level for name, thing in _parts(*row)}
-        seen.update(id(thing) for _, thing in level)
-        level = [row for key, row in islice(inside.items(), MOST) if key not in seen]
+            inside = depth - (not isinstance(thing, (list, tuple, dict, Dataset)))
+            if inside >= 0:
+                todo.extend((*part, inside) for part in _parts(name, thing))
+        except Exception:  # it cannot be looked at: a proxy of something that is gone, a dict that another thread fills
+            continue
     return None
 
 
@@ -32,15 +42,27 @@ def _root(thing):
     return type(thing).__module__.partition(".")[0]
 
 
+def _is_handle(thing):
+    module = type(thing).__module__
+    return any(module == name or module.startswith(name + ".") for name in HANDLES)
+
+
 def _is_shared(thing):
-    if type(thing).__module__.startswith(HANDLES) or (isinstance(thing, Thread) and thing.is_alive()):
-        return True
+    if _is_handle(thing):
+        return bool(thing) or _root(thing) != "h5py"  # which says so when it is closed
+    if isinstance(thing, Thread):
+        return thing.is_alive()
     if _root(thing) in HARMLESS or not callable(getattr(type(thing), "fileno", None)):
         return False
     try:
-        return thing.fileno() > 2 and (not hasattr(thing, "readable") or thing.readable())
+        return thing.fileno() > 2 and _is_read(thing)
     except Exception:  # closed, or in memory
         return False
+
+
+def _is_read(thing):
+    readable = getattr(thing, "readable", True)
+    return readable() if callable(readable) else bool(readable)
 
 
 def _parts(name, thing):

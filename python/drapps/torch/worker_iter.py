@@ -138,8 +138,9 @@ class WorkerIter(Iterator):
                 value.reraise()
             self._progress.offer(hand, pinned(self, value), n_samples, settle)
             self._fill()
-            if self._fleet is not None and self._over() and not self._persistent_workers:
-                self._fleet.dismiss()  # that was the last batch: they leave while it is used
+            fleet = self._fleet  # which another thread may close
+            if fleet is not None and self._over() and not self._persistent_workers:
+                fleet.dismiss()  # that was the last batch: they leave while it is used
 
     def _look_at(self, wrapper):
         """An error that a batch came to, before it counts as one."""

@@ -76,6 +76,12 @@ static void a_workers_first_sample_is_no_measure(void **state)
     assert_int_equal(claim(crew, 1).n, 6);
     done(crew, 1, 0, 6); /* each worker has a first one */
     assert_int_equal(crew->board->times.count, 1);
+    dr_crew_bury(crew, 0, NULL, 0);
+    enlist(crew, 1); /* another process */
+    post_costs(crew, 1, 2, NULL, 4000000000);
+    const uint32_t n = claim(crew, 0).n;
+    done(crew, 0, 0, n);
+    assert_int_equal(crew->board->times.count, 1);
     give_up_all(crew);
 }
 

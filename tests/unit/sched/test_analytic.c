@@ -332,6 +332,20 @@ static void long_reads_are_no_wait_for_a_cpu(void **state)
     assert_true(fetchers_beside_others(0.15) >= 15);
 }
 
+/* 20 ms of CPU each: two CPUs can make 96 of the 200 that are asked for, if as many are read meanwhile. */
+static void reads_are_under_way_for_busy_workers_too(void **state)
+{
+    (void)state;
+    void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
+    dr__observation o = reading_consumer(200);
+    o.cpu_each = o.work_each = 0.02, o.latency = 0.3;
+    o.knob[DR_KNOB_WORKERS] = 2, o.flow[DR_FLOW_WORK] = 2;
+    o.rate = o.work_rate = 90, o.wait = 0.5, o.cpu_load = 0.85;
+    double depth = decide_each_second(mind, &o, 5);
+    assert_true(depth >= 0.15 * 96 / 4 + 2 && depth <= 1.5 * 0.3 * 96 / 4);
+    dr__free(mind);
+}
+
 /* Fetchers are what is missing: batches ahead would lie around once these are there. */
 static void too_few_fetchers_are_no_reason_for_batches(void **state)
 {
@@ -417,6 +431,7 @@ int main(void)
         cmocka_unit_test(cover_does_not_grow_for_ever),
         cmocka_unit_test(reads_under_way_follow_demand),
         cmocka_unit_test(long_reads_are_no_wait_for_a_cpu),
+        cmocka_unit_test(reads_are_under_way_for_busy_workers_too),
         cmocka_unit_test(too_few_fetchers_are_no_reason_for_batches),
         cmocka_unit_test(batches_that_vary_while_they_are_read),
         cmocka_unit_test(trainer_on_the_same_cpus),
