@@ -229,6 +229,9 @@ void dr__repair(dr_crew *c)
 {
     struct dr__board *b = c->board;
     dr__arena_rebuild(c->base, &b->arena);
+    for (uint32_t i = 0; i < b->n_entries; i++)
+        if (!c->entries[i].live)
+            dr__entry_free(c, &c->entries[i]); /* who ended it may have died before that was done */
     each_live(c, repair_batch);
     each_live(c, repair_post);
     each_live(c, repair_state);

@@ -139,6 +139,14 @@ static void free_batch(dr_crew *c, struct dr__entry *e)
     dr__arena_free(c->base, a, e->samples);
 }
 
+void dr__entry_free(dr_crew *c, struct dr__entry *e)
+{
+    struct dr__arena *a = &c->board->arena;
+    if (e->batch != DR__GONE && dr__arena_find(c->base, a, e->samples))
+        free_batch(c, e);
+    dr__arena_free(c->base, a, e->items);
+}
+
 void dr__entry_sweep(dr_crew *c, struct dr__entry *e)
 {
     bool in_use = e->n_claimed || e->batch == DR__FINISHING || (e->batch != DR__GONE && e->n_taken > e->n_done);
@@ -147,9 +155,7 @@ void dr__entry_sweep(dr_crew *c, struct dr__entry *e)
         return;
     e->live = 0;
     dr__step();
-    if (e->batch != DR__GONE)
-        free_batch(c, e);
-    dr__arena_free(c->base, &c->board->arena, e->items);
+    dr__entry_free(c, e);
     c->board->n_dropped -= e->dropped;
 }
 

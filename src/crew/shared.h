@@ -215,6 +215,9 @@ void dr__slot_over(dr_crew *c, struct dr__entry *e, uint32_t slot, const struct 
 /* Lets go of what an entry does not need any more. */
 void dr__entry_sweep(dr_crew *c, struct dr__entry *e);
 
+/* Blocks of an entry that is over; nothing where they are freed already. */
+void dr__entry_free(dr_crew *c, struct dr__entry *e);
+
 /* The batch is ready with what is in its head fields; blocks of good samples are freed. */
 void dr__batch_ready(dr_crew *c, struct dr__entry *e);
 

@@ -386,6 +386,21 @@ static void what_a_dead_worker_had_placed_can_be_given_up(void **state)
         }
 }
 
+/* A worker that ends a batch, because its last sample came after it was taken, may die before it is freed. */
+static void what_was_ended_is_freed_by_the_next(void **state)
+{
+    (void)state;
+    dr_crew *crew = open_crew(1, 4, false);
+    post(crew, 7, 2);
+    assert_true(counter(crew, "bytes") > 0 && crew->entries[0].live);
+    crew->entries[0].live = 0;
+    dr__crew_lock(crew);
+    dr__repair(crew);
+    dr__repair(crew); /* it is not freed twice */
+    dr__crew_unlock(crew);
+    end_crew(crew);
+}
+
 static void blocks_that_were_not_handed_over_are_freed(void **state)
 {
     (void)state;
@@ -416,6 +431,7 @@ int main(void)
         cmocka_unit_test(a_batch_made_at_once_fails_at_once),
         cmocka_unit_test(a_batch_that_kills_its_finishers_is_failed),
         cmocka_unit_test(what_a_dead_worker_had_placed_can_be_given_up),
+        cmocka_unit_test(what_was_ended_is_freed_by_the_next),
         cmocka_unit_test(blocks_that_were_not_handed_over_are_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
