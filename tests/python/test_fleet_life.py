@@ -1,0 +1,414 @@
+"""Worker processes: how they start, die, are replaced and end, and that nothing is left behind."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from multiprocessing import popen_fork
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import fleetsets as sets
+from drapps.fleet.fleet import NothingPosted
+from fleetruns import helpers_of_multiprocessing, nothing_is_left  # noqa: F401  (for each test here)
+from fleetruns import batches_of, children, make, prepared, run, same
+from torch.utils.data import default_collate
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")  # a worker died that should not
+
+
+# --- deaths ---
+
+
+def test_a_killed_worker_is_replaced_and_its_samples_are_made_again():
+    with make(sets.Slow(0.002)) as fleet, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        batches, seen = batches_of(400, 8), []
+        for number, batch in enumerate(batches):
+            assert fleet.post(number, batch)
+        killed = 0
+        for number in range(len(batches)):
+            if number % 10 == 5:
+                os.kill(next(iter(fleet.pids.values())), signal.SIGKILL)
+                killed += 1
+            seen += fleet.next(30).value.tolist()
+        assert seen == list(range(400))
+        deadline = time.monotonic() + 10
+        while fleet.stats()["deaths"] < killed and time.monotonic() < deadline:
+            time.sleep(0.05)
+            fleet._look_after()
+        texts = [str(w.message) for w in caught if w.category is RuntimeWarning]
+        assert len(texts) == killed and all("was killed by SIGKILL and was replaced" in t for t in texts)
+        assert any("made again: " in text for text in texts)
+
+
+def test_a_sample_that_kills_is_named():
+    with make(sets.Killer(), max_attempts=2) as fleet, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results = run(fleet, [[1, 2], [12, 13], [14, 15]])
+        with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+.*exited unexpectedly: sample 13"):
+            results[1].value.reraise()
+        assert results[2].value.tolist() == [14, 15]
+        assert any("made again: 13" in str(warning.message) for warning in caught)
+
+
+def test_a_zygote_that_is_killed_is_replaced():
+    with make(sets.Slow(0.002)) as fleet, pytest.warns(RuntimeWarning, match=r"the zygote \(pid \d+\) ended"):
+        batches, seen = batches_of(200, 8), []
+        for number, batch in enumerate(batches):
+            assert fleet.post(number, batch)
+        for number in range(len(batches)):
+            if number in (5, 15):
+                os.kill(fleet.zygote_pid, signal.SIGKILL)
+            seen += fleet.next(30).value.tolist()
+        assert seen == list(range(200))
+
+
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
+
+
+def first_of(fleet):
+    """The process that the trainer forked itself."""
+    return fleet._keeper._first._process.pid
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert condition()
+
+
+@pytest.mark.parametrize("adopted", [True, False])
+def test_a_first_worker_that_is_killed_is_replaced(adopted):
+    with make(sets.Slow(0.002)) as fleet:
+        first = first_of(fleet)
+        assert parent_of(first) == os.getpid()
+        if adopted:
+            run(fleet, batches_of(8, 8))
+            wait_for(lambda: len(fleet.pids) == 2)
+            assert fleet.pids[0] == first
+        os.kill(first, signal.SIGKILL)
+        with pytest.warns(RuntimeWarning, match=rf"worker 0 \(pid {first}\) was killed by SIGKILL and was replaced"):
+            seen = [i for result in run(fleet, batches_of(80, 8)) for i in result.value.tolist()]
+            wait_for(lambda: fleet.pids.get(0) not in (None, first))
+            fleet._look_after()
+        assert seen == list(range(80)) and parent_of(fleet.pids[0]) == fleet.zygote_pid
+
+
+def test_a_first_worker_ends_with_the_zygote():
+    with make(sets.Slow(0.002)) as fleet, pytest.warns(RuntimeWarning, match=r"the zygote \(pid \d+\) ended"):
+        first, zygote = first_of(fleet), fleet.zygote_pid
+        wait_for(lambda: len(fleet.pids) == 2)
+        os.kill(zygote, signal.SIGKILL)
+        wait_for(lambda: fleet._look_after() or fleet.zygote_pid != zygote)
+        assert first not in children()
+        assert run(fleet, [[1, 2]])[0].value.tolist() == [1, 2]
+        wait_for(lambda: len(fleet.pids) == 2)
+        assert {parent_of(pid) for pid in fleet.pids.values()} == {fleet.zygote_pid}
+
+
+def test_a_zygote_that_was_dismissed_is_not_replaced():
+    with make(sets.Slow(0.002)) as fleet:
+        assert run(fleet, [[1, 2]])[0].value.tolist() == [1, 2]
+        zygote = fleet.zygote_pid
+        fleet.dismiss()
+        wait_for(lambda: not children())
+        with pytest.raises(NothingPosted):
+            fleet.next(1)
+        assert fleet.zygote_pid == zygote
+
+
+def test_a_fleet_outlives_the_thread_that_made_it():
+    fleets = []
+    thread = threading.Thread(target=lambda: fleets.append(make(sets.Slow(0.002))))
+    thread.start()
+    thread.join()
+    with fleets.pop() as fleet:
+        assert len(run(fleet, batches_of(80, 8))) == 10
+        fleet._look_after()
+        assert fleet.pids[0] == first_of(fleet) and fleet.deaths == 0
+
+
+def test_a_fleet_that_is_not_used():
+    make(sets.Squares()).close()
+    prepared(sets.Squares()).close()
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_what_was_posted_before_the_start(context):
+    with prepared(sets.Squares(), context=context) as fleet:
+        assert fleet.post(0, [1, 2])
+        assert not fleet.pids and fleet.clear(0)  # there is nobody to be waited for
+        assert fleet.post(0, [3, 4])
+        fleet.start()
+        zygote = fleet.zygote_pid
+        fleet.start()
+        assert fleet.next(60).value[1].tolist() == [9, 16] and fleet.zygote_pid == zygote
+
+
+def test_next_starts():
+    with prepared(sets.Squares()) as fleet:
+        assert fleet.post(0, [3, 4])
+        assert fleet.next(60).value[1].tolist() == [9, 16]
+
+
+@pytest.fixture(params=[True, False], ids=["split", "whole"])
+def split(request, monkeypatch):
+    """Whether Process.start is taken apart; not with all versions of Python."""
+    if not request.param:
+        monkeypatch.setattr("drapps.fleet.launch._can_be_split", lambda process: False)
+    return request.param
+
+
+@pytest.mark.skipif(hasattr(popen_fork, "atexit"), reason="Process.start itself leaves pipes behind")
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_start_that_fails_leaves_nothing(monkeypatch, allowed):
+    forks, fork = [], os.fork
+
+    def refuse():
+        if len(forks) == allowed:
+            raise OSError("no more processes")
+        forks.append(fork())
+        return forks[-1]
+
+    monkeypatch.setattr(os, "fork", refuse)
+    with pytest.raises(OSError, match="no more processes"):
+        make(sets.Squares())
+    assert len(forks) == allowed
+
+
+class Inside:
+    """What a worker knows of its process, and the pipes that it holds."""
+
+    def __getitem__(self, index):
+        pipes = [link for fd in os.listdir("/proc/self/fd") if (link := link_of(fd)).startswith("pipe:")]
+        mine, parent = multiprocessing.current_process(), multiprocessing.parent_process()
+        return mine.name, mine.daemon, mine.pid == os.getpid(), parent.pid, parent.is_alive(), pipes
+
+
+def link_of(fd):
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return ""
+
+
+def test_a_first_worker_is_a_process_of_multiprocessing(split):
+    with make(Inside(), sets.as_list, workers=1) as fleet:
+        fleet.post(0, [0])
+        ((*known, pipes),) = fleet.next(60).value
+        assert known == ["drapps-worker-0", True, True, os.getpid(), True]
+        assert link_of(fleet._keeper._process.sentinel) not in pipes  # it would hide the zygote's end
+        assert not multiprocessing.active_children()
+
+
+def exit_at_once(worker):
+    os._exit(3)
+
+
+def test_workers_that_cannot_live_are_an_error():
+    with make(sets.Squares(), worker_init_fn=exit_at_once) as fleet, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fleet.post(0, [1, 2])
+        with pytest.raises(RuntimeError, match="16 worker processes died and no batch .* exited with code 3"):
+            while fleet.next(20) is not None:
+                pass
+
+
+def test_workers_come_and_go():
+    with make(sets.Slow(0.002), workers=1) as fleet:
+        seen = []
+        for number, batch in enumerate(batches_of(240, 8)):
+            assert fleet.post(number, batch)
+        for number in range(30):
+            if number in (3, 10, 20):
+                fleet.resize({3: 4, 10: 1, 20: 3}[number])
+            seen += fleet.next(30).value.tolist()
+        assert seen == list(range(240))
+        deadline = time.monotonic() + 10
+        while len(fleet.pids) != 3 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert set(fleet.pids) == {0, 1, 2}
+        for workers in (1, 3, 1, 2):  # some are wanted again before they have left
+            fleet.resize(workers)
+        while set(fleet.pids) != {0, 1} and time.monotonic() < deadline:
+            time.sleep(0.02)
+        fleet._look_after()
+        assert set(fleet.pids) == {0, 1} and fleet.stats()["deaths"] == 0
+
+
+def test_a_stuck_sample_is_shown_and_given_up():
+    with make(sets.Slow(0.0, stuck=5), bad="report") as fleet, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number, batch in enumerate([[4, 5], [6, 7]]):
+            assert fleet.post(number, batch)
+        deadline = time.monotonic() + 30
+        while not (found := fleet.stuck(0.2)) and time.monotonic() < deadline:
+            assert fleet.next(0.1) is None
+        (stuck,) = found
+        assert (stuck.tag, stuck.slot, stuck.index) == (0, 1, 5) and stuck.seconds > 0.2
+        assert "fleetsets.py" in stuck.stack and "__getitem__" in stuck.stack
+        fleet.kill_stuck(stuck.worker)
+        result = fleet.next(30)
+        assert result.value.tolist() == [4]
+        with pytest.raises(TimeoutError, match="sample 5 was given up"):
+            result.samples[1].error.reraise()
+        assert fleet.next(30).value.tolist() == [6, 7]
+
+
+# --- start methods, several fleets, ends ---
+
+
+@pytest.mark.parametrize("context", ["spawn", "forkserver"])
+def test_other_start_methods(context):
+    dataset = sets.Squares()
+    dataset.large = numpy.arange(1 << 18)
+    with make(dataset, context=context) as fleet:
+        for result, batch in zip(run(fleet, batches_of(40, 8)), batches_of(40, 8), strict=True):
+            assert same(result.value, default_collate([dataset[i] for i in batch]))
+
+
+def test_a_data_set_that_cannot_be_pickled():
+    dataset = sets.Squares()
+    dataset.function = lambda: 0
+    with pytest.raises(Exception, match="pickle"):
+        make(dataset, context="spawn")
+
+
+def test_several_fleets():
+    fleets = [make(sets.Squares(), base_seed=i) for i in range(3)]
+    for step in range(5):
+        for fleet in fleets:
+            fleet.post(step, [step, step + 1])
+        assert all(fleet.next(30).value[1].tolist() == [step**2, (step + 1) ** 2] for fleet in fleets)
+    fleets.pop(0).close()
+    fleets[0].post(9, [1])
+    assert fleets[0].next(30).value[1].tolist() == [1]
+    while fleets:
+        fleets.pop()
+
+
+def test_clear():
+    with make(sets.Slow(0.01)) as fleet:
+        for number, batch in enumerate(batches_of(100, 4)):
+            assert fleet.post(number, batch)
+        fleet.next(30)
+        assert fleet.clear(30)
+        with pytest.raises(NothingPosted):
+            fleet.next(1)
+        fleet.begin_epoch(9)
+        assert run(fleet, [[1, 2]])[0].value.tolist() == [1, 2]
+
+
+# A program that forks itself for each way to end, after a fleet has begun to work in it.
+ENDS = """
+import gc, os, signal, sys, time
+import fleetsets as sets
+from drapps.fleet.fleet import Fleet
+from torch.utils.data import default_collate
+
+def leave(end):
+    fleet = Fleet(sets.Slow(5 if end == "busy" else 0.0), default_collate, workers=2)
+    for tag in range(3):
+        fleet.post(tag, [tag, 1])
+    fleet.start()
+    if end != "busy":
+        fleet.next(30)
+    while len(fleet.pids) < 2:
+        time.sleep(0.01)
+    print(end, fleet.zygote_pid, *fleet.pids.values(), flush=True)
+    if end == "exception":
+        raise SystemExit(3)
+    if end in ("SIGINT", "SIGTERM", "SIGKILL"):
+        os.kill(os.getpid(), getattr(signal, end))
+        time.sleep(30)
+    if end == "deleted":
+        del fleet
+        gc.collect()
+    globals()["still"] = locals().get("fleet")
+
+for end in ("exit", "exception", "SIGINT", "SIGTERM", "SIGKILL", "deleted", "busy"):
+    pid = os.fork()
+    if pid == 0:
+        leave(end)
+        break
+    os.waitpid(pid, 0)
+"""
+
+
+def run_program(text):
+    path = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+
+
+def test_nothing_is_left_of_a_program():
+    done = run_program(ENDS)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert len(lines) == 7 and all(len(line) == 4 for line in lines), done.stderr
+    ends = {int(pid): end for end, *pids in lines for pid in pids}
+    deadline = time.monotonic() + 10
+    while set(ends) & set(children()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not {ends[pid] for pid in set(ends) & set(children())}
+    assert "leaked" not in done.stderr
+    assert done.stderr.count("KeyboardInterrupt") == done.stderr.count("Traceback") == 1
+
+
+BEGIN = """
+import os, signal, sys, time
+import fleetsets as sets
+from drapps.fleet.fleet import Fleet
+from torch.utils.data import default_collate
+
+fleet = Fleet(sets.Squares(), default_collate, workers=2)
+"""
+
+KILLED = """
+forks, fork = [], os.fork
+
+def fork_once():
+    if forks:
+        print(forks[0], flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    forks.append(fork())
+    return forks[0]
+
+os.fork = fork_once
+fleet.start()
+"""
+
+FORKS = """
+fleet.post(0, [1, 2])
+fleet.next(30)
+while len(fleet.pids) < 2:
+    time.sleep(0.01)
+before = fleet.pids
+pid = os.fork()
+if pid == 0:
+    sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+time.sleep(0.3)
+fleet.post(1, [3, 4])
+print(fleet.next(30).value[1].tolist(), fleet.pids == before, fleet.deaths)
+"""
+
+
+def test_a_first_worker_ends_with_a_trainer_that_had_no_zygote_yet():
+    pid = int(run_program(BEGIN + KILLED).stdout)
+    wait_for(lambda: pid not in children())
+
+
+def test_a_fork_of_the_program_ends_and_leaves_the_workers_alone():
+    done = run_program(BEGIN + FORKS)
+    assert (done.stdout, done.stderr) == ("7\n[9, 16] True 0\n", "")
