@@ -24,9 +24,9 @@ ADVICE = {
                 "Let the policy choose the number of workers (leave out workers=), or raise it. Functions that wait or "
                 "hold a lock keep a worker without using its CPU."),
     "storage": ("workers wait for reads",
-                "Bring the data closer (local disk, page cache), pack small files into tar shards, or keep samples "
-                "(cache=\"auto\"). More reads at a time help where storage is far rather than slow: leave fetchers "
-                "to the policy."),
+                "Bring the data closer (local disk; the page cache, which tar shards fill faster than small files), or "
+                "keep samples (cache=\"auto\"). More reads at a time help where storage is far rather than slow: leave "
+                "fetchers to the policy."),
     "memory": ("the memory limit keeps batches from being begun",
                "Raise memory_limit, or make batches smaller: a smaller batch_size, uint8 instead of float32 until the "
                "accelerator has them."),
@@ -43,7 +43,7 @@ ADVICE = {
 
 WAITS = ("workers wait, for reads or for something else that is not a CPU",
          "In worker processes the reads of Python code are not told apart from its other waits: sleep, a network, a "
-         "lock. If it is reads: bring the data closer (local disk, page cache) or pack small files. More workers help "
+         "lock. If it is reads: bring the data closer (local disk, page cache). More workers help "
          "where what they wait for can serve several: leave num_workers to the policy.")  # fmt: skip
 
 
