@@ -1,5 +1,6 @@
 """Whole data sets: what a native loader delivers is what torch's loader makes with a worker and default_collate."""
 
+import gc
 import os
 import pathlib
 import time
@@ -7,6 +8,7 @@ import time
 import numpy
 import pytest
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset
 
 import drapps
@@ -206,6 +208,26 @@ def test_nothing_changed(folder):
         assert lower(dataset, False, lower(dataset, False)) is not plan
 
 
+def in_a_list(*tensors):
+    dataset = TensorDataset(*tensors)
+    dataset.tensors = list(tensors)
+    return dataset
+
+
+def test_memory_is_kept_as_long_as_it_is_read():
+    """Tensors may be given another memory, which frees the one that they had."""
+    images, labels = mnist(transform=v1.ToTensor()), torch.zeros(1 << 16)
+    images.targets = images.targets.clone()
+    for dataset, tensor in ((TensorDataset(labels), labels), (images, images.data), (images, images.targets)):
+        plan, memory = lower(dataset, True), StorageWeakRef(tensor.untyped_storage())
+        assert plan.is_native
+        tensor.set_(tensor.clone())
+        assert not memory.expired()
+        del plan
+        gc.collect()
+        assert memory.expired()
+
+
 def test_changes_are_seen(folder):
     def check(dataset, change):
         plan = lower(dataset, True)
@@ -225,6 +247,11 @@ def test_changes_are_seen(folder):
     check(cifar(transform=fresh()), lambda d: d.targets.__setitem__(2, 9))
     check(cifar(transform=fresh()), lambda d: setattr(d, "data", d.data[::-1].copy()))
     check(TensorDataset(torch.zeros(3)), lambda d: setattr(d, "tensors", (torch.ones(3),)))
+    check(TensorDataset(torch.zeros(3)), lambda d: setattr(d.tensors[0], "data", torch.ones(3)))
+    check(TensorDataset(torch.zeros(3)), lambda d: d.tensors[0].set_(torch.ones(2)))
+    check(in_a_list(torch.zeros(3), torch.zeros(3)), lambda d: d.tensors.__setitem__(1, torch.ones(3)))
+    check(mnist(transform=fresh()), lambda d: d.data.set_(d.data.flip(0)))
+    check(mnist(transform=fresh()), lambda d: setattr(d.targets, "data", d.targets.flip(0)))
     check(Subset(cifar(transform=fresh()), [1, 2, 3]), lambda d: setattr(d, "indices", [5]))
     check(Subset(cifar(transform=fresh()), [1, 2, 3]), lambda d: d.indices.append(5))
 

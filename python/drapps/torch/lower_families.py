@@ -74,6 +74,19 @@ class Family:
         raise NotImplementedError
 
 
+def over_memory(array):
+    """A NumPy array over the memory of one, or of a tensor.  It keeps that memory also when the tensor is given another
+    (set_, .data = ...), as the tensor itself would not."""
+    return array.detach().numpy() if isinstance(array, torch.Tensor) else array
+
+
+def place_of(array):
+    """Where an array or a tensor lies, and what it is there: what else changes in it, its memory shows."""
+    if isinstance(array, torch.Tensor):
+        return array.data_ptr(), array.dtype, tuple(array.shape), array.stride()
+    return array.ctypes.data, array.dtype, array.shape, array.strides
+
+
 def check_object_reads(leaf):
     """NotNative when the object itself replaces what reads items."""
     if any(name in vars(leaf) for name in ("__getitem__", "__getitems__")):
@@ -176,20 +189,20 @@ class Pixels(Family):
         if type(labels) is list and set(map(type, labels)) == {int}:
             return numpy.array(labels, dtype=numpy.int64)
         if type(labels) in (numpy.ndarray, torch.Tensor) and str(labels.dtype).endswith("int64") and labels.ndim == 1:
-            return numpy.ascontiguousarray(labels)
+            return numpy.ascontiguousarray(over_memory(labels))
         raise NotNative(f"its {self.labels} are not whole numbers")
 
     def keep(self, leaf):
-        """The array, which is shared, and a copy of the labels."""
-        return leaf.data, self.label_array(leaf).copy()
+        """Where the array is, which is shared, and a copy of the labels."""
+        return place_of(leaf.data), self.label_array(leaf).copy()
 
     def still(self, leaf, kept):
         """Same array, same labels."""
-        return leaf.data is kept[0] and numpy.array_equal(self.label_array(leaf), kept[1])
+        return place_of(leaf.data) == kept[0] and numpy.array_equal(self.label_array(leaf), kept[1])
 
     def open(self, leaf):
         """Over the same memory."""
-        pixels = numpy.asarray(leaf.data)
+        pixels = over_memory(leaf.data)
         if not pixels.flags.c_contiguous:
             raise NotNative("its data is not in the order of its axes")
         return from_arrays(image=pixels, label=self.label_array(leaf)).dataset
@@ -272,16 +285,16 @@ class Tensors(Family):
         return tuple(f"tensor{i}" for i in range(len(leaf.tensors)))
 
     def keep(self, leaf):
-        """The tensors, whose memory is shared."""
-        return leaf.tensors
+        """Where the tensors are: their memory is shared."""
+        return [place_of(tensor) for tensor in leaf.tensors]
 
     def still(self, leaf, kept):
-        """The same objects."""
-        return len(kept) == len(leaf.tensors) and all(a is b for a, b in zip(kept, leaf.tensors))
+        """At the same places."""
+        return kept == self.keep(leaf)
 
     def open(self, leaf):
         """Over the same memory."""
-        return from_arrays({name: tensor.numpy() for name, tensor in zip(self.fields(leaf), leaf.tensors)}).dataset
+        return from_arrays({name: over_memory(tensor) for name, tensor in zip(self.fields(leaf), leaf.tensors)}).dataset
 
 
 FAMILIES = (Files(), Cifar(), Mnist(), Svhn(), Tensors())
