@@ -278,6 +278,43 @@ def test_other_start_methods(context):
             assert same(result.value, default_collate([dataset[i] for i in batch]))
 
 
+REAPED = """
+import os, signal
+import fleetsets as sets
+from drapps.fleet.fleet import Fleet
+from torch.utils.data import default_collate
+
+def reap(*_):
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+def use():
+    fleet = Fleet(sets.Squares(), default_collate, workers=2, context={context!r})
+    fleet.post(0, [1, 2])
+    print(fleet.next(30).value[1].tolist(), flush=True)
+    pids = [fleet.zygote_pid, *fleet.pids.values()]
+    fleet.close()
+    print([pid for pid in pids if os.path.exists(f"/proc/{{pid}}")])
+
+signal.signal(signal.SIGCHLD, {handler})
+use()
+before = len(os.listdir("/proc/self/fd"))
+use()
+print(len(os.listdir("/proc/self/fd")) - before)
+"""
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("handler", ["signal.SIG_IGN", "reap"])
+def test_somebody_else_reaps_children(handler, context):
+    """SIGCHLD may be ignored by whoever started the program, too."""
+    done = run_program(REAPED.format(handler=handler, context=context))
+    assert done.stdout == "[1, 4]\n[]\n" * 2 + "0\n" and done.stderr == ""
+
+
 def test_a_data_set_that_cannot_be_pickled():
     dataset = sets.Squares()
     dataset.function = lambda: 0

@@ -10,7 +10,7 @@ import os
 import time
 
 from drapps.fleet.claims import live
-from drapps.fleet.launch import launch
+from drapps.fleet.launch import has_ended, launch, let_go
 from drapps.fleet.zygote import LEAVE_S, Adopted
 
 STEP_S = 0.01
@@ -62,16 +62,17 @@ class First:
     def dismiss(self):
         """It may leave by itself, where there is no zygote to say so; it hears that once it is enlisted."""
         end = time.monotonic() + LEAVE_S
-        while self._process.exitcode is None and time.monotonic() < end:
+        while not has_ended(self._process) and time.monotonic() < end:
             self._crew.dismiss(0)
             self._process.join(STEP_S)
 
     def end(self):
         """It is gone after that."""
         self.drop()
-        self._process.kill()
+        if not has_ended(self._process):
+            self._process.kill()
         self._process.join()
-        self._process.close()
+        let_go(self._process)
 
 
 def _main(setup, parent, forget):

@@ -9,7 +9,7 @@ import weakref
 from functools import partial
 
 from drapps.fleet.first import First, can_adopt
-from drapps.fleet.launch import launch
+from drapps.fleet.launch import has_ended, launch, let_go
 from drapps.fleet.zygote import zygote_main
 
 END_S = 3.0
@@ -144,9 +144,10 @@ class Keeper:
     def start_failure(self):
         """After ZygoteGone: why it never began, when it ended by itself before that; another would do the same."""
         self._process.join()
-        if self._ready or self._process.exitcode < 0:
+        code = self._process.exitcode  # None: somebody else got it
+        if self._ready or (code is not None and code < 0):
             return None
-        return (f"the process that starts them exited with code {self._process.exitcode} before it began; what it "
+        return (f"the process that starts them exited with code {code} before it began; what it "
                 'printed says why (a program that starts processes by "spawn" or "forkserver" has to guard its main '
                 'part by `if __name__ == "__main__":`)')  # fmt: skip
 
@@ -194,10 +195,10 @@ class Keeper:
         self.send("close")
         self._conn.close()
         self._process.join(END_S)
-        if self._process.exitcode is None:
+        if not has_ended(self._process):
             self._process.kill()
             self._process.join()
-        self._process.close()
+        let_go(self._process)
 
     def _end_first(self):
         first, self._first = self._first, None

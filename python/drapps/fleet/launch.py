@@ -5,9 +5,10 @@ pages again.  Process.start writes 150 pages around its fork.  So here a start h
 before (launch), and the fork with what must follow it at once.
 """
 
+import contextlib
 import multiprocessing.context
 import os
-from multiprocessing import popen_fork, process as processes
+from multiprocessing import connection, popen_fork, process as processes
 
 
 def launch(process):
@@ -16,6 +17,18 @@ def launch(process):
     The process does not get into multiprocessing's list: each fork of the trainer would end or join it at its own end.
     """
     return Split(process) if _can_be_split(process) else Whole(process)
+
+
+def has_ended(process):
+    """Whether a process has, also where multiprocessing cannot know: its exit code is lost where SIGCHLD is ignored, or
+    handled by somebody who waits for any child."""
+    return process.exitcode is not None or bool(connection.wait([process.sentinel], 0))
+
+
+def let_go(process):
+    """Closes a process that has ended."""
+    with contextlib.suppress(ValueError):  # its exit code is lost: its descriptors are closed with the last reference
+        process.close()
 
 
 def _can_be_split(process):

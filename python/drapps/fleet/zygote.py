@@ -35,6 +35,7 @@ def zygote_main(sent, trainer, adopted=None):
     _core.name_process("drapps-zygote")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, exit codes are lost
     try:
         trainer.send(("ready",))
         Zygote(sent.opened(), trainer, adopted).run()
