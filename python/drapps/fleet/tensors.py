@@ -1,6 +1,7 @@
 """Tensors in pickles, with their bytes apart."""
 
 import pickle
+from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
 
 import torch
@@ -52,6 +53,19 @@ def _reduce_tensor(tensor):
         return subclass_from, (tensor.as_subclass(torch.Tensor), type(tensor), dict(tensor.__dict__))
 
 
+def _is_handed_on(value):
+    """It lies in memory that processes share, and is on its way to a process that is being started: torch's own way,
+    by a descriptor, works there, and both sides go on sharing it."""
+    if get_spawning_popen() is None or not isinstance(value, (torch.Tensor, *STORAGES)):
+        return False
+    try:
+        storage = value.untyped_storage() if isinstance(value, torch.Tensor) else value
+        storage = storage._untyped_storage if isinstance(storage, torch.TypedStorage) else storage
+        return storage.device.type == "cpu" and storage.is_shared()
+    except (NotImplementedError, RuntimeError):  # sparse tensors, some of subclasses: they have no storage
+        return False
+
+
 class Pickler(ForkingPickler):
     """Pickles with the buffers apart; what others registered with ForkingPickler holds, but for torch's own."""
 
@@ -59,7 +73,10 @@ class Pickler(ForkingPickler):
         super().__init__(file, pickle.HIGHEST_PROTOCOL, True, buffer_callback)
 
     def reducer_override(self, value):
-        """Tensors with their bytes apart; storages as plain pickles, not as files of shared memory."""
+        """Tensors with their bytes apart; storages as plain pickles, not as files of shared memory, but for those that
+        are in it."""
+        if _is_handed_on(value):
+            return NotImplemented
         if isinstance(value, torch.Tensor):
             return _reduce_tensor(value)
         if isinstance(value, STORAGES):
