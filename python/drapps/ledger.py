@@ -14,6 +14,8 @@ import time
 
 import numpy
 
+from drapps.torch.state import length_of
+
 MAGIC = b"drapps ledger 1"
 HEADER = numpy.dtype([("magic", "S16"), ("samples", "<u8"), ("unit_ns", "<f8")])
 KEEP = 0.5  # part of the earlier cost in the new one: random augmentations make costs vary
@@ -179,7 +181,7 @@ def hint_of(dataset):
         inner = hint_of(dataset.dataset)
         return inner and (lambda i: inner(dataset.indices[i]))
     samples = getattr(dataset, "samples", None)
-    if _are_files(samples) and len(samples) == len(dataset):
+    if _are_files(samples) and len(samples) == length_of(dataset):
         return lambda i: _file_size(samples[i][0])
     paths = _paths_of(dataset)
     return paths and (lambda i: _file_size(paths[i]))
@@ -198,7 +200,7 @@ def _are_files(samples):
 def _paths_of(dataset):
     """The first attribute that is a list of files, one for each sample; None where there is none."""
     for value in getattr(dataset, "__dict__", {}).values():
-        if type(value) in (list, tuple) and value and len(value) == len(dataset):
+        if type(value) in (list, tuple) and value and len(value) == length_of(dataset):
             if isinstance(value[0], (str, os.PathLike)) and os.path.isfile(value[0]):
                 return value
     return None
@@ -214,14 +216,14 @@ def _file_size(path):
 def fingerprint(dataset):
     """Tells data sets apart by what is cheap to look at: type, length, plain attributes, some of the samples."""
     kind = type(dataset)
-    facts = [kind.__module__, kind.__qualname__, len(dataset)]
+    facts = [kind.__module__, kind.__qualname__, length_of(dataset)]
     facts += sorted((k, v) for k, v in getattr(dataset, "__dict__", {}).items() if isinstance(v, (str, int, float)))
     samples = getattr(dataset, "samples", None)
     samples = samples if isinstance(samples, list) else _paths_of(dataset)
     if samples:
         facts += [samples[i] for i in (0, len(samples) // 2, -1)]
     if _is_subset(dataset):
-        facts += [fingerprint(dataset.dataset), *(int(dataset.indices[i]) for i in (0, -1) if len(dataset))]
+        facts += [fingerprint(dataset.dataset), *(str(dataset.indices[i]) for i in (0, -1) if len(dataset))]
     return hashlib.blake2b(repr(facts).encode(), digest_size=12).hexdigest()
 
 

@@ -170,6 +170,22 @@ def test_fingerprints_tell_sets_apart():
     assert fingerprint(Numbers(10)) == fingerprint(Numbers(10))
 
 
+class Endless:
+    """Has no length."""
+
+    files = [__file__]
+
+    def __getitem__(self, index):
+        return index
+
+
+@pytest.mark.parametrize(("dataset", "indices"), [(Endless(), [1, 2]), ({"a": 1, "b": 2}, ["a", "b"])], ids=str)
+def test_subsets_of_anything_have_a_ledger(tmp_path, dataset, indices):
+    ledger = Ledger(Subset(dataset, indices), tmp_path)
+    ledger.note([0, 1], [1e6, 2e6])
+    assert ledger.predict([1]).tolist() == [2e6]
+
+
 def test_an_unwritable_folder_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
     ledger = Ledger(Numbers(200), tmp_path / "file" / "below")

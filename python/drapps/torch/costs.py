@@ -10,11 +10,12 @@ from drapps.torch.state import length_of
 BLOCK, BLOCK_NS = 512, 100_000_000  # samples that are noted at a time, or what they took together,
 LEAST = 8  # and so many at least: fewer do not tell how fast the machine is
 FIRST_LOOK = 20  # samples
+MOST = 10_000_000  # samples of a data set: above, remembering each takes more than it gives
 
 
 def costs_of(loader):
-    """The costs of a loader's samples, kept over its passes; None where samples have no numbers."""
-    if not loader.lanes or not length_of(loader.dataset):
+    """The costs of a loader's samples, kept over its passes; None where samples have no numbers, or there are too many."""
+    if not loader.lanes or not 0 < (length_of(loader.dataset) or 0) <= MOST:
         return None
     return Costs(loader.dataset)
 
