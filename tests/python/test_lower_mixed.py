@@ -178,6 +178,42 @@ def test_a_transform_that_is_replaced_later(folder):
     assert mixed[0][0].size == (5, 5)
 
 
+CHANGES = {
+    "a setting": lambda chain: setattr(chain.transforms[1], "p", 0),
+    "one more": lambda chain: chain.transforms.append(v1.Grayscale(3)),
+    "one less": lambda chain: chain.transforms.pop(0),
+    "another": lambda chain: chain.transforms.__setitem__(0, v1.CenterCrop(5)),
+    "others in Python": lambda chain: chain.transforms.__setitem__(2, lambda image: image.rotate(90)),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_transform_that_is_changed_in_itself(folder, name):
+    """As a worker_init_fn may do, which drapps has called by something that looks again."""
+    dataset = D.ImageFolder(folder, v1.Compose([v1.Resize(8), v1.RandomHorizontalFlip(p=1), identity]))
+    plan = lower(dataset, True)
+    (mixed,) = plan.mixed
+    mixed.look_again()
+    assert plan.dataset is mixed and mixed.lowered is dataset.transform
+    CHANGES[name](dataset.transform)
+    mixed.look_again()
+    assert_same(mixed[0][0], dataset[0][0])
+
+
+def test_attributes_of_parts_are_there(folder):
+    """Workers have all that the user gave them."""
+    inner = D.ImageFolder(folder, v1.Compose([v1.Resize(8), identity]))
+    part = torch.utils.data.Subset(inner, [1, 2])
+    both = torch.utils.data.ConcatDataset([part, inner])
+    part.names, both.names = ["a"], ["b"]
+    rebuilt = lower(both, True).dataset
+    assert rebuilt is not both and rebuilt.names == ["b"] and rebuilt.datasets[0].names == ["a"]
+    assert both.datasets == [part, inner] and part.dataset is inner
+    assert_same(rebuilt[0][0], inner[1][0])
+    del rebuilt.datasets[1].classes
+    assert not hasattr(inner, "classes")
+
+
 def test_pickle_and_processes(folder):
     dataset = D.ImageFolder(folder, v1.Compose([v1.Resize((8, 8)), identity, v1.ToTensor()]))
     mixed = lower(dataset, True).dataset

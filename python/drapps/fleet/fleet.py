@@ -31,7 +31,8 @@ class Fleet(Processes):
     """Worker processes for a data set of torch, and what they are at.
 
     kind: "map" or "iterable".  bad: "raise": a sample's exception is the result of its batch; "report": it is in the
-    result's samples, and the batch is made of the others (None when there are none).
+    result's samples, and the batch is made of the others (None when there are none); so a data set with __getitems__ is
+    asked for one sample at a time.
     """
 
     def __init__(self, dataset, collate_fn, *, workers, kind="map", auto_collation=True, drop_last=False, base_seed=0,
@@ -43,7 +44,7 @@ class Fleet(Processes):
         self._fds.insert(0, new_layouts())
         self._book = LayoutBook(self._fds[0])
         self._has_rows = kind == "map" and auto_collation and collate_fn is default_collate
-        self._whole = not auto_collation or bool(getattr(dataset, "__getitems__", None))
+        self._whole = not auto_collation or (bad == "raise" and bool(getattr(dataset, "__getitems__", None)))
         self._slots = 0
         self._epoch_number = -1
         self.begin_epoch(base_seed, shared_seed)

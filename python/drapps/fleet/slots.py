@@ -23,7 +23,7 @@ class Slots:
 
     def run(self):
         """Makes each, and finishes the batch if it is complete."""
-        claim, dataset = self.claim, self.worker.dataset
+        claim, get = self.claim, self.worker.getter()
         try:
             indices = self.request.indices(claim.first, claim.n)
         except Exception:
@@ -35,7 +35,7 @@ class Slots:
             self.crew.begin(self.number, i)
             try:
                 self.worker.seed(self.request, claim.tag, claim.first + i)
-                self._put(i, dataset[index])
+                self._put(i, get(index))
             except Exception:
                 self.bad.add(i)
                 self._done(i, pack_failure(caught(self.number), self.worker.new_block)[0], bad=True)

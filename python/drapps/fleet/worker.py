@@ -4,6 +4,9 @@ Map-style data sets: samples of any batch (slots.py); the worker that completes 
 sets: each worker has its own iterator (items.py) and makes whole batches.
 """
 
+from functools import partial
+from operator import getitem
+
 import torch
 from torch.utils.data import IterDataPipe, default_collate
 from torch.utils.data._utils import worker as torch_worker
@@ -92,6 +95,11 @@ class Worker(Claimer):
         if getattr(self.dataset, "__getitems__", None):
             return self.setup.collate_fn(self.dataset.__getitems__(index))
         return self.setup.collate_fn([self.dataset[i] for i in index])
+
+    def getter(self):
+        """A function from one index to its sample."""
+        many = getattr(self.dataset, "__getitems__", None)
+        return (lambda index: many([index])[0]) if many else partial(getitem, self.dataset)
 
     def seed(self, request, tag, slot):
         """The generators' states for a sample."""

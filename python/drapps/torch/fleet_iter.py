@@ -14,7 +14,7 @@ from drapps import _core
 from drapps.fleet.pack import PackError
 from drapps.torch import init_fns
 from drapps.torch.bad import TRIES, stand_ins
-from drapps.torch.order import Work, mixable
+from drapps.torch.order import Work, mixable, size_of
 from drapps.torch.state import length_of
 from drapps.torch.worker_iter import WorkerIter
 
@@ -24,21 +24,6 @@ MADE_UP = 1 << 62  # tags of batches that are not the sampler's
 # long as the batches take no more memory than that.
 EVEN_OUT = 12
 EVEN_OUT_BYTES = 64 << 20
-
-
-class OneByOne:
-    """A data set with __getitems__, asked for one sample at a time, so that a bad one does not take others with it."""
-
-    def __init__(self, dataset):
-        self._dataset = dataset
-
-    def __getitem__(self, index):
-        return self._dataset.__getitems__([index])[0]
-
-    def __getattr__(self, name):
-        if name.startswith("__") or name == "_dataset":  # while it is unpickled there is none yet
-            raise AttributeError(name)
-        return getattr(self._dataset, name)
 
 
 class Unsendable(Exception):
@@ -61,12 +46,10 @@ class FleetIter(WorkerIter):
     _before = None  # then: the progress until there
 
     def _open(self, loader, resume):
-        dataset = loader._plan.dataset
-        if self._bad.policy != "raise" and self._auto_collation and getattr(dataset, "__getitems__", None):
-            dataset = OneByOne(dataset)
+        dataset, by_sample = loader._plan.dataset, self._bad.policy != "raise"
         fleet = self._open_fleet(loader, dataset, self._collate_fn, worker_init_fn=init_fns.of_workers(loader, self),
-                                 bad="raise" if self._bad.policy == "raise" else "report")  # fmt: skip
-        spread = self._collate_fn is default_collate and not getattr(dataset, "__getitems__", None)
+                                 bad="report" if by_sample else "raise")  # fmt: skip
+        spread = self._collate_fn is default_collate and (by_sample or not getattr(dataset, "__getitems__", None))
         self._by_worker = not spread
         if loader.in_order:  # out of order, what is begun fills the batches that wait for slow samples
             fleet.limit_ahead(self._window, 1 if spread else self._n_workers)
@@ -180,7 +163,7 @@ class FleetIter(WorkerIter):
         if self._costs:
             self._costs.note(work.indices, [sample.ns for sample in result.samples])
         settle = partial(self._progress.delivered, work.number)
-        return result.value, len(work.indices) if self._auto_collation else 1, settle
+        return result.value, size_of(work.indices) if self._auto_collation else 1, settle
 
     def _parts(self, sample):
         entry = self._works[sample.tag]
@@ -193,7 +176,7 @@ class FleetIter(WorkerIter):
             if self._costs:
                 self._costs.note([work.indices[sample.slot]], [sample.ns])
             return [Part(number, slot, work.indices[sample.slot], sample.error)]
-        indices = work.indices if self._auto_collation else [work.indices]
+        indices = work.indices if self._auto_collation and hasattr(work.indices, "__len__") else [work.indices]
         places = work.places or [(work.number, slot) for slot in range(len(indices))]
         return [Part(*place, index, sample.error) for place, index in zip(places, indices, strict=True)] or [
             Part(work.number, 0, None, sample.error)

@@ -30,9 +30,23 @@ class Caching:
             self._init(worker)
 
 
+class LookingAgain:
+    """The user's function, which may change transforms; whether what runs natively is still right is looked at then."""
+
+    def __init__(self, init, mixed):
+        self._init, self._mixed = init, mixed
+
+    def __call__(self, worker):
+        self._init(worker)
+        for dataset in self._mixed:
+            dataset.look_again()
+
+
 def of_workers(loader, iterator):
     """The function that workers call: the user's, after torch's own, which shards data pipes, and the cache."""
     found = loader.worker_init_fn
+    if loader._plan is not None and loader._plan.mixed and not harmless(found):
+        found = LookingAgain(found, loader._plan.mixed)
     if isinstance(iterator._dataset, (IterDataPipe, MapDataPipe)):
         found = functools.partial(_sharding_worker_init_fn, found, iterator._world_size, iterator._rank)
     return found if loader.cache is None else Caching(found, loader.cache, loader.adaptive_compression)

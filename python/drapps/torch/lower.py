@@ -31,12 +31,12 @@ class Plan:
     pipe: a Pipeline that makes whole batches, or None.
     ids: for pipe, a function from indices of the data set to ids of pipe.dataset; raises what the data set would.
     outputs: for pipe, the fields that its loader has to deliver.
-    dataset: without pipe, what worker processes index.
+    dataset: without pipe, what worker processes index; mixed: what of it has a native beginning.
     lines: what runs where, and why not natively.
     """
 
-    def __init__(self, dataset, lines, signature, pipe=None, ids=None, outputs=()):
-        self.dataset, self.lines = dataset, tuple(lines)
+    def __init__(self, dataset, lines, signature, pipe=None, ids=None, outputs=(), mixed=()):
+        self.dataset, self.lines, self.mixed = dataset, tuple(lines), tuple(mixed)
         self.pipe, self.ids, self.outputs = pipe, ids, outputs
         self._signature = signature  # equal for plans that do the same, but for the ids
         self.opened = {}  # {id(data set of a leaf): (it, what it was made of, native data set)}
@@ -159,10 +159,10 @@ def _check_graph(pipe):
 def _single(tree, reason):
     leaves = _distinct(tree.leaves())
     mixed = {id(leaf.dataset): _mixed(leaf) for leaf in leaves}
-    is_mixed = any(leaf.ops for leaf in leaves)
-    dataset = tree.rebuild(lambda leaf: mixed[id(leaf.dataset)]) if is_mixed else tree.dataset
+    begun = [mixed[id(leaf.dataset)] for leaf in leaves if leaf.ops]
+    dataset = tree.rebuild(lambda leaf: mixed[id(leaf.dataset)]) if begun else tree.dataset
     lines = [line for leaf in leaves for line in _lines(leaf, "mixed" if leaf.ops else "Python")]
-    return Plan(dataset, [*lines, reason], ("single", tree.shape()))
+    return Plan(dataset, [*lines, reason], ("single", tree.shape()), mixed=begun)
 
 
 def _mixed(leaf):

@@ -13,15 +13,17 @@ from drapps import _core
 from drapps.optable import TABLE, graph_json
 from drapps.torch.lower_header import read_info
 from drapps.torch.lower_rows import IMAGE, MODES, NotNative
+from drapps.torch.lower_tree import read_tree
 
 SEEDS = 2**63 - 1
+CHANGED = object()  # no transform
 
 
 class MixedDataset(torch.utils.data.Dataset):
     """A data set of a family whose image goes through native ops and then through `rest`.
 
     Everything else that is asked of it or set goes to the data set, which is also its attribute `original`.  A
-    transform that was replaced in the meantime, for example by a worker_init_fn, is honoured: in Python.
+    transform that was replaced or changed in the meantime, for example by a worker_init_fn, is honoured: in Python.
     """
 
     OWN = ("original", "family", "ops", "form", "rest", "is_random", "runners", "lowered")
@@ -50,6 +52,13 @@ class MixedDataset(torch.utils.data.Dataset):
             target = self.original.target_transform(target)
         return image, target
 
+    def look_again(self):
+        """The transform may have been changed in itself: what is not as it was lowered runs in Python from now on."""
+        now = read_tree(self.original)
+        same = (now.ops, now.chain.form) == (self.ops, self.form) and len(now.chain.rest) == len(self.rest)
+        if not same or any(a is not b for a, b in zip(now.chain.rest, self.rest)):
+            self.lowered = CHANGED
+
     def __len__(self):
         return len(self.original)
 
@@ -63,6 +72,9 @@ class MixedDataset(torch.utils.data.Dataset):
             super().__setattr__(name, value)
         else:
             setattr(self.original, name, value)
+
+    def __delattr__(self, name):
+        delattr(self.original, name)
 
     def __getstate__(self):
         return {name: value for name, value in vars(self).items() if name != "runners"}

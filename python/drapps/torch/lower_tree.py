@@ -1,5 +1,6 @@
 """Data sets inside of data sets: Subset and ConcatDataset around leaves, and from an index to a leaf's sample."""
 
+import copy
 import operator
 import sys
 from typing import NamedTuple
@@ -56,8 +57,10 @@ class Part(NamedTuple):
     inner: object
 
     def rebuild(self, wrap):
-        """A Subset of the rebuilt data set."""
-        return Subset(self.inner.rebuild(wrap), self.dataset.indices)
+        """A Subset of the rebuilt data set, with whatever attributes the original has."""
+        rebuilt = copy.copy(self.dataset)
+        rebuilt.dataset = self.inner.rebuild(wrap)
+        return rebuilt
 
     def shape(self):
         """As Leaf.shape."""
@@ -87,9 +90,9 @@ class Joined(NamedTuple):
     inner: tuple
 
     def rebuild(self, wrap):
-        """A ConcatDataset of the rebuilt data sets, with the sizes that the original noted when it was made."""
-        rebuilt = ConcatDataset([node.rebuild(wrap) for node in self.inner])
-        rebuilt.cumulative_sizes = self.dataset.cumulative_sizes
+        """A ConcatDataset of the rebuilt data sets; all else, as the sizes noted when it was made, is the original's."""
+        rebuilt = copy.copy(self.dataset)
+        rebuilt.datasets = [node.rebuild(wrap) for node in self.inner]
         return rebuilt
 
     def shape(self):

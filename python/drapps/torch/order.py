@@ -26,6 +26,11 @@ def stateful(thing):
     return hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")
 
 
+def size_of(indices):
+    """Samples of a batch; what only __getitems__ understands, as a slice, counts as one."""
+    return len(indices) if hasattr(indices, "__len__") else 1
+
+
 def mixable(loader):
     """Samples may go to other batches than the sampler put them in: torch's own plain batches."""
     plain = loader._auto_collation and type(loader.batch_sampler) in (data.BatchSampler, RankBatchSampler)
@@ -90,7 +95,7 @@ class Order:
         if self._random:
             self._progress.order_seed = self._random[0].seed
         after = self._own.state_dict() if self._own is not None else None
-        self._progress.begun(number, len(indices) if self._batched else 1, after)
+        self._progress.begun(number, size_of(indices) if self._batched else 1, after)
         return number, indices
 
     def _samples(self):
