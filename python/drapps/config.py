@@ -105,7 +105,9 @@ class Config:
         return found
 
     def _steps(self, steps):
-        for step in steps if isinstance(steps, list) else [steps]:
+        if not isinstance(steps, list):
+            raise self.error(f"steps is {steps!r}, allowed is a list of tables: [[steps]]")
+        for step in steps:
             if not isinstance(step, dict) or not isinstance(step.get("op"), str):
                 raise self.error(f"steps: {step!r}: allowed are tables with op = the name of an op")
         return [(step["op"], {key: value for key, value in step.items() if key != "op"}) for step in steps]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from loadersets import Numbers
+from loadersets import Numbers, Stream
 
 import drapps
 
@@ -83,6 +83,7 @@ def test_the_example_can_be_used():
     ("[limits]\nmemory = true", r"limits.memory = True: allowed is a whole number"),
     ("[weights]\nbeauty = 1", r"settings.toml: weights: .*beauty"),
     ("[policy]\nname = 'magic'", r"settings.toml: policy.name = 'magic': allowed is .*'analytic'"),
+    ("[steps]\nop = 'resize'", r"settings.toml: steps is \{'op': 'resize'\}, allowed is a list of tables: \[\[steps\]\]"),
     ("steps = [{size = 3}]", r"settings.toml: steps: \{'size': 3\}: allowed are tables with op"),
     ("[[steps]]\nop = 'resize'", r"settings.toml: step \('resize', \{\}\): a data set of torch takes callables"),
 ])  # fmt: skip
@@ -106,6 +107,11 @@ def test_what_is_wrong_elsewhere_is_not_said_of_the_config(folder, tmp_path, mon
     monkeypatch.setenv("DRAPPS_POLICY", "magic")
     with pytest.raises(drapps.ArgumentError, match="^DRAPPS_POLICY"):
         drapps.DRAPPSLoader(Numbers(4), 2, config)
+
+
+def test_steps_need_samples_by_their_number():
+    with pytest.raises(drapps.ArgumentError, match="steps need a data set with __getitem__, not an iterable one"):
+        drapps.DRAPPSLoader(Stream(4), 2, steps=[float])
 
 
 def test_an_op_that_is_none_is_named(folder):

@@ -7,6 +7,8 @@ a file, its steps from a list and its policy from another file, for data sets of
 import os
 from functools import reduce
 
+from torch.utils.data import IterableDataset
+
 from drapps import _core, config as configs
 from drapps.optable import TABLE, Op
 from drapps.pipeline import Pipeline, read
@@ -142,7 +144,7 @@ def _stepped(dataset, steps):
         if not callable(step) or isinstance(step, Op):
             raise _core.ArgumentError(f"step {step!r}: a data set of torch takes callables; ops need a path or a "
                                       "pipeline of drapps as the data set")  # fmt: skip
-    if not hasattr(dataset, "__getitem__"):
+    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
         raise _core.ArgumentError("steps need a data set with __getitem__, not an iterable one")
     return Stepped(dataset, steps)
 
