@@ -184,8 +184,8 @@ class DataLoader(data.DataLoader[_T_co]):
         if self._is_native():
             return NativeIter(self)
         self._kept.close()
-        if self._iterable:  # states depend on the number of workers: it was decided when the loader was made
-            return StreamIter(self)
+        if self._iterable and not (self._may_be_inline and workers.why_no_children()):
+            return StreamIter(self)  # states depend on the number of workers: it was decided when the loader was made
         if why := self._why_no_processes():
             log.info("%s; num_workers=n starts processes, without it they are not", why)
             self._give_up_workers()
@@ -196,8 +196,9 @@ class DataLoader(data.DataLoader[_T_co]):
         """Why Python code runs in the caller though nobody said so; None: it does not."""
         if not self._may_be_inline:
             return None
-        file = None if self._only_threads else open_file_in(self.dataset)
-        return f"the data set holds something open: {file}" if file else self._only_threads
+        why = self._only_threads or workers.why_no_children()  # a loader may be handed to a daemon
+        file = None if why else open_file_in(self.dataset)
+        return f"the data set holds something open: {file}" if file else why
 
     def _give_up_workers(self):
         self.num_workers, self.prefetch_factor = workers.Count(0, decided=True), None

@@ -57,12 +57,14 @@ def why_not_fork():
     return None if method in (None, "fork") else f"the start method of multiprocessing is {method}"
 
 
-def decide(cpu_limit, iterable, needs_workers):
-    """The number of workers when the user gave none.  Several would each read all of an iterable data set.
+def why_no_children():
+    """Why this process may have none; None: it may.  Workers of another loader are daemons of multiprocessing, too."""
+    return "this is a daemon of multiprocessing" if multiprocessing.current_process().daemon else None
 
-    A daemon of multiprocessing (a worker of another loader, too) may not have processes of its own.
-    """
-    if not needs_workers and multiprocessing.current_process().daemon:
+
+def decide(cpu_limit, iterable, needs_workers):
+    """The number of workers when the user gave none.  Several would each read all of an iterable data set."""
+    if not needs_workers and why_no_children():
         return 0
     return 1 if iterable else cpus(cpu_limit)
 
