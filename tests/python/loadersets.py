@@ -46,6 +46,13 @@ class Many(Numbers):
         return [torch.tensor(i * 10) for i in indices]
 
 
+class Ranges(Numbers):
+    """Gets batches as slices."""
+
+    def __getitems__(self, part):
+        return [torch.tensor(i) for i in range(self.n)[part]]
+
+
 class Faulty(Numbers):
     """Some samples cannot be made."""
 
@@ -156,6 +163,31 @@ class Nested(Numbers):
         from drapps import DataLoader
 
         return sum(int(batch.sum()) for batch in DataLoader([i, i], batch_size=2))
+
+
+class Holding(Numbers):
+    """Each sample is a pass of a loader that was made before."""
+
+    def __init__(self, n, inner):
+        super().__init__(n)
+        self.inner = inner
+
+    def __getitem__(self, i):
+        return sum(int(torch.as_tensor(batch[0] if isinstance(batch, list) else batch).sum()) for batch in self.inner)
+
+
+class Shared(Numbers):
+    """Says which step it is and notes what was asked for, in memory that it shares with the trainer."""
+
+    def __init__(self, n):
+        super().__init__(n)
+        self.step = torch.zeros(1, dtype=torch.int64).share_memory_()
+        self.asked = torch.nn.Parameter(torch.zeros(n).share_memory_(), requires_grad=False)
+        self.same = [self.asked[:3], self.asked[3:]]
+
+    def __getitem__(self, i):
+        self.same[i // 3][i % 3] += 1
+        return self.step.clone()
 
 
 def children():

@@ -11,7 +11,7 @@ import weakref
 import numpy
 import pytest
 import torch
-from loadersets import Faulty, Many, Nested, Numbers, Pairs, SizedStream, Stream, lists
+from loadersets import Faulty, Holding, Many, Nested, Numbers, Pairs, Ranges, SizedStream, Stream, lists
 from torch.utils import data
 
 import drapps
@@ -181,6 +181,17 @@ class Eager:
 def test_eager_samplers_draw_as_often(workers):
     theirs, ours = both(Numbers(8), workers=workers, batch_sampler=Eager())
     assert ours == theirs
+
+
+@pytest.mark.parametrize("dataset", [Numbers(8), data.TensorDataset(torch.arange(8))], ids=["Python", "native"])
+def test_eager_samplers_are_asked_as_by_torchs_default(dataset):
+    def drawn(kind):
+        torch.manual_seed(3)
+        loader = kind(dataset, batch_sampler=Eager())
+        batches = [batch[0] if isinstance(batch, list) else batch for _ in range(2) for batch in loader]
+        return torch.stack(batches).tolist(), torch.get_rng_state().tolist()
+
+    assert drawn(DataLoader) == drawn(data.DataLoader)
 
 
 def test_randomness_in_the_caller_is_torchs():
@@ -381,6 +392,13 @@ def test_arrays_and_tensors_are_samplers_and_batches(indices, workers):
     assert theirs == ours
 
 
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("options", [{}, {"in_order": False}], ids=str)
+def test_slices_are_batches(options, workers):
+    theirs, ours = both(Ranges(6), workers=workers, batch_sampler=[slice(0, 2), slice(2, 6)], **options)
+    assert sorted(theirs[0][0]) == sorted(ours[0][0]) == [[0, 1], [2, 3, 4, 5]]
+
+
 @pytest.mark.parametrize("passes", [0, 1])
 def test_pickled_and_copied_loaders_work(passes):
     loader = DataLoader(Numbers(5), 2, num_workers=1, lanes=False)
@@ -393,3 +411,23 @@ def test_pickled_and_copied_loaders_work(passes):
 
 def test_loaders_in_workers_of_loaders():
     assert lists(DataLoader(Nested(4), 2, num_workers=2)) == [[0, 2], [4, 6]]
+
+
+INNER = {
+    "map": lambda: Numbers(4),
+    "stream": lambda: Stream(4, split=False),
+    "native": lambda: data.TensorDataset(torch.arange(4)),
+}
+
+
+@pytest.mark.parametrize("passes", [0, 1])
+@pytest.mark.parametrize("kind", INNER)
+@pytest.mark.parametrize("outer", [data.DataLoader, DataLoader])
+def test_loaders_that_are_handed_to_workers(kind, passes, outer):
+    """They were made where processes could be started, and used there perhaps."""
+    inner = DataLoader(INNER[kind](), 2)
+    for _ in range(passes):
+        list(inner)
+    loader = outer(Holding(4, inner), 2, num_workers=2)
+    assert lists(loader) == lists(loader) == [[6, 6], [6, 6]]
+    assert inner.num_workers > 0

@@ -107,6 +107,25 @@ def test_a_worker_init_fn_keeps_it_in_workers():
     assert not runs_natively(loader)
 
 
+def still(worker):
+    """No image is mirrored."""
+    chain = data.get_worker_info().dataset.dataset.transform
+    chain.transforms[0].p = 0
+
+
+def test_what_a_worker_init_fn_changes_in_a_transform_counts(folder):
+    steps = [v2.RandomHorizontalFlip(p=1), v2.Resize((9, 9)), v2.PILToTensor(), as_it_is]
+    part = data.Subset(torchvision.datasets.ImageFolder(folder, v2.Compose(steps)), [0, 3, 2])
+    found = [passes(kind(part, 2, num_workers=1, worker_init_fn=init)) for kind in (data.DataLoader, DataLoader)
+             for init in (still, print)]  # fmt: skip
+    assert found[0] == found[2] != found[1] == found[3]
+    assert "up to the first Python code" in DataLoader(part, 2, num_workers=1, worker_init_fn=still).explain()
+
+
+def as_it_is(image):
+    return image
+
+
 def flipped(folder, **options):
     torch.manual_seed(6)
     return DataLoader(images(folder, v2.RandomHorizontalFlip()), 2, shuffle=True, **options)
@@ -161,9 +180,71 @@ def test_threads_share_a_pass_and_it_stays_ended():
     assert next(iterator, None) is None
 
 
-def test_indices_that_are_not_there():
-    with pytest.raises(IndexError):
-        lists(DataLoader(table(6), 2, sampler=[0, 99], num_workers=2))
+def drained_table(iterator):
+    """The first column of each batch, and the names of errors."""
+    found = []
+    while True:
+        try:
+            found.append(next(iterator)[0].tolist())
+        except StopIteration:
+            return found
+        except Exception as error:
+            found.append(type(error).__name__)
+
+
+MISSING = [[0, 1, 9, 2, 3], [9, 0], [0, 1, -9], [9, 9, 9], [*range(6), 9, *range(6)]]
+
+
+@pytest.mark.parametrize("ahead", [1, 8])
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("sampler", MISSING, ids=str)
+def test_an_index_that_is_not_there_costs_its_batch_when_that_is_due(sampler, size, ahead):
+    options = dict(sampler=sampler, num_workers=1, timeout=20, prefetch_factor=ahead)
+    theirs = drained_table(iter(data.DataLoader(table(6), size, **options)))
+    loader = DataLoader(table(6), size, **options)
+    assert drained_table(iter(loader)) == theirs and runs_natively(loader)
+
+
+@pytest.mark.parametrize("sampler", MISSING, ids=str)
+def test_out_of_order_too(sampler):
+    options = dict(batch_size=1, sampler=sampler, num_workers=1, timeout=20, in_order=False)
+    theirs, ours = (drained_table(iter(kind(table(6), **options))) for kind in (data.DataLoader, DataLoader))
+    assert sorted(ours, key=str) == sorted(theirs, key=str)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("sampler", [*MISSING, ["a", 1]], ids=str)
+def test_an_index_that_is_not_there_is_a_bad_sample(sampler, in_order):
+    good = [index for index in sampler if index != "a" and -6 <= index < 6]
+    options = dict(sampler=sampler, num_workers=1, timeout=20, in_order=in_order)
+    loader = DataLoader(table(6), 2, on_bad_sample="skip", **options)
+    assert sorted(sum(drained_table(iter(loader)), [])) == sorted(good)
+    assert loader.stats()["bad_samples"] == len(sampler) - len(good)
+    loader = DataLoader(table(6), 2, on_bad_sample="replace", **options)
+    found = sum(drained_table(iter(loader)), [])
+    assert len(found) == len(sampler) and set(found) <= set(range(6))
+    assert loader.stats()["bad_samples"] == len(sampler) - len(good)
+
+
+@pytest.mark.parametrize("n", range(5))
+@pytest.mark.parametrize("policy", ["raise", "skip", "replace"])
+def test_states_count_indices_that_are_not_there(policy, n):
+    def make():
+        sampler = [0, 1, 2, 9, 4, 5, 9, 9, 3, 2, 1, 0]
+        return DataLoader(table(6), 2, sampler=sampler, num_workers=1, timeout=20, on_bad_sample=policy, seed=1)
+
+    whole = drained_table(iter(make()))
+    loader = make()
+    iterator = iter(loader)
+    for expected in whole[:n]:
+        if isinstance(expected, str):
+            with pytest.raises(IndexError):
+                next(iterator)
+        else:
+            assert next(iterator)[0].tolist() == expected
+    again = make()
+    again.load_state_dict(loader.state_dict())
+    assert drained_table(iter(again)) == whole[n:]
 
 
 def test_left_early_and_closed():

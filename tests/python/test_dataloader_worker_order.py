@@ -1,6 +1,7 @@
 """DataLoader's worker processes: which batch comes when, how much is under way, what is known of slow samples."""
 
 import os
+import sys
 
 import numpy
 import pytest
@@ -125,6 +126,13 @@ def test_costs_are_remembered_and_change_nothing(tmp_path, monkeypatch):
     costs = DataLoader(Uneven(60), 4, num_workers=2)._sample_costs().predict(list(range(60)))
     assert min(costs[::10]) >= 20e6 * 0.5  # they slept; a busy machine makes others slow too, but not all of them
     assert sorted(costs)[30] < min(costs[::10])
+
+
+@pytest.mark.parametrize("n", [10**9, 10**12, sys.maxsize])
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2}, {"num_workers": 1, "in_order": False}], ids=str)
+def test_of_very_many_samples_nothing_is_remembered(n, options):
+    loader = DataLoader(Numbers(n), 2, sampler=[0, n - 1, 7, n // 2], **options)
+    assert sorted(lists(loader)) == [[0, n - 1], [7, n // 2]] and loader._sample_costs() is None
 
 
 def test_a_hint_tells_in_the_first_pass_already(tmp_path, monkeypatch):

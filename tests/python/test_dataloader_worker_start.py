@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 from imagesets import run_python
-from loadersets import Numbers, Rolls, Who, lists
+from loadersets import Many, Numbers, Rolls, Shared, Who, lists
 from torch.utils import data
 
 from drapps import DataLoader
@@ -63,6 +63,25 @@ def test_worker_init_fn():
     assert loader.dataset.n == 8
 
 
+class Prepared(Many):
+    """Needs something that a worker gets when it begins."""
+
+    def __getitems__(self, indices):
+        return [torch.tensor(i * self.factor) for i in indices]
+
+
+def prepare(worker):
+    dataset = data.get_worker_info().dataset
+    assert isinstance(dataset, Prepared) and len(dataset) == 4
+    dataset.factor = 3
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip", "replace"])
+def test_worker_init_fn_has_the_users_data_set(policy):
+    loader = DataLoader(Prepared(4), 2, num_workers=1, worker_init_fn=prepare, on_bad_sample=policy)
+    assert lists(loader) == [[0, 3], [6, 9]]
+
+
 def fail(worker):
     raise OSError(f"worker {worker} cannot begin")
 
@@ -85,6 +104,16 @@ def test_no_worker_info_in_the_trainer():
 def test_contexts(context):
     loader = DataLoader(Numbers(6), 2, num_workers=2, multiprocessing_context=context)
     assert lists(loader) == [[0, 1], [2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+def test_memory_that_is_shared_stays_so(context):
+    dataset = Shared(6)
+    loader = DataLoader(dataset, 2, num_workers=1, multiprocessing_context=context, persistent_workers=True)
+    assert sum(lists(loader), []) == [[0]] * 6 and dataset.asked.tolist() == [1] * 6
+    dataset.step.fill_(5)
+    assert sum(lists(loader), []) == [[5]] * 6 and dataset.asked.tolist() == [2] * 6
+    loader.close()
 
 
 def test_what_cannot_be_pickled_is_said_at_iter():

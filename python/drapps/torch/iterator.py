@@ -92,6 +92,11 @@ class Iterator(_BaseDataLoaderIter):
 
     # --- for subclasses ---
 
+    def _ask_again(self, loader):
+        """torch asks the sampler a second time where it starts workers, which some samplers notice: its default has none."""
+        if not loader._may_be_inline:
+            self._sampler_iter = iter(self._index_sampler)
+
     def _resize(self, n):
         """Another number of workers, from now on."""
 

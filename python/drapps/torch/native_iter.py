@@ -7,12 +7,14 @@ on the number of threads nor on where the pass was resumed.
 import os
 import sys
 import threading
+from collections import deque
 from contextlib import nullcontext
 
 from drapps import _core
 from drapps.torch import workers
 from drapps.torch.iterator import Iterator, pinned
-from drapps.torch.order import mixable
+from drapps.torch.order import Work, mixable
+from drapps.torch.refused import Refused, find, places
 from drapps.torch.state import length_of
 from drapps.torch.under_way import Mixed, Whole
 
@@ -58,12 +60,13 @@ class NativeIter(Iterator):
         super().__init__(loader)
 
     def _begun(self, loader, resume):
-        self._sampler_iter = iter(self._index_sampler)  # torch asks a second time here, which some samplers notice
+        self._ask_again(loader)
         super()._begun(loader, resume)
         self._adapting = loader._adapting
         self._plan, self._kept, self._counts_bad = loader._plan, loader._kept, loader._counts
         self._turn = threading.RLock()
         self._exhausted, self._ended = False, False
+        self._bad, self._refused, self._pushed, self._taken = loader._bad_samples(), deque(), 0, 0
         if self._native is None:
             self._native, self._key = open_native(loader, self._plan, self._n_workers)
         self._adapting.flies(self._native)
@@ -80,16 +83,27 @@ class NativeIter(Iterator):
 
     def _open_window(self, loader):
         """Counted in batches, or in samples where these go to other batches: some may be left out of them."""
-        before = self._order.passed
-        passed = [index for indices in before for index in indices]
+        ids, n_batches = self._past(self._order.passed)
         self._under_way, self._window, self._unit = 0, loader.prefetch_factor * self._n_workers, 1
-        if not loader.in_order and mixable(loader):
+        self._mixes = not loader.in_order and mixable(loader)
+        if self._mixes:
             self._unit = loader.batch_size
-            self._books = Mixed(self._progress, len(passed))
+            self._books = Mixed(self._progress, len(ids))
         else:
-            self._books = Whole(self._progress, len(before))
-        if passed:
-            self._native.push_past(self._plan.ids(passed), len(before))
+            self._books = Whole(self._progress, n_batches)
+        if len(ids):
+            self._native.push_past(ids, n_batches)
+
+    def _past(self, batches):
+        """(ids, batches) that were pushed of those that are left behind."""
+        try:
+            return self._plan.ids([index for indices in batches for index in indices]), len(batches)
+        except Exception:  # not all were
+            found = [self._find(Work(number, indices)).ids for number, indices in enumerate(batches)]
+            return [one for ids in found for one in ids], sum(len(ids) > 0 for ids in found)
+
+    def _find(self, work):
+        return find(self._plan.ids, work, self._bad.policy, self._base_seed)
 
     def _ahead(self):
         """What is pushed ahead; where the policy turns the prefetch, at least as much as that."""
@@ -98,25 +112,57 @@ class NativeIter(Iterator):
         return max(self._window, self._native.get("prefetch") + 1) * self._unit
 
     def _fill(self):
-        while not self._exhausted and self._under_way < self._ahead():
+        while not self._exhausted and self._under_way + len(self._refused) * self._unit < self._ahead():
             try:
                 work = next(self._order)
             except StopIteration:
                 self._exhausted = True
                 self._native.push_end()
                 return
-            self._native.push(self._plan.ids(work.indices))
-            self._under_way += self._books.pushed(work)
+            found = self._find(work)
+            if found.bad:
+                work = self._leave_out(work, found)
+            if work is not None:
+                self._native.push(found.ids)
+                self._pushed += 1
+                self._under_way += self._books.pushed(work)
+
+    def _leave_out(self, work, found):
+        """What remains of a batch with indices that are not there; None: nothing is to be pushed."""
+        if self._bad.policy != "raise":
+            for index, error in found.bad:
+                self._bad.report(index, error)
+        if not found.ids:
+            error = found.bad[0][1] if self._bad.policy == "raise" else None
+            self._refused.append(Refused(0 if self._mixes else self._pushed, work, error))
+            return None
+        if self._mixes:
+            gone = set(range(len(work.indices))).difference(found.slots)
+            self._progress.all_delivered(places(work, gone))
+        return Work(work.number, found.ids, places(work, found.slots))
+
+    def _tell_refused(self):
+        """A batch that could not be pushed is due: raises its error."""
+        with self._turn:
+            while self._refused and self._refused[0].due <= self._taken:
+                _, work, error = self._refused.popleft()
+                self._progress.all_delivered(places(work, range(len(work.indices))))
+                self._fill()
+                if error is not None:
+                    raise error
 
     def _next_data(self):
         hand = self._progress.hand()
         while not hand.waits:
+            if self._refused:
+                _core.undisturbed(self._tell_refused)
             batch = self._take(hand.box)
             _core.undisturbed(self._accept, hand, batch)
 
     def _accept(self, hand, batch):
         with self._turn:
             hand.box.clear()
+            self._taken += 1
             freed, settle = self._books.delivered(batch)
             self._under_way -= freed
             self._counts_bad["bad_samples"] += len(batch.bad)

@@ -34,7 +34,7 @@ class WorkerIter(Iterator):
         super().__init__(loader)
 
     def _begun(self, loader, resume):
-        self._sampler_iter = iter(self._index_sampler)  # torch asks a second time here, which some samplers notice
+        self._ask_again(loader)
         super()._begun(loader, resume)
         self._bad = loader._bad_samples()
         self._limit = loader.timeout or None
