@@ -74,14 +74,8 @@ class Family:
         raise NotImplementedError
 
 
-def over_memory(array):
-    """A NumPy array over the memory of one, or of a tensor.  It keeps that memory also when the tensor is given another
-    (set_, .data = ...), as the tensor itself would not."""
-    return array.detach().numpy() if isinstance(array, torch.Tensor) else array
-
-
 def place_of(array):
-    """Where an array or a tensor lies, and what it is there: what else changes in it, its memory shows."""
+    """Where an array or a tensor lies, and what it is there: all else that changes in it, its memory shows."""
     if isinstance(array, torch.Tensor):
         return array.data_ptr(), array.dtype, tuple(array.shape), array.stride()
     return array.ctypes.data, array.dtype, array.shape, array.strides
@@ -189,7 +183,7 @@ class Pixels(Family):
         if type(labels) is list and set(map(type, labels)) == {int}:
             return numpy.array(labels, dtype=numpy.int64)
         if type(labels) in (numpy.ndarray, torch.Tensor) and str(labels.dtype).endswith("int64") and labels.ndim == 1:
-            return numpy.ascontiguousarray(over_memory(labels))
+            return numpy.ascontiguousarray(labels)
         raise NotNative(f"its {self.labels} are not whole numbers")
 
     def keep(self, leaf):
@@ -202,7 +196,7 @@ class Pixels(Family):
 
     def open(self, leaf):
         """Over the same memory."""
-        pixels = over_memory(leaf.data)
+        pixels = numpy.asarray(leaf.data)
         if not pixels.flags.c_contiguous:
             raise NotNative("its data is not in the order of its axes")
         return from_arrays(image=pixels, label=self.label_array(leaf)).dataset
@@ -294,7 +288,7 @@ class Tensors(Family):
 
     def open(self, leaf):
         """Over the same memory."""
-        return from_arrays({name: over_memory(tensor) for name, tensor in zip(self.fields(leaf), leaf.tensors)}).dataset
+        return from_arrays({name: tensor.numpy() for name, tensor in zip(self.fields(leaf), leaf.tensors)}).dataset
 
 
 FAMILIES = (Files(), Cifar(), Mnist(), Svhn(), Tensors())
