@@ -22,8 +22,8 @@ CHAIN = v1.Compose([v1.Resize((16, 16)), v1.ToTensor(), v1.Normalize([0.5], [0.5
 
 
 def begun(dataset, **options):
-    """The state after two batches."""
-    loader = DataLoader(dataset, 4, **{"num_workers": 0, **options})
+    """The state after two batches, of anything."""
+    loader = DataLoader(dataset, 4, **{"num_workers": 0, "collate_fn": list, **options})
     iterator = iter(loader)
     next(iterator), next(iterator)
     state = pickle.loads(pickle.dumps(loader.state_dict()))
@@ -231,7 +231,7 @@ def test_another_chain():
 
 
 def test_where_it_runs_does_not_matter():
-    state = begun(of(CHAIN), num_workers=2)
+    state = begun(of(CHAIN), num_workers=2, collate_fn=None)
     assert len(lists(load(state, of(CHAIN), num_workers=0, prefetch_factor=None))) == 1
     assert len(lists(load(begun(of(CHAIN)), of(CHAIN), num_workers=1, prefetch_factor=3))) == 1
 

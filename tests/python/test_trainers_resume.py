@@ -35,11 +35,11 @@ def checkpoints():
     return pytest.importorskip("pytorch_lightning.callbacks").ModelCheckpoint
 
 
-def fit(loader, saver, ckpt=None, **more):
+def fit(loader, saver, ckpt=None, validation=None, **more):
     """The keys of a run."""
     model = lightning_model()
     trainer = lightning_trainer(enable_checkpointing=True, callbacks=[saver], **{"max_epochs": EPOCHS, **more})
-    trainer.fit(model, loader, ckpt_path=ckpt)
+    trainer.fit(model, loader, validation, ckpt_path=ckpt)
     assert trainer.train_dataloader is loader
     assert loader.stats()["samples"] == len(model.model.keys)
     return model.model.keys
@@ -56,15 +56,23 @@ def test_lightning_in_the_middle_of_an_epoch(checkpoints, tmp_path, step, worker
 
 
 def test_lightning_at_the_end_of_an_epoch(checkpoints, tmp_path):
-    saver = checkpoints(tmp_path, filename="{step}", every_n_epochs=1, save_top_k=-1)
-    fit(make(0), saver, max_epochs=1)
+    """It loads no state there: the next epoch begins a pass."""
+    fit(make(0), checkpoints(tmp_path, filename="{step}", save_top_k=-1), max_epochs=1)
     rest = fit(make(0), checkpoints(tmp_path / "again"), tmp_path / "step=5.ckpt")
     check_whole(rest, epochs=1)
 
 
+def test_lightning_after_the_validation_of_an_epoch(checkpoints, tmp_path):
+    """After the last batch, before the end of the epoch."""
+    saver = checkpoints(tmp_path, filename="{step}", save_top_k=-1, save_on_train_epoch_end=False)
+    whole = fit(make(0, seed=5), saver, validation=make(0))
+    rest = fit(make(0, seed=5), checkpoints(tmp_path / "again"), tmp_path / "step=5.ckpt", validation=make(0))
+    assert rest == whole[N:]
+
+
+@pytest.mark.xfail(reason="Lightning takes the rest of the epoch, nothing, for the next one, with torchdata's loader, too")
 def test_lightning_at_the_last_batch_of_an_epoch(checkpoints, tmp_path):
-    saver = checkpoints(tmp_path, filename="{step}", every_n_train_steps=N // BATCH, save_top_k=-1)
-    whole = fit(make(0, seed=5), saver)
+    whole = fit(make(0, seed=5), checkpoints(tmp_path, filename="{step}", every_n_train_steps=5, save_top_k=-1))
     rest = fit(make(0, seed=5), checkpoints(tmp_path / "again"), tmp_path / "step=5.ckpt")
     assert rest == whole[N:]
 

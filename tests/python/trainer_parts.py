@@ -46,6 +46,9 @@ def lightning_model(loader=None):
         def training_step(self, batch, index):
             return self.model(**batch)["loss"]
 
+        def validation_step(self, batch, index):
+            """Notes nothing."""
+
         def predict_step(self, batch, index):
             return self.model(**batch)["logits"]
 
