@@ -70,7 +70,7 @@ def test_lightning_after_the_validation_of_an_epoch(checkpoints, tmp_path):
     assert rest == whole[N:]
 
 
-@pytest.mark.xfail(reason="Lightning takes the rest of the epoch, nothing, for the next one, with torchdata's loader, too")
+@pytest.mark.xfail(reason="Lightning takes what is left, nothing, for the next epoch, with torchdata's loader, too")
 def test_lightning_at_the_last_batch_of_an_epoch(checkpoints, tmp_path):
     whole = fit(make(0, seed=5), checkpoints(tmp_path, filename="{step}", every_n_train_steps=5, save_top_k=-1))
     rest = fit(make(0, seed=5), checkpoints(tmp_path / "again"), tmp_path / "step=5.ckpt")
