@@ -11,10 +11,9 @@ import hashlib
 import os
 import tempfile
 import time
+from operator import length_hint
 
 import numpy
-
-from drapps.torch.state import length_of
 
 MAGIC = b"drapps ledger 1"
 HEADER = numpy.dtype([("magic", "S16"), ("samples", "<u8"), ("unit_ns", "<f8")])
@@ -181,7 +180,7 @@ def hint_of(dataset):
         inner = hint_of(dataset.dataset)
         return inner and (lambda i: inner(dataset.indices[i]))
     samples = getattr(dataset, "samples", None)
-    if _are_files(samples) and len(samples) == length_of(dataset):
+    if _are_files(samples) and len(samples) == length_hint(dataset, -1):
         return lambda i: _file_size(samples[i][0])
     paths = _paths_of(dataset)
     return paths and (lambda i: _file_size(paths[i]))
@@ -200,7 +199,7 @@ def _are_files(samples):
 def _paths_of(dataset):
     """The first attribute that is a list of files, one for each sample; None where there is none."""
     for value in getattr(dataset, "__dict__", {}).values():
-        if type(value) in (list, tuple) and value and len(value) == length_of(dataset):
+        if type(value) in (list, tuple) and value and len(value) == length_hint(dataset, -1):
             if isinstance(value[0], (str, os.PathLike)) and os.path.isfile(value[0]):
                 return value
     return None
@@ -216,7 +215,7 @@ def _file_size(path):
 def fingerprint(dataset):
     """Tells data sets apart by what is cheap to look at: type, length, plain attributes, some of the samples."""
     kind = type(dataset)
-    facts = [kind.__module__, kind.__qualname__, length_of(dataset)]
+    facts = [kind.__module__, kind.__qualname__, length_hint(dataset, -1)]
     facts += sorted((k, v) for k, v in getattr(dataset, "__dict__", {}).items() if isinstance(v, (str, int, float)))
     samples = getattr(dataset, "samples", None)
     samples = samples if isinstance(samples, list) else _paths_of(dataset)
