@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "crew/shared.h"
 #include "sched/tables.h"
+#include "trace/event.h"
 
 enum { FEWEST_WORKERS = 4, PAUSE_MS = 2000, PAUSE_STEPS = 8 };
 
@@ -27,6 +28,7 @@ void dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_o
                            .most_workers = o->most_workers > 0 ? o->most_workers : DR_MAX(2 * cpus, FEWEST_WORKERS),
                            .workers = o->workers,
                            .prefetch = o->prefetch,
+                           .trace = o->trace,
                            .pinned = o->pinned };
     p->memory_limit = DR_MIN(p->memory_limit, dr__knob_row_of(DR_KNOB_PREFETCH_BYTES)->most);
     p->most_workers = DR_MIN(DR_MAX(p->most_workers, o->workers), DR__CREW_WORKERS);
@@ -82,6 +84,13 @@ static void keep(dr__crew_plant *p, int knob, double value, bool by_user)
         make_wish(p);
 }
 
+static void tell(dr__crew_plant *p, int knob, double value)
+{
+    pthread_mutex_lock(&p->lock); /* the trace may be closed once the pilot is stopped */
+    dr__trace_event(p->trace, "set", "\"knob\":\"%s\",\"value\":%.17g", dr_knob_name(knob), value);
+    pthread_mutex_unlock(&p->lock);
+}
+
 dr_status dr__crew_plant_set(dr__crew_plant *p, int knob, double value, bool by_user, dr_error *err)
 {
     if (knob < 0 || knob >= DR_N_KNOBS || !(knobs >> knob & 1))
@@ -102,6 +111,7 @@ dr_status dr__crew_plant_set(dr__crew_plant *p, int knob, double value, bool by_
         dr__crew_set_bytes(p->crew, (uint64_t)value);
     else if (knob == DR_KNOB_LANE_THRESHOLD)
         dr__crew_set_lane(p->crew, value);
+    tell(p, knob, dr__crew_plant_get(p, knob));
     return DR_OK;
 }
 
