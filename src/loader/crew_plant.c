@@ -155,6 +155,11 @@ static void plant_flow(void *user, double flow[DR_N_FLOWS])
         flow[DR_FLOW_BYTES_LIMIT] = p->memory_limit;
 }
 
+static void plant_spreads(void *user, dr_spread spreads[DR_N_SPREADS])
+{
+    dr__crew_spreads(((dr__crew_plant *)user)->crew, spreads);
+}
+
 static double plant_get(void *user, int knob)
 {
     return dr__crew_plant_get(user, knob);
@@ -181,6 +186,7 @@ dr_plant dr__crew_plant_of(dr__crew_plant *p)
         .flow = plant_flow,
         .get = plant_get,
         .set = plant_set,
+        .spreads = plant_spreads,
     };
 }
 
