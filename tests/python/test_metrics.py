@@ -13,6 +13,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from loadersets import Slow
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import drapps
@@ -92,6 +93,21 @@ def test_histograms(shown):
     assert value(families, "drapps_latency_seconds_total") == pytest.approx(
         histogram(families, "drapps_batch_latency_seconds")[1]
     )
+
+
+def test_histograms_of_worker_processes():
+    with drapps.DataLoader(Slow(4000, range(4000), 0.001), 4, num_workers=1) as loader:
+        for _batch in loader:
+            families = parse(metrics.text())
+            if "drapps_sensor_mem_used_bytes" in families:
+                waits = histogram(families, "drapps_consumer_wait_seconds")
+                if waits[0] > 0:
+                    break
+        else:
+            raise AssertionError("no wait is counted")
+    count, total, bins = histogram(families, "drapps_batch_latency_seconds")
+    assert bins[-1] == (math.inf, count) and count > 0 and total > count * 0.004  # of four samples each
+    assert waits[1] <= value(families, "drapps_wait_seconds_total") + 1e-6
 
 
 def test_decisions_by_knob(shown):
