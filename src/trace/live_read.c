@@ -154,8 +154,7 @@ static json_t *spread_json(const picture *p, size_t at)
     for (size_t i = 0; i < p->head.n_bins; i++) {
         const size_t bin = at + DR__LIVE_BINS + 2 * i;
         json_t *end = json_real(number(p, bin)); /* NULL where it has none */
-        json_array_append_new(bins,
-                              json_pack("[o, I]", end ? end : json_null(), (json_int_t)p->state[bin + 1]));
+        json_array_append_new(bins, json_pack("[o, I]", end ? end : json_null(), (json_int_t)p->state[bin + 1]));
     }
     return json_pack("{s:f, s:o}", "sum", number(p, at + DR__LIVE_SUM), "bins", bins);
 }

@@ -143,9 +143,9 @@ def test_a_worker_of_a_chain_that_died(tmp_path):
         return dict(sample)
 
     pipe = drapps.from_arrays(x=torch.arange(24).numpy()).map(deadly)
-    with pipe.loader(batch_size=4, workers=1, trace=tmp_path / "run") as loader:
-        with pytest.warns(RuntimeWarning, match="SIGKILL and was replaced"):
-            assert len(list(loader)) == 6
+    loader = pipe.loader(batch_size=4, workers=1, trace=tmp_path / "run")
+    with loader, pytest.warns(RuntimeWarning, match="SIGKILL and was replaced"):
+        assert len(list(loader)) == 6
     (died,) = events(tmp_path / "run", "died")
     assert died["worker"] == 1 and died["redone"] >= 1
 
