@@ -164,7 +164,7 @@ def test_what_is_written_by_hand(tmp_path):
     read, work = run.spans
     assert read[:1] == ("read",) and read.thread == -1 and read.key == "a/b.jpg" and not read.slow
     assert work.key == "x" * 63 and work.slow and work.cost == 1.5 and (work.epoch, work.batch, work.slot) == (1, 4, 2)
-    assert work.end - work.begin == pytest.approx(8e-6)
+    assert work.end - work.begin == pytest.approx(8e-6, abs=1e-9)  # of seconds since the machine was started
     mark = run.events[0]
     assert mark["event"] == "mark" and mark["name"] == "höhe" and run.ended == "closed"
 
@@ -243,7 +243,7 @@ def events_of(chrome, phase):
 
 def test_chrome(run):
     chrome = json.loads(json.dumps(run.chrome(), allow_nan=False))
-    names = {event["args"]["name"] for event in events_of(chrome, "M")}
+    names = {event["args"].get("name") for event in events_of(chrome, "M")}
     assert {"consumer", "worker 1"} <= names or {"consumer", "worker 2"} <= names
     spans = events_of(chrome, "X")
     assert sum(event["name"] == "work" for event in spans) == N_IMAGES
@@ -262,7 +262,7 @@ def test_chrome_of_decisions_and_numbers(tmp_path):
     assert {"memory: mem_used", "pipeline: ready", "pipeline: samples/s", "knob: workers"} <= curves
     rate = next(event for event in events_of(chrome, "C") if event["name"] == "pipeline: samples/s")
     assert rate["args"]["value"] == pytest.approx(1000)
-    assert "fetcher 1" in {event["args"]["name"] for event in events_of(chrome, "M")}
+    assert "fetcher 1" in {event["args"].get("name") for event in events_of(chrome, "M")}
 
 
 def check_structure(chrome):
