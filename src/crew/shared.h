@@ -135,7 +135,7 @@ struct dr__board {
     atomic_bool closed;
 
     atomic_ullong wait_ns, step_ns; /* of the consumer */
-    atomic_ullong consumer_left_ns; /* with a batch; 0: it is here */
+    atomic_ullong consumer_left_ns; /* with a batch or without; 0: it is here */
     atomic_ullong waited_ns;        /* for a batch that is not there yet; the next line: for those that came */
     atomic_ullong wait_sum_ns, wait_n[DR_SPREAD_BINS];
     uint64_t latency_n[DR_SPREAD_BINS];

@@ -308,9 +308,9 @@ class Processes:
             return
         self._keeper.wait_for_workers(pids.values())
         self._keeper.end()
-        lost = {worker: self._crew.bury(worker) for worker in pids}
-        for worker, redone in lost.items():
-            self._tell_death(worker, pids[worker], redone, replaced=True, zygote=pid)
+        lost = {worker: self._crew.bury(worker) for worker in range(MAX_WORKERS)}  # also dismissed ones
+        for worker, pid_of in pids.items():
+            self._tell_death(worker, pid_of, lost[worker], replaced=True, zygote=pid)
         self._dead_pids.extend(pids.values())
         with self._sizes:
             self._keeper = Keeper(self._setup, self._context)
@@ -394,7 +394,7 @@ class Processes:
 
     def close(self):
         """Ends all processes.  Results that were taken stay valid."""
-        if os.getpid() != self._pid:
+        if not self._fds or os.getpid() != self._pid:  # closed: at the end of the program even os may be gone
             return
         with self._ending:
             if self._fds:
