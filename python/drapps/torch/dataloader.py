@@ -93,7 +93,7 @@ class DataLoader(data.DataLoader[_T_co]):
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit
         self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
         self.rank, self.world_size = _rank(rank, world_size)
-        self.seed, generator = self._seed(seed, generator, shuffle)
+        self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
         self.policy, self.adaptive_compression, self.weights, self.trace = policy, adaptive_compression, weights, trace
         prefetch_factor = _said(prefetch_factor, num_workers)
         self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
@@ -124,13 +124,16 @@ class DataLoader(data.DataLoader[_T_co]):
         self._only_threads = workers.why_not_fork() if decided and not needs else None  # the reason
         return workers.Count(workers.decide(self.cpu_limit, iterable, needs), decided=True) if decided else given
 
-    def _seed(self, seed, generator, shuffle):
-        """(seed, generator).  Ranks must draw the same order: without a seed they use 0, as DistributedSampler."""
-        if seed is not None and generator is not None:
+    def _seed(self, seed, generator, shuffle, handed_on):
+        """(seed, generator).  Ranks must draw the same order: without a seed they use 0, as DistributedSampler.
+
+        The generator is seeded at once: who hands it on may use it without the loader.
+        """
+        if seed is not None and generator is not None and not handed_on:
             raise ValueError("seed and generator exclude each other: give one")
         if seed is None and generator is None and shuffle and self.world_size > 1:
             seed = 0
-        return seed, generator if seed is None else torch.Generator()
+        return seed, generator if seed is None else (generator or torch.Generator()).manual_seed(seed % 2**63)
 
     def _take_part(self):
         if isinstance(self.sampler, data.DistributedSampler):
@@ -355,10 +358,15 @@ class DataLoader(data.DataLoader[_T_co]):
 # --- arguments ---
 
 
+def _handed_on(num_workers):
+    """The loader is built anew from what another one shows."""
+    return bool(getattr(num_workers, "options", None))
+
+
 def _said(prefetch_factor, num_workers):
     """prefetch_factor, unless it is torch's own, of a loader that a trainer builds anew: nobody said it."""
-    handed_on = getattr(num_workers, "decided", False) and bool(getattr(num_workers, "options", None))
-    return None if handed_on and prefetch_factor == PREFETCH else prefetch_factor
+    nobody = _handed_on(num_workers) and num_workers.decided
+    return None if nobody and prefetch_factor == PREFETCH else prefetch_factor
 
 
 def _given(num_workers, prefetch_factor):
