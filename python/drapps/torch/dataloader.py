@@ -30,6 +30,7 @@ from drapps.torch.kept import Kept
 from drapps.torch.lower import lower
 from drapps.torch.native_iter import NativeIter
 from drapps.torch.open_files import open_file_in
+from drapps.torch.progress import Progress
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 from drapps.torch.stream_iter import StreamIter
 
@@ -253,12 +254,10 @@ class DataLoader(data.DataLoader[_T_co]):
         return {**progress.as_dict(), "drapps": states.VERSION, "made_with": states.made_with(self)}
 
     def _between(self):
-        """The state between two passes."""
-        return {
-            "drapps": states.VERSION, "made_with": states.made_with(self), "_num_yielded": 0, "ahead": 0, "done": {},
-            "_iterator_finished": self._progress is not None, "epoch": self._epoch, "base_seed": None,
-            "order_seed": None, "drawn": False, "draws": draws.take(self), "sampler": None, "dataset": None,
-        }  # fmt: skip
+        """The state between two passes: that of the next one, which has drawn nothing."""
+        coming = Progress(self._epoch, draws.take(self), self._counts)
+        coming.finished = self._progress is not None
+        return self._state_of(coming)
 
     def load_state_dict(self, state):
         """The next iter() continues where the state was saved; a pass that runs is given up.
