@@ -1,12 +1,16 @@
 """States of DataLoader over more than one pass, one kind of worker or one number of ranks."""
 
+import os
 import pickle
+import random
+import signal
 from collections import Counter
 
+import numpy
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
-from loadersets import Numbers, Slow, lists
+from loadersets import Numbers, Rolls, Slow, Who, lists, workers_of
 from torch.utils import data
 
 from drapps import DataLoader
@@ -14,8 +18,167 @@ from drapps import DataLoader
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
 
+class Eager:
+    """A batch sampler that draws when it is iterated, not at its first batch."""
+
+    def __iter__(self):
+        return iter(torch.randperm(24).view(6, 4).tolist())
+
+    def __len__(self):
+        return 6
+
+
+MAKES = {
+    "shuffled": lambda: {"shuffle": True, "batch_size": 4},
+    "generator": lambda: {"shuffle": True, "batch_size": 4, "generator": torch.Generator().manual_seed(8)},
+    "seed": lambda: {"shuffle": True, "batch_size": 4, "seed": 8},
+    "weighted": lambda: {"sampler": data.WeightedRandomSampler([1.0, 2.0] * 12, 24), "batch_size": 4},
+    "eager": lambda: {"batch_sampler": Eager()},
+}
+
+
 def copied(state):
     return pickle.loads(pickle.dumps(state))
+
+
+# --- workers that are kept ---
+
+
+def kept(make, dataset=None, workers=2):
+    options = {"num_workers": workers, "persistent_workers": True} if workers else {"num_workers": 0}
+    return DataLoader(Numbers(24) if dataset is None else dataset, **options, **make())
+
+
+@pytest.mark.parametrize("passes", [0, 1, 2])
+@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
+def test_a_pass_of_kept_workers_goes_on(make, passes):
+    torch.manual_seed(1)
+    with kept(make) as loader:
+        for _ in range(passes):
+            lists(loader)
+        iterator = iter(loader)
+        next(iterator)
+        state, rng = copied(loader.state_dict()), torch.get_rng_state()
+        rest, following = lists(iterator), lists(loader)
+    for workers in (0, 2):
+        torch.manual_seed(99)
+        with kept(make, workers=workers) as again:
+            again.load_state_dict(state)
+            torch.set_rng_state(rng)
+            assert lists(again) == rest
+            if workers:
+                assert lists(again) == following
+
+
+@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
+def test_between_passes_of_kept_workers(make):
+    torch.manual_seed(1)
+    with kept(make) as loader:
+        lists(loader)
+        state, rng = copied(loader.state_dict()), torch.get_rng_state()
+        following = [lists(loader), lists(loader)]
+    torch.manual_seed(99)
+    with kept(make) as again:
+        again.load_state_dict(state)
+        torch.set_rng_state(rng)
+        assert [lists(again), lists(again)] == following
+
+
+@pytest.mark.parametrize("dataset", [Numbers(24), Rolls(24), data.TensorDataset(torch.arange(24))],
+                         ids=["order", "randomness", "native"])  # fmt: skip
+def test_with_a_seed_the_epoch_alone_decides(dataset):
+    def rows(loader):
+        return [(batch[0] if isinstance(batch, list) else batch).tolist() for batch in loader]
+
+    found = []
+    for options in ({}, {"persistent_workers": True}):
+        torch.manual_seed(len(found))
+        with DataLoader(dataset, 4, shuffle=True, seed=7, num_workers=2, **options) as loader:
+            found.append([rows(loader) for _ in range(3)])
+    assert found[0] == found[1] and found[0][1] != found[0][2]
+
+
+@pytest.mark.parametrize("before, after", [(0, 2), (2, 0)])
+def test_a_sampler_that_draws_at_once_goes_on_with_other_workers(before, after):
+    """torch asks it once for an iterator in the caller, and twice with workers."""
+    with DataLoader(Numbers(24), batch_sampler=Eager(), num_workers=before) as loader:
+        iterator = iter(loader)
+        next(iterator)
+        state, rest = loader.state_dict(), lists(iterator)
+    with DataLoader(Numbers(24), batch_sampler=Eager(), num_workers=after) as again:
+        again.load_state_dict(state)
+        assert lists(again) == rest
+
+
+def test_workers_that_go_on_have_the_seed_of_those_before():
+    def seeds(batches):
+        return {seed - worker for batch in lists(batches) for worker, _, seed in batch}
+
+    with kept(MAKES["shuffled"], Who(24)) as loader:
+        first = seeds(loader)
+        iterator = iter(loader)
+        next(iterator)
+        state = loader.state_dict()
+    with kept(MAKES["shuffled"], Who(24)) as again:
+        again.load_state_dict(state)
+        assert seeds(again) == seeds(again) == first
+
+
+# --- iterators that draw at once ---
+
+
+class Dealt(data.IterableDataset):
+    """Shuffles when it is iterated, by each of the global generators."""
+
+    def __iter__(self):
+        info = data.get_worker_info()
+        mine = list(range(info.id, 40, info.num_workers))
+        random.shuffle(mine)
+        mine = [mine[i] for i in torch.randperm(len(mine)).tolist()]
+        return iter([mine[i] for i in numpy.random.permutation(len(mine))] + [info.seed % 1000 + 1000])
+
+
+def seeding(worker):
+    random.seed(worker + 5)
+    torch.rand(3)
+
+
+@pytest.mark.parametrize("init", [None, seeding])
+def test_streams_that_shuffle_at_once(init):
+    def loader():
+        return DataLoader(Dealt(), 3, num_workers=2, persistent_workers=True, worker_init_fn=init)
+
+    torch.manual_seed(4)
+    theirs = lists(data.DataLoader(Dealt(), 3, num_workers=2, worker_init_fn=init))
+    torch.manual_seed(4)
+    with loader() as saved:
+        passes = [lists(saved), lists(saved)]
+        iterator = iter(saved)
+        next(iterator)
+        state, rest = saved.state_dict(), lists(iterator)
+    assert passes[0] == theirs and passes[0] != passes[1]
+    with loader() as again:
+        again.load_state_dict(state)
+        assert lists(again) == rest
+
+
+def test_a_worker_of_a_later_pass_is_replaced_by_one_that_shuffles_alike():
+    found = []
+    for killed in (False, True):
+        torch.manual_seed(4)
+        with DataLoader(Dealt(), 3, num_workers=2, persistent_workers=True, prefetch_factor=1) as loader:
+            lists(loader)
+            iterator = iter(loader)
+            batches = [next(iterator).tolist(), next(iterator).tolist()]
+            if killed:
+                for pid in workers_of(iterator):
+                    os.kill(pid, signal.SIGKILL)
+                with pytest.warns(RuntimeWarning, match="was replaced"):
+                    batches += lists(iterator)
+            else:
+                batches += lists(iterator)
+            found.append(batches)
+    assert found[0] == found[1]
 
 
 # --- ranks that come and go ---

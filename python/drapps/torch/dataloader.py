@@ -255,7 +255,8 @@ class DataLoader(data.DataLoader[_T_co]):
 
     def _between(self):
         """The state between two passes: that of the next one, which has drawn nothing."""
-        coming = Progress(self._epoch, draws.take(self), self._counts)
+        kept = self._iterator.kept_seeds() if self._iterator is not None else None
+        coming = Progress(self._epoch, draws.take(self, kept_seeds=kept), self._counts)
         coming.finished = self._progress is not None
         return self._state_of(coming)
 
@@ -270,12 +271,14 @@ class DataLoader(data.DataLoader[_T_co]):
         self._epoch, self._resume = placed["epoch"], placed
 
     def _take_resume(self):
-        """The state to continue from, once; None: a new pass begins."""
+        """Once, what was loaded: (the state to continue from, or None: a new pass begins; the kept_seeds of that)."""
         found, self._resume = self._resume, None
-        if found is None or states.running(found):
-            return found
+        if found is None:
+            return None, None
+        if states.running(found):
+            return found, None
         draws.put(self, found["draws"]["generators"])
-        return None
+        return None, found["draws"]["kept_seeds"]
 
     # --- looking inside ---
 
