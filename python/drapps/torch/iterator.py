@@ -31,7 +31,6 @@ class Iterator(_BaseDataLoaderIter):
     there is something to end, _shutdown_workers."""
 
     _torch_name = "_MultiProcessingDataLoaderIter"  # profilers know the range by it
-    _wait_range = staticmethod(wait_range)
 
     def __init__(self, loader):
         with self._beginning(loader) as resume:
@@ -60,14 +59,21 @@ class Iterator(_BaseDataLoaderIter):
             raise _core.StateError(self._progress.given_up)
         hand = self._progress.hand()
         if not hand.waits:
-            try:
-                with self._wait_range():
-                    super().__next__()  # makes an offer
-            except StopIteration:
-                self._progress.settle()
-                self._progress.finished = True
-                raise
+            self._wait_for_offer()
         return hand.take()
+
+    def _wait_for_offer(self):
+        progress = self._progress  # the pass may go on with another one
+        progress.pace.comes()
+        try:
+            with wait_range():
+                super().__next__()
+        except StopIteration:
+            progress.settle()
+            progress.finished = True
+            raise
+        finally:
+            progress.pace.leaves(over=progress.finished)
 
     # --- persistent_workers ---
 
@@ -92,8 +98,8 @@ class Iterator(_BaseDataLoaderIter):
 
     # --- for subclasses ---
 
-    def _resize(self, n):
-        """Another number of workers, from now on."""
+    def _set_knob(self, knob, value):
+        """The user turns a knob of the pass that runs; one that has ended has none."""
 
     def _shutdown_workers(self):
         """Ends what works for the pass; trainers call it."""
