@@ -50,8 +50,6 @@ def open_native(loader, plan, n_workers):
 class NativeIter(Iterator):
     """Batches of the engine."""
 
-    _wait_range = staticmethod(nullcontext)  # the engine's loader makes one
-
     def __init__(self, loader):
         self._native = None
         self._n_workers = workers.share(self, int(loader.num_workers), loader.num_workers.decided)
