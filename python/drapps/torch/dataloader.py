@@ -316,7 +316,7 @@ class DataLoader(data.DataLoader[_T_co]):
         2
         """
         value = check_knob(knob, value)
-        self._check_has(knob)
+        self._check_has(knob, value)
         if knob == "workers" and value < 1:
             raise _core.ArgumentError(f"workers is {value}, allowed are whole numbers from 1 on")
         for iterator in list(self._iterators):
@@ -325,15 +325,16 @@ class DataLoader(data.DataLoader[_T_co]):
             self.num_workers = value
         self._adapting.pin(knob, value)
 
-    def _check_has(self, knob):
-        """Raises where a pass that begins now would not have that knob."""
+    def _check_has(self, knob, value):
+        """Raises where a pass that begins now would not have that knob, or not that value of it."""
         may_get_workers = knob == "workers" and self.num_workers.decided
         if self.num_workers == 0 and not may_get_workers:
             raise _core.ArgumentError(f"{knob}: with num_workers=0 all is done in the caller and this loader has no "
                                       "workers to change; make it with num_workers=1 or more")  # fmt: skip
-        if knob not in (*POSTED, *PILOTED) and not self._is_native():
-            raise _core.ArgumentError(f"{knob}: worker processes have no such knob, theirs are "
-                                      f"{', '.join((*POSTED, *PILOTED))}")  # fmt: skip
+        of_processes = knob in (*POSTED, *PILOTED) and not (knob == "priority" and value > 0)
+        if not of_processes and not self._is_native():
+            raise _core.ArgumentError(f"{knob} = {value}: not with worker processes, whose knobs are "
+                                      f"{', '.join((*POSTED, *PILOTED))} (-1 or 0)")  # fmt: skip
 
     def get(self, knob):
         """The value of a setting: what set() was called with, else as it is in the pass that runs, or was in the last.
