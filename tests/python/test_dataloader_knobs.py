@@ -147,7 +147,7 @@ def test_the_user_may_have_more_workers_than_the_policy_would():
 @pytest.mark.parametrize("knob", ["fetchers", "lane_share", "cpu_ceiling", "priority"])
 def test_worker_processes_do_not_have_all(knob):
     loader = DataLoader(Numbers(8), 2, num_workers=1)
-    with pytest.raises(drapps.ArgumentError, match=f"{knob} = 1.*: not with worker processes, whose knobs are workers, "):
+    with pytest.raises(drapps.ArgumentError, match=f"{knob} = 1.*: not with worker processes, whose knobs are "):
         loader.set(knob, 1)
     assert lists(loader) == [[0, 1], [2, 3], [4, 5], [6, 7]]
 

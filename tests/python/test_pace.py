@@ -143,6 +143,7 @@ def test_a_pass_that_is_left_counts_as_far_as_it_came(kind):
 
 def test_samples_that_cannot_be_sent_are_waited_for_too():
     """The pass goes on in the caller."""
+
     class Here:
         pass
 
