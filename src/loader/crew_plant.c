@@ -15,7 +15,11 @@
 enum { FEWEST_WORKERS = 4, PAUSE_MS = 2000, PAUSE_STEPS = 8 };
 
 static const uint32_t knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_PREFETCH | 1u << DR_KNOB_PREFETCH_BYTES |
-                              1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_PRIORITY;
+                              1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_CPU_CEILING | 1u << DR_KNOB_PRIORITY;
+
+/* Knobs that the crew has, which has a lock of its own. */
+static const uint32_t of_crew =
+    1u << DR_KNOB_PREFETCH_BYTES | 1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_CPU_CEILING;
 
 void dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_options *o)
 {
@@ -27,11 +31,13 @@ void dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_o
                            .most_workers = o->most_workers > 0 ? o->most_workers : DR_MAX(2 * cpus, FEWEST_WORKERS),
                            .workers = o->workers,
                            .prefetch = o->prefetch,
-                           .pinned = o->pinned };
+                           .pinned = o->pinned | (o->cpu_limit > 0 ? 1u << DR_KNOB_CPU_CEILING : 0) };
     p->memory_limit = DR_MIN(p->memory_limit, dr__knob_row_of(DR_KNOB_PREFETCH_BYTES)->most);
     p->most_workers = DR_MIN(DR_MAX(p->most_workers, o->workers), DR__CREW_WORKERS);
     pthread_mutex_init(&p->lock, NULL);
     dr__cond_init(&p->wished);
+    if (o->cpu_limit > 0) /* with every policy */
+        dr_crew_set_ceiling(crew, o->cpu_limit, NULL);
 }
 
 void dr__crew_plant_free(dr__crew_plant *p)
@@ -49,6 +55,8 @@ double dr__crew_plant_peek(const dr__crew_plant *p, int knob)
         return (double)dr__crew_bytes(p->crew);
     if (knob == DR_KNOB_LANE_THRESHOLD)
         return dr__crew_lane(p->crew);
+    if (knob == DR_KNOB_CPU_CEILING)
+        return dr__crew_ceiling(p->crew);
     return knob == DR_KNOB_WORKERS    ? p->workers
            : knob == DR_KNOB_PREFETCH ? p->prefetch
            : knob == DR_KNOB_PRIORITY ? p->priority
@@ -57,7 +65,7 @@ double dr__crew_plant_peek(const dr__crew_plant *p, int knob)
 
 double dr__crew_plant_get(dr__crew_plant *p, int knob)
 {
-    if (knob == DR_KNOB_PREFETCH_BYTES || knob == DR_KNOB_LANE_THRESHOLD) /* the crew's, which has a lock of its own */
+    if (knob >= 0 && knob < DR_N_KNOBS && of_crew >> knob & 1)
         return dr__crew_plant_peek(p, knob);
     pthread_mutex_lock(&p->lock);
     double value = dr__crew_plant_peek(p, knob);
@@ -93,7 +101,7 @@ dr_status dr__crew_plant_set(dr__crew_plant *p, int knob, double value, bool by_
     pthread_mutex_lock(&p->lock);
     const bool his = !by_user && p->pinned >> knob & 1;
     p->pinned |= by_user ? 1u << knob : 0;
-    if (!his && knob != DR_KNOB_PREFETCH_BYTES && knob != DR_KNOB_LANE_THRESHOLD)
+    if (!his && !(of_crew >> knob & 1))
         keep(p, knob, knob == DR_KNOB_PREFETCH || knob == DR_KNOB_WORKERS ? floor(value + 0.5) : value, by_user);
     pthread_mutex_unlock(&p->lock);
     if (his)
@@ -102,6 +110,8 @@ dr_status dr__crew_plant_set(dr__crew_plant *p, int knob, double value, bool by_
         dr__crew_set_bytes(p->crew, (uint64_t)value);
     else if (knob == DR_KNOB_LANE_THRESHOLD)
         dr__crew_set_lane(p->crew, value);
+    else if (knob == DR_KNOB_CPU_CEILING)
+        return dr_crew_set_ceiling(p->crew, value, err);
     return DR_OK;
 }
 
@@ -167,7 +177,8 @@ dr_plant dr__crew_plant_of(dr__crew_plant *p)
         .most = { [DR_KNOB_WORKERS] = p->most_workers,
                   [DR_KNOB_PREFETCH] = 64,
                   [DR_KNOB_PREFETCH_BYTES] = p->memory_limit,
-                  [DR_KNOB_LANE_THRESHOLD] = 1000 },
+                  [DR_KNOB_LANE_THRESHOLD] = 1000,
+                  [DR_KNOB_CPU_CEILING] = dr__knob_row_of(DR_KNOB_CPU_CEILING)->most },
         .flow = plant_flow,
         .get = plant_get,
         .set = plant_set,

@@ -58,7 +58,8 @@ class DataLoader(data.DataLoader[_T_co]):
     on_bad_sample: a sample that raises: "raise", leave it out ("skip"), or put another one in its place ("replace").
     max_bad: skip and replace give up after so many in a pass; None: 1000.
     memory_limit: bytes for batches under way; 0: by the container's limit.
-    cpu_limit: caps the workers that drapps decides on; 0.01 to 512 CPUs, and one worker at least.
+    cpu_limit: CPUs that the workers may use together, however many there are, 0.01 to 512; also caps the workers that
+        drapps decides on.
     seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
     cache: keep what deterministic stages make: a folder, or "auto".
     rank, world_size: this process takes its part of each global batch; "auto": from torch.distributed or the
