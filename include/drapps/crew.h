@@ -148,9 +148,9 @@ DR_API void dr_crew_set_window(dr_crew *crew, uint32_t batches, uint64_t bytes);
 
 /* CPUs that the workers may use together, on average over some claims; 0: no ceiling.  What counts is the CPU time of
  * the worker processes, with all their threads, from their first claim on.  While it is used up, workers wait in
- * dr_crew_claim_next before they make further samples; what is begun is made to its end, batches whose samples are there
- * are finished, and what that took is made up for later.  May be changed at any time (a pilot does: crew_pilot.h).
- * DR_ERR_ARG: it is below 0, or no number. */
+ * dr_crew_claim_next before they make further samples; what is begun is made to its end, batches whose samples are
+ * there are finished, and what that took is made up for later.  May be changed at any time (a pilot does:
+ * crew_pilot.h).  DR_ERR_ARG: it is below 0, or no number. */
 DR_API dr_status dr_crew_set_ceiling(dr_crew *crew, double cpus, dr_error *err);
 
 /* --- workers --- */

@@ -1,8 +1,8 @@
 /* crew_pilot.h: a pilot for worker processes: who turns the knobs of a crew (crew.h) while it works.
  *
  * The crew turns some knobs itself: prefetch_bytes, lane_threshold and cpu_ceiling.  `prefetch` is a number that
- * whoever posts looks at.  What takes the owner's hands, starting and ending processes and changing their priority, is a
- * wish: a thread of the owner waits for it and does it.
+ * whoever posts looks at.  What takes the owner's hands, starting and ending processes and changing their priority, is
+ * a wish: a thread of the owner waits for it and does it.
  *
  *     dr_crew_pilot *pilot;
  *     dr_crew_wish wish = { 0 };

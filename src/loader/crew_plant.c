@@ -18,8 +18,7 @@ static const uint32_t knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_PREFETCH | 1
                               1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_CPU_CEILING | 1u << DR_KNOB_PRIORITY;
 
 /* Knobs that the crew has, which has a lock of its own. */
-static const uint32_t of_crew =
-    1u << DR_KNOB_PREFETCH_BYTES | 1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_CPU_CEILING;
+static const uint32_t of_crew = 1u << DR_KNOB_PREFETCH_BYTES | 1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_CPU_CEILING;
 
 void dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_options *o)
 {
