@@ -196,7 +196,7 @@ def assert_within(cpus, paid, wall):
     assert paid <= cpus * (wall + 0.02), f"{paid:.2f} s of CPU time in {wall:.2f} s"
 
 
-.mark.parametrize("options", [{"policy": "fixed"}, {"in_order": False}, {"batch_size": None}], ids=str)
+@pytest.mark.parametrize("options", [{"policy": "fixed"}, {"in_order": False}, {"batch_size": None}], ids=str)
 def test_worker_processes_keep_to_the_cpu_limit(options):
     seconds, n, workers = 0.02, 40, 2
     loader = DataLoader(Burning(n, seconds), **{"batch_size": 4, "num_workers": workers, "cpu_limit": 0.5, **options})
@@ -216,7 +216,7 @@ def test_functions_of_a_chain_keep_to_the_cpu_limit():
         assert found.tolist() == list(range(n)) and loader.stats()["knobs"]["cpu_ceiling"] == 0.5
 
 
-.mark.parametrize(("cpu_limit", "most"), [(0.1, 1), (1, 1), (1.5, 2)])
+@pytest.mark.parametrize(("cpu_limit", "most"), [(0.1, 1), (1, 1), (1.5, 2)])
 def test_no_more_workers_than_may_be_busy(cpu_limit, most):
     n = min(most, drapps.info()["limits"]["workers"])
     pipe = drapps.from_arrays(x=torch.arange(8).numpy()).map(lambda sample: sample)
