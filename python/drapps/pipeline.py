@@ -218,7 +218,8 @@ class Pipeline:
             stays as it is.  The variable DRAPPS_POLICY goes before it ("off": nobody).  The bytes are the same.
         resource_monitor: the drapps.Monitor that the policy looks at; several loaders may share one.  None: one that the
             loaders of the process share.
-        cpu_limit: CPUs that the workers may use, 0.01 to 512; 0 takes this process's part of what the container may.
+        cpu_limit: CPUs that the workers, threads or processes, may use together, however many there are, 0.01 to 512; 0
+            takes this process's part of what the container may.
         weights: what is wanted: "step" (default), "draadp", "drapps", or {name: number} or "name=number,..." over it.
         adaptive_compression: what the cache keeps is compressed by LZ4 where that is measured to pay; False: always.
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy
 
 from drapps import _core, output as outputs
-from drapps.about import info
+from drapps.about import info, usual_workers
 from drapps.adapting import Adapting
 from drapps.batch import Batch
 from drapps.cached import Cache, folder_text, is_marked
@@ -74,6 +74,8 @@ class PythonLoader(LoaderBase):
                  cache_limit, adaptive_compression=True, max_bad=MAX_BAD, policy=None, resource_monitor=None,
                  cpu_limit=0, weights=None, trace=None, **native):  # fmt: skip
         refuse_native_settings(native)
+        if cpu_limit != 0:
+            check_cpus(cpu_limit)
         limits = info()["limits"]
         self._pipe = pipe
         self._seed, self._shuffle, self._reference = seed, shuffle, reference
@@ -84,7 +86,7 @@ class PythonLoader(LoaderBase):
         self._outputs = outputs.split(",") if outputs else None
         self._rules = dict(rule.split("=") for rule in collate.split(",")) if collate else {}
         self._layout = layout
-        self._controls = Controls(limits["workers"] if workers < 0 else workers, prefetch)
+        self._controls = Controls(usual_workers(cpu_limit) if workers < 0 else workers, prefetch)
         self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
                                   ("workers",) * (workers >= 0) + ("prefetch",) * (prefetch > 0))  # fmt: skip
         self._cpu_limit = cpu_limit
@@ -101,8 +103,6 @@ class PythonLoader(LoaderBase):
         super().__init__(output)
 
     def _check(self):
-        if self._cpu_limit != 0:
-            check_cpus(self._cpu_limit)
         if not 0 <= self._rank < self._world:
             raise _core.ArgumentError(f"rank is {self._rank}, allowed are 0 to {self._world - 1}")
         for what, value, allowed in (
@@ -174,7 +174,8 @@ class PythonLoader(LoaderBase):
     def _open_fleet(self, collate):
         if self._fleet is None:
             self._fleet = ChainFleet(self._new_maker(), collate, workers=self._controls.workers, lanes=self._lanes,
-                                     in_order=self._in_order, memory_limit=self._memory_limit)  # fmt: skip
+                                     in_order=self._in_order, memory_limit=self._memory_limit,
+                                     cpu_limit=self._cpu_limit)  # fmt: skip
             if not self._reference:
                 settings = {"batch_size": self._batch_size, "workers": self._controls.workers}
                 self._fleet.adapt(self._adapting.of_processes(self._pipe.dataset.name, self._cpu_limit, settings,

@@ -18,10 +18,10 @@
 
 #include <drapps/loader.h>
 
+#include "base/ceiling.h"
 #include "base/limits.h"
 #include "base/thread.h"
 #include "data/bufpool.h"
-#include "exec/ceiling.h"
 #include "exec/fetch.h"
 #include "exec/given.h"
 #include "exec/lanes.h"

@@ -144,7 +144,7 @@ def test_the_user_may_have_more_workers_than_the_policy_would():
         assert len(numbers_of(iterator)) == 198
 
 
-@pytest.mark.parametrize("knob", ["fetchers", "lane_share", "cpu_ceiling", "priority"])
+@pytest.mark.parametrize("knob", ["fetchers", "lane_share", "priority"])
 def test_worker_processes_do_not_have_all(knob):
     loader = DataLoader(Numbers(8), 2, num_workers=1)
     with pytest.raises(drapps.ArgumentError, match=f"{knob} = 1.*: not with worker processes, whose knobs are "):

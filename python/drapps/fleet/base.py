@@ -56,7 +56,7 @@ class Processes:
     are not always forked), calls _prepare with it, and gives _result and _index.
     """
 
-    def __init__(self, workers, *, context, in_order, lanes, memory_limit, max_attempts, max_batches):
+    def __init__(self, workers, *, context, in_order, lanes, memory_limit, cpu_limit, max_attempts, max_batches):
         check(workers=(workers, range(1, MAX_WORKERS + 1)))
         self._pid = os.getpid()
         self._context = context_of(context)
@@ -64,6 +64,7 @@ class Processes:
                                      max_attempts=max_attempts)  # fmt: skip
         self._memory_limit, self._window = memory_limit, None
         self._crew.set_window(0, memory_limit)
+        self._crew.set_ceiling(cpu_limit or 0)
         self._fds = [new_stacks()]
         self._workers = workers
         self._lock = threading.Lock()  # of what is heard from the zygote

@@ -17,7 +17,7 @@ WORKER_BYTES = 256 << 20  # memory that a further worker process should find
 
 # Knobs of worker processes (crew_plant.c has the same): who posts looks at the first two, the others take a pilot.
 POSTED = ("workers", "prefetch")
-PILOTED = ("prefetch_bytes", "lane_threshold", "priority")
+PILOTED = ("prefetch_bytes", "lane_threshold", "cpu_ceiling", "priority")
 
 
 class Adapt(NamedTuple):

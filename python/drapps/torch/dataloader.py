@@ -60,7 +60,8 @@ class DataLoader(data.DataLoader[_T_co]):
     on_bad_sample: a sample that raises: "raise", leave it out ("skip"), or put another one in its place ("replace").
     max_bad: skip and replace give up after so many in a pass; None: 1000.
     memory_limit: bytes for batches under way; 0: by the container's limit.
-    cpu_limit: caps the workers that drapps decides on; 0.01 to 512 CPUs, and one worker at least.
+    cpu_limit: CPUs that the workers may use together, however many there are, 0.01 to 512; also caps the workers that
+        drapps decides on.
     seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
     cache: keep what deterministic stages make: a folder, or "auto".
     cache_limit: bytes on disk of all that the cache's folder holds; 0: half of what is free there.
@@ -316,7 +317,8 @@ class DataLoader(data.DataLoader[_T_co]):
         """Changes a setting, a name of drapps.knobs(), of passes that run and of later ones: no policy turns it then.
 
         Native passes have all of them; worker processes have "workers" (not those of iterable data sets, which have
-        iterators), "prefetch", "prefetch_bytes", "lane_threshold" and "priority"; with num_workers=0 there are none.
+        iterators), "prefetch", "prefetch_bytes", "lane_threshold", "cpu_ceiling" and "priority"; with num_workers=0 there
+        are none.
 
         >>> loader.set("workers", 2)
         >>> loader.get("workers")

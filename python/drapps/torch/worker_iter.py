@@ -75,7 +75,7 @@ class WorkerIter(Iterator):
         return Fleet(dataset, collate_fn, workers=self._n_workers, auto_collation=self._auto_collation,
                      drop_last=self._drop_last, base_seed=self._workers_seed, shared_seed=self._shared_seed,
                      context=context, in_order=loader.in_order, lanes=loader.lanes,
-                     memory_limit=loader.memory_limit, **options)  # fmt: skip
+                     memory_limit=loader.memory_limit, cpu_limit=loader.cpu_limit, **options)  # fmt: skip
 
     def _pilot_settings(self, loader):
         settings = {"batch_size": loader.batch_size, "workers": self._n_workers, "prefetch": self._window}
