@@ -32,6 +32,8 @@ typedef struct dr__workbench {
     struct dr__seek_store *seek;   /* for decodes; NULL: none */
     int worker;                    /* number of the thread that works here, from 1; 0: a caller's own */
     atomic_uint_fast64_t began_ns; /* when the sample at hand was begun; 0: none, or known to be slow */
+    atomic_uint_fast64_t at_ns;    /* when the thread came to the sample that it is at; 0: it is at none */
+    atomic_uint_fast64_t at_id;    /* which one that is */
 
     /* Set while profiling: time and bytes of each step. */
     struct dr__step_time *times;
