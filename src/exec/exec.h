@@ -91,7 +91,7 @@ typedef struct dr__exec {
     dr__program *program;
     dr_dataset *set;
     dr_loader_options o;
-    bool fills_any; /* out of order: a sample goes to the batch being filled when it is ready */
+    bool fills_any;      /* out of order: a sample goes to the batch being filled when it is ready */
     uint64_t *stand_ins; /* which samples may take the place of bad ones; NULL: all */
     uint64_t n_stand_ins;
     dr__bufpool *buffers;

@@ -294,8 +294,8 @@ dr_status dr__batch_stand_in(dr__exec *e, dr_batch *b, int by, dr_error *err)
     const dr_status status = replace(e, bench, &j, err);
     b->missing[0] = status != DR_OK;
     dr__workbench_free(&bench);
-    if (status != DR_OK)
-        err->status = status;
+    if (status == DR_OK)
+        *err = (dr_error){ 0 }; /* of others that were tried */
     return status;
 }
 

@@ -15,7 +15,7 @@ typedef struct dr__workbench {
     dr_codec_state *codecs;
     dr__record record;
     dr__record spare; /* what the first part of a program made, for the second */
-    uint8_t *arena; /* intermediate results of the sample at hand */
+    uint8_t *arena;   /* intermediate results of the sample at hand */
     size_t arena_cap, arena_used;
     unsigned n_small;    /* see dr__should_shrink */
     size_t memory_limit; /* most that the arena may grow to */

@@ -126,12 +126,12 @@ static void what_they_are_at(void **state)
         set_knob(l, "fetchers", fetchers);
         set_gate(&read_gate, false);
         assert_ok(dr_loader_start(l, 0, &err));
-        wait_inside(&read_gate, 2);
+        wait_inside(&read_gate, 2 + fetchers);
         char *text = NULL;
         assert_ok(dr_loader_running(l, &text, &err));
         json_t *rows = json_loads(text, 0, NULL);
         dr_text_free(&text);
-        assert_true(json_array_size(rows) >= 2);
+        assert_int_equal(json_array_size(rows), 2 + fetchers);
         for (size_t i = 0; i < json_array_size(rows); i++) {
             const json_t *row = json_array_get(rows, i);
             char key[32];

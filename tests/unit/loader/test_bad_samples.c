@@ -339,7 +339,8 @@ static void skipped_and_resumed(void **state)
 
 /* --- equal_batches: no batch is lost --- */
 
-/* seen: how often each good sample came in its own place.  A stand-in has the position of a bad sample, and comes alone. */
+/* seen: how often each good sample came in its own place.  A stand-in has the position of a bad sample, and comes
+ * alone. */
 static void count_places(const tape *t, const toy *set, uint8_t *seen)
 {
     for (size_t i = 0; i < t->n; i++) {
