@@ -138,17 +138,23 @@ def test_without_batches_and_with_getitems(kind, workers):
     sampler = DistributedSampler(range(12), 2, 0, shuffle=False)  # all of which are bad
     loader = DataLoader(kind(12, bad), None, sampler=sampler, num_workers=workers, on_bad_sample="skip")
     assert len(lists(loader)) == 6
+    loader = DataLoader(kind(12, bad), None, num_workers=workers, on_bad_sample="skip")
+    assert lists(loader) == [*range(1, 12, 2)]
+
+
+def process_group(size):
+    """As if torch.distributed had been initialised."""
+    return mock.patch.multiple("torch.distributed", is_initialized=lambda: True, get_world_size=lambda: size,
+                               get_rank=lambda: 0)  # fmt: skip
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_process_group_counts_as_ranks(workers):
     loader = DataLoader(Faulty(12, range(4, 8)), 4, num_workers=workers, on_bad_sample="skip")
     assert len(lists(loader)) == 2
-    with mock.patch("torch.distributed.is_initialized", lambda: True), \
-         mock.patch("torch.distributed.get_world_size", lambda: 2):  # fmt: skip
+    with process_group(2):
         assert [len(batch) for batch in lists(loader)] == [4, 1, 4]
-    with mock.patch("torch.distributed.is_initialized", lambda: True), \
-         mock.patch("torch.distributed.get_world_size", lambda: 1):  # fmt: skip
+    with process_group(1):
         assert len(lists(loader)) == 2
 
 
