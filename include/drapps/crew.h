@@ -5,7 +5,7 @@
  * on while the owner computes:
  *
  *   owner                              shared memory (one memfd)                     worker w
- *   dr_crew_post ──────────────────►  batch: slots, request                ◄──────  dr_crew_claim
+ *   dr_crew_post ──────────────────►  batch: slots, request                ◄──────  dr_crew_claim_next
  *                                     block: room for a sample or a batch  ◄──────  dr_crew_block_new, dr_crew_place
  *   dr_crew_next ◄──────────────────  batch ready                          ◄──────  dr_crew_done … dr_crew_finish
  *   dr_crew_block_release ─────────►  block free, its pages stay warm
@@ -223,7 +223,7 @@ DR_API uint32_t dr_crew_bury(dr_crew *crew, int worker, dr_crew_redo *redone, ui
  * process was ended and before dr_crew_bury. */
 DR_API void dr_crew_give_up(dr_crew *crew, int worker);
 
-/* Asks a worker to leave at the end of its claim. */
+/* Asks a worker to leave at the end of its claim, or once it is enlisted; holds until it is buried. */
 DR_API void dr_crew_dismiss(dr_crew *crew, int worker);
 
 /* --- blocks --- */

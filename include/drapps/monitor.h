@@ -157,6 +157,11 @@ DR_API void dr_monitor_unsubscribe(dr_monitor *monitor, int token);
 DR_API dr_status dr_monitor_watch(dr_monitor *monitor, int pid, dr_error *err);
 DR_API void dr_monitor_unwatch(dr_monitor *monitor, int pid);
 
+/* An accelerator that NVML does not know (an OpenCL device, by the times of its events; an emulated one) was busy for
+ * so long since the last call: fills gpu_busy where there is no GPU of NVML.  From the first call on, silence means
+ * that it is idle.  One device: of several, the mean. */
+DR_API void dr_monitor_add_busy(dr_monitor *monitor, uint64_t busy_ns);
+
 #ifdef __cplusplus
 }
 #endif

@@ -81,6 +81,10 @@ class Monitor:
         """Counts another process as own (`cpu_own`) until it ends."""
         self._core.watch(pid)
 
+    def add_busy(self, seconds: float) -> None:
+        """An accelerator that NVML does not know, of OpenCL or emulated, was busy for so long more (`gpu_busy`)."""
+        self._core.add_busy(seconds)
+
     def unwatch(self, pid: int) -> None:
         """Counts a process as foreign again."""
         self._core.unwatch(pid)

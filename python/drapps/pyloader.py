@@ -88,7 +88,7 @@ class PythonLoader(LoaderBase):
         self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
                                   ("workers",) * (workers >= 0) + ("prefetch",) * (prefetch > 0))  # fmt: skip
         self._cpu_limit = cpu_limit
-        self._memory_limit = memory_limit or limits["memory_bytes"] // 4
+        self._memory_limit = memory_limit or limits["memory_bytes"] // (4 * limits["local_world"])
         self._check()
         self._fleet = self._maker = None
         self._closed = False

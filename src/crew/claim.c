@@ -23,7 +23,7 @@ dr_status dr_crew_enlist(dr_crew *c, int worker, int pid, dr_error *err)
     bool busy = before && before != pid;
     if (!busy) {
         w->pid = pid;
-        w->dismissed = w->waits = w->warm = 0;
+        w->waits = w->warm = 0; /* it may have been dismissed already */
     }
     dr__crew_unlock(c);
     if (busy)

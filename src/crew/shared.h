@@ -134,7 +134,7 @@ struct dr__board {
     atomic_bool closed;
 
     atomic_ullong wait_ns, step_ns; /* of the consumer */
-    atomic_ullong consumer_left_ns; /* with a batch; 0: it is here */
+    atomic_ullong consumer_left_ns; /* with a batch or without; 0: it is here */
     uint64_t taken_samples, latency_ns, slow_ns, n_bad, n_died;
     uint32_t batch_samples; /* of the last one taken */
 

@@ -83,7 +83,7 @@ static void book_delivery(dr__exec *e, dr_batch *b)
     if (e->fills_any)
         dr__any_delivered(e, b);
     else if (e->o.given_order)
-        dr__given_size(e);
+        dr__given_left(e, b->n_slots);
     dr__pool_wake();
 }
 

@@ -224,7 +224,8 @@ void dr__pool_lock(void);
 void dr__pool_unlock(void);
 pthread_mutex_t *dr__pool_mutex(void);
 
-/* Adds and removes a loader.  Removing waits for its claims and ends threads that no loader needs. */
+/* Adds and removes a loader.  Removing ends threads that no loader needs; its claims are over by then, see
+ * dr__exec_stop. */
 dr_status dr__pool_add(dr__exec *e, dr_error *err);
 void dr__pool_remove(dr__exec *e);
 

@@ -81,15 +81,16 @@ static dr_status can_push(const dr__exec *e, dr_error *err)
     return DR_OK;
 }
 
-void dr__given_size(dr__exec *e)
+void dr__given_left(dr__exec *e, uint64_t n_slots)
 {
-    if (e->fills_any)
+    const uint64_t before = e->batch_slots;
+    if (n_slots < before || before == e->o.batch_size)
         return;
     uint64_t most = e->o.batch_size;
     for (uint64_t i = e->oldest; i < e->opened; i++)
         if (e->ring[i % DR__RING])
             most = DR_MAX(most, e->ring[i % DR__RING]->n_slots);
-    for (const dr__push *p = e->given.head; p; p = p->next)
+    for (const dr__push *p = e->given.head; p && most < before; p = p->next) /* anybody may push a million */
         most = DR_MAX(most, p->n);
     e->batch_slots = most;
 }
@@ -106,7 +107,8 @@ static void enqueue(dr__exec *e, dr__push *p)
     g->tail = &p->next;
     e->n_local += p->n;
     e->n_batches++;
-    dr__given_size(e);
+    if (!e->fills_any)
+        e->batch_slots = DR_MAX(e->batch_slots, p->n);
     dr__cond_broadcast(&e->changed); /* a consumer may have to work itself */
     dr__pool_wake();
 }

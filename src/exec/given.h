@@ -60,8 +60,8 @@ dr_status dr__given_end(struct dr__exec *e, dr_error *err);
 /* pool lock: the next n samples of the queue's first batch are claimed; the claim's reference to it. */
 dr__push *dr__given_claim(dr__given *given, uint64_t first, uint64_t n);
 
-/* pool lock: notes how large the largest batch is of those that were pushed and not delivered. */
-void dr__given_size(struct dr__exec *e);
+/* pool lock: a batch of so many slots is delivered; notes how large the largest is of those that are not. */
+void dr__given_left(struct dr__exec *e, uint64_t n_slots);
 
 /* pool lock */
 void dr__push_unref(dr__push **push);

@@ -403,6 +403,7 @@ static void work_fetched(dr__exec *e, dr__parked *fetched, dr__workbench *bench)
     atomic_store_explicit(&bench->began_ns, j.since_ns, memory_order_relaxed); /* as in read_sample */
     if (j.unread)
         status = read_sample(e, bench, &j, &err);
+    j.unread = false; /* its bytes are on the bench now: the slow lane must take them */
     go_on(e, bench, &j, false, status, &err);
 }
 

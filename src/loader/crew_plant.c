@@ -23,7 +23,8 @@ void dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_o
     dr__limits_read("", &limits);
     const double cpus = ceil((double)limits.affinity_cpus / limits.local_world);
     *p = (dr__crew_plant){ .crew = dr_crew_ref(crew),
-                           .memory_limit = o->memory_limit ? (double)o->memory_limit : (double)limits.memory_limit / 4,
+                           .memory_limit = o->memory_limit ? (double)o->memory_limit
+                                                           : (double)limits.memory_limit / (4.0 * limits.local_world),
                            .most_workers = o->most_workers > 0 ? o->most_workers : DR_MAX(2 * cpus, FEWEST_WORKERS),
                            .workers = o->workers,
                            .prefetch = o->prefetch,
@@ -72,9 +73,17 @@ static void make_wish(dr__crew_plant *p)
     dr__cond_broadcast(&p->wished);
 }
 
-/* lock */
+/* lock; the crew's own is taken inside of it */
 static void keep(dr__crew_plant *p, int knob, double value, bool by_user)
 {
+    if (knob == DR_KNOB_PREFETCH_BYTES) {
+        dr__crew_set_bytes(p->crew, (uint64_t)value);
+        return;
+    }
+    if (knob == DR_KNOB_LANE_THRESHOLD) {
+        dr__crew_set_lane(p->crew, value);
+        return;
+    }
     double *place = knob == DR_KNOB_WORKERS ? &p->workers : knob == DR_KNOB_PREFETCH ? &p->prefetch : &p->priority;
     const bool is_new = *place != value;
     *place = value;
@@ -93,16 +102,10 @@ dr_status dr__crew_plant_set(dr__crew_plant *p, int knob, double value, bool by_
     pthread_mutex_lock(&p->lock);
     const bool his = !by_user && p->pinned >> knob & 1;
     p->pinned |= by_user ? 1u << knob : 0;
-    if (!his && knob != DR_KNOB_PREFETCH_BYTES && knob != DR_KNOB_LANE_THRESHOLD)
+    if (!his)
         keep(p, knob, knob == DR_KNOB_PREFETCH || knob == DR_KNOB_WORKERS ? floor(value + 0.5) : value, by_user);
     pthread_mutex_unlock(&p->lock);
-    if (his)
-        return dr__fail(err, DR_ERR_STATE, "it was just set by the user");
-    if (knob == DR_KNOB_PREFETCH_BYTES)
-        dr__crew_set_bytes(p->crew, (uint64_t)value);
-    else if (knob == DR_KNOB_LANE_THRESHOLD)
-        dr__crew_set_lane(p->crew, value);
-    return DR_OK;
+    return his ? dr__fail(err, DR_ERR_STATE, "it was just set by the user") : DR_OK;
 }
 
 /* --- CPU of the processes --- */
@@ -141,8 +144,7 @@ static void plant_flow(void *user, double flow[DR_N_FLOWS])
         if (at.pid || p->seen[worker].pid)
             see_cpu(p, worker, at.pid);
     flow[DR_FLOW_CPU] = p->cpu;
-    if (!flow[DR_FLOW_BYTES_LIMIT])
-        flow[DR_FLOW_BYTES_LIMIT] = p->memory_limit;
+    flow[DR_FLOW_BYTES_LIMIT] = p->memory_limit; /* not where the knob stands, which would then only go down */
 }
 
 static double plant_get(void *user, int knob)

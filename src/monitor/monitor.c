@@ -324,3 +324,8 @@ void dr_monitor_unwatch(dr_monitor *m, int pid)
     if (is_ours(m))
         dr__own_remove(&m->sampler.host.own, pid);
 }
+
+void dr_monitor_add_busy(dr_monitor *m, uint64_t busy_ns)
+{
+    atomic_fetch_add_explicit(&m->sampler.host.busy_ns, busy_ns, memory_order_relaxed);
+}

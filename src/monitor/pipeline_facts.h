@@ -25,7 +25,7 @@ typedef struct dr__pipeline_facts {
 } dr__pipeline_facts;
 
 /* Registers a pipeline; `fill` runs in the monitor's thread without a lock held.  The token is for the removal, after
- * which it does not run any more.  DR_ERR_LIMIT: 16 are there. */
+ * which it does not run any more.  DR_ERR_LIMIT: too many are there. */
 dr_status dr__monitor_add_pipeline(dr_monitor *monitor, dr__pipeline_fn *fill, void *user, int *token, dr_error *err);
 void dr__monitor_remove_pipeline(dr_monitor *monitor, int token);
 

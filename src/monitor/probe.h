@@ -7,6 +7,7 @@
 #ifndef DR_MONITOR_PROBE_H
 #define DR_MONITOR_PROBE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,7 +25,8 @@ typedef struct dr__host {
     uint32_t n_cpus; /* online, as the cpu probe found; 0: unknown */
     dr__hooks pipelines;
     dr__own own;
-    char *text; /* the last file read, with a zero byte at its end; valid until the next read */
+    atomic_ullong busy_ns; /* of an accelerator, as told so far */
+    char *text;            /* the last file read, with a zero byte at its end; valid until the next read */
     size_t text_cap;
 } dr__host;
 

@@ -8,5 +8,6 @@ DR_PROBE(disk)
 DR_PROBE(net)
 DR_PROBE(rtt)
 DR_PROBE(gpu)
+DR_PROBE(device) /* after gpu: a driver knows better */
 DR_PROBE(energy) /* after cpu: its model needs the use of the CPUs */
 DR_PROBE(pipeline)

@@ -1,7 +1,8 @@
 /* probe_memory.c: memory in use and to be had, within the container's limit.
  *
  * With a limit below the machine's memory, the cgroup counts: its use without the file pages that are dropped first.
- * That part is read once a second, as the kernel has to add it up over all CPUs.
+ * That part is read once a second, as the kernel has to add it up over all CPUs.  Of several limits on the way up, each
+ * with the use of all that is below it, the one that leaves the least room counts.
  */
 #include "monitor/probe.h"
 
@@ -11,10 +12,16 @@ enum { MAX_LEVELS = 8 };
 static const uint64_t stat_every_ns = 1000000000u;
 
 struct state {
-    dr__procfile meminfo, statm, usage, stat, limits[MAX_LEVELS];
-    int n_limits;
+    dr__procfile meminfo, statm;
+    dr__procfile limit[MAX_LEVELS], usage[MAX_LEVELS], stat[MAX_LEVELS]; /* from our group up */
+    int n_limits, n_usages, n_stats;
     bool v1;
-    uint64_t droppable, next_stat_ns;
+    uint64_t droppable[MAX_LEVELS], next_stat_ns;
+};
+
+/* What a group may use, and uses. */
+struct room {
+    uint64_t limit, used;
 };
 
 static void open_files(void *state, dr__host *host)
@@ -23,11 +30,9 @@ static void open_files(void *state, dr__host *host)
     bool v1;
     dr__procfile_open(&s->meminfo, host, "/proc/meminfo");
     dr__procfile_open(&s->statm, host, "/proc/self/statm");
-    s->n_limits = dr__group_open(host, "memory", "memory.limit_in_bytes", "memory.max", s->limits, MAX_LEVELS, &s->v1);
-    if (!dr__group_open(host, "memory", "memory.usage_in_bytes", "memory.current", &s->usage, 1, &v1))
-        s->usage.fd = -1;
-    if (!dr__group_open(host, "memory", "memory.stat", "memory.stat", &s->stat, 1, &v1))
-        s->stat.fd = -1;
+    s->n_limits = dr__group_open(host, "memory", "memory.limit_in_bytes", "memory.max", s->limit, MAX_LEVELS, &s->v1);
+    s->n_usages = dr__group_open(host, "memory", "memory.usage_in_bytes", "memory.current", s->usage, s->n_limits, &v1);
+    s->n_stats = dr__group_open(host, "memory", "memory.stat", "memory.stat", s->stat, s->n_limits, &v1);
 }
 
 static bool read_kb(const char *text, const char *key, uint64_t *out)
@@ -39,30 +44,47 @@ static bool read_kb(const char *text, const char *key, uint64_t *out)
     return true;
 }
 
-/* The tightest limit; "max" of version 2 is no number. */
-static uint64_t read_limit(struct state *s, dr__host *host, uint64_t total)
+static void read_droppable(struct state *s, dr__host *host, int level)
 {
-    uint64_t limit;
-    for (int i = 0; i < s->n_limits; i++)
-        if (dr__procfile_u64(&s->limits[i], host, &limit) && limit > 0)
-            total = DR_MIN(total, limit);
-    return total;
+    const char *key = s->v1 ? "total_inactive_file " : "inactive_file ";
+    const char *at =
+        level < s->n_stats && dr__procfile_read(&s->stat[level], host) ? dr__after_key(host->text, key) : NULL;
+    if (!at || !dr__next_u64(&at, &s->droppable[level]))
+        s->droppable[level] = 0;
 }
 
-static bool read_group_use(struct state *s, dr__host *host, uint64_t now_ns, uint64_t *used)
+/* False: the group has no limit below the machine's memory ("max" of version 2 is no number), or does not tell. */
+static bool read_room(struct state *s, dr__host *host, int level, bool with_stat, uint64_t total, struct room *out)
 {
-    if (now_ns >= s->next_stat_ns) {
-        s->next_stat_ns = now_ns + stat_every_ns;
-        s->droppable = 0;
-        const char *key = s->v1 ? "total_inactive_file " : "inactive_file ";
-        const char *at = dr__procfile_read(&s->stat, host) ? dr__after_key(host->text, key) : NULL;
-        if (at && !dr__next_u64(&at, &s->droppable))
-            s->droppable = 0;
-    }
-    if (!dr__procfile_u64(&s->usage, host, used))
+    if (!dr__procfile_u64(&s->limit[level], host, &out->limit) || !out->limit || out->limit >= total)
         return false;
-    *used -= DR_MIN(*used, s->droppable);
+    if (with_stat)
+        read_droppable(s, host, level);
+    if (level >= s->n_usages || !dr__procfile_u64(&s->usage[level], host, &out->used))
+        return false;
+    out->used -= DR_MIN(out->used, s->droppable[level]);
     return true;
+}
+
+static uint64_t left_in(struct room r)
+{
+    return r.limit - DR_MIN(r.used, r.limit);
+}
+
+/* The tightest on the way up from our group to the machine. */
+static struct room find_room(struct state *s, dr__host *host, uint64_t now_ns, uint64_t total, uint64_t available)
+{
+    struct room least = { total, total - available }, group;
+    const bool with_stat = now_ns >= s->next_stat_ns;
+    bool limited = false;
+    if (with_stat)
+        s->next_stat_ns = now_ns + stat_every_ns;
+    for (int level = 0; level < s->n_limits; level++)
+        if (read_room(s, host, level, with_stat, total, &group) && (!limited || left_in(group) < left_in(least))) {
+            least = group;
+            limited = true;
+        }
+    return least;
 }
 
 static void sense_own(struct state *s, dr__host *host, uint64_t limit, dr_snapshot *out)
@@ -77,18 +99,22 @@ static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_
 {
     (void)elapsed_ns;
     struct state *s = state;
-    uint64_t total, available, used;
+    uint64_t total, available;
     if (!dr__procfile_read(&s->meminfo, host) || !read_kb(host->text, "MemTotal:", &total) || !total ||
         !read_kb(host->text, "MemAvailable:", &available))
         return;
     available = DR_MIN(available, total);
-    uint64_t limit = read_limit(s, host, total);
-    if (limit == total || !read_group_use(s, host, now_ns, &used))
-        used = total - available;
-    available = DR_MIN(available, limit - DR_MIN(used, limit));
-    dr__sense(out, DR_SENSOR_MEM_USED, (double)used, (double)limit);
-    dr__sense(out, DR_SENSOR_MEM_AVAILABLE, (double)available, (double)limit);
-    sense_own(s, host, limit, out);
+    const struct room room = find_room(s, host, now_ns, total, available);
+    available = DR_MIN(available, left_in(room));
+    dr__sense(out, DR_SENSOR_MEM_USED, (double)room.used, (double)room.limit);
+    dr__sense(out, DR_SENSOR_MEM_AVAILABLE, (double)available, (double)room.limit);
+    sense_own(s, host, room.limit, out);
+}
+
+static void close_all(dr__procfile *files, int n)
+{
+    for (int i = 0; i < n; i++)
+        dr__procfile_close(&files[i]);
 }
 
 static void close_files(void *state)
@@ -96,10 +122,9 @@ static void close_files(void *state)
     struct state *s = state;
     dr__procfile_close(&s->meminfo);
     dr__procfile_close(&s->statm);
-    dr__procfile_close(&s->usage);
-    dr__procfile_close(&s->stat);
-    for (int i = 0; i < s->n_limits; i++)
-        dr__procfile_close(&s->limits[i]);
+    close_all(s->limit, s->n_limits);
+    close_all(s->usage, s->n_usages);
+    close_all(s->stat, s->n_stats);
 }
 
 const dr__probe_def dr__probe_memory = {

@@ -69,9 +69,12 @@ static bool is_kept(const dr__guard *g, const dr__observation *o, int knob, doub
         dwell_ns = DR_MAX(dwell_ns, turn->dwell_ns);
     if (turn->time_ns && o->time_ns < turn->time_ns + dwell_ns)
         return true;
-    if (up && takes_memory(knob) && o->time_ns < g->memory_ban_ns)
-        return true;
     return o->time_ns < g->ban[knob][up].until_ns;
+}
+
+static bool needs_scarce_memory(const dr__guard *g, const dr__observation *o, int knob, double x)
+{
+    return x > o->knob[knob] && takes_memory(knob) && o->time_ns < g->memory_ban_ns;
 }
 
 bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish)
@@ -85,10 +88,11 @@ bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish)
             wish->knob[i] = o->knob[i];
             continue;
         }
-        x = in_range(o, i, step_limit(o, i, x));
+        const bool back = wish->back >> i & 1; /* all the way, at once */
+        x = back ? x : in_range(o, i, step_limit(o, i, x));
         if (i == DR_KNOB_PREFETCH)
             x = DR_MAX(DR_MIN(x, most_batches(o)), o->use.least[i]);
-        if (x != o->knob[i] && is_kept(g, o, i, x))
+        if (needs_scarce_memory(g, o, i, x) || (!back && x != o->knob[i] && is_kept(g, o, i, x)))
             x = o->knob[i];
         kept |= fabs(x - wanted) > 0.5;
         wish->knob[i] = x;
@@ -129,8 +133,8 @@ static void undo(dr__guard *g, const dr__observation *o, double reward, dr__wish
             continue;
         dr__guard_ban(g, o->time_ns, i, g->before[i] < o->knob[i]);
         wish->knob[i] = g->before[i];
-        g->turn[i].time_ns = 0; /* taking back need not wait */
     }
+    wish->back = g->changed;
     snprintf(wish->reason, sizeof wish->reason, "reward fell from %.3f to %.3f at the same demand and load: taken back",
              g->reward_before, reward);
 }

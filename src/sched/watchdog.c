@@ -86,10 +86,11 @@ bool dr__guard_watch(dr__guard *g, const dr__tick *t, const dr__observation *o, 
     if (!g->begun)
         memcpy(g->first, o->knob, sizeof g->first);
     g->begun = true;
+    const bool stalled = is_stalled(g, t); /* it keeps the time of the last batch, also while memory is short */
     if (memory_is_short(t, wish)) {
         wish_little_memory(g, o, wish);
         g->memory_ban_ns = t->time_ns + (uint64_t)MEMORY_BAN_S * SECONDS;
-    } else if (is_stalled(g, t)) {
+    } else if (stalled) {
         wish_as_before(g, o, t, wish);
     }
     return memcmp(wish->knob, o->knob, sizeof wish->knob) != 0;

@@ -241,6 +241,12 @@ static json_t *other_format_json(const picture *p)
 
 /* --- folders --- */
 
+/* By number and namespace: containers may share the folder, and have a process 1 each. */
+static bool is_asked_for(const dr__live_head *head, int pid)
+{
+    return pid == 0 || (pid == head->pid && (!head->pid_space || head->pid_space == dr__live_pid_space()));
+}
+
 /* NULL: no live file, or of a process that nobody asked for. */
 static json_t *read_one(int folder, const char *name, int pid)
 {
@@ -251,7 +257,7 @@ static json_t *read_one(int folder, const char *name, int pid)
         return NULL;
     ssize_t n = pread(fd, &p.head, sizeof p.head, 0);
     if (n >= DR__LIVE_COMMON && !memcmp(p.head.magic, DR__LIVE_MAGIC, sizeof p.head.magic) &&
-        (pid == 0 || pid == p.head.pid)) {
+        is_asked_for(&p.head, pid)) {
         if (p.head.format != DR__LIVE_FORMAT)
             o = other_format_json(&p);
         else if (n == sizeof p.head && copy_file(fd, &p))

@@ -225,3 +225,17 @@ def test_batches_that_are_kept_keep_no_descriptors():
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) <= before
     assert all(batch.tolist() == [0, 1, 2, 3] for batch in kept)
+
+
+AT_THE_END = """
+import torch
+from drapps import DataLoader
+iterator = iter(DataLoader(torch.arange(64), 4, num_workers=2, collate_fn=list))
+print(len(next(iterator)))
+"""
+
+
+def test_a_pass_that_is_open_when_the_program_ends_is_no_error():
+    """Modules are taken apart before what a program has in its own names is."""
+    done = run_python(AT_THE_END)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "4\n", "")

@@ -65,6 +65,13 @@ def test_a_file_that_holds_something_else_is_named(tmp_path):
         Cells(path)
 
 
+def test_loss_is_an_area():
+    assert script.lost([0.0] * 4 + [100.0] * 36) == pytest.approx(1.0)  # a second without anything
+    assert script.lost([50.0] * 4 + [100.0] * 36) == pytest.approx(0.5)
+    assert script.lost([200.0] + [100.0] * 39) == pytest.approx(-0.25)
+    assert script.lost([100.0] * 8) == 0 == script.lost([0.0] * 8)
+
+
 @pytest.mark.parametrize(("series", "seconds"), [
     ([100] * 40, 0.0),
     ([10] * 8 + [100] * 32, 2.0),  # an average over a second reaches into the time before

@@ -69,6 +69,16 @@ def test_another_machine(tmp_path):
     assert snapshot.modelled == {"power"} and "gpu_busy" not in snapshot
 
 
+def test_a_device_that_no_driver_tells_of(tmp_path):
+    with Monitor(interval=0.05, root=str(tmp_path)) as monitor:
+        assert "gpu_busy" not in monitor.wait()
+        monitor.add_busy(100)
+        number = monitor.latest().number
+        assert monitor.wait(after=number + 1)["gpu_busy"] == 1
+        with pytest.raises(ValueError, match="must be 0 or more"):
+            monitor.add_busy(-1)
+
+
 def test_watch():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with Monitor() as monitor:

@@ -210,6 +210,18 @@ static PyObject *unwatch(PyObject *self, PyObject *args)
     return Py_NewRef(Py_None);
 }
 
+static PyObject *add_busy(PyObject *self, PyObject *args)
+{
+    double seconds;
+    dr_monitor *monitor = opened(self);
+    if (!monitor || !PyArg_ParseTuple(args, "d:add_busy", &seconds))
+        return NULL;
+    if (!(seconds >= 0 && seconds < 1e9))
+        return PyErr_Format(PyExc_ValueError, "add_busy: seconds must be 0 or more, and a number");
+    dr_monitor_add_busy(monitor, (uint64_t)(seconds * 1e9));
+    return Py_NewRef(Py_None);
+}
+
 /* The last reference waits for the monitor's thread to end its tick. */
 static PyObject *close_monitor(PyObject *self, PyObject *unused)
 {
@@ -253,6 +265,7 @@ static PyMethodDef methods[] = {
     { "history", history, METH_VARARGS, "history(after, cap): snapshots, oldest first" },
     { "watch", watch, METH_VARARGS, "watch(pid): count a process as own" },
     { "unwatch", unwatch, METH_VARARGS, "unwatch(pid)" },
+    { "add_busy", add_busy, METH_VARARGS, "add_busy(seconds): of an accelerator that NVML does not know" },
     { "close", close_monitor, METH_NOARGS, "close(): let go of the monitor" },
     { 0 },
 };

@@ -138,5 +138,7 @@ def compare(runs, name, best):
             "cpu": statistics.summary([mine["cpu"] for mine, _ in pairs]),
             "equivalence": statistics.equivalence(ratios) if len(ratios) > 1 else None, "ratios": ratios,
             "settling": statistics.summary(settling), "longest_settling": max(settling),
+            "lost": statistics.summary([script.lost(mine["series"]) for mine, _ in pairs]),
+            "static_lost": statistics.summary([script.lost(other["series"]) for _, other in pairs]),
         })  # fmt: skip
     return rows

@@ -12,6 +12,7 @@ from drapps.experiment.disturb import Quota, burning
 
 CHILD = os.path.join(os.path.dirname(process.__file__), "child.py")
 SLICE_S = 0.25  # of the time series
+SETTLE_S = 3.0  # in which a loader may settle after a change
 
 
 class Condition(NamedTuple):
@@ -88,9 +89,9 @@ def _figures(batches, phase):
     """Of one phase, whole and without its first 3 seconds, in which a loader may settle."""
     name, began, ended, cpu = phase
     inside = [batch for batch in batches if began <= batch[0] < ended]
-    settled = [batch for batch in inside if batch[0] >= began + min(3.0, (ended - began) / 2)]
+    settled = [batch for batch in inside if batch[0] >= began + min(SETTLE_S, (ended - began) / 2)]
     return {"condition": name, "seconds": ended - began, "cpu": cpu / (ended - began), **_rates(inside, began, ended),
-            "settled": _rates(settled, began + min(3.0, (ended - began) / 2), ended),
+            "settled": _rates(settled, began + min(SETTLE_S, (ended - began) / 2), ended),
             "series": _series(inside, began, ended)}  # fmt: skip
 
 
@@ -114,6 +115,14 @@ def _spread(slices, begin, end, amount):
     for k in range(max(0, int(begin / SLICE_S)), min(len(slices), int(end / SLICE_S) + 1)):
         overlap = min(end, (k + 1) * SLICE_S) - max(begin, k * SLICE_S)
         slices[k] += amount * max(0.0, overlap) / length
+
+
+def lost(series, slice_s=SLICE_S):
+    """The area under the loss: by how many seconds' worth of samples the first 3 seconds, or the first half, fell short
+    of the mean rate of the second half.  Negative: batches that were ready came in a burst."""
+    half = len(series) // 2
+    level = sum(series[half:]) / (len(series) - half)
+    return sum(1 - rate / level for rate in series[: min(half, round(SETTLE_S / slice_s))]) * slice_s if level else 0.0
 
 
 def settling(series, margin=0.15, slice_s=SLICE_S):

@@ -25,11 +25,12 @@ def verdict(equivalence):
 def adapt(rows):
     """The phases of one policy."""
     columns = ("phase", "samples/s", "best static setting of the phase", "its samples/s", "ratio, TOST ± 10 %",
-               "trainer waits", "CPUs used", "settled after, longest")  # fmt: skip
+               "trainer waits", "CPUs used", "settled after, longest", "lost in 3 s, by the static one")  # fmt: skip
     return table(columns, [
         (f"{row['phase']}: {row['condition']}", spread(row["rate"]), row["beside"], spread(row["static_rate"]),
          verdict(row["equivalence"]), f"{row['wait'].mean:.1%}", f"{row['cpu'].mean:.2f}",
-         f"{row['settling'].mean:.1f} s, {row['longest_settling']:.1f} s")
+         f"{row['settling'].mean:.1f} s, {row['longest_settling']:.1f} s",
+         f"{row['lost'].mean:.2f} s, {row['static_lost'].mean:.2f} s")
         for row in rows])  # fmt: skip
 
 

@@ -301,7 +301,7 @@ class Processes:
             return
         self._keeper.wait_for_workers(pids.values())
         self._keeper.end()
-        redone = [lost for worker in pids for lost in self._crew.bury(worker)]
+        redone = [lost for worker in range(MAX_WORKERS) for lost in self._crew.bury(worker)]  # also dismissed ones
         self._dead_pids.extend(pids.values())
         with self._sizes:
             self._keeper = Keeper(self._setup, self._context)
@@ -385,7 +385,7 @@ class Processes:
 
     def close(self):
         """Ends all processes.  Results that were taken stay valid."""
-        if os.getpid() != self._pid:
+        if not self._fds or os.getpid() != self._pid:  # closed: at the end of the program even os may be gone
             return
         with self._ending:
             if self._fds:

@@ -7,13 +7,10 @@ Only the trainer can reap it, and so knows its exit code.
 import functools
 import gc
 import os
-import time
 
 from drapps.fleet.claims import live
 from drapps.fleet.launch import launch
 from drapps.fleet.zygote import LEAVE_S, Adopted
-
-STEP_S = 0.01
 
 
 @functools.cache
@@ -60,11 +57,9 @@ class First:
         return self._process.exitcode
 
     def dismiss(self):
-        """It may leave by itself, where there is no zygote to say so; it hears that once it is enlisted."""
-        end = time.monotonic() + LEAVE_S
-        while self._process.exitcode is None and time.monotonic() < end:
-            self._crew.dismiss(0)
-            self._process.join(STEP_S)
+        """It may leave by itself, where there is no zygote to say so."""
+        self._crew.dismiss(0)
+        self._process.join(LEAVE_S)
 
     def end(self):
         """It is gone after that."""

@@ -13,6 +13,7 @@ from drapps.fleet.launch import launch
 from drapps.fleet.zygote import zygote_main
 
 END_S = 3.0
+FIRST_S = 0.003  # in which the first worker has a CPU for itself, where there are few
 _keepers = weakref.WeakSet()  # of this process
 
 
@@ -86,7 +87,7 @@ class Keeper:
         not_its_own = [theirs]
         first = First(self._setup, self._context, partial(_drop_all, not_its_own)) if self._early else None
         process = self._new_zygote(_forked_main, self._setup, theirs, first)
-        zygote = launch(process)
+        zygote = launch(process, FIRST_S if first else 0)
         not_its_own.append(zygote)
         try:
             if first is not None:

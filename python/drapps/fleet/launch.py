@@ -7,15 +7,18 @@ before (launch), and the fork with what must follow it at once.
 
 import multiprocessing.context
 import os
+import time
 from multiprocessing import popen_fork, process as processes
 
 
-def launch(process):
+def launch(process, pause_s=0):
     """What start() begins the process with; close(): in a process that has no part in it.
+
+    pause_s: a process that is forked waits so long before it does anything, to leave the CPUs to others.
 
     The process does not get into multiprocessing's list: each fork of the trainer would end or join it at its own end.
     """
-    return Split(process) if _can_be_split(process) else Whole(process)
+    return Split(process, pause_s) if _can_be_split(process) else Whole(process)
 
 
 def _can_be_split(process):
@@ -46,6 +49,10 @@ class Split(popen_fork.Popen):
     _fds = ()  # to be closed
     _owner = None
 
+    def __init__(self, process, pause_s):
+        self._pause_s = pause_s
+        super().__init__(process)
+
     def _launch(self, process):
         """What the constructor of Popen calls."""
         self._process, self._owner = process, os.getpid()
@@ -71,6 +78,7 @@ class Split(popen_fork.Popen):
         try:
             os.close(self.sentinel)
             os.close(self._parent_w)
+            time.sleep(self._pause_s)
             code = self._process._bootstrap(parent_sentinel=self._child_r)
         finally:
             os._exit(code)

@@ -36,7 +36,7 @@ class Adapt(NamedTuple):
 def most_workers():
     """Processes that a pilot may come to: by CPUs, and by memory."""
     limits = info()["limits"]
-    return max(1, min(2 * limits["workers"], limits["memory_bytes"] // WORKER_BYTES))
+    return max(1, min(2 * limits["workers"], limits["memory_bytes"] // (WORKER_BYTES * limits["local_world"])))
 
 
 class Pilot:

@@ -378,6 +378,7 @@ static void dismissed_workers_leave(void **state)
     dr_crew_dismiss(crew, 0);
     assert_int_equal(claim(crew, 0).kind, DR_CREW_LEAVE);
     assert_int_equal(claim(crew, 1).kind, DR_CREW_WORK);
+    dr_crew_bury(crew, 0, NULL, 0);
     assert_ok(dr_crew_enlist(crew, 0, 5, &err)); /* there again */
     assert_nothing(crew, 0);
     done(crew, 1, 0, 1);
@@ -386,6 +387,18 @@ static void dismissed_workers_leave(void **state)
     assert_int_equal(claim(crew, 1).kind, DR_CREW_LEAVE);
     dr_crew_post_options o = a_post(1, 1);
     assert_fails(dr_crew_post(crew, &o, &err), DR_ERR_CANCELLED, "closed");
+    end_crew(crew);
+}
+
+/* Who starts workers may think better of it before they are there. */
+static void workers_may_be_dismissed_before_they_come(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(2, 4, true);
+    dr_crew_dismiss(crew, 0);
+    assert_ok(dr_crew_enlist(crew, 0, 5, &err));
+    assert_int_equal(claim(crew, 0).kind, DR_CREW_LEAVE);
     end_crew(crew);
 }
 
@@ -407,6 +420,7 @@ int main(void)
         cmocka_unit_test(a_slot_that_is_done_twice_counts_once),
         cmocka_unit_test(out_of_order_a_finisher_is_at_the_batch_it_was_given),
         cmocka_unit_test(dismissed_workers_leave),
+        cmocka_unit_test(workers_may_be_dismissed_before_they_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -183,6 +183,22 @@ static void the_bytes_are_the_same(void **state)
     dr_dataset_unref(&set);
 }
 
+/* A worker reads what a fetcher could not, and the slow lane has to take these bytes, not what lay there before. */
+static void what_was_fetched_in_vain_may_be_slow(void **state)
+{
+    (void)state;
+    dr_dataset *plain = toy_set(&(toy){ .n = N }), *set = toy_set(&(toy){ .n = N, .fails_fetchers = true });
+    for (int way = 0; way < 8; way++) {
+        dr_loader_options o = options_of(5, 2 + way % 3);
+        tape want = run(plain, &o, 0, false), got = run(set, &o, 1 + way, true);
+        assert_same_tape(&want, &got, "with fetchers that cannot read");
+        tape_free(&want);
+        tape_free(&got);
+    }
+    dr_dataset_unref(&plain);
+    dr_dataset_unref(&set);
+}
+
 static void errors_are_the_same(void **state)
 {
     (void)state;
@@ -393,6 +409,7 @@ int main(void)
         cmocka_unit_test(they_read_at_the_same_time),
         cmocka_unit_test(they_stop_when_enough_is_there),
         cmocka_unit_test(the_bytes_are_the_same),
+        cmocka_unit_test(what_was_fetched_in_vain_may_be_slow),
         cmocka_unit_test(errors_are_the_same),
         cmocka_unit_test(they_pass_over_what_was_delivered),
         cmocka_unit_test(they_keep_to_the_budget),

@@ -102,6 +102,41 @@ static void wishes_are_made_of_what_the_policy_turns(void **state)
     dr_crew_unref(&crew);
 }
 
+/* What a policy may have is the limit, wherever it has put the knob. */
+static void the_limit_stays_when_the_knob_goes_down(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr__crew_plant plant;
+    double flow[DR_N_FLOWS] = { 0 };
+    dr_crew *crew = open_crew(4, 4, true);
+    const dr_crew_adapt_options o = options_of(0);
+    dr__crew_plant_init(&plant, crew, &o);
+    assert_ok(dr__crew_plant_set(&plant, DR_KNOB_PREFETCH_BYTES, 1000, false, &err));
+    const dr_plant seen = dr__crew_plant_of(&plant);
+    seen.flow(seen.user, flow);
+    assert_true(flow[DR_FLOW_BYTES_LIMIT] == 1 << 20);
+    dr__crew_plant_free(&plant);
+    dr_crew_unref(&crew);
+}
+
+static void ranks_on_a_machine_share_its_memory(void **state)
+{
+    (void)state;
+    dr__crew_plant one, of_eight;
+    dr_crew *crew = open_crew(4, 4, true);
+    dr_crew_adapt_options o = options_of(0);
+    o.memory_limit = 0;
+    dr__crew_plant_init(&one, crew, &o);
+    setenv("LOCAL_WORLD_SIZE", "8", 1);
+    dr__crew_plant_init(&of_eight, crew, &o);
+    unsetenv("LOCAL_WORLD_SIZE");
+    assert_true(8 * of_eight.memory_limit == one.memory_limit);
+    dr__crew_plant_free(&one);
+    dr__crew_plant_free(&of_eight);
+    dr_crew_unref(&crew);
+}
+
 static void *wait_for_end(void *pilot)
 {
     dr_crew_wish wish = { 0 };
@@ -198,6 +233,8 @@ int main(void)
         cmocka_unit_test(unknown_words_are_errors),
         cmocka_unit_test(a_memory_limit_beyond_all_memory_is_none),
         cmocka_unit_test(wishes_are_made_of_what_the_policy_turns),
+        cmocka_unit_test(the_limit_stays_when_the_knob_goes_down),
+        cmocka_unit_test(ranks_on_a_machine_share_its_memory),
         cmocka_unit_test(who_waits_hears_of_the_end),
         cmocka_unit_test(a_forked_child_leaves_it_alone),
         cmocka_unit_test(cpu_is_that_of_the_workers),

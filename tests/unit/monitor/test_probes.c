@@ -145,6 +145,51 @@ static void half_a_core_of_version_1(void **state)
     assert_absent(DR_SENSOR_DISK_BANDWIDTH);
 }
 
+/* A step of 250 ms is told at its end: no interval has more than it can, and the rest counts in what follows. */
+static void who_runs_a_device_tells_of_it(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned told_ms;
+        double share;
+    } ticks[] = { { 50, 0.5 }, { 250, 1 }, { 0, 1 }, { 0, 0.5 }, { 0, 0 } };
+    dr__sampler s;
+    dr_error err;
+    uint64_t now = 5000000000u;
+    assert_ok(dr__sampler_open(&s, root, &err));
+    dr__sampler_tick(&s, now, &second);
+    dr__sampler_tick(&s, now += 100000000u, &second);
+    assert_absent(DR_SENSOR_GPU_BUSY); /* nobody has told of one */
+    for (size_t i = 0; i < DR_COUNT(ticks); i++) {
+        atomic_fetch_add(&s.host.busy_ns, ticks[i].told_ms * 1000000ull);
+        dr__sampler_tick(&s, now += 100000000u, &second);
+        assert_sensor(DR_SENSOR_GPU_BUSY, ticks[i].share, ticks[i].share);
+    }
+    dr__sampler_close(&s);
+}
+
+/* Ours has no limit and uses 1 GB; a neighbour has nearly used up the limit of the group above. */
+static void the_group_with_the_least_room_counts(void **state)
+{
+    (void)state;
+    static const char text[] = "== /proc/meminfo\nMemTotal: 67108864 kB\nMemAvailable: 50331648 kB\n"
+                               "== /proc/self/cgroup\n0::/slice/ours\n"
+                               "== /sys/fs/cgroup/slice/ours/memory.max\nmax\n"
+                               "== /sys/fs/cgroup/slice/ours/memory.current\n1073741824\n"
+                               "== /sys/fs/cgroup/slice/ours/memory.stat\ninactive_file 0\n"
+                               "== /sys/fs/cgroup/slice/memory.max\n8589934592\n"
+                               "== /sys/fs/cgroup/slice/memory.current\n8053063680\n"
+                               "== /sys/fs/cgroup/slice/memory.stat\ninactive_file 536870912\n";
+    dr__sampler s;
+    dr_error err;
+    tree_write(root, text, sizeof text - 1);
+    assert_ok(dr__sampler_open(&s, root, &err));
+    dr__sampler_tick(&s, 5000000000u, &second);
+    dr__sampler_close(&s);
+    assert_sensor(DR_SENSOR_MEM_USED, 7516192768.0, 0.875);
+    assert_sensor(DR_SENSOR_MEM_AVAILABLE, 1073741824.0, 0.125);
+}
+
 static void machine_without_pressure_and_groups(void **state)
 {
     (void)state;
@@ -301,6 +346,8 @@ int main(void)
         T(server_devices),
         T(half_a_core_of_version_2),
         T(half_a_core_of_version_1),
+        T(the_group_with_the_least_room_counts),
+        T(who_runs_a_device_tells_of_it),
         T(machine_without_pressure_and_groups),
         T(recorded_machine),
         T(first_tick_has_no_rates),

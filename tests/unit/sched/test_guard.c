@@ -139,6 +139,30 @@ static void worse_is_taken_back(void **state)
     assert_true(limited(&g, &o, DR_KNOB_WORKERS, 12) == 8 && limited(&g, &o, DR_KNOB_WORKERS, 6) == 6);
 }
 
+/* Neither an earlier ban of that direction nor the bound of a step keeps a change that made things worse. */
+static void all_of_it_is_taken_back(void **state)
+{
+    (void)state;
+    double workers;
+    dr__guard g = { 0 };
+    dr__guard_ban(&g, 9 * SECONDS, DR_KNOB_WORKERS, false);
+    change_workers(&g, 10);
+    dr__observation o = ordinary(11);
+    assert_true(judge(&g, &o, 0.5, &workers));
+    assert_true(workers == 8);
+
+    dr__guard first = { 0 };
+    o = ordinary(10);
+    double after[DR_N_KNOBS] = { [DR_KNOB_FETCHERS] = 16 };
+    dr__guard_turned(&first, &o, after, 1u << DR_KNOB_FETCHERS, 1, true);
+    o = ordinary(11);
+    o.knob[DR_KNOB_FETCHERS] = 16;
+    dr__wish w = as_it_stands(&o);
+    assert_true(dr__guard_judge(&first, &o, 0.5, &w));
+    dr__guard_limit(&first, &o, &w);
+    assert_true(w.knob[DR_KNOB_FETCHERS] == 0);
+}
+
 static void what_is_not_taken_back(void **state)
 {
     (void)state;
@@ -256,6 +280,7 @@ int main(void)
         cmocka_unit_test(steps_are_bounded),
         cmocka_unit_test(dwell_grows),
         cmocka_unit_test(worse_is_taken_back),
+        cmocka_unit_test(all_of_it_is_taken_back),
         cmocka_unit_test(what_is_not_taken_back),
         cmocka_unit_test(memory_runs_short),
         cmocka_unit_test(no_batch_after_a_change),

@@ -464,6 +464,21 @@ static void another_format_is_said(void **state)
     close(fd);
 }
 
+/* Two containers that share the folder may each have a process of that number. */
+static void a_process_of_another_namespace(void **state)
+{
+    (void)state;
+    dr__live_head head = { .pid = (int32_t)getpid(), .format = 7, .pid_space = dr__live_pid_space() + 1 };
+    memcpy(head.magic, DR__LIVE_MAGIC, sizeof head.magic);
+    int fd = write_file("9.live", &head, DR__LIVE_COMMON);
+    json_t *own = read_live((int)getpid()), *all = read_live(0);
+    assert_int_equal(json_array_size(own), 0);
+    assert_int_equal(json_array_size(all), 1);
+    json_decref(own);
+    json_decref(all);
+    close(fd);
+}
+
 /* Every byte of head and names set to something else, and every length: no crash, and JSON comes out. */
 static void damaged_files(void **state)
 {
@@ -592,6 +607,7 @@ int main(void)
         TEST(a_child_neither_writes_nor_removes),
         TEST(tables_of_another_version),
         TEST(another_format_is_said),
+        TEST(a_process_of_another_namespace),
         TEST(damaged_files),
         TEST(no_picture_is_torn),
         TEST(opened_by_many_at_once),
