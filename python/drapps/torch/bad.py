@@ -36,6 +36,7 @@ class BadSamples:
         self.equal = self.policy == "skip" and has_ranks(loader)
         self._counts, self._list, self._epoch = loader._counts, loader._bad_list, epoch
         self._n = 0
+        self.tell = None  # writes it into a trace, too
 
     def report(self, index, error):
         """A sample was left out or replaced."""
@@ -44,6 +45,9 @@ class BadSamples:
         action, text = {"skip": "skipped", "replace": "replaced"}[self.policy], error_text(error)
         log.warning("bad sample %r (%s): %s", index, action, text)
         self._list.add(index, text, self._epoch)
+        if self.tell is not None:
+            name = {"id": index} if isinstance(index, int) else {"key": str(index)}
+            self.tell(**name, error=text, action=action)
         if self._n > self._most:
             raise _core.BadSampleError(
                 f"{self._n} bad samples, allowed are {self._most}; the last: sample {index!r}: {text}"

@@ -7,6 +7,7 @@ Ctrl-C may be caught and the pass gone on with: what a pass has to remember is c
 calls, and a batch that was made and not given is given by the next call (Hand, in progress.py).
 """
 
+import logging
 from contextlib import nullcontext
 
 import torch
@@ -22,6 +23,8 @@ from drapps.torch.progress import Progress
 with torch.autograd.profiler.record_function("drapps"):
     torch.empty((), dtype=torch.int64, device="cpu").random_(generator=torch.Generator()).item()  # as a base seed
     torch.frombuffer(bytearray(8), dtype=torch.int64).view(1, 1)
+
+log = logging.getLogger("drapps")
 
 PASS_STEP = 0x9E3779B97F4A7C15  # between the seeds of passes, so that neighbours are far apart
 
@@ -54,6 +57,7 @@ class Iterator(_BaseDataLoaderIter):
             self._base_seed = resume["base_seed"]
         self._progress.base_seed = self._base_seed
         self._order = Order(loader, self._sampler_iter, self._progress, resume)
+        self._resumed_at = self._progress.yielded if resume else None
 
     def __next__(self):
         if self._progress.given_up:
@@ -64,10 +68,17 @@ class Iterator(_BaseDataLoaderIter):
                 with self._wait_range():
                     super().__next__()  # makes an offer
             except StopIteration:
-                self._progress.settle()
-                self._progress.finished = True
+                self._end()
                 raise
         return hand.take()
+
+    def _end(self):
+        """The pass is over.  A trainer may take what is left of it, nothing, for an epoch."""
+        self._progress.settle()
+        self._progress.finished = True
+        if self._progress.yielded == self._resumed_at:
+            self._resumed_at = None
+            log.warning("the state that was loaded is that after the last batch: nothing was left of the pass")
 
     # --- persistent_workers ---
 
