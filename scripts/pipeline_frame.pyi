@@ -65,6 +65,7 @@ class Pipeline:
         last: Literal["partial", "drop", "pad"] = ...,
         on_bad_sample: Literal["raise", "skip", "replace"] = ...,
         max_bad: int | None = ...,
+        equal_batches: bool = ...,
         rank: int | Literal["auto"] = ...,
         world: int | None = ...,
         world_size: int | None = ...,

@@ -175,7 +175,7 @@ class Pipeline:
                outputs=None, collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
                trace_spans=0, seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False,
                lanes=True, policy=None, resource_monitor=None, cpu_limit=0, weights=None,
-               adaptive_compression=True):  # fmt: skip
+               adaptive_compression=True, equal_batches=False):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
 
         batch_size: samples of a batch for this rank.
@@ -189,6 +189,9 @@ class Pipeline:
             filled from the start of the order ("pad").
         on_bad_sample: a sample that cannot be read ends the epoch ("raise"), is left out ("skip"), or another takes
             its place ("replace"); the last two give up after max_bad of them in an epoch, 1000 where it is None.
+        equal_batches: with "skip", an epoch has as many batches as without bad samples, so that ranks make equally many
+            steps: one of which nothing is left has one sample, chosen as "replace" does.  Always so where world is more
+            than 1, but for chains with a filter.
         rank, world (or world_size): this process's share.  rank="auto" asks torch.distributed where it is initialised,
             else the variables RANK and WORLD_SIZE.
         memory_limit: bytes for batches and working memory; 0 takes a quarter of what the container may use.
@@ -236,7 +239,7 @@ class Pipeline:
             reference=_reference(reference), trace=None if trace is None else os.fspath(trace),
             trace_spans=trace_spans, seek_index=seek_index, cache=None if cache is None else os.fspath(cache),
             cache_limit=cache_limit, policy=policy, resource_monitor=resource_monitor, cpu_limit=cpu_limit,
-            weights=weights_text(weights), adaptive_compression=adaptive_compression,
+            weights=weights_text(weights), adaptive_compression=adaptive_compression, equal_batches=equal_batches,
         )  # fmt: skip
         options["rank"], options["world"] = _rank(rank, _world(world, world_size))
         if max_bad is not None:

@@ -23,7 +23,7 @@ from drapps.collate import RULES, collate
 from drapps.fleet.base import MAX_WORKERS
 from drapps.fleet.chain import Ahead, ChainFleet, ahead_of
 from drapps.loader import LoaderBase
-from drapps.outcomes import MAX_BAD, Maker, filled
+from drapps.outcomes import MAX_BAD, Group, Maker, filled
 from drapps.output import from_numpy
 from drapps.pace import Pace
 from drapps.pipeline import PythonStage
@@ -72,7 +72,7 @@ class PythonLoader(LoaderBase):
     def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, prefetch, in_order, last,
                  on_bad_sample, rank, world, memory_limit, outputs, collate, layout, reference, lanes, cache,
                  cache_limit, adaptive_compression=True, max_bad=MAX_BAD, policy=None, resource_monitor=None,
-                 cpu_limit=0, weights=None, trace=None, **native):  # fmt: skip
+                 cpu_limit=0, weights=None, trace=None, equal_batches=False, **native):  # fmt: skip
         refuse_native_settings(native)
         if cpu_limit != 0:
             check_cpus(cpu_limit)
@@ -81,6 +81,8 @@ class PythonLoader(LoaderBase):
         self._seed, self._shuffle, self._reference = seed, shuffle, reference
         self._batch_size, self._last, self._rank, self._world = batch_size, last, rank, world
         self._on_bad, self._max_bad = on_bad_sample, max_bad
+        self._has_filter = any(getattr(stage, "kind", None) == "filter" for stage in pipe.stages)
+        self._equal = on_bad_sample == "skip" and (equal_batches or world > 1) and not self._has_filter
         self._in_order, self._lanes = in_order, lanes
         self._cache = (cache, cache_limit, "", adaptive_compression) if cache and not reference else None
         self._outputs = outputs.split(",") if outputs else None
@@ -155,12 +157,11 @@ class PythonLoader(LoaderBase):
             self._end_fleet()
             maker = self._own_maker()
             return filled((maker.make(epoch, position) for position in positions), size)
-        has_filter = any(getattr(stage, "kind", None) == "filter" for stage in self._pipe.stages)
-        self._open_fleet(None if has_filter else self._collate())
+        self._open_fleet(None if self._has_filter else self._collate())
         batches = iter(lambda: list(islice(positions, size)), [])
         self._tell_begin()
         groups = Ahead(self._fleet, epoch, batches, self._controls)
-        if not has_filter:
+        if not self._has_filter:
             return groups
         return filled((outcome for group in groups for outcome in group.outcomes), size)
 
@@ -244,15 +245,28 @@ class PythonLoader(LoaderBase):
             if self._controls.given_up:
                 raise _core.CancelledError("the pass was given up")
             self._inspect(group)
+            if self._equal and all(outcome.what == "left_out" for outcome in group.outcomes):
+                group = self._with_stand_in(group)
             outcomes += group.outcomes
             made = sum(outcome.what == "sample" for outcome in group.outcomes)
             if self._last == "drop" and made + self._left_out(group) < self._batch_size:
-                return None
+                break
             if made:
                 batch = self._batch(group, outcomes)
                 _core.undisturbed(self._deliver, box, batch, outcomes)
                 return batch
+        self._bad_list.told([outcome.bad for outcome in outcomes if outcome.bad], self._running_epoch)
         return None
+
+    def _with_stand_in(self, group):
+        """A group of which nothing is left, with a good sample in its first place: ranks make equally many steps."""
+        if not group.outcomes:
+            return group
+        first, *rest = group.outcomes
+        other = self._own_maker().replacement(self._running_epoch, first.bad)
+        if other.what == "failed":
+            raise other.error
+        return Group([other._replace(position=first.position, bad=first.bad), *rest])
 
     def _inspect(self, group):
         for outcome in group.outcomes:

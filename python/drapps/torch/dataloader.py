@@ -20,6 +20,7 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
 from drapps.adapting import Adapting
+from drapps.badlist import BadList
 from drapps.fleet.pilot import PILOTED, POSTED
 from drapps.sched import check_cpus, check_knob, knobs
 from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
@@ -104,6 +105,7 @@ class DataLoader(data.DataLoader[_T_co]):
         self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
                                   pinned=_given(num_workers, prefetch_factor))  # fmt: skip
         self._counts, self._epoch = Counter(), 0
+        self._bad_list = BadList(dataset)
         self._progress = self._resume = self._plan = self._costs = None
         self._iterators = weakref.WeakSet()  # passes that may have workers
         self._kept, self._tally = Kept(), Tally()
@@ -235,8 +237,9 @@ class DataLoader(data.DataLoader[_T_co]):
             self.generator.manual_seed((self.seed + epoch * PASS_STEP) % 2**63)
         return epoch
 
-    def _bad_samples(self):
-        return bad.BadSamples(self.on_bad_sample, self.max_bad, self._counts)
+    def _bad_of_pass(self):
+        """Who counts the bad samples of the pass that begins now."""
+        return bad.BadSamples(self, self._progress.epoch)
 
     def _sample_costs(self):
         self._costs = self._costs or costs_of(self)
@@ -302,6 +305,15 @@ class DataLoader(data.DataLoader[_T_co]):
         adapting = self._adapting.stats()
         n_workers = adapting["knobs"].get("workers", self.get("workers"))
         return {**counts, "workers": n_workers, "epoch": max(0, self._epoch - 1), **adapting}
+
+    def bad_samples(self):
+        """The samples that were left out or replaced, oldest first and at most the newest 1000: a list of named tuples
+        (index, name, error, epoch); name: the file, where it is known, or the key.
+
+        >>> for bad in loader.bad_samples():
+        ...     print(bad.name, bad.error)
+        """
+        return self._bad_list.newest()
 
     def decisions(self, after=0):
         """The last decisions of the policy in the latest pass, with numbers above `after`, oldest first: a list of

@@ -42,7 +42,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
             _continue_data(fetcher, self._auto_collation, loader.batch_size, resume)
         self._progress.data_state = _data_state(self._dataset, getattr(fetcher, "dataset_iter", None))
         self._collate = fetcher.collate_fn = Counting(self._collate_fn, self._auto_collation)
-        self._bad = loader._bad_samples()
+        self._bad = loader._bad_of_pass()
         self._work = None
         self._cache = None
         if loader.cache is not None:

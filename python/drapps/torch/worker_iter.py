@@ -36,7 +36,7 @@ class WorkerIter(Iterator):
 
     def _begun(self, loader, resume):
         super()._begun(loader, resume)
-        self._bad = loader._bad_samples()
+        self._bad = loader._bad_of_pass()
         self._limit = loader.timeout or None
         self._adapting = loader._adapting
         self._said_ahead = self._adapting.said.get("prefetch", 0)
@@ -168,7 +168,11 @@ class WorkerIter(Iterator):
     def _receive(self, box):
         """(batch or its error, samples, what to call once it is delivered); None: nothing to deliver now."""
         self._under_way -= 1
-        received = self._accept(self._fleet.opened(box))
+        try:
+            received = self._accept(self._fleet.opened(box))
+        except _core.BadSampleError as error:  # too many: there is no going on
+            self._progress.given_up = f"this iteration was given up: {error}"
+            raise
         if received is None:
             self._fill()
         return received
