@@ -70,6 +70,8 @@ class Worker(Claimer):
         request = requests.Request(claim.request)
         if self.init_failure is not None:
             self.fail_slots(claim, self.init_failure)
+        elif request.mode == requests.WHOLE and self.setup.skip_bad and not self.setup.auto_collation:
+            self._deliver_one(claim, request)
         elif request.mode == requests.WHOLE:
             self.deliver(claim, lambda: self._fetch(claim, request))
         elif request.mode == requests.NEXT:
@@ -77,13 +79,25 @@ class Worker(Claimer):
         else:
             Slots(self, claim, request).run()
 
-    def fail_slots(self, claim, wrapper):
-        """No sample of the claim can be made, and that is not the samples' fault."""
+    def fail_slots(self, claim, wrapper, fatal=True):
+        """No sample of the claim can be made; fatal: and that is not the samples' fault."""
         for i in range(claim.n):
-            block, _ = pack_failure(wrapper, self.new_block, fatal=True)
+            block, _ = pack_failure(wrapper, self.new_block, fatal=fatal)
             finish = self.crew.done(self.number, i, 1, block, True)
         if finish is not None:
             self.finish(finish)
+
+    def _deliver_one(self, claim, request):
+        """A sample without a batch, which may be bad; what collate_fn raises is not its fault."""
+        index = request.index()
+        self.crew.begin(self.number, 0)
+        self.seed(request, claim.tag, 0)
+        try:
+            sample = self.dataset[index]
+        except Exception:
+            self.fail_slots(claim, caught(self.number), fatal=False)
+        else:
+            self.deliver(claim, lambda: self.setup.collate_fn(sample))
 
     def _fetch(self, claim, request):
         """One index for the whole batch."""
@@ -105,6 +119,12 @@ class Worker(Claimer):
         """The generators' states for a sample."""
         if self.seeds is not None:
             self.seeds.set(request.base_seed, *request.key(tag, slot))
+
+    def seed_anew(self, request):
+        """As a new worker is seeded, when a later epoch begins: what was drawn before has no part in it.  The first one
+        goes on from what worker_init_fn has left, as torch's."""
+        if self.seeds is not None and request.epoch > 0:
+            seed_worker(request.base_seed, self.number)
 
     def deliver(self, claim, make):
         """The result of a batch that is claimed whole."""

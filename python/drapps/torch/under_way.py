@@ -40,7 +40,7 @@ class Mixed:
         """Samples came back, or were left out: how much of the window that frees, and what says so once the consumer
         has them."""
         left_out = [bad["position"] for bad in batch.bad if bad["action"] == "skipped"]
-        positions = [*batch.positions, *left_out]
+        positions = {*batch.positions, *left_out}  # a sample may stand where another was left out
         return len(positions), partial(self._progress.all_delivered, [self._place(position) for position in positions])
 
     def _place(self, position):
