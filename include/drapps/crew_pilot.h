@@ -38,7 +38,7 @@ typedef struct dr_crew_adapt_options {
     uint64_t memory_limit;    /* bytes of batches under way; 0: a quarter of what the container may use */
     uint32_t pinned;          /* bit (1 << dr_knob): the user's */
     double workers, prefetch; /* as they are now */
-    double most_workers;      /* 0: twice the CPUs */
+    double most_workers;      /* that it may come to by itself; 0: twice the CPUs */
     int period_ms;            /* between decisions; 0: 1000 */
 } dr_crew_adapt_options;
 

@@ -50,7 +50,7 @@ typedef enum dr_knob {
         DR_N_KNOBS
 } dr_knob;
 
-/* The table as JSON: [{"name", "unit", "least", "most", "dwell_ms", "doc"}, ...]; not to be freed. */
+/* The table as JSON: [{"name", "unit", "least", "most", "dwell_ms", "whole", "doc"}, ...]; not to be freed. */
 DR_API const char *dr_knobs_json(void);
 DR_API const char *dr_knob_name(int knob); /* NULL for a number that is none */
 DR_API int dr_knob_find(const char *name); /* -1: none */

@@ -221,7 +221,8 @@ class Loader(LoaderBase):
     """
 
     timeout_ms = -1  # for a batch: then TimeoutError
-    _last_knobs, _last_decisions = {}, ()  # as they were when it was closed
+    at_end = None  # called with itself and stats() when it is closed
+    _last_stats, _last_decisions = None, ()  # as they were when it was closed
 
     def __init__(self, dataset, graph, output="auto", resource_monitor=None, adaptive_compression=True, **options):
         self._dataset = dataset
@@ -252,8 +253,11 @@ class Loader(LoaderBase):
     def _stop(self):
         trace = None
         try:
-            stats = self.stats()
-            trace, self._last_knobs, self._last_decisions = stats["trace"], stats["knobs"], self._core.decisions(0)
+            stats, self._last_decisions = self.stats(), self._core.decisions(0)
+            trace, self._last_stats = stats["trace"], stats
+            tell, self.at_end = self.at_end, None
+            if tell is not None:
+                tell(self, stats)
         except _core.Error:  # closed before, or the parent's
             pass
         self._core.close()
@@ -305,6 +309,10 @@ class Loader(LoaderBase):
         facts["knobs"] = {knob: self._core.get(knob) for knob in facts["knobs"]}  # JSON has one kind of number
         return facts
 
+    def last_stats(self):
+        """stats(); of a closed loader, as they were then."""
+        return self._last_stats if self._core.closed and self._last_stats else self.stats()
+
     @property
     def _trace(self):
         """What stats() says of the trace; None where there is none, and of a closed loader."""
@@ -352,7 +360,8 @@ class Loader(LoaderBase):
 
     def get(self, knob):
         """The value of a setting; of a closed loader, what it was."""
-        return self._last_knobs[knob] if self._core.closed and knob in self._last_knobs else self._core.get(knob)
+        knobs = self._last_stats["knobs"] if self._core.closed and self._last_stats else {}
+        return knobs[knob] if knob in knobs else self._core.get(knob)
 
     def __repr__(self):
         if self._core.closed:

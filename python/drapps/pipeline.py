@@ -171,8 +171,8 @@ class Pipeline:
     # --- use ---
 
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
-               last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=1, memory_limit=0, outputs=None,
-               collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
+               last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=None, world_size=None, memory_limit=0,
+               outputs=None, collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
                trace_spans=0, seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False,
                lanes=True, policy=None, resource_monitor=None, cpu_limit=0, weights=None,
                adaptive_compression=True, equal_batches=False):  # fmt: skip
@@ -192,8 +192,8 @@ class Pipeline:
         equal_batches: with "skip", an epoch has as many batches as without bad samples, so that ranks make equally many
             steps: one of which nothing is left has one sample, chosen as "replace" does.  Always so where world is more
             than 1, but for chains with a filter.
-        rank, world: this process's share.  rank="auto" asks torch.distributed where it is initialised, else the
-            variables RANK and WORLD_SIZE.
+        rank, world (or world_size): this process's share.  rank="auto" asks torch.distributed where it is initialised,
+            else the variables RANK and WORLD_SIZE.
         memory_limit: bytes for batches and working memory; 0 takes a quarter of what the container may use.
         outputs: fields to deliver, default image and label where present, else all.
         collate: {field: rule} with the rules stack, pad, ragged, list; the field "*" is every array not named whose
@@ -240,7 +240,7 @@ class Pipeline:
             cache_limit=cache_limit, policy=policy, resource_monitor=resource_monitor, cpu_limit=cpu_limit,
             weights=weights_text(weights), adaptive_compression=adaptive_compression, equal_batches=equal_batches,
         )  # fmt: skip
-        options["rank"], options["world"] = _rank(rank, world)
+        options["rank"], options["world"] = _rank(rank, _world(world, world_size))
         if max_bad is not None:
             options["max_bad"] = max_bad
         if not self.has_python:
@@ -394,6 +394,13 @@ def _workers(workers, num_workers):
     if workers is not None and workers < 0:
         raise _core.ArgumentError(f"workers is {workers}, allowed are 0 and more, or None")
     return -1 if workers is None else workers
+
+
+def _world(world, world_size):
+    if world is not None and world_size is not None:
+        raise _core.ArgumentError("world and world_size mean the same: give one")
+    given = world_size if world is None else world
+    return 1 if given is None else given
 
 
 def _reference(reference):

@@ -18,13 +18,15 @@ from drapps import _core, output as outputs
 from drapps.about import info
 from drapps.adapting import Adapting
 from drapps.batch import Batch
-from drapps.cached import Cache
+from drapps.cached import Cache, folder_text, is_marked
 from drapps.collate import RULES, collate
 from drapps.fleet.base import MAX_WORKERS
 from drapps.fleet.chain import Ahead, ChainFleet, ahead_of
 from drapps.loader import LoaderBase
 from drapps.outcomes import MAX_BAD, Group, Maker, filled
 from drapps.output import from_numpy
+from drapps.pace import Pace
+from drapps.pipeline import PythonStage
 from drapps.place import Place
 from drapps.sched import check_cpus
 from drapps.stages import SampleRunner
@@ -95,7 +97,8 @@ class PythonLoader(LoaderBase):
         self._work = threading.Lock()  # one thread at a time makes a batch
         self._groups = iter(())  # of a batch each; None: begins with the next batch
         self._running_epoch = self._n_bad = self._deaths = 0
-        self._counts = {"samples": 0, "batches": 0, "epochs": 0, "bad_samples": 0}
+        self._counts = {"samples": 0, "batches": 0, "epochs": 0, "bad_samples": 0, "wait_ns": 0, "step_ns": 0}
+        self._pace = Pace(self._counts)
         self._place = Place()
         super().__init__(output)
 
@@ -204,6 +207,7 @@ class PythonLoader(LoaderBase):
         with self._work:
             self._running_epoch, self._place = epoch, place
             self._n_bad, self._controls.given_up = 0, False
+            self._pace.end()
             self._counts["epochs"] += 1
             self._groups = None
 
@@ -211,6 +215,15 @@ class PythonLoader(LoaderBase):
         self._check_open()
         if box:  # a signal came before it could be given
             return box[0]
+        pace, batch = self._pace, None
+        pace.comes()
+        try:
+            batch = self._next_made(box)
+            return batch
+        finally:
+            pace.leaves(over=batch is None and not box)
+
+    def _next_made(self, box):
         with self._work:
             try:
                 if self._groups is None:
@@ -303,6 +316,7 @@ class PythonLoader(LoaderBase):
         self._go_to(state["epoch"], Place(state["number"], state["local"], frozenset(state.get("ahead", ()))))
 
     def _stop(self):
+        self._pace.end()
         self._groups = iter(())
         self._end_fleet()
         self._adapting.close()
@@ -323,6 +337,7 @@ class PythonLoader(LoaderBase):
 
     def stats(self):
         """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
+        self._pace.count()
         deaths = self._deaths + (self._fleet.deaths if self._fleet else 0)
         self._fly()
         settings, adapting = {knob: self.get(knob) for knob in KNOBS}, self._adapting.stats()
@@ -343,7 +358,16 @@ class PythonLoader(LoaderBase):
         """The chain, in words."""
         where = f"in {self._controls.workers} processes" if self._controls.workers else "in the caller"
         order = "in order" if self._in_order else "as they are ready"
-        return f"{self._pipe!r}\n{self._batch_size} samples a batch, {order}, {where}\n"
+        return f"{self._pipe!r}\n{self._batch_size} samples a batch, {order}, {where}\n{self._explain_cache()}"
+
+    def _explain_cache(self):
+        if self._cache is None:
+            return ""
+        functions = [stage.function for stage in self._pipe.stages if isinstance(stage, PythonStage)]
+        marked = [function.__qualname__ for function in functions if is_marked(function)]
+        return (f"cache: keeps in {folder_text(self._cache[0])} what functions return that are marked as "
+                f"deterministic; of the chain: {', '.join(marked) or 'none itself'}; native ops of a chain with "
+                "functions are not kept\n")  # fmt: skip
 
     def set(self, knob, value):
         """Changes a setting while it runs: "workers" (0 to 256; from 0 and to 0 with the next epoch: until then, the

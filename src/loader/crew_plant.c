@@ -105,9 +105,10 @@ dr_status dr__crew_plant_set(dr__crew_plant *p, int knob, double value, bool by_
     if (knob < 0 || knob >= DR_N_KNOBS || !(knobs >> knob & 1))
         return dr__fail(err, DR_ERR_ARG, "worker processes have no knob \"%s\"", dr_knob_name(knob));
     const dr_plant plant = dr__crew_plant_of(p);
-    if (!(value >= plant.least[knob] && value <= plant.most[knob]))
+    const double most = by_user && knob == DR_KNOB_WORKERS ? DR__CREW_WORKERS : plant.most[knob];
+    if (!(value >= plant.least[knob] && value <= most))
         return dr__fail(err, DR_ERR_ARG, "%s is %g, allowed are %g to %g", dr_knob_name(knob), value, plant.least[knob],
-                        plant.most[knob]);
+                        most);
     pthread_mutex_lock(&p->lock);
     const bool his = !by_user && p->pinned >> knob & 1;
     p->pinned |= by_user ? 1u << knob : 0;

@@ -183,6 +183,13 @@ def test_eager_samplers_draw_as_often(workers):
     assert ours == theirs
 
 
+@pytest.mark.parametrize("make", [*SAMPLERS.values(), lambda: {"batch_sampler": Eager()}], ids=[*SAMPLERS, "eager"])
+def test_samplers_draw_as_torchs_with_workers_that_are_kept(make):
+    options = {} if "batch_sampler" in make() else {"batch_size": 4}
+    theirs, ours = both(Numbers(11), make, workers=2, passes=3, persistent_workers=True, **options)
+    assert ours == theirs
+
+
 def test_randomness_in_the_caller_is_torchs():
     class Noisy(Numbers):
         def __getitem__(self, i):
@@ -320,11 +327,16 @@ def test_iterators_are_not_pickled():
         iter(DataLoader(Numbers(3), num_workers=0)).__getstate__()
 
 
-def test_profiler_range():
-    loader = DataLoader(Numbers(3), num_workers=0)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        lists(loader)
-    assert "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__" in {event.name for event in profile.events()}
+@pytest.mark.parametrize("dataset, workers, name", [
+    (Numbers(3), 0, "_SingleProcessDataLoaderIter"), (Numbers(3), 1, "_MultiProcessingDataLoaderIter"),
+    (data.TensorDataset(torch.arange(3)), 1, "_MultiProcessingDataLoaderIter"),
+], ids=["caller", "processes", "native"])  # fmt: skip
+def test_profiler_range(dataset, workers, name):
+    """Profilers find the range that torch's loader has, whoever makes the batches."""
+    with DataLoader(dataset, num_workers=workers) as loader:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            lists(loader)
+    assert f"enumerate(DataLoader)#{name}.__next__" in {event.name for event in profile.events()}
 
 
 @pytest.mark.parametrize("workers", WORKERS)

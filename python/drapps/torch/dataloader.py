@@ -21,7 +21,8 @@ from torch.utils.data.dataloader import _DatasetKind
 from drapps import _core, metrics
 from drapps.adapting import Adapting
 from drapps.badlist import BadList
-from drapps.sched import check_cpus
+from drapps.fleet.pilot import PILOTED, POSTED
+from drapps.sched import check_cpus, check_knob, knobs
 from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
@@ -31,15 +32,16 @@ from drapps.torch.kept import Kept
 from drapps.torch.lower import lower
 from drapps.torch.native_iter import NativeIter
 from drapps.torch.open_files import open_file_in
+from drapps.torch.progress import Progress
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 from drapps.torch.stream_iter import StreamIter
+from drapps.torch.tally import Tally
 
 log = logging.getLogger("drapps")
 
 _T_co = TypeVar("_T_co", covariant=True)
 
-COUNTS = ("batches", "samples", "bad_samples")
-KNOBS = ("workers",)
+COUNTS = ("batches", "samples", "bad_samples", "wait_ns", "step_ns")
 PREFETCH = 2  # torch's prefetch_factor where none is given
 NOT_GIVEN = workers.Count(0, decided=True)
 RESTORED = "this iteration was given up: a state was loaded"
@@ -62,6 +64,7 @@ class DataLoader(data.DataLoader[_T_co]):
     cpu_limit: caps the workers that drapps decides on; 0.01 to 512 CPUs, and one worker at least.
     seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
     cache: keep what deterministic stages make: a folder, or "auto".
+    cache_limit: bytes on disk of all that the cache's folder holds; 0: half of what is free there.
     rank, world_size: this process takes its part of each global batch; "auto": from torch.distributed or the
         environment.  Not given: no sharding, as torch.
     lanes: slow samples get workers of their own, so that fast ones do not wait behind them.
@@ -84,17 +87,18 @@ class DataLoader(data.DataLoader[_T_co]):
                  collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
                  pin_memory_device="", in_order=True, on_bad_sample="raise", max_bad=None, memory_limit=0,
-                 cpu_limit=None, seed=None, cache=None, rank=None, world_size=None, lanes=True, policy=None,
-                 resource_monitor=None, adaptive_compression=True, weights=None, trace=None):  # fmt: skip
+                 cpu_limit=None, seed=None, cache=None, cache_limit=0, rank=None, world_size=None, lanes=True,
+                 policy=None, resource_monitor=None, adaptive_compression=True, weights=None, trace=None):  # fmt: skip
         _check_choice("on_bad_sample", on_bad_sample, bad.POLICIES)
         _check_least("max_bad", max_bad, 0)
         _check_least("memory_limit", memory_limit, 0)
+        _check_least("cache_limit", cache_limit, 0)
         if cpu_limit is not None:
             check_cpus(cpu_limit)
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit
-        self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
+        self.cpu_limit, self.cache, self.cache_limit, self.lanes = cpu_limit, cache, cache_limit, lanes
         self.rank, self.world_size = _rank(rank, world_size)
-        self.seed, generator = self._seed(seed, generator, shuffle)
+        self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
         self.policy, self.adaptive_compression, self.weights, self.trace = policy, adaptive_compression, weights, trace
         prefetch_factor = _said(prefetch_factor, num_workers)
         self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
@@ -103,7 +107,7 @@ class DataLoader(data.DataLoader[_T_co]):
         self._bad_list = BadList(dataset)
         self._progress = self._resume = self._plan = self._costs = None
         self._iterators = weakref.WeakSet()  # passes that may have workers
-        self._kept = Kept()
+        self._kept, self._tally = Kept(), Tally()
         iterable = isinstance(dataset, data.IterableDataset)
         if shuffle and sampler is None and batch_sampler is None and not iterable:
             shuffle, sampler = None, RandomSampler(dataset, generator=generator)
@@ -126,13 +130,16 @@ class DataLoader(data.DataLoader[_T_co]):
         self._only_threads = workers.why_not_fork() if decided and not needs else None  # the reason
         return workers.Count(workers.decide(self.cpu_limit, iterable, needs), decided=True) if decided else given
 
-    def _seed(self, seed, generator, shuffle):
-        """(seed, generator).  Ranks must draw the same order: without a seed they use 0, as DistributedSampler."""
-        if seed is not None and generator is not None:
+    def _seed(self, seed, generator, shuffle, handed_on):
+        """(seed, generator).  Ranks must draw the same order: without a seed they use 0, as DistributedSampler.
+
+        The generator is seeded at once: who hands it on may use it without the loader.
+        """
+        if seed is not None and generator is not None and not handed_on:
             raise ValueError("seed and generator exclude each other: give one")
         if seed is None and generator is None and shuffle and self.world_size > 1:
             seed = 0
-        return seed, generator if seed is None else torch.Generator()
+        return seed, generator if seed is None else (generator or torch.Generator()).manual_seed(seed % 2**63)
 
     def _take_part(self):
         if isinstance(self.sampler, data.DistributedSampler):
@@ -255,12 +262,11 @@ class DataLoader(data.DataLoader[_T_co]):
         return {**progress.as_dict(), "drapps": states.VERSION, "made_with": dict(progress.made_with)}
 
     def _between(self):
-        """The state between two passes."""
-        return {
-            "drapps": states.VERSION, "made_with": states.made_with(self), "_num_yielded": 0, "ahead": 0, "done": {},
-            "_iterator_finished": self._progress is not None, "epoch": self._epoch, "base_seed": None,
-            "order_seed": None, "drawn": False, "draws": draws.take(self), "sampler": None, "dataset": None,
-        }  # fmt: skip
+        """The state between two passes: that of the next one, which has drawn nothing."""
+        kept = self._iterator.kept_seeds() if self._iterator is not None else None
+        coming = Progress(self._epoch, draws.take(self, kept_seeds=kept), self._counts)
+        coming.finished = self._progress is not None
+        return self._state_of(coming)
 
     def load_state_dict(self, state):
         """The next iter() continues where the state was saved; a pass that runs is given up.
@@ -273,12 +279,14 @@ class DataLoader(data.DataLoader[_T_co]):
         self._epoch, self._resume = placed["epoch"], placed
 
     def _take_resume(self):
-        """The state to continue from, once; None: a new pass begins."""
+        """Once, what was loaded: (the state to continue from, or None: a new pass begins; the kept_seeds of that)."""
         found, self._resume = self._resume, None
-        if found is None or states.running(found):
-            return found
+        if found is None:
+            return None, None
+        if states.running(found):
+            return found, None
         draws.put(self, found["draws"]["generators"])
-        return None
+        return None, found["draws"]["kept_seeds"]
 
     # --- looking inside ---
 
@@ -287,10 +295,12 @@ class DataLoader(data.DataLoader[_T_co]):
         return explain.text(self)
 
     def stats(self):
-        """Counters since the loader was made, as a dict; docs/pytorch.md lists them."""
+        """Counters since the loader was made, as a dict; docs/stats.md lists them."""
         if self._progress is not None:
             self._progress.settle()
-        counts = {name: self._counts[name] for name in COUNTS}
+        for iterator in list(self._iterators):
+            iterator._progress.pace.count()
+        counts = {name: self._counts[name] for name in COUNTS} | self._tally.stats(self.cache is not None)
         adapting = self._adapting.stats()
         n_workers = adapting["knobs"].get("workers", self.get("workers"))
         return {**counts, "workers": n_workers, "epoch": max(0, self._epoch - 1), **adapting}
@@ -315,24 +325,50 @@ class DataLoader(data.DataLoader[_T_co]):
         return self._adapting.decisions(after)
 
     def set(self, knob, value):
-        """Changes "workers", of passes that run at once.  Not of iterable data sets: workers have iterators there.
+        """Changes a setting, a name of drapps.knobs(), of passes that run and of later ones: no policy turns it then.
+
+        Native passes have all of them; worker processes have "workers" (not those of iterable data sets, which have
+        iterators), "prefetch", "prefetch_bytes", "lane_threshold" and "priority"; with num_workers=0 there are none.
 
         >>> loader.set("workers", 2)
         >>> loader.get("workers")
         2
         """
-        _check_choice("the setting", knob, KNOBS)
-        if (self.num_workers == 0 and not self.num_workers.decided) or value != int(value) or value < 1:
-            raise _core.ArgumentError(f"workers from {self.num_workers} to {value}: allowed are whole ones from 1 on")
+        value = check_knob(knob, value)
+        self._check_has(knob, value)
+        if knob == "workers" and value < 1:
+            raise _core.ArgumentError(f"workers is {value}, allowed are whole numbers from 1 on")
         for iterator in list(self._iterators):
-            iterator._resize(int(value))
-        self.num_workers = int(value)
-        self._adapting.pin(knob, int(value))
+            iterator._set_knob(knob, value)
+        if knob == "workers":
+            self.num_workers = value
+        self._adapting.pin(knob, value)
+
+    def _check_has(self, knob, value):
+        """Raises where a pass that begins now would not have that knob, or not that value of it."""
+        may_get_workers = knob == "workers" and self.num_workers.decided
+        if self.num_workers == 0 and not may_get_workers:
+            raise _core.ArgumentError(f"{knob}: with num_workers=0 all is done in the caller and this loader has no "
+                                      "workers to change; make it with num_workers=1 or more")  # fmt: skip
+        of_processes = knob in (*POSTED, *PILOTED) and not (knob == "priority" and value > 0)
+        if not of_processes and not self._is_native():
+            raise _core.ArgumentError(f"{knob} = {value}: not with worker processes, whose knobs are "
+                                      f"{', '.join((*POSTED, *PILOTED))} (-1 or 0)")  # fmt: skip
 
     def get(self, knob):
-        """The value of a setting: "workers"."""
-        _check_choice("the setting", knob, KNOBS)
-        return int(self.num_workers)
+        """The value of a setting: what set() was called with, else as it is in the pass that runs, or was in the last.
+
+        Before a pass has run for a moment, "workers" and "prefetch" alone are known.
+        """
+        _check_choice("the setting", knob, [row.name for row in knobs()])
+        found, begins_with = None, {"workers": int(self.num_workers)}
+        if self.num_workers:
+            begins_with["prefetch"] = int(self.prefetch_factor * self.num_workers)
+            found = self._adapting.get(knob)
+        found = begins_with.get(knob) if found is None else found
+        if found is None:
+            raise _core.StateError(f"{knob} is not known before a pass has run for a moment, and with num_workers=0")
+        return found
 
     # --- closing ---
 
@@ -369,10 +405,15 @@ class DataLoader(data.DataLoader[_T_co]):
 # --- arguments ---
 
 
+def _handed_on(num_workers):
+    """The loader is built anew from what another one shows."""
+    return bool(getattr(num_workers, "options", None))
+
+
 def _said(prefetch_factor, num_workers):
     """prefetch_factor, unless it is torch's own, of a loader that a trainer builds anew: nobody said it."""
-    handed_on = getattr(num_workers, "decided", False) and bool(getattr(num_workers, "options", None))
-    return None if handed_on and prefetch_factor == PREFETCH else prefetch_factor
+    nobody = _handed_on(num_workers) and num_workers.decided
+    return None if nobody and prefetch_factor == PREFETCH else prefetch_factor
 
 
 def _given(num_workers, prefetch_factor):

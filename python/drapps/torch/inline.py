@@ -29,10 +29,11 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
     """torch's own iterator of one process, with states, counters and the bad-sample policy."""
 
     _torch_name = "_SingleProcessDataLoaderIter"
+    _asks = 1
 
-    def _beginning(self, loader):
+    def _beginning(self, loader, kept_seeds=None):
         restore_data(loader.dataset, loader._resume)
-        return super()._beginning(loader)
+        return super()._beginning(loader, kept_seeds)
 
     def _begun(self, loader, resume):
         super()._begun(loader, resume)
@@ -45,7 +46,8 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         self._work = None
         self._cache = None
         if loader.cache is not None:
-            self._cache = cached.Cache(loader.cache, adaptive=loader.adaptive_compression)
+            self._cache = cached.Cache(loader.cache, loader.cache_limit, adaptive=loader.adaptive_compression,
+                                       counts=loader._tally.ended)  # fmt: skip
         self._careful = None
         if self._bad.policy != "raise" and not loader._iterable:
             self._careful = CarefulFetcher(self._dataset, self._bad, self._base_seed, length_of(self._dataset))

@@ -7,7 +7,6 @@ on the number of threads nor on where the pass was resumed.
 import os
 import sys
 import threading
-from contextlib import nullcontext
 
 from drapps import _core
 from drapps.torch import workers
@@ -18,6 +17,7 @@ from drapps.torch.state import length_of
 from drapps.torch.under_way import Mixed, Whole
 
 MAX_PREFETCH, MOST_NAMED = 64, 8
+AT_ONCE = ("workers", "prefetch")  # knobs that a loader is opened with
 
 
 def largest_batch(loader):
@@ -35,14 +35,15 @@ def open_native(loader, plan, n_workers):
         batch_size=largest_batch(loader), in_order=loader.in_order, on_bad_sample=loader.on_bad_sample,
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
         output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
-        cpu_limit=loader.cpu_limit or 0, equal_batches=has_ranks(loader), **loader._adapting.native(),
+        cache_limit=loader.cache_limit, cpu_limit=loader.cpu_limit or 0, equal_batches=has_ranks(loader),
+        **loader._adapting.native(),
     )  # fmt: skip
     knobs = {"workers": n_workers, "prefetch": min(MAX_PREFETCH, loader.prefetch_factor * n_workers)}
-    knobs = {knob: value for knob, value in knobs.items() if knob in loader._adapting.pinned}
+    knobs = {knob: value for knob, value in knobs.items() if knob in loader._adapting.pinned} | loader._adapting.said
     key = (plan, os.getpid(), options)
     native = loader._kept.take(key)
     if native is None:
-        return _new_native(plan, {**options, **knobs}), key
+        native = _new_native(plan, {**options, **{knob: knobs.pop(knob) for knob in AT_ONCE if knob in knobs}})
     for knob, value in knobs.items():
         native.set(knob, value)
     return native, key
@@ -58,15 +59,12 @@ def _new_native(plan, options):
 class NativeIter(Iterator):
     """Batches of the engine."""
 
-    _wait_range = staticmethod(nullcontext)  # the engine's loader makes one
-
     def __init__(self, loader):
         self._native = None
         self._n_workers = workers.share(self, int(loader.num_workers), loader.num_workers.decided)
         super().__init__(loader)
 
     def _begun(self, loader, resume):
-        self._sampler_iter = iter(self._index_sampler)  # torch asks a second time here, which some samplers notice
         super()._begun(loader, resume)
         self._adapting = loader._adapting
         self._plan, self._kept, self._counts_bad = loader._plan, loader._kept, loader._counts
@@ -75,6 +73,7 @@ class NativeIter(Iterator):
         self._exhausted, self._ended = False, False
         if self._native is None:
             self._native, self._key = open_native(loader, self._plan, self._n_workers)
+            loader._tally.watch_native(self._native, self._plan)
         self._adapting.flies(self._native)
         self._native.timeout_ms = int(self._timeout * 1000) or -1
         self._native.set_epoch(self._base_seed)
@@ -91,7 +90,8 @@ class NativeIter(Iterator):
         """Counted in batches, or in samples where these go to other batches: some may be left out of them."""
         before = self._order.passed
         passed = [index for indices in before for index in indices]
-        self._under_way, self._window, self._unit = 0, loader.prefetch_factor * self._n_workers, 1
+        self._under_way, self._unit = 0, 1
+        self._window = self._adapting.said.get("prefetch", loader.prefetch_factor * self._n_workers)
         if not loader.in_order and mixable(loader):
             self._unit = loader.batch_size
             self._books = Mixed(self._progress, len(passed))
@@ -173,11 +173,15 @@ class NativeIter(Iterator):
 
     # --- the end ---
 
-    def _resize(self, n):
+    def _set_knob(self, knob, value):
         with self._turn:
-            if self._native is not None:
-                self._native.set("workers", n)
-                self._n_workers = n
+            if self._native is None:
+                return
+            self._native.set(knob, value)
+            if knob == "workers":
+                self._n_workers = value
+            elif knob == "prefetch":
+                self._window = value
 
     def _finish(self):
         if not self._persistent_workers:
