@@ -50,37 +50,48 @@ def stand_ins(base_seed, number, slot, index, others, length):
 
 
 class CarefulFetcher:
-    """Gets samples one by one, so that one that fails does not take its batch with it."""
+    """Gets samples one by one, so that one that fails does not take its batch with it.
 
-    def __init__(self, dataset, bad, base_seed, length):
+    before: called with the place of each that is made; None: nothing is.
+    """
+
+    def __init__(self, dataset, bad, base_seed, length, before=None):
         self._dataset, self._bad, self._base_seed, self._length = dataset, bad, base_seed, length
+        self._before = before
+        self.left_out = []  # places of the last batch
         self._many = getattr(dataset, "__getitems__", None)
 
-    def samples(self, number, indices):
-        """The samples of a batch that could be made, or their replacements."""
-        if self._many:
+    def samples(self, places, indices):
+        """The samples of a batch that could be made, or their replacements; places: (batch, slot) of each."""
+        self.left_out = []
+        if self._many and self._before is None:
             try:
                 return self._many(indices)
             except Exception:  # one by one then
                 pass
-        found = (self._sample(number, slot, index, indices) for slot, index in enumerate(indices))
+        found = (self._sample(place, index, indices) for place, index in zip(places, indices, strict=True))
         return [sample for got in found for sample in got]
 
-    def _get(self, index):
+    def _get(self, place, index):
+        if self._before is not None:
+            self._before(place)
         return self._many([index])[0] if self._many else self._dataset[index]
 
-    def _sample(self, number, slot, index, others):
+    def _sample(self, place, index, others):
         """[sample], or [] when it is left out."""
         try:
-            return [self._get(index)]
+            return [self._get(place, index)]
         except Exception as error:
             self._bad.report(index, error)
-            return [] if self._bad.policy == "skip" else [self._stand_in(number, slot, index, others, error)]
+            if self._bad.policy != "skip":
+                return [self._stand_in(place, index, others, error)]
+            self.left_out.append(place)
+            return []
 
-    def _stand_in(self, number, slot, index, others, error):
-        for other in stand_ins(self._base_seed, number, slot, index, others, self._length):
+    def _stand_in(self, place, index, others, error):
+        for other in stand_ins(self._base_seed, *place, index, others, self._length):
             try:
-                return self._get(other)
+                return self._get(place, other)
             except Exception:
                 continue
         raise error

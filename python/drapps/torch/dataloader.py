@@ -21,7 +21,7 @@ from torch.utils.data.dataloader import _DatasetKind
 from drapps import _core, metrics
 from drapps.adapting import Adapting
 from drapps.sched import check_cpus
-from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
+from drapps.torch import bad, draws, explain, init_fns, rebuild, replay, state as states, workers
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
 from drapps.torch.inline import InlineIter
@@ -71,6 +71,8 @@ class DataLoader(data.DataLoader[_T_co]):
     adaptive_compression: what the cache keeps is compressed where that is measured to pay; False: always.
     weights: what is wanted: "step" (default), "draadp", "drapps", or {name: number} or "name=number,..." over it.
     trace: write a trace of the run to this file.
+    record: note what each batch is made of, so that order() gives it and replay() repeats it.  Samples draw the same
+        random numbers with num_workers=0 then as in worker processes.
 
     >>> import torch
     >>> from drapps import DataLoader
@@ -84,7 +86,8 @@ class DataLoader(data.DataLoader[_T_co]):
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
                  pin_memory_device="", in_order=True, on_bad_sample="raise", max_bad=None, memory_limit=0,
                  cpu_limit=None, seed=None, cache=None, rank=None, world_size=None, lanes=True, policy=None,
-                 resource_monitor=None, adaptive_compression=True, weights=None, trace=None):  # fmt: skip
+                 resource_monitor=None, adaptive_compression=True, weights=None, trace=None,
+                 record=False):  # fmt: skip
         _check_choice("on_bad_sample", on_bad_sample, bad.POLICIES)
         _check_least("max_bad", max_bad, 0)
         _check_least("memory_limit", memory_limit, 0)
@@ -100,9 +103,12 @@ class DataLoader(data.DataLoader[_T_co]):
                                   pinned=_given(num_workers, prefetch_factor))  # fmt: skip
         self._counts, self._epoch = Counter(), 0
         self._progress = self._resume = self._plan = self._costs = None
+        self.record = record
         self._iterators = weakref.WeakSet()  # passes that may have workers
         self._kept = Kept()
         iterable = isinstance(dataset, data.IterableDataset)
+        if iterable and record:
+            raise _core.ArgumentError("record=True needs a map-style data set: an iterable one gives what comes next")
         if shuffle and sampler is None and batch_sampler is None and not iterable:
             shuffle, sampler = None, RandomSampler(dataset, generator=generator)
         needs = bool(prefetch_factor or persistent_workers or timeout or multiprocessing_context)
@@ -207,7 +213,9 @@ class DataLoader(data.DataLoader[_T_co]):
         state = self._state_of(progress)
         self._give_up_workers()
         self._resume = state  # which may have gaps even in order, where several threads share the pass
-        return InlineIter(self)
+        inline = InlineIter(self)
+        inline._progress.record = progress.record  # of the pass, wherever it is made
+        return inline
 
     def _lowered(self):
         """What runs natively of a map-style data set: looked at anew for each pass, because transforms may change."""
@@ -274,6 +282,30 @@ class DataLoader(data.DataLoader[_T_co]):
             return found
         draws.put(self, found["draws"]["generators"])
         return None
+
+    # --- repeating ---
+
+    def order(self):
+        """What the batches of the latest pass were made of, in the order in which they came; needs record=True.
+
+        A dict of plain values, for torch.save; also in the middle of a pass and after a break.
+
+        >>> loader = DataLoader(torch.arange(6), batch_size=3, num_workers=0, shuffle=True, seed=1, record=True)
+        >>> first = [batch.tolist() for batch in loader]
+        >>> loader.replay(loader.order())
+        >>> [batch.tolist() for batch in loader] == first
+        True
+        """
+        progress = self._progress
+        if progress is None or progress.record is None:
+            raise _core.StateError("no pass is recorded: it needs record=True and a pass that has begun")
+        state = self._state_of(progress)
+        return {key: state[key] for key in ("drapps", "made_with", "epoch", "base_seed")} | progress.record.as_dict()
+
+    def replay(self, order):
+        """The next iter() delivers the batches of an order() again, bit for bit, also with another number of workers
+        or in_order=True; a pass that runs is given up."""
+        self.load_state_dict(replay.state_of(self, order))
 
     # --- looking inside ---
 

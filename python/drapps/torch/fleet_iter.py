@@ -5,6 +5,7 @@ of, and progress is kept for each of them.
 """
 
 import warnings
+from collections import deque
 from functools import partial
 from typing import NamedTuple
 
@@ -68,20 +69,21 @@ class FleetIter(WorkerIter):
                                  bad="raise" if self._bad.policy == "raise" else "report")  # fmt: skip
         spread = self._collate_fn is default_collate and not getattr(dataset, "__getitems__", None)
         self._by_worker = not spread
-        if loader.in_order:  # out of order, what is begun fills the batches that wait for slow samples
+        if self._order.in_order:  # out of order, what is begun fills the batches that wait for slow samples
             fleet.limit_ahead(self._window, 1 if spread else self._n_workers)
         return fleet
 
     def _setup(self, loader, resume):
-        self._place, self._world = loader.rank, loader.world_size
-        self._in_order, self._keep = loader.in_order, not mixable(loader)
+        self._place, self._world = self._order.rank, self._order.world
+        self._in_order, self._keep = self._order.in_order, not mixable(loader)
         many = getattr(loader._plan.dataset, "__getitems__", None) and self._bad.policy == "raise"
         self._whole = not self._auto_collation or bool(many)
-        self._simple = self._in_order and self._bad.policy == "raise"
+        self._simple = self._bad.policy == "raise" and (self._in_order or self._whole)
         self._length = length_of(loader.dataset)
         self._works = {}  # by tag: [Work, samples that did not come yet]
         self._tries = {}  # by place of a bad sample: how many took its place
-        self._held, self._expected = {}, self._progress.position
+        self._holds = self._in_order and self._bad.policy == "replace"
+        self._held, self._awaited = {}, deque()  # then: batches that came before their turn; whose turn it is
         self._made_up = MADE_UP
         self._costs = None if self._whole else loader._sample_costs()
         self._fleet.expect(self._costs.median() if self._costs else 0)
@@ -97,13 +99,15 @@ class FleetIter(WorkerIter):
         self._made_up += 1
         return self._made_up
 
-    def _post(self, work):
+    def _post(self, work, again=False):
         keys = work.places and [(number * self._world + self._place, slot) for number, slot in work.places]
         tag = self._tag(work)
         costs = self._costs and self._costs.predict(work.indices)
         if not self._fleet.post(tag, work.indices, costs, keep=self._keep, keys=keys):
             return False
         self._works[tag] = [work, 1 if self._one_slot(work) else len(work.indices)]
+        if self._holds and not again:
+            self._awaited.append(work.first)
         return True
 
     def _one_slot(self, work):
@@ -164,8 +168,8 @@ class FleetIter(WorkerIter):
             self._bad.report(part.index, part.error)
         if bad and self._bad.policy == "replace" and self._replace(parts):
             return None
-        if self._in_order and self._bad.policy == "replace" and parts and parts[0].number != self._expected:
-            self._held[parts[0].number] = result.value, parts, bad
+        if self._holds and parts[0][:2] != self._awaited[0]:
+            self._held[parts[0][:2]] = result.value, parts, bad
             return None
         return self._deliver(result.value, parts, bad)
 
@@ -175,11 +179,11 @@ class FleetIter(WorkerIter):
         return batches if batches * nbytes <= EVEN_OUT_BYTES else 1
 
     def _accept_simply(self, result):
-        """In order, and nothing is left out: the result is the batch that was posted."""
+        """Nothing is left out, and the result is the batch that was posted."""
         work, _ = self._works.pop(result.tag)
         if self._costs:
             self._costs.note(work.indices, [sample.ns for sample in result.samples])
-        settle = partial(self._progress.delivered, work.number)
+        settle = partial(self._progress.settled, work)
         return result.value, len(work.indices) if self._auto_collation else 1, settle
 
     def _parts(self, sample):
@@ -200,8 +204,11 @@ class FleetIter(WorkerIter):
         ]
 
     def _deliver(self, value, parts, bad):
-        self._expected += 1
-        settle = partial(self._progress.all_delivered, [part[:2] for part in parts])
+        if self._holds:
+            self._awaited.popleft()
+        indices = [part.index for part in parts if part.index is not None]  # an empty batch has a part without
+        work = Work(parts[0].number, indices if self._auto_collation else indices[0], [part[:2] for part in parts])
+        settle = partial(self._progress.settled, work, [part[:2] for part in bad])
         if len(bad) == len(parts):  # nothing is left to be given
             return settle()
         return value, len(parts) - len(bad), settle
@@ -216,9 +223,10 @@ class FleetIter(WorkerIter):
             if index is None:
                 return False
             indices.append(index)
-        work = Work(parts[0].number, indices if self._auto_collation else indices[0],
-                    [(part.number, part.slot) for part in parts])  # fmt: skip
-        if not self._post(work):
+        work = Work(parts[0].number, indices[0])  # under its own number, which its random numbers hang on
+        if self._auto_collation:
+            work = Work(parts[0].number, indices, [part[:2] for part in parts])
+        if not self._post(work, again=True):
             return False
         self._under_way += 1
         return True
@@ -232,8 +240,8 @@ class FleetIter(WorkerIter):
         return found[min(tried, len(found)) - 1] if found else None
 
     def _take_held(self):
-        if self._expected in self._held:
-            return self._deliver(*self._held.pop(self._expected))
+        if self._held and self._awaited[0] in self._held:
+            return self._deliver(*self._held.pop(self._awaited[0]))
         return None
 
     def _finish(self):

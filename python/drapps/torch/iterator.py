@@ -17,6 +17,7 @@ from drapps.ranges import wait_range
 from drapps.torch import draws
 from drapps.torch.order import Order
 from drapps.torch.progress import Progress
+from drapps.torch.replay import Record, Repeat
 
 # What the first of its kind in a process looks up takes longer when a first batch is waited for, just after a fork.
 with torch.autograd.profiler.record_function("drapps"):
@@ -30,6 +31,7 @@ class Iterator(_BaseDataLoaderIter):
     """One pass.  A subclass gives _next_data, which offers a batch to the hand of its thread and returns, and, where
     there is something to end, _shutdown_workers."""
 
+    _native_pass = False
     _torch_name = "_MultiProcessingDataLoaderIter"  # profilers know the range by it
     _wait_range = staticmethod(wait_range)
 
@@ -53,7 +55,13 @@ class Iterator(_BaseDataLoaderIter):
         if resume:
             self._base_seed = resume["base_seed"]
         self._progress.base_seed = self._base_seed
-        self._order = Order(loader, self._sampler_iter, self._progress, resume)
+        if resume and "replay" in resume:
+            self._progress.yielded = resume["_num_yielded"]
+            self._order = self._progress.repeat = Repeat(resume["replay"], self._auto_collation)
+        else:
+            self._order = Order(loader, self._sampler_iter, self._progress, resume)
+        if loader.record:
+            self._progress.record = Record(self._order, self._auto_collation, self._native_pass)
 
     def __next__(self):
         if self._progress.given_up:
@@ -73,7 +81,7 @@ class Iterator(_BaseDataLoaderIter):
 
     def _reset(self, loader, first_iter=False):
         """The next pass with the same workers.  torch draws no base seed for it: it follows from the last one."""
-        if not self._alive() or loader._resume is not None:
+        if not self._alive() or loader._resume is not None or self._progress.repeat is not None:
             self._shutdown_workers()
             self.__init__(loader)
             return

@@ -14,7 +14,7 @@ from drapps.torch import workers
 from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.order import mixable
 from drapps.torch.state import length_of
-from drapps.torch.under_way import Mixed, Whole
+from drapps.torch.under_way import Mixed, Times, Whole
 
 MAX_PREFETCH = 64
 
@@ -28,10 +28,10 @@ def largest_batch(loader):
     return min(loader.batch_size or 1, (known and length_of(loader.sampler)) or sys.maxsize)
 
 
-def open_native(loader, plan, n_workers):
+def open_native(loader, plan, n_workers, in_order):
     """(native loader of a plan, what it was opened with): the one that an earlier pass has left, or a new one."""
     options = dict(
-        batch_size=largest_batch(loader), in_order=loader.in_order, on_bad_sample=loader.on_bad_sample,
+        batch_size=largest_batch(loader), in_order=in_order, on_bad_sample=loader.on_bad_sample,
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
         output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
         cpu_limit=loader.cpu_limit or 0, **loader._adapting.native(),
@@ -51,6 +51,7 @@ class NativeIter(Iterator):
     """Batches of the engine."""
 
     _wait_range = staticmethod(nullcontext)  # the engine's loader makes one
+    _native_pass = True
 
     def __init__(self, loader):
         self._native = None
@@ -65,7 +66,7 @@ class NativeIter(Iterator):
         self._turn = threading.RLock()
         self._exhausted, self._ended = False, False
         if self._native is None:
-            self._native, self._key = open_native(loader, self._plan, self._n_workers)
+            self._native, self._key = open_native(loader, self._plan, self._n_workers, self._order.in_order)
         self._adapting.flies(self._native)
         self._native.timeout_ms = int(self._timeout * 1000) or -1
         self._native.set_epoch(self._base_seed)
@@ -83,13 +84,17 @@ class NativeIter(Iterator):
         before = self._order.passed
         passed = [index for indices in before for index in indices]
         self._under_way, self._window, self._unit = 0, loader.prefetch_factor * self._n_workers, 1
-        if not loader.in_order and mixable(loader):
+        if not self._order.in_order and mixable(loader):
             self._unit = loader.batch_size
             self._books = Mixed(self._progress, len(passed))
         else:
-            self._books = Whole(self._progress, len(before))
+            self._books = Whole(self._progress, len(before), len(passed))
+        self._times = Times(self._plan.ids.table) if self._progress.record is not None else None
         if passed:
-            self._native.push_past(self._plan.ids(passed), len(before))
+            ids = self._plan.ids(passed)
+            self._native.push_past(ids, len(before))
+            if self._times is not None:
+                self._times.of(ids)
 
     def _ahead(self):
         """What is pushed ahead; where the policy turns the prefetch, at least as much as that."""
@@ -105,7 +110,10 @@ class NativeIter(Iterator):
                 self._exhausted = True
                 self._native.push_end()
                 return
-            self._native.push(self._plan.ids(work.indices))
+            ids = self._plan.ids(work.indices)
+            if self._times is not None and work.times is None:
+                work = work._replace(times=self._times.of(ids))
+            self._native.push(ids, work.times)
             self._under_way += self._books.pushed(work)
 
     def _next_data(self):
@@ -121,7 +129,7 @@ class NativeIter(Iterator):
             self._under_way -= freed
             self._counts_bad["bad_samples"] += len(batch.bad)
             if batch.error:  # as torch's workers do: the batch is lost, and the next call goes on
-                settle()
+                self._progress.lost(settle)
                 self._fill()
                 raise batch.error
             if batch.samples:
