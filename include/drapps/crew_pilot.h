@@ -32,7 +32,7 @@ typedef struct dr_crew_adapt_options {
     const char *weights;      /* as dr_weights_parse reads it; NULL: "step" */
     const char *name;         /* of the data set, for those who look (live.h); NULL: nobody may look */
     dr_monitor *monitor;      /* a reference is kept; NULL: the one that the loaders of the process share */
-    dr_trace *trace;          /* borrowed; NULL: none */
+    dr_trace *trace;          /* borrowed until it is stopped; NULL: none */
     double cpu_limit;         /* CPUs that the workers may use, from 0.01 on; 0: this process's part of what the
                                  container may */
     uint64_t memory_limit;    /* bytes of batches under way; 0: a quarter of what the container may use */

@@ -20,6 +20,7 @@ extern "C" {
 #endif
 
 struct dr_decision; /* sched.h */
+struct dr_spread;
 
 typedef struct dr_live dr_live;
 
@@ -33,7 +34,11 @@ DR_API void dr_live_close(dr_live **live);
 DR_API void dr_live_put(dr_live *live, const dr_snapshot *snapshot, const double *flow, int n_flow, const double *knobs,
                         int n_knobs);
 
-/* For every decision, so that "bounds" and "last" are true; those that turned nothing are not kept in the list. */
+/* As dr_live_put; DR_N_SPREADS of them. */
+DR_API void dr_live_spreads(dr_live *live, const struct dr_spread *spreads, int n);
+
+/* For every decision, so that "bounds", "turns" and "last" are true; those that turned nothing are not kept in the
+ * list. */
 DR_API void dr_live_decision(dr_live *live, const struct dr_decision *decision);
 
 /* All pipelines of this user that are alive (pid 0), or of one process, oldest first, as JSON (free with dr_text_free):
@@ -41,6 +46,8 @@ DR_API void dr_live_decision(dr_live *live, const struct dr_decision *decision);
  *     [{"pid", "loader", "command", "version", "name", "policy", "started_ns", "time_ns",
  *       "sensors": {name: value}, "levels": {name: value}, "modelled": [name, ...], "cpu": [...],
  *       "flow": {name: value}, "knobs": {name: value}, "bounds": {name: decisions so far},
+ *       "turns": {knob: decisions so far that turned it},
+ *       "spreads": {name: {"sum": s, "bins": [[end in s, or null: none, count], ...]}},
  *       "decisions": [decision, ...], "last": decision}, ...]
  *     a decision: {"number", "time_ns", "bound", "reward", "guarded", "reason", "changes": {knob: [from, to]}}
  *

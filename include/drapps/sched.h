@@ -98,6 +98,29 @@ typedef enum dr_flow {
 /* The table as JSON: [{"name", "kind": "sum" | "gauge", "unit", "doc"}, ...]; not to be freed. */
 DR_API const char *dr_flows_json(void);
 
+/* --- spreads: how long single waits and batches took --- */
+
+/* X(id, name, doc). */
+#define DR_SPREAD_MAP(X)                                                                                               \
+    X(WAIT, "wait", "the consumer waited for a batch")                                                                 \
+    X(LATENCY, "latency", "from a batch's first sample begun to the batch ready")
+
+typedef enum dr_spread_of {
+#define DR_SPREAD_ENUM(id, name, doc) DR_SPREAD_##id,
+    DR_SPREAD_MAP(DR_SPREAD_ENUM)
+#undef DR_SPREAD_ENUM
+        DR_N_SPREADS
+} dr_spread_of;
+
+enum { DR_SPREAD_BINS = 10 };
+
+/* A histogram: bin i counts times from 2^(16 + 2i) to 2^(18 + 2i) ns (0.26 ms, 1 ms, 4.2 ms, ... 17 s); the first has
+ * all that are shorter, the last all that are longer. */
+typedef struct dr_spread {
+    double sum; /* s */
+    uint64_t n[DR_SPREAD_BINS];
+} dr_spread;
+
 /* --- what is wanted --- */
 
 /* X(id, name, doc).  Each term is in [0, 1]; the reward of a decision is the sum of weight * term, with the sign that
@@ -185,6 +208,7 @@ typedef struct dr_plant {
     void (*flow)(void *user, double flow[DR_N_FLOWS]); /* finds zeros; fills what it knows */
     double (*get)(void *user, int knob);
     dr_status (*set)(void *user, int knob, double value, dr_error *err);
+    void (*spreads)(void *user, dr_spread spreads[DR_N_SPREADS]); /* finds zeros, fills; NULL: not known */
 } dr_plant;
 
 typedef struct dr_pilot_options {

@@ -36,7 +36,7 @@ typedef enum dr_trace_kind {
     DR_TRACE_DECISION = 4,
     DR_TRACE_SPAN = 5,
     DR_TRACE_TEXT = 6, /* text: a JSON object {"event": ..., ...}: what is rare (start of an epoch, a bad sample, a
-                          worker that died, a knob turned by the user, a mark of the user) */
+                          worker that died, a knob that was turned); docs/trace.md lists them */
 } dr_trace_kind;
 
 /* X(id, name, doc): kinds of spans. */

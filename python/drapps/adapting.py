@@ -6,7 +6,7 @@ import os
 from drapps import _core
 from drapps.fleet.pilot import Adapt
 from drapps.sched import Decision, check_said, knobs, weights_text
-from drapps.trace import warn_if_broken
+from drapps.trace import tell, warn_if_broken
 
 
 class Adapting:
@@ -35,6 +35,10 @@ class Adapting:
             self._writer = _core.open_trace(self.trace, json.dumps(meta))
         return Adapt(self.policy, self.monitor, self.weights, cpu_limit or 0, self._writer, name,
                      (*self.pinned, *pinned))  # fmt: skip
+
+    def tell(self, event, **members):
+        """Writes an event into the trace, where there is one."""
+        tell(self._writer, event, **members)
 
     def pin(self, knob, value):
         """The user turns it: it stays so, in later passes too."""

@@ -1,4 +1,5 @@
-"""A trace as Chrome and Perfetto show it: threads as tracks, batches as bars of their own, numbers as curves.
+"""A trace as Chrome and Perfetto show it: threads as tracks, batches as bars of their own, numbers as curves, and
+arrows from samples to their batch and from there to the consumer.
 
 The clock is that of torch.profiler's traces: Unix time, in microseconds after their `baseTimeNanoseconds`.  A drapps
 trace says at its begin what the monotonic clock and Unix time were at one moment.
@@ -10,7 +11,17 @@ import math
 MOST_PROCESSES = 1 << 22  # Linux gives no higher number
 CONSUMER = "consumer"
 OF_SAMPLES = ("read", "work")  # spans of a worker, which never overlap there
-SENSORS = ("cpu_total", "cpu_own", "cpu_foreign", "mem_used", "disk_bandwidth", "power", "in_flight")
+BATCHES = 10_000  # the first of their tracks
+PIPELINE = "pipeline"
+GROUPS = {  # how the names of sensors begin
+    "CPU": ("cpu_", "io_wait", "quota_", "throttled", "power"),
+    "pressure": ("pressure_",),
+    "memory": ("mem_",),
+    "storage": ("disk_",),
+    "network": ("net_",),
+    "GPU": ("gpu_",),
+    PIPELINE: ("fill_", "service_", "batch_latency", "consumer_wait", "cache_", "in_flight"),
+}
 
 
 def chrome(trace, profile=None):
@@ -50,57 +61,78 @@ def _process_number(trace, torch):
 
 
 class _Writer:
+    """Events of one loader: its process, and beside it one for the machine."""
+
     def __init__(self, pid, shift_us):
-        self._pid, self._shift_us = pid, shift_us
+        self._pid, self._machine, self._shift_us = pid, pid + 2 * MOST_PROCESSES, shift_us
+        self._last = {}  # of each curve, which is flat until its next event
         self.events = []
 
     def _put(self, phase, name, time, **more):
         self.events.append({"ph": phase, "name": name, "pid": self._pid, "ts": time * 1e6 + self._shift_us, **more})
 
-    def names(self, trace):
-        self._name("process_name", 0, f"drapps: {trace.meta.get('data', 'loader')}")
-        threads = {span.thread for span in trace.spans if span.kind in OF_SAMPLES} | {0}
-        for thread in threads:
-            self._name("thread_name", _track(thread), _thread_name(thread))
+    # --- tracks ---
 
-    def _name(self, what, track, name):
-        self.events.append({"ph": "M", "name": what, "pid": self._pid, "tid": track, "args": {"name": name}})
+    def names(self, trace):
+        self._name("process_name", self._pid, 0, name=f"drapps: {trace.meta.get('data', 'loader')}")
+        self._name("process_name", self._machine, 0, name="machine")
+        for thread in {span.thread for span in trace.spans if span.kind != "batch"} | {0}:
+            self._name_track(_track(thread), _thread_name(thread))
+
+    def _name_track(self, track, name):
+        self._name("thread_name", self._pid, track, name=name)
+        self._name("thread_sort_index", self._pid, track, sort_index=track)
+
+    def _name(self, what, pid, track, **facts):
+        self.events.append({"ph": "M", "name": what, "pid": pid, "tid": track, "args": facts})
+
+    # --- spans and arrows ---
 
     def spans(self, spans):
-        for span in spans:
-            if span.kind in ("batch", "finish"):
-                self._batch(span)
-            else:
-                self._put("X", span.kind, span.begin, tid=_track(span.thread), dur=(span.end - span.begin) * 1e6,
-                          cat=span.kind, args=_arguments(span))  # fmt: skip
+        batches = _lanes([span for span in spans if span.kind == "batch"])
+        for track in sorted({track for _, track in batches}):
+            self._name_track(track, "batches")
+        for span, track in [(span, _track(span.thread)) for span in spans if span.kind != "batch"] + batches:
+            name = f"batch {span.batch}" if span.kind == "batch" else span.kind
+            self._put("X", name, span.begin, tid=track, dur=(span.end - span.begin) * 1e6, cat=span.kind,
+                      args=_arguments(span))  # fmt: skip
+        for number, (name, places) in enumerate(_arrows(spans, batches), 1):
+            self._arrow(number, name, places)
 
-    def _batch(self, span):
-        """Batches overlap: each has a bar of its own."""
-        name = f"batch {span.batch}" if span.kind == "batch" else "finish"
-        place = {"cat": "batch", "id": f"{span.epoch}.{span.batch}", "tid": 0}
-        self._put("b", name, span.begin, **place, args=_arguments(span))
-        self._put("e", name, span.end, **place)
+    def _arrow(self, number, name, places):
+        """From each place, a (span, track), to the next; an event is in the span that it belongs to."""
+        time = -math.inf
+        for i, (span, track) in enumerate(places):
+            time = max(time, span.begin)
+            phase = {0: "s", len(places) - 1: "f"}.get(i, "t")
+            self._put(phase, name, time, tid=track, cat="flow", id=number, **({"bp": "e"} if phase == "f" else {}))
+
+    # --- curves ---
 
     def curves(self, trace):
         for snapshot in trace.snapshots:
-            for name in SENSORS:
-                if name in snapshot:
-                    self._curve(f"machine: {name}", snapshot.time, snapshot[name])
+            for name in snapshot:
+                group = _group(name)
+                pid = self._pid if group == PIPELINE else self._machine
+                self._curve(f"{group}: {name}", snapshot.time, snapshot[name], pid)
         for flow in trace.flow:
             for name in ("ready", "open", "active", "fetched", "parked"):
-                self._curve(f"pipeline: {name}", flow.time, flow.values[name])
+                self._curve(f"{PIPELINE}: {name}", flow.time, flow.values[name], self._pid)
         for before, flow in zip(trace.flow, trace.flow[1:]):
             passed = flow.time - before.time
             if passed > 0:
-                self._curve("pipeline: samples/s", flow.time,
-                            (flow.values["samples"] - before.values["samples"]) / passed)  # fmt: skip
+                self._curve(f"{PIPELINE}: samples/s", flow.time,
+                            (flow.values["samples"] - before.values["samples"]) / passed, self._pid)  # fmt: skip
         for time, knobs in trace.knobs:
             for name, value in knobs.items():
-                self._curve(f"knob: {name}", time, value)
+                self._curve(f"knob: {name}", time, value, self._pid)
 
-    def _curve(self, name, time, value):
-        if math.isfinite(value):  # JSON knows no others
-            self._put("C", name, time, args={"value": value})
+    def _curve(self, name, time, value, pid):
+        if math.isfinite(value) and self._last.get(name) != value:  # JSON knows no others
+            self._last[name] = value
+            self._put("C", name, time, pid=pid, args={"value": value})
+
+    # --- marks ---
 
     def instants(self, trace):
         for decision in trace.decisions:
@@ -111,16 +143,74 @@ class _Writer:
                             "guarded": decision.guarded, **changes})  # fmt: skip
         for event in trace.events:
             more = {name: value for name, value in event.items() if name not in ("t", "event")}
-            self._put("i", event["event"], event["t"], tid=0, s="p", cat="event", args=more)
+            worker = event.get("worker") if event["event"] == "died" else None
+            place = {"tid": _track(worker), "s": "t"} if isinstance(worker, int) else {"tid": 0, "s": "p"}
+            self._put("i", event["event"], event["t"], **place, cat="event", args=more)
+
+
+# --- tracks ---
 
 
 def _track(thread):
-    """Tracks are sorted by number: the consumer, workers, fetchers."""
+    """Tracks are sorted by number: the consumer, workers, fetchers, batches."""
     return thread if thread >= 0 else 1000 - thread
 
 
 def _thread_name(thread):
     return CONSUMER if thread == 0 else f"worker {thread}" if thread > 0 else f"fetcher {-thread}"
+
+
+def _lanes(batches):
+    """[(span, track), ...]: batches overlap, those of one track do not.  (Arrows end at spans of threads alone.)"""
+    placed, ends = [], []
+    for span in sorted(batches, key=lambda span: span.begin):
+        lane = next((i for i, end in enumerate(ends) if end <= span.begin), len(ends))
+        ends[lane : lane + 1] = [span.end]
+        placed.append((span, BATCHES + lane))
+    return placed
+
+
+# --- arrows ---
+
+
+def _arrows(spans, batches):
+    """(name, [(span, track), ...]): a sample from its read over its work to its batch; a batch to its wait and step."""
+    made, reads = _by_batch(batches), {}
+    for span in spans:
+        key = span.epoch, span.batch, span.slot
+        if span.kind == "read":
+            reads[key] = span
+        elif span.kind == "work":
+            batch = _first(made, span, span.end)
+            read = reads.pop(key, None)
+            if batch:
+                yield "sample", [*((s, _track(s.thread)) for s in (read, span) if s), batch]
+    waits, steps = (_by_batch((s, _track(s.thread)) for s in spans if s.kind == kind) for kind in ("wait", "step"))
+    for span, track in batches:
+        wait = _first(waits, span, span.end)
+        step = wait and _first(steps, span, wait[0].end)
+        if wait:
+            yield "batch", [(span, track), wait, *([step] if step else [])]
+
+
+def _by_batch(places):
+    """{(epoch, batch): [(span, track), ...]}, the earliest end first; out of order, a number may come twice."""
+    found = {}
+    for span, track in sorted(places, key=lambda place: place[0].end):
+        found.setdefault((span.epoch, span.batch), []).append((span, track))
+    return found
+
+
+def _first(places, span, end):
+    """The first of the same batch that ended at that time or later; None: it is not in the trace."""
+    return next((place for place in places.get((span.epoch, span.batch), ()) if place[0].end >= end), None)
+
+
+# --- numbers ---
+
+
+def _group(sensor):
+    return next((group for group, names in GROUPS.items() if sensor.startswith(names)), "machine")
 
 
 def _arguments(span):

@@ -155,10 +155,18 @@ class PythonLoader(LoaderBase):
         has_filter = any(getattr(stage, "kind", None) == "filter" for stage in self._pipe.stages)
         self._open_fleet(None if has_filter else self._collate())
         batches = iter(lambda: list(islice(positions, size)), [])
+        self._tell_begin()
         groups = Ahead(self._fleet, epoch, batches, self._controls)
         if not has_filter:
             return groups
         return filled((outcome for group in groups for outcome in group.outcomes), size)
+
+    def _tell_begin(self):
+        """For the trace; as native loaders say it."""
+        place = self._place
+        self._adapting.tell("start", epoch=self._running_epoch, base=place.local * self._world,
+                            samples=self._length() - place.local - len(place.ahead), workers=self._fleet.workers,
+                            prefetch=ahead_of(self._fleet, self._controls))  # fmt: skip
 
     def _open_fleet(self, collate):
         if self._fleet is None:
@@ -237,6 +245,7 @@ class PythonLoader(LoaderBase):
             if outcome.bad:
                 self._n_bad += 1
                 self._counts["bad_samples"] += 1
+                self._adapting.tell("bad", epoch=self._running_epoch, **outcome.bad)
                 if self._n_bad > self._max_bad:
                     raise _core.BadSampleError(f"{self._n_bad} bad samples, allowed are {self._max_bad}; the last: "
                                                f"{outcome.bad['error']}")  # fmt: skip

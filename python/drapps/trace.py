@@ -8,8 +8,10 @@
 All times are seconds of time.monotonic() in the process that wrote it.
 """
 
+import contextlib
 import json
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -17,6 +19,8 @@ from typing import Any, NamedTuple
 from drapps import _core
 from drapps.monitor import Snapshot
 from drapps.sched import Decision
+
+LONGEST = 1000  # characters of a text in an event
 
 
 class Flow(NamedTuple):
@@ -155,6 +159,19 @@ def records(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     """The records of a trace as dicts that JSON can say, one after the other, without all of them in memory."""
     for kind, *facts in _core.open_trace_reader(os.fspath(path)):
         yield {"kind": kind, **_PLAIN[kind](*facts)}
+
+
+def tell(writer: Any, event: str, **members: Any) -> None:
+    """Writes an event, with the present time, into a trace that is open (None: nowhere).  What is None is left out."""
+    if writer is None:
+        return
+    said = {name: _short(value) for name, value in members.items() if value is not None}
+    with contextlib.suppress(_core.StateError):  # another thread has closed it
+        writer.text(time.monotonic_ns(), json.dumps({"event": event, **said}))
+
+
+def _short(value: Any) -> Any:
+    return value[:LONGEST] if isinstance(value, str) else value
 
 
 def warn_if_broken(told: dict[str, Any] | None) -> None:

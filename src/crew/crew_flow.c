@@ -2,6 +2,7 @@
 #include <drapps/crew_pilot.h>
 
 #include "base/clock.h"
+#include "base/spread.h"
 #include "crew/shared.h"
 
 /* --- the consumer --- */
@@ -13,10 +14,26 @@ void dr__consumer_comes(dr_crew *c, uint64_t now)
         atomic_fetch_add(&c->board->step_ns, now - left);
 }
 
-void dr__consumer_leaves(dr_crew *c, uint64_t came_ns)
+/* Who waits looks up now and then: a wait ends with its batch, after several calls.  (Of several threads that wait, one
+ * may be given the time of another.) */
+static void count_wait(struct dr__board *b, uint64_t ns, dr_status with)
+{
+    if (with == DR_AGAIN) {
+        atomic_fetch_add(&b->waited_ns, ns);
+        return;
+    }
+    const uint64_t waited = atomic_exchange(&b->waited_ns, 0) + ns;
+    if (with != DR_OK)
+        return;
+    atomic_fetch_add(&b->wait_sum_ns, waited);
+    atomic_fetch_add(&b->wait_n[dr__spread_bin(waited)], 1);
+}
+
+void dr__consumer_leaves(dr_crew *c, uint64_t came_ns, dr_status with)
 {
     const uint64_t now = dr__now_ns();
     atomic_fetch_add(&c->board->wait_ns, now - came_ns);
+    count_wait(c->board, now - came_ns, with);
     atomic_store(&c->board->consumer_left_ns, now);
 }
 
@@ -71,4 +88,18 @@ void dr_crew_flow(dr_crew *c, double flow[DR_N_FLOWS])
     flow[DR_FLOW_WAIT] = (double)atomic_load(&b->wait_ns) * 1e-9;
     flow[DR_FLOW_STEP] = (double)(atomic_load(&b->step_ns) + (left && now > left ? now - left : 0)) * 1e-9;
     flow[DR_FLOW_CONSUMERS] = atomic_load(&b->ready_waiters);
+}
+
+void dr__crew_spreads(dr_crew *c, dr_spread spreads[DR_N_SPREADS])
+{
+    struct dr__board *b = c->board;
+    dr_spread *wait = &spreads[DR_SPREAD_WAIT], *latency = &spreads[DR_SPREAD_LATENCY];
+    wait->sum = (double)atomic_load(&b->wait_sum_ns) * 1e-9;
+    for (int i = 0; i < DR_SPREAD_BINS; i++)
+        wait->n[i] = atomic_load(&b->wait_n[i]);
+    dr__crew_lock(c);
+    latency->sum = (double)b->latency_ns * 1e-9;
+    for (int i = 0; i < DR_SPREAD_BINS; i++)
+        latency->n[i] = b->latency_n[i];
+    dr__crew_unlock(c);
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/spread.h"
 
 enum { ROW = 16 }; /* batches between two looks at how much memory is needed */
 
@@ -182,6 +183,12 @@ static void owner_gets(dr_crew *c, dr_crew_block block)
     dr__arena_give(c->base, &c->board->arena, block, DR__BY_OWNER, getpid());
 }
 
+static void count_latency(struct dr__board *b, uint64_t ns)
+{
+    b->latency_ns += ns;
+    b->latency_n[dr__spread_bin(ns)]++;
+}
+
 static void take_result(dr_crew *c, struct dr__entry *e, dr_crew_result *out)
 {
     struct dr__board *b = c->board;
@@ -208,7 +215,7 @@ static void take_result(dr_crew *c, struct dr__entry *e, dr_crew_result *out)
     }
     b->taken_samples += e->n_slots;
     b->batch_samples = e->n_slots;
-    b->latency_ns += e->opened_ns && e->ready_ns > e->opened_ns ? e->ready_ns - e->opened_ns : 0;
+    count_latency(b, e->opened_ns && e->ready_ns > e->opened_ns ? e->ready_ns - e->opened_ns : 0);
     owner_gets(c, e->samples);
     dr__slab_was_held(b);
     b->taken_ns = dr__now_ns();
@@ -272,7 +279,7 @@ dr_status dr_crew_next(dr_crew *c, int timeout_ms, dr_crew_result *out, dr_error
     (void)err;
     dr__consumer_comes(c, came_ns);
     dr_status status = wait_next(c, timeout_ms, out);
-    dr__consumer_leaves(c, came_ns);
+    dr__consumer_leaves(c, came_ns, status);
     return status;
 }
 

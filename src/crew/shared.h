@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include <drapps/crew.h>
+#include <drapps/sched.h>
 
 #include "crew/arena.h"
 
@@ -135,6 +136,9 @@ struct dr__board {
 
     atomic_ullong wait_ns, step_ns; /* of the consumer */
     atomic_ullong consumer_left_ns; /* with a batch or without; 0: it is here */
+    atomic_ullong waited_ns;        /* for a batch that is not there yet; the next line: for those that came */
+    atomic_ullong wait_sum_ns, wait_n[DR_SPREAD_BINS];
+    uint64_t latency_n[DR_SPREAD_BINS];
     uint64_t taken_samples, latency_ns, slow_ns, n_bad, n_died;
     uint32_t batch_samples; /* of the last one taken */
 
@@ -268,7 +272,7 @@ uint64_t dr__threshold(const struct dr__board *b);
 /* --- crew_flow.c --- */
 
 void dr__consumer_comes(dr_crew *c, uint64_t now);
-void dr__consumer_leaves(dr_crew *c, uint64_t came_ns); /* came_ns: when it came */
+void dr__consumer_leaves(dr_crew *c, uint64_t came_ns, dr_status with); /* with: what it got */
 
 /* --- post.c --- */
 
@@ -276,6 +280,9 @@ void dr__crew_set_bytes(dr_crew *c, uint64_t bytes); /* of the window */
 void dr__crew_set_lane(dr_crew *c, double times);    /* of the median: from there on a sample is slow */
 uint64_t dr__crew_bytes(dr_crew *c);
 double dr__crew_lane(dr_crew *c);
+
+/* Finds zeros. */
+void dr__crew_spreads(dr_crew *c, dr_spread spreads[DR_N_SPREADS]);
 
 /* --- for tests --- */
 

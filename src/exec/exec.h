@@ -286,6 +286,9 @@ void dr__consumer_is(dr__exec *e, dr__consumer what);
 /* Everything that is known of a flow (DR_N_FLOWS of them, drapps/sched.h); the rest is left as it is. */
 void dr__exec_flow(dr__exec *e, double *flow);
 
+/* How long single waits and batches took: DR_N_SPREADS of them, zeroed. */
+void dr__exec_spreads(dr__exec *e, dr_spread *spreads);
+
 /* Time since a consumer last asked for a batch; 0 while one waits, UINT64_MAX where none is there. */
 uint64_t dr__exec_idle_ns(dr__exec *e);
 

@@ -143,3 +143,9 @@ void dr__exec_flow(dr__exec *e, double *flow)
     flow[DR_FLOW_WAIT] = seconds(wait_ns);
     flow[DR_FLOW_STEP] = seconds(step_ns);
 }
+
+void dr__exec_spreads(dr__exec *e, dr_spread *spreads)
+{
+    dr__histogram_spread(&e->stats.wait, &spreads[DR_SPREAD_WAIT]);
+    dr__histogram_spread(&e->stats.batch, &spreads[DR_SPREAD_LATENCY]);
+}

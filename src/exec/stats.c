@@ -1,6 +1,8 @@
 /* stats.c: histograms of times on a logarithmic scale. */
 #include "exec/stats.h"
 
+#include "base/spread.h"
+
 /* Bins 0 .. 7 hold one value each; from 8 on, eight bins an octave: bin 8 is 8, bin 15 is 15, bin 16 is 16 and 17. */
 static int bin_of(uint64_t ns)
 {
@@ -56,6 +58,14 @@ static uint64_t quantile(const dr__histogram *h, uint64_t count, double q)
 uint64_t dr__histogram_quantile(const dr__histogram *h, double q)
 {
     return quantile(h, atomic_load(&h->count), q);
+}
+
+/* A bin lies in one of the spread's as a whole: these end at powers of two. */
+void dr__histogram_spread(const dr__histogram *h, dr_spread *out)
+{
+    out->sum = (double)atomic_load(&h->sum_ns) * 1e-9;
+    for (int i = 0; i < DR__HISTOGRAM; i++)
+        out->n[dr__spread_bin(bin_top(i))] += atomic_load(&h->n[i]);
 }
 
 json_t *dr__histogram_json(const dr__histogram *h)

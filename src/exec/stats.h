@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include <drapps/sched.h>
+
 enum { DR__HISTOGRAM = 40 * 8 };
 
 /* Times in eight steps an octave: quantiles are right to an eighth, and never too low. */
@@ -33,6 +35,9 @@ void dr__histogram_fade(dr__histogram *h);
 
 /* The value below which a part q of all lie, right to an eighth and not too low. */
 uint64_t dr__histogram_quantile(const dr__histogram *h, double q);
+
+/* The same in the bins that others are shown; *out is zeroed. */
+void dr__histogram_spread(const dr__histogram *h, dr_spread *out);
 
 /* {"count", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "max_ns"}; NULL: out of memory. */
 json_t *dr__histogram_json(const dr__histogram *h);

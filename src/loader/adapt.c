@@ -68,6 +68,11 @@ static void plant_flow(void *user, double flow[DR_N_FLOWS])
     dr__exec_flow(&((dr_loader *)user)->exec, flow);
 }
 
+static void plant_spreads(void *user, dr_spread spreads[DR_N_SPREADS])
+{
+    dr__exec_spreads(&((dr_loader *)user)->exec, spreads);
+}
+
 static double plant_get(void *user, int knob)
 {
     return dr__knob_get(user, knob);
@@ -92,6 +97,7 @@ static dr_plant plant_of(dr_loader *l)
         .flow = plant_flow,
         .get = plant_get,
         .set = plant_set,
+        .spreads = plant_spreads,
     };
     for (int i = 0; i < DR_N_KNOBS; i++) {
         plant.least[i] = dr__knob_row_of(i)->least;

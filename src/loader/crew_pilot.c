@@ -104,6 +104,7 @@ void dr_crew_pilot_stop(dr_crew_pilot *p)
     pthread_mutex_lock(&p->plant.lock);
     const bool first = !p->plant.stopped;
     p->plant.stopped = true;
+    p->plant.trace = NULL;
     dr__cond_broadcast(&p->plant.wished);
     pthread_mutex_unlock(&p->plant.lock);
     if (!first)

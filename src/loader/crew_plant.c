@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "crew/shared.h"
 #include "sched/tables.h"
+#include "trace/event.h"
 
 enum { FEWEST_WORKERS = 4, PAUSE_MS = 2000, PAUSE_STEPS = 8 };
 
@@ -28,6 +29,7 @@ void dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_o
                            .most_workers = o->most_workers > 0 ? o->most_workers : DR_MAX(2 * cpus, FEWEST_WORKERS),
                            .workers = o->workers,
                            .prefetch = o->prefetch,
+                           .trace = o->trace,
                            .pinned = o->pinned };
     p->memory_limit = DR_MIN(p->memory_limit, dr__knob_row_of(DR_KNOB_PREFETCH_BYTES)->most);
     p->most_workers = DR_MIN(DR_MAX(p->most_workers, o->workers), DR__CREW_WORKERS);
@@ -91,6 +93,13 @@ static void keep(dr__crew_plant *p, int knob, double value, bool by_user)
         make_wish(p);
 }
 
+/* lock, without which the trace may be closed: it is gone when the pilot is stopped */
+static void tell(dr__crew_plant *p, int knob)
+{
+    dr__trace_event(p->trace, "set", "\"knob\":\"%s\",\"value\":%.17g", dr_knob_name(knob),
+                    dr__crew_plant_peek(p, knob));
+}
+
 dr_status dr__crew_plant_set(dr__crew_plant *p, int knob, double value, bool by_user, dr_error *err)
 {
     if (knob < 0 || knob >= DR_N_KNOBS || !(knobs >> knob & 1))
@@ -102,8 +111,10 @@ dr_status dr__crew_plant_set(dr__crew_plant *p, int knob, double value, bool by_
     pthread_mutex_lock(&p->lock);
     const bool his = !by_user && p->pinned >> knob & 1;
     p->pinned |= by_user ? 1u << knob : 0;
-    if (!his)
+    if (!his) {
         keep(p, knob, knob == DR_KNOB_PREFETCH || knob == DR_KNOB_WORKERS ? floor(value + 0.5) : value, by_user);
+        tell(p, knob);
+    }
     pthread_mutex_unlock(&p->lock);
     return his ? dr__fail(err, DR_ERR_STATE, "it was just set by the user") : DR_OK;
 }
@@ -147,6 +158,11 @@ static void plant_flow(void *user, double flow[DR_N_FLOWS])
     flow[DR_FLOW_BYTES_LIMIT] = p->memory_limit; /* not where the knob stands, which would then only go down */
 }
 
+static void plant_spreads(void *user, dr_spread spreads[DR_N_SPREADS])
+{
+    dr__crew_spreads(((dr__crew_plant *)user)->crew, spreads);
+}
+
 static double plant_get(void *user, int knob)
 {
     return dr__crew_plant_get(user, knob);
@@ -173,6 +189,7 @@ dr_plant dr__crew_plant_of(dr__crew_plant *p)
         .flow = plant_flow,
         .get = plant_get,
         .set = plant_set,
+        .spreads = plant_spreads,
     };
 }
 

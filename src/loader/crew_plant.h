@@ -28,6 +28,7 @@ typedef struct dr__crew_plant {
     double workers, prefetch, priority;
     uint64_t wishes;
     uint32_t pinned;
+    dr_trace *trace; /* borrowed; NULL: none, or stopped */
     bool stopped;
 
     /* the monitor's thread */

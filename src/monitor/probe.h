@@ -66,6 +66,10 @@ bool dr__procfile_once(dr__host *host, uint64_t *out, const char *format, ...) D
 int dr__group_open(dr__host *host, const char *controller, const char *v1_name, const char *v2_name,
                    dr__procfile *files, int cap, bool *v1);
 
+/* Time in which the quota held our group back, since the group is there, summed over CPUs (probe_quota.c).  False: not
+ * known. */
+bool dr__throttled_ns(const char *root, uint64_t *out);
+
 /* --- text --- */
 
 /* The next number of the line; false, and *at unmoved, when none is there or it does not fit. */

@@ -4,7 +4,7 @@
  */
 #include "monitor/probe.h"
 
-enum { MAX_LEVELS = 8 };
+enum { MAX_LEVELS = 8, STAT_BYTES = 8192 };
 
 struct state {
     dr__procfile usage, stat, quotas[MAX_LEVELS], periods[MAX_LEVELS]; /* periods: version 1 only */
@@ -74,6 +74,18 @@ static bool read_throttled(struct state *s, dr__host *host, uint64_t *out_ns)
         return true;
     const char *at = dr__after_key(host->text, "throttled_time ");
     return at && dr__next_u64(&at, out_ns);
+}
+
+bool dr__throttled_ns(const char *root, uint64_t *out)
+{
+    char text[STAT_BYTES];
+    bool v1;
+    struct state s = { .stat.fd = -1 };
+    dr__host host = { .root = root, .text = text, .text_cap = sizeof text };
+    const bool found =
+        dr__group_open(&host, "cpu", "cpu.stat", "cpu.stat", &s.stat, 1, &v1) && read_throttled(&s, &host, out);
+    dr__procfile_close(&s.stat);
+    return found;
 }
 
 static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_ns, dr_snapshot *out)

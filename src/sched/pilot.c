@@ -109,6 +109,18 @@ static void keep(dr_pilot *p, const dr_decision *d, bool tell)
     pthread_mutex_unlock(&p->lock);
 }
 
+static void show(dr_pilot *p, const dr_snapshot *snapshot, const double *flow, const double *knob)
+{
+    dr_spread spreads[DR_N_SPREADS] = { { 0 } };
+    if (!p->live)
+        return;
+    dr_live_put(p->live, snapshot, flow, DR_N_FLOWS, knob, DR_N_KNOBS);
+    if (!p->plant.spreads)
+        return;
+    p->plant.spreads(p->plant.user, spreads);
+    dr_live_spreads(p->live, spreads, DR_N_SPREADS);
+}
+
 static void tick(void *user, const dr_snapshot *snapshot)
 {
     dr_pilot *p = user;
@@ -118,7 +130,7 @@ static void tick(void *user, const dr_snapshot *snapshot)
     read_plant(p, flow, knob);
     dr_trace_snapshot(p->trace, snapshot);
     dr_trace_flow(p->trace, snapshot->time_ns, flow, DR_N_FLOWS);
-    dr_live_put(p->live, snapshot, flow, DR_N_FLOWS, knob, DR_N_KNOBS);
+    show(p, snapshot, flow, knob);
     if (held && !p->resting)
         dr__flight_rest(&p->flight);
     p->resting = held;

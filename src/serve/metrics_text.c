@@ -4,7 +4,9 @@
  * a sum in s, is drapps_wait_seconds_total; "bytes_read" is drapps_read_bytes_total.  What a loader does has the labels
  * loader (its number in the process) and name (of its data set); what the machine does has none.
  */
+#include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +19,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "monitor/probe.h"
 
 typedef enum kind { SUM, GAUGE } kind;
 
@@ -42,6 +45,14 @@ static const family knobs[] = {
 #define ROW(id, name, unit, least, most, dwell, doc) { name, "", doc, GAUGE },
     DR_KNOB_MAP(ROW)
 #undef ROW
+};
+
+/* Their names begin as those of sums do, which they must not be. */
+static const struct {
+    const char *name, *family, *doc;
+} spreads[] = {
+    { "wait", "drapps_consumer_wait_seconds", "how long the consumer waited for a batch" },
+    { "latency", "drapps_batch_latency_seconds", "from a batch's first sample begun to the batch ready" },
 };
 
 static const struct {
@@ -85,6 +96,12 @@ static void say_number(dr__text *p, const json_t *value)
     dr__text_say(p, " ");
     dr__text_add(p, text, DR_MIN(n, sizeof text));
     dr__text_say(p, "\n");
+}
+
+/* The same in every locale, too. */
+static void seconds_text(uint64_t ns, char *out, size_t room)
+{
+    snprintf(out, room, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
 }
 
 /* --- families --- */
@@ -189,21 +206,85 @@ static void say_loaders(dr__text *p, const json_t *loaders)
     }
 }
 
-static void say_decisions(dr__text *p, const json_t *loaders)
+/* A counter for each name of a part of the live files, with the name as a label. */
+static void say_counts(dr__text *p, const json_t *loaders, const char *family, const char *part, const char *label,
+                       const char *doc)
 {
     size_t i;
     json_t *loader, *count;
-    const char *bound;
+    const char *name;
     if (!json_array_size(loaders))
         return;
-    say_head(p, "drapps_decisions", "counter", "", "decisions of the policy, by what limited the pipeline");
-    json_array_foreach(loaders, i, loader) json_object_foreach(json_object_get(loader, "bounds"), bound, count)
+    say_head(p, family, "counter", "", doc);
+    json_array_foreach(loaders, i, loader) json_object_foreach(json_object_get(loader, part), name, count)
     {
-        dr__text_say(p, "drapps_decisions_total");
+        dr__text_say(p, family);
+        dr__text_say(p, "_total");
         say_loader(p, loader);
-        say_label(p, ",", "bound", bound);
+        say_label(p, ",", label, name);
         dr__text_say(p, "}");
         say_number(p, count);
+    }
+}
+
+/* --- histograms --- */
+
+static void say_part(dr__text *p, const char *family, const char *part, const json_t *loader)
+{
+    dr__text_say(p, family);
+    dr__text_say(p, part);
+    say_loader(p, loader);
+}
+
+static void say_integer(dr__text *p, uint64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, " %" PRIu64 "\n", value);
+    dr__text_say(p, text);
+}
+
+/* Buckets count all that are not above their end. */
+static void say_bucket(dr__text *p, const char *family, const json_t *loader, const json_t *end, uint64_t below)
+{
+    char text[48] = "+Inf";
+    if (json_is_real(end))
+        seconds_text((uint64_t)llround(json_real_value(end) * 1e9), text, sizeof text);
+    say_part(p, family, "_bucket", loader);
+    say_label(p, ",", "le", text);
+    dr__text_say(p, "}");
+    say_integer(p, below);
+}
+
+static void say_spread(dr__text *p, const char *family, const json_t *loader, const json_t *spread)
+{
+    size_t i;
+    json_t *bin;
+    uint64_t below = 0;
+    json_array_foreach(json_object_get(spread, "bins"), i, bin)
+    {
+        below += (uint64_t)json_integer_value(json_array_get(bin, 1));
+        say_bucket(p, family, loader, json_array_get(bin, 0), below);
+    }
+    say_part(p, family, "_count", loader);
+    dr__text_say(p, "}");
+    say_integer(p, below);
+    say_part(p, family, "_sum", loader);
+    dr__text_say(p, "}");
+    say_number(p, json_object_get(spread, "sum"));
+}
+
+static void say_spreads(dr__text *p, const json_t *loaders)
+{
+    size_t i;
+    json_t *loader;
+    for (size_t k = 0; k < DR_COUNT(spreads) && json_array_size(loaders); k++) {
+        say_head(p, spreads[k].family, "histogram", "seconds", spreads[k].doc);
+        json_array_foreach(loaders, i, loader)
+        {
+            const json_t *spread = json_object_get(json_object_get(loader, "spreads"), spreads[k].name);
+            if (spread)
+                say_spread(p, spreads[k].family, loader, spread);
+        }
     }
 }
 
@@ -273,6 +354,21 @@ static void say_cpus(dr__text *p, const json_t *loader)
     }
 }
 
+/* The group's own counter: nothing is missed between two looks. */
+static void say_throttled(dr__text *p)
+{
+    char text[48];
+    uint64_t ns;
+    if (!dr__throttled_ns("", &ns))
+        return;
+    say_head(p, "drapps_cpu_throttled_seconds", "counter", "seconds",
+             "the quota held the cgroup of this process back, summed over CPUs, since the cgroup is there");
+    seconds_text(ns, text, sizeof text);
+    dr__text_say(p, "drapps_cpu_throttled_seconds_total ");
+    dr__text_say(p, text);
+    dr__text_say(p, "\n");
+}
+
 static dr_status give(dr__text *p, char **text, dr_error *err)
 {
     if (!p->failed) {
@@ -297,10 +393,14 @@ dr_status dr_metrics_text(char **text, dr_error *err)
         say_family(&p, "drapps_", &flows[i], loaders, "flow");
     for (size_t i = 0; i < DR_COUNT(knobs); i++)
         say_family(&p, "drapps_knob_", &knobs[i], loaders, "knobs");
-    say_decisions(&p, loaders);
+    say_spreads(&p, loaders);
+    say_counts(&p, loaders, "drapps_decisions", "bounds", "bound",
+               "decisions of the policy, by what limited the pipeline");
+    say_counts(&p, loaders, "drapps_turns", "turns", "knob", "decisions of the policy that turned a knob, by the knob");
     say_rewards(&p, loaders);
     say_sensors(&p, newest(loaders));
     say_cpus(&p, newest(loaders));
+    say_throttled(&p);
     dr__text_say(&p, "# EOF\n");
     json_decref(loaders);
     return give(&p, text, err);

@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/spread.h"
 #include "base/thread.h"
 #include "trace/live_layout.h"
 #include "trace/live_place.h"
@@ -127,10 +128,12 @@ dr_live *dr_live_open(const char *name, const char *policy)
     *live = (dr_live){ .folder = folder, .fd = -1, .generation = dr__fork_generation() };
     live->number = atomic_fetch_add(&counter, 1) + 1;
     dr__live_sweep(folder);
-    if (create_locked(live) && map_file(live))
+    if (create_locked(live) && map_file(live)) {
+        dr_live_spreads(live, (dr_spread[DR_N_SPREADS]){ 0 }, DR_N_SPREADS); /* their bins have ends from now on */
         fill_head(live, name, policy);
-    else
+    } else {
         dr_live_close(&live);
+    }
     return live;
 }
 
@@ -207,6 +210,24 @@ void dr_live_put(dr_live *live, const dr_snapshot *snapshot, const double *flow,
     end(live);
 }
 
+static void put_spread(dr_live *live, size_t at, const dr_spread *spread)
+{
+    put_double(live, at + DR__LIVE_SUM, spread->sum);
+    for (size_t i = 0; i < DR_SPREAD_BINS; i++) {
+        put_double(live, at + DR__LIVE_BINS + 2 * i, dr__spread_end((int)i));
+        live->state[at + DR__LIVE_BINS + 2 * i + 1] = spread->n[i];
+    }
+}
+
+void dr_live_spreads(dr_live *live, const dr_spread *spreads, int n)
+{
+    if (!begin(live))
+        return;
+    for (int i = 0; i < DR_MIN(n, DR_N_SPREADS); i++)
+        put_spread(live, live->map.spreads + (size_t)i * live->map.spread_words, &spreads[i]);
+    end(live);
+}
+
 static void put_decision(dr_live *live, size_t slot, const dr_decision *d)
 {
     const size_t at = live->map.decisions + slot * live->map.decision_words;
@@ -230,5 +251,7 @@ void dr_live_decision(dr_live *live, const dr_decision *d)
         put_decision(live, (size_t)(live->state[DR__LIVE_DECIDED]++ % DR__LIVE_KEPT), d);
     if (d->bound >= 0 && d->bound < DR_N_BOUNDS)
         live->state[live->map.bounds + (size_t)d->bound]++;
+    for (int i = 0; i < DR_N_KNOBS; i++)
+        live->state[live->map.turns + (size_t)i] += d->changed >> i & 1;
     end(live);
 }

@@ -1,7 +1,7 @@
 /* live_layout.h: how a live file is laid out, and how one finds its way in a file of another version.
  *
  *   head       magic, format, who writes (the same in every format); then names and counts
- *   names      of the sensors, flows, knobs and bounds, in this order, each ended by a 0
+ *   names      of the sensors, flows, knobs, bounds and spreads, in this order, each ended by a 0
  *   state      64-bit words; the first is a sequence number, odd while the rest is being written
  *
  * A reader takes counts and names from the file, so that it reads files of versions with other tables too.
@@ -18,7 +18,7 @@
 #define DR__LIVE_MAGIC "DRLIVE\r\n"
 
 enum {
-    DR__LIVE_FORMAT = 1,
+    DR__LIVE_FORMAT = 2,
     DR__LIVE_KEPT = 16,              /* decisions that turned something */
     DR__LIVE_MAX_BYTES = 1024 * 1024 /* a file that claims more is none of ours */
 };
@@ -29,6 +29,7 @@ typedef enum dr__live_table {
     DR__LIVE_FLOWS,
     DR__LIVE_KNOBS,
     DR__LIVE_BOUNDS,
+    DR__LIVE_SPREADS,
     DR__N_LIVE_TABLES
 } dr__live_table;
 
@@ -49,6 +50,7 @@ typedef struct dr__live_head {
     uint32_t n[DR__N_LIVE_TABLES];
     uint32_t n_cpus; /* room for so many */
     uint32_t n_kept;
+    uint32_t n_bins; /* of a spread */
     uint32_t reason_bytes;
     uint32_t names_at, names_bytes;
     uint32_t state_at;
@@ -59,8 +61,8 @@ enum { DR__LIVE_COMMON = offsetof(dr__live_head, started_ns) };
 /* Where things are in the state, in words from its beginning.  The decisions are a ring of n_kept, and after it the
  * last one, whether it turned something or not. */
 typedef struct dr__live_map {
-    size_t values, levels, cpu, flow, knobs, bounds, decisions; /* arrays */
-    size_t decision_words, words;                               /* sizes: of one decision, of the state */
+    size_t values, levels, cpu, flow, knobs, bounds, turns, spreads, decisions; /* arrays; turns: one a knob */
+    size_t spread_words, decision_words, words; /* sizes: of one spread, one decision, the state */
 } dr__live_map;
 
 /* Words before the first array. */
@@ -73,6 +75,9 @@ enum {
     DR__LIVE_DECIDED, /* how many were put into the ring */
     DR__LIVE_FIXED
 };
+
+/* Words of a spread; the end in s and the count of each bin follow. */
+enum { DR__LIVE_SUM, DR__LIVE_BINS };
 
 /* Words of a decision; knobs before, knobs after and the reason follow. */
 enum {

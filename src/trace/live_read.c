@@ -139,11 +139,32 @@ static json_t *modelled_json(const picture *p)
     return list;
 }
 
-static json_t *bounds_json(const picture *p)
+/* {name: count} */
+static json_t *counts_json(const picture *p, dr__live_table table, size_t at)
 {
     json_t *o = json_object();
-    for (size_t i = 0; i < p->head.n[DR__LIVE_BOUNDS]; i++)
-        json_object_set_new(o, name_of(p, DR__LIVE_BOUNDS, i), json_integer((json_int_t)p->state[p->map.bounds + i]));
+    for (size_t i = 0; i < p->head.n[table]; i++)
+        json_object_set_new(o, name_of(p, table, i), json_integer((json_int_t)p->state[at + i]));
+    return o;
+}
+
+static json_t *spread_json(const picture *p, size_t at)
+{
+    json_t *bins = json_array();
+    for (size_t i = 0; i < p->head.n_bins; i++) {
+        const size_t bin = at + DR__LIVE_BINS + 2 * i;
+        json_t *end = json_real(number(p, bin)); /* NULL where it has none */
+        json_array_append_new(bins, json_pack("[o, I]", end ? end : json_null(), (json_int_t)p->state[bin + 1]));
+    }
+    return json_pack("{s:f, s:o}", "sum", number(p, at + DR__LIVE_SUM), "bins", bins);
+}
+
+static json_t *spreads_json(const picture *p)
+{
+    json_t *o = json_object();
+    for (size_t i = 0; i < p->head.n[DR__LIVE_SPREADS]; i++)
+        json_object_set_new(o, name_of(p, DR__LIVE_SPREADS, i),
+                            spread_json(p, p->map.spreads + i * p->map.spread_words));
     return o;
 }
 
@@ -223,7 +244,9 @@ static json_t *picture_json(const picture *p)
     json_object_set_new(o, "cpu", cpu_json(p));
     json_object_set_new(o, "flow", table_json(p, DR__LIVE_FLOWS, p->map.flow, UINT64_MAX));
     json_object_set_new(o, "knobs", table_json(p, DR__LIVE_KNOBS, p->map.knobs, UINT64_MAX));
-    json_object_set_new(o, "bounds", bounds_json(p));
+    json_object_set_new(o, "bounds", counts_json(p, DR__LIVE_BOUNDS, p->map.bounds));
+    json_object_set_new(o, "turns", counts_json(p, DR__LIVE_KNOBS, p->map.turns));
+    json_object_set_new(o, "spreads", spreads_json(p));
     json_object_set_new(o, "decisions", decisions_json(p));
     json_object_set_new(o, "last", last_json(p));
     return o;

@@ -90,12 +90,15 @@ def test_the_end_of_a_pass_is_the_beginning_of_the_next(workers):
     assert lists(again) == second
 
 
-def test_after_the_last_batch_nothing_is_left():
+def test_after_the_last_batch_nothing_is_left(caplog):
     begun, state, _ = saved_after(loader_of(dict, 0), 8)
     assert len(begun) == 8
     again = loader_of(dict, 0)
     again.load_state_dict(state)
-    assert lists(again) == [] and len(lists(again)) == 8
+    assert lists(again) == []
+    assert "nothing was left" in caplog.text
+    caplog.clear()
+    assert len(lists(again)) == 8 and not caplog.text
 
 
 def test_after_a_break_and_twice():

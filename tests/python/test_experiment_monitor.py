@@ -78,6 +78,8 @@ def test_a_loss_is_shown_only_by_an_interval_that_excludes_it():
     assert unsure.result == findings.OPEN and "does not exclude" in unsure.measured
     slow = cost.loss([[1.0, 0.98], [1.0, 0.981], [1.0, 0.979]], 100)
     assert slow.result == findings.MISSED and slow.figures["mean"] == pytest.approx(0.98)
+    trace = cost.loss([[1.0, 0.993], [1.0, 0.9931], [1.0, 0.9929]], 100, to="a trace", most=0.01)
+    assert trace.result == findings.KEPT and trace.aim == "a loader loses less than 1 % of its throughput to a trace"
 
 
 def test_deciding_is_what_the_thread_uses_more():
@@ -137,14 +139,26 @@ def test_the_thread_of_a_monitor_is_found_and_timed():
         assert readings.thread_seconds(task) > used
 
 
+def test_the_thread_of_a_trace_is_found(data, tmp_path):
+    with loader_child.open_loader(data, trace=tmp_path / "run.drtrace") as loader:
+        list(loader.batches())
+        assert 0 <= readings.ThreadShare(readings.TRACER).get() < 1
+
+
 # --- from end to end ---
 
 
-@pytest.mark.parametrize("name", ["cpu", "memory_bandwidth", "disk", "throughput", "decisions", "range"])
+@pytest.mark.parametrize("name", ["cpu", "memory_bandwidth", "disk", "throughput", "trace", "decisions", "range"])
 def test_a_test_runs(name, options):
     for found in found_by(name, options):
         assert found.result in RESULTS or found.result.startswith(findings.IMPOSSIBLE), found
         assert found.aim and found.measured
+
+
+def test_what_a_trace_takes_is_told(options):
+    (found,) = found_by("trace", options)
+    assert found.figures["bytes_per_s"] > 0 and 0 <= found.figures["writer_share"] < 1 and "kB/s" in found.measured
+    assert len(found.figures["pairs"]) == 2 and "to a trace" in found.aim
 
 
 def test_ticks_that_were_asked_for(options):

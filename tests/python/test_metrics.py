@@ -1,16 +1,19 @@
 """The metrics endpoint, by a real HTTP client and a parser of the format that is not ours."""
 
+import math
 import os
 import re
 import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
+from loadersets import Slow
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import drapps
@@ -65,6 +68,54 @@ def test_format(shown, folder):
     assert len(families["drapps_cpu_use_ratio"].samples) == os.cpu_count()
 
 
+def histogram(families, name):
+    """(count, sum, [(end, count of those below), ...]) of the one loader."""
+    samples = families[name].samples
+    bins = [(float(s.labels["le"]), s.value) for s in samples if s.name == f"{name}_bucket"]
+    return value(families, f"{name}_count"), value(families, f"{name}_sum"), bins
+
+
+def test_histograms(shown):
+    for _batch in shown:
+        pass
+    for _ in range(2000):  # what is shown is a tenth of a second old
+        families = parse(metrics.text())
+        if value(families, "drapps_batches_total") == histogram(families, "drapps_consumer_wait_seconds")[0] > 0:
+            break
+        time.sleep(0.01)
+    for name in ("drapps_consumer_wait_seconds", "drapps_batch_latency_seconds"):
+        family = families[name]
+        assert family.type == "histogram" and family.unit == "seconds"
+        count, total, bins = histogram(families, name)
+        ends, below = [end for end, _ in bins], [n for _, n in bins]
+        assert len(bins) == 10 and ends == sorted(set(ends)) and ends[-1] == math.inf
+        assert below == sorted(below) and below[-1] == count > 0 and total > 0
+    assert value(families, "drapps_latency_seconds_total") == pytest.approx(
+        histogram(families, "drapps_batch_latency_seconds")[1]
+    )
+
+
+def test_histograms_of_worker_processes():
+    with drapps.DataLoader(Slow(4000, range(4000), 0.001), 4, num_workers=1) as loader:
+        for _batch in loader:
+            families = parse(metrics.text())
+            if "drapps_sensor_mem_used_bytes" in families:
+                waits = histogram(families, "drapps_consumer_wait_seconds")
+                if waits[0] > 0:
+                    break
+        else:
+            raise AssertionError("no wait is counted")
+    count, total, bins = histogram(families, "drapps_batch_latency_seconds")
+    assert bins[-1] == (math.inf, count) and count > 0 and total > count * 0.004  # of four samples each
+    assert waits[1] <= value(families, "drapps_wait_seconds_total") + 1e-6
+
+
+def test_decisions_by_knob(shown):
+    turns = parse(metrics.text())["drapps_turns"]
+    assert {s.labels["knob"] for s in turns.samples} == {knob.name for knob in drapps.knobs()}
+    assert all(s.name == "drapps_turns_total" and s.value >= 0 for s in turns.samples)
+
+
 def test_every_table_is_there(shown):
     names = set(parse(metrics.text()))
     for knob in drapps.knobs():
@@ -78,7 +129,7 @@ def test_the_manual_names_what_is_there(shown):
     rows = re.findall(r"^\| (`drapps_.*?) \|", manual, re.MULTILINE)
     named = set(re.findall(r"drapps_\w+", " ".join(rows)))
     served = {sample.name for family in parse(metrics.text()).values() for sample in family.samples}
-    assert named - served <= {"drapps_reward"}  # there after the first decision
+    assert named - served <= {"drapps_reward", "drapps_cpu_throttled_seconds_total"}  # after a decision; in a cgroup
     mine = {name for name in served if not re.match("drapps_(sensor|knob|cpu_use)_", name)}
     assert mine <= named
 

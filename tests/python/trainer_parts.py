@@ -46,6 +46,9 @@ def lightning_model(loader=None):
         def training_step(self, batch, index):
             return self.model(**batch)["loss"]
 
+        def validation_step(self, batch, index):
+            """Notes nothing."""
+
         def predict_step(self, batch, index):
             return self.model(**batch)["logits"]
 
@@ -60,8 +63,8 @@ def lightning_model(loader=None):
 def lightning_trainer(**more):
     import pytorch_lightning
 
-    return pytorch_lightning.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False,
-                                     enable_progress_bar=False, enable_model_summary=False, **more)
+    quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+    return pytorch_lightning.Trainer(accelerator="cpu", **{**quiet, **more})
 
 
 def train(model, batches):

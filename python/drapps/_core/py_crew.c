@@ -218,8 +218,8 @@ static void trace_samples(const py_crew *self, const dr_crew_result *r)
                          .end_ns = s->end_ns,
                          .thread = s->worker + 1,
                          .epoch = self->epoch,
-                         .batch = s->tag,
-                         .slot = s->slot };
+                         .batch = r->tag, /* where it went, which need not be where it was posted */
+                         .slot = i };
         if (s->end_ns < s->ns || !s->ns)
             continue;
         PyObject *index = Py_XNewRef(index_of(self, s->tag, s->slot));

@@ -2,11 +2,13 @@
 
 import json
 import sys
+from collections import Counter
 
 from drapps.cli.show import print_table
 
 HELP = "show a trace, export it for Perfetto, or compute its rewards again"
 TOLERANCE = 1e-6
+LAST = 8  # decisions and events that are shown
 
 
 def add_arguments(parser):
@@ -46,10 +48,20 @@ def _show(args):
     if kinds:
         print()
         print_table(("span", "count", "mean ms", "longest ms", "longest is"), [_row(k, s) for k, s in kinds.items()])
+    _show_events(trace)
     if trace.decisions:
         print("\nlast decisions:")
-        print_table(("number", "bound", "reward", "reason"),
-                    [(str(d.number), d.bound, f"{d.reward:.4f}", d.reason) for d in trace.decisions[-8:]])  # fmt: skip
+        rows = [(str(d.number), d.bound, f"{d.reward:.4f}", d.reason) for d in trace.decisions[-LAST:]]
+        print_table(("number", "bound", "reward", "reason"), rows)
+
+
+def _show_events(trace):
+    from drapps.report.events import told
+
+    begin, events = trace.meta["clock"]["start_ns"] * 1e-9, told(trace, most=None)
+    if events:
+        print("\nlast events:")
+        print_table(("s", "event"), [(f"{time - begin:.3f}", text) for time, text in events[-LAST:]])
 
 
 def _facts(trace):
@@ -60,6 +72,7 @@ def _facts(trace):
     yield "time", f"{_duration(trace):.3f} s, {end}"
     yield "holds", (f"{len(trace.snapshots)} snapshots, {len(trace.flow)} of flow, {len(trace.decisions)} decisions, "
                     f"{len(trace.spans)} spans, {len(trace.events)} events")  # fmt: skip
+    yield "events", ", ".join(f"{n} {event}" for event, n in Counter(e.get("event") for e in trace.events).items())
     yield "missing", f"{missing['left_out']} spans left out by choice, {missing['lost']} records lost"
 
 

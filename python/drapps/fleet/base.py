@@ -23,6 +23,7 @@ from drapps.fleet.pilot import BEGIN_S, Pilot
 from drapps.fleet.stacks import new_stacks, stack_of
 from drapps.fleet.window import Window
 from drapps.fleet.zygote import describe
+from drapps.trace import tell
 
 READY, AGAIN, END = range(3)
 CLAIM_NS = 1_000_000
@@ -74,7 +75,7 @@ class Processes:
         self._last_death = "a worker process ended"
         self._mean_ns, self._waited = 0, False
         self._keeper = self._setup = None
-        self._adapt = self._pilot = None
+        self._adapt = self._pilot = self._trace = None
         self._priority = 0
 
     def _prepare(self, setup):
@@ -124,6 +125,7 @@ class Processes:
         Before start(), so that no process is forked beside the pilot's thread.
         """
         self._adapt, self._begun, self._prefetch = settings, time.monotonic(), prefetch
+        self._trace = settings.trace
         self._crew.set_trace(settings.trace, self._traced(), self._indices_are_ids)
 
     def name_epoch(self, number):
@@ -283,7 +285,12 @@ class Processes:
             death = death._replace(exitcode=self._keeper.first_exitcode())
         self._dead_pids.append(death.pid)
         self._last_death = describe(death.worker, death.pid, death.exitcode)
+        self._tell_death(death.worker, death.pid, death.redone, replaced=death.replaced, exitcode=death.exitcode)
         self._warn(self._last_death, death.redone, death.replaced)
+
+    def _tell_death(self, worker, pid, redone, **more):
+        """For the trace, which counts workers from 1 on."""
+        tell(self._trace, "died", worker=worker + 1, pid=pid, redone=len(redone), **more)
 
     def _warn(self, who, redone, replaced):
         self._redone.update(redone)
@@ -301,7 +308,9 @@ class Processes:
             return
         self._keeper.wait_for_workers(pids.values())
         self._keeper.end()
-        redone = [lost for worker in range(MAX_WORKERS) for lost in self._crew.bury(worker)]  # also dismissed ones
+        lost = {worker: self._crew.bury(worker) for worker in range(MAX_WORKERS)}  # also dismissed ones
+        for worker, pid_of in pids.items():
+            self._tell_death(worker, pid_of, lost[worker], replaced=True, zygote=pid)
         self._dead_pids.extend(pids.values())
         with self._sizes:
             self._keeper = Keeper(self._setup, self._context)
@@ -313,7 +322,7 @@ class Processes:
         if self._pilot is not None:
             self._pilot.watch(self._keeper.pid)
         self._last_death = f"the zygote (pid {pid}) ended with workers {[*pids]}"
-        self._warn(self._last_death, redone, True)
+        self._warn(self._last_death, [sample for redone in lost.values() for sample in redone], True)
 
     @property
     def pids(self):

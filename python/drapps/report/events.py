@@ -1,4 +1,4 @@
-"""What is rare in a run: an epoch that begins, a bad sample, a worker that died, a knob turned by the user, a mark."""
+"""What is rare in a run: an epoch that begins, a bad sample, a worker that died, a knob turned by the user."""
 
 from collections import defaultdict
 
@@ -9,11 +9,11 @@ MOST, LONGEST = 300, 200  # events on a page, characters of one
 TOLD_WITHIN = 0.1  # seconds between a decision and the event that tells of its change
 
 
-def told(run):
-    """[(time, what), ...] without what decisions say and what the trace has about itself; the first MOST."""
+def told(run, most=MOST):
+    """[(time, what), ...] without what decisions say and what the trace has about itself; the first `most`."""
     by_policy = turns_by_policy(run)
     events = [event for event in run.events if event.get("event") not in ("missing", "end", "ops")]
-    return [(event["t"], _text(event)) for event in events if not _is_turn(event, by_policy)][:MOST]
+    return [(event["t"], _text(event)) for event in events if not _is_turn(event, by_policy)][:most]
 
 
 def turns_by_user(run):

@@ -20,6 +20,7 @@ class BadSamples:
     def __init__(self, policy, most, counts):
         self.policy, self._most, self._counts = policy, MAX_BAD if most is None else most, counts
         self._n = 0
+        self.tell = None  # writes it into a trace, too
 
     def report(self, index, error):
         """A sample was left out or replaced."""
@@ -27,6 +28,9 @@ class BadSamples:
         self._counts["bad_samples"] += 1
         action, text = {"skip": "skipped", "replace": "replaced"}[self.policy], _text(error)
         log.warning("bad sample %r (%s): %s", index, action, text)
+        if self.tell is not None:
+            name = {"id": index} if isinstance(index, int) else {"key": str(index)}
+            self.tell(**name, error=text, action=action)
         if self._n > self._most:
             raise _core.BadSampleError(
                 f"{self._n} bad samples, allowed are {self._most}; the last: sample {index!r}: {text}"

@@ -210,7 +210,7 @@ class DataLoader(data.DataLoader[_T_co]):
 
     def _continue_inline(self, progress):
         """The rest of a pass in the caller, and later passes too."""
-        state = self._state_of(progress)
+        state = progress.as_dict()
         self._give_up_workers()
         self._resume = state  # which may have gaps even in order, where several threads share the pass
         inline = InlineIter(self)
@@ -255,7 +255,9 @@ class DataLoader(data.DataLoader[_T_co]):
         return self._between() if progress.finished else self._state_of(progress)
 
     def _state_of(self, progress):
-        return {**progress.as_dict(), "drapps": states.VERSION, "made_with": states.made_with(self)}
+        if progress.made_with is None:
+            progress.made_with = states.made_with(self)
+        return {**progress.as_dict(), "drapps": states.VERSION, "made_with": dict(progress.made_with)}
 
     def _between(self):
         """The state between two passes."""

@@ -7,6 +7,7 @@ Ctrl-C may be caught and the pass gone on with: what a pass has to remember is c
 calls, and a batch that was made and not given is given by the next call (Hand, in progress.py).
 """
 
+import logging
 from contextlib import nullcontext
 
 import torch
@@ -23,6 +24,8 @@ from drapps.torch.replay import Record, Repeat
 with torch.autograd.profiler.record_function("drapps"):
     torch.empty((), dtype=torch.int64, device="cpu").random_(generator=torch.Generator()).item()  # as a base seed
     torch.frombuffer(bytearray(8), dtype=torch.int64).view(1, 1)
+
+log = logging.getLogger("drapps")
 
 PASS_STEP = 0x9E3779B97F4A7C15  # between the seeds of passes, so that neighbours are far apart
 
@@ -62,6 +65,7 @@ class Iterator(_BaseDataLoaderIter):
             self._order = Order(loader, self._sampler_iter, self._progress, resume)
         if loader.record:
             self._progress.record = Record(self._order, self._auto_collation, self._native_pass)
+        self._resumed_at = self._progress.yielded if resume else None
 
     def __next__(self):
         if self._progress.given_up:
@@ -72,10 +76,17 @@ class Iterator(_BaseDataLoaderIter):
                 with self._wait_range():
                     super().__next__()  # makes an offer
             except StopIteration:
-                self._progress.settle()
-                self._progress.finished = True
+                self._end()
                 raise
         return hand.take()
+
+    def _end(self):
+        """The pass is over.  A trainer may take what is left of it, nothing, for an epoch."""
+        self._progress.settle()
+        self._progress.finished = True
+        if self._progress.yielded == self._resumed_at:
+            self._resumed_at = None
+            log.warning("the state that was loaded is that after the last batch: nothing was left of the pass")
 
     # --- persistent_workers ---
 

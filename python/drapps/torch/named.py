@@ -125,14 +125,14 @@ class Stepped:
     """A map-style data set whose samples go through some functions."""
 
     def __init__(self, dataset, steps):
-        self._dataset, self._steps = dataset, steps
+        self.dataset, self.transforms = dataset, steps  # by the names that states look for
 
     def __len__(self):
-        return len(self._dataset)
+        return len(self.dataset)
 
     def __getitem__(self, index):
-        sample = self._dataset[index]
-        for step in self._steps:
+        sample = self.dataset[index]
+        for step in self.transforms:
             sample = step(sample)
         return sample
 

@@ -51,6 +51,7 @@ class Progress:
         self.finished = False
         self.given_up = None  # why the pass may not go on
         self.data_state = None  # function: the state of the data set after what was delivered
+        self.made_with = None  # what states of this pass are compared by, once one was asked for
         self.lock = threading.RLock()
         self._hands = {}  # by thread
         self._sizes = {}  # batches under way: samples of each

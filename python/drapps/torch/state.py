@@ -4,32 +4,28 @@ The words are those of torchdata's StatefulDataLoader where it has them (_num_yi
 trainers look for these.
 """
 
+from itertools import zip_longest
+
 from drapps import _core
+from drapps.torch.identity import data_of, fingerprint_of, length_of, transforms_of
 
 VERSION = 1
 
 
-def length_of(dataset):
-    """The data set's length, None without."""
-    try:
-        return len(dataset)
-    except (TypeError, NotImplementedError):
-        return None
-
-
 def made_with(loader):
-    """What must be the same when a state is loaded."""
+    """What must be the same when a state is loaded.  Of a million files it takes a second: once a pass."""
     kind = type(loader.dataset)
-    fingerprint = getattr(loader.dataset, "fingerprint", None)
     return {
         "dataset": f"{kind.__module__}.{kind.__qualname__}",
         "length": length_of(loader.dataset),
-        "fingerprint": fingerprint if isinstance(fingerprint, (str, int)) else None,
+        "fingerprint": fingerprint_of(loader.dataset),
         "batch_size": loader.batch_size,
         "drop_last": loader.drop_last,
         "in_order": bool(loader.in_order),
-        "iterable_workers": loader.num_workers if loader._iterable else None,
+        "iterable_workers": int(loader.num_workers) if loader._iterable else None,
         "world_size": loader.world_size,
+        "data": data_of(loader.dataset),
+        "transforms": transforms_of(loader.dataset),
     }
 
 
@@ -37,16 +33,28 @@ def made_with(loader):
 MAY_DIFFER = {"world_size", "in_order"}
 
 
-def check(loader, state):
-    """Raises what is wrong with a state for this loader."""
+def check(loader, mine, state):
+    """Raises what is wrong with a state for this loader, which has `mine` to be compared.  Only what is in it is."""
     if not isinstance(state, dict) or state.get("drapps") != VERSION:
         raise _core.ArgumentError(f'not a state of a drapps.DataLoader: "drapps" must be {VERSION}')
-    mine = made_with(loader)
     for key, theirs in state["made_with"].items():
         if key not in MAY_DIFFER and mine.get(key) != theirs:
-            raise _core.ArgumentError(f"the state was saved with {key} {theirs!r}, the loader has {mine.get(key)!r}")
+            raise _core.ArgumentError(_difference(key, theirs, mine.get(key)))
     if state["done"] and loader.in_order:
         raise _core.ArgumentError("the state was saved with in_order=False and batches open; the loader has True")
+
+
+def _difference(key, theirs, mine):
+    """What to say of it, and what to do where it is meant."""
+    if key == "data":
+        other = [what for what in {**theirs, **mine} if theirs.get(what) != mine.get(what)]
+        said = f"the state was saved with another data set of this type and length, told by its {', '.join(other)}"
+    elif key == "transforms":
+        was, now = next(pair for pair in zip_longest(theirs, mine, fillvalue="none") if pair[0] != pair[1])
+        said = f"the state was saved with the transform {was}, the loader has {now}"
+    else:
+        return f"the state was saved with {key} {theirs!r}, the loader has {mine!r}"
+    return f'{said}; to load it all the same, remove state["made_with"]["{key}"]'
 
 
 def running(state):
@@ -60,8 +68,9 @@ def running(state):
 def place(loader, states):
     """Where this rank goes on, as one state: from its own, or from those of all ranks of a run of another size."""
     states = states if isinstance(states, (list, tuple)) else [states]
+    compared = made_with(loader)
     for state in states:
-        check(loader, state)
+        check(loader, compared, state)
     saved, mine = states[0]["made_with"]["world_size"], loader.world_size
     if saved == mine:
         return states[loader.rank] if len(states) > 1 else states[0]

@@ -50,6 +50,7 @@ class WorkerIter(Iterator):
             self._fleet.begin_epoch(self._base_seed, self._shared_seed)
         self._fleet.name_epoch(self._progress.epoch)
         self._setup(loader, resume)
+        self._tell_begin()
         try:
             filled = _core.undisturbed(self._fill, START_S)
             self._fleet.start()
@@ -72,6 +73,12 @@ class WorkerIter(Iterator):
         return self._adapting.of_processes(type(loader.dataset).__name__, loader.cpu_limit, settings,
                                            ("workers",) if loader._iterable else (),
                                            **({} if n_samples is None else {"samples": n_samples}))  # fmt: skip
+
+    def _tell_begin(self):
+        """For the trace: the pass, and its bad samples."""
+        epoch = self._progress.epoch
+        self._bad.tell = partial(self._adapting.tell, "bad", epoch=epoch)
+        self._adapting.tell("start", epoch=epoch, workers=self._fleet.workers, prefetch=self._ahead())
 
     def _alive(self):
         return self._fleet is not None

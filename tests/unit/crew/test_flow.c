@@ -3,6 +3,8 @@
 
 #include <drapps/crew_pilot.h>
 
+#include "crew/shared.h"
+
 static void assert_flow(dr_crew *crew, int which, double expected)
 {
     double flow[DR_N_FLOWS] = { 0 };
@@ -61,6 +63,42 @@ static void waiting_and_stepping_are_told_apart(void **state)
     dr_crew_unref(&crew);
 }
 
+static uint64_t n_of(dr_crew *crew, int which)
+{
+    uint64_t n = 0;
+    dr_spread spreads[DR_N_SPREADS] = { { 0 } };
+    dr__crew_spreads(crew, spreads);
+    for (int i = 0; i < DR_SPREAD_BINS; i++)
+        n += spreads[which].n[i];
+    return n;
+}
+
+/* A wait goes on over calls in which nothing came, and ends with its batch. */
+static void waits_and_latencies_are_spread(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_result r;
+    dr_spread spreads[DR_N_SPREADS] = { { 0 } };
+    dr_crew *crew = open_crew(1, 4, true);
+    assert_ok(dr_crew_enlist(crew, 0, getpid(), &err));
+    post(crew, 1, 1);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(dr_crew_next(crew, 10, &r, &err), DR_AGAIN);
+    assert_int_equal(n_of(crew, DR_SPREAD_WAIT), 0);
+    claim(crew, 0);
+    done(crew, 0, 0, 1);
+    r = next(crew);
+    release(crew, &r);
+    assert_int_equal(dr_crew_next(crew, 0, &r, &err), DR_END);
+    assert_int_equal(n_of(crew, DR_SPREAD_WAIT), 1);
+    assert_int_equal(n_of(crew, DR_SPREAD_LATENCY), 1);
+    dr__crew_spreads(crew, spreads);
+    assert_true(spreads[DR_SPREAD_WAIT].sum >= 0.029 && spreads[DR_SPREAD_WAIT].n[0] == 0);
+    assert_flow(crew, DR_FLOW_LATENCY, spreads[DR_SPREAD_LATENCY].sum);
+    dr_crew_unref(&crew);
+}
+
 static void deaths_are_those_of_workers_that_were_not_told_to_leave(void **state)
 {
     (void)state;
@@ -81,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_follow_the_batches),
         cmocka_unit_test(waiting_and_stepping_are_told_apart),
+        cmocka_unit_test(waits_and_latencies_are_spread),
         cmocka_unit_test(deaths_are_those_of_workers_that_were_not_told_to_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

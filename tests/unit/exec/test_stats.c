@@ -1,6 +1,7 @@
 /* Histograms of times: quantiles against sorted values. */
 #include "unit/cm.h"
 
+#include "base/spread.h"
 #include "exec/stats.h"
 
 static uint64_t get(json_t *o, const char *name)
@@ -71,8 +72,32 @@ static void ends_of_the_scale(void **state)
     json_decref(o);
 }
 
+/* Coarse bins have what the values say, at their borders too. */
+static void spreads(void **state)
+{
+    (void)state;
+    static dr__histogram h;
+    dr_spread want = { 0 }, got = { 0 };
+    for (int power = 0; power < 40; power++)
+        for (int off = -1; off <= 1; off++) {
+            const uint64_t ns = ((uint64_t)1 << power) + (uint64_t)(int64_t)off;
+            dr__histogram_add(&h, ns);
+            int bin = 0;
+            while (bin < DR_SPREAD_BINS - 1 && (double)ns * 1e-9 >= dr__spread_end(bin))
+                bin++;
+            want.n[bin]++;
+            want.sum += (double)ns * 1e-9;
+        }
+    dr__histogram_spread(&h, &got);
+    for (int i = 0; i < DR_SPREAD_BINS; i++)
+        assert_int_equal(got.n[i], want.n[i]);
+    assert_float_equal(got.sum, want.sum, 1e-6 * want.sum);
+    assert_int_equal(want.n[1], 6);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(quantiles), cmocka_unit_test(ends_of_the_scale) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(quantiles), cmocka_unit_test(ends_of_the_scale),
+                                        cmocka_unit_test(spreads) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,12 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <drapps/crew_pilot.h>
+#include <drapps/trace.h>
 
 #include "loader/crew_plant.h"
 
@@ -50,6 +52,48 @@ static void knobs_are_the_users(void **state)
     assert_int_equal(dr_crew_pilot_set(pilot, DR_KNOB_FETCHERS, 1, &err), DR_ERR_ARG);
     dr_crew_pilot_close(&pilot);
     dr_crew_unref(&crew);
+}
+
+/* Texts of a trace that have this in them. */
+static int n_told(const char *path, const char *what)
+{
+    int n = 0;
+    dr_error err;
+    dr_trace_reader *reader;
+    dr_trace_record record;
+    assert_ok(dr_trace_open_reader(path, &reader, &err));
+    while (dr_trace_next(reader, &record, &err) == DR_OK)
+        n += record.kind == DR_TRACE_TEXT && strstr(record.text, what);
+    dr_trace_close_reader(&reader);
+    return n;
+}
+
+static void knobs_that_are_turned_are_in_the_trace(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_trace *trace;
+    char path[] = "/tmp/test-crew-pilot-XXXXXX";
+    close(mkstemp(path));
+    dr_crew *crew = open_crew(4, 4, true);
+    dr_crew_adapt_options o = options_of(0);
+    assert_ok(dr_trace_open(path, NULL, NULL, &trace, &err));
+    o.trace = trace;
+    dr_crew_pilot *pilot = open_pilot(crew, &o);
+    assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_WORKERS, 3, &err));
+    assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_LANE_THRESHOLD, 2.5, &err));
+    assert_int_equal(dr_crew_pilot_set(pilot, DR_KNOB_FETCHERS, 1, &err), DR_ERR_ARG);
+    assert_ok(dr__crew_plant_set((dr__crew_plant *)pilot, DR_KNOB_PREFETCH, 5, false, &err)); /* as a decision does */
+    dr_crew_pilot_stop(pilot);
+    dr_trace_close(&trace);
+    assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_PREFETCH, 6, &err)); /* to nobody */
+    dr_crew_pilot_close(&pilot);
+    dr_crew_unref(&crew);
+    assert_int_equal(n_told(path, "\"event\":\"set\""), 3);
+    assert_int_equal(n_told(path, "\"knob\":\"workers\",\"value\":3}"), 1);
+    assert_int_equal(n_told(path, "\"knob\":\"lane_threshold\",\"value\":2.5}"), 1);
+    assert_int_equal(n_told(path, "\"knob\":\"prefetch\",\"value\":5}"), 1);
+    unlink(path);
 }
 
 static void unknown_words_are_errors(void **state)
@@ -230,6 +274,7 @@ int main(void)
     setenv("DRAPPS_LIVE", "off", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knobs_are_the_users),
+        cmocka_unit_test(knobs_that_are_turned_are_in_the_trace),
         cmocka_unit_test(unknown_words_are_errors),
         cmocka_unit_test(a_memory_limit_beyond_all_memory_is_none),
         cmocka_unit_test(wishes_are_made_of_what_the_policy_turns),

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "monitor/probe.h"
 #include "monitor/sampler.h"
 #include "unit/monitor/proc_tree.h"
 
@@ -118,7 +119,10 @@ static void server_devices(void **state)
 
 static void check_half_core(const char *machine)
 {
+    uint64_t throttled_ns;
     watch(machine);
+    assert_true(dr__throttled_ns(root, &throttled_ns));
+    assert_int_equal(throttled_ns, 500000000);
     assert_sensor(DR_SENSOR_CPU_TOTAL, 8, 0.5);
     assert_sensor(DR_SENSOR_CPU_OWN, 0.4, 0.4 / 16);
     assert_sensor(DR_SENSOR_QUOTA_USED, 0.45, 0.9);

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "monitor/probe.h"
 #include "serve/listen.h"
 
 static dr_error err;
@@ -98,7 +99,10 @@ static dr_live *busy_loader(const char *name)
     for (int i = 0; i < DR_N_KNOBS; i++)
         knobs[i] = i;
     dr_live_put(live, &s, flow, DR_N_FLOWS, knobs, DR_N_KNOBS);
-    dr_decision d = { .number = 1, .bound = DR_BOUND_MEMORY, .reward = 0.75 };
+    dr_spread spreads[DR_N_SPREADS] = { { 0 } };
+    spreads[DR_SPREAD_WAIT] = (dr_spread){ .sum = 40.5, .n = { 3, [2] = 4, [DR_SPREAD_BINS - 1] = 1 } };
+    dr_live_spreads(live, spreads, DR_N_SPREADS);
+    dr_decision d = { .number = 1, .bound = DR_BOUND_MEMORY, .reward = 0.75, .changed = 1u << DR_KNOB_PREFETCH };
     dr_live_decision(live, &d);
     return live;
 }
@@ -124,6 +128,16 @@ static void the_page(void **state)
     has(page, "\ndrapps_knob_workers{");
     has(page, "bound=\"memory\"} 1\n");
     has(page, "bound=\"cpu\"} 0\n");
+    has(page, "knob=\"prefetch\"} 1\n");
+    has(page, "knob=\"workers\"} 0\n");
+    has(page, "# TYPE drapps_consumer_wait_seconds histogram\n# UNIT drapps_consumer_wait_seconds seconds\n");
+    has(page, "le=\"0.000262144\"} 3\ndrapps_consumer_wait_seconds_bucket{");
+    has(page, "le=\"0.001048576\"} 3\n");
+    has(page, "le=\"0.004194304\"} 7\n");
+    has(page, "le=\"17.179869184\"} 7\n");
+    has(page, "le=\"+Inf\"} 8\ndrapps_consumer_wait_seconds_count{");
+    has(page, "} 8\ndrapps_consumer_wait_seconds_sum{");
+    has(page, "} 40.5\n# TYPE drapps_batch_latency_seconds histogram\n");
     has(page, "\ndrapps_reward{");
     has(page, "\ndrapps_sensor_cpu_total_cpus 100.0\n");
     has(page, "\n# UNIT drapps_sensor_disk_bandwidth_bytes_per_second bytes_per_second\n");
@@ -151,6 +165,7 @@ static void families_are_whole(void **state)
     (void)state;
     char *page, *families[256];
     size_t n = 0;
+    uint64_t throttled;
     dr_live *one = busy_loader("one"), *two = busy_loader("two");
     assert_ok(dr_metrics_text(&page, &err));
     for (char *line = strtok(page, "\n"); line; line = strtok(NULL, "\n")) {
@@ -164,7 +179,8 @@ static void families_are_whole(void **state)
         } else if (line[0] != '#')
             assert_int_equal(strncmp(line, families[n - 1], strlen(families[n - 1])), 0);
     }
-    assert_int_equal(n, 2 + DR_N_FLOWS + DR_N_KNOBS + 2 + DR_N_SENSORS + 1);
+    const bool in_a_group = dr__throttled_ns("", &throttled);
+    assert_int_equal(n, 2 + DR_N_FLOWS + DR_N_KNOBS + DR_N_SPREADS + 3 + DR_N_SENSORS + 1 + in_a_group);
     dr_text_free(&page);
     dr_live_close(&one);
     dr_live_close(&two);

@@ -117,6 +117,32 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(n_files(false), 0);
 }
 
+/* Bins have ends before anything was counted, the last has none. */
+static void spreads_have_bins(void **state)
+{
+    (void)state;
+    dr_live *live = dr_live_open("x", "fixed");
+    for (uint64_t n = 0; n < 3; n++) {
+        dr_spread spreads[DR_N_SPREADS] = { { 0 } };
+        dr_spread *latencies = &spreads[DR_SPREAD_LATENCY];
+        *latencies = (dr_spread){ .sum = 2.5 * (double)n, .n = { [1] = n, [DR_SPREAD_BINS - 1] = 2 * n } };
+        if (n)
+            dr_live_spreads(live, spreads, DR_N_SPREADS);
+        json_t *list = read_live(0), *found = json_object_get(json_array_get(list, 0), "spreads");
+        json_t *latency = json_object_get(found, "latency"), *bins = json_object_get(latency, "bins");
+        json_t *second = json_array_get(bins, 1), *last = json_array_get(bins, DR_SPREAD_BINS - 1);
+        assert_int_equal(json_object_size(found), DR_N_SPREADS);
+        assert_int_equal(json_array_size(bins), DR_SPREAD_BINS);
+        assert_float_equal(json_number_value(json_array_get(second, 0)), 0.001048576, 1e-15);
+        assert_int_equal(json_integer_value(json_array_get(second, 1)), n);
+        assert_true(json_is_null(json_array_get(last, 0)));
+        assert_int_equal(json_integer_value(json_array_get(last, 1)), 2 * n);
+        assert_true(json_number_value(json_object_get(latency, "sum")) == 2.5 * (double)n);
+        json_decref(list);
+    }
+    dr_live_close(&live);
+}
+
 static void a_knob_that_is_missing(void **state)
 {
     (void)state;
@@ -163,6 +189,7 @@ static void the_last_decisions(void **state)
     }
     assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "bounds"), "cpu")), 20);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "bounds"), "memory")), 0);
+    assert_true(of(o, "turns", "prefetch") == 20 && of(o, "turns", "workers") == 0);
     json_decref(list);
     dr_live_close(&live);
 }
@@ -213,6 +240,7 @@ static void off_and_nowhere(void **state)
     assert_null(dr_live_open("x", "y"));
     put(NULL, 1);
     dr_live_decision(NULL, NULL);
+    dr_live_spreads(NULL, NULL, 0);
     dr_live_close(NULL);
     json_t *list = read_live(0);
     assert_int_equal(json_array_size(list), 0);
@@ -400,19 +428,20 @@ static int write_file(const char *name, const void *bytes, size_t n)
     return fd;
 }
 
-/* Two sensors, one flow, two knobs, one bound, none of which this version knows. */
+/* Two sensors, one flow, two knobs, one bound, one spread, none of which this version knows. */
 static char *foreign_file(dr__live_head *head)
 {
-    static const char names[] = "hue\0mood\0drift\0dial\0lever\0luck";
+    static const char names[] = "hue\0mood\0drift\0dial\0lever\0luck\0gait";
     dr__live_map map;
     *head = (dr__live_head){ .pid = (int32_t)getpid(), .pid_space = dr__live_pid_space(), .started_ns = 4 };
     dr__live_head_init(head);
     head->start_ticks = dr__live_start_ticks(head->pid);
     strcpy(head->version, "9.9");
     head->n[DR__LIVE_SENSORS] = 2, head->n[DR__LIVE_FLOWS] = 1, head->n[DR__LIVE_KNOBS] = 2;
-    head->n[DR__LIVE_BOUNDS] = 1, head->n_cpus = 2, head->n_kept = 1, head->reason_bytes = 16;
-    head->names_bytes = 32;
-    head->state_at = head->names_at + 32;
+    head->n[DR__LIVE_BOUNDS] = 1, head->n[DR__LIVE_SPREADS] = 1, head->n_bins = 3;
+    head->n_cpus = 2, head->n_kept = 1, head->reason_bytes = 16;
+    head->names_bytes = 40;
+    head->state_at = head->names_at + 40;
     dr__live_map_of(head, &map);
     head->bytes = head->state_at + (uint32_t)map.words * 8;
     char *file = calloc(1, head->bytes);
@@ -422,6 +451,9 @@ static char *foreign_file(dr__live_head *head)
     double x = 1.5;
     memcpy(&words[map.values + 1], &x, 8);
     memcpy(&words[map.flow], &x, 8);
+    words[map.turns + 1] = 6;
+    memcpy(&words[map.spreads + DR__LIVE_BINS + 2], &x, 8);
+    words[map.spreads + DR__LIVE_BINS + 3] = 8;
     words[map.decisions + DR__LIVE_CHANGED] = 2;
     memcpy(&words[map.decisions + DR__LIVE_BEFORE + 3], &x, 8);
     memcpy(&words[map.decisions + DR__LIVE_BEFORE + 4], "because so it is", 16); /* without an end */
@@ -440,6 +472,11 @@ static void tables_of_another_version(void **state)
     assert_string_equal(json_string_value(json_object_get(o, "version")), "9.9");
     assert_int_equal(json_object_size(json_object_get(o, "sensors")), 1);
     assert_true(of(o, "sensors", "mood") == 1.5 && of(o, "flow", "drift") == 1.5);
+    assert_true(of(o, "turns", "dial") == 0 && of(o, "turns", "lever") == 6);
+    json_t *bins = json_object_get(json_object_get(json_object_get(o, "spreads"), "gait"), "bins");
+    assert_int_equal(json_array_size(bins), 3);
+    assert_true(json_number_value(json_array_get(json_array_get(bins, 1), 0)) == 1.5);
+    assert_int_equal(json_integer_value(json_array_get(json_array_get(bins, 1), 1)), 8);
     json_t *d = json_array_get(json_object_get(o, "decisions"), 0);
     assert_string_equal(json_string_value(json_object_get(d, "reason")), "because so it is");
     assert_string_equal(json_string_value(json_object_get(d, "bound")), "luck");
@@ -595,6 +632,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_is_written_is_read),
         TEST(a_knob_that_is_missing),
+        TEST(spreads_have_bins),
         TEST(the_last_decisions),
         TEST(decisions_that_turned_nothing),
         TEST(names_that_are_no_text),

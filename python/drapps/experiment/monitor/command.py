@@ -24,6 +24,7 @@ TESTS = {
     "network": network,
     "cost": cost.cost,
     "throughput": cost.throughput,
+    "trace": cost.trace,
     "decisions": cost.decisions,
     "range": cost.value_range,
 }
@@ -34,8 +35,8 @@ def make_parser():
     parser.add_argument("--only", default=",".join(TESTS), help=f"tests, of {', '.join(TESTS)}")
     parser.add_argument("--seconds", type=float, default=10, help="of a reading (default: 10)")
     parser.add_argument("--fuzz-seconds", type=float, default=600, help="of the test range (default: 600)")
-    parser.add_argument("--pairs", type=int, default=60, help="of the test throughput, 5 times those of decisions")
-    parser.add_argument("--segment", type=float, default=2, help="seconds of a half of a pair of throughput")
+    parser.add_argument("--pairs", type=int, default=60, help="of throughput and trace, 5 times those of decisions")
+    parser.add_argument("--segment", type=float, default=2, help="seconds of a half of a pair of throughput and trace")
     parser.add_argument("--memory-mb", type=int, default=2048, help="that are allocated (default: 2048)")
     parser.add_argument("--data", metavar="DIR", help="folder of JPEG files for the loader (default: made for it)")
     parser.add_argument("--folder", metavar="DIR", help="on the disk to be read and written (default: the usual one)")

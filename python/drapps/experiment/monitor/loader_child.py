@@ -1,6 +1,7 @@
-"""Runs a loader with and without a monitor, or a policy, by turns, and prints a line of JSON.
+"""Runs a loader with and without a monitor, a trace, or a policy, by turns, and prints a line of JSON.
 
     python -m drapps.experiment.monitor.loader_child throughput DATA PAIRS SECONDS SEED
+    python -m drapps.experiment.monitor.loader_child trace DATA PAIRS SECONDS SEED
     python -m drapps.experiment.monitor.loader_child decisions DATA PAIRS SECONDS SEED
 
 Every epoch is the same work: nothing in the chain is random.  A pair is measured in one process, one after the other,
@@ -9,11 +10,13 @@ in random order, since processes differ from each other by more than what is loo
 
 import itertools
 import json
+import os
 import random
 import sys
+import tempfile
 import time
 
-from drapps.experiment.monitor.readings import ThreadShare, monitor_threads
+from drapps.experiment.monitor.readings import TRACER, ThreadShare, monitor_threads
 from drapps.monitor import Monitor
 from drapps.pipeline import read
 
@@ -67,6 +70,36 @@ def throughput(data, pairs, seconds, seed):
         return {"pairs": by_turns(pairs, seed, beside, alone), "samples": samples}
 
 
+# --- traces ---
+
+
+def trace(data, pairs, seconds, seed):
+    """Seconds for the same epochs, with a trace and without, both watched by a monitor; what the trace takes."""
+    takes, counted = [], {}
+
+    def run(**options):
+        with Monitor() as monitor, open_loader(data, policy="fixed", resource_monitor=monitor, **options) as loader:
+            took = min(_epochs(loader, 1)[0] for _ in range(WARM_UP))
+            epochs = counted.setdefault("epochs", max(1, round(seconds / took)))
+            share = ThreadShare(TRACER) if options else None
+            took, counted["samples"] = _epochs(loader, epochs)
+            return took, share and share.get()
+
+    def traced():
+        with tempfile.TemporaryDirectory(prefix="drapps-experiment-") as folder:
+            path, begun = os.path.join(folder, "run.drtrace"), time.monotonic()
+            took, share = run(trace=path)
+            takes.append((share, os.path.getsize(path) / (time.monotonic() - begun)))
+            return took
+
+    def untraced():
+        return run()[0]
+
+    found = by_turns(pairs, seed, traced, untraced)
+    writer_share, bytes_per_s = (sum(values) / pairs for values in zip(*takes, strict=True))
+    return {"pairs": found, "samples": counted["samples"], "writer_share": writer_share, "bytes_per_s": bytes_per_s}
+
+
 # --- decisions ---
 
 
@@ -99,7 +132,7 @@ def _until(loader, end):
 
 
 def main(what, data, pairs, seconds, seed):
-    measure = {"throughput": throughput, "decisions": decisions}[what]
+    measure = {"throughput": throughput, "trace": trace, "decisions": decisions}[what]
     print(json.dumps(measure(data, int(pairs), float(seconds), int(seed))))
 
 

@@ -11,7 +11,7 @@ import time
 from drapps.experiment.monitor.findings import NotPossible
 from drapps.monitor import Monitor
 
-THREAD = "dr-monitor"  # its name
+THREAD, TRACER = "dr-monitor", "drapps-trace"  # names of threads: the monitor's, a trace's
 
 
 def opened(seconds, interval=0.1):
@@ -45,8 +45,8 @@ def percentile(values, q):
     return ordered[max(0, math.ceil(q * len(ordered)) - 1)]
 
 
-def monitor_threads():
-    """Numbers of this process's monitor threads."""
+def threads_named(wanted):
+    """Numbers of this process's threads of that name."""
     def name(task):
         try:
             with open(f"/proc/self/task/{task}/comm") as file:
@@ -54,7 +54,12 @@ def monitor_threads():
         except OSError:  # a thread that has just ended
             return None
 
-    return [int(task) for task in os.listdir("/proc/self/task") if name(task) == THREAD]
+    return [int(task) for task in os.listdir("/proc/self/task") if name(task) == wanted]
+
+
+def monitor_threads():
+    """Numbers of this process's monitor threads."""
+    return threads_named(THREAD)
 
 
 def thread_seconds(task):
@@ -63,10 +68,10 @@ def thread_seconds(task):
 
 
 class ThreadShare:
-    """CPU that the process's one monitor thread uses, as a share of a CPU, since this was made."""
+    """CPU that the process's one thread of that name uses, as a share of a CPU, since this was made."""
 
-    def __init__(self):
-        (self._task,) = monitor_threads()
+    def __init__(self, name=THREAD):
+        (self._task,) = threads_named(name)
         self._begun, self._used = time.monotonic(), thread_seconds(self._task)
 
     def get(self):
