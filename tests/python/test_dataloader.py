@@ -183,6 +183,13 @@ def test_eager_samplers_draw_as_often(workers):
     assert ours == theirs
 
 
+@pytest.mark.parametrize("make", [*SAMPLERS.values(), lambda: {"batch_sampler": Eager()}], ids=[*SAMPLERS, "eager"])
+def test_samplers_draw_as_torchs_with_workers_that_are_kept(make):
+    options = {} if "batch_sampler" in make() else {"batch_size": 4}
+    theirs, ours = both(Numbers(11), make, workers=2, passes=3, persistent_workers=True, **options)
+    assert ours == theirs
+
+
 def test_randomness_in_the_caller_is_torchs():
     class Noisy(Numbers):
         def __getitem__(self, i):

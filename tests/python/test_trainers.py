@@ -1,5 +1,6 @@
 """Trainers take drapps.DataLoader as it is: the loader they used in the end is one, and its count is right."""
 
+import inspect
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ torch = pytest.importorskip("torch")
 from trainer_parts import Classifier, Points, lightning_model, lightning_trainer, train
 
 import drapps
+from drapps.torch import rebuild
 
 HERE = pathlib.Path(__file__).parent
 N, EPOCHS = 20, 2
@@ -39,6 +41,39 @@ def test_plain_loop(workers):
     check(loader, model.keys)
 
 
+# --- seeds ---
+
+
+def shown(loader):
+    """The arguments with which a trainer makes a loader anew, from what another one shows."""
+    names = inspect.signature(drapps.DataLoader).parameters
+    found = {name: value for name, value in vars(loader).items() if name in names and names[name].default is not value}
+    return {name: value for name, value in found.items() if name not in ("batch_size", "sampler", "drop_last")}
+
+
+def keys_of(loader):
+    return [key for batch in loader for key in batch["key"].tolist()]
+
+
+def test_a_loader_that_is_made_anew_keeps_its_seed():
+    """As Lightning does it, with all that the loader shows."""
+    found = []
+    for seed in (7, 8):
+        loader, again = make(0, seed=seed), drapps.DataLoader(**shown(make(0, seed=seed)))
+        found.append([keys_of(again) for _ in range(EPOCHS)])
+        assert found[-1] == [keys_of(loader) for _ in range(EPOCHS)]
+    assert found[0] != found[1]
+
+
+def test_the_generator_of_a_seed_is_handed_on_seeded():
+    """As Accelerate does it, without the seed."""
+    for seed in (7, 8):
+        old = make(0, seed=seed)
+        new = rebuild.same_kind(old.dataset, batch_sampler=old.batch_sampler, num_workers=old.num_workers,
+                                generator=old.generator)  # fmt: skip
+        assert keys_of(new) == keys_of(make(0, seed=seed))
+
+
 # --- Lightning ---
 
 
@@ -62,11 +97,12 @@ def test_lightning_takes_the_loader_from_a_hook(lightning):
     check(trainer.train_dataloader, model.model.keys)
 
 
+@pytest.mark.parametrize("seed", [None, 7])
 @pytest.mark.parametrize("workers", [0, 3])
-def test_lightning_builds_the_same_loader_to_predict(lightning, workers):
+def test_lightning_builds_the_same_loader_to_predict(lightning, workers, seed):
     """It makes a new loader from the attributes of the old one, to note the indices of its batches."""
     model, trainer = lightning_model(), lightning_trainer()
-    loader = make(workers, on_bad_sample="skip", max_bad=7)
+    loader = make(workers, on_bad_sample="skip", max_bad=7, seed=seed)
     outputs = trainer.predict(model, loader)
     used = trainer.predict_dataloaders
     assert used is not loader and sum(len(batch) for batch in outputs) == N
@@ -91,6 +127,11 @@ def test_accelerate(accelerator, workers):
     for _ in range(EPOCHS):
         train(model, loader)
     check(loader, model.keys)
+
+
+def test_accelerate_keeps_the_seed(accelerator):
+    orders = [keys_of(accelerator.prepare(make(0, seed=seed))) for seed in (7, 8, 7)]
+    assert orders[0] == orders[2] == keys_of(make(0, seed=7)) != orders[1]
 
 
 def test_accelerate_keeps_a_number_of_workers_that_drapps_decided(accelerator):

@@ -17,6 +17,7 @@ class Items:
     def _begin(self, request):
         worker = self._worker
         worker.seed_pipe(request.shared_seed)
+        worker.seed_anew(request)
         self._epoch, self._taken, self._ended = request.epoch, 0, False
         self._iterator = iter(worker.dataset)
 

@@ -98,6 +98,12 @@ class Worker(Claimer):
         if self.seeds is not None:
             self.seeds.set(request.base_seed, *request.key(tag, slot))
 
+    def seed_anew(self, request):
+        """As a new worker is seeded, when a later epoch begins: what was drawn before has no part in it.  The first one
+        goes on from what worker_init_fn has left, as torch's."""
+        if self.seeds is not None and request.epoch > 0:
+            seed_worker(request.base_seed, self.number)
+
     def deliver(self, claim, make):
         """The result of a batch that is claimed whole."""
         try:

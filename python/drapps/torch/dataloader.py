@@ -30,6 +30,7 @@ from drapps.torch.kept import Kept
 from drapps.torch.lower import lower
 from drapps.torch.native_iter import NativeIter
 from drapps.torch.open_files import open_file_in
+from drapps.torch.progress import Progress
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 from drapps.torch.stream_iter import StreamIter
 
@@ -96,7 +97,7 @@ class DataLoader(data.DataLoader[_T_co]):
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit
         self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
         self.rank, self.world_size = _rank(rank, world_size)
-        self.seed, generator = self._seed(seed, generator, shuffle)
+        self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
         self.policy, self.adaptive_compression, self.weights, self.trace = policy, adaptive_compression, weights, trace
         prefetch_factor = _said(prefetch_factor, num_workers)
         self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
@@ -130,13 +131,16 @@ class DataLoader(data.DataLoader[_T_co]):
         self._only_threads = workers.why_not_fork() if decided and not needs else None  # the reason
         return workers.Count(workers.decide(self.cpu_limit, iterable, needs), decided=True) if decided else given
 
-    def _seed(self, seed, generator, shuffle):
-        """(seed, generator).  Ranks must draw the same order: without a seed they use 0, as DistributedSampler."""
-        if seed is not None and generator is not None:
+    def _seed(self, seed, generator, shuffle, handed_on):
+        """(seed, generator).  Ranks must draw the same order: without a seed they use 0, as DistributedSampler.
+
+        The generator is seeded at once: who hands it on may use it without the loader.
+        """
+        if seed is not None and generator is not None and not handed_on:
             raise ValueError("seed and generator exclude each other: give one")
         if seed is None and generator is None and shuffle and self.world_size > 1:
             seed = 0
-        return seed, generator if seed is None else torch.Generator()
+        return seed, generator if seed is None else (generator or torch.Generator()).manual_seed(seed % 2**63)
 
     def _take_part(self):
         if isinstance(self.sampler, data.DistributedSampler):
@@ -260,12 +264,11 @@ class DataLoader(data.DataLoader[_T_co]):
         return {**progress.as_dict(), "drapps": states.VERSION, "made_with": dict(progress.made_with)}
 
     def _between(self):
-        """The state between two passes."""
-        return {
-            "drapps": states.VERSION, "made_with": states.made_with(self), "_num_yielded": 0, "ahead": 0, "done": {},
-            "_iterator_finished": self._progress is not None, "epoch": self._epoch, "base_seed": None,
-            "order_seed": None, "drawn": False, "draws": draws.take(self), "sampler": None, "dataset": None,
-        }  # fmt: skip
+        """The state between two passes: that of the next one, which has drawn nothing."""
+        kept = self._iterator.kept_seeds() if self._iterator is not None else None
+        coming = Progress(self._epoch, draws.take(self, kept_seeds=kept), self._counts)
+        coming.finished = self._progress is not None
+        return self._state_of(coming)
 
     def load_state_dict(self, state):
         """The next iter() continues where the state was saved; a pass that runs is given up.
@@ -278,12 +281,14 @@ class DataLoader(data.DataLoader[_T_co]):
         self._epoch, self._resume = placed["epoch"], placed
 
     def _take_resume(self):
-        """The state to continue from, once; None: a new pass begins."""
+        """Once, what was loaded: (the state to continue from, or None: a new pass begins; the kept_seeds of that)."""
         found, self._resume = self._resume, None
-        if found is None or states.running(found):
-            return found
+        if found is None:
+            return None, None
+        if states.running(found):
+            return found, None
         draws.put(self, found["draws"]["generators"])
-        return None
+        return None, found["draws"]["kept_seeds"]
 
     # --- repeating ---
 
@@ -389,10 +394,15 @@ class DataLoader(data.DataLoader[_T_co]):
 # --- arguments ---
 
 
+def _handed_on(num_workers):
+    """The loader is built anew from what another one shows."""
+    return bool(getattr(num_workers, "options", None))
+
+
 def _said(prefetch_factor, num_workers):
     """prefetch_factor, unless it is torch's own, of a loader that a trainer builds anew: nobody said it."""
-    handed_on = getattr(num_workers, "decided", False) and bool(getattr(num_workers, "options", None))
-    return None if handed_on and prefetch_factor == PREFETCH else prefetch_factor
+    nobody = _handed_on(num_workers) and num_workers.decided
+    return None if nobody and prefetch_factor == PREFETCH else prefetch_factor
 
 
 def _given(num_workers, prefetch_factor):

@@ -46,14 +46,25 @@ def generators(loader):
     return list(found.values())
 
 
-def take(loader):
-    """What the pass that begins now will draw from: {"generators", "global"}; small where nothing is needed."""
+def take(loader, asks=1, kept_seeds=None):
+    """What the pass that begins now will draw from, and how; small where nothing is needed.
+
+    asks: 2: the sampler is asked for an iterator before and after the base seed is drawn; 1: before.  kept_seeds: of
+    workers that are kept from the last pass: the base seeds that they were started with and that this pass has.
+    """
     quiet = all(type(sampler) in QUIET for sampler in chain(loader._index_sampler))
     datapipe = isinstance(loader.dataset, data.IterDataPipe)
     return {
         "generators": [pack(generator) for generator in generators(loader)],
         "global": None if quiet and not datapipe else torch.get_rng_state(),
+        "asks": asks,
+        "kept_seeds": kept_seeds,
     }
+
+
+def base_seed(loader):
+    """Drawn as torch draws it."""
+    return torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item()
 
 
 def put(loader, packed):
@@ -76,3 +87,14 @@ def again(loader, resume):
         torch.set_rng_state(before)
         if "replay" in resume:  # it has what was drawn, and draws nothing
             put(loader, draws["generators"])
+
+
+@contextmanager
+def unmoved(loader):
+    """What is drawn inside counts for nothing."""
+    before, packed = torch.get_rng_state(), [pack(generator) for generator in generators(loader)]
+    try:
+        yield
+    finally:
+        torch.set_rng_state(before)
+        put(loader, packed)

@@ -30,10 +30,11 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
     """torch's own iterator of one process, with states, counters and the bad-sample policy."""
 
     _torch_name = "_SingleProcessDataLoaderIter"
+    _asks = 1
 
-    def _beginning(self, loader):
+    def _beginning(self, loader, kept_seeds=None):
         restore_data(loader.dataset, loader._resume)
-        return super()._beginning(loader)
+        return super()._beginning(loader, kept_seeds)
 
     def _begun(self, loader, resume):
         super()._begun(loader, resume)

@@ -37,26 +37,41 @@ class Iterator(_BaseDataLoaderIter):
     _native_pass = False
     _torch_name = "_MultiProcessingDataLoaderIter"  # profilers know the range by it
     _wait_range = staticmethod(wait_range)
+    _asks = 2  # torch's with workers asks the sampler twice for an iterator, which some samplers notice
 
     def __init__(self, loader):
         with self._beginning(loader) as resume:
-            super().__init__(loader)
+            self._draw_pass(loader)
             self._profile_name = f"enumerate(DataLoader)#{self._torch_name}.__next__"
             self._begun(loader, resume)
 
-    def _beginning(self, loader):
+    def _beginning(self, loader, kept_seeds=None):
         """A context in which the pass draws: as torch does, or, continuing, what it drew the first time."""
         if loader._progress is not None:
             loader._progress.settle()
-        resume = loader._take_resume()
+        resume, saved_seeds = loader._take_resume()
         epoch = loader._next_epoch(resume)
-        self._progress = loader._progress = Progress(epoch, resume["draws"] if resume else draws.take(loader),
-                                                     loader._counts)  # fmt: skip
+        drawn = resume["draws"] if resume else draws.take(loader, self._asks, kept_seeds or saved_seeds)
+        self._progress = loader._progress = Progress(epoch, drawn, loader._counts)
         return draws.again(loader, resume) if resume else nullcontext(None)
+
+    def _draw_pass(self, loader):
+        """The sampler's iterator and the base seed: in the order in which this pass draws, whatever it ran on first."""
+        drawn = self._progress.draws
+        if drawn["kept_seeds"]:  # those workers are gone: these take their place
+            with draws.unmoved(loader):
+                super().__init__(loader)
+            self._draw_later_pass(loader)
+            return
+        super().__init__(loader)
+        if drawn["asks"] == 2:
+            self._sampler_iter = iter(self._index_sampler)
 
     def _begun(self, loader, resume):
         if resume:
             self._base_seed = resume["base_seed"]
+        kept = self._progress.draws["kept_seeds"]
+        self._workers_seed = kept[0] if kept else self._base_seed
         self._progress.base_seed = self._base_seed
         if resume and "replay" in resume:
             self._progress.yielded = resume["_num_yielded"]
@@ -91,16 +106,26 @@ class Iterator(_BaseDataLoaderIter):
     # --- persistent_workers ---
 
     def _reset(self, loader, first_iter=False):
-        """The next pass with the same workers.  torch draws no base seed for it: it follows from the last one."""
+        """The next pass with the same workers."""
         if not self._alive() or loader._resume is not None or self._progress.repeat is not None:
             self._shutdown_workers()
             self.__init__(loader)
             return
         self._leave_pass()
-        with self._beginning(loader) as resume:
-            super()._reset(loader, first_iter)
-            self._base_seed = (self._base_seed + PASS_STEP) % 2**63
+        with self._beginning(loader, self.kept_seeds()) as resume:
+            self._draw_later_pass(loader)
             self._begun(loader, resume)
+
+    def _draw_later_pass(self, loader):
+        """As _draw_pass, with the same workers.  torch draws no base seed then; with `seed`, the epoch decides it."""
+        super()._reset(loader)
+        self._base_seed = self._progress.draws["kept_seeds"][1] if loader.seed is None else draws.base_seed(loader)
+
+    def kept_seeds(self):
+        """Of the next pass, if it has the same workers: the base seeds that they were started with and that it has."""
+        if not self._alive():
+            return None
+        return self._workers_seed, (self._base_seed + PASS_STEP) % 2**63
 
     def _alive(self):
         """The workers are there."""

@@ -59,7 +59,6 @@ class NativeIter(Iterator):
         super().__init__(loader)
 
     def _begun(self, loader, resume):
-        self._sampler_iter = iter(self._index_sampler)  # torch asks a second time here, which some samplers notice
         super()._begun(loader, resume)
         self._adapting = loader._adapting
         self._plan, self._kept, self._counts_bad = loader._plan, loader._kept, loader._counts

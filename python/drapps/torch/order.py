@@ -66,33 +66,36 @@ class Order:
         self._mixed = self._remix() if progress.done and mixable(loader) else None
 
     def _continue(self, resume):
-        progress, start = self._progress, resume["_num_yielded"] + resume["ahead"]
-        progress.yielded, progress.position, progress.drawn = resume["_num_yielded"], start, resume["drawn"]
-        progress.done = {int(number): slots and set(slots) for number, slots in resume["done"].items()}
-        progress.order_seed, progress.sampler_state = resume["order_seed"], resume["sampler"]
+        progress = self._progress
+        progress.go_on(resume)
+        origin = progress.origin
         for sampler in self._random:
-            sampler.replay(resume["order_seed"])
-        if "positions" in resume:
-            self._sampler.resume(*resume["positions"])
-            self._iter = iter(self._sampler)
-        elif self._own is not None and resume["sampler"] is not None:
-            self._own.load_state_dict(resume["sampler"])
+            sampler.replay(progress.order_seed)
+        if self._own is not None and progress.sampler_state is not None and not origin.without:
+            self._own.load_state_dict(progress.sampler_state)
             if self._own is not self._iter:
                 self._iter = iter(self._sampler)
         else:
-            self.passed = list(islice(self._iter, start))
-            if resume["drawn"]:  # so that it draws now, from what it drew from then
+            if origin.position or origin.without:
+                self._iter = self._since(origin)
+            self.passed = list(islice(self._iter, progress.position - origin.number))
+            if progress.drawn:  # so that it draws now, from what it drew from then
                 self._iter = chain(list(islice(self._iter, 1)), self._iter)
-        self._number = start
+        self._number = progress.position
+
+    def _since(self, origin):
+        """The batches of this rank from there on; a run that has come down to one rank has torch's own sampler."""
+        loader = self._loader
+        part = RankBatchSampler(loader.sampler, loader.batch_size, loader.drop_last, loader.rank, loader.world_size)
+        return part.since(origin)
 
     def __next__(self):
         if self._mixed is not None:
             return next(self._mixed)
         while True:
-            number, indices = self._pull()
-            if number in self._progress.done:  # delivered before the state was saved
-                continue
-            return Work(number, indices)
+            number, indices, done = self._pull()
+            if done is not None:  # else delivered before the state was saved
+                return Work(number, indices)
 
     def _pull(self):
         indices = next(self._iter)
@@ -102,17 +105,15 @@ class Order:
         if self._random:
             self._progress.order_seed = self._random[0].seed
         after = self._own.state_dict() if self._own is not None else None
-        self._progress.begun(number, len(indices) if self._batched else 1, after)
-        return number, indices
+        return number, indices, self._progress.begun(number, len(indices) if self._batched else 1, after)
 
     def _samples(self):
         """What was not delivered, sample by sample."""
         while True:
             try:
-                number, indices = self._pull()
+                number, indices, done = self._pull()
             except StopIteration:
                 return
-            done = self._progress.done.get(number, ())
             if done is not None:
                 left = [(number, slot, index) for slot, index in enumerate(indices) if slot not in done]
                 yield from left

@@ -7,6 +7,7 @@ after a `break` too.
 import threading
 
 from drapps import _core
+from drapps.torch.samplers import Origin
 
 
 class Hand:
@@ -48,6 +49,7 @@ class Progress:
         self.yielded = 0  # batches that the consumer got
         self.position = 0  # batches of the order before this one are done
         self.done = {}  # out of order: number of a batch from there on -> slots delivered, None: all of them
+        self.origin = Origin()  # of the numbers of batches
         self.finished = False
         self.given_up = None  # why the pass may not go on
         self.data_state = None  # function: the state of the data set after what was delivered
@@ -126,11 +128,14 @@ class Progress:
             settle()
 
     def begun(self, number, n_slots, sampler_state):
-        """A batch of the order was taken from the sampler."""
+        """A batch of the order was taken from the sampler; returns its slots that were delivered before, None: all."""
         with self.lock:
             self.drawn = True
             self._sizes[number] = n_slots
             self._sampler_states[number] = sampler_state
+            done = self.done.get(number, ())
+            self._advance()
+            return done
 
     def delivered(self, number, slots=None):
         """All samples of a batch, or some slots of it, are with the consumer (or were left out)."""
@@ -148,14 +153,17 @@ class Progress:
             self.delivered(number, [slot])
 
     def _advance(self):
-        while self.done.get(self.position, ()) is None:
+        """Not beyond what was taken from the sampler: some was delivered before the state was saved."""
+        while self.position in self._sizes and self.done.get(self.position, ()) is None:
             del self.done[self.position]
-            self._sizes.pop(self.position, None)
-            self.sampler_state = self._sampler_states.pop(self.position, None)
+            del self._sizes[self.position]
+            self.sampler_state = self._sampler_states.pop(self.position)
             self.position += 1
 
+    # --- states ---
+
     def as_dict(self):
-        """The part of a state that belongs to the pass."""
+        """The part of a state that belongs to the pass.  What is added here is read in go_on."""
         self.settle()
         with self.lock:
             done = {number: slots and sorted(slots) for number, slots in self.done.items() if slots is None or slots}
@@ -166,6 +174,7 @@ class Progress:
                 "epoch": self.epoch,
                 "ahead": self.position - self.yielded,
                 "done": done,
+                "origin": tuple(self.origin),
                 "base_seed": self.base_seed,
                 "order_seed": self.order_seed,
                 "drawn": self.drawn,
@@ -174,3 +183,11 @@ class Progress:
                 "dataset": self.data_state() if self.data_state else None,
                 **repeat,
             }
+
+    def go_on(self, state):
+        """The pass continues that of a state; it has begun with the epoch, the draws and the base seed of that one."""
+        self.yielded, self.position = state["_num_yielded"], state["_num_yielded"] + state["ahead"]
+        self.done = {int(number): slots and set(slots) for number, slots in state["done"].items()}
+        self.origin = Origin(*state["origin"])
+        self.order_seed, self.drawn = state["order_seed"], state["drawn"]
+        self.sampler_state = state["sampler"]

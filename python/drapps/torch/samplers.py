@@ -4,7 +4,9 @@ RandomSampler draws exactly what torch's does and remembers the seed, so that a 
 RankBatchSampler gives each of several processes its part of every global batch.
 """
 
+from bisect import bisect_right
 from itertools import chain, cycle, islice
+from typing import NamedTuple
 
 import torch
 from torch.utils import data
@@ -32,6 +34,22 @@ class RandomSampler(data.RandomSampler):
         yield from data.RandomSampler(self.data_source, self.replacement, self._num_samples, generator)
 
 
+class Origin(NamedTuple):
+    """Where the batches of a pass begin in its order: not at the first sample, if another number of ranks has begun it.
+
+    The batch of that number begins at that position; what was delivered of later positions is left out.
+    """
+
+    position: int = 0
+    number: int = 0
+    without: tuple = ()  # ascending
+
+    def positions(self, counts):
+        """Those of samples that are counted from here, without what is left out."""
+        before = [left_out - self.position - i for i, left_out in enumerate(self.without)]  # samples before each
+        return [self.position + n + bisect_right(before, n) for n in counts]
+
+
 class RankBatchSampler(data.BatchSampler):
     """The part of one rank: of every batch_size * world consecutive positions, rank, rank + world, ...
 
@@ -42,15 +60,13 @@ class RankBatchSampler(data.BatchSampler):
     def __init__(self, sampler, batch_size, drop_last, rank, world):
         super().__init__(sampler, batch_size, drop_last)
         self.rank, self.world = rank, world
-        self._skip, self._without = 0, frozenset()
-
-    def resume(self, position, without=()):
-        """The next pass begins at that position of the order, and leaves some later positions out."""
-        self._skip, self._without = position, frozenset(without)
 
     def __iter__(self):
-        skip, without = self._skip, self._without
-        self._skip, self._without = 0, frozenset()
+        return self.since(Origin())
+
+    def since(self, origin):
+        """The batches from there on."""
+        skip, without = origin.position, frozenset(origin.without)
         order, total = iter(self.sampler), self.batch_size * self.world
         first = list(islice(order, self.world))
         rest = (index for i, index in enumerate(chain(first, order)) if i >= skip and i not in without)

@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from drapps import _core
 from drapps.torch.identity import data_of, fingerprint_of, length_of, transforms_of
+from drapps.torch.samplers import Origin
 
 VERSION = 1
 
@@ -80,18 +81,31 @@ def place(loader, states):
                 f"the state was saved out of order by {saved} ranks, this run has {mine}: "
                 f"load_state_dict needs the list of all {saved} states, it got {len(states)}"
             )
-    return {**states[0], "done": {}, "positions": _positions(loader, states, saved)}
+    origin = _origin(loader, states, saved)
+    return {
+        **states[0],
+        "made_with": {**states[0]["made_with"], "world_size": mine},
+        "ahead": origin.number - states[0]["_num_yielded"],
+        "done": {},
+        "origin": tuple(origin),
+    }
 
 
-def _positions(loader, states, world):
-    """(first position of the global order that is not delivered, the delivered ones after it)."""
-    batch = loader.batch_size
-    first = min((state["_num_yielded"] + state["ahead"]) * batch * world for state in states)
-    later = set()
-    for rank, state in enumerate(states if len(states) == world else []):
-        low = state["_num_yielded"] + state["ahead"]
-        whole = [(number, range(batch)) for number in range(first // (batch * world), low)]
-        parts = [(number, range(batch) if slots is None else slots) for number, slots in state["done"].items()]
-        for number, slots in whole + parts:
-            later.update(number * batch * world + slot * world + rank for slot in slots)
-    return first, sorted(later)
+def _origin(loader, states, world):
+    """Where the ranks of this run begin: at the first position that those of that world have not delivered.
+
+    Their batches have other numbers than any before, because random numbers follow from them.
+    """
+    old, batch = Origin(*states[0]["origin"]), loader.batch_size
+    lows = [state["_num_yielded"] + state["ahead"] for state in states]
+    done = [(rank, number, None) for rank, low in enumerate(lows) for number in range(min(lows), low)]
+    done += [(rank, int(number), slots) for rank, state in enumerate(states) for number, slots in state["done"].items()]
+    later = [
+        ((number - old.number) * batch + slot) * world + rank
+        for rank, number, slots in done
+        for slot in (range(batch) if slots is None else slots)
+    ]
+    first, *later = old.positions([(min(lows) - old.number) * batch * world, *later])
+    without = {position for position in (*old.without, *later) if position >= first}
+    over = max([*lows, *(number + 1 for _, number, _ in done)]) * world
+    return Origin(first, -(-over // loader.world_size), tuple(sorted(without)))

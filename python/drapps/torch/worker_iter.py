@@ -34,7 +34,6 @@ class WorkerIter(Iterator):
         super().__init__(loader)
 
     def _begun(self, loader, resume):
-        self._sampler_iter = iter(self._index_sampler)  # torch asks a second time here, which some samplers notice
         super()._begun(loader, resume)
         self._bad = loader._bad_samples()
         self._limit = loader.timeout or None
@@ -46,7 +45,7 @@ class WorkerIter(Iterator):
         if self._fleet is None:
             self._fleet = self._open(loader, resume)
             self._fleet.adapt(self._pilot_settings(loader), self._window)
-        else:
+        if self._progress.draws["kept_seeds"]:  # also where a pass goes on that was not the first of its workers
             self._fleet.begin_epoch(self._base_seed, self._shared_seed)
         self._fleet.name_epoch(self._progress.epoch)
         self._setup(loader, resume)
@@ -63,7 +62,7 @@ class WorkerIter(Iterator):
     def _open_fleet(self, loader, dataset, collate_fn, **options):
         context = "fork" if loader._may_be_inline else loader.multiprocessing_context  # None would settle the program's
         return Fleet(dataset, collate_fn, workers=self._n_workers, auto_collation=self._auto_collation,
-                     drop_last=self._drop_last, base_seed=self._base_seed, shared_seed=self._shared_seed,
+                     drop_last=self._drop_last, base_seed=self._workers_seed, shared_seed=self._shared_seed,
                      context=context, in_order=self._order.in_order, lanes=loader.lanes,
                      memory_limit=loader.memory_limit, **options)  # fmt: skip
 
