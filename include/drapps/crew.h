@@ -146,6 +146,13 @@ DR_API dr_status dr_crew_clear(dr_crew *crew, int timeout_ms, dr_error *err);
  * on.  0: no limit of that kind.  bytes UINT64_MAX: as it is (a pilot may have turned it: crew_pilot.h). */
 DR_API void dr_crew_set_window(dr_crew *crew, uint32_t batches, uint64_t bytes);
 
+/* CPUs that the workers may use together, on average over some claims; 0: no ceiling.  What counts is the CPU time of
+ * the worker processes, with all their threads, from their first claim on.  While it is used up, workers wait in
+ * dr_crew_claim_next before they make further samples; what is begun is made to its end, batches whose samples are
+ * there are finished, and what that took is made up for later.  May be changed at any time (a pilot does:
+ * crew_pilot.h).  DR_ERR_ARG: it is below 0, or no number. */
+DR_API dr_status dr_crew_set_ceiling(dr_crew *crew, double cpus, dr_error *err);
+
 /* --- workers --- */
 
 enum {
@@ -170,7 +177,8 @@ typedef struct dr_crew_claim {
 /* A worker says that it is there (again); pid: for dr_crew_worker_at. */
 DR_API dr_status dr_crew_enlist(dr_crew *crew, int worker, int pid, dr_error *err);
 
-/* The next thing to do; DR_AGAIN after timeout_ms.  A claim is over when all its slots are done, or it is finished. */
+/* The next thing to do; DR_AGAIN after timeout_ms.  A claim is over when all its slots are done, or it is finished.  To
+ * be called in the worker's process, whose CPU time counts (dr_crew_set_ceiling). */
 DR_API dr_status dr_crew_claim_next(dr_crew *crew, int worker, int timeout_ms, dr_crew_claim *out, dr_error *err);
 
 /* The worker begins slot first + i of its claim: one store, no lock.  It is what others see of it.  Nothing happens

@@ -1,8 +1,8 @@
 /* crew_pilot.h: a pilot for worker processes: who turns the knobs of a crew (crew.h) while it works.
  *
- * The crew turns some knobs itself: prefetch_bytes and lane_threshold.  `prefetch` is a number that whoever posts looks
- * at.  What takes the owner's hands, starting and ending processes and changing their priority, is a wish: a thread of
- * the owner waits for it and does it.
+ * The crew turns some knobs itself: prefetch_bytes, lane_threshold and cpu_ceiling.  `prefetch` is a number that
+ * whoever posts looks at.  What takes the owner's hands, starting and ending processes and changing their priority, is
+ * a wish: a thread of the owner waits for it and does it.
  *
  *     dr_crew_pilot *pilot;
  *     dr_crew_wish wish = { 0 };
@@ -33,12 +33,12 @@ typedef struct dr_crew_adapt_options {
     const char *name;         /* of the data set, for those who look (live.h); NULL: nobody may look */
     dr_monitor *monitor;      /* a reference is kept; NULL: the one that the loaders of the process share */
     dr_trace *trace;          /* borrowed until it is stopped; NULL: none */
-    double cpu_limit;         /* CPUs that the workers may use, from 0.01 on; 0: this process's part of what the
-                                 container may */
+    double cpu_limit;         /* CPUs that the workers may use, from 0.01 on: the ceiling of the crew from now on,
+                                 whatever the policy; 0: this process's part of what the container may */
     uint64_t memory_limit;    /* bytes of batches under way; 0: a quarter of what the container may use */
     uint32_t pinned;          /* bit (1 << dr_knob): the user's */
     double workers, prefetch; /* as they are now */
-    double most_workers;      /* 0: twice the CPUs */
+    double most_workers;      /* that it may come to by itself; 0: twice the CPUs */
     int period_ms;            /* between decisions; 0: 1000 */
 } dr_crew_adapt_options;
 

@@ -50,6 +50,9 @@ typedef struct dr_loader_options {
     dr_on_bad on_bad;       /* a sample that cannot be read or decoded: fail, leave its batch shorter, or put another
                                sample there, chosen by the seed */
     uint64_t max_bad;       /* skip and replace give up after so many in an epoch (DR_ERR_BAD_SAMPLES) */
+    bool equal_batches;     /* skip: as many batches as without bad samples, so that ranks make equally many steps.  A
+                               bad sample takes up its place in a batch out of order, too, and a batch of which nothing
+                               is left has one sample, chosen as replace does.  Always so with world > 1 */
     uint64_t rank, world;   /* this process takes places rank, rank + world, ... of each global batch */
     uint64_t memory_limit;  /* bytes for batches and working memory; 0: a quarter of what the container may use, shared
                                with the other loaders of the process that leave it 0 */
@@ -118,8 +121,9 @@ DR_API dr_status dr_loader_start(dr_loader *loader, uint64_t epoch, dr_error *er
  * Work begins at once; any number of batches may be pushed ahead, of which `prefetch` are worked on.  Batches may have
  * any size from 1 on; batch_size is what memory is planned for, and one that is larger must fit in the budget
  * (DR_ERR_LIMIT).  Positions count the samples that were pushed.  A sample that is pushed twice in an epoch draws anew.
- * Every batch that was pushed is delivered, without samples where all were left out (DR_BAD_SKIP); out of order, where
- * samples go to other batches, one without samples tells of what was left out when nothing else is under way.
+ * Every batch that was pushed is delivered, without samples where all were left out (DR_BAD_SKIP, and equal_batches is
+ * false); out of order, where samples go to other batches, one without samples tells of what was left out when nothing
+ * else is under way.
  * dr_loader_next returns DR_AGAIN at its timeout while nothing is pushed, DR_END when everything was delivered after
  * dr_loader_push_end.  dr_loader_start must come first (DR_ERR_STATE).  Any thread may push; a push that fails changes
  * nothing. */
@@ -136,6 +140,10 @@ DR_API dr_status dr_loader_push_times(dr_loader *loader, const uint64_t *ids, co
  * gone on with.  Positions, occurrences and batch numbers of what is pushed then are those of the whole epoch.  The
  * caller keeps what was delivered (dr_batch_ids, dr_batch_positions); dr_loader_state fails with DR_ERR_STATE. */
 DR_API dr_status dr_loader_pass(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err);
+
+/* Which samples may take the place of bad ones (ids of the data set); without this call, all of them.  Once, before the
+ * first epoch (DR_ERR_STATE): for who pushes only some samples of the data set. */
+DR_API dr_status dr_loader_stand_ins(dr_loader *loader, const uint64_t *ids, uint64_t n, dr_error *err);
 
 /* Batches of an epoch for this rank; given_order: pushed so far. */
 DR_API uint64_t dr_loader_batches(const dr_loader *loader);
@@ -161,6 +169,14 @@ DR_API dr_status dr_loader_restore(dr_loader *loader, const char *text, dr_error
  * on. */
 DR_API dr_status dr_loader_set(dr_loader *loader, const char *knob, double value, dr_error *err);
 DR_API dr_status dr_loader_get(dr_loader *loader, const char *knob, double *value, dr_error *err);
+
+/* What the threads are at, who is longest at it first: JSON array of {"id", "key", "worker" (below 0: a fetcher),
+ * "seconds"}, to be freed with dr_text_free.  For messages: what has just begun or ended may be told wrongly. */
+DR_API dr_status dr_loader_running(dr_loader *loader, char **text, dr_error *err);
+
+/* Bad samples of an epoch that has ended (DR_END) of which no batch told, because none came after them: as
+ * dr_batch_bad, to be freed with dr_text_free.  Once: the next call says "[]". */
+DR_API dr_status dr_loader_untold(dr_loader *loader, char **text, dr_error *err);
 
 /* Counters and times since the loader was opened, as JSON text (free with dr_text_free).  Keys are the same in every
  * language; docs/stats.md lists them. */

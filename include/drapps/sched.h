@@ -50,7 +50,7 @@ typedef enum dr_knob {
         DR_N_KNOBS
 } dr_knob;
 
-/* The table as JSON: [{"name", "unit", "least", "most", "dwell_ms", "doc"}, ...]; not to be freed. */
+/* The table as JSON: [{"name", "unit", "least", "most", "dwell_ms", "whole", "doc"}, ...]; not to be freed. */
 DR_API const char *dr_knobs_json(void);
 DR_API const char *dr_knob_name(int knob); /* NULL for a number that is none */
 DR_API int dr_knob_find(const char *name); /* -1: none */
@@ -216,7 +216,7 @@ typedef struct dr_pilot_options {
     const char *policy;    /* a name of dr_policies_json; NULL: "analytic" */
     uint32_t pinned;       /* bit (1 << dr_knob): the user's, never turned */
     int period_ms;         /* between decisions, 100..60000; 0: 1000 */
-    double cpu_limit;      /* CPUs that the pipeline may use; 0: the container's */
+    double cpu_limit;      /* CPUs that the pipeline may use, to which its cpu_ceiling is turned; 0: the container's */
     uint64_t memory_limit; /* bytes; 0: what the plant's flow says */
     dr_weights weights;
     dr_trace *trace; /* where it writes snapshots, flow and decisions; NULL: nowhere.  Borrowed */

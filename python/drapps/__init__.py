@@ -65,4 +65,10 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *__all__})
+    """What can be had: help() asks for each of them."""
+    from importlib.util import find_spec
+
+    names = {*globals(), *__all__}
+    if find_spec("torch") is None:
+        names -= {name for name, home in _HOMES.items() if home.startswith("torch.")}
+    return sorted(names)

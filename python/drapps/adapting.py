@@ -19,7 +19,7 @@ class Adapting:
         self.trace = None if trace is None else os.fspath(trace)
         self.pinned = pinned
         self.learnt = {}  # knob: where the pilot of the last pass left it
-        self._set = {}  # knob: what the user turned it to since
+        self.said = {}  # knob: what the user turned it to since; stays so in later passes
         self._writer = None
         self._flown = None  # what the latest pass ran on: the native loader, or a pilot
 
@@ -44,13 +44,19 @@ class Adapting:
         """The user turns it: it stays so, in later passes too."""
         self.pinned = tuple(dict.fromkeys((*self.pinned, knob)))
         self.learnt.pop(knob, None)
-        self._set[knob] = value
+        self.said[knob] = value
 
     # --- looking inside ---
 
     def flies(self, flown):
         """The pass runs on that now: has get(knob) and decisions(after)."""
         self._flown = flown
+
+    def get(self, knob):
+        """What the user turned it to, or how it stands in the latest pass; None: not known yet."""
+        if knob in self.said:
+            return self.said[knob]
+        return None if self._flown is None else self._flown.get(knob)
 
     def decisions(self, after=0):
         """A list of drapps.Decision."""
@@ -60,7 +66,7 @@ class Adapting:
     def stats(self):
         """policy, knobs, decisions and trace, as those of a native loader."""
         flown, found = self._flown, self.decisions()
-        values = {knob.name: flown.get(knob.name) for knob in knobs()} | self._set if flown is not None else {}
+        values = {knob.name: flown.get(knob.name) for knob in knobs()} | self.said if flown is not None else {}
         policy = os.environ.get("DRAPPS_POLICY") or self.policy or "analytic"
         return {"policy": "fixed" if policy == "off" else policy, "knobs": values,
                 "decisions": found[-1].number if found else 0, "trace": self._told_trace()}  # fmt: skip

@@ -1,13 +1,10 @@
 """Batch: the samples that a loader hands out together, with where they come from."""
 
 import json
-import logging
 from collections.abc import Mapping
 
 from drapps import _core
 from drapps.output import CONVERT, from_numpy
-
-log = logging.getLogger("drapps")
 
 
 class Batch(Mapping):
@@ -126,9 +123,3 @@ def deliver(batch):
     if tuple(fields) == ("image", "label"):
         return fields["image"], fields["label"]
     return fields
-
-
-def report_bad(batch):
-    """Says which samples were left out or replaced, through logging."""
-    for bad in batch.bad:
-        log.warning("bad sample %s (%s): %s", bad["key"], bad["action"], bad["error"])

@@ -19,6 +19,7 @@ import os
 import threading
 import time
 import weakref
+from collections import Counter
 
 from drapps import _core
 from drapps.digest import Unnamed, code_digest, digest
@@ -91,11 +92,23 @@ def using(cache):
         vars(_here).update(before)
 
 
-class Cache:
-    """The stores of some functions below one folder."""
+def folder_text(folder):
+    """Where a cache is, in words."""
+    folder = os.fspath(folder)
+    return "the user's cache folder, where that is measured to pay" if folder == "auto" else folder
 
-    def __init__(self, folder, limit=0, key="", adaptive=True):
+
+def is_marked(function):
+    """Whether its results may be kept."""
+    return hasattr(function, "drapps_function")
+
+
+class Cache:
+    """The stores of some functions below one folder.  counts: where cache_hits and cache_misses are added up."""
+
+    def __init__(self, folder, limit=0, key="", adaptive=True, counts=None):
         self.folder, self.limit, self.key, self.adaptive = os.fspath(folder), limit, key, adaptive
+        self.counts = Counter() if counts is None else counts
         self.pid = os.getpid()
         self.stores = {}
         self.selves = weakref.WeakKeyDictionary()  # what was found out about an object, while it lives
@@ -146,6 +159,7 @@ class Kept:
         self.function = function
         self.name = f"{function.__module__}.{function.__qualname__}"
         self.why, self.refused = "asked for", False
+        self.counts = cache.counts
         self.calls = self.call_ns = 0  # of the trial
         identity = {"format": FORMAT, "python": self.name, "code": code_digest(function).hex(), "key": cache.key}
         try:
@@ -160,6 +174,7 @@ class Kept:
 
     def call(self, name, args, kwargs):
         found = self.store.get(name)
+        self.counts["cache_misses" if found is None else "cache_hits"] += 1
         if found is not None:
             return unpack(*found)
         start = time.perf_counter_ns()

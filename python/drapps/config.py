@@ -58,7 +58,7 @@ SECTIONS = {
         "shuffle": FLAG, "drop_last": FLAG, "in_order": FLAG, "lanes": FLAG, "adaptive_compression": FLAG,
         "seed": Key((int,), 0), "num_workers": Key((int,), 0, most=256), "prefetch_factor": Key((int,), 1),
         "on_bad_sample": Key((str,), allowed=("raise", "skip", "replace")), "max_bad": Key((int,), 0),
-        "cache": TEXT, "trace": TEXT,
+        "cache": TEXT, "cache_limit": Key((int,), 0), "trace": TEXT,
     },
     "limits": {"cpu": Key((int, float), 0), "memory": Key((int,), 0)},
     "weights": {},  # checked by the library, which has the table of terms

@@ -178,11 +178,20 @@ def hint_of(dataset):
     if _is_subset(dataset):
         inner = hint_of(dataset.dataset)
         return inner and (lambda i: inner(dataset.indices[i]))
+    files = files_of(dataset)
+    return files and (lambda i: _file_size(files(i)))
+
+
+def files_of(dataset):
+    """A function from an index to the path of the sample's file, or None."""
+    if _is_subset(dataset):
+        inner = files_of(dataset.dataset)
+        return inner and (lambda i: inner(dataset.indices[i]))
     samples = getattr(dataset, "samples", None)
     if _are_files(samples) and len(samples) == len(dataset):
-        return lambda i: _file_size(samples[i][0])
+        return lambda i: samples[i][0]
     paths = _paths_of(dataset)
-    return paths and (lambda i: _file_size(paths[i]))
+    return paths and (lambda i: os.fspath(paths[i]))
 
 
 def _is_subset(dataset):

@@ -11,7 +11,8 @@ import threading
 import weakref
 
 from drapps import _core, metrics, output as outputs
-from drapps.batch import Batch, deliver, report_bad
+from drapps.badlist import BadList
+from drapps.batch import Batch, deliver
 from drapps.ranges import wait_range
 from drapps.trace import warn_if_broken
 
@@ -72,6 +73,7 @@ class LoaderBase:
         self._boxes = {}  # by thread: a batch that was taken, until it is given
         self._inside = set()  # threads that wait for a batch
         self._changed = threading.Condition()  # for all of the above
+        self._bad_list = BadList()
         self._pid = os.getpid()
         _open_loaders.add(self)
         metrics.from_environment()
@@ -123,7 +125,7 @@ class LoaderBase:
         if batch is None:
             self._running = self._spent = False
             raise StopIteration
-        report_bad(batch)
+        self._bad_list.told(batch.bad, batch.epoch)
         return batch
 
     def _check_process(self):
@@ -154,6 +156,15 @@ class LoaderBase:
     def epoch(self):
         """The epoch that runs, or that the next iter() begins."""
         return self._epoch - 1 if self._running else self._epoch
+
+    def bad_samples(self):
+        """The samples that were left out or replaced, oldest first and at most the newest 1000: a list of named tuples
+        (index, name, error, epoch).
+
+        >>> for bad in loader.bad_samples():
+        ...     print(bad.name, bad.error)
+        """
+        return self._bad_list.newest()
 
     # --- state ---
 
@@ -210,7 +221,8 @@ class Loader(LoaderBase):
     """
 
     timeout_ms = -1  # for a batch: then TimeoutError
-    _last_knobs, _last_decisions = {}, ()  # as they were when it was closed
+    at_end = None  # called with itself and stats() when it is closed
+    _last_stats, _last_decisions = None, ()  # as they were when it was closed
 
     def __init__(self, dataset, graph, output="auto", resource_monitor=None, adaptive_compression=True, **options):
         self._dataset = dataset
@@ -225,6 +237,8 @@ class Loader(LoaderBase):
 
     def _next(self, box):
         core = box[0] if box else self._core.next(self.timeout_ms, box)
+        if core is None:  # of the bad samples after the last batch, none has told
+            self._bad_list.told(json.loads(self._core.untold()), self.epoch)
         return None if core is None else Batch(core, outputs.choose(self.output))
 
     def _cancel(self):
@@ -239,8 +253,11 @@ class Loader(LoaderBase):
     def _stop(self):
         trace = None
         try:
-            stats = self.stats()
-            trace, self._last_knobs, self._last_decisions = stats["trace"], stats["knobs"], self._core.decisions(0)
+            stats, self._last_decisions = self.stats(), self._core.decisions(0)
+            trace, self._last_stats = stats["trace"], stats
+            tell, self.at_end = self.at_end, None
+            if tell is not None:
+                tell(self, stats)
         except _core.Error:  # closed before, or the parent's
             pass
         self._core.close()
@@ -280,6 +297,15 @@ class Loader(LoaderBase):
         """
         self._core.push_past(ids, batches)
 
+    def stand_ins(self, ids):
+        """Only these samples take the place of bad ones: once, before the first epoch.
+
+        >>> loader = pipe.loader(batch_size=2, given_order=True, on_bad_sample="replace")
+        >>> loader.stand_ins([0, 1, 2])
+        >>> loader.close()
+        """
+        self._core.stand_ins(ids)
+
     # --- looking inside ---
 
     def stats(self):
@@ -287,6 +313,10 @@ class Loader(LoaderBase):
         facts = json.loads(self._core.stats())
         facts["knobs"] = {knob: self._core.get(knob) for knob in facts["knobs"]}  # JSON has one kind of number
         return facts
+
+    def last_stats(self):
+        """stats(); of a closed loader, as they were then."""
+        return self._last_stats if self._core.closed and self._last_stats else self.stats()
 
     @property
     def _trace(self):
@@ -311,6 +341,15 @@ class Loader(LoaderBase):
         """What runs: ops, shapes, fusion, workers, budget, as text."""
         return self._core.explain()
 
+    def running(self):
+        """What the threads are at, who is longest at it first: a list of dicts with worker (below 0: one that only
+        reads), id and key of the sample, and seconds since it was begun.
+
+        >>> for at in loader.running():
+        ...     print(at["key"], at["seconds"])
+        """
+        return json.loads(self._core.running())
+
     def profile(self, samples=64):
         """Time and bytes of each op over some samples, run one by one in this thread, as a dict."""
         return json.loads(self._core.profile(samples))
@@ -326,7 +365,8 @@ class Loader(LoaderBase):
 
     def get(self, knob):
         """The value of a setting; of a closed loader, what it was."""
-        return self._last_knobs[knob] if self._core.closed and knob in self._last_knobs else self._core.get(knob)
+        knobs = self._last_stats["knobs"] if self._core.closed and self._last_stats else {}
+        return knobs[knob] if knob in knobs else self._core.get(knob)
 
     def __repr__(self):
         if self._core.closed:

@@ -62,10 +62,10 @@ class Maker:
         note = {"position": position, "id": sample_id, "key": self._runner.dataset.key(sample_id), "error": str(error)}
         if self._on_bad == "skip":
             return Outcome(position, "left_out", bad={**note, "action": "skipped"})
-        return self._replacement(epoch, note)._replace(position=position, bad={**note, "action": "replaced"})
+        return self.replacement(epoch, note)._replace(position=position, bad={**note, "action": "replaced"})
 
-    def _replacement(self, epoch, note):
-        """A good sample in place of a bad one, chosen by the seed."""
+    def replacement(self, epoch, note):
+        """A good sample in place of a bad one, of which the note tells, chosen by the seed."""
         choice = random.Random(f"{self._runner.seed}/{epoch}/{note['position']}")
         for _ in range(REPLACE_TRIES):
             other = self._try(epoch, choice.randrange(self._runner.dataset.places))

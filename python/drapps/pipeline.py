@@ -171,11 +171,11 @@ class Pipeline:
     # --- use ---
 
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
-               last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=1, memory_limit=0, outputs=None,
-               collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
+               last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=None, world_size=None, memory_limit=0,
+               outputs=None, collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
                trace_spans=0, seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False,
                lanes=True, policy=None, resource_monitor=None, cpu_limit=0, weights=None,
-               adaptive_compression=True):  # fmt: skip
+               adaptive_compression=True, equal_batches=False):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
 
         batch_size: samples of a batch for this rank.
@@ -189,8 +189,11 @@ class Pipeline:
             filled from the start of the order ("pad").
         on_bad_sample: a sample that cannot be read ends the epoch ("raise"), is left out ("skip"), or another takes
             its place ("replace"); the last two give up after max_bad of them in an epoch, 1000 where it is None.
-        rank, world: this process's share.  rank="auto" asks torch.distributed where it is initialised, else the
-            variables RANK and WORLD_SIZE.
+        equal_batches: with "skip", an epoch has as many batches as without bad samples, so that ranks make equally many
+            steps: one of which nothing is left has one sample, chosen as "replace" does.  Always so where world is more
+            than 1, but for chains with a filter.
+        rank, world (or world_size): this process's share.  rank="auto" asks torch.distributed where it is initialised,
+            else the variables RANK and WORLD_SIZE.
         memory_limit: bytes for batches and working memory; 0 takes a quarter of what the container may use.
         outputs: fields to deliver, default image and label where present, else all.
         collate: {field: rule} with the rules stack, pad, ragged, list; the field "*" is every array not named whose
@@ -218,7 +221,8 @@ class Pipeline:
             stays as it is.  The variable DRAPPS_POLICY goes before it ("off": nobody).  The bytes are the same.
         resource_monitor: the drapps.Monitor that the policy looks at; several loaders may share one.  None: one that the
             loaders of the process share.
-        cpu_limit: CPUs that the workers may use, 0.01 to 512; 0 takes this process's part of what the container may.
+        cpu_limit: CPUs that the workers, threads or processes, may use together, however many there are, 0.01 to 512; 0
+            takes this process's part of what the container may.
         weights: what is wanted: "step" (default), "draadp", "drapps", or {name: number} or "name=number,..." over it.
         adaptive_compression: what the cache keeps is compressed by LZ4 where that is measured to pay; False: always.
 
@@ -235,9 +239,9 @@ class Pipeline:
             reference=_reference(reference), trace=None if trace is None else os.fspath(trace),
             trace_spans=trace_spans, seek_index=seek_index, cache=None if cache is None else os.fspath(cache),
             cache_limit=cache_limit, policy=policy, resource_monitor=resource_monitor, cpu_limit=cpu_limit,
-            weights=weights_text(weights), adaptive_compression=adaptive_compression,
+            weights=weights_text(weights), adaptive_compression=adaptive_compression, equal_batches=equal_batches,
         )  # fmt: skip
-        options["rank"], options["world"] = _rank(rank, world)
+        options["rank"], options["world"] = _rank(rank, _world(world, world_size))
         if max_bad is not None:
             options["max_bad"] = max_bad
         if not self.has_python:
@@ -391,6 +395,13 @@ def _workers(workers, num_workers):
     if workers is not None and workers < 0:
         raise _core.ArgumentError(f"workers is {workers}, allowed are 0 and more, or None")
     return -1 if workers is None else workers
+
+
+def _world(world, world_size):
+    if world is not None and world_size is not None:
+        raise _core.ArgumentError("world and world_size mean the same: give one")
+    given = world_size if world is None else world
+    return 1 if given is None else given
 
 
 def _reference(reference):

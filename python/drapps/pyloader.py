@@ -15,16 +15,18 @@ from types import SimpleNamespace
 import numpy
 
 from drapps import _core, output as outputs
-from drapps.about import info
+from drapps.about import info, usual_workers
 from drapps.adapting import Adapting
 from drapps.batch import Batch
-from drapps.cached import Cache
+from drapps.cached import Cache, folder_text, is_marked
 from drapps.collate import RULES, collate
 from drapps.fleet.base import MAX_WORKERS
 from drapps.fleet.chain import Ahead, ChainFleet, ahead_of
 from drapps.loader import LoaderBase
-from drapps.outcomes import MAX_BAD, Maker, filled
+from drapps.outcomes import MAX_BAD, Group, Maker, filled
 from drapps.output import from_numpy
+from drapps.pace import Pace
+from drapps.pipeline import PythonStage
 from drapps.place import Place
 from drapps.sched import check_cpus
 from drapps.stages import SampleRunner
@@ -70,19 +72,23 @@ class PythonLoader(LoaderBase):
     def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, prefetch, in_order, last,
                  on_bad_sample, rank, world, memory_limit, outputs, collate, layout, reference, lanes, cache,
                  cache_limit, adaptive_compression=True, max_bad=MAX_BAD, policy=None, resource_monitor=None,
-                 cpu_limit=0, weights=None, trace=None, **native):  # fmt: skip
+                 cpu_limit=0, weights=None, trace=None, equal_batches=False, **native):  # fmt: skip
         refuse_native_settings(native)
+        if cpu_limit != 0:
+            check_cpus(cpu_limit)
         limits = info()["limits"]
         self._pipe = pipe
         self._seed, self._shuffle, self._reference = seed, shuffle, reference
         self._batch_size, self._last, self._rank, self._world = batch_size, last, rank, world
         self._on_bad, self._max_bad = on_bad_sample, max_bad
+        self._has_filter = any(getattr(stage, "kind", None) == "filter" for stage in pipe.stages)
+        self._equal = on_bad_sample == "skip" and (equal_batches or world > 1) and not self._has_filter
         self._in_order, self._lanes = in_order, lanes
         self._cache = (cache, cache_limit, "", adaptive_compression) if cache and not reference else None
         self._outputs = outputs.split(",") if outputs else None
         self._rules = dict(rule.split("=") for rule in collate.split(",")) if collate else {}
         self._layout = layout
-        self._controls = Controls(limits["workers"] if workers < 0 else workers, prefetch)
+        self._controls = Controls(usual_workers(cpu_limit) if workers < 0 else workers, prefetch)
         self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
                                   ("workers",) * (workers >= 0) + ("prefetch",) * (prefetch > 0))  # fmt: skip
         self._cpu_limit = cpu_limit
@@ -93,13 +99,12 @@ class PythonLoader(LoaderBase):
         self._work = threading.Lock()  # one thread at a time makes a batch
         self._groups = iter(())  # of a batch each; None: begins with the next batch
         self._running_epoch = self._n_bad = self._deaths = 0
-        self._counts = {"samples": 0, "batches": 0, "epochs": 0, "bad_samples": 0}
+        self._counts = {"samples": 0, "batches": 0, "epochs": 0, "bad_samples": 0, "wait_ns": 0, "step_ns": 0}
+        self._pace = Pace(self._counts)
         self._place = Place()
         super().__init__(output)
 
     def _check(self):
-        if self._cpu_limit != 0:
-            check_cpus(self._cpu_limit)
         if not 0 <= self._rank < self._world:
             raise _core.ArgumentError(f"rank is {self._rank}, allowed are 0 to {self._world - 1}")
         for what, value, allowed in (
@@ -152,12 +157,11 @@ class PythonLoader(LoaderBase):
             self._end_fleet()
             maker = self._own_maker()
             return filled((maker.make(epoch, position) for position in positions), size)
-        has_filter = any(getattr(stage, "kind", None) == "filter" for stage in self._pipe.stages)
-        self._open_fleet(None if has_filter else self._collate())
+        self._open_fleet(None if self._has_filter else self._collate())
         batches = iter(lambda: list(islice(positions, size)), [])
         self._tell_begin()
         groups = Ahead(self._fleet, epoch, batches, self._controls)
-        if not has_filter:
+        if not self._has_filter:
             return groups
         return filled((outcome for group in groups for outcome in group.outcomes), size)
 
@@ -171,7 +175,8 @@ class PythonLoader(LoaderBase):
     def _open_fleet(self, collate):
         if self._fleet is None:
             self._fleet = ChainFleet(self._new_maker(), collate, workers=self._controls.workers, lanes=self._lanes,
-                                     in_order=self._in_order, memory_limit=self._memory_limit)  # fmt: skip
+                                     in_order=self._in_order, memory_limit=self._memory_limit,
+                                     cpu_limit=self._cpu_limit)  # fmt: skip
             if not self._reference:
                 settings = {"batch_size": self._batch_size, "workers": self._controls.workers}
                 self._fleet.adapt(self._adapting.of_processes(self._pipe.dataset.name, self._cpu_limit, settings,
@@ -203,6 +208,7 @@ class PythonLoader(LoaderBase):
         with self._work:
             self._running_epoch, self._place = epoch, place
             self._n_bad, self._controls.given_up = 0, False
+            self._pace.end()
             self._counts["epochs"] += 1
             self._groups = None
 
@@ -210,6 +216,15 @@ class PythonLoader(LoaderBase):
         self._check_open()
         if box:  # a signal came before it could be given
             return box[0]
+        pace, batch = self._pace, None
+        pace.comes()
+        try:
+            batch = self._next_made(box)
+            return batch
+        finally:
+            pace.leaves(over=batch is None and not box)
+
+    def _next_made(self, box):
         with self._work:
             try:
                 if self._groups is None:
@@ -230,15 +245,28 @@ class PythonLoader(LoaderBase):
             if self._controls.given_up:
                 raise _core.CancelledError("the pass was given up")
             self._inspect(group)
+            if self._equal and all(outcome.what == "left_out" for outcome in group.outcomes):
+                group = self._with_stand_in(group)
             outcomes += group.outcomes
             made = sum(outcome.what == "sample" for outcome in group.outcomes)
             if self._last == "drop" and made + self._left_out(group) < self._batch_size:
-                return None
+                break
             if made:
                 batch = self._batch(group, outcomes)
                 _core.undisturbed(self._deliver, box, batch, outcomes)
                 return batch
+        self._bad_list.told([outcome.bad for outcome in outcomes if outcome.bad], self._running_epoch)
         return None
+
+    def _with_stand_in(self, group):
+        """A group of which nothing is left, with a good sample in its first place: ranks make equally many steps."""
+        if not group.outcomes:
+            return group
+        first, *rest = group.outcomes
+        other = self._own_maker().replacement(self._running_epoch, first.bad)
+        if other.what == "failed":
+            raise other.error
+        return Group([other._replace(position=first.position, bad=first.bad), *rest])
 
     def _inspect(self, group):
         for outcome in group.outcomes:
@@ -289,6 +317,7 @@ class PythonLoader(LoaderBase):
         self._go_to(state["epoch"], Place(state["number"], state["local"], frozenset(state.get("ahead", ()))))
 
     def _stop(self):
+        self._pace.end()
         self._groups = iter(())
         self._end_fleet()
         self._adapting.close()
@@ -309,6 +338,7 @@ class PythonLoader(LoaderBase):
 
     def stats(self):
         """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
+        self._pace.count()
         deaths = self._deaths + (self._fleet.deaths if self._fleet else 0)
         self._fly()
         settings, adapting = {knob: self.get(knob) for knob in KNOBS}, self._adapting.stats()
@@ -329,7 +359,16 @@ class PythonLoader(LoaderBase):
         """The chain, in words."""
         where = f"in {self._controls.workers} processes" if self._controls.workers else "in the caller"
         order = "in order" if self._in_order else "as they are ready"
-        return f"{self._pipe!r}\n{self._batch_size} samples a batch, {order}, {where}\n"
+        return f"{self._pipe!r}\n{self._batch_size} samples a batch, {order}, {where}\n{self._explain_cache()}"
+
+    def _explain_cache(self):
+        if self._cache is None:
+            return ""
+        functions = [stage.function for stage in self._pipe.stages if isinstance(stage, PythonStage)]
+        marked = [function.__qualname__ for function in functions if is_marked(function)]
+        return (f"cache: keeps in {folder_text(self._cache[0])} what functions return that are marked as "
+                f"deterministic; of the chain: {', '.join(marked) or 'none itself'}; native ops of a chain with "
+                "functions are not kept\n")  # fmt: skip
 
     def set(self, knob, value):
         """Changes a setting while it runs: "workers" (0 to 256; from 0 and to 0 with the next epoch: until then, the

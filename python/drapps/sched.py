@@ -20,6 +20,7 @@ class Knob(NamedTuple):
     least: float
     most: float
     dwell_ms: int  # for so long it is left alone after it was turned
+    whole: bool  # a count, which takes whole numbers alone
     doc: str
 
 
@@ -90,6 +91,18 @@ def _check_policy(name: str, value: Any) -> None:
     names = [*(row.name for row in policies()), "off"]
     if value not in names:
         raise _core.ArgumentError(f"{name} is {value!r}, allowed are {', '.join(map(repr, names))}")
+
+
+def check_knob(name: Any, value: Any) -> float:
+    """The value as the knob of that name has it, an int where it is a count; raises where there is none such."""
+    rows = {row.name: row for row in knobs()}
+    if name not in rows:
+        raise _core.ArgumentError(f"the setting is {name!r}, allowed are {', '.join(map(repr, rows))}")
+    row = rows[name]
+    if isinstance(value, Real) and row.least <= value <= row.most and not (row.whole and value != int(value)):
+        return int(value) if row.whole else float(value)
+    kind = "whole numbers" if row.whole else "numbers"
+    raise _core.ArgumentError(f"{name} is {value!r}, allowed are {kind} {row.least:g} to {row.most:g}")
 
 
 def check_cpus(limit: Any, name: str = "cpu_limit") -> None:

@@ -17,6 +17,12 @@ static inline uint64_t dr__now_ns(void)
     return dr__clock_ns(CLOCK_MONOTONIC);
 }
 
+/* Of all threads of the process. */
+static inline uint64_t dr__process_cpu_ns(void)
+{
+    return dr__clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 static inline uint64_t dr__thread_cpu_ns(void)
 {
     return dr__clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -130,6 +130,7 @@ uint32_t dr_crew_bury(dr_crew *c, int worker, dr_crew_redo *redone, uint32_t roo
     if (w->pid && w->pid != getpid()) /* a process that buries itself is not dead */
         dr__arena_free_of(c->base, &c->board->arena, (uint16_t)worker, w->pid);
     c->board->n_died += w->pid && !w->dismissed;
+    dr__meter_forget(c, worker);
     w->kind = w->finishing = w->waits = w->slow = w->dismissed = 0;
     w->pid = 0;
     c->board->n_redone += g.n;

@@ -24,6 +24,7 @@ dr_status dr_crew_enlist(dr_crew *c, int worker, int pid, dr_error *err)
     if (!busy) {
         w->pid = pid;
         w->waits = w->warm = 0; /* it may have been dismissed already */
+        w->cpu_ns = 0;          /* from its first claim on */
     }
     dr__crew_unlock(c);
     if (busy)
@@ -97,23 +98,34 @@ static void claim_finish(dr_crew *c, int worker, struct dr__entry *e, dr_crew_cl
     }
 }
 
-/* One look at the board; DR_AGAIN: nothing to do, and dr__sleep may be called with *seen. */
-static dr_status try_claim(dr_crew *c, int worker, dr_crew_claim *out, unsigned *seen)
+/* What is to be done now, if the ceiling lets it begin; *until_ns: else when to look again. */
+static void choose(dr_crew *c, int worker, uint64_t now, struct dr__choice *out, uint64_t *until_ns)
+{
+    dr__choose(c, worker, out);
+    if (out->kind == DR_CREW_WORK && !dr__meter_begin(c, worker, now, until_ns))
+        out->kind = 0;
+}
+
+/* One look at the board; DR_AGAIN: nothing to do, and dr__sleep may be called with *seen, until *until_ns. */
+static dr_status try_claim(dr_crew *c, int worker, dr_crew_claim *out, unsigned *seen, uint64_t *until_ns)
 {
     struct dr__worker *w = &c->workers[worker];
     dr_status status = DR_OK;
     struct dr__choice choice = { 0 };
     struct dr__wakes wakes = { 0 };
+    *until_ns = UINT64_MAX;
     dr__crew_lock(c);
+    dr__meter_read(c, worker, c->board->ceiling.cpus > 0 ? dr__process_cpu_ns() : 0);
     if (w->dismissed || atomic_load(&c->board->closed)) {
         *out = (dr_crew_claim){ .kind = DR_CREW_LEAVE };
         dr__crew_unlock(c);
         return DR_OK;
     }
-    dr__choose(c, worker, &choice);
+    const uint64_t now = dr__now_ns();
+    choose(c, worker, now, &choice, until_ns);
     w->waits = !choice.kind;
     if (choice.kind) {
-        mark_time(w, dr__now_ns());
+        mark_time(w, now);
         w->claims++;
     }
     if (choice.kind == DR_CREW_WORK)
@@ -138,8 +150,9 @@ dr_status dr_crew_claim_next(dr_crew *c, int worker, int timeout_ms, dr_crew_cla
     uint64_t deadline = dr__deadline(timeout_ms);
     for (;;) {
         unsigned seen;
-        dr_status status = try_claim(c, worker, out, &seen);
-        if (status != DR_AGAIN || !dr__sleep(&w->wake, seen, deadline))
+        uint64_t until_ns;
+        dr_status status = try_claim(c, worker, out, &seen, &until_ns);
+        if (status != DR_AGAIN || (!dr__sleep(&w->wake, seen, DR_MIN(deadline, until_ns)) && deadline <= until_ns))
             return status;
     }
 }

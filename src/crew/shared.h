@@ -21,6 +21,8 @@
  *   finish:  entry.batch = READY, then blocks              the batch gets its head, the samples' blocks are freed
  *   claim:   worker's claim, then slot.state               slots that are not CLAIMED by the worker are not its own
  *   block:   neighbour's node, then node.next              see arena.h
+ *
+ * The bucket of CPU time cannot be computed and need not be: it fills up again (meter.c).
  */
 #ifndef DR_CREW_SHARED_H
 #define DR_CREW_SHARED_H
@@ -33,6 +35,7 @@
 #include <drapps/crew.h>
 #include <drapps/sched.h>
 
+#include "base/ceiling.h"
 #include "crew/arena.h"
 
 enum {
@@ -86,6 +89,10 @@ struct dr__worker {
     atomic_uint wake; /* futex */
     uint32_t waits;   /* sleeps on wake, and nobody woke it yet */
     uint32_t dismissed;
+    uint8_t held;       /* by the ceiling: it looks again later */
+    uint8_t metered;    /* its claim has taken reserved_ns out of the ceiling */
+    double reserved_ns; /* 0 without a claim of work */
+    uint64_t cpu_ns;    /* CPU time of its process when it last came for a claim; 0: unknown */
     /* From here on written by the worker alone while it lives, which reads it without the lock too. */
     uint8_t kind;      /* of the claim; 0: none */
     uint8_t slow;      /* the claim is a slow slot */
@@ -128,6 +135,7 @@ struct dr__board {
     uint64_t window_bytes;
     uint64_t set_threshold_ns;
     struct dr__times times;
+    dr__ceiling ceiling; /* of the CPU time of the workers */
 
     atomic_uint ready; /* futex: the owner waits on it */
     atomic_uint ready_waiters;
@@ -248,6 +256,20 @@ void dr__choose(dr_crew *c, int worker, struct dr__choice *out);
 
 /* Whether slots i to i + n - 1 are some of the worker's claim. */
 dr_status dr__check_claim(const dr_crew *c, int worker, uint32_t i, uint32_t n, dr_error *err);
+
+/* --- meter.c: CPU time of the workers under the ceiling; the first three with the lock held --- */
+
+/* A worker comes for a claim and its process has used so much: the claim before is settled.  0: there is no ceiling. */
+void dr__meter_read(dr_crew *c, int worker, uint64_t cpu_ns);
+
+/* A worker wants to begin a claim of work.  True: it may, and has a reservation until dr__meter_read.  False: it should
+ * look again at *until_ns. */
+bool dr__meter_begin(dr_crew *c, int worker, uint64_t now_ns, uint64_t *until_ns);
+
+/* The worker is gone: what it had reserved goes back. */
+void dr__meter_forget(dr_crew *c, int worker);
+
+double dr__crew_ceiling(dr_crew *c);
 
 /* --- place.c --- */
 

@@ -132,7 +132,7 @@ uint64_t dr__any_local(const dr__exec *e, uint64_t position)
 
 void dr__any_delivered(dr__exec *e, const dr_batch *b)
 {
-    e->delivered_samples += b->n_samples;
-    for (uint64_t i = 0; i < b->n_samples && !e->o.given_order; i++)
+    e->delivered_samples += b->n_booked;
+    for (uint64_t i = 0; i < b->n_booked && !e->o.given_order; i++)
         *marks_of(e, dr__any_local(e, b->positions[i])) |= DR__DONE_DELIVERED;
 }

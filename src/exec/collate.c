@@ -15,7 +15,8 @@ static void empty_porch(dr_batch *b)
     }
 }
 
-/* Closes up the slots that were left out, keeping the order of the others. */
+/* Closes up the slots that were left out, keeping the order of the others; where the former stood is told behind the
+ * latter. */
 static void close_up(dr_batch *b)
 {
     uint64_t to = 0;
@@ -23,8 +24,10 @@ static void close_up(dr_batch *b)
         if (b->missing[from])
             continue;
         if (to != from) {
+            const uint64_t left_out = b->positions[to];
             b->ids[to] = b->ids[from];
             b->positions[to] = b->positions[from];
+            b->positions[from] = left_out;
             if (b->draws) {
                 char *hold = b->draws[to];
                 b->draws[to] = b->draws[from];

@@ -32,10 +32,13 @@ void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n, int by)
         return;
     dr_error err = { 0 };
     const uint64_t start = dr__now_ns();
+    if (!b->error.status && dr__batch_stand_in(e, b, by, &err) != DR_OK)
+        b->error = err;
     if (b->error.status)
         dr__batch_lose(b);
     else
         dr__batch_finish(e, b, &err);
+    b->n_booked = e->o.equal_batches ? b->used : b->n_samples;
     atomic_fetch_add(&e->stats.finish_ns, dr__now_ns() - start);
     dr__spans_batch(e, b, start, by);
     dr__pool_lock();

@@ -18,10 +18,10 @@
 
 #include <drapps/loader.h>
 
+#include "base/ceiling.h"
 #include "base/limits.h"
 #include "base/thread.h"
 #include "data/bufpool.h"
-#include "exec/ceiling.h"
 #include "exec/fetch.h"
 #include "exec/given.h"
 #include "exec/lanes.h"
@@ -45,6 +45,8 @@ struct dr_batch {
     uint64_t epoch;
     uint64_t n_slots;             /* samples it was made for */
     uint64_t n_samples;           /* samples it has, once finished */
+    uint64_t n_booked;            /* positions that are done with it: its samples', and behind them, with equal_batches,
+                                     those of samples left out */
     bool in_porch;                /* it was opened before there was memory for it, and has none yet; pool lock */
     atomic_uint_fast64_t n_porch; /* slots outside its memory: the first ones.  Changed with the pool lock, to those in
                                      use when it moves in: for each of them it means the same before and after */
@@ -89,7 +91,9 @@ typedef struct dr__exec {
     dr__program *program;
     dr_dataset *set;
     dr_loader_options o;
-    bool fills_any; /* out of order: a sample goes to the batch being filled when it is ready */
+    bool fills_any;      /* out of order: a sample goes to the batch being filled when it is ready */
+    uint64_t *stand_ins; /* which samples may take the place of bad ones; NULL: all */
+    uint64_t n_stand_ins;
     dr__bufpool *buffers;
     size_t sample_bytes;         /* of a sample's stacked fields */
     size_t largest_bytes;        /* of the largest of them */
@@ -210,6 +214,10 @@ bool dr__exec_outlives(const dr__exec *e, dr_status status);
  * it.  Not under the lock. */
 bool dr__claim_read(dr__exec *e, const dr__claim *claim, dr__workbench *bench, dr__job *job);
 
+/* equal_batches: a batch of which all samples were left out gets another one, chosen as DR_BAD_REPLACE does.  Not under
+ * the lock; no slot of it is being worked on. */
+dr_status dr__batch_stand_in(dr__exec *e, dr_batch *batch, int by, dr_error *err);
+
 /* --- pool.c: threads --- */
 
 void dr__pool_lock(void);
@@ -239,6 +247,15 @@ dr_status dr__pool_resize(dr_error *err);
 
 /* pool lock: workers that have been at one sample of this loader since before `ns`, known slow ones apart. */
 int dr__pool_busy_since(const dr__exec *e, uint64_t ns);
+
+/* A thread, and the sample that it is at. */
+typedef struct dr__at {
+    uint64_t id, since_ns;
+    int worker; /* 1, 2, ...; fetchers -1, -2, ... */
+} dr__at;
+
+/* pool lock: what the threads are at for this loader, at most `cap` of them; how many. */
+size_t dr__pool_running(const dr__exec *e, dr__at *out, size_t cap);
 
 /* --- claim.c: what a loader has to do next --- */
 

@@ -137,6 +137,29 @@ int dr__pool_busy_since(const dr__exec *e, uint64_t ns)
     return n;
 }
 
+/* pool lock: n is raised where the thread is at a sample. */
+static void note_running(const worker *w, const dr__exec *e, dr__at *out, size_t cap, size_t *n)
+{
+    const uint64_t since = w->serves == e ? atomic_load(&w->bench->at_ns) : 0;
+    if (!since || *n == cap)
+        return;
+    out[(*n)++] = (dr__at){ .id = atomic_load(&w->bench->at_id),
+                            .since_ns = since,
+                            .worker = w->team->reads ? -w->bench->worker : w->bench->worker };
+}
+
+size_t dr__pool_running(const dr__exec *e, dr__at *out, size_t cap)
+{
+    size_t n = 0;
+    for (const team *t = pool.teams; t < pool.teams + N_TEAMS; t++)
+        for (int i = 0; i < t->n; i++)
+            note_running(t->workers[i], e, out, cap, &n);
+    for (const worker *w = pool.leaving; w; w = w->next)
+        if (!w->gone)
+            note_running(w, e, out, cap, &n);
+    return n;
+}
+
 /* --- finding work; pool lock --- */
 
 /* How many threads of a team a loader asks for. */

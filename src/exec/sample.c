@@ -33,11 +33,24 @@ static dr_status make_kept(dr__exec *e, dr__workbench *bench, dr__job *j, dr_err
     return DR_OK;
 }
 
+/* For who asks what the threads are at: nothing else depends on it. */
+static void come_to(dr__workbench *bench, uint64_t id, uint64_t now_ns)
+{
+    atomic_store_explicit(&bench->at_id, id, memory_order_relaxed);
+    atomic_store_explicit(&bench->at_ns, now_ns, memory_order_relaxed);
+}
+
+static void leave_all(dr__workbench *bench)
+{
+    atomic_store_explicit(&bench->at_ns, 0, memory_order_relaxed); /* as in come_to */
+}
+
 static dr_status read_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     const uint64_t start = dr__now_ns();
     /* Who looks at it wants to know whether it was long ago: nothing else depends on it. */
     atomic_store_explicit(&bench->began_ns, start, memory_order_relaxed);
+    come_to(bench, j->ref.id, start);
     if (!dr__cache_look(e, bench, j))
         DR_TRY(dr__dataset_read(e->set, j->ref.id, &bench->record, err));
     j->since_ns = dr__now_ns();
@@ -157,29 +170,52 @@ static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_
                             (unsigned long long)e->o.max_bad);
 }
 
-/* Another sample in its place, chosen by the seed; bad ones on the way are booked too. */
+/* The caller may have said which ones take the place of others. */
+static uint64_t draw_stand_in(const dr__exec *e, dr_rng *rng)
+{
+    const uint64_t i = dr__rng_below(rng, e->stand_ins ? e->n_stand_ins : e->set->n_samples);
+    return e->stand_ins ? e->stand_ins[i] : i;
+}
+
+/* Another sample in the place of one that was booked, chosen by the seed; bad ones on the way are booked too. */
 static dr_status replace(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr__rng_name name = { e->o.seed, e->epoch, j->ref.id, j->ref.occurrence };
     for (uint32_t i = 0; i < DR__MAX_REPLACE; i++) {
-        DR_TRY(note_bad(e, j, "replaced", err));
         dr_rng rng = dr__rng_open(&name, REPLACE_OP + i);
-        j->ref.id = dr__rng_below(&rng, e->set->n_samples);
+        j->ref.id = draw_stand_in(e, &rng);
         j->ref.occurrence = 0x80000000u | i; /* not the draws of its own place in the epoch */
         dr_status status = try_sample(e, bench, j, err);
-        if (status == DR_OK || !is_sample_fault(status))
+        if (status == DR_OK)
+            book_sample(e, bench, j);
+        if (!is_sample_fault(status))
             return status;
         name_sample(e, j, err);
+        DR_TRY(note_bad(e, j, "replaced", err));
     }
     return dr__error_prefix((err->status = DR_ERR_BAD_SAMPLES, err), "%d replacements in a row were bad; the last",
                             DR__MAX_REPLACE);
 }
 
-static void leave_out(dr__job *j)
+static dr_status book_and_replace(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    if (j->batch)
+    DR_TRY(note_bad(e, j, "replaced", err));
+    return replace(e, bench, j, err);
+}
+
+/* Its batch is shorter; with equal_batches it has a place in one out of order, too. */
+static dr_status leave_out(dr__exec *e, dr__job *j, dr_error *err)
+{
+    if (e->o.equal_batches && !j->batch)
+        DR_TRY(dr__any_take_slot(e, &j->batch, &j->slot, err));
+    DR_TRY(note_bad(e, j, "skipped", err));
+    j->left_out = !e->o.equal_batches;
+    if (j->batch) {
         j->batch->missing[j->slot] = 1;
-    j->left_out = true;
+        j->batch->ids[j->slot] = j->ref.id;
+        j->batch->positions[j->slot] = j->position;
+    }
+    return DR_OK;
 }
 
 bool dr__exec_outlives(const dr__exec *e, dr_status status)
@@ -217,17 +253,10 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_err
 {
     dr_status status = err->status;
     name_sample(e, j, err);
-    if (!is_sample_fault(status) || e->o.on_bad == DR_BAD_RAISE) {
+    if (!is_sample_fault(status) || e->o.on_bad == DR_BAD_RAISE)
         status = err->status;
-    } else if (e->o.on_bad == DR_BAD_SKIP) {
-        status = note_bad(e, j, "skipped", err);
-        if (status == DR_OK)
-            leave_out(j);
-    } else {
-        status = replace(e, bench, j, err);
-        if (status == DR_OK)
-            book_sample(e, bench, j);
-    }
+    else
+        status = e->o.on_bad == DR_BAD_SKIP ? leave_out(e, j, err) : book_and_replace(e, bench, j, err);
     if (status == DR_OK)
         return;
     err->status = status;
@@ -241,6 +270,33 @@ static bool given_up(dr__exec *e)
     bool over = !e->running || e->failed || e->cancelled;
     dr__pool_unlock();
     return over;
+}
+
+/* All slots of it were left out. */
+static bool is_empty(const dr_batch *b)
+{
+    return !memchr(b->missing, 0, b->n_slots);
+}
+
+/* What was left out there is booked.  The choice hangs on its first sample, so it is the same in every run.  This is
+ * rare: no workbench is kept ready for it. */
+dr_status dr__batch_stand_in(dr__exec *e, dr_batch *b, int by, dr_error *err)
+{
+    if (!e->o.equal_batches || !is_empty(b) || given_up(e))
+        return DR_OK;
+    dr__workbench *bench = dr__workbench_new();
+    if (!bench)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for a worker");
+    bench->memory_limit = e->bench_budget;
+    bench->seek = e->seek;
+    bench->worker = DR_MAX(by, 0);
+    dr__job j = { .position = b->positions[0], .ref = { .id = b->ids[0] }, .batch = b };
+    const dr_status status = replace(e, bench, &j, err);
+    b->missing[0] = status != DR_OK;
+    dr__workbench_free(&bench);
+    if (status == DR_OK)
+        *err = (dr_error){ 0 }; /* of others that were tried */
+    return status;
 }
 
 /* Which sample stands at the job's place. */
@@ -284,6 +340,7 @@ static void work_parked(dr__exec *e, dr__parked *parked, dr__workbench *bench)
     dr_error err = { 0 };
     dr__lane_unpark(e, parked, bench);
     j.since_ns = dr__now_ns();
+    come_to(bench, j.ref.id, j.since_ns);
     dr_status status = plan(e, bench, &j, &err);
     if (status == DR_OK)
         status = run_and_store(e, bench, &j, &err);
@@ -331,6 +388,7 @@ bool dr__claim_read(dr__exec *e, const dr__claim *claim, dr__workbench *bench, d
     }
     locate(e, claim, j);
     j->unread = read_sample(e, bench, j, &err) != DR_OK;
+    leave_all(bench);
     return true;
 }
 
@@ -341,6 +399,7 @@ static void work_fetched(dr__exec *e, dr__parked *fetched, dr__workbench *bench)
     dr_status status = DR_OK;
     dr__lane_unpark(e, fetched, bench);
     j.since_ns = dr__now_ns();
+    come_to(bench, j.ref.id, j.since_ns);
     atomic_store_explicit(&bench->began_ns, j.since_ns, memory_order_relaxed); /* as in read_sample */
     if (j.unread)
         status = read_sample(e, bench, &j, &err);
@@ -363,4 +422,5 @@ void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
         work_sample(e, claim, i, bench);
     }
     atomic_store_explicit(&bench->began_ns, 0, memory_order_relaxed); /* as in read_sample */
+    leave_all(bench);
 }

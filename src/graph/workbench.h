@@ -15,7 +15,7 @@ typedef struct dr__workbench {
     dr_codec_state *codecs;
     dr__record record;
     dr__record spare; /* what the first part of a program made, for the second */
-    uint8_t *arena; /* intermediate results of the sample at hand */
+    uint8_t *arena;   /* intermediate results of the sample at hand */
     size_t arena_cap, arena_used;
     unsigned n_small;    /* see dr__should_shrink */
     size_t memory_limit; /* most that the arena may grow to */
@@ -32,6 +32,8 @@ typedef struct dr__workbench {
     struct dr__seek_store *seek;   /* for decodes; NULL: none */
     int worker;                    /* number of the thread that works here, from 1; 0: a caller's own */
     atomic_uint_fast64_t began_ns; /* when the sample at hand was begun; 0: none, or known to be slow */
+    atomic_uint_fast64_t at_ns;    /* when the thread came to the sample that it is at; 0: it is at none */
+    atomic_uint_fast64_t at_id;    /* which one that is */
 
     /* Set while profiling: time and bytes of each step. */
     struct dr__step_time *times;

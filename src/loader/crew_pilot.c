@@ -65,7 +65,7 @@ static dr_status take_off(dr_crew_pilot *p, const dr_crew_adapt_options *o, dr_e
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
     DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &po.weights, err));
     po.policy = o->policy;
-    po.pinned = o->pinned;
+    po.pinned = p->plant.pinned;
     po.period_ms = o->period_ms;
     po.cpu_limit = o->cpu_limit;
     po.memory_limit = (uint64_t)p->plant.memory_limit;

@@ -16,7 +16,10 @@
 enum { FEWEST_WORKERS = 4, PAUSE_MS = 2000, PAUSE_STEPS = 8 };
 
 static const uint32_t knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_PREFETCH | 1u << DR_KNOB_PREFETCH_BYTES |
-                              1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_PRIORITY;
+                              1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_CPU_CEILING | 1u << DR_KNOB_PRIORITY;
+
+/* Knobs that the crew has, which has a lock of its own. */
+static const uint32_t of_crew = 1u << DR_KNOB_PREFETCH_BYTES | 1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_CPU_CEILING;
 
 void dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_options *o)
 {
@@ -30,11 +33,13 @@ void dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_o
                            .workers = o->workers,
                            .prefetch = o->prefetch,
                            .trace = o->trace,
-                           .pinned = o->pinned };
+                           .pinned = o->pinned | (o->cpu_limit > 0 ? 1u << DR_KNOB_CPU_CEILING : 0) };
     p->memory_limit = DR_MIN(p->memory_limit, dr__knob_row_of(DR_KNOB_PREFETCH_BYTES)->most);
     p->most_workers = DR_MIN(DR_MAX(p->most_workers, o->workers), DR__CREW_WORKERS);
     pthread_mutex_init(&p->lock, NULL);
     dr__cond_init(&p->wished);
+    if (o->cpu_limit > 0) /* with every policy */
+        dr_crew_set_ceiling(crew, o->cpu_limit, NULL);
 }
 
 void dr__crew_plant_free(dr__crew_plant *p)
@@ -52,6 +57,8 @@ double dr__crew_plant_peek(const dr__crew_plant *p, int knob)
         return (double)dr__crew_bytes(p->crew);
     if (knob == DR_KNOB_LANE_THRESHOLD)
         return dr__crew_lane(p->crew);
+    if (knob == DR_KNOB_CPU_CEILING)
+        return dr__crew_ceiling(p->crew);
     return knob == DR_KNOB_WORKERS    ? p->workers
            : knob == DR_KNOB_PREFETCH ? p->prefetch
            : knob == DR_KNOB_PRIORITY ? p->priority
@@ -60,7 +67,7 @@ double dr__crew_plant_peek(const dr__crew_plant *p, int knob)
 
 double dr__crew_plant_get(dr__crew_plant *p, int knob)
 {
-    if (knob == DR_KNOB_PREFETCH_BYTES || knob == DR_KNOB_LANE_THRESHOLD) /* the crew's, which has a lock of its own */
+    if (knob >= 0 && knob < DR_N_KNOBS && of_crew >> knob & 1)
         return dr__crew_plant_peek(p, knob);
     pthread_mutex_lock(&p->lock);
     double value = dr__crew_plant_peek(p, knob);
@@ -86,6 +93,10 @@ static void keep(dr__crew_plant *p, int knob, double value, bool by_user)
         dr__crew_set_lane(p->crew, value);
         return;
     }
+    if (knob == DR_KNOB_CPU_CEILING) {
+        dr_crew_set_ceiling(p->crew, value, NULL); /* the value is allowed */
+        return;
+    }
     double *place = knob == DR_KNOB_WORKERS ? &p->workers : knob == DR_KNOB_PREFETCH ? &p->prefetch : &p->priority;
     const bool is_new = *place != value;
     *place = value;
@@ -105,9 +116,10 @@ dr_status dr__crew_plant_set(dr__crew_plant *p, int knob, double value, bool by_
     if (knob < 0 || knob >= DR_N_KNOBS || !(knobs >> knob & 1))
         return dr__fail(err, DR_ERR_ARG, "worker processes have no knob \"%s\"", dr_knob_name(knob));
     const dr_plant plant = dr__crew_plant_of(p);
-    if (!(value >= plant.least[knob] && value <= plant.most[knob]))
+    const double most = by_user && knob == DR_KNOB_WORKERS ? DR__CREW_WORKERS : plant.most[knob];
+    if (!(value >= plant.least[knob] && value <= most))
         return dr__fail(err, DR_ERR_ARG, "%s is %g, allowed are %g to %g", dr_knob_name(knob), value, plant.least[knob],
-                        plant.most[knob]);
+                        most);
     pthread_mutex_lock(&p->lock);
     const bool his = !by_user && p->pinned >> knob & 1;
     p->pinned |= by_user ? 1u << knob : 0;
@@ -185,7 +197,8 @@ dr_plant dr__crew_plant_of(dr__crew_plant *p)
         .most = { [DR_KNOB_WORKERS] = p->most_workers,
                   [DR_KNOB_PREFETCH] = 64,
                   [DR_KNOB_PREFETCH_BYTES] = p->memory_limit,
-                  [DR_KNOB_LANE_THRESHOLD] = 1000 },
+                  [DR_KNOB_LANE_THRESHOLD] = 1000,
+                  [DR_KNOB_CPU_CEILING] = dr__knob_row_of(DR_KNOB_CPU_CEILING)->most },
         .flow = plant_flow,
         .get = plant_get,
         .set = plant_set,

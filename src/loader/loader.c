@@ -138,6 +138,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     const char *reference = getenv("DRAPPS_REFERENCE");
     e->o.reference |= reference && *reference && strcmp(reference, "0");
     e->fills_any = !e->o.in_order && !e->o.keep_batches;
+    e->o.equal_batches = e->o.on_bad == DR_BAD_SKIP && (e->o.equal_batches || e->o.world > 1);
     e->batch_slots = e->o.batch_size;
     dr__predict_init(&e->lanes.predict);
     e->given.tail = &e->given.head;
@@ -223,6 +224,7 @@ void dr_loader_close(dr_loader **loader)
     dr_dataset_unref(&e->set);
     json_decref(e->loose_bad);
     dr__occurrences_free(&e->given.times);
+    dr__free(e->stand_ins);
     dr__free(e->done);
     dr__cond_destroy(&e->changed);
     dr__cond_destroy(&l->left);
@@ -329,6 +331,40 @@ dr_status dr_loader_push_end(dr_loader *l, dr_error *err)
         status = dr__given_end(&l->exec, err);
     pthread_mutex_unlock(&l->lock);
     return status;
+}
+
+static dr_status check_stand_ins(const dr_loader *l, const uint64_t *ids, uint64_t n, dr_error *err)
+{
+    const dr_dataset *set = l->exec.set;
+    if (n < 1)
+        return dr__fail(err, DR_ERR_ARG, "stand-ins: none is given");
+    for (uint64_t i = 0; i < n; i++)
+        if (ids[i] >= set->n_samples)
+            return dr__fail(err, DR_ERR_ARG, "%s: stand-in %llu is not one of 0 to %llu", set->name,
+                            (unsigned long long)ids[i], (unsigned long long)(set->n_samples - 1));
+    return DR_OK;
+}
+
+dr_status dr_loader_stand_ins(dr_loader *l, const uint64_t *ids, uint64_t n, dr_error *err)
+{
+    dr__exec *e = &l->exec;
+    DR_TRY(dr__loader_check(l, err));
+    DR_TRY(check_stand_ins(l, ids, n, err));
+    uint64_t *copy = dr__alloc_zero(n, sizeof *copy);
+    if (!copy)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for stand-ins");
+    memcpy(copy, ids, n * sizeof *copy);
+    pthread_mutex_lock(&l->lock);
+    const bool late = l->begun || e->stand_ins; /* workers read them without a lock */
+    if (!late) {
+        e->stand_ins = copy;
+        e->n_stand_ins = n;
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (!late)
+        return DR_OK;
+    dr__free(copy);
+    return dr__fail(err, DR_ERR_STATE, "stand-ins are given once, before the first epoch");
 }
 
 uint64_t dr_loader_batches(const dr_loader *l)

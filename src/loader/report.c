@@ -1,4 +1,4 @@
-/* report.c: what a loader says of itself: statistics, explanation, profile. */
+/* report.c: what a loader says of itself: statistics, explanation, profile, what it is at. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,4 +234,47 @@ dr_status dr_loader_profile(dr_loader *l, uint64_t samples, char **text, dr_erro
 {
     DR_TRY(dr__loader_check(l, err));
     return dr__loader_profile(l, samples, UINT64_MAX, text, err);
+}
+
+/* --- what happens now --- */
+
+static int longest_first(const void *a, const void *b)
+{
+    const uint64_t x = ((const dr__at *)a)->since_ns, y = ((const dr__at *)b)->since_ns;
+    return (x > y) - (x < y);
+}
+
+static json_t *at_json(const dr__exec *e, const dr__at *at, uint64_t now)
+{
+    char key[512];
+    e->set->def->key(e->set, at->id, key, sizeof key);
+    json_t *row = json_pack("{s:I, s:i, s:f}", "id", (json_int_t)at->id, "worker", at->worker, "seconds",
+                            (double)(now - DR_MIN(at->since_ns, now)) * 1e-9);
+    json_object_set_new(row, "key", json_string(key)); /* stays away where it is not UTF-8 */
+    return row;
+}
+
+dr_status dr_loader_running(dr_loader *l, char **text, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    dr__at at[2 * DR__MAX_WORKERS];
+    dr__pool_lock();
+    const size_t n = dr__pool_running(&l->exec, at, sizeof at / sizeof *at);
+    dr__pool_unlock();
+    const uint64_t now = dr__now_ns();
+    qsort(at, n, sizeof *at, longest_first);
+    json_t *rows = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(rows, at_json(&l->exec, &at[i], now));
+    return give_text(rows, text, err);
+}
+
+dr_status dr_loader_untold(dr_loader *l, char **text, dr_error *err)
+{
+    DR_TRY(dr__loader_check(l, err));
+    dr__pool_lock();
+    json_t *rows = l->exec.loose_bad;
+    l->exec.loose_bad = NULL;
+    dr__pool_unlock();
+    return give_text(rows ? rows : json_array(), text, err);
 }

@@ -59,7 +59,7 @@ static void write_position(json_t *o, uint64_t epoch, uint64_t position, uint64_
 /* pool lock: delivered samples of a batch that does not count are marked as such, or not. */
 static void mark(const dr__exec *e, const dr_batch *held, bool delivered)
 {
-    for (uint64_t i = 0; held && e->done && i < held->n_samples; i++) {
+    for (uint64_t i = 0; held && e->done && i < held->n_booked; i++) {
         uint8_t *marks = &e->done[dr__any_local(e, held->positions[i])];
         *marks = (uint8_t)(delivered ? *marks | DR__DONE_DELIVERED : *marks & ~DR__DONE_DELIVERED);
     }

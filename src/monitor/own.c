@@ -71,7 +71,7 @@ uint64_t dr__own_cpu_ns(dr__own *own)
         w->seen_ns = now;
         i++;
     }
-    uint64_t sum = own->past_ns + dr__clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    uint64_t sum = own->past_ns + dr__process_cpu_ns();
     pthread_mutex_unlock(&own->lock);
     return sum;
 }

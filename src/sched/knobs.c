@@ -17,9 +17,9 @@ static json_t *list_rows(void)
 {
     json_t *list = json_array();
     for (int i = 0; i < DR_N_KNOBS; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:i, s:s}", "name", rows[i].name, "unit",
+        json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:i, s:b, s:s}", "name", rows[i].name, "unit",
                                               rows[i].unit, "least", rows[i].least, "most", rows[i].most, "dwell_ms",
-                                              rows[i].dwell_ms, "doc", rows[i].doc));
+                                              rows[i].dwell_ms, "whole", dr_knob_is_whole(i), "doc", rows[i].doc));
     return list;
 }
 

@@ -72,6 +72,18 @@ class Slow(Numbers):
         return torch.tensor(i)
 
 
+class Burning(Numbers):
+    """Numbers that take so many seconds of CPU time each."""
+
+    def __init__(self, n, seconds):
+        super().__init__(n)
+        self.seconds = seconds
+
+    def __getitem__(self, i):
+        burn(self.seconds)
+        return super().__getitem__(i)
+
+
 class Stream(IterableDataset):
     """Counts; each worker takes its part."""
 
@@ -112,6 +124,13 @@ class Bookmark(Stream):
     def load_state_dict(self, state):
         self.at = state["at"]
         self.restored += 1
+
+
+def burn(seconds):
+    """Uses CPU time of this process."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
 
 
 def lists(loader):

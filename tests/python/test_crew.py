@@ -123,6 +123,14 @@ def test_wrong_arguments_are_named():
         _core.open_crew(max_workers=0)
 
 
+def test_a_ceiling_is_a_number_of_cpus():
+    crew = open_crew()
+    crew.set_ceiling(0.5)
+    for wrong in (-1, float("nan"), float("inf")):
+        with pytest.raises(_core.ArgumentError, match="CPUs, allowed are 0"):
+            crew.set_ceiling(wrong)
+
+
 def test_a_full_crew_refuses_posts():
     crew = open_crew(max_batches=1)
     assert crew.post(0, 1, b"") is True

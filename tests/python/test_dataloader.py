@@ -327,11 +327,16 @@ def test_iterators_are_not_pickled():
         iter(DataLoader(Numbers(3), num_workers=0)).__getstate__()
 
 
-def test_profiler_range():
-    loader = DataLoader(Numbers(3), num_workers=0)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        lists(loader)
-    assert "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__" in {event.name for event in profile.events()}
+@pytest.mark.parametrize("dataset, workers, name", [
+    (Numbers(3), 0, "_SingleProcessDataLoaderIter"), (Numbers(3), 1, "_MultiProcessingDataLoaderIter"),
+    (data.TensorDataset(torch.arange(3)), 1, "_MultiProcessingDataLoaderIter"),
+], ids=["caller", "processes", "native"])  # fmt: skip
+def test_profiler_range(dataset, workers, name):
+    """Profilers find the range that torch's loader has, whoever makes the batches."""
+    with DataLoader(dataset, num_workers=workers) as loader:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            lists(loader)
+    assert f"enumerate(DataLoader)#{name}.__next__" in {event.name for event in profile.events()}
 
 
 @pytest.mark.parametrize("workers", WORKERS)

@@ -11,7 +11,7 @@ from collections import Counter
 import psutil
 import pytest
 import torch
-from loadersets import Numbers, Slow
+from loadersets import Burning, Numbers, Slow, burn
 from torch.utils import data
 
 import drapps
@@ -186,6 +186,52 @@ def test_two_loaders_share_a_monitor(monitor):
     one, other = (DataLoader(Numbers(40), 4, num_workers=1, resource_monitor=monitor) for _ in range(2))
     pairs = zip(one, other, strict=True)
     assert all(torch.equal(a, b) for a, b in pairs) and monitor.latest()["mem_used"] > 0
+
+
+# --- limits ---
+
+
+def assert_within(cpus, paid, wall):
+    """The bound is one of arithmetic, however busy the machine is: CPU time is given out at the rate of the ceiling."""
+    assert paid <= cpus * (wall + 0.02), f"{paid:.2f} s of CPU time in {wall:.2f} s"
+
+
+@pytest.mark.parametrize("options", [{"policy": "fixed"}, {"in_order": False}, {"batch_size": None}], ids=str)
+def test_worker_processes_keep_to_the_cpu_limit(options):
+    seconds, n, workers = 0.02, 40, 2
+    loader = DataLoader(Burning(n, seconds), **{"batch_size": 4, "num_workers": workers, "cpu_limit": 0.5, **options})
+    begin = time.monotonic()
+    found = [number for batch in loader for number in batch.reshape(-1).tolist()]
+    assert_within(0.5, (n - workers) * seconds, time.monotonic() - begin)  # but for what each is at in the end
+    assert sorted(found) == list(range(n)) and loader.stats()["knobs"]["cpu_ceiling"] == 0.5
+
+
+def test_functions_of_a_chain_keep_to_the_cpu_limit():
+    seconds, n, workers = 0.02, 40, 2
+    pipe = drapps.from_arrays(x=torch.arange(n).numpy()).map(lambda sample: (burn(seconds), sample)[1])
+    with pipe.loader(batch_size=4, workers=workers, cpu_limit=0.5, policy="fixed") as loader:
+        begin = time.monotonic()
+        found = torch.cat([torch.as_tensor(batch["x"]) for batch in loader])
+        assert_within(0.5, (n - workers) * seconds, time.monotonic() - begin)
+        assert found.tolist() == list(range(n)) and loader.stats()["knobs"]["cpu_ceiling"] == 0.5
+
+
+@pytest.mark.parametrize(("cpu_limit", "most"), [(0.1, 1), (1, 1), (1.5, 2)])
+def test_no_more_workers_than_may_be_busy(cpu_limit, most):
+    n = min(most, drapps.info()["limits"]["workers"])
+    pipe = drapps.from_arrays(x=torch.arange(8).numpy()).map(lambda sample: sample)
+    with pipe.loader(cpu_limit=cpu_limit) as loader, pipe.loader(cpu_limit=cpu_limit, workers=3) as given:
+        assert (loader.get("workers"), given.get("workers")) == (n, 3)
+    assert DataLoader(Numbers(8), cpu_limit=cpu_limit).num_workers == n
+
+
+def test_a_user_may_turn_the_ceiling_while_it_runs(monitor):
+    iterator = iter(DataLoader(Numbers(40), 4, num_workers=1, cpu_limit=0.5, resource_monitor=monitor))
+    next(iterator)
+    pilot = iterator._fleet.pilot
+    assert pilot.get("cpu_ceiling") == 0.5
+    pilot.set("cpu_ceiling", 0)
+    assert pilot.get("cpu_ceiling") == 0 and len(list(iterator)) == 9
 
 
 # --- wishes ---

@@ -48,7 +48,7 @@ def accelerator(monkeypatch):
 def test_beside_an_accelerator_in_use_threads_work_and_nothing_is_forked(folder, monkeypatch):
     monkeypatch.setattr(os, "fork", None)
     loader = DataLoader(images(folder), 4)
-    assert runs_natively(loader) and loader.num_workers == workers.cpus() and loader.prefetch_factor == 2
+    assert runs_natively(loader) and loader.num_workers == workers.usual_workers() and loader.prefetch_factor == 2
     assert passes(loader) == passes(data.DataLoader(images(folder), 4))
     for python in (Numbers(8), Stream(8)):
         loader = DataLoader(python, 4)

@@ -27,6 +27,22 @@ def test_public_names_exist(name):
     assert name in dir(drapps)
 
 
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+import pydoc, drapps
+names = dir(drapps)
+print("read" in names, "Monitor" in names, [n for n in names if n in ("DataLoader", "DRAADPDataLoader", "DRAPPSLoader")])
+print("IMAGENET_MEAN" in pydoc.render_doc(drapps))
+"""
+
+
+def test_help_without_torch():
+    done = run_python(WITHOUT_TORCH)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True True []", "True"]
+
+
 def test_unknown_name():
     with pytest.raises(AttributeError, match="no_such_thing"):
         print(drapps.no_such_thing)

@@ -120,6 +120,14 @@ def test_world_size_keeps_global_batches(pipe):
     assert one == [set(a.ids) | set(b.ids) for a, b in zip(*two)]
 
 
+def test_world_size_is_another_name_for_world(pipe):
+    for rank in (0, 1):
+        one, other = (pipe.loader(**options(rank=rank, **{name: 2})) for name in ("world", "world_size"))
+        assert same(gather(one), gather(other))
+    with pytest.raises(ValueError, match="rank"):
+        pipe.loader(**options(rank=2, world_size=2))
+
+
 def test_rank_auto(pipe, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
@@ -306,6 +314,7 @@ def test_unequal_images_cannot_be_stacked(folder):
         ({"output": "jax"}, "output"),
         ({"workers": -3}, "workers"),
         ({"workers": 1, "num_workers": 1}, "num_workers"),
+        ({"world": 1, "world_size": 1}, "world and world_size mean the same"),
         ({"collate": {"image": "heap"}}, "heap"),
     ],
 )
@@ -331,7 +340,7 @@ def test_stats_explain_profile(pipe):
     list(python)
     found = python.stats()
     assert found.pop("deaths") == 0
-    settings = {"workers", "prefetch", "policy", "knobs", "decisions"}
+    settings = {"workers", "prefetch", "policy", "knobs", "decisions", "wait_ns", "step_ns"}
     assert settings <= set(found) <= set(stats)
     assert all(stats[key] == value for key, value in found.items() if key not in settings)
     assert "random_resized_crop" in loader.explain()

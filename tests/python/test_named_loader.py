@@ -51,6 +51,17 @@ def test_steps_of_a_data_set_of_torch(tmp_path):
     loader.close()
 
 
+@pytest.mark.parametrize("kind", ["torch", "pipeline"])
+def test_a_cache_and_its_limit(folder, tmp_path, kind):
+    dataset = Numbers(4) if kind == "torch" else drapps.read(folder).decode().resize((8, 8))
+    config = {"loader": {"cache": str(tmp_path / "kept"), "cache_limit": 50_000_000, "num_workers": 1}}
+    with drapps.DRAPPSLoader(dataset, 2, config) as loader:
+        if kind == "torch":
+            assert loader.cache_limit == 50_000_000
+        else:
+            assert loader.stats()["cache_limit_bytes"] == 50_000_000
+
+
 def test_steps_of_a_folder(folder):
     config = {"loader": {"num_workers": 1}, "steps": [{"op": "resize", "size": [8, 8]}]}
     with drapps.DRAPPSLoader(folder, 4, config, steps=["random_horizontal_flip", drapps.ops.random_vertical_flip()]) as loader:
@@ -80,6 +91,7 @@ def test_the_example_can_be_used():
     ("[limits]\ncpu = -1", r"limits.cpu = -1: allowed is a number, at least 0"),
     ("[limits]\ncpu = 1e-9", r"settings.toml: limits.cpu is 1e-09, allowed are 0.01 to 512"),
     ("[loader]\nnum_workers = 257", r"settings.toml: loader.num_workers = 257: allowed is a whole number, 0 to 256"),
+    ("[loader]\ncache_limit = -1", r"settings.toml: loader.cache_limit = -1: allowed is a whole number, at least 0"),
     ("[limits]\nmemory = true", r"limits.memory = True: allowed is a whole number"),
     ("[weights]\nbeauty = 1", r"settings.toml: weights: .*beauty"),
     ("[policy]\nname = 'magic'", r"settings.toml: policy.name = 'magic': allowed is .*'analytic'"),

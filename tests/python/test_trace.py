@@ -419,14 +419,19 @@ def test_torch_profiles_are_on_the_same_clock(pipe, tmp_path):
     assert both["baseTimeNanoseconds"] == json.loads((tmp_path / "torch.json").read_text())["baseTimeNanoseconds"]
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_dataloader_waits_are_ranges(native):
-    """With the engine's threads, and with everything in the caller."""
+@pytest.mark.parametrize("kind, runs", [
+    ("native", "runs: by 1 threads, natively"), ("processes", "runs: in 1 worker processes"), ("caller", "in the caller"),
+])  # fmt: skip
+def test_dataloader_waits_are_ranges(kind, runs):
+    """With the engine's threads, with worker processes, and with everything in the caller."""
     torch = pytest.importorskip("torch")
-    data = torch.utils.data.TensorDataset(torch.arange(8)) if native else [torch.tensor(i) for i in range(8)]
-    profiler = profiled(drapps.DataLoader(data, batch_size=2, num_workers=0))
+    numbers = torch.arange(8)
+    data = torch.utils.data.TensorDataset(numbers) if kind == "native" else [*numbers]
+    with drapps.DataLoader(data, batch_size=2, num_workers=0 if kind == "caller" else 1) as loader:
+        assert runs in loader.explain()
+        profiler = profiled(loader)
     names = [event.name for event in profiler.events()]
-    assert names.count("drapps: wait for batch") == 5
+    assert names.count("drapps: wait for batch") == 5  # four batches, and one that hears that the pass is over
 
 
 def test_no_range_without_a_profiler():

@@ -432,6 +432,16 @@ static PyObject *set_window(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *set_ceiling(PyObject *self, PyObject *args)
+{
+    double cpus;
+    dr_error err = { 0 };
+    if (!PyArg_ParseTuple(args, "d:set_ceiling", &cpus))
+        return NULL;
+    dr_status status = dr_crew_set_ceiling(crew_of(self), cpus, &err);
+    return status == DR_OK ? Py_NewRef(Py_None) : raise_status(state_of(self), status, &err);
+}
+
 static PyObject *expect(PyObject *self, PyObject *args)
 {
     uint64_t median_ns;
@@ -504,6 +514,7 @@ static PyMethodDef methods[] = {
     { "close", close_crew, METH_NOARGS, "Every worker is to leave." },
     { "close_fd", close_fd, METH_NOARGS, "Closes the descriptor; the memory stays." },
     { "set_window", set_window, METH_VARARGS, "set_window(batches, bytes=as it is)" },
+    { "set_ceiling", set_ceiling, METH_VARARGS, "set_ceiling(cpus): that the workers may use together; 0: no ceiling" },
     { "expect", expect, METH_VARARGS, "expect(median_ns): what samples take, known from earlier" },
     { "stats", stats, METH_NOARGS, "Counters." },
     { "set_epoch", set_epoch, METH_VARARGS, "set_epoch(number): of what is posted from now on, for the trace" },

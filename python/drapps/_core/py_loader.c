@@ -40,7 +40,7 @@ static int choose(const char *text, const char *what, const char *const *names, 
 
 struct words { /* settings given as text, flags given as int */
     const char *last, *on_bad;
-    int shuffle, in_order, reference, keep_draws, given_order, keep_batches, lanes, adaptive_compression;
+    int shuffle, in_order, reference, keep_draws, given_order, keep_batches, lanes, adaptive_compression, equal_batches;
     PyObject *monitor;
 };
 
@@ -61,6 +61,7 @@ static int apply_words(const struct words *words, dr_loader_options *o)
     o->keep_batches = words->keep_batches;
     o->lanes = words->lanes;
     o->adaptive_compression = words->adaptive_compression;
+    o->equal_batches = words->equal_batches;
     return 0;
 }
 
@@ -84,25 +85,26 @@ static int apply_monitor(core_state *state, PyObject *monitor, dr_loader_options
 static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject **set, PyObject **graph,
                  dr_loader_options *o)
 {
-    static char *names[] = { "dataset",    "graph",        "batch_size", "seed",          "shuffle",      "in_order",
-                             "last",       "workers",      "prefetch",   "on_bad_sample", "max_bad",      "rank",
-                             "world",      "memory_limit", "outputs",    "collate",       "layout",       "reference",
-                             "keep_draws", "trace",        "seek_index", "given_order",   "keep_batches", "lanes",
-                             "cache",      "cache_limit",  "policy",     "monitor",       "cpu_limit",    "weights",
-                             "adaptive",   "trace_spans",  NULL };
+    static char *names[] = {
+        "dataset",     "graph",        "batch_size",    "seed",        "shuffle",       "in_order", "last",
+        "workers",     "prefetch",     "on_bad_sample", "max_bad",     "rank",          "world",    "memory_limit",
+        "outputs",     "collate",      "layout",        "reference",   "keep_draws",    "trace",    "seek_index",
+        "given_order", "keep_batches", "lanes",         "cache",       "cache_limit",   "policy",   "monitor",
+        "cpu_limit",   "weights",      "adaptive",      "trace_spans", "equal_batches", NULL
+    };
     struct words words = {
         .last = "partial", .on_bad = "raise", .in_order = 1, .lanes = 1, .adaptive_compression = 1, .monitor = Py_None
     };
     dr_loader_defaults(o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&pppO&O&O&OdO&pd:open_loader", names, state->dataset_type,
-            set, state->graph_type, graph, to_u64, &o->batch_size, to_u64, &o->seed, &words.shuffle, &words.in_order,
-            &words.last, &o->workers, &o->prefetch, &words.on_bad, to_u64, &o->max_bad, to_u64, &o->rank, to_u64,
-            &o->world, to_u64, &o->memory_limit, text_or_none, &o->outputs, text_or_none, &o->collate, text_or_none,
-            &o->layout, &words.reference, &words.keep_draws, text_or_none, &o->trace, text_or_none, &o->seek_index,
-            &words.given_order, &words.keep_batches, &words.lanes, text_or_none, &o->cache, to_u64, &o->cache_limit,
-            text_or_none, &o->policy, &words.monitor, &o->cpu_limit, text_or_none, &o->weights,
-            &words.adaptive_compression, &o->trace_spans))
+            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&pppO&O&O&OdO&pdp:open_loader", names,
+            state->dataset_type, set, state->graph_type, graph, to_u64, &o->batch_size, to_u64, &o->seed,
+            &words.shuffle, &words.in_order, &words.last, &o->workers, &o->prefetch, &words.on_bad, to_u64, &o->max_bad,
+            to_u64, &o->rank, to_u64, &o->world, to_u64, &o->memory_limit, text_or_none, &o->outputs, text_or_none,
+            &o->collate, text_or_none, &o->layout, &words.reference, &words.keep_draws, text_or_none, &o->trace,
+            text_or_none, &o->seek_index, &words.given_order, &words.keep_batches, &words.lanes, text_or_none,
+            &o->cache, to_u64, &o->cache_limit, text_or_none, &o->policy, &words.monitor, &o->cpu_limit, text_or_none,
+            &o->weights, &words.adaptive_compression, &o->trace_spans, &words.equal_batches))
         return -1;
     return apply_words(&words, o) < 0 ? -1 : apply_monitor(state, words.monitor, o);
 }
@@ -281,8 +283,22 @@ static uint64_t *ids_of(PyObject *sequence, Py_ssize_t *n)
     return ids;
 }
 
-/* batches < 0: pushes; else counts them as delivered before, in so many batches. */
-static PyObject *give(PyObject *self, PyObject *sequence, long long batches)
+/* A call that takes ids; batches: what else there is to say. */
+typedef dr_status ids_call(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err);
+
+static dr_status call_push(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t unused, dr_error *err)
+{
+    (void)unused;
+    return dr_loader_push(loader, ids, n, err);
+}
+
+static dr_status call_stand_ins(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t unused, dr_error *err)
+{
+    (void)unused;
+    return dr_loader_stand_ins(loader, ids, n, err);
+}
+
+static PyObject *give(PyObject *self, ids_call *call, PyObject *sequence, uint64_t batches)
 {
     Py_ssize_t n;
     uint64_t *ids = ids_of(sequence, &n);
@@ -293,8 +309,7 @@ static PyObject *give(PyObject *self, PyObject *sequence, long long batches)
     }
     dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
-    dr_status status = batches < 0 ? dr_loader_push(loader, ids, (uint64_t)n, &err)
-                                   : dr_loader_pass(loader, ids, (uint64_t)n, (uint64_t)batches, &err);
+    dr_status status = call(loader, ids, (uint64_t)n, batches, &err);
     PyEval_RestoreThread(gil);
     leave(self);
     PyMem_Free(ids);
@@ -305,7 +320,12 @@ static PyObject *give(PyObject *self, PyObject *sequence, long long batches)
 
 static PyObject *push(PyObject *self, PyObject *ids)
 {
-    return give(self, ids, -1);
+    return give(self, call_push, ids, 0);
+}
+
+static PyObject *stand_ins(PyObject *self, PyObject *ids)
+{
+    return give(self, call_stand_ins, ids, 0);
 }
 
 static PyObject *pass(PyObject *self, PyObject *args)
@@ -316,7 +336,7 @@ static PyObject *pass(PyObject *self, PyObject *args)
         return NULL;
     if (batches < 0)
         return PyErr_Format(PyExc_ValueError, "batches is %lld, allowed are whole numbers from 0 on", batches);
-    return give(self, ids, batches);
+    return give(self, dr_loader_pass, ids, (uint64_t)batches);
 }
 
 static PyObject *push_end(PyObject *self, PyObject *unused)
@@ -420,6 +440,18 @@ static dr_status ask_profile(dr_loader *loader, const void *samples, char **text
     return dr_loader_profile(loader, *(const uint64_t *)samples, text, err);
 }
 
+static dr_status ask_running(dr_loader *loader, const void *unused, char **text, dr_error *err)
+{
+    (void)unused;
+    return dr_loader_running(loader, text, err);
+}
+
+static dr_status ask_untold(dr_loader *loader, const void *unused, char **text, dr_error *err)
+{
+    (void)unused;
+    return dr_loader_untold(loader, text, err);
+}
+
 static PyObject *state(PyObject *self, PyObject *args)
 {
     PyObject *held = Py_None;
@@ -442,6 +474,18 @@ static PyObject *explain(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return call_text(self, ask_explain, NULL);
+}
+
+static PyObject *running(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return call_text(self, ask_running, NULL);
+}
+
+static PyObject *untold(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return call_text(self, ask_untold, NULL);
 }
 
 static PyObject *restore(PyObject *self, PyObject *args)
@@ -538,6 +582,7 @@ static PyMethodDef methods[] = {
       "next(timeout_ms=-1): the next batch, or None at the end of the epoch; TimeoutError after that time." },
     { "start", start, METH_VARARGS, "start(epoch): begins an epoch." },
     { "push", push, METH_O, "push(ids): these samples are the next batch (given_order)." },
+    { "stand_ins", stand_ins, METH_O, "stand_ins(ids): these may take the place of bad samples, and no others." },
     { "push_end", push_end, METH_NOARGS, "No further batch will be pushed in this epoch." },
     { "push_past", pass, METH_VARARGS,
       "push_past(ids, batches): counts samples as pushed and delivered before, without making them." },
@@ -551,6 +596,8 @@ static PyMethodDef methods[] = {
     { "stats", stats, METH_NOARGS, "Counters and times, as JSON." },
     { "decisions", decisions, METH_VARARGS, "decisions(after): those of the policy with higher numbers, as tuples." },
     { "explain", explain, METH_NOARGS, "What runs, as text." },
+    { "running", running, METH_NOARGS, "What the threads are at, as JSON." },
+    { "untold", untold, METH_NOARGS, "Bad samples after the last batch of an epoch, as JSON; once." },
     { "profile", profile, METH_VARARGS, "profile(samples): time and bytes of each op, as JSON." },
     { "set", set, METH_VARARGS, "set(knob, value): changes a setting while it runs." },
     { "get", get, METH_VARARGS, "get(knob): the value of a setting." },

@@ -56,7 +56,7 @@ class Processes:
     are not always forked), calls _prepare with it, and gives _result and _index.
     """
 
-    def __init__(self, workers, *, context, in_order, lanes, memory_limit, max_attempts, max_batches):
+    def __init__(self, workers, *, context, in_order, lanes, memory_limit, cpu_limit, max_attempts, max_batches):
         check(workers=(workers, range(1, MAX_WORKERS + 1)))
         self._pid = os.getpid()
         self._context = context_of(context)
@@ -64,6 +64,7 @@ class Processes:
                                      max_attempts=max_attempts)  # fmt: skip
         self._memory_limit, self._window = memory_limit, None
         self._crew.set_window(0, memory_limit)
+        self._crew.set_ceiling(cpu_limit or 0)
         self._fds = [new_stacks()]
         self._workers = workers
         self._lock = threading.Lock()  # of what is heard from the zygote
@@ -77,6 +78,7 @@ class Processes:
         self._keeper = self._setup = None
         self._adapt = self._pilot = self._trace = None
         self._priority = 0
+        self.at_end = None  # called with itself and stats() when it ends
 
     def _prepare(self, setup):
         """All is there but the processes."""
@@ -145,6 +147,15 @@ class Processes:
     def pilot(self):
         """None before it begins, and without one."""
         return self._pilot
+
+    def turn(self, knob, value):
+        """The user turns a knob of the pilot, which begins now where it has not yet: it is the user's from then on."""
+        self._check_process()
+        if self._pilot is None:
+            self._take_off()
+        if self._pilot is not None:  # else it is closed
+            self._pilot.set(knob, value)
+            self.follow(self._pilot)
 
     def follow(self, knobs):
         """Does what the pilot wishes, in its thread.  The knobs are read under the lock: the user turns them, too."""
@@ -411,6 +422,9 @@ class Processes:
         for fd in self._fds:
             os.close(fd)
         self._fds = []
+        tell, self.at_end = self.at_end, None
+        if tell is not None:
+            tell(self, self.stats())
         self._crew.close_fd()  # nobody joins any more, and results may keep the memory for long
         self._crew = self._setup = None
 

@@ -109,9 +109,9 @@ class ChainFleet(Processes):
 
     _indices_are_ids = False
 
-    def __init__(self, new_maker, collate, *, workers, in_order, lanes, memory_limit):
+    def __init__(self, new_maker, collate, *, workers, in_order, lanes, memory_limit, cpu_limit):
         super().__init__(workers, context="fork", in_order=in_order, lanes=lanes, memory_limit=memory_limit,
-                         max_attempts=MAX_ATTEMPTS, max_batches=MAX_BATCHES)  # fmt: skip
+                         cpu_limit=cpu_limit, max_attempts=MAX_ATTEMPTS, max_batches=MAX_BATCHES)  # fmt: skip
         self._maker = new_maker()  # for names, and for what takes the place of samples that end workers
         self._tag = self._epoch = 0
         self._prepare(ChainSetup(new_maker, collate, workers, self._crew, *self._fds))

@@ -36,10 +36,10 @@ class Fleet(Processes):
 
     def __init__(self, dataset, collate_fn, *, workers, kind="map", auto_collation=True, drop_last=False, base_seed=0,
                  shared_seed=None, worker_init_fn=None, context=None, in_order=True, lanes=True, memory_limit=0,
-                 max_attempts=3, seed_samples=True, bad="raise", max_batches=MAX_BATCHES):  # fmt: skip
+                 cpu_limit=0, max_attempts=3, seed_samples=True, bad="raise", max_batches=MAX_BATCHES):  # fmt: skip
         check(kind=(kind, ("map", "iterable")), bad=(bad, ("raise", "report")))
         super().__init__(workers, context=context, in_order=in_order, lanes=lanes, memory_limit=memory_limit,
-                         max_attempts=max_attempts, max_batches=max_batches)  # fmt: skip
+                         cpu_limit=cpu_limit, max_attempts=max_attempts, max_batches=max_batches)  # fmt: skip
         self._fds.insert(0, new_layouts())
         self._book = LayoutBook(self._fds[0])
         self._has_rows = kind == "map" and auto_collation and collate_fn is default_collate

@@ -15,6 +15,10 @@ BEGIN_S = 0.2
 LOOK_MS = 1000
 WORKER_BYTES = 256 << 20  # memory that a further worker process should find
 
+# Knobs of worker processes (crew_plant.c has the same): who posts looks at the first two, the others take a pilot.
+POSTED = ("workers", "prefetch")
+PILOTED = ("prefetch_bytes", "lane_threshold", "cpu_ceiling", "priority")
+
 
 class Adapt(NamedTuple):
     """What a user said about it."""

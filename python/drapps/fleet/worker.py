@@ -67,6 +67,8 @@ class Worker(Claimer):
         request = requests.Request(claim.request)
         if self.init_failure is not None:
             self.fail_slots(claim, self.init_failure)
+        elif request.mode == requests.WHOLE and self.setup.skip_bad and not self.setup.auto_collation:
+            self._deliver_one(claim, request)
         elif request.mode == requests.WHOLE:
             self.deliver(claim, lambda: self._fetch(claim, request))
         elif request.mode == requests.NEXT:
@@ -74,13 +76,25 @@ class Worker(Claimer):
         else:
             Slots(self, claim, request).run()
 
-    def fail_slots(self, claim, wrapper):
-        """No sample of the claim can be made, and that is not the samples' fault."""
+    def fail_slots(self, claim, wrapper, fatal=True):
+        """No sample of the claim can be made; fatal: and that is not the samples' fault."""
         for i in range(claim.n):
-            block, _ = pack_failure(wrapper, self.new_block, fatal=True)
+            block, _ = pack_failure(wrapper, self.new_block, fatal=fatal)
             finish = self.crew.done(self.number, i, 1, block, True)
         if finish is not None:
             self.finish(finish)
+
+    def _deliver_one(self, claim, request):
+        """A sample without a batch, which may be bad; what collate_fn raises is not its fault."""
+        index = request.index()
+        self.crew.begin(self.number, 0)
+        self.seed(request, claim.tag, 0)
+        try:
+            sample = self.dataset[index]
+        except Exception:
+            self.fail_slots(claim, caught(self.number), fatal=False)
+        else:
+            self.deliver(claim, lambda: self.setup.collate_fn(sample))
 
     def _fetch(self, claim, request):
         """One index for the whole batch."""

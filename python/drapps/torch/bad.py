@@ -3,10 +3,13 @@
 import logging
 import random
 
+from torch import distributed
 from torch._utils import ExceptionWrapper
+from torch.utils.data import DistributedSampler
 
 from drapps import _core
 from drapps.outcomes import MAX_BAD
+from drapps.torch import draws
 
 log = logging.getLogger("drapps")
 
@@ -14,11 +17,24 @@ POLICIES = ("raise", "skip", "replace")
 TRIES = 16  # replacements that are tried before the error is raised
 
 
-class BadSamples:
-    """Counts and reports the bad samples of a pass; more than `most` of them (None: MAX_BAD) are an error."""
+def has_ranks(loader):
+    """Other processes make their steps together with this one, and so need as many batches."""
+    samplers = draws.chain(loader._index_sampler)
+    if loader.world_size > 1 or any(isinstance(s, DistributedSampler) and s.num_replicas > 1 for s in samplers):
+        return True
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
 
-    def __init__(self, policy, most, counts):
-        self.policy, self._most, self._counts = policy, MAX_BAD if most is None else most, counts
+
+class BadSamples:
+    """Counts and reports the bad samples of a pass; more than max_bad of them (None: MAX_BAD) are an error.
+
+    equal: no batch may be lost by it: one of which nothing is left gets another sample.
+    """
+
+    def __init__(self, loader, epoch):
+        self.policy, self._most = loader.on_bad_sample, MAX_BAD if loader.max_bad is None else loader.max_bad
+        self.equal = self.policy == "skip" and has_ranks(loader)
+        self._counts, self._list, self._epoch = loader._counts, loader._bad_list, epoch
         self._n = 0
         self.tell = None  # writes it into a trace, too
 
@@ -26,8 +42,9 @@ class BadSamples:
         """A sample was left out or replaced."""
         self._n += 1
         self._counts["bad_samples"] += 1
-        action, text = {"skip": "skipped", "replace": "replaced"}[self.policy], _text(error)
+        action, text = {"skip": "skipped", "replace": "replaced"}[self.policy], error_text(error)
         log.warning("bad sample %r (%s): %s", index, action, text)
+        self._list.add(index, text, self._epoch)
         if self.tell is not None:
             name = {"id": index} if isinstance(index, int) else {"key": str(index)}
             self.tell(**name, error=text, action=action)
@@ -37,18 +54,23 @@ class BadSamples:
             )
 
 
-def _text(error):
+def error_text(error):
     """An exception, or torch's wrapper of one from another process, in one line."""
     if isinstance(error, ExceptionWrapper):
         return error.exc_msg.strip().splitlines()[-1]
     return f"{type(error).__name__}: {error}"
 
 
+def no_stand_in(index, error):
+    """The exception where nothing was found to take a bad sample's place."""
+    return _core.BadSampleError(f"sample {index!r}: {error_text(error)}; found no sample to take its place")
+
+
 def stand_ins(base_seed, number, slot, index, others, length):
     """Indices that may take a bad sample's place, the same in every run with that seed."""
-    rng = random.Random(f"{base_seed}/{number}/{slot}")
+    rng, counted = random.Random(f"{base_seed}/{number}/{slot}"), hasattr(index, "__index__") and length
     for _ in range(TRIES):
-        other = rng.randrange(length) if isinstance(index, int) and length else rng.choice(others)
+        other = rng.randrange(length) if counted else rng.choice(others)
         if other != index:
             yield other
 
@@ -73,24 +95,28 @@ class CarefulFetcher:
                 return self._many(indices)
             except Exception:  # one by one then
                 pass
-        found = (self._sample(place, index, indices) for place, index in zip(places, indices, strict=True))
-        return [sample for got in found for sample in got]
+        return self._one_by_one(places, indices)
+
+    def _one_by_one(self, places, indices):
+        found = []
+        for place, index in zip(places, indices, strict=True):
+            try:
+                found.append(self._get(place, index))
+            except Exception as error:
+                self._bad.report(index, error)
+                if self._bad.policy == "replace":
+                    found.append(self._stand_in(place, index, indices, error))
+                    continue
+                self.left_out.append(place)
+                if self._bad.equal and not found and place == places[-1]:
+                    found.append(self._stand_in(places[0], indices[0], indices, error))
+                    self.left_out.remove(places[0])
+        return found
 
     def _get(self, place, index):
         if self._before is not None:
             self._before(place)
         return self._many([index])[0] if self._many else self._dataset[index]
-
-    def _sample(self, place, index, others):
-        """[sample], or [] when it is left out."""
-        try:
-            return [self._get(place, index)]
-        except Exception as error:
-            self._bad.report(index, error)
-            if self._bad.policy != "skip":
-                return [self._stand_in(place, index, others, error)]
-            self.left_out.append(place)
-            return []
 
     def _stand_in(self, place, index, others, error):
         for other in stand_ins(self._base_seed, *place, index, others, self._length):
@@ -98,4 +124,4 @@ class CarefulFetcher:
                 return self._get(place, other)
             except Exception:
                 continue
-        raise error
+        raise no_stand_in(index, error) from error

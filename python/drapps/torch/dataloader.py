@@ -20,7 +20,9 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
 from drapps.adapting import Adapting
-from drapps.sched import check_cpus
+from drapps.badlist import BadList
+from drapps.fleet.pilot import PILOTED, POSTED
+from drapps.sched import check_cpus, check_knob, knobs
 from drapps.torch import bad, draws, explain, init_fns, rebuild, replay, state as states, workers
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
@@ -33,13 +35,13 @@ from drapps.torch.open_files import open_file_in
 from drapps.torch.progress import Progress
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 from drapps.torch.stream_iter import StreamIter
+from drapps.torch.tally import Tally
 
 log = logging.getLogger("drapps")
 
 _T_co = TypeVar("_T_co", covariant=True)
 
-COUNTS = ("batches", "samples", "bad_samples")
-KNOBS = ("workers",)
+COUNTS = ("batches", "samples", "bad_samples", "wait_ns", "step_ns")
 PREFETCH = 2  # torch's prefetch_factor where none is given
 NOT_GIVEN = workers.Count(0, decided=True)
 RESTORED = "this iteration was given up: a state was loaded"
@@ -59,9 +61,11 @@ class DataLoader(data.DataLoader[_T_co]):
     on_bad_sample: a sample that raises: "raise", leave it out ("skip"), or put another one in its place ("replace").
     max_bad: skip and replace give up after so many in a pass; None: 1000.
     memory_limit: bytes for batches under way; 0: by the container's limit.
-    cpu_limit: caps the workers that drapps decides on; 0.01 to 512 CPUs, and one worker at least.
+    cpu_limit: CPUs that the workers may use together, however many there are, 0.01 to 512; also caps the workers that
+        drapps decides on.
     seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
     cache: keep what deterministic stages make: a folder, or "auto".
+    cache_limit: bytes on disk of all that the cache's folder holds; 0: half of what is free there.
     rank, world_size: this process takes its part of each global batch; "auto": from torch.distributed or the
         environment.  Not given: no sharding, as torch.
     lanes: slow samples get workers of their own, so that fast ones do not wait behind them.
@@ -86,16 +90,17 @@ class DataLoader(data.DataLoader[_T_co]):
                  collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
                  pin_memory_device="", in_order=True, on_bad_sample="raise", max_bad=None, memory_limit=0,
-                 cpu_limit=None, seed=None, cache=None, rank=None, world_size=None, lanes=True, policy=None,
-                 resource_monitor=None, adaptive_compression=True, weights=None, trace=None,
+                 cpu_limit=None, seed=None, cache=None, cache_limit=0, rank=None, world_size=None, lanes=True,
+                 policy=None, resource_monitor=None, adaptive_compression=True, weights=None, trace=None,
                  record=False):  # fmt: skip
         _check_choice("on_bad_sample", on_bad_sample, bad.POLICIES)
         _check_least("max_bad", max_bad, 0)
         _check_least("memory_limit", memory_limit, 0)
+        _check_least("cache_limit", cache_limit, 0)
         if cpu_limit is not None:
             check_cpus(cpu_limit)
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit
-        self.cpu_limit, self.cache, self.lanes = cpu_limit, cache, lanes
+        self.cpu_limit, self.cache, self.cache_limit, self.lanes = cpu_limit, cache, cache_limit, lanes
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
         self.policy, self.adaptive_compression, self.weights, self.trace = policy, adaptive_compression, weights, trace
@@ -103,10 +108,11 @@ class DataLoader(data.DataLoader[_T_co]):
         self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
                                   pinned=_given(num_workers, prefetch_factor))  # fmt: skip
         self._counts, self._epoch = Counter(), 0
+        self._bad_list = BadList(dataset)
         self._progress = self._resume = self._plan = self._costs = None
         self.record = record
         self._iterators = weakref.WeakSet()  # passes that may have workers
-        self._kept = Kept()
+        self._kept, self._tally = Kept(), Tally()
         iterable = isinstance(dataset, data.IterableDataset)
         if iterable and record:
             raise _core.ArgumentError("record=True needs a map-style data set: an iterable one gives what comes next")
@@ -239,8 +245,9 @@ class DataLoader(data.DataLoader[_T_co]):
             self.generator.manual_seed((self.seed + epoch * PASS_STEP) % 2**63)
         return epoch
 
-    def _bad_samples(self):
-        return bad.BadSamples(self.on_bad_sample, self.max_bad, self._counts)
+    def _bad_of_pass(self):
+        """Who counts the bad samples of the pass that begins now."""
+        return bad.BadSamples(self, self._progress.epoch)
 
     def _sample_costs(self):
         self._costs = self._costs or costs_of(self)
@@ -321,13 +328,24 @@ class DataLoader(data.DataLoader[_T_co]):
         return explain.text(self)
 
     def stats(self):
-        """Counters since the loader was made, as a dict; docs/pytorch.md lists them."""
+        """Counters since the loader was made, as a dict; docs/stats.md lists them."""
         if self._progress is not None:
             self._progress.settle()
-        counts = {name: self._counts[name] for name in COUNTS}
+        for iterator in list(self._iterators):
+            iterator._progress.pace.count()
+        counts = {name: self._counts[name] for name in COUNTS} | self._tally.stats(self.cache is not None)
         adapting = self._adapting.stats()
         n_workers = adapting["knobs"].get("workers", self.get("workers"))
         return {**counts, "workers": n_workers, "epoch": max(0, self._epoch - 1), **adapting}
+
+    def bad_samples(self):
+        """The samples that were left out or replaced, oldest first and at most the newest 1000: a list of named tuples
+        (index, name, error, epoch); name: the file, where it is known, or the key.
+
+        >>> for bad in loader.bad_samples():
+        ...     print(bad.name, bad.error)
+        """
+        return self._bad_list.newest()
 
     def decisions(self, after=0):
         """The last decisions of the policy in the latest pass, with numbers above `after`, oldest first: a list of
@@ -340,24 +358,51 @@ class DataLoader(data.DataLoader[_T_co]):
         return self._adapting.decisions(after)
 
     def set(self, knob, value):
-        """Changes "workers", of passes that run at once.  Not of iterable data sets: workers have iterators there.
+        """Changes a setting, a name of drapps.knobs(), of passes that run and of later ones: no policy turns it then.
+
+        Native passes have all of them; worker processes have "workers" (not those of iterable data sets, which have
+        iterators), "prefetch", "prefetch_bytes", "lane_threshold", "cpu_ceiling" and "priority"; with num_workers=0 there
+        are none.
 
         >>> loader.set("workers", 2)
         >>> loader.get("workers")
         2
         """
-        _check_choice("the setting", knob, KNOBS)
-        if (self.num_workers == 0 and not self.num_workers.decided) or value != int(value) or value < 1:
-            raise _core.ArgumentError(f"workers from {self.num_workers} to {value}: allowed are whole ones from 1 on")
+        value = check_knob(knob, value)
+        self._check_has(knob, value)
+        if knob == "workers" and value < 1:
+            raise _core.ArgumentError(f"workers is {value}, allowed are whole numbers from 1 on")
         for iterator in list(self._iterators):
-            iterator._resize(int(value))
-        self.num_workers = int(value)
-        self._adapting.pin(knob, int(value))
+            iterator._set_knob(knob, value)
+        if knob == "workers":
+            self.num_workers = value
+        self._adapting.pin(knob, value)
+
+    def _check_has(self, knob, value):
+        """Raises where a pass that begins now would not have that knob, or not that value of it."""
+        may_get_workers = knob == "workers" and self.num_workers.decided
+        if self.num_workers == 0 and not may_get_workers:
+            raise _core.ArgumentError(f"{knob}: with num_workers=0 all is done in the caller and this loader has no "
+                                      "workers to change; make it with num_workers=1 or more")  # fmt: skip
+        of_processes = knob in (*POSTED, *PILOTED) and not (knob == "priority" and value > 0)
+        if not of_processes and not self._is_native():
+            raise _core.ArgumentError(f"{knob} = {value}: not with worker processes, whose knobs are "
+                                      f"{', '.join((*POSTED, *PILOTED))} (-1 or 0)")  # fmt: skip
 
     def get(self, knob):
-        """The value of a setting: "workers"."""
-        _check_choice("the setting", knob, KNOBS)
-        return int(self.num_workers)
+        """The value of a setting: what set() was called with, else as it is in the pass that runs, or was in the last.
+
+        Before a pass has run for a moment, "workers" and "prefetch" alone are known.
+        """
+        _check_choice("the setting", knob, [row.name for row in knobs()])
+        found, begins_with = None, {"workers": int(self.num_workers)}
+        if self.num_workers:
+            begins_with["prefetch"] = int(self.prefetch_factor * self.num_workers)
+            found = self._adapting.get(knob)
+        found = begins_with.get(knob) if found is None else found
+        if found is None:
+            raise _core.StateError(f"{knob} is not known before a pass has run for a moment, and with num_workers=0")
+        return found
 
     # --- closing ---
 

@@ -1,5 +1,6 @@
 """DataLoader.explain(): what runs where, in words."""
 
+from drapps import cached
 from drapps.torch import init_fns
 
 
@@ -36,10 +37,42 @@ def _work(loader):
     why = None if native or (loader._iterable and n) else loader._why_no_processes()
     if n == 0 or why:
         yield f"runs: in the caller ({f'{why}; num_workers=n starts processes' if why else 'num_workers=0'})"
+        yield from _cache(loader, None)
         return
     where = f"by {n} threads, natively" if native else f"in {n} worker processes"
-    yield f"runs: {where} ({'decided' if n.decided else 'given'}), {loader.prefetch_factor * n} batches under way"
+    ahead = loader._adapting.said.get("prefetch", loader.prefetch_factor * n)
+    yield f"runs: {where} ({'decided' if n.decided else 'given'}), {ahead} batches under way"
     if plan:
         yield from plan.lines
     if not init_fns.harmless(loader.worker_init_fn):
         yield "worker_init_fn may change the data set, so batches are not made natively"
+    yield from _cache(loader, plan)
+
+
+# --- the cache ---
+
+
+def _cache(loader, plan):
+    """What is kept and where, or why nothing.  plan: None where no part is native."""
+    if loader.cache is None:
+        return
+    if plan is not None and plan.is_native:
+        yield _of_engine(loader, plan)
+        return
+    kind = type(loader.dataset)
+    marked = sorted({name for base in kind.__mro__ for name, value in vars(base).items() if cached.is_marked(value)})
+    yield (f"cache: keeps in {cached.folder_text(loader.cache)} what functions return that are marked with "
+           f"drapps.deterministic; {_name(loader.dataset)} has {', '.join(marked) or 'none itself'}")  # fmt: skip
+    if plan is not None and plan.dataset is not loader.dataset:
+        yield "  of the native beginning nothing is kept, because Python code follows it"
+
+
+def _of_engine(loader, plan):
+    """As the native loader says it, which is opened by the first pass."""
+    native = loader._tally.native if loader._tally.plan is plan else None
+    said = native.explain().splitlines() if native is not None and not native._core.closed else ()
+    begun = [line for line in said if line.startswith("cache: ")]
+    if begun:
+        return begun[0]
+    return (f"cache: keeps in {cached.folder_text(loader.cache)} what the ops before the first random one make; which "
+            "these are is said here once a pass has begun")  # fmt: skip

@@ -14,7 +14,7 @@ from torch.utils.data import default_collate
 from drapps import _core
 from drapps.fleet.pack import PackError
 from drapps.torch import init_fns
-from drapps.torch.bad import TRIES, stand_ins
+from drapps.torch.bad import TRIES, no_stand_in, stand_ins
 from drapps.torch.order import Work, mixable
 from drapps.torch.state import length_of
 from drapps.torch.worker_iter import WorkerIter
@@ -82,7 +82,9 @@ class FleetIter(WorkerIter):
         self._length = length_of(loader.dataset)
         self._works = {}  # by tag: [Work, samples that did not come yet]
         self._tries = {}  # by place of a bad sample: how many took its place
-        self._holds = self._in_order and self._bad.policy == "replace"
+        self._along = {}  # by place of a stand-in for a whole batch: the places of others of that batch
+        self._replaces = self._bad.policy == "replace" or self._bad.equal
+        self._holds = self._in_order and self._replaces
         self._held, self._awaited = {}, deque()  # then: batches that came before their turn; whose turn it is
         self._made_up = MADE_UP
         self._costs = None if self._whole else loader._sample_costs()
@@ -166,7 +168,7 @@ class FleetIter(WorkerIter):
         bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
         for part in bad:
             self._bad.report(part.index, part.error)
-        if bad and self._bad.policy == "replace" and self._replace(parts):
+        if bad and self._replaces and self._replace(self._again(parts, bad), parts):
             return None
         if self._holds and parts[0][:2] != self._awaited[0]:
             self._held[parts[0][:2]] = result.value, parts, bad
@@ -207,29 +209,49 @@ class FleetIter(WorkerIter):
         if self._holds:
             self._awaited.popleft()
         indices = [part.index for part in parts if part.index is not None]  # an empty batch has a part without
-        work = Work(parts[0].number, indices if self._auto_collation else indices[0], [part[:2] for part in parts])
-        settle = partial(self._progress.settled, work, [part[:2] for part in bad])
+        along = [place for part in parts for place in self._along.pop(part[:2], ())]
+        work = Work(parts[0].number, indices if self._auto_collation else indices[0],
+                    [*(part[:2] for part in parts), *along])  # fmt: skip
+        settle = partial(self._progress.settled, work, [*(part[:2] for part in bad), *along])
         if len(bad) == len(parts):  # nothing is left to be given
-            return settle()
+            settle()
+            if self._replaces:
+                raise no_stand_in(bad[0].index, bad[0].error)
+            return None
         return value, len(parts) - len(bad), settle
+
+    def _places(self, part):
+        """What is delivered with a part: its place, and those for which it stands."""
+        return [part[:2], *self._along.pop(part[:2], ())]
 
     # --- replacing bad samples ---
 
-    def _replace(self, parts):
-        """Asks for the batch again, with others in the place of its bad samples; False: too often."""
+    def _again(self, parts, bad):
+        """What is asked for again, with others in the place of bad samples: the batch, or, where these are left out,
+        one of it, if nothing else is left."""
+        if self._bad.policy == "replace":
+            return parts
+        return parts[:1] if len(bad) == len(parts) else []
+
+    def _replace(self, again, parts):
+        """Asks for some parts of a batch, or all, with others in the place of bad samples; False: not, or too often."""
         indices, others = [], [part.index for part in parts]
-        for part in parts:
+        for part in again:
             index = part.index if part.error is None else self._stand_in(part, others)
             if index is None:
                 return False
             indices.append(index)
-        work = Work(parts[0].number, indices[0])  # under its own number, which its random numbers hang on
-        if self._auto_collation:
-            work = Work(parts[0].number, indices, [part[:2] for part in parts])
-        if not self._post(work, again=True):
+        places = [part[:2] for part in again]
+        if not again or not self._post(self._work_again(indices, places), again=True):
             return False
+        left_out = [place for part in parts[len(again):] for place in self._places(part)]
+        self._along[places[0]] = [*self._along.get(places[0], ()), *left_out]
         self._under_way += 1
         return True
+
+    def _work_again(self, indices, places):
+        """Without batches it has its own number, which its random numbers hang on."""
+        return Work(places[0][0], indices, places) if self._auto_collation else Work(places[0][0], indices[0])
 
     def _stand_in(self, part, others):
         place = part.number, part.slot

@@ -21,11 +21,12 @@ def harmless(function):
 class Caching:
     """Makes the cache of drapps.deterministic functions active in the worker first."""
 
-    def __init__(self, init, folder, adaptive):
-        self._init, self._folder, self._adaptive = init, folder, adaptive
+    def __init__(self, init, loader):
+        self._init, self._folder, self._limit = init, loader.cache, loader.cache_limit
+        self._adaptive = loader.adaptive_compression
 
     def __call__(self, worker):
-        cached.activate(self._folder, adaptive=self._adaptive)
+        cached.activate(self._folder, self._limit, adaptive=self._adaptive)
         if self._init is not None:
             self._init(worker)
 
@@ -35,4 +36,4 @@ def of_workers(loader, iterator):
     found = loader.worker_init_fn
     if isinstance(iterator._dataset, (IterDataPipe, MapDataPipe)):
         found = functools.partial(_sharding_worker_init_fn, found, iterator._world_size, iterator._rank)
-    return found if loader.cache is None else Caching(found, loader.cache, loader.adaptive_compression)
+    return found if loader.cache is None else Caching(found, loader)

@@ -43,11 +43,12 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
             _continue_data(fetcher, self._auto_collation, loader.batch_size, resume)
         self._progress.data_state = _data_state(self._dataset, getattr(fetcher, "dataset_iter", None))
         self._collate = fetcher.collate_fn = Counting(self._collate_fn, self._auto_collation)
-        self._bad = loader._bad_samples()
+        self._bad = loader._bad_of_pass()
         self._work = None
         self._cache = None
         if loader.cache is not None:
-            self._cache = cached.Cache(loader.cache, adaptive=loader.adaptive_compression)
+            self._cache = cached.Cache(loader.cache, loader.cache_limit, adaptive=loader.adaptive_compression,
+                                       counts=loader._tally.ended)  # fmt: skip
         self._samples, self._seeds = self._dataset, None
         if not loader._iterable and (loader.record or self._progress.repeat is not None):
             self._samples, self._seeds = loader._lowered().dataset, CallerSeeds(self._base_seed, self._order)

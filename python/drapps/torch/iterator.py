@@ -36,7 +36,6 @@ class Iterator(_BaseDataLoaderIter):
 
     _native_pass = False
     _torch_name = "_MultiProcessingDataLoaderIter"  # profilers know the range by it
-    _wait_range = staticmethod(wait_range)
     _asks = 2  # torch's with workers asks the sampler twice for an iterator, which some samplers notice
 
     def __init__(self, loader):
@@ -87,19 +86,26 @@ class Iterator(_BaseDataLoaderIter):
             raise _core.StateError(self._progress.given_up)
         hand = self._progress.hand()
         if not hand.waits:
-            try:
-                with self._wait_range():
-                    super().__next__()  # makes an offer
-            except StopIteration:
-                self._end()
-                raise
+            self._wait_for_offer()
         return hand.take()
 
-    def _end(self):
+    def _wait_for_offer(self):
+        progress = self._progress  # the pass may go on with another one
+        progress.pace.comes()
+        try:
+            with wait_range():
+                super().__next__()
+        except StopIteration:
+            self._end(progress)
+            raise
+        finally:
+            progress.pace.leaves(over=progress.finished)
+
+    def _end(self, progress):
         """The pass is over.  A trainer may take what is left of it, nothing, for an epoch."""
-        self._progress.settle()
-        self._progress.finished = True
-        if self._progress.yielded == self._resumed_at:
+        progress.settle()
+        progress.finished = True
+        if progress.yielded == self._resumed_at:
             self._resumed_at = None
             log.warning("the state that was loaded is that after the last batch: nothing was left of the pass")
 
@@ -136,8 +142,8 @@ class Iterator(_BaseDataLoaderIter):
 
     # --- for subclasses ---
 
-    def _resize(self, n):
-        """Another number of workers, from now on."""
+    def _set_knob(self, knob, value):
+        """The user turns a knob of the pass that runs; one that has ended has none."""
 
     def _shutdown_workers(self):
         """Ends what works for the pass; trainers call it."""

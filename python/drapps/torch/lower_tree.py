@@ -138,6 +138,15 @@ class Ids:
         self.table = table
         self.is_joined = type(dataset) is ConcatDataset
 
+    def is_part_of(self, n):
+        """Whether they are some of n ids, not all and not none."""
+        return 0 < len(numpy.unique(self.table)) < n
+
+    def index_of(self, native):
+        """The first index of the data set that an id of the native one has; None: it has none."""
+        found = numpy.flatnonzero(self.table == native)
+        return int(found[0]) if found.size else None
+
     def __call__(self, indices):
         """An int64 array for a sequence of indices, an int for one."""
         if not hasattr(indices, "__len__") or getattr(indices, "ndim", 1) == 0:

@@ -7,16 +7,17 @@ on the number of threads nor on where the pass was resumed.
 import os
 import sys
 import threading
-from contextlib import nullcontext
 
 from drapps import _core
 from drapps.torch import workers
+from drapps.torch.bad import has_ranks
 from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.order import mixable
 from drapps.torch.state import length_of
 from drapps.torch.under_way import Mixed, Times, Whole
 
-MAX_PREFETCH = 64
+MAX_PREFETCH, MOST_NAMED = 64, 8
+AT_ONCE = ("workers", "prefetch")  # knobs that a loader is opened with
 
 
 def largest_batch(loader):
@@ -34,23 +35,30 @@ def open_native(loader, plan, n_workers, in_order):
         batch_size=largest_batch(loader), in_order=in_order, on_bad_sample=loader.on_bad_sample,
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
         output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
-        cpu_limit=loader.cpu_limit or 0, **loader._adapting.native(),
+        cache_limit=loader.cache_limit, cpu_limit=loader.cpu_limit or 0, equal_batches=has_ranks(loader),
+        **loader._adapting.native(),
     )  # fmt: skip
     knobs = {"workers": n_workers, "prefetch": min(MAX_PREFETCH, loader.prefetch_factor * n_workers)}
-    knobs = {knob: value for knob, value in knobs.items() if knob in loader._adapting.pinned}
+    knobs = {knob: value for knob, value in knobs.items() if knob in loader._adapting.pinned} | loader._adapting.said
     key = (plan, os.getpid(), options)
     native = loader._kept.take(key)
     if native is None:
-        return plan.pipe.loader(**options, **knobs), key
+        native = _new_native(plan, {**options, **{knob: knobs.pop(knob) for knob in AT_ONCE if knob in knobs}})
     for knob, value in knobs.items():
         native.set(knob, value)
     return native, key
 
 
+def _new_native(plan, options):
+    native = plan.pipe.loader(**options)
+    if options["on_bad_sample"] != "raise" and plan.ids.is_part_of(plan.pipe.dataset.size):
+        native.stand_ins(plan.ids.table)  # a Subset has no others
+    return native
+
+
 class NativeIter(Iterator):
     """Batches of the engine."""
 
-    _wait_range = staticmethod(nullcontext)  # the engine's loader makes one
     _native_pass = True
 
     def __init__(self, loader):
@@ -62,10 +70,12 @@ class NativeIter(Iterator):
         super()._begun(loader, resume)
         self._adapting = loader._adapting
         self._plan, self._kept, self._counts_bad = loader._plan, loader._kept, loader._counts
+        self._bad_list = loader._bad_list
         self._turn = threading.RLock()
         self._exhausted, self._ended = False, False
         if self._native is None:
             self._native, self._key = open_native(loader, self._plan, self._n_workers, self._order.in_order)
+            loader._tally.watch_native(self._native, self._plan)
         self._adapting.flies(self._native)
         self._native.timeout_ms = int(self._timeout * 1000) or -1
         self._native.set_epoch(self._base_seed)
@@ -82,7 +92,8 @@ class NativeIter(Iterator):
         """Counted in batches, or in samples where these go to other batches: some may be left out of them."""
         before = self._order.passed
         passed = [index for indices in before for index in indices]
-        self._under_way, self._window, self._unit = 0, loader.prefetch_factor * self._n_workers, 1
+        self._under_way, self._unit = 0, 1
+        self._window = self._adapting.said.get("prefetch", loader.prefetch_factor * self._n_workers)
         if not self._order.in_order and mixable(loader):
             self._unit = loader.batch_size
             self._books = Mixed(self._progress, len(passed))
@@ -126,7 +137,7 @@ class NativeIter(Iterator):
             hand.box.clear()
             freed, settle = self._books.delivered(batch)
             self._under_way -= freed
-            self._counts_bad["bad_samples"] += len(batch.bad)
+            self._note_bad(batch.bad)
             if batch.error:  # as torch's workers do: the batch is lost, and the next call goes on
                 self._progress.lost(settle)
                 self._fill()
@@ -137,11 +148,17 @@ class NativeIter(Iterator):
                 settle()
             self._fill()
 
+    def _note_bad(self, rows):
+        self._counts_bad["bad_samples"] += len(rows)
+        for bad in rows:
+            index = self._plan.ids.index_of(bad["id"])
+            self._bad_list.add(index, bad["error"], self._progress.epoch, bad.get("key"))
+
     def _take(self, box):
         try:
             return self._batches.take(box)
         except TimeoutError:
-            raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
+            raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds{self._at()}") from None
         except StopIteration:
             self._ended = True
             self._finish()
@@ -151,13 +168,29 @@ class NativeIter(Iterator):
                 raise StopIteration from None
             raise
 
+    def _at(self):
+        """The samples that the workers are at, in words."""
+        native = self._native  # which another thread may end
+        running = [] if native is None else native.running()
+        text = "".join(map(self._where, running[:MOST_NAMED]))
+        return text + (f"; and {len(running) - MOST_NAMED} more" if len(running) > MOST_NAMED else "")
+
+    def _where(self, at):
+        index = self._plan.ids.index_of(at["id"])
+        name, who = self._bad_list.name(index, at.get("key")), "worker" if at["worker"] > 0 else "reader"
+        return f"; {who} {abs(at['worker'])} has been at sample {index} ({name}) for {at['seconds']:.1f} seconds"
+
     # --- the end ---
 
-    def _resize(self, n):
+    def _set_knob(self, knob, value):
         with self._turn:
-            if self._native is not None:
-                self._native.set("workers", n)
-                self._n_workers = n
+            if self._native is None:
+                return
+            self._native.set(knob, value)
+            if knob == "workers":
+                self._n_workers = value
+            elif knob == "prefetch":
+                self._window = value
 
     def _finish(self):
         if not self._persistent_workers:

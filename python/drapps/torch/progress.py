@@ -7,6 +7,7 @@ after a `break` too.
 import threading
 
 from drapps import _core
+from drapps.pace import Pace
 from drapps.torch.samplers import Origin
 
 
@@ -42,6 +43,7 @@ class Progress:
     def __init__(self, epoch, draws, counts):
         self.epoch = epoch
         self.counts = counts  # of the loader
+        self.pace = Pace(counts)
         self.draws = draws
         self.base_seed = None
         self.order_seed = None  # of the RandomSampler that shuffle=True makes

@@ -16,7 +16,7 @@ from drapps.torch.workers import Count
 MODULE = "accelerate.data_loader"
 
 # Arguments that are handed on.  Ranks are Accelerate's business, and a seed is in the generator.
-OPTIONS = ("on_bad_sample", "max_bad", "memory_limit", "cpu_limit", "cache", "lanes", "policy",
+OPTIONS = ("on_bad_sample", "max_bad", "memory_limit", "cpu_limit", "cache", "cache_limit", "lanes", "policy",
            "adaptive_compression", "weights", "trace", "record")
 
 

@@ -9,6 +9,7 @@ from torch._utils import ExceptionWrapper
 
 from drapps import _core
 from drapps.fleet.fleet import Fleet, NothingPosted
+from drapps.fleet.pilot import PILOTED
 from drapps.torch import workers
 from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.state import length_of
@@ -35,15 +36,18 @@ class WorkerIter(Iterator):
 
     def _begun(self, loader, resume):
         super()._begun(loader, resume)
-        self._bad = loader._bad_samples()
+        self._bad = loader._bad_of_pass()
         self._limit = loader.timeout or None
         self._adapting = loader._adapting
-        self._per_worker = loader.prefetch_factor if "prefetch" in self._adapting.pinned else 0
-        self._window = self._learnt.get("prefetch", loader.prefetch_factor * self._n_workers)
+        self._said_ahead = self._adapting.said.get("prefetch", 0)
+        given = "prefetch" in self._adapting.pinned and not self._said_ahead
+        self._per_worker = loader.prefetch_factor if given else 0
+        self._window = self._said_ahead or self._learnt.get("prefetch", loader.prefetch_factor * self._n_workers)
         self._under_way, self._exhausted, self._left = 0, False, None
         self._turn = threading.RLock()
         if self._fleet is None:
             self._fleet = self._open(loader, resume)
+            loader._tally.watch(self._fleet)
             self._fleet.adapt(self._pilot_settings(loader), self._window)
         if self._progress.draws["kept_seeds"]:  # also where a pass goes on that was not the first of its workers
             self._fleet.begin_epoch(self._base_seed, self._shared_seed)
@@ -53,18 +57,25 @@ class WorkerIter(Iterator):
         try:
             filled = _core.undisturbed(self._fill, START_S)
             self._fleet.start()
+            self._turn_what_was_said()
             if not filled:
                 _core.undisturbed(self._fill)
         except BaseException:
             self._shutdown_workers()
             raise
 
+    def _turn_what_was_said(self):
+        """Knobs that take a pilot; the others the fleet was opened with."""
+        for knob, value in list(self._adapting.said.items()):
+            if knob in PILOTED:
+                self._fleet.turn(knob, value)
+
     def _open_fleet(self, loader, dataset, collate_fn, **options):
         context = "fork" if loader._may_be_inline else loader.multiprocessing_context  # None would settle the program's
         return Fleet(dataset, collate_fn, workers=self._n_workers, auto_collation=self._auto_collation,
                      drop_last=self._drop_last, base_seed=self._workers_seed, shared_seed=self._shared_seed,
                      context=context, in_order=self._order.in_order, lanes=loader.lanes,
-                     memory_limit=loader.memory_limit, **options)  # fmt: skip
+                     memory_limit=loader.memory_limit, cpu_limit=loader.cpu_limit, **options)  # fmt: skip
 
     def _pilot_settings(self, loader):
         settings = {"batch_size": loader.batch_size, "workers": self._n_workers, "prefetch": self._window}
@@ -92,14 +103,17 @@ class WorkerIter(Iterator):
 
     def _ahead(self):
         """Batches that are under way at a time; where one worker makes a whole batch, at least one for each."""
-        pilot = self._fleet.pilot
+        pilot, n_workers = self._fleet.pilot, self._fleet.workers
         if pilot is not None:
             self._adapting.flies(pilot)
         if self._per_worker:
-            return self._per_worker * self._fleet.workers
+            return self._per_worker * n_workers
+        one_each = n_workers if self._by_worker else 1
+        if self._said_ahead:
+            return max(self._said_ahead, one_each)
         if pilot is None:
             return max(self._window, self._least_ahead)
-        return max(int(pilot.get("prefetch")), self._fleet.workers if self._by_worker else 1, self._least_ahead)
+        return max(int(pilot.get("prefetch")), one_each, self._least_ahead)
 
     def _fill(self, seconds=math.inf):
         """Posts until enough is under way; False: it took too long."""
@@ -154,7 +168,11 @@ class WorkerIter(Iterator):
     def _receive(self, box):
         """(batch or its error, samples, what to call once it is delivered); None: nothing to deliver now."""
         self._under_way -= 1
-        received = self._accept(self._fleet.opened(box))
+        try:
+            received = self._accept(self._fleet.opened(box))
+        except _core.BadSampleError as error:  # too many: there is no going on
+            self._progress.given_up = f"this iteration was given up: {error}"
+            raise
         if received is None:
             self._fill()
         return received
@@ -206,12 +224,18 @@ class WorkerIter(Iterator):
 
     # --- the end ---
 
-    def _resize(self, n):
+    def _set_knob(self, knob, value):
         with self._turn:
-            if self._fleet is not None:
-                self._fleet.resize(n)
-                self._window = max(1, self._window // self._n_workers) * n
-                self._n_workers = n
+            if self._fleet is None:
+                return
+            if knob == "workers":
+                self._fleet.resize(value)
+                self._window = max(1, self._window // self._n_workers) * value
+                self._n_workers = value
+            else:
+                self._fleet.turn(knob, value)
+            if knob == "prefetch":
+                self._said_ahead, self._per_worker = value, 0
 
     def _shutdown_workers(self):
         fleet, self._fleet = self._fleet, None

@@ -10,7 +10,7 @@ import weakref
 
 import torch
 
-from drapps.about import info
+from drapps.about import usual_workers
 
 _lock = threading.Lock()
 _running = weakref.WeakKeyDictionary()  # iterator -> workers it has by drapps's choice
@@ -30,12 +30,6 @@ class Count(int):
 
     def __reduce__(self):
         return Count, (int(self), self.decided, self.options)
-
-
-def cpus(cpu_limit=None):
-    """CPUs that one loader may use."""
-    most = info()["limits"]["workers"]
-    return max(1, min(most, cpu_limit or most))
 
 
 def accelerator_in_use():
@@ -64,7 +58,7 @@ def decide(cpu_limit, iterable, needs_workers):
     """
     if not needs_workers and multiprocessing.current_process().daemon:
         return 0
-    return 1 if iterable else cpus(cpu_limit)
+    return 1 if iterable else usual_workers(cpu_limit)
 
 
 def share(iterator, wanted, decided):
@@ -72,7 +66,7 @@ def share(iterator, wanted, decided):
     if not decided:
         return wanted
     with _lock:
-        n = max(1, min(wanted, cpus() - sum(_running.values())))
+        n = max(1, min(wanted, usual_workers() - sum(_running.values())))
         _running[iterator] = n
     return n
 

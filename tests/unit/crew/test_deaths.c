@@ -126,10 +126,11 @@ static void leave(dr_crew *crew, const pid_t *pids, int n)
 /* --- at every step --- */
 
 /* Two batches; a worker dies at its n-th step, the next one goes on.  False: it had fewer steps. */
-static bool dies_at(long n, bool in_order)
+static bool dies_at(long n, bool in_order, double ceiling)
 {
     dr_error err;
     dr_crew *crew = open_patient(1, in_order);
+    assert_ok(dr_crew_set_ceiling(crew, ceiling, &err));
     uint8_t seen[2 * N_SLOTS] = { 0 };
     post(crew, 0, N_SLOTS);
     post(crew, 1, N_SLOTS);
@@ -157,6 +158,7 @@ static bool dies_at(long n, bool in_order)
         dr_crew_bury(crew, 0, NULL, 0);
         died = true;
     }
+    assert_true(crew->workers[0].reserved_ns == 0);
     end_crew(crew);
     return died;
 }
@@ -164,9 +166,9 @@ static bool dies_at(long n, bool in_order)
 static void a_death_at_any_step_loses_nothing(void **state)
 {
     (void)state;
-    for (int in_order = 0; in_order < 2; in_order++) {
+    for (int kind = 0; kind < 4; kind++) {
         long n = 1;
-        while (dies_at(n, in_order))
+        while (dies_at(n, kind & 1, kind & 2 ? 100 : 0))
             n++;
         assert_true(n > 50);
     }

@@ -114,6 +114,53 @@ static void one_four_one(void **state)
     dr_dataset_unref(&set);
 }
 
+/* Each thread tells which sample it is at, workers and fetchers; nobody is at one when all is done. */
+static void what_they_are_at(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = N, .on_read = wait_at_read });
+    dr_graph *g = graph_of(NULL);
+    for (int fetchers = 0; fetchers < 2; fetchers++) {
+        dr_loader_options o = options_of(10, 2);
+        dr_loader *l = open_loader(set, g, &o);
+        set_knob(l, "fetchers", fetchers);
+        set_gate(&read_gate, false);
+        assert_ok(dr_loader_start(l, 0, &err));
+        wait_inside(&read_gate, 2 + fetchers);
+        char *text = NULL;
+        assert_ok(dr_loader_running(l, &text, &err));
+        json_t *rows = json_loads(text, 0, NULL);
+        dr_text_free(&text);
+        assert_int_equal(json_array_size(rows), 2 + fetchers);
+        for (size_t i = 0; i < json_array_size(rows); i++) {
+            const json_t *row = json_array_get(rows, i);
+            char key[32];
+            snprintf(key, sizeof key, "sample-%d", (int)json_integer_value(json_object_get(row, "id")));
+            assert_string_equal(json_string_value(json_object_get(row, "key")), key);
+            assert_true(json_integer_value(json_object_get(row, "id")) < 3);
+            assert_true(json_integer_value(json_object_get(row, "worker")) != 0);
+            assert_true(json_number_value(json_object_get(row, "seconds")) >= 0);
+        }
+        json_decref(rows);
+        set_gate(&read_gate, true);
+        tape t = { 0 };
+        tape_read(&t, l, -1);
+        assert_each_once(&t, N);
+        tape_free(&t);
+        for (int i = 0; i < PATIENCE_MS; i++, usleep(1000)) { /* who made the last one may still be leaving it */
+            assert_ok(dr_loader_running(l, &text, &err));
+            const bool none = !strcmp(text, "[]");
+            dr_text_free(&text);
+            if (none)
+                break;
+            assert_true(i + 1 < PATIENCE_MS);
+        }
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 /* --- priorities --- */
 
 enum { READS = 100 };
@@ -228,7 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_is_waited_for),         cmocka_unit_test(one_four_one),
         cmocka_unit_test(first_is_served_first),        cmocka_unit_test(last_stands_back),
-        cmocka_unit_test(priority_changes_in_an_epoch),
+        cmocka_unit_test(priority_changes_in_an_epoch), cmocka_unit_test(what_they_are_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,13 +16,22 @@ static uint64_t count_bad(const toy *o)
     return n;
 }
 
+static const char skipped[] = "\"action\":\"skipped\"";
+
+static uint64_t count_text(const char *text, const char *part)
+{
+    uint64_t n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++)
+        n++;
+    return n;
+}
+
 /* How often `part` stands in what the batches say of bad samples. */
 static uint64_t told(const tape *t, const char *part)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < t->n; i++)
-        for (const char *at = t->batches[i].bad; (at = strstr(at, part)); at++)
-            n++;
+        n += count_text(t->batches[i].bad, part);
     return n;
 }
 
@@ -70,7 +79,11 @@ static void check_skip(const toy *t, bool in_order, int workers)
     dr_loader_options o = options_of(6, workers);
     o.on_bad = DR_BAD_SKIP;
     o.in_order = in_order;
-    tape got = epoch_of(set, g, &o);
+    dr_loader *l = open_loader(set, g, &o);
+    tape got = { 0 };
+    char *untold = NULL;
+    tape_read(&got, l, -1);
+    assert_ok(dr_loader_untold(l, &untold, &err));
     uint64_t n = 0;
     for (size_t i = 0; i < got.n; i++) {
         assert_true(got.batches[i].n > 0);
@@ -81,12 +94,9 @@ static void check_skip(const toy *t, bool in_order, int workers)
         }
     }
     assert_int_equal(n, t->n - count_bad(t));
-    if (n) { /* each is told by a batch, unless none came after it */
-        uint64_t said = told(&got, "\"action\":\"skipped\""), last = 0;
-        for (uint64_t i = t->n; i-- > 0 && is_bad(t, i);)
-            last++;
-        assert_true(said <= count_bad(t) && said + last >= count_bad(t));
-    }
+    assert_int_equal(told(&got, skipped) + count_text(untold, skipped), count_bad(t));
+    dr_text_free(&untold);
+    dr_loader_close(&l);
     tape_free(&got);
     dr_graph_free(&g);
     dr_dataset_unref(&set);
@@ -337,13 +347,306 @@ static void skipped_and_resumed(void **state)
     dr_dataset_unref(&set);
 }
 
+/* --- equal_batches: no batch is lost --- */
+
+/* seen: how often each good sample came in its own place.  A stand-in has the position of a bad sample, and comes
+ * alone. */
+static void count_places(const tape *t, const toy *set, uint8_t *seen)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const taped_batch *b = &t->batches[i];
+        assert_true(b->n > 0);
+        for (uint64_t k = 0; k < b->n; k++) {
+            assert_false(is_bad(set, b->ids[k]));
+            if (b->ids[k] == b->positions[k])
+                seen[b->ids[k]]++;
+            else
+                assert_true(b->n == 1 && is_bad(set, b->positions[k]));
+        }
+    }
+}
+
+static void assert_good_once(const toy *set, const uint8_t *seen)
+{
+    for (uint64_t i = 0; i < set->n; i++)
+        assert_int_equal(seen[i], !is_bad(set, i));
+}
+
+static const toy with_bad[] = {
+    { .n = 48, .bad_every = 7, .bad_at = 3 },   /* some */
+    { .n = 48, .bad_every = 2, .bad_at = 1 },   /* of two ranks, all of one and none of the other */
+    { .n = 48, .bad_every = 3, .bad_at = 0 },   /* of three ranks */
+    { .n = 48, .bad_every = 48, .bad_at = 47 }, /* the last */
+    { .n = 6, .bad_every = 2, .bad_at = 0 },    /* one batch a rank */
+};
+enum { N_WITH_BAD = sizeof with_bad / sizeof *with_bad };
+
+static dr_loader_options ranked(uint64_t rank, uint64_t world, bool in_order, int workers)
+{
+    dr_loader_options o = options_of(2, workers);
+    o.on_bad = DR_BAD_SKIP;
+    o.in_order = in_order;
+    o.rank = rank;
+    o.world = world;
+    o.equal_batches = world == 1; /* else by itself */
+    return o;
+}
+
+static void ranks_get_equally_many_batches(void **state)
+{
+    (void)state;
+    dr_graph *g = graph_of(NULL);
+    for (int s = 0; s < N_WITH_BAD; s++) {
+        dr_dataset *set = toy_set(&with_bad[s]);
+        for (uint64_t world = 1; world <= 3; world++)
+            for (int workers = 0; workers < 3; workers++)
+                for (int in_order = 0; in_order < 2; in_order++) {
+                    uint8_t seen[48] = { 0 };
+                    for (uint64_t rank = 0; rank < world; rank++) {
+                        dr_loader_options o = ranked(rank, world, in_order, workers);
+                        tape t = epoch_of(set, g, &o);
+                        assert_int_equal(t.n, (with_bad[s].n + 2 * world - 1) / (2 * world));
+                        count_places(&t, &with_bad[s], seen);
+                        tape_free(&t);
+                    }
+                    assert_good_once(&with_bad[s], seen);
+                }
+        dr_dataset_unref(&set);
+    }
+    dr_graph_free(&g);
+}
+
+/* Out of order what was left out counts as delivered with its batch, not before. */
+static void equally_many_after_a_restore(void **state)
+{
+    (void)state;
+    const toy *t = &with_bad[1];
+    dr_dataset *set = toy_set(t);
+    dr_graph *g = graph_of(NULL);
+    for (int in_order = 0; in_order < 2; in_order++)
+        for (int64_t k = 0; k <= 12; k++) {
+            uint8_t seen[48] = { 0 };
+            for (uint64_t rank = 0; rank < 2; rank++) {
+                dr_loader_options o = ranked(rank, 2, in_order, 2);
+                dr_loader *l = open_loader(set, g, &o);
+                tape got = { 0 };
+                char *text = NULL;
+                tape_read(&got, l, k);
+                assert_ok(dr_loader_state(l, &text, &err));
+                dr_loader_close(&l);
+                if (k < 12) {
+                    l = open_loader(set, g, &o);
+                    assert_ok(dr_loader_restore(l, text, &err));
+                    tape_read(&got, l, -1);
+                    dr_loader_close(&l);
+                }
+                assert_int_equal(got.n, 12);
+                count_places(&got, t, seen);
+                tape_free(&got);
+                dr_text_free(&text);
+            }
+            assert_good_once(t, seen);
+        }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* A batch that an interrupted consumer holds comes again, with all that was left out in it. */
+static void a_held_batch_is_told_again(void **state)
+{
+    (void)state;
+    const toy *t = &with_bad[0];
+    dr_dataset *set = toy_set(t);
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(8, 2);
+    o.on_bad = DR_BAD_SKIP;
+    o.equal_batches = true;
+    o.in_order = false;
+    dr_loader *l = open_loader(set, g, &o);
+    dr_batch *held = NULL;
+    char *text = NULL;
+    assert_ok(dr_loader_next(l, -1, &held, &err));
+    assert_ok(dr_loader_state_without(l, held, &text, &err));
+    dr_batch_unref(&held);
+    dr_loader_close(&l);
+    l = open_loader(set, g, &o);
+    assert_ok(dr_loader_restore(l, text, &err));
+    tape got = { 0 };
+    uint8_t seen[48] = { 0 };
+    tape_read(&got, l, -1);
+    assert_int_equal(got.n, 6);
+    assert_int_equal(told(&got, "\"action\":\"skipped\""), count_bad(t));
+    count_places(&got, t, seen);
+    assert_good_once(t, seen);
+    tape_free(&got);
+    dr_text_free(&text);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void push_all(dr_loader *l, uint64_t n, uint64_t size)
+{
+    uint64_t ids[48];
+    for (uint64_t at = 0; at < n; at += size) {
+        for (uint64_t k = 0; k < size; k++)
+            ids[k] = at + k;
+        assert_ok(dr_loader_push(l, ids, size, &err));
+    }
+    assert_ok(dr_loader_push_end(l, &err));
+}
+
+static void pushed_batches_all_have_samples(void **state)
+{
+    (void)state;
+    const toy t = { .n = 48, .bad_every = 2, .bad_at = 1 };
+    dr_dataset *set = toy_set(&t);
+    dr_graph *g = graph_of("{\"op\":\"random_horizontal_flip\"}");
+    for (int way = 0; way < 3; way++) { /* in order, batches overtake each other, samples go where there is room */
+        for (int workers = 0; workers < 3; workers++) {
+            dr_loader_options o = ranked(0, 1, way == 0, workers);
+            o.batch_size = 1;
+            o.given_order = true;
+            o.keep_batches = way == 1;
+            dr_loader *l = open_loader(set, g, &o);
+            for (uint64_t epoch = 0; epoch < 2; epoch++) {
+                uint8_t seen[48] = { 0 };
+                tape got = { 0 };
+                assert_ok(dr_loader_start(l, epoch, &err));
+                push_all(l, t.n, 1);
+                tape_read(&got, l, -1);
+                assert_int_equal(got.n, t.n);
+                count_places(&got, &t, seen);
+                assert_good_once(&t, seen);
+                assert_int_equal(told(&got, "\"action\":\"skipped\""), 24);
+                tape_free(&got);
+            }
+            dr_loader_close(&l);
+        }
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* The choice hangs on the seed: neither on the number of workers nor on the run. */
+static void stand_ins_are_the_same_in_every_run(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&with_bad[1]);
+    dr_graph *g = graph_of("{\"op\":\"random_horizontal_flip\"}");
+    dr_loader_options o = ranked(1, 2, true, 0);
+    o.shuffle = true;
+    tape want = epoch_of(set, g, &o);
+    for (o.workers = 1; o.workers < 4; o.workers++) {
+        tape got = epoch_of(set, g, &o);
+        assert_same_tape(&want, &got, "stand-ins");
+        tape_free(&got);
+    }
+    tape_free(&want);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void a_set_that_is_all_bad_ends_with_an_error(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 40, .bad_every = 1 });
+    dr_graph *g = graph_of(NULL);
+    for (int in_order = 0; in_order < 2; in_order++)
+        for (int workers = 0; workers < 3; workers++)
+            for (uint64_t most = 3; most <= 1000; most += 997) {
+                dr_loader_options o = ranked(0, 2, in_order, workers);
+                o.max_bad = most;
+                dr_loader *l = open_loader(set, g, &o);
+                dr_batch *b = NULL;
+                assert_fails(dr_loader_next(l, -1, &b, &err), DR_ERR_BAD_SAMPLES,
+                             most == 3 ? "more than max_bad = 3 bad samples" : "16 replacements in a row were bad");
+                dr_loader_close(&l);
+            }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* --- which samples take the place of others --- */
+
+static void only_given_ones_stand_in(void **state)
+{
+    (void)state;
+    const toy t = { .n = 40, .bad_every = 2, .bad_at = 1 };
+    const uint64_t some[] = { 4, 1, 6 }, odd[] = { 40 };
+    dr_dataset *set = toy_set(&t);
+    dr_graph *g = graph_of(NULL);
+    for (dr_on_bad policy = DR_BAD_SKIP; policy <= DR_BAD_REPLACE; policy++) {
+        dr_loader_options o = ranked(0, 1, true, 2);
+        o.on_bad = policy;
+        o.batch_size = 1;
+        dr_loader *l = open_loader(set, g, &o);
+        assert_fails(dr_loader_stand_ins(l, odd, 1, &err), DR_ERR_ARG, "stand-in 40 is not one of 0 to 39");
+        assert_fails(dr_loader_stand_ins(l, some, 0, &err), DR_ERR_ARG, "none is given");
+        assert_ok(dr_loader_stand_ins(l, some, 3, &err));
+        assert_fails(dr_loader_stand_ins(l, some, 3, &err), DR_ERR_STATE, "once, before the first epoch");
+        tape got = { 0 };
+        tape_read(&got, l, -1);
+        assert_int_equal(got.n, 40);
+        for (size_t i = 0; i < got.n; i++)
+            if (got.batches[i].ids[0] != got.batches[i].positions[0])
+                assert_true(got.batches[i].ids[0] == 4 || got.batches[i].ids[0] == 6);
+        tape_free(&got);
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* Those after the last batch are told when the epoch is over, and once. */
+static void the_last_ones_are_told_at_the_end(void **state)
+{
+    (void)state;
+    dr_dataset *set = toy_set(&(toy){ .n = 24, .bad_every = 24, .bad_at = 23 });
+    dr_graph *g = graph_of(NULL);
+    for (int in_order = 0; in_order < 2; in_order++) {
+        dr_loader_options o = options_of(1, 1);
+        o.on_bad = DR_BAD_SKIP;
+        o.in_order = in_order;
+        dr_loader *l = open_loader(set, g, &o);
+        tape got = { 0 };
+        char *text = NULL;
+        tape_read(&got, l, -1);
+        assert_int_equal(got.n, 23);
+        assert_ok(dr_loader_untold(l, &text, &err));
+        const bool at_end = strstr(text, "\"key\":\"sample-23\"");
+        assert_int_equal(told(&got, "sample-23") > 0, !at_end); /* out of order, a batch that waits may tell of it */
+        assert_true(at_end || !in_order);
+        dr_text_free(&text);
+        assert_ok(dr_loader_untold(l, &text, &err));
+        assert_string_equal(text, "[]");
+        dr_text_free(&text);
+        tape_free(&got);
+        dr_loader_close(&l);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(raise_names_the_sample),    cmocka_unit_test(skip_leaves_batches_shorter),
-        cmocka_unit_test(a_whole_bad_batch_is_told), cmocka_unit_test(replace_fills_the_place),
-        cmocka_unit_test(limits_end_the_epoch),      cmocka_unit_test(bad_after_its_slot),
-        cmocka_unit_test(truncated_while_streaming), cmocka_unit_test(skipped_and_resumed),
+        cmocka_unit_test(raise_names_the_sample),
+        cmocka_unit_test(skip_leaves_batches_shorter),
+        cmocka_unit_test(a_whole_bad_batch_is_told),
+        cmocka_unit_test(replace_fills_the_place),
+        cmocka_unit_test(limits_end_the_epoch),
+        cmocka_unit_test(bad_after_its_slot),
+        cmocka_unit_test(truncated_while_streaming),
+        cmocka_unit_test(skipped_and_resumed),
+        cmocka_unit_test(ranks_get_equally_many_batches),
+        cmocka_unit_test(equally_many_after_a_restore),
+        cmocka_unit_test(a_held_batch_is_told_again),
+        cmocka_unit_test(pushed_batches_all_have_samples),
+        cmocka_unit_test(stand_ins_are_the_same_in_every_run),
+        cmocka_unit_test(a_set_that_is_all_bad_ends_with_an_error),
+        cmocka_unit_test(only_given_ones_stand_in),
+        cmocka_unit_test(the_last_ones_are_told_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <drapps/crew_pilot.h>
 #include <drapps/trace.h>
 
+#include "crew/shared.h"
 #include "loader/crew_plant.h"
 
 static dr_crew_adapt_options options_of(uint32_t pinned)
@@ -45,10 +46,15 @@ static void knobs_are_the_users(void **state)
     assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_PREFETCH, 9, &err));
     assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_PREFETCH_BYTES, 1000, &err));
     assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_LANE_THRESHOLD, 7, &err));
+    assert_float_equal(dr_crew_pilot_get(pilot, DR_KNOB_CPU_CEILING), 0, 0);
+    assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_CPU_CEILING, 1.5, &err));
+    assert_float_equal(dr_crew_pilot_get(pilot, DR_KNOB_CPU_CEILING), 1.5, 0);
+    assert_fails(dr_crew_pilot_set(pilot, DR_KNOB_CPU_CEILING, 513, &err), DR_ERR_ARG, "cpu_ceiling is 513");
     assert_float_equal(dr_crew_pilot_get(pilot, DR_KNOB_PREFETCH), 9, 0);
     assert_float_equal(dr_crew_pilot_get(pilot, DR_KNOB_PREFETCH_BYTES), 1000, 0);
     assert_float_equal(dr_crew_pilot_get(pilot, DR_KNOB_LANE_THRESHOLD), 7, 0);
-    assert_int_equal(dr_crew_pilot_set(pilot, DR_KNOB_WORKERS, 9, &err), DR_ERR_ARG);
+    assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_WORKERS, 9, &err)); /* the most is for the policy */
+    assert_int_equal(dr_crew_pilot_set(pilot, DR_KNOB_WORKERS, 257, &err), DR_ERR_ARG);
     assert_int_equal(dr_crew_pilot_set(pilot, DR_KNOB_FETCHERS, 1, &err), DR_ERR_ARG);
     dr_crew_pilot_close(&pilot);
     dr_crew_unref(&crew);
@@ -112,6 +118,25 @@ static void unknown_words_are_errors(void **state)
     o.cpu_limit = 0.001;
     assert_fails(dr_crew_adapt(crew, &o, &pilot, &err), DR_ERR_ARG, "cpu_limit is 0.001");
     assert_null(pilot);
+    dr_crew_unref(&crew);
+}
+
+/* Also with a policy that decides nothing, and before it would. */
+static void the_cpu_limit_is_the_ceiling(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew *crew = open_crew(4, 4, true);
+    dr_crew_adapt_options o = options_of(0);
+    o.cpu_limit = 0.75;
+    dr_crew_pilot *pilot = open_pilot(crew, &o);
+    assert_float_equal(dr__crew_ceiling(crew), 0.75, 0);
+    assert_float_equal(dr_crew_pilot_get(pilot, DR_KNOB_CPU_CEILING), 0.75, 0);
+    dr__crew_plant *plant = (dr__crew_plant *)pilot; /* its first member */
+    assert_int_equal(dr__crew_plant_set(plant, DR_KNOB_CPU_CEILING, 0, false, &err), DR_ERR_STATE);
+    assert_ok(dr_crew_pilot_set(pilot, DR_KNOB_CPU_CEILING, 2, &err));
+    assert_float_equal(dr__crew_ceiling(crew), 2, 0);
+    dr_crew_pilot_close(&pilot);
     dr_crew_unref(&crew);
 }
 
@@ -276,6 +301,7 @@ int main(void)
         cmocka_unit_test(knobs_are_the_users),
         cmocka_unit_test(knobs_that_are_turned_are_in_the_trace),
         cmocka_unit_test(unknown_words_are_errors),
+        cmocka_unit_test(the_cpu_limit_is_the_ceiling),
         cmocka_unit_test(a_memory_limit_beyond_all_memory_is_none),
         cmocka_unit_test(wishes_are_made_of_what_the_policy_turns),
         cmocka_unit_test(the_limit_stays_when_the_knob_goes_down),

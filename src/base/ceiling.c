@@ -1,5 +1,5 @@
 /* ceiling.c: a bucket of CPU time. */
-#include "exec/ceiling.h"
+#include "base/ceiling.h"
 
 #include "base/compiler.h"
 
@@ -42,8 +42,13 @@ double dr__ceiling_take(dr__ceiling *c)
     return c->mean_ns;
 }
 
-void dr__ceiling_settle(dr__ceiling *c, double taken_ns, uint64_t used_ns)
+void dr__ceiling_book(dr__ceiling *c, double taken_ns, uint64_t used_ns)
 {
     c->left_ns += taken_ns - (double)used_ns;
+}
+
+void dr__ceiling_settle(dr__ceiling *c, double taken_ns, uint64_t used_ns)
+{
+    dr__ceiling_book(c, taken_ns, used_ns);
     c->mean_ns += ((double)used_ns - c->mean_ns) / NEW_WEIGHS;
 }

@@ -1,15 +1,15 @@
-/* ceiling.h: how much CPU time the threads of a loader may use together.
+/* ceiling.h: how much CPU time the workers of a loader, threads or processes, may use together.
  *
  * A bucket of CPU time fills at the rate of the ceiling and holds 20 ms of it at most, so that what was not used does
  * not become a burst.  Who begins something takes out what such things took so far, and settles the difference when it
- * is done; while the bucket is empty, nothing is begun.  Times are given: nothing here looks at a clock.
+ * is done; while the bucket is empty, nothing is begun.  Times are given: nothing here looks at a clock.  Who has one
+ * has a lock for it.
  */
-#ifndef DR_EXEC_CEILING_H
-#define DR_EXEC_CEILING_H
+#ifndef DR_BASE_CEILING_H
+#define DR_BASE_CEILING_H
 
 #include <stdint.h>
 
-/* pool lock */
 typedef struct dr__ceiling {
     double cpus;        /* 0: no ceiling */
     double left_ns;     /* below 0: so much was used too early */
@@ -27,5 +27,8 @@ double dr__ceiling_take(dr__ceiling *ceiling);
 
 /* It is done. */
 void dr__ceiling_settle(dr__ceiling *ceiling, double taken_ns, uint64_t used_ns);
+
+/* The same for what says nothing of those that come: it broke off, or is of another kind. */
+void dr__ceiling_book(dr__ceiling *ceiling, double taken_ns, uint64_t used_ns);
 
 #endif

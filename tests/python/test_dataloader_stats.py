@@ -1,0 +1,232 @@
+"""DataLoader.stats() and explain(): who died, what was slow, what the cache has found and keeps."""
+
+import gc
+import importlib
+import os
+import pathlib
+import pickle
+import re
+import signal
+import time
+
+import pytest
+import torch
+from loadersets import Numbers, Slow, lists, workers_of
+from op_runner import import_torchvision
+from torch.utils import data
+
+import drapps
+from drapps import DataLoader, cached
+from drapps.torch import rebuild
+from drapps.torch.tally import Tally
+
+torchvision = import_torchvision()
+v2 = importlib.import_module("torchvision.transforms.v2")
+
+LIMIT = 64_000_000
+
+
+def images(folder, *more):
+    steps = [v2.Resize((24, 24)), *more, v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+    return torchvision.datasets.ImageFolder(folder, transform=v2.Compose(steps))
+
+
+def kinds():
+    yield DataLoader(data.TensorDataset(torch.arange(4)), 2, num_workers=1)
+    yield DataLoader(Numbers(4), 2, num_workers=1)
+    yield DataLoader(Numbers(4), 2, num_workers=0)
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_the_keys_are_those_of_the_page(kind):
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "stats.md").read_text()
+    (listed,) = re.findall(r"A `drapps.DataLoader` has (.*?)\.\n", page, re.DOTALL)
+    with list(kinds())[kind] as loader:
+        lists(loader)
+        assert set(loader.stats()) == set(re.findall(r"`(\w+)`", listed)) - {"cache_"}
+
+
+# --- those that come and go ---
+
+
+class Maker:
+    """Something that makes samples."""
+
+    at_end = None
+
+    def __init__(self, **stats):
+        self.facts = stats
+
+    def stats(self):
+        return self.facts
+
+
+def test_what_has_ended_stays_counted():
+    tally, one, other = Tally(), Maker(deaths=2, slow_samples=5, batches=9), Maker(slow_samples=1, cache_hits=7)
+    tally.watch(one)
+    tally.watch(other)
+    assert tally.stats(False) == {"deaths": 2, "slow_samples": 6}
+    one.at_end(one, {"deaths": 3, "slow_samples": 5})
+    del one
+    gc.collect()
+    assert tally.stats(True) == {"deaths": 3, "slow_samples": 6, "cache_hits": 7}
+    assert pickle.loads(pickle.dumps(tally)).stats(False) == {"deaths": 3, "slow_samples": 6}
+
+
+def test_who_works_does_not_keep_the_tally():
+    tally, maker = Tally(), Maker()
+    tally.watch(maker)
+    del tally
+    maker.at_end(maker, {"deaths": 1})
+
+
+def killed_one(loader):
+    iterator = iter(loader)
+    next(iterator)
+    os.kill(workers_of(iterator)[0], signal.SIGKILL)
+    return iterator
+
+
+@pytest.mark.usefixtures("leaves_nothing")
+@pytest.mark.filterwarnings("ignore:worker .* was killed")
+def test_deaths_of_all_passes():
+    loader = DataLoader(Slow(40, range(40), 0.01), 4, num_workers=2)
+    assert loader.stats()["deaths"] == 0
+    for n in (1, 2):
+        lists(killed_one(loader))
+        assert loader.stats()["deaths"] == n
+
+
+class Uneven(Numbers):
+    """Each tenth sample sleeps."""
+
+    def __getitem__(self, i):
+        time.sleep(0.02 if i % 10 == 0 else 0)
+        return torch.tensor(i)
+
+
+@pytest.mark.usefixtures("leaves_nothing")
+def test_slow_samples_of_worker_processes(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with DataLoader(Uneven(60), 4, num_workers=2, persistent_workers=True) as loader:
+        for _ in range(2):
+            lists(loader)
+        slow = loader.stats()["slow_samples"]
+        assert slow == loader._iterator._fleet.stats()["slow_samples"] > 0
+    assert loader.stats()["slow_samples"] == slow
+
+
+def test_counters_of_the_engine_stay_when_it_is_closed(folder):
+    loader = DataLoader(images(folder), 4, num_workers=1)
+    lists(loader)
+    before = loader.stats()
+    assert before["slow_samples"] == loader._kept._native.stats()["slow_samples"]
+    loader.close()
+    assert loader.stats()["slow_samples"] == before["slow_samples"] and loader.stats()["samples"] == 23
+
+
+# --- the cache ---
+
+
+def test_a_native_cache_is_counted_and_explained(folder, tmp_path):
+    want = [[field.tolist() for field in batch] for batch in DataLoader(images(folder), 4, num_workers=1)]
+    loader = DataLoader(images(folder), 4, num_workers=1, cache=tmp_path / "kept", cache_limit=LIMIT)
+    assert f"cache: keeps in {tmp_path / 'kept'} what the ops before the first random one make" in loader.explain()
+    for _ in range(2):
+        assert [[field.tolist() for field in batch] for batch in loader] == want
+    stats = loader.stats()
+    assert (stats["cache_misses"], stats["cache_hits"], stats["cache_written"]) == (23, 23, 23)
+    assert stats["cache_limit_bytes"] == LIMIT and stats["cache_records"] == 23 and stats["cache_why"] == "asked for"
+    assert "cache: keeps decode, " in loader.explain() and str(tmp_path / "kept") in loader.explain()
+    loader.close()
+    closed = loader.stats()
+    assert {key: closed[key] for key in stats if key.startswith("cache_h")} == {"cache_hits": 23}
+    lists(loader)
+    assert (loader.stats()["cache_hits"], loader.stats()["cache_misses"]) == (46, 23)  # of both native loaders
+    loader.close()
+
+
+def test_a_native_pass_that_keeps_nothing_says_why(folder, tmp_path):
+    steps = v2.Compose([v2.RandomResizedCrop(16), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
+    loader = DataLoader(torchvision.datasets.ImageFolder(folder, steps), 4, num_workers=1, cache="auto")
+    lists(loader)
+    (line,) = [line for line in loader.explain().splitlines() if line.startswith("cache: ")]
+    assert line.startswith("cache: keeps ")
+    loader.close()
+
+
+def test_without_a_cache_nothing_is_said_of_one(folder):
+    loader = DataLoader(images(folder), 4, num_workers=1)
+    lists(loader)
+    assert not [key for key in loader.stats() if key.startswith("cache")] and "cache" not in loader.explain()
+    loader.close()
+
+
+def test_a_native_beginning_is_not_kept_and_that_is_said(folder, tmp_path):
+    def negative(image):
+        return image
+
+    loader = DataLoader(images(folder, negative), 4, num_workers=1, cache=tmp_path / "kept", cache_limit=LIMIT)
+    text = loader.explain()
+    assert "in 1 worker processes" in text and "ImageFolder has none itself" in text
+    assert "of the native beginning nothing is kept, because Python code follows it" in text
+    lists(loader)
+    assert not any((tmp_path / "kept").rglob("*.drst"))
+    assert not [key for key in loader.stats() if key.startswith("cache")]
+
+
+class Prepared(Numbers):
+    """The slow part is marked."""
+
+    @drapps.deterministic(key=lambda self, i: i)
+    def prepare(self, i):
+        return i * 10
+
+    def __getitem__(self, i):
+        return torch.tensor(self.prepare(i))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_marked_functions_are_named(tmp_path, workers):
+    loader = DataLoader(Prepared(12), 3, num_workers=workers, cache=tmp_path)
+    assert f"cache: keeps in {tmp_path} what functions return" in loader.explain()
+    assert "Prepared has prepare" in loader.explain()
+    assert "Numbers has none itself" in DataLoader(Numbers(3), num_workers=workers, cache="auto").explain()
+
+
+def test_in_the_caller_hits_are_known(tmp_path):
+    loader = DataLoader(Prepared(12), 3, num_workers=0, cache=tmp_path)
+    for _ in range(2):
+        assert torch.cat(list(loader)).tolist() == [i * 10 for i in range(12)]
+    stats = loader.stats()
+    assert {key: stats[key] for key in stats if key.startswith("cache")} == {"cache_misses": 12, "cache_hits": 12}
+
+
+class Limit(Numbers):
+    """What the cache may take."""
+
+    def __getitem__(self, i):
+        return getattr(cached._here, "cache", cached._active).limit
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_limit_holds_for_functions_too(tmp_path, workers):
+    assert list(DataLoader(Limit(2), None, num_workers=workers, cache=tmp_path, cache_limit=LIMIT)) == [LIMIT] * 2
+
+
+def test_a_limit_is_a_number():
+    with pytest.raises(drapps.ArgumentError, match="cache_limit is -1, allowed are 0 and more"):
+        DataLoader(Numbers(2), cache_limit=-1)
+    assert "cache_limit" in rebuild.OPTIONS  # a trainer that builds the loader anew hands it on
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_chain_says_what_it_keeps(tmp_path, marked):
+    def darker(image):
+        return image // 2
+
+    pipe = drapps.from_arrays(image=torch.zeros(4, 8, 8, 3, dtype=torch.uint8).numpy())
+    with pipe.map(darker, field="image", deterministic=marked).loader(workers=0, cache=tmp_path) as loader:
+        (line,) = [line for line in loader.explain().splitlines() if line.startswith("cache: ")]
+    assert str(tmp_path) in line and ("darker" in line) == marked and "native ops" in line
+    assert "cache" not in pipe.map(darker, field="image").loader(workers=0).explain()
