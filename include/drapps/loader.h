@@ -130,6 +130,12 @@ DR_API dr_status dr_loader_start(dr_loader *loader, uint64_t epoch, dr_error *er
 DR_API dr_status dr_loader_push(dr_loader *loader, const uint64_t *ids, uint64_t n, dr_error *err);
 DR_API dr_status dr_loader_push_end(dr_loader *loader, dr_error *err);
 
+/* As dr_loader_push, for an epoch that is made again with its samples in another order: times[i], below 2^31, says how
+ * often sample ids[i] came before in the first one, so that it draws what it drew there.  An epoch is pushed by this
+ * call or by dr_loader_push, not by both. */
+DR_API dr_status dr_loader_push_times(dr_loader *loader, const uint64_t *ids, const uint64_t *times, uint64_t n,
+                                      dr_error *err);
+
 /* given_order: counts samples as pushed and delivered before, and `batches` batches, without making any: an epoch is
  * gone on with.  Positions, occurrences and batch numbers of what is pushed then are those of the whole epoch.  The
  * caller keeps what was delivered (dr_batch_ids, dr_batch_positions); dr_loader_state fails with DR_ERR_STATE. */

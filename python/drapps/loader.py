@@ -269,8 +269,10 @@ class Loader(LoaderBase):
 
     # --- an order given by the caller (given_order=True) ---
 
-    def push(self, ids):
+    def push(self, ids, times=None):
         """The next batch of the epoch that iter() began is made of these samples; work begins at once.
+
+        times: how often each came before in an epoch that is made again in another order: it draws what it drew there.
 
         >>> loader = pipe.loader(batch_size=2, given_order=True)
         >>> batches = loader.batches()
@@ -279,7 +281,10 @@ class Loader(LoaderBase):
         >>> [batch.ids for batch in batches]
         [[3, 1]]
         """
-        self._core.push(ids)
+        if times is None:
+            self._core.push(ids)
+        else:
+            self._core.push_times(ids, times)
 
     def push_end(self):
         """No further batch comes in this epoch: the iterator ends after the last one pushed."""

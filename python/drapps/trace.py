@@ -90,6 +90,24 @@ class Trace:
         """Computes each decision's reward again."""
         return [Replayed(d.number, d.reward, again) for d, again in zip(self.decisions, self._rewards)]
 
+    def order(self, epoch: int = 0) -> list[list[int]]:
+        """The ids of each batch of an epoch, as they were delivered: a loader with given_order=True makes them again.
+
+        Needs the spans of all samples (trace_spans=float("inf")).
+        """
+        if any(self.missing.values()):
+            raise _core.StateError(f"the trace has not the spans of all samples (trace_spans=inf): {self.missing}")
+        spans = [span for span in self.spans if span.epoch == epoch]
+        made: dict[int, dict[int, int]] = {}
+        for span in spans:
+            if span.kind == "work":
+                made.setdefault(span.batch, {})[span.slot] = span.id
+        ids = [sample for batch in made.values() for sample in batch.values()]
+        if len(set(ids)) < len(ids):
+            raise _core.UnsupportedError("a sample came more than once: the trace does not say which time was which")
+        waits = sorted((span for span in spans if span.kind == "wait"), key=lambda span: span.end)
+        return [[made[span.batch][slot] for slot in sorted(made[span.batch])] for span in waits]
+
     def chrome(self, profile: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """The trace as Chrome and Perfetto (ui.perfetto.dev) show it: json.dump it into a file.
 

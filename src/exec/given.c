@@ -58,6 +58,15 @@ static dr_status check_ids(const dr__exec *e, const uint64_t *ids, uint64_t n, d
     return DR_OK;
 }
 
+static dr_status check_times(const uint64_t *times, uint64_t n, dr_error *err)
+{
+    for (uint64_t i = 0; times && i < n; i++)
+        if (times[i] > INT32_MAX) /* beyond are those of samples that stand in for bad ones */
+            return dr__fail(err, DR_ERR_ARG, "times of number %llu of a pushed batch is %llu, allowed are 0 to %d",
+                            (unsigned long long)i, (unsigned long long)times[i], INT32_MAX);
+    return DR_OK;
+}
+
 /* A batch larger than batch_size, which the budget was made for, must fit as well. */
 static dr_status check_size(const dr__exec *e, uint64_t n, dr_error *err)
 {
@@ -113,9 +122,10 @@ static void enqueue(dr__exec *e, dr__push *p)
     dr__pool_wake();
 }
 
-dr_status dr__given_push(dr__exec *e, const uint64_t *ids, uint64_t n, dr_error *err)
+dr_status dr__given_push(dr__exec *e, const uint64_t *ids, const uint64_t *times, uint64_t n, dr_error *err)
 {
     DR_TRY(check_ids(e, ids, n, err));
+    DR_TRY(check_times(times, n, err));
     DR_TRY(check_size(e, n, err));
     DR_TRY(dr__occurrences_reserve(&e->given.times, n, err));
     dr__push *p = dr__alloc(sizeof *p + n * sizeof *p->samples);
@@ -126,7 +136,10 @@ dr_status dr__given_push(dr__exec *e, const uint64_t *ids, uint64_t n, dr_error 
     dr_status status = can_push(e, err);
     if (status == DR_OK) {
         for (uint64_t i = 0; i < n; i++)
-            p->samples[i] = (dr__sample_ref){ ids[i], dr__occurrences_count(&e->given.times, ids[i]) };
+            p->samples[i] = (dr__sample_ref){
+                .id = ids[i],
+                .occurrence = times ? (uint32_t)times[i] : dr__occurrences_count(&e->given.times, ids[i]),
+            };
         enqueue(e, p);
     }
     dr__pool_unlock();

@@ -53,7 +53,8 @@ struct dr__exec;
 
 /* Not under the pool lock; the loader's lock is held. */
 dr_status dr__given_begin(struct dr__exec *e, dr_error *err);
-dr_status dr__given_push(struct dr__exec *e, const uint64_t *ids, uint64_t n, dr_error *err);
+dr_status dr__given_push(struct dr__exec *e, const uint64_t *ids, const uint64_t *times, uint64_t n,
+                         dr_error *err); /* times: the occurrence of each; NULL: counted */
 dr_status dr__given_pass(struct dr__exec *e, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err);
 dr_status dr__given_end(struct dr__exec *e, dr_error *err);
 

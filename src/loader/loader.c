@@ -295,15 +295,20 @@ static dr_status check_given(const dr_loader *l, dr_error *err)
     return l->begun ? DR_OK : dr__fail(err, DR_ERR_STATE, "dr_loader_start must come before batches are pushed");
 }
 
-dr_status dr_loader_push(dr_loader *l, const uint64_t *ids, uint64_t n, dr_error *err)
+dr_status dr_loader_push_times(dr_loader *l, const uint64_t *ids, const uint64_t *times, uint64_t n, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     pthread_mutex_lock(&l->lock);
     dr_status status = check_given(l, err);
     if (status == DR_OK)
-        status = dr__given_push(&l->exec, ids, n, err);
+        status = dr__given_push(&l->exec, ids, times, n, err);
     pthread_mutex_unlock(&l->lock);
     return status;
+}
+
+dr_status dr_loader_push(dr_loader *l, const uint64_t *ids, uint64_t n, dr_error *err)
+{
+    return dr_loader_push_times(l, ids, NULL, n, err);
 }
 
 dr_status dr_loader_pass(dr_loader *l, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err)

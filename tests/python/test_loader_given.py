@@ -76,6 +76,21 @@ def test_an_epoch_is_gone_on_with(pipe):
     assert same(got, whole[2:])
 
 
+def test_an_epoch_is_made_again_in_another_order(pipe):
+    batches = [[3, 1], [1, 3], [1, 4]]
+    with open_loader(pipe, batch_size=2, workers=2) as loader:
+        (a, b, c) = (images for _, _, images in read(loader, batches, epoch=6))
+        loader.set_epoch(6)
+        again = loader.batches()
+        loader.push([1, 1], [2, 1])
+        loader.push([1, 4], [0, 0])
+        with pytest.raises(ValueError, match="2 ids and 1 times"):
+            loader.push([1, 4], [0])
+        loader.push_end()
+        got = [batch["image"].copy() for batch in again]
+    assert np.array_equal(got[0], [c[0], b[0]]) and np.array_equal(got[1], [a[1], c[1]])
+
+
 def test_pushed_from_another_thread(pipe):
     with open_loader(pipe, batch_size=1, workers=2) as loader:
         batches = loader.batches()

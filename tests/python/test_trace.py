@@ -78,6 +78,30 @@ def test_every_sample_and_batch_of_an_epoch(pipe, tmp_path, in_order):
     assert run.missing == {"lost": 0, "left_out": 0}
 
 
+def test_an_epoch_out_of_order_is_repeated_from_its_trace(pipe, tmp_path):
+    loader = pipe.loader(**options(trace=tmp_path / "t", trace_spans=float("inf"), in_order=False))
+    loader.set_epoch(3)
+    batches = [(batch.ids, batch["image"].copy()) for batch in loader.batches()]
+    loader.close()
+    order = trace.read(tmp_path / "t").order(3)
+    assert order == [ids for ids, _ in batches]
+    with pipe.loader(**options(given_order=True, shuffle=False)) as again:
+        again.set_epoch(3)
+        given = again.batches()
+        for ids in order:
+            again.push(ids)
+        again.push_end()
+        assert all((batch["image"] == image).all() for batch, (_, image) in zip(given, batches, strict=True))
+
+
+def test_a_trace_without_all_spans_gives_no_order(pipe, tmp_path):
+    loader = pipe.loader(**options(trace=tmp_path / "t", trace_spans=1))
+    list(loader)
+    loader.close()
+    with pytest.raises(drapps.StateError, match="not the spans of all samples"):
+        trace.read(tmp_path / "t").order()
+
+
 def test_what_the_ops_cost_is_in_it(run):
     (profile,) = [event["profile"] for event in run.events if event["event"] == "ops"]
     costs = {op["op"]: op["us"] for op in profile["ops"]}

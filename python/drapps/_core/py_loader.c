@@ -355,6 +355,31 @@ static PyObject *push_end(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *push_times(PyObject *self, PyObject *args)
+{
+    PyObject *sequence, *before;
+    if (!PyArg_ParseTuple(args, "OO:push_times", &sequence, &before))
+        return NULL;
+    Py_ssize_t n = 0, n_times = 0;
+    uint64_t *ids = ids_of(sequence, &n), *times = ids ? ids_of(before, &n_times) : NULL;
+    if (times && n_times != n)
+        PyErr_Format(PyExc_ValueError, "%zd ids and %zd times, there must be one of each", n, n_times);
+    dr_loader *loader = times && n_times == n ? enter(self) : NULL;
+    dr_error err = { 0 };
+    dr_status status = DR_OK;
+    if (loader) {
+        PyThreadState *gil = PyEval_SaveThread();
+        status = dr_loader_push_times(loader, ids, times, (uint64_t)n, &err);
+        PyEval_RestoreThread(gil);
+        leave(self);
+    }
+    PyMem_Free(ids);
+    PyMem_Free(times);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    return loader ? Py_NewRef(Py_None) : NULL;
+}
+
 static PyObject *cancel(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -561,6 +586,8 @@ static PyMethodDef methods[] = {
     { "push_end", push_end, METH_NOARGS, "No further batch will be pushed in this epoch." },
     { "push_past", pass, METH_VARARGS,
       "push_past(ids, batches): counts samples as pushed and delivered before, without making them." },
+    { "push_times", push_times, METH_VARARGS,
+      "push_times(ids, times): as push, with how often each came before in the epoch that is made again." },
     { "cancel", cancel, METH_NOARGS, "Wakes every thread that waits in next." },
     { "batches", batches, METH_NOARGS, "Batches of an epoch for this rank." },
     { "state", state, METH_VARARGS,

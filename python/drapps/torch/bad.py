@@ -76,41 +76,52 @@ def stand_ins(base_seed, number, slot, index, others, length):
 
 
 class CarefulFetcher:
-    """Gets samples one by one, so that one that fails does not take its batch with it."""
+    """Gets samples one by one, so that one that fails does not take its batch with it.
 
-    def __init__(self, dataset, bad, base_seed, length):
+    before: called with the place of each that is made; None: nothing is.
+    """
+
+    def __init__(self, dataset, bad, base_seed, length, before=None):
         self._dataset, self._bad, self._base_seed, self._length = dataset, bad, base_seed, length
+        self._before = before
+        self.left_out = []  # places of the last batch
         self._many = getattr(dataset, "__getitems__", None)
 
-    def samples(self, number, indices):
-        """The samples of a batch that could be made, or their replacements."""
-        if self._many:
+    def samples(self, places, indices):
+        """The samples of a batch that could be made, or their replacements; places: (batch, slot) of each."""
+        self.left_out = []
+        if self._many and self._before is None:
             try:
                 return self._many(indices)
             except Exception:  # one by one then
                 pass
-        return self._one_by_one(number, indices)
+        return self._one_by_one(places, indices)
 
-    def _one_by_one(self, number, indices):
+    def _one_by_one(self, places, indices):
         found = []
-        for slot, index in enumerate(indices):
+        for place, index in zip(places, indices, strict=True):
             try:
-                found.append(self._get(index))
+                found.append(self._get(place, index))
             except Exception as error:
                 self._bad.report(index, error)
                 if self._bad.policy == "replace":
-                    found.append(self._stand_in(number, slot, index, indices, error))
-                elif self._bad.equal and not found and slot == len(indices) - 1:
-                    found.append(self._stand_in(number, 0, indices[0], indices, error))
+                    found.append(self._stand_in(place, index, indices, error))
+                    continue
+                self.left_out.append(place)
+                if self._bad.equal and not found and place == places[-1]:
+                    found.append(self._stand_in(places[0], indices[0], indices, error))
+                    self.left_out.remove(places[0])
         return found
 
-    def _get(self, index):
+    def _get(self, place, index):
+        if self._before is not None:
+            self._before(place)
         return self._many([index])[0] if self._many else self._dataset[index]
 
-    def _stand_in(self, number, slot, index, others, error):
-        for other in stand_ins(self._base_seed, number, slot, index, others, self._length):
+    def _stand_in(self, place, index, others, error):
+        for other in stand_ins(self._base_seed, *place, index, others, self._length):
             try:
-                return self._get(other)
+                return self._get(place, other)
             except Exception:
                 continue
         raise no_stand_in(index, error) from error

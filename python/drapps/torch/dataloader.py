@@ -23,7 +23,7 @@ from drapps.adapting import Adapting
 from drapps.badlist import BadList
 from drapps.fleet.pilot import PILOTED, POSTED
 from drapps.sched import check_cpus, check_knob, knobs
-from drapps.torch import bad, draws, explain, init_fns, rebuild, state as states, workers
+from drapps.torch import bad, draws, explain, init_fns, rebuild, replay, state as states, workers
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
 from drapps.torch.inline import InlineIter
@@ -76,6 +76,8 @@ class DataLoader(data.DataLoader[_T_co]):
     adaptive_compression: what the cache keeps is compressed where that is measured to pay; False: always.
     weights: what is wanted: "step" (default), "draadp", "drapps", or {name: number} or "name=number,..." over it.
     trace: write a trace of the run to this file.
+    record: note what each batch is made of, so that order() gives it and replay() repeats it.  Samples draw the same
+        random numbers with num_workers=0 then as in worker processes.
 
     >>> import torch
     >>> from drapps import DataLoader
@@ -89,7 +91,8 @@ class DataLoader(data.DataLoader[_T_co]):
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
                  pin_memory_device="", in_order=True, on_bad_sample="raise", max_bad=None, memory_limit=0,
                  cpu_limit=None, seed=None, cache=None, cache_limit=0, rank=None, world_size=None, lanes=True,
-                 policy=None, resource_monitor=None, adaptive_compression=True, weights=None, trace=None):  # fmt: skip
+                 policy=None, resource_monitor=None, adaptive_compression=True, weights=None, trace=None,
+                 record=False):  # fmt: skip
         _check_choice("on_bad_sample", on_bad_sample, bad.POLICIES)
         _check_least("max_bad", max_bad, 0)
         _check_least("memory_limit", memory_limit, 0)
@@ -107,9 +110,12 @@ class DataLoader(data.DataLoader[_T_co]):
         self._counts, self._epoch = Counter(), 0
         self._bad_list = BadList(dataset)
         self._progress = self._resume = self._plan = self._costs = None
+        self.record = record
         self._iterators = weakref.WeakSet()  # passes that may have workers
         self._kept, self._tally = Kept(), Tally()
         iterable = isinstance(dataset, data.IterableDataset)
+        if iterable and record:
+            raise _core.ArgumentError("record=True needs a map-style data set: an iterable one gives what comes next")
         if shuffle and sampler is None and batch_sampler is None and not iterable:
             shuffle, sampler = None, RandomSampler(dataset, generator=generator)
         needs = bool(prefetch_factor or persistent_workers or timeout or multiprocessing_context)
@@ -218,7 +224,9 @@ class DataLoader(data.DataLoader[_T_co]):
         state = progress.as_dict()
         self._give_up_workers()
         self._resume = state  # which may have gaps even in order, where several threads share the pass
-        return InlineIter(self)
+        inline = InlineIter(self)
+        inline._progress.record = progress.record  # of the pass, wherever it is made
+        return inline
 
     def _lowered(self):
         """What runs natively of a map-style data set: looked at anew for each pass, because transforms may change."""
@@ -289,6 +297,30 @@ class DataLoader(data.DataLoader[_T_co]):
             return found, None
         draws.put(self, found["draws"]["generators"])
         return None, found["draws"]["kept_seeds"]
+
+    # --- repeating ---
+
+    def order(self):
+        """What the batches of the latest pass were made of, in the order in which they came; needs record=True.
+
+        A dict of plain values, for torch.save; also in the middle of a pass and after a break.
+
+        >>> loader = DataLoader(torch.arange(6), batch_size=3, num_workers=0, shuffle=True, seed=1, record=True)
+        >>> first = [batch.tolist() for batch in loader]
+        >>> loader.replay(loader.order())
+        >>> [batch.tolist() for batch in loader] == first
+        True
+        """
+        progress = self._progress
+        if progress is None or progress.record is None:
+            raise _core.StateError("no pass is recorded: it needs record=True and a pass that has begun")
+        state = self._state_of(progress)
+        return {key: state[key] for key in ("drapps", "made_with", "epoch", "base_seed")} | progress.record.as_dict()
+
+    def replay(self, order):
+        """The next iter() delivers the batches of an order() again, bit for bit, also with another number of workers
+        or in_order=True; a pass that runs is given up."""
+        self.load_state_dict(replay.state_of(self, order))
 
     # --- looking inside ---
 

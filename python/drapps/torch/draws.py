@@ -85,6 +85,8 @@ def again(loader, resume):
         yield resume
     finally:
         torch.set_rng_state(before)
+        if "replay" in resume:  # it has what was drawn, and draws nothing
+            put(loader, draws["generators"])
 
 
 @contextmanager

@@ -5,6 +5,7 @@ of, and progress is kept for each of them.
 """
 
 import warnings
+from collections import deque
 from functools import partial
 from typing import NamedTuple
 
@@ -51,22 +52,23 @@ class FleetIter(WorkerIter):
                                  bad="report" if by_sample else "raise")  # fmt: skip
         spread = self._collate_fn is default_collate and (by_sample or not getattr(dataset, "__getitems__", None))
         self._by_worker = not spread
-        if loader.in_order:  # out of order, what is begun fills the batches that wait for slow samples
+        if self._order.in_order:  # out of order, what is begun fills the batches that wait for slow samples
             fleet.limit_ahead(self._window, 1 if spread else self._n_workers)
         return fleet
 
     def _setup(self, loader, resume):
-        self._place, self._world = loader.rank, loader.world_size
-        self._in_order, self._keep = loader.in_order, not mixable(loader)
+        self._place, self._world = self._order.rank, self._order.world
+        self._in_order, self._keep = self._order.in_order, not mixable(loader)
         many = getattr(loader._plan.dataset, "__getitems__", None) and self._bad.policy == "raise"
         self._whole = not self._auto_collation or bool(many)
-        self._simple = self._in_order and self._bad.policy == "raise"
+        self._simple = self._bad.policy == "raise" and (self._in_order or self._whole)
         self._length = length_of(loader.dataset)
         self._works = {}  # by tag: [Work, samples that did not come yet]
         self._tries = {}  # by place of a bad sample: how many took its place
         self._along = {}  # by place of a stand-in for a whole batch: the places of others of that batch
         self._replaces = self._bad.policy == "replace" or self._bad.equal
-        self._held, self._expected = {}, self._progress.position
+        self._holds = self._in_order and self._replaces
+        self._held, self._awaited = {}, deque()  # then: batches that came before their turn; whose turn it is
         self._made_up = MADE_UP
         self._costs = None if self._whole else loader._sample_costs()
         self._fleet.expect(self._costs.median() if self._costs else 0)
@@ -82,13 +84,15 @@ class FleetIter(WorkerIter):
         self._made_up += 1
         return self._made_up
 
-    def _post(self, work):
+    def _post(self, work, again=False):
         keys = work.places and [(number * self._world + self._place, slot) for number, slot in work.places]
         tag = self._tag(work)
         costs = self._costs and self._costs.predict(work.indices)
         if not self._fleet.post(tag, work.indices, costs, keep=self._keep, keys=keys):
             return False
         self._works[tag] = [work, 1 if self._one_slot(work) else len(work.indices)]
+        if self._holds and not again:
+            self._awaited.append(work.first)
         return True
 
     def _one_slot(self, work):
@@ -149,8 +153,8 @@ class FleetIter(WorkerIter):
             self._bad.report(part.index, part.error)
         if bad and self._replaces and self._replace(self._again(parts, bad), parts):
             return None
-        if self._in_order and self._replaces and parts and parts[0].number != self._expected:
-            self._held[parts[0].number] = result.value, parts, bad
+        if self._holds and parts[0][:2] != self._awaited[0]:
+            self._held[parts[0][:2]] = result.value, parts, bad
             return None
         return self._deliver(result.value, parts, bad)
 
@@ -160,11 +164,11 @@ class FleetIter(WorkerIter):
         return batches if batches * nbytes <= EVEN_OUT_BYTES else 1
 
     def _accept_simply(self, result):
-        """In order, and nothing is left out: the result is the batch that was posted."""
+        """Nothing is left out, and the result is the batch that was posted."""
         work, _ = self._works.pop(result.tag)
         if self._costs:
             self._costs.note(work.indices, [sample.ns for sample in result.samples])
-        settle = partial(self._progress.delivered, work.number)
+        settle = partial(self._progress.settled, work)
         return result.value, size_of(work.indices) if self._auto_collation else 1, settle
 
     def _parts(self, sample):
@@ -185,8 +189,13 @@ class FleetIter(WorkerIter):
         ]
 
     def _deliver(self, value, parts, bad):
-        self._expected += 1
-        settle = partial(self._progress.all_delivered, [place for part in parts for place in self._places(part)])
+        if self._holds:
+            self._awaited.popleft()
+        indices = [part.index for part in parts if part.index is not None]  # an empty batch has a part without
+        along = [place for part in parts for place in self._along.pop(part[:2], ())]
+        work = Work(parts[0].number, indices if self._auto_collation else indices[0],
+                    [*(part[:2] for part in parts), *along])  # fmt: skip
+        settle = partial(self._progress.settled, work, [*(part[:2] for part in bad), *along])
         if len(bad) == len(parts):  # nothing is left to be given
             settle()
             if self._replaces:
@@ -216,12 +225,16 @@ class FleetIter(WorkerIter):
                 return False
             indices.append(index)
         places = [part[:2] for part in again]
-        if not again or not self._post(Work(places[0][0], indices if self._auto_collation else indices[0], places)):
+        if not again or not self._post(self._work_again(indices, places), again=True):
             return False
         left_out = [place for part in parts[len(again):] for place in self._places(part)]
         self._along[places[0]] = [*self._along.get(places[0], ()), *left_out]
         self._under_way += 1
         return True
+
+    def _work_again(self, indices, places):
+        """Without batches it has its own number, which its random numbers hang on."""
+        return Work(places[0][0], indices, places) if self._auto_collation else Work(places[0][0], indices[0])
 
     def _stand_in(self, part, others):
         place = part.number, part.slot
@@ -232,8 +245,8 @@ class FleetIter(WorkerIter):
         return found[min(tried, len(found)) - 1] if found else None
 
     def _take_held(self):
-        if self._expected in self._held:
-            return self._deliver(*self._held.pop(self._expected))
+        if self._held and self._awaited[0] in self._held:
+            return self._deliver(*self._held.pop(self._awaited[0]))
         return None
 
     def _finish(self):

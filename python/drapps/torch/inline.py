@@ -9,7 +9,8 @@ from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 from drapps import _core, cached
 from drapps.torch.bad import CarefulFetcher
 from drapps.torch.iterator import Iterator, pinned
-from drapps.torch.order import stateful
+from drapps.torch.order import places_of, stateful
+from drapps.torch.replay import CallerSeeds
 from drapps.torch.state import length_of
 
 
@@ -48,9 +49,13 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         if loader.cache is not None:
             self._cache = cached.Cache(loader.cache, loader.cache_limit, adaptive=loader.adaptive_compression,
                                        counts=loader._tally.ended)  # fmt: skip
+        self._samples, self._seeds = self._dataset, None
+        if not loader._iterable and (loader.record or self._progress.repeat is not None):
+            self._samples, self._seeds = loader._lowered().dataset, CallerSeeds(self._base_seed, self._order)
         self._careful = None
         if self._bad.policy != "raise" and not loader._iterable:
-            self._careful = CarefulFetcher(self._dataset, self._bad, self._base_seed, length_of(self._dataset))
+            self._careful = CarefulFetcher(self._samples, self._bad, self._base_seed, length_of(self._dataset),
+                                           self._seeds and self._seeds.set)  # fmt: skip
 
     def _next_data(self):
         with self._progress.lock:
@@ -58,7 +63,10 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
             while not hand.waits:
                 _core.undisturbed(self._draw)
                 try:
-                    with nullcontext() if self._cache is None else cached.using(self._cache):
+                    with (
+                        nullcontext() if self._cache is None else cached.using(self._cache),
+                        nullcontext() if self._seeds is None else self._seeds.lent(),
+                    ):
                         made, batch = self._fetch(self._work)
                 except Exception:
                     _core.undisturbed(self._leave_out)
@@ -70,14 +78,12 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         self._work = self._work or next(self._order)
 
     def _delivery(self, work):
-        """What says that a batch was delivered; one that was put together anew has samples of several."""
-        if work.places is None:
-            return partial(self._progress.delivered, work.number)
-        return partial(self._progress.all_delivered, work.places)
+        """What says that a batch was delivered."""
+        return partial(self._progress.settled, work, self._careful.left_out if self._careful else ())
 
     def _leave_out(self):
         work, self._work = self._work, None
-        self._delivery(work)()
+        self._progress.lost(self._delivery(work))
 
     def _made(self, hand, batch, made):
         work, self._work = self._work, None
@@ -88,13 +94,29 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
 
     def _fetch(self, work):
         """(whether there is a batch, the batch)."""
-        if self._careful is None:
+        if self._careful is None and self._seeds is None:
             return True, self._dataset_fetcher.fetch(work.indices)
         indices = work.indices if self._auto_collation else [work.indices]
-        samples = self._careful.samples(work.number, indices)
+        places = places_of(work, len(indices))
+        if self._careful is None:
+            return True, self._collate(self._seeded(places, work.indices))
+        samples = self._careful.samples(places, indices)
         if not samples:
             return False, None
         return True, self._collate(samples if self._auto_collation else samples[0])
+
+    def _seeded(self, places, indices):
+        """What collate_fn gets, made as in a worker: with the random numbers of each place, or of the first where the
+        data set is asked once."""
+        many = self._auto_collation and getattr(self._samples, "__getitems__", None)
+        if self._auto_collation and not many:
+            return [self._sample(place, index) for place, index in zip(places, indices, strict=True)]
+        self._seeds.set(places[0])
+        return many(indices) if many else self._samples[indices]
+
+    def _sample(self, place, index):
+        self._seeds.set(place)
+        return self._samples[index]
 
 
 # --- states of data sets ---

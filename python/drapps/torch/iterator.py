@@ -18,6 +18,7 @@ from drapps.ranges import wait_range
 from drapps.torch import draws
 from drapps.torch.order import Order
 from drapps.torch.progress import Progress
+from drapps.torch.replay import Record, Repeat
 
 # What the first of its kind in a process looks up takes longer when a first batch is waited for, just after a fork.
 with torch.autograd.profiler.record_function("drapps"):
@@ -33,6 +34,7 @@ class Iterator(_BaseDataLoaderIter):
     """One pass.  A subclass gives _next_data, which offers a batch to the hand of its thread and returns, and, where
     there is something to end, _shutdown_workers."""
 
+    _native_pass = False
     _torch_name = "_MultiProcessingDataLoaderIter"  # profilers know the range by it
     _asks = 2  # torch's with workers asks the sampler twice for an iterator, which some samplers notice
 
@@ -71,7 +73,13 @@ class Iterator(_BaseDataLoaderIter):
         kept = self._progress.draws["kept_seeds"]
         self._workers_seed = kept[0] if kept else self._base_seed
         self._progress.base_seed = self._base_seed
-        self._order = Order(loader, self._sampler_iter, self._progress, resume)
+        if resume and "replay" in resume:
+            self._progress.yielded = resume["_num_yielded"]
+            self._order = self._progress.repeat = Repeat(resume["replay"], self._auto_collation)
+        else:
+            self._order = Order(loader, self._sampler_iter, self._progress, resume)
+        if loader.record:
+            self._progress.record = Record(self._order, self._auto_collation, self._native_pass)
         self._resumed_at = self._progress.yielded if resume else None
 
     def __next__(self):
@@ -106,7 +114,7 @@ class Iterator(_BaseDataLoaderIter):
 
     def _reset(self, loader, first_iter=False):
         """The next pass with the same workers."""
-        if not self._alive() or loader._resume is not None:
+        if not self._alive() or loader._resume is not None or self._progress.repeat is not None:
             self._shutdown_workers()
             self.__init__(loader)
             return

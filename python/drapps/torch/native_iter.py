@@ -16,7 +16,7 @@ from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.order import Work, mixable
 from drapps.torch.refused import Refused, find, places
 from drapps.torch.state import length_of
-from drapps.torch.under_way import Mixed, Whole
+from drapps.torch.under_way import Mixed, Times, Whole
 
 MAX_PREFETCH, MOST_NAMED = 64, 8
 AT_ONCE = ("workers", "prefetch")  # knobs that a loader is opened with
@@ -31,10 +31,10 @@ def largest_batch(loader):
     return min(loader.batch_size or 1, (known and length_of(loader.sampler)) or sys.maxsize)
 
 
-def open_native(loader, plan, n_workers):
+def open_native(loader, plan, n_workers, in_order):
     """(native loader of a plan, what it was opened with): the one that an earlier pass has left, or a new one."""
     options = dict(
-        batch_size=largest_batch(loader), in_order=loader.in_order, on_bad_sample=loader.on_bad_sample,
+        batch_size=largest_batch(loader), in_order=in_order, on_bad_sample=loader.on_bad_sample,
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
         output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
         cache_limit=loader.cache_limit, cpu_limit=loader.cpu_limit or 0, equal_batches=has_ranks(loader),
@@ -61,6 +61,8 @@ def _new_native(plan, options):
 class NativeIter(Iterator):
     """Batches of the engine."""
 
+    _native_pass = True
+
     def __init__(self, loader):
         self._native = None
         self._n_workers = workers.share(self, int(loader.num_workers), loader.num_workers.decided)
@@ -75,7 +77,7 @@ class NativeIter(Iterator):
         self._exhausted, self._ended = False, False
         self._bad, self._refused, self._pushed, self._taken = loader._bad_of_pass(), deque(), 0, 0
         if self._native is None:
-            self._native, self._key = open_native(loader, self._plan, self._n_workers)
+            self._native, self._key = open_native(loader, self._plan, self._n_workers, self._order.in_order)
             loader._tally.watch_native(self._native, self._plan)
         self._adapting.flies(self._native)
         self._native.timeout_ms = int(self._timeout * 1000) or -1
@@ -94,14 +96,17 @@ class NativeIter(Iterator):
         ids, n_batches = self._past(self._order.passed)
         self._under_way, self._unit = 0, 1
         self._window = self._adapting.said.get("prefetch", loader.prefetch_factor * self._n_workers)
-        self._mixes = not loader.in_order and mixable(loader)
+        self._mixes = not self._order.in_order and mixable(loader)
         if self._mixes:
             self._unit = loader.batch_size
             self._books = Mixed(self._progress, len(ids))
         else:
-            self._books = Whole(self._progress, n_batches)
+            self._books = Whole(self._progress, n_batches, len(ids))
+        self._times = Times(self._plan.ids.table) if self._progress.record is not None else None
         if len(ids):
             self._native.push_past(ids, n_batches)
+            if self._times is not None:
+                self._times.of(ids)
 
     def _past(self, batches):
         """(ids, batches) that were pushed of those that are left behind."""
@@ -132,7 +137,9 @@ class NativeIter(Iterator):
             if found.bad:
                 work = self._leave_out(work, found)
             if work is not None:
-                self._native.push(found.ids)
+                if self._times is not None and work.times is None:
+                    work = work._replace(times=self._times.of(found.ids))
+                self._native.push(found.ids, work.times)
                 self._pushed += 1
                 self._under_way += self._books.pushed(work)
 
@@ -148,14 +155,16 @@ class NativeIter(Iterator):
         if self._mixes:
             gone = set(range(len(work.indices))).difference(found.slots)
             self._progress.all_delivered(places(work, gone))
-        return Work(work.number, found.ids, places(work, found.slots))
+        times = work.times and [work.times[slot] for slot in found.slots]
+        return Work(work.number, [work.indices[slot] for slot in found.slots], places(work, found.slots), times)
 
     def _tell_refused(self):
         """A batch that could not be pushed is due: raises its error."""
         with self._turn:
             while self._refused and self._refused[0].due <= self._taken:
                 _, work, error = self._refused.popleft()
-                self._progress.all_delivered(places(work, range(len(work.indices))))
+                left_out = () if error is not None else places(work, range(len(work.indices)))
+                self._progress.settled(work, left_out)
                 self._fill()
                 if error is not None:
                     raise error
@@ -176,7 +185,7 @@ class NativeIter(Iterator):
             self._under_way -= freed
             self._note_bad(batch.bad)
             if batch.error:  # as torch's workers do: the batch is lost, and the next call goes on
-                settle()
+                self._progress.lost(settle)
                 self._fill()
                 raise batch.error
             if batch.samples:

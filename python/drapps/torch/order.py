@@ -19,6 +19,17 @@ class Work(NamedTuple):
     number: int
     indices: object  # a list of indices; without batches (batch_size=None), one index
     places: list = None  # (number, slot) of each sample; None: (number, 0), (number, 1), ...
+    times: list = None  # natively: how often each sample came before in the pass, where that is counted here
+
+    @property
+    def first(self):
+        """The place of its first sample, which no other batch has."""
+        return self.places[0] if self.places else (self.number, 0)
+
+
+def places_of(work, n):
+    """(number, slot) of each of its n samples."""
+    return work.places or [(work.number, slot) for slot in range(n)]
 
 
 def stateful(thing):
@@ -44,6 +55,7 @@ class Order:
     """
 
     def __init__(self, loader, sampler_iter, progress, resume):
+        self.rank, self.world, self.in_order = loader.rank, loader.world_size, loader.in_order
         self._loader, self._progress = loader, progress
         self._sampler = loader._index_sampler
         self._iter = sampler_iter

@@ -61,6 +61,8 @@ class Progress:
         self._sizes = {}  # batches under way: samples of each
         self._sampler_states = {}  # after each batch under way
         self.sampler_state = None  # after the batches before `position`
+        self.record = None  # replay.Record, where the pass is recorded
+        self.repeat = None  # replay.Repeat, where it repeats another
 
     # --- handing over ---
 
@@ -109,6 +111,24 @@ class Progress:
 
     # --- what was delivered ---
 
+    def settled(self, work, left_out=()):
+        """A batch is with the consumer, or lost.  left_out: places of bad samples that are not in it."""
+        with self.lock:
+            if self.repeat is not None:
+                self.repeat.given(work)
+            elif work.places is None:
+                self.delivered(work.number)
+            else:
+                self.all_delivered(work.places)
+            if self.record is not None:
+                self.record.add(work, left_out)
+
+    def lost(self, settle):
+        """An error comes in the place of a batch: after those that were given before."""
+        with self.lock:
+            self._settle_all()
+            settle()
+
     def begun(self, number, n_slots, sampler_state):
         """A batch of the order was taken from the sampler; returns its slots that were delivered before, None: all."""
         with self.lock:
@@ -149,6 +169,7 @@ class Progress:
         self.settle()
         with self.lock:
             done = {number: slots and sorted(slots) for number, slots in self.done.items() if slots is None or slots}
+            repeat = {} if self.repeat is None else {"replay": self.repeat.rest()}
             return {
                 "_num_yielded": self.yielded,
                 "_iterator_finished": self.finished,
@@ -162,6 +183,7 @@ class Progress:
                 "draws": self.draws,
                 "sampler": self.sampler_state,
                 "dataset": self.data_state() if self.data_state else None,
+                **repeat,
             }
 
     def go_on(self, state):

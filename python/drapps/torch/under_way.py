@@ -1,25 +1,41 @@
 """What a native pass has pushed and not got back, and what of it each batch that comes back means for its progress."""
 
+from array import array
 from bisect import bisect_right
 from functools import partial
+
+from drapps.torch.order import Work, places_of
+
+
+def _left_out(batch):
+    """Positions of samples that are not in a batch."""
+    skipped = [bad["position"] for bad in batch.bad if bad["action"] == "skipped"]
+    there = set(batch.positions) if skipped else ()  # another may stand where one was left out
+    return [position for position in skipped if position not in there]
 
 
 class Whole:
     """Batches come back as they were pushed, each under its number, without samples where all were left out."""
 
-    def __init__(self, progress, first):
-        self._progress, self._next = progress, first
-        self._works = {}
+    def __init__(self, progress, first, position):
+        self._progress, self._next, self._position = progress, first, position
+        self._works = {}  # by number: what was pushed, and the position of its first sample
 
     def pushed(self, work):
         """The next batch; how much of the window it takes."""
-        self._works[self._next] = work
+        self._works[self._next] = work, self._position
         self._next += 1
+        self._position += len(work.indices)
         return 1
 
     def delivered(self, batch):
         """A batch came back: how much of the window that frees, and what says so once the consumer has it."""
-        return 1, partial(self._progress.delivered, self._works.pop(batch.number).number)
+        work, start = self._works.pop(batch.number)
+        left_out = _left_out(batch)
+        if left_out:
+            places = places_of(work, len(work.indices))
+            left_out = [places[position - start] for position in left_out]
+        return 1, partial(self._progress.settled, work, left_out)
 
 
 class Mixed:
@@ -39,11 +55,30 @@ class Mixed:
     def delivered(self, batch):
         """Samples came back, or were left out: how much of the window that frees, and what says so once the consumer
         has them."""
-        left_out = [bad["position"] for bad in batch.bad if bad["action"] == "skipped"]
-        positions = {*batch.positions, *left_out}  # a sample may stand where another was left out
-        return len(positions), partial(self._progress.all_delivered, [self._place(position) for position in positions])
+        left_out = _left_out(batch)
+        samples = [self._sample(position) for position in (*batch.positions, *left_out)]
+        places, indices, times = map(list, zip(*samples, strict=True)) if samples else ([], [], [])
+        work = Work(places[0][0] if places else 0, indices, places, None if None in times else times)
+        return len(samples), partial(self._progress.settled, work, places[len(places) - len(left_out) :])
 
-    def _place(self, position):
+    def _sample(self, position):
+        """(place, index, time) of the sample at a position."""
         at = bisect_right(self._starts, position) - 1
-        work, slot = self._works[at], position - self._starts[at]
-        return (work.number, slot) if work.places is None else work.places[slot]
+        work, i = self._works[at], position - self._starts[at]
+        place = (work.number, i) if work.places is None else work.places[i]
+        return place, work.indices[i], work.times and work.times[i]
+
+
+class Times:
+    """How often each sample came before in a pass, for a record: the engine counts alike and does not tell."""
+
+    def __init__(self, ids):
+        self._counts = array("I", bytes(4 * (int(ids.max(initial=-1)) + 1)))
+
+    def of(self, ids):
+        """Of some that come now."""
+        times = []
+        for sample in map(int, ids):
+            times.append(self._counts[sample])
+            self._counts[sample] += 1
+        return times

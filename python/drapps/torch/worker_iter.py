@@ -74,7 +74,7 @@ class WorkerIter(Iterator):
         context = "fork" if loader._may_be_inline else loader.multiprocessing_context  # None would settle the program's
         return Fleet(dataset, collate_fn, workers=self._n_workers, auto_collation=self._auto_collation,
                      drop_last=self._drop_last, base_seed=self._workers_seed, shared_seed=self._shared_seed,
-                     context=context, in_order=loader.in_order, lanes=loader.lanes,
+                     context=context, in_order=self._order.in_order, lanes=loader.lanes,
                      memory_limit=loader.memory_limit, cpu_limit=loader.cpu_limit, **options)  # fmt: skip
 
     def _pilot_settings(self, loader):
@@ -153,7 +153,7 @@ class WorkerIter(Iterator):
             value, n_samples, settle = received
             if isinstance(value, ExceptionWrapper):
                 self._look_at(value)
-                settle()
+                self._progress.lost(settle)
                 self._fill()
                 value.reraise()
             self._progress.offer(hand, pinned(self, value), n_samples, settle)

@@ -160,6 +160,18 @@ static void kept_batches_stay_together(void **state)
     dr_dataset_unref(&set);
 }
 
+/* What was drawn for each of n batches of one sample. */
+static void read_draws(dr_loader *l, char **draws, int n)
+{
+    assert_ok(dr_loader_push_end(l, &err));
+    for (int i = 0; i < n; i++) {
+        dr_batch *b = NULL;
+        assert_ok(dr_loader_next(l, -1, &b, &err));
+        assert_ok(dr_batch_draws(b, 0, &draws[i], &err));
+        dr_batch_unref(&b);
+    }
+}
+
 /* A sample that comes again draws anew, the n-th time always the same. */
 static void repeats_draw_anew(void **state)
 {
@@ -175,13 +187,7 @@ static void repeats_draw_anew(void **state)
         const uint64_t id = i % 2 ? 7 : 299 - i % 5;
         push(l, &id, 1);
     }
-    assert_ok(dr_loader_push_end(l, &err));
-    for (int i = 0; i < 200; i++) {
-        dr_batch *b = NULL;
-        assert_ok(dr_loader_next(l, -1, &b, &err));
-        assert_ok(dr_batch_draws(b, 0, &draws[i], &err));
-        dr_batch_unref(&b);
-    }
+    read_draws(l, draws, 200);
     dr_runner *r = NULL;
     assert_ok(dr_runner_open(set, g, NULL, NULL, false, &r, &err));
     for (uint32_t i = 0; i < 100; i++) {
@@ -194,6 +200,39 @@ static void repeats_draw_anew(void **state)
     for (int i = 0; i < 200; i++)
         dr_text_free(&draws[i]);
     dr_runner_free(&r);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* An epoch that is made again in another order: each time of a sample draws what it drew. */
+static void times_may_be_told(void **state)
+{
+    (void)state;
+    enum { TIMES = 6 };
+    dr_dataset *set = toy_set(&(toy){ .n = 3, .h = 40, .w = 40 });
+    dr_graph *g = graph_of(crops);
+    dr_loader_options o = given_options(1, 2);
+    o.keep_draws = true;
+    dr_loader *l = open_loader(set, g, &o);
+    char *first[TIMES], *again[TIMES];
+    const uint64_t id = 2;
+    assert_ok(dr_loader_start(l, 0, &err));
+    for (int i = 0; i < TIMES; i++)
+        push(l, &id, 1);
+    read_draws(l, first, TIMES);
+    assert_ok(dr_loader_start(l, 0, &err));
+    for (uint64_t i = TIMES; i-- > 0;)
+        assert_ok(dr_loader_push_times(l, &id, &i, 1, &err));
+    assert_fails(dr_loader_push_times(l, &id, (const uint64_t[]){ 1u << 31 }, 1, &err), DR_ERR_ARG, "allowed are 0 to");
+    read_draws(l, again, TIMES);
+    assert_string_not_equal(first[0], first[1]);
+    for (int i = 0; i < TIMES; i++) {
+        assert_string_equal(again[i], first[TIMES - 1 - i]);
+        dr_text_free(&again[i]);
+    }
+    for (int i = 0; i < TIMES; i++)
+        dr_text_free(&first[i]);
     dr_loader_close(&l);
     dr_graph_free(&g);
     dr_dataset_unref(&set);
@@ -597,6 +636,7 @@ int main(void)
         cmocka_unit_test(out_of_order_fills_batches),
         cmocka_unit_test(kept_batches_stay_together),
         cmocka_unit_test(repeats_draw_anew),
+        cmocka_unit_test(times_may_be_told),
         cmocka_unit_test(goes_on),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(a_batch_beyond_the_budget_is_refused),
