@@ -152,11 +152,12 @@ class NativeIter(Iterator):
             error = found.bad[0][1] if self._bad.policy == "raise" else None
             self._refused.append(Refused(0 if self._mixes else self._pushed, work, error))
             return None
-        if self._mixes:
+        if self._mixes:  # else the batch is delivered as a whole
             gone = set(range(len(work.indices))).difference(found.slots)
             self._progress.all_delivered(places(work, gone))
+        kept = places(work, found.slots) if self._mixes or work.places else None
         times = work.times and [work.times[slot] for slot in found.slots]
-        return Work(work.number, [work.indices[slot] for slot in found.slots], places(work, found.slots), times)
+        return Work(work.number, [work.indices[slot] for slot in found.slots], kept, times)
 
     def _tell_refused(self):
         """A batch that could not be pushed is due: raises its error."""
