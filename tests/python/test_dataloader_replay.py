@@ -77,6 +77,19 @@ def is_mixed(order):
 # --- worker processes, and the caller ---
 
 
+def stirred(samples):
+    """A collate_fn that draws, as mixup does."""
+    return torch.stack(samples) + torch.rand(()).item() + random.random() + numpy.random.rand()
+
+
+@pytest.mark.parametrize(("bad", "policy"), [((), "skip"), ((0, 7), "skip"), (range(2, 26, 3), "replace")])
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_what_collate_fn_draws_comes_again(workers, bad, policy):
+    options = {"collate_fn": stirred, "on_bad_sample": policy}
+    found, order = recorded(Rolled(bad=bad), **options)
+    assert repeated(order, Rolled(bad=bad), workers=workers, **options) == found
+
+
 @pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_what_came_out_of_order_comes_again(workers, in_order):

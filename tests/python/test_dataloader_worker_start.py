@@ -2,15 +2,17 @@
 
 import multiprocessing
 import os
+import random
 import subprocess
 import sys
 import threading
 import time
 
+import numpy
 import pytest
 import torch
 from imagesets import run_python
-from loadersets import Many, Numbers, Rolls, Shared, Who, lists
+from loadersets import Many, Numbers, Rolls, Shared, Slow, Who, lists
 from torch.utils import data
 
 from drapps import DataLoader
@@ -37,6 +39,18 @@ def test_persistent_workers_draw_anew_each_epoch():
     first, second = torch.cat(list(loader)), torch.cat(list(loader))
     assert not torch.equal(first, second)
     loader.close()
+
+
+@pytest.mark.parametrize("seconds", [0, 0.003], ids=["batches by one worker", "samples spread over workers"])
+def test_what_collate_fn_draws_hangs_on_the_batch(seconds):
+    def draws(n_workers):
+        return lists(DataLoader(Slow(32, range(32), seconds), 4, num_workers=n_workers, seed=3, collate_fn=drawn))
+
+    assert draws(1) == draws(2) == draws(3)
+
+
+def drawn(samples):
+    return torch.tensor([*samples, torch.rand(()).item(), random.random(), numpy.random.rand()])
 
 
 def test_workers_are_seeded_as_torchs():

@@ -71,7 +71,7 @@ class _Last:
 class Request:
     """A request as a worker reads it."""
 
-    __slots__ = ("_keys", "base_seed", "epoch", "mode", "payload", "shared_seed")
+    __slots__ = ("base_seed", "epoch", "mode", "payload", "shared_seed")
 
     def __init__(self, data):
         self.mode, self.epoch, self.base_seed, shared = HEAD.unpack_from(data, 0)
@@ -87,13 +87,11 @@ class Request:
 
             return list(numpy.frombuffer(self.payload, numpy.int64, n, 8 * first))
         found = _Last.loads(self.payload)
-        if self.mode == KEYED:
-            found, self._keys = found
-        return found[first : first + n]
+        return (found[0] if self.mode == KEYED else found)[first : first + n]
 
     def key(self, tag, slot):
         """The batch and slot that a sample's random numbers follow from."""
-        return self._keys[slot] if self.mode == KEYED else (tag, slot)
+        return _Last.loads(self.payload)[1][slot] if self.mode == KEYED else (tag, slot)
 
     def index(self):
         """The one index."""

@@ -21,6 +21,7 @@ OF_RANDOM, OF_NUMPY, OF_TORCH = 1, 2, 3  # as in py_seed.c
 N_WORDS = 624
 TORCH_BYTES = 5056
 RANDOM_VERSION = 3
+COLLATE = 1 << 32  # and a slot: for what is drawn when a batch is put together
 
 
 def seed_worker(base_seed, worker):

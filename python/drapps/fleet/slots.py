@@ -84,7 +84,12 @@ class Slots:
             self.crew.finish(self.number, claim.batch, None, 0, True)
             return
         good = [i for i in range(claim.n) if i not in self.bad]
-        worker.deliver(claim, lambda: worker.setup.collate_fn([self._sample(i) for i in good]))
+        worker.deliver(claim, lambda: self._collated(good))
+
+    def _collated(self, good):
+        key = self.request.key(self.claim.tag, self.claim.first + good[0])
+        self.worker.seed_batch(self.request.base_seed, *key)
+        return self.worker.setup.collate_fn([self._sample(i) for i in good])
 
     def _sample(self, i):
         if i in self.kept:

@@ -18,7 +18,7 @@ from drapps.fleet.failure import caught, pack_failure
 from drapps.fleet.items import Items
 from drapps.fleet.layout import Beside
 from drapps.fleet.pack import pack, unpack
-from drapps.fleet.seeds import SampleSeeds, seed_worker
+from drapps.fleet.seeds import COLLATE, SampleSeeds, seed_worker
 from drapps.fleet.slots import RowWriter, Slots
 
 
@@ -37,6 +37,7 @@ class Worker(Claimer):
     def __init__(self, setup, number):
         super().__init__(setup, number)
         self.init_failure = None
+        self._base_seed = setup.base_seed  # of the epoch that was last heard of
         self._start()
         self.seeds = SampleSeeds() if setup.seed_samples else None
         self.items = Items(self) if setup.kind == "iterable" else None
@@ -68,6 +69,7 @@ class Worker(Claimer):
     def work(self, claim):
         """Makes what is claimed."""
         request = requests.Request(claim.request)
+        self._base_seed = request.base_seed
         if self.init_failure is not None:
             self.fail_slots(claim, self.init_failure)
         elif request.mode == requests.WHOLE and self.setup.skip_bad and not self.setup.auto_collation:
@@ -120,6 +122,11 @@ class Worker(Claimer):
         if self.seeds is not None:
             self.seeds.set(request.base_seed, *request.key(tag, slot))
 
+    def seed_batch(self, base_seed, number, slot):
+        """The generators' states for collate_fn, by the key of the batch's first sample: the same whoever calls it."""
+        if self.seeds is not None and not self.rows:
+            self.seeds.set(base_seed, number, COLLATE + slot)
+
     def seed_anew(self, request):
         """As a new worker is seeded, when a later epoch begins: what was drawn before has no part in it.  The first one
         goes on from what worker_init_fn has left, as torch's."""
@@ -152,12 +159,20 @@ class Worker(Claimer):
             self.deliver(claim, lambda: self._collated(claim, good))
 
     def _collated(self, claim, good):
+        self.seed_batch(*self._batch_key(claim, *claim.samples[good[0][0]][:2]))
         if not self.rows:  # the user's collate_fn may keep what it gets, and the blocks are freed: it gets copies
             return self.setup.collate_fn([unpack(bytearray(block)) for _, block in good])
         found = [(i, Beside() if block is None else unpack(block)) for i, block in good]
         if len(good) == len(claim.samples) and all(type(value) is Beside for _, value in found):
             return Beside(value for _, value in found)
         return self.setup.collate_fn([self._sample(claim, i, value) for i, value in found])
+
+    def _batch_key(self, claim, tag, slot):
+        """For seed_batch; a batch of samples from several posts has no request, and no sample with a key of its own."""
+        if not claim.request:
+            return self._base_seed, tag, slot
+        request = requests.Request(claim.request)
+        return request.base_seed, *request.key(tag, slot)
 
     def _sample(self, claim, i, value):
         if type(value) is not Beside:

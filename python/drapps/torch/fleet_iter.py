@@ -88,7 +88,8 @@ class FleetIter(WorkerIter):
         keys = work.places and [(number * self._world + self._place, slot) for number, slot in work.places]
         tag = self._tag(work)
         costs = self._costs and self._costs.predict(work.indices)
-        if not self._fleet.post(tag, work.indices, costs, keep=self._keep, keys=keys):
+        # Samples with keys stay together: who puts a batch of others' samples together does not know theirs.
+        if not self._fleet.post(tag, work.indices, costs, keep=self._keep or keys is not None, keys=keys):
             return False
         self._works[tag] = [work, 1 if self._one_slot(work) else len(work.indices)]
         if self._holds and not again:

@@ -7,6 +7,7 @@ from itertools import islice
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from drapps import _core, cached
+from drapps.fleet.seeds import COLLATE
 from drapps.torch.bad import CarefulFetcher
 from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.order import places_of, stateful
@@ -99,11 +100,20 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         indices = work.indices if self._auto_collation else [work.indices]
         places = places_of(work, len(indices))
         if self._careful is None:
-            return True, self._collate(self._seeded(places, work.indices))
+            samples = self._seeded(places, work.indices)
+            if not getattr(self._samples, "__getitems__", None):  # which is asked once, and its numbers go on
+                self._seed_batch(places)
+            return True, self._collate(samples)
         samples = self._careful.samples(places, indices)
         if not samples:
             return False, None
+        self._seed_batch(place for place in places if place not in self._careful.left_out)
         return True, self._collate(samples if self._auto_collation else samples[0])
+
+    def _seed_batch(self, places):
+        """Before collate_fn, as in a worker."""
+        if self._seeds is not None and self._auto_collation:
+            self._seeds.set(next(iter(places)), COLLATE)
 
     def _seeded(self, places, indices):
         """What collate_fn gets, made as in a worker: with the random numbers of each place, or of the first where the

@@ -113,10 +113,10 @@ class CallerSeeds:
         self._seeds, self._base_seed = SampleSeeds(), base_seed
         self._rank, self._world = order.rank, order.world
 
-    def set(self, place):
-        """For the sample that comes now."""
+    def set(self, place, part=0):
+        """For the sample that comes now.  part: COLLATE for the batch that it is the first of."""
         number, slot = place
-        self._seeds.set(self._base_seed, number * self._world + self._rank, slot)
+        self._seeds.set(self._base_seed, number * self._world + self._rank, part + slot)
 
     @contextmanager
     def lent(self):
