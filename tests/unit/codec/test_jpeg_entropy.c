@@ -222,7 +222,8 @@ static void stream_of(struct stream *s, const struct writer *w)
 {
     uint8_t bytes[BEFORE + 1000] = { 0 };
     size_t n = BEFORE;
-    for (size_t i = 0; i < w->n || i % 8; i++) {
+    const size_t n_bits = (w->n + 7) / 8 * 8;
+    for (size_t i = 0; i < n_bits; i++) {
         const int bit = i < w->n ? w->bits[i] - '0' : 1;
         bytes[n] = (uint8_t)(bytes[n] << 1 | bit);
         if (i % 8 == 7 && bytes[n++] == 0xff)
