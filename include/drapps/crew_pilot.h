@@ -35,7 +35,8 @@ typedef struct dr_crew_adapt_options {
     dr_trace *trace;          /* borrowed until it is stopped; NULL: none */
     double cpu_limit;         /* CPUs that the workers may use, from 0.01 on: the ceiling of the crew from now on,
                                  whatever the policy; 0: this process's part of what the container may */
-    uint64_t memory_limit;    /* bytes of batches under way; 0: a quarter of what the container may use */
+    uint64_t memory_limit;    /* bytes of batches under way; 0: a quarter of what the container may use, shared with the
+                                 other ranks there (LOCAL_WORLD_SIZE) */
     uint32_t pinned;          /* bit (1 << dr_knob): the user's */
     double workers, prefetch; /* as they are now */
     double most_workers;      /* that it may come to by itself; 0: twice the CPUs */

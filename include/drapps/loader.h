@@ -142,7 +142,8 @@ DR_API dr_status dr_loader_push_times(dr_loader *loader, const uint64_t *ids, co
 DR_API dr_status dr_loader_pass(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err);
 
 /* Which samples may take the place of bad ones (ids of the data set); without this call, all of them.  Once, before the
- * first epoch (DR_ERR_STATE): for who pushes only some samples of the data set. */
+ * first epoch (DR_ERR_STATE): for who pushes only some samples of the data set.  DR_ERR_ARG: none is given, or one that
+ * the data set does not have. */
 DR_API dr_status dr_loader_stand_ins(dr_loader *loader, const uint64_t *ids, uint64_t n, dr_error *err);
 
 /* Batches of an epoch for this rank; given_order: pushed so far. */

@@ -301,6 +301,7 @@ static void drop_all(dr_crew *c)
         if (c->entries[i].live)
             c->entries[i].dropped = 1;
     b->group++;
+    atomic_store(&b->waited_ns, 0); /* for a batch that does not come */
     dr__repair(c); /* drops what waits, frees what nobody is at */
 }
 

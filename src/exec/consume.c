@@ -125,10 +125,11 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
 }
 
 /* pool lock: given order, out of order: all that was pushed is worked on, and of some that were left out no batch
- * tells. The batch being filled waits for as many others, which the caller pushes only if it hears of these. */
+ * tells. The batch being filled waits for as many others, which the caller pushes only if it hears of these.  (Of those
+ * that were replaced the batch with the others tells.) */
 static bool has_news(const dr__exec *e)
 {
-    return e->o.given_order && e->fills_any && e->loose_bad && e->finished == e->n_local;
+    return e->o.given_order && e->fills_any && e->o.on_bad == DR_BAD_SKIP && e->loose_bad && e->finished == e->n_local;
 }
 
 /* pool lock: a batch without samples that tells of them. */

@@ -33,16 +33,17 @@ static dr_status make_kept(dr__exec *e, dr__workbench *bench, dr__job *j, dr_err
     return DR_OK;
 }
 
-/* For who asks what the threads are at: nothing else depends on it. */
+/* For who asks what the threads are at.  Who sees the time must see the id: the one before may be of a larger data set,
+ * and is looked up in this one. */
 static void come_to(dr__workbench *bench, uint64_t id, uint64_t now_ns)
 {
     atomic_store_explicit(&bench->at_id, id, memory_order_relaxed);
-    atomic_store_explicit(&bench->at_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&bench->at_ns, now_ns, memory_order_release);
 }
 
 static void leave_all(dr__workbench *bench)
 {
-    atomic_store_explicit(&bench->at_ns, 0, memory_order_relaxed); /* as in come_to */
+    atomic_store_explicit(&bench->at_ns, 0, memory_order_relaxed); /* the pool's lock comes before another loader */
 }
 
 static dr_status read_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)

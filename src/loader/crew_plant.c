@@ -107,8 +107,7 @@ static void keep(dr__crew_plant *p, int knob, double value, bool by_user)
 /* lock, without which the trace may be closed: it is gone when the pilot is stopped */
 static void tell(dr__crew_plant *p, int knob)
 {
-    dr__trace_event(p->trace, "set", "\"knob\":\"%s\",\"value\":%.17g", dr_knob_name(knob),
-                    dr__crew_plant_peek(p, knob));
+    dr__trace_set(p->trace, dr_knob_name(knob), dr__crew_plant_peek(p, knob));
 }
 
 dr_status dr__crew_plant_set(dr__crew_plant *p, int knob, double value, bool by_user, dr_error *err)

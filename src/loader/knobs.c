@@ -88,7 +88,7 @@ dr_status dr__knob_set(dr_loader *l, int knob, double value, dr_error *err)
     const double before = turn(&l->exec, knob, value);
     const dr_status status = dr__pool_resize(err);
     if (status == DR_OK) {
-        dr__trace_event(l->exec.trace, "set", "\"knob\":\"%s\",\"value\":%.17g", dr_knob_name(knob), value);
+        dr__trace_set(l->exec.trace, dr_knob_name(knob), value);
     } else { /* no thread at all could be started: as it was */
         turn(&l->exec, knob, before);
         dr__pool_resize(NULL);

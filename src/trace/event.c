@@ -1,8 +1,10 @@
 /* event.c: texts made of members. */
 #include "trace/event.h"
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -23,4 +25,19 @@ void dr__trace_event(dr_trace *trace, const char *event, const char *format, ...
     text[n] = '}';
     text[n + 1] = '\0';
     dr_trace_text(trace, dr__now_ns(), text);
+}
+
+void dr__trace_set(dr_trace *trace, const char *knob, double value)
+{
+    char number[40];
+    if (!trace)
+        return;
+    snprintf(number, sizeof number, "%.17g", value);
+    const char *point = localeconv()->decimal_point;
+    char *at = strstr(number, point);
+    if (at && *point) {
+        *at = '.';
+        memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
+    }
+    dr__trace_event(trace, "set", "\"knob\":\"%s\",\"value\":%s", knob, number);
 }

@@ -10,6 +10,9 @@
  * ones. NULL trace: nothing. */
 void dr__trace_event(dr_trace *trace, const char *event, const char *format, ...) DR_PRINTF(3, 4);
 
+/* A knob was turned; the number is JSON in every locale. */
+void dr__trace_set(dr_trace *trace, const char *knob, double value);
+
 /* Are n spans to be written of which the main one has this kind and duration?  Counts them as left out if not.  For
  * those who have work with making the span. */
 bool dr__trace_takes(dr_trace *trace, int kind, uint64_t duration_ns, int n);

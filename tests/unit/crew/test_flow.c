@@ -99,6 +99,29 @@ static void waits_and_latencies_are_spread(void **state)
     dr_crew_unref(&crew);
 }
 
+/* What was waited for in vain is no part of the first wait after it. */
+static void a_wait_ends_when_the_crew_is_cleared(void **state)
+{
+    (void)state;
+    dr_error err;
+    dr_crew_result r;
+    dr_spread spreads[DR_N_SPREADS] = { { 0 } };
+    dr_crew *crew = open_crew(1, 4, true);
+    assert_ok(dr_crew_enlist(crew, 0, getpid(), &err));
+    post(crew, 1, 1);
+    assert_int_equal(dr_crew_next(crew, 20, &r, &err), DR_AGAIN);
+    const double in_vain = flow_of(crew, DR_FLOW_WAIT);
+    assert_ok(dr_crew_clear(crew, 0, &err));
+    post(crew, 2, 1);
+    claim(crew, 0);
+    done(crew, 0, 0, 1);
+    r = next(crew);
+    release(crew, &r);
+    dr__crew_spreads(crew, spreads);
+    assert_flow(crew, DR_FLOW_WAIT, in_vain + spreads[DR_SPREAD_WAIT].sum);
+    dr_crew_unref(&crew);
+}
+
 static void deaths_are_those_of_workers_that_were_not_told_to_leave(void **state)
 {
     (void)state;
@@ -120,6 +143,7 @@ int main(void)
         cmocka_unit_test(counts_follow_the_batches),
         cmocka_unit_test(waiting_and_stepping_are_told_apart),
         cmocka_unit_test(waits_and_latencies_are_spread),
+        cmocka_unit_test(a_wait_ends_when_the_crew_is_cleared),
         cmocka_unit_test(deaths_are_those_of_workers_that_were_not_told_to_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -569,6 +569,35 @@ static void a_set_that_is_all_bad_ends_with_an_error(void **state)
 
 /* --- which samples take the place of others --- */
 
+/* Out of order a batch without samples tells of what was left out; nothing is where others take the places. */
+static void no_pushed_batch_is_empty_with_replacements(void **state)
+{
+    (void)state;
+    const uint64_t ids[] = { 0, 1, 2 };
+    dr_dataset *set = toy_set(&(toy){ .n = 40, .bad_every = 2, .bad_at = 1 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(3, 0);
+    o.on_bad = DR_BAD_REPLACE;
+    o.in_order = false;
+    o.given_order = true;
+    dr_loader *l = open_loader(set, g, &o);
+    dr_batch *b = NULL;
+    assert_ok(dr_loader_start(l, 0, &err));
+    assert_ok(dr_loader_push(l, ids, 2, &err));
+    assert_int_equal(dr_loader_next(l, 20, &b, &err), DR_AGAIN);
+    assert_null(b);
+    assert_ok(dr_loader_push(l, ids + 2, 1, &err));
+    assert_ok(dr_loader_push_end(l, &err));
+    assert_ok(dr_loader_next(l, -1, &b, &err));
+    assert_int_equal(dr_batch_samples(b), 3);
+    assert_non_null(strstr(dr_batch_bad(b), "\"key\":\"sample-1\""));
+    dr_batch_unref(&b);
+    assert_int_equal(dr_loader_next(l, -1, &b, &err), DR_END);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 static void only_given_ones_stand_in(void **state)
 {
     (void)state;
@@ -645,6 +674,7 @@ int main(void)
         cmocka_unit_test(pushed_batches_all_have_samples),
         cmocka_unit_test(stand_ins_are_the_same_in_every_run),
         cmocka_unit_test(a_set_that_is_all_bad_ends_with_an_error),
+        cmocka_unit_test(no_pushed_batch_is_empty_with_replacements),
         cmocka_unit_test(only_given_ones_stand_in),
         cmocka_unit_test(the_last_ones_are_told_at_the_end),
     };

@@ -1,6 +1,7 @@
 /* The writer: many threads, limits, full disks, forks, names by the environment. */
 #include "unit/trace/some_records.h"
 
+#include <locale.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -65,6 +66,7 @@ static void options_and_paths(void **state)
     dr_trace_text(NULL, 0, "{}");
     dr_trace_span(NULL, &(dr_span){ 0 });
     dr__trace_event(NULL, "none", "\"a\":%d", 1);
+    dr__trace_set(NULL, "none", 1);
 }
 
 /* --- many threads --- */
@@ -251,6 +253,28 @@ static void see_texts(void *user, const dr_trace_record *rec)
         strncat(user, rec->text, 255 - strlen(user));
 }
 
+/* A program may have a locale with a decimal comma, of which JSON knows nothing. */
+static void numbers_have_a_point_in_every_locale(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "C", "de_DE.UTF-8", "fr_FR.UTF-8", "pt_BR.UTF-8", "ru_RU.UTF-8" };
+    for (size_t i = 0; i < DR_COUNT(names); i++) {
+        char path[64], texts[256] = "";
+        if (!setlocale(LC_NUMERIC, names[i]))
+            continue; /* only "C" is everywhere */
+        make_path(path);
+        dr_trace *t = open_trace(path, NULL);
+        dr__trace_set(t, "cpu_ceiling", 1.5);
+        dr__trace_set(t, "workers", 3);
+        dr_trace_close(&t);
+        setlocale(LC_NUMERIC, "C");
+        read_all(path, see_texts, texts);
+        assert_non_null(strstr(texts, "{\"event\":\"set\",\"knob\":\"cpu_ceiling\",\"value\":1.5}"));
+        assert_non_null(strstr(texts, "{\"event\":\"set\",\"knob\":\"workers\",\"value\":3}"));
+        remove_file(path);
+    }
+}
+
 /* A child has nothing to say in its parent's trace, not even when it ends. */
 static void forks(void **state)
 {
@@ -374,6 +398,7 @@ int main(void)
         cmocka_unit_test(a_text_too_long_is_lost),
         cmocka_unit_test(the_limit_is_kept),
         cmocka_unit_test(a_full_disk_is_told),
+        cmocka_unit_test(numbers_have_a_point_in_every_locale),
         cmocka_unit_test(forks),
         cmocka_unit_test(a_killed_process_leaves_what_was_written),
         cmocka_unit_test(names_by_the_environment),
