@@ -88,7 +88,7 @@ static bool copy_file(int fd, picture *p)
         return false;
     dr__live_map_of(&p->head, &p->map);
     p->state = (const uint64_t *)(p->bytes + p->head.state_at);
-    return find_names(p) && copy_state(fd, p);
+    return copy_state(fd, p) && find_names(p); /* nothing is copied over what was looked at, whatever the head says */
 }
 
 /* --- JSON --- */
