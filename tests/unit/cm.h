@@ -13,6 +13,23 @@
 
 #include <cmocka.h>
 
+/* What a test is built with: gcc and clang say it in different ways. */
+#if defined(__has_feature)
+#define DR_HAS_FEATURE(x) __has_feature(x)
+#else
+#define DR_HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || DR_HAS_FEATURE(address_sanitizer)
+#define DR_TEST_ASAN 1
+#else
+#define DR_TEST_ASAN 0
+#endif
+#if defined(__SANITIZE_THREAD__) || DR_HAS_FEATURE(thread_sanitizer)
+#define DR_TEST_TSAN 1
+#else
+#define DR_TEST_TSAN 0
+#endif
+
 /* A status that must be DR_OK; prints the error's text. */
 #define assert_ok(call)                                                                                                \
     do {                                                                                                               \

@@ -121,11 +121,7 @@ static void a_full_arena_says_so(void **state)
     end_crew(crew);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { MAY_LIMIT = 0 }; /* sanitizers need much address space themselves */
-#else
-enum { MAY_LIMIT = 1 };
-#endif
+enum { MAY_LIMIT = !DR_TEST_ASAN && !DR_TEST_TSAN }; /* sanitizers need much address space themselves */
 
 static void less_address_space_is_enough(void **state)
 {

@@ -393,14 +393,9 @@ static void a_given_monitor_sees_the_queues(void **state)
     dr_monitor_unref(&monitor);
 }
 
-#if defined(__SANITIZE_THREAD__) || defined(DR_TEST_EMULATED)
+#if DR_TEST_TSAN || defined(DR_TEST_EMULATED)
 #define CHILD_STARTS_THREADS 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CHILD_STARTS_THREADS 0
-#endif
-#endif
-#ifndef CHILD_STARTS_THREADS
+#else
 #define CHILD_STARTS_THREADS 1
 #endif
 

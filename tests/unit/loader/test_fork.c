@@ -13,14 +13,9 @@ static dr_error err;
 
 /* ThreadSanitizer and qemu-user cannot follow a child of several threads that starts its own: there the child works
  * itself. */
-#if defined(__SANITIZE_THREAD__) || defined(DR_TEST_EMULATED)
+#if DR_TEST_TSAN || defined(DR_TEST_EMULATED)
 #define CHILD_WORKERS 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CHILD_WORKERS 0
-#endif
-#endif
-#ifndef CHILD_WORKERS
+#else
 #define CHILD_WORKERS 2
 #endif
 
