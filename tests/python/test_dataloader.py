@@ -411,6 +411,13 @@ def test_slices_are_batches(options, workers):
     assert sorted(theirs[0][0]) == sorted(ours[0][0]) == [[0, 1], [2, 3, 4, 5]]
 
 
+@pytest.mark.parametrize("workers", WORKERS)
+def test_empty_batches(workers):
+    """collate_fn decides what becomes of one."""
+    theirs, ours = both(Numbers(40), workers=workers, batch_sampler=[[0, 1], [], *([i] for i in range(30))], collate_fn=len)
+    assert theirs == ours
+
+
 @pytest.mark.parametrize("passes", [0, 1])
 def test_pickled_and_copied_loaders_work(passes):
     loader = DataLoader(Numbers(5), 2, num_workers=1, lanes=False)

@@ -166,7 +166,7 @@ class FleetIter(WorkerIter):
     def _accept_simply(self, result):
         """Nothing is left out, and the result is the batch that was posted."""
         work, _ = self._works.pop(result.tag)
-        if self._costs:
+        if self._costs and not self._one_slot(work):
             self._costs.note(work.indices, [sample.ns for sample in result.samples])
         settle = partial(self._progress.settled, work)
         return result.value, size_of(work.indices) if self._auto_collation else 1, settle
