@@ -14,7 +14,7 @@ from torch.utils.data import default_collate
 from drapps import _core
 from drapps.fleet.pack import PackError
 from drapps.torch import init_fns
-from drapps.torch.bad import TRIES, no_stand_in, stand_ins
+from drapps.torch.bad import no_stand_in, stand_ins
 from drapps.torch.order import Work, mixable, size_of
 from drapps.torch.state import length_of
 from drapps.torch.worker_iter import WorkerIter
@@ -64,7 +64,7 @@ class FleetIter(WorkerIter):
         self._simple = self._bad.policy == "raise" and (self._in_order or self._whole)
         self._length = length_of(loader.dataset)
         self._works = {}  # by tag: [Work, samples that did not come yet]
-        self._tries = {}  # by place of a bad sample: how many took its place
+        self._others = {}  # by place of a bad sample: an iterator of what may take its place
         self._along = {}  # by place of a stand-in for a whole batch: the places of others of that batch
         self._replaces = self._bad.policy == "replace" or self._bad.equal
         self._holds = self._in_order and self._replaces
@@ -150,7 +150,8 @@ class FleetIter(WorkerIter):
         parts = [part for sample in result.samples for part in self._parts(sample)]
         bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
         for part in bad:
-            self._bad.report(part.index, part.error)
+            if part[:2] not in self._others:  # what takes the place of a bad sample may fail, too
+                self._bad.report(part.index, part.error)
         if bad and self._replaces and self._replace(self._again(parts, bad), parts):
             return None
         if self._holds and parts[0][:2] != self._awaited[0]:
@@ -238,11 +239,9 @@ class FleetIter(WorkerIter):
 
     def _stand_in(self, part, others):
         place = part.number, part.slot
-        tried = self._tries[place] = self._tries.get(place, 0) + 1
-        if tried > TRIES:
-            return None
-        found = list(stand_ins(self._base_seed, *place, part.index, others, self._length))
-        return found[min(tried, len(found)) - 1] if found else None
+        if place not in self._others:
+            self._others[place] = stand_ins(self._base_seed, *place, part.index, others, self._length)
+        return next(self._others[place], None)
 
     def _take_held(self):
         if self._held and self._awaited[0] in self._held:
