@@ -388,6 +388,24 @@ def test_what_takes_the_place_of_bad_samples_may_be_bad_and_is_the_same_everywhe
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.parametrize("options", [{"on_bad_sample": "replace"}, {"on_bad_sample": "skip", "rank": 0, "world_size": 2}],
+                         ids=["replaced", "ranks"])  # fmt: skip
+def test_where_nothing_takes_the_place_the_batch_is_lost_and_the_next_comes(options):
+    bad, found = set(range(80)) - {0, 7, 9, 70, 71, 72, 73, 74}, []
+    for workers in (*WORKERS, 1):
+        found.append([])
+        iterator = iter(DataLoader(Faulty(80, bad), 4, num_workers=workers, seed=3, **options))
+        for _ in range(len(iterator)):
+            try:
+                found[-1].append(next(iterator).tolist())
+            except drapps.BadSampleError as error:
+                found[-1].append(str(error))
+        assert next(iterator, None) is None
+    assert found[0] == found[1] == found[2]
+    assert any("found no sample to take its place" in batch for batch in found[0])
+    assert any(70 in batch for batch in found[0] if isinstance(batch, list))
+
+
 @pytest.mark.parametrize("workers", WORKERS)
 def test_too_many_bad_samples(workers):
     loader = DataLoader(Faulty(12, [1, 4, 7]), 4, num_workers=workers, on_bad_sample="skip", max_bad=2)

@@ -98,7 +98,7 @@ class CarefulFetcher:
         return self._one_by_one(places, indices)
 
     def _one_by_one(self, places, indices):
-        found = []
+        found, first = [], None
         for place, index in zip(places, indices, strict=True):
             try:
                 found.append(self._get(place, index))
@@ -108,9 +108,10 @@ class CarefulFetcher:
                     found.append(self._stand_in(place, index, indices, error))
                     continue
                 self.left_out.append(place)
+                first = first or error
                 if self._bad.equal and not found and place == places[-1]:
-                    found.append(self._stand_in(places[0], indices[0], indices, error))
                     self.left_out.remove(places[0])
+                    found.append(self._stand_in(places[0], indices[0], indices, first))
         return found
 
     def _get(self, place, index):

@@ -9,6 +9,7 @@ from collections import deque
 from functools import partial
 from typing import NamedTuple
 
+from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
 
 from drapps import _core
@@ -29,6 +30,17 @@ EVEN_OUT_BYTES = 64 << 20
 
 class Unsendable(Exception):
     """Samples cannot leave a worker process."""
+
+
+class Lost(ExceptionWrapper):
+    """An error in the place of a batch, which is not a worker's."""
+
+    def __init__(self, error):
+        self.exc_type, self._error = type(error), error
+
+    def reraise(self):
+        """As it is."""
+        raise self._error
 
 
 class Part(NamedTuple):
@@ -64,7 +76,8 @@ class FleetIter(WorkerIter):
         self._simple = self._bad.policy == "raise" and (self._in_order or self._whole)
         self._length = length_of(loader.dataset)
         self._works = {}  # by tag: [Work, samples that did not come yet]
-        self._others = {}  # by place of a bad sample: an iterator of what may take its place
+        self._others = {}  # by place of a bad sample: its Part, and an iterator of what may take its place
+        self._hopeless = {}  # by first place of a batch: the Part for which nothing was found
         self._along = {}  # by place of a stand-in for a whole batch: the places of others of that batch
         self._replaces = self._bad.policy == "replace" or self._bad.equal
         self._holds = self._in_order and self._replaces
@@ -196,11 +209,12 @@ class FleetIter(WorkerIter):
         along = [place for part in parts for place in self._along.pop(part[:2], ())]
         work = Work(parts[0].number, indices if self._auto_collation else indices[0],
                     [*(part[:2] for part in parts), *along])  # fmt: skip
+        hopeless = self._hopeless.pop(parts[0][:2], None)
+        if hopeless is not None:
+            return Lost(no_stand_in(hopeless.index, hopeless.error)), 0, partial(self._progress.settled, work, along)
         settle = partial(self._progress.settled, work, [*(part[:2] for part in bad), *along])
         if len(bad) == len(parts):  # nothing is left to be given
             settle()
-            if self._replaces:
-                raise no_stand_in(bad[0].index, bad[0].error)
             return None
         return value, len(parts) - len(bad), settle
 
@@ -218,11 +232,12 @@ class FleetIter(WorkerIter):
         return parts[:1] if len(bad) == len(parts) else []
 
     def _replace(self, again, parts):
-        """Asks for some parts of a batch, or all, with others in the place of bad samples; False: not, or too often."""
+        """Asks for some parts of a batch, or all, with others in the place of bad samples; False: not, or in vain."""
         indices, others = [], [part.index for part in parts]
         for part in again:
             index = part.index if part.error is None else self._stand_in(part, others)
             if index is None:
+                self._hopeless[parts[0][:2]] = self._others[part[:2]][0]
                 return False
             indices.append(index)
         places = [part[:2] for part in again]
@@ -240,8 +255,8 @@ class FleetIter(WorkerIter):
     def _stand_in(self, part, others):
         place = part.number, part.slot
         if place not in self._others:
-            self._others[place] = stand_ins(self._base_seed, *place, part.index, others, self._length)
-        return next(self._others[place], None)
+            self._others[place] = part, stand_ins(self._base_seed, *place, part.index, others, self._length)
+        return next(self._others[place][1], None)
 
     def _take_held(self):
         if self._held and self._awaited[0] in self._held:
