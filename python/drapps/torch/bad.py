@@ -38,6 +38,11 @@ class BadSamples:
         self._n = 0
         self.tell = None  # writes it into a trace, too
 
+    @property
+    def too_many(self):
+        """There is no going on."""
+        return self._n > self._most
+
     def report(self, index, error):
         """A sample was left out or replaced."""
         self._n += 1
@@ -48,7 +53,7 @@ class BadSamples:
         if self.tell is not None:
             name = {"id": index} if isinstance(index, int) else {"key": str(index)}
             self.tell(**name, error=text, action=action)
-        if self._n > self._most:
+        if self.too_many:
             raise _core.BadSampleError(
                 f"{self._n} bad samples, allowed are {self._most}; the last: sample {index!r}: {text}"
             )

@@ -68,8 +68,9 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
                         nullcontext() if self._seeds is None else self._seeds.lent(),
                     ):
                         made, batch = self._fetch(self._work)
-                except Exception:
+                except Exception as error:
                     _core.undisturbed(self._leave_out)
+                    self._give_up_if_too_many(error)
                     raise
                 _core.undisturbed(self._made, hand, pinned(self, batch) if made else None, made)
 

@@ -145,11 +145,8 @@ class NativeIter(Iterator):
 
     def _leave_out(self, work, found):
         """What remains of a batch with indices that are not there; None: nothing is to be pushed."""
-        if self._bad.policy != "raise":
-            for index, error in found.bad:
-                self._bad.report(index, error)
-        if not found.ids:
-            error = found.bad[0][1] if self._bad.policy == "raise" else None
+        error = found.bad[0][1] if self._bad.policy == "raise" else self._report(found.bad)
+        if error is not None or not found.ids:
             self._refused.append(Refused(0 if self._mixes else self._pushed, work, error))
             return None
         if self._mixes:  # else the batch is delivered as a whole
@@ -158,6 +155,17 @@ class NativeIter(Iterator):
         kept = places(work, found.slots) if self._mixes or work.places else None
         times = work.times and [work.times[slot] for slot in found.slots]
         return Work(work.number, [work.indices[slot] for slot in found.slots], kept, times)
+
+    def _report(self, bad):
+        """Of indices that are not there; the error where these are too many: nothing is pushed after that."""
+        try:
+            for index, error in bad:
+                self._bad.report(index, error)
+        except _core.BadSampleError as error:
+            self._exhausted = True
+            self._native.push_end()
+            return error
+        return None
 
     def _tell_refused(self):
         """A batch that could not be pushed is due: raises its error."""
@@ -168,6 +176,7 @@ class NativeIter(Iterator):
                 self._progress.settled(work, left_out)
                 self._fill()
                 if error is not None:
+                    self._give_up_if_too_many(error)
                     raise error
 
     def _next_data(self):
