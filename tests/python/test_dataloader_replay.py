@@ -9,7 +9,7 @@ import time
 import numpy
 import pytest
 import torch
-from loadersets import Numbers, Stream, drained, lists
+from loadersets import Numbers, Ranges, Stream, drained, lists
 from op_runner import import_torchvision
 from PIL import Image
 from torch.utils import data
@@ -106,6 +106,14 @@ SETTINGS = {
 def test_whatever_the_batches_were_drawn_from(settings, workers):
     found, order = recorded(**settings)
     assert repeated(order, **{**settings, "workers": workers}) == found
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_that_are_slices(workers):
+    loader = DataLoader(Ranges(6), batch_sampler=[slice(0, 2), slice(2, 6)], num_workers=workers, record=True)
+    found = lists(loader)
+    loader.replay(loader.order())
+    assert lists(loader) == found == [[0, 1], [2, 3, 4, 5]]
 
 
 def test_no_seed_is_needed_again():

@@ -9,7 +9,7 @@ from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 from drapps import _core, cached
 from drapps.torch.bad import CarefulFetcher
 from drapps.torch.iterator import Iterator, pinned
-from drapps.torch.order import places_of, stateful
+from drapps.torch.order import places_of, size_of, stateful
 from drapps.torch.replay import CallerSeeds
 from drapps.torch.state import length_of
 
@@ -98,7 +98,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         if self._careful is None and self._seeds is None:
             return True, self._dataset_fetcher.fetch(work.indices)
         indices = work.indices if self._auto_collation else [work.indices]
-        places = places_of(work, len(indices))
+        places = places_of(work, size_of(indices))
         if self._careful is None:
             return True, self._collate(self._seeded(places, work.indices))
         samples = self._careful.samples(places, indices)
