@@ -378,6 +378,21 @@ def test_natively_bad_samples(tmp_path, policy, in_order):
     assert found(again) == first
 
 
+def test_natively_what_stands_for_a_missing_index_hangs_on_its_place():
+    dataset, batches = data.TensorDataset(torch.arange(50)), [[0, 77, 2, 3], [4, 5, 6, 78], [79, 9]]
+
+    def loader():
+        return DataLoader(dataset, batch_sampler=batches, num_workers=1, on_bad_sample="replace", record=True)
+
+    recording = loader()
+    rows = {(number, slot): value for number, (batch,) in enumerate(recording) for slot, value in enumerate(batch.tolist())}
+    order, mixed = recording.order(), [[(2, 0), (0, 0), (1, 3)], [(0, 1), (2, 1)]]
+    order["batches"] = [{"indices": [batches[n][slot] for n, slot in places], "places": places} for places in mixed]
+    again = loader()
+    again.replay(order)
+    assert [batch.tolist() for (batch,) in again] == [[rows[place] for place in places] for places in mixed]
+
+
 def negative(image):
     return -image
 

@@ -113,7 +113,8 @@ class NativeIter(Iterator):
         try:
             return self._plan.ids([index for indices in batches for index in indices]), len(batches)
         except Exception:  # not all were
-            found = [self._find(Work(number, indices)).ids for number, indices in enumerate(batches)]
+            first = self._progress.origin.number
+            found = [self._find(Work(number, indices)).ids for number, indices in enumerate(batches, first)]
             return [one for ids in found for one in ids], sum(len(ids) > 0 for ids in found)
 
     def _find(self, work):
