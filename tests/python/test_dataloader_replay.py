@@ -331,6 +331,24 @@ def test_natively_each_time_of_a_sample_draws_what_it_drew(folder):
     assert sum(pixels(again), []) == [found[i] for i in turn]
 
 
+@pytest.mark.parametrize("record", [False, True])
+def test_natively_samples_that_come_twice_go_on_out_of_order(folder, record):
+    """What was delivered ahead counts for those of the same sample that were not."""
+    sampler = [0, 1, 2, 3, 4, 5] * 4
+    whole = native(folder, in_order=True, sampler=sampler, seed=5)
+    rows = sum(pixels(whole), [])
+    begun = native(folder, sampler=sampler, seed=5)
+    next(iter(begun))
+    state = {**begun.state_dict(), "_num_yielded": 1, "ahead": 0, "done": {2: [0, 1], 3: None}}
+    again = native(folder, sampler=sampler, seed=5, record=record)
+    again.load_state_dict(state)
+    found = sum(pixels(again), [])
+    assert sorted(found) == sorted([*rows[4:8], *rows[10:12], *rows[16:]])
+    if record:
+        again.replay(again.order())
+        assert sum(pixels(again), []) == found
+
+
 def test_natively_left_and_gone_on_with(folder):
     loader = native(folder, shuffle=True, record=True)
     iterator = iter(loader)

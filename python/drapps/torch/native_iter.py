@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections import deque
+from functools import partial
 
 from drapps import _core
 from drapps.torch import workers
@@ -93,6 +94,7 @@ class NativeIter(Iterator):
 
     def _open_window(self, loader):
         """Counted in batches, or in samples where these go to other batches: some may be left out of them."""
+        self._find = partial(find, self._plan.ids, policy=self._bad.policy, base_seed=self._base_seed)
         ids, n_batches = self._past(self._order.passed)
         self._under_way, self._unit = 0, 1
         self._window = self._adapting.said.get("prefetch", loader.prefetch_factor * self._n_workers)
@@ -102,11 +104,12 @@ class NativeIter(Iterator):
             self._books = Mixed(self._progress, len(ids))
         else:
             self._books = Whole(self._progress, n_batches, len(ids))
-        self._times = Times(self._plan.ids.table) if self._progress.record is not None else None
+        if self._progress.repeat is None and (self._progress.record is not None or self._progress.done):
+            times = Times(self._find, self._plan.ids.table)
+            times.of(ids)
+            self._order.times_of = times.of_work
         if len(ids):
             self._native.push_past(ids, n_batches)
-            if self._times is not None:
-                self._times.of(ids)
 
     def _past(self, batches):
         """(ids, batches) that were pushed of those that are left behind."""
@@ -116,9 +119,6 @@ class NativeIter(Iterator):
             first = self._progress.origin.number
             found = [self._find(Work(number, indices)).ids for number, indices in enumerate(batches, first)]
             return [one for ids in found for one in ids], sum(len(ids) > 0 for ids in found)
-
-    def _find(self, work):
-        return find(self._plan.ids, work, self._bad.policy, self._base_seed)
 
     def _ahead(self):
         """What is pushed ahead; where the policy turns the prefetch, at least as much as that."""
@@ -138,8 +138,6 @@ class NativeIter(Iterator):
             if found.bad:
                 work = self._leave_out(work, found)
             if work is not None:
-                if self._times is not None and work.times is None:
-                    work = work._replace(times=self._times.of(found.ids))
                 self._native.push(found.ids, work.times)
                 self._pushed += 1
                 self._under_way += self._books.pushed(work)
