@@ -10,7 +10,7 @@ from typing import NamedTuple
 from torch.utils import data
 
 from drapps.torch import draws
-from drapps.torch.samplers import RandomSampler, RankBatchSampler
+from drapps.torch.samplers import Origin, RandomSampler, RankBatchSampler
 
 
 class Work(NamedTuple):
@@ -63,6 +63,7 @@ class Order:
         self._many = getattr(loader.dataset, "__getitems__", None)  # it is given what the sampler gives
         self._random = [s for s in draws.chain(self._sampler) if isinstance(s, RandomSampler)]
         self._own = next((s for s in (sampler_iter, *draws.chain(self._sampler)) if stateful(s)), None)
+        self._fills_up = self._own is not None and isinstance(self._sampler, RankBatchSampler)
         self._number, self.passed = 0, []
         self.times_of = None  # function: how often each sample of a Work came before in the pass
         if resume:
@@ -80,7 +81,8 @@ class Order:
         if self._own is not None and progress.sampler_state is not None and not origin.without:
             self._own.load_state_dict(progress.sampler_state)
             if self._own is not self._iter:
-                self._iter = iter(self._sampler)
+                again = self._sampler
+                self._iter = again.since(Origin(), progress.first) if self._fills_up else iter(again)
         else:
             if origin.position or origin.without:
                 self._iter = self._since(origin)
@@ -112,6 +114,8 @@ class Order:
         if self._random:
             self._progress.order_seed = self._random[0].seed
         after = self._own.state_dict() if self._own is not None else None
+        if self._fills_up:
+            self._progress.first = self._sampler.first
         work = Work(number, indices)
         if self.times_of is not None:  # also of what was delivered: the samples after it have come once more
             work = work._replace(times=self.times_of(work))
