@@ -388,8 +388,9 @@ def test_what_takes_the_place_of_bad_samples_may_be_bad_and_is_the_same_everywhe
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.parametrize("options", [{"on_bad_sample": "replace"}, {"on_bad_sample": "skip", "rank": 0, "world_size": 2}],
-                         ids=["replaced", "ranks"])  # fmt: skip
+@pytest.mark.parametrize("options", [
+    {"on_bad_sample": "replace"}, {"on_bad_sample": "skip", "rank": 0, "world_size": 2}
+], ids=["replaced", "ranks"])  # fmt: skip
 def test_where_nothing_takes_the_place_the_batch_is_lost_and_the_next_comes(options):
     bad, found = set(range(80)) - {0, 7, 9, 70, 71, 72, 73, 74}, []
     for workers in (*WORKERS, 1):
@@ -441,7 +442,8 @@ def test_slices_are_batches(options, workers):
 @pytest.mark.parametrize("workers", WORKERS)
 def test_empty_batches(workers):
     """collate_fn decides what becomes of one."""
-    theirs, ours = both(Numbers(40), workers=workers, batch_sampler=[[0, 1], [], *([i] for i in range(30))], collate_fn=len)
+    batches = [[0, 1], [], *([i] for i in range(30))]
+    theirs, ours = both(Numbers(40), workers=workers, batch_sampler=batches, collate_fn=len)
     assert theirs == ours
 
 

@@ -403,7 +403,7 @@ def test_natively_what_stands_for_a_missing_index_hangs_on_its_place():
         return DataLoader(dataset, batch_sampler=batches, num_workers=1, on_bad_sample="replace", record=True)
 
     recording = loader()
-    rows = {(number, slot): value for number, (batch,) in enumerate(recording) for slot, value in enumerate(batch.tolist())}
+    rows = {(n, slot): value for n, (batch,) in enumerate(recording) for slot, value in enumerate(batch.tolist())}
     order, mixed = recording.order(), [[(2, 0), (0, 0), (1, 3)], [(0, 1), (2, 1)]]
     order["batches"] = [{"indices": [batches[n][slot] for n, slot in places], "places": places} for places in mixed]
     again = loader()

@@ -107,8 +107,8 @@ def _facts(dataset):
 
 
 def _columns(dataset):
-    """Facts of attributes with one entry for each sample: all of torchvision's own classes, files of others.  A subclass
-    may fill others while it is used, as a cache."""
+    """Facts of attributes with one entry for each sample: all of torchvision's own classes, files of others.  What a
+    subclass has besides may be filled while it is used, as a cache."""
     n, seen = length_of(dataset), set()
     own, *above = (kind.__module__.startswith("torchvision.") for kind in type(dataset).__mro__)
     for name, value in sorted(_held(dataset).items()):

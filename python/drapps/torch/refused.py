@@ -35,7 +35,7 @@ def find(ids, work, policy, base_seed):
             found[slot] = ids(index)
         except Exception as error:
             bad.append((index, error))
-            if policy == "replace" and len(ids.table):  # by its place in the sampler's order, whatever batch it is in now
+            if policy == "replace" and len(ids.table):  # by its place in the sampler's batches, wherever it is now
                 found[slot] = ids(random.Random(f"{base_seed}/{number}/{first_slot}").randrange(len(ids.table)))
     return Found(list(found.values()), list(found), tuple(bad))
 

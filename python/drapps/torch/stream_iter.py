@@ -125,9 +125,10 @@ class StreamIter(WorkerIter):
             stream.ended = stream.over = True
             return self._progress.delivered(number)
         if isinstance(result.value, ExceptionWrapper):
-            return result.value, 0, partial(settle, self._progress, number, self._streams, worker, 0, None, stream.ended)
-        value, n, state = result.value
-        stream.ended |= self._auto_collation and n < self._size
+            value, n, state = result.value, 0, None
+        else:
+            value, n, state = result.value
+            stream.ended |= self._auto_collation and n < self._size
         return value, n, partial(settle, self._progress, number, self._streams, worker, n, state, stream.ended)
 
 

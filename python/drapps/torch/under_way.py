@@ -70,8 +70,8 @@ class Mixed:
 
 
 class Times:
-    """How often each sample came before in a pass, for a record, and where some are not pushed because they were delivered
-    before: the engine counts alike what is pushed, and does not tell.
+    """How often each sample came before in a pass: for a record, and where some were delivered and are not pushed again.
+    The engine counts what is pushed in the same way, and does not tell.
 
     find: what there is of a Work (refused.find).
     """
