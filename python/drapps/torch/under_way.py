@@ -70,7 +70,7 @@ class Mixed:
 
 
 class Times:
-    """How often each sample came before in a pass: for a record, and where some were delivered and are not pushed again.
+    """How often each sample came before in a pass: for a record, and where some were delivered and are not pushed.
     The engine counts what is pushed in the same way, and does not tell.
 
     find: what there is of a Work (refused.find).
