@@ -19,6 +19,7 @@ MAGIC = b"drapps ledger 1"
 HEADER = numpy.dtype([("magic", "S16"), ("samples", "<u8"), ("unit_ns", "<f8")])
 KEEP = 0.5  # part of the earlier cost in the new one: random augmentations make costs vary
 SLOW_HINT_NS, HINTS = 100_000, 16  # a hint that mostly takes so long, after so many, is not asked again
+FAR = 1024.0  # a typical cost of so many units, or one that many times smaller, changes the unit
 SPREAD = 2.0  # a ledger is written where the slowest twentieth costs so much more than the median
 
 
@@ -87,6 +88,13 @@ class Ledger:
         if seen.sum() >= 8:
             ratio = float(numpy.median(ns[seen] / (known[seen] * self.unit_ns)))
             self.unit_ns *= min(max(ratio, 0.5), 2.0) ** (1 - KEEP)
+            self._stay_near_one(float(numpy.median(known[seen])))
+
+    def _stay_near_one(self, typical):
+        """Costs that vary pull the unit down a little each time, and the numbers up: they would leave their range."""
+        if not 1 / FAR < typical < FAR:
+            self.units /= numpy.float32(typical)
+            self.unit_ns *= typical
 
     @property
     def median_ns(self):

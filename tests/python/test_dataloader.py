@@ -379,6 +379,34 @@ def test_bad_samples_are_replaced(workers):
     assert found[0][0] == 0 and not {1, 4} & set(sum(found, []))
 
 
+def test_what_takes_the_place_of_bad_samples_may_be_bad_and_is_the_same_everywhere():
+    found = []
+    for workers in (*WORKERS, 1):
+        loader = DataLoader(Faulty(40, range(25)), 4, num_workers=workers, on_bad_sample="replace", seed=3)
+        found.append(lists(loader))
+        assert loader.stats()["bad_samples"] == 25 and [bad.index for bad in loader.bad_samples()] == [*range(25)]
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("options", [
+    {"on_bad_sample": "replace"}, {"on_bad_sample": "skip", "rank": 0, "world_size": 2}
+], ids=["replaced", "ranks"])  # fmt: skip
+def test_where_nothing_takes_the_place_the_batch_is_lost_and_the_next_comes(options):
+    bad, found = set(range(80)) - {0, 7, 9, 70, 71, 72, 73, 74}, []
+    for workers in (*WORKERS, 1):
+        found.append([])
+        iterator = iter(DataLoader(Faulty(80, bad), 4, num_workers=workers, seed=3, **options))
+        for _ in range(len(iterator)):
+            try:
+                found[-1].append(next(iterator).tolist())
+            except drapps.BadSampleError as error:
+                found[-1].append(str(error))
+        assert next(iterator, None) is None
+    assert found[0] == found[1] == found[2]
+    assert any("found no sample to take its place" in batch for batch in found[0])
+    assert any(70 in batch for batch in found[0] if isinstance(batch, list))
+
+
 @pytest.mark.parametrize("workers", WORKERS)
 def test_too_many_bad_samples(workers):
     loader = DataLoader(Faulty(12, [1, 4, 7]), 4, num_workers=workers, on_bad_sample="skip", max_bad=2)
@@ -409,6 +437,14 @@ def test_arrays_and_tensors_are_samplers_and_batches(indices, workers):
 def test_slices_are_batches(options, workers):
     theirs, ours = both(Ranges(6), workers=workers, batch_sampler=[slice(0, 2), slice(2, 6)], **options)
     assert sorted(theirs[0][0]) == sorted(ours[0][0]) == [[0, 1], [2, 3, 4, 5]]
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_empty_batches(workers):
+    """collate_fn decides what becomes of one."""
+    batches = [[0, 1], [], *([i] for i in range(30))]
+    theirs, ours = both(Numbers(40), workers=workers, batch_sampler=batches, collate_fn=len)
+    assert theirs == ours
 
 
 @pytest.mark.parametrize("passes", [0, 1])

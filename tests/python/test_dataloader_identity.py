@@ -127,6 +127,25 @@ def test_pixels_and_labels(make):
     assert_refused(make(12), relabelled, "told by its targets")
 
 
+class Remembering(D.CIFAR10):
+    """A user's class that keeps what it has made."""
+
+    def __getitem__(self, index):
+        self.made = vars(self).get("made") or [None] * len(self)
+        self.made[index] = self.made[index] or super().__getitem__(index)
+        return self.made[index]
+
+
+def test_what_a_subclass_keeps_does_not_count():
+    def made(change=0):
+        dataset = cifar(12)
+        dataset.__class__, dataset.data = Remembering, dataset.data + change
+        return dataset
+
+    load(begun(made()), made())
+    assert_refused(made(), made(1), "told by its data;")
+
+
 def test_subsets():
     indices = list(range(5, 20))
     for same in (torch.tensor(indices), numpy.array(indices), range(5, 20)):

@@ -152,6 +152,17 @@ def test_worker_processes_do_not_have_all(knob):
     assert lists(loader) == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
+@pytest.mark.parametrize("runs", [False, True])
+def test_workers_of_streams_stay(runs):
+    """States hang on their number."""
+    with DataLoader(Stream(8), 2, num_workers=1) as loader:
+        iterator = iter(loader) if runs else None
+        with pytest.raises(drapps.ArgumentError, match="workers = 2: each worker of an iterable data set"):
+            loader.set("workers", 2)
+        assert loader.num_workers == loader.get("workers") == 1
+        assert lists(loader if iterator is None else iterator) == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
 def test_what_a_pass_does_not_have_is_passed_over():
     """The transforms, and with them what a pass runs on, may change."""
     loader = DataLoader(table(8), 2, num_workers=1)

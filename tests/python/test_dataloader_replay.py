@@ -9,7 +9,7 @@ import time
 import numpy
 import pytest
 import torch
-from loadersets import Numbers, Stream, drained, lists
+from loadersets import Numbers, Ranges, Stream, drained, lists
 from op_runner import import_torchvision
 from PIL import Image
 from torch.utils import data
@@ -119,6 +119,14 @@ SETTINGS = {
 def test_whatever_the_batches_were_drawn_from(settings, workers):
     found, order = recorded(**settings)
     assert repeated(order, **{**settings, "workers": workers}) == found
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_that_are_slices(workers):
+    loader = DataLoader(Ranges(6), batch_sampler=[slice(0, 2), slice(2, 6)], num_workers=workers, record=True)
+    found = lists(loader)
+    loader.replay(loader.order())
+    assert lists(loader) == found == [[0, 1], [2, 3, 4, 5]]
 
 
 def test_no_seed_is_needed_again():
@@ -336,6 +344,24 @@ def test_natively_each_time_of_a_sample_draws_what_it_drew(folder):
     assert sum(pixels(again), []) == [found[i] for i in turn]
 
 
+@pytest.mark.parametrize("record", [False, True])
+def test_natively_samples_that_come_twice_go_on_out_of_order(folder, record):
+    """What was delivered ahead counts for those of the same sample that were not."""
+    sampler = [0, 1, 2, 3, 4, 5] * 4
+    whole = native(folder, in_order=True, sampler=sampler, seed=5)
+    rows = sum(pixels(whole), [])
+    begun = native(folder, sampler=sampler, seed=5)
+    next(iter(begun))
+    state = {**begun.state_dict(), "_num_yielded": 1, "ahead": 0, "done": {2: [0, 1], 3: None}}
+    again = native(folder, sampler=sampler, seed=5, record=record)
+    again.load_state_dict(state)
+    found = sum(pixels(again), [])
+    assert sorted(found) == sorted([*rows[4:8], *rows[10:12], *rows[16:]])
+    if record:
+        again.replay(again.order())
+        assert sum(pixels(again), []) == found
+
+
 def test_natively_left_and_gone_on_with(folder):
     loader = native(folder, shuffle=True, record=True)
     iterator = iter(loader)
@@ -381,6 +407,21 @@ def test_natively_bad_samples(tmp_path, policy, in_order):
     again = native(tmp_path, 1, on_bad_sample=policy)
     again.replay(order)
     assert found(again) == first
+
+
+def test_natively_what_stands_for_a_missing_index_hangs_on_its_place():
+    dataset, batches = data.TensorDataset(torch.arange(50)), [[0, 77, 2, 3], [4, 5, 6, 78], [79, 9]]
+
+    def loader():
+        return DataLoader(dataset, batch_sampler=batches, num_workers=1, on_bad_sample="replace", record=True)
+
+    recording = loader()
+    rows = {(n, slot): value for n, (batch,) in enumerate(recording) for slot, value in enumerate(batch.tolist())}
+    order, mixed = recording.order(), [[(2, 0), (0, 0), (1, 3)], [(0, 1), (2, 1)]]
+    order["batches"] = [{"indices": [batches[n][slot] for n, slot in places], "places": places} for places in mixed]
+    again = loader()
+    again.replay(order)
+    assert [batch.tolist() for (batch,) in again] == [[rows[place] for place in places] for places in mixed]
 
 
 def negative(image):

@@ -319,3 +319,16 @@ def test_a_sampler_with_a_state_goes_on_with_other_ranks_in_a_later_pass():
         loader.load_state_dict(copied(before[0].state_dict()))
     rest = in_turn([lists(loader) for loader in after])
     assert begun + rest == [(at * 7 + 1) % 40 for at in range(1, 41)]
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_ranks_with_such_a_sampler_are_filled_up_with_its_first_samples(rank):
+    def loader():
+        return DataLoader(Numbers(25), 4, sampler=Cards(25), num_workers=0, rank=rank, world_size=3)
+
+    latest, found = loader(), []
+    for _ in range(2):  # also of a pass that was gone on with
+        saved, latest = latest, loader()
+        found.append(next(iter(saved)).tolist())
+        latest.load_state_dict(copied(saved.state_dict()))
+    assert found + lists(latest) == lists(loader())

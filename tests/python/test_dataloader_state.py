@@ -1,6 +1,7 @@
 """States of DataLoader: a pass goes on exactly where it was saved, in another loader and another process."""
 
 import pickle
+import threading
 
 import pytest
 import torch
@@ -258,3 +259,18 @@ def test_inline_batches_put_together_from_several_count_by_sample():
         again.load_state_dict(resumed.state_dict() if n else state)
         rest = [x for batch in again for x in batch.tolist()] if n < 3 else []
         assert sorted(first + rest) == left
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("dataset", [Numbers(14), data.TensorDataset(torch.arange(14))], ids=["python", "native"])
+def test_a_batch_that_another_thread_has_in_its_hands_comes_again(dataset, workers):
+    """In order, too: the state has a gap there."""
+    loader, again = (DataLoader(dataset, 4, num_workers=workers) for _ in range(2))
+    iterator = iter(loader)
+    next(iterator)
+    thread = threading.Thread(target=iterator._next_data)
+    thread.start(), thread.join()
+    next(iterator)
+    again.load_state_dict(loader.state_dict())
+    found = [batch[0] if isinstance(batch, list) else batch for batch in again]
+    assert [batch.tolist() for batch in found] == [[4, 5, 6, 7], [12, 13]]

@@ -6,7 +6,7 @@ import sys
 import numpy
 import pytest
 import torch
-from loadersets import Numbers, Slow, lists
+from loadersets import Faulty, Numbers, Slow, lists
 
 import drapps
 from drapps import DataLoader, cached
@@ -25,6 +25,15 @@ def test_out_of_order_a_slow_sample_holds_up_nothing():
 
 def test_in_order_nothing_overtakes():
     assert lists(DataLoader(Slow(12, [0], 0.2), 2, num_workers=3)) == [[i, i + 1] for i in range(0, 12, 2)]
+
+
+def test_out_of_order_one_claim_may_complete_several_batches():
+    """Bad samples are reported one by one; each batch that one of them completes is delivered."""
+    loader = DataLoader(Faulty(200, range(0, 200, 2)), 4, num_workers=3, in_order=False, on_bad_sample="skip",
+                        persistent_workers=True, timeout=20)  # fmt: skip
+    for _ in range(20):
+        assert sorted(sum(lists(loader), [])) == [*range(1, 200, 2)]
+    loader.close()
 
 
 def test_own_batches_stay_whole_out_of_order():

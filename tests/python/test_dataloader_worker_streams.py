@@ -65,6 +65,45 @@ def test_a_stream_goes_on_after_an_error():
     assert drained(iter(DataLoader(OneBad(), 4, num_workers=1))) == expected
 
 
+class MarkedBad(OneBad):
+    """The same, which can say where it is."""
+
+    at = -1
+
+    def __iter__(self):
+        return self
+
+    def state_dict(self):
+        return self.at
+
+    def load_state_dict(self, state):
+        self.at = state
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_the_state_after_an_error_is_that_of_the_last_batch(n):
+    saved, again = (DataLoader(MarkedBad(), 2, num_workers=1) for _ in range(2))
+    iterator = iter(saved)
+    found = [next(iterator).tolist() for _ in range(2)]
+    for _ in range(2, n):
+        try:
+            found.append(next(iterator).tolist())
+        except ValueError:
+            pass
+    again.load_state_dict(saved.state_dict())
+    found += [batch for batch in drained(iter(again)) if batch != "ValueError"]
+    assert sum(found, []) == [i for i in range(40) if i not in (4, 5)]
+
+
+def test_a_last_batch_that_ctrl_c_kept_from_the_consumer_is_in_the_state():
+    saved, again = (DataLoader(Stream(5), 3, num_workers=1) for _ in range(2))
+    iterator = iter(saved)
+    assert next(iterator).tolist() == [0, 1, 2]
+    iterator._next_data()  # is made and not given
+    again.load_state_dict(saved.state_dict())
+    assert lists(again) == [[3, 4]]
+
+
 def test_a_killed_worker_of_a_stream_with_an_error_goes_on():
     iterator = iter(DataLoader(OneBad(), 4, num_workers=1, prefetch_factor=1))
     found = [next(iterator).tolist()]

@@ -210,3 +210,11 @@ print(ledger.path)
 def test_a_file_that_cannot_be_written_whole_is_not_left(tmp_path):
     assert run_python(FULL_DISK.format(folder=str(tmp_path))).stdout.strip() == "None"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_costs_that_vary_stay_in_their_range():
+    ledger, rng = Ledger(range(64), folder=None), numpy.random.default_rng(1)
+    for _ in range(3000):
+        ledger.note(range(64), rng.exponential(1e6, 64))
+    assert 1e2 < ledger.unit_ns < 1e10 and 1e5 < numpy.median(ledger.predict(list(range(64)))) < 1e7

@@ -53,7 +53,7 @@ class ChainWorker(Claimer):
         """Makes what is claimed."""
         request = array("Q", bytes(claim.request))
         epoch, positions = request[0], request[1 + claim.first : 1 + claim.first + claim.n]
-        made, finish = [], None
+        made = []
         for i, position in enumerate(positions):
             self.crew.begin(self.number, i)
             outcome = self._outcome(epoch, position)
@@ -61,11 +61,9 @@ class ChainWorker(Claimer):
                 made.append(outcome)
                 continue
             block, _ = self._packed(outcome, lambda error, at=position: portable(Outcome(at, "failed", error=error)))
-            finish = self.crew.done(self.number, i, 1, block, False) or finish
+            self.done(i, 1, block, False)
         if claim.whole:
             self._deliver(claim.batch, made, self.setup.collate)
-        elif finish is not None:
-            self.finish(finish)
 
     def _outcome(self, epoch, position):
         try:

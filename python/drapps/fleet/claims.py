@@ -70,6 +70,13 @@ class Claimer:
                 if not self._keeps and time.monotonic_ns() - began > LONG_NS:
                     self._keep_memory()
 
+    def done(self, i, n, block, bad):
+        """Some slots of the claim are done; see dr_crew_done.  A batch that this completes is finished at once: out of
+        order, the next slots may complete another."""
+        complete = self.crew.done(self.number, i, n, block, bad)
+        if complete is not None:
+            self.finish(complete)
+
     def _keep_memory(self):
         """Not before something took long: it writes to pages that all processes share, while a first batch is due."""
         self._keeps = True

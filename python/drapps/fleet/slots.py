@@ -15,7 +15,6 @@ class Slots:
         self.worker, self.claim, self.request = worker, claim, request
         self.crew, self.number = worker.crew, worker.number
         self.open = 0  # the first slot that is not said to be done
-        self.finish = None  # the claim to finish the batch, when all is done
         # Of a whole batch, which this worker finishes itself:
         self.kept = {}  # samples that are not in the slab
         self.beside = {}  # what of samples in the slab is not there
@@ -35,34 +34,36 @@ class Slots:
             self.crew.begin(self.number, i)
             try:
                 self.worker.seed(self.request, claim.tag, claim.first + i)
-                self._put(i, get(index))
+                block = self._put(i, get(index))
             except Exception:
                 self.bad.add(i)
-                self._done(i, pack_failure(caught(self.number), self.worker.new_block)[0], bad=True)
+                block = pack_failure(caught(self.number), self.worker.new_block)[0]
+            if block is not None:
+                self._done(i, block, bad=i in self.bad)
         if self.kept or self.beside:
             self._finish_whole()
         else:
             self._flush(claim.n)
-            if self.finish is not None:
-                self.worker.finish(self.finish)
 
     def _put(self, i, sample):
+        """Puts a sample where it belongs: the block, if it has one of its own."""
         rows = self.worker.rows
         others = rows.write(self.claim, i, sample) if rows else None
         if others == []:
-            return
+            return None
         if not self.claim.whole:
-            self._done(i, pack(sample if others is None else Beside(others), self.worker.new_block)[0])
-        elif others is None:
+            return pack(sample if others is None else Beside(others), self.worker.new_block)[0]
+        if others is None:
             self.kept[i] = sample
         else:
             self.beside[i] = others
+        return None
 
-    def _done(self, i, block, bad=False):
+    def _done(self, i, block, bad):
         if not self.claim.whole:
             self._flush(i)
             self.open = i + 1
-        self.finish = self.crew.done(self.number, i, 1, block, bad) or self.finish
+        self.worker.done(i, 1, block, bad)
 
     def _flush(self, end):
         """Those in the slab that were not said to be done."""
@@ -70,7 +71,7 @@ class Slots:
         for i in range(start, end + 1):
             if i == end or i in self.bad:
                 if i > start:
-                    self.finish = self.crew.done(self.number, start, i - start, None, False) or self.finish
+                    self.worker.done(start, i - start, None, False)
                 start = i + 1
         self.open = end
 

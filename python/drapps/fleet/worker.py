@@ -85,9 +85,7 @@ class Worker(Claimer):
         """No sample of the claim can be made; fatal: and that is not the samples' fault."""
         for i in range(claim.n):
             block, _ = pack_failure(wrapper, self.new_block, fatal=fatal)
-            finish = self.crew.done(self.number, i, 1, block, True)
-        if finish is not None:
-            self.finish(finish)
+            self.done(i, 1, block, True)
 
     def _deliver_one(self, claim, request):
         """A sample without a batch, which may be bad; what collate_fn raises is not its fault."""

@@ -38,6 +38,11 @@ class BadSamples:
         self._n = 0
         self.tell = None  # writes it into a trace, too
 
+    @property
+    def too_many(self):
+        """There is no going on."""
+        return self._n > self._most
+
     def report(self, index, error):
         """A sample was left out or replaced."""
         self._n += 1
@@ -48,7 +53,7 @@ class BadSamples:
         if self.tell is not None:
             name = {"id": index} if isinstance(index, int) else {"key": str(index)}
             self.tell(**name, error=text, action=action)
-        if self._n > self._most:
+        if self.too_many:
             raise _core.BadSampleError(
                 f"{self._n} bad samples, allowed are {self._most}; the last: sample {index!r}: {text}"
             )
@@ -98,7 +103,7 @@ class CarefulFetcher:
         return self._one_by_one(places, indices)
 
     def _one_by_one(self, places, indices):
-        found = []
+        found, first = [], None
         for place, index in zip(places, indices, strict=True):
             try:
                 found.append(self._get(place, index))
@@ -108,9 +113,10 @@ class CarefulFetcher:
                     found.append(self._stand_in(place, index, indices, error))
                     continue
                 self.left_out.append(place)
+                first = first or error
                 if self._bad.equal and not found and place == places[-1]:
-                    found.append(self._stand_in(places[0], indices[0], indices, error))
                     self.left_out.remove(places[0])
+                    found.append(self._stand_in(places[0], indices[0], indices, first))
         return found
 
     def _get(self, place, index):

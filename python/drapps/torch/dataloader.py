@@ -385,6 +385,9 @@ class DataLoader(data.DataLoader[_T_co]):
         if self.num_workers == 0 and not may_get_workers:
             raise _core.ArgumentError(f"{knob}: with num_workers=0 all is done in the caller and this loader has no "
                                       "workers to change; make it with num_workers=1 or more")  # fmt: skip
+        if knob == "workers" and self._iterable:
+            raise _core.ArgumentError(f"workers = {value}: each worker of an iterable data set has its own iterator, "
+                                      "so their number cannot change; make a loader with num_workers")  # fmt: skip
         of_processes = knob in (*POSTED, *PILOTED) and not (knob == "priority" and value > 0)
         if not of_processes and not self._is_native():
             raise _core.ArgumentError(f"{knob} = {value}: not with worker processes, whose knobs are "

@@ -9,12 +9,13 @@ from collections import deque
 from functools import partial
 from typing import NamedTuple
 
+from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
 
 from drapps import _core
 from drapps.fleet.pack import PackError
 from drapps.torch import init_fns
-from drapps.torch.bad import TRIES, no_stand_in, stand_ins
+from drapps.torch.bad import no_stand_in, stand_ins
 from drapps.torch.order import Work, mixable, size_of
 from drapps.torch.state import length_of
 from drapps.torch.worker_iter import WorkerIter
@@ -29,6 +30,17 @@ EVEN_OUT_BYTES = 64 << 20
 
 class Unsendable(Exception):
     """Samples cannot leave a worker process."""
+
+
+class Lost(ExceptionWrapper):
+    """An error in the place of a batch, which is not a worker's."""
+
+    def __init__(self, error):
+        self.exc_type, self._error = type(error), error
+
+    def reraise(self):
+        """As it is."""
+        raise self._error
 
 
 class Part(NamedTuple):
@@ -64,7 +76,8 @@ class FleetIter(WorkerIter):
         self._simple = self._bad.policy == "raise" and (self._in_order or self._whole)
         self._length = length_of(loader.dataset)
         self._works = {}  # by tag: [Work, samples that did not come yet]
-        self._tries = {}  # by place of a bad sample: how many took its place
+        self._others = {}  # by place of a bad sample: its Part, and an iterator of what may take its place
+        self._hopeless = {}  # by first place of a batch: the Part for which nothing was found
         self._along = {}  # by place of a stand-in for a whole batch: the places of others of that batch
         self._replaces = self._bad.policy == "replace" or self._bad.equal
         self._holds = self._in_order and self._replaces
@@ -151,7 +164,8 @@ class FleetIter(WorkerIter):
         parts = [part for sample in result.samples for part in self._parts(sample)]
         bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
         for part in bad:
-            self._bad.report(part.index, part.error)
+            if part[:2] not in self._others:  # what takes the place of a bad sample may fail, too
+                self._bad.report(part.index, part.error)
         if bad and self._replaces and self._replace(self._again(parts, bad), parts):
             return None
         if self._holds and parts[0][:2] != self._awaited[0]:
@@ -167,7 +181,7 @@ class FleetIter(WorkerIter):
     def _accept_simply(self, result):
         """Nothing is left out, and the result is the batch that was posted."""
         work, _ = self._works.pop(result.tag)
-        if self._costs:
+        if self._costs and not self._one_slot(work):
             self._costs.note(work.indices, [sample.ns for sample in result.samples])
         settle = partial(self._progress.settled, work)
         return result.value, size_of(work.indices) if self._auto_collation else 1, settle
@@ -196,11 +210,12 @@ class FleetIter(WorkerIter):
         along = [place for part in parts for place in self._along.pop(part[:2], ())]
         work = Work(parts[0].number, indices if self._auto_collation else indices[0],
                     [*(part[:2] for part in parts), *along])  # fmt: skip
+        hopeless = self._hopeless.pop(parts[0][:2], None)
+        if hopeless is not None:
+            return Lost(no_stand_in(hopeless.index, hopeless.error)), 0, partial(self._progress.settled, work, along)
         settle = partial(self._progress.settled, work, [*(part[:2] for part in bad), *along])
         if len(bad) == len(parts):  # nothing is left to be given
             settle()
-            if self._replaces:
-                raise no_stand_in(bad[0].index, bad[0].error)
             return None
         return value, len(parts) - len(bad), settle
 
@@ -218,11 +233,12 @@ class FleetIter(WorkerIter):
         return parts[:1] if len(bad) == len(parts) else []
 
     def _replace(self, again, parts):
-        """Asks for some parts of a batch, or all, with others in the place of bad samples; False: not, or too often."""
+        """Asks for some parts of a batch, or all, with others in the place of bad samples; False: not, or in vain."""
         indices, others = [], [part.index for part in parts]
         for part in again:
             index = part.index if part.error is None else self._stand_in(part, others)
             if index is None:
+                self._hopeless[parts[0][:2]] = self._others[part[:2]][0]
                 return False
             indices.append(index)
         places = [part[:2] for part in again]
@@ -239,11 +255,9 @@ class FleetIter(WorkerIter):
 
     def _stand_in(self, part, others):
         place = part.number, part.slot
-        tried = self._tries[place] = self._tries.get(place, 0) + 1
-        if tried > TRIES:
-            return None
-        found = list(stand_ins(self._base_seed, *place, part.index, others, self._length))
-        return found[min(tried, len(found)) - 1] if found else None
+        if place not in self._others:
+            self._others[place] = part, stand_ins(self._base_seed, *place, part.index, others, self._length)
+        return next(self._others[place][1], None)
 
     def _take_held(self):
         if self._held and self._awaited[0] in self._held:

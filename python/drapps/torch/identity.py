@@ -23,6 +23,7 @@ PATHS = (str, os.PathLike)
 ELEMENTS, ENTRIES, SIZES = 1024, 64, 16  # looked at: of an array, of a list of other things, of files
 STEP = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: its multiples are all over the place, and nowhere twice
 HOLDS_TRANSFORMS = ("transform", "target_transform", "transforms")  # attributes of data sets
+OF_TORCHVISION = ("data", "labels", "samples", "targets")  # what its classes mostly call what they have for each sample
 LINE = 100  # characters of a transform
 
 
@@ -106,13 +107,14 @@ def _facts(dataset):
 
 
 def _columns(dataset):
-    """Facts of attributes with one entry for each sample: all of torchvision's own classes, files of others."""
+    """Facts of attributes with one entry for each sample: all of torchvision's own classes, files of others.  What a
+    subclass has besides may be filled while it is used, as a cache."""
     n, seen = length_of(dataset), set()
-    known = any(kind.__module__.startswith("torchvision.") for kind in type(dataset).__mro__)
+    own, *above = (kind.__module__.startswith("torchvision.") for kind in type(dataset).__mro__)
     for name, value in sorted(_held(dataset).items()):
         if isinstance(value, COLUMNS) and getattr(value, "ndim", 1) and len(value) == n and id(value) not in seen:
-            seen.add(id(value))
-            if known or _are_files(value):
+            if own or (any(above) and name in OF_TORCHVISION) or _are_files(value):
+                seen.add(id(value))
                 yield from _column(name, value)
 
 

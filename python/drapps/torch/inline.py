@@ -10,7 +10,7 @@ from drapps import _core, cached
 from drapps.fleet.seeds import COLLATE
 from drapps.torch.bad import CarefulFetcher
 from drapps.torch.iterator import Iterator, pinned
-from drapps.torch.order import places_of, stateful
+from drapps.torch.order import places_of, size_of, stateful
 from drapps.torch.replay import CallerSeeds
 from drapps.torch.state import length_of
 
@@ -69,8 +69,9 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
                         nullcontext() if self._seeds is None else self._seeds.lent(),
                     ):
                         made, batch = self._fetch(self._work)
-                except Exception:
+                except Exception as error:
                     _core.undisturbed(self._leave_out)
+                    self._give_up_if_too_many(error)
                     raise
                 _core.undisturbed(self._made, hand, pinned(self, batch) if made else None, made)
 
@@ -98,7 +99,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         if self._careful is None and self._seeds is None:
             return True, self._dataset_fetcher.fetch(work.indices)
         indices = work.indices if self._auto_collation else [work.indices]
-        places = places_of(work, len(indices))
+        places = places_of(work, size_of(indices))
         if self._careful is None:
             samples = self._seeded(places, work.indices)
             if not getattr(self._samples, "__getitems__", None):  # which is asked once, and its numbers go on

@@ -82,6 +82,11 @@ class Iterator(_BaseDataLoaderIter):
             self._progress.record = Record(self._order, self._auto_collation, self._native_pass)
         self._resumed_at = self._progress.yielded if resume else None
 
+    def _give_up_if_too_many(self, error):
+        """An error came of bad samples."""
+        if self._bad.too_many:
+            self._progress.given_up = f"this iteration was given up: {error}"
+
     def __next__(self):
         if self._progress.given_up:
             raise _core.StateError(self._progress.given_up)

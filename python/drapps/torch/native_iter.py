@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections import deque
+from functools import partial
 
 from drapps import _core
 from drapps.torch import workers
@@ -93,6 +94,7 @@ class NativeIter(Iterator):
 
     def _open_window(self, loader):
         """Counted in batches, or in samples where these go to other batches: some may be left out of them."""
+        self._find = partial(find, self._plan.ids, policy=self._bad.policy, base_seed=self._base_seed)
         ids, n_batches = self._past(self._order.passed)
         self._under_way, self._unit = 0, 1
         self._window = self._adapting.said.get("prefetch", loader.prefetch_factor * self._n_workers)
@@ -102,22 +104,21 @@ class NativeIter(Iterator):
             self._books = Mixed(self._progress, len(ids))
         else:
             self._books = Whole(self._progress, n_batches, len(ids))
-        self._times = Times(self._plan.ids.table) if self._progress.record is not None else None
+        if self._progress.repeat is None and (self._progress.record is not None or self._progress.done):
+            times = Times(self._find, self._plan.ids.table)
+            times.of(ids)
+            self._order.times_of = times.of_work
         if len(ids):
             self._native.push_past(ids, n_batches)
-            if self._times is not None:
-                self._times.of(ids)
 
     def _past(self, batches):
         """(ids, batches) that were pushed of those that are left behind."""
         try:
             return self._plan.ids([index for indices in batches for index in indices]), len(batches)
         except Exception:  # not all were
-            found = [self._find(Work(number, indices)).ids for number, indices in enumerate(batches)]
+            first = self._progress.origin.number
+            found = [self._find(Work(number, indices)).ids for number, indices in enumerate(batches, first)]
             return [one for ids in found for one in ids], sum(len(ids) > 0 for ids in found)
-
-    def _find(self, work):
-        return find(self._plan.ids, work, self._bad.policy, self._base_seed)
 
     def _ahead(self):
         """What is pushed ahead; where the policy turns the prefetch, at least as much as that."""
@@ -137,19 +138,14 @@ class NativeIter(Iterator):
             if found.bad:
                 work = self._leave_out(work, found)
             if work is not None:
-                if self._times is not None and work.times is None:
-                    work = work._replace(times=self._times.of(found.ids))
                 self._native.push(found.ids, work.times)
                 self._pushed += 1
                 self._under_way += self._books.pushed(work)
 
     def _leave_out(self, work, found):
         """What remains of a batch with indices that are not there; None: nothing is to be pushed."""
-        if self._bad.policy != "raise":
-            for index, error in found.bad:
-                self._bad.report(index, error)
-        if not found.ids:
-            error = found.bad[0][1] if self._bad.policy == "raise" else None
+        error = found.bad[0][1] if self._bad.policy == "raise" else self._report(found.bad)
+        if error is not None or not found.ids:
             self._refused.append(Refused(0 if self._mixes else self._pushed, work, error))
             return None
         if self._mixes:  # else the batch is delivered as a whole
@@ -158,6 +154,17 @@ class NativeIter(Iterator):
         kept = places(work, found.slots) if self._mixes or work.places else None
         times = work.times and [work.times[slot] for slot in found.slots]
         return Work(work.number, [work.indices[slot] for slot in found.slots], kept, times)
+
+    def _report(self, bad):
+        """Of indices that are not there; the error where these are too many: nothing is pushed after that."""
+        try:
+            for index, error in bad:
+                self._bad.report(index, error)
+        except _core.BadSampleError as error:
+            self._exhausted = True
+            self._native.push_end()
+            return error
+        return None
 
     def _tell_refused(self):
         """A batch that could not be pushed is due: raises its error."""
@@ -168,6 +175,7 @@ class NativeIter(Iterator):
                 self._progress.settled(work, left_out)
                 self._fill()
                 if error is not None:
+                    self._give_up_if_too_many(error)
                     raise error
 
     def _next_data(self):

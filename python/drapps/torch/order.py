@@ -4,13 +4,13 @@ A pass that continues another begins after what was delivered.  Out of order, th
 made into batches anew, each sample under the number and slot that it first had, which its randomness hangs on.
 """
 
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import NamedTuple
 
 from torch.utils import data
 
 from drapps.torch import draws
-from drapps.torch.samplers import RandomSampler, RankBatchSampler
+from drapps.torch.samplers import Origin, RandomSampler, RankBatchSampler
 
 
 class Work(NamedTuple):
@@ -63,7 +63,9 @@ class Order:
         self._many = getattr(loader.dataset, "__getitems__", None)  # it is given what the sampler gives
         self._random = [s for s in draws.chain(self._sampler) if isinstance(s, RandomSampler)]
         self._own = next((s for s in (sampler_iter, *draws.chain(self._sampler)) if stateful(s)), None)
+        self._fills_up = self._own is not None and isinstance(self._sampler, RankBatchSampler)
         self._number, self.passed = 0, []
+        self.times_of = None  # function: how often each sample of a Work came before in the pass
         if resume:
             self._continue(resume)
         elif self._own is not None:
@@ -79,7 +81,8 @@ class Order:
         if self._own is not None and progress.sampler_state is not None and not origin.without:
             self._own.load_state_dict(progress.sampler_state)
             if self._own is not self._iter:
-                self._iter = iter(self._sampler)
+                again = self._sampler
+                self._iter = again.since(Origin(), progress.first) if self._fills_up else iter(again)
         else:
             if origin.position or origin.without:
                 self._iter = self._since(origin)
@@ -98,11 +101,12 @@ class Order:
         if self._mixed is not None:
             return next(self._mixed)
         while True:
-            number, indices, done = self._pull()
+            work, done = self._pull()
             if done is not None:  # else delivered before the state was saved
-                return Work(number, indices)
+                return work
 
     def _pull(self):
+        """The sampler's next batch, and what of it was delivered before; None: all."""
         indices = next(self._iter)
         if self._batched and not self._many and type(indices) is not list:  # an array, a tensor, a tuple
             indices = list(indices)
@@ -110,20 +114,27 @@ class Order:
         if self._random:
             self._progress.order_seed = self._random[0].seed
         after = self._own.state_dict() if self._own is not None else None
-        return number, indices, self._progress.begun(number, size_of(indices) if self._batched else 1, after)
+        if self._fills_up:
+            self._progress.first = self._sampler.first
+        work = Work(number, indices)
+        if self.times_of is not None:  # also of what was delivered: the samples after it have come once more
+            work = work._replace(times=self.times_of(work))
+        return work, self._progress.begun(number, size_of(indices) if self._batched else 1, after)
 
     def _samples(self):
-        """What was not delivered, sample by sample."""
+        """(place, index, time) of each sample that was not delivered."""
         while True:
             try:
-                number, indices, done = self._pull()
+                work, done = self._pull()
             except StopIteration:
                 return
             if done is not None:
-                left = [(number, slot, index) for slot, index in enumerate(indices) if slot not in done]
-                yield from left
+                times = work.times or repeat(None)
+                samples = zip(places_of(work, len(work.indices)), work.indices, times, strict=False)
+                yield from [sample for sample in samples if sample[0][1] not in done]
 
     def _remix(self):
         samples = self._samples()
         while some := list(islice(samples, self._loader.batch_size)):
-            yield Work(some[0][0], [index for _, _, index in some], [(number, slot) for number, slot, _ in some])
+            places, indices, times = map(list, zip(*some, strict=True))
+            yield Work(places[0][0], indices, places, None if None in times else times)

@@ -61,6 +61,7 @@ class Progress:
         self._sizes = {}  # batches under way: samples of each
         self._sampler_states = {}  # after each batch under way
         self.sampler_state = None  # after the batches before `position`
+        self.first = None  # samples that fill up the last batch of ranks, where the sampler goes on from a state
         self.record = None  # replay.Record, where the pass is recorded
         self.repeat = None  # replay.Repeat, where it repeats another
 
@@ -169,7 +170,8 @@ class Progress:
         self.settle()
         with self.lock:
             done = {number: slots and sorted(slots) for number, slots in self.done.items() if slots is None or slots}
-            repeat = {} if self.repeat is None else {"replay": self.repeat.rest()}
+            more = {} if self.first is None else {"first": self.first}
+            more |= {} if self.repeat is None else {"replay": self.repeat.rest()}
             return {
                 "_num_yielded": self.yielded,
                 "_iterator_finished": self.finished,
@@ -183,7 +185,7 @@ class Progress:
                 "draws": self.draws,
                 "sampler": self.sampler_state,
                 "dataset": self.data_state() if self.data_state else None,
-                **repeat,
+                **more,
             }
 
     def go_on(self, state):
@@ -192,4 +194,4 @@ class Progress:
         self.done = {int(number): slots and set(slots) for number, slots in state["done"].items()}
         self.origin = Origin(*state["origin"])
         self.order_seed, self.drawn = state["order_seed"], state["drawn"]
-        self.sampler_state = state["sampler"]
+        self.sampler_state, self.first = state["sampler"], state.get("first")

@@ -3,6 +3,8 @@
 import random
 from typing import NamedTuple
 
+from drapps.torch.order import places_of
+
 
 class Found(NamedTuple):
     """What is there of a batch."""
@@ -28,13 +30,13 @@ def find(ids, work, policy, base_seed):
         if policy == "raise":
             return Found((), (), ((None, error),))
     found, bad = {}, []
-    for slot, index in enumerate(work.indices):
+    for slot, (index, (number, first_slot)) in enumerate(zip(work.indices, places_of(work, len(work.indices)))):
         try:
             found[slot] = ids(index)
         except Exception as error:
             bad.append((index, error))
-            if policy == "replace" and len(ids.table):
-                found[slot] = ids(random.Random(f"{base_seed}/{work.number}/{slot}").randrange(len(ids.table)))
+            if policy == "replace" and len(ids.table):  # by its place in the sampler's batches, wherever it is now
+                found[slot] = ids(random.Random(f"{base_seed}/{number}/{first_slot}").randrange(len(ids.table)))
     return Found(list(found.values()), list(found), tuple(bad))
 
 

@@ -14,7 +14,7 @@ import torch
 
 from drapps import _core
 from drapps.fleet.seeds import SampleSeeds
-from drapps.torch.order import Work, places_of
+from drapps.torch.order import Work, places_of, size_of
 
 
 class Record:
@@ -28,7 +28,7 @@ class Record:
     def add(self, work, left_out=()):
         """A batch was delivered, or lost by an error: then it fails again.  left_out: places that are not in it."""
         indices = work.indices if self._batched else [work.indices]
-        places, times = places_of(work, len(indices)), work.times
+        places, times = places_of(work, size_of(indices)), work.times
         if left_out:
             kept = [i for i, place in enumerate(places) if place not in left_out]
             if not kept:

@@ -57,6 +57,8 @@ class RankBatchSampler(data.BatchSampler):
     filled up to a multiple of world with the first ones of the order.
     """
 
+    first = None  # those of the latest pass
+
     def __init__(self, sampler, batch_size, drop_last, rank, world):
         super().__init__(sampler, batch_size, drop_last)
         self.rank, self.world = rank, world
@@ -64,12 +66,13 @@ class RankBatchSampler(data.BatchSampler):
     def __iter__(self):
         return self.since(Origin())
 
-    def since(self, origin):
-        """The batches from there on."""
+    def since(self, origin, first=None):
+        """The batches from there on.  first: those of the order, where the sampler begins later."""
         skip, without = origin.position, frozenset(origin.without)
         order, total = iter(self.sampler), self.batch_size * self.world
-        first = list(islice(order, self.world))
-        rest = (index for i, index in enumerate(chain(first, order)) if i >= skip and i not in without)
+        begun = list(islice(order, self.world))
+        self.first = first = first or begun
+        rest = (index for i, index in enumerate(chain(begun, order)) if i >= skip and i not in without)
         while chunk := list(islice(rest, total)):
             if len(chunk) < total and self.drop_last:
                 return

@@ -41,7 +41,7 @@ def check(loader, mine, state):
     for key, theirs in state["made_with"].items():
         if key not in MAY_DIFFER and mine.get(key) != theirs:
             raise _core.ArgumentError(_difference(key, theirs, mine.get(key)))
-    if state["done"] and loader.in_order:
+    if state["done"] and loader.in_order and not state["made_with"].get("in_order"):  # else threads had them in hands
         raise _core.ArgumentError("the state was saved with in_order=False and batches open; the loader has True")
 
 

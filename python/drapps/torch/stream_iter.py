@@ -58,10 +58,11 @@ class Streams(list):
         super().__init__(map(Stream, saved["workers"]))
         self.turn = saved["turn"]
 
-    def delivered(self, worker, n, state):
-        """The consumer has n more items of a worker; the state of its data set after them."""
+    def delivered(self, worker, n, state, over):
+        """The consumer has n more items of a worker; the state of its data set after them, and whether these were all.
+        An error that came in their place has none, and a state of its own neither."""
         stream = self[worker]
-        stream.items, stream.state, stream.over = stream.items + n, state, stream.ended
+        stream.items, stream.state, stream.over = stream.items + n, state if n else stream.state, over
         self.turn = (worker + 1) % len(self)
 
     def state(self):
@@ -124,13 +125,14 @@ class StreamIter(WorkerIter):
             stream.ended = stream.over = True
             return self._progress.delivered(number)
         if isinstance(result.value, ExceptionWrapper):
-            return result.value, 0, partial(settle, self._progress, number, self._streams, worker, 0, stream.state)
-        value, n, state = result.value
-        stream.ended |= self._auto_collation and n < self._size
-        return value, n, partial(settle, self._progress, number, self._streams, worker, n, state)
+            value, n, state = result.value, 0, None
+        else:
+            value, n, state = result.value
+            stream.ended |= self._auto_collation and n < self._size
+        return value, n, partial(settle, self._progress, number, self._streams, worker, n, state, stream.ended)
 
 
-def settle(progress, number, streams, worker, n, state):
+def settle(progress, number, streams, worker, *delivered):
     """The consumer has the batch.  (It does not hold the iterator.)"""
     progress.delivered(number)
-    streams.delivered(worker, n, state)
+    streams.delivered(worker, *delivered)

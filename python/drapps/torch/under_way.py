@@ -70,10 +70,24 @@ class Mixed:
 
 
 class Times:
-    """How often each sample came before in a pass, for a record: the engine counts alike and does not tell."""
+    """How often each sample came before in a pass: for a record, and where some were delivered and are not pushed.
+    The engine counts what is pushed in the same way, and does not tell.
 
-    def __init__(self, ids):
-        self._counts = array("I", bytes(4 * (int(ids.max(initial=-1)) + 1)))
+    find: what there is of a Work (refused.find).
+    """
+
+    def __init__(self, find, table):
+        self._find = find
+        self._counts = array("I", bytes(4 * (int(table.max(initial=-1)) + 1)))
+
+    def of_work(self, work):
+        """Of a batch that comes now; 0 of what is not there."""
+        found = self._find(work)
+        times = self.of(found.ids)
+        if found.slots is None:
+            return times
+        there = dict(zip(found.slots, times, strict=True))
+        return [there.get(slot, 0) for slot in range(len(work.indices))]
 
     def of(self, ids):
         """Of some that come now."""

@@ -170,8 +170,8 @@ class WorkerIter(Iterator):
         self._under_way -= 1
         try:
             received = self._accept(self._fleet.opened(box))
-        except _core.BadSampleError as error:  # too many: there is no going on
-            self._progress.given_up = f"this iteration was given up: {error}"
+        except _core.BadSampleError as error:
+            self._give_up_if_too_many(error)
             raise
         if received is None:
             self._fill()
