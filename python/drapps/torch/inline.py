@@ -7,6 +7,7 @@ from itertools import islice
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from drapps import _core, cached
+from drapps.fleet.items import restore
 from drapps.fleet.seeds import COLLATE
 from drapps.torch.bad import CarefulFetcher
 from drapps.torch.iterator import Iterator, pinned
@@ -146,7 +147,7 @@ def restore_data(dataset, resume):
     """Puts a data set with a state where the saved pass was; before it is iterated."""
     saved = resume and resume["dataset"]
     if saved and saved["set"] is not None:
-        dataset.load_state_dict(saved["set"])
+        restore(dataset, saved["set"])
 
 
 def _continue_data(fetcher, batched, batch_size, resume):
