@@ -220,7 +220,8 @@ def test_a_stream_in_the_caller_that_is_its_own_iterator_goes_on():
     iterator = iter(loader)
     begun = [next(iterator)[0] for _ in range(5)]
     again.load_state_dict(loader.state_dict())
-    assert begun + [number for number, _ in again] == list(range(1, 13))
+    rest = list(iterator)
+    assert list(again) == rest and begun + [number for number, _ in rest] == list(range(1, 13))
 
 
 # --- ranks ---
