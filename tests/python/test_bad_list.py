@@ -60,6 +60,16 @@ def test_files_are_named(tmp_path, workers, in_order, policy):
     assert pickle.loads(pickle.dumps(loader)).bad_samples() == loader.bad_samples()
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_warnings_and_errors_name_the_file(tmp_path, caplog, workers):
+    images = images_of(tmp_path, {3, 7})
+    images.transform = v2.Compose([images.transform, abs])  # which runs in Python
+    loader = DataLoader(images, 4, num_workers=workers, on_bad_sample="skip", max_bad=1)
+    with pytest.raises(drapps.BadSampleError, match=f"the last: sample {images.samples[7][0]}: "):
+        list(loader)
+    assert f"bad sample {images.samples[3][0]} (skipped): " in caplog.text
+
+
 def test_indices_are_those_of_the_data_set(tmp_path):
     images = images_of(tmp_path, {3, 7})
     part = Subset(images, [7, 1, 3, 0])

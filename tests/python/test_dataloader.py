@@ -99,13 +99,20 @@ def test_same_exceptions_for_streams(options):
     same_mistake(Stream(4), options)
 
 
+@pytest.mark.parametrize("kind", [data.DataLoader, DataLoader])
+def test_half_a_worker_is_an_error_as_in_torch(kind):
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        list(kind(Numbers(4), num_workers=1.5))
+
+
 def test_shuffling_nothing_is_an_error_as_in_torch():
     same_mistake(Numbers(0), {"shuffle": True})
 
 
 @pytest.mark.parametrize("option", [{"on_bad_sample": "ignore"}, {"max_bad": -1}, {"memory_limit": -1},
                                     {"cpu_limit": 0}, {"rank": 2, "world_size": 2}, {"rank": 0},
-                                    {"seed": 1, "generator": torch.Generator()}], ids=str)  # fmt: skip
+                                    {"seed": 1, "generator": torch.Generator()}, {"seed": "x"}, {"seed": 1.5}],
+                         ids=str)  # fmt: skip
 def test_own_arguments_are_checked(option):
     with pytest.raises(ValueError):
         DataLoader(Numbers(4), **option)

@@ -492,3 +492,13 @@ def test_settings_are_those_of_the_class():
     loader = drapps.DRAADPDataLoader(Numbers(8))
     assert loader.weights == "draadp" and loader.batch_size == 32 and loader.prefetch_factor == 2
     assert isinstance(loader._adapting, adapting.Adapting) and loader._adapting.pinned == ()
+
+
+@pytest.mark.parametrize("batch_size, least", [(1, 4), (3, 2), (8, 2)])
+def test_no_policy_leaves_workers_without_a_sample(batch_size, least):
+    """Those of a batch are spread over the workers: where it has few, as many batches are under way."""
+    with DataLoader(Slow(48, range(48), 0.01), batch_size, num_workers=4) as loader:
+        loader._adapting.learnt["prefetch"] = 2  # as the policy of an earlier pass may have left it
+        iterator = iter(loader)
+        assert iterator._ahead() == least
+        assert sum(len(batch) for batch in iterator) == 48

@@ -182,6 +182,49 @@ def test_streams_go_on(kind, batch_size, workers):
     assert lists(again) == whole
 
 
+class OwnIterator(data.IterableDataset):
+    """A stream that is its own iterator, begins anew when it is iterated, and has no place before."""
+
+    def __iter__(self):
+        self.place = {"at": 0}
+        return self
+
+    def __next__(self):
+        if self.place["at"] == 12:
+            raise StopIteration
+        self.place["at"] += 1
+        return self.place["at"], torch.randint(1000, ()).item()
+
+    def state_dict(self):
+        return dict(self.place, rng=torch.get_rng_state())
+
+    def load_state_dict(self, state):
+        self.place["at"] = state["at"]
+        torch.set_rng_state(state["rng"])
+
+
+@pytest.mark.parametrize("context", [None, "spawn"])
+@pytest.mark.parametrize("n", [1, 5])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_streams_that_are_their_own_iterators_go_on(workers, n, context):
+    loader, again = (DataLoader(OwnIterator(), None, num_workers=workers, multiprocessing_context=context)
+                     for _ in range(2))  # fmt: skip
+    iterator = iter(loader)
+    begun = [next(iterator) for _ in range(n)]
+    again.load_state_dict(loader.state_dict())
+    rest = list(iterator)
+    assert list(again) == rest and len(begun) + len(rest) == 12 * workers
+
+
+def test_a_stream_in_the_caller_that_is_its_own_iterator_goes_on():
+    loader, again = (DataLoader(OwnIterator(), None, num_workers=0) for _ in range(2))
+    iterator = iter(loader)
+    begun = [next(iterator)[0] for _ in range(5)]
+    again.load_state_dict(loader.state_dict())
+    rest = list(iterator)
+    assert list(again) == rest and begun + [number for number, _ in rest] == list(range(1, 13))
+
+
 # --- ranks ---
 
 

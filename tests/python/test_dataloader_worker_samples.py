@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from collections import namedtuple
 
 import numpy
 import pytest
@@ -53,6 +54,28 @@ def test_samples_that_cannot_be_sent_are_made_inline_where_nobody_said_workers(f
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(list(loader)) == 6 and loader.num_workers == 0 and loader.stats()["batches"] == 12
+
+
+class Nested(Numbers):
+    """Samples of a type that no pickle finds, with tensors, for which the batch has rows."""
+
+    Sample = namedtuple("Sample", ["image", "label"])
+
+    def __getitem__(self, i):
+        return self.Sample(torch.full((3,), i), i)
+
+
+@pytest.mark.parametrize("batch_size", [4, None])
+def test_named_tuples_of_a_nested_class_are_made_inline_where_nobody_said_workers(batch_size):
+    with pytest.warns(RuntimeWarning, match="cannot be sent"):
+        found = list(DataLoader(Nested(8), batch_size))
+    assert all(type(batch) is Nested.Sample for batch in found)
+    assert torch.stack([batch.image[..., 0] for batch in found]).flatten().tolist() == list(range(8))
+
+
+def test_named_tuples_of_a_nested_class_are_an_error_that_says_so():
+    with pytest.raises(TypeError, match="Sample cannot be sent from a worker process"):
+        list(DataLoader(Nested(8), 4, num_workers=2))
 
 
 def test_a_pass_that_went_inline_has_a_state():

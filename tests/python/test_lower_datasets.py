@@ -184,7 +184,7 @@ def test_parts_that_have_grown(folder):
 
 def test_a_part_that_is_unknown(folder):
     plan = lower(ConcatDataset([D.ImageFolder(folder, CHAINS["v1"]), ["x"]]), True)
-    assert plan.pipe is None and "list is a data set that is not torch's" in plan.lines[-1]
+    assert plan.pipe is None and "list: a data set that is not torch's" in plan.lines[-1]
     assert plan.dataset[-1] == "x" and type(plan.dataset.datasets[0]).__name__ == "MixedDataset"
 
 

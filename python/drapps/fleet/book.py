@@ -56,21 +56,21 @@ class LayoutBook:
         return self._known[number]
 
     def number(self, layout):
-        """The number of a layout, which is added when it is new; None when the book is full."""
+        """The number of a layout, which is added when it is new; None when the book is full, or cannot hold it."""
         if layout not in self._known:
             fcntl.lockf(self.fd, fcntl.LOCK_EX)
             try:
                 self._catch_up()
                 if layout not in self._known:
-                    if len(self._known) == MAX_LAYOUTS:
+                    data = layout.dumps() if len(self._known) < MAX_LAYOUTS else None
+                    if data is None:
                         return None
-                    self._append(layout)
+                    self._append(layout, data)
             finally:
                 fcntl.lockf(self.fd, fcntl.LOCK_UN)
         return self._known.index(layout)
 
-    def _append(self, layout):
-        data = layout.dumps()
+    def _append(self, layout, data):
         self._read += os.pwrite(self.fd, LENGTH.pack(len(data)) + data, self._read)
         self._known.append(layout)
 

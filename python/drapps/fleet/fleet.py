@@ -32,12 +32,14 @@ class Fleet(Processes):
 
     kind: "map" or "iterable".  bad: "raise": a sample's exception is the result of its batch; "report": it is in the
     result's samples, and the batch is made of the others (None when there are none); so a data set with __getitems__ is
-    asked for one sample at a time.
+    asked for one sample at a time.  states: of each worker's iterable data set, or None: where items are skipped, it is
+    put there instead of being iterated.
     """
 
     def __init__(self, dataset, collate_fn, *, workers, kind="map", auto_collation=True, drop_last=False, base_seed=0,
                  shared_seed=None, worker_init_fn=None, context=None, in_order=True, lanes=True, memory_limit=0,
-                 cpu_limit=0, max_attempts=3, seed_samples=True, bad="raise", max_batches=MAX_BATCHES):  # fmt: skip
+                 cpu_limit=0, max_attempts=3, seed_samples=True, bad="raise", max_batches=MAX_BATCHES,
+                 states=None):  # fmt: skip
         check(kind=(kind, ("map", "iterable")), bad=(bad, ("raise", "report")))
         super().__init__(workers, context=context, in_order=in_order, lanes=lanes, memory_limit=memory_limit,
                          cpu_limit=cpu_limit, max_attempts=max_attempts, max_batches=max_batches)  # fmt: skip
@@ -48,7 +50,7 @@ class Fleet(Processes):
         self._slots = 0
         self._epoch_number = -1
         self.begin_epoch(base_seed, shared_seed)
-        self._prepare(Setup(dataset, collate_fn, worker_init_fn, kind, auto_collation, drop_last, base_seed,
+        self._prepare(Setup(dataset, collate_fn, worker_init_fn, states, kind, auto_collation, drop_last, base_seed,
                             shared_seed, workers, in_order, seed_samples, bad == "report", self._crew, *self._fds))
 
     def _warm_up(self):

@@ -7,6 +7,25 @@ from torch.utils.data._utils.worker import _IterableDatasetStopIteration
 OF_ITERATOR = 1 << 63  # tags of random states: apart from those of batches
 
 
+def restore(dataset, state):
+    """Puts a data set where it was, before it is iterated.  One that is its own iterator may need to be iterated first:
+    it is put there again then."""
+    try:
+        dataset.load_state_dict(state)
+    except Exception:
+        if not hasattr(dataset, "__next__"):
+            raise
+
+
+def iterated_from(dataset, state):
+    """An iterator that goes on from a state of the data set."""
+    restore(dataset, state)
+    iterator = iter(dataset)
+    if iterator is dataset:  # which may have begun anew
+        dataset.load_state_dict(state)
+    return iterator
+
+
 class Items:
     """The iterator of an iterable data set."""
 
@@ -18,8 +37,18 @@ class Items:
         worker = self._worker
         worker.seed_pipe(request.shared_seed)
         worker.seed_anew(request)
-        self._epoch, self._taken, self._ended = request.epoch, 0, False
-        self._iterator = iter(worker.dataset)
+        self._taken, self._ended = 0, False
+        state, skipped = self._state(), request.items()[1]
+        if state is None or not skipped:
+            self._iterator = iter(worker.dataset)
+        else:
+            self._iterator, self._taken = iterated_from(worker.dataset, state), skipped
+        self._epoch = request.epoch
+
+    def _state(self):
+        """Of the data set, where the pass goes on; None where it has none."""
+        states = self._worker.setup.states
+        return states[self._worker.number] if states else None
 
     def _next(self, request):
         self._worker.seed(request, OF_ITERATOR + self._worker.number, self._taken)
@@ -43,6 +72,7 @@ class Items:
         """To where the pass was that this one continues, and the worker that this one replaces: an error ended its
         batch, and the next one began with the item after it."""
         n, skipped, batches = request.items()
+        skipped -= self._taken  # which its state has brought it over
         for size in chain(repeat(None, skipped), repeat(n, batches)):
             try:
                 self._batch(size, request)

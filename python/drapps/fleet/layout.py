@@ -125,11 +125,15 @@ class Layout:
     __hash__ = None
 
     def dumps(self):
-        """As bytes, for another process."""
+        """As bytes, for another process; None where a type of the sample cannot be pickled."""
         try:
             return PLAIN + marshal.dumps(_plain_tree(self.tree))
         except KeyError:
+            pass
+        try:
             return PICKLED + pickle.dumps(self.tree)
+        except Exception:
+            return None
 
     @classmethod
     def loads(cls, data):

@@ -18,6 +18,7 @@ class Setup:
     dataset: Any
     collate_fn: Any
     worker_init_fn: Any
+    states: Any  # of iterable data sets that go on: the state of each worker's, or None
     kind: str  # "map" or "iterable"
     auto_collation: bool
     drop_last: bool
@@ -61,10 +62,10 @@ class Parcel:
     def __reduce__(self):
         setup = self._setup
         try:
-            pack((setup.dataset, setup.collate_fn, setup.worker_init_fn), self._map)
+            pack((setup.dataset, setup.collate_fn, setup.worker_init_fn, setup.states), self._map)
         except PackError as error:
             raise error.__cause__ from None
-        bare = replace(setup, dataset=None, collate_fn=None, worker_init_fn=None, crew=None)
+        bare = replace(setup, dataset=None, collate_fn=None, worker_init_fn=None, states=None, crew=None)
         fds = (self._fd, setup.crew.fd, setup.layouts, setup.stacks)
         return Received, (bare, tuple(map(DupFd, fds)))
 
@@ -84,6 +85,6 @@ class Received:
         parts, crew, layouts, stacks = (fd.detach() for fd in self._fds)
         memory = mmap.mmap(parts, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
         os.close(parts)
-        dataset, collate_fn, worker_init_fn = unpack(memory)
+        dataset, collate_fn, worker_init_fn, states = unpack(memory)
         return replace(self._bare, dataset=dataset, collate_fn=collate_fn, worker_init_fn=worker_init_fn,
-                       crew=_core.join_crew(crew), layouts=layouts, stacks=stacks)  # fmt: skip
+                       states=states, crew=_core.join_crew(crew), layouts=layouts, stacks=stacks)  # fmt: skip

@@ -48,14 +48,15 @@ class BadSamples:
         self._n += 1
         self._counts["bad_samples"] += 1
         action, text = {"skip": "skipped", "replace": "replaced"}[self.policy], error_text(error)
-        log.warning("bad sample %r (%s): %s", index, action, text)
+        named = self._list.name(index) or repr(index)
+        log.warning("bad sample %s (%s): %s", named, action, text)
         self._list.add(index, text, self._epoch)
         if self.tell is not None:
             name = {"id": index} if isinstance(index, int) else {"key": str(index)}
             self.tell(**name, error=text, action=action)
         if self.too_many:
             raise _core.BadSampleError(
-                f"{self._n} bad samples, allowed are {self._most}; the last: sample {index!r}: {text}"
+                f"{self._n} bad samples, allowed are {self._most}; the last: sample {named}: {text}"
             )
 
 

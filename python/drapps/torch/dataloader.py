@@ -142,6 +142,8 @@ class DataLoader(data.DataLoader[_T_co]):
 
         The generator is seeded at once: who hands it on may use it without the loader.
         """
+        if seed is not None and not hasattr(seed, "__index__"):
+            raise _core.ArgumentError(f"seed is {seed!r}, allowed are whole numbers")
         if seed is not None and generator is not None and not handed_on:
             raise ValueError("seed and generator exclude each other: give one")
         if seed is None and generator is None and shuffle and self.world_size > 1:

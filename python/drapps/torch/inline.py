@@ -7,6 +7,7 @@ from itertools import islice
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from drapps import _core, cached
+from drapps.fleet.items import restore
 from drapps.fleet.seeds import COLLATE
 from drapps.torch.bad import CarefulFetcher
 from drapps.torch.iterator import Iterator, pinned
@@ -33,6 +34,12 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
     _torch_name = "_SingleProcessDataLoaderIter"
     _asks = 1
 
+    def __init__(self, loader):
+        self._put_back = None
+        super().__init__(loader)
+        if self._put_back is not None:  # here, because it may set torch's generator, which the pass has drawn from
+            self._dataset_fetcher.dataset_iter.load_state_dict(self._put_back)
+
     def _beginning(self, loader, kept_seeds=None):
         restore_data(loader.dataset, loader._resume)
         return super()._beginning(loader, kept_seeds)
@@ -41,7 +48,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         super()._begun(loader, resume)
         fetcher = self._dataset_fetcher
         if loader._iterable:
-            _continue_data(fetcher, self._auto_collation, loader.batch_size, resume)
+            self._put_back = _continue_data(fetcher, self._auto_collation, loader.batch_size, resume)
         self._progress.data_state = _data_state(self._dataset, getattr(fetcher, "dataset_iter", None))
         self._collate = fetcher.collate_fn = Counting(self._collate_fn, self._auto_collation)
         self._bad = loader._bad_of_pass()
@@ -147,15 +154,15 @@ def restore_data(dataset, resume):
     """Puts a data set with a state where the saved pass was; before it is iterated."""
     saved = resume and resume["dataset"]
     if saved and saved["set"] is not None:
-        dataset.load_state_dict(saved["set"])
+        restore(dataset, saved["set"])
 
 
 def _continue_data(fetcher, batched, batch_size, resume):
-    """Brings an iterable data set to where the saved pass was."""
+    """Brings an iterable data set to where the saved pass was; returns the state that its iterator still has to get."""
     saved = resume and resume["dataset"]
     if saved:
-        if saved["iterator"] is not None:
-            fetcher.dataset_iter.load_state_dict(saved["iterator"])
-    elif resume:
+        return saved["iterator"]
+    if resume:
         n = (resume["_num_yielded"] + resume["ahead"]) * (batch_size if batched else 1)
         next(islice(fetcher.dataset_iter, n, n), None)
+    return None

@@ -109,7 +109,7 @@ def _distinct(leaves):
 
 def _check_whole(leaf, first):
     if leaf.family is None:
-        raise NotNative(f"{type(leaf.dataset).__name__} is {leaf.reason}")
+        raise NotNative(f"{type(leaf.dataset).__name__}: {leaf.reason}")
     if leaf.family.why_not_whole:
         raise NotNative(f"{type(leaf.dataset).__name__}: {leaf.family.why_not_whole}")
     if leaf.chain.rest:

@@ -26,19 +26,6 @@ class Noting:
         return self._collate(samples), len(samples) if self._batched else 1, state
 
 
-class Restoring:
-    """A worker_init_fn that puts the worker's data set where it was."""
-
-    def __init__(self, init, states):
-        self._init, self._states = init, states
-
-    def __call__(self, worker):
-        if self._init is not None:
-            self._init(worker)
-        if self._states[worker] is not None:
-            get_worker_info().dataset.load_state_dict(self._states[worker])
-
-
 class Stream:
     """What was delivered of one worker's iterator."""
 
@@ -74,11 +61,9 @@ class StreamIter(WorkerIter):
 
     def _open(self, loader, resume):
         saved = resume["dataset"]["workers"] if resume else []
-        init = init_fns.of_workers(loader, self)
-        if any(state is not None for _, state, _ in saved):
-            init = Restoring(init, [state for _, state, _ in saved])
-        return self._open_fleet(loader, self._dataset, Noting(self._collate_fn, self._auto_collation),
-                                worker_init_fn=init, kind="iterable")  # fmt: skip
+        return self._open_fleet(loader, self._dataset, Noting(self._collate_fn, self._auto_collation), kind="iterable",
+                                worker_init_fn=init_fns.of_workers(loader, self),
+                                states=[state for _, state, _ in saved])  # fmt: skip
 
     def _setup(self, loader, resume):
         saved = resume["dataset"] if resume else {"workers": [None] * self._n_workers, "turn": 0}
@@ -87,7 +72,7 @@ class StreamIter(WorkerIter):
         self._next_worker = saved["turn"]
         self._asked = {}  # by tag: the worker
         for worker, stream in enumerate(self._streams):
-            if stream.items and stream.state is None:
+            if stream.items:
                 self._fleet.skip_items(worker, stream.items)
         self._progress.data_state = self._streams.state
 

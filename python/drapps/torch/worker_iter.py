@@ -40,6 +40,7 @@ class WorkerIter(Iterator):
         self._limit = loader.timeout or None
         self._adapting = loader._adapting
         self._said_ahead = self._adapting.said.get("prefetch", 0)
+        self._batch_samples = loader.batch_size or (1 if loader.batch_sampler is None else self._n_workers)
         given = "prefetch" in self._adapting.pinned and not self._said_ahead
         self._per_worker = loader.prefetch_factor if given else 0
         self._window = self._said_ahead or self._learnt.get("prefetch", loader.prefetch_factor * self._n_workers)
@@ -111,9 +112,10 @@ class WorkerIter(Iterator):
         one_each = n_workers if self._by_worker else 1
         if self._said_ahead:
             return max(self._said_ahead, one_each)
+        for_all = -(-n_workers // self._batch_samples)  # fewer would leave workers without a sample
         if pilot is None:
-            return max(self._window, self._least_ahead)
-        return max(int(pilot.get("prefetch")), one_each, self._least_ahead)
+            return max(self._window, for_all, self._least_ahead)
+        return max(int(pilot.get("prefetch")), one_each, for_all, self._least_ahead)
 
     def _fill(self, seconds=math.inf):
         """Posts until enough is under way; False: it took too long."""

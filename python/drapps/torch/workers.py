@@ -5,6 +5,7 @@ ranks of a node share the container's (LOCAL_WORLD_SIZE, which the limits take i
 """
 
 import multiprocessing
+import operator
 import threading
 import weakref
 
@@ -23,7 +24,7 @@ class Count(int):
     """
 
     def __new__(cls, n, decided=False, options=None):
-        self = super().__new__(cls, n)
+        self = super().__new__(cls, operator.index(n))  # as torch, which has no half a worker
         self.decided = decided
         self.options = options or {}
         return self
