@@ -14,7 +14,7 @@ from drapps import _core, metrics, output as outputs
 from drapps.badlist import BadList
 from drapps.batch import Batch, deliver
 from drapps.ranges import wait_range
-from drapps.trace import warn_if_broken
+from drapps.trace import warn_if_broken, warn_if_renamed
 
 GIVEN_UP = "this iteration was given up: the loader was closed, restored or iterated anew"
 CANCEL_AGAIN_S = 0.01  # a thread may have come to wait just after it was cancelled
@@ -230,6 +230,8 @@ class Loader(LoaderBase):
         monitor = getattr(resource_monitor, "_core", resource_monitor)
         self._core = _core.open_loader(dataset, graph, monitor=monitor, adaptive=adaptive_compression, **options)
         super().__init__(output)
+        if options.get("trace") is not None:
+            warn_if_renamed(os.fsdecode(options["trace"]), self._trace)
         outputs.choose(output)  # says now what would fail at the first batch
 
     def _start(self, epoch):
