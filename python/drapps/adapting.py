@@ -13,7 +13,7 @@ class Adapting:
     """Of one loader, over its passes."""
 
     def __init__(self, policy, monitor, adaptive_compression, weights, trace, pinned):
-        check_said(policy, monitor)
+        check_said(policy, monitor, adaptive_compression)
         self.policy, self.monitor, self.adaptive_compression = policy, monitor, adaptive_compression
         self.weights = weights_text(weights)
         self.trace = None if trace is None else os.fspath(trace)

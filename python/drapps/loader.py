@@ -9,11 +9,13 @@ import json
 import os
 import threading
 import weakref
+from numbers import Real
 
 from drapps import _core, metrics, output as outputs
 from drapps.badlist import BadList
 from drapps.batch import Batch, deliver
 from drapps.ranges import wait_range
+from drapps.sched import check_knob
 from drapps.trace import warn_if_broken, warn_if_renamed
 
 GIVEN_UP = "this iteration was given up: the loader was closed, restored or iterated anew"
@@ -363,6 +365,8 @@ class Loader(LoaderBase):
         >>> loader.get("prefetch")
         4
         """
+        if not isinstance(value, Real):
+            check_knob(knob, value)  # says what is allowed
         self._core.set(knob, value)
 
     def get(self, knob):
