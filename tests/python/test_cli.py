@@ -8,6 +8,7 @@ import pytest
 from imagesets import N_IMAGES, run_python
 
 from drapps import cli, optable
+from drapps.cli.show import print_table
 
 
 def run(*args):
@@ -75,6 +76,11 @@ def test_help(name):
     done = run(name, "--help")
     assert done.returncode == 0 and "usage: drapps" in done.stdout
     assert name in run("--help").stdout
+
+
+def test_tables_hold_no_control_characters(capsys):
+    print_table(("name",), [("a\x1b[2Jb",)])
+    assert capsys.readouterr().out == "name\na?[2Jb\n"
 
 
 def test_a_closed_pipe():
