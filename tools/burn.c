@@ -58,6 +58,12 @@ static int misuse(const char *what, const char *value)
     return BAD_USE;
 }
 
+static int out_of_range(const char *name, const char *value, double min, double max)
+{
+    fprintf(stderr, "burn: --%s is \"%s\", allowed are %.10g to %.10g\n%s", name, value, min, max, usage);
+    return BAD_USE;
+}
+
 static bool to_number(const char *text, double min, double max, double *out)
 {
     char *end;
@@ -67,6 +73,7 @@ static bool to_number(const char *text, double min, double max, double *out)
 
 static int take_option(struct job *job, const char *name, const char *value)
 {
+    const double least = !strcmp(name, "seed") ? 0 : 1, most = !strcmp(name, "threads") ? MAX_THREADS : 1e6;
     double number = 0;
     if (!strcmp(name, "show"))
         job->show = true;
@@ -77,14 +84,15 @@ static int take_option(struct job *job, const char *name, const char *value)
     else if (!strcmp(name, "pattern"))
         return burn_shape_parse(value, &job->pattern.shape) ? 0 : misuse("no pattern is called", value);
     else if (!strcmp(name, "level"))
-        return to_number(value, 0, 1, &job->pattern.level) ? 0 : misuse("the level is 0 to 1, not", value);
+        return to_number(value, 0, 1, &job->pattern.level) ? 0 : out_of_range(name, value, 0, 1);
     else if (!strcmp(name, "seconds"))
-        return to_number(value, 0.001, MAX_SECONDS, &job->seconds) ? 0
-                                                                   : misuse("seconds are 0.001 to 86400, not", value);
+        return to_number(value, 0.001, MAX_SECONDS, &job->seconds) ? 0 : out_of_range(name, value, 0.001, MAX_SECONDS);
     else if (!strcmp(name, "period"))
-        return to_number(value, 0.001, MAX_SECONDS, &job->pattern.period_s) ? 0 : misuse("no period of", value);
-    else if (!to_number(value, !strcmp(name, "seed") ? 0 : 1, !strcmp(name, "threads") ? MAX_THREADS : 1e6, &number))
-        return misuse("out of range:", value);
+        return to_number(value, 0.001, MAX_SECONDS, &job->pattern.period_s)
+                   ? 0
+                   : out_of_range(name, value, 0.001, MAX_SECONDS);
+    else if (!to_number(value, least, most, &number))
+        return out_of_range(name, value, least, most);
     else if (!strcmp(name, "seed"))
         job->pattern.seed = (uint64_t)number;
     else if (!strcmp(name, "threads"))

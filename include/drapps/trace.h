@@ -82,7 +82,8 @@ DR_API void dr_trace_defaults(dr_trace_options *options);
 /* Begins the file anew; meta: a JSON object about the run, NULL: {}; options NULL: the defaults.  An unwritable path is
  * an error.  path NULL: that of the environment variable DRAPPS_TRACE, in which %p stands for the process id; the
  * second trace of a process goes to a file with -2 before its suffix, and so on, and a forked child adds its process id
- * likewise.  Without the variable *out is NULL, and DR_OK is returned.
+ * likewise.  Without the variable *out is NULL, and DR_OK is returned.  Where another trace is being written to that
+ * file, the process id is added too: dr_trace_path says the name.
  *
  * 4 MB of memory hold what is not yet written, a thread writes it five times a second.  What finds no room there is
  * lost, and the trace says how much was.  After a fork the trace is the parent's: the child's calls do nothing. */

@@ -6,14 +6,14 @@ import os
 from drapps import _core
 from drapps.fleet.pilot import Adapt
 from drapps.sched import Decision, check_said, knobs, weights_text
-from drapps.trace import tell, warn_if_broken
+from drapps.trace import tell, warn_if_broken, warn_if_renamed
 
 
 class Adapting:
     """Of one loader, over its passes."""
 
     def __init__(self, policy, monitor, adaptive_compression, weights, trace, pinned):
-        check_said(policy, monitor)
+        check_said(policy, monitor, adaptive_compression)
         self.policy, self.monitor, self.adaptive_compression = policy, monitor, adaptive_compression
         self.weights = weights_text(weights)
         self.trace = None if trace is None else os.fspath(trace)
@@ -33,6 +33,7 @@ class Adapting:
         if self._writer is None:  # one file for all passes; named as by loader_trace.c
             meta = {"kind": "processes", "data": name, "settings": settings, **about}
             self._writer = _core.open_trace(self.trace, json.dumps(meta))
+            warn_if_renamed(self.trace, self._writer and self._writer.status())
         return Adapt(self.policy, self.monitor, self.weights, cpu_limit or 0, self._writer, name,
                      (*self.pinned, *pinned))  # fmt: skip
 

@@ -120,21 +120,26 @@ class Config:
             if text:
                 _core.parse_weights(text)
         except (_core.Error, TypeError) as error:
-            raise self.error(f"weights: {error}") from None
+            raise self.error(str(error)) from None
         return text or None
 
 
 def read(source):
     """A Config from a path, a dict or None."""
-    return Config("config", source or {}) if source is None or isinstance(source, dict) else Config(*_read(source))
+    if source is None or isinstance(source, dict):
+        return Config("config", source or {})
+    if not isinstance(source, (str, bytes, os.PathLike)):
+        raise _core.ArgumentError(f"config is {source!r}, allowed are a path, a dict and None")
+    return Config(*_read(source))
 
 
 def read_policy(path):
     """(name, weights, limits) that a policy file says."""
     source, data = _read(path)
     name = data.get("policy")
-    if name not in POLICIES:
-        raise _core.ArgumentError(f"{source}: policy = {name!r}: allowed are {', '.join(map(repr, POLICIES))}")
+    allowed = SECTIONS["policy"]["name"]
+    if not allowed.holds(name):
+        raise _core.ArgumentError(f"{source}: policy = {name!r}: allowed are {allowed.text()}")
     rest = Config(source, {key: value for key, value in data.items() if key != "policy"}, ("weights", "limits"))
     return name, rest.weights, rest.limits
 

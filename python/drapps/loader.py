@@ -9,12 +9,14 @@ import json
 import os
 import threading
 import weakref
+from numbers import Real
 
 from drapps import _core, metrics, output as outputs
 from drapps.badlist import BadList
 from drapps.batch import Batch, deliver
 from drapps.ranges import wait_range
-from drapps.trace import warn_if_broken
+from drapps.sched import check_knob
+from drapps.trace import warn_if_broken, warn_if_renamed
 
 GIVEN_UP = "this iteration was given up: the loader was closed, restored or iterated anew"
 CANCEL_AGAIN_S = 0.01  # a thread may have come to wait just after it was cancelled
@@ -230,6 +232,8 @@ class Loader(LoaderBase):
         monitor = getattr(resource_monitor, "_core", resource_monitor)
         self._core = _core.open_loader(dataset, graph, monitor=monitor, adaptive=adaptive_compression, **options)
         super().__init__(output)
+        if options.get("trace") is not None:
+            warn_if_renamed(os.fsdecode(options["trace"]), self._trace)
         outputs.choose(output)  # says now what would fail at the first batch
 
     def _start(self, epoch):
@@ -361,6 +365,8 @@ class Loader(LoaderBase):
         >>> loader.get("prefetch")
         4
         """
+        if not isinstance(value, Real):
+            check_knob(knob, value)  # says what is allowed
         self._core.set(knob, value)
 
     def get(self, knob):

@@ -9,7 +9,8 @@ from drapps import _core
 class Server:
     """A running endpoint.  It ends with `stop`, at the end of a `with`, or with the process."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str | int) -> None:
+        address = str(address)
         self._core: Any = _core.metrics_start(address)
         self._host = address.rpartition(":")[0] or "127.0.0.1"
         self.port = _core.metrics_port(self._core)
@@ -34,13 +35,14 @@ class Server:
 
 
 _running: list[Server] = []  # those that nobody keeps would else end at once
+_told: list[str] = []  # what went wrong with the variable: each loader tries again, and one warning is enough
 
 
-def start(address: str = "127.0.0.1:9464") -> Server:
+def start(address: str | int = "127.0.0.1:9464") -> Server:
     """Starts an endpoint.
 
-    address: a port (on 127.0.0.1), "address:port" or "[address]:port"; port 0 is any that is free.  An address other
-    than 127.0.0.1, ::1 or localhost opens it to the network, without a password.
+    address: a port (on 127.0.0.1), as text or a number, "address:port" or "[address]:port"; port 0 is any that is
+    free.  An address other than 127.0.0.1, ::1 or localhost opens it to the network, without a password.
 
     >>> import drapps
     >>> with drapps.metrics.start("127.0.0.1:0") as server:
@@ -62,4 +64,6 @@ def from_environment() -> None:
     try:
         _core.metrics_from_environment()
     except _core.Error as error:
-        warnings.warn(f"DRAPPS_METRICS: {error}", RuntimeWarning, stacklevel=2)
+        if str(error) not in _told:
+            _told.append(str(error))
+            warnings.warn(f"DRAPPS_METRICS: {error}", RuntimeWarning, stacklevel=2)

@@ -1,10 +1,14 @@
 """What the machine and the pipelines are doing, ten times a second: CPU, memory, storage, network, GPU, energy."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 from drapps import _core
+
+LEAST, MOST = 0.01, 1  # seconds between snapshots
 
 
 class Sensor(NamedTuple):
@@ -51,9 +55,9 @@ class Monitor:
     True
     """
 
-    def __init__(self, interval: float = 0.1, history: int = 300, root: str = "") -> None:
+    def __init__(self, interval: float = 0.1, history: int = 300, root: str | os.PathLike[str] = "") -> None:
         self._history = history
-        self._core = _core.open_monitor(round(interval * 1000), history, root)
+        self._core = _core.open_monitor(_milliseconds(interval), history, os.fspath(root))
 
     @property
     def interval(self) -> float:
@@ -62,7 +66,7 @@ class Monitor:
 
     @interval.setter
     def interval(self, seconds: float) -> None:
-        self._core.interval_ms = round(seconds * 1000)
+        self._core.interval_ms = _milliseconds(seconds)
 
     def latest(self) -> Snapshot:
         """The newest snapshot.  In the first one, made by opening, what needs two readings is missing."""
@@ -98,6 +102,12 @@ class Monitor:
 
     def __exit__(self, *error: Any) -> None:
         self.close()
+
+
+def _milliseconds(interval: Any) -> int:
+    if not isinstance(interval, Real) or not LEAST <= interval <= MOST:
+        raise _core.ArgumentError(f"interval is {interval!r}, allowed are {LEAST} to {MOST} seconds")
+    return round(interval * 1000)
 
 
 def sensors() -> tuple[Sensor, ...]:

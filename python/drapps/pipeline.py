@@ -8,6 +8,7 @@ as ops are made from the library's table.
 
 import json
 import os
+from numbers import Real
 from typing import NamedTuple
 
 from drapps import _core
@@ -231,15 +232,17 @@ class Pipeline:
         (4, 3, 32, 32) int64
         (2, 3, 32, 32) int64
         """
-        check_said(policy, resource_monitor)
+        check_said(policy, resource_monitor, adaptive_compression)
         options = dict(
             batch_size=_batch_size(batch_size), shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
-            prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample, memory_limit=memory_limit,
-            outputs=_joined(outputs), collate=_collate(collate), layout=layout, keep_draws=keep_draws,
-            reference=_reference(reference), trace=None if trace is None else os.fspath(trace),
-            trace_spans=trace_spans, seek_index=seek_index, cache=None if cache is None else os.fspath(cache),
-            cache_limit=cache_limit, policy=policy, resource_monitor=resource_monitor, cpu_limit=cpu_limit,
-            weights=weights_text(weights), adaptive_compression=adaptive_compression, equal_batches=equal_batches,
+            prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample,
+            memory_limit=_count("memory_limit", memory_limit), outputs=_joined(outputs),
+            collate=_collate(collate), layout=layout, keep_draws=keep_draws,
+            reference=_reference(reference), trace=_file("trace", trace),
+            trace_spans=_number("trace_spans", trace_spans), seek_index=seek_index, cache=_file("cache", cache),
+            cache_limit=_count("cache_limit", cache_limit), policy=policy, resource_monitor=resource_monitor,
+            cpu_limit=_cpu_limit(cpu_limit), weights=weights_text(weights),
+            adaptive_compression=adaptive_compression, equal_batches=equal_batches,
         )  # fmt: skip
         options["rank"], options["world"] = _rank(rank, _world(world, world_size))
         if max_bad is not None:
@@ -388,12 +391,37 @@ def _batch_size(n):
     return n
 
 
+def _count(name, value):
+    """A whole number from 0 on; which are too large the library says."""
+    if not hasattr(value, "__index__") or value < 0:
+        raise _core.ArgumentError(f"{name} is {value!r}, allowed are whole numbers from 0 on")
+    return value
+
+
+def _number(name, value):
+    if not isinstance(value, Real) or not value >= 0:
+        raise _core.ArgumentError(f"{name} is {value!r}, allowed are numbers from 0 on")
+    return value
+
+
+def _cpu_limit(value):
+    if not isinstance(value, Real):  # of numbers the library says which are too small or too large
+        raise _core.ArgumentError(f"cpu_limit is {value!r}, allowed are 0 (what the container may) and numbers")
+    return value
+
+
+def _file(name, value):
+    if value is not None and not isinstance(value, (str, bytes, os.PathLike)):
+        raise _core.ArgumentError(f"{name} is {value!r}, allowed are a path and None")
+    return None if value is None else os.fspath(value)
+
+
 def _workers(workers, num_workers):
     if workers is not None and num_workers is not None:
         raise _core.ArgumentError("workers and num_workers mean the same: give one")
     workers = num_workers if workers is None else workers
-    if workers is not None and workers < 0:
-        raise _core.ArgumentError(f"workers is {workers}, allowed are 0 and more, or None")
+    if workers is not None and (not hasattr(workers, "__index__") or workers < 0):
+        raise _core.ArgumentError(f"workers is {workers!r}, allowed are 0 and more, or None")
     return -1 if workers is None else workers
 
 

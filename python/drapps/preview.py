@@ -1,7 +1,6 @@
 """preview: a page that shows what a pipeline does: each sample as it leaves beside its original."""
 
 import html
-import os
 
 import numpy
 
@@ -9,6 +8,7 @@ from drapps import _core
 from drapps.optable import graph_json
 from drapps.pipeline import Node
 from drapps.png import data_uri
+from drapps.whole import write_whole
 
 SHOWN_PIXELS = 256  # longest side of an image on the page
 
@@ -47,8 +47,7 @@ def write_preview(pipe, path, n=32, seed=0, epoch=0):
     page = PAGE.format(
         title=title, epoch=epoch, seed=seed, pipeline=html.escape(repr(pipe)), figures="\n".join(figures)
     )
-    with open(os.fspath(path), "w", encoding="utf-8") as file:
-        file.write(page)
+    write_whole(path, page.encode())
 
 
 def _first_batch(pipe, n, seed, epoch):

@@ -78,13 +78,16 @@ def policies() -> tuple[Policy, ...]:
 # --- what a user says ---
 
 
-def check_said(policy: Any, monitor: Any) -> None:
-    """Raises where policy=, the variable that goes before it, or resource_monitor= is nothing that there is."""
+def check_said(policy: Any, monitor: Any, compression: Any = True) -> None:
+    """Raises where policy=, the variable that goes before it, or resource_monitor= is nothing that there is, or
+    adaptive_compression= is neither yes nor no."""
     for name, value in (("policy", policy), ("DRAPPS_POLICY", os.environ.get("DRAPPS_POLICY") or None)):
         if value is not None:
             _check_policy(name, value)
     if monitor is not None and not isinstance(monitor, Monitor):
         raise TypeError(f"resource_monitor is {monitor!r}, allowed is a drapps.Monitor")
+    if compression not in (True, False):  # "no" would be true
+        raise _core.ArgumentError(f"adaptive_compression is {compression!r}, allowed are True and False")
 
 
 def _check_policy(name: str, value: Any) -> None:

@@ -180,6 +180,13 @@ def warn_if_broken(told: dict[str, Any] | None) -> None:
         warnings.warn(f"the run's {told['error']}; it holds what came before", RuntimeWarning, stacklevel=4)
 
 
+def warn_if_renamed(asked: str | None, told: dict[str, Any] | None) -> None:
+    """Warns of a trace that went to another file than was asked for."""
+    if asked is not None and told and told.get("path", asked) != asked:
+        text = f"trace: another loader writes {asked} now; this one writes {told['path']}"
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+
 def _plain_snapshot(facts: tuple[Any, ...]) -> dict[str, Any]:
     snapshot = Snapshot(facts)
     return {"t": snapshot.time, "number": snapshot.number, "values": dict(snapshot), "levels": snapshot.levels,

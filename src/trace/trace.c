@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -24,7 +26,8 @@
 enum {
     ROOM = 2 << 20, /* of a half */
     FLUSH_NS = 200000000,
-    NOTE = 512, /* kept for the last words of a file that is full */
+    NOTE = 512,  /* kept for the last words of a file that is full */
+    NAMES = 100, /* that are tried where the one that was asked for is taken */
 };
 
 enum { WRITING, FULL, BROKEN };
@@ -284,8 +287,10 @@ static dr_status check_options(const dr_trace_options *given, dr_trace_options *
 
 static void trace_free(dr_trace *t)
 {
-    if (t->fd >= 0)
+    if (t->fd >= 0) {
+        flock(t->fd, LOCK_UN); /* a process that was forked meanwhile would keep it */
         close(t->fd);
+    }
     dr__pages_free(t->front, ROOM);
     dr__pages_free(t->back, ROOM);
     dr__cond_destroy(&t->wake);
@@ -294,14 +299,52 @@ static void trace_free(dr_trace *t)
     dr__free(t);
 }
 
+/* The file, empty, and locked as long as it is written: two writers would spoil each other's records.  Others than
+ * plain files, and file systems without locks, are taken as they are.  *taken: another trace is being written there. */
+static dr_status try_file(dr_trace *t, bool *taken, dr_error *err)
+{
+    struct stat s;
+    *taken = false;
+    t->fd = open(t->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (t->fd >= 0 && fstat(t->fd, &s) == 0) {
+        if (!S_ISREG(s.st_mode))
+            return DR_OK;
+        *taken = flock(t->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+        if (!*taken && ftruncate(t->fd, 0) == 0)
+            return DR_OK;
+    }
+    return dr__fail_errno(err, DR_ERR_IO, "trace: cannot write %s", t->path);
+}
+
+/* What is taken is left alone: there are names with this process's id. */
+static dr_status open_file(dr_trace *t, dr_error *err)
+{
+    bool taken;
+    dr_status status = try_file(t, &taken, err);
+    char *wanted = taken ? t->path : NULL;
+    for (int i = 1; taken && i <= NAMES; i++) {
+        close(t->fd);
+        t->fd = -1;
+        if (t->path != wanted)
+            dr__free(t->path);
+        t->path = dr__trace_path_of_process(wanted, i);
+        if (!t->path) {
+            status = dr__fail(err, DR_ERR_NOMEM, "trace: out of memory");
+            break;
+        }
+        status = try_file(t, &taken, err);
+    }
+    dr__free(wanted);
+    return status;
+}
+
 /* The beginning is written at once: so an open trace can be read, and a full disk is told of. */
 static dr_status begin_file(dr_trace *t, const char *meta, const dr_trace_options *o, dr_error *err)
 {
     uint8_t header[DR__TRACE_HEADER], frame[DR__FRAME];
     char *text;
     DR_TRY(dr__meta_make(meta, o, t->start_ns, &text, err));
-    t->fd = open(t->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    dr_status status = t->fd >= 0 ? DR_OK : dr__fail_errno(err, DR_ERR_IO, "trace: cannot write %s", t->path);
+    dr_status status = open_file(t, err);
     if (status == DR_OK) {
         dr__header_write(t->start_ns, header);
         dr__frame_write(DR_TRACE_META, text, strlen(text), frame);

@@ -55,6 +55,25 @@ static size_t suffix_of(const char *path)
     return dot && dot > name ? (size_t)(dot - path) : strlen(path);
 }
 
+/* A copy with that in front of the suffix. */
+static char *with_extra(const char *path, const char *extra)
+{
+    const size_t room = strlen(path) + strlen(extra) + 1, suffix = suffix_of(path);
+    char *out = dr__alloc(room);
+    if (out)
+        snprintf(out, room, "%.*s%s%s", (int)suffix, path, extra, path + suffix);
+    return out;
+}
+
+char *dr__trace_path_of_process(const char *path, int i)
+{
+    char extra[32];
+    const int used = snprintf(extra, sizeof extra, "-%d", (int)getpid());
+    if (i > 1)
+        snprintf(extra + used, sizeof extra - (size_t)used, "-%d", i);
+    return with_extra(path, extra);
+}
+
 char *dr__trace_path_next(void)
 {
     const unsigned generation = dr__fork_generation();
@@ -65,10 +84,7 @@ char *dr__trace_path_next(void)
     int used = generation ? snprintf(extra, sizeof extra, "-%d", (int)getpid()) : 0;
     if (n > 1)
         snprintf(extra + used, sizeof extra - (size_t)used, "-%d", n);
-    const size_t room = strlen(path) + strlen(extra) + 1, suffix = suffix_of(path);
-    char *out = dr__alloc(room);
-    if (out)
-        snprintf(out, room, "%.*s%s%s", (int)suffix, path, extra, path + suffix);
+    char *out = with_extra(path, extra);
     dr__free(path);
     return out;
 }

@@ -100,6 +100,15 @@ def test_wrong_use(args):
     assert done.returncode == 2 and "usage: drapps burn" in done.stderr and not done.stdout
 
 
+@pytest.mark.parametrize(("option", "value", "allowed"), [
+    ("threads", "0", "1 to 1024"), ("size", "x", "1 to 1000000"), ("seed", "-1", "0 to 1000000"),
+    ("level", "2", "0 to 1"), ("seconds", "-1", "0.001 to 86400"), ("period", "0", "0.001 to 86400"),
+])  # fmt: skip
+def test_wrong_numbers_are_named(option, value, allowed):
+    done = run("cpu", f"--{option}={value}")
+    assert done.returncode == 2 and f'burn: --{option} is "{value}", allowed are {allowed}\n' in done.stderr
+
+
 def test_help():
     done = run("--help")
     assert done.returncode == 0 and "step:" in done.stdout

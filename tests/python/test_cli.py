@@ -8,6 +8,7 @@ import pytest
 from imagesets import N_IMAGES, run_python
 
 from drapps import cli, optable
+from drapps.cli.show import print_table
 
 
 def run(*args):
@@ -58,6 +59,10 @@ def test_profile(folder):
         ([], 2, ""),
         (["profile", "no/such/folder"], 1, "no/such/folder"),
         (["profile", ".", "--samples", "0"], 2, "samples"),
+        (["profile", ".", "--seconds", "-1"], 2, "--seconds is -1, must be 0 or more"),
+        (["profile", ".", "--seconds", "nan"], 2, "--seconds is nan"),
+        (["profile", ".", "--step-ms", "-5"], 2, "--step-ms is -5, must be 0 or more"),
+        (["profile", __file__, "--seconds", "0"], 2, "must be above 0 for a Python file"),
     ],
 )
 def test_errors_for_people(args, status, text):
@@ -71,6 +76,11 @@ def test_help(name):
     done = run(name, "--help")
     assert done.returncode == 0 and "usage: drapps" in done.stdout
     assert name in run("--help").stdout
+
+
+def test_tables_hold_no_control_characters(capsys):
+    print_table(("name",), [("a\x1b[2Jb",)])
+    assert capsys.readouterr().out == "name\na?[2Jb\n"
 
 
 def test_a_closed_pipe():

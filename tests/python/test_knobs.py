@@ -40,6 +40,12 @@ def test_out_of_range(loader, knob):
     assert loader.get(knob.name) == before
 
 
+@pytest.mark.parametrize("value", ["2", None])
+def test_no_number(loader, value):
+    with pytest.raises(ValueError, match=f"workers is {value!r}, allowed are whole numbers 0 to 256"):
+        loader.set("workers", value)
+
+
 def test_all_of_them_while_it_runs(pipe):
     want = gather(pipe.loader(**options(workers=0)))
     with pipe.loader(**options()) as loader:

@@ -158,6 +158,11 @@ def test_over_http(shown):
     server.stop()
 
 
+def test_a_port_may_be_a_number():
+    with metrics.start(0) as server:
+        assert server.url == f"http://127.0.0.1:{server.port}/metrics"
+
+
 @pytest.mark.parametrize(
     "path, method, status", [("/", "GET", 404), ("/metricsx", "GET", 404), ("/metrics", "PUT", 405)]
 )
@@ -233,3 +238,6 @@ def test_by_the_environment():
 def test_what_the_environment_gets_wrong_is_a_warning():
     done = run("from drapps import metrics; metrics.from_environment()", DRAPPS_METRICS="nine")
     assert done.returncode == 0 and 'RuntimeWarning: DRAPPS_METRICS: metrics: "nine" is no address' in done.stderr
+    twice = "import warnings; warnings.simplefilter('always')\nfrom drapps import metrics\n"
+    twice += 2 * "metrics.from_environment()\n"
+    assert run(twice, DRAPPS_METRICS="nine").stderr.count("RuntimeWarning") == 1

@@ -1,5 +1,6 @@
 """drapps.Monitor: snapshots as mappings, on this machine and on the tree of another."""
 
+import math
 import os
 import subprocess
 import sys
@@ -50,10 +51,19 @@ def test_interval():
         assert monitor.interval == 1.0 and monitor.wait(after=1, timeout=0.0) is None
         monitor.interval = 0.02
         assert monitor.interval == 0.02 and monitor.wait(after=4) is not None
-        with pytest.raises(drapps.ArgumentError, match="allowed are 10 to 1000"):
+        with pytest.raises(drapps.ArgumentError, match="interval is 0.001, allowed are 0.01 to 1 seconds"):
             monitor.interval = 0.001
-    with pytest.raises(drapps.ArgumentError, match="interval_ms is 2000"):
-        Monitor(interval=2.0)
+
+
+@pytest.mark.parametrize("interval", [2.0, "1", None, math.nan, math.inf])
+def test_an_interval_that_is_none(interval):
+    with pytest.raises(drapps.ArgumentError, match=f"interval is {interval!r}, allowed are 0.01 to 1 seconds"):
+        Monitor(interval=interval)
+
+
+def test_a_root_may_be_a_path(tmp_path):
+    with Monitor(root=tmp_path) as monitor:
+        assert "cpu_total" not in monitor.latest()
 
 
 def test_another_machine(tmp_path):

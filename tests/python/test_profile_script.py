@@ -112,6 +112,11 @@ def test_a_program_that_ends_early(tmp_path, folder):
     assert said["verdict"] is None and said["facts"]["batches"] == 0
 
 
+def test_batches_come_twice_only_where_the_free_phase_was_reached(tmp_path, folder):
+    words = command(write(tmp_path, LOADER, "list(loader)"), folder, seconds=60)
+    assert "twice" not in run([word for word in words if word != "--json"]).stdout
+
+
 def test_the_error_of_a_program(tmp_path, folder):
     source = """
         for batch in loader:
@@ -119,11 +124,18 @@ def test_the_error_of_a_program(tmp_path, folder):
     """
     done = profile(tmp_path, [LOADER, source], folder)
     assert done.returncode == 1 and "LookupError: of the user" in done.stderr and "train.py" in done.stderr
+    assert "runpy" not in done.stderr and "script.py" not in done.stderr  # as Python prints it
+
+
+def test_a_program_that_python_cannot_read(tmp_path):
+    done = profile(tmp_path, ["def f(:\n"])
+    assert done.returncode == 1 and done.stderr.lstrip().startswith("File") and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("end, status", [("sys.exit(7)", 7), ("sys.exit('why')", 1), ("sys.exit()", 0)])
 def test_the_exit_status_of_a_program(tmp_path, folder, end, status):
-    assert profile(tmp_path, [LOADER, f"list(loader); {end}"], folder, seconds=60).returncode == status
+    done = profile(tmp_path, [LOADER, f"list(loader); {end}"], folder, seconds=60)
+    assert done.returncode == status and ("why\n" in done.stderr) == ("why" in end)
 
 
 def test_an_interrupt(tmp_path, folder):

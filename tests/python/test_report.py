@@ -459,5 +459,17 @@ def test_of_real_runs(folder, tmp_path, capsys):
     assert "ant/000.jpg" in page and "1.drtrace" in page and "center_crop" in page
 
 
+def test_runs_of_the_same_name_are_told_apart(pipe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = ["before/run.drtrace", "after/run.drtrace"]
+    for path in paths:
+        (tmp_path / path).parent.mkdir()
+        with pipe.loader(batch_size=4, output="numpy", trace=path) as loader:
+            list(loader)
+    assert cli.main(["report", *paths]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert all(f"{i + 1} {path}<" in page for i, path in enumerate(paths))
+
+
 def test_timeline_is_plain_json():
     json.dumps(timeline(Run(clock_jumps(), ""), []), allow_nan=False)

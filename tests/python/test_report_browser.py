@@ -200,6 +200,13 @@ def test_several_runs(browser, tmp_path):
     assert browser.run(drawn)[1] == 2 and is_clean(browser, path)
 
 
+def test_two_runs_are_side_by_side_on_a_telephone(browser, tmp_path):
+    path = tmp_path / "two.html"
+    write_report([("a.drtrace", tracesets.busy(20)), ("b.drtrace", tracesets.steady())], path)
+    browser.open(path, 400)
+    assert browser.run("(t => t.scrollWidth - t.clientWidth)(document.querySelector('.compare .scroll'))") == 0
+
+
 def test_hostile_names_run_nothing(browser, tmp_path):
     path = tmp_path / "hostile.html"
     write_report([("</title><script>alert(1)</script>", hostile())], path)

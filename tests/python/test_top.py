@@ -109,6 +109,19 @@ def test_words():
     assert "2:00:00  word word" in "\n".join(line.plain for line in draw([long], [], 80))
 
 
+def test_names_do_not_steer_the_terminal():
+    lines = draw([Loader(status(192, name="a\nb\x1b[2J\x9b\x7f"), now_ns=NOW_NS)], [], 80)
+    text = "\n".join(line.plain for line in lines)
+    assert "a?b?[2J??  analytic" in text and "\x1b" not in text
+
+
+def test_the_head_of_a_narrow_terminal():
+    loaders = [Loader(status(192, loader=i), now_ns=NOW_NS) for i in (1, 2)]
+    assert draw(loaders, [], 60, 20, hint="by age (s), tab: next, q: quit")[0].plain.startswith(
+        "drapps top   2 loaders in 1 program by age"
+    )
+
+
 def test_numbers_for_people():
     assert [parts.percent(x) for x in (0, 0.0312, 0.0999, 0.5, 1)] == ["0 %", "3.1 %", "10 %", "50 %", "100 %"]
     assert [parts.seconds(x) for x in (0, 2e-6, 0.0123, 0.9, 3, 250)] == [

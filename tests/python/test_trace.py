@@ -173,6 +173,38 @@ def test_environment(pipe, tmp_path, monkeypatch):
     assert len(files) == 2 and all(trace.read(file).ended == "closed" for file in files)
 
 
+def test_a_file_that_is_being_written_is_left_alone(pipe, tmp_path):
+    asked, other = tmp_path / "t.drtrace", tmp_path / f"t-{os.getpid()}.drtrace"
+    first = pipe.loader(**options(trace=asked))
+    with pytest.warns(RuntimeWarning, match=f"another loader writes {asked} now; this one writes {other}"):
+        second = pipe.loader(**options(trace=asked))
+    assert second.stats()["trace"]["path"] == str(other)
+    for loader in (first, second):
+        list(loader)
+        loader.close()
+    assert [len(trace.read(path).spans) > 0 for path in (asked, other)] == [True, True]
+    with pipe.loader(**options(trace=asked)) as third:  # no longer
+        assert third.stats()["trace"]["path"] == str(asked)
+
+
+def test_a_file_is_free_again_while_a_forked_process_lives(tmp_path):
+    writer = _core.open_trace(str(tmp_path / "t"))
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write_end)
+        os.read(read_end, 1)
+        os._exit(0)
+    writer.close()
+    again = _core.open_trace(str(tmp_path / "t"))
+    path = again.path
+    again.close()
+    os.close(write_end)
+    os.close(read_end)
+    os.waitpid(child, 0)
+    assert path == str(tmp_path / "t")
+
+
 # --- reading ---
 
 

@@ -4,6 +4,7 @@ Of a Python file: runs it and watches its loaders.  Of data: op costs, and a pla
 """
 
 import argparse
+import math
 import os
 import sys
 import traceback
@@ -39,9 +40,20 @@ def main(argv):
     add_arguments(parser)
     args = parser.parse_args(argv[:at])
     args.arguments = argv[at + 1 :]
-    if args.path.endswith(".py") and os.path.isfile(args.path):
-        return _script(args)
-    return _data(args)
+    is_script = args.path.endswith(".py") and os.path.isfile(args.path)
+    _check("--seconds", args.seconds, of_script=is_script)
+    _check("--step-ms", args.step_ms)
+    return _script(args) if is_script else _data(args)
+
+
+def _check(name, value, of_script=False):
+    """A time is a number, and of a script that is measured some."""
+    from drapps import _core
+
+    if not (math.isfinite(value) and value >= 0):
+        raise _core.ArgumentError(f"{name} is {value:g}, must be 0 or more")
+    if of_script and not value:
+        raise _core.ArgumentError(f"{name} is 0, must be above 0 for a Python file")
 
 
 # --- a program ---
@@ -53,7 +65,7 @@ def _script(args):
     with redirect_stdout(sys.stderr) if args.json else nullcontext():  # what the program prints is no JSON
         done = script.run_script(args.path, args.arguments, args.seconds, stop=not args.keep_running)
     if done.facts is None:
-        status = _status(done.error)
+        status = _status(done.error, args.path)
         print(f"drapps: {args.path} iterated no loader of drapps (drapps.DataLoader, Pipeline.loader)", file=sys.stderr)
         return status or 1
     findings = diagnose(done.facts)
@@ -61,18 +73,24 @@ def _script(args):
         print_json(show.as_dict(done, findings))
     else:
         show.show(done, findings)
-        print(STEPS_NOTE)
-    return _status(done.error)
+        if done.again:
+            print(STEPS_NOTE)
+    return _status(done.error, args.path)
 
 
-def _status(error):
-    """The program's own end, passed on: its traceback, its exit status, an interrupt."""
+def _status(error, path):
+    """The program's own end, passed on: its last words or traceback, its exit status, an interrupt."""
+    from drapps.profile.script import own_traceback
+
     if isinstance(error, SystemExit):
-        return error.code if isinstance(error.code, int) else int(error.code is not None)
+        if error.code is not None and not isinstance(error.code, int):
+            print(error.code, file=sys.stderr)
+            return 1
+        return error.code or 0
     if isinstance(error, KeyboardInterrupt):
         raise error
     if error is not None:
-        traceback.print_exception(error)
+        traceback.print_exception(type(error), error, own_traceback(error, path))
         return 1
     return 0
 

@@ -22,6 +22,12 @@ def run(args):
 
     if not (args.grid >= 0 and math.isfinite(args.grid)):
         raise _core.ArgumentError(f"--grid is {args.grid}, must be 0 or more")
-    traces = [(os.path.basename(path), trace.read(path)) for path in args.traces]
+    traces = [(name, trace.read(path)) for name, path in zip(_names(args.traces), args.traces)]
     size = write_report(traces, args.output, args.grid)
     print(f"{args.output}: {size / 1000:.0f} kB, to be opened in a browser")
+
+
+def _names(paths):
+    """The files' names; where some are the same (before/run.drtrace, after/run.drtrace), the paths as given."""
+    names = [os.path.basename(path) for path in paths]
+    return names if len(set(names)) == len(names) else paths

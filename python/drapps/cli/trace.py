@@ -102,10 +102,10 @@ def _row(kind, spans):
 
 def _export(args):
     from drapps.trace import read
+    from drapps.whole import write_whole
 
     events = read(args.file).chrome(profile=args.profile)
-    with open(args.output, "w", encoding="utf-8") as file:
-        json.dump(events, file)
+    write_whole(args.output, json.dumps(events).encode())
     print(f"{args.output}: {len(events['traceEvents'])} events; open it at ui.perfetto.dev or chrome://tracing")
 
 

@@ -19,6 +19,7 @@ class Run(NamedTuple):
     facts: Facts | None  # None: it iterated no loader
     loader: str  # the one that the facts are of
     error: BaseException | None  # what ended it, other than enough being measured
+    again: bool = False  # some batches came twice
 
 
 def run_script(path, arguments=(), seconds=14.0, stop=True):
@@ -58,7 +59,7 @@ def _result(watch, error):
     session = watch.main_session()
     if session is None:
         return Run(None, "", error)
-    return Run(session.result(), repr(session.loader), error)
+    return Run(session.result(), repr(session.loader), error, watch.gave_again())
 
 
 def _as_main(path, arguments):
@@ -70,6 +71,15 @@ def _as_main(path, arguments):
         runpy.run_path(os.fspath(path), run_name="__main__")
     finally:
         sys.argv, sys.path[:] = kept
+
+
+def own_traceback(error, path):
+    """The traceback of a program's error from its own file on: without those who run it, as Python shows it."""
+    own = error.__traceback__
+    while own is not None and own.tb_frame.f_code.co_filename != os.fspath(path):
+        own = own.tb_next
+    at_fault = isinstance(error, SyntaxError) and error.filename == os.fspath(path)  # it did not run at all
+    return own if own is not None or at_fault else error.__traceback__
 
 
 def _loop(loader, step):

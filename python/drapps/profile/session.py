@@ -92,7 +92,7 @@ class Session:
         self._pending = None  # the batch that the trainer has: since when, wait, samples
         self._phases = self._all_phases()
         self._cpus, self._host_cpus = self._host.cpus()
-        self.time, self.finished = 0.0, False
+        self.time, self.finished, self.gave_again = 0.0, False, False
         self.as_is, self.facts = Tally("as is", self._plan.as_is), Facts()
         self._phase = next(self._phases)
 
@@ -142,8 +142,10 @@ class Session:
             begun = time.monotonic()
         self._find_engine(iterator)
         self._begin_counting(begun)
+        again = self._phase.name == "free" and bool(self._kept)
+        self.gave_again |= again
         try:
-            batch = next(self._again if self._phase.name == "free" and self._kept else iterator)
+            batch = next(self._again if again else iterator)
         except BaseException:
             self._pending = None
             raise

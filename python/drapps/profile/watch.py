@@ -50,6 +50,10 @@ class Watch:
         """The one that took most of the time; None: nothing was iterated."""
         return max(self._sessions.values(), key=lambda session: (session.finished, session.time), default=None)
 
+    def gave_again(self):
+        """Whether the program got batches that it had before."""
+        return any(session.gave_again for session in self._sessions.values())
+
     def _wrap(self, loader, iterator):
         what = self._what(loader)
         if what not in self._sessions:

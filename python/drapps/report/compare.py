@@ -43,7 +43,7 @@ ROWS = (
 def comparison(runs):
     """The section; runs are numbered as given."""
     head = "".join(f'<th class="n">{dot(run_class(i))}{i + 1} {escape(run.name)}' for i, run in enumerate(runs))
-    limits = "".join(f'<td class="n">{escape(_limit(run))}' for run in runs)
+    limits = "".join(f'<td class="n words">{escape(_limit(run))}' for run in runs)
     rows = f"<tr><th>what limits it{limits}" + "".join(_row(runs, *row) for row in ROWS)
     table = f'<div class="scroll"><table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table></div>'
     return section(f"{len(runs)} runs, side by side", table + _plot(runs), "compare")

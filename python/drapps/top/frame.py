@@ -56,7 +56,7 @@ def _head(loaders, hint, width):
     n, programs = len(loaders), len({loader.key[0] for loader in loaders})
     words = f"{n} loader{'s' * (n != 1)} in {programs} program{'s' * (programs != 1)}" if n else "waiting for a loader"
     line = Text().append("drapps top", style="bold cyan").append(f"   {words}")
-    return line.append(hint.rjust(max(1, width - len(line.plain))), style=DIM)
+    return line.append(" " + hint.rjust(max(0, width - len(line.plain) - 1)), style=DIM)
 
 
 # --- the machine ---

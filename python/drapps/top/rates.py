@@ -3,6 +3,7 @@
 import time
 
 from drapps import live
+from drapps.cli.show import printable
 
 SORTS = ("age", "rate", "wait", "name")
 
@@ -24,7 +25,7 @@ class Loader:
     @property
     def name(self):
         """The name of its data set."""
-        return self.status["name"] or "(no name)"
+        return printable(self.status["name"]) or "(no name)"
 
     @property
     def bound(self):
@@ -86,7 +87,7 @@ class Watcher:
 
 
 def _complaint(status):
-    return f"process {status['pid']} ({status['command']}): {status['unreadable']}"
+    return printable(f"process {status['pid']} ({status['command']}): {status['unreadable']}")
 
 
 def arrange(loaders, sort):
