@@ -201,6 +201,14 @@ class LoaderBase:
 
     # --- closing ---
 
+    def give_up(self):
+        """Ends the pass that runs, after what is being made now; the next iter() begins anew."""
+        if os.getpid() == self._pid:
+            with self._changed:
+                self._give_up()
+                self._running = False
+                self._cancel()
+
     def close(self):
         """Stops workers and frees memory.  Batches that are still held stay valid."""
         if os.getpid() == self._pid:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from imagesets import write_folder
 from loadersets import Faulty, Numbers, Slow, workers_of
+from torch.utils import data
 
 import drapps
 from drapps import DataLoader, trace
@@ -59,6 +60,19 @@ def test_passes_of_a_chain(tmp_path):
     told = events(tmp_path / "run", "start")
     assert [(e["epoch"], e["base"], e["samples"]) for e in told] == [(0, 0, 24), (1, 0, 24), (1, 12, 12)]
     assert {(e["workers"], e["prefetch"]) for e in told} == {(2, 3)}
+
+
+def test_passes_that_were_left(tmp_path):
+    """Natively the next pass goes on with the same file, too."""
+    with DataLoader(data.TensorDataset(torch.arange(64)), 4, num_workers=2, trace=tmp_path / "run") as loader:
+        assert "natively" in loader.explain()
+        next(iter(loader))
+        state = loader.state_dict()
+        loader.load_state_dict(state)
+        for _ in loader:
+            break
+        assert len(list(loader)) == 16
+    assert len(events(tmp_path / "run", "start")) == 3
 
 
 def test_knobs_that_the_user_turned(tmp_path):

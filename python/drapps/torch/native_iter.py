@@ -259,10 +259,18 @@ class NativeIter(Iterator):
     def _shutdown_workers(self):
         native = self._let_go()
         if native is not None:
+            self._leave(native)
+
+    def _leave(self, native):
+        """A pass that has not come to its end is left.  A trace is that of all passes: its writer waits for the next."""
+        if self._adapting.trace is None:
             native.close()
+        else:
+            native.give_up()
+            self._kept.put(self._key, native)
 
     def __del__(self):
-        """At the end of the program, modules may be gone: nothing but the native loader is touched."""
+        """At the end of the program, modules may be gone: nothing but the native loader and its keeper is touched."""
         native = getattr(self, "_native", None)
         if native is not None:
-            native.close()
+            self._leave(native)
