@@ -248,3 +248,21 @@ def test_processes_are_forked_before_a_pilot_begins(monkeypatch, tmp_path):
     with DataLoader(Numbers(20), num_workers=2, trace=tmp_path / "trace") as loader:
         assert len(list(loader)) == 20
     assert beside == [[], []]  # the first worker and the zygote
+
+
+class Meeting(Numbers):
+    """Samples that are made when so many workers are at one each."""
+
+    def __init__(self, n, workers):
+        super().__init__(n)
+        self.barrier = multiprocessing.Barrier(workers)
+
+    def __getitem__(self, i):
+        self.barrier.wait(20)
+        return super().__getitem__(i)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_a_first_batch_leaves_no_worker_without_a_sample(batch_size):
+    """Though nobody knows yet how large batches are."""
+    assert len(lists(DataLoader(Meeting(4, workers=4), batch_size, num_workers=4))) == 4 // batch_size

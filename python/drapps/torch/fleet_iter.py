@@ -65,7 +65,7 @@ class FleetIter(WorkerIter):
         spread = self._collate_fn is default_collate and (by_sample or not getattr(dataset, "__getitems__", None))
         self._by_worker = not spread
         if self._order.in_order:  # out of order, what is begun fills the batches that wait for slow samples
-            fleet.limit_ahead(self._window, 1 if spread else self._n_workers)
+            fleet.limit_ahead(self._window, self._for_all(self._n_workers) if spread else self._n_workers)
         return fleet
 
     def _setup(self, loader, resume):

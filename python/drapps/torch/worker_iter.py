@@ -102,6 +102,10 @@ class WorkerIter(Iterator):
 
     # --- the window ---
 
+    def _for_all(self, n_workers):
+        """Batches that have a sample for each worker."""
+        return -(-n_workers // self._batch_samples)
+
     def _ahead(self):
         """Batches that are under way at a time; where one worker makes a whole batch, at least one for each."""
         pilot, n_workers = self._fleet.pilot, self._fleet.workers
@@ -112,7 +116,7 @@ class WorkerIter(Iterator):
         one_each = n_workers if self._by_worker else 1
         if self._said_ahead:
             return max(self._said_ahead, one_each)
-        for_all = -(-n_workers // self._batch_samples)  # fewer would leave workers without a sample
+        for_all = self._for_all(n_workers)
         if pilot is None:
             return max(self._window, for_all, self._least_ahead)
         return max(int(pilot.get("prefetch")), one_each, for_all, self._least_ahead)
