@@ -29,6 +29,18 @@ def write_folder(root, n=N_IMAGES, classes=("ant", "bee", "cat")):
     return root
 
 
+def write_flat_images(folder, n, bad=()):
+    """n small PNG files of one class, each of one grey, its number; some are damaged."""
+    (folder / "a").mkdir()
+    for i in range(n):
+        path = folder / "a" / f"{i:03}.png"
+        if i in bad:
+            path.write_bytes(b"\x89PNG broken")
+        else:
+            Image.fromarray(numpy.full((6, 6, 3), i, numpy.uint8)).save(path)
+    return folder
+
+
 def train(source):
     """The usual chain: decode, crop, flip, normalise."""
     pipe = source if isinstance(source, drapps.Pipeline) else drapps.read(source)

@@ -133,6 +133,28 @@ class Bookmark(Stream):
         self.restored += 1
 
 
+class Cards:
+    """A sampler with a state of its own, on which alone its order hangs; another one in each pass."""
+
+    def __init__(self, n):
+        self.n, self.at, self.turn = n, 0, 0
+
+    def __iter__(self):
+        while self.at < self.n:
+            self.at += 1
+            yield (self.at * 7 + self.turn) % self.n
+        self.at, self.turn = 0, self.turn + 1
+
+    def __len__(self):
+        return self.n
+
+    def state_dict(self):
+        return {"at": self.at, "turn": self.turn}
+
+    def load_state_dict(self, state):
+        self.at, self.turn = state["at"], state["turn"]
+
+
 def burn(seconds):
     """Uses CPU time of this process."""
     end = time.process_time() + seconds

@@ -3,11 +3,10 @@
 import importlib
 import pickle
 
-import numpy
 import pytest
+from imagesets import write_flat_images
 from loadersets import Faulty, lists
 from op_runner import import_torchvision
-from PIL import Image
 from torch.utils.data import ConcatDataset, Subset
 
 import drapps
@@ -20,19 +19,9 @@ v2 = importlib.import_module("torchvision.transforms.v2")
 N = 12
 
 
-def folder_of(folder, bad=()):
-    (folder / "a").mkdir()
-    for i in range(N):
-        path = folder / "a" / f"{i:03}.png"
-        if i in bad:
-            path.write_bytes(b"\x89PNG broken")
-        else:
-            Image.fromarray(numpy.full((6, 6, 3), i, numpy.uint8)).save(path)
-    return folder
-
-
 def images_of(folder, bad=()):
-    return torchvision.datasets.ImageFolder(folder_of(folder, bad), v2.Compose([v2.Resize((4, 4)), v2.PILToTensor()]))
+    write_flat_images(folder, N, bad)
+    return torchvision.datasets.ImageFolder(folder, v2.Compose([v2.Resize((4, 4)), v2.PILToTensor()]))
 
 
 def told(loader):
@@ -136,7 +125,7 @@ def test_the_newest_are_kept():
 @pytest.mark.parametrize("workers", [0, 2])
 def test_pipelines(tmp_path, workers, in_order, functions, caplog):
     """Also of samples after which no batch comes."""
-    pipe = drapps.read(folder_of(tmp_path, {3, N - 2, N - 1})).decode().resize((4, 4))
+    pipe = drapps.read(write_flat_images(tmp_path, N, {3, N - 2, N - 1})).decode().resize((4, 4))
     pipe = pipe.map(lambda sample: sample) if functions else pipe
     with pipe.loader(2, workers=workers, in_order=in_order, on_bad_sample="skip", output="numpy") as loader:
         for epoch in range(2):
@@ -167,7 +156,8 @@ def test_a_native_timeout_names_the_samples(tmp_path, monkeypatch, fetchers):
 
 def test_what_a_loader_is_at(tmp_path, monkeypatch):
     monkeypatch.setenv("DRAPPS_READ_DELAY_US", "300000")
-    with drapps.read(folder_of(tmp_path)).decode().resize((4, 4)).loader(2, workers=1, output="numpy") as loader:
+    pipe = drapps.read(write_flat_images(tmp_path, N)).decode().resize((4, 4))
+    with pipe.loader(2, workers=1, output="numpy") as loader:
         assert loader.running() == []
         batches = loader.batches()
         next(batches)

@@ -5,11 +5,10 @@ A pass that waits for ever ends by its timeout.
 
 import importlib
 
-import numpy
 import pytest
 import torch
+from imagesets import write_flat_images
 from op_runner import import_torchvision
-from PIL import Image
 
 import drapps
 from drapps import DataLoader
@@ -20,15 +19,8 @@ v2 = importlib.import_module("torchvision.transforms.v2")
 N, BATCH = 24, 4
 
 
-
 def dataset(folder, bad):
-    (folder / "a").mkdir()
-    for i in range(N):
-        path = folder / "a" / f"{i:03}.png"
-        if i in bad:
-            path.write_bytes(b"\x89PNG broken")
-        else:
-            Image.fromarray(numpy.full((6, 6, 3), i, numpy.uint8)).save(path)
+    write_flat_images(folder, N, bad)
     return torchvision.datasets.ImageFolder(folder, v2.Compose([v2.Resize((4, 4)), v2.PILToTensor()]))
 
 

@@ -11,7 +11,7 @@ import numpy
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
-from loadersets import Numbers, Rolls, Slow, Who, lists, workers_of
+from loadersets import Cards, Numbers, Rolls, Slow, Who, lists, workers_of
 from torch.utils import data
 
 from drapps import DataLoader
@@ -280,28 +280,6 @@ def test_each_sample_comes_once_with_workers(dataset, persistent, in_order):
             states.append(loader.state_dict())
             loader.close()
     assert sorted(found) == list(range(96)) and found.total() <= 96 + 4
-
-
-class Cards:
-    """A sampler with a state of its own, on which alone its order hangs; another one in each pass."""
-
-    def __init__(self, n):
-        self.n, self.at, self.turn = n, 0, 0
-
-    def __iter__(self):
-        while self.at < self.n:
-            self.at += 1
-            yield (self.at * 7 + self.turn) % self.n
-        self.at, self.turn = 0, self.turn + 1
-
-    def __len__(self):
-        return self.n
-
-    def state_dict(self):
-        return {"at": self.at, "turn": self.turn}
-
-    def load_state_dict(self, state):
-        self.at, self.turn = state["at"], state["turn"]
 
 
 def test_a_sampler_with_a_state_goes_on_with_other_ranks_in_a_later_pass():

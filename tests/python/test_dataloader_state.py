@@ -5,7 +5,7 @@ import threading
 
 import pytest
 import torch
-from loadersets import Bookmark, Numbers, Stream, lists
+from loadersets import Bookmark, Cards, Numbers, Stream, lists
 from torch.utils import data
 
 import drapps
@@ -24,28 +24,6 @@ MAKES = {
     "one by one": lambda: {"batch_size": None, "shuffle": True},
     "own state": lambda: {"sampler": Cards(30)},
 }
-
-
-class Cards:
-    """A sampler with a state of its own; its order hangs on nothing else."""
-
-    def __init__(self, n):
-        self.n, self.at, self.turn = n, 0, 0
-
-    def __iter__(self):
-        while self.at < self.n:
-            self.at += 1
-            yield (self.at * 7 + self.turn) % self.n
-        self.at, self.turn = 0, self.turn + 1
-
-    def __len__(self):
-        return self.n
-
-    def state_dict(self):
-        return {"at": self.at, "turn": self.turn}
-
-    def load_state_dict(self, state):
-        self.at, self.turn = state["at"], state["turn"]
 
 
 def loader_of(make, workers, dataset=None):

@@ -121,6 +121,12 @@ def test_what_is_wrong_elsewhere_is_not_said_of_the_config(folder, tmp_path, mon
         drapps.DRAPPSLoader(Numbers(4), 2, config)
 
 
+@pytest.mark.parametrize("steps", ["resize", double, {"op": "resize"}])
+def test_steps_are_a_list(steps):
+    with pytest.raises(drapps.ArgumentError, match="steps is .*, allowed is a list of steps"):
+        drapps.DRAPPSLoader(Numbers(6), 2, steps=steps)
+
+
 def test_steps_need_samples_by_their_number():
     with pytest.raises(drapps.ArgumentError, match="steps need a data set with __getitem__, not an iterable one"):
         drapps.DRAPPSLoader(Stream(4), 2, steps=[float])

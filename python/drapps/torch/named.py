@@ -42,7 +42,7 @@ class DRAADPDataLoader(DataLoader):
 class DRAPPSLoader:
     """Batches of a data set, by settings from files.
 
-    dataset: a data set of torch, a path that drapps.read takes, or a pipeline.
+    dataset: a data set of torch, a path that drapps.read takes, whose images are then decoded, or a pipeline.
     config: a TOML or JSON file, or a dict; docs/pytorch.md lists what may be in it.
     steps: applied to each sample after it is decoded, after those of the config: callables, drapps.ops, names of ops,
         or (name, {setting: value}).  Of a data set of torch: callables, which get what it gives.
@@ -50,6 +50,8 @@ class DRAPPSLoader:
     """
 
     def __init__(self, dataset, batch_size, config=None, steps=None, policy_path=None):
+        if steps is not None and not isinstance(steps, (list, tuple)):
+            raise _core.ArgumentError(f"steps is {steps!r}, allowed is a list of steps")
         found = configs.read(config)
         policy, weights, limits = found.policy.get("name"), found.weights, found.limits
         if policy_path is not None:
