@@ -23,7 +23,7 @@ SEED = int(os.environ.get("DRAPPS_SEED", "1"))
 
 # op: (largest difference, values per million that differ at all); 0 means none
 TOLERANCE = {
-    "aug_mix": (255, 500),  # a value that rounds the other way may pass a threshold of a later step
+    "aug_mix": (255, 2500),  # torch's kernels differ by CPU, and a value that rounds otherwise may pass a threshold
     "auto_augment": (0, 0),
     "color_jitter": (0, 0),
     "gaussian_blur": (1, 200),
