@@ -124,7 +124,7 @@ typedef struct dr_crew_result {
     dr_crew_block head; /* from dr_crew_finish */
     size_t head_bytes;
     dr_crew_block slab; /* the batch's common block, 0 without */
-    uint64_t opened_ns, ready_ns;
+    uint64_t opened_ns, ready_ns; /* its first sample was begun; dr_crew_finish was called */
     const dr_crew_sample
         *samples;        /* one a slot.  Blocks of bad samples are the caller's; those of good ones were freed */
     dr_crew_block items; /* where the samples are: they are valid until it is released */

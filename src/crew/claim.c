@@ -222,15 +222,15 @@ static void end_claim_if_over(const dr_crew *c, int worker)
         w->kind = 0;
 }
 
-/* The time since the last mark, shared out among n slots; a slot that was begun by itself counts from there. */
-static uint64_t time_each(struct dr__worker *w, uint32_t n, uint64_t now)
+/* The end of n slots.  They share the time since the last mark; a slot that was begun by itself counts from there. */
+static struct dr__sample_end end_of(struct dr__worker *w, uint32_t n, uint8_t state, dr_crew_block block)
 {
-    uint64_t since = atomic_load_explicit(&w->since_ns, memory_order_relaxed);
-    uint64_t from = n == 1 ? DR_MAX(since, w->mark_ns) : w->mark_ns;
-    uint64_t ns = now > from ? now - from : 1;
+    const uint64_t now = dr__now_ns(), since = atomic_load_explicit(&w->since_ns, memory_order_relaxed);
+    const uint64_t from = n == 1 ? DR_MAX(since, w->mark_ns) : w->mark_ns;
+    const uint64_t ns = now > from ? now - from : 1;
     w->busy_ns += ns;
     mark_time(w, now);
-    return DR_MAX(ns / n, 1);
+    return (struct dr__sample_end){ .state = state, .ns = DR_MAX(ns / n, 1), .begun_ns = now - ns, .block = block };
 }
 
 /* What was handed over before is not the worker's any more. */
@@ -274,7 +274,7 @@ dr_status dr_crew_done(dr_crew *c, int worker, uint32_t i, uint32_t n, dr_crew_b
         return dr__fail(err, DR_ERR_ARG, "crew: a block for %u slots, allowed is one slot", n);
     struct dr__worker *w = &c->workers[worker];
     struct dr__wakes wakes = { 0 };
-    struct dr__sample_end end = { bad ? DR_CREW_BAD : DR_CREW_OK, time_each(w, n, dr__now_ns()), block };
+    const struct dr__sample_end end = end_of(w, n, bad ? DR_CREW_BAD : DR_CREW_OK, block);
     dr__crew_lock(c);
     struct dr__entry *ready = slots_over(c, worker, i, n, &end);
     *finish = ready != NULL;
@@ -299,7 +299,7 @@ static void end_whole(dr_crew *c, int worker)
 {
     struct dr__worker *w = &c->workers[worker];
     struct dr__entry *e = &c->entries[w->entry];
-    const struct dr__sample_end end = { .state = DR_CREW_OK, .ns = time_each(w, w->n, dr__now_ns()) };
+    const struct dr__sample_end end = end_of(w, w->n, DR_CREW_OK, 0);
     slots_over(c, worker, 0, w->n, &end);
     end_claim_if_over(c, worker);
     dr_crew_claim ignored;

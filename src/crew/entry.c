@@ -55,7 +55,7 @@ static struct dr__entry *batch_with_room(dr_crew *c, const struct dr__entry *pos
     return NULL; /* cannot be: there is as much room as was posted */
 }
 
-void dr__slot_place(dr_crew *c, struct dr__entry *e, uint32_t slot)
+void dr__slot_place(dr_crew *c, struct dr__entry *e, uint32_t slot, uint64_t begun_ns)
 {
     struct dr__slot *s = &dr__slots(c, e)[slot];
     struct dr__entry *to = e->keep ? e : batch_with_room(c, e);
@@ -71,7 +71,7 @@ void dr__slot_place(dr_crew *c, struct dr__entry *e, uint32_t slot)
     dr__step();
     sample->state = DR__TAKEN;
     if (!to->n_taken++)
-        to->opened_ns = dr__now_ns();
+        to->opened_ns = begun_ns ? begun_ns : dr__now_ns();
 }
 
 /* --- the end of slots --- */
@@ -97,7 +97,7 @@ static void fill_sample(dr_crew *c, const struct dr__slot *s, const struct dr__s
 void dr__slot_over(dr_crew *c, struct dr__entry *e, uint32_t slot, const struct dr__sample_end *end)
 {
     struct dr__slot *s = &dr__slots(c, e)[slot];
-    dr__slot_place(c, e, slot);
+    dr__slot_place(c, e, slot, end->begun_ns);
     struct dr__entry *to = s->placed ? &c->entries[s->batch] : NULL;
     if (to)
         fill_sample(c, s, end);

@@ -84,7 +84,7 @@ dr_status dr_crew_place(dr_crew *c, int worker, uint32_t i, size_t slab_bytes, u
     *slot = w->first + i;
     *slab = 0; /* and stays so when the batch was given up */
     dr__crew_lock(c);
-    dr__slot_place(c, e, w->first + i);
+    dr__slot_place(c, e, w->first + i, atomic_load(&w->since_ns));
     const struct dr__slot *s = &dr__slots(c, e)[w->first + i];
     if (s->placed) {
         *slot = s->place;

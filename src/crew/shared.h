@@ -212,13 +212,13 @@ dr_crew_sample *dr__samples(const dr_crew *c, const struct dr__entry *e);
 uint64_t dr__batch_tag(const dr_crew *c, const struct dr__entry *e); /* out of order: of its first sample */
 const void *dr__request(const dr_crew *c, const struct dr__entry *e);
 
-/* Gives a slot its place in a batch. */
-void dr__slot_place(dr_crew *c, struct dr__entry *e, uint32_t slot);
+/* Gives a slot its place in a batch.  begun_ns: when its sample was begun; 0: now. */
+void dr__slot_place(dr_crew *c, struct dr__entry *e, uint32_t slot, uint64_t begun_ns);
 
 /* The slot is over: what became of its sample.  Takes the block. */
 struct dr__sample_end {
     uint8_t state; /* DR_CREW_* */
-    uint64_t ns;
+    uint64_t ns, begun_ns;
     dr_crew_block block;
 };
 

@@ -175,6 +175,34 @@ static void a_slab_is_common_to_a_batch(void **state)
     end_crew(crew);
 }
 
+/* place: the first sample asks for its row when it is made; else it is said to be done then. */
+static void assert_opened_with_its_first_sample(bool place)
+{
+    const unsigned ms = 20;
+    dr_error err;
+    uint32_t slot;
+    dr_crew_block slab;
+    dr_crew *crew = open_crew(1, 4, true);
+    post(crew, 0, 1);
+    claim(crew, 0);
+    dr_crew_begin(crew, 0, 0);
+    usleep(1000 * ms);
+    if (place)
+        assert_ok(dr_crew_place(crew, 0, 0, 64, &slot, &slab, &err));
+    done(crew, 0, 0, 1);
+    dr_crew_result r = next(crew);
+    assert_true(r.ready_ns - r.opened_ns >= ms * 1000000);
+    release(crew, &r);
+    end_crew(crew);
+}
+
+static void a_batch_is_opened_when_its_first_sample_is_begun(void **state)
+{
+    (void)state;
+    assert_opened_with_its_first_sample(false);
+    assert_opened_with_its_first_sample(true);
+}
+
 static void a_whole_claim_is_finished_at_once(void **state)
 {
     (void)state;
@@ -411,6 +439,7 @@ int main(void)
         cmocka_unit_test(epochs_do_not_mix),
         cmocka_unit_test(batches_that_keep_together_do),
         cmocka_unit_test(a_slab_is_common_to_a_batch),
+        cmocka_unit_test(a_batch_is_opened_when_its_first_sample_is_begun),
         cmocka_unit_test(a_whole_claim_is_finished_at_once),
         cmocka_unit_test(posts_for_one_worker_wait_for_it),
         cmocka_unit_test(no_more_is_posted_than_fits),
