@@ -13,6 +13,8 @@ enum { LARGE_SLAB = 1 << 20 };
 /* Since the last take: for the slab before the last one, and for the last one. */
 static const uint64_t earlier_within_ns = 3000000, last_within_ns = 20000000;
 
+static const uint64_t brief_ns = 8000000; /* to hold a batch so long */
+
 /* A moving mean, on which a single long time (an owner without the CPU, a validation) has little weight. */
 void dr__slab_was_held(struct dr__board *b)
 {
@@ -23,12 +25,13 @@ void dr__slab_was_held(struct dr__board *b)
 }
 
 /* The owner does not wait for the next batch, and mostly lets go of one sooner than two samples are made: a second slab
- * would be little faster.  Not when batches are to be made ahead. */
+ * would be little faster; or within some milliseconds, in which no model is trained, but large memory read, and the
+ * second slab would be half of what all of it takes.  Not when batches are to be made ahead. */
 static bool holds_last_briefly(const struct dr__board *b, size_t bytes)
 {
     bool holds_last = b->taken_slab && b->taken_bytes >= bytes - bytes / 4;
     return holds_last && b->window_batches == 1 && !atomic_load(&b->ready_waiters) &&
-           b->hold_ns <= 2 * dr__times_mean(&b->times);
+           b->hold_ns <= DR_MAX(brief_ns, 2 * dr__times_mean(&b->times));
 }
 
 /* An owner that takes a batch mostly lets go of the one before as soon as it has the CPU. */
