@@ -502,3 +502,25 @@ def test_no_policy_leaves_workers_without_a_sample(batch_size, least):
         iterator = iter(loader)
         assert iterator._ahead() == least
         assert sum(len(batch) for batch in iterator) == 48
+
+
+class Sized(Numbers):
+    """Arrays of so many bytes."""
+
+    def __init__(self, n, nbytes):
+        super().__init__(n)
+        self.nbytes = nbytes
+
+    def __getitem__(self, i):
+        return torch.full((self.nbytes,), i % 256, dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("nbytes, least", [(1 << 10, 6), (8 << 20, 2)])
+def test_small_batches_are_made_as_far_ahead_as_torchs(nbytes, least, in_order):
+    """Whatever a policy says: a slow sample is begun as early then."""
+    with DataLoader(Sized(24, nbytes), 2, num_workers=3, in_order=in_order, lanes=False) as loader:
+        loader._adapting.learnt["prefetch"] = 1  # as the policy of an earlier pass may have left it
+        iterator = iter(loader)
+        next(iterator)
+        assert iterator._ahead() >= least and (least == 2) == (iterator._ahead() == 2)

@@ -22,10 +22,12 @@ from drapps.torch.worker_iter import WorkerIter
 
 MADE_UP = 1 << 62  # tags of batches that are not the sampler's
 
-# Out of order, samples of small batches: so many for each worker under way even out that some take much longer, as
-# long as the batches take no more memory than that.
-EVEN_OUT = 12
-EVEN_OUT_BYTES = 64 << 20
+# As long as the batches take no more memory than that, there are under way, whatever a policy says: as many as torch
+# has, so that a slow sample is begun as early; and out of order so many samples for each worker, which even out that
+# some take much longer.
+CHEAP_BYTES = 64 << 20
+BATCHES_EACH = 2
+SAMPLES_EACH = 12
 
 
 class Unsendable(Exception):
@@ -159,8 +161,7 @@ class FleetIter(WorkerIter):
     def _accept(self, result):
         if self._simple:
             return self._accept_simply(result)
-        if self._mixed_size:
-            self._least_ahead = self._even_out(result.nbytes)
+        self._note_size(result.nbytes)
         parts = [part for sample in result.samples for part in self._parts(sample)]
         bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
         for part in bad:
@@ -173,13 +174,16 @@ class FleetIter(WorkerIter):
             return None
         return self._deliver(result.value, parts, bad)
 
-    def _even_out(self, nbytes):
-        """Batches that are under way at least; nbytes: of one of them."""
-        batches = -(-EVEN_OUT * self._fleet.workers // self._mixed_size)
-        return batches if batches * nbytes <= EVEN_OUT_BYTES else 1
+    def _note_size(self, nbytes):
+        """Says how many batches are under way at least; nbytes: of one of them."""
+        batches = BATCHES_EACH * self._fleet.workers
+        if self._mixed_size:
+            batches = max(batches, -(-SAMPLES_EACH * self._fleet.workers // self._mixed_size))
+        self._least_ahead = batches if batches * nbytes <= CHEAP_BYTES else 1
 
     def _accept_simply(self, result):
         """Nothing is left out, and the result is the batch that was posted."""
+        self._note_size(result.nbytes)
         work, _ = self._works.pop(result.tag)
         if self._costs and not self._one_slot(work):
             self._costs.note(work.indices, [sample.ns for sample in result.samples])

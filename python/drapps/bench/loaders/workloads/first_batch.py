@@ -1,6 +1,5 @@
 """From the loader's construction to its first batch, by the start method of the workers."""
 
-import gc
 import time
 
 import numpy as np
@@ -35,7 +34,6 @@ def cases(options):
 
 def run(make, case, options):
     data = Table(options["samples"], options["floats"])
-    gc.collect()  # 70 ms with torch in the process, and chance says where it would come by itself
     began = time.perf_counter()
     batches = iter(make(data, **case.arguments))
     rows, keys = next(batches)
@@ -49,6 +47,5 @@ WORKLOAD = Workload(
     quick={"workers": 1, "samples": 200, "methods": ["default"]},
     cases=cases, run=run, ratio="first_batch_ms", columns=(Column("first batch ms", "first_batch_ms"),),
     counted=False,
-    notes=lambda result: ["The data set's class is in an installed module; default is the platform's start method.  "
-                          "Garbage is collected before."],
+    notes=lambda result: ["The data set's class is in an installed module; default is the platform's start method."],
 )
