@@ -1,8 +1,9 @@
 """Window: how many batches are begun and not yet taken, so that large ones take little memory.
 
-Batches that are small together are begun as they are posted.  Of large ones a single one is begun at a time; another is
-allowed where the consumer waits for most batches though workers are idle for a good part of their time, because it would
-help there.  Idle times of some milliseconds a batch, as the hand-over takes them, are not worth the memory of a batch.
+Batches that are small together are begun as they are posted.  Of large ones, and until their size is known, only as
+many are begun at a time as give every worker a sample, mostly a single one; another is allowed where the consumer waits
+for most batches though workers are idle for a good part of their time, because it would help there.  Idle times of some
+milliseconds a batch, as the hand-over takes them, are not worth the memory of a batch.
 """
 
 import time

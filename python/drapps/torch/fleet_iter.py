@@ -26,7 +26,6 @@ MADE_UP = 1 << 62  # tags of batches that are not the sampler's
 # has, so that a slow sample is begun as early; and out of order so many samples for each worker, which even out that
 # some take much longer.
 CHEAP_BYTES = 64 << 20
-BATCHES_EACH = 2
 SAMPLES_EACH = 12
 
 
@@ -88,7 +87,7 @@ class FleetIter(WorkerIter):
         self._costs = None if self._whole else loader._sample_costs()
         self._fleet.expect(self._costs.median() if self._costs else 0)
         self._mixed_size = 0 if self._in_order or self._keep else loader.batch_size
-        self._least_ahead = 1
+        self._batches_each, self._least_ahead = loader.prefetch_factor, 1
         self._loader = loader if loader._may_be_inline else None
 
     # --- posting ---
@@ -176,7 +175,7 @@ class FleetIter(WorkerIter):
 
     def _note_size(self, nbytes):
         """Says how many batches are under way at least; nbytes: of one of them."""
-        batches = BATCHES_EACH * self._fleet.workers
+        batches = self._batches_each * self._fleet.workers
         if self._mixed_size:
             batches = max(batches, -(-SAMPLES_EACH * self._fleet.workers // self._mixed_size))
         self._least_ahead = batches if batches * nbytes <= CHEAP_BYTES else 1

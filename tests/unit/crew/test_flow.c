@@ -73,6 +73,16 @@ static uint64_t n_of(dr_crew *crew, int which)
     return n;
 }
 
+/* One worker, and a batch of one sample that was posted. */
+static dr_crew *open_asked(void)
+{
+    dr_error err;
+    dr_crew *crew = open_crew(1, 4, true);
+    assert_ok(dr_crew_enlist(crew, 0, getpid(), &err));
+    post(crew, 1, 1);
+    return crew;
+}
+
 /* A wait goes on over calls in which nothing came, and ends with its batch. */
 static void waits_and_latencies_are_spread(void **state)
 {
@@ -80,9 +90,7 @@ static void waits_and_latencies_are_spread(void **state)
     dr_error err;
     dr_crew_result r;
     dr_spread spreads[DR_N_SPREADS] = { { 0 } };
-    dr_crew *crew = open_crew(1, 4, true);
-    assert_ok(dr_crew_enlist(crew, 0, getpid(), &err));
-    post(crew, 1, 1);
+    dr_crew *crew = open_asked();
     for (int i = 0; i < 3; i++)
         assert_int_equal(dr_crew_next(crew, 10, &r, &err), DR_AGAIN);
     assert_int_equal(n_of(crew, DR_SPREAD_WAIT), 0);
@@ -106,9 +114,7 @@ static void a_wait_ends_when_the_crew_is_cleared(void **state)
     dr_error err;
     dr_crew_result r;
     dr_spread spreads[DR_N_SPREADS] = { { 0 } };
-    dr_crew *crew = open_crew(1, 4, true);
-    assert_ok(dr_crew_enlist(crew, 0, getpid(), &err));
-    post(crew, 1, 1);
+    dr_crew *crew = open_asked();
     assert_int_equal(dr_crew_next(crew, 20, &r, &err), DR_AGAIN);
     const double in_vain = flow_of(crew, DR_FLOW_WAIT);
     assert_ok(dr_crew_clear(crew, 0, &err));

@@ -129,6 +129,19 @@ static void a_quick_owner_is_waited_for_where_one_batch_is_made_at_a_time(void *
     end_holding(crew, NULL, 0);
 }
 
+/* Though two samples are made sooner. */
+static void an_owner_that_holds_batches_for_milliseconds_is_quick(void **state)
+{
+    (void)state;
+    dr_crew_result held;
+    dr_crew *crew = open_holding_one(&held, 1);
+    crew->board->hold_ns = 5000000;
+    assert_true(crew->board->hold_ns > 2 * dr__times_mean(&crew->board->times));
+    place_while_released(crew, &held);
+    assert_true(counter(crew, "peak_bytes") < 2 * SLAB);
+    end_holding(crew, NULL, 0);
+}
+
 static void the_time_that_slabs_are_held_is_learnt(void **state)
 {
     (void)state;
@@ -237,6 +250,7 @@ int main(void)
         cmocka_unit_test(an_owner_that_keeps_all_holds_nobody_up),
         cmocka_unit_test(only_large_slabs_of_a_known_size_are_waited_for),
         cmocka_unit_test(a_quick_owner_is_waited_for_where_one_batch_is_made_at_a_time),
+        cmocka_unit_test(an_owner_that_holds_batches_for_milliseconds_is_quick),
         cmocka_unit_test(the_time_that_slabs_are_held_is_learnt),
         cmocka_unit_test(where_batches_are_made_ahead_the_only_one_of_the_owner_is_not_waited_for),
         cmocka_unit_test(an_owner_that_is_slow_or_waits_itself_is_not_waited_for),
