@@ -6,9 +6,12 @@ from contextlib import nullcontext
 _nothing = nullcontext()
 
 
+def is_profiled():
+    """Whether torch.profiler runs."""
+    profiler = sys.modules.get("torch.autograd.profiler")
+    return profiler is not None and getattr(profiler, "_is_profiler_enabled", False)
+
+
 def wait_range():
     """A context for the time in which a consumer waits for a batch."""
-    profiler = sys.modules.get("torch.autograd.profiler")
-    if profiler is None or not getattr(profiler, "_is_profiler_enabled", False):
-        return _nothing
-    return profiler.record_function("drapps: wait for batch")
+    return sys.modules["torch.autograd.profiler"].record_function("drapps: wait for batch") if is_profiled() else _nothing
