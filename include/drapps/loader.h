@@ -44,7 +44,8 @@ typedef struct dr_loader_options {
     dr_last last;           /* what to do with the samples that do not fill a batch, and with ranks that end early:
                                deliver fewer, drop them, or pad with samples from the start of the order */
     int workers;            /* threads; 0: everything in the caller of dr_loader_next; -1: the container's CPU limit */
-    int prefetch;           /* batches made ahead, 1 .. 64, as far as the memory limit allows; 0: 2.  While a
+    int prefetch;           /* batches made ahead, 1 .. 64, as far as the memory limit allows; 0: 2, and of small ones
+                               (64 MB together) so many that they are 12 samples for each worker.  While a
                                consumer waits, none is begun for which memory would have to be taken anew, unless
                                that takes more than some milliseconds */
     dr_on_bad on_bad;       /* a sample that cannot be read or decoded: fail, leave its batch shorter, or put another

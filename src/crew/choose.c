@@ -3,8 +3,9 @@
  * First, batches that only wait to be finished.  Then slots: in the order of posting, in runs that are worth a claim;
  * with lanes, slow slots are taken ahead of that by a part of the workers: in order, those of the oldest post that has
  * some, as the owner waits for its batch; out of order, those of all posts; the longest first.  Out of order, a slot
- * that always found longer ones before it comes when it is due, before its post holds back the later ones.  A worker
- * never goes without when there is something that it may claim.
+ * that always found longer ones before it comes when it is due, before its post holds back the later ones; and a pass
+ * begins with the shortest slots, so that the owner gets its first batch soon.  A worker never goes without when there
+ * is something that it may claim.
  */
 #include "crew/shared.h"
 
@@ -157,6 +158,42 @@ static bool find_slow(const struct view *v, struct dr__choice *out)
     return cost > 0;
 }
 
+/* --- the first batch of a pass --- */
+
+/* Out of order, the owner has no batch of the pass, and too few slots were begun to make one. */
+static bool waits_for_first(const dr_crew *c)
+{
+    const struct dr__board *b = c->board;
+    const struct dr__entry *e = dr__entry_of(c, b->open);
+    return !b->in_order && b->open < b->tail && b->served != e->group + 1 && b->started_slots < e->n_slots;
+}
+
+static void shortest_of(const struct view *v, struct dr__entry *e, struct dr__choice *out, float *cost)
+{
+    const struct dr__slot *slots = dr__slots(v->crew, e);
+    for (uint32_t i = e->first_waiting; i < e->n_slots; i++)
+        if (slots[i].state == DR__SLOT_WAITING && slots[i].cost_ns > 0 && (*cost == 0 || slots[i].cost_ns < *cost)) {
+            *out = (struct dr__choice){ .kind = DR_CREW_WORK, .entry = e, .first = i, .n = 1 };
+            *cost = slots[i].cost_ns;
+        }
+}
+
+/* Of posts whose slots may go to any batch.  Slots that are so short that runs are claimed come soon in any order. */
+static bool find_shortest(const struct view *v, struct dr__choice *out)
+{
+    const struct dr__board *b = v->crew->board;
+    float cost = 0;
+    for (uint64_t seq = b->open; seq < b->tail; seq++) {
+        struct dr__entry *e = dr__entry_of(v->crew, seq);
+        if (!e->keep && may_claim(v, e))
+            shortest_of(v, e, out, &cost);
+    }
+    if (cost > 0 && cost >= (float)out->entry->min_claim_ns)
+        return true;
+    out->kind = 0;
+    return false;
+}
+
 /* --- how many workers may be at slow slots --- */
 
 static uint64_t waiting_ns(const dr_crew *c, bool slow)
@@ -232,6 +269,8 @@ void dr__choose(dr_crew *c, int worker, struct dr__choice *out)
     if (find_complete(c, out))
         return;
     struct view v = look(c, worker);
+    if (c->board->lanes && waits_for_first(c) && find_shortest(&v, out))
+        return;
     bool slow = c->board->lanes && any_slow(c);
     v.in_turn = slow && c->board->in_order && is_alone(c);
     if (slow && slow_lane_has_room(c) && find_slow(&v, out))

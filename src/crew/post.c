@@ -221,6 +221,7 @@ static void take_result(dr_crew *c, struct dr__entry *e, dr_crew_result *out)
     b->taken_ns = dr__now_ns();
     b->taken_bytes = e->slab_bytes;
     b->taken_slab = e->slab;
+    b->served = e->group + 1;
     e->batch = DR__GONE;
     b->n_untaken--;
     b->started_slots -= e->n_slots;
@@ -302,7 +303,7 @@ static void drop_all(dr_crew *c)
             c->entries[i].dropped = 1;
     b->group++;
     atomic_store(&b->waited_ns, 0); /* for a batch that does not come */
-    dr__repair(c); /* drops what waits, frees what nobody is at */
+    dr__repair(c);                  /* drops what waits, frees what nobody is at */
 }
 
 dr_status dr_crew_clear(dr_crew *c, int timeout_ms, dr_error *err)

@@ -105,6 +105,7 @@ static dr_plant plant_of(dr_loader *l)
     }
     plant.least[DR_KNOB_WORKERS] = 1; /* with none the consumer would have to work itself */
     plant.most[DR_KNOB_WORKERS] = l->adapt.most_workers;
+    plant.least[DR_KNOB_PREFETCH] = DR_MAX(plant.least[DR_KNOB_PREFETCH], l->adapt.least_prefetch);
     return plant;
 }
 

@@ -21,7 +21,8 @@ typedef struct dr__adapt {
     double cpu_limit;  /* 0: what the pilot finds out */
     uint64_t memory_limit;
     double most_workers;
-    int period_ms; /* between decisions; 0: the pilot's standard */
+    double least_prefetch; /* 0: any */
+    int period_ms;         /* between decisions; 0: the pilot's standard */
 
     pthread_mutex_t knobs; /* held while one is turned; after the loader's lock, before the pool's */
     uint32_t pinned;       /* bit (1 << dr_knob): the user's */

@@ -15,7 +15,9 @@
 #include "exec/cached.h"
 
 enum {
-    STANDARD_PREFETCH = 2, /* one being filled, one ready: in measurements more of them only took memory */
+    STANDARD_PREFETCH = 2,  /* one being filled, one ready: in measurements more of them only took memory */
+    SMALL_BYTES = 64 << 20, /* of all batches ahead: for less, */
+    SAMPLES_EACH = 12,      /* these are as many for each worker, which evens out that some take much longer */
     MOST_RANKS = 1 << 24,
     MOST_SEEK_BYTES = 512 << 20, /* half a million images that no file has yet */
 };
@@ -105,6 +107,27 @@ static dr_status set_budget(dr__exec *e, uint64_t limit, dr_error *err)
     return DR_OK;
 }
 
+/* false: some samples may be much larger than others. */
+static bool has_known_size(const dr__program *p)
+{
+    size_t ignored;
+    for (int i = 0; i < p->n_outputs; i++)
+        if (!dr__desc_bytes_dense(&p->outputs[i].desc, &ignored))
+            return false;
+    return true;
+}
+
+/* Batches ahead, unless the user says how many. */
+static int standard_prefetch(const dr__exec *e)
+{
+    const uint64_t samples = SAMPLES_EACH * (uint64_t)e->workers, one = e->o.batch_size * e->sample_bytes;
+    if (!one || !has_known_size(e->program))
+        return STANDARD_PREFETCH;
+    const uint64_t for_all = (samples + e->o.batch_size - 1) / e->o.batch_size;
+    const uint64_t small = DR_MIN((size_t)SMALL_BYTES, e->batch_budget) / one;
+    return (int)DR_MIN(DR_MAX(DR_MIN(for_all, small), STANDARD_PREFETCH), DR__MAX_PREFETCH);
+}
+
 static bool decodes(const dr__program *p)
 {
     for (int s = 0; s < p->n_steps; s++)
@@ -154,8 +177,10 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     e->workers = e->o.workers < 0 ? dr__adapt_workers(l, &limits) : e->o.workers;
     if (e->o.reference)
         e->workers = 0;
-    e->prefetch = e->o.prefetch ? e->o.prefetch : STANDARD_PREFETCH;
     DR_TRY(set_budget(e, dr__loader_memory(l, &limits), err));
+    e->prefetch = e->o.prefetch ? e->o.prefetch : standard_prefetch(e);
+    if (e->fills_any) /* the window that a slow sample keeps open is as wide */
+        l->adapt.least_prefetch = e->prefetch;
     e->buffers = dr__bufpool_new((e->prefetch + 2) * e->program->n_outputs);
     if (!e->buffers)
         return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");

@@ -164,6 +164,16 @@ static void a_worker_alone_makes_one_batch_after_the_other(void **state)
     give_up_all(crew);
 }
 
+/* The owner has its first batch. */
+static void take_one(dr_crew *crew)
+{
+    post(crew, 99, 1);
+    claim(crew, 0);
+    done(crew, 0, 0, 1);
+    dr_crew_result r = next(crew);
+    release(crew, &r);
+}
+
 static void out_of_order_the_longest_of_all_comes_first(void **state)
 {
     (void)state;
@@ -171,10 +181,52 @@ static void out_of_order_the_longest_of_all_comes_first(void **state)
     dr_crew *crew = open_crew(2, 8, false);
     enlist(crew, 2);
     dr_crew_set_threshold(crew, 100);
+    take_one(crew);
     for (uint64_t tag = 0; tag < 2; tag++)
         post_costs(crew, tag, 2, costs[tag], 10);
     assert_int_equal(claim(crew, 0).tag, 1);
     assert_int_equal(claim(crew, 1).first, 1);
+    give_up_all(crew);
+}
+
+static void out_of_order_a_pass_begins_with_the_shortest(void **state)
+{
+    (void)state;
+    dr_error err;
+    const float costs[][2] = { { 200e9f, 80e9f }, { 900e9f, 40e9f }, { 800e9f, 60e9f } }, unknown[] = { 0, 0 };
+    dr_crew *crew = open_crew(2, 8, false);
+    enlist(crew, 2);
+    dr_crew_set_threshold(crew, 100000000000); /* long enough that no worker is late here */
+    for (int pass = 0; pass < 2; pass++) { /* the second with the same workers */
+        post_costs(crew, 9, 2, unknown, 10);
+        for (uint64_t tag = 0; tag < 3; tag++)
+            post_costs(crew, tag, 2, costs[tag], 10);
+        assert_int_equal(claim(crew, 0).tag, 1);
+        assert_int_equal(claim(crew, 1).tag, 2);
+        done(crew, 0, 0, 1);
+        dr_crew_claim c = claim(crew, 0); /* as soon as two are begun, the longest */
+        assert_int_equal(c.tag, 1);
+        assert_int_equal(c.first, 0);
+        done(crew, 1, 0, 1);
+        assert_int_equal(claim(crew, 1).tag, 9);
+        done(crew, 0, 0, 1);
+        done(crew, 1, 0, 1);
+        assert_ok(dr_crew_clear(crew, 0, &err));
+    }
+    give_up_all(crew);
+}
+
+static void short_slots_are_claimed_in_runs_from_the_beginning(void **state)
+{
+    (void)state;
+    const float costs[] = { 90, 50, 30, 10 };
+    dr_crew *crew = open_crew(2, 8, false);
+    enlist(crew, 2);
+    dr_crew_set_threshold(crew, 100);
+    post_costs(crew, 0, 4, costs, 200);
+    dr_crew_claim c = claim(crew, 0);
+    assert_int_equal(c.first, 0);
+    assert_int_equal(c.n, 4);
     give_up_all(crew);
 }
 
@@ -194,6 +246,7 @@ static void out_of_order_a_slot_that_is_late_goes_before_longer_ones(void **stat
     assert_ok(dr_crew_open(&o, &crew, &err));
     enlist(crew, 2);
     dr_crew_set_threshold(crew, 100);
+    take_one(crew);
     const float shorter = 200, longer = 900;
     post_costs(crew, 0, 1, &shorter, 10);
     for (uint64_t tag = 1; tag < 12; tag++)
@@ -385,6 +438,8 @@ int main(void)
         cmocka_unit_test(in_order_slow_slots_of_the_oldest_batch_come_first),
         cmocka_unit_test(a_worker_alone_makes_one_batch_after_the_other),
         cmocka_unit_test(out_of_order_the_longest_of_all_comes_first),
+        cmocka_unit_test(out_of_order_a_pass_begins_with_the_shortest),
+        cmocka_unit_test(short_slots_are_claimed_in_runs_from_the_beginning),
         cmocka_unit_test(out_of_order_a_slot_that_is_late_goes_before_longer_ones),
         cmocka_unit_test(workers_at_slow_slots_are_limited_to_their_part),
         cmocka_unit_test(idle_workers_help_with_slow_slots),

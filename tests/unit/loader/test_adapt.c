@@ -144,6 +144,24 @@ static void what_the_user_set_stays(void **state)
     close_all(&f);
 }
 
+/* Of small batches there are many at first.  Out of order it stays so: they are the window of a slow sample. */
+static void small_batches_become_fewer_in_order_alone(void **state)
+{
+    (void)state;
+    for (int in_order = 0; in_order < 2; in_order++) {
+        dr_loader_options o = standard();
+        o.workers = 2, o.batch_size = 2, o.in_order = in_order;
+        fixture f = open_all(&o, N, 100);
+        assert_true(knob(&f, DR_KNOB_PREFETCH) == 12);
+        const uint64_t start = dr__now_ns();
+        take_until(&f, 3, 10000);
+        while (in_order && knob(&f, DR_KNOB_PREFETCH) == 12 && dr__now_ns() - start < PATIENCE_S * 1000000000ull)
+            take(&f, 10000);
+        assert_true(in_order ? knob(&f, DR_KNOB_PREFETCH) < 12 : knob(&f, DR_KNOB_PREFETCH) >= 12);
+        close_all(&f);
+    }
+}
+
 static void fixed_turns_nothing(void **state)
 {
     (void)state;
@@ -470,6 +488,7 @@ int main(void)
         cmocka_unit_test(a_consumer_that_sleeps_gets_workers_back),
         cmocka_unit_test(slow_reads_get_more_threads),
         cmocka_unit_test(what_the_user_set_stays),
+        cmocka_unit_test(small_batches_become_fewer_in_order_alone),
         cmocka_unit_test(fixed_turns_nothing),
         cmocka_unit_test(between_epochs_nothing_is_decided),
         cmocka_unit_test(every_policy_gives_the_same_bytes),

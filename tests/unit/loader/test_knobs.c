@@ -167,7 +167,7 @@ static void standard_settings(void **state)
     static const struct {
         const char *name;
         double value;
-    } rows[] = { { "workers", 3 },    { "fetchers", 0 },       { "prefetch", 2 },    { "prefetch_bytes", 0 },
+    } rows[] = { { "workers", 3 },    { "fetchers", 0 },       { "prefetch", 18 },   { "prefetch_bytes", 0 },
                  { "lane_share", 0 }, { "lane_threshold", 4 }, { "cpu_ceiling", 0 }, { "priority", 0 } };
     dr_dataset *data = toy_set(&(toy){ .n = 4 });
     dr_graph *g = graph_of(NULL);
@@ -183,6 +183,48 @@ static void standard_settings(void **state)
     dr_loader_close(&l);
     dr_graph_free(&g);
     dr_dataset_unref(&data);
+}
+
+/* Two batches; of small ones of known size as many as are 12 samples for each worker, within 64 MB and the budget. */
+static void standard_prefetch(void **state)
+{
+    (void)state;
+    enum { MB = 1 << 20 };
+    static const struct {
+        int64_t side; /* of images, three bytes a pixel */
+        uint64_t batch_size;
+        int workers;
+        uint64_t memory_limit;
+        const char *outputs, *collate;
+        double value;
+    } rows[] = {
+        { 8, 1, 1, 0, "image", NULL, 12 },
+        { 8, 5, 2, 0, "image", NULL, 5 },
+        { 8, 64, 4, 0, "image", NULL, 2 },
+        { 8, 1, 8, 0, "image", NULL, 64 },              /* the most */
+        { 8, 2, 0, 0, "image", NULL, 2 },               /* none is made ahead */
+        { 1024, 4, 4, 0, "image", NULL, 5 },            /* of 12 MB */
+        { 2048, 8, 4, 4096ull * MB, "image", NULL, 2 }, /* of 96 MB */
+        { 1024, 4, 4, 88 * MB, "image", NULL, 3 },      /* half of it */
+        { 8, 2, 2, 0, "image,label", NULL, 12 },
+        { 8, 2, 2, 0, "image,tokens", "tokens=pad", 2 }, /* who knows how many */
+    };
+    dr_graph *g = graph_of(NULL);
+    for (size_t i = 0; i < DR_COUNT(rows); i++) {
+        dr_dataset *data = toy_set(&(toy){ .n = 4, .h = rows[i].side, .w = rows[i].side });
+        dr_loader_options o = options_of(rows[i].batch_size, rows[i].workers);
+        o.memory_limit = rows[i].memory_limit;
+        o.outputs = rows[i].outputs;
+        o.collate = rows[i].collate;
+        dr_loader *l = open_loader(data, g, &o);
+        double v = 0;
+        assert_ok(dr_loader_get(l, "prefetch", &v, &err));
+        if (v != rows[i].value)
+            fail_msg("row %zu: prefetch is %g, not %g", i, v, rows[i].value);
+        dr_loader_close(&l);
+        dr_dataset_unref(&data);
+    }
+    dr_graph_free(&g);
 }
 
 static void wrong_settings_are_named(void **state)
@@ -217,7 +259,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knobs_change_no_bytes),      cmocka_unit_test(last_worker_hands_over),
         cmocka_unit_test(a_waiting_consumer_notices), cmocka_unit_test(two_loaders_share),
-        cmocka_unit_test(standard_settings),          cmocka_unit_test(wrong_settings_are_named),
+        cmocka_unit_test(standard_settings),          cmocka_unit_test(standard_prefetch),
+        cmocka_unit_test(wrong_settings_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
