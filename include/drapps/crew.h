@@ -252,8 +252,8 @@ DR_API void dr_crew_block_release(dr_crew *crew, dr_crew_block block);
  * never all while there are fast slots to claim; a worker that finds no fast slot helps with the slow ones.  Slow slots
  * are claimed one at a time, ahead of their turn: in order, those of the oldest batch that has some, the longest first;
  * out of order, the longest of all, but first those that are half of max_ahead late.  In order, a worker that is alone
- * makes one batch after the other.  Out of order, the slots for the first batch of a group are the shortest, where
- * costs are known: its owner has nothing yet. */
+ * makes one batch after the other.  Out of order, as long as the owner has had fewer than four batches of a group and
+ * there is none for it to take, the shortest slots come first, where costs are known. */
 DR_API void dr_crew_set_threshold(dr_crew *crew, uint64_t slow_ns); /* 0: by itself, from the times seen */
 
 /* What half of the samples take at most, where that is known from earlier: before enough times are seen, a multiple of

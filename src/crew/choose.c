@@ -4,13 +4,15 @@
  * with lanes, slow slots are taken ahead of that by a part of the workers: in order, those of the oldest post that has
  * some, as the owner waits for its batch; out of order, those of all posts; the longest first.  Out of order, a slot
  * that always found longer ones before it comes when it is due, before its post holds back the later ones; and a pass
- * begins with the shortest slots, so that the owner gets its first batch soon.  A worker never goes without when there
- * is something that it may claim.
+ * begins with the shortest slots, so that the owner gets its first batches soon.  A worker never goes without when
+ * there is something that it may claim.
  */
 #include "crew/shared.h"
 
 #include "base/clock.h"
 #include "base/compiler.h"
+
+enum { BEGINNING = 4 }; /* batches */
 
 /* --- what may be claimed now --- */
 
@@ -158,14 +160,15 @@ static bool find_slow(const struct view *v, struct dr__choice *out)
     return cost > 0;
 }
 
-/* --- the first batch of a pass --- */
+/* --- the beginning of a pass --- */
 
-/* Out of order, the owner has no batch of the pass, and too few slots were begun to make one. */
-static bool waits_for_first(const dr_crew *c)
+/* Out of order, the owner has hardly a batch of the pass, and nothing that it could take. */
+static bool has_just_begun(const dr_crew *c)
 {
     const struct dr__board *b = c->board;
-    const struct dr__entry *e = dr__entry_of(c, b->open);
-    return !b->in_order && b->open < b->tail && b->served != e->group + 1 && b->started_slots < e->n_slots;
+    if (b->in_order || b->open == b->tail || any_batch_at_hand(c))
+        return false;
+    return b->served_group != dr__entry_of(c, b->open)->group || b->n_served < BEGINNING;
 }
 
 static void shortest_of(const struct view *v, struct dr__entry *e, struct dr__choice *out, float *cost)
@@ -269,7 +272,7 @@ void dr__choose(dr_crew *c, int worker, struct dr__choice *out)
     if (find_complete(c, out))
         return;
     struct view v = look(c, worker);
-    if (c->board->lanes && waits_for_first(c) && find_shortest(&v, out))
+    if (c->board->lanes && has_just_begun(c) && find_shortest(&v, out))
         return;
     bool slow = c->board->lanes && any_slow(c);
     v.in_turn = slow && c->board->in_order && is_alone(c);

@@ -221,7 +221,8 @@ static void take_result(dr_crew *c, struct dr__entry *e, dr_crew_result *out)
     b->taken_ns = dr__now_ns();
     b->taken_bytes = e->slab_bytes;
     b->taken_slab = e->slab;
-    b->served = e->group + 1;
+    b->n_served = e->group == b->served_group ? b->n_served + 1 : 1;
+    b->served_group = e->group;
     e->batch = DR__GONE;
     b->n_untaken--;
     b->started_slots -= e->n_slots;

@@ -93,6 +93,26 @@ def test_utilisation_is_time_in_steps():
     assert len(seen.waits) == 4 and seen.held >= 0.04 and 0 < seen.utilisation <= 1
 
 
+class Clock:
+    """Stands still while nobody sleeps."""
+
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def sleep(self, seconds):
+        assert seconds >= 0
+        self.now += seconds
+
+
+@pytest.mark.parametrize("look, held", [(0.25, 3.0), (2.0, 6.0)])
+def test_looking_at_a_batch_is_part_of_the_step(monkeypatch, look, held):
+    monkeypatch.setattr(consumer, "time", clock := Clock())
+    seen = consumer.drain([0, 1, 2], 1.0, lambda batch: clock.sleep(look))
+    assert (seen.held, seen.wall, seen.waits) == (held, held, [0.0] * 3)
+
+
 def test_one_in_ten_costs_twenty_times_as_much():
     costs = timed_work.skewed_costs(200, 2.0)
     assert sorted(set(costs)) == [2.0, 40.0] and costs.count(40.0) == 20

@@ -24,6 +24,7 @@ from drapps.fleet.pack import aligned
 NUMBERS = {int: ("int", torch.int64), float: ("float", torch.float64), bool: ("bool", torch.bool)}
 NUMPY_TYPES = {numpy.dtype(name): torch.from_numpy(numpy.empty(0, name)).dtype for name in (
     "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")}  # fmt: skip
+TORCH_TYPES = {dtype: source for source, dtype in NUMPY_TYPES.items()}
 COLLATE_FUNCTIONS = dict(torch_collate.default_collate_fn_map)  # a caller may add to torch's map later
 
 # What py_rows.c asks of a tensor or an array, in its order.
@@ -241,8 +242,9 @@ def _tensor(slab, offset, dtype, shape):
     n = _count(shape)
     if n == 0:
         return torch.empty(shape, dtype=dtype)
-    tensor = torch.frombuffer(slab, dtype=dtype, count=n, offset=offset)
-    return tensor if len(shape) == 1 else tensor.view(shape)
+    if dtype in TORCH_TYPES:  # half the time of what follows
+        return torch.from_numpy(numpy.ndarray(shape, TORCH_TYPES[dtype], slab, offset))
+    return torch.frombuffer(slab, dtype=dtype, count=n, offset=offset).view(shape)
 
 
 def _collated(tree, slab, n, offsets, others, listed):

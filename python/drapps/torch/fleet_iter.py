@@ -24,9 +24,11 @@ MADE_UP = 1 << 62  # tags of batches that are not the sampler's
 
 # As long as the batches take no more memory than that, there are under way, whatever a policy says: as many as torch
 # has, so that a slow sample is begun as early; and out of order so many samples for each worker, which even out that
-# some take much longer.
+# some take much longer.  A part of those is posted together: each post is code that is not in the caches, and may wake
+# a worker, while the consumer waits.
 CHEAP_BYTES = 64 << 20
 SAMPLES_EACH = 12
+TOGETHER = 1 / 4
 
 
 class Unsendable(Exception):
@@ -179,6 +181,7 @@ class FleetIter(WorkerIter):
         if self._mixed_size:
             batches = max(batches, -(-SAMPLES_EACH * self._fleet.workers // self._mixed_size))
         self._least_ahead = batches if batches * nbytes <= CHEAP_BYTES else 1
+        self._handful = max(1, int(self._least_ahead * TOGETHER)) if self._mixed_size else 1
 
     def _accept_simply(self, result):
         """Nothing is left out, and the result is the batch that was posted."""

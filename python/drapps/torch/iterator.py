@@ -10,6 +10,7 @@ calls, and a batch that was made and not given is given by the next call (Hand, 
 import logging
 from contextlib import nullcontext
 
+import numpy
 import torch
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
@@ -21,9 +22,8 @@ from drapps.torch.progress import Progress
 from drapps.torch.replay import Record, Repeat
 
 # What the first of its kind in a process looks up takes longer when a first batch is waited for, just after a fork.
-with torch.autograd.profiler.record_function("drapps"):
-    torch.empty((), dtype=torch.int64, device="cpu").random_(generator=torch.Generator()).item()  # as a base seed
-    torch.frombuffer(bytearray(8), dtype=torch.int64).view(1, 1)
+torch.empty((), dtype=torch.int64, device="cpu").random_(generator=torch.Generator()).item()  # as a base seed
+torch.from_numpy(numpy.ndarray((1, 1), numpy.int64, bytearray(8)))
 
 log = logging.getLogger("drapps")
 

@@ -26,6 +26,7 @@ class WorkerIter(Iterator):
 
     _by_worker = True  # a batch is made by one worker
     _least_ahead = 1  # batches that are under way whatever the policy says
+    _handful = 1  # of these, as many are posted together
 
     def __init__(self, loader):
         self._fleet = None
@@ -123,8 +124,10 @@ class WorkerIter(Iterator):
 
     def _fill(self, seconds=math.inf):
         """Posts until enough is under way; False: it took too long."""
-        end = time.monotonic() + seconds
-        while not self._exhausted and self._under_way < self._ahead():
+        end, ahead = time.monotonic() + seconds, self._ahead()
+        if self._under_way > ahead - (self._handful if ahead == self._least_ahead else 1):
+            return True
+        while not self._exhausted and self._under_way < ahead:
             try:
                 work = self._left or next(self._order)
             except StopIteration:

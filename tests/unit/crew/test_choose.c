@@ -1,6 +1,7 @@
 /* Which slots a worker gets: runs, lanes, windows, displacement. */
 #include "unit/crew/crew_helper.h"
 
+#include "base/compiler.h"
 #include "crew/shared.h"
 
 static void post_costs(dr_crew *crew, uint64_t tag, uint32_t n, const float *cost_ns, uint32_t min_claim_ns)
@@ -164,14 +165,21 @@ static void a_worker_alone_makes_one_batch_after_the_other(void **state)
     give_up_all(crew);
 }
 
-/* The owner has its first batch. */
-static void take_one(dr_crew *crew)
+static void take(dr_crew *crew)
 {
-    post(crew, 99, 1);
-    claim(crew, 0);
-    done(crew, 0, 0, 1);
     dr_crew_result r = next(crew);
     release(crew, &r);
+}
+
+/* The pass is not at its beginning any more. */
+static void take_some(dr_crew *crew)
+{
+    for (uint64_t tag = 90; tag < 94; tag++) {
+        post(crew, tag, 1);
+        claim(crew, 0);
+        done(crew, 0, 0, 1);
+        take(crew);
+    }
 }
 
 static void out_of_order_the_longest_of_all_comes_first(void **state)
@@ -181,7 +189,7 @@ static void out_of_order_the_longest_of_all_comes_first(void **state)
     dr_crew *crew = open_crew(2, 8, false);
     enlist(crew, 2);
     dr_crew_set_threshold(crew, 100);
-    take_one(crew);
+    take_some(crew);
     for (uint64_t tag = 0; tag < 2; tag++)
         post_costs(crew, tag, 2, costs[tag], 10);
     assert_int_equal(claim(crew, 0).tag, 1);
@@ -189,31 +197,40 @@ static void out_of_order_the_longest_of_all_comes_first(void **state)
     give_up_all(crew);
 }
 
+/* A slot of that cost is claimed and done by a worker. */
+static void expect_cost(dr_crew *crew, const float costs[][2], float cost)
+{
+    dr_crew_claim c = claim(crew, 0);
+    assert_true(costs[c.tag][c.first] == cost);
+    done(crew, 0, 0, c.n);
+}
+
 static void out_of_order_a_pass_begins_with_the_shortest(void **state)
 {
     (void)state;
     dr_error err;
-    const float costs[][2] = { { 200e9f, 80e9f }, { 900e9f, 40e9f }, { 800e9f, 60e9f } }, unknown[] = { 0, 0 };
-    dr_crew *crew = open_crew(2, 8, false);
+    const float costs[][2] = { { 200, 10 }, { 300, 20 }, { 400, 30 }, { 500, 40 }, { 600, 50 },
+                               { 700, 60 }, { 800, 70 }, { 900, 0 },  { 99, 80 } };
+    dr_crew *crew = open_crew(2, DR_COUNT(costs), false);
     enlist(crew, 2);
-    dr_crew_set_threshold(crew, 100000000000); /* long enough that no worker is late here */
+    dr_crew_set_threshold(crew, 100);
     for (int pass = 0; pass < 2; pass++) { /* the second with the same workers */
-        post_costs(crew, 9, 2, unknown, 10);
-        for (uint64_t tag = 0; tag < 3; tag++)
+        for (uint64_t tag = 0; tag < DR_COUNT(costs); tag++)
             post_costs(crew, tag, 2, costs[tag], 10);
-        assert_int_equal(claim(crew, 0).tag, 1);
-        assert_int_equal(claim(crew, 1).tag, 2);
-        done(crew, 0, 0, 1);
-        dr_crew_claim c = claim(crew, 0); /* as soon as two are begun, the longest */
-        assert_int_equal(c.tag, 1);
-        assert_int_equal(c.first, 0);
-        done(crew, 1, 0, 1);
-        assert_int_equal(claim(crew, 1).tag, 9);
-        done(crew, 0, 0, 1);
-        done(crew, 1, 0, 1);
+        for (int i = 0; i < 4; i++) {
+            expect_cost(crew, costs, (float)(10 + 20 * i));
+            expect_cost(crew, costs, (float)(20 + 20 * i));
+            if (i < 3)
+                take(crew);
+        }
+        expect_cost(crew, costs, 900); /* there is a batch to take: the longest */
+        expect_cost(crew, costs, 800);
+        take(crew);
+        take(crew);
+        expect_cost(crew, costs, 700); /* these were the fourth and the fifth */
         assert_ok(dr_crew_clear(crew, 0, &err));
     }
-    give_up_all(crew);
+    end_crew(crew);
 }
 
 static void short_slots_are_claimed_in_runs_from_the_beginning(void **state)
@@ -246,7 +263,7 @@ static void out_of_order_a_slot_that_is_late_goes_before_longer_ones(void **stat
     assert_ok(dr_crew_open(&o, &crew, &err));
     enlist(crew, 2);
     dr_crew_set_threshold(crew, 100);
-    take_one(crew);
+    take_some(crew);
     const float shorter = 200, longer = 900;
     post_costs(crew, 0, 1, &shorter, 10);
     for (uint64_t tag = 1; tag < 12; tag++)

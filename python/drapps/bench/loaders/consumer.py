@@ -58,15 +58,16 @@ class Drained:
         return self.held / self.wall
 
 
-def hold(seconds):
-    """The emulated accelerator: a step that takes this long and no CPU.  Gives the time it took."""
-    began = time.perf_counter()
-    time.sleep(seconds)
+def hold(seconds, began=None):
+    """The emulated accelerator: a step that takes this long and no CPU, from `began` on.  Gives the time it took."""
+    began = time.perf_counter() if began is None else began
+    time.sleep(max(0.0, began + seconds - time.perf_counter()))
     return time.perf_counter() - began
 
 
 def drain(loader, step_s, take):
-    """One epoch, from the call of iter() to its end: `take(batch)`, then a step, for every batch."""
+    """One epoch, from the call of iter() to its end: for every batch a step, at whose beginning `take(batch)` looks at
+    it: an accelerator does not wait for what the host does meanwhile."""
     waits, held, first, began = [], 0.0, 0.0, time.perf_counter()
     batches = iter(loader)
     while True:
@@ -76,12 +77,13 @@ def drain(loader, step_s, take):
         except StopIteration:
             now = time.perf_counter()
             return Drained(now - began, held, waits, first, now - asked)
-        waits.append(time.perf_counter() - asked)
-        first = first or time.perf_counter() - began
+        got = time.perf_counter()
+        waits.append(got - asked)
+        first = first or got - began
         take(batch)
         del batch
         if step_s:
-            held += hold(step_s)
+            held += hold(step_s, got)
 
 
 def take_keys(tally):
