@@ -183,8 +183,8 @@ class Pipeline:
         shuffle, seed: a new order each epoch, decided by the seed alone.
         workers (or num_workers): threads; 0 does everything in the caller; None takes what the container allows.
             With Python functions in the chain: processes; one that dies is replaced and its samples are made again.
-        prefetch: batches made ahead, 1 to 64, as far as memory_limit allows; 0 takes 2, or with Python functions in
-            the chain 2 for each worker.
+        prefetch: batches made ahead, 1 to 64, as far as memory_limit allows; 0 takes 2, of small ones as many as are
+            12 samples for each worker, or with Python functions in the chain 2 for each worker.
         in_order: False delivers what is ready first; still each sample exactly once.
         last: samples that fill no batch are delivered as a smaller one ("partial"), dropped ("drop"), or the batch is
             filled from the start of the order ("pad").

@@ -447,6 +447,14 @@ def test_slices_are_batches(options, workers):
 
 
 @pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_bad_samples_of_slices_cannot_be_told(policy, workers):
+    loader = DataLoader(Ranges(6), batch_sampler=[slice(0, 2)], num_workers=workers, on_bad_sample=policy)
+    with pytest.raises(drapps.ArgumentError, match=rf"'{policy}' needs batches that list their .* slice\(0, 2, None\)"):
+        list(loader)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
 def test_empty_batches(workers):
     """collate_fn decides what becomes of one."""
     batches = [[0, 1], [], *([i] for i in range(30))]

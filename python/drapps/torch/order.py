@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from torch.utils import data
 
+from drapps import _core
 from drapps.torch import draws
 from drapps.torch.samplers import Origin, RandomSampler, RankBatchSampler
 
@@ -61,6 +62,7 @@ class Order:
         self._iter = sampler_iter
         self._batched = loader._auto_collation
         self._many = getattr(loader.dataset, "__getitems__", None)  # it is given what the sampler gives
+        self._by_sample = self._batched and loader.on_bad_sample != "raise"
         self._random = [s for s in draws.chain(self._sampler) if isinstance(s, RandomSampler)]
         self._own = next((s for s in (sampler_iter, *draws.chain(self._sampler)) if stateful(s)), None)
         self._fills_up = self._own is not None and isinstance(self._sampler, RankBatchSampler)
@@ -110,6 +112,9 @@ class Order:
         indices = next(self._iter)
         if self._batched and not self._many and type(indices) is not list:  # an array, a tensor, a tuple
             indices = list(indices)
+        if self._by_sample and not hasattr(indices, "__len__"):
+            raise _core.ArgumentError(f"on_bad_sample={self._loader.on_bad_sample!r} needs batches that list their "
+                                      f"samples; the sampler gave {indices!r}")  # fmt: skip
         number, self._number = self._number, self._number + 1
         if self._random:
             self._progress.order_seed = self._random[0].seed

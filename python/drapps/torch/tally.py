@@ -26,7 +26,7 @@ class Tally:
     native, plan: the latest native loader, perhaps closed, and what it was opened for.
     """
 
-    def __init__(self, counted=()):
+    def __init__(self, counted=None):
         self.ended = Counter(counted)
         self.native = self.plan = None
         self._at_work = weakref.WeakSet()
