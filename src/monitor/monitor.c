@@ -76,9 +76,12 @@ static bool wait_for_tick(dr_monitor *m, uint64_t *due_ns)
     return go_on;
 }
 
+/* The first snapshot opens the probes, for which nobody else should have to wait. */
 static void *run(void *arg)
 {
     dr_monitor *m = arg;
+    dr__sampler_tick(&m->sampler, dr__now_ns(), &m->scratch);
+    keep_snapshot(m);
     uint64_t due_ns = m->scratch.time_ns;
     while (wait_for_tick(m, &due_ns)) {
         dr__sampler_tick(&m->sampler, dr__now_ns(), &m->scratch);
@@ -127,8 +130,6 @@ static dr_status start(dr_monitor *m, const dr_monitor_options *o, dr_error *err
     DR_TRY(dr__sampler_open(&m->sampler, o->root, err));
     if (!m->ring)
         return dr__fail(err, DR_ERR_NOMEM, "monitor: no memory for %zu snapshots", m->ring_cap);
-    dr__sampler_tick(&m->sampler, dr__now_ns(), &m->scratch);
-    keep_snapshot(m);
     m->started = dr__thread_start(&m->thread, "dr-monitor", run, m);
     return m->started ? DR_OK : dr__fail_errno(err, DR_ERR_NOMEM, "monitor: no thread could be started");
 }
@@ -211,6 +212,8 @@ dr_status dr_monitor_latest(dr_monitor *m, dr_snapshot *out)
     if (!is_ours(m))
         return DR_ERR_FORKED;
     pthread_mutex_lock(&m->lock);
+    while (!m->n_made) /* it has just been opened */
+        dr__cond_wait(&m->changed, &m->lock, UINT64_MAX);
     *out = *at_number(m, m->n_made);
     pthread_mutex_unlock(&m->lock);
     return DR_OK;

@@ -22,15 +22,20 @@ dr_status dr__sampler_open(dr__sampler *s, const char *root, dr_error *err)
         s->states[i] = dr__alloc_zero(1, probe->state_size ? probe->state_size : 1);
         if (!s->states[i])
             return dr__fail(err, DR_ERR_NOMEM, "monitor: no memory for probe %s", probe->name);
-        probe->open(s->states[i], &s->host);
     }
     return DR_OK;
+}
+
+static void open_probes(dr__sampler *s)
+{
+    for (int i = 0; dr__probe_table[i]; i++)
+        dr__probe_table[i]->open(s->states[i], &s->host);
 }
 
 void dr__sampler_close(dr__sampler *s)
 {
     for (int i = 0; dr__probe_table[i]; i++) {
-        if (s->states[i] && dr__probe_table[i]->close)
+        if (s->n_ticks && dr__probe_table[i]->close)
             dr__probe_table[i]->close(s->states[i]);
         dr__free(s->states[i]);
     }
@@ -42,6 +47,8 @@ void dr__sampler_close(dr__sampler *s)
 
 void dr__sampler_tick(dr__sampler *s, uint64_t now_ns, dr_snapshot *out)
 {
+    if (!s->n_ticks)
+        open_probes(s);
     uint64_t elapsed_ns = s->n_ticks ? now_ns - s->last_ns : 0;
     *out = (dr_snapshot){ .time_ns = now_ns, .number = ++s->n_ticks };
     for (int i = 0; dr__probe_table[i]; i++)

@@ -4,6 +4,7 @@ A pilot begins when the processes have worked for a moment, or at once where som
 user): short passes cost nothing.
 """
 
+import _thread
 import threading
 import weakref
 from typing import Any, NamedTuple
@@ -52,9 +53,10 @@ class Pilot:
                                       monitor=monitor, trace=adapt.trace, cpu_limit=float(adapt.cpu_limit or 0),
                                       memory_limit=memory_limit, pinned=adapt.pinned, workers=workers,
                                       prefetch=prefetch, most_workers=max(workers, most_workers()))  # fmt: skip
-        self._thread = threading.Thread(target=_follow, args=(self._core, weakref.ref(fleet)), daemon=True,
-                                        name="drapps-pilot")  # fmt: skip
-        self._thread.start()
+        self._follows = threading.Lock()  # held by the thread
+        self._follows.acquire()
+        # Thread.start() would wait until it runs: milliseconds of the trainer where workers have all CPUs.
+        self._thread = _thread.start_new_thread(_follow, (self._core, weakref.ref(fleet), self._follows))
 
     def get(self, knob):
         """How it stands."""
@@ -75,12 +77,22 @@ class Pilot:
     def end(self):
         """Nothing is turned any more, and the thread is gone."""
         self._core.stop()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
+        if self._thread != threading.get_ident():
+            with self._follows:
+                pass
 
 
-def _follow(core, fleet_ref):
-    """Does what the pilot wishes, until it is stopped or the fleet is gone."""
+def _follow(core, fleet_ref, follows):
+    """The life of the thread."""
+    _core.name_process("drapps-pilot")  # in which it is a thread's name
+    try:
+        _do_as_wished(core, fleet_ref)
+    finally:
+        follows.release()
+
+
+def _do_as_wished(core, fleet_ref):
+    """Until the pilot is stopped or the fleet is gone."""
     number = 0
     while True:
         try:
