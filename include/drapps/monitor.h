@@ -83,7 +83,7 @@ enum { DR_MAX_CPUS = 512 };
 /* One reading of everything.  Rates are means over the time since the reading before. */
 typedef struct dr_snapshot {
     uint64_t time_ns;           /* CLOCK_MONOTONIC */
-    uint64_t number;            /* 1, 2, ...; 1 is made at once, and what needs two readings is absent there */
+    uint64_t number;            /* 1, 2, ...; 1 is made by dr_monitor_open, where what needs two readings is absent */
     uint64_t present;           /* bit (1 << dr_sensor): the sensor has a value */
     uint64_t modelled;          /* bit (1 << dr_sensor): estimated, not measured */
     double value[DR_N_SENSORS]; /* in the sensor's unit */
@@ -127,7 +127,6 @@ DR_API void dr_monitor_close(dr_monitor *monitor);
 
 /* --- reading --- */
 
-/* The newest; just after dr_monitor_open it waits some milliseconds for the first. */
 DR_API dr_status dr_monitor_latest(dr_monitor *monitor, dr_snapshot *out);
 
 /* The first snapshot with a number above `after` that is still there; waits for it up to timeout_ms.  DR_AGAIN: none

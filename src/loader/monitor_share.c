@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/thread.h"
+#include "monitor/pipeline_facts.h"
 
 static struct {
     pthread_mutex_t lock;
@@ -27,7 +28,7 @@ dr_status dr__monitor_share_take(dr_monitor **out, dr_error *err)
     if (!share.ready)
         dr__fork_in_child(reset_in_child);
     share.ready = true;
-    dr_status status = share.monitor ? DR_OK : dr_monitor_open(NULL, &share.monitor, err);
+    dr_status status = share.monitor ? DR_OK : dr__monitor_begin(NULL, &share.monitor, err);
     share.shares += status == DR_OK;
     *out = share.monitor;
     pthread_mutex_unlock(&share.lock);

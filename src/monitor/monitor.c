@@ -134,7 +134,7 @@ static dr_status start(dr_monitor *m, const dr_monitor_options *o, dr_error *err
     return m->started ? DR_OK : dr__fail_errno(err, DR_ERR_NOMEM, "monitor: no thread could be started");
 }
 
-dr_status dr_monitor_open(const dr_monitor_options *options, dr_monitor **out, dr_error *err)
+dr_status dr__monitor_begin(const dr_monitor_options *options, dr_monitor **out, dr_error *err)
 {
     dr_monitor_options defaults;
     dr_monitor_defaults(&defaults);
@@ -155,6 +155,21 @@ dr_status dr_monitor_open(const dr_monitor_options *options, dr_monitor **out, d
     else
         free_monitor(m);
     return status;
+}
+
+static void wait_for_first(dr_monitor *m)
+{
+    pthread_mutex_lock(&m->lock);
+    while (!m->n_made)
+        dr__cond_wait(&m->changed, &m->lock, UINT64_MAX);
+    pthread_mutex_unlock(&m->lock);
+}
+
+dr_status dr_monitor_open(const dr_monitor_options *options, dr_monitor **out, dr_error *err)
+{
+    DR_TRY(dr__monitor_begin(options, out, err));
+    wait_for_first(*out);
+    return DR_OK;
 }
 
 static bool is_ours(const dr_monitor *m)
@@ -211,9 +226,8 @@ dr_status dr_monitor_latest(dr_monitor *m, dr_snapshot *out)
 {
     if (!is_ours(m))
         return DR_ERR_FORKED;
+    wait_for_first(m);
     pthread_mutex_lock(&m->lock);
-    while (!m->n_made) /* it has just been opened */
-        dr__cond_wait(&m->changed, &m->lock, UINT64_MAX);
     *out = *at_number(m, m->n_made);
     pthread_mutex_unlock(&m->lock);
     return DR_OK;

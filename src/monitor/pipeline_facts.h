@@ -24,6 +24,9 @@ typedef struct dr__pipeline_facts {
     double in_flight_bytes, in_flight_limit;
 } dr__pipeline_facts;
 
+/* As dr_monitor_open, for a pipeline at work, which must not wait: the first snapshot is made meanwhile. */
+dr_status dr__monitor_begin(const dr_monitor_options *options, dr_monitor **out, dr_error *err);
+
 /* Registers a pipeline; `fill` runs in the monitor's thread without a lock held.  The token is for the removal, after
  * which it does not run any more.  DR_ERR_LIMIT: too many are there. */
 dr_status dr__monitor_add_pipeline(dr_monitor *monitor, dr__pipeline_fn *fill, void *user, int *token, dr_error *err);

@@ -128,7 +128,6 @@ PyObject *core_monitor_open(PyObject *module, PyObject *args)
     return raise_status(state, status, &err);
 }
 
-/* This and the next hold a reference of their own: another thread may close the monitor meanwhile. */
 static PyObject *latest(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -136,14 +135,11 @@ static PyObject *latest(PyObject *self, PyObject *unused)
     dr_snapshot s;
     if (!monitor)
         return NULL;
-    monitor = dr_monitor_ref(monitor);
-    PyThreadState *gil = PyEval_SaveThread();
     dr_status status = dr_monitor_latest(monitor, &s);
-    dr_monitor_unref(&monitor);
-    PyEval_RestoreThread(gil);
     return status == DR_OK ? core_snapshot_wrap(&s) : failed(self, status);
 }
 
+/* Holds a reference of its own: another thread may close the monitor meanwhile. */
 static PyObject *wait_next(PyObject *self, PyObject *args)
 {
     unsigned long long after;

@@ -50,6 +50,25 @@ static void defaults_and_bounds(void **state)
     dr_monitor_unref(&m);
 }
 
+/* Who begins one does not wait for its first snapshot; who reads does. */
+static void begun_meanwhile(void **state)
+{
+    (void)state;
+    dr_monitor *m;
+    dr_snapshot s;
+    for (int i = 0; i < 20; i++) {
+        assert_ok(dr__monitor_begin(NULL, &m, &err));
+        assert_ok(dr_monitor_watch(m, getpid(), &err));
+        if (i % 2) {
+            assert_ok(dr_monitor_latest(m, &s));
+            assert_true(s.number >= 1 && s.present >> DR_SENSOR_MEM_USED & 1);
+        }
+        if (i % 3 == 0)
+            dr_monitor_close(m);
+        dr_monitor_unref(&m); /* perhaps while the probes are being opened */
+    }
+}
+
 static void table_as_json(void **state)
 {
     (void)state;
@@ -396,6 +415,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_and_bounds),
+        cmocka_unit_test(begun_meanwhile),
         cmocka_unit_test(table_as_json),
         cmocka_unit_test(snapshots_follow_each_other),
         cmocka_unit_test(interval_can_change),
