@@ -102,7 +102,7 @@ class Iterator(_BaseDataLoaderIter):
             if self._IterableDataset_len_called is not None or is_profiled():
                 with wait_range():
                     super().__next__()
-            else:  # all that torch would add is a range that no profiler sees, for a third of the call's time
+            else:  # all that torch would add is a range that no profiler sees, for a fifth of the call's time
                 self._next_data()
                 self._num_yielded += 1
         except StopIteration:
