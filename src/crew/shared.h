@@ -123,7 +123,7 @@ struct dr__board {
 
     uint64_t tail;                                 /* told: seq of the next post */
     uint64_t group;                                /* told */
-    uint64_t served_group, n_served;               /* of which the owner got the last batch, and how many of that */
+    uint64_t served_group, n_served;               /* a hint: of which the owner got the last batch; how many of it */
     uint64_t head, open, fill, take;               /* derived: oldest live, not over, with room, not taken */
     uint64_t n_untaken, n_complete, started_slots; /* derived */
     uint64_t n_dropped;                            /* derived */

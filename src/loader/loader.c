@@ -16,8 +16,8 @@
 
 enum {
     STANDARD_PREFETCH = 2,  /* one being filled, one ready: in measurements more of them only took memory */
-    SMALL_BYTES = 64 << 20, /* for all batches ahead: as long as they take no more, they are so */
-    SAMPLES_EACH = 12,      /* many samples for each worker, which evens out that some take much longer */
+    SMALL_BYTES = 64 << 20, /* small batches: those ahead take no more together (as in fleet_iter.py) */
+    SAMPLES_EACH = 12,      /* of small batches, for each worker: evens out that some take much longer */
     MOST_RANKS = 1 << 24,
     MOST_SEEK_BYTES = 512 << 20, /* half a million images that no file has yet */
 };
