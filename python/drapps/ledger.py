@@ -102,6 +102,12 @@ class Ledger:
         seen = self.units[self.units > 0]
         return _quantile(seen, 0.5) * self.unit_ns if seen.size else 0.0
 
+    @property
+    def longest(self):
+        """What the longest of what was seen takes, as a multiple of the mean; 0: nothing was seen."""
+        seen = self.units[self.units > 0]
+        return float(seen.max() / seen.mean()) if seen.size else 0.0
+
     # --- at rest ---
 
     def _load(self):

@@ -90,13 +90,30 @@ static bool fits_run(const struct view *v, const struct dr__entry *e, const stru
     if (e->whole_only)
         return true;
     uint64_t cost = dr__slot_cost(v->crew, s);
+    if (!cost || *sum + cost > e->min_claim_ns)
+        return false;
     *sum += cost;
-    return cost && *sum <= e->min_claim_ns;
+    return true;
+}
+
+/* A slot, and as many beside it as a claim takes. */
+static struct dr__choice run_around(const struct view *v, struct dr__entry *e, uint32_t slot)
+{
+    const struct dr__slot *slots = dr__slots(v->crew, e);
+    uint64_t sum = dr__slot_cost(v->crew, &slots[slot]);
+    uint32_t first = slot, end = slot + 1;
+    if (sum || e->whole_only) {
+        while (first > 0 && fits_run(v, e, &slots[first - 1], &sum))
+            first--;
+        while (end < e->n_slots && fits_run(v, e, &slots[end], &sum))
+            end++;
+    }
+    return (struct dr__choice){ .kind = DR_CREW_WORK, .entry = e, .first = first, .n = end - first };
 }
 
 static bool find_run(const struct view *v, struct dr__entry *e, struct dr__choice *out)
 {
-    struct dr__slot *slots = dr__slots(v->crew, e);
+    const struct dr__slot *slots = dr__slots(v->crew, e);
     while (e->first_waiting < e->n_slots && slots[e->first_waiting].state != DR__SLOT_WAITING)
         e->first_waiting++;
     uint32_t first = e->first_waiting;
@@ -104,11 +121,7 @@ static bool find_run(const struct view *v, struct dr__entry *e, struct dr__choic
         first++;
     if (first == e->n_slots)
         return false;
-    uint64_t sum = dr__slot_cost(v->crew, &slots[first]);
-    uint32_t end = first + 1;
-    while (end < e->n_slots && (sum || e->whole_only) && fits_run(v, e, &slots[end], &sum))
-        end++;
-    *out = (struct dr__choice){ .kind = DR_CREW_WORK, .entry = e, .first = first, .n = end - first };
+    *out = run_around(v, e, first);
     return true;
 }
 
@@ -176,12 +189,12 @@ static void shortest_of(const struct view *v, struct dr__entry *e, struct dr__ch
     const struct dr__slot *slots = dr__slots(v->crew, e);
     for (uint32_t i = e->first_waiting; i < e->n_slots; i++)
         if (slots[i].state == DR__SLOT_WAITING && slots[i].cost_ns > 0 && (*cost == 0 || slots[i].cost_ns < *cost)) {
-            *out = (struct dr__choice){ .kind = DR_CREW_WORK, .entry = e, .first = i, .n = 1 };
+            *out = (struct dr__choice){ .kind = DR_CREW_WORK, .entry = e, .first = i };
             *cost = slots[i].cost_ns;
         }
 }
 
-/* Of posts whose slots may go to any batch.  Slots that are so short that runs are claimed come soon in any order. */
+/* Of posts whose slots may go to any batch. */
 static bool find_shortest(const struct view *v, struct dr__choice *out)
 {
     const struct dr__board *b = v->crew->board;
@@ -191,10 +204,9 @@ static bool find_shortest(const struct view *v, struct dr__choice *out)
         if (!e->keep && may_claim(v, e))
             shortest_of(v, e, out, &cost);
     }
-    if (cost > 0 && cost >= (float)out->entry->min_claim_ns)
-        return true;
-    out->kind = 0;
-    return false;
+    if (cost > 0)
+        *out = run_around(v, out->entry, out->first);
+    return cost > 0;
 }
 
 /* --- how many workers may be at slow slots --- */

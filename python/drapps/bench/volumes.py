@@ -9,6 +9,7 @@ import pathlib
 import struct
 
 import numpy
+import numpy.ma  # noqa: F401, which numpy.unique imports at its first call: 10 ms, in each new worker process
 
 SPACING = (1.6, 1.2, 1.2)  # of KiTS19's preprocessing
 CLIP, MEAN, STD = (-79.0, 304.0), 101.0, 76.9

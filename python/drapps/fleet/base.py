@@ -113,6 +113,10 @@ class Processes:
         """So many batches are posted at a time: large ones are begun one after the other.  least: always begun."""
         self._window = Window(self._crew, self._workers, most=most, least=least)
 
+    def limit_begun(self, batches):
+        """No more than the samples of so many batches are begun and not taken, however many are posted; 0: all."""
+        self._crew.set_window(batches)
+
     # --- the pilot ---
 
     _indices_are_ids = True  # of samples; else positions of the order

@@ -42,6 +42,10 @@ class Costs:
         """Nanoseconds that half of the samples take at most; 0: nothing is known that would change anything."""
         return self._ledger.median_ns if self._telling else 0
 
+    def longest(self):
+        """What the longest sample takes, as a multiple of the mean; 0: nothing is known that would change anything."""
+        return self._ledger.longest if self._telling else 0.0
+
     def note(self, indices, ns):
         """Samples took so long."""
         if all(ns) and self._known(indices):

@@ -4,6 +4,7 @@ Results come in the order of posting (in_order), or as they are ready: then a re
 of, and progress is kept for each of them.
 """
 
+import math
 import warnings
 from collections import deque
 from functools import partial
@@ -24,10 +25,13 @@ MADE_UP = 1 << 62  # tags of batches that are not the sampler's
 
 # As long as the batches take no more memory than that, there are under way, whatever a policy says: as many as torch
 # has, so that a slow sample is begun as early; and out of order so many samples for each worker, which even out that
-# some take much longer.  A part of those is posted together: each post is code that is not in the caches, and may wake
-# a worker, while the consumer waits.
+# some take much longer: where costs are known, as many as are made while all workers are at the longest ones, and as
+# many again, which are under way.  A part of those is posted together: each post is code that is not in the caches, and
+# may wake a worker, while the consumer waits.
 CHEAP_BYTES = 64 << 20
 SAMPLES_EACH = 12
+LONGEST_TIMES = 2
+MOST_AHEAD = 32  # batches: what is posted further ahead is not begun out of order (crew.h: max_ahead)
 TOGETHER = 1 / 4
 
 
@@ -89,7 +93,13 @@ class FleetIter(WorkerIter):
         self._costs = None if self._whole else loader._sample_costs()
         self._fleet.expect(self._costs.median() if self._costs else 0)
         self._mixed_size = 0 if self._in_order or self._keep else loader.batch_size
+        longest = self._costs.longest() if self._costs else 0
+        self._each = max(SAMPLES_EACH, LONGEST_TIMES * longest)
         self._batches_each, self._least_ahead = loader.prefetch_factor, 1
+        self._begins_few = bool(self._mixed_size and longest)
+        if self._begins_few:  # the pass begins with the shortest of many; how large a batch is, is not known yet
+            self._fleet.limit_begun(self._window)
+            self._least_ahead = self._to_be_even()
         self._loader = loader if loader._may_be_inline else None
 
     # --- posting ---
@@ -179,9 +189,17 @@ class FleetIter(WorkerIter):
         """Says how many batches are under way at least; nbytes: of one of them."""
         batches = self._batches_each * self._fleet.workers
         if self._mixed_size:
-            batches = max(batches, -(-SAMPLES_EACH * self._fleet.workers // self._mixed_size))
-        self._least_ahead = batches if batches * nbytes <= CHEAP_BYTES else 1
+            batches = max(batches, self._to_be_even())
+        is_cheap = batches * nbytes <= CHEAP_BYTES
+        self._least_ahead = batches if is_cheap else 1
         self._handful = max(1, int(self._least_ahead * TOGETHER)) if self._mixed_size else 1
+        if self._begins_few and (is_cheap or self._under_way <= self._ahead()):
+            self._begins_few = False
+            self._fleet.limit_begun(0)
+
+    def _to_be_even(self):
+        """Batches ahead that even out what samples take."""
+        return min(math.ceil(self._each * self._fleet.workers / self._mixed_size), MOST_AHEAD)
 
     def _accept_simply(self, result):
         """Nothing is left out, and the result is the batch that was posted."""

@@ -15,7 +15,7 @@ from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.state import length_of
 
 LATER = 0.01
-START_S = 0.001  # for posts before the workers start: a sampler may take its time
+START_S = 0.003  # for posts before the workers start: a sampler may take its time
 
 
 class WorkerIter(Iterator):

@@ -247,6 +247,27 @@ static void short_slots_are_claimed_in_runs_from_the_beginning(void **state)
     give_up_all(crew);
 }
 
+/* And not with the longest, as if there were no short ones to begin with. */
+static void out_of_order_a_pass_begins_with_runs_around_the_shortest(void **state)
+{
+    (void)state;
+    const float costs[][4] = { { 900, 90, 300, 80 }, { 90, 150, 5, 20 } };
+    dr_crew *crew = open_crew(2, 8, false);
+    enlist(crew, 2);
+    dr_crew_set_threshold(crew, 500);
+    for (uint64_t tag = 0; tag < DR_COUNT(costs); tag++)
+        post_costs(crew, tag, 4, costs[tag], 200);
+    dr_crew_claim c = claim(crew, 0);
+    assert_int_equal(c.tag, 1);
+    assert_int_equal(c.first, 1); /* 150 + 5 + 20 */
+    assert_int_equal(c.n, 3);
+    c = claim(crew, 1);
+    assert_int_equal(c.tag, 0);
+    assert_int_equal(c.first, 3); /* 80, as 300 does not fit */
+    assert_int_equal(c.n, 1);
+    give_up_all(crew);
+}
+
 /* Else its post would hold back all others in the end, with workers idle. */
 static void out_of_order_a_slot_that_is_late_goes_before_longer_ones(void **state)
 {
@@ -456,6 +477,7 @@ int main(void)
         cmocka_unit_test(a_worker_alone_makes_one_batch_after_the_other),
         cmocka_unit_test(out_of_order_the_longest_of_all_comes_first),
         cmocka_unit_test(out_of_order_a_pass_begins_with_the_shortest),
+        cmocka_unit_test(out_of_order_a_pass_begins_with_runs_around_the_shortest),
         cmocka_unit_test(short_slots_are_claimed_in_runs_from_the_beginning),
         cmocka_unit_test(out_of_order_a_slot_that_is_late_goes_before_longer_ones),
         cmocka_unit_test(workers_at_slow_slots_are_limited_to_their_part),
