@@ -103,10 +103,10 @@ class Ledger:
         return _quantile(seen, 0.5) * self.unit_ns if seen.size else 0.0
 
     @property
-    def longest(self):
-        """What the longest of what was seen takes, as a multiple of the mean; 0: nothing was seen."""
+    def spread(self):
+        """(nanoseconds of the mean, of the longest) of what was seen; 0, 0: nothing."""
         seen = self.units[self.units > 0]
-        return float(seen.max() / seen.mean()) if seen.size else 0.0
+        return (float(seen.mean()) * self.unit_ns, float(seen.max()) * self.unit_ns) if seen.size else (0.0, 0.0)
 
     # --- at rest ---
 

@@ -12,6 +12,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))  # for the modules that t
 from imagesets import train, write_folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache_folder(tmp_path_factory):
+    """What earlier runs have learnt of the samples' costs changes nothing here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """A folder of JPEG files, one folder per class."""

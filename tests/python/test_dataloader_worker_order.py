@@ -179,6 +179,57 @@ def test_later_passes_know_from_the_start_what_is_slow(tmp_path, monkeypatch):
     assert thresholds[0] == 0 < thresholds[1] < 20e6
 
 
+def known(costs_ns, dataset=None, **options):
+    """A loader that knows what its samples take, as after an earlier pass."""
+    loader = DataLoader(dataset or Numbers(len(costs_ns)), **{"batch_size": 2, "num_workers": 2, "in_order": False,
+                                                              "policy": "fixed", **options})  # fmt: skip
+    costs = loader._sample_costs()
+    costs.note(list(range(len(costs_ns))), costs_ns)
+    costs.save()
+    return loader
+
+
+def one_in_ten(longest, unit_ns=1e6):
+    """Of 200 samples, one in ten takes 10 units and one of them as many as said; the mean is about 2."""
+    return [(longest if i == 10 else 10 if i % 10 == 0 else 1) * unit_ns for i in range(200)]
+
+
+@pytest.mark.parametrize("costs, options, ahead", [
+    (one_in_ten(10), {}, 12),  # 5 times the mean: as where nothing is known
+    (one_in_ten(20), {}, 21),  # twice as many samples for each worker as are made meanwhile: 10.3
+    (one_in_ten(500), {}, 32),  # more could not be begun
+    (one_in_ten(500, unit_ns=1e3), {}, 12),  # what short samples take may be chance
+    (one_in_ten(500), {"prefetch_factor": 2}, 4),  # the user's number
+    (one_in_ten(500), {"in_order": True}, 4),
+], ids=["usual", "longer", "most", "short", "said", "in order"])  # fmt: skip
+def test_the_longest_known_sample_is_evened_out(tmp_path, monkeypatch, costs, options, ahead):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    iterator = iter(known(costs, **options))
+    next(iterator)
+    assert iterator._ahead() == ahead
+
+
+def test_a_pass_begins_with_the_shortest_known_samples(tmp_path, monkeypatch):
+    """Of all that even out the longest one, though nobody knows how large a batch is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    costs = one_in_ten(500, unit_ns=2e6)[:80]
+    costs[36] = costs[39] = 1e6
+    found = lists(known(costs, num_workers=1))
+    assert sorted(found[0]) == [36, 39] and sorted(sum(found, [])) == list(range(80))
+
+
+def test_what_is_begun_early_takes_no_more_memory(tmp_path, monkeypatch):
+    """Large batches: many are posted, and as few are begun as where nothing is known."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    loader = known(one_in_ten(500)[:64], Wide(64), num_workers=4, batch_size=4)
+    iterator = iter(loader)
+    assert iterator._under_way > iterator._window == 8
+    count = len(next(iterator))
+    assert iterator._ahead() == 8 and iterator._begins_few  # 32 batches would take 256 MB
+    count += sum(map(len, iterator))
+    assert count == 64 and not iterator._begins_few
+
+
 class Prepared(Numbers):
     """The slow part is marked."""
 

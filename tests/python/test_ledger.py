@@ -52,6 +52,13 @@ def test_the_median_is_that_of_what_was_seen(tmp_path):
     assert ledger.median_ns == pytest.approx(1e6)
 
 
+def test_the_spread_is_that_of_what_was_seen(tmp_path):
+    ledger = Ledger(Numbers(200), tmp_path)
+    assert ledger.spread == (0, 0)
+    ledger.note(numpy.arange(50), skewed()[:50])
+    assert ledger.spread == pytest.approx((2.9e6, 20e6))
+
+
 def test_what_two_processes_learnt_is_merged(tmp_path):
     one, other = Ledger(Numbers(200), tmp_path), Ledger(Numbers(200), tmp_path)
     one.note(numpy.arange(100), skewed()[:100])

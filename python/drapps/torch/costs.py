@@ -10,6 +10,7 @@ from drapps.torch.state import length_of
 BLOCK, BLOCK_NS = 512, 100_000_000  # samples that are noted at a time, or what they took together,
 LEAST = 8  # and so many at least: fewer do not tell how fast the machine is
 FIRST_LOOK = 20  # samples
+LEAST_NS = 1_000_000  # of the mean sample, for the longest one to tell something
 MOST = 10_000_000  # samples of a data set: above, remembering each takes more than it gives
 
 
@@ -43,8 +44,12 @@ class Costs:
         return self._ledger.median_ns if self._telling else 0
 
     def longest(self):
-        """What the longest sample takes, as a multiple of the mean; 0: nothing is known that would change anything."""
-        return self._ledger.longest if self._telling else 0.0
+        """What the longest sample takes, as a multiple of the mean; 0: nothing is known that would change anything.
+
+        What short samples take is mostly chance.
+        """
+        mean_ns, longest_ns = self._ledger.spread if self._telling else (0, 0)
+        return longest_ns / mean_ns if mean_ns >= LEAST_NS else 0.0
 
     def note(self, indices, ns):
         """Samples took so long."""
