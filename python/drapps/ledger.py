@@ -2,8 +2,8 @@
 
 Costs are kept per sample, in units of the data set's typical cost, so that a ledger made on another machine is still of
 use.  A sample that was never seen is predicted from what is known about it beforehand (the size of its file, or the data
-set's own cost_hint(index)), once that was seen to tell anything, and where it is known quickly.  The ledger only
-decides what starts first: a wrong or missing entry costs time, never a sample.
+set's own cost_hint(index)), where that is known quickly: until it was seen whether it tells anything, in proportion to
+it.  The ledger only decides what starts first: a wrong or missing entry costs time, never a sample.
 """
 
 import contextlib
@@ -19,8 +19,11 @@ MAGIC = b"drapps ledger 1"
 HEADER = numpy.dtype([("magic", "S16"), ("samples", "<u8"), ("unit_ns", "<f8")])
 KEEP = 0.5  # part of the earlier cost in the new one: random augmentations make costs vary
 SLOW_HINT_NS, HINTS = 100_000, 16  # a hint that mostly takes so long, after so many, is not asked again
+FARTHEST = 1e30  # of a hint
 FAR = 1024.0  # a typical cost of so many units, or one that many times smaller, changes the unit
-SPREAD = 2.0  # a ledger is written where the slowest twentieth costs so much more than the median
+SPREAD = 2.0  # costs matter where the slowest twentieth costs so much more than the median
+GUESSES, GUESS_S = 64, 0.002  # hints that are looked at before anything was seen, and the time for that
+GUESSED_NS = 5e6
 
 
 class Ledger:
@@ -42,16 +45,36 @@ class Ledger:
         if folder is not None:
             self.path = os.path.join(_cache_folder() if folder == "auto" else folder, f"{fingerprint(dataset)}.ledger")
             self._load()
+        self._guess = None if self.unit_ns else self._first_guess()
 
     def predict(self, indices):
         """Nanoseconds that each sample will take; 0 where nothing is known."""
         costs = self.units[indices] * numpy.float32(self.unit_ns)
         unknown = numpy.flatnonzero(costs == 0)
-        if unknown.size and self.model.is_useful:
+        if unknown.size and (self.model.is_useful or self.is_guessing):
             for i in unknown:
                 hint = self._hint_of(indices[i])
-                costs[i] = 0 if hint is None else max(self.model.predict(hint), 0)
+                costs[i] = 0 if hint is None else max(self._from_hint(hint), 0)
         return costs
+
+    def _from_hint(self, hint):
+        return self.model.predict(hint) if self.model.is_useful else self._guess.predict(hint, self.unit_ns)
+
+    def _first_guess(self):
+        """From hints of samples all over the data set; None where these take too long, or are too much alike."""
+        hints, end = [], time.perf_counter() + GUESS_S
+        for index in range(0, len(self.units), max(1, len(self.units) // GUESSES)):
+            hint = self._hint_of(index)
+            if hint is None or not 0 <= hint < FARTHEST or time.perf_counter() > end:
+                return None
+            hints.append(hint)
+        hints = numpy.array(hints)
+        return Guess(hints) if _differ(hints) else None
+
+    @property
+    def is_guessing(self):
+        """Whether costs are told by hints alone, because too few were seen."""
+        return self._guess is not None and self.model.n < LinearModel.ENOUGH
 
     def _hint_of(self, index):
         """What is known of a sample beforehand; a hint that fails or is slow (far storage) is not asked again."""
@@ -98,15 +121,21 @@ class Ledger:
 
     @property
     def median_ns(self):
-        """Of what was seen; 0: nothing."""
-        seen = self.units[self.units > 0]
-        return _quantile(seen, 0.5) * self.unit_ns if seen.size else 0.0
+        """Of what was seen or is guessed; 0: nothing."""
+        if self.is_guessing:
+            return GUESSED_NS
+        seen = self._seen()
+        return _quantile(seen, 0.5) if seen.size else 0.0
 
     @property
     def spread(self):
-        """(nanoseconds of the mean, of the longest) of what was seen; 0, 0: nothing."""
-        seen = self.units[self.units > 0]
-        return (float(seen.mean()) * self.unit_ns, float(seen.max()) * self.unit_ns) if seen.size else (0.0, 0.0)
+        """(nanoseconds of the mean, of the longest) of what was seen or is guessed; 0, 0: nothing."""
+        costs = self._guess.some_ns if self.is_guessing else self._seen()
+        return (float(costs.mean()), float(costs.max())) if costs.size else (0.0, 0.0)
+
+    def _seen(self):
+        """Nanoseconds of all samples that were."""
+        return self.units[self.units > 0] * self.unit_ns
 
     # --- at rest ---
 
@@ -127,8 +156,7 @@ class Ledger:
         """Whether costs differ enough for a ledger to be of use."""
         if not self.unit_ns:  # nothing was seen: no need to look at each sample
             return False
-        seen = self.units[self.units > 0]
-        return seen.size >= 20 and _quantile(seen, 0.95) > SPREAD * _quantile(seen, 0.5)
+        return _differ(self.units[self.units > 0])
 
     def save(self):
         """Writes the ledger, with what another process may have learnt of samples that this one has not seen."""
@@ -144,6 +172,11 @@ class Ledger:
             _write_anew(self.path, head.tobytes() + self.units.astype("<f4").tobytes())
         except OSError:
             self.path = None  # a folder that cannot be written, a full disk: go on without
+
+
+def _differ(costs):
+    """Enough for it to matter, as far as some can tell."""
+    return costs.size >= 20 and _quantile(costs, 0.95) > SPREAD * _quantile(costs, 0.5) > 0
 
 
 def _quantile(values, part):
@@ -166,8 +199,22 @@ def _write_anew(path, content):
             raise
 
 
+class Guess:
+    """cost = b x, before any was seen.  Only proportions are known: b is such that typical samples take GUESSED_NS."""
+
+    def __init__(self, hints):
+        self._typical = _quantile(hints, 0.5)
+        self.some_ns = GUESSED_NS * hints / self._typical
+
+    def predict(self, x, typical_ns):
+        """typical_ns: what these take, once something was seen."""
+        return (typical_ns or GUESSED_NS) * x / self._typical
+
+
 class LinearModel:
     """cost = a + b x, by least squares over everything seen."""
+
+    ENOUGH = 16
 
     def __init__(self):
         self.n = 0
@@ -185,7 +232,7 @@ class LinearModel:
     def is_useful(self):
         """Whether it explains at least a third of the differences."""
         _, _, vx, cxy, vy = self._moments()
-        return self.n >= 16 and vx > 0 and vy > 0 and cxy * cxy > vx * vy / 3
+        return self.n >= self.ENOUGH and vx > 0 and vy > 0 and cxy * cxy > vx * vy / 3
 
     def predict(self, x):
         mx, my, vx, cxy, _ = self._moments()

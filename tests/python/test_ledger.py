@@ -1,5 +1,7 @@
 """The ledger of sample costs: what it predicts, what it keeps, and that nothing odd in a file harms."""
 
+import time
+
 import numpy
 import pytest
 from imagesets import run_python
@@ -110,6 +112,59 @@ def test_unseen_samples_are_predicted_from_a_hint(tmp_path):
     assert ledger.predict([900])[0] == pytest.approx(9.05e7, rel=0.01)
 
 
+class Sized(Numbers):
+    """Most samples are as large as the next one, some are much larger."""
+
+    def cost_hint(self, index):
+        return 3000.0 if index % 10 == 0 else 1000.0
+
+
+def test_before_anything_was_seen_costs_are_guessed_from_hints():
+    ledger = Ledger(Sized(200), folder=None)
+    assert ledger.is_guessing and not ledger.is_telling
+    slow, fast = ledger.predict([10, 11])
+    assert slow == pytest.approx(3 * fast) and ledger.median_ns == pytest.approx(fast)
+    assert ledger.spread == pytest.approx((1.2 * fast, 3 * fast), rel=0.1)
+
+
+def test_a_guess_is_of_the_size_of_what_was_seen():
+    ledger = Ledger(Sized(200), folder=None)
+    ledger.note([1, 2, 3], [70e6, 70e6, 70e6])
+    assert ledger.is_guessing and ledger.predict([10, 11]) == pytest.approx([210e6, 70e6])
+
+
+def test_once_enough_was_seen_nothing_is_guessed():
+    ledger = Ledger(Sized(200), folder=None)
+    ledger.note(numpy.arange(40), numpy.full(40, 1e6))  # the hint tells nothing after all
+    assert not ledger.is_guessing and not ledger.predict([50, 51]).any()
+
+
+def test_a_ledger_that_knows_does_not_guess(tmp_path):
+    ledger = Ledger(Sized(200), tmp_path)
+    ledger.note(numpy.arange(100), skewed()[:100])
+    ledger.save()
+    again = Ledger(Sized(200), tmp_path)
+    assert not again.is_guessing and not again.predict([150]).any()
+
+
+@pytest.mark.parametrize("hint", [
+    lambda self, i: 1000.0,  # all alike
+    lambda self, i: float("nan") if i else 1.0,
+    lambda self, i: -float(i),
+    lambda self, i: 0.0 if i % 10 else 1.0,  # no typical one
+    lambda self, i: 1 / (i % 7),  # fails for some
+    lambda self, i: time.sleep(0.001) or float(i),
+], ids=["alike", "nan", "negative", "zero", "failing", "slow"])  # fmt: skip
+def test_hints_that_are_of_no_use_are_not_guessed_from(monkeypatch, hint):
+    monkeypatch.setattr(Sized, "cost_hint", hint)
+    ledger = Ledger(Sized(200), folder=None)
+    assert not ledger.is_guessing and ledger.spread == (0, 0) and not ledger.predict([50, 51]).any()
+
+
+def test_an_empty_set_has_a_ledger():
+    assert not Ledger(Sized(0), folder=None).is_guessing
+
+
 def test_a_hint_that_tells_nothing_is_not_used():
     model = LinearModel()
     for i in range(100):
@@ -161,8 +216,9 @@ def test_a_hint_that_fails_is_not_asked_again(tmp_path):
 
 
 def test_a_hint_that_takes_long_is_not_asked_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(drapps.ledger, "SLOW_HINT_NS", -1)
     ledger = Ledger(Hinted(100), tmp_path)
+    ledger.hints = 0  # of the first guess
+    monkeypatch.setattr(drapps.ledger, "SLOW_HINT_NS", -1)
     ledger.note(numpy.arange(15), skewed(15))
     assert ledger.hint is not None
     ledger.note(numpy.arange(15, 50), skewed(50)[15:])

@@ -26,7 +26,7 @@ class Costs:
 
     def __init__(self, dataset):
         self._ledger = Ledger(dataset)
-        self._telling = self._ledger.is_telling
+        self._telling = self._ledger.is_telling or self._ledger.is_guessing
         self._indices, self._ns = [], []
         self._spent_ns = 0
         self._noted, self._next_look = 0, FIRST_LOOK
