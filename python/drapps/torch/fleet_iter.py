@@ -174,6 +174,8 @@ class FleetIter(WorkerIter):
             return self._accept_simply(result)
         self._note_size(result.nbytes)
         parts = [part for sample in result.samples for part in self._parts(sample)]
+        if self._costs:  # then a sample is one part
+            self._note_costs(zip(parts, result.samples, strict=True))
         bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
         for part in bad:
             if part[:2] not in self._others:  # what takes the place of a bad sample may fail, too
@@ -218,14 +220,18 @@ class FleetIter(WorkerIter):
         work = entry[0]
         if not self._one_slot(work):
             number, slot = (work.number, sample.slot) if work.places is None else work.places[sample.slot]
-            if self._costs:
-                self._costs.note([work.indices[sample.slot]], [sample.ns])
             return [Part(number, slot, work.indices[sample.slot], sample.error)]
         indices = work.indices if self._auto_collation and hasattr(work.indices, "__len__") else [work.indices]
         places = work.places or [(work.number, slot) for slot in range(len(indices))]
         return [Part(*place, index, sample.error) for place, index in zip(places, indices, strict=True)] or [
             Part(work.number, 0, None, sample.error)
         ]
+
+    def _note_costs(self, made):
+        """made: (part, sample) of a batch; what is not known of one is left out."""
+        known = [(part.index, sample.ns) for part, sample in made if part.index is not None and sample.ns]
+        if known:
+            self._costs.note(*map(list, zip(*known, strict=True)))
 
     def _deliver(self, value, parts, bad):
         if self._holds:

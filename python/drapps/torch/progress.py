@@ -69,7 +69,8 @@ class Progress:
 
     def hand(self):
         """That of this thread."""
-        return self._hands.setdefault(threading.get_ident(), Hand())
+        me = threading.get_ident()
+        return self._hands.get(me) or self._hands.setdefault(me, Hand())
 
     def offer(self, hand, value, n_samples, settle):
         """A batch is ready to be given; settle: says of what was delivered with it, once it was given."""

@@ -27,6 +27,7 @@ class WorkerIter(Iterator):
     _by_worker = True  # a batch is made by one worker
     _least_ahead = 1  # batches that are under way whatever the policy says
     _handful = 1  # of these, as many are posted together
+    _held = ()  # what was received before its turn
 
     def __init__(self, loader):
         self._fleet = None
@@ -146,7 +147,8 @@ class WorkerIter(Iterator):
         hand = self._progress.hand()
         while not hand.waits:
             with self._turn:
-                _core.undisturbed(self._offer, hand, self._take_held)
+                if self._held:
+                    _core.undisturbed(self._offer, hand, self._take_held)
                 if not hand.waits and not hand.box and self._over():
                     self._finish()
                     raise StopIteration
@@ -187,7 +189,7 @@ class WorkerIter(Iterator):
         return received
 
     def _take_held(self):
-        """Something that was received before its turn."""
+        """The one of `_held` whose turn it is, if it is there."""
         return None
 
     def _over(self):
