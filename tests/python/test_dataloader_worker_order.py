@@ -200,8 +200,10 @@ def one_in_ten(longest, unit_ns=1e6):
     (one_in_ten(500), {}, 32),  # more could not be begun
     (one_in_ten(500, unit_ns=1e3), {}, 12),  # what short samples take may be chance
     (one_in_ten(500), {"prefetch_factor": 2}, 4),  # the user's number
-    (one_in_ten(500), {"in_order": True}, 4),
-], ids=["usual", "longer", "most", "short", "said", "in order"])  # fmt: skip
+    (one_in_ten(500), {"in_order": True}, 32),
+    (one_in_ten(10), {"in_order": True}, 11),
+    (one_in_ten(500, unit_ns=1e3), {"in_order": True}, 4),
+], ids=["usual", "longer", "most", "short", "said", "in order", "usual in order", "short in order"])  # fmt: skip
 def test_the_longest_known_sample_is_evened_out(tmp_path, monkeypatch, costs, options, ahead):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     iterator = iter(known(costs, **options))

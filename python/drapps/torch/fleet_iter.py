@@ -24,14 +24,14 @@ from drapps.torch.worker_iter import WorkerIter
 MADE_UP = 1 << 62  # tags of batches that are not the sampler's
 
 # As long as the batches take no more memory than that, there are under way, whatever a policy says: as many as torch
-# has, so that a slow sample is begun as early; and out of order so many samples for each worker, which even out that
-# some take much longer: where costs are known, as many as are made while all workers are at the longest ones, and as
-# many again, which are under way.  A part of those is posted together: each post is code that is not in the caches, and
-# may wake a worker, while the consumer waits.
+# has, so that a slow sample is begun as early; where costs are known, as many samples as are made while all workers are
+# at the longest ones, and as many again, which are under way; and out of order so many for each worker at least, which
+# even out that some take longer.  A part of the latter is posted together: each post is code that is not in the caches,
+# and may wake a worker, while the consumer waits.
 CHEAP_BYTES = 64 << 20
 SAMPLES_EACH = 12
 LONGEST_TIMES = 2
-MOST_AHEAD = 32  # batches: what is posted further ahead is not begun out of order (crew.h: max_ahead)
+MOST_AHEAD = 32  # batches: out of order, what is posted further ahead is not begun (crew.h: max_ahead)
 TOGETHER = 1 / 4
 
 
@@ -92,11 +92,11 @@ class FleetIter(WorkerIter):
         self._made_up = MADE_UP
         self._costs = None if self._whole else loader._sample_costs()
         self._fleet.expect(self._costs.median() if self._costs else 0)
-        self._mixed_size = 0 if self._in_order or self._keep else loader.batch_size
-        longest = self._costs.longest() if self._costs else 0
-        self._each = max(SAMPLES_EACH, LONGEST_TIMES * longest)
+        mixes, longest = not self._in_order and not self._keep, self._costs.longest() if self._costs else 0
+        self._each = max(SAMPLES_EACH if mixes else 0, LONGEST_TIMES * longest)
         self._batches_each, self._least_ahead = loader.prefetch_factor, 1
-        self._begins_few = bool(self._mixed_size and longest)
+        self._together = TOGETHER if mixes else 0
+        self._begins_few = bool(mixes and longest)
         if self._begins_few:  # the pass begins with the shortest of many; how large a batch is, is not known yet
             self._fleet.limit_begun(self._window)
             self._least_ahead = self._to_be_even()
@@ -189,19 +189,17 @@ class FleetIter(WorkerIter):
 
     def _note_size(self, nbytes):
         """Says how many batches are under way at least; nbytes: of one of them."""
-        batches = self._batches_each * self._fleet.workers
-        if self._mixed_size:
-            batches = max(batches, self._to_be_even())
+        batches = max(self._batches_each * self._fleet.workers, self._to_be_even())
         is_cheap = batches * nbytes <= CHEAP_BYTES
         self._least_ahead = batches if is_cheap else 1
-        self._handful = max(1, int(self._least_ahead * TOGETHER)) if self._mixed_size else 1
+        self._handful = max(1, int(self._least_ahead * self._together))
         if self._begins_few and (is_cheap or self._under_way <= self._ahead()):
             self._begins_few = False
             self._fleet.limit_begun(0)
 
     def _to_be_even(self):
         """Batches ahead that even out what samples take."""
-        return min(math.ceil(self._each * self._fleet.workers / self._mixed_size), MOST_AHEAD)
+        return min(math.ceil(self._each * self._fleet.workers / self._batch_samples), MOST_AHEAD)
 
     def _accept_simply(self, result):
         """Nothing is left out, and the result is the batch that was posted."""
