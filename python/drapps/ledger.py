@@ -19,11 +19,11 @@ MAGIC = b"drapps ledger 1"
 HEADER = numpy.dtype([("magic", "S16"), ("samples", "<u8"), ("unit_ns", "<f8")])
 KEEP = 0.5  # part of the earlier cost in the new one: random augmentations make costs vary
 SLOW_HINT_NS, HINTS = 100_000, 16  # a hint that mostly takes so long, after so many, is not asked again
-FARTHEST = 1e30  # of a hint
 FAR = 1024.0  # a typical cost of so many units, or one that many times smaller, changes the unit
 SPREAD = 2.0  # costs matter where the slowest twentieth costs so much more than the median
-GUESSES, GUESS_S = 64, 0.002  # hints that are looked at before anything was seen, and the time for that
-GUESSED_NS = 5e6
+GUESSES, GUESS_S = 64, 0.002  # so many hints and some are looked at before anything was seen, in no more time
+GUESSED_NS = 5e6  # what a typical sample is taken to cost until one was seen: only proportions are known
+MOST_HINT = 1e30  # of a guess: costs are kept in single precision
 
 
 class Ledger:
@@ -51,21 +51,29 @@ class Ledger:
         """Nanoseconds that each sample will take; 0 where nothing is known."""
         costs = self.units[indices] * numpy.float32(self.unit_ns)
         unknown = numpy.flatnonzero(costs == 0)
-        if unknown.size and (self.model.is_useful or self.is_guessing):
+        from_hint = self._predictor() if unknown.size else None
+        if from_hint:
             for i in unknown:
                 hint = self._hint_of(indices[i])
-                costs[i] = 0 if hint is None else max(self._from_hint(hint), 0)
+                costs[i] = 0 if hint is None else max(from_hint(hint), 0)
         return costs
 
-    def _from_hint(self, hint):
-        return self.model.predict(hint) if self.model.is_useful else self._guess.predict(hint, self.unit_ns)
+    def _predictor(self):
+        """A function from a hint to nanoseconds, or None."""
+        if self.is_guessing:
+            return lambda hint: self._guess.predict(hint, self._typical_ns)
+        return self.model.predict if self.model.is_useful else None
+
+    @property
+    def _typical_ns(self):
+        return self.unit_ns or GUESSED_NS
 
     def _first_guess(self):
         """From hints of samples all over the data set; None where these take too long, or are too much alike."""
         hints, end = [], time.perf_counter() + GUESS_S
         for index in range(0, len(self.units), max(1, len(self.units) // GUESSES)):
             hint = self._hint_of(index)
-            if hint is None or not 0 <= hint < FARTHEST or time.perf_counter() > end:
+            if hint is None or not 0 <= hint < MOST_HINT or time.perf_counter() > end:
                 return None
             hints.append(hint)
         hints = numpy.array(hints)
@@ -74,7 +82,7 @@ class Ledger:
     @property
     def is_guessing(self):
         """Whether costs are told by hints alone, because too few were seen."""
-        return self._guess is not None and self.model.n < LinearModel.ENOUGH
+        return self._guess is not None and self.hint is not None and self.model.n < LinearModel.ENOUGH
 
     def _hint_of(self, index):
         """What is known of a sample beforehand; a hint that fails or is slow (far storage) is not asked again."""
@@ -123,14 +131,14 @@ class Ledger:
     def median_ns(self):
         """Of what was seen or is guessed; 0: nothing."""
         if self.is_guessing:
-            return GUESSED_NS
+            return self._typical_ns
         seen = self._seen()
         return _quantile(seen, 0.5) if seen.size else 0.0
 
     @property
     def spread(self):
         """(nanoseconds of the mean, of the longest) of what was seen or is guessed; 0, 0: nothing."""
-        costs = self._guess.some_ns if self.is_guessing else self._seen()
+        costs = self._guess.predict(self._guess.hints, self._typical_ns) if self.is_guessing else self._seen()
         return (float(costs.mean()), float(costs.max())) if costs.size else (0.0, 0.0)
 
     def _seen(self):
@@ -200,15 +208,15 @@ def _write_anew(path, content):
 
 
 class Guess:
-    """cost = b x, before any was seen.  Only proportions are known: b is such that typical samples take GUESSED_NS."""
+    """cost = b x, before it was seen what samples cost.  hints: of some samples."""
 
     def __init__(self, hints):
+        self.hints = hints
         self._typical = _quantile(hints, 0.5)
-        self.some_ns = GUESSED_NS * hints / self._typical
 
     def predict(self, x, typical_ns):
-        """typical_ns: what these take, once something was seen."""
-        return (typical_ns or GUESSED_NS) * x / self._typical
+        """typical_ns: what typical samples take."""
+        return typical_ns * x / self._typical
 
 
 class LinearModel:
@@ -231,8 +239,10 @@ class LinearModel:
     @property
     def is_useful(self):
         """Whether it explains at least a third of the differences."""
+        if self.n < self.ENOUGH:
+            return False
         _, _, vx, cxy, vy = self._moments()
-        return self.n >= self.ENOUGH and vx > 0 and vy > 0 and cxy * cxy > vx * vy / 3
+        return vx > 0 and vy > 0 and cxy * cxy > vx * vy / 3
 
     def predict(self, x):
         mx, my, vx, cxy, _ = self._moments()

@@ -96,13 +96,13 @@ static bool fits_run(const struct view *v, const struct dr__entry *e, const stru
     return true;
 }
 
-/* A slot, and as many beside it as a claim takes. */
+/* A slot, and, if it is a fast one, as many beside it as a claim takes. */
 static struct dr__choice run_around(const struct view *v, struct dr__entry *e, uint32_t slot)
 {
     const struct dr__slot *slots = dr__slots(v->crew, e);
     uint64_t sum = dr__slot_cost(v->crew, &slots[slot]);
     uint32_t first = slot, end = slot + 1;
-    if (sum || e->whole_only) {
+    if ((sum || e->whole_only) && !slots[slot].slow) {
         while (first > 0 && fits_run(v, e, &slots[first - 1], &sum))
             first--;
         while (end < e->n_slots && fits_run(v, e, &slots[end], &sum))

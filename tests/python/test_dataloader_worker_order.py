@@ -1,7 +1,9 @@
 """DataLoader's worker processes: which batch comes when, how much is under way, what is known of slow samples."""
 
+import multiprocessing
 import os
 import sys
+import time
 
 import numpy
 import pytest
@@ -10,6 +12,7 @@ from loadersets import Faulty, Numbers, Slow, lists
 
 import drapps
 from drapps import DataLoader, cached
+from drapps.torch import worker_iter
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -34,6 +37,29 @@ def test_out_of_order_one_claim_may_complete_several_batches():
     for _ in range(20):
         assert sorted(sum(lists(loader), [])) == [*range(1, 200, 2)]
     loader.close()
+
+
+class Together(Numbers):
+    """A sample is there when as many workers as said are at one."""
+
+    def __init__(self, n, workers):
+        super().__init__(n)
+        self.workers, self.at_work = workers, multiprocessing.get_context("fork").Value("i", 0)
+
+    def __getitem__(self, i):
+        with self.at_work.get_lock():
+            self.at_work.value += 1
+        end = time.monotonic() + 30
+        while self.at_work.value < self.workers:
+            if time.monotonic() > end:
+                raise TimeoutError(f"{self.at_work.value} of {self.workers} workers have a sample")
+            time.sleep(0.01)
+        return super().__getitem__(i)
+
+
+def test_out_of_order_every_one_of_many_workers_has_a_sample():
+    loader = DataLoader(Together(40, 40), 1, num_workers=40, in_order=False)
+    assert sorted(lists(loader)) == [[i] for i in range(40)]
 
 
 def test_own_batches_stay_whole_out_of_order():
@@ -104,7 +130,8 @@ class Wide(Numbers):
     (Numbers(200), {"in_order": False, "prefetch_factor": 2}, 4),  # the user's number
     (Numbers(200), {"in_order": True}, 4),
     (Wide(60), {"in_order": False}, 12),
-    (Wide(60), {"in_order": False, "num_workers": 4}, 8),  # 24 batches would take 96 MB
+    (Wide(60), {"in_order": False, "num_workers": 4}, 16),  # of 24 batches, 16 take 64 MB
+    (Wide(60), {"in_order": False, "num_workers": 2, "batch_size": 10}, 4),  # 60 MB, as torch's anyway
 ], ids=str)  # fmt: skip
 def test_small_samples_out_of_order_are_many(dataset, options, ahead):
     loader = DataLoader(dataset, **{"batch_size": 2, "num_workers": 2, "policy": "fixed", **options})
@@ -194,19 +221,23 @@ def one_in_ten(longest, unit_ns=1e6):
     return [(longest if i == 10 else 10 if i % 10 == 0 else 1) * unit_ns for i in range(200)]
 
 
-@pytest.mark.parametrize("costs, options, ahead", [
-    (one_in_ten(10), {}, 12),  # 5 times the mean: as where nothing is known
-    (one_in_ten(20), {}, 21),  # twice as many samples for each worker as are made meanwhile: 10.3
-    (one_in_ten(500), {}, 32),  # more could not be begun
-    (one_in_ten(500, unit_ns=1e3), {}, 12),  # what short samples take may be chance
-    (one_in_ten(500), {"prefetch_factor": 2}, 4),  # the user's number
-    (one_in_ten(500), {"in_order": True}, 32),
-    (one_in_ten(10), {"in_order": True}, 11),
-    (one_in_ten(500, unit_ns=1e3), {"in_order": True}, 4),
-], ids=["usual", "longer", "most", "short", "said", "in order", "usual in order", "short in order"])  # fmt: skip
-def test_the_longest_known_sample_is_evened_out(tmp_path, monkeypatch, costs, options, ahead):
+@pytest.mark.parametrize("dataset, costs, options, ahead", [
+    (None, one_in_ten(10), {}, 12),  # 5 times the mean: as where nothing is known
+    (None, one_in_ten(20), {}, 21),  # twice as many samples for each worker as are made meanwhile: 10.3
+    (None, one_in_ten(500), {}, 32),  # more could not be begun
+    (None, one_in_ten(500, unit_ns=1e3), {}, 12),  # what short samples take may be chance
+    (None, one_in_ten(500), {"prefetch_factor": 2}, 4),  # the user's number
+    (None, one_in_ten(500), {"in_order": True}, 32),
+    (None, one_in_ten(10), {"in_order": True}, 11),
+    (None, one_in_ten(500, unit_ns=1e3), {"in_order": True}, 4),
+    (None, one_in_ten(500), {"batch_size": 1, "batch_sampler": [[i] * 50 for i in range(20)]}, 10),  # of 50
+    (Wide(200), one_in_ten(500), {}, 16),  # as many as fit into 64 MB
+    (Wide(200), one_in_ten(500), {"in_order": True}, 16),
+    (Wide(200), one_in_ten(500), {"batch_size": 8}, 4),
+])  # fmt: skip
+def test_the_longest_known_sample_is_evened_out(tmp_path, monkeypatch, dataset, costs, options, ahead):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    iterator = iter(known(costs, **options))
+    iterator = iter(known(costs, dataset, **options))
     next(iterator)
     assert iterator._ahead() == ahead
 
@@ -214,22 +245,57 @@ def test_the_longest_known_sample_is_evened_out(tmp_path, monkeypatch, costs, op
 def test_a_pass_begins_with_the_shortest_known_samples(tmp_path, monkeypatch):
     """Of all that even out the longest one, though nobody knows how large a batch is."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(worker_iter, "START_S", 60)
     costs = one_in_ten(500, unit_ns=2e6)[:80]
     costs[36] = costs[39] = 1e6
     found = lists(known(costs, num_workers=1))
     assert sorted(found[0]) == [36, 39] and sorted(sum(found, [])) == list(range(80))
 
 
+def settled(count):
+    """What count() gives once it does not grow any more."""
+    last, since = count(), time.monotonic()
+    while time.monotonic() - since < 0.5:
+        time.sleep(0.02)
+        if count() != last:
+            last, since = count(), time.monotonic()
+    return last
+
+
 def test_what_is_begun_early_takes_no_more_memory(tmp_path, monkeypatch):
     """Large batches: many are posted, and as few are begun as where nothing is known."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    loader = known(one_in_ten(500)[:64], Wide(64), num_workers=4, batch_size=4)
+    monkeypatch.setattr(worker_iter, "START_S", 60)
+    loader = known(one_in_ten(500)[:64], Wide(64), num_workers=4, batch_size=4, persistent_workers=True)
+    for _ in range(2):
+        iterator = iter(loader)
+        assert iterator._under_way == 16
+        fleet = iterator._fleet
+        assert 32 <= settled(lambda: fleet.stats()["samples"] % 64) <= 32 + 4  # 8 batches of 8 MB, and what was claimed
+        assert fleet.stats()["peak_bytes"] < 11 * (8 << 20)
+        assert sum(map(len, iterator)) == 64 and iterator._begun_limit == 0
+    loader.close()
+
+
+def test_a_limit_of_one_pass_is_not_that_of_the_next(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    loader = known(one_in_ten(500)[:64], Wide(64), num_workers=2, batch_size=8, persistent_workers=True)
     iterator = iter(loader)
-    assert iterator._under_way > iterator._window == 8
-    count = len(next(iterator))
-    assert iterator._ahead() == 8 and iterator._begins_few  # 32 batches would take 256 MB
-    count += sum(map(len, iterator))
-    assert count == 64 and not iterator._begins_few
+    assert iterator._begun_limit == 4
+    loader._sample_costs()._telling = False  # as if they had turned out to be alike
+    iterator = iter(loader)
+    assert iterator._begun_limit == 0 and sum(map(len, iterator)) == 64
+    loader.close()
+
+
+def test_an_error_says_nothing_of_the_size_of_batches(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    costs = one_in_ten(500, unit_ns=2e6)[:80]
+    costs[:2] = [1e6, 1e6]
+    iterator = iter(known(costs, Faulty(80, [0, 1]), num_workers=1))
+    with pytest.raises(ValueError, match="no sample"):
+        next(iterator)
+    assert iterator._nbytes == 0
 
 
 class Prepared(Numbers):

@@ -119,6 +119,14 @@ class Sized(Numbers):
         return 3000.0 if index % 10 == 0 else 1000.0
 
 
+@pytest.fixture
+def unhurried(monkeypatch):
+    """Hints may take their time."""
+    monkeypatch.setattr(drapps.ledger, "GUESS_S", 60)
+    monkeypatch.setattr(drapps.ledger, "SLOW_HINT_NS", 60e9)
+
+
+@pytest.mark.usefixtures("unhurried")
 def test_before_anything_was_seen_costs_are_guessed_from_hints():
     ledger = Ledger(Sized(200), folder=None)
     assert ledger.is_guessing and not ledger.is_telling
@@ -127,12 +135,24 @@ def test_before_anything_was_seen_costs_are_guessed_from_hints():
     assert ledger.spread == pytest.approx((1.2 * fast, 3 * fast), rel=0.1)
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_a_guess_is_of_the_size_of_what_was_seen():
     ledger = Ledger(Sized(200), folder=None)
     ledger.note([1, 2, 3], [70e6, 70e6, 70e6])
     assert ledger.is_guessing and ledger.predict([10, 11]) == pytest.approx([210e6, 70e6])
+    assert ledger.median_ns == pytest.approx(70e6)
 
 
+@pytest.mark.usefixtures("unhurried")
+def test_a_hint_that_fails_later_ends_the_guessing(monkeypatch):
+    ledger = Ledger(Sized(200), folder=None)
+    monkeypatch.setattr(Sized, "cost_hint", lambda self, i: 1 / 0)
+    ledger.hint = Sized(200).cost_hint
+    assert ledger.is_guessing and not ledger.predict([50, 51]).any()
+    assert not ledger.is_guessing and ledger.median_ns == 0 and ledger.spread == (0, 0)
+
+
+@pytest.mark.usefixtures("unhurried")
 def test_once_enough_was_seen_nothing_is_guessed():
     ledger = Ledger(Sized(200), folder=None)
     ledger.note(numpy.arange(40), numpy.full(40, 1e6))  # the hint tells nothing after all

@@ -34,6 +34,7 @@ WAITED_S = 0.0005
 HEAR_S, HEAR_STEP_S = 1.0, 0.001
 MAX_WORKERS = 256
 MAX_BATCHES = 1024
+LEAST_AHEAD, AHEAD_EACH = 32, 4  # batches by which a sample may be late out of order; and for each worker or CPU
 MAX_ZYGOTES = 16  # that may be killed
 
 Stuck = namedtuple("Stuck", "worker pid tag slot index seconds stack")
@@ -60,8 +61,9 @@ class Processes:
         check(workers=(workers, range(1, MAX_WORKERS + 1)))
         self._pid = os.getpid()
         self._context = context_of(context)
+        self.max_ahead = max(LEAST_AHEAD, AHEAD_EACH * min(max(workers, n_cpus()), MAX_WORKERS))
         self._crew = _core.open_crew(max_workers=MAX_WORKERS, max_batches=max_batches, in_order=in_order, lanes=lanes,
-                                     max_attempts=max_attempts)  # fmt: skip
+                                     max_attempts=max_attempts, max_ahead=self.max_ahead)  # fmt: skip
         self._memory_limit, self._window = memory_limit, None
         self._crew.set_window(0, memory_limit)
         self._crew.set_ceiling(cpu_limit or 0)
@@ -441,6 +443,11 @@ class Processes:
 
     def __exit__(self, *exc):
         self.close()
+
+
+def n_cpus():
+    """That this process may use, whatever its container's quota is."""
+    return len(os.sched_getaffinity(0))
 
 
 def nice_of(priority):

@@ -43,8 +43,8 @@ class Costs:
         """Nanoseconds that half of the samples take at most; 0: nothing is known that would change anything."""
         return self._ledger.median_ns if self._telling else 0
 
-    def longest(self):
-        """What the longest sample takes, as a multiple of the mean; 0: nothing is known that would change anything.
+    def longest_by_mean(self):
+        """How many times the mean the longest sample takes; 0: nothing is known that would change anything.
 
         What short samples take is mostly chance.
         """
@@ -52,13 +52,17 @@ class Costs:
         return longest_ns / mean_ns if mean_ns >= LEAST_NS else 0.0
 
     def note(self, indices, ns):
-        """Samples took so long."""
-        if all(ns) and self._known(indices):
-            self._indices += indices
-            self._ns += ns
-            self._spent_ns += sum(ns)
-            if len(self._ns) >= BLOCK or (self._spent_ns >= BLOCK_NS and len(self._ns) >= LEAST):
-                self._flush()
+        """Samples took so long.  True: what was only guessed before, median() too, is better known by now."""
+        if not all(ns) or not self._known(indices):
+            return False
+        self._indices += indices
+        self._ns += ns
+        self._spent_ns += sum(ns)
+        if len(self._ns) < BLOCK and (self._spent_ns < BLOCK_NS or len(self._ns) < LEAST):
+            return False
+        guessed = self._ledger.is_guessing
+        self._flush()
+        return guessed
 
     def _flush(self):
         """What was noted goes into the ledger; all of it is looked at each time it has doubled."""

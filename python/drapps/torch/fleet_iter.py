@@ -24,14 +24,13 @@ from drapps.torch.worker_iter import WorkerIter
 MADE_UP = 1 << 62  # tags of batches that are not the sampler's
 
 # As long as the batches take no more memory than that, there are under way, whatever a policy says: as many as torch
-# has, so that a slow sample is begun as early; where costs are known, as many samples as are made while all workers are
-# at the longest ones, and as many again, which are under way; and out of order so many for each worker at least, which
-# even out that some take longer.  A part of the latter is posted together: each post is code that is not in the caches,
-# and may wake a worker, while the consumer waits.
+# has, so that a slow sample is begun as early; where costs are known, as many samples as all workers make in the time of
+# the longest one, and as many again, which are being made; and out of order so many for each worker at least, which even
+# out that some take longer.  A part of the latter is posted together: each post is code that is not in the caches, and
+# may wake a worker, while the consumer waits.
 CHEAP_BYTES = 64 << 20
 SAMPLES_EACH = 12
 LONGEST_TIMES = 2
-MOST_AHEAD = 32  # batches: out of order, what is posted further ahead is not begun (crew.h: max_ahead)
 TOGETHER = 1 / 4
 
 
@@ -92,15 +91,45 @@ class FleetIter(WorkerIter):
         self._made_up = MADE_UP
         self._costs = None if self._whole else loader._sample_costs()
         self._fleet.expect(self._costs.median() if self._costs else 0)
-        mixes, longest = not self._in_order and not self._keep, self._costs.longest() if self._costs else 0
-        self._each = max(SAMPLES_EACH if mixes else 0, LONGEST_TIMES * longest)
-        self._batches_each, self._least_ahead = loader.prefetch_factor, 1
-        self._together = TOGETHER if mixes else 0
-        self._begins_few = bool(mixes and longest)
-        if self._begins_few:  # the pass begins with the shortest of many; how large a batch is, is not known yet
-            self._fleet.limit_begun(self._window)
-            self._least_ahead = self._to_be_even()
+        self._plan_ahead(loader)
         self._loader = loader if loader._may_be_inline else None
+
+    # --- how many batches are under way ---
+
+    def _plan_ahead(self, loader):
+        mixes, longest = not self._in_order and not self._keep, self._costs.longest_by_mean() if self._costs else 0
+        self._samples_each = max(SAMPLES_EACH if mixes else 0, LONGEST_TIMES * longest)
+        self._together = TOGETHER if mixes else 0
+        self._size, self._nbytes = loader.batch_size, 0  # of a batch: samples, or None; the most bytes so far
+        self._batches_each, self._least_ahead, self._begun_limit = loader.prefetch_factor, 1, 0
+        if not self._in_order:  # in order, the fleet's window says how many are begun
+            self._limit_begun(self._ahead() if mixes and longest else 0)
+        if self._begun_limit:  # the pass begins with the shortest of many; how large a batch is, is not known yet
+            self._least_ahead = self._to_be_even(self._size)
+
+    def _note_size(self, result):
+        """Says how many batches are under way at least."""
+        if result.value is None or isinstance(result.value, ExceptionWrapper):  # there is no batch
+            return
+        self._nbytes = max(self._nbytes, result.nbytes, 1)
+        usual, fitting = self._batches_each * self._fleet.workers, CHEAP_BYTES // self._nbytes
+        wanted = max(usual, self._to_be_even(self._size or len(result.samples)))
+        self._least_ahead = min(wanted, fitting) if fitting >= usual else 1
+        self._handful = max(1, int(self._least_ahead * self._together))
+        if self._together:
+            ahead = self._ahead()
+            limit = ahead if self._under_way > ahead else 0
+            if limit != self._begun_limit:
+                self._limit_begun(limit)
+
+    def _to_be_even(self, size):
+        """Batches ahead, of so many samples each, that even out what these take."""
+        return min(math.ceil(self._samples_each * self._fleet.workers / size), self._fleet.max_ahead)
+
+    def _limit_begun(self, batches):
+        """Samples of so many batches are under way, though more are posted; 0: of all."""
+        self._begun_limit = batches
+        self._fleet.limit_begun(batches)
 
     # --- posting ---
 
@@ -172,7 +201,7 @@ class FleetIter(WorkerIter):
     def _accept(self, result):
         if self._simple:
             return self._accept_simply(result)
-        self._note_size(result.nbytes)
+        self._note_size(result)
         parts = [part for sample in result.samples for part in self._parts(sample)]
         if self._costs:  # then a sample is one part
             self._note_costs(zip(parts, result.samples, strict=True))
@@ -187,26 +216,12 @@ class FleetIter(WorkerIter):
             return None
         return self._deliver(result.value, parts, bad)
 
-    def _note_size(self, nbytes):
-        """Says how many batches are under way at least; nbytes: of one of them."""
-        batches = max(self._batches_each * self._fleet.workers, self._to_be_even())
-        is_cheap = batches * nbytes <= CHEAP_BYTES
-        self._least_ahead = batches if is_cheap else 1
-        self._handful = max(1, int(self._least_ahead * self._together))
-        if self._begins_few and (is_cheap or self._under_way <= self._ahead()):
-            self._begins_few = False
-            self._fleet.limit_begun(0)
-
-    def _to_be_even(self):
-        """Batches ahead that even out what samples take."""
-        return min(math.ceil(self._each * self._fleet.workers / self._batch_samples), MOST_AHEAD)
-
     def _accept_simply(self, result):
         """Nothing is left out, and the result is the batch that was posted."""
-        self._note_size(result.nbytes)
+        self._note_size(result)
         work, _ = self._works.pop(result.tag)
-        if self._costs and not self._one_slot(work):
-            self._costs.note(work.indices, [sample.ns for sample in result.samples])
+        if self._costs and not self._one_slot(work) and self._costs.note(work.indices, [s.ns for s in result.samples]):
+            self._fleet.expect(self._costs.median())
         settle = partial(self._progress.settled, work)
         return result.value, size_of(work.indices) if self._auto_collation else 1, settle
 
@@ -228,8 +243,8 @@ class FleetIter(WorkerIter):
     def _note_costs(self, made):
         """made: (part, sample) of a batch; what is not known of one is left out."""
         known = [(part.index, sample.ns) for part, sample in made if part.index is not None and sample.ns]
-        if known:
-            self._costs.note(*map(list, zip(*known, strict=True)))
+        if known and self._costs.note(*map(list, zip(*known, strict=True))):
+            self._fleet.expect(self._costs.median())
 
     def _deliver(self, value, parts, bad):
         if self._holds:
