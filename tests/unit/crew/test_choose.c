@@ -268,6 +268,25 @@ static void out_of_order_a_pass_begins_with_runs_around_the_shortest(void **stat
     give_up_all(crew);
 }
 
+static void slow_slots_are_claimed_one_at_a_time_from_the_beginning(void **state)
+{
+    (void)state;
+    const float costs[] = { 20, 10, 15, 3 };
+    dr_crew *crew = open_crew(2, 8, false);
+    enlist(crew, 2);
+    dr_crew_set_threshold(crew, 5);
+    post_costs(crew, 0, 3, costs, 200);
+    dr_crew_claim c = claim(crew, 0);
+    assert_int_equal(c.first, 1);
+    assert_int_equal(c.n, 1);
+    post_costs(crew, 1, 4, costs, 200);
+    c = claim(crew, 1);
+    assert_int_equal(c.tag, 1);
+    assert_int_equal(c.first, 3); /* the only fast one: its neighbours are slow */
+    assert_int_equal(c.n, 1);
+    give_up_all(crew);
+}
+
 /* Else its post would hold back all others in the end, with workers idle. */
 static void out_of_order_a_slot_that_is_late_goes_before_longer_ones(void **state)
 {
@@ -478,6 +497,7 @@ int main(void)
         cmocka_unit_test(out_of_order_the_longest_of_all_comes_first),
         cmocka_unit_test(out_of_order_a_pass_begins_with_the_shortest),
         cmocka_unit_test(out_of_order_a_pass_begins_with_runs_around_the_shortest),
+        cmocka_unit_test(slow_slots_are_claimed_one_at_a_time_from_the_beginning),
         cmocka_unit_test(short_slots_are_claimed_in_runs_from_the_beginning),
         cmocka_unit_test(out_of_order_a_slot_that_is_late_goes_before_longer_ones),
         cmocka_unit_test(workers_at_slow_slots_are_limited_to_their_part),
