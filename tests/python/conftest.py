@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import sys
 import threading
 
@@ -18,6 +19,14 @@ def _own_cache_folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c():
+    """Interrupts are what they are in a terminal: shells have programs in the background ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")
