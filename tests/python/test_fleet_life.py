@@ -16,6 +16,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import fleetsets as sets
+from drapps import _core
+from drapps.fleet import launch
 from drapps.fleet.fleet import NothingPosted
 from fleetruns import helpers_of_multiprocessing, nothing_is_left  # noqa: F401  (for each test here)
 from fleetruns import batches_of, children, make, prepared, run, same
@@ -166,25 +168,61 @@ def test_next_starts():
 def split(request, monkeypatch):
     """Whether Process.start is taken apart; not with all versions of Python."""
     if not request.param:
-        monkeypatch.setattr("drapps.fleet.launch._can_be_split", lambda process: False)
+        monkeypatch.setattr(launch, "_can_be_split", lambda process: False)
     return request.param
 
 
-@pytest.mark.skipif(hasattr(popen_fork, "atexit"), reason="Process.start itself leaves pipes behind")
-@pytest.mark.parametrize("allowed", [0, 1])
-def test_a_start_that_fails_leaves_nothing(monkeypatch, allowed):
-    forks, fork = [], os.fork
+def refuse(*_):
+    raise OSError("no more processes")
 
-    def refuse():
-        if len(forks) == allowed:
-            raise OSError("no more processes")
-        forks.append(fork())
-        return forks[-1]
 
-    monkeypatch.setattr(os, "fork", refuse)
+@pytest.mark.skipif(hasattr(popen_fork, "atexit"), reason="processes are started one by one")
+def test_a_start_that_fails_leaves_nothing(monkeypatch):
+    monkeypatch.setattr(_core, "fork_both", refuse)
     with pytest.raises(OSError, match="no more processes"):
         make(sets.Squares())
-    assert len(forks) == allowed
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_start_one_by_one_that_fails_leaves_nothing(monkeypatch, allowed):
+    started, start = [], launch.Whole.start
+
+    def start_some(self):
+        if len(started) == allowed:
+            refuse()
+        start(self)
+        started.append(self.pid)
+
+    monkeypatch.setattr(launch, "_can_be_split", lambda process: False)
+    monkeypatch.setattr(launch.Whole, "start", start_some)
+    with pytest.raises(OSError, match="no more processes"):
+        make(sets.Squares())
+    assert len(started) == allowed
+
+
+REFUSED = """
+import os, resource
+from drapps import _core
+
+os.setuid(54321)  # whose processes are counted: for root there is no limit
+resource.setrlimit(resource.RLIMIT_NPROC, ({allowed} + 1,) * 2)
+fds = os.listdir("/proc/self/fd")
+try:
+    place, *_ = _core.fork_both(0)
+except BlockingIOError:
+    left = os.listdir("/proc/self/fd") != fds
+    with open("/proc/self/task/%d/children" % os.getpid()) as file:
+        print([file.read(), left])
+else:
+    print("forked", flush=True) if place == 0 else os._exit(0)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a user without other processes")
+@pytest.mark.parametrize("allowed", [0, 1, 2])
+def test_two_are_forked_or_none(allowed):
+    done = run_program(REFUSED.format(allowed=allowed))
+    assert (done.stdout, done.stderr) == ("forked\n" if allowed == 2 else "['', False]\n", "")
 
 
 class Inside:
@@ -412,6 +450,8 @@ fleet = Fleet(sets.Squares(), default_collate, workers=2)
 """
 
 KILLED = """
+from drapps.fleet import launch
+
 forks, fork = [], os.fork
 
 def fork_once():
@@ -422,6 +462,7 @@ def fork_once():
     return forks[0]
 
 os.fork = fork_once
+launch._can_be_split = lambda process: False  # one by one
 fleet.start()
 """
 

@@ -103,6 +103,7 @@ PyObject *core_monitor_open(PyObject *module, PyObject *args);
 PyObject *core_undisturbed(PyObject *module, PyObject *args);
 PyObject *core_name_process(PyObject *module, PyObject *name);
 PyObject *core_end_with_parent(PyObject *module, PyObject *unused);
+PyObject *core_fork_both(PyObject *module, PyObject *args);
 PyObject *core_keep_memory(PyObject *module, PyObject *args);
 PyObject *core_live_read(PyObject *module, PyObject *args);
 PyObject *core_metrics_text(PyObject *module, PyObject *unused);

@@ -176,6 +176,9 @@ static PyMethodDef functions[] = {
     { "name_process", core_name_process, METH_O, "name_process(name): what ps and top show" },
     { "end_with_parent", core_end_with_parent, METH_NOARGS,
       "end_with_parent(): the kernel kills this process when the thread that forked it ends" },
+    { "fork_both", core_fork_both, METH_VARARGS,
+      "fork_both(pause_us): (place, first, second, first_fd): two children, and a descriptor of the first; place: 0 in "
+      "the parent, 1 in the first, 2 in the second, which does nothing for pause_us" },
     { "keep_memory", core_keep_memory, METH_VARARGS,
       "keep_memory(bytes): so much freed memory stays with this process, for what it allocates next" },
     { "undisturbed", core_undisturbed, METH_VARARGS, "undisturbed(fn, *args): SIGINT is put off until it returns" },

@@ -33,7 +33,7 @@ class ChainSetup:
         return self
 
     def new_worker(self, number):
-        """A worker, in its process."""
+        """A worker, before its process is forked."""
         return ChainWorker(self, number)
 
 
@@ -46,6 +46,10 @@ class ChainWorker(Claimer):
     def __init__(self, setup, number):
         super().__init__(setup, number)
         self._maker = None
+
+    def begin(self):
+        """In its process."""
+        super().begin()
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)
 

@@ -17,23 +17,24 @@ KEPT_PART = 1 / 8  # of the container's memory, for all workers together
 SAID = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
-def worker_main(setup, number, parent, to_close):
+def worker_main(worker, parent, to_close):
     """The life of a worker that the zygote forked."""
     _core.end_with_parent()
     if os.getppid() != parent:
         return
     to_close.close()
-    live(setup, number, parent)
+    live(worker, parent)
 
 
-def live(setup, number, parent):
+def live(worker, parent):
     """The life of a worker process; parent: the process that forked it."""
     _core.name_process("drapps-worker")
     _signal.set_wakeup_fd(-1)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
-    offer_stack(setup.stacks)
-    setup.new_worker(number).run(parent)
+    offer_stack(worker.setup.stacks)
+    worker.begin()
+    worker.run(parent)
 
 
 def keep_memory(workers):
@@ -47,12 +48,19 @@ def keep_memory(workers):
 
 class Claimer:
     """What all workers do alike; a subclass gives work (samples of a claim) and finish (a batch whose samples are
-    there)."""
+    there).
+
+    One is made before its process is forked, which copies each page that it writes: what can be made for it is made
+    here, and begin() does what must be done there.
+    """
 
     def __init__(self, setup, number):
         self.setup, self.number, self.crew = setup, number, setup.crew
-        self.crew.enlist(number, os.getpid())
         self._keeps = False  # memory
+
+    def begin(self):
+        """In its process, before the first claim."""
+        self.crew.enlist(self.number, os.getpid())
 
     def run(self, parent):
         """Works until the crew says to leave, or the parent is gone."""

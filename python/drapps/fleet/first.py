@@ -9,8 +9,8 @@ import gc
 import os
 
 from drapps.fleet.claims import live
-from drapps.fleet.launch import has_ended, launch, let_go
-from drapps.fleet.zygote import LEAVE_S, Adopted
+from drapps.fleet.launch import has_ended, launch, let_go, start_both
+from drapps.fleet.zygote import Adopted
 
 
 @functools.cache
@@ -27,52 +27,48 @@ class First:
     """The process, seen by the trainer.  forget: called in the worker, to close what is not its own."""
 
     def __init__(self, setup, context, forget):
-        self._crew, self._fd = setup.crew, None
         self._process = context.Process(target=_main, daemon=True, name="drapps-worker-0",
-                                        args=(setup, os.getpid(), forget))  # fmt: skip
+                                        args=(setup.new_worker(0), os.getpid(), forget))  # fmt: skip
         self._launch = launch(self._process)
 
-    def start(self):
-        """Forks it."""
-        self._launch.start()
+    def start_with(self, zygote, pause_s):
+        """Forks it, and the zygote, which leaves the CPUs to it for a moment."""
         try:
-            self._fd = os.pidfd_open(self._launch.pid)
-        except OSError:
+            start_both(self._launch, zygote, pause_s)
+        except BaseException:
             self.end()
             raise
 
     def hand_over(self):
         """What the zygote knows of it; called there, as it inherits the descriptor."""
-        return Adopted(self._launch.pid, os.dup(self._fd))
+        self._launch.close()
+        return Adopted(self._launch.pid, self._launch.fd)
 
     def drop(self):
         """Closes the descriptor."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        fd, self._launch.fd = self._launch.fd, None
+        if fd is not None:
+            os.close(fd)
 
     def exitcode(self):
         """When it is dead."""
         self._process.join()
         return self._process.exitcode
 
-    def dismiss(self):
-        """It may leave by itself, where there is no zygote to say so."""
-        self._crew.dismiss(0)
-        self._process.join(LEAVE_S)
-
     def end(self):
         """It is gone after that."""
         self.drop()
+        if self._launch.pid is None:  # it could not be forked
+            return
         if not has_ended(self._process):
             self._process.kill()
         self._process.join()
         let_go(self._process)
 
 
-def _main(setup, parent, forget):
+def _main(worker, parent, forget):
     """The life of the worker.  The kernel could end it with the thread that forked it, not with the trainer: it looks
     for its parent between claims, and the zygote ends it when it is at work for longer."""
     gc.freeze()
     forget()
-    live(setup, 0, parent)
+    live(worker, parent)

@@ -87,13 +87,14 @@ class Keeper:
         not_its_own = [theirs]
         first = First(self._setup, self._context, partial(_drop_all, not_its_own)) if self._early else None
         process = self._new_zygote(_forked_main, self._setup, theirs, first)
-        zygote = launch(process, FIRST_S if first else 0)
+        zygote = launch(process)
         not_its_own.append(zygote)
         try:
-            if first is not None:
-                first.start()
+            if first is None:
+                zygote.start()
+            else:
+                first.start_with(zygote, FIRST_S)
                 self._first = first
-            zygote.start()
         finally:
             not_its_own.clear()  # they would hold each other
         return process
@@ -187,8 +188,6 @@ class Keeper:
             self._ended = True
         if self._process is not None:
             self._end_zygote()
-        elif self._first is not None:
-            self._first.dismiss()
         self.drop()
         self._end_first()
 

@@ -1,25 +1,46 @@
 """Processes of multiprocessing that are forked one right after the other.
 
 After a fork, the parent copies each page that it writes, at some microseconds each, and after the next fork the same
-pages again.  Process.start writes 150 pages around its fork.  So here a start has two steps: all that can be made
-before (launch), and the fork with what must follow it at once.
+pages again.  Process.start writes 150 pages around its fork.  So here a start has three steps: all that can be made
+before (launch), the fork, and what must follow it (began, or live in the child).  Two processes can be forked with
+nothing in between (start_both).
 """
 
 import contextlib
 import multiprocessing.context
 import os
-import time
 from multiprocessing import connection, popen_fork, process as processes
 
+from drapps import _core
 
-def launch(process, pause_s=0):
+FIRST, SECOND = 1, 2  # of what fork_both gives
+
+
+def launch(process):
     """What start() begins the process with; close(): in a process that has no part in it.
-
-    pause_s: a process that is forked waits so long before it does anything, to leave the CPUs to others.
 
     The process does not get into multiprocessing's list: each fork of the trainer would end or join it at its own end.
     """
-    return Split(process, pause_s) if _can_be_split(process) else Whole(process)
+    return Split(process) if _can_be_split(process) else Whole(process)
+
+
+def start_both(first, second, pause_s):
+    """Begins two processes that launch() gave; the second inherits first.fd, a descriptor by which the first is known.
+
+    pause_s: where it can, the second waits so long before it does anything, to leave the CPUs to the first.
+    """
+    if not (isinstance(first, Split) and isinstance(second, Split)):
+        first.start()
+        first.fd = os.pidfd_open(first.pid)
+        second.start()
+        return
+    place, first.pid, second.pid, first.fd = _core.fork_both(int(pause_s * 1e6))
+    if place == FIRST:
+        first.live()
+    if place == SECOND:
+        second.live()
+    first.began()
+    second.began()
 
 
 def has_ended(process):
@@ -43,8 +64,10 @@ def _can_be_split(process):
 class Whole:
     """By Process.start."""
 
+    pid = fd = None
+
     def __init__(self, process):
-        self._process, self.pid = process, None
+        self._process = process
 
     def start(self):
         """In its own way."""
@@ -57,14 +80,10 @@ class Whole:
 
 
 class Split(popen_fork.Popen):
-    """Process.start in two steps."""
+    """Process.start in three steps."""
 
+    pid = fd = _owner = None
     _fds = ()  # to be closed
-    _owner = None
-
-    def __init__(self, process, pause_s):
-        self._pause_s = pause_s
-        super().__init__(process)
 
     def _launch(self, process):
         """What the constructor of Popen calls."""
@@ -77,7 +96,11 @@ class Split(popen_fork.Popen):
         """Forks."""
         self.pid = os.fork()
         if self.pid == 0:
-            self._live()
+            self.live()
+        self.began()
+
+    def began(self):
+        """In the parent."""
         self._fds = (self.sentinel, self._parent_w)
         os.close(self._child_w)
         os.close(self._child_r)
@@ -85,13 +108,12 @@ class Split(popen_fork.Popen):
         process._popen, process._sentinel = self, self.sentinel
         del process._target, process._args, process._kwargs  # which may hold the process
 
-    def _live(self):
-        """The life of the child."""
+    def live(self):
+        """The life of the child: it does not return."""
         code, self._fds = 1, ()
         try:
             os.close(self.sentinel)
             os.close(self._parent_w)
-            time.sleep(self._pause_s)
             code = self._process._bootstrap(parent_sentinel=self._child_r)
         finally:
             os._exit(code)

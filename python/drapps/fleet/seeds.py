@@ -24,13 +24,13 @@ RANDOM_VERSION = 3
 COLLATE = 1 << 32  # and a slot: for what is drawn when a batch is put together
 
 
-def seed_worker(base_seed, worker):
-    """What torch does in a new worker; returns the worker's seed."""
+def seed_worker(base_seed, worker, *, only_torch=False):
+    """What torch does in a new worker; only_torch: where the others are seeded before they are used."""
     seed = base_seed + worker
-    random.seed(seed)
     torch.default_generator.manual_seed(seed)  # torch.manual_seed takes a stack trace for each kind of accelerator
-    _seed_numpy(_generate_state(base_seed, worker))
-    return seed
+    if not only_torch:
+        random.seed(seed)
+        _seed_numpy(_generate_state(base_seed, worker))
 
 
 def _seed_numpy(key):
@@ -83,11 +83,15 @@ def _knows_torch():
 
 
 class SampleSeeds:
-    """Sets the generators for one sample after the other, in this process."""
+    """Sets the generators for one sample after the other, in this process or a fork of it.
 
-    def __init__(self):
+    seed: what torch.initial_seed() is to say; None: what it says.
+    """
+
+    def __init__(self, seed=None):
         self._random = _random_address(random._inst)
-        self._torch = torch.default_generator.get_state() if _knows_torch() else None
+        torchs = torch.default_generator if seed is None else torch.Generator().manual_seed(seed)
+        self._torch = torchs.get_state() if _knows_torch() else None
         self._torch_address = self._torch.data_ptr() if self._torch is not None else 0
         self._numpy_generator = numpy.random.get_bit_generator()
         self._numpy_address = _numpy_address(self._numpy_generator)

@@ -41,7 +41,7 @@ class Setup:
         return Parcel(self)
 
     def new_worker(self, number):
-        """A worker, in its process."""
+        """A worker, before its process is forked."""
         return Worker(self, number)
 
 

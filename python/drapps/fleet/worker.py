@@ -22,13 +22,14 @@ from drapps.fleet.seeds import COLLATE, SampleSeeds, seed_worker
 from drapps.fleet.slots import RowWriter, Slots
 
 
+@classmethod
+def _new_private(cls, size, *, device="cpu"):
+    return cls(size, device=device)
+
+
 def keep_storages_private():
     """torch's default_collate uses /dev/shm when it runs in a worker; here its results are copied once anyway."""
-
-    def new_private(cls, size, *, device="cpu"):
-        return cls(size, device=device)
-
-    torch.UntypedStorage._new_shared = classmethod(new_private)
+    torch.UntypedStorage._new_shared = _new_private
 
 
 class Worker(Claimer):
@@ -36,28 +37,34 @@ class Worker(Claimer):
 
     def __init__(self, setup, number):
         super().__init__(setup, number)
-        self.init_failure = None
+        self.dataset, self.init_failure = setup.dataset, None
         self._base_seed = setup.base_seed  # of the epoch that was last heard of
-        self._start()
-        self.seeds = SampleSeeds() if setup.seed_samples else None
+        self._info = torch_worker.WorkerInfo(id=number, num_workers=setup.workers, seed=setup.base_seed + number,
+                                             dataset=setup.dataset)  # fmt: skip
+        self.seeds = SampleSeeds(self._info.seed) if setup.seed_samples else None
         self.items = Items(self) if setup.kind == "iterable" else None
         self.rows = RowWriter(self) if setup.auto_collation and setup.collate_fn is default_collate else None
 
-    def _start(self):
+    def begin(self):
         """As torch starts a worker."""
+        super().begin()
         setup = self.setup
         torch.set_num_threads(1)
         keep_storages_private()
-        seed = seed_worker(setup.base_seed, self.number)
-        self.dataset = setup.dataset
+        anew = self.seeds is not None and setup.kind == "map"  # before each sample: nobody sees what was before
+        seed_worker(setup.base_seed, self.number, only_torch=anew and setup.worker_init_fn is None)
         self.seed_pipe(setup.shared_seed)
-        torch_worker._worker_info = torch_worker.WorkerInfo(
-            id=self.number, num_workers=setup.workers, seed=seed, dataset=self.dataset)  # fmt: skip
+        torch_worker._worker_info = self._info
+        if setup.worker_init_fn is not None:
+            self._call_init_fn()
+
+    def _call_init_fn(self):
         try:
-            if setup.worker_init_fn is not None:
-                setup.worker_init_fn(self.number)
+            self.setup.worker_init_fn(self.number)
         except Exception:
             self.init_failure = caught(self.number)
+        if self.seeds is not None:
+            self.seeds = SampleSeeds()  # of the generators that it may have put in place
 
     def seed_pipe(self, shared_seed):
         """Data pipes shuffle alike in all workers."""

@@ -114,7 +114,7 @@ class Zygote:
 
     def _start(self, number):
         process = self._context.Process(target=worker_main, daemon=True, name=f"drapps-worker-{number}",
-                                        args=(self._setup, number, os.getpid(), self._trainer))  # fmt: skip
+                                        args=(self._setup.new_worker(number), os.getpid(), self._trainer))  # fmt: skip
         process.start()
         self._children[number] = Child(process)
         if self._nice:
