@@ -106,10 +106,6 @@ class Processes:
             raise
         if self._adapt is not None and self._adapt.at_once:
             self._take_off()
-        self._warm_up()
-
-    def _warm_up(self):
-        """What can be done for the first result while the workers start."""
 
     def limit_ahead(self, most, least):
         """So many batches are posted at a time: large ones are begun one after the other.  least: always begun."""

@@ -14,7 +14,7 @@ from drapps.fleet.base import CLAIM_NS, MAX_BATCHES, TOGETHER_NS, NothingPosted,
 from drapps.fleet.book import LayoutBook, new_layouts
 from drapps.fleet.claims import BAD, GOOD, STUCK
 from drapps.fleet.failure import unpack_failure, wrapped
-from drapps.fleet.layout import Beside, warm_up
+from drapps.fleet.layout import Beside
 from drapps.fleet.pack import unpack
 from drapps.fleet.setup import Setup
 from drapps.fleet.window import bytes_of
@@ -45,17 +45,12 @@ class Fleet(Processes):
                          cpu_limit=cpu_limit, max_attempts=max_attempts, max_batches=max_batches)  # fmt: skip
         self._fds.insert(0, new_layouts())
         self._book = LayoutBook(self._fds[0])
-        self._has_rows = kind == "map" and auto_collation and collate_fn is default_collate
         self._whole = not auto_collation or (bad == "raise" and bool(getattr(dataset, "__getitems__", None)))
         self._slots = 0
         self._epoch_number = -1
         self.begin_epoch(base_seed, shared_seed)
         self._prepare(Setup(dataset, collate_fn, worker_init_fn, states, kind, auto_collation, drop_last, base_seed,
                             shared_seed, workers, in_order, seed_samples, bad == "report", self._crew, *self._fds))
-
-    def _warm_up(self):
-        if self._has_rows:
-            warm_up()
 
     # --- posting ---
 

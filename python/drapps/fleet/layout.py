@@ -279,15 +279,3 @@ def _leaf(leaf, tensor):
     if leaf.kind == "scalar":
         return tensor.numpy()[()]
     return tensor.item()
-
-
-# --- before the first batch ---
-
-_EXAMPLE = Layout.of((numpy.zeros(2, numpy.float32), 0)).dumps()
-
-
-def warm_up():
-    """Opens a batch that is none: what that writes to is copied now, after a fork and while others are at work, and not
-    when the first batch is there."""
-    layout = Layout.loads(_EXAMPLE)
-    layout.collated(bytearray(layout.nbytes(1)), 1, 1)
