@@ -97,13 +97,13 @@ class FleetIter(WorkerIter):
     # --- how many batches are under way ---
 
     def _plan_ahead(self, loader):
-        mixes, longest = not self._in_order and not self._keep, self._costs.longest_by_mean() if self._costs else 0
-        self._samples_each = max(SAMPLES_EACH if mixes else 0, LONGEST_TIMES * longest)
-        self._together = TOGETHER if mixes else 0
+        self._mixes = not self._in_order and not self._keep
+        longest = self._costs.longest_by_mean() if self._costs else 0
+        self._samples_each = max(SAMPLES_EACH if self._mixes else 0, LONGEST_TIMES * longest)
         self._size, self._nbytes = loader.batch_size, 0  # of a batch: samples, or None; the most bytes so far
         self._batches_each, self._least_ahead, self._begun_limit = loader.prefetch_factor, 1, 0
         if not self._in_order:  # in order, the fleet's window says how many are begun
-            self._limit_begun(self._ahead() if mixes and longest else 0)
+            self._limit_begun(self._ahead() if self._mixes and longest else 0)
         if self._begun_limit:  # the pass begins with the shortest of many; how large a batch is, is not known yet
             self._least_ahead = self._to_be_even(self._size)
 
@@ -115,8 +115,8 @@ class FleetIter(WorkerIter):
         usual, fitting = self._batches_each * self._fleet.workers, CHEAP_BYTES // self._nbytes
         wanted = max(usual, self._to_be_even(self._size or len(result.samples)))
         self._least_ahead = min(wanted, fitting) if fitting >= usual else 1
-        self._handful = max(1, int(self._least_ahead * self._together))
-        if self._together:
+        if self._mixes:
+            self._handful = max(1, int(self._least_ahead * TOGETHER))
             ahead = self._ahead()
             limit = ahead if self._under_way > ahead else 0
             if limit != self._begun_limit:
@@ -204,7 +204,9 @@ class FleetIter(WorkerIter):
         self._note_size(result)
         parts = [part for sample in result.samples for part in self._parts(sample)]
         if self._costs:  # then a sample is one part
-            self._note_costs(zip(parts, result.samples, strict=True))
+            made = zip(parts, result.samples, strict=True)
+            timed = [(part.index, sample.ns) for part, sample in made if part.index is not None and sample.ns]
+            self._note_costs([index for index, _ in timed], [ns for _, ns in timed])
         bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
         for part in bad:
             if part[:2] not in self._others:  # what takes the place of a bad sample may fail, too
@@ -220,8 +222,8 @@ class FleetIter(WorkerIter):
         """Nothing is left out, and the result is the batch that was posted."""
         self._note_size(result)
         work, _ = self._works.pop(result.tag)
-        if self._costs and not self._one_slot(work) and self._costs.note(work.indices, [s.ns for s in result.samples]):
-            self._fleet.expect(self._costs.median())
+        if self._costs and not self._one_slot(work):
+            self._note_costs(work.indices, [sample.ns for sample in result.samples])
         settle = partial(self._progress.settled, work)
         return result.value, size_of(work.indices) if self._auto_collation else 1, settle
 
@@ -240,10 +242,9 @@ class FleetIter(WorkerIter):
             Part(work.number, 0, None, sample.error)
         ]
 
-    def _note_costs(self, made):
-        """made: (part, sample) of a batch; what is not known of one is left out."""
-        known = [(part.index, sample.ns) for part, sample in made if part.index is not None and sample.ns]
-        if known and self._costs.note(*map(list, zip(*known, strict=True))):
+    def _note_costs(self, indices, ns):
+        """What samples took; what is slow is judged anew where it was only guessed."""
+        if self._costs.note(indices, ns):
             self._fleet.expect(self._costs.median())
 
     def _deliver(self, value, parts, bad):
