@@ -14,7 +14,7 @@ from op_runner import import_torchvision
 from PIL import Image
 from torch.utils import data
 
-from drapps import DataLoader
+from drapps import DataLoader, _core
 from drapps.torch import workers
 
 torchvision = import_torchvision()
@@ -47,6 +47,7 @@ def accelerator(monkeypatch):
 @pytest.mark.usefixtures("accelerator")
 def test_beside_an_accelerator_in_use_threads_work_and_nothing_is_forked(folder, monkeypatch):
     monkeypatch.setattr(os, "fork", None)
+    monkeypatch.setattr(_core, "fork_both", None)
     loader = DataLoader(images(folder), 4)
     assert runs_natively(loader) and loader.num_workers == workers.usual_workers() and loader.prefetch_factor == 2
     assert passes(loader) == passes(data.DataLoader(images(folder), 4))

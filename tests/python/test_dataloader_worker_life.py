@@ -8,13 +8,15 @@ import resource
 import threading
 import time
 import warnings
+from itertools import islice
 
 import numpy
 import psutil
 import pytest
 import torch
 from imagesets import run_python
-from loadersets import Numbers, Slow, Who, lists, none_left, workers_of
+from loadersets import Numbers, Slow, Who, children, lists, none_left, workers_of
+from torch.utils.data import IterableDataset
 
 import drapps
 from drapps import DataLoader
@@ -56,6 +58,28 @@ def test_loaders_share_the_cpus():
     assert first._n_workers == most and second._n_workers == 1
     del first, second
     assert iter(DataLoader(Numbers(10)))._n_workers == most
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(range(8))
+
+
+@pytest.mark.parametrize("data", [Who(8), Stream()], ids=["samples", "stream"])
+@pytest.mark.parametrize("taken", [1, 8])
+def test_persistent_workers_end_with_the_last_reference(data, taken):
+    """And not when the garbage collector comes."""
+    loader = DataLoader(data, None, num_workers=2, persistent_workers=True)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in islice(loader, taken):
+            pass
+        assert children()
+        del loader
+        assert not children()
+    finally:
+        gc.enable()
 
 
 def test_persistent_workers_stay():

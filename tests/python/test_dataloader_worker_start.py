@@ -1,7 +1,6 @@
 """DataLoader's worker processes: how they begin: seeds, worker_init_fn, contexts."""
 
 import multiprocessing
-import os
 import random
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from loadersets import Many, Numbers, Rolls, Shared, Slow, Who, lists
 from torch.utils import data
 
 from drapps import DataLoader
+from drapps.fleet import first, launch
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -238,16 +238,16 @@ def test_no_file_is_read_to_warn_of_too_many_workers():
 
 
 def test_processes_are_forked_before_a_pilot_begins(monkeypatch, tmp_path):
-    beside, fork = [], os.fork
+    beside, start = [], launch.start_both
 
-    def noting():
+    def noting(*both):
         beside.append([thread.name for thread in threading.enumerate() if thread.name.startswith("drapps")])
-        return fork()
+        start(*both)
 
-    monkeypatch.setattr(os, "fork", noting)
+    monkeypatch.setattr(first, "start_both", noting)
     with DataLoader(Numbers(20), num_workers=2, trace=tmp_path / "trace") as loader:
         assert len(list(loader)) == 20
-    assert beside == [[], []]  # the first worker and the zygote
+    assert beside == [[]]  # the first worker and the zygote, at once
 
 
 class Meeting(Numbers):

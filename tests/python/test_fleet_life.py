@@ -1,5 +1,6 @@
 """Worker processes: how they start, die, are replaced and end, and that nothing is left behind."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -371,6 +372,17 @@ def test_several_fleets():
     assert fleets[0].next(30).value[1].tolist() == [1]
     while fleets:
         fleets.pop()
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_fleet_in_a_cycle_ends_whatever_the_garbage_collector_finalizes_first():
+    cycle = [make(sets.Squares())]
+    cycle.append(cycle)
+    conn, popen = cycle[0]._keeper._conn, cycle[0]._keeper._process._popen
+    gc.collect()  # puts what is held from here before the rest in its list
+    del conn, popen, cycle
+    gc.collect()
+    assert not children()
 
 
 def test_clear():

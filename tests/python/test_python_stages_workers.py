@@ -10,6 +10,7 @@ import pytest
 from imagesets import run_python, write_folder
 
 import drapps
+from drapps.fleet import first, launch
 
 N = 48
 
@@ -278,15 +279,15 @@ assert "torch" not in sys.modules
 
 def test_a_start_that_fails_is_no_end_of_the_loader(monkeypatch):
     """The next epoch has processes of its own."""
-    forks, fork = [], os.fork
+    starts, start = [], launch.start_both
 
-    def all_but_the_second():
-        forks.append(len(forks))
-        if len(forks) == 2:
+    def all_but_the_first(*both):
+        starts.append(both)
+        if len(starts) == 1:
             raise OSError("no process left")
-        return fork()
+        start(*both)
 
-    monkeypatch.setattr(os, "fork", all_but_the_second)
+    monkeypatch.setattr(first, "start_both", all_but_the_first)
     loader = numbers().map(lambda sample: sample).loader(batch_size=8, workers=1, output="numpy")
     with pytest.raises(OSError, match="no process left"):
         list(loader)

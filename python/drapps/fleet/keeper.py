@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 import time
-import weakref
 from functools import partial
 
 from drapps.fleet.first import First, can_adopt
@@ -14,7 +13,11 @@ from drapps.fleet.zygote import zygote_main
 
 END_S = 3.0
 FIRST_S = 0.003  # in which the first worker has a CPU for itself, where there are few
-_keepers = weakref.WeakSet()  # of this process
+
+# Those of this process that were started and did not end.  Without this, a fleet in a cycle would be garbage together
+# with its keeper, and the garbage collector may finalize connections and processes before the fleet, which needs them
+# to end its workers.
+_keepers = set()
 
 
 class ZygoteGone(Exception):
@@ -52,7 +55,6 @@ class Keeper:
         self._ready = False  # the zygote has begun
         self._ended = False  # or told to
         self._starts, self._sends = threading.Lock(), threading.Lock()
-        _keepers.add(self)
 
     def start(self):
         """When that was not done yet."""
@@ -62,14 +64,16 @@ class Keeper:
             if self._ended:
                 raise RuntimeError("the fleet is closed")
             self._conn, theirs = self._context.Pipe()
+            _keepers.add(self)
             try:
                 self._process = self._started(theirs)
             except BaseException:
-                self._conn.close()
+                self.drop()
                 self._conn = None
                 raise
             finally:
                 theirs.close()
+            self._setup = None  # which may hold whoever is to end this
 
     def _started(self, theirs):
         if self._context.get_start_method() == "fork":

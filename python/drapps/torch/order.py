@@ -4,6 +4,7 @@ A pass that continues another begins after what was delivered.  Out of order, th
 made into batches anew, each sample under the number and slot that it first had, which its randomness hangs on.
 """
 
+from functools import partial
 from itertools import chain, islice, repeat
 from typing import NamedTuple
 
@@ -53,16 +54,19 @@ class Order:
     """Gives Work until the sampler ends; keeps the pass's progress informed.
 
     passed: the batches of indices that a pass that is gone on with leaves behind, where they are known.
+
+    It does not hold the loader, which holds it where workers are kept: they would not end with the last reference.
     """
 
     def __init__(self, loader, sampler_iter, progress, resume):
         self.rank, self.world, self.in_order = loader.rank, loader.world_size, loader.in_order
-        self._loader, self._progress = loader, progress
-        self._sampler = loader._index_sampler
+        self._progress, self._sampler = progress, loader._index_sampler
+        self._size, self._policy = loader.batch_size, loader.on_bad_sample
+        self._of_ranks = partial(RankBatchSampler, loader.sampler, loader.batch_size, loader.drop_last)
         self._iter = sampler_iter
         self._batched = loader._auto_collation
         self._many = getattr(loader.dataset, "__getitems__", None)  # it is given what the sampler gives
-        self._by_sample = self._batched and loader.on_bad_sample != "raise"
+        self._by_sample = self._batched and self._policy != "raise"
         self._random = [s for s in draws.chain(self._sampler) if isinstance(s, RandomSampler)]
         self._own = next((s for s in (sampler_iter, *draws.chain(self._sampler)) if stateful(s)), None)
         self._fills_up = self._own is not None and isinstance(self._sampler, RankBatchSampler)
@@ -95,9 +99,7 @@ class Order:
 
     def _since(self, origin):
         """The batches of this rank from there on; a run that has come down to one rank has torch's own sampler."""
-        loader = self._loader
-        part = RankBatchSampler(loader.sampler, loader.batch_size, loader.drop_last, loader.rank, loader.world_size)
-        return part.since(origin)
+        return self._of_ranks(self.rank, self.world).since(origin)
 
     def __next__(self):
         if self._mixed is not None:
@@ -113,7 +115,7 @@ class Order:
         if self._batched and not self._many and type(indices) is not list:  # an array, a tensor, a tuple
             indices = list(indices)
         if self._by_sample and not hasattr(indices, "__len__"):
-            raise _core.ArgumentError(f"on_bad_sample={self._loader.on_bad_sample!r} needs batches that list their "
+            raise _core.ArgumentError(f"on_bad_sample={self._policy!r} needs batches that list their "
                                       f"samples; the sampler gave {indices!r}")  # fmt: skip
         number, self._number = self._number, self._number + 1
         if self._random:
@@ -140,6 +142,6 @@ class Order:
 
     def _remix(self):
         samples = self._samples()
-        while some := list(islice(samples, self._loader.batch_size)):
+        while some := list(islice(samples, self._size)):
             places, indices, times = map(list, zip(*some, strict=True))
             yield Work(places[0][0], indices, places, None if None in times else times)
