@@ -262,6 +262,22 @@ class Meeting(Numbers):
         return super().__getitem__(i)
 
 
+class MeetingRolls(Meeting, Rolls):
+    """So that each worker draws."""
+
+
+def test_workers_do_not_draw_the_same_from_another_generator_of_numpy():
+    """Which is not set for each sample, as torch does not either."""
+    before = numpy.random.get_bit_generator()
+    numpy.random.set_bit_generator(numpy.random.PCG64(1))
+    try:
+        loader = DataLoader(MeetingRolls(8, workers=2), None, num_workers=2)
+        drawn = [roll[1].item() for _ in range(2) for roll in loader]
+    finally:
+        numpy.random.set_bit_generator(before)
+    assert len(set(drawn)) == 16
+
+
 @pytest.mark.parametrize("batch_size", [1, 2])
 def test_a_first_batch_leaves_no_worker_without_a_sample(batch_size):
     """Though nobody knows yet how large batches are."""

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from multiprocessing import popen_fork
 
 import numpy
@@ -374,6 +375,63 @@ def test_several_fleets():
         fleets.pop()
 
 
+class Alarm(Exception):
+    pass
+
+
+def ring(*_):
+    raise Alarm
+
+
+def test_an_end_that_is_interrupted_leaves_nothing():
+    """By another signal than SIGINT, which waits."""
+    before = signal.signal(signal.SIGALRM, ring)
+    fleet = make(sets.Slow(3.0))
+    fleet.post(0, [1, 2])
+    wait_for(lambda: len(fleet.pids) == 2)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(Alarm):
+            fleet.close()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    wait_for(lambda: not children())
+
+
+def test_fleets_come_and_go_in_several_threads():
+    """One forks while another closes its descriptors."""
+    errors = []
+
+    def use():
+        try:
+            for _ in range(15):
+                with make(sets.Squares()) as fleet:
+                    assert run(fleet, [[1, 2]])[0].value[1].tolist() == [1, 4]
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=use) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+@pytest.mark.parametrize("kind", ["map", "iterable"])
+def test_a_closed_fleet_lets_go_of_the_data_set_at_once(kind):
+    dataset = sets.Squares() if kind == "map" else sets.Stream([4, 4])
+    alive = weakref.ref(dataset)
+    fleet = make(dataset, kind=kind)
+    gc.disable()
+    try:
+        fleet.close()
+        del fleet, dataset
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_a_fleet_in_a_cycle_ends_whatever_the_garbage_collector_finalizes_first():
     cycle = [make(sets.Squares())]
@@ -492,6 +550,28 @@ time.sleep(0.3)
 fleet.post(1, [3, 4])
 print(fleet.next(30).value[1].tolist(), fleet.pids == before, fleet.deaths)
 """
+
+
+DAEMON = """
+fleet.post(0, [1, 2])
+fleet.next(30)
+pid = os.fork()
+if pid == 0:
+    del fleet
+    os.closerange(3, 100)  # as programs do that go to the background
+    with Fleet(sets.Squares(), default_collate, workers=2) as own:
+        own.post(0, [3, 4])
+        print(own.next(30).value[1].tolist(), own.deaths, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+fleet.post(1, [5, 6])
+print(fleet.next(30).value[1].tolist(), fleet.deaths)
+"""
+
+
+def test_a_fork_of_the_program_may_close_everything_and_have_a_fleet_of_its_own():
+    done = run_program(BEGIN + DAEMON)
+    assert (done.stdout, done.stderr) == ("[9, 16] 0\n[25, 36] 0\n", "")
 
 
 def test_a_first_worker_ends_with_a_trainer_that_had_no_zygote_yet():

@@ -407,7 +407,11 @@ class Processes:
 
     def close(self):
         """Ends all processes.  Results that were taken stay valid."""
-        if not self._fds or os.getpid() != self._pid:  # closed: at the end of the program even os may be gone
+        if not self._fds:  # closed: at the end of the program even os may be gone
+            return
+        if os.getpid() != self._pid:
+            if self._keeper is not None:
+                self._keeper.end()
             return
         with self._ending:
             if self._fds:
@@ -417,10 +421,14 @@ class Processes:
         _open_fleets.discard(self)
         with self._sizes:
             keeper, self._keeper = self._keeper, None
-        if self._pilot is not None:
-            self._pilot.end()
-        if keeper is not None:
-            keeper.end()
+        with contextlib.ExitStack() as at_last:  # also when a signal's handler ends a wait
+            at_last.callback(self._end_crew)
+            if keeper is not None:
+                at_last.callback(keeper.end)
+            if self._pilot is not None:
+                self._pilot.end()
+
+    def _end_crew(self):
         for fd in self._fds:
             os.close(fd)
         self._fds = []

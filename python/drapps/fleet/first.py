@@ -4,9 +4,11 @@ The zygote adopts it (zygote.py): it watches it, replaces it when it dies and en
 Only the trainer can reap it, and so knows its exit code.
 """
 
+import contextlib
 import functools
 import gc
 import os
+import signal
 
 from drapps.fleet.claims import live
 from drapps.fleet.launch import has_ended, launch, let_go, start_both
@@ -57,11 +59,14 @@ class First:
 
     def end(self):
         """It is gone after that."""
-        self.drop()
         if self._launch.pid is None:  # it could not be forked
             return
-        if not has_ended(self._process):
+        if self._launch.fd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._launch.fd, signal.SIGKILL)
+        elif not has_ended(self._process):
             self._process.kill()
+        self.drop()
         self._process.join()
         let_go(self._process)
 

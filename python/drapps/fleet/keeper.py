@@ -14,7 +14,7 @@ from drapps.fleet.zygote import zygote_main
 END_S = 3.0
 FIRST_S = 0.003  # in which the first worker has a CPU for itself, where there are few
 
-# Those of this process that were started and did not end.  Without this, a fleet in a cycle would be garbage together
+# Those that were started and did not end; in a fork of the trainer also the trainer's.  Without this, a fleet in a cycle would be garbage together
 # with its keeper, and the garbage collector may finalize connections and processes before the fleet, which needs them
 # to end its workers.
 _keepers = set()
@@ -69,7 +69,6 @@ class Keeper:
                 self._process = self._started(theirs)
             except BaseException:
                 self.drop()
-                self._conn = None
                 raise
             finally:
                 theirs.close()
@@ -106,6 +105,10 @@ class Keeper:
     def _new_zygote(self, main, *args):
         return self._context.Process(target=main, args=args, name="drapps-zygote")
 
+    def belongs_to(self, pid):
+        """To the process that made it."""
+        return self._pid == pid
+
     @property
     def is_started(self):
         """The zygote was."""
@@ -125,8 +128,11 @@ class Keeper:
         """See zygote.py; a zygote that is gone is noticed by messages()."""
         self.start()
         with self._sends:
+            conn = self._conn
+            if conn is None:  # another thread has ended it
+                return
             try:
-                self._conn.send(message)
+                conn.send(message)
             except OSError as error:  # when it was told to end, another thread may have closed the connection
                 if not self._ended and not isinstance(error, (BrokenPipeError, ConnectionResetError)):
                     raise
@@ -134,8 +140,8 @@ class Keeper:
     def messages(self):
         """What the zygote said.  Raises ZygoteGone."""
         try:
-            while self._conn is not None and not self._ended and self._conn.poll():
-                message = self._conn.recv()
+            while (conn := self._conn) is not None and not self._ended and conn.poll():
+                message = conn.recv()
                 if message[0] == "ready":
                     self._ready = True
                 else:
@@ -171,11 +177,17 @@ class Keeper:
 
     def drop(self):
         """Closes the descriptors."""
-        if self._conn is not None:
-            self._conn.close()
+        _keepers.discard(self)
+        self._hang_up()
         if self._first is not None:
             self._first.drop()
-        _keepers.discard(self)
+
+    def _hang_up(self):
+        """It is forgotten before it is closed: another thread may fork meanwhile, and its child would close whatever has
+        that number by then."""
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            conn.close()
 
     def dismiss(self):
         """The zygote and its workers may leave, while the trainer does something else; end() waits for that."""
@@ -186,23 +198,28 @@ class Keeper:
 
     def end(self):
         """Ends the zygote and its workers, and waits until they are gone."""
-        if os.getpid() != self._pid:
+        if os.getpid() != self._pid:  # not in a fork
+            _keepers.discard(self)
             return
         with self._starts:
             self._ended = True
-        if self._process is not None:
-            self._end_zygote()
-        self.drop()
-        self._end_first()
+        try:
+            if self._process is not None:
+                self._end_zygote()
+        finally:
+            self._end_first()
+            self.drop()
 
     def _end_zygote(self):
         self.send("close")
-        self._conn.close()
-        self._process.join(END_S)
-        if not has_ended(self._process):
-            self._process.kill()
+        self._hang_up()
+        try:
+            self._process.join(END_S)
+        finally:  # also when a signal's handler ends the wait
+            if not has_ended(self._process):
+                self._process.kill()
             self._process.join()
-        let_go(self._process)
+            let_go(self._process)
 
     def _end_first(self):
         first, self._first = self._first, None
@@ -211,9 +228,12 @@ class Keeper:
 
 
 def _drop_all(others=()):
-    """A fork of the trainer must not keep the trainer's ends of connections open, nor those of other processes."""
+    """A child of the trainer must not keep the trainer's ends of connections open, nor those of other processes.  What
+    the trainer has from its own parent is not known here: it may have closed it."""
+    trainer = os.getppid()
     for keeper in list(_keepers):
-        keeper.drop()
+        if keeper.belongs_to(trainer):
+            keeper.drop()
     for other in others:
         other.close()
 

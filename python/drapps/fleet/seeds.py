@@ -96,6 +96,11 @@ class SampleSeeds:
         self._numpy_generator = numpy.random.get_bit_generator()
         self._numpy_address = _numpy_address(self._numpy_generator)
 
+    @property
+    def sets_numpy(self):
+        """numpy.random has the generator that it begins with."""
+        return self._numpy_address != 0
+
     def set(self, base_seed, tag, slot):
         """The state for a sample."""
         _core.fill_seeds(base_seed, tag, slot, self._random, self._numpy_address, self._torch_address)

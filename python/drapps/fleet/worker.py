@@ -42,7 +42,7 @@ class Worker(Claimer):
         self._info = torch_worker.WorkerInfo(id=number, num_workers=setup.workers, seed=setup.base_seed + number,
                                              dataset=setup.dataset)  # fmt: skip
         self.seeds = SampleSeeds(self._info.seed) if setup.seed_samples else None
-        self.items = Items(self) if setup.kind == "iterable" else None
+        self.items = None
         self.rows = RowWriter(self) if setup.auto_collation and setup.collate_fn is default_collate else None
 
     def begin(self):
@@ -51,12 +51,17 @@ class Worker(Claimer):
         setup = self.setup
         torch.set_num_threads(1)
         keep_storages_private()
-        anew = self.seeds is not None and setup.kind == "map"  # before each sample: nobody sees what was before
-        seed_worker(setup.base_seed, self.number, only_torch=anew and setup.worker_init_fn is None)
+        seed_worker(setup.base_seed, self.number, only_torch=self._seeds_all_anew())
         self.seed_pipe(setup.shared_seed)
+        self.items = Items(self) if setup.kind == "iterable" else None  # here: they hold each other
         torch_worker._worker_info = self._info
         if setup.worker_init_fn is not None:
             self._call_init_fn()
+
+    def _seeds_all_anew(self):
+        """Each sample does, and nobody sees what was before the first one."""
+        unseen = self.setup.kind == "map" and self.setup.worker_init_fn is None
+        return unseen and self.seeds is not None and self.seeds.sets_numpy
 
     def _call_init_fn(self):
         try:
