@@ -14,9 +14,9 @@ from drapps.fleet.zygote import zygote_main
 END_S = 3.0
 FIRST_S = 0.003  # in which the first worker has a CPU for itself, where there are few
 
-# Those that were started and did not end; in a fork of the trainer also the trainer's.  Without this, a fleet in a cycle would be garbage together
-# with its keeper, and the garbage collector may finalize connections and processes before the fleet, which needs them
-# to end its workers.
+# Those that were started and did not end; in a fork of the trainer also the trainer's.  Without this, a fleet in a
+# cycle would be garbage together with its keeper, and the garbage collector may finalize connections and processes
+# before the fleet, which needs them to end its workers.
 _keepers = set()
 
 
@@ -183,8 +183,8 @@ class Keeper:
             self._first.drop()
 
     def _hang_up(self):
-        """It is forgotten before it is closed: another thread may fork meanwhile, and its child would close whatever has
-        that number by then."""
+        """It is forgotten before it is closed: another thread may fork meanwhile, and its child would close whatever
+        has that number by then."""
         conn, self._conn = self._conn, None
         if conn is not None:
             conn.close()

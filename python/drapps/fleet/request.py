@@ -2,10 +2,10 @@
 
     mode, epoch, base seed, shared seed | what the mode needs
 
-Modes: INTS, NUMPY_INTS, OBJECTS: one index a slot (int, numpy.int64, or anything that can be pickled); KEYED: also the batch and slot that
-each one's random numbers follow from, where these are not its own; WHOLE: one index for all, as the data set or its
-__getitems__ takes it; NEXT: so many items of an iterator, how many were left out at its beginning, and how many batches
-were asked for since.
+Modes: INTS, NUMPY_INTS, OBJECTS: one index a slot (int, numpy.int64, or anything that can be pickled); KEYED: also the
+batch and slot that each one's random numbers follow from, where these are not its own; WHOLE: one index for all, as the
+data set or its __getitems__ takes it; NEXT: so many items of an iterator, how many were left out at its beginning, and
+how many batches were asked for since.
 """
 
 import pickle
