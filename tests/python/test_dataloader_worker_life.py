@@ -15,8 +15,7 @@ import psutil
 import pytest
 import torch
 from imagesets import run_python
-from loadersets import Numbers, Slow, Who, children, lists, none_left, workers_of
-from torch.utils.data import IterableDataset
+from loadersets import Numbers, Slow, Stream, Who, children, lists, none_left, workers_of
 
 import drapps
 from drapps import DataLoader
@@ -60,12 +59,7 @@ def test_loaders_share_the_cpus():
     assert iter(DataLoader(Numbers(10)))._n_workers == most
 
 
-class Stream(IterableDataset):
-    def __iter__(self):
-        return iter(range(8))
-
-
-@pytest.mark.parametrize("data", [Who(8), Stream()], ids=["samples", "stream"])
+@pytest.mark.parametrize("data", [Who(8), Stream(8)], ids=["samples", "stream"])
 @pytest.mark.parametrize("taken", [1, 8])
 def test_persistent_workers_end_with_the_last_reference(data, taken):
     """And not when the garbage collector comes."""

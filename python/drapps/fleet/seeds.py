@@ -98,7 +98,7 @@ class SampleSeeds:
 
     @property
     def sets_numpy(self):
-        """numpy.random has the generator that it begins with."""
+        """set() sets numpy.random too, and does not leave it alone."""
         return self._numpy_address != 0
 
     def set(self, base_seed, tag, slot):
