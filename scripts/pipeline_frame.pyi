@@ -1,14 +1,17 @@
 """Made by scripts/make_stubs.py from the op table and scripts/pipeline_frame.pyi: do not edit."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, overload
 
 from drapps._core import Dataset
 from drapps.loader import Loader
 from drapps.monitor import Monitor
 from drapps.optable import Op
+from drapps.preview import Preview
 from drapps.pyloader import PythonLoader
+
+Classes = Sequence[str] | Mapping[int, str] | None
 
 class Node(NamedTuple):
     id: int
@@ -50,6 +53,17 @@ class Pipeline:
     @property
     def has_python(self) -> bool: ...
     def __len__(self) -> int: ...
+    def take(self, n: int) -> Pipeline: ...
+    def skip(self, n: int) -> Pipeline: ...
+    def select(self, indices: Any) -> Pipeline: ...
+    def split(self, lengths: Sequence[float], seed: int = ...) -> list[Pipeline]: ...
+    def concat(self, *others: Pipeline) -> Pipeline: ...
+    def __add__(self, other: Pipeline) -> Pipeline: ...
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Pipeline: ...
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
     def loader(
@@ -62,7 +76,8 @@ class Pipeline:
         num_workers: int | None = ...,
         prefetch: int = ...,
         in_order: bool = ...,
-        last: Literal["partial", "drop", "pad"] = ...,
+        last: Literal["partial", "drop", "pad"] | None = ...,
+        drop_last: bool | None = ...,
         on_bad_sample: Literal["raise", "skip", "replace"] = ...,
         max_bad: int | None = ...,
         equal_batches: bool = ...,
@@ -90,7 +105,14 @@ class Pipeline:
         weights: str | Mapping[str, float] | None = ...,
         adaptive_compression: bool = ...,
     ) -> Loader | PythonLoader: ...
-    def preview(self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ...) -> None: ...
+    @overload
+    def preview(
+        self, path: None = ..., n: int = ..., seed: int = ..., epoch: int = ..., classes: Classes = ...
+    ) -> Preview: ...
+    @overload
+    def preview(
+        self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ..., classes: Classes = ...
+    ) -> None: ...
 
     # OPS
 

@@ -125,7 +125,7 @@ static int read_arguments(int argc, char **argv, struct job *job)
     job->kind = optind + 1 == argc ? burn_kind_find(argv[optind]) : NULL;
     if (!job->kind)
         return misuse("one kind of load is needed, not", optind < argc ? argv[argc - 1] : "");
-    return job->seconds > 0 ? 0 : misuse("it must be said for how long:", "--seconds");
+    return job->seconds > 0 ? 0 : misuse("missing option", "--seconds");
 }
 
 /* --- loading --- */

@@ -265,6 +265,22 @@ DR_API void dr_crew_expect(dr_crew *crew, uint64_t median_ns);
  * workers, slow_workers, threshold_ns, mean_ns, bytes (in use), peak_bytes, free_bytes. */
 DR_API dr_status dr_crew_stats(dr_crew *crew, char **text, dr_error *err);
 
+/* --- where workers wait --- */
+
+enum { DR_CREW_WHERE = 96, DR_CREW_PLACES = 8 };
+
+typedef struct dr_crew_place_waited {
+    char where[DR_CREW_WHERE]; /* a function, and where it stands: "Slow.__call__ (train.py:12)" */
+    uint64_t ns;               /* for which code there was blocked, of what was looked at */
+} dr_crew_place_waited;
+
+/* A worker looked at some of its samples: their code was blocked in that function for so long, neither on a CPU nor in
+ * line for one.  A longer text is cut.  Where there are many places, those with the longest waits are kept. */
+DR_API void dr_crew_waited(dr_crew *crew, const char *where, uint64_t ns);
+
+/* These places, the longest wait first; returns how many. */
+DR_API size_t dr_crew_waits(dr_crew *crew, dr_crew_place_waited out[DR_CREW_PLACES]);
+
 #ifdef __cplusplus
 }
 #endif

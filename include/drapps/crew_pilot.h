@@ -34,13 +34,14 @@ typedef struct dr_crew_adapt_options {
     dr_monitor *monitor;      /* a reference is kept; NULL: the one that the loaders of the process share */
     dr_trace *trace;          /* borrowed until it is stopped; NULL: none */
     double cpu_limit;         /* CPUs that the workers may use, from 0.01 on: the ceiling of the crew from now on,
-                                 whatever the policy; 0: this process's part of what the container may */
+                                 whatever the policy; 0: this process's part of what the container allows */
     uint64_t memory_limit;    /* bytes of batches under way; 0: a quarter of what the container may use, shared with the
                                  other ranks there (LOCAL_WORLD_SIZE) */
     uint32_t pinned;          /* bit (1 << dr_knob): the user's */
     double workers, prefetch; /* as they are now */
     double most_workers;      /* that it may come to by itself; 0: twice the CPUs */
     int period_ms;            /* between decisions; 0: 1000 */
+    uint64_t decided;         /* decisions of pilots before this one: numbers go on from there */
 } dr_crew_adapt_options;
 
 DR_API void dr_crew_adapt_defaults(dr_crew_adapt_options *options);

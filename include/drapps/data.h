@@ -31,8 +31,8 @@ typedef enum dr_dtype {
 #undef DR_DTYPE_ENUM
 } dr_dtype;
 
-/* What the numbers mean; decides how an op treats a field (a mask is resized by nearest neighbour and never
- * normalised). */
+/* What the numbers mean; decides which ops act on a field where none are named, and how (masks, boxes and key points
+ * follow their image; a mask is resized by nearest neighbour and never normalised). */
 typedef enum dr_kind {
     DR_KIND_ARRAY = 0, /* plain numbers: labels, features, ragged tokens */
     DR_KIND_IMAGE = 1,
@@ -42,6 +42,9 @@ typedef enum dr_kind {
     DR_KIND_TEXT = 5,        /* UTF-8, not terminated; dims[0] is its size in bytes */
     DR_KIND_VOLUME = 6,      /* channels x depth x height x width */
     DR_KIND_VOLUME_MASK = 7, /* likewise, class numbers: what a mask is to an image */
+    DR_KIND_KEYPOINTS = 8,   /* ... x 2, x and y in pixels; or ... x 3: and a number that stays, as COCO's visibility */
+    DR_KIND_LABELS = 9,      /* a row for each box: class numbers, areas, scores */
+    DR_KIND_MASKS = 10,      /* n x height x width: a mask for each box */
 } dr_kind;
 
 typedef enum dr_layout {

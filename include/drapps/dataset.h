@@ -28,6 +28,7 @@ typedef struct dr_read_options {
     const char *label_column;      /* for lists: NULL finds "label", "class", "target" */
     bool use_index; /* keep and use listings and tar indexes (beside the data or in the cache folder); default true */
     const char *mask_column; /* for lists: a second column of files; NULL finds "mask", "label_file" */
+    const char *name;        /* of the data set, for messages; NULL: its path */
 } dr_read_options;
 
 DR_API void dr_read_defaults(dr_read_options *options);
@@ -69,6 +70,26 @@ DR_API dr_status dr_dataset_from_files(const dr_files *files, dr_dataset **out, 
 DR_API dr_status dr_dataset_mix(dr_dataset *const *sets, const double *weights, int n_sets, uint64_t length,
                                 dr_dataset **out, dr_error *err);
 
+/* Several sets one after the other.  The samples of the first keep their ids, those of the others follow.  All have the
+ * same fields and classes.  Refs the sets. */
+DR_API dr_status dr_dataset_concat(dr_dataset *const *sets, int n_sets, dr_dataset **out, dr_error *err);
+
+/* Some samples of a set.  In the three calls, samples keep their ids, and with them what is drawn for them; the set is
+ * reffed; it may be a subset itself, but no mixture (DR_ERR_UNSUPPORTED), whose samples change each epoch.
+ *
+ * n places: first, first + step, ...; step may be below 0.  Takes no memory per sample. */
+DR_API dr_status dr_dataset_slice(dr_dataset *set, uint64_t first, int64_t step, uint64_t n, dr_dataset **out,
+                                  dr_error *err);
+
+/* The places that n indices name, in their order.  Copies them: 8 bytes a sample.  One that comes several times is
+ * drawn for anew each time. */
+DR_API dr_status dr_dataset_select(dr_dataset *set, const int64_t *indices, uint64_t n, dr_dataset **out,
+                                   dr_error *err);
+
+/* All places in a random order that the seed decides and that stays the same in each epoch.  Slices of it are a random
+ * split.  Takes no memory per sample. */
+DR_API dr_status dr_dataset_shuffled(dr_dataset *set, uint64_t seed, dr_dataset **out, dr_error *err);
+
 DR_API dr_dataset *dr_dataset_ref(dr_dataset *set);
 DR_API void dr_dataset_unref(dr_dataset **set);
 
@@ -76,6 +97,10 @@ DR_API const char *dr_dataset_name(const dr_dataset *set);
 DR_API const char *dr_dataset_format(const dr_dataset *set);
 DR_API uint64_t dr_dataset_size(const dr_dataset *set);   /* distinct samples */
 DR_API uint64_t dr_dataset_places(const dr_dataset *set); /* samples of an epoch */
+
+/* A number that tells the set from others: of names, sizes and labels, and of which samples were selected.  The state
+ * of a loader keeps it. */
+DR_API uint64_t dr_dataset_fingerprint(const dr_dataset *set);
 
 /* The key of sample `id`: its path below the root, or its key in a tar. */
 DR_API dr_status dr_dataset_key(const dr_dataset *set, uint64_t id, char *text, size_t size, dr_error *err);

@@ -28,7 +28,9 @@ DR_API dr_status dr_graph_new(dr_graph **out, dr_error *err);
 DR_API void dr_graph_free(dr_graph **graph);
 
 /* Adds a node at the end.  params: JSON object of the op's settings (NULL or "": defaults).  fields: names separated
- * by commas, drawn together (NULL: "image").  outputs: as many names (NULL: each field in place).  The node gets the
+ * by commas, drawn together.  NULL: all fields of the kinds that the op knows, so that masks, boxes and key points
+ * follow their image, label volumes their volume; "image" where outputs are given, or for ops that know no kinds
+ * (decode).  outputs: as many names (NULL: each field in place).  The node gets the
  * next free id, which keys its randomness. */
 DR_API dr_status dr_graph_add(dr_graph *graph, const char *op, const char *params, const char *fields,
                               const char *outputs, dr_error *err);

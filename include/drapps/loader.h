@@ -69,7 +69,7 @@ typedef struct dr_loader_options {
                               decode only the rows that a crop needs.  "auto" (default): in memory, within 1/32 of the
                               memory limit, and in an index file beside the data or in the user's cache folder, which
                               later runs find; "memory": nothing is written or read; "off".  The pixels are the same.
-                              The environment variable DRAPPS_SEEK_INDEX goes before it */
+                              The environment variable DRAPPS_SEEK_INDEX overrides it */
     bool given_order;       /* the samples of each batch are given by dr_loader_push, not by shuffle, rank and last */
     bool keep_batches;      /* given_order with in_order = false: the samples that were pushed together stay together,
                                and only batches overtake each other.  false: batches of batch_size samples are filled
@@ -82,8 +82,8 @@ typedef struct dr_loader_options {
     uint64_t cache_limit;   /* bytes on disk; 0: half of what is free there when the loader is opened */
     const char *policy;  /* who turns the knobs while it runs: a name of dr_policies_json; NULL: "analytic".  "fixed":
                             nobody.  What the user sets (workers, prefetch, dr_loader_set) is never turned.  Not in
-                            reference mode or with workers = 0.  The environment variable DRAPPS_POLICY goes before
-                            it.  The bytes are the same */
+                            reference mode or with workers = 0.  The environment variable DRAPPS_POLICY
+                            overrides it.  The bytes are the same */
     dr_monitor *monitor; /* what the policy looks at; the loader keeps a reference.  NULL: one that the loaders of
                             the process share.  With a root, the limits are those of that machine, too */
     double cpu_limit;    /* CPUs that the workers may use, 0.01 to 512; 0: this process's part of what the container
@@ -150,13 +150,18 @@ DR_API dr_status dr_loader_stand_ins(dr_loader *loader, const uint64_t *ids, uin
 /* Batches of an epoch for this rank; given_order: pushed so far. */
 DR_API uint64_t dr_loader_batches(const dr_loader *loader);
 
+/* Writes an event of the caller's into the loader's trace, with the present time; without a trace, nothing.  json: an
+ * object with the member "event", under 64 KB. */
+DR_API void dr_loader_note(dr_loader *loader, const char *json);
+
 /* Wakes every thread that waits in dr_loader_next; those calls return DR_ERR_CANCELLED.  May be called from a signal
  * handler's thread; the loader can be started again. */
 DR_API void dr_loader_cancel(dr_loader *loader);
 
 /* State: where the consumer is, as JSON text under 1 KB for in-order loaders: seed, epoch, position, hash of the
  * configuration.  Restoring into a loader with other workers, prefetch or world size is allowed; with another graph,
- * data set, seed, shuffle or batch_size it is an error that names the difference. */
+ * data set, seed, shuffle or batch_size it is an error that names the difference.  A value of another type or range is
+ * one that names it (DR_ERR_FORMAT; 24.0 is no int).  After an error the loader is as it was. */
 DR_API dr_status dr_loader_state(dr_loader *loader, char **text, dr_error *err);
 
 /* The same, as if a batch that dr_loader_next gave had not been delivered: for a consumer that was interrupted before
@@ -164,6 +169,9 @@ DR_API dr_status dr_loader_state(dr_loader *loader, char **text, dr_error *err);
  */
 DR_API dr_status dr_loader_state_without(dr_loader *loader, const dr_batch *batch, char **text, dr_error *err);
 DR_API dr_status dr_loader_restore(dr_loader *loader, const char *text, dr_error *err);
+
+/* What dr_loader_restore would say; nothing is changed. */
+DR_API dr_status dr_loader_check_state(dr_loader *loader, const char *text, dr_error *err);
 
 /* Settings that may change while it runs, by the names and within the ranges of DR_KNOB_MAP in drapps/sched.h:
  * effective at once, without waiting for samples under way, of which none is lost or made twice.  DR_ERR_NOT_FOUND
@@ -191,7 +199,8 @@ DR_API size_t dr_loader_decisions(dr_loader *loader, uint64_t after, struct dr_d
 /* What runs: ops, shapes, fusion, workers, budget (free with dr_text_free). */
 DR_API dr_status dr_loader_explain(dr_loader *loader, char **text, dr_error *err);
 
-/* Runs `samples` samples op by op, unfused, in the calling thread and returns time and bytes of each op as JSON. */
+/* Runs `samples` samples in the calling thread, each op by op and then as the loader does, and returns JSON: CPU time
+ * and bytes of each op; the CPU time of all ops one by one, and of a sample as the loader runs it, fused. */
 DR_API dr_status dr_loader_profile(dr_loader *loader, uint64_t samples, char **text, dr_error *err);
 
 /* --- batches: read-only facts; the memory of its fields is the holder's alone and may be written to --- */

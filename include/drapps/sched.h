@@ -11,7 +11,7 @@
  * Loaders make their own pilot (dr_loader_options.policy); this header is for those who bring another kind of pipeline,
  * and for tools that read what pilots say.
  *
- * The environment variable DRAPPS_POLICY goes before every setting: the name of a policy; "off" is "fixed".
+ * The environment variable DRAPPS_POLICY overrides every setting: the name of a policy; "off" is "fixed".
  */
 #ifndef DRAPPS_SCHED_H
 #define DRAPPS_SCHED_H
@@ -68,6 +68,7 @@ DR_API bool dr_knob_is_whole(int knob);    /* a count, which takes whole numbers
     X(READ, "read", SUM, "s", "reading samples, summed over threads")                                                  \
     X(WORK, "work", SUM, "s", "decoding and augmenting, summed over workers")                                          \
     X(CPU, "cpu", SUM, "s", "CPU time of the workers, reading included")                                               \
+    X(DELAY, "delay", SUM, "s", "workers could run and had no CPU; where the plant tells it")                          \
     X(BYTES_READ, "bytes_read", SUM, "bytes", "encoded bytes")                                                         \
     X(LATENCY, "latency", SUM, "s", "from a batch's first sample begun to the batch ready, summed over batches")       \
     X(SLOW, "slow", SUM, "samples", "that went through the slow lane")                                                 \
@@ -155,14 +156,15 @@ DR_API dr_status dr_weights_parse(const char *text, dr_weights *out, dr_error *e
 /* X(id, name, doc): what limits a pipeline, as a policy sees it. */
 #define DR_BOUND_MAP(X)                                                                                                \
     X(UNKNOWN, "unknown", "too little is known yet")                                                                   \
-    X(CONSUMER, "consumer", "the trainer: it does not wait")                                                           \
+    X(TRAINER, "trainer", "the trainer: it does not wait for batches")                                                 \
     X(CPU, "cpu", "the CPUs that the pipeline may use are busy")                                                       \
     X(WORKERS, "workers", "workers are busy, CPUs are not")                                                            \
     X(STORAGE, "storage", "workers wait for reads")                                                                    \
     X(MEMORY, "memory", "the memory limit keeps batches from being begun")                                             \
-    X(AHEAD, "ahead", "too few batches are made ahead for how much they vary")                                         \
+    X(PREFETCH, "prefetch", "too few batches are made ahead for how much their times vary")                            \
     X(QUOTA, "quota", "the container's CPU quota")                                                                     \
-    X(FOREIGN, "foreign", "others use the CPUs")
+    X(OTHERS, "others", "other programs use the CPUs")                                                                 \
+    X(BLOCKED, "blocked", "workers' code waits for something other than a CPU or a read: a sleep, a lock, a network")
 
 typedef enum dr_bound {
 #define DR_BOUND_ENUM(id, name, doc) DR_BOUND_##id,
@@ -173,7 +175,7 @@ typedef enum dr_bound {
 
 DR_API const char *dr_bound_name(int bound);
 
-enum { DR_MAX_REASON = 200 };
+enum { DR_MAX_REASON = 320 };
 
 typedef struct dr_decision {
     uint64_t time_ns;
@@ -186,7 +188,7 @@ typedef struct dr_decision {
     double weight[DR_N_TERMS]; /* as they were then */
     double reward;
     bool guarded;               /* the guard, not the policy, had the last word */
-    char reason[DR_MAX_REASON]; /* "waits 12 % at 2 workers, 1.2 of 2 CPUs free: workers 2 -> 3" */
+    char reason[DR_MAX_REASON]; /* sentences: "The trainer waits 12 % of its time and could take 640 samples/s. ..." */
 } dr_decision;
 
 /* The reward again, from the terms and weights: equal to d->reward to 1e-6. */
@@ -199,16 +201,22 @@ DR_API const char *dr_policies_json(void);
 
 /* --- pilots --- */
 
+enum { DR_MAX_WHERE = 96 };
+
 /* A pipeline as a pilot sees it.  The callbacks run in the monitor's thread, without a lock held, and must not wait for
  * anything: what takes time is done later by the pipeline itself. */
 typedef struct dr_plant {
     void *user;
     uint32_t knobs;                                    /* bit (1 << dr_knob): it has the knob */
+    bool tells_delay;                                  /* its flow has the delay: work that is neither CPU time nor
+                                                          delay is blocked */
     double least[DR_N_KNOBS], most[DR_N_KNOBS];        /* within the table's */
     void (*flow)(void *user, double flow[DR_N_FLOWS]); /* finds zeros; fills what it knows */
     double (*get)(void *user, int knob);
     dr_status (*set)(void *user, int knob, double value, dr_error *err);
     void (*spreads)(void *user, dr_spread spreads[DR_N_SPREADS]); /* finds zeros, fills; NULL: not known */
+    void (*waits_in)(void *user, char where[DR_MAX_WHERE]); /* the function in which workers are blocked most, finds "";
+                                                                NULL: not known */
 } dr_plant;
 
 typedef struct dr_pilot_options {
@@ -216,6 +224,7 @@ typedef struct dr_pilot_options {
     const char *policy;    /* a name of dr_policies_json; NULL: "analytic" */
     uint32_t pinned;       /* bit (1 << dr_knob): the user's, never turned */
     int period_ms;         /* between decisions, 100..60000; 0: 1000 */
+    uint64_t decided;      /* decisions before this pilot, of another one: numbers go on from there */
     double cpu_limit;      /* CPUs that the pipeline may use, to which its cpu_ceiling is turned; 0: the container's */
     uint64_t memory_limit; /* bytes; 0: what the plant's flow says */
     dr_weights weights;

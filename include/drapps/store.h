@@ -53,7 +53,8 @@ typedef struct dr_stored {
 /* Opens the store of one kind of result below `folder`, which is made where it is missing; "auto": the user's cache
  * folder ($XDG_CACHE_HOME/drapps/samples, ~/.cache/drapps/samples).  identity: a text that names the data and all that
  * was done with them, versions included; what was put under another identity is never found.  limit: bytes that all
- * stores below the folder may take together; 0: what they take now and half of what is free there. */
+ * stores below the folder may take together; 0: what they take now and half of what is free there.  DR_ERR_ARG: every
+ * user of the machine may write to the store, or could have made it (docs/cache.md). */
 DR_API dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit, dr_store **out, dr_error *err);
 DR_API void dr_store_close(dr_store **store);
 

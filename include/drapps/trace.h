@@ -61,11 +61,12 @@ typedef struct dr_span {
     int32_t thread; /* worker 1, 2, ...; fetcher -1, -2, ...; 0: a consumer, or not known.  FINISH, BATCH: who put
                        the batch together */
     uint64_t epoch, batch, position, id;
-    uint64_t slot;  /* place in the batch; FINISH, BATCH, WAIT: samples of it */
-    uint64_t bytes; /* read, or of the batch */
-    float cost;     /* predicted work units; 0: not known */
-    bool slow;      /* slow lane */
-    char key[64];   /* name of the sample, its end if it is longer; "": not known */
+    uint64_t slot;   /* place in the batch; FINISH, BATCH, WAIT: samples of it */
+    uint64_t bytes;  /* read, or of the batch */
+    uint64_t cpu_ns; /* WORK: CPU time of the thread in it; 0: not known, as of worker processes */
+    float cost;      /* predicted work units; 0: not known */
+    bool slow;       /* slow lane */
+    char key[64];    /* name of the sample, its end if it is longer; "": not known */
 } dr_span;
 
 /* --- writing --- */

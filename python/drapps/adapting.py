@@ -5,7 +5,7 @@ import os
 
 from drapps import _core
 from drapps.fleet.pilot import Adapt
-from drapps.sched import Decision, check_said, knobs, weights_text
+from drapps.sched import Decision, check_environment, knobs, weights_text
 from drapps.trace import tell, warn_if_broken, warn_if_renamed
 
 
@@ -13,7 +13,7 @@ class Adapting:
     """Of one loader, over its passes."""
 
     def __init__(self, policy, monitor, adaptive_compression, weights, trace, pinned):
-        check_said(policy, monitor, adaptive_compression)
+        check_environment()
         self.policy, self.monitor, self.adaptive_compression = policy, monitor, adaptive_compression
         self.weights = weights_text(weights)
         self.trace = None if trace is None else os.fspath(trace)
@@ -34,8 +34,9 @@ class Adapting:
             meta = {"kind": "processes", "data": name, "settings": settings, **about}
             self._writer = _core.open_trace(self.trace, json.dumps(meta))
             warn_if_renamed(self.trace, self._writer and self._writer.status())
+        found = self.decisions()
         return Adapt(self.policy, self.monitor, self.weights, cpu_limit or 0, self._writer, name,
-                     (*self.pinned, *pinned))  # fmt: skip
+                     (*self.pinned, *pinned), found[-1].number if found else 0)  # fmt: skip
 
     def tell(self, event, **members):
         """Writes an event into the trace, where there is one."""
@@ -64,13 +65,23 @@ class Adapting:
         found = self._flown.decisions(after) if self._flown is not None else []
         return [one if isinstance(one, Decision) else Decision.of(one) for one in found]
 
-    def stats(self):
-        """policy, knobs, decisions and trace, as those of a native loader."""
+    @property
+    def policy_name(self):
+        """Who turns the knobs."""
+        name = os.environ.get("DRAPPS_POLICY") or self.policy or "analytic"
+        return "fixed" if name == "off" else name
+
+    def stats(self, settings):
+        """policy, knobs, workers, prefetch, decisions and trace, as those of a native loader.
+
+        settings: knobs whose value is known before a pass flies; of others it is None until then.
+        """
         flown, found = self._flown, self.decisions()
-        values = {knob.name: flown.get(knob.name) for knob in knobs()} | self.said if flown is not None else {}
-        policy = os.environ.get("DRAPPS_POLICY") or self.policy or "analytic"
-        return {"policy": "fixed" if policy == "off" else policy, "knobs": values,
-                "decisions": found[-1].number if found else 0, "trace": self._told_trace()}  # fmt: skip
+        values = {knob.name: None if flown is None else flown.get(knob.name) for knob in knobs()}
+        values |= {knob: value for knob, value in settings.items() if values[knob] is None} | self.said
+        return {"policy": self.policy_name, "knobs": values, "workers": values["workers"],
+                "prefetch": values["prefetch"], "decisions": found[-1].number if found else 0,
+                "trace": self._told_trace()}  # fmt: skip
 
     def _told_trace(self):
         return getattr(self._flown, "_trace", None) if self._writer is None else self._writer.status()

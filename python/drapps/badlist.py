@@ -4,9 +4,16 @@ import logging
 from collections import deque
 from typing import NamedTuple
 
+from drapps.printable import printable
+
 log = logging.getLogger("drapps")
 
 MOST = 1000  # samples that are remembered
+
+
+def warn_of(name, action, error):
+    """One line in the log, whatever the name of the sample holds."""
+    log.warning("bad sample %s (%s): %s", printable(name), action, printable(error))
 
 
 class BadSample(NamedTuple):
@@ -39,6 +46,11 @@ class BadList:
         except Exception:  # it looked like a list of files, and is none
             return key
 
+    def text(self, index):
+        """The sample in words: its index, and its file where that is known."""
+        name = self.name(index)
+        return f"{index!r}" if name is None else f"{index!r} ({printable(name)})"
+
     def _file(self, index):
         from drapps.ledger import files_of  # which needs NumPy
 
@@ -49,7 +61,7 @@ class BadList:
         """What a batch says of bad samples (Batch.bad): a warning for each, and it is remembered."""
         for bad in rows:
             key = bad.get("key")  # stays away where it is not UTF-8
-            log.warning("bad sample %s (%s): %s", key or bad["id"], bad["action"], bad["error"])
+            warn_of(key or bad["id"], bad["action"], bad["error"])
             self.add(bad["id"], bad["error"], epoch, key)
 
     def newest(self):

@@ -3,5 +3,10 @@ import os
 from .pipeline import Pipeline
 
 def read_coco(
-    annotations: str | os.PathLike[str], root: str | os.PathLike[str], empty: bool = ...
+    annotations: str | os.PathLike[str],
+    root: str | os.PathLike[str],
+    empty: bool = ...,
+    masks: bool = ...,
+    keypoints: bool = ...,
+    crowds: bool = ...,
 ) -> Pipeline: ...

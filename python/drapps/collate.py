@@ -7,13 +7,29 @@ from drapps.stages import to_array
 
 CHANNELS = (1, 2, 3, 4)
 
+# Kinds that go with an image, and those of them of which each sample has its own number.
+INSTANCES = ("boxes", "labels", "masks", "keypoints")
+FOLLOWERS = ("mask", *INSTANCES)
+
+
+def check_rules(names, rules):
+    """A rule for a field that is not delivered would do nothing: it is a mistake."""
+    for name in rules:
+        if name not in names:
+            known = ", ".join(names)
+            raise _core.ArgumentError(
+                f'collate: field "{name}" is not delivered, only {known}: add it to outputs, or leave its rule out'
+            )
+
 
 def collate(samples, names, rules, layout):
     """{field: array or list} from the fields of samples, as dr_loader_options.collate says."""
     fields = {}
+    check_rules(names, rules)
     for name in names:
         values = [_value(sample, name, layout) for sample in samples]
-        rule = rules.get(name) or ("list" if isinstance(values[0], (str, bytes)) else "stack")
+        listed = isinstance(values[0], (str, bytes)) or samples[0].kinds.get(name) in INSTANCES
+        rule = rules.get(name) or ("list" if listed else "stack")
         fields.update(RULES[rule](name, values))
     return fields
 

@@ -15,6 +15,8 @@ def aug_mix(severity: int = ..., mixture_width: int = ..., chain_depth: int = ..
     all_ops: also brightness, color, contrast and sharpness
     interpolation: how shears, shifts and turns sample the image (nearest, bilinear)
     fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def auto_augment(policy: Literal['imagenet', 'cifar10', 'svhn'] = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ...) -> Op:
@@ -23,24 +25,34 @@ def auto_augment(policy: Literal['imagenet', 'cifar10', 'svhn'] = ..., interpola
     policy: the data set that it was learned on (imagenet, cifar10, svhn)
     interpolation: how shears, shifts and turns sample the image (nearest, bilinear, bicubic)
     fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def center_crop(size: int | Sequence[int] | None) -> Op:
     """Cut the middle of an image.
 
     size: height and width, or one number for both
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def clamp_bounding_boxes() -> Op:
-    """Cut off what boxes have outside their image."""
+    """Cut off what boxes have outside their image.
 
-def color_jitter(brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ...) -> Op:
+    Acts on all fields of the kinds image, boxes; fields= names others.
+    """
+
+def color_jitter(brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ..., backend: Literal['pil', 'tensor'] = ...) -> Op:
     """Change brightness, contrast, saturation and hue by random factors.
 
     brightness: a: factors 1 - a to 1 + a; or (least, most)
     contrast: a: factors 1 - a to 1 + a; or (least, most)
     saturation: a: factors 1 - a to 1 + a; or (least, most)
     hue: a: turns of -a to a; or (least, most); -0.5 to 0.5 (-0.5 to 0.5)
+    backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def crop(top: int, left: int, height: int, width: int) -> Op:
@@ -50,6 +62,8 @@ def crop(top: int, left: int, height: int, width: int) -> Op:
     left: first column
     height: rows
     width: columns
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def cutmix(num_classes: int = ..., alpha: float = ...) -> Op:
@@ -71,6 +85,9 @@ def decode(mode: Literal['RGB', 'L', 'RGBA', 'unchanged'] = ..., exif_orientatio
     decoder: what decodes JPEG: auto is drapps' own decoder for the files it reads and libjpeg-turbo for the rest; libjpeg is libjpeg-turbo for all; the pixels are the same (auto, libjpeg)
     """
 
+def decode_masks() -> Op:
+    """Outlines and run lengths of objects (COCO) to a mask for each, as pycocotools makes them."""
+
 def decode_volume(labels: bool = ..., dtype: Literal['auto', 'float32', 'uint8', 'int16', 'int32', 'int64'] = ..., axes: Literal['zyx', 'xyz'] = ..., channels: int = ..., max_voxels: int = ...) -> Op:
     """Stored volume (NIfTI-1, .npy) to an array of channels, depth, height, width.
 
@@ -86,12 +103,17 @@ def gaussian_blur(kernel_size: int | Sequence[int] | None, sigma: float | Sequen
 
     kernel_size: size of the window, odd; or (x, y) (1 to 255)
     sigma: deviation in pixels; or (least, most)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
-def grayscale(num_output_channels: int = ...) -> Op:
+def grayscale(num_output_channels: int = ..., backend: Literal['pil', 'tensor'] = ...) -> Op:
     """Replace colours by their luminance.
 
     num_output_channels: 1 or 3 (1 to 3)
+    backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def mixup(num_classes: int = ..., alpha: float = ...) -> Op:
@@ -107,6 +129,8 @@ def normalize(mean: float | Sequence[float] | None, std: float | Sequence[float]
     mean: one, or one per channel
     std: one, or one per channel; not 0
     inplace: accepted for torchvision's sake; changes nothing
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def normalize_intensity(clip: float | Sequence[float] | None = ..., mean: float = ..., std: float = ...) -> Op:
@@ -115,6 +139,8 @@ def normalize_intensity(clip: float | Sequence[float] | None = ..., mean: float 
     clip: least and most value; null: as they are
     mean: taken away after clipping
     std: divided by
+
+    Acts on all fields of the kinds volume; fields= names others.
     """
 
 def pad(padding: int | Sequence[int] | None, fill: float | Sequence[float] | None = ..., padding_mode: Literal['constant', 'edge', 'reflect', 'symmetric'] = ...) -> Op:
@@ -123,6 +149,8 @@ def pad(padding: int | Sequence[int] | None, fill: float | Sequence[float] | Non
     padding: all sides; x and y; or left, top, right, bottom
     fill: border value for constant: one, or one per channel
     padding_mode: how the border is made (constant, edge, reflect, symmetric)
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def pad_volume(size: int | Sequence[int] | None, mode: Literal['edge', 'constant'] = ..., fill: float = ...) -> Op:
@@ -131,6 +159,8 @@ def pad_volume(size: int | Sequence[int] | None, mode: Literal['edge', 'constant
     size: least depth, height and width, or one number for all
     mode: what is added: the outermost voxels again, or fill (edge, constant)
     fill: value for constant; masks get 0
+
+    Acts on all fields of the kinds volume, volume_mask; fields= names others.
     """
 
 def rand_augment(num_ops: int = ..., magnitude: int = ..., num_magnitude_bins: int = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ...) -> Op:
@@ -141,13 +171,18 @@ def rand_augment(num_ops: int = ..., magnitude: int = ..., num_magnitude_bins: i
     num_magnitude_bins: into how many bins the magnitudes are divided
     interpolation: how shears, shifts and turns sample the image (nearest, bilinear, bicubic)
     fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
-def random_adjust_sharpness(sharpness_factor: float, p: float = ...) -> Op:
+def random_adjust_sharpness(sharpness_factor: float, p: float = ..., backend: Literal['pil', 'tensor'] = ...) -> Op:
     """Change the sharpness of an image with probability p.
 
     sharpness_factor: 0 is blurred, 1 the image, 2 twice as sharp
     p: chance that a sample is sharpened (0 to 1)
+    backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def random_affine(degrees: float | Sequence[float] | None, translate: float | Sequence[float] | None = ..., scale: float | Sequence[float] | None = ..., shear: float | Sequence[float] | None = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., center: float | Sequence[float] | None = ...) -> Op:
@@ -160,6 +195,8 @@ def random_affine(degrees: float | Sequence[float] | None, translate: float | Se
     interpolation: how pixels are sampled (nearest, bilinear, bicubic)
     fill: value outside the image: one, or one per channel
     center: x and y of the centre; null: the middle
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def random_apply(transforms: Sequence[Op], p: float = ...) -> Op:
@@ -169,10 +206,13 @@ def random_apply(transforms: Sequence[Op], p: float = ...) -> Op:
     p: chance that they are applied (0 to 1)
     """
 
-def random_autocontrast(p: float = ...) -> Op:
+def random_autocontrast(p: float = ..., backend: Literal['pil', 'tensor'] = ...) -> Op:
     """Stretch the values of each channel to 0 to 255 with probability p.
 
     p: chance that a sample is stretched (0 to 1)
+    backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def random_balanced_crop(size: int | Sequence[int] | None, oversampling: float = ...) -> Op:
@@ -180,6 +220,8 @@ def random_balanced_crop(size: int | Sequence[int] | None, oversampling: float =
 
     size: depth, height and width, or one number for all
     oversampling: chance that the part lies around a voxel of the foreground (0 to 1)
+
+    Acts on all fields of the kinds volume, volume_mask; fields= names others.
     """
 
 def random_brightness(factor: float = ..., p: float = ...) -> Op:
@@ -187,6 +229,8 @@ def random_brightness(factor: float = ..., p: float = ...) -> Op:
 
     factor: the values are multiplied by 1 - factor to 1 + factor (0 to 1)
     p: chance that a sample is changed (0 to 1)
+
+    Acts on all fields of the kinds volume; fields= names others.
     """
 
 def random_choice(transforms: Sequence[Op], p: float | Sequence[float] | None = ...) -> Op:
@@ -204,12 +248,16 @@ def random_crop(size: int | Sequence[int] | None, padding: int | Sequence[int] |
     pad_if_needed: pad images that are smaller than the crop
     fill: border value for constant: one, or one per channel
     padding_mode: how the border is made (constant, edge, reflect, symmetric)
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def random_equalize(p: float = ...) -> Op:
     """Flatten the histogram of each channel with probability p.
 
     p: chance that a sample is equalized (0 to 1)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def random_erasing(p: float = ..., scale: float | Sequence[float] | None = ..., ratio: float | Sequence[float] | None = ..., value: float | Sequence[float] | None = ..., inplace: bool = ...) -> Op:
@@ -220,6 +268,8 @@ def random_erasing(p: float = ..., scale: float | Sequence[float] | None = ..., 
     ratio: range of its height / width
     value: one, or one per channel; null: normal noise
     inplace: accepted for torchvision's sake; changes nothing
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def random_flip_volume(p: float = ..., axes: int | Sequence[int] | None = ...) -> Op:
@@ -227,6 +277,8 @@ def random_flip_volume(p: float = ..., axes: int | Sequence[int] | None = ...) -
 
     p: chance of each axis (0 to 1)
     axes: axes that may be mirrored: 0 depth, 1 height, 2 width (0 to 2)
+
+    Acts on all fields of the kinds volume, volume_mask; fields= names others.
     """
 
 def random_gaussian_noise(mean: float = ..., std: float = ..., p: float = ...) -> Op:
@@ -235,24 +287,33 @@ def random_gaussian_noise(mean: float = ..., std: float = ..., p: float = ...) -
     mean: mean of the noise
     std: largest standard deviation
     p: chance that a sample is changed (0 to 1)
+
+    Acts on all fields of the kinds volume; fields= names others.
     """
 
-def random_grayscale(p: float = ...) -> Op:
+def random_grayscale(p: float = ..., backend: Literal['pil', 'tensor'] = ...) -> Op:
     """Make an image grey with probability p.
 
     p: chance that a sample is made grey (0 to 1)
+    backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def random_horizontal_flip(p: float = ...) -> Op:
     """Mirror an image left to right with probability p.
 
     p: chance that a sample is mirrored (0 to 1)
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def random_invert(p: float = ...) -> Op:
     """Invert the colours of an image with probability p.
 
     p: chance that a sample is inverted (0 to 1)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def random_iou_crop(min_scale: float = ..., max_scale: float = ..., min_aspect_ratio: float = ..., max_aspect_ratio: float = ..., sampler_options: float | Sequence[float] | None = ..., trials: int = ...) -> Op:
@@ -264,6 +325,8 @@ def random_iou_crop(min_scale: float = ..., max_scale: float = ..., min_aspect_r
     max_aspect_ratio: most width / height (0.001 to 1000)
     sampler_options: overlaps (IoU) of which one is drawn and that a box must have with the part; 1 or more: all of it
     trials: tries before another overlap is drawn
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def random_order(transforms: Sequence[Op]) -> Op:
@@ -272,7 +335,7 @@ def random_order(transforms: Sequence[Op]) -> Op:
     transforms: the ops
     """
 
-def random_photometric_distort(brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ..., p: float = ...) -> Op:
+def random_photometric_distort(brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ..., p: float = ..., backend: Literal['pil', 'tensor'] = ...) -> Op:
     """Change colours and the order of channels, each with probability p.
 
     brightness: least and most factor
@@ -280,6 +343,9 @@ def random_photometric_distort(brightness: float | Sequence[float] | None = ...,
     saturation: least and most factor
     hue: least and most factor (-0.5 to 0.5)
     p: chance of each part (0 to 1)
+    backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def random_posterize(bits: int, p: float = ...) -> Op:
@@ -287,16 +353,21 @@ def random_posterize(bits: int, p: float = ...) -> Op:
 
     bits: how many bits of each value stay (1 to 8)
     p: chance that a sample is posterized (0 to 1)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
-def random_resized_crop(size: int | Sequence[int] | None, scale: float | Sequence[float] | None = ..., ratio: float | Sequence[float] | None = ..., interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., antialias: bool = ...) -> Op:
+def random_resized_crop(size: int | Sequence[int] | None, scale: float | Sequence[float] | None = ..., ratio: float | Sequence[float] | None = ..., interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., antialias: bool = ..., backend: Literal['pil', 'tensor'] = ...) -> Op:
     """Cut a random rectangle and bring it to a size.
 
     size: height and width, or one number for both
     scale: range of the crop's part of the area
     ratio: range of its width / height
     interpolation: how pixels are sampled (nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos)
-    antialias: accepted for torchvision's sake; always on, as for PIL images
+    antialias: for the tensor backend; on PIL images it is always on
+    backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def random_rotation(degrees: float | Sequence[float] | None, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., expand: bool = ..., center: float | Sequence[float] | None = ..., fill: float | Sequence[float] | None = ...) -> Op:
@@ -307,6 +378,8 @@ def random_rotation(degrees: float | Sequence[float] | None, interpolation: Lite
     expand: grow the image so that all of it stays visible
     center: x and y of the centre; null: the middle
     fill: value outside the image: one, or one per channel
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def random_solarize(threshold: float, p: float = ...) -> Op:
@@ -314,12 +387,16 @@ def random_solarize(threshold: float, p: float = ...) -> Op:
 
     threshold: values from here on are inverted
     p: chance that a sample is solarized (0 to 1)
+
+    Acts on all fields of the kinds image; fields= names others.
     """
 
 def random_vertical_flip(p: float = ...) -> Op:
     """Mirror an image top to bottom with probability p.
 
     p: chance that a sample is mirrored (0 to 1)
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def random_zoom_out(fill: float | Sequence[float] | None = ..., side_range: float | Sequence[float] | None = ..., p: float = ...) -> Op:
@@ -328,6 +405,8 @@ def random_zoom_out(fill: float | Sequence[float] | None = ..., side_range: floa
     fill: value of the canvas: one, or one per channel
     side_range: least and most of the canvas' sides, in the image's (1 to 1000)
     p: chance that a sample is changed (0 to 1)
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def resample_volume(spacing: float | Sequence[float] | None = ..., size: int | Sequence[int] | None = ..., align_corners: bool = ...) -> Op:
@@ -336,15 +415,20 @@ def resample_volume(spacing: float | Sequence[float] | None = ..., size: int | S
     spacing: distance of voxels wanted along depth, height and width, in the file's unit
     size: or the size wanted: depth, height and width
     align_corners: the outermost voxels stay where they are (as scipy's zoom); else voxels are cells with an extent
+
+    Acts on all fields of the kinds volume, volume_mask; fields= names others.
     """
 
-def resize(size: int | Sequence[int] | None, interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., max_size: int | Sequence[int] | None = ..., antialias: bool = ...) -> Op:
+def resize(size: int | Sequence[int] | None, interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., max_size: int | Sequence[int] | None = ..., antialias: bool = ..., backend: Literal['pil', 'tensor'] = ...) -> Op:
     """Bring an image to a size.
 
     size: height and width; one number: the shorter side; null: max_size
     interpolation: how pixels are sampled (nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos)
     max_size: most for the longer side, if size is one number or null
-    antialias: accepted for torchvision's sake; always on, as for PIL images
+    antialias: for the tensor backend; on PIL images it is always on
+    backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+    Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
     """
 
 def sanitize_bounding_boxes(min_size: float = ..., min_area: float = ...) -> Op:
@@ -352,6 +436,8 @@ def sanitize_bounding_boxes(min_size: float = ..., min_area: float = ...) -> Op:
 
     min_size: least width and height
     min_area: least area
+
+    Acts on all fields of the kinds image, boxes, keypoints, labels, masks; fields= names others.
     """
 
 def to_dtype(dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., scale: bool = ..., divide: bool = ...) -> Op:
@@ -360,6 +446,8 @@ def to_dtype(dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., sc
     dtype: element type of the result (float32, float16, bfloat16, uint8)
     scale: map the range of values, too
     divide: scale integers by division, as ToTensor does; the last bit may differ
+
+    Acts on all fields of the kinds image, volume; fields= names others.
     """
 
 def trivial_augment_wide(num_magnitude_bins: int = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ...) -> Op:
@@ -368,4 +456,6 @@ def trivial_augment_wide(num_magnitude_bins: int = ..., interpolation: Literal['
     num_magnitude_bins: into how many bins the magnitudes are divided
     interpolation: how shears, shifts and turns sample the image (nearest, bilinear, bicubic)
     fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+
+    Acts on all fields of the kinds image; fields= names others.
     """

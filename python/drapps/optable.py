@@ -127,6 +127,8 @@ def describe(row):
         lines.append("")
     for p in row["params"]:
         lines.append(f"{p['name']}: {p['doc']}{_allowed(p)}")
+    if row["kinds"]:
+        lines += ["", f"Acts on all fields of the kinds {', '.join(row['kinds'])}; fields= names others."]
     return "\n".join(lines)
 
 

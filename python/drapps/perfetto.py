@@ -1,5 +1,5 @@
 """A trace as Chrome and Perfetto show it: threads as tracks, batches as bars of their own, numbers as curves, and
-arrows from samples to their batch and from there to the consumer.
+arrows from samples to their batch and from there to the trainer.
 
 The clock is that of torch.profiler's traces: Unix time, in microseconds after their `baseTimeNanoseconds`.  A drapps
 trace says at its begin what the monotonic clock and Unix time were at one moment.
@@ -8,8 +8,10 @@ trace says at its begin what the monotonic clock and Unix time were at one momen
 import json
 import math
 
+from drapps.sched import changes_text
+
 MOST_PROCESSES = 1 << 22  # Linux gives no higher number
-CONSUMER = "consumer"
+TRAINER = "trainer"
 OF_SAMPLES = ("read", "work")  # spans of a worker, which never overlap there
 BATCHES = 10_000  # the first of their tracks
 PIPELINE = "pipeline"
@@ -30,7 +32,7 @@ def chrome(trace, profile=None):
     base_ns = torch.get("baseTimeNanoseconds", 0)
     clock = trace.meta["clock"]
     shift_us = (clock["unix_ns"] - clock["start_ns"] - base_ns) / 1000
-    writer = _Writer(_process_number(trace, torch), shift_us)
+    writer = _Writer(_process_number(trace, torch), shift_us, trace.passes)
     writer.names(trace)
     writer.spans(trace.spans)
     writer.curves(trace)
@@ -63,8 +65,9 @@ def _process_number(trace, torch):
 class _Writer:
     """Events of one loader: its process, and beside it one for the machine."""
 
-    def __init__(self, pid, shift_us):
+    def __init__(self, pid, shift_us, passes):
         self._pid, self._machine, self._shift_us = pid, pid + 2 * MOST_PROCESSES, shift_us
+        self._passes = passes
         self._last = {}  # of each curve, which is flat until its next event
         self.events = []
 
@@ -95,7 +98,7 @@ class _Writer:
         for span, track in [(span, _track(span.thread)) for span in spans if span.kind != "batch"] + batches:
             name = f"batch {span.batch}" if span.kind == "batch" else span.kind
             self._put("X", name, span.begin, tid=track, dur=(span.end - span.begin) * 1e6, cat=span.kind,
-                      args=_arguments(span))  # fmt: skip
+                      args={"epoch": self._passes.number(span.epoch, span.end), **_arguments(span)})  # fmt: skip
         for number, (name, places) in enumerate(_arrows(spans, batches), 1):
             self._arrow(number, name, places)
 
@@ -112,7 +115,7 @@ class _Writer:
     def curves(self, trace):
         for snapshot in trace.snapshots:
             for name in snapshot:
-                group = _group(name)
+                group = group_of(name)
                 pid = self._pid if group == PIPELINE else self._machine
                 self._curve(f"{group}: {name}", snapshot.time, snapshot[name], pid)
         for flow in trace.flow:
@@ -137,12 +140,15 @@ class _Writer:
     def instants(self, trace):
         for decision in trace.decisions:
             changes = {name: f"{a:g} -> {b:g}" for name, (a, b) in decision.changes.items()}
-            name = decision.reason or f"decision {decision.number}"
+            name = changes_text(decision.changes) or f"decision {decision.number}"
             self._put("i", name, decision.time, tid=0, s="p", cat="decision",
-                      args={"number": decision.number, "bound": decision.bound, "reward": _finite(decision.reward),
-                            "guarded": decision.guarded, **changes})  # fmt: skip
+                      args={"number": decision.number, "limited by": decision.bound, "reason": decision.reason,
+                            "reward": _finite(decision.reward), "guarded": decision.guarded, **changes})  # fmt: skip
         for event in trace.events:
-            more = {name: value for name, value in event.items() if name not in ("t", "event")}
+            more = {name: value for name, value in event.items() if name not in ("t", "event", "pass")}
+            if "epoch" in more:
+                number = self._passes.number(more["epoch"], event["t"])
+                more |= {"epoch": number} if number == more["epoch"] else {"epoch": number, "seed": more["epoch"]}
             worker = event.get("worker") if event["event"] == "died" else None
             place = {"tid": _track(worker), "s": "t"} if isinstance(worker, int) else {"tid": 0, "s": "p"}
             self._put("i", event["event"], event["t"], **place, cat="event", args=more)
@@ -157,7 +163,7 @@ def _track(thread):
 
 
 def _thread_name(thread):
-    return CONSUMER if thread == 0 else f"worker {thread}" if thread > 0 else f"fetcher {-thread}"
+    return TRAINER if thread == 0 else f"worker {thread}" if thread > 0 else f"fetcher {-thread}"
 
 
 def _lanes(batches):
@@ -209,15 +215,18 @@ def _first(places, span, end):
 # --- numbers ---
 
 
-def _group(sensor):
+def group_of(sensor):
+    """One of GROUPS, or "machine"."""
     return next((group for group, names in GROUPS.items() if sensor.startswith(names)), "machine")
 
 
 def _arguments(span):
-    facts = {"epoch": span.epoch, "batch": span.batch}
+    facts = {"batch": span.batch}
     if span.kind in OF_SAMPLES:
         facts |= {"sample": span.key or span.id, "position": span.position, "slot": span.slot, "bytes": span.bytes,
                   "cost": _finite(span.cost), "lane": "slow" if span.slow else "fast"}  # fmt: skip
+        if span.cpu:
+            facts["cpu_ms"] = span.cpu * 1e3
     elif span.kind != "step":
         facts |= {"samples": span.slot, "bytes": span.bytes}
     return facts

@@ -8,12 +8,14 @@ as ops are made from the library's table.
 
 import json
 import os
-from numbers import Real
+import reprlib
 from typing import NamedTuple
 
 from drapps import _core
-from drapps.optable import Op, call_text, graph_json, make_functions
-from drapps.sched import check_said, weights_text
+from drapps.arguments import LOADER, check
+from drapps.optable import TABLE, Op, call_text, graph_json, make_functions
+from drapps.sched import check_environment, weights_text
+from drapps.selection import Selecting
 
 
 class Node(NamedTuple):
@@ -41,29 +43,40 @@ class PythonStage(NamedTuple):
     field: str | None
 
 
-class Pipeline:
+def check_field(kind, field, known):
+    """Raises where a Python stage is for a field that there is not."""
+    if field not in known:
+        raise _core.NotFoundError(f"{kind}: no field {field!r}; there are {', '.join(known)}")
+
+
+class Pipeline(Selecting):
     """A source of samples and the stages they go through; made by drapps.read, from_arrays and mix."""
 
-    __slots__ = ("_dataset", "_stages")
+    __slots__ = ("_dataset", "_runner", "_stages")
 
     def __init__(self, dataset, stages=()):
         self._dataset = dataset
         self._stages = tuple(stages)
+        self._runner = None  # of pipe[i], once there was one
 
     # --- building ---
 
     def op(self, op, *, field=None, fields=None, out=None):
         """Adds an op made by drapps.ops.  The methods named as ops do the same.
 
-        field or fields: what it works on (default "image"); several fields share one draw.  out: names for the
-        results (default: in place).
+        field or fields: what it acts on; several fields share one draw.  Default: all fields of the kinds that it
+        knows, so that masks, boxes and key points follow their image, and a label volume its volume; with out= the
+        field "image".  out: names for the results (default: in place).
 
         >>> pipe.op(drapps.ops.random_horizontal_flip(p=0.1)) == pipe.random_horizontal_flip(p=0.1)
         True
         """
         if field is not None and fields is not None:
             raise _core.ArgumentError(f"{op.name}: give field or fields, not both")
-        node = Node(self._next_id(), op, _names(fields if field is None else field), _names(out))
+        fields = fields if field is None else field
+        if fields is None and out is None:  # where an op makes one field of another by itself
+            fields, out = TABLE[op.name]["reads"], TABLE[op.name]["makes"]
+        node = Node(self._next_id(), op, _names(fields), _names(out))
         _core.graph_from_json(graph_json([node.to_json()]))
         return Pipeline(self._dataset, (*self._stages, node))
 
@@ -95,7 +108,18 @@ class Pipeline:
     def _add_python(self, kind, function, field):
         if not callable(function):
             raise _core.ArgumentError(f"{kind}: needs a function, got {function!r}")
+        known = self._known_fields()
+        if field is not None and known is not None:
+            check_field(kind, field, known)
         return Pipeline(self._dataset, (*self._stages, PythonStage(kind, function, field)))
+
+    def _known_fields(self):
+        """Names of the fields after the stages; None where a function that maps whole samples decides them."""
+        functions = [stage for stage in self._stages if isinstance(stage, PythonStage)]
+        if any(stage.kind == "map" and stage.field is None for stage in functions):
+            return None
+        made = (name for stage in self._stages if isinstance(stage, Node) for name in stage.out)
+        return list(dict.fromkeys([*(row[0] for row in self._dataset.fields), *made]))
 
     def _next_id(self):
         return max((stage.id for stage in self._stages if isinstance(stage, Node)), default=0) + 1
@@ -112,8 +136,9 @@ class Pipeline:
 
     def from_json(self, text):
         """This source with the ops of to_json, in place of its own.  Ids are kept, so the same is drawn."""
-        _core.graph_from_json(text)  # says what is wrong with the text
-        nodes = json.loads(text)["nodes"]
+        if not isinstance(text, str) or "\0" in text:
+            raise _core.ArgumentError(f"text must be the JSON of a graph, got {reprlib.repr(text)}")
+        nodes = json.loads(_core.graph_from_json(text).json())["nodes"]
         return Pipeline(self._dataset, [_node_from_json(i, node) for i, node in enumerate(nodes)])
 
     def explain(self):
@@ -159,9 +184,7 @@ class Pipeline:
     def __eq__(self, other):
         if not isinstance(other, Pipeline) or self._dataset is not other._dataset:
             return False
-        if self.has_python or other.has_python:
-            return self._stages == other._stages
-        return self.to_json() == other.to_json()  # size=224 and size=(224,) are the same
+        return self._same_stages(other)
 
     def __hash__(self):
         return hash((id(self._dataset), len(self._stages)))
@@ -169,10 +192,14 @@ class Pipeline:
     def __repr__(self):
         return f"drapps.read({self._dataset.name!r})" + "".join(_stage_text(stage) for stage in self._stages)
 
+    def __reduce__(self):
+        raise TypeError("a drapps.Pipeline cannot be pickled: its data set is open in this process; send the path, and "
+                        "build the pipeline where it is used")  # fmt: skip
+
     # --- use ---
 
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
-               last="partial", on_bad_sample="raise", max_bad=None, rank=0, world=None, world_size=None, memory_limit=0,
+               last=None, drop_last=None, on_bad_sample="raise", max_bad=None, rank=0, world=None, world_size=None, memory_limit=0,
                outputs=None, collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
                trace_spans=0, seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False,
                lanes=True, policy=None, resource_monitor=None, cpu_limit=0, weights=None,
@@ -180,14 +207,15 @@ class Pipeline:
         """A loader: an iterable of batches, one epoch per iter().
 
         batch_size: samples of a batch for this rank.
-        shuffle, seed: a new order each epoch, decided by the seed alone.
+        shuffle, seed: a new order each epoch, decided by the seed alone: by default 0, so that all runs have the same.
         workers (or num_workers): threads; 0 does everything in the caller; None takes what the container allows.
             With Python functions in the chain: processes; one that dies is replaced and its samples are made again.
         prefetch: batches made ahead, 1 to 64, as far as memory_limit allows; 0 takes 2, of small ones as many as are
             12 samples for each worker, or with Python functions in the chain 2 for each worker.
         in_order: False delivers what is ready first; still each sample exactly once.
-        last: samples that fill no batch are delivered as a smaller one ("partial"), dropped ("drop"), or the batch is
-            filled from the start of the order ("pad").
+        last: samples that fill no batch are delivered as a smaller one ("partial", the default), dropped ("drop"), or
+            the batch is filled from the start of the order ("pad").
+        drop_last: torch's name: True is last="drop", False is last="partial".
         on_bad_sample: a sample that cannot be read ends the epoch ("raise"), is left out ("skip"), or another takes
             its place ("replace"); the last two give up after max_bad of them in an epoch, 1000 where it is None.
         equal_batches: with "skip", an epoch has as many batches as without bad samples, so that ranks make equally many
@@ -195,10 +223,12 @@ class Pipeline:
             than 1, but for chains with a filter.
         rank, world (or world_size): this process's share.  rank="auto" asks torch.distributed where it is initialised,
             else the variables RANK and WORLD_SIZE.
-        memory_limit: bytes for batches and working memory; 0 takes a quarter of what the container may use.
-        outputs: fields to deliver, default image and label where present, else all.
+        memory_limit: bytes for batches and working memory; 0 takes a quarter of the container's memory.
+        outputs: fields to deliver, default image and label where present, and what goes with the image (mask, boxes and
+            their labels, masks, key points); without an image all.
         collate: {field: rule} with the rules stack, pad, ragged, list; the field "*" is every array not named whose
-            shape depends on the sample (not in chains with Python functions).
+            shape depends on the sample (not in chains with Python functions).  Default: stack; list for boxes and what
+            belongs to them, of which each sample has its own number.
         layout: "NCHW" or "NHWC", for images.
         output: "torch", "numpy", "raw" (drapps arrays), or "auto": torch where it is imported, else NumPy.
         reference: slow and plain, the same bytes; None looks at the variable DRAPPS_REFERENCE.
@@ -209,7 +239,7 @@ class Pipeline:
             float("inf") takes all, from which an epoch out of order can be repeated.
         seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
-            ("off").  The variable DRAPPS_SEEK_INDEX goes before it.
+            ("off").  The variable DRAPPS_SEEK_INDEX overrides it.
         cache: keep what the ops before the first random one make, as it is first made, and start there in later epochs
             and runs: in this folder, or, with "auto", in the user's cache folder where that was measured to pay.  With
             Python functions in the chain: what those make that are marked as deterministic.
@@ -219,12 +249,14 @@ class Pipeline:
         lanes: samples that are predicted to be slow never hold all workers; the bytes are the same.
         policy: who turns workers, prefetch and the other knobs (drapps.knobs()) while it runs: a name of
             drapps.policies(), default "analytic"; "fixed": nobody.  What is given here by number, or by Loader.set,
-            stays as it is.  The variable DRAPPS_POLICY goes before it ("off": nobody).  The bytes are the same.
+            stays as it is.  The variable DRAPPS_POLICY overrides it ("off": nobody).  The bytes are the same.
         resource_monitor: the drapps.Monitor that the policy looks at; several loaders may share one.  None: one that the
             loaders of the process share.
         cpu_limit: CPUs that the workers, threads or processes, may use together, however many there are, 0.01 to 512; 0
-            takes this process's part of what the container may.
-        weights: what is wanted: "step" (default), "draadp", "drapps", or {name: number} or "name=number,..." over it.
+            takes this process's part of what the container allows.
+        weights: what the policy aims for: "step" (default: the trainer never waits, with little CPU), "draadp"
+            (throughput, latency, balance, energy), "drapps" (throughput, latency, waiting, balance), or {name: number} or
+            "name=number,..." over it.
         adaptive_compression: what the cache keeps is compressed by LZ4 where that is measured to pay; False: always.
 
         >>> for images, labels in pipe.loader(batch_size=4, shuffle=True, seed=1, output="numpy"):
@@ -232,16 +264,16 @@ class Pipeline:
         (4, 3, 32, 32) int64
         (2, 3, 32, 32) int64
         """
-        check_said(policy, resource_monitor, adaptive_compression)
+        given = locals()
+        check(LOADER, {name: given[name] for name in LOADER})
+        check_environment()
         options = dict(
-            batch_size=_batch_size(batch_size), shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
-            prefetch=prefetch, in_order=in_order, last=last, on_bad_sample=on_bad_sample,
-            memory_limit=_count("memory_limit", memory_limit), outputs=_joined(outputs),
-            collate=_collate(collate), layout=layout, keep_draws=keep_draws,
-            reference=_reference(reference), trace=_file("trace", trace),
-            trace_spans=_number("trace_spans", trace_spans), seek_index=seek_index, cache=_file("cache", cache),
-            cache_limit=_count("cache_limit", cache_limit), policy=policy, resource_monitor=resource_monitor,
-            cpu_limit=_cpu_limit(cpu_limit), weights=weights_text(weights),
+            batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
+            prefetch=prefetch, in_order=in_order, last=_last(last, drop_last), on_bad_sample=on_bad_sample,
+            memory_limit=memory_limit, outputs=_joined(outputs), collate=_collate(collate), layout=layout,
+            keep_draws=keep_draws, reference=_reference(reference), trace=_file(trace), trace_spans=trace_spans,
+            seek_index=seek_index, cache=_file(cache), cache_limit=cache_limit, policy=policy,
+            resource_monitor=resource_monitor, cpu_limit=cpu_limit, weights=weights_text(weights),
             adaptive_compression=adaptive_compression, equal_batches=equal_batches,
         )  # fmt: skip
         options["rank"], options["world"] = _rank(rank, _world(world, world_size))
@@ -258,14 +290,22 @@ class Pipeline:
 
         return PythonLoader(self, output=output, lanes=lanes, **options)
 
-    def preview(self, path, n=32, seed=0, epoch=0):
-        """Writes a self-contained HTML page: n samples after the pipeline, each beside its original.
+    def preview(self, path=None, n=16, seed=0, epoch=0, classes=None):
+        """n samples after the pipeline, each beside its original, with class names, boxes, masks and key points.
+
+        path: an HTML file to write, which needs nothing else.  None: an object is returned that a notebook shows.
+        classes: names of the labels, as a list or {number: name}; None takes Pipeline.classes.
 
         >>> pipe.preview("out.html", n=4)
+        >>> pipe.preview(n=4)  # doctest: +ELLIPSIS
+        <drapps preview of 4 samples of ...>
         """
-        from drapps.preview import write_preview
+        from drapps.preview import make_preview
 
-        write_preview(self, path, n=n, seed=seed, epoch=epoch)
+        shown = make_preview(self, n, seed, epoch, classes)
+        if path is None:
+            return shown
+        shown.write(path)
 
 
 for _name, _function in make_functions(__name__, method=True).items():
@@ -299,8 +339,33 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
     if isinstance(path, (str, bytes, os.PathLike)):
         if labels is not None:
             raise _core.ArgumentError("read: labels go with a Python list of files")
-        return Pipeline(_core.open_dataset(path, **options))
+        return Pipeline(_open(path, options))
     return Pipeline(_read_files(list(path), labels, options))
+
+
+VOLUMES = (".nii", ".nii.gz", ".npy")
+
+
+def _open(path, options):
+    try:
+        return _core.open_dataset(path, **options)
+    except (_core.FileMissingError, _core.UnsupportedError) as error:
+        hint = _other_reader(os.fsdecode(path))
+        if not hint:
+            raise
+        raise type(error)(f"{error}; {hint}") from None
+
+
+def _other_reader(path):
+    """What reads a path that read does not."""
+    if path.endswith(".json") and os.path.isfile(path):
+        return "for COCO annotations use drapps.read_coco(annotations, root)"
+    for folder, _, names in os.walk(path):
+        found = sorted(name for name in names if name.endswith(VOLUMES))
+        if found:
+            name = os.path.join(folder, found[0])
+            return f"for volumes give a list of files: drapps.read([{name!r}, ...]).decode_volume()"
+    return None
 
 
 def _absolute(path):
@@ -330,9 +395,11 @@ def _read_files(paths, labels, options):
 def from_arrays(arrays=None, /, *, kinds=None, **fields):
     """A pipeline over arrays in memory, by field name; the first axis counts samples.  Nothing is copied.
 
-    kinds: {field: kind} with the kinds array, image, mask, boxes, volume, volume_mask; default: "image" and "mask" for
-    fields of that name with 3 or 4 axes (n, height, width[, channels]), else array.  Volumes have the axes
-    (n[, channels], depth, height, width).
+    kinds: {field: kind}: what the numbers mean, which decides what ops do with them.  By default the fields image, mask
+    (both n, height, width[, channels]), boxes (n, boxes, 4: x0, y0, x1, y1), keypoints (n, ..., 2: x, y), masks (n,
+    boxes, height, width) and labels (n, boxes[, ...]) have the kind of that name where they have these axes and there
+    is an image, and all others are array.  The kinds volume and volume_mask have the axes (n[, channels], depth,
+    height, width).
 
     >>> import numpy
     >>> pipe = drapps.from_arrays(image=numpy.zeros((10, 8, 8, 3), "uint8"), label=numpy.arange(10))
@@ -344,9 +411,24 @@ def from_arrays(arrays=None, /, *, kinds=None, **fields):
     rows = []
     for name, value in {**(arrays or {}), **fields}.items():
         value = numpy.ascontiguousarray(value)
-        kind = (kinds or {}).get(name) or (name if name in ("image", "mask") and value.ndim in (3, 4) else "array")
+        kind = (kinds or {}).get(name) or _kind_by_name(name, value, {**(arrays or {}), **fields})
+        if kind in ("boxes", "keypoints"):
+            value = numpy.ascontiguousarray(value, "float32")
         rows.append((name, value, kind))
     return Pipeline(_core.from_arrays(tuple(rows)))
+
+
+def _kind_by_name(name, value, fields):
+    """What an array of that name and shape is, where nothing else is said."""
+    if name in ("image", "mask"):
+        return name if value.ndim in (3, 4) else "array"
+    fits = {
+        "boxes": value.ndim == 3 and value.shape[-1] == 4,
+        "keypoints": value.ndim >= 3 and value.shape[-1] == 2,
+        "masks": value.ndim == 4,
+        "labels": value.ndim >= 2 and "boxes" in fields,
+    }
+    return name if fits.get(name) and "image" in fields else "array"
 
 
 def mix(pipes, weights=None, length=0):
@@ -385,43 +467,21 @@ def _collate(rules):
     return ",".join(f"{field}={rule}" for field, rule in rules.items())
 
 
-def _batch_size(n):
-    if n < 1:
-        raise _core.ArgumentError(f"batch_size is {n}, must be at least 1")
-    return n
-
-
-def _count(name, value):
-    """A whole number from 0 on; which are too large the library says."""
-    if not hasattr(value, "__index__") or value < 0:
-        raise _core.ArgumentError(f"{name} is {value!r}, allowed are whole numbers from 0 on")
-    return value
-
-
-def _number(name, value):
-    if not isinstance(value, Real) or not value >= 0:
-        raise _core.ArgumentError(f"{name} is {value!r}, allowed are numbers from 0 on")
-    return value
-
-
-def _cpu_limit(value):
-    if not isinstance(value, Real):  # of numbers the library says which are too small or too large
-        raise _core.ArgumentError(f"cpu_limit is {value!r}, allowed are 0 (what the container may) and numbers")
-    return value
-
-
-def _file(name, value):
-    if value is not None and not isinstance(value, (str, bytes, os.PathLike)):
-        raise _core.ArgumentError(f"{name} is {value!r}, allowed are a path and None")
+def _file(value):
     return None if value is None else os.fspath(value)
+
+
+def _last(last, drop_last):
+    by_torch = "drop" if drop_last else "partial"
+    if None not in (last, drop_last) and last != by_torch:
+        raise _core.ArgumentError(f"last={last!r} and drop_last={drop_last} contradict each other: give one")
+    return by_torch if last is None else last
 
 
 def _workers(workers, num_workers):
     if workers is not None and num_workers is not None:
         raise _core.ArgumentError("workers and num_workers mean the same: give one")
     workers = num_workers if workers is None else workers
-    if workers is not None and (not hasattr(workers, "__index__") or workers < 0):
-        raise _core.ArgumentError(f"workers is {workers!r}, allowed are 0 and more, or None")
     return -1 if workers is None else workers
 
 

@@ -1,14 +1,17 @@
 """Made by scripts/make_stubs.py from the op table and scripts/pipeline_frame.pyi: do not edit."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, overload
 
 from drapps._core import Dataset
 from drapps.loader import Loader
 from drapps.monitor import Monitor
 from drapps.optable import Op
+from drapps.preview import Preview
 from drapps.pyloader import PythonLoader
+
+Classes = Sequence[str] | Mapping[int, str] | None
 
 class Node(NamedTuple):
     id: int
@@ -50,6 +53,17 @@ class Pipeline:
     @property
     def has_python(self) -> bool: ...
     def __len__(self) -> int: ...
+    def take(self, n: int) -> Pipeline: ...
+    def skip(self, n: int) -> Pipeline: ...
+    def select(self, indices: Any) -> Pipeline: ...
+    def split(self, lengths: Sequence[float], seed: int = ...) -> list[Pipeline]: ...
+    def concat(self, *others: Pipeline) -> Pipeline: ...
+    def __add__(self, other: Pipeline) -> Pipeline: ...
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Pipeline: ...
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
     def loader(
@@ -62,7 +76,8 @@ class Pipeline:
         num_workers: int | None = ...,
         prefetch: int = ...,
         in_order: bool = ...,
-        last: Literal["partial", "drop", "pad"] = ...,
+        last: Literal["partial", "drop", "pad"] | None = ...,
+        drop_last: bool | None = ...,
         on_bad_sample: Literal["raise", "skip", "replace"] = ...,
         max_bad: int | None = ...,
         equal_batches: bool = ...,
@@ -90,7 +105,14 @@ class Pipeline:
         weights: str | Mapping[str, float] | None = ...,
         adaptive_compression: bool = ...,
     ) -> Loader | PythonLoader: ...
-    def preview(self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ...) -> None: ...
+    @overload
+    def preview(
+        self, path: None = ..., n: int = ..., seed: int = ..., epoch: int = ..., classes: Classes = ...
+    ) -> Preview: ...
+    @overload
+    def preview(
+        self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ..., classes: Classes = ...
+    ) -> None: ...
 
     def aug_mix(self, severity: int = ..., mixture_width: int = ..., chain_depth: int = ..., alpha: float = ..., all_ops: bool = ..., interpolation: Literal['nearest', 'bilinear'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Several chains of primitives, mixed with each other and the image.
@@ -102,6 +124,8 @@ class Pipeline:
         all_ops: also brightness, color, contrast and sharpness
         interpolation: how shears, shifts and turns sample the image (nearest, bilinear)
         fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def auto_augment(self, policy: Literal['imagenet', 'cifar10', 'svhn'] = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -110,24 +134,34 @@ class Pipeline:
         policy: the data set that it was learned on (imagenet, cifar10, svhn)
         interpolation: how shears, shifts and turns sample the image (nearest, bilinear, bicubic)
         fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def center_crop(self, size: int | Sequence[int] | None, *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Cut the middle of an image.
 
         size: height and width, or one number for both
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def clamp_bounding_boxes(self, *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
-        """Cut off what boxes have outside their image."""
+        """Cut off what boxes have outside their image.
 
-    def color_jitter(self, brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        Acts on all fields of the kinds image, boxes; fields= names others.
+        """
+
+    def color_jitter(self, brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ..., backend: Literal['pil', 'tensor'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Change brightness, contrast, saturation and hue by random factors.
 
         brightness: a: factors 1 - a to 1 + a; or (least, most)
         contrast: a: factors 1 - a to 1 + a; or (least, most)
         saturation: a: factors 1 - a to 1 + a; or (least, most)
         hue: a: turns of -a to a; or (least, most); -0.5 to 0.5 (-0.5 to 0.5)
+        backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def crop(self, top: int, left: int, height: int, width: int, *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -137,6 +171,8 @@ class Pipeline:
         left: first column
         height: rows
         width: columns
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def cutmix(self, num_classes: int = ..., alpha: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -158,6 +194,9 @@ class Pipeline:
         decoder: what decodes JPEG: auto is drapps' own decoder for the files it reads and libjpeg-turbo for the rest; libjpeg is libjpeg-turbo for all; the pixels are the same (auto, libjpeg)
         """
 
+    def decode_masks(self, *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Outlines and run lengths of objects (COCO) to a mask for each, as pycocotools makes them."""
+
     def decode_volume(self, labels: bool = ..., dtype: Literal['auto', 'float32', 'uint8', 'int16', 'int32', 'int64'] = ..., axes: Literal['zyx', 'xyz'] = ..., channels: int = ..., max_voxels: int = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Stored volume (NIfTI-1, .npy) to an array of channels, depth, height, width.
 
@@ -173,12 +212,17 @@ class Pipeline:
 
         kernel_size: size of the window, odd; or (x, y) (1 to 255)
         sigma: deviation in pixels; or (least, most)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
-    def grayscale(self, num_output_channels: int = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+    def grayscale(self, num_output_channels: int = ..., backend: Literal['pil', 'tensor'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Replace colours by their luminance.
 
         num_output_channels: 1 or 3 (1 to 3)
+        backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def mixup(self, num_classes: int = ..., alpha: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -194,6 +238,8 @@ class Pipeline:
         mean: one, or one per channel
         std: one, or one per channel; not 0
         inplace: accepted for torchvision's sake; changes nothing
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def normalize_intensity(self, clip: float | Sequence[float] | None = ..., mean: float = ..., std: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -202,6 +248,8 @@ class Pipeline:
         clip: least and most value; null: as they are
         mean: taken away after clipping
         std: divided by
+
+        Acts on all fields of the kinds volume; fields= names others.
         """
 
     def pad(self, padding: int | Sequence[int] | None, fill: float | Sequence[float] | None = ..., padding_mode: Literal['constant', 'edge', 'reflect', 'symmetric'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -210,6 +258,8 @@ class Pipeline:
         padding: all sides; x and y; or left, top, right, bottom
         fill: border value for constant: one, or one per channel
         padding_mode: how the border is made (constant, edge, reflect, symmetric)
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def pad_volume(self, size: int | Sequence[int] | None, mode: Literal['edge', 'constant'] = ..., fill: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -218,6 +268,8 @@ class Pipeline:
         size: least depth, height and width, or one number for all
         mode: what is added: the outermost voxels again, or fill (edge, constant)
         fill: value for constant; masks get 0
+
+        Acts on all fields of the kinds volume, volume_mask; fields= names others.
         """
 
     def rand_augment(self, num_ops: int = ..., magnitude: int = ..., num_magnitude_bins: int = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -228,13 +280,18 @@ class Pipeline:
         num_magnitude_bins: into how many bins the magnitudes are divided
         interpolation: how shears, shifts and turns sample the image (nearest, bilinear, bicubic)
         fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
-    def random_adjust_sharpness(self, sharpness_factor: float, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+    def random_adjust_sharpness(self, sharpness_factor: float, p: float = ..., backend: Literal['pil', 'tensor'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Change the sharpness of an image with probability p.
 
         sharpness_factor: 0 is blurred, 1 the image, 2 twice as sharp
         p: chance that a sample is sharpened (0 to 1)
+        backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def random_affine(self, degrees: float | Sequence[float] | None, translate: float | Sequence[float] | None = ..., scale: float | Sequence[float] | None = ..., shear: float | Sequence[float] | None = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., center: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -247,6 +304,8 @@ class Pipeline:
         interpolation: how pixels are sampled (nearest, bilinear, bicubic)
         fill: value outside the image: one, or one per channel
         center: x and y of the centre; null: the middle
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def random_apply(self, transforms: Sequence[Op], p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -256,10 +315,13 @@ class Pipeline:
         p: chance that they are applied (0 to 1)
         """
 
-    def random_autocontrast(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+    def random_autocontrast(self, p: float = ..., backend: Literal['pil', 'tensor'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Stretch the values of each channel to 0 to 255 with probability p.
 
         p: chance that a sample is stretched (0 to 1)
+        backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def random_balanced_crop(self, size: int | Sequence[int] | None, oversampling: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -267,6 +329,8 @@ class Pipeline:
 
         size: depth, height and width, or one number for all
         oversampling: chance that the part lies around a voxel of the foreground (0 to 1)
+
+        Acts on all fields of the kinds volume, volume_mask; fields= names others.
         """
 
     def random_brightness(self, factor: float = ..., p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -274,6 +338,8 @@ class Pipeline:
 
         factor: the values are multiplied by 1 - factor to 1 + factor (0 to 1)
         p: chance that a sample is changed (0 to 1)
+
+        Acts on all fields of the kinds volume; fields= names others.
         """
 
     def random_choice(self, transforms: Sequence[Op], p: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -291,12 +357,16 @@ class Pipeline:
         pad_if_needed: pad images that are smaller than the crop
         fill: border value for constant: one, or one per channel
         padding_mode: how the border is made (constant, edge, reflect, symmetric)
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def random_equalize(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Flatten the histogram of each channel with probability p.
 
         p: chance that a sample is equalized (0 to 1)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def random_erasing(self, p: float = ..., scale: float | Sequence[float] | None = ..., ratio: float | Sequence[float] | None = ..., value: float | Sequence[float] | None = ..., inplace: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -307,6 +377,8 @@ class Pipeline:
         ratio: range of its height / width
         value: one, or one per channel; null: normal noise
         inplace: accepted for torchvision's sake; changes nothing
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def random_flip_volume(self, p: float = ..., axes: int | Sequence[int] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -314,6 +386,8 @@ class Pipeline:
 
         p: chance of each axis (0 to 1)
         axes: axes that may be mirrored: 0 depth, 1 height, 2 width (0 to 2)
+
+        Acts on all fields of the kinds volume, volume_mask; fields= names others.
         """
 
     def random_gaussian_noise(self, mean: float = ..., std: float = ..., p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -322,24 +396,33 @@ class Pipeline:
         mean: mean of the noise
         std: largest standard deviation
         p: chance that a sample is changed (0 to 1)
+
+        Acts on all fields of the kinds volume; fields= names others.
         """
 
-    def random_grayscale(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+    def random_grayscale(self, p: float = ..., backend: Literal['pil', 'tensor'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Make an image grey with probability p.
 
         p: chance that a sample is made grey (0 to 1)
+        backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def random_horizontal_flip(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Mirror an image left to right with probability p.
 
         p: chance that a sample is mirrored (0 to 1)
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def random_invert(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Invert the colours of an image with probability p.
 
         p: chance that a sample is inverted (0 to 1)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def random_iou_crop(self, min_scale: float = ..., max_scale: float = ..., min_aspect_ratio: float = ..., max_aspect_ratio: float = ..., sampler_options: float | Sequence[float] | None = ..., trials: int = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -351,6 +434,8 @@ class Pipeline:
         max_aspect_ratio: most width / height (0.001 to 1000)
         sampler_options: overlaps (IoU) of which one is drawn and that a box must have with the part; 1 or more: all of it
         trials: tries before another overlap is drawn
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def random_order(self, transforms: Sequence[Op], *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -359,7 +444,7 @@ class Pipeline:
         transforms: the ops
         """
 
-    def random_photometric_distort(self, brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ..., p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+    def random_photometric_distort(self, brightness: float | Sequence[float] | None = ..., contrast: float | Sequence[float] | None = ..., saturation: float | Sequence[float] | None = ..., hue: float | Sequence[float] | None = ..., p: float = ..., backend: Literal['pil', 'tensor'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Change colours and the order of channels, each with probability p.
 
         brightness: least and most factor
@@ -367,6 +452,9 @@ class Pipeline:
         saturation: least and most factor
         hue: least and most factor (-0.5 to 0.5)
         p: chance of each part (0 to 1)
+        backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def random_posterize(self, bits: int, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -374,16 +462,21 @@ class Pipeline:
 
         bits: how many bits of each value stay (1 to 8)
         p: chance that a sample is posterized (0 to 1)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
-    def random_resized_crop(self, size: int | Sequence[int] | None, scale: float | Sequence[float] | None = ..., ratio: float | Sequence[float] | None = ..., interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., antialias: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+    def random_resized_crop(self, size: int | Sequence[int] | None, scale: float | Sequence[float] | None = ..., ratio: float | Sequence[float] | None = ..., interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., antialias: bool = ..., backend: Literal['pil', 'tensor'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Cut a random rectangle and bring it to a size.
 
         size: height and width, or one number for both
         scale: range of the crop's part of the area
         ratio: range of its width / height
         interpolation: how pixels are sampled (nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos)
-        antialias: accepted for torchvision's sake; always on, as for PIL images
+        antialias: for the tensor backend; on PIL images it is always on
+        backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def random_rotation(self, degrees: float | Sequence[float] | None, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., expand: bool = ..., center: float | Sequence[float] | None = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -394,6 +487,8 @@ class Pipeline:
         expand: grow the image so that all of it stays visible
         center: x and y of the centre; null: the middle
         fill: value outside the image: one, or one per channel
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def random_solarize(self, threshold: float, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -401,12 +496,16 @@ class Pipeline:
 
         threshold: values from here on are inverted
         p: chance that a sample is solarized (0 to 1)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
     def random_vertical_flip(self, p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Mirror an image top to bottom with probability p.
 
         p: chance that a sample is mirrored (0 to 1)
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def random_zoom_out(self, fill: float | Sequence[float] | None = ..., side_range: float | Sequence[float] | None = ..., p: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -415,6 +514,8 @@ class Pipeline:
         fill: value of the canvas: one, or one per channel
         side_range: least and most of the canvas' sides, in the image's (1 to 1000)
         p: chance that a sample is changed (0 to 1)
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def resample_volume(self, spacing: float | Sequence[float] | None = ..., size: int | Sequence[int] | None = ..., align_corners: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -423,15 +524,20 @@ class Pipeline:
         spacing: distance of voxels wanted along depth, height and width, in the file's unit
         size: or the size wanted: depth, height and width
         align_corners: the outermost voxels stay where they are (as scipy's zoom); else voxels are cells with an extent
+
+        Acts on all fields of the kinds volume, volume_mask; fields= names others.
         """
 
-    def resize(self, size: int | Sequence[int] | None, interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., max_size: int | Sequence[int] | None = ..., antialias: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+    def resize(self, size: int | Sequence[int] | None, interpolation: Literal['nearest', 'nearest-exact', 'bilinear', 'bicubic', 'box', 'hamming', 'lanczos'] = ..., max_size: int | Sequence[int] | None = ..., antialias: bool = ..., backend: Literal['pil', 'tensor'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Bring an image to a size.
 
         size: height and width; one number: the shorter side; null: max_size
         interpolation: how pixels are sampled (nearest, nearest-exact, bilinear, bicubic, box, hamming, lanczos)
         max_size: most for the longer side, if size is one number or null
-        antialias: accepted for torchvision's sake; always on, as for PIL images
+        antialias: for the tensor backend; on PIL images it is always on
+        backend: whose numbers: torchvision's on PIL images, or on tensors (pil, tensor)
+
+        Acts on all fields of the kinds image, mask, boxes, keypoints, masks; fields= names others.
         """
 
     def sanitize_bounding_boxes(self, min_size: float = ..., min_area: float = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -439,6 +545,8 @@ class Pipeline:
 
         min_size: least width and height
         min_area: least area
+
+        Acts on all fields of the kinds image, boxes, keypoints, labels, masks; fields= names others.
         """
 
     def to_dtype(self, dtype: Literal['float32', 'float16', 'bfloat16', 'uint8'] = ..., scale: bool = ..., divide: bool = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -447,6 +555,8 @@ class Pipeline:
         dtype: element type of the result (float32, float16, bfloat16, uint8)
         scale: map the range of values, too
         divide: scale integers by division, as ToTensor does; the last bit may differ
+
+        Acts on all fields of the kinds image, volume; fields= names others.
         """
 
     def trivial_augment_wide(self, num_magnitude_bins: int = ..., interpolation: Literal['nearest', 'bilinear', 'bicubic'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
@@ -455,6 +565,8 @@ class Pipeline:
         num_magnitude_bins: into how many bins the magnitudes are divided
         interpolation: how shears, shifts and turns sample the image (nearest, bilinear, bicubic)
         fill: value outside the image: one, or one for each channel; null: 0 (0 to 255)
+
+        Acts on all fields of the kinds image; fields= names others.
         """
 
 def read(

@@ -1,59 +1,83 @@
-"""preview: a page that shows what a pipeline does: each sample as it leaves beside its original."""
+"""preview: what a pipeline does: each sample as it leaves beside its original, as a page or in a notebook."""
 
 import html
+from collections.abc import Mapping
 
 import numpy
 
 from drapps import _core
+from drapps.figure import STYLE, draw
 from drapps.optable import graph_json
 from drapps.pipeline import Node
-from drapps.png import data_uri
+from drapps.stages import Sample, from_rows
 from drapps.whole import write_whole
 
-SHOWN_PIXELS = 256  # longest side of an image on the page
+DRAWN = ("mask", "masks", "boxes", "keypoints")  # kinds of fields that are drawn onto the image
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <style>
 body {{ font: 14px system-ui, sans-serif; margin: 24px; color: #222; background: #fafafa }}
 h1 {{ font-size: 18px }} pre {{ background: #eee; padding: 12px; overflow-x: auto }}
-main {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(420px, 1fr)); gap: 16px }}
-figure {{ margin: 0; padding: 12px; background: #fff; border: 1px solid #ddd; border-radius: 6px }}
-figure div {{ display: flex; gap: 8px; align-items: start }}
-img {{ max-width: 200px; image-rendering: pixelated }}
-figcaption {{ margin-top: 8px; font-size: 12px; overflow-wrap: anywhere; color: #555 }}
 </style></head><body>
 <h1>{title}</h1>
-<p>Left: the original. Right: what the pipeline delivers (epoch {epoch}, seed {seed}).</p>
-<pre>{pipeline}</pre>
-<main>
-{figures}
-</main></body></html>
+{body}
+</body></html>
 """
 
+BODY = """{style}<p>Left: the original. Right: what the pipeline delivers (epoch {epoch}, seed {seed}).</p>
+<pre>{pipeline}</pre>
+<div class="drapps-preview">
+{figures}
+</div>"""
 
-def write_preview(pipe, path, n=32, seed=0, epoch=0):
-    """Writes the page; see Pipeline.preview."""
+
+class Preview:
+    """Samples of a pipeline beside their originals.  A notebook shows it by itself; write(path) makes a page."""
+
+    def __init__(self, title, body, samples):
+        self.title = title
+        self.samples = samples
+        self._body = body
+
+    def write(self, path):
+        """Writes a page of HTML that needs nothing else; returns its size in bytes."""
+        page = PAGE.format(title=html.escape(self.title), body=self._body).encode()
+        write_whole(path, page)
+        return len(page)
+
+    def _repr_html_(self):
+        return self._body
+
+    def __repr__(self):
+        return f"<drapps preview of {self.title}: a notebook shows it, write(path) makes a page>"
+
+
+def make_preview(pipe, n=16, seed=0, epoch=0, classes=None):
+    """The first samples of an epoch; see Pipeline.preview."""
     if n < 1:
         raise _core.ArgumentError(f"preview: n is {n}, must be at least 1")
-    batch = _first_batch(pipe, min(n, len(pipe)), seed, epoch)
-    originals, restore = Originals(pipe), _unnormalize(pipe)
+    originals, restore = Originals(pipe, seed, epoch), _unnormalize(pipe)
+    name_of = _namer(pipe.classes if classes is None else classes)
+    names = originals.names_to_draw(min(n, len(pipe)))
+    batch = _first_batch(pipe, min(n, len(pipe)), seed, epoch, names)
     figures = []
     for i, sample_id in enumerate(batch.ids if batch else ()):
-        drawn = {} if pipe.has_python else batch.draws(i)
-        figures.append(_figure(pipe.dataset.key(sample_id), drawn, _shown(originals.image(sample_id, seed, epoch)),
-                               _shown(restore(batch["image"][i]))))  # fmt: skip
-    title = html.escape(f"{len(figures)} samples of {pipe.dataset.name}")
-    page = PAGE.format(
-        title=title, epoch=epoch, seed=seed, pipeline=html.escape(repr(pipe)), figures="\n".join(figures)
-    )
-    write_whole(path, page.encode())
+        before = originals.sample(sample_id)
+        after = {name: batch[name][i] for name in names}
+        after["image"] = restore(after["image"])
+        images = draw(before.fields, before.kinds, name_of) + draw(after, before.kinds, name_of)
+        notes = [_label_text(before.fields.get("label"), name_of)]
+        notes += [_draw_text(drawn) for drawn in ({} if pipe.has_python else batch.draws(i)).values()]
+        figures.append(_figure(pipe.dataset.key(sample_id), images, [note for note in notes if note]))
+    body = BODY.format(style=STYLE, epoch=epoch, seed=seed, pipeline=html.escape(repr(pipe)), figures="\n".join(figures))
+    return Preview(f"{len(figures)} samples of {pipe.dataset.name}", body, len(figures))
 
 
-def _first_batch(pipe, n, seed, epoch):
+def _first_batch(pipe, n, seed, epoch, names):
     """The first n samples of an epoch in the data set's order; sizes may differ, and bad ones are left out."""
-    options = {"workers": 0, "outputs": "image", "collate": {"image": "list"}, "layout": "NHWC", "output": "numpy",
-               "on_bad_sample": "skip", "keep_draws": not pipe.has_python}  # fmt: skip
+    options = {"workers": 0, "outputs": names, "collate": dict.fromkeys(names, "list"), "layout": "NHWC",
+               "output": "numpy", "on_bad_sample": "skip", "keep_draws": not pipe.has_python}  # fmt: skip
     with pipe.loader(batch_size=n, seed=seed, **options) as loader:
         loader.set_epoch(epoch)
         return next(loader.batches(), None)
@@ -62,18 +86,36 @@ def _first_batch(pipe, n, seed, epoch):
 class Originals:
     """Samples as they are before any op but the decoding, by id."""
 
-    def __init__(self, pipe):
+    def __init__(self, pipe, seed, epoch):
         nodes = []
         for stage in pipe.stages:
             if not isinstance(stage, Node) or stage.op.name != "decode":
                 break
             nodes.append(stage.to_json())
-        self.runner = _core.open_runner(pipe.dataset, _core.graph_from_json(graph_json(nodes)), "image", False)
+        fields = ",".join(field[0] for field in pipe.dataset.fields)
+        self.dataset, self.seed, self.epoch = pipe.dataset, seed, epoch
+        self.runner = _core.open_runner(pipe.dataset, _core.graph_from_json(graph_json(nodes)), fields, False)
 
-    def image(self, sample_id, seed, epoch):
-        """The original of a sample."""
-        ((_, _, dtype, dims, data),) = self.runner.run(seed, epoch, sample_id, 0)
-        return numpy.frombuffer(data, dtype).reshape(dims)
+    def sample(self, sample_id) -> Sample:
+        """The original of a sample, with what its fields mean."""
+        sample = from_rows(sample_id, self.runner.run(self.seed, self.epoch, sample_id, 0))
+        if sample.kinds.get("mask") == "image" and sample.fields["mask"].shape[2:] == (1,):  # a decoded file
+            sample.kinds["mask"] = "mask"
+        return sample
+
+    def names_to_draw(self, n):
+        """The fields that can be shown, by the first sample of n that can be read."""
+        for position in range(n):
+            sample_id, _ = _core.order_sample(self.dataset, self.seed, self.epoch, False, position)
+            try:
+                kinds = self.sample(sample_id).kinds
+            except (_core.Error, OSError):
+                continue
+            has_boxes = "boxes" in kinds.values()
+            drawn = [name for name, kind in kinds.items() if kind in DRAWN]
+            of_boxes = [name for name, kind in kinds.items() if has_boxes and "labels" in (name, kind)]
+            return ["image", *drawn, *of_boxes]
+        return ["image"]
 
 
 def _unnormalize(pipe):
@@ -85,25 +127,27 @@ def _unnormalize(pipe):
     return lambda image: image
 
 
-def _shown(image):
-    """An image as (height, width, channels) of uint8, small enough for a page."""
-    image = numpy.asarray(image)
-    if image.ndim not in (2, 3):
-        raise _core.ArgumentError(f"preview: an image has the shape {image.shape}; is a .decode() missing?")
-    image = image[:, :, None] if image.ndim == 2 else image
-    step = -(-max(image.shape[:2]) // SHOWN_PIXELS)
-    image = image[::step, ::step]
-    if image.dtype == numpy.uint16:
-        image = image >> 8
-    elif image.dtype != numpy.uint8:
-        image = numpy.rint(numpy.clip(image.astype(numpy.float32), 0, 1) * 255)
-    return numpy.ascontiguousarray(image.astype(numpy.uint8))
+# --- texts ---
 
 
-def _figure(key, drawn, before, after):
-    images = "".join(f'<img src="{data_uri(*image.shape, image.tobytes())}" alt="">' for image in (before, after))
-    draws = "".join(f"<br>{html.escape(_draw_text(draw))}" for draw in drawn.values())
-    return f"<figure><div>{images}</div><figcaption><b>{html.escape(key)}</b>{draws}</figcaption></figure>"
+def _namer(classes):
+    """What tells the name of a class number, its digits where there is none."""
+    known = classes if isinstance(classes, Mapping) else dict(enumerate(classes))
+    return lambda number: str(known.get(number, number))
+
+
+def _label_text(label, name_of):
+    """ant (0), or the number alone."""
+    if label is None or isinstance(label, (bytes, numpy.ndarray)):
+        return ""
+    name = name_of(label)
+    return f"label: {label}" if name == str(label) else f"label: {name} ({label})"
+
+
+def _figure(key, images, notes):
+    lines = "".join(f"<br>{html.escape(note)}" for note in notes)
+    return (f'<figure><div class="pair">{images}</div>'
+            f"<figcaption><b>{html.escape(key)}</b>{lines}</figcaption></figure>")  # fmt: skip
 
 
 def _draw_text(draw):

@@ -14,12 +14,12 @@ from types import SimpleNamespace
 
 import numpy
 
-from drapps import _core, output as outputs
+from drapps import _core, output as outputs, state_checks
 from drapps.about import info, usual_workers
 from drapps.adapting import Adapting
 from drapps.batch import Batch
 from drapps.cached import Cache, folder_text, is_marked
-from drapps.collate import RULES, collate
+from drapps.collate import FOLLOWERS, RULES, check_rules, collate
 from drapps.fleet.base import MAX_WORKERS
 from drapps.fleet.chain import Ahead, ChainFleet, ahead_of
 from drapps.loader import LoaderBase
@@ -30,6 +30,7 @@ from drapps.pipeline import PythonStage
 from drapps.place import Place
 from drapps.sched import check_cpus
 from drapps.stages import SampleRunner
+from drapps.stat_keys import with_all_keys
 
 KNOBS = {"workers": range(MAX_WORKERS + 1), "prefetch": range(1, 65)}
 
@@ -98,7 +99,8 @@ class PythonLoader(LoaderBase):
         self._closed = False
         self._work = threading.Lock()  # one thread at a time makes a batch
         self._groups = iter(())  # of a batch each; None: begins with the next batch
-        self._running_epoch = self._n_bad = self._deaths = 0
+        self._running_epoch = self._n_bad = 0
+        self._ended = {"deaths": 0, "slow_samples": 0}  # of processes that are gone
         self._counts = {"samples": 0, "batches": 0, "epochs": 0, "bad_samples": 0, "wait_ns": 0, "step_ns": 0}
         self._pace = Pace(self._counts)
         self._place = Place()
@@ -117,6 +119,8 @@ class PythonLoader(LoaderBase):
                 raise _core.ArgumentError(f"{what}={value!r}: allowed are {', '.join(allowed)}")
         if "*" in self._rules:  # which fields vary is not known before the functions have run
             raise _core.UnsupportedError('collate: "*" does not work in a chain with .map() or .filter(): name fields')
+        if self._outputs:
+            check_rules(self._outputs, self._rules)
         if self._controls.prefetch:
             check_knob("prefetch", self._controls.prefetch)
         self._new_maker()()  # the native segments are checked before anything runs
@@ -302,7 +306,7 @@ class PythonLoader(LoaderBase):
         box.append(batch)
 
     def _configuration(self):
-        return {"samples": len(self._pipe), "seed": self._seed, "shuffle": self._shuffle, "world": self._world,
+        return {"samples": len(self._pipe), "data": f"{self._pipe.dataset.fingerprint:016x}", "seed": self._seed, "shuffle": self._shuffle, "world": self._world,
                 "batch_size": self._batch_size, "stages": repr(self._pipe)}  # fmt: skip
 
     def _native_state(self):
@@ -310,10 +314,22 @@ class PythonLoader(LoaderBase):
         place = self._place if held is None else held.before
         return {**self._configuration(), "epoch": self._running_epoch, **place.state()}
 
-    def _restore(self, state):
+    def _check_inner(self, state):
         for key, mine in self._configuration().items():
-            if state.get(key) != mine:
+            if state.get(key) != mine or type(state.get(key)) is not type(mine):
                 raise _core.ArgumentError(f"the state was saved with {key} {state.get(key)!r}, the loader has {mine!r}")
+        state_checks.whole(state, "epoch")
+        number, local = state_checks.whole(state, "number"), state_checks.whole(state, "local")
+        ahead = state_checks.wholes(state, "ahead") if "ahead" in state else ()
+        places = -(-len(self._pipe) // self._world)
+        if local > places:
+            state_checks.wrong("local", f"an int from 0 to {places}", local)
+        if any(not local < place < places for place in ahead):
+            state_checks.wrong("ahead", f"a list of ints between {local} and {places}", ahead)
+        if number > local + len(ahead):
+            state_checks.wrong("number", f"an int from 0 to {local + len(ahead)}", number)
+
+    def _restore(self, state):
         self._go_to(state["epoch"], Place(state["number"], state["local"], frozenset(state.get("ahead", ()))))
 
     def _stop(self):
@@ -326,7 +342,7 @@ class PythonLoader(LoaderBase):
     def _end_fleet(self):
         if self._fleet:
             self._fly()
-            self._deaths += self._fleet.deaths
+            self._ended = self._fleet_counts()
             self._fleet.close()
         self._fleet = None
 
@@ -339,12 +355,22 @@ class PythonLoader(LoaderBase):
     def stats(self):
         """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
         self._pace.count()
-        deaths = self._deaths + (self._fleet.deaths if self._fleet else 0)
         self._fly()
-        settings, adapting = {knob: self.get(knob) for knob in KNOBS}, self._adapting.stats()
-        if adapting["knobs"]:  # those of the latest pilot: no pilot runs where all is made in the caller
-            adapting["knobs"] |= settings
-        return {**self._counts, "deaths": deaths, **settings, "epoch": self._running_epoch, **adapting}
+        settings = {knob: self.get(knob) for knob in KNOBS}
+        adapting = self._adapting.stats(settings)
+        adapting["knobs"] |= settings  # the others are those of the latest pilot: none runs where all is made in the caller
+        return with_all_keys({**self._counts, "delivered_samples": self._counts["samples"], **self._fleet_counts(),
+                              "epoch": self._running_epoch, **adapting, **settings})  # fmt: skip
+
+    def _fleet_counts(self):
+        """Of the processes that there were and are."""
+        now = self._fleet.stats() if self._fleet else {}
+        return {name: count + now.get(name, 0) for name, count in self._ended.items()}
+
+    @property
+    def policy(self):
+        """Who turns the knobs while it runs: a name of drapps.policies()."""
+        return self._adapting.policy_name
 
     def decisions(self, after=0):
         """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision."""
@@ -359,7 +385,10 @@ class PythonLoader(LoaderBase):
         """The chain, in words."""
         where = f"in {self._controls.workers} processes" if self._controls.workers else "in the caller"
         order = "in order" if self._in_order else "as they are ready"
-        return f"{self._pipe!r}\n{self._batch_size} samples a batch, {order}, {where}\n{self._explain_cache()}"
+        seeded = f"order: shuffled by seed {self._seed} and epoch, the same in every process\n"
+        shuffled = seeded if self._shuffle else ""
+        return (f"{self._pipe!r}\n{shuffled}{self._batch_size} samples a batch, {order}, {where}\n"
+                f"{self._explain_cache()}")  # fmt: skip
 
     def _explain_cache(self):
         if self._cache is None:
@@ -421,11 +450,15 @@ def new_maker(pipe, seed, shuffle, reference, cache, on_bad, alone=False):
 
 def collated(samples, outputs, rules, layout):
     """The fields of a batch."""
-    return collate(samples, outputs or _standard_outputs(samples[0].fields), rules, layout)
+    return collate(samples, outputs or _standard_outputs(samples[0]), rules, layout)
 
 
-def _standard_outputs(fields):
-    return ["image", "label"] if {"image", "label"} <= set(fields) else list(fields)
+def _standard_outputs(sample):
+    """As the library's: image, label and what goes with the image, or all."""
+    if "image" not in sample.fields:
+        return list(sample.fields)
+    first = [name for name in ("image", "label") if name in sample.fields]
+    return first + [name for name in sample.fields if sample.kinds.get(name) in FOLLOWERS and name not in first]
 
 
 def _converted(value, kind):

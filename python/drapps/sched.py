@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from drapps import _core
-from drapps.monitor import Monitor
 
 CPUS = 0.01, 512  # that a limit may be; dr__cpu_limit_check has the same
 
@@ -60,6 +59,30 @@ class Decision(NamedTuple):
         return cls(number, time_ns * 1e-9, *rest)
 
 
+# What limits a pipeline, by the name that a decision has for it; DR_BOUND_MAP has the same.
+LIMITS = {
+    "trainer": "the trainer sets the pace: it does not wait for batches",
+    "cpu": "the CPUs that the loader may use are busy",
+    "workers": "all workers are busy while CPUs are idle",
+    "blocked": "code in the workers waits: a sleep, a lock, a network",
+    "storage": "workers wait for reads",
+    "memory": "the memory limit keeps batches from being begun",
+    "prefetch": "too few batches are made ahead for how much their times vary",
+    "quota": "the container's CPU quota holds the workers back",
+    "others": "other programs use the CPUs",
+    "unknown": "too little is known yet",
+}
+
+
+def changes_text(changes: Mapping[str, Any]) -> str:
+    """What a decision turned, as people read it: "workers 2 → 4, prefetch 2 → 3"."""
+    return ", ".join(f"{knob} {_short(before)} → {_short(after)}" for knob, (before, after) in changes.items())
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}" if abs(value) < 1e6 else f"{value / 1e6:.4g}M"
+
+
 def knobs() -> tuple[Knob, ...]:
     """Every knob there is; a loader may lack some."""
     return tuple(Knob(**row) for row in json.loads(_core.knobs_json()))
@@ -78,22 +101,16 @@ def policies() -> tuple[Policy, ...]:
 # --- what a user says ---
 
 
-def check_said(policy: Any, monitor: Any, compression: Any = True) -> None:
-    """Raises where policy=, the variable that goes before it, or resource_monitor= is nothing that there is, or
-    adaptive_compression= is neither yes nor no."""
-    for name, value in (("policy", policy), ("DRAPPS_POLICY", os.environ.get("DRAPPS_POLICY") or None)):
-        if value is not None:
-            _check_policy(name, value)
-    if monitor is not None and not isinstance(monitor, Monitor):
-        raise TypeError(f"resource_monitor is {monitor!r}, allowed is a drapps.Monitor")
-    if compression not in (True, False):  # "no" would be true
-        raise _core.ArgumentError(f"adaptive_compression is {compression!r}, allowed are True and False")
+def policy_names() -> list[str]:
+    """What policy= takes."""
+    return [*(row.name for row in policies()), "off"]
 
 
-def _check_policy(name: str, value: Any) -> None:
-    names = [*(row.name for row in policies()), "off"]
-    if value not in names:
-        raise _core.ArgumentError(f"{name} is {value!r}, allowed are {', '.join(map(repr, names))}")
+def check_environment() -> None:
+    """Raises where the variable that overrides policy= names no policy."""
+    value = os.environ.get("DRAPPS_POLICY")
+    if value and value not in policy_names():
+        raise _core.ArgumentError(f"DRAPPS_POLICY must be one of {', '.join(policy_names())}, got {value!r}")
 
 
 def check_knob(name: Any, value: Any) -> float:
@@ -121,7 +138,7 @@ def weights_text(weights: Any) -> str | None:
     if isinstance(weights, Mapping):
         weights = ",".join(f"{name}={_number(name, value):.17g}" for name, value in weights.items())
     if not isinstance(weights, str):
-        raise TypeError(f"weights is {weights!r}, allowed are text and {{name: number}}")
+        raise TypeError(f"weights must be text or {{name: number}}, got {weights!r}")
     _core.parse_weights(weights)
     return weights
 

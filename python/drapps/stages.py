@@ -17,7 +17,7 @@ import numpy
 from drapps import _core
 from drapps.cached import using
 from drapps.optable import TABLE, graph_json
-from drapps.pipeline import Node, PythonStage
+from drapps.pipeline import Node, PythonStage, check_field
 
 
 class Sample(NamedTuple):
@@ -51,7 +51,7 @@ class SampleRunner:
         """The sample at a position of the epoch's order, or None when a filter dropped it."""
         sample_id, occurrence = self.place(epoch, position)
         name = (self.seed, epoch, sample_id, occurrence)
-        sample = _from_rows(sample_id, self.first.run(*name))
+        sample = from_rows(sample_id, self.first.run(*name))
         for part in self.rest:
             if isinstance(part, Segment):
                 sample = part.run(sample, name)
@@ -86,7 +86,7 @@ class Segment:
             outputs = _outputs(sample.fields, self.nodes)
             self.runners[form] = _core.open_field_runner(form, self.graph, outputs, self.reference)
         buffers = tuple(value for _, _, value in rows)
-        return _from_rows(sample.id, self.runners[form].feed(buffers, *name))
+        return from_rows(sample.id, self.runners[form].feed(buffers, *name))
 
 
 def _outputs(names, nodes):
@@ -99,10 +99,10 @@ def _dtype(value):
 
 
 def _extents(kind, value):
-    """What is the same for all samples of a form: the number of axes, and the channels of an image."""
+    """What is the same for all samples of a form: the number of axes, an image's channels, a box's four numbers."""
     if isinstance(value, bytes):
         return (-1,)
-    known = value.shape[2:] if kind in ("image", "mask") else ()
+    known = value.shape[2:] if kind in ("image", "mask") else value.shape[-1:] if kind in ("boxes", "keypoints") else ()
     return (-1,) * (value.ndim - len(known)) + known
 
 
@@ -135,7 +135,8 @@ def _graph(nodes):
 # --- between native arrays and what a Python function sees ---
 
 
-def _from_rows(sample_id, rows):
+def from_rows(sample_id, rows):
+    """A sample from what a runner gives."""
     fields = {name: _to_python(*row) for name, *row in rows}
     return Sample(sample_id, fields, {row[0]: row[1] for row in rows})
 
@@ -181,6 +182,8 @@ def to_array(name, value):
 def _call(stage, sample, dataset):
     """The sample after a Python stage; None: dropped."""
     try:
+        if stage.field is not None:
+            check_field(stage.kind, stage.field, sample.fields)
         given = dict(sample.fields) if stage.field is None else sample.fields[stage.field]
         result = stage.function(given)
     except Exception as error:

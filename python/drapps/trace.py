@@ -13,7 +13,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from drapps import _core
@@ -46,6 +46,12 @@ class Span(NamedTuple):
     slow: bool  # went through the slow lane
     key: str  # name of the sample, its end if it is long
     slot: int = 0  # place in the batch; of a batch: its samples
+    cpu: float = 0.0  # "work": CPU time of its thread, in seconds; 0: not known, as of worker processes
+
+
+def busy_time(span: Span) -> float:
+    """Seconds for which a span had a CPU; where that is not known, from its begin to its end."""
+    return span.cpu or max(0.0, span.end - span.begin)
 
 
 class Replayed(NamedTuple):
@@ -59,6 +65,27 @@ class Replayed(NamedTuple):
     def difference(self) -> float:
         """0, but for rounding, unless the trace was changed or the formula was."""
         return abs(self.logged - self.recomputed)
+
+
+class Passes:
+    """The numbers of passes.  A drapps.DataLoader that runs natively names each by the seed of its draws ("epoch"), and
+    tells the number beside it, in a "pass" event before the pass."""
+
+    def __init__(self, events: Iterable[dict[str, Any]]) -> None:
+        self._told: dict[int, list[dict[str, Any]]] = {}
+        for event in events:
+            if event.get("event") == "pass" and all(type(event.get(name)) is int for name in ("pass", "epoch")):
+                self._told.setdefault(event["epoch"], []).append(event)
+
+    def told(self, epoch: int, time: float) -> dict[str, Any]:
+        """What was told of the pass that had this name at some time; {}: nothing, so that its name is its number."""
+        told = self._told.get(epoch, []) if isinstance(epoch, int) else []
+        before = [event for event in told if event["t"] <= time]
+        return before[-1] if before else {}
+
+    def number(self, epoch: int, time: float) -> int:
+        """0, 1, 2, ..."""
+        return int(self.told(epoch, time).get("pass", epoch))
 
 
 class Trace:
@@ -85,6 +112,11 @@ class Trace:
         """Records that found no room while they were written ("lost"), and spans left out by choice ("left_out")."""
         told = [event for event in self.events if event["event"] == "missing"]
         return {name: told[-1][name] if told else 0 for name in ("lost", "left_out")}
+
+    @property
+    def passes(self) -> Passes:
+        """The numbers of the passes that spans and events name by `epoch`."""
+        return Passes(self.events)
 
     def replay(self) -> list[Replayed]:
         """Computes each decision's reward again."""
@@ -121,7 +153,7 @@ class Trace:
         getattr(self, f"_add_{kind}")(*facts)
 
     def _add_meta(self, time_ns: int, text: str) -> None:
-        self.meta = json.loads(text)
+        self.meta = _meta(text)
 
     def _add_snapshot(self, facts: tuple[Any, ...]) -> None:
         self.snapshots.append(Snapshot(facts))
@@ -136,10 +168,16 @@ class Trace:
         self._rewards.append(reward)
 
     def _add_span(self, kind: str, begin_ns: int, end_ns: int, *rest: Any) -> None:
-        self.spans.append(Span(kind, begin_ns * 1e-9, end_ns * 1e-9, *rest))
+        self.spans.append(_span(kind, begin_ns, end_ns, *rest))
 
     def _add_text(self, time_ns: int, text: str) -> None:
-        self.events.append({"t": time_ns * 1e-9, **json.loads(text)})
+        event = {**_event(text), "t": time_ns * 1e-9}
+        self.events.append(event)
+        if event.get("event") == "pass":  # of a loader whose order comes from Python: what was asked for there
+            settings, asked = self.meta.get("settings"), event.pop("settings", None)
+            known = settings if isinstance(settings, dict) else {}
+            known = {name: value for name, value in known.items() if name != "given_order"}
+            self.meta["settings"] = known | (asked if isinstance(asked, dict) else {})
 
 
 def read(path: str | os.PathLike[str]) -> Trace:
@@ -149,7 +187,8 @@ def read(path: str | os.PathLike[str]) -> Trace:
     """
     trace = Trace()
     for record in _core.open_trace_reader(os.fspath(path)):
-        trace._add(*record)
+        with _named(path):
+            trace._add(*record)
     if not trace.meta:
         raise _core.FormatError(f"{os.fspath(path)}: a trace that was cut off before its first record ends")
     return trace
@@ -158,7 +197,55 @@ def read(path: str | os.PathLike[str]) -> Trace:
 def records(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     """The records of a trace as dicts that JSON can say, one after the other, without all of them in memory."""
     for kind, *facts in _core.open_trace_reader(os.fspath(path)):
-        yield {"kind": kind, **_PLAIN[kind](*facts)}
+        with _named(path):
+            record = {"kind": kind, **_PLAIN[kind](*facts)}
+        yield record
+
+
+# --- checks: the sums of a file say that it is whole, not what its JSON holds ---
+
+
+@contextlib.contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, RecursionError) as error:
+        raise _core.FormatError(f"{os.fspath(path)}: a record is damaged: {error}") from None
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, got {text[:40]!r}")
+    return value
+
+
+def _meta(text: str) -> dict[str, Any]:
+    meta = _object(text)
+    _check(meta, "pid", int)
+    _check(meta, "machine", dict)
+    _check(meta, "clock", dict)
+    for name in ("start_ns", "unix_ns"):
+        _check(meta["clock"], name, int)
+    return meta
+
+
+def _event(text: str) -> dict[str, Any]:
+    event = _object(text)
+    _check(event, "event", str)
+    if event["event"] == "missing":
+        for name in ("lost", "left_out"):
+            _check(event, name, int)
+    return event
+
+
+def _check(table: dict[str, Any], name: str, kind: type) -> None:
+    value = table.get(name)
+    if not isinstance(value, kind) or (kind is int and not -(2**63) <= value < 2**63):
+        raise ValueError(f"{name} must be of type {kind.__name__}, got {str(value)[:40]!r}")
+
+
+# --- writing ---
 
 
 def tell(writer: Any, event: str, **members: Any) -> None:
@@ -198,16 +285,21 @@ def _plain_decision(facts: tuple[Any, ...], knobs: dict[str, float], reward: flo
     return {"t": row.pop("time"), **row, "knobs": knobs}
 
 
+def _span(kind: str, begin_ns: int, end_ns: int, *rest: Any) -> Span:
+    *facts, cpu_ns = rest
+    return Span(kind, begin_ns * 1e-9, end_ns * 1e-9, *facts, cpu=cpu_ns * 1e-9)
+
+
 def _plain_span(kind: str, begin_ns: int, end_ns: int, *rest: Any) -> dict[str, Any]:
-    row = Span(kind, begin_ns * 1e-9, end_ns * 1e-9, *rest)._asdict()
+    row = _span(kind, begin_ns, end_ns, *rest)._asdict()
     return {"t": row["end"], "span": row.pop("kind"), **row}
 
 
 _PLAIN: dict[str, Callable[..., dict[str, Any]]] = {
-    "meta": lambda time_ns, text: {"t": time_ns * 1e-9, "meta": json.loads(text)},
+    "meta": lambda time_ns, text: {"t": time_ns * 1e-9, "meta": _meta(text)},
     "snapshot": _plain_snapshot,
     "flow": lambda time_ns, values: {"t": time_ns * 1e-9, "values": values},
     "decision": _plain_decision,
     "span": _plain_span,
-    "text": lambda time_ns, text: {"t": time_ns * 1e-9, "text": json.loads(text)},
+    "text": lambda time_ns, text: {"t": time_ns * 1e-9, "text": _event(text)},
 }

@@ -129,6 +129,11 @@ void dr__limits_read(const char *root, dr__limits *out)
     out->local_world = world && atoi(world) > 0 ? atoi(world) : 1;
 }
 
+uint64_t dr__limits_memory(const dr__limits *l)
+{
+    return l->memory_limit / 4 / (uint64_t)l->local_world;
+}
+
 int dr__limits_workers(const dr__limits *l)
 {
     /* Half a CPU over is worth a thread: 2.5 CPUs run 3. */

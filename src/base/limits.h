@@ -16,6 +16,9 @@ typedef struct dr__limits {
 /* Reads /proc and /sys/fs/cgroup (v1 and v2) below `root` ("" for this machine). */
 void dr__limits_read(const char *root, dr__limits *out);
 
+/* Bytes that this process should use for samples: a quarter of its share of the memory. */
+uint64_t dr__limits_memory(const dr__limits *limits);
+
 /* Threads this process should run: its share of the CPUs, at least 1. */
 int dr__limits_workers(const dr__limits *limits);
 

@@ -10,7 +10,8 @@
  * less to be read than the beginnings of rows alone, eight a sixth less.
  *
  * Points are a cache of facts about one exact sequence of bytes.  The decoder checks that they are plausible and reads
- * nothing outside its buffers whatever they say; that they belong to these bytes is what the store sees to.
+ * nothing outside its buffers whatever they say; that they belong to these bytes is what the store sees to, and that
+ * they are true: it takes them from decoders of this process, and from files that this user has written.
  */
 #ifndef DR_CODEC_JPEG_SEEK_H
 #define DR_CODEC_JPEG_SEEK_H

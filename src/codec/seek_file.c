@@ -1,7 +1,6 @@
 /* seek_file.c: reading index files of seek points. */
 #include "codec/seek_file.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/grow.h"
 #include "codec/seek_layout.h"
+#include "format/index_stamp.h"
 #include "source/file.h"
 
 enum { BLOCK = 1 << 20, ON_STACK = 4096 };
@@ -80,8 +80,9 @@ static bool load_head(dr__seek_file *f)
 dr__seek_file *dr__seek_file_open(const char *path)
 {
     struct stat st;
-    int fd;
-    if (!path || dr__file_open(AT_FDCWD, NULL, path, &fd, &st, NULL) != DR_OK)
+    uint64_t bytes;
+    int fd = dr__index_open(path, &st, &bytes);
+    if (fd < 0)
         return NULL;
     dr__seek_file *f = dr__alloc_zero(1, sizeof *f);
     if (!f) {
@@ -91,7 +92,7 @@ dr__seek_file *dr__seek_file_open(const char *path)
     f->fd = fd;
     f->device = (uint64_t)st.st_dev;
     f->inode = (uint64_t)st.st_ino;
-    f->bytes = (uint64_t)st.st_size;
+    f->bytes = bytes;
     if (!load_head(f))
         dr__seek_file_close(&f);
     return f;

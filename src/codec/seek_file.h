@@ -4,6 +4,7 @@
  *   n_buckets times: u32 length of the bucket
  *   u64 xxh3 of everything before
  *   the buckets: u64 xxh3 of the rest of it, then entries: u64 hash  u32 size  u32 length  packed points
+ *   u64 stamp (format/index_stamp.h)
  *
  * Little-endian.  An image with hash h is in bucket h * n_buckets / 2^64, so that all entries of a file are in the
  * order of their hashes and two files are merged in one pass.  Buckets have about a kilobyte: only their places are
@@ -32,7 +33,7 @@ typedef struct dr__seek_file {
     int users;        /* for who shares it */
 } dr__seek_file;
 
-/* NULL: there is none, or it is none of ours. */
+/* NULL: there is none, or it is not believed (format/index_stamp.h) or none of ours. */
 dr__seek_file *dr__seek_file_open(const char *path);
 void dr__seek_file_close(dr__seek_file **file);
 

@@ -63,6 +63,26 @@ static dr_status open_gzip(struct bytes *b, uint8_t *room, dr_error *err)
     return DR_OK;
 }
 
+static void refill(struct bytes *b)
+{
+    if (b->z.avail_in)
+        return;
+    b->z.avail_in = (unsigned)(b->left < 1u << 30 ? b->left : 1u << 30);
+    b->left -= b->z.avail_in;
+}
+
+/* Behind a gzip member: does another one follow?  Zero bytes between and behind members are padding (tapes, blocks of a
+ * fixed size), as for gzip and Python. */
+static bool begin_next_member(struct bytes *b)
+{
+    z_stream *z = &b->z;
+    for (refill(b); z->avail_in && !*z->next_in; refill(b)) {
+        z->next_in++;
+        z->avail_in--;
+    }
+    return z->avail_in && inflateReset(z) == Z_OK;
+}
+
 /* As many as there are, up to n; a file may be several gzip members one after the other. */
 static dr_status inflate_some(struct bytes *b, uint8_t *dst, size_t n, size_t *got, dr_error *err)
 {
@@ -70,16 +90,10 @@ static dr_status inflate_some(struct bytes *b, uint8_t *dst, size_t n, size_t *g
     z->next_out = dst;
     z->avail_out = (unsigned)n;
     while (z->avail_out) {
-        if (!z->avail_in) {
-            z->avail_in = (unsigned)(b->left < 1u << 30 ? b->left : 1u << 30);
-            b->left -= z->avail_in;
-        }
+        refill(b);
         int status = inflate(z, Z_NO_FLUSH);
-        if (status == Z_STREAM_END && (z->avail_in || b->left)) {
-            if (inflateReset(z) != Z_OK)
-                break;
+        if (status == Z_STREAM_END && begin_next_member(b))
             continue;
-        }
         if (status == Z_STREAM_END || (status == Z_BUF_ERROR && !z->avail_in && !b->left))
             break;
         if (status == Z_MEM_ERROR)

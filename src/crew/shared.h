@@ -151,6 +151,7 @@ struct dr__board {
     uint64_t taken_samples, latency_ns, slow_ns, n_bad, n_died;
     uint32_t batch_samples; /* of the last one taken */
 
+    dr_crew_place_waited waits[DR_CREW_PLACES]; /* hints: not computed again after a death */
     uint64_t n_results, n_batches, n_samples, n_slow_samples, n_redone, n_deaths;
     struct dr__arena arena;
 };

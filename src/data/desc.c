@@ -122,7 +122,17 @@ size_t dr__row_bytes(const dr_desc *d)
 const char *dr__desc_text_of(const dr_desc *d, char *text, size_t size)
 {
     static const char *const kinds[] = {
-        "", "image ", "mask ", "boxes ", "bytes ", "text ", "volume ", "volume mask "
+        [DR_KIND_ARRAY] = "",
+        [DR_KIND_IMAGE] = "image ",
+        [DR_KIND_MASK] = "mask ",
+        [DR_KIND_BOXES] = "boxes ",
+        [DR_KIND_BYTES] = "bytes ",
+        [DR_KIND_TEXT] = "text ",
+        [DR_KIND_VOLUME] = "volume ",
+        [DR_KIND_VOLUME_MASK] = "volume mask ",
+        [DR_KIND_KEYPOINTS] = "keypoints ",
+        [DR_KIND_LABELS] = "labels ",
+        [DR_KIND_MASKS] = "masks ",
     };
     static const char *const layouts[] = { "", "HWC ", "CHW " };
     int n = snprintf(text, size, "%s%s %s(", kinds[d->kind], dr_dtype_name(d->dtype), layouts[d->layout]);
@@ -168,10 +178,12 @@ dr_status dr__want_image(const dr_desc *in, unsigned types, const char *op, dr_e
 {
     char text[128];
     if (!dr__is_image(in) || in->layout != DR_LAYOUT_HWC)
-        return dr__fail(err, DR_ERR_ARG, "%s: needs a decoded image (HWC), got %s", op,
-                        dr__desc_text_of(in, text, sizeof text));
+        return dr__fail(err, DR_ERR_ARG, "%s: needs a decoded image (HWC), got %s%s", op,
+                        dr__desc_text_of(in, text, sizeof text),
+                        in->kind == DR_KIND_BYTES ? "; put decode before it" : "");
     if (!(types >> in->dtype & 1u))
-        return dr__fail(err, DR_ERR_ARG, "%s: does not work on %s images", op, dr_dtype_name(in->dtype));
+        return dr__fail(err, DR_ERR_ARG, "%s: does not work on %s images%s", op, dr_dtype_name(in->dtype),
+                        in->dtype != DR_U8 && types >> DR_U8 & 1u ? "; put it before normalize and to_dtype" : "");
     return DR_OK;
 }
 
@@ -179,10 +191,23 @@ dr_status dr__want_volume(const dr_desc *in, unsigned types, const char *op, dr_
 {
     char text[128];
     if (!dr__is_volume(in) || in->n_dims != 4)
-        return dr__fail(err, DR_ERR_ARG, "%s: needs a decoded volume, got %s", op,
-                        dr__desc_text_of(in, text, sizeof text));
+        return dr__fail(err, DR_ERR_ARG, "%s: needs a decoded volume, got %s%s", op,
+                        dr__desc_text_of(in, text, sizeof text),
+                        in->kind == DR_KIND_BYTES ? "; put decode_volume before it" : "");
     if (!(types >> in->dtype & 1u))
         return dr__fail(err, DR_ERR_ARG, "%s: does not work on %s volumes", op, dr_dtype_name(in->dtype));
+    return DR_OK;
+}
+
+dr_status dr__want_points(const dr_desc *in, const char *op, dr_error *err)
+{
+    char text[128];
+    const int64_t last = in->n_dims > 0 ? in->dims[in->n_dims - 1] : 0;
+    if (in->kind == DR_KIND_BOXES)
+        return dr__want_boxes(in, op, err);
+    if (in->kind != DR_KIND_KEYPOINTS || in->dtype != DR_F32 || (last != 2 && last != 3))
+        return dr__fail(err, DR_ERR_ARG, "%s: needs key points as float32 (..., 2) or (..., 3), got %s", op,
+                        dr__desc_text_of(in, text, sizeof text));
     return DR_OK;
 }
 

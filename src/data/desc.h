@@ -71,6 +71,15 @@ dr_status dr__want_image(const dr_desc *in, unsigned types, const char *op, dr_e
 /* Likewise a volume (or mask of one). */
 dr_status dr__want_volume(const dr_desc *in, unsigned types, const char *op, dr_error *err);
 
+/* Boxes or key points? */
+static inline bool dr__is_points(const dr_desc *d)
+{
+    return d->kind == DR_KIND_BOXES || d->kind == DR_KIND_KEYPOINTS;
+}
+
+/* Likewise boxes, or key points: float32, x and y first in each row. */
+dr_status dr__want_points(const dr_desc *in, const char *op, dr_error *err);
+
 /* Likewise boxes: float32, n x 4. */
 dr_status dr__want_boxes(const dr_desc *in, const char *op, dr_error *err);
 

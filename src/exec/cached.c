@@ -44,12 +44,18 @@ static char *identity_of(const dr__exec *e, const dr__prefix *p)
     for (int i = 0; i < p->head->n_outputs; i++)
         json_array_append_new(fields, json_string(p->head->outputs[i].name));
     char data[32];
-    snprintf(data, sizeof data, "%016" PRIx64, e->set->fingerprint);
+    snprintf(data, sizeof data, "%016" PRIx64, dr__dataset_content(e->set));
     json_t *o = json_pack("{s:i, s:s, s:o, s:o}", "version", VERSION, "data", data, "fields", fields, "ops",
                           json_loads(p->json, 0, NULL));
     char *text = o ? dr__canonical(o) : NULL;
     json_decref(o);
     return text;
+}
+
+/* Those of an epoch, at most. */
+static uint64_t used_samples(const dr_dataset *set)
+{
+    return DR_MIN(set->n_samples, set->n_places);
 }
 
 static dr_status open_store(dr__exec *e, dr__cache *c, const char *folder, uint64_t limit, dr_error *err)
@@ -68,7 +74,7 @@ static dr_status open_store(dr__exec *e, dr__cache *c, const char *folder, uint6
     dr_store_adapt(c->store, e->o.adaptive_compression);
     dr_store_stats stats;
     dr_store_get_stats(c->store, &stats);
-    bool seen = stats.records && stats.records >= e->set->n_samples / SEEN_SHARE;
+    bool seen = stats.records && stats.records >= used_samples(e->set) / SEEN_SHARE;
     atomic_store(&c->verdict, automatic && !seen ? MEASURING : KEEP);
     snprintf(c->why, sizeof c->why, "%s", !automatic ? "asked for" : seen ? "kept by an earlier run" : "measuring");
     return DR_OK;
@@ -83,7 +89,7 @@ dr_status dr__cache_open(dr__exec *e, const char *folder, uint64_t limit, const 
     pthread_mutex_init(&c->lock, NULL);
     snprintf(c->folder, sizeof c->folder, "%s", strcmp(folder, "auto") ? folder : "the user's cache folder");
     c->workers = DR_MAX(e->workers, 1);
-    c->n_trials = (unsigned)DR_MIN(DR_MAX(e->set->n_samples / 4, FEWEST), TRIALS);
+    c->n_trials = (unsigned)DR_MIN(DR_MAX(used_samples(e->set) / 4, FEWEST), TRIALS);
     atomic_init(&c->verdict, REFUSE);
     DR_TRY(dr__prefix_split(e->program, e->set->fields, e->set->n_fields, options, &c->prefix, err));
     if (c->prefix.head)
@@ -128,7 +134,7 @@ static bool key_of(const dr__exec *e, dr__workbench *bench, uint64_t id, dr_stor
     if (e->set->def->stamp)
         status = e->set->def->stamp(e->set, id, &name[1], &err);
     if (status == DR_ERR_UNSUPPORTED) {
-        status = dr__dataset_read(e->set, id, &bench->record, &err);
+        status = dr__sample_read(bench, e->set, id, &err);
         *read = status == DR_OK;
         name[1] = status == DR_OK ? hash_fields(&bench->record) : 0;
     }

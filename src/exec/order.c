@@ -36,9 +36,7 @@ dr__sample_ref dr__order_sample(const dr_dataset *set, uint64_t seed, uint64_t e
     uint64_t n = set->n_places, place = position % n;
     if (shuffle)
         place = dr__permute(n, dr__permute_key(seed, epoch, 0), place);
-    dr__sample_ref ref = { .id = place };
-    if (set->def->place)
-        ref = set->def->place(set, seed, epoch, place);
-    ref.occurrence += (uint32_t)(position / n); /* a repeat that pads is augmented anew */
+    dr__sample_ref ref = dr__dataset_place(set, seed, epoch, place);
+    ref.occurrence += (uint32_t)(position / n) * set->most_times; /* a repeat that pads is augmented anew */
     return ref;
 }

@@ -46,6 +46,13 @@ static void leave_all(dr__workbench *bench)
     atomic_store_explicit(&bench->at_ns, 0, memory_order_relaxed); /* the pool's lock comes before another loader */
 }
 
+/* Work on a sample begins, or goes on in another thread.  Reading that clock is a system call. */
+static void begin_work(const dr__exec *e, dr__job *j)
+{
+    j->since_ns = dr__now_ns();
+    j->since_cpu_ns = e->trace ? dr__thread_cpu_ns() : 0;
+}
+
 static dr_status read_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     const uint64_t start = dr__now_ns();
@@ -53,8 +60,8 @@ static dr_status read_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_e
     atomic_store_explicit(&bench->began_ns, start, memory_order_relaxed);
     come_to(bench, j->ref.id, start);
     if (!dr__cache_look(e, bench, j))
-        DR_TRY(dr__dataset_read(e->set, j->ref.id, &bench->record, err));
-    j->since_ns = dr__now_ns();
+        DR_TRY(dr__sample_read(bench, e->set, j->ref.id, err));
+    begin_work(e, j);
     j->read_ns = j->since_ns - start;
     j->read_at_ns = start;
     j->reader = bench->worker;
@@ -100,6 +107,7 @@ static dr_status run_and_store(dr__exec *e, dr__workbench *bench, dr__job *j, dr
         DR_TRY(dr__any_take_slot(e, &j->batch, &j->slot, err));
     DR_TRY(store(e, bench, j, err));
     j->run_ns = dr__now_ns() - j->since_ns;
+    j->cpu_ns = e->trace ? dr__thread_cpu_ns() - j->since_cpu_ns : 0;
     return DR_OK;
 }
 
@@ -174,8 +182,11 @@ static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_
 /* The caller may have said which ones take the place of others. */
 static uint64_t draw_stand_in(const dr__exec *e, dr_rng *rng)
 {
-    const uint64_t i = dr__rng_below(rng, e->stand_ins ? e->n_stand_ins : e->set->n_samples);
-    return e->stand_ins ? e->stand_ins[i] : i;
+    if (e->stand_ins)
+        return e->stand_ins[dr__rng_below(rng, e->n_stand_ins)];
+    if (e->set->def->fixed_places) /* none that the set leaves out */
+        return dr__dataset_place(e->set, e->o.seed, e->epoch, dr__rng_below(rng, e->set->n_places)).id;
+    return dr__rng_below(rng, e->set->n_samples);
 }
 
 /* Another sample in the place of one that was booked, chosen by the seed; bad ones on the way are booked too. */
@@ -340,7 +351,7 @@ static void work_parked(dr__exec *e, dr__parked *parked, dr__workbench *bench)
     dr__job j = parked->job;
     dr_error err = { 0 };
     dr__lane_unpark(e, parked, bench);
-    j.since_ns = dr__now_ns();
+    begin_work(e, &j);
     come_to(bench, j.ref.id, j.since_ns);
     dr_status status = plan(e, bench, &j, &err);
     if (status == DR_OK)
@@ -399,7 +410,7 @@ static void work_fetched(dr__exec *e, dr__parked *fetched, dr__workbench *bench)
     dr_error err = { 0 };
     dr_status status = DR_OK;
     dr__lane_unpark(e, fetched, bench);
-    j.since_ns = dr__now_ns();
+    begin_work(e, &j);
     come_to(bench, j.ref.id, j.since_ns);
     atomic_store_explicit(&bench->began_ns, j.since_ns, memory_order_relaxed); /* as in read_sample */
     if (j.unread)

@@ -38,6 +38,7 @@ void dr__spans_sample(dr__exec *e, const dr__workbench *bench, const dr__job *j,
     s.thread = bench->worker;
     s.begin_ns = j->since_ns;
     s.end_ns = j->since_ns + j->run_ns;
+    s.cpu_ns = j->cpu_ns;
     dr__trace_put_span(e->trace, &s);
 }
 

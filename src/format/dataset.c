@@ -37,6 +37,23 @@ dr_status dr__dataset_read(const dr_dataset *set, uint64_t id, dr__record *recor
     return set->def->read(set, id, record, err);
 }
 
+dr__sample_ref dr__dataset_place(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place)
+{
+    return set->def->place ? set->def->place(set, seed, epoch, place) : (dr__sample_ref){ .id = place };
+}
+
+dr_status dr__dataset_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
+{
+    if (!set->def->stamp)
+        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: samples have no stamps", set->name);
+    return set->def->stamp(set, id, out, err);
+}
+
+uint64_t dr__dataset_content(const dr_dataset *set)
+{
+    return set->content ? set->content : set->fingerprint;
+}
+
 dr_status dr__dataset_new(size_t size, const dr_dataset_def *def, const char *format, const char *name,
                           dr_dataset **out, dr_error *err)
 {
@@ -50,6 +67,7 @@ dr_status dr__dataset_new(size_t size, const dr_dataset_def *def, const char *fo
     set->def = def;
     set->format = format;
     set->name = copy;
+    set->most_times = 1;
     set->read_delay_us = read_delay();
     atomic_init(&set->refs, 1);
     *out = set;
@@ -84,6 +102,13 @@ dr_status dr__dataset_set_classes(dr_dataset *set, const char *const *names, siz
         set->n_classes = i + 1;
     }
     return DR_OK;
+}
+
+dr_status dr__dataset_copy_classes(dr_dataset *set, const dr_dataset *from, dr_error *err)
+{
+    if (!from->n_classes)
+        return DR_OK;
+    return dr__dataset_set_classes(set, (const char *const *)from->classes, from->n_classes, err);
 }
 
 void dr__dataset_keep(dr_dataset *set, const char *path, const char *ending)
@@ -198,7 +223,17 @@ dr_status dr_dataset_open(const char *path, const dr_read_options *options, dr_d
     const dr_format_def *format;
     *out = NULL;
     DR_TRY(choose(path, o.format, &format, err));
-    return format->open(path, &o, out, err);
+    DR_TRY(format->open(path, &o, out, err));
+    char *name = o.name ? dr__strdup(o.name) : NULL;
+    if (o.name && !name) {
+        dr_dataset_unref(out);
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", o.name);
+    }
+    if (name) {
+        dr__free((*out)->name);
+        (*out)->name = name;
+    }
+    return DR_OK;
 }
 
 dr_dataset *dr_dataset_ref(dr_dataset *set)
@@ -242,6 +277,11 @@ uint64_t dr_dataset_size(const dr_dataset *set)
 uint64_t dr_dataset_places(const dr_dataset *set)
 {
     return set->n_places;
+}
+
+uint64_t dr_dataset_fingerprint(const dr_dataset *set)
+{
+    return set->fingerprint;
 }
 
 dr_status dr_dataset_key(const dr_dataset *set, uint64_t id, char *text, size_t size, dr_error *err)

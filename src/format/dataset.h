@@ -36,6 +36,7 @@ typedef struct dr__record {
     uint8_t *block; /* memory for what was read; 64-byte aligned, with 64 zero bytes after the used part */
     size_t block_cap, block_used;
     unsigned n_small; /* see dr__should_shrink */
+    size_t max_bytes; /* of what is read of one sample; 0: 4 GiB, which is the most in any case */
 } dr__record;
 
 void dr__record_init(dr__record *record);
@@ -86,21 +87,27 @@ typedef struct dr_dataset_def {
     /* Optional: place 0 .. n_places - 1 of an epoch to a sample.  Default: place i is sample i. */
     dr__sample_ref (*place)(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place);
 
+    /* place depends on neither seed nor epoch: the same samples each time.  What stands in for a bad sample is then
+     * one of these, too. */
+    bool fixed_places;
+
     void (*close)(dr_dataset *set);
 } dr_dataset_def;
 
 /* The head of every dataset; formats put their own struct around it. */
 struct dr_dataset {
     const dr_dataset_def *def;
-    const char *format; /* name of the format, static */
-    char *name;         /* path or description, for messages; owned */
-    uint64_t n_samples; /* distinct samples */
-    uint64_t n_places;  /* places of an epoch; = n_samples but for mixtures */
+    const char *format;  /* name of the format, static */
+    char *name;          /* path or description, for messages; owned */
+    uint64_t n_samples;  /* distinct samples */
+    uint64_t n_places;   /* places of an epoch; = n_samples but for mixtures, subsets and what is made of these */
+    uint32_t most_times; /* that a sample can stand in an epoch, where places are fixed; mostly 1 */
     int n_fields;
     dr__field fields[DR__MAX_FIELDS];
     char **classes; /* label names, label i = classes[i]; NULL without; owned */
     size_t n_classes;
-    uint64_t fingerprint; /* xxh3 of what identifies the content: names, sizes, labels */
+    uint64_t fingerprint; /* xxh3 of what identifies the content: names, sizes, labels, and which of it is taken */
+    uint64_t content;     /* likewise, whichever samples are taken: ids mean the same; 0: the fingerprint */
     char *keep_beside;    /* the file for what is learnt of its content while it is read; NULL: not beside it; owned */
     char *keep_identity;  /* names it for a file in the cache folder; NULL: nothing is to be kept; owned */
     long read_delay_us;   /* for experiments: see dr__dataset_read */
@@ -110,6 +117,15 @@ struct dr_dataset {
 /* Reads sample `id` into record, as def->read.  For experiments with slow storage, it sleeps before for as many
  * microseconds as the environment variable DRAPPS_READ_DELAY_US said when the set was opened (up to a minute). */
 dr_status dr__dataset_read(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err);
+
+/* The sample at a place, whether the set has a `place` or not. */
+dr__sample_ref dr__dataset_place(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place);
+
+/* def->stamp; DR_ERR_UNSUPPORTED where there is none. */
+dr_status dr__dataset_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);
+
+/* What identifies the samples by their ids, whichever of them are taken. */
+uint64_t dr__dataset_content(const dr_dataset *set);
 
 typedef struct dr_format_def {
     const char *name;
@@ -135,6 +151,9 @@ dr_status dr__dataset_add_field(dr_dataset *set, const char *name, const dr_desc
 
 /* Takes copies of the class names, in their order. */
 dr_status dr__dataset_set_classes(dr_dataset *set, const char *const *names, size_t n, dr_error *err);
+
+/* The classes of another set, if it has any. */
+dr_status dr__dataset_copy_classes(dr_dataset *set, const dr_dataset *from, dr_error *err);
 
 /* Sets keep_beside (path + ending; none where ending is NULL) and keep_identity, if the data lies at a path. */
 void dr__dataset_keep(dr_dataset *set, const char *path, const char *ending);

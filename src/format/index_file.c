@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/grow.h"
+#include "format/index_stamp.h"
 #include "source/file.h"
 
 static const char magic[8] = { 'D', 'R', 'I', 'D', 'X', '\r', '\n', 0x1A };
@@ -140,11 +141,12 @@ void dr__index_place_free(dr__index_place *place)
 uint8_t *dr__index_load(const char *path, size_t *size)
 {
     struct stat st;
-    int fd;
-    if (!path || dr__file_open(AT_FDCWD, NULL, path, &fd, &st, NULL) != DR_OK)
+    uint64_t bytes;
+    int fd = dr__index_open(path, &st, &bytes);
+    if (fd < 0)
         return NULL;
-    uint8_t *data = dr__alloc((size_t)st.st_size);
-    if (data && dr__file_pread(fd, data, (size_t)st.st_size, 0, size)) {
+    uint8_t *data = dr__alloc((size_t)bytes);
+    if (data && dr__file_pread(fd, data, (size_t)bytes, 0, size)) {
         dr__free(data);
         data = NULL;
     }
@@ -230,7 +232,7 @@ bool dr__index_temp_open(dr__index_temp *temp, const char *path, bool beside)
     struct timespec now;        /* and in a container each run may have the number of the last one, which was killed */
     if (!beside)
         make_cache_folder();
-    if (is_read_only(path))
+    if (is_read_only(path) || dr__index_is_foreign(path))
         return false;
     clock_gettime(CLOCK_REALTIME, &now);
     int len = snprintf(temp->name, sizeof temp->name, "%s.%ld.%u.%llx", path, (long)getpid(),
@@ -243,7 +245,7 @@ bool dr__index_temp_open(dr__index_temp *temp, const char *path, bool beside)
 
 bool dr__index_temp_close(dr__index_temp *temp, const char *path, bool good)
 {
-    good = good && !fsync(temp->fd);
+    good = good && dr__index_stamp(temp->fd) && !fsync(temp->fd);
     good = !close(temp->fd) && good && !rename(temp->name, path);
     if (!good)
         unlink(temp->name);

@@ -4,6 +4,7 @@
  *   n_sections times: u32 id  u32 zero  u64 offset  u64 length  u64 xxh3 of the section
  *   u64 xxh3 of everything before
  *   the sections
+ *   u64 stamp (index_stamp.h)
  *
  * Little-endian.  Unknown ids are skipped.  An index is a cache: one that is damaged, stale, foreign or cannot be
  * written is never an error, only slower.
@@ -49,7 +50,8 @@ typedef struct dr__index_place {
 void dr__index_place_make(dr__index_place *place, const char *beside, const char *identity);
 void dr__index_place_free(dr__index_place *place);
 
-/* The bytes of a file, owned by the caller (dr__free); NULL when there is none or it cannot be read. */
+/* The bytes of a file without its stamp, owned by the caller (dr__free); NULL when there is none that is believed
+ * (index_stamp.h) or it cannot be read. */
 uint8_t *dr__index_load(const char *path, size_t *size);
 
 /* Writes an index to a temporary name, syncs, renames.  False when that was not possible; nothing is left behind.
@@ -63,9 +65,10 @@ typedef struct dr__index_temp {
     char name[4200];
 } dr__index_temp;
 
+/* False: the place cannot be written, or has a file of someone else. */
 bool dr__index_temp_open(dr__index_temp *temp, const char *path, bool beside);
 
-/* Syncs and renames, or, unless all was `good` so far, removes it; false: nothing is left behind. */
+/* Stamps, syncs and renames, or, unless all was `good` so far, removes it; false: nothing is left behind. */
 bool dr__index_temp_close(dr__index_temp *temp, const char *path, bool good);
 
 bool dr__write_all(int fd, const void *data, size_t size);

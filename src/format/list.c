@@ -12,6 +12,9 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/grow.h"
+#include "base/limits.h"
 #include "data/desc.h"
 #include "format/cell_table.h"
 #include "format/dataset.h"
@@ -19,7 +22,7 @@
 #include "source/file.h"
 #include "source/source.h"
 
-enum { MAX_PATH = 8192 };
+enum { MAX_PATH = 8192, PIECE = 1 << 22 };
 
 struct list {
     dr_dataset head;
@@ -32,19 +35,51 @@ struct list {
     int columns[DR__MAX_FIELDS], n_columns; /* the other columns, in the order of their fields */
 };
 
+/* Its columns take about as much again. */
+static dr_status check_size(const char *path, uint64_t size, dr_error *err)
+{
+    dr__limits limits;
+    dr__limits_read("", &limits);
+    const uint64_t most = dr__limits_memory(&limits) / 2;
+    if (size <= most)
+        return DR_OK;
+    return dr__fail(err, DR_ERR_LIMIT, "%s: a list of %llu bytes; the memory of this process allows %llu", path,
+                    (unsigned long long)size, (unsigned long long)most);
+}
+
+/* Piece by piece: a text has no zero bytes, of which the holes of a sparse file are full. */
+static dr_status read_text(dr__source *source, uint64_t total, uint8_t **data, size_t *size, dr_error *err)
+{
+    size_t cap = 0, got = 1;
+    while (got && *size < total) {
+        const size_t ask = (size_t)DR_MIN(total - *size, (uint64_t)PIECE);
+        uint8_t *more = dr__grow(*data, &cap, *size + ask, 1);
+        if (!more)
+            return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for %llu bytes", source->name,
+                            (unsigned long long)total);
+        *data = more;
+        DR_TRY(dr__source_read_at(source, more + *size, ask, *size, &got, err));
+        const uint8_t *zero = memchr(more + *size, 0, got);
+        if (zero)
+            return dr__fail(err, DR_ERR_FORMAT, "%s: byte %zu is zero: not a list in UTF-8", source->name,
+                            (size_t)(zero - more));
+        *size += got;
+    }
+    return DR_OK;
+}
+
 static dr_status read_all(const char *path, uint8_t **data, size_t *size, dr_error *err)
 {
     dr__source *source;
     uint64_t total;
+    *data = NULL;
+    *size = 0;
     DR_TRY(dr__source_open(path, &source, err));
     dr_status status = dr__source_size(source, &total, err);
-    *data = NULL;
-    if (status == DR_OK) {
-        *data = dr__alloc((size_t)total);
-        status = *data
-                     ? dr__source_read_at(source, *data, (size_t)total, 0, size, err)
-                     : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for %llu bytes", path, (unsigned long long)total);
-    }
+    if (status == DR_OK)
+        status = check_size(path, total, err);
+    if (status == DR_OK)
+        status = read_text(source, total, data, size, err);
     if (status != DR_OK)
         dr__free(*data);
     dr__source_close(&source);
@@ -228,7 +263,14 @@ static bool are_boxes(const dr__column *c)
     return (c->form.width == 4 || c->form.width < 0) && (!strcmp(c->name, "boxes") || !strcmp(c->name, "bboxes"));
 }
 
-/* Boxes are known by their name and width; other lists of numbers are arrays. */
+/* x, y and visibility of each, in one row for an object. */
+static bool are_keypoints(const dr__column *c)
+{
+    return c->form.width > 0 && c->form.width % 3 == 0 && !strcmp(c->name, "keypoints");
+}
+
+/* Boxes and key points are known by their name and width, labels of boxes by their name; other lists of numbers are
+ * arrays. */
 static dr_desc list_desc(const dr__column *c)
 {
     dr_desc d = {
@@ -238,6 +280,12 @@ static dr_desc list_desc(const dr__column *c)
         d.n_dims = 2;
         d.dims[1] = c->form.width;
     }
+    if (!strcmp(c->name, "labels") || !strcmp(c->name, "iscrowd"))
+        d.kind = DR_KIND_LABELS;
+    if (are_keypoints(c))
+        return (dr_desc){
+            .kind = DR_KIND_KEYPOINTS, .dtype = DR_F32, .n_dims = 3, .dims = { DR_UNKNOWN, c->form.width / 3, 3 }
+        };
     if (are_boxes(c))
         return (dr_desc){ .kind = DR_KIND_BOXES, .dtype = DR_F32, .n_dims = 2, .dims = { DR_UNKNOWN, 4 } };
     return d;

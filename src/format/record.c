@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "base/grow.h"
 #include "data/desc.h"
 #include "format/dataset.h"
@@ -17,7 +18,11 @@
 enum { ALIGN = 64, TAIL = 64, SLACK = (ALIGN + TAIL) * DR__MAX_FIELDS };
 
 /* No sample is larger; a file that claims more is refused before memory is asked for. */
-static const size_t record_max_bytes = (size_t)1 << 32;
+static size_t most_bytes(const dr__record *record)
+{
+    const size_t most = (size_t)1 << 32;
+    return record->max_bytes ? DR_MIN(record->max_bytes, most) : most;
+}
 
 void dr__record_init(dr__record *record)
 {
@@ -40,8 +45,9 @@ void dr__record_free(dr__record *record)
 /* Room for `total` bytes of values, keeping the first `keep` bytes of the block. */
 static dr_status reserve(dr__record *record, size_t total, size_t keep, dr_error *err)
 {
-    if (total > record_max_bytes)
-        return dr__fail(err, DR_ERR_LIMIT, "a sample of %zu bytes; allowed are %zu", total, record_max_bytes);
+    if (total > most_bytes(record))
+        return dr__fail(err, DR_ERR_LIMIT, "a sample of %zu encoded bytes; the memory limit allows %zu", total,
+                        most_bytes(record));
     size_t need = total + SLACK;
     bool shrink = !keep && dr__should_shrink(&record->n_small, record->block_cap, need);
     if (record->block && need <= record->block_cap && !shrink)
@@ -140,7 +146,7 @@ dr_status dr__stamp_file(int dir_fd, const char *folder, const char *path, uint6
     struct stat st;
     if (fstatat(dir_fd, path, &st, 0))
         return dr__fail_errno(err, dr__errno_status(errno), "%s: cannot look at %s", folder, path);
-    uint64_t facts[2] = { (uint64_t)st.st_size, (uint64_t)dr__mtime_ns(&st) };
+    uint64_t facts[2] = { (uint64_t)st.st_size, dr__file_version(&st) };
     uint64_t h = XXH3_64bits(folder, strlen(folder));
     h = XXH3_64bits_withSeed(path, strlen(path), h);
     *out = XXH3_64bits_withSeed(facts, sizeof facts, h);

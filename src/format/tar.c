@@ -159,9 +159,9 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
     size_t i = shard_of(t, id);
     const dr__tar_index *x = &t->shards[i].index;
     const char *path = dr__names_get(&t->paths, i);
-    if (!x->tar_mtime_ns)
-        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: its time is not known", path);
-    uint64_t facts[] = { x->tar_size, (uint64_t)x->tar_mtime_ns, x->samples[id - t->shards[i].first].header };
+    if (!x->tar_version)
+        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: its version is not known", path);
+    uint64_t facts[] = { x->tar_size, x->tar_version, x->samples[id - t->shards[i].first].header };
     *out = XXH3_64bits_withSeed(facts, sizeof facts, XXH3_64bits(path, strlen(path)));
     return DR_OK;
 }

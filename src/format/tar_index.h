@@ -33,7 +33,7 @@ typedef struct dr__tar_part {
 
 typedef struct dr__tar_index {
     uint64_t tar_size;
-    int64_t tar_mtime_ns;
+    uint64_t tar_version;
     dr__names keys;
     dr__tar_sample *samples; /* keys.n of them */
     size_t samples_cap;
@@ -52,8 +52,9 @@ void dr__tar_index_free(dr__tar_index *index);
 /* Takes the shard's index from `<path>.drapps-index` or the cache folder while it holds, else builds and keeps it. */
 dr_status dr__tar_index_open(const char *path, bool use_index, dr__tar_index *out, dr_error *err);
 
-/* From the bytes of an index file, for a shard of that size and time.  `what` names the shard in the cache folder. */
-dr_status dr__tar_index_decode(const void *data, size_t size, const char *what, uint64_t tar_size, int64_t tar_mtime_ns,
+/* From the bytes of an index file, for a shard of that size and version.  `what` names the shard in the cache folder.
+ */
+dr_status dr__tar_index_decode(const void *data, size_t size, const char *what, uint64_t tar_size, uint64_t tar_version,
                                dr__tar_index *out, dr_error *err);
 
 /* Is the extension one that becomes the field "image"? */

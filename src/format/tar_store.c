@@ -1,12 +1,12 @@
 /* tar_store.c: keeping the index of a shard beside it.
  *
  *   section 1  text: what the index is of; in the cache folder also the shard's real path
- *   section 2  u64 tar size, u64 tar mtime_ns, u64 n_samples, u64 n_members, u32 flags, u32 n_exts, the extensions
+ *   section 2  u64 tar size, u64 tar version, u64 n_samples, u64 n_members, u32 flags, u32 n_exts, the extensions
  *   section 3  the keys
  *   section 4  for each sample: u64 header, u64 label, u32 number of members
  *   section 5  for each member: u32 offset, u32 size, u8 extension
  *
- * Texts end with a zero byte.  The index holds while the shard has its size and mtime.
+ * Texts end with a zero byte.  The index holds while the shard has its size and version (dr__file_version).
  */
 #include <limits.h>
 #include <stdio.h>
@@ -76,15 +76,15 @@ static dr_status take_members(dr_cursor *c, dr__tar_index *x, dr_error *err)
 
 static dr_status take_facts(dr_cursor *c, uint64_t *n_samples, uint64_t *n_parts, dr__tar_index *x, dr_error *err)
 {
-    uint64_t size, mtime;
+    uint64_t size, version;
     uint32_t flags, n_exts;
     DR_TRY(dr__cursor_u64(c, &size, err));
-    DR_TRY(dr__cursor_u64(c, &mtime, err));
+    DR_TRY(dr__cursor_u64(c, &version, err));
     DR_TRY(dr__cursor_u64(c, n_samples, err));
     DR_TRY(dr__cursor_u64(c, n_parts, err));
     DR_TRY(dr__cursor_u32(c, &flags, err));
     DR_TRY(dr__cursor_u32(c, &n_exts, err));
-    if (size != x->tar_size || (int64_t)mtime != x->tar_mtime_ns || n_exts > DR__TAR_MAX_EXTS)
+    if (size != x->tar_size || version != x->tar_version || n_exts > DR__TAR_MAX_EXTS)
         return wrong(err);
     x->has_labels = flags & HAS_LABELS;
     x->two_images = flags & TWO_IMAGES;
@@ -126,10 +126,10 @@ static dr_status decode(const void *data, size_t size, const char *what, dr__tar
     return take_members(&members, x, err);
 }
 
-dr_status dr__tar_index_decode(const void *data, size_t size, const char *what, uint64_t tar_size, int64_t tar_mtime_ns,
+dr_status dr__tar_index_decode(const void *data, size_t size, const char *what, uint64_t tar_size, uint64_t tar_version,
                                dr__tar_index *out, dr_error *err)
 {
-    *out = (dr__tar_index){ .tar_size = tar_size, .tar_mtime_ns = tar_mtime_ns };
+    *out = (dr__tar_index){ .tar_size = tar_size, .tar_version = tar_version };
     dr_status status = decode(data, size, what, out, err);
     if (status != DR_OK)
         dr__tar_index_free(out);
@@ -140,7 +140,7 @@ static void encode(dr__section s[N_SECTIONS], const char *what, const dr__tar_in
 {
     dr__put_bytes(&s[0], what, strlen(what) + 1);
     dr__put_u64(&s[1], x->tar_size);
-    dr__put_u64(&s[1], (uint64_t)x->tar_mtime_ns);
+    dr__put_u64(&s[1], x->tar_version);
     dr__put_u64(&s[1], x->keys.n);
     dr__put_u64(&s[1], x->n_parts);
     dr__put_u32(&s[1], (x->has_labels ? HAS_LABELS : 0u) | (x->two_images ? TWO_IMAGES : 0u));
@@ -175,7 +175,7 @@ static bool load(const char *path, const char *what, dr__source *source, uint64_
 {
     size_t size;
     uint8_t *data = dr__index_load(path, &size);
-    bool good = data && dr__tar_index_decode(data, size, what, tar_size, source->mtime_ns, out, NULL) == DR_OK;
+    bool good = data && dr__tar_index_decode(data, size, what, tar_size, source->version, out, NULL) == DR_OK;
     dr__free(data);
     return good;
 }

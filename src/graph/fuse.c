@@ -36,7 +36,8 @@ static bool read_by_windows_only(const dr__program *p, int value)
 static void find_windows(dr__program *p)
 {
     for (int s = 0; s < p->n_steps; s++)
-        p->steps[s].windowed = def_of(p, s)->flags & DR_OP_DECODE && read_by_windows_only(p, p->steps[s].out);
+        p->steps[s].windowed = def_of(p, s)->flags & DR_OP_DECODE && dr__is_image(&p->values[p->steps[s].out]) &&
+                               read_by_windows_only(p, p->steps[s].out);
 }
 
 static bool deterministic_lut(const dr__program *p, int step)

@@ -54,10 +54,19 @@ static dr_status split_names(const char *text, char names[][DR__NAME], int *n, c
     }
 }
 
-/* What an op works on if nothing is said. */
-static const char *standard_fields(const dr_op_def *def)
+const char *dr__standard_fields(const dr_op_def *def)
 {
-    return def->flags & DR_OP_BATCH ? "image,label" : "image";
+    return def->reads ? def->reads : def->flags & DR_OP_BATCH ? "image,label" : "image";
+}
+
+static dr_status name_fields(dr__node *node, const char *fields, const char *outputs, const char *op, dr_error *err)
+{
+    int n_out;
+    DR_TRY(split_names(fields, node->in, &node->n_fields, op, err));
+    DR_TRY(split_names(outputs && *outputs ? outputs : fields, node->out, &n_out, op, err));
+    if (n_out != node->n_fields)
+        return dr__fail(err, DR_ERR_ARG, "%s: %d fields but %d outputs", op, node->n_fields, n_out);
+    return DR_OK;
 }
 
 static dr_status add_node(dr_graph *graph, const char *op, const json_t *params, const char *fields,
@@ -70,14 +79,12 @@ static dr_status add_node(dr_graph *graph, const char *op, const json_t *params,
         return dr__fail(err, DR_ERR_LIMIT, "a graph has at most %d nodes", DR__MAX_NODES);
     dr__node *node = &graph->nodes[graph->n_nodes];
     *node = (dr__node){ .id = id };
-    int n_out;
-    const char *standard = standard_fields(def);
-    DR_TRY(split_names(fields && *fields ? fields : standard, node->in, &node->n_fields, op, err));
-    DR_TRY(split_names(outputs && *outputs ? outputs : (fields && *fields ? fields : standard), node->out, &n_out, op,
-                       err));
-    if (n_out != node->n_fields)
-        return dr__fail(err, DR_ERR_ARG, "%s: %d fields but %d outputs", op, node->n_fields, n_out);
+    const bool named = (fields && *fields) || (outputs && *outputs);
+    if (named)
+        DR_TRY(name_fields(node, fields && *fields ? fields : dr__standard_fields(def), outputs, op, err));
     DR_TRY(dr__op_open(def, params, &node->op, err));
+    if (!named && !dr__op_kinds(&node->op))
+        DR_TRY(name_fields(node, dr__standard_fields(def), def->makes, op, err));
     graph->n_nodes++;
     graph->next_id = DR_MAX(graph->next_id, id + 1);
     dr__free(graph->json);
@@ -119,7 +126,7 @@ static bool in_place(const dr__node *node)
 
 static bool on_standard_fields(const dr__node *node)
 {
-    const char *at = standard_fields(node->op.def);
+    const char *at = dr__standard_fields(node->op.def);
     for (int i = 0; i < node->n_fields; i++) {
         size_t n = strcspn(at, ",");
         if (!n || strlen(node->in[i]) != n || strncmp(node->in[i], at, n))
@@ -129,7 +136,8 @@ static bool on_standard_fields(const dr__node *node)
     return !*at;
 }
 
-static json_t *node_json(const dr__node *node)
+/* standard: also where these are the op's standard fields. */
+static json_t *node_json(const dr__node *node, bool standard)
 {
     json_t *o = json_pack("{s:s, s:i, s:I}", "op", node->op.def->name, "version", node->op.def->version, "id",
                           (json_int_t)node->id);
@@ -137,23 +145,35 @@ static json_t *node_json(const dr__node *node)
     if (params && json_object_size(params))
         json_object_set(o, "params", params);
     json_decref(params);
-    if (!on_standard_fields(node))
+    if (node->n_fields && (standard || !on_standard_fields(node)))
         json_object_set_new(o, "fields", names_json(node->in, node->n_fields));
     if (!in_place(node))
         json_object_set_new(o, "outputs", names_json(node->out, node->n_fields));
     return o;
 }
 
+static char *text_of(const dr_graph *graph, bool identity)
+{
+    json_t *nodes = json_array();
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const dr__node *node = &graph->nodes[i];
+        json_array_append_new(nodes, node_json(node, !identity && dr__op_kinds(&node->op)));
+    }
+    json_t *whole = json_pack("{s:i, s:o}", "version", GRAPH_VERSION, "nodes", nodes);
+    char *text = whole ? dr__canonical(whole) : NULL;
+    json_decref(whole);
+    return text;
+}
+
+char *dr__graph_identity(const dr_graph *graph)
+{
+    return text_of(graph, true);
+}
+
 dr_status dr_graph_json(dr_graph *graph, const char **text, dr_error *err)
 {
-    if (!graph->json) {
-        json_t *nodes = json_array();
-        for (int i = 0; i < graph->n_nodes; i++)
-            json_array_append_new(nodes, node_json(&graph->nodes[i]));
-        json_t *whole = json_pack("{s:i, s:o}", "version", GRAPH_VERSION, "nodes", nodes);
-        graph->json = whole ? dr__canonical(whole) : NULL;
-        json_decref(whole);
-    }
+    if (!graph->json)
+        graph->json = text_of(graph, false);
     if (!graph->json)
         return dr__fail(err, DR_ERR_NOMEM, "graph: out of memory");
     *text = graph->json;
@@ -164,6 +184,8 @@ static dr_status join_names(const json_t *list, char *out, size_t size, const ch
 {
     size_t n = 0;
     out[0] = 0;
+    if (list && !json_is_array(list))
+        return dr__fail(err, DR_ERR_FORMAT, "%s: fields and outputs must be lists of names", op);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *name = json_string_value(json_array_get(list, i));
         if (!name || n + strlen(name) + 2 > size)
@@ -183,7 +205,10 @@ static dr_status read_node(dr_graph *graph, const json_t *o, dr_error *err)
     if (def && json_object_get(o, "version") && version != def->version)
         return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: graph was made with version %lld of the op, this is %d", op,
                         (long long)version, def->version);
-    json_int_t id = json_integer_value(json_object_get(o, "id"));
+    const json_t *given_id = json_object_get(o, "id");
+    if (given_id && !json_is_integer(given_id))
+        return dr__fail(err, DR_ERR_FORMAT, "%s: id must be a whole number", op);
+    json_int_t id = json_integer_value(given_id);
     if (id < 0 || id > UINT32_MAX - 1)
         return dr__fail(err, DR_ERR_FORMAT, "%s: id %lld is out of range", op, (long long)id);
     char fields[DR__NODE_FIELDS * DR__NAME], outputs[DR__NODE_FIELDS * DR__NAME];

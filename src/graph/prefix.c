@@ -102,14 +102,11 @@ static dr_status make_head(const dr__program *p, int cut, const dr__field *in, i
         n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? "," : "", kept[i].name);
         r += (size_t)snprintf(rules + r, sizeof rules - r, "%s%s=list", i ? "," : "", kept[i].name);
     }
-    dr__program_options o = { .outputs = names, .collate = rules, .layout = "NHWC" };
+    dr__program_options o = { .outputs = names, .collate = rules, .layout = "NHWC", .part = true };
     dr_graph *graph = NULL;
-    const char *text;
     DR_TRY(part_of(p->graph, 0, cut, &graph, err));
     dr_status status = dr__program_compile(graph, in, n_in, &o, &out->head, err);
-    if (status == DR_OK)
-        status = dr_graph_json(graph, &text, err);
-    if (status == DR_OK && !(out->json = dr__strdup(text)))
+    if (status == DR_OK && !(out->json = dr__graph_identity(out->head->graph)))
         status = dr__fail(err, DR_ERR_NOMEM, "cache: out of memory");
     dr_graph_free(&graph);
     return status;
@@ -129,6 +126,7 @@ static dr_status make_rest(const dr__program *p, int cut, const dr__field *kept,
     dr__program_options o = *options;
     o.outputs = names;
     o.collate = rules;
+    o.part = true;
     dr_graph *graph = NULL;
     DR_TRY(part_of(p->graph, cut, p->graph->n_nodes, &graph, err));
     dr_status status = dr__program_compile(graph, kept, n_kept, &o, &out->rest, err);

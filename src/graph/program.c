@@ -6,10 +6,10 @@
 
 #include "base/alloc.h"
 #include "op/batch.h"
+#include "op/planes.h"
 
-static int find_value(const dr__program *p, const char *name)
+int dr__program_find(const dr__program *p, const char *name)
 {
-    /* The latest value with that name: an op in place hides what it read. */
     for (int v = p->n_values - 1; v >= 0; v--)
         if (!strcmp(p->names[v], name))
             return v;
@@ -21,7 +21,7 @@ static dr_status no_field(const dr__program *p, const char *who, const char *nam
     char known[256] = "";
     size_t n = 0;
     for (int v = 0; v < p->n_values && n < sizeof known; v++)
-        if (find_value(p, p->names[v]) == v)
+        if (dr__program_find(p, p->names[v]) == v)
             n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", p->names[v]);
     return dr__fail(err, DR_ERR_NOT_FOUND, "%s: no field \"%s\"; there are %s", who, name, known);
 }
@@ -40,8 +40,9 @@ static dr_status new_value(dr__program *p, const char *name, const dr_desc *desc
 static int early_root(const dr__program *p, int value)
 {
     dr_kind kind = p->values[value].kind;
+    const unsigned early = DR__KIND(ARRAY) | DR__KIND(BOXES) | DR__KIND(KEYPOINTS) | DR__KIND(LABELS);
     if (value < p->n_inputs)
-        return kind == DR_KIND_ARRAY || kind == DR_KIND_BOXES ? value : -1;
+        return early >> kind & 1 ? value : -1;
     for (int s = 0; s < p->n_steps; s++)
         if (p->steps[s].out == value)
             return p->steps[s].early ? p->steps[s].root : -1;
@@ -61,7 +62,7 @@ static dr_status add_step(dr__program *p, int node_index, int field, dr_error *e
     if (p->n_steps == DR__MAX_STEPS)
         return dr__fail(err, DR_ERR_LIMIT, "graph: more than %d steps", DR__MAX_STEPS);
     dr_plan plan = { 0 };
-    if (def->plan(node->op.conf, NULL, &p->values[in], &plan, err) != DR_OK)
+    if (dr__op_plan(&node->op, NULL, &p->values[in], &plan, err) != DR_OK)
         return dr__error_prefix(err, "field \"%s\"", node->in[field]);
     dr__step *step = &p->steps[p->n_steps++];
     *step = (dr__step){ .node = node_index, .field = field, .in = in, .tail = -1 };
@@ -75,12 +76,9 @@ static dr_status find_inputs(dr__program *p, int node_index, dr_error *err)
 {
     const dr__node *node = &p->graph->nodes[node_index];
     for (int f = 0; f < node->n_fields; f++) {
-        p->node_in[node_index][f] = find_value(p, node->in[f]);
+        p->node_in[node_index][f] = dr__program_find(p, node->in[f]);
         if (p->node_in[node_index][f] < 0)
             return no_field(p, node->op.def->name, node->in[f], err);
-        if (f > 0 && p->values[p->node_in[node_index][0]].kind == DR_KIND_BOXES &&
-            dr__is_image(&p->values[p->node_in[node_index][f]])) /* draws are made from the first field's size */
-            return dr__fail(err, DR_ERR_ARG, "%s: the image must stand before its boxes in fields", node->op.def->name);
     }
     return DR_OK;
 }
@@ -98,7 +96,9 @@ static dr_status add_nodes(dr__program *p, dr_error *err)
                             node->op.def->name, p->graph->nodes[p->batch_nodes[0]].op.def->name);
         p->par_at[i] = p->par_bytes;
         p->par_bytes += dr__op_par_bytes(&node->op);
+        DR_TRY(dr__program_name_fields(p, i, err));
         DR_TRY(find_inputs(p, i, err));
+        DR_TRY(dr__program_check_fields(p, i, err));
         for (int f = 0; f < node->n_fields; f++) {
             if (passes(p, node, f, p->node_in[i][f]))
                 continue;
@@ -121,6 +121,14 @@ static int parse_rule(const char *text, size_t n)
     return -1;
 }
 
+static int find_output(const dr__program *p, const char *name)
+{
+    for (int i = 0; i < p->n_outputs; i++)
+        if (!strcmp(p->outputs[i].name, name))
+            return i;
+    return -1;
+}
+
 /* Are they "field=rule,..." with fields that there are? */
 static dr_status check_rules(const dr__program *p, const char *rules, dr_error *err)
 {
@@ -130,11 +138,29 @@ static dr_status check_rules(const dr__program *p, const char *rules, dr_error *
         if (at[n] != '=' || n >= sizeof name)
             return dr__fail(err, DR_ERR_ARG, "collate: \"%.*s\" is not of the form field=rule", (int)length, at);
         snprintf(name, sizeof name, "%.*s", (int)n, at);
-        if (strcmp(name, "*") && find_value(p, name) < 0)
+        if (strcmp(name, "*") && dr__program_find(p, name) < 0)
             return no_field(p, "collate", name, err);
         if (parse_rule(at + n + 1, length - n - 1) < 0)
             return dr__fail(err, DR_ERR_ARG, "collate: \"%.*s\" is none of stack, pad, ragged, list",
                             (int)(length - n - 1), at + n + 1);
+    }
+    return DR_OK;
+}
+
+/* A rule for what is not delivered would do nothing: it is a mistake. */
+static dr_status check_rules_delivered(const dr__program *p, const char *rules, dr_error *err)
+{
+    char names[256] = "";
+    size_t n = 0;
+    for (int i = 0; i < p->n_outputs && n < sizeof names; i++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", p->outputs[i].name);
+    for (const char *at = rules; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        char name[DR__NAME];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "="), at);
+        if (strcmp(name, "*") && find_output(p, name) < 0)
+            return dr__fail(err, DR_ERR_ARG,
+                            "collate: field \"%s\" is not delivered, only %s: add it to outputs, or leave its rule out",
+                            name, names);
     }
     return DR_OK;
 }
@@ -151,11 +177,12 @@ static int rule_for(const char *rules, const char *name)
     return rule;
 }
 
-/* Of a field that no rule names and whose shape depends on the sample. */
-static int rule_for_unknown(const dr__program_options *o)
+/* Of a field that no rule names and whose shape depends on the sample: of boxes and such there are as many as there
+ * are. */
+static int rule_for_unknown(const dr__program_options *o, dr_kind kind)
 {
     const int rule = rule_for(o->collate, "*");
-    return rule >= 0 ? rule : o->any_shape ? DR_COLLATE_LIST : DR_COLLATE_STACK;
+    return rule >= 0 ? rule : o->any_shape || DR__ON_INSTANCES >> kind & 1 ? DR_COLLATE_LIST : DR_COLLATE_STACK;
 }
 
 static dr_desc batch_desc(const dr_desc *value, bool planar)
@@ -170,7 +197,7 @@ static dr_desc batch_desc(const dr_desc *value, bool planar)
 
 static dr_status add_output(dr__program *p, const char *name, const dr__program_options *o, dr_error *err)
 {
-    int value = find_value(p, name), rule = rule_for(o->collate, name);
+    int value = dr__program_find(p, name), rule = rule_for(o->collate, name);
     if (value < 0)
         return no_field(p, "outputs", name, err);
     if (p->n_outputs == DR__MAX_OUTPUTS)
@@ -178,7 +205,7 @@ static dr_status add_output(dr__program *p, const char *name, const dr__program_
     const dr_desc *desc = &p->values[value];
     bool blob = desc->kind == DR_KIND_BYTES || desc->kind == DR_KIND_TEXT;
     if (rule < 0)
-        rule = blob ? DR_COLLATE_LIST : dr__desc_known(desc) ? DR_COLLATE_STACK : rule_for_unknown(o);
+        rule = blob ? DR_COLLATE_LIST : dr__desc_known(desc) ? DR_COLLATE_STACK : rule_for_unknown(o, desc->kind);
     char text[128];
     if (rule == DR_COLLATE_STACK && !dr__desc_known(desc))
         return dr__fail(err, DR_ERR_ARG,
@@ -192,14 +219,28 @@ static dr_status add_output(dr__program *p, const char *name, const dr__program_
     return DR_OK;
 }
 
+/* What goes with an image: masks, boxes, their labels. */
+static dr_status add_followers(dr__program *p, const dr__program_options *o, dr_error *err)
+{
+    const unsigned kinds = DR__KIND(MASK) | DR__ON_INSTANCES;
+    for (int v = 0; v < p->n_values; v++) { /* in the order of the data set, whatever was made of them */
+        const int latest = dr__program_find(p, p->names[v]);
+        if (kinds >> p->values[latest].kind & 1 && find_output(p, p->names[v]) < 0)
+            DR_TRY(add_output(p, p->names[v], o, err));
+    }
+    return DR_OK;
+}
+
 static dr_status add_standard_outputs(dr__program *p, const dr__program_options *o, dr_error *err)
 {
-    if (find_value(p, "image") >= 0) {
+    if (dr__program_find(p, "image") >= 0) {
         DR_TRY(add_output(p, "image", o, err));
-        return find_value(p, "label") >= 0 ? add_output(p, "label", o, err) : DR_OK;
+        if (dr__program_find(p, "label") >= 0)
+            DR_TRY(add_output(p, "label", o, err));
+        return add_followers(p, o, err);
     }
     for (int v = 0; v < p->n_values; v++)
-        if (find_value(p, p->names[v]) == v)
+        if (dr__program_find(p, p->names[v]) == v)
             DR_TRY(add_output(p, p->names[v], o, err));
     return DR_OK;
 }
@@ -210,21 +251,17 @@ static dr_status add_outputs(dr__program *p, const dr__program_options *o, dr_er
         return dr__fail(err, DR_ERR_ARG, "layout is \"%s\", allowed are NCHW and NHWC", o->layout);
     DR_TRY(check_rules(p, o->collate, err));
     if (!o->outputs || !*o->outputs)
-        return add_standard_outputs(p, o, err);
-    for (const char *s = o->outputs; *s; s += strcspn(s, ","), s += *s == ',') {
+        DR_TRY(add_standard_outputs(p, o, err));
+    for (const char *s = o->outputs; s && *s; s += strcspn(s, ","), s += *s == ',') {
         char name[DR__NAME];
         snprintf(name, sizeof name, "%.*s", (int)DR_MIN(strcspn(s, ","), sizeof name - 1), s);
         DR_TRY(add_output(p, name, o, err));
     }
+    DR_TRY(check_rules_delivered(p, o->collate, err));
+    if (!o->part)
+        DR_TRY(dr__program_check_followers(p, err));
+    dr__program_prune(p);
     return DR_OK;
-}
-
-static int find_output(const dr__program *p, const char *name)
-{
-    for (int i = 0; i < p->n_outputs; i++)
-        if (!strcmp(p->outputs[i].name, name))
-            return i;
-    return -1;
 }
 
 /* A batch op works in place on stacked outputs; what they are after it is noted. */

@@ -81,6 +81,7 @@ typedef struct dr__program_options {
     const char *layout;
     bool reference;
     bool late_store; /* where outputs go is known only when all steps have run: no decode can wait for it */
+    bool part;       /* of a chain that goes on elsewhere: outputs need not belong together */
     bool any_shape;  /* fields whose shape depends on the sample become lists where `collate` says nothing */
 } dr__program_options;
 
@@ -94,6 +95,23 @@ char *dr__program_explain(const dr__program *program);
 
 /* Decides windows, tails and, where outputs have their places early, streams (fuse.c). */
 dr_status dr__program_fuse(dr__program *program, bool late_store, dr_error *err);
+
+/* The latest value of that name: an op in place hides what it read.  -1: none. */
+int dr__program_find(const dr__program *program, const char *name);
+
+/* Names the fields of a node that names none: those of the kinds that its op acts on, images and volumes first
+ * (follow.c). */
+dr_status dr__program_name_fields(dr__program *program, int node, dr_error *err);
+
+/* Do the fields of a node that are named or found hold what its op needs? */
+dr_status dr__program_check_fields(const dr__program *program, int node, dr_error *err);
+
+/* An error where an output tells places in an image, or has rows for boxes, that an op has moved or dropped without
+ * it. */
+dr_status dr__program_check_followers(const dr__program *program, dr_error *err);
+
+/* Takes out fields that were found for a node (not named) where nobody needs what it makes of them. */
+void dr__program_prune(dr__program *program);
 
 /* How many steps read a value, and one of them (-1: none). */
 int dr__program_readers(const dr__program *program, int value, int *reader);

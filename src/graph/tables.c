@@ -40,10 +40,29 @@ static json_t *params_json(const dr_param *params)
 
 static json_t *flags_json(unsigned flags)
 {
-    static const char *const names[] = { "random", "inexact", "window", "pointwise_u8", "batch", "decode" };
+    static const char *const names[] = { "random", "inexact",  "window", "pointwise_u8", "batch",
+                                         "decode", "resample", "early",  "moves",        "drops" };
     json_t *list = json_array();
     for (unsigned i = 0; i < DR_COUNT(names); i++)
         if (flags >> i & 1)
+            json_array_append_new(list, json_string(names[i]));
+    return list;
+}
+
+/* What it acts on where a node names no fields, by the names that front ends use. */
+static json_t *kinds_json(unsigned kinds)
+{
+    static const char *const names[] = {
+        [DR_KIND_ARRAY] = "array",         [DR_KIND_IMAGE] = "image",
+        [DR_KIND_MASK] = "mask",           [DR_KIND_BOXES] = "boxes",
+        [DR_KIND_BYTES] = "bytes",         [DR_KIND_TEXT] = "text",
+        [DR_KIND_VOLUME] = "volume",       [DR_KIND_VOLUME_MASK] = "volume_mask",
+        [DR_KIND_KEYPOINTS] = "keypoints", [DR_KIND_LABELS] = "labels",
+        [DR_KIND_MASKS] = "masks",
+    };
+    json_t *list = json_array();
+    for (unsigned i = 0; i < DR_COUNT(names); i++)
+        if (kinds >> i & 1)
             json_array_append_new(list, json_string(names[i]));
     return list;
 }
@@ -52,10 +71,19 @@ static json_t *list_ops(void)
 {
     json_t *list = json_array();
     for (const dr_op_def *const *d = dr__op_table; *d; d++)
-        json_array_append_new(list,
-                              json_pack("{s:s, s:i, s:s, s:o, s:o, s:o}", "name", (*d)->name, "version", (*d)->version,
-                                        "summary", (*d)->summary, "params", params_json((*d)->params), "draws",
-                                        params_json((*d)->draws), "flags", flags_json((*d)->flags)));
+        json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:s?, s:s?}", "name", (*d)->name,
+                                              "version", (*d)->version, "summary", (*d)->summary, "params",
+                                              params_json((*d)->params), "draws", params_json((*d)->draws), "flags",
+                                              flags_json((*d)->flags), "kinds", kinds_json((*d)->kinds), "reads",
+                                              (*d)->reads, "makes", (*d)->makes));
+    return list;
+}
+
+static json_t *list_texts(const char *const *texts)
+{
+    json_t *list = json_array();
+    for (; *texts; texts++)
+        json_array_append_new(list, json_string(*texts));
     return list;
 }
 
@@ -64,8 +92,9 @@ static json_t *list_codecs(void)
     json_t *list = json_array();
     char text[128];
     for (const dr_image_codec *const *c = dr__image_codecs; *c; c++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", (*c)->name, "summary", (*c)->summary,
-                                              "library", dr__image_decoder_text(*c, false, text, sizeof text)));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:o}", "name", (*c)->name, "summary", (*c)->summary,
+                                              "library", dr__image_decoder_text(*c, false, text, sizeof text),
+                                              "extensions", list_texts((*c)->extensions)));
     return list;
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/grow.h"
 #include "graph/store.h"
+#include "op/planes.h"
 
 enum {
     ALIGN = 64,
@@ -44,6 +45,7 @@ void dr__workbench_free(dr__workbench **bench)
     dr__free_aligned((*bench)->arena);
     dr__free_aligned((*bench)->pars);
     dr__free_aligned((*bench)->early);
+    dr__free_aligned((*bench)->early_scratch);
     dr__free(*bench);
     *bench = NULL;
 }
@@ -149,14 +151,29 @@ static dr_status draw(const dr__program *p, dr__workbench *b, int s, const dr__r
     return node->op.def->flags & DR_OP_EARLY ? look(p, b, s, err) : DR_OK;
 }
 
+static dr_status reserve_early_scratch(dr__workbench *b, size_t bytes, dr_error *err)
+{
+    if (bytes <= b->early_scratch_cap)
+        return DR_OK;
+    dr__free_aligned(b->early_scratch);
+    b->early_scratch_cap = 0;
+    b->early_scratch = bytes <= b->memory_limit ? dr__alloc_aligned(bytes) : NULL;
+    if (!b->early_scratch)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for %zu bytes", bytes);
+    b->early_scratch_cap = bytes;
+    return DR_OK;
+}
+
 /* Boxes and such are known before anything is decoded: later shapes may depend on them. */
-static dr_status run_early(const dr__program *p, dr__workbench *b, const dr__step *step, dr_error *err)
+static dr_status run_early(const dr__program *p, dr__workbench *b, const dr__step *step, size_t scratch, dr_error *err)
 {
     const dr__node *node = &p->graph->nodes[step->node];
     const dr_view *fields[DR__NODE_FIELDS];
     dr_view *out = &b->values[step->out];
     size_t bytes = 0;
+    DR_TRY(reserve_early_scratch(b, scratch, err));
     dr_task task = task_for(p, b, node, err);
+    task.scratch = b->early_scratch;
     give_fields(p, b, step, fields, &task);
     dr__desc_bytes_dense(&out->desc, &bytes);
     out->data = b->early + b->early_used;
@@ -164,22 +181,37 @@ static dr_status run_early(const dr__program *p, dr__workbench *b, const dr__ste
     if (b->early_used > b->early_cap)
         return dr__fail(err, DR_ERR_LIMIT, "makes %zu bytes, more than there are in field \"%s\", which it comes from",
                         bytes, p->names[step->root]);
-    return node->op.def->run(&task, b->pars + step->par_at, &b->values[step->in], out);
+    return dr__op_run(&node->op, &task, b->pars + step->par_at, &b->values[step->in], out);
+}
+
+/* What is drawn for an image holds for its masks only if they have its size. */
+static dr_status check_frame(const dr__program *p, const dr__workbench *b, const dr__step *step, dr_error *err)
+{
+    const dr_desc *in = &b->values[step->in].desc, *frame = &b->values[p->node_in[step->node][0]].desc;
+    const bool plane = in->kind == DR_KIND_MASK, planes = in->kind == DR_KIND_MASKS && in->n_dims == 3;
+    if (!(plane || planes) || !dr__is_image(frame) || frame->layout != DR_LAYOUT_HWC)
+        return DR_OK;
+    const int64_t h = planes ? in->dims[1] : dr__height(in), w = planes ? in->dims[2] : dr__width(in);
+    if (h == dr__height(frame) && w == dr__width(frame))
+        return DR_OK;
+    return dr__fail(err, DR_ERR_ARG, "\"%s\" has %lldx%lld pixels, \"%s\" has %lldx%lld: they must be equal",
+                    p->names[step->in], (long long)w, (long long)h, p->names[p->node_in[step->node][0]],
+                    (long long)dr__width(frame), (long long)dr__height(frame));
 }
 
 static dr_status plan_step(const dr__program *p, dr__workbench *b, int s, const dr__rng_name *name, dr_error *err)
 {
     const dr__step *step = &p->steps[s];
     const dr__node *node = &p->graph->nodes[step->node];
-    const dr_op_def *def = node->op.def;
     const dr_desc *in = &b->values[step->in].desc;
     const void *par = b->pars + step->par_at;
+    DR_TRY(check_frame(p, b, step, err));
     DR_TRY(draw(p, b, s, name, err));
     dr_plan plan = { 0 };
-    DR_TRY(def->plan(node->op.conf, par, in, &plan, err));
+    DR_TRY(dr__op_plan(&node->op, par, in, &plan, err));
     b->values[step->out] = dr__view_dense(&plan.desc, NULL);
     if (step->early)
-        return run_early(p, b, step, err);
+        return run_early(p, b, step, plan.scratch, err);
     b->scratch[s] = plan.scratch;
     b->scratch_most = DR_MAX(b->scratch_most, plan.scratch);
     return DR_OK;
@@ -193,14 +225,11 @@ static double cost_of(const dr__program *p, const dr__workbench *b, int s)
     const dr_view *out = &b->values[step->out];
     const dr_desc *in = &b->values[step->in].desc;
     const void *par = b->pars + step->par_at;
-    size_t bytes = 0;
-    if (step->early || in->kind == DR_KIND_BOXES) /* nothing beside the image */
+    if (step->early || in->kind == DR_KIND_BOXES || in->kind == DR_KIND_KEYPOINTS) /* nothing beside the image */
         return 0;
     if (op->def->part_cost && step->windowed)
         return op->def->part_cost(op->conf, par, in, &out->window);
-    if (op->def->cost)
-        return op->def->cost(op->conf, par, in);
-    return dr__desc_bytes_dense(&out->desc, &bytes) ? (double)bytes : 0;
+    return dr__op_cost(op, par, in, &out->desc);
 }
 
 static dr_rect join(dr_rect a, dr_rect b)
@@ -252,6 +281,12 @@ static bool result_bytes(const dr__step *step, dr_view *v, size_t *bytes)
 static bool has_result(const dr__program *p, const dr__workbench *b, int s)
 {
     return p->steps[s].tail < 0 && !p->steps[s].early && !b->streamed[s];
+}
+
+dr_status dr__sample_read(dr__workbench *b, const dr_dataset *set, uint64_t id, dr_error *err)
+{
+    b->record.max_bytes = DR_MAX(b->memory_limit, (size_t)DR__ENCODED_LEAST);
+    return dr__dataset_read(set, id, &b->record, err);
 }
 
 static dr_status reserve_arena(const dr__program *p, dr__workbench *b, dr_error *err)
@@ -326,11 +361,11 @@ static void choose_streams(const dr__program *p, dr__workbench *b)
     }
 }
 
-/* Boxes tell places in the image as it was stored, so it must keep its size for an op that treats both. */
-static bool has_boxes(const dr__program *p, int node)
+/* Boxes and masks tell places in the image as it was stored, so it must keep its size for an op that treats both. */
+static bool has_places(const dr__program *p, int node)
 {
     for (int f = 0; f < p->graph->nodes[node].n_fields; f++)
-        if (p->values[p->node_in[node][f]].kind == DR_KIND_BOXES)
+        if ((DR__ON_PLACES & ~DR__ON_IMAGES) >> p->values[p->node_in[node][f]].kind & 1)
             return true;
     return false;
 }
@@ -343,7 +378,8 @@ static int fitting_scale(const dr__program *p, const dr__workbench *b, int s)
     int reader;
     if (!op->def->may_scale || !op->def->may_scale(op->conf) || dr__program_output_of(p, step->out) >= 0 ||
         dr__program_readers(p, step->out, &reader) != 1 ||
-        !(p->graph->nodes[p->steps[reader].node].op.def->flags & DR_OP_RESAMPLE) || has_boxes(p, p->steps[reader].node))
+        !(p->graph->nodes[p->steps[reader].node].op.def->flags & DR_OP_RESAMPLE) ||
+        has_places(p, p->steps[reader].node))
         return 1;
     int node = p->steps[reader].node;
     dr_rect from = b->values[step->out].window;
@@ -410,7 +446,7 @@ static dr_status run_step(const dr__program *p, dr__workbench *b, int s, uint8_t
     task.scratch = scratch;
     task.bleed = bleed_of(step);
     give_fields(p, b, step, fields, &task);
-    return named(node->op.def, node->op.def->run(&task, b->pars + step->par_at, &b->values[step->in], out), err);
+    return named(node->op.def, dr__op_run(&node->op, &task, b->pars + step->par_at, &b->values[step->in], out), err);
 }
 
 dr_status dr__sample_run(const dr__program *p, dr__workbench *b, dr_error *err)

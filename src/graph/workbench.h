@@ -18,11 +18,13 @@ typedef struct dr__workbench {
     uint8_t *arena;   /* intermediate results of the sample at hand */
     size_t arena_cap, arena_used;
     unsigned n_small;    /* see dr__should_shrink */
-    size_t memory_limit; /* most that the arena may grow to */
+    size_t memory_limit; /* most that the arena may grow to, and the record (at least DR__ENCODED_LEAST) */
     uint8_t *pars;       /* the sample's draws */
     size_t pars_cap;
     uint8_t *early; /* results of early steps */
     size_t early_cap, early_used;
+    uint8_t *early_scratch; /* of the early step at work */
+    size_t early_scratch_cap;
     dr_view values[DR__MAX_VALUES];
     size_t scratch[DR__MAX_STEPS]; /* bytes that each step asked for */
     size_t scratch_most;
@@ -43,8 +45,16 @@ typedef struct dr__step_time {
     uint64_t ns, in_bytes, out_bytes, calls;
 } dr__step_time;
 
+enum {
+    DR__BENCH_PART = 8,           /* of the memory for samples is a bench's memory_limit */
+    DR__ENCODED_LEAST = 64 << 20, /* no sample with fewer encoded bytes is refused */
+};
+
 dr__workbench *dr__workbench_new(void); /* NULL: out of memory */
 void dr__workbench_free(dr__workbench **bench);
+
+/* Reads a sample into bench->record, whose bytes the memory limit bounds. */
+dr_status dr__sample_read(dr__workbench *bench, const dr_dataset *set, uint64_t id, dr_error *err);
 
 /* Draws, shapes and memory for the sample whose fields are in bench->record.  Messages name the op. */
 dr_status dr__sample_plan(const dr__program *program, dr__workbench *bench, const dr__rng_name *name, dr_error *err);

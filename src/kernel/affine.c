@@ -211,27 +211,67 @@ void dr__affine_u8(const dr__raster *dst, const dr__raster *src, size_t pixel, c
         interpolate(dst, src, pixel, m, filter, fill);
 }
 
+/* torch's affine_grid and grid_sample (align_corners=False): places go from -1 to 1 across the input in between. */
+void dr__affine_nearest_torch(const dr__raster *dst, const dr__raster *src, size_t pixel, const double m[6],
+                              const uint8_t *fill)
+{
+    const float half_w = (float)src->w * 0.5f, half_h = (float)src->h * 0.5f;
+    float g[6];
+    for (int i = 0; i < 6; i++)
+        g[i] = (float)m[i] / (i < 3 ? half_w : half_h);
+    for (int64_t y = 0; y < dst->h; y++) {
+        uint8_t *out = dst->data + y * dst->stride;
+        const float py = (float)y + (1.0f - (float)dst->h) * 0.5f;
+        for (int64_t x = 0; x < dst->w; x++, out += pixel) {
+            const float px = (float)x + (1.0f - (float)dst->w) * 0.5f;
+            const float gx = fmaf(py, g[1], px * g[0]) + g[2], gy = fmaf(py, g[4], px * g[3]) + g[5];
+            const float sx = nearbyintf((gx + 1.0f) * half_w - 0.5f), sy = nearbyintf((gy + 1.0f) * half_h - 0.5f);
+            const bool is_in = sx >= 0 && sx < (float)src->w && sy >= 0 && sy < (float)src->h;
+            put(out, is_in ? at(src, pixel, (int64_t)sx, (int64_t)sy) : fill, pixel);
+        }
+    }
+}
+
 static double radians(double degrees)
 {
     return degrees * (DR_PI / 180.0);
 }
 
-void dr__affine_matrix(double m[6], const double center[2], double angle, const double translate[2], double scale,
-                       const double shear[2])
+/* Rows a, b and c, d of rotation times shear, whose determinant is 1. */
+static void rotate_and_shear(double rows[4], double angle, const double shear[2])
 {
     double rot = radians(angle), sx = radians(shear[0]), sy = radians(shear[1]);
     double cos_sy = dr__cos(sy), tan_sx = dr__tan(sx);
-    double a = dr__cos(rot - sy) / cos_sy;
-    double b = -(a * tan_sx + dr__sin(rot));
-    double c = dr__sin(rot - sy) / cos_sy;
-    double d = dr__cos(rot) - c * tan_sx;
-    double x = center[0] + translate[0], y = center[1] + translate[1];
-    m[0] = d / scale;
-    m[1] = -b / scale;
-    m[3] = -c / scale;
-    m[4] = a / scale;
+    rows[0] = dr__cos(rot - sy) / cos_sy;
+    rows[1] = -(rows[0] * tan_sx + dr__sin(rot));
+    rows[2] = dr__sin(rot - sy) / cos_sy;
+    rows[3] = dr__cos(rot) - rows[2] * tan_sx;
+}
+
+void dr__affine_matrix(double m[6], const double center[2], double angle, const double translate[2], double scale,
+                       const double shear[2])
+{
+    double r[4], x = center[0] + translate[0], y = center[1] + translate[1];
+    rotate_and_shear(r, angle, shear);
+    m[0] = r[3] / scale;
+    m[1] = -r[1] / scale;
+    m[3] = -r[2] / scale;
+    m[4] = r[0] / scale;
     m[2] = center[0] - m[0] * x - m[1] * y;
     m[5] = center[1] - m[3] * x - m[4] * y;
+}
+
+void dr__affine_forward(double m[6], const double center[2], double angle, const double translate[2], double scale,
+                        const double shear[2])
+{
+    double r[4], x = center[0] + translate[0], y = center[1] + translate[1];
+    rotate_and_shear(r, angle, shear);
+    m[0] = r[0] * scale;
+    m[1] = r[1] * scale;
+    m[3] = r[2] * scale;
+    m[4] = r[3] * scale;
+    m[2] = x - m[0] * center[0] - m[1] * center[1];
+    m[5] = y - m[3] * center[0] - m[4] * center[1];
 }
 
 /* Python's round(v, 15): the nearest decimal, then the nearest double. */

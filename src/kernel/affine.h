@@ -31,10 +31,19 @@ typedef struct dr__raster {
 void dr__affine_u8(const dr__raster *dst, const dr__raster *src, size_t pixel, const double m[6],
                    dr__affine_filter filter, const uint8_t *fill);
 
+/* Fills dst from src by nearest neighbours as torchvision does on tensors, in float32.  m maps places in the output to
+ * places in the input, both measured from the middle of the image.  `pixel` is any number of bytes. */
+void dr__affine_nearest_torch(const dr__raster *dst, const dr__raster *src, size_t pixel, const double m[6],
+                              const uint8_t *fill);
+
 /* The matrix of torchvision's affine(): rotate by `angle` degrees, scale, shear (degrees in x and y) around the centre,
  * then translate. */
 void dr__affine_matrix(double m[6], const double center[2], double angle, const double translate[2], double scale,
                        const double shear[2]);
+
+/* The same map the other way: from places in the input to places in the output. */
+void dr__affine_forward(double m[6], const double center[2], double angle, const double translate[2], double scale,
+                        const double shear[2]);
 
 /* What PIL's rotate() does with an image of a given size. */
 typedef struct dr__rotation {

@@ -1,10 +1,11 @@
-/* resize.c: PIL's Image.resize as a plan in caller's memory, into which rows go and finished rows come out.
+/* resize.c: PIL's Image.resize, and torch's interpolate, as a plan in caller's memory, into which rows go and finished
+ * rows come out.
  *
- * The passes are PIL's, each rounded to 8 bits.  The horizontal one runs four rows at a time, and the vertical one
- * follows as soon as it can: the results wait in a ring of a few rows, so that the working set is some tens of
- * kilobytes whatever the size of the image.  Since version 13 PIL does the vertical pass first where the height loses
- * more than twice as many pixels as the width; then the vertical pass makes four rows and the horizontal one finishes
- * them.
+ * The passes are PIL's and torch's, each rounded to 8 bits.  The horizontal one runs four rows at a time, and the
+ * vertical one follows as soon as it can: the results wait in a ring of a few rows, so that the working set is some
+ * tens of kilobytes whatever the size of the image.  Since version 13 PIL does the vertical pass first where the height
+ * loses more than twice as many pixels as the width; then the vertical pass makes four rows and the horizontal one
+ * finishes them.  Torch never does.
  *
  * Input comes in bands of any height; an image that is in memory is one band.  What later output rows need of a band is
  * kept when it ends: rows after the horizontal pass are in the ring anyway, others are copied there.
@@ -55,10 +56,12 @@ static dr__resize_order order_of(const dr__resize_spec *s)
     const bool h = s->out_w != s->in_w, v = s->out_h != s->in_h;
     if (!h && !v)
         return DR__RESIZE_COPY;
-    if (s->filter == DR__FILTER_NEAREST)
+    if (s->filter == DR__FILTER_NEAREST || s->filter == DR__FILTER_NEAREST_EXACT)
         return DR__RESIZE_NEAREST;
     if (!h || !v)
         return h ? DR__RESIZE_H : DR__RESIZE_V;
+    if (s->rule != DR__RULE_PIL)
+        return DR__RESIZE_HV;
     const int less_h = s->in_h - s->out_h, less_w = s->in_w - s->out_w;
     return less_h > 0 && less_h > 2 * less_w ? DR__RESIZE_VH : DR__RESIZE_HV;
 }
@@ -82,12 +85,14 @@ static void cut_passes(dr__resize *r, struct block *b)
 {
     const dr__resize_spec *s = &r->spec;
     const size_t c = (size_t)s->channels;
-    const int room_h = dr__taps_room(s->in_w, s->out_w, s->filter);
-    const int room_v = dr__taps_room(s->in_h, s->out_h, s->filter);
+    const int room_h = dr__taps_room(s->in_w, s->out_w, s->filter, s->rule);
+    const int room_v = dr__taps_room(s->in_h, s->out_h, s->filter, s->rule);
+    const size_t weights_h = dr__taps_weights(s->in_w, s->out_w, s->filter, s->rule);
+    const size_t weights_v = dr__taps_weights(s->in_h, s->out_h, s->filter, s->rule);
     const dr__taps widest = { .stride = room_h };
     cut_taps(b, &r->h, s->out_w, room_h);
     cut_taps(b, &r->v, s->out_h, room_v);
-    r->weights = cut(b, (size_t)DR_MAX(room_h, room_v), sizeof *r->weights);
+    r->weights = cut(b, DR_MAX(weights_h, weights_v), sizeof *r->weights);
     r->rows = cut(b, (size_t)room_v, sizeof *r->rows);
     r->out_stride = round_up_64((size_t)s->out_w * c);
     r->padded_stride = round_up_64((size_t)s->in_w * c + DR__RESAMPLE_OVERREAD(&widest, c));
@@ -132,17 +137,17 @@ void dr__resize_plan(dr__resize *r, const dr__resize_spec *spec, void *scratch)
     struct block block = { .base = scratch };
     cut_all(r, spec, &block);
     if (r->order == DR__RESIZE_NEAREST) {
-        dr__taps_nearest(r->h.start, spec->in_w, spec->out_w);
-        dr__taps_nearest(r->v.start, spec->in_h, spec->out_h);
+        dr__taps_nearest(r->h.start, spec->in_w, spec->out_w, spec->filter, spec->rule);
+        dr__taps_nearest(r->v.start, spec->in_h, spec->out_h, spec->filter, spec->rule);
         return;
     }
     if (r->order == DR__RESIZE_COPY)
         return;
     assert(spec->channels == 1 || spec->channels == 3 || spec->channels == 4);
     if (r->order != DR__RESIZE_V)
-        dr__taps_fill(&r->h, r->weights, spec->in_w, spec->out_w, spec->filter);
+        dr__taps_fill(&r->h, r->weights, spec->in_w, spec->out_w, spec->filter, spec->rule);
     if (r->order != DR__RESIZE_H)
-        dr__taps_fill(&r->v, r->weights, spec->in_h, spec->out_h, spec->filter);
+        dr__taps_fill(&r->v, r->weights, spec->in_h, spec->out_h, spec->filter, spec->rule);
     if (r->middle)
         memset(r->middle, 0, BATCH * r->padded_stride);
 }

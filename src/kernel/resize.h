@@ -1,9 +1,9 @@
-/* resize.h: PIL's Image.resize of 8-bit images, bit for bit, a row at a time.
+/* resize.h: PIL's Image.resize of 8-bit images, or torch's interpolate, bit for bit, a row at a time.
  *
  * The image is what the caller points at: to resize a crop, point at its first pixel and give its size, and pixels
  * outside it have no influence, as when PIL crops first.  Finished rows are handed out one by one from the top while
  * they are in the first cache.  RGBA is four plain channels here; PIL multiplies colour by alpha before and divides
- * after, which is the caller's.
+ * after, which is the caller's; torch does not.
  *
  *     size_t bytes;
  *     if (!dr__resize_scratch(&spec, &bytes)) ...too large
@@ -28,11 +28,12 @@
 
 typedef struct dr__resize_spec {
     int in_w, in_h, out_w, out_h; /* 1 to DR__RESIZE_MAX */
-    int channels;                 /* 1, 3 or 4; with DR__FILTER_NEAREST, any number of bytes per pixel */
+    int channels;                 /* 1, 3 or 4; for nearest neighbours any number of bytes per pixel */
     dr__filter filter;
+    dr__resize_rule rule;
 } dr__resize_spec;
 
-/* In which order PIL does what. */
+/* What is done in which order. */
 typedef enum dr__resize_order {
     DR__RESIZE_COPY,
     DR__RESIZE_NEAREST,

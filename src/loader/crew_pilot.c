@@ -67,6 +67,7 @@ static dr_status take_off(dr_crew_pilot *p, const dr_crew_adapt_options *o, dr_e
     po.policy = o->policy;
     po.pinned = p->plant.pinned;
     po.period_ms = o->period_ms;
+    po.decided = o->decided;
     po.cpu_limit = o->cpu_limit;
     po.memory_limit = (uint64_t)p->plant.memory_limit;
     po.trace = o->trace;

@@ -1,9 +1,14 @@
 /* crew_plant.c: the knobs of a crew, and what it tells of itself. */
 #include "loader/crew_plant.h"
 
+#include <fcntl.h>
+#include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -13,6 +18,8 @@
 #include "sched/tables.h"
 #include "trace/event.h"
 
+_Static_assert((int)DR_MAX_WHERE == (int)DR_CREW_WHERE, "the same text");
+
 enum { FEWEST_WORKERS = 4, PAUSE_MS = 2000, PAUSE_STEPS = 8 };
 
 static const uint32_t knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_PREFETCH | 1u << DR_KNOB_PREFETCH_BYTES |
@@ -20,6 +27,24 @@ static const uint32_t knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_PREFETCH | 1
 
 /* Knobs that the crew has, which has a lock of its own. */
 static const uint32_t of_crew = 1u << DR_KNOB_PREFETCH_BYTES | 1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_CPU_CEILING;
+
+/* For how long its main thread, which makes the samples, could run and had no CPU; false: the kernel does not say. */
+static bool delay_of(int pid, double *s)
+{
+    char path[48], text[96];
+    snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    unsigned long long ran, waited;
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    const bool known = sscanf(text, "%llu %llu", &ran, &waited) == 2 && ran > 0;
+    *s = known ? (double)waited * 1e-9 : 0;
+    return known;
+}
 
 void dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_options *o)
 {
@@ -34,6 +59,8 @@ void dr__crew_plant_init(dr__crew_plant *p, dr_crew *crew, const dr_crew_adapt_o
                            .prefetch = o->prefetch,
                            .trace = o->trace,
                            .pinned = o->pinned | (o->cpu_limit > 0 ? 1u << DR_KNOB_CPU_CEILING : 0) };
+    double delay;
+    p->tells_delay = delay_of(getpid(), &delay);
     p->memory_limit = DR_MIN(p->memory_limit, dr__knob_row_of(DR_KNOB_PREFETCH_BYTES)->most);
     p->most_workers = DR_MIN(DR_MAX(p->most_workers, o->workers), DR__CREW_WORKERS);
     pthread_mutex_init(&p->lock, NULL);
@@ -142,6 +169,15 @@ static double cpu_of(int pid)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+static void see_delay(dr__crew_plant *p, struct dr__cpu_seen *seen, int pid)
+{
+    double s;
+    if (!pid || !p->tells_delay || !delay_of(pid, &s))
+        return;
+    p->delay += s > seen->delay ? s - seen->delay : 0;
+    seen->delay = DR_MAX(s, seen->delay);
+}
+
 static void see_cpu(dr__crew_plant *p, int worker, int pid)
 {
     struct dr__cpu_seen *seen = &p->seen[worker];
@@ -153,6 +189,7 @@ static void see_cpu(dr__crew_plant *p, int worker, int pid)
     const double s = pid ? cpu_of(pid) : 0;
     p->cpu += s > seen->s ? s - seen->s : 0;
     seen->s = DR_MAX(s, seen->s);
+    see_delay(p, seen, pid);
 }
 
 /* --- telling --- */
@@ -166,12 +203,31 @@ static void plant_flow(void *user, double flow[DR_N_FLOWS])
         if (at.pid || p->seen[worker].pid)
             see_cpu(p, worker, at.pid);
     flow[DR_FLOW_CPU] = p->cpu;
+    flow[DR_FLOW_DELAY] = p->delay;
     flow[DR_FLOW_BYTES_LIMIT] = p->memory_limit; /* not where the knob stands, which would then only go down */
 }
 
 static void plant_spreads(void *user, dr_spread spreads[DR_N_SPREADS])
 {
     dr__crew_spreads(((dr__crew_plant *)user)->crew, spreads);
+}
+
+/* The place is told to the trace, too, when it changes. */
+static void plant_waits_in(void *user, char where[DR_MAX_WHERE])
+{
+    dr__crew_plant *p = user;
+    dr_crew_place_waited places[DR_CREW_PLACES];
+    if (!dr_crew_waits(p->crew, places) || !strcmp(where, places[0].where))
+        return;
+    memcpy(where, places[0].where, DR_MAX_WHERE);
+    json_t *name = json_string(where);
+    char *text = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
+    pthread_mutex_lock(&p->lock);
+    if (text)
+        dr__trace_event(p->trace, "waits", "\"where\":%s", text);
+    pthread_mutex_unlock(&p->lock);
+    free(text);
+    json_decref(name);
 }
 
 static double plant_get(void *user, int knob)
@@ -202,6 +258,8 @@ dr_plant dr__crew_plant_of(dr__crew_plant *p)
         .get = plant_get,
         .set = plant_set,
         .spreads = plant_spreads,
+        .tells_delay = p->tells_delay,
+        .waits_in = plant_waits_in,
     };
 }
 

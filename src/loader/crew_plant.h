@@ -15,7 +15,7 @@ enum { DR__CREW_WORKERS = 256 };
 /* What a process has used, as far as it was seen. */
 struct dr__cpu_seen {
     int pid;
-    double s;
+    double s, delay;
 };
 
 typedef struct dr__crew_plant {
@@ -33,7 +33,8 @@ typedef struct dr__crew_plant {
 
     /* the monitor's thread */
     struct dr__cpu_seen seen[DR__CREW_WORKERS];
-    double cpu; /* s, of all processes that there were */
+    double cpu, delay; /* s, of all processes that there were */
+    bool tells_delay;
     double before[DR_N_FLOWS];
     uint64_t before_ns;
 } dr__crew_plant;

@@ -78,15 +78,15 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
 uint64_t dr__loader_memory(const dr_loader *l, const dr__limits *limits)
 {
     const uint64_t limit = l->exec.o.memory_limit;
-    return limit ? limit : limits->memory_limit / 4 / (uint64_t)limits->local_world;
+    return limit ? limit : dr__limits_memory(limits);
 }
 
-/* Memory: half for batches that wait.  The intermediate results of one sample may take an eighth, however many workers
- * there are: which samples are too large must not depend on that. */
+/* Memory: half for batches that wait.  The encoded bytes of one sample and its intermediate results may each take an
+ * eighth, however many workers there are: which samples are too large must not depend on that. */
 static dr_status set_budget(dr__exec *e, uint64_t limit, dr_error *err)
 {
     e->batch_budget = (size_t)(limit / 2);
-    e->bench_budget = (size_t)(limit / 8);
+    e->bench_budget = (size_t)(limit / DR__BENCH_PART);
     for (int i = 0; i < e->program->n_outputs; i++) {
         size_t bytes, total;
         const dr__output *o = &e->program->outputs[i];
@@ -136,7 +136,7 @@ static bool decodes(const dr__program *p)
     return false;
 }
 
-/* Seek points: the variable DRAPPS_SEEK_INDEX goes before the setting, and 1/32 of the memory is for new ones. */
+/* Seek points: the variable DRAPPS_SEEK_INDEX overrides the setting, and 1/32 of the memory is for new ones. */
 static dr_status open_seek(dr_loader *l, dr_error *err)
 {
     dr__exec *e = &l->exec;
@@ -151,6 +151,17 @@ static dr_status open_seek(dr_loader *l, dr_error *err)
     DR_TRY(dr__seek_share_open(e->set, mode, DR_MIN(e->batch_budget / 16, (size_t)MOST_SEEK_BYTES), &l->seek, err));
     e->seek = dr__seek_share_store(l->seek);
     return DR_OK;
+}
+
+static dr_status note_graph(dr_loader *l, dr_graph *graph, dr_error *err)
+{
+    const char *text;
+    DR_TRY(dr_graph_json(graph, &text, err));
+    char *identity = dr__graph_identity(l->exec.program->graph);
+    l->graph_text = dr__strdup(text);
+    l->graph_hash = identity ? XXH3_64bits(identity, strlen(identity)) : 0;
+    dr__free(identity);
+    return identity && l->graph_text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
 }
 
 static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_error *err)
@@ -187,16 +198,13 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     DR_TRY(open_seek(l, err));
     if (e->o.cache && *e->o.cache && !e->o.reference)
         DR_TRY(dr__cache_open(e, e->o.cache, e->o.cache_limit, &po, err));
-    const char *text;
-    DR_TRY(dr_graph_json(graph, &text, err));
-    l->graph_text = dr__strdup(text);
-    l->graph_hash = XXH3_64bits(text, strlen(text));
+    DR_TRY(note_graph(l, graph, err));
     DR_TRY(dr__loader_trace(l, err));
     /* These pointed to the caller's memory. */
     e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.cache = NULL;
     e->o.policy = e->o.weights = NULL;
     e->o.monitor = NULL;
-    return l->graph_text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
+    return DR_OK;
 }
 
 dr_status dr_loader_open(dr_dataset *set, dr_graph *graph, const dr_loader_options *options, dr_loader **out,

@@ -9,7 +9,7 @@
 struct dr_loader {
     dr__exec exec;
     char *graph_text;     /* canonical JSON */
-    uint64_t graph_hash;  /* xxh3 of it */
+    uint64_t graph_hash;  /* xxh3 of what was made of it (dr__graph_identity) */
     dr__seek_share *seek; /* NULL: none */
 
     pthread_mutex_t lock; /* starting and saving; outside the pool lock, never held while waiting for a batch */

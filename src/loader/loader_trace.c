@@ -60,6 +60,12 @@ dr_status dr__loader_trace(dr_loader *l, dr_error *err)
     return status;
 }
 
+void dr_loader_note(dr_loader *l, const char *json)
+{
+    if (dr__loader_check(l, NULL) == DR_OK && json)
+        dr_trace_text(l->exec.trace, dr__now_ns(), json);
+}
+
 void dr__loader_trace_ops(dr_loader *l)
 {
     dr__exec *e = &l->exec;

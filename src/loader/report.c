@@ -77,6 +77,7 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
                           count(&e->stats.read_ns), "work_ns", count(&e->stats.work_ns));
     if (!o)
         return dr__fail(err, DR_ERR_NOMEM, "stats: out of memory");
+    set_count(o, "deaths", 0); /* of processes, which other kinds of loaders have */
     set_count(o, "delivered_samples", atomic_load(&e->stats.delivered));
     json_object_set_new(o, "trace", dr__loader_trace_json(l));
     set_count(o, "finish_ns", atomic_load(&e->stats.finish_ns));
@@ -102,29 +103,46 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     return give_text(o, text, err);
 }
 
+/* "1.5 KB", as `drapps info` writes it. */
+static const char *bytes_text(size_t bytes, char text[16])
+{
+    static const char *const units[] = { "B", "KB", "MB", "GB", "TB" };
+    double n = (double)bytes;
+    size_t u = 0;
+    for (; n >= 1024 && u + 1 < DR_COUNT(units); u++)
+        n /= 1024;
+    snprintf(text, 16, u ? "%.1f %s" : "%.0f %s", n, units[u]);
+    return text;
+}
+
 dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     dr__exec *e = &l->exec;
-    char *ops = dr__program_explain(e->program), cache[1600], policy[256];
+    char *ops = dr__program_explain(e->program), cache[1600], policy[256], batch[16], batches[16], worker[16];
+    char order[128] = "";
     dr__cache_explain(e, cache, sizeof cache);
     dr__adapt_explain(l, policy, sizeof policy);
     dr__pool_lock();
     int workers = e->workers, prefetch = e->prefetch;
     dr__pool_unlock();
+    if (e->o.shuffle && !e->o.given_order)
+        snprintf(order, sizeof order, "order: shuffled by seed %llu and epoch, the same in every process\n",
+                 (unsigned long long)e->o.seed);
     size_t room = (ops ? strlen(ops) : 0) + strlen(e->set->name) + strlen(cache) + 1024;
     *text = ops ? dr__alloc(room) : NULL;
     if (*text)
         snprintf(*text, room,
-                 "data: %s (%s, %llu samples)\n%s%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
-                 "a batch has %zu bytes, batches may take %zu, a worker %zu\n",
-                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, policy, workers,
+                 "data: %s (%s, %llu samples)\n%s%s%s%sruns: %d worker%s, %d batches ahead, %s order, %s kernels; "
+                 "a batch takes %s, all batches at most %s, a worker at most %s\n",
+                 e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, policy, order, workers,
                  workers == 1 ? "" : "s", prefetch,
                  e->o.given_order ? "given"
                  : e->o.in_order  ? "fixed"
                                   : "free",
-                 dr__cpu_name(e->o.reference ? DR__CPU_C : dr__cpu_use()), e->o.batch_size * e->sample_bytes,
-                 e->batch_budget, e->bench_budget);
+                 dr__cpu_name(e->o.reference ? DR__CPU_C : dr__cpu_use()),
+                 bytes_text(e->o.batch_size * e->sample_bytes, batch), bytes_text(e->batch_budget, batches),
+                 bytes_text(e->bench_budget, worker));
     dr__free(ops);
     return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "explain: out of memory");
 }
@@ -146,7 +164,7 @@ static dr_status profile_sample(dr__exec *e, const dr__program *p, dr__workbench
 {
     dr__sample_ref ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, position);
     uint64_t start = dr__thread_cpu_ns();
-    DR_TRY(dr__dataset_read(e->set, ref.id, &bench->record, err));
+    DR_TRY(dr__sample_read(bench, e->set, ref.id, err));
     *read_ns += dr__thread_cpu_ns() - start;
     dr__rng_name name = { e->o.seed, e->epoch, ref.id, ref.occurrence };
     DR_TRY(dr__sample_plan(p, bench, &name, err));
@@ -168,18 +186,24 @@ static dr_status profile_sample(dr__exec *e, const dr__program *p, dr__workbench
     return DR_OK;
 }
 
-static json_t *profile_json(const dr__program *p, const dr__step_time *times, uint64_t samples, uint64_t bad,
-                            uint64_t read_ns, uint64_t store_ns, uint64_t cpu_ns)
+typedef struct profile {
+    uint64_t samples, bad;
+    uint64_t read_ns, store_ns, cpu_ns; /* op by op: beside the ops, and altogether */
+    uint64_t fused_ns;                  /* the program that the loader runs, altogether */
+} profile;
+
+static json_t *profile_json(const dr__program *p, const dr__step_time *times, const profile *f)
 {
-    double n = (double)DR_MAX(samples, 1), sum = ((double)read_ns + (double)store_ns) / 1e3 / n;
+    double n = (double)DR_MAX(f->samples, 1), sum = ((double)f->read_ns + (double)f->store_ns) / 1e3 / n;
     json_t *ops = json_array();
     for (int s = 0; s < p->n_steps; s++) {
-        json_array_append_new(ops, step_json(p, s, &times[s], samples));
+        json_array_append_new(ops, step_json(p, s, &times[s], f->samples));
         sum += (double)times[s].ns / 1e3 / n;
     }
-    return json_pack("{s:I, s:I, s:o, s:f, s:f, s:f, s:f}", "samples", (json_int_t)samples, "bad", (json_int_t)bad,
-                     "ops", ops, "read_us", (double)read_ns / 1e3 / n, "store_us", (double)store_ns / 1e3 / n, "sum_us",
-                     sum, "cpu_us", (double)cpu_ns / 1e3 / n);
+    return json_pack("{s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f}", "samples", (json_int_t)f->samples, "bad",
+                     (json_int_t)f->bad, "ops", ops, "read_us", (double)f->read_ns / 1e3 / n, "store_us",
+                     (double)f->store_ns / 1e3 / n, "sum_us", sum, "cpu_us", (double)f->cpu_ns / 1e3 / n, "fused_us",
+                     (double)f->fused_ns / 1e3 / n);
 }
 
 /* The same graph without fusion, so that each op can be timed alone. */
@@ -195,37 +219,48 @@ static dr_status unfused(const dr__exec *e, dr__program **out, dr_error *err)
     return DR_OK;
 }
 
-static dr_status run_profile(dr__exec *e, const dr__program *p, dr__workbench *bench, uint64_t samples, uint64_t end_ns,
-                             char **text, dr_error *err)
+/* benches: for the ops one by one, and for the loader's own program. */
+static dr_status run_profile(dr__exec *e, const dr__program *p, dr__workbench *benches[2], uint64_t samples,
+                             uint64_t end_ns, char **text, dr_error *err)
 {
-    uint64_t read_ns = 0, store_ns = 0, good = 0, bad = 0, cpu = 0;
+    profile f = { 0 };
+    uint64_t within = 0;
     for (uint64_t i = 0; i < samples && (i == 0 || dr__now_ns() < end_ns); i++) {
-        uint64_t start = dr__thread_cpu_ns();
-        dr_status status = profile_sample(e, p, bench, i % e->set->n_places, &read_ns, &store_ns, err);
+        const uint64_t position = i % e->set->n_places, start = dr__thread_cpu_ns();
+        dr_status status = profile_sample(e, p, benches[0], position, &f.read_ns, &f.store_ns, err);
+        const uint64_t middle = dr__thread_cpu_ns();
+        if (status == DR_OK)
+            status = profile_sample(e, e->program, benches[1], position, &within, &within, err);
         if (status == DR_ERR_NOMEM)
             return status;
-        cpu += dr__thread_cpu_ns() - start;
-        good += status == DR_OK;
-        bad += status != DR_OK;
+        f.cpu_ns += middle - start;
+        f.fused_ns += dr__thread_cpu_ns() - middle;
+        f.samples += status == DR_OK;
+        f.bad += status != DR_OK;
     }
-    return give_text(profile_json(p, bench->times, good, bad, read_ns, store_ns, cpu), text, err);
+    return give_text(profile_json(p, benches[0]->times, &f), text, err);
 }
 
 dr_status dr__loader_profile(dr_loader *l, uint64_t samples, uint64_t end_ns, char **text, dr_error *err)
 {
     dr__program *program = NULL;
     DR_TRY(unfused(&l->exec, &program, err));
-    dr__workbench *bench = dr__workbench_new();
+    dr__workbench *benches[] = { dr__workbench_new(), dr__workbench_new() };
+    dr__step_time *times = dr__alloc_zero(DR__MAX_STEPS, sizeof *times);
     dr_status status = DR_ERR_NOMEM;
-    if (bench && (bench->times = dr__alloc_zero(DR__MAX_STEPS, sizeof *bench->times))) {
-        bench->memory_limit = l->exec.bench_budget;
-        bench->seek = l->exec.seek;
-        status = run_profile(&l->exec, program, bench, samples, end_ns, text, err);
-        dr__free(bench->times);
+    if (benches[0] && benches[1] && times) {
+        for (int i = 0; i < 2; i++) {
+            benches[i]->memory_limit = l->exec.bench_budget;
+            benches[i]->seek = l->exec.seek;
+        }
+        benches[0]->times = times;
+        status = run_profile(&l->exec, program, benches, samples, end_ns, text, err);
     } else {
         dr__fail(err, DR_ERR_NOMEM, "profile: out of memory");
     }
-    dr__workbench_free(&bench);
+    dr__free(times);
+    for (int i = 0; i < 2; i++)
+        dr__workbench_free(&benches[i]);
     dr__program_free(&program);
     return status;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/limits.h"
 #include "exec/exec.h"
 
 struct dr_runner {
@@ -33,7 +34,12 @@ static dr_status open_runner(dr_dataset *set, const dr__field *fields, int n_fie
         dr_runner_free(out);
         return dr__fail(err, DR_ERR_NOMEM, "runner: out of memory");
     }
-    dr__program_options po = { .outputs = outputs, .layout = layout, .reference = reference, .any_shape = true };
+    dr__limits limits;
+    dr__limits_read("", &limits);
+    r->bench->memory_limit = (size_t)(dr__limits_memory(&limits) / DR__BENCH_PART);
+    dr__program_options po = {
+        .outputs = outputs, .layout = layout, .reference = reference, .part = true, .any_shape = true
+    };
     dr_status status = dr__program_compile(graph, fields, n_fields, &po, &r->program, err);
     if (status == DR_OK && r->program->n_batch_nodes)
         status = dr__fail(err, DR_ERR_ARG, "%s works on whole batches and cannot run on single samples",
@@ -115,7 +121,7 @@ dr_status dr_runner_run(dr_runner *r, const dr_sample_name *name, dr_error *err)
     if (name->id >= r->set->n_samples)
         return dr__fail(err, DR_ERR_ARG, "sample %llu of %llu", (unsigned long long)name->id,
                         (unsigned long long)r->set->n_samples);
-    dr_status status = dr__dataset_read(r->set, name->id, &r->bench->record, err);
+    dr_status status = dr__sample_read(r->bench, r->set, name->id, err);
     if (status == DR_OK)
         status = run(r, name, err);
     if (status != DR_OK && err) {

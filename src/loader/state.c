@@ -185,66 +185,132 @@ static dr_status check_same(const dr_loader *l, const json_t *o, dr_error *err)
     return DR_OK;
 }
 
-/* The ranges as one byte a sample of this rank; NULL without ranges. */
-static dr_status read_done(const dr_loader *l, const json_t *ranges, uint64_t position, uint8_t **out, dr_error *err)
+/* --- restoring: type by type, because a number that was read as 0 would repeat or drop an epoch --- */
+
+static dr_status wrong(const char *name, const char *must, const json_t *got, dr_error *err)
 {
-    uint64_t n_local, n_batches;
-    dr__order_count(&l->exec, position, &n_local, &n_batches);
-    *out = ranges ? dr__alloc_zero(n_local, 1) : NULL;
-    if (ranges && !*out)
-        return dr__fail(err, DR_ERR_NOMEM, "state: out of memory");
-    for (size_t i = 0; i + 1 < json_array_size(ranges); i += 2) {
-        json_int_t first = json_integer_value(json_array_get(ranges, i));
-        json_int_t n = json_integer_value(json_array_get(ranges, i + 1));
-        if (first < 0 || n < 0 || (uint64_t)first > n_local || (uint64_t)n > n_local - (uint64_t)first) {
-            dr__free(*out);
-            *out = NULL;
-            return dr__fail(err, DR_ERR_FORMAT, "state: %lld samples from %lld on do not exist", (long long)n,
-                            (long long)first);
-        }
-        memset(*out + first, 1, (size_t)n);
-    }
+    char *text = got ? json_dumps(got, JSON_ENCODE_ANY) : NULL;
+    const dr_status status =
+        dr__fail(err, DR_ERR_FORMAT, "state: %s must be %s, got %.100s", name, must, text ? text : "nothing");
+    free(text);
+    return status;
+}
+
+static bool is_count(const json_t *v, uint64_t most)
+{
+    return json_is_integer(v) && json_integer_value(v) >= 0 && (uint64_t)json_integer_value(v) <= most;
+}
+
+static dr_status want_count(const json_t *o, const char *name, uint64_t most, uint64_t *out, dr_error *err)
+{
+    const json_t *v = json_object_get(o, name);
+    char must[64];
+    snprintf(must, sizeof must, "an int from 0 to %" PRIu64, most);
+    if (!is_count(v, most))
+        return wrong(name, must, v, err);
+    *out = (uint64_t)json_integer_value(v);
     return DR_OK;
 }
 
-/* Checks everything before it changes anything: a state that does not fit leaves the loader as it was. */
-static dr_status restore(dr_loader *l, const json_t *o, dr_error *err)
+/* [first, n, first, n, ...], ascending, within n_local: marks them. */
+static bool mark_ranges(const json_t *ranges, uint64_t n_local, uint8_t *done)
 {
-    json_int_t version = json_integer_value(json_object_get(o, "drapps_state"));
-    if (version != STATE_VERSION)
-        return dr__fail(err, DR_ERR_FORMAT, "state: version is %lld, this library reads %d", (long long)version,
-                        STATE_VERSION);
-    DR_TRY(check_same(l, o, err));
-    json_int_t epoch = json_integer_value(json_object_get(o, "epoch"));
-    json_int_t position = json_integer_value(json_object_get(o, "position"));
-    json_int_t batch = json_integer_value(json_object_get(o, "batch"));
+    uint64_t at = 0;
+    if (!json_is_array(ranges) || json_array_size(ranges) % 2)
+        return false;
+    for (size_t i = 0; i < json_array_size(ranges); i += 2) {
+        const json_t *first = json_array_get(ranges, i), *n = json_array_get(ranges, i + 1);
+        if (!is_count(first, n_local) || !is_count(n, n_local - (uint64_t)json_integer_value(first)))
+            return false;
+        const uint64_t start = (uint64_t)json_integer_value(first), count = (uint64_t)json_integer_value(n);
+        if (start < at || !count)
+            return false;
+        memset(done + start, 1, (size_t)count);
+        at = start + count;
+    }
+    return true;
+}
+
+/* The ranges as one byte a sample of this rank; NULL without ranges, which only a pass has that has delivered nothing.
+ */
+static dr_status read_done(const dr_loader *l, const json_t *o, uint64_t position, uint64_t batch, uint8_t **out,
+                           dr_error *err)
+{
+    const json_t *ranges = json_object_get(o, "done");
+    uint64_t n_local, n_batches;
+    char must[100];
+    *out = NULL;
+    if (!ranges && (l->exec.o.in_order || !batch))
+        return DR_OK;
+    dr__order_count(&l->exec, position, &n_local, &n_batches);
+    *out = dr__alloc_zero(n_local, 1);
+    if (!*out)
+        return dr__fail(err, DR_ERR_NOMEM, "state: out of memory");
+    if (mark_ranges(ranges, n_local, *out))
+        return DR_OK;
+    dr__free(*out);
+    *out = NULL;
+    snprintf(must, sizeof must, "pairs of ints [first, n, ...], ascending and within %" PRIu64 " samples", n_local);
+    return wrong("done", must, ranges, err);
+}
+
+struct restored {
+    uint64_t epoch, position, batch;
     uint8_t *done;
-    if (epoch < 0 || position < 0 || batch < 0 || (uint64_t)position > l->exec.set->n_places)
-        return dr__fail(err, DR_ERR_FORMAT, "state: epoch %lld, position %lld, batch %lld do not fit %llu samples",
-                        (long long)epoch, (long long)position, (long long)batch,
-                        (unsigned long long)l->exec.set->n_places);
-    DR_TRY(read_done(l, json_object_get(o, "done"), (uint64_t)position, &done, err));
-    pthread_mutex_lock(&l->lock);
-    dr__exec_stop(&l->exec);
-    l->begun = false;
-    l->epoch = (uint64_t)epoch;
-    l->position = (uint64_t)position;
-    l->batch = (uint64_t)batch;
-    dr__free(l->done);
-    l->done = done;
-    pthread_mutex_unlock(&l->lock);
-    return DR_OK;
+};
+
+/* Changes nothing. */
+static dr_status read_state(const dr_loader *l, const json_t *o, struct restored *to, dr_error *err)
+{
+    const json_t *version = json_object_get(o, "drapps_state");
+    uint64_t world, rank; /* in order any will do */
+    *to = (struct restored){ 0 };
+    if (!json_is_integer(version) || json_integer_value(version) != STATE_VERSION)
+        return wrong("drapps_state", "version 1", version, err);
+    DR_TRY(check_same(l, o, err));
+    DR_TRY(want_count(o, "world", UINT32_MAX, &world, err));
+    DR_TRY(want_count(o, "rank", world ? world - 1 : 0, &rank, err));
+    DR_TRY(want_count(o, "epoch", UINT64_C(1) << 53, &to->epoch, err));
+    DR_TRY(want_count(o, "position", l->exec.set->n_places, &to->position, err));
+    /* A batch has taken a place at least. */
+    DR_TRY(want_count(o, "batch", l->exec.o.in_order ? to->position : l->exec.set->n_places, &to->batch, err));
+    return read_done(l, o, to->position, to->batch, &to->done, err);
+}
+
+static dr_status parse_state(const dr_loader *l, const char *text, struct restored *to, dr_error *err)
+{
+    json_error_t where;
+    DR_TRY(dr__loader_check(l, err));
+    DR_TRY(check_own_order(l, err));
+    json_t *o = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    if (!o)
+        return dr__fail(err, DR_ERR_FORMAT, "state: %s (column %d)", where.text, where.column);
+    const dr_status status = read_state(l, o, to, err);
+    json_decref(o);
+    return status;
+}
+
+dr_status dr_loader_check_state(dr_loader *l, const char *text, dr_error *err)
+{
+    struct restored to;
+    const dr_status status = parse_state(l, text, &to, err);
+    if (status == DR_OK)
+        dr__free(to.done);
+    return status;
 }
 
 dr_status dr_loader_restore(dr_loader *l, const char *text, dr_error *err)
 {
-    DR_TRY(dr__loader_check(l, err));
-    DR_TRY(check_own_order(l, err));
-    json_error_t where;
-    json_t *o = json_loads(text, 0, &where);
-    if (!o)
-        return dr__fail(err, DR_ERR_FORMAT, "state: %s (column %d)", where.text, where.column);
-    dr_status status = restore(l, o, err);
-    json_decref(o);
-    return status;
+    struct restored to;
+    DR_TRY(parse_state(l, text, &to, err));
+    pthread_mutex_lock(&l->lock);
+    dr__exec_stop(&l->exec);
+    l->begun = false;
+    l->epoch = to.epoch;
+    l->position = to.position;
+    l->batch = to.batch;
+    dr__free(l->done);
+    l->done = to.done;
+    pthread_mutex_unlock(&l->lock);
+    return DR_OK;
 }

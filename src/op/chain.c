@@ -7,6 +7,9 @@
 
 #include <jansson.h>
 
+#include "op/box/boxes.h"
+#include "op/planes.h"
+
 enum { READ_PAST = 64 }; /* kernels may read a little past the last row */
 
 /* Sizes of the three parts of the scratch. */
@@ -47,10 +50,17 @@ static const void *par_at(const dr__chain *chain, const void *par, int i)
     return at;
 }
 
+/* What follows an image or volume has nothing to follow in an op that leaves places as they are. */
+static bool passes(const dr__op *op, const dr_desc *in)
+{
+    const unsigned leading = DR__KIND(IMAGE) | DR__KIND(VOLUME), kind = 1u << in->kind;
+    return !(kind & leading) && !(dr__op_kinds(op) & kind) && !dr__op_moves(op);
+}
+
 static dr_status plan_one(const dr__op *op, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
-    *out = (dr_plan){ 0 };
-    return op->def->plan(op->conf, par, in, out, err);
+    *out = (dr_plan){ .desc = *in };
+    return passes(op, in) ? DR_OK : dr__op_plan(op, par, in, out, err);
 }
 
 dr_status dr__chain_draw(const dr__chain *chain, dr_rng *rng, const dr_desc *in, void *par, dr_error *err)
@@ -87,8 +97,6 @@ static dr_status lay_out(const dr__chain *chain, const void *par, const dr_desc 
 {
     *layout = (struct layout){ 0 };
     *last = *in;
-    if (in->kind == DR_KIND_BOXES) /* they would have to know the image's size between the ops */
-        return dr__fail(err, DR_ERR_ARG, "%s: boxes cannot go through nested ops", op_at(chain, 0)->def->name);
     for (int i = 0; i < chain->n; i++) {
         dr_plan plan;
         DR_TRY(plan_one(op_at(chain, i), par_at(chain, par, i), last, &plan, err));
@@ -114,25 +122,39 @@ double dr__chain_cost(const dr__chain *chain, const void *par, const dr_desc *in
         const dr__op *op = op_at(chain, i);
         const void *at = par_at(chain, par, i);
         dr_plan plan;
-        size_t bytes = 0;
         if (plan_one(op, at, &desc, &plan, NULL) != DR_OK)
             break;
-        if (op->def->cost)
-            sum += op->def->cost(op->conf, at, &desc);
-        else if (dr__desc_bytes_dense(&plan.desc, &bytes))
-            sum += (double)bytes;
+        if (passes(op, &desc))
+            continue;
+        sum += dr__op_cost(op, at, &desc, &plan.desc);
         desc = plan.desc;
     }
     return sum;
 }
 
-static dr_status run_one(const dr__op *op, const dr_task *task, uint8_t *scratch, const void *par, const dr_view *in,
-                         dr_view *out)
+/* frame: the image that boxes and key points lie in, as the ops before have left it; it has no pixels. */
+static dr_status run_one(const dr__op *op, const dr_task *task, const dr_view *frame, uint8_t *scratch, const void *par,
+                         const dr_view *in, dr_view *out)
 {
     dr_task inner = *task;
     inner.conf = op->conf;
     inner.scratch = scratch;
-    return op->def->run(&inner, par, in, out);
+    inner.fields = &frame;
+    inner.n_fields = dr__is_image(&frame->desc);
+    if (!passes(op, &in->desc))
+        return dr__op_run(op, &inner, par, in, out);
+    dr__view_copy(out, in);
+    return DR_OK;
+}
+
+static dr_status step_frame(const dr__op *op, const void *par, dr_view *frame, dr_error *err)
+{
+    dr_plan plan;
+    if (!dr__is_image(&frame->desc))
+        return DR_OK;
+    DR_TRY(plan_one(op, par, &frame->desc, &plan, err));
+    frame->desc = plan.desc;
+    return DR_OK;
 }
 
 dr_status dr__chain_run(const dr__chain *chain, dr_task *task, const void *par, const dr_view *in, dr_view *out)
@@ -142,14 +164,16 @@ dr_status dr__chain_run(const dr__chain *chain, dr_task *task, const void *par, 
     DR_TRY(lay_out(chain, par, &in->desc, &layout, &last, task->err));
     uint8_t *results[2] = { task->scratch, task->scratch + layout.result[0] };
     uint8_t *scratch = results[1] + layout.result[1];
-    dr_view from = *in;
+    const dr_desc *image = dr__boxes_image(task);
+    dr_view from = *in, frame = { .desc = image ? *image : (dr_desc){ 0 } };
     for (int i = 0; i < chain->n; i++) {
         const void *at = par_at(chain, par, i);
         dr_plan plan;
         DR_TRY(plan_one(op_at(chain, i), at, &from.desc, &plan, task->err));
         dr_view between = dr__view_dense(&plan.desc, results[i % 2]);
         dr_view *to = i == chain->n - 1 ? out : &between;
-        DR_TRY(run_one(op_at(chain, i), task, scratch, at, &from, to));
+        DR_TRY(run_one(op_at(chain, i), task, &frame, scratch, at, &from, to));
+        DR_TRY(step_frame(op_at(chain, i), at, &frame, task->err));
         from = *to;
     }
     return DR_OK;

@@ -47,3 +47,33 @@ struct json_t *dr__op_draws_json(const dr__op *op, const void *par)
 {
     return op->def->draws_json ? op->def->draws_json(op->conf, par) : dr__params_write(op->def->draws, par, 1);
 }
+
+/* The ops that a setting of op holds; NULL: none. */
+static const dr_op_list *members_of(const dr__op *op)
+{
+    for (const dr_param *p = op->def->params; p && p->name; p++)
+        if (p->type == DR_P_OPS)
+            return (const dr_op_list *)((const char *)op->conf + p->offset);
+    return NULL;
+}
+
+bool dr__op_moves(const dr__op *op)
+{
+    const dr_op_list *members = members_of(op);
+    for (int i = 0; members && i < members->n; i++)
+        if (dr__op_moves(&members->ops[i]))
+            return true;
+    return op->def->flags & DR_OP_MOVES;
+}
+
+unsigned dr__op_kinds(const dr__op *op)
+{
+    const dr_op_list *members = members_of(op);
+    unsigned any = op->def->kinds, all = ~0u;
+    for (int i = 0; members && i < members->n; i++) {
+        const unsigned kinds = dr__op_kinds(&members->ops[i]);
+        any |= kinds;
+        all &= dr__op_moves(&members->ops[i]) ? kinds : ~0u;
+    }
+    return any & all;
+}

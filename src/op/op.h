@@ -12,8 +12,9 @@
  *
  * One node of a graph may treat several fields (image and mask).  `draw` is called once with the first field's
  * description, plan/cost/run once for each field with the same par; `in->kind` tells an op what it has in hand, and
- * task->fields what the node's other fields are (boxes follow the image).  An op whose choice depends on what is in a
- * field draws its numbers in `draw` and makes the choice from them in `look`.
+ * task->fields what the node's other fields are (boxes follow the image).  Masks of objects come plane by plane, each
+ * as a mask (planes.h).  An op whose choice depends on what is in a field draws its numbers in `draw` and makes the
+ * choice from them in `look`.
  */
 #ifndef DR_OP_OP_H
 #define DR_OP_OP_H
@@ -42,9 +43,19 @@ enum dr_op_flags {
     DR_OP_BATCH = 1 << 4,        /* works on a whole batch: has draw_batch/plan_batch/run_batch, not the others */
     DR_OP_DECODE = 1 << 5,       /* turns bytes into an array; needs header facts before draw */
     DR_OP_RESAMPLE = 1 << 6,     /* scales its input to a size that the input's resolution does not decide */
+    DR_OP_MOVES = 1 << 8,        /* moves pixels: what tells places in an image or volume has to follow */
+    DR_OP_DROPS = 1 << 9,        /* drops boxes: what has a row for each has to follow */
     DR_OP_EARLY = 1 << 7, /* what it does with boxes and plain arrays is done while the sample is planned, so that
                              shapes and regions may depend on them; their results are not larger than they are */
 };
+
+/* Sets of kinds: what an op acts on where a node does not name its fields. */
+#define DR__KIND(name) (1u << DR_KIND_##name)
+#define DR__ON_IMAGES DR__KIND(IMAGE)
+#define DR__ON_VOLUMES DR__KIND(VOLUME)
+#define DR__ON_VOXELS (DR__KIND(VOLUME) | DR__KIND(VOLUME_MASK))
+#define DR__ON_PLACES (DR__KIND(IMAGE) | DR__KIND(MASK) | DR__KIND(BOXES) | DR__KIND(KEYPOINTS) | DR__KIND(MASKS))
+#define DR__ON_INSTANCES (DR__KIND(BOXES) | DR__KIND(LABELS) | DR__KIND(MASKS) | DR__KIND(KEYPOINTS))
 
 /* What one call of plan says. */
 typedef struct dr_plan {
@@ -81,6 +92,11 @@ typedef struct dr_op_def {
     size_t conf_size;
     size_t par_size;
     unsigned flags;
+    unsigned kinds; /* DR__KIND()s that it acts on where no fields are named; 0: on the field "image" */
+    unsigned needs; /* DR__KIND()s of which one must be among the fields; 0: any */
+
+    /* Optional, without kinds: the field that it reads where none is named, and the one that it makes of it. */
+    const char *reads, *makes;
 
     /* Optional.  Called once after the params are set: checks what ranges cannot say and fills derived members. */
     dr_status (*init)(void *conf, dr_error *err);
@@ -177,6 +193,11 @@ struct json_t;
 dr_status dr__op_open(const dr_op_def *def, const struct json_t *params, dr__op *out, dr_error *err);
 void dr__op_close(dr__op *op);
 size_t dr__op_par_bytes(const dr__op *op);
+
+/* Kinds that the op acts on and whether it moves pixels, those nested in it considered.  Such an op acts on a kind when
+ * one of its members does and none that moves pixels would leave it behind. */
+unsigned dr__op_kinds(const dr__op *op);
+bool dr__op_moves(const dr__op *op);
 
 /* A new JSON object (owned by the caller) of what was drawn; {} for an op that draws nothing. NULL: out of memory. */
 struct json_t *dr__op_draws_json(const dr__op *op, const void *par);

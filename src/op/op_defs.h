@@ -13,6 +13,7 @@
     X(crop)                                                                                                            \
     X(cutmix)                                                                                                          \
     X(decode)                                                                                                          \
+    X(decode_masks)                                                                                                    \
     X(decode_volume)                                                                                                   \
     X(gaussian_blur)                                                                                                   \
     X(grayscale)                                                                                                       \

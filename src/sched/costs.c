@@ -1,7 +1,8 @@
 /* costs.c: seconds of a sample on a CPU and blocked, told apart; what others want.
  *
- * A thread without a CPU either waits for one, because others run, or is blocked, in a read.  The stretch of an
- * observation says how much of the first there is; by the same factor others are slowed down too.
+ * A thread without a CPU either waits for one, because others run, or is blocked: in a read, a sleep, a lock.  The
+ * kernel counts the first where the plant tells it (delay), else the stretch of an observation says how much of it
+ * there may be; by the same factor others are slowed down too.
  */
 #include "sched/costs.h"
 
@@ -23,14 +24,14 @@ static void smooth(double *mean, double now, double part, double jump)
         *mean = 0; /* not ever smaller numbers */
 }
 
-/* While workers were busy, others got one part in `stretch` of what they wanted; else all.  A quota slows down us
+/* While workers wanted a CPU, others got one part in `stretch` of what they wanted; else all.  A quota slows down us
  * alone: while CPUs are idle others get all. */
 static double foreign_threads(const dr__observation *o)
 {
     bool by_quota = o->quota_cpus < o->machine_cpus && o->sensor[DR_SENSOR_QUOTA_USED] > FULL * o->quota_cpus;
     if (by_quota && o->cpu_load < FULL)
         return o->foreign_cpus;
-    return o->foreign_cpus / (o->busy / o->stretch + 1 - o->busy);
+    return o->foreign_cpus / (o->wanting / o->stretch + 1 - o->wanting);
 }
 
 /* A window with few batches says little about rates: it may hold one more or less by chance. */
@@ -44,7 +45,8 @@ void dr__costs_learn(dr__costs *c, const dr__observation *o)
         smooth(&c->cpu, cpu, 0.5, JUMP * c->cpu);
         smooth(&c->read, o->read_each, 0.5, JUMP * c->read);
         smooth(&c->block_read, DR_MAX(o->read_each - stretch * cpu_of_reads - noise, 0), 0.5, JUMP * cpu);
-        smooth(&c->block_work, DR_MAX(o->work_each - stretch * cpu - noise, 0), 0.5, JUMP * cpu);
+        double on_cpu = o->use.tells_delay ? cpu + o->delay_each : stretch * cpu;
+        smooth(&c->block_work, DR_MAX(o->work_each - on_cpu - noise, 0), 0.5, JUMP * cpu);
     }
     if (o->rate > 0)
         smooth(&c->trainer, o->trainer_cpus / o->rate, part, jump * c->cpu);

@@ -2,7 +2,6 @@
 #include "sched/flight.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -118,23 +117,9 @@ static int count_bits(uint32_t bits)
     return n;
 }
 
-/* "; workers 2 -> 3" behind the reason. */
-static void tell_changes(dr_decision *d)
-{
-    const char *before = *d->reason ? "; " : "";
-    for (int i = 0; i < DR_N_KNOBS; i++) {
-        size_t n = strlen(d->reason);
-        if (!(d->changed >> i & 1))
-            continue;
-        snprintf(d->reason + n, sizeof d->reason - n, "%s%s %.10g -> %.10g", before, dr_knob_name(i), d->before[i],
-                 d->after[i]);
-        before = ", ";
-    }
-}
-
 static void fill_decision(dr__flight *f, const dr__observation *o, const dr__wish *wish, dr_decision *d)
 {
-    *d = (dr_decision){ .time_ns = o->time_ns, .number = ++f->n_decisions, .bound = wish->bound };
+    *d = (dr_decision){ .time_ns = o->time_ns, .number = f->decided + ++f->n_decisions, .bound = wish->bound };
     memcpy(d->weight, f->use.weights.of, sizeof d->weight);
     memcpy(d->reason, wish->reason, sizeof d->reason);
     for (int i = 0; i < DR_N_KNOBS; i++) {
@@ -147,7 +132,6 @@ static void fill_decision(dr__flight *f, const dr__observation *o, const dr__wis
     }
     dr__terms_measure(o, f->turned, d->term);
     d->reward = dr_decision_reward(d);
-    tell_changes(d);
 }
 
 static void remember(dr__flight *f, const dr__observation *o, const dr_decision *d)

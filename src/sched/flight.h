@@ -23,7 +23,7 @@ typedef struct dr__flight {
     uint64_t n_recent;
 
     dr__guard guard;
-    uint64_t n_decisions;
+    uint64_t n_decisions, decided;                /* made here, and by others before */
     double turned;                                /* share of the knobs that the last decision turned */
     uint64_t alarm_ns;                            /* since when the newest ticks differ; 0: they do not */
     double more_workers;                          /* by the last decision */

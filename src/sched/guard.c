@@ -135,7 +135,8 @@ static void undo(dr__guard *g, const dr__observation *o, double reward, dr__wish
         wish->knob[i] = g->before[i];
     }
     wish->back = g->changed;
-    snprintf(wish->reason, sizeof wish->reason, "reward fell from %.3f to %.3f at the same demand and load: taken back",
+    snprintf(wish->reason, sizeof wish->reason,
+             "The reward fell from %.3f to %.3f at the same demand and load: the change is taken back.",
              g->reward_before, reward);
 }
 

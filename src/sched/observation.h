@@ -11,6 +11,8 @@
 /* What does not change, or seldom: how the pipeline may be turned and what it may use. */
 typedef struct dr__terms_of_use {
     uint32_t knobs, pinned; /* bit (1 << dr_knob) */
+    bool tells_delay;       /* the flow says for how long workers had no CPU */
+    char waits_in[DR_MAX_WHERE];
     double least[DR_N_KNOBS], most[DR_N_KNOBS];
     double affinity_cpus; /* 0: all of the machine */
     double cpu_limit;     /* 0: the container's */
@@ -62,10 +64,12 @@ typedef struct dr__observation {
                             of us, for a CPU; 0: not known */
     double work_rate;    /* samples a second finished by workers */
     double cpu_each, read_each, work_each; /* seconds for a sample; 0: not known */
+    double delay_each;                     /* the same, in which it had no CPU; 0 where that is not told */
     double latency;                        /* seconds for a batch; 0: not known */
     double batch_samples;                  /* at least 1 */
     double stretch;                        /* time of work over its CPU time, as far as CPUs were lacking; least 1 */
     double busy;                           /* share of the time in which workers are at a sample */
+    double wanting;                        /* the same in which they have a CPU or want one, as far as that is known */
     double cpu_load;                       /* of the machine, 0..1 */
 } dr__observation;
 

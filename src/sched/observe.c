@@ -93,8 +93,8 @@ static void derive_cpus(dr__observation *o, double n_cpus)
     o->cpu_load = DR_MIN(n_cpus > 0 ? busy / n_cpus : o->level[DR_SENSOR_CPU_TOTAL], 1);
 }
 
-/* Work is decoding and augmenting.  Where it takes longer than its CPU time, threads waited for a CPU, as far as there
- * are more that want one than there are; what is beyond that is blocking. */
+/* Work is decoding and augmenting.  Where it takes longer than its CPU time, threads waited for a CPU or were blocked.
+ * How long they waited for a CPU is told, or taken to be all of it, as far as more threads want one than there are. */
 static void derive_stretch(dr__observation *o)
 {
     double threads = o->knob[DR_KNOB_WORKERS] + o->knob[DR_KNOB_FETCHERS], ours = threads + o->trainer_cpus;
@@ -102,16 +102,18 @@ static void derive_stretch(dr__observation *o)
     double most = ours / DR_MIN(left, o->quota_cpus);
     bool calm = dr__senses(o, DR_SENSOR_PRESSURE_CPU) && o->sensor[DR_SENSOR_PRESSURE_CPU] < PRESSURE &&
                 o->quota_cpus >= o->machine_cpus;
-    double seen = ratio(o->flow[DR_FLOW_WORK], o->flow[DR_FLOW_CPU]);
+    double wanted = o->use.tells_delay ? o->flow[DR_FLOW_CPU] + o->flow[DR_FLOW_DELAY] : o->flow[DR_FLOW_WORK];
+    double seen = ratio(wanted, o->flow[DR_FLOW_CPU]);
     o->stretch = calm ? 1 : DR_MAX(DR_MIN(seen, most), 1);
     o->busy = DR_MIN(ratio(o->flow[DR_FLOW_READ] + o->flow[DR_FLOW_WORK], DR_MAX(threads, 1)), 1);
+    o->wanting = o->use.tells_delay ? DR_MIN(ratio(wanted, DR_MAX(threads, 1)), o->busy) : o->busy;
 }
 
 /* A consumer that waits now and got nothing has waited, whenever that is counted. */
 static void derive_demand(dr__observation *o)
 {
     double wait = o->flow[DR_FLOW_WAIT], step = o->flow[DR_FLOW_STEP], all = wait + step;
-    double lost = o->trainer_cpus * (o->stretch - 1) * o->busy; /* of its steps, to our workers */
+    double lost = o->trainer_cpus * (o->stretch - 1) * o->wanting; /* of its steps, to our workers */
     o->rate = o->flow[DR_FLOW_SAMPLES];
     if (o->flow[DR_FLOW_BATCHES] > 0 && all > 0) {
         o->wait = wait / all;
@@ -128,6 +130,7 @@ void dr__observation_derive(dr__observation *o, double n_cpus)
     o->cpu_each = ratio(o->flow[DR_FLOW_CPU], worked);
     o->read_each = ratio(o->flow[DR_FLOW_READ], worked);
     o->work_each = ratio(o->flow[DR_FLOW_WORK], worked);
+    o->delay_each = ratio(o->flow[DR_FLOW_DELAY], worked);
     o->latency = ratio(o->flow[DR_FLOW_LATENCY], o->flow[DR_FLOW_BATCHES]);
     o->batch_samples = DR_MAX(o->flow[DR_FLOW_BATCH_SAMPLES], 1);
     o->memory_limit = o->flow[DR_FLOW_BYTES_LIMIT];

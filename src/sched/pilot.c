@@ -68,6 +68,8 @@ static void read_plant(dr_pilot *p, double flow[DR_N_FLOWS], double knob[DR_N_KN
     p->plant.flow(p->plant.user, flow);
     for (int i = 0; i < DR_N_KNOBS; i++)
         knob[i] = p->plant.knobs >> i & 1 ? p->plant.get(p->plant.user, i) : 0;
+    if (p->plant.waits_in)
+        p->plant.waits_in(p->plant.user, p->flight.use.waits_in);
 }
 
 /* Turns a knob.  One that cannot be set is left alone for a while: what was in the way may be gone then. */
@@ -83,7 +85,7 @@ static bool turn(dr_pilot *p, int knob, double value, dr_error *err)
 /* Whether there is something to tell of. */
 static bool carry_out(dr_pilot *p, dr_decision *d)
 {
-    bool tell = d->changed != 0 || d->number == 1;
+    bool tell = d->changed != 0 || p->flight.n_decisions == 1;
     for (int i = 0; i < DR_N_KNOBS; i++) {
         dr_error err = { 0 };
         p->refused[i].left -= p->refused[i].left > 0;
@@ -93,7 +95,7 @@ static bool carry_out(dr_pilot *p, dr_decision *d)
         d->after[i] = d->before[i];
         d->guarded = true;
         size_t n = strlen(d->reason);
-        snprintf(d->reason + n, sizeof d->reason - n, "; %s: %s", dr_knob_name(i), err.text);
+        snprintf(d->reason + n, sizeof d->reason - n, " It could not turn %s: %s.", dr_knob_name(i), err.text);
     }
     return tell;
 }
@@ -188,6 +190,7 @@ static dr__terms_of_use terms_of_use(const dr_pilot_options *o, const dr_plant *
     dr__terms_of_use use = {
         .knobs = plant->knobs,
         .pinned = o->pinned,
+        .tells_delay = plant->tells_delay,
         .affinity_cpus = limits.affinity_cpus,
         .cpu_limit = o->cpu_limit,
         .memory_limit = (double)o->memory_limit,
@@ -206,6 +209,7 @@ static dr_status start(dr_pilot *p, const dr_pilot_options *o, dr_error *err)
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
     dr__terms_of_use use = terms_of_use(o, &p->plant);
     DR_TRY(dr__flight_init(&p->flight, policy, &use, o->period_ms ? o->period_ms : PERIOD_MS, err));
+    p->flight.decided = o->decided;
     return dr_monitor_subscribe(p->monitor, tick, p, &p->token, err);
 }
 

@@ -12,7 +12,7 @@ typedef struct dr__wish {
     double knob[DR_N_KNOBS];    /* found as they stand */
     int bound;                  /* dr_bound; found UNKNOWN */
     uint32_t back;              /* bits of knobs that the guard takes back to where they stood */
-    char reason[DR_MAX_REASON]; /* without the changes, which are written behind it; short */
+    char reason[DR_MAX_REASON]; /* sentences, without the changes */
 } dr__wish;
 
 typedef struct dr__policy_def {

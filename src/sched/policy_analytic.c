@@ -10,7 +10,9 @@
  *   priority   left alone: below a trainer that fills the CPUs, workers starve
  */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "sched/costs.h"
@@ -24,18 +26,24 @@ static const double KEEPS_UP = 0.01;                         /* share of its tim
 static const double NO_STEP = 0.9;                           /* a consumer that waits so much does nothing else */
 static const double FEW = 0.1;                               /* of the workers: fewer by less is no gain */
 static const double FAR = 20;                                /* of a sample's CPU time: no wait for a CPU is so long */
+static const double WORTH_SAYING = 0.05;                     /* of the CPU time, of the CPUs */
+static const double STALLED = 0.3;                           /* share of time that tasks wait for storage */
 static const double SPARE = 0.25;                            /* of batches that wait for reads: how these vary */
 enum { MOST_PER_CPU = 2 };                                   /* workers that want a CPU, for each there is */
 enum { CALM = 10, FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
-enum { TRIES = 2 };                                          /* at more cover, before it is called in vain */
+enum { TRIES = 2, LOOKS = 20 };                              /* at more cover, decisions then, before it is judged */
+static const double HELPED = 0.6;                            /* of the waiting before: cover that leaves less did */
 
 struct state {
     dr__costs costs;
     double cover;               /* seconds of demand that lie ready, beyond what is under way */
     double too_small;           /* cover with which the consumer waited; 0: none known */
     int calm, memory, remember; /* decisions: unused, since it was too small, for which that counts */
-    double wait_before;         /* of the consumer, before there was more cover */
-    int grown, barred;          /* decisions: in which cover was added, in which none is */
+    double waited;              /* share of time that the consumer waited, summed over the last decisions */
+    int looks, quiet;           /* so many, since cover was last changed for that; in which it did not wait of late */
+    double wait_before;         /* mean of these shares, before there was more cover, */
+    double cover_before;        /* and the cover then */
+    int grown, barred, pause;   /* decisions: in which cover was added, in which none is, and was not last time */
     uint64_t raised_ns;         /* when there were last more fetchers, or batches that wait for reads; 0: never */
 
     double tried, tried_rate; /* threads that read before there were more, and the rate with these; 0: none */
@@ -97,6 +105,14 @@ static bool trains_beside(const dr__observation *o)
     return o->trainer_cpus > 0.25 * o->machine_cpus && o->cpu_load > FULL && o->knob[DR_KNOB_WORKERS] <= ceil(o->cpus);
 }
 
+/* Of samples that wait far more than they compute, even many workers make few of what the CPUs could: there the reward
+ * hardly moves. */
+static bool brings_more(const dr__plant_model *m, double now, double up)
+{
+    double before = DR_MIN(dr__plant_capacity(m, now), m->demand), after = DR_MIN(dr__plant_capacity(m, up), m->demand);
+    return m->block > m->cpu && after > (1 + FEW) * before;
+}
+
 /* More where that is clearly better; fewer only where they would do for a higher demand, too; between them it rests. */
 static double choose_workers(const dr__plant_model *m, const dr__observation *o)
 {
@@ -107,7 +123,8 @@ static double choose_workers(const dr__plant_model *m, const dr__observation *o)
     double up = best_workers(m, w, most, MARGIN), down = best_workers(m, w, most, DOWN_MARGIN);
     if (now < 1 || now > most)
         return up;
-    if (up > now && dr__plant_reward(m, w, up, MARGIN) - dr__plant_reward(m, w, now, MARGIN) > least_gain(w))
+    bool better = dr__plant_reward(m, w, up, MARGIN) - dr__plant_reward(m, w, now, MARGIN) > least_gain(w);
+    if (up > now && (better || brings_more(m, now, up)))
         return up;
     return down < (1 - FEW) * now && !trains_beside(o) ? down : now;
 }
@@ -135,7 +152,8 @@ static double choose_fetchers(const dr__costs *c, const dr__observation *o, doub
     return 1.05 * reads > now || 1.6 * reads < now ? DR_MAX(ceil(MARGIN * reads), 1) : now;
 }
 
-/* Where more threads that read bring no more samples, storage is the limit: they go back, and that is remembered. */
+/* Where more threads that read or wait bring no more samples, what they wait for is the limit: they go back, and that
+ * is remembered. */
 static double within_storage(struct state *s, const dr__observation *o, int knob, double capacity, double wish)
 {
     double now = o->knob[knob];
@@ -156,23 +174,49 @@ static double within_storage(struct state *s, const dr__observation *o, int knob
 
 /* --- prefetch --- */
 
+/* On a busy machine a consumer waits now and then by chance: one decision's waiting says little, the mean does. */
+static double mean_wait(struct state *s, const dr__observation *o)
+{
+    if (o->sudden || s->looks >= 2 * LOOKS) {
+        s->waited = o->sudden ? 0 : s->waited / 2;
+        s->looks = o->sudden ? 0 : s->looks / 2;
+    }
+    s->waited += o->wait;
+    return s->waited / ++s->looks;
+}
+
+static void look_anew(struct state *s)
+{
+    s->waited = 0;
+    s->looks = 0;
+}
+
 /* Cover that was doubled twice, after which the consumer waits as before, is not what is missing: it is given back, and
- * for a time there is no more. */
-static bool in_vain(struct state *s, const dr__observation *o)
+ * for a time there is no more, longer each time.  Where it helped, it is doubled twice again, and judged again. */
+static bool in_vain(struct state *s, const dr__observation *o, double wait)
 {
     if (o->sudden)
-        s->grown = s->barred = 0;
-    if (s->barred > 0)
-        return --s->barred > 0;
-    if (s->grown == 0)
-        s->wait_before = o->wait;
-    if (s->grown++ < TRIES || o->wait < 0.8 * s->wait_before)
-        return false;
-    s->cover /= 1 << TRIES;
-    s->too_small = 0;
-    s->grown = 0;
-    s->barred = FIRST_MEMORY;
-    return true;
+        s->grown = s->barred = s->pause = 0;
+    if (s->barred > 0) {
+        s->barred--;
+        return true;
+    }
+    if (s->grown == TRIES && s->looks < LOOKS)
+        return true; /* too early to tell */
+    bool failed = s->grown == TRIES && wait >= HELPED * s->wait_before;
+    if (failed) {
+        s->cover = s->cover_before;
+        s->too_small = 0;
+        s->barred = s->pause = s->pause ? DR_MIN(2 * s->pause, LONGEST_MEMORY) : FIRST_MEMORY;
+    }
+    if (s->grown == 0 || s->grown == TRIES) {
+        s->wait_before = wait;
+        s->cover_before = s->cover;
+        s->grown = 0;
+    }
+    s->grown += !failed;
+    look_anew(s);
+    return failed;
 }
 
 /* Twice as much, but no more than all batches hold: that would only take long to give back.  At first a batch, or half
@@ -207,16 +251,18 @@ static bool has_settled(const struct state *s, const dr__observation *o)
  * little again that it waited. */
 static void adapt_cover(struct state *s, const dr__observation *o, double capacity)
 {
-    bool waits = o->wait > KEEPS_UP;
-    if (waits && could_keep_up(s, o, capacity) && has_settled(s, o) && !in_vain(s, o)) {
+    double wait = mean_wait(s, o), more = more_cover(s, o);
+    bool waits = o->wait > KEEPS_UP, lacks = waits && wait > KEEPS_UP && more > s->cover;
+    s->quiet = waits ? 0 : s->quiet + 1;
+    if (s->quiet >= FIRST_MEMORY)
+        s->grown = 0; /* what was added was enough */
+    if (lacks && could_keep_up(s, o, capacity) && has_settled(s, o) && !in_vain(s, o, wait)) {
         s->too_small = s->cover;
         s->remember = s->remember ? DR_MIN(2 * s->remember, LONGEST_MEMORY) : FIRST_MEMORY;
         s->memory = s->calm = 0;
-        s->cover = more_cover(s, o);
+        s->cover = more;
         return;
     }
-    if (!waits)
-        s->grown = 0;
     if (s->too_small > 0 && ++s->memory > s->remember)
         s->too_small = 0;
     s->calm = !waits && o->least_ready >= 2 ? s->calm + 1 : 0;
@@ -260,41 +306,67 @@ static double choose_bytes(const dr__observation *o, double prefetch)
 
 /* --- together --- */
 
+/* Worker processes read in their own code: there only the kernel knows of reads, where it tells of them. */
+static int blocked_by(const struct state *s, const dr__observation *o)
+{
+    bool reads = s->costs.block_read >= s->costs.block_work || o->sensor[DR_SENSOR_PRESSURE_IO] > STALLED;
+    return reads ? DR_BOUND_STORAGE : DR_BOUND_BLOCKED;
+}
+
 static int bound_of(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity)
 {
     if (o->wait <= KEEPS_UP)
-        return DR_BOUND_CONSUMER;
+        return DR_BOUND_TRAINER;
     if (o->memory_limit > 0 && o->flow[DR_FLOW_BYTES] > 0.9 * o->memory_limit)
         return DR_BOUND_MEMORY;
     if (s->costs.block_read > m->cpu && o->work_rate < 0.8 * capacity)
         return DR_BOUND_STORAGE;
     if (capacity >= MARGIN * m->demand)
-        return DR_BOUND_AHEAD;
-    if (m->block > m->cpu && o->cpu_load < FULL)
-        return DR_BOUND_STORAGE;
+        return DR_BOUND_PREFETCH;
+    if (m->block > m->cpu && (o->cpu_load < FULL || o->use.tells_delay))
+        return blocked_by(s, o);
     if (m->quota_cpus < m->machine_cpus && o->sensor[DR_SENSOR_QUOTA_USED] > FULL * m->quota_cpus)
         return DR_BOUND_QUOTA;
     if (m->foreign > 0.25 * m->machine_cpus && o->cpu_load > FULL)
-        return DR_BOUND_FOREIGN;
+        return DR_BOUND_OTHERS;
     return o->cpu_load > FULL || o->flow[DR_FLOW_CPU] > FULL * m->cpus ? DR_BOUND_CPU : DR_BOUND_WORKERS;
 }
 
-static void explain(const dr__plant_model *m, const dr__observation *o, double capacity, dr__wish *wish)
+static void append(dr__wish *wish, const char *format, ...) DR_PRINTF(2, 3);
+
+static void append(dr__wish *wish, const char *format, ...)
 {
-    char asks[40];
+    size_t n = strlen(wish->reason);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(wish->reason + n, sizeof wish->reason - n, format, args);
+    va_end(args);
+}
+
+/* What others use is what was measured, and so never more than the machine has; what they want may be. */
+static void explain(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity,
+                    dr__wish *wish)
+{
+    double workers = o->knob[DR_KNOB_WORKERS];
+    bool reads = s->costs.block_read > s->costs.block_work;
     if (o->wait < NO_STEP)
-        snprintf(asks, sizeof asks, "asks %.0f/s, waits %.0f %%", m->demand, 100 * o->wait);
+        append(wish, "The trainer waits %.0f %% of its time and could take %.0f samples/s.", 100 * o->wait, m->demand);
     else
-        snprintf(asks, sizeof asks, "takes all, gets %.0f/s", o->rate);
-    snprintf(wish->reason, sizeof wish->reason,
-             "%s; %g workers can %.0f/s on %.2f of %.3g CPUs (%.3g ms CPU + %.3g wait each, others %.2f)", asks,
-             o->knob[DR_KNOB_WORKERS], capacity, capacity * m->cpu, m->cpus, 1e3 * m->cpu, 1e3 * m->block, m->foreign);
+        append(wish, "The trainer takes each batch at once and gets %.0f samples/s.", o->rate);
+    append(wish, " %g worker%s can make %.0f/s: a sample takes %.3g ms of CPU", workers, workers == 1 ? "" : "s",
+           capacity, 1e3 * m->cpu);
+    if (m->block > WORTH_SAYING * m->cpu)
+        append(wish, " and %s %.3g ms%s%s", reads ? "waits for its bytes for" : "its code waits for", 1e3 * m->block,
+               !reads && *o->use.waits_in ? " in " : "", reads ? "" : o->use.waits_in);
+    append(wish, ".");
+    if (o->foreign_cpus > WORTH_SAYING * o->machine_cpus)
+        append(wish, " Other programs use %.2g of %.3g CPUs.", o->foreign_cpus, o->machine_cpus);
 }
 
 static void wish_readers(struct state *s, const dr__observation *o, bool split, double capacity, dr__wish *wish)
 {
     double *workers = &wish->knob[DR_KNOB_WORKERS], *fetchers = &wish->knob[DR_KNOB_FETCHERS];
-    if (!split && s->costs.block_read > s->costs.cpu)
+    if (!split && s->costs.block_read + s->costs.block_work > s->costs.cpu)
         *workers = within_storage(s, o, DR_KNOB_WORKERS, capacity, *workers);
     else if (split)
         *fetchers = within_storage(s, o, DR_KNOB_FETCHERS, capacity,
@@ -316,7 +388,7 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
     dr__costs_learn(&s->costs, o);
     bool takes_all = !(s->costs.demand > 0) && o->wait > NO_STEP;
     if (!(s->costs.cpu > 0) || (!(s->costs.demand > 0) && !takes_all)) {
-        snprintf(wish->reason, sizeof wish->reason, "%.0f samples and %.0f batches in %.1f s: too little is known",
+        snprintf(wish->reason, sizeof wish->reason, "Too little is known yet: %.0f samples and %.0f batches in %.1f s.",
                  o->work_rate * o->span, o->batches, o->span);
         return;
     }
@@ -337,7 +409,7 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
     else if (!split)
         s->raised_ns = 0;
     wish->knob[DR_KNOB_PREFETCH_BYTES] = choose_bytes(o, wish->knob[DR_KNOB_PREFETCH]);
-    explain(&as_is, o, here, wish);
+    explain(s, &as_is, o, here, wish);
 }
 
 const dr__policy_def dr__policy_analytic = {

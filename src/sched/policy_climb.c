@@ -59,16 +59,16 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
     struct state *s = state;
     dr__stage_model m;
     if (!dr__stage_model_of(o, &m) || o->time_ns < s->next_ns) {
-        snprintf(wish->reason, sizeof wish->reason, "next climb in %.0f s",
+        snprintf(wish->reason, sizeof wish->reason, "The next climb is in %.0f s.",
                  o->time_ns < s->next_ns ? (double)(s->next_ns - o->time_ns) * 1e-9 : 0);
         return;
     }
     s->pause = s->pause > 0 ? DR_MIN(2 * s->pause, LONGEST_S) : FIRST_S;
     s->next_ns = o->time_ns + (uint64_t)(s->pause * 0.95e9);
     optimize(&m, o, wish->knob);
-    wish->bound = o->wait < 0.01 ? DR_BOUND_CONSUMER : DR_BOUND_WORKERS;
+    wish->bound = o->wait < 0.01 ? DR_BOUND_TRAINER : DR_BOUND_WORKERS;
     snprintf(wish->reason, sizeof wish->reason,
-             "climbed to %.3g ms a sample against %.3g ms of the consumer; next in %.0f s",
+             "By the model a sample takes %.3g ms, and the trainer %.3g ms; it climbs again in %.0f s.",
              1e3 * dr__stage_work_time(&m, wish->knob), 1e3 * m.step, s->pause);
 }
 

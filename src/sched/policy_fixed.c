@@ -6,8 +6,9 @@
 static void decide(void *state, const dr__observation *o, dr__wish *wish)
 {
     (void)state;
-    snprintf(wish->reason, sizeof wish->reason, "consumer takes %.0f/s, waits %.0f %%; knobs are left as they stand",
-             o->rate, 100 * o->wait);
+    snprintf(wish->reason, sizeof wish->reason,
+             "The trainer takes %.0f samples/s and waits %.0f %% of its time; settings stay as they are.", o->rate,
+             100 * o->wait);
 }
 
 const dr__policy_def dr__policy_fixed = {

@@ -21,9 +21,9 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
     struct state *s = state;
     double prefetch = DR_MAX(o->knob[DR_KNOB_PREFETCH], 1), fill = o->flow[DR_FLOW_READY] / prefetch;
     s->high = fill > HIGH ? s->high + o->span : 0;
-    wish->bound = fill > HIGH ? DR_BOUND_CONSUMER : fill < LOW ? DR_BOUND_WORKERS : DR_BOUND_UNKNOWN;
-    snprintf(wish->reason, sizeof wish->reason, "%.0f %% of %g batches are ready, over 80 %% for %.0f s", 100 * fill,
-             prefetch, s->high);
+    wish->bound = fill > HIGH ? DR_BOUND_TRAINER : fill < LOW ? DR_BOUND_WORKERS : DR_BOUND_UNKNOWN;
+    snprintf(wish->reason, sizeof wish->reason, "%.0f %% of %g batches are ready; more than 80 %% were for %.0f s.",
+             100 * fill, prefetch, s->high);
     if (fill < LOW) {
         wish->knob[DR_KNOB_WORKERS] += 1;
         wish->knob[DR_KNOB_PREFETCH] *= 2;

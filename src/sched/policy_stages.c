@@ -58,8 +58,9 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
     raise_slowest(&m, o, target, wish->knob);
     if (o->least_ready < 1 && o->most_ready >= prefetch - 1 && o->wait > 0)
         dr__stage_raise(o, wish->knob, DR_KNOB_PREFETCH, prefetch);
-    wish->bound = o->wait < 0.01 ? DR_BOUND_CONSUMER : DR_BOUND_WORKERS;
-    snprintf(wish->reason, sizeof wish->reason, "stages at %.3g and %.3g ms a sample for a consumer at %.3g ms",
+    wish->bound = o->wait < 0.01 ? DR_BOUND_TRAINER : DR_BOUND_WORKERS;
+    snprintf(wish->reason, sizeof wish->reason,
+             "Reading takes %.3g ms a sample, work %.3g ms, and the trainer %.3g ms.",
              1e3 * dr__stage_read_time(&m, wish->knob), 1e3 * dr__stage_work_time(&m, wish->knob), 1e3 * target);
 }
 

@@ -31,9 +31,10 @@ static bool memory_is_short(const dr__tick *t, dr__wish *wish)
     if (full <= FULL && pressure <= PRESSURE)
         return false;
     wish->bound = DR_BOUND_MEMORY;
-    snprintf(wish->reason, sizeof wish->reason,
-             "memory %.0f %% full, tasks wait for it %.0f %% of the time (safe: 90, 20): least memory", 100 * full,
-             100 * pressure);
+    snprintf(
+        wish->reason, sizeof wish->reason,
+        "Memory is %.0f %% full and tasks wait for it %.0f %% of the time (safe: 90 and 20 %%): least memory is used.",
+        100 * full, 100 * pressure);
     return true;
 }
 
@@ -77,7 +78,7 @@ static void wish_as_before(dr__guard *g, const dr__observation *o, const dr__tic
             dr__guard_ban(g, o->time_ns, i, g->before[i] < o->knob[i]);
             wish->knob[i] = g->before[i];
         }
-    snprintf(wish->reason, sizeof wish->reason, "no batch for %.1f s after a change: back to the setting before",
+    snprintf(wish->reason, sizeof wish->reason, "No batch came for %.1f s after a change: it is taken back.",
              (double)(t->time_ns - g->fed_ns) * 1e-9);
 }
 

@@ -3,8 +3,10 @@
  * The library is loaded when a server is started, not with drapps: it brings a TLS library and nine more along, which
  * most programs never need.
  *
- * One thread answers all requests.  A page takes some hundred microseconds to make, connections are few and closed when
- * they idle.  After a fork the child closes the listening socket, so that the port is free when the parent has ended.
+ * One thread answers all requests.  A page takes some hundred microseconds to make.  Connections are few.  One that
+ * idles is closed; one that sends its request byte by byte never idles, so a new connection beyond MAX_OPEN closes the
+ * oldest one: slow clients cannot keep others out.  After a fork the child closes the listening socket, so that the
+ * port is free when the parent has ended.
  */
 #include <drapps/metrics.h>
 
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -26,7 +29,14 @@
 #ifdef DR_HAVE_MICROHTTPD
 #include <microhttpd.h>
 
-enum { MAX_SERVERS = 8, MAX_CONNECTIONS = 32, IDLE_SECONDS = 10, CONNECTION_BYTES = 16 * 1024 };
+/* MAX_CONNECTIONS leaves room for evicted connections that the library has not closed yet. */
+enum {
+    MAX_SERVERS = 8,
+    MAX_OPEN = 32,
+    MAX_CONNECTIONS = 2 * MAX_OPEN,
+    IDLE_SECONDS = 10,
+    CONNECTION_BYTES = 16 * 1024
+};
 
 #define CONTENT_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -35,6 +45,12 @@ struct dr_metrics {
     dr__address address;
     unsigned generation;
     int slot; /* of sockets */
+    /* Oldest first.  Only the server's thread touches these. */
+    struct open {
+        struct MHD_Connection *connection;
+        int fd;
+    } open[MAX_OPEN];
+    int n_open;
 };
 
 /* --- the library --- */
@@ -46,6 +62,7 @@ struct dr_metrics {
     X(MHD_add_response_header)                                                                                         \
     X(MHD_queue_response)                                                                                              \
     X(MHD_destroy_response)                                                                                            \
+    X(MHD_get_connection_info)                                                                                         \
     X(MHD_lookup_connection_value)
 
 static struct {
@@ -165,6 +182,40 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
     return answer_page(connection);
 }
 
+/* --- connections --- */
+
+static void remove_connection(dr_metrics *m, const struct MHD_Connection *connection)
+{
+    int i = 0;
+    while (i < m->n_open && m->open[i].connection != connection)
+        i++;
+    if (i == m->n_open)
+        return;
+    m->n_open--;
+    memmove(&m->open[i], &m->open[i + 1], (size_t)(m->n_open - i) * sizeof m->open[0]);
+}
+
+/* The library closes a connection whose socket is shut down as soon as it looks at it: this is called from the same
+ * thread, so the descriptor cannot be another file's yet. */
+static void on_connection(void *user, struct MHD_Connection *connection, void **data,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    dr_metrics *m = user;
+    (void)data;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        remove_connection(m, connection);
+        return;
+    }
+    const union MHD_ConnectionInfo *info = mhd.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (!info)
+        return;
+    if (m->n_open == MAX_OPEN) {
+        shutdown(m->open[0].fd, SHUT_RDWR);
+        remove_connection(m, m->open[0].connection);
+    }
+    m->open[m->n_open++] = (struct open){ connection, info->connect_fd };
+}
+
 /* --- servers --- */
 
 /* Its thread must not get signals: they belong to the program's own threads. */
@@ -173,10 +224,11 @@ static struct MHD_Daemon *start_daemon(dr_metrics *m, int fd)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    struct MHD_Daemon *daemon = mhd.MHD_start_daemon(
-        MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle, m, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+    struct MHD_Daemon *daemon =
+        mhd.MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle, m,
+                             MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
+                             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                             (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection, m, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return daemon;
 }

@@ -20,6 +20,10 @@ int dr__file_pread(int fd, void *buf, size_t size, uint64_t offset, size_t *got)
 /* The status for a failed system call: DR_ERR_NOT_FOUND, DR_ERR_NOMEM or DR_ERR_IO. */
 dr_status dr__errno_status(int code);
 
+/* Changes whenever the content does, and is never 0: of the times of modification and of change, and the inode number.
+ * The time of change cannot be set, so that what rsync -a, tar -p or touch -r do to a file is seen as well. */
+uint64_t dr__file_version(const struct stat *st);
+
 static inline int64_t dr__mtime_ns(const struct stat *st)
 {
     return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;

@@ -31,7 +31,7 @@ typedef struct dr_source_def {
 struct dr__source {
     const dr_source_def *def;
     char *name;       /* for messages; owned */
-    int64_t mtime_ns; /* when the content last changed; 0: not known */
+    uint64_t version; /* changes with the content (dr__file_version); 0: not known */
 };
 
 extern const dr_source_def *const dr__source_table[]; /* NULL ends it */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "source/file.h"
@@ -62,6 +63,14 @@ int dr__file_pread(int fd, void *buf, size_t size, uint64_t offset, size_t *got)
     return 0;
 }
 
+uint64_t dr__file_version(const struct stat *st)
+{
+    const uint64_t ctime_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000 + (uint64_t)st->st_ctim.tv_nsec;
+    const uint64_t facts[] = { (uint64_t)dr__mtime_ns(st), ctime_ns, (uint64_t)st->st_ino };
+    const uint64_t version = XXH3_64bits(facts, sizeof facts);
+    return version ? version : 1;
+}
+
 static dr_status open_file(const char *name, dr__source **out, dr_error *err)
 {
     struct stat st;
@@ -73,7 +82,7 @@ static dr_status open_file(const char *name, dr__source **out, dr_error *err)
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", name);
     }
     f->fd = fd;
-    f->head.mtime_ns = dr__mtime_ns(&st);
+    f->head.version = dr__file_version(&st);
     *out = &f->head;
     return DR_OK;
 }

@@ -47,6 +47,24 @@ static void write_about(int folder_fd, const char *identity)
     close(fd);
 }
 
+/* Whoever writes to a store decides what batches hold.  The owner of the folder that the user named is trusted, and the
+ * group to which it belongs; all users of the machine are not.  Where they may write to the named folder (/tmp), one of
+ * them could have made the store's folder in it, or put another one in its place: it must be this user's, or root's.
+ * Files are opened relative to folder_fd, so what happens to the named folder later does not matter. */
+static dr_status check_trust(const dr_store *s, const char *path, dr_error *err)
+{
+    struct stat root, own;
+    if (stat(s->root, &root) || fstat(s->folder_fd, &own))
+        return dr__fail_errno(err, DR_ERR_IO, "cache: cannot look at %s", path);
+    if (own.st_mode & S_IWOTH)
+        return dr__fail(err, DR_ERR_ARG, "cache: every user may write to %s; delete it, or take another folder", path);
+    if (root.st_mode & S_IWOTH && own.st_uid != geteuid() && own.st_uid != 0)
+        return dr__fail(err, DR_ERR_ARG,
+                        "cache: every user may write to %s, and %s belongs to user %u; take another folder", s->root,
+                        path, (unsigned)own.st_uid);
+    return DR_OK;
+}
+
 static dr_status open_folder(dr_store *s, const char *folder, const char *identity, dr_error *err)
 {
     char path[4200];
@@ -62,6 +80,7 @@ static dr_status open_folder(dr_store *s, const char *folder, const char *identi
     s->folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->folder_fd < 0)
         return dr__fail_errno(err, DR_ERR_IO, "cache: cannot open %s", path);
+    DR_TRY(check_trust(s, path, err));
     write_about(s->folder_fd, identity);
     return DR_OK;
 }

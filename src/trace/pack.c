@@ -156,6 +156,7 @@ size_t dr__pack_span(uint64_t start_ns, const dr_span *s, uint8_t out[DR__MAX_RE
         put_number(&p, numbers[i]);
     put_float(&p, s->cost);
     put_text(&p, s->key, sizeof s->key);
+    put_number(&p, s->cpu_ns);
     return length_of(&p);
 }
 

@@ -189,6 +189,8 @@ dr_status dr__unpack_span(dr_cursor *c, uint64_t start_ns, const dr__tables *t, 
         DR_TRY(get_number(c, numbers[i], err));
     DR_TRY(get_float(c, &s->cost, err));
     DR_TRY(get_text(c, s->key, sizeof s->key, err));
+    if (dr__cursor_left(c) > 0) /* files of before have no more */
+        DR_TRY(get_number(c, &s->cpu_ns, err));
     s->end_ns = s->begin_ns + duration;
     s->slow = kind & 1;
     s->thread = (int32_t)unzigzag(thread);

@@ -8,7 +8,7 @@
  *   DECISION: time  number  bound  changed  guarded; knobs, before and after of each; terms, term and weight of each;
  *             reward; length of the reason, its bytes
  *   SPAN:     time of the begin  duration  kind * 2 + slow  thread  epoch  batch  slot  position  id  bytes  f32 cost
- *             length of the key, its bytes
+ *             length of the key, its bytes  CPU time (may be missing)
  *   TEXT:     time  JSON text
  *
  * All numbers are little-endian; those without a size are varints: 7 bits a byte, the lowest first.  Times are

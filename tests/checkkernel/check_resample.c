@@ -9,7 +9,7 @@ enum { MAX_OUT = 300, MAX_IN = 400, MAX_ROOM = 2 * MAX_IN };
 static struct {
     int32_t start[MAX_OUT], size[MAX_OUT], coef[MAX_OUT * MAX_ROOM];
     int16_t split[MAX_OUT * MAX_ROOM * 2];
-    double weights[MAX_ROOM];
+    double weights[MAX_OUT * MAX_ROOM];
 } room;
 
 static dr__taps taps_random(int n_in, int n_out)
@@ -17,7 +17,9 @@ static dr__taps taps_random(int n_in, int n_out)
     static const dr__filter filters[] = { DR__FILTER_BILINEAR, DR__FILTER_BICUBIC, DR__FILTER_LANCZOS, DR__FILTER_BOX,
                                           DR__FILTER_HAMMING };
     dr__taps t = { .start = room.start, .size = room.size, .coef = room.coef, .split = room.split };
-    dr__taps_fill(&t, room.weights, n_in, n_out, filters[rnd_below(DR_COUNT(filters))]);
+    const dr__resize_rule rule = (dr__resize_rule)rnd_below(3);
+    const size_t n_filters = rule == DR__RULE_PIL ? DR_COUNT(filters) : 2; /* torch has the first two */
+    dr__taps_fill(&t, room.weights, n_in, n_out, filters[rnd_below(n_filters)], rule);
     return t;
 }
 

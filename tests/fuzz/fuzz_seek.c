@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "codec/seek_file.h"
+#include "format/index_stamp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -71,7 +72,7 @@ static void open_bytes(const void *data, size_t size)
     char path[64];
     int fd = memfd_create("seek", MFD_CLOEXEC);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (fd < 0 || !dr__write_all(fd, data, size))
+    if (fd < 0 || !dr__write_all(fd, data, size) || fchmod(fd, 0600) || !dr__index_stamp(fd))
         abort();
     dr__seek_file *f = dr__seek_file_open(path);
     if (f)

@@ -1,7 +1,7 @@
-/* resize_check.c: resizes what comes by standard input, for comparison with PIL.
+/* resize_check.c: resizes what comes by standard input, for comparison with PIL and torch.
  *
- * A request is 12 numbers of 32 bits (level, filter, channels, width, height, crop x, y, w, h, out width, out height,
- * repeats) and the pixels; the answer is the pixels of the result.  Until the input ends.  Native byte order.
+ * A request is 13 numbers of 32 bits (level, filter, rule, channels, width, height, crop x, y, w, h, out width, out
+ * height, repeats) and the pixels; the answer is the pixels of the result.  Until the input ends.  Native byte order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "kernel/resize.h"
 
 struct request {
-    int32_t level, filter, channels, w, h, crop_x, crop_y, crop_w, crop_h, out_w, out_h, repeats;
+    int32_t level, filter, rule, channels, w, h, crop_x, crop_y, crop_w, crop_h, out_w, out_h, repeats;
 };
 
 static void write_row(void *user, const uint8_t *row, int y)
@@ -41,7 +41,9 @@ static void answer(struct request *q, const uint8_t *pixels, dr__resize *r)
 static int serve(struct request *q)
 {
     const size_t bytes = (size_t)q->w * (size_t)q->h * (size_t)q->channels;
-    const dr__resize_spec spec = { q->crop_w, q->crop_h, q->out_w, q->out_h, q->channels, (dr__filter)q->filter };
+    const dr__resize_spec spec = {
+        q->crop_w, q->crop_h, q->out_w, q->out_h, q->channels, (dr__filter)q->filter, (dr__resize_rule)q->rule
+    };
     size_t scratch_bytes;
     if (!dr__resize_scratch(&spec, &scratch_bytes))
         return 2;

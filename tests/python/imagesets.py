@@ -19,13 +19,13 @@ def picture(i, height=48, width=64):
     return Image.fromarray(numpy.stack(channels, axis=-1).astype(numpy.uint8))
 
 
-def write_folder(root, n=N_IMAGES, classes=("ant", "bee", "cat")):
-    """n JPEG files of several sizes in one folder per class."""
+def write_folder(root, n=N_IMAGES, classes=("ant", "bee", "cat"), size=None):
+    """n JPEG files of several sizes, or of one (height, width), in one folder per class."""
     for name in classes:
         (root / name).mkdir(parents=True)
     for i in range(n):
-        size = (40 + 3 * (i % 7), 56 + 5 * (i % 4))
-        picture(i, *size).save(root / classes[i % len(classes)] / f"{i:03}.jpg", quality=90)
+        height, width = size or (40 + 3 * (i % 7), 56 + 5 * (i % 4))
+        picture(i, height, width).save(root / classes[i % len(classes)] / f"{i:03}.jpg", quality=90)
     return root
 
 

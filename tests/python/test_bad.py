@@ -75,3 +75,15 @@ def test_nothing_is_printed(damaged, capfd):
     logging.getLogger("drapps").addHandler(logging.NullHandler())
     list(loader(damaged, on_bad_sample="skip"))
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_sample_beyond_the_memory_limit_is_not_read(damaged, workers):
+    """A JPEG with nothing behind it but a hole: no worker reads more than an eighth of the limit, or 64 MB."""
+    large = damaged / "bee" / "004.jpg"
+    with large.open("r+b") as file:
+        file.truncate(600 << 20)
+    batches = list(loader(damaged, on_bad_sample="skip", workers=workers, memory_limit=512 << 20).batches())
+    (bad,) = sum((batch.bad for batch in batches), [])
+    assert bad["key"] == BAD
+    assert "004.jpg: a sample of 629145" in bad["error"]
+    assert "encoded bytes; the memory limit allows 67108864" in bad["error"]

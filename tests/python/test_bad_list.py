@@ -2,6 +2,7 @@
 
 import importlib
 import pickle
+import re
 
 import pytest
 from imagesets import write_flat_images
@@ -54,9 +55,23 @@ def test_warnings_and_errors_name_the_file(tmp_path, caplog, workers):
     images = images_of(tmp_path, {3, 7})
     images.transform = v2.Compose([images.transform, abs])  # which runs in Python
     loader = DataLoader(images, 4, num_workers=workers, on_bad_sample="skip", max_bad=1)
-    with pytest.raises(drapps.BadSampleError, match=f"the last: sample {images.samples[7][0]}: "):
+    with pytest.raises(drapps.BadSampleError, match=re.escape(f"the last: sample 7 ({images.samples[7][0]}): ")):
         list(loader)
-    assert f"bad sample {images.samples[3][0]} (skipped): " in caplog.text
+    assert f"bad sample 3 ({images.samples[3][0]}) (skipped): " in caplog.text
+
+
+@pytest.mark.parametrize("make", [
+    lambda folder: drapps.read(folder).decode().resize((4, 4)).loader(batch_size=2, on_bad_sample="skip"),
+    lambda folder: DataLoader(torchvision.datasets.ImageFolder(folder), 2, collate_fn=list, on_bad_sample="skip"),
+], ids=["pipeline", "torch"])  # fmt: skip
+def test_a_name_forges_no_line_of_the_log(tmp_path, caplog, make):
+    write_flat_images(tmp_path, 3)
+    first = min(tmp_path.rglob("*.*g"))
+    (first.parent / f"a\nERROR \x1b[31mall is lost{first.suffix}").write_bytes(b"no image")
+    list(make(tmp_path))
+    lines = [record.getMessage() for record in caplog.records]
+    assert any(r"a\nERROR \x1b[31mall is lost" in line for line in lines)
+    assert not any("\n" in line or "\x1b" in line for line in lines)
 
 
 def test_indices_are_those_of_the_data_set(tmp_path):

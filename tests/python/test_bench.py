@@ -344,6 +344,15 @@ def test_markdown_names_missing_peers():
     assert {line.count("|") for line in lines} == {len(report.COLUMNS) + 1}
 
 
+def test_the_report_says_why_pixels_were_not_compared():
+    result = {**result_of(THREE), "not_compared": "--no-pixels was given"}
+    assert "- largest diff. n/a: --no-pixels was given" in report.markdown(result)
+    pixels = {"largest": 0.0}
+    text = report.markdown(result_of(THREE, {"torch_pil": pixels, "drapps": pixels}))
+    assert "- largest diff. n/a: drapps_first cannot be told which part of an image to crop" in text
+    assert "n/a" not in report.markdown(result_of(THREE, dict.fromkeys(THREE, pixels)))
+
+
 def test_terminal_table_prints(capsys):
     pytest.importorskip("rich")
     report.print_table(result_of(THREE))

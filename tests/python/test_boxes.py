@@ -304,9 +304,11 @@ def test_mistakes_are_named(pipe):
     with pytest.raises(drapps.Error, match="image must stand before its boxes"):
         pipe.resize(20, fields="boxes,image").loader(collate=lists)
     with pytest.raises(drapps.Error, match="boxes need their image"):
-        next(iter(pipe.resize(20, field="boxes").loader(outputs="boxes", collate={"boxes": "list"})))
+        pipe.resize(20, field="boxes").loader(outputs="boxes", collate={"boxes": "list"})
     with pytest.raises(drapps.Error, match="needs boxes among its fields"):
-        next(iter(pipe.random_iou_crop().loader(collate={"image": "list"})))
+        pipe.random_iou_crop(field="image").loader(outputs="image", collate={"image": "list"})
+    with pytest.raises(drapps.Error, match="needs boxes among its fields"):
+        pipe.random_iou_crop(field="image").explain()
     with pytest.raises(drapps.Error, match="cannot stand inside another op"):
         drapps.ops.random_apply([drapps.ops.random_iou_crop()])
     wrong = drapps.from_arrays(boxes=some_boxes(2), labels=numpy.zeros((2, 3)), kinds={"boxes": "boxes"})

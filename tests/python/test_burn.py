@@ -17,6 +17,11 @@ def run(*args):
     return subprocess.run([*COMMAND, *map(str, args)], capture_output=True, text=True, timeout=60)
 
 
+def test_it_asks_for_seconds():
+    done = run("cpu")
+    assert done.returncode == 2 and done.stderr.startswith('burn: missing option "--seconds"')
+
+
 def levels(*args):
     """The level every 0.1 s."""
     done = run("cpu", "--show", *args)

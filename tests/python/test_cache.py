@@ -65,6 +65,19 @@ def test_a_changed_file_is_made_again(photos, tmp_path):
     assert_same(got, epochs(photos, 1)[0])
 
 
+def test_a_file_changed_to_the_same_size_and_time_is_made_again(photos, tmp_path):
+    path = photos / "class0" / "00.png"
+    epochs(photos, 1, cache=tmp_path / "cache")
+    before, data = path.stat(), bytearray(path.read_bytes())
+    Image.new("RGB", (80, 60), "red").save(path)
+    path.write_bytes(path.read_bytes().ljust(len(data), b"\0"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    got, stats, _ = epochs(photos, 1, cache=tmp_path / "cache")
+    assert stats["cache_misses"] == 1
+    assert_same(got, epochs(photos, 1)[0])
+
+
 def test_a_deleted_cache_is_filled_anew(photos, tmp_path):
     import shutil
 

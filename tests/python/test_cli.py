@@ -1,11 +1,13 @@
 """The program `drapps`: results for people and machines, errors in one line."""
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
-from imagesets import N_IMAGES, run_python
+from imagesets import N_IMAGES, picture, run_python, write_folder
+from PIL import Image
 
 from drapps import cli, optable
 from drapps.cli.show import print_table
@@ -42,6 +44,16 @@ def test_ls(folder):
     assert "ant/000.jpg" in text and f"{N_IMAGES} samples" in text and "3 more" in text
 
 
+def test_ls_warns_of_images_that_no_codec_reads(tmp_path):
+    write_folder(tmp_path, 4)
+    assert json.loads(run("ls", tmp_path, "--json").stdout)["unread"] == {}
+    assert "warning" not in run("ls", tmp_path).stdout
+    for name in ("x.bmp", "y.BMP", "z.tif"):
+        picture(1).save(tmp_path / "ant" / name)
+    assert json.loads(run("ls", tmp_path, "--json", "-n", "0").stdout)["unread"] == {".bmp": 2, ".tif": 1}
+    assert "warning: no codec reads 2 .bmp, 1 .tif" in run("ls", tmp_path).stdout
+
+
 def test_profile(folder):
     facts = json.loads(run("profile", folder, "--samples", "8", "--seconds", "0", "--json").stdout)
     ops = [row["op"] for row in facts["ops"]]
@@ -55,6 +67,8 @@ def test_profile(folder):
     [
         (["ls", "no/such/folder"], 1, "no/such/folder"),
         (["ops", "no_such_op"], 2, "no_such_op"),
+        (["ops", "resze"], 2, 'no op "resze"; did you mean resize? `drapps ops` lists them'),
+        (["profile", __file__, "photos", "-x"], 2, f"go after --: drapps profile {__file__} -- photos -x"),
         (["fly"], 2, "fly"),
         ([], 2, ""),
         (["profile", "no/such/folder"], 1, "no/such/folder"),
@@ -71,6 +85,11 @@ def test_errors_for_people(args, status, text):
     assert "Traceback" not in done.stderr
 
 
+def test_help_of_bench_says_what_it_is_for():
+    text = run("bench", "--help").stdout
+    assert "Measure drapps on your files" in text and "arguments, progress, output" not in text
+
+
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_help(name):
     done = run(name, "--help")
@@ -80,7 +99,23 @@ def test_help(name):
 
 def test_tables_hold_no_control_characters(capsys):
     print_table(("name",), [("a\x1b[2Jb",)])
-    assert capsys.readouterr().out == "name\na?[2Jb\n"
+    assert capsys.readouterr().out == "name\na\\x1b[2Jb\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_names_of_files_do_not_steer_the_terminal(tmp_path, more):
+    name = "a\x1b[2J\nb\x9b\u202e\x7f"
+    (tmp_path / f"class{name}").mkdir()
+    Image.new("RGB", (8, 8)).save(tmp_path / f"class{name}" / f"file{name}.png")
+    done = run("ls", tmp_path, *more)
+    assert done.returncode == 0 and "file" in done.stdout
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", done.stdout)
+    if more:
+        assert name in json.loads(done.stdout)["keys"][0]
+    else:
+        assert r"classa\x1b[2J\nb\x9b\u202e\x7f" in done.stdout
+    done = run("ls", tmp_path / f"no{name}")
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "\x1b" not in done.stderr
 
 
 def test_a_closed_pipe():

@@ -6,7 +6,9 @@ further images, separated by colons.
 
 import os
 import random
+import struct
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -160,6 +162,47 @@ def test_truncated_files_are_errors_where_pillow_raises(zoo, tmp_path):
                 assert want is None, f"{path.name} cut at {cut}: {error}"
             else:
                 assert want is not None and np.array_equal(got, want), f"{path.name} cut at {cut}"
+
+
+def chunk(name, data, crc=None):
+    crc = zlib.crc32(name + data) if crc is None else crc
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", crc)
+
+
+def small_png(color, palette=b"", extra=b"", data_crc=None, end=True):
+    """16 x 16 pixels, 8 bit; color 2: RGB, 3: palette."""
+    rows = (b"\0" + bytes(range(16)) * (3 if color == 2 else 1)) * 16
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, color, 0, 0, 0))
+    body = palette + extra + chunk(b"IDAT", zlib.compress(rows), data_crc)
+    return b"\x89PNG\r\n\x1a\n" + head + body + (chunk(b"IEND", b"") if end else b"")
+
+
+PALETTE = chunk(b"PLTE", bytes(range(48)))
+
+
+@pytest.mark.parametrize(
+    ("data", "ours", "pillows"),
+    [
+        pytest.param(small_png(2), True, True, id="whole"),
+        pytest.param(small_png(3, PALETTE), True, True, id="palette"),
+        pytest.param(small_png(3), False, True, id="palette missing"),
+        pytest.param(small_png(2, data_crc=0), False, True, id="checksum of the pixels"),
+        pytest.param(small_png(2, extra=chunk(b"pHYs", b"\0" * 3)), True, False, id="short metadata"),
+        pytest.param(small_png(2, end=False)[:-4], False, True, id="cut off in the checksum of the pixels"),
+    ],
+)
+def test_damaged_png(tmp_path, data, ours, pillows):
+    """What docs/parity.md says of damaged files that one of both refuses."""
+    path = tmp_path / "x.png"
+    path.write_bytes(data)
+    opened = []
+    for decode in (lambda: dump(path)[0][0], lambda: pillow(path)):
+        try:
+            opened.append(decode())
+        except Exception as error:  # noqa: BLE001  # Pillow raises many kinds
+            opened.append(None)
+            print(error)
+    assert [v is not None for v in opened] == [ours, pillows]
 
 
 @pytest.mark.parametrize(

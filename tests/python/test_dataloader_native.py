@@ -9,12 +9,14 @@ import weakref
 
 import pytest
 import torch
+from imagesets import run_python
 from loadersets import Numbers, Stream, lists
 from op_runner import import_torchvision
 from PIL import Image
 from torch.utils import data
 
-from drapps import DataLoader, _core
+from drapps import DataLoader, _core, cli, trace
+from drapps.report import events, write_report
 from drapps.torch import workers
 
 torchvision = import_torchvision()
@@ -92,6 +94,27 @@ def test_images_are_torchs(folder):
     assert passes(loader) == theirs and runs_natively(loader)
 
 
+@pytest.mark.parametrize("flip", [0, 1])
+def test_the_chain_of_torchvisions_guide(tmp_path, flip):
+    """On tensors from the first transform on.  Only the draws are forced here: crops are the square in the middle."""
+    (tmp_path / "class").mkdir()
+    for i, size in enumerate([(500, 375), (120, 260), (256, 256), (90, 31), (1024, 300), (33, 224)]):
+        Image.effect_noise(size, 80).convert("RGB").save(tmp_path / "class" / f"{i}.jpg")
+    steps = [
+        v2.ToImage(),
+        v2.ToDtype(torch.uint8, scale=True),
+        v2.RandomResizedCrop(size=(224, 224), scale=(1, 1), ratio=(1, 1), antialias=True),
+        v2.RandomHorizontalFlip(p=flip),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225]),
+    ]
+    dataset = torchvision.datasets.ImageFolder(tmp_path, v2.Compose(steps))
+    loader = DataLoader(dataset, 4)
+    assert runs_natively(loader) and "Python" not in loader.explain()
+    for (images, labels), (want, numbers) in zip(loader, data.DataLoader(dataset, 4), strict=True):
+        assert torch.equal(images, want) and torch.equal(labels, numbers)
+
+
 def test_unknown_transforms_run_in_worker_processes(folder):
     def negative(image):
         return -image
@@ -106,6 +129,43 @@ def test_a_worker_init_fn_keeps_it_in_workers():
     loader = DataLoader(table(), 4, num_workers=1, worker_init_fn=print)
     list(loader)
     assert not runs_natively(loader)
+
+
+@pytest.mark.parametrize("options, reason", [
+    ({"collate_fn": list}, "natively: collate_fn (list) is Python"),
+    ({"batch_size": None}, "natively: batch_size=None"),
+    ({"worker_init_fn": print}, "natively: worker_init_fn (print) may change"),
+])  # fmt: skip
+def test_explain_names_the_one_reason(options, reason):
+    text = DataLoader(table(), **{"batch_size": 4, "num_workers": 1, **options}).explain()
+    assert reason in text and text.count("collate_fn") == ("collate_fn" in options)
+    assert text.count("worker_init_fn") == ("worker_init_fn" in options)
+
+
+def test_explain_names_the_batch_sampler_alone():
+    assert "order: list;" in DataLoader(table(), batch_sampler=[[0, 1], [2]], num_workers=1).explain()
+    mine = data.BatchSampler(data.RandomSampler(table()), 2, False)
+    assert "order: BatchSampler of RandomSampler;" in DataLoader(table(), batch_sampler=mine, num_workers=1).explain()
+
+
+def test_threads_are_not_worker_processes_to_warn_of(recwarn):
+    many = len(os.sched_getaffinity(0)) + 3
+    list(DataLoader(table(), 4, num_workers=many))
+    assert not recwarn.list
+    DataLoader(Numbers(4), 4, num_workers=many)
+    assert "worker processes" in str(recwarn.pop(UserWarning).message)
+
+
+def test_an_iterator_that_outlives_the_program_ends_in_silence():
+    program = """
+        import torch
+        from drapps import DataLoader
+        loader = DataLoader(torch.utils.data.TensorDataset(torch.zeros(90, 3)), 2)
+        it = iter(loader)
+        next(it)
+    """
+    done = run_python(program)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def still(worker):
@@ -347,3 +407,32 @@ def test_a_batch_may_be_larger_than_any_data_set(folder, in_order):
     (found,) = DataLoader(images(folder), 10**9, num_workers=1, in_order=in_order)
     (expected,) = data.DataLoader(images(folder), 10**9)
     assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])
+
+
+def test_a_trace_counts_passes_and_has_the_users_settings(folder, tmp_path, capsys):
+    path = tmp_path / "run.drtrace"
+    with DataLoader(images(folder), 4, shuffle=True, num_workers=2, trace=path) as loader:
+        assert runs_natively(loader)
+        n_samples = len(loader.dataset)
+        passes(loader, 2)
+        for _ in zip(range(1), loader):
+            pass
+        state = loader.state_dict()
+        loader.load_state_dict(state)
+        passes(loader)
+    run = trace.read(path)
+    settings = run.meta["settings"]
+    assert settings["shuffle"] is True and settings["batch_size"] == 4 and "given_order" not in settings
+    told = [text for _, text in events.told(run) if text.startswith("start")]
+    parts = [(0, 0, n_samples), (1, 0, n_samples), (2, 0, n_samples), (2, 4, n_samples - 4)]
+    assert len(told) == 4
+    for text, (epoch, base, n) in zip(told, parts):
+        assert text.startswith(f"start, epoch {epoch}, base {base}, samples {n}, workers 2")
+    assert {run.passes.number(span.epoch, span.end) for span in run.spans} == {0, 1, 2}
+    assert cli.main(["trace", "show", str(path)]) == 0
+    shown = capsys.readouterr().out
+    write_report([("run", run)], tmp_path / "report.html")
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for span in run.spans:
+        assert str(span.epoch) not in shown and str(span.epoch) not in report
+    assert "&quot;shuffle&quot;: true" in report

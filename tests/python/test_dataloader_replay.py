@@ -438,11 +438,43 @@ def test_a_native_beginning_before_python(folder):
         assert pixels(again) == found
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_what_was_made_natively_is_repeated_without_workers(folder, in_order):
+    loader = native(folder, in_order=in_order, shuffle=True, record=True)
+    found = pixels(loader)
+    again = DataLoader(images(folder), 4, num_workers=0)
+    again.replay(saved(loader.order()))
+    assert pixels(again) == found and again.stats()["workers"] == 0
+    assert len(pixels(again)) == len(found)  # the next pass, by Python code
+
+
+def test_a_native_repeat_is_gone_on_with_without_workers(folder):
+    loader = native(folder, record=True)
+    found = pixels(loader)
+    loader.replay(loader.order())
+    next(iter(loader))
+    again = DataLoader(images(folder), 4, num_workers=0)
+    again.load_state_dict(loader.state_dict())
+    assert pixels(again) == found[1:]
+
+
+def test_a_state_of_a_native_pass_is_gone_on_with_without_workers(folder):
+    loader = native(folder, in_order=True, shuffle=True, seed=3)
+    found = pixels(loader)
+    loader = native(folder, in_order=True, shuffle=True, seed=3)
+    next(iter(loader))
+    again = DataLoader(images(folder), 4, num_workers=0, shuffle=True, seed=3)
+    again.load_state_dict(loader.state_dict())
+    assert pixels(again) == found[1:]
+
+
 def test_what_was_made_natively_is_not_made_in_python(folder):
     loader = native(folder, record=True)
     pixels(loader)
+    order, other = loader.order(), DataLoader(images(folder, negative), 4, num_workers=0)
+    order["made_with"].pop("transforms")
     with pytest.raises(ValueError, match="made natively, this loader would make it in Python"):
-        DataLoader(images(folder), 4, num_workers=0).replay(loader.order())
+        other.replay(order)
 
 
 # --- mistakes ---

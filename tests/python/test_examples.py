@@ -3,18 +3,24 @@
 import ast
 import doctest
 import importlib
+import os
 import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
+import torch
+from cocosets import make_coco
 from imagesets import write_folder
 
 import drapps
 from drapps import _core
+from drapps.experiment.disturb import MemoryLimit
 
-MODULES = ["about", "batch", "jpeg", "loader", "optable", "pipeline"]
+PACKAGE = pathlib.Path(drapps.__file__).parent
+MODULES = sorted(path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
+                 for path in PACKAGE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -31,25 +37,50 @@ def test_every_program_is_run():
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == {*PROGRAMS, *PARTS}
 
 
+@pytest.fixture
+def small_machine():
+    """What a process calls to be on a machine with 4 GB of memory; where that cannot be had, it has what there is."""
+    try:
+        group = MemoryLimit(4 * 2**30)
+    except SystemExit:
+        yield None
+        return
+    yield lambda: group.add(os.getpid())
+    group.close()
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program(name, tmp_path):
+def test_program(name, tmp_path, small_machine):
     arguments, last = PROGRAMS[name]
     done = subprocess.run([sys.executable, ROOT / "examples" / name, *arguments], cwd=tmp_path, capture_output=True,
-                          text=True, timeout=120)
+                          text=True, timeout=120, preexec_fn=small_machine)
     assert done.returncode == 0, done.stderr
     assert re.match(last, done.stdout.splitlines()[-1])
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_examples(name, tmp_path, monkeypatch):
+def test_modules_with_examples():
+    assert {"loader", "pipeline", "ledger", "torch.dataloader", "experiment.statistics"} <= set(MODULES)
+
+
+@pytest.fixture
+def given(tmp_path, monkeypatch):
+    """What docstrings take for granted, beside what is in their module; the current folder has the files that they name."""
     monkeypatch.chdir(tmp_path)
     folder = write_folder(tmp_path / "set", n=6)
+    (tmp_path / "train2017").mkdir()
+    make_coco(tmp_path / "train2017").rename(tmp_path / "instances_train2017.json")
     pipe = drapps.read(folder).decode().resize((32, 32))
-    with pipe.loader(batch_size=4, output="numpy") as loader:
-        names = {"drapps": drapps, "folder": folder, "pipe": pipe, "loader": loader}
-        result = doctest.testmod(importlib.import_module(f"drapps.{name}"), extraglobs=names)
-    assert result.attempted > 0 or name == "batch"
+    with pipe.loader(batch_size=4, output="numpy") as loader, \
+            drapps.DataLoader(torch.arange(6), batch_size=3, num_workers=1) as dataloader:  # fmt: skip
+        everywhere = {"drapps": drapps, "torch": torch, "folder": folder, "pipe": pipe, "dataset": torch.arange(6)}
+        yield lambda name: {**everywhere, "loader": dataloader if name.startswith("torch.") else loader}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name, given):
+    result = doctest.testmod(importlib.import_module(f"drapps.{name}"), extraglobs=given(name))
+    assert result.attempted > 0
     assert result.failed == 0
 
 
@@ -69,7 +100,7 @@ def stubbed(path):
                 yield node.name, part.name  # __buffer__ can be seen from Python 3.12 on
 
 
-STUBS = sorted(pathlib.Path(drapps.__file__).parent.glob("*.pyi"))
+STUBS = sorted(PACKAGE.glob("*.pyi"))
 
 
 @pytest.mark.parametrize("path", STUBS, ids=lambda path: path.name)
@@ -81,5 +112,5 @@ def test_stubs_name_what_there_is(path):
 
 def test_stubs_miss_nothing():
     """Every public function and class of the extension is in its stub."""
-    told = {name for owner, name in stubbed(pathlib.Path(drapps.__file__).parent / "_core.pyi") if owner is None}
+    told = {name for owner, name in stubbed(PACKAGE / "_core.pyi") if owner is None}
     assert {name for name in dir(_core) if not name.startswith("_")} == told

@@ -4,13 +4,17 @@ import csv
 import io
 import json
 import os
+import struct
 import tarfile
+import time
 
 import numpy as np
 import pytest
+import xxhash
 from PIL import Image
 
 import drapps
+from imagesets import write_folder
 from op_runner import import_torchvision
 
 
@@ -95,6 +99,104 @@ def test_tar_of_any_dialect(tmp_path, form, length):
         assert keys(path) == names
         assert labels_of(path) == [0, 10, 20]
     assert sorted(os.listdir(tmp_path)) == ["x.tar", "x.tar.drapps-index"]
+
+
+def write_shard(path, labels):
+    with tarfile.open(path, "w") as archive:
+        for i, label in enumerate(labels):
+            for ending, data in (("jpg", b"image"), ("cls", str(label).encode())):
+                member = tarfile.TarInfo(f"{i}.{ending}")
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+
+
+def with_labels(index, label):
+    """The bytes of a shard's index with other labels and right checksums (docs/formats.md)."""
+    data, table = bytearray(index), 16
+    n_sections = int.from_bytes(data[12:16], "little")
+    for at in range(table, table + 32 * n_sections, 32):
+        number, _, offset, length, _ = struct.unpack_from("<IIQQQ", data, at)
+        if number == 4:  # for each sample: u64 header, u64 label, u32 number of members
+            for sample in range(offset, offset + length, 20):
+                struct.pack_into("<Q", data, sample + 8, label)
+            struct.pack_into("<Q", data, at + 24, xxhash.xxh3_64_intdigest(data[offset : offset + length]))
+    head = table + 32 * n_sections
+    struct.pack_into("<Q", data, head, xxhash.xxh3_64_intdigest(data[:head]))
+    return bytes(data)
+
+
+def test_a_forged_index_gives_no_labels(tmp_path):
+    shard, index = tmp_path / "x.tar", tmp_path / "x.tar.drapps-index"
+    write_shard(shard, [0, 1, 2])
+    assert labels_of(shard) == [0, 1, 2]
+    forged = with_labels(index.read_bytes(), 777)
+    index.write_bytes(forged)  # by the user: the forgery is good
+    assert labels_of(shard) == [777] * 3
+    index.unlink()
+    index.write_bytes(forged)  # as it comes out of an archive
+    assert labels_of(shard) == [0, 1, 2]
+
+
+def with_other_brightness(seek):
+    """The bytes of a seek file whose points have another DC value, with right checksums (docs/formats.md)."""
+    data = bytearray(seek)
+    (n_buckets,) = struct.unpack_from("<I", data, 12)
+    lengths = struct.unpack_from(f"<{n_buckets}I", data, 24)
+    at = 24 + 4 * n_buckets + 8
+    for length in lengths:
+        entry, end = at + 8, at + length
+        while entry < end:
+            (size,) = struct.unpack_from("<I", data, entry + 12)
+            points = entry + 16
+            value = points + 1  # behind the version: total, n, components, and of the first point its position
+            for _ in range(2):
+                value = after_varint(data, value)
+            value = after_varint(data, value + 1)
+            data[value] ^= 0x20
+            entry = points + size
+        if length:
+            struct.pack_into("<Q", data, at, xxhash.xxh3_64_intdigest(data[at + 8 : end]))
+        at = end
+    assert at == len(data) - 8  # the stamp
+    return bytes(data)
+
+
+def after_varint(data, at):
+    while data[at] & 0x80:
+        at += 1
+    return at + 1
+
+
+def test_a_forged_seek_file_gives_the_right_pixels(tmp_path):
+    folder, seek = tmp_path / "set", tmp_path / "set/.drapps-seek"
+    write_folder(folder, 12, size=(8000, 64))  # tall, so that a few files are worth an index
+
+    def crops(**options):
+        pipe = drapps.read(folder).decode().random_crop(32)
+        with pipe.loader(batch_size=12, seed=1, output="numpy", **options) as loader:
+            return [images.copy() for _ in range(2) for images, _ in loader]
+
+    right = crops(seek_index="off")
+    assert np.array_equal(crops(), right)
+    forged = with_other_brightness(seek.read_bytes())
+    seek.write_bytes(forged)  # by the user: the forgery is good
+    assert not np.array_equal(crops(), right)
+    seek.unlink()
+    seek.write_bytes(forged)  # as it comes out of an archive
+    assert np.array_equal(crops(), right)
+    assert np.array_equal(crops(), right)  # nor was anything of it kept
+
+
+def test_a_shard_rewritten_with_its_size_and_time(tmp_path):
+    path = tmp_path / "x.tar"
+    write_shard(path, [0, 1, 2])
+    before = path.stat()
+    assert labels_of(path) == [0, 1, 2]
+    time.sleep(0.02)  # the clock of a file system may tick so rarely
+    write_shard(path, [3, 4, 5])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    assert labels_of(path) == [3, 4, 5]
 
 
 def test_csv_as_the_csv_module_writes_it(tmp_path):

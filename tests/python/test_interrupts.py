@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import traceback
 
 import numpy
 import pytest
@@ -158,6 +159,61 @@ def test_a_state_after_an_interrupt_of_a_chain_with_functions():
         finally:
             sys.setprofile(None)
     assert n > 10
+
+
+# --- not caught ---
+
+
+def interrupted(loader, interrupter, n):
+    """A loop that Ctrl-C ends in a next(), at its n-th point."""
+    try:
+        for _ in loader:
+            interrupter.left = n
+            sys.setprofile(interrupter.profile)
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("kind", ["workers", "skip", "stream"])
+def test_whoever_keeps_the_traceback_keeps_no_workers(kind):
+    """As notebooks do, and an interactive Python.  (The first point is the beginning of __next__ itself, where nothing
+    can be caught yet.)"""
+    kept = []
+    for n in range(2, 60, 7):
+        loader = loaders()[kind]()
+        with pytest.raises(KeyboardInterrupt) as caught:
+            interrupted(loader, Interrupter(), n)
+        kept.append(caught)
+        assert none_left(), n
+        assert sum(batch.numel() for batch in loader) == 24  # the next pass
+    assert len(kept) > 5
+
+
+def test_nor_threads(folder):
+    loader = DataLoader(torch.utils.data.TensorDataset(torch.arange(24)), 4, num_workers=1)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        interrupted(loader, Interrupter(), 5)
+    assert loader._plan.is_native and not loader._iterators and caught.value.__traceback__ is not None
+
+
+def test_an_error_of_a_data_set_keeps_its_frames_and_no_workers():
+    class Fails(Numbers):
+        """With something to look at."""
+
+        def __getitem__(self, i):
+            what_is_wrong = i + 1000
+            raise ValueError(what_is_wrong)
+
+    def run(workers):
+        with pytest.raises(ValueError, match="1000") as caught:
+            for _ in DataLoader(Fails(4), 4, num_workers=workers):
+                pass
+        return caught.tb
+
+    *_, (frame, _) = traceback.walk_tb(run(0))
+    assert frame.f_locals["what_is_wrong"] == 1000
+    trace = run(1)
+    assert none_left() and trace is not None
 
 
 def yielded(state):

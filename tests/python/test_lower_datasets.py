@@ -299,8 +299,18 @@ def test_files_that_no_codec_reads(tmp_path, name):
     dataset = D.ImageFolder(tmp_path, CHAINS["bytes"])
     plan = lower(dataset, True)
     assert plan.pipe is None and name in plan.lines[-1]
+    assert plan.lines[0].endswith("files that drapps does not decode: Python") and "native" in plan.lines[1]
     for i in range(2):
         assert torch.equal(plan.dataset[i][0], dataset[i][0])
+
+
+def test_a_folder_of_such_files_alone_runs_in_python(tmp_path):
+    (tmp_path / "a").mkdir()
+    picture(0).save(tmp_path / "a" / "x.bmp")
+    dataset = D.ImageFolder(tmp_path, CHAINS["bytes"])
+    plan = lower(dataset, True)
+    assert plan.dataset is dataset and "decodes none of its files" in plan.lines[0]
+    assert not any(line.endswith("native") or ": native" in line for line in plan.lines)
 
 
 def test_bad_files_are_named(tmp_path):
@@ -350,5 +360,5 @@ def test_lines(folder):
         "batches are not made natively: some transforms run in Python",
     )
     assert lower(svhn(transform=v1.ToTensor()), True).lines[-1].endswith("SVHN: its data is stored with channels first")
-    assert "collate_fn" in lower(cifar(transform=v1.ToTensor()), False).lines[-1]
-    assert "PIL images come out" in lower(D.ImageFolder(folder), True).lines[-1]
+    assert lower(cifar(transform=v1.ToTensor()), False, why="for me").lines[-1].endswith("natively: for me")
+    assert "return PIL images" in lower(D.ImageFolder(folder), True).lines[-1]

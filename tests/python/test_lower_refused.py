@@ -52,7 +52,8 @@ REFUSED = [
     (changed_policies(), "policies were changed"),
     (identity, "code that is not torchvision's"),
     (functools.partial(identity), "code that is not torchvision's"),
-    (v1.Lambda(identity), "has no native form"),
+    (v1.Lambda(identity), "identity: Python, code that is not torchvision's"),
+    (v2.Lambda(identity), "has no native form"),
     (v2.RandomPerspective(), "has no native form"),
     (v1.RandomApply([v1.ToTensor()]), "would depend on what is drawn"),
     (v1.RandomApply([identity]), "holds function: code that is not torchvision's"),
@@ -235,6 +236,11 @@ def test_other_kinds():
         plan = lower(dataset, True)
         assert plan.dataset is dataset and plan.pipe is None
         assert "not torch's or torchvision's" in plan.lines[0]
+
+
+def test_torchvisions_own_without_a_native_form():
+    plan = lower(D.FakeData(4), True)
+    assert plan.lines[0] == "FakeData: Python, drapps has no native form of it"
 
 
 @pytest.mark.parametrize("tensors, reason", [

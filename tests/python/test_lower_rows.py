@@ -35,9 +35,10 @@ CASES = {
                              dict(hue=(0.25, 0.25)), dict()], *EQUAL),
     "ConvertImageDtype": (("bytes", "image", *ON_FLOATS), [dict(dtype=torch.float32), dict(dtype=torch.float16),
                                                            dict(dtype=torch.bfloat16)], *EQUAL),
-    "GaussianBlur": (ON_PIL, [dict(kernel_size=5, sigma=1.5), dict(kernel_size=(3, 7), sigma=(0.5, 0.5))], 1, 0.0005),
+    "GaussianBlur": (ON_BYTES, [dict(kernel_size=5, sigma=1.5), dict(kernel_size=(3, 7), sigma=(0.5, 0.5))], 1, 0.0005),
     "Grayscale": (ON_PIL, [dict(), dict(num_output_channels=3)], *EQUAL),
     "Identity": (ON_ALL, [dict()], *EQUAL),
+    "ImageClassification": (ON_PIL, [dict(crop_size=20, resize_size=24)], *EQUAL),
     "Normalize": (ON_FLOATS, [dict(mean=MEAN, std=STD), dict(mean=[0.5], std=[0.25], inplace=True)], *EQUAL),
     "Pad": (ON_ALL, [dict(padding=3), dict(padding=(2, 5), fill=7), dict(padding=[1, 2, 3, 4])], *EQUAL),
     "PILToTensor": (ON_PIL, [dict()], *EQUAL),
@@ -49,11 +50,12 @@ CASES = {
     "RandomAutocontrast": (ON_PIL, [dict(p=1)], *EQUAL),
     "RandomCrop": (ON_ALL, [dict(size=32), dict(size=(36, 40), padding=(4, 2)), dict(size=38, padding=3, fill=5)],
                    *EQUAL),
-    "RandomEqualize": (ON_PIL, [dict(p=1)], *EQUAL),
+    "RandomEqualize": (ON_BYTES, [dict(p=1)], *EQUAL),
     "RandomErasing": (("bytes", "image", *ON_FLOATS), [dict(p=0), dict(p=1, scale=(1, 1), ratio=(1, 1))], *EQUAL),
     "RandomGrayscale": (ON_PIL, [dict(p=1), dict(p=0)], *EQUAL),
     "RandomHorizontalFlip": (ON_ALL, [dict(p=1), dict(p=0)], *EQUAL),
     "RandomInvert": (ON_BYTES, [dict(p=1)], *EQUAL),
+    "RandomPhotometricDistort": (ON_PIL, [dict(p=0)], *EQUAL),
     "RandomPosterize": (ON_BYTES, [dict(bits=3, p=1), dict(bits=1, p=1)], *EQUAL),
     "RandomResizedCrop": (ON_PIL, [dict(size=24, scale=(1, 1), ratio=(1, 1)),
                                    dict(size=(40, 17), scale=(1, 1), ratio=(1, 1), interpolation=BICUBIC),
@@ -73,22 +75,37 @@ CASES = {
     "ToPureTensor": (ON_ALL, [dict()], *EQUAL),
     "ToTensor": (ON_PIL, [dict()], *EQUAL),
 }  # fmt: skip
+# What is native on tensors only as v2 computes, with settings of their own.
+BYTES = ("bytes", "image")
+SAMPLED = [dict(interpolation=mode, antialias=smooth) for mode in v2.InterpolationMode
+           if mode.value in ("nearest", "nearest-exact", "bilinear", "bicubic") for smooth in (True, False)]
+V2_CASES = {
+    **{name: (BYTES, CASES[name][1], *EQUAL) for name in ("ColorJitter", "Grayscale", "RandomAdjustSharpness",
+                                                          "RandomAutocontrast", "RandomGrayscale",
+                                                          "RandomPhotometricDistort")},
+    "RandomResizedCrop": (BYTES, [dict(size=(40, 17), scale=(1, 1), ratio=(1, 1), **how) for how in SAMPLED], *EQUAL),
+    "Resize": (BYTES, [dict(size=19, antialias=None), *(dict(size=size, **how) for how in SAMPLED
+                                                        for size in (20, (17, 50)))], *EQUAL),
+}  # fmt: skip
 GROUPS = {"Compose", "Sequential", "RandomApply", "RandomChoice", "RandomOrder"}  # test_groups
 POLICIES = {"AutoAugment", "TrivialAugmentWide", "AugMix"}  # test_policies
-HOMES = {"v1": v1, "v2": v2, "nn": torch.nn}
+TIMM = {"MaybePILToTensor", "MaybeToTensor", "RandomResizedCropAndInterpolation"}  # test_lower_timm.py
+HOMES = {"v1": v1, "v2": v2, "nn": torch.nn, "presets": v1._presets}
 
 
 def each_case():
-    for name, (kinds, settings, steps, share) in CASES.items():
-        for version in ROWS[name].versions:
-            for kind in kinds:
-                if not (version == "v1" and "image" in kind):
-                    yield pytest.param(name, version, kind, settings, steps, share, id=f"{name}-{version}-{kind}")
+    for cases in (CASES, V2_CASES):
+        for name, (kinds, settings, steps, share) in cases.items():
+            for version in ROWS[name].versions if cases is CASES else ["v2"]:
+                for kind in kinds:
+                    if not (version == "v1" and "image" in kind):
+                        yield pytest.param(name, version, kind, settings, steps, share, id=f"{name}-{version}-{kind}")
 
 
 def test_table_is_covered():
-    assert set(ROWS) == set(CASES) | GROUPS | POLICIES
-    assert all(hasattr(HOMES[version], row.name) for row in ROWS.values() for version in row.versions)
+    assert set(ROWS) == set(CASES) | GROUPS | POLICIES | TIMM
+    assert all(hasattr(HOMES[version], row.name) for row in ROWS.values() for version in row.versions
+               if version != "timm")  # fmt: skip
 
 
 def test_the_page_says_the_same():
@@ -96,6 +113,7 @@ def test_the_page_says_the_same():
     rows = dict(re.findall(r"^\| (\w+) \| ([\w, ]+) \|", page, re.M))
     assert set(rows) == set(ROWS)
     for name, (kinds, *_) in CASES.items():
+        kinds = {*kinds, *V2_CASES.get(name, [()])[0]}
         assert rows[name].split(", ") == [kind for kind in ("PIL", "bytes", "floats") if kind in kinds], name
 
 
@@ -208,17 +226,32 @@ def test_places_of_crops_are_drawn():
     assert results <= parts and len(results) > 5
 
 
-NOT_ON_TENSORS = ["Resize", "RandomResizedCrop", "ColorJitter", "Grayscale", "RandomGrayscale", "GaussianBlur",
-                  "RandomRotation", "RandomAffine", "RandomEqualize", "RandomAutocontrast", "RandomAdjustSharpness",
-                  "RandAugment"]  # fmt: skip
+NOT_ON_TENSORS = ["RandomRotation", "RandomAffine", "RandAugment"]
+
+
+def assert_left(transform, reason):
+    """The last of a chain is Python's, for that reason."""
+    chain = lowered(transform)
+    assert len(chain.rest) == 1 and reason in chain.lines[-1], chain.lines
+    array = picture()
+    assert_same(run(chain, array), transform(to_pil(array)))
 
 
 @pytest.mark.parametrize("name", NOT_ON_TENSORS)
 def test_tensors_are_left_to_torchvision(name):
-    """Where its tensor code gives other numbers than its PIL code."""
+    """Where its tensor code gives other numbers than its PIL code; with the advice where to put it."""
     for version in ROWS[name].versions:
         transform = v1.Compose([v1.PILToTensor(), getattr(HOMES[version], name)(**CASES[name][1][0])])
-        chain = lowered(transform)
-        assert len(chain.rest) == 1 and "on tensors torchvision computes otherwise" in chain.lines[-1]
-        array = picture()
-        assert_same(run(chain, array), transform(to_pil(array)))
+        assert_left(transform, "on tensors torchvision computes otherwise; before PILToTensor it runs natively")
+
+
+@pytest.mark.parametrize("name", V2_CASES)
+def test_tensors_are_left_to_torchvision_but_for_v2_on_bytes(name, monkeypatch):
+    given = V2_CASES[name][1][-1]
+    later = getattr(v2, name)(**given)
+    assert_left(v1.Compose([v1.ToTensor(), later]), "native for bytes only; before ToTensor it runs natively")
+    if "v1" in ROWS[name].versions:
+        early = getattr(v1, name)(**given)
+        assert_left(v1.Compose([v1.PILToTensor(), early]), "v1 computes otherwise on tensors; v2's runs natively; before")
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
+    assert_left(v2.Compose([v2.ToImage(), later]), "without AVX2 torch computes otherwise; before ToImage")

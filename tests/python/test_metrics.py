@@ -64,7 +64,7 @@ def test_format(shown, folder):
     assert value(families, "drapps_batch_samples", name=str(folder)) == 4
     assert value(families, "drapps_knob_workers", name=str(folder)) == 1
     assert value(families, "drapps_sensor_mem_used_bytes") > 0
-    assert {s.labels["bound"] for s in families["drapps_decisions"].samples} >= {"cpu", "consumer", "memory"}
+    assert {s.labels["bound"] for s in families["drapps_decisions"].samples} >= {"cpu", "trainer", "memory"}
     assert len(families["drapps_cpu_use_ratio"].samples) == os.cpu_count()
 
 

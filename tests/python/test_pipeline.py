@@ -24,6 +24,30 @@ def test_read_nothing(tmp_path):
         drapps.read(tmp_path / "nowhere")
 
 
+def test_read_names_the_reader_of_coco_and_of_volumes(tmp_path):
+    (tmp_path / "instances.json").write_text("{}")
+    with pytest.raises(drapps.UnsupportedError, match=r"use drapps.read_coco\(annotations, root\)"):
+        drapps.read(tmp_path / "instances.json")
+    (tmp_path / "scans" / "a").mkdir(parents=True)
+    with pytest.raises(drapps.FileMissingError) as plain:
+        drapps.read(tmp_path / "scans")
+    assert "volume" not in str(plain.value)
+    (tmp_path / "scans" / "a" / "brain.nii.gz").write_bytes(b"")
+    with pytest.raises(drapps.FileMissingError, match=r"list of files: .*brain.nii.gz', ...\]\).decode_volume\(\)"):
+        drapps.read(tmp_path / "scans")
+
+
+def test_errors_say_what_to_put_where(folder):
+    pipe = drapps.read(folder)
+    for wrong, hint in (
+        (pipe.resize(8), "put decode before it"),
+        (pipe.decode().normalize((0.5,) * 3, (0.5,) * 3).color_jitter(0.1), "put it before normalize and to_dtype"),
+        (pipe.decode().center_crop(8).mixup(num_classes=3), "put normalize or to_dtype before it"),
+    ):
+        with pytest.raises(drapps.ArgumentError, match=hint):
+            wrong.loader(batch_size=2)
+
+
 def test_read_list_of_files(folder):
     files = sorted(folder.glob("*/*.jpg"))[:5]
     pipe = drapps.read(files, labels=[4, 3, 2, 1, 0])
@@ -48,6 +72,29 @@ def test_json_round_trip(pipe):
         "decode", "random_resized_crop", "random_horizontal_flip", "normalize"]  # fmt: skip
     again = pipe.from_json(text)
     assert again == pipe and again.to_json() == text
+
+
+WRONG = (3, None, True, "x", "a\0b", [3], [None], {"x": 1}, "\ud800", -1, 1e300)
+
+
+@pytest.mark.parametrize("member", ["fields", "outputs", "id", "op", "params", "version"])
+def test_json_of_others_is_read_or_refused(pipe, member):
+    """Nothing but an error of drapps, whatever a member holds."""
+    graph, refused = json.loads(pipe.to_json()), 0
+    for wrong in WRONG:
+        node = {**graph["nodes"][1], member: wrong}
+        try:
+            again = pipe.from_json(json.dumps({**graph, "nodes": [graph["nodes"][0], node]}))
+            assert again.from_json(again.to_json()) == again
+        except drapps.Error:
+            refused += 1
+    assert refused >= len(WRONG) // 2
+
+
+@pytest.mark.parametrize("text", [None, 3, b"{}", "\0", '{"version": 1, "nodes": []}\0', "", "[" * 100_000])
+def test_what_is_no_json_is_refused(pipe, text):
+    with pytest.raises(drapps.Error):
+        pipe.from_json(text)
 
 
 def test_ids_survive_json(folder):

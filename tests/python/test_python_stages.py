@@ -252,3 +252,15 @@ def test_settings_that_need_a_native_chain_are_refused(setting):
 def test_settings_out_of_range(setting):
     with pytest.raises(drapps.ArgumentError, match=next(iter(setting))):
         numbers(4).map(lambda sample: sample).loader(batch_size=2, **setting)
+
+
+def test_a_field_that_there_is_not(folder):
+    pipe = drapps.read(folder)
+    for add in (pipe.map, pipe.filter):
+        with pytest.raises(drapps.NotFoundError, match="no field 'img'; there are .*image.*label"):
+            add(lambda image: image, field="img")
+    pipe.decode(out="pixels").map(lambda image: image, field="pixels")
+    renamed = pipe.decode().resize((8, 8)).map(lambda sample: {"img": sample["image"]})
+    assert epoch(renamed.map(lambda image: image, field="img"), workers=0)
+    with pytest.raises(drapps.NotFoundError, match="no field 'image'; there are img"):
+        epoch(renamed.map(lambda image: image, field="image"), workers=0)

@@ -12,16 +12,19 @@ from tracesets import Flow, Reading, decision, span, trace
 import drapps
 from drapps import cli
 from drapps.report import write_report
-from drapps.report.charts import pareto_front, round_steps
+from drapps.report.charts import distribution, pareto_front, round_steps
 from drapps.report.decisions import MOST_ROWS, shown
 from drapps.report.energy import WORLD_GRID, energy
 from drapps.report.events import told
 from drapps.report.figures import integral, quantile, spread, use
+from drapps.report.markup import BOUNDS
 from drapps.report.page import make_page
 from drapps.report.panels import knob_lines, knobs_at_rest, timeline
 from drapps.report.run import Run
+from drapps.report.text import escape
 from drapps.report.thin import POINTS, short, thin
 from drapps.report.verdict import diagnose, headline, limits, spells
+from drapps.sched import LIMITS
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
@@ -71,6 +74,18 @@ def test_figures_of_a_steady_run():
     assert figures.cpu_ms_per_sample == pytest.approx(9)
     assert (figures.read_ms, figures.work_ms) == (pytest.approx(2), pytest.approx(8))
     assert figures.use["cpu_own"].mean == pytest.approx(0.9) and figures.use["mem_used"].peak == 3e9
+
+
+def test_throughput_in_bytes():
+    """100 samples a second in batches of 10, which have 2 MB; 0.5 MB of files are read for each of these."""
+    run = Run(tracesets.steady(rate=100), "")
+    assert (run.figures.read_per_s, run.figures.made_per_s) == (None, None)
+    for flow in run.flows:
+        flow.values.update(batch_bytes=2e6, batch_samples=10.0, bytes_read=5e4 * flow.values["samples"])
+    del run.figures
+    assert run.figures.made_per_s == pytest.approx(20e6) and run.figures.read_per_s == pytest.approx(5e6)
+    page = page_of(run.trace)
+    assert "20.0 MB/s of batches" in page and "5.0 MB/s of encoded data were read" in page
 
 
 def test_efficiency_and_balance():
@@ -161,7 +176,7 @@ def with_decisions(made, *bounds):
 
 
 def test_limits_are_by_time():
-    run = Run(with_decisions(tracesets.steady(wait=0.4), "cpu", "cpu", "storage", "consumer"), "")
+    run = Run(with_decisions(tracesets.steady(wait=0.4), "cpu", "cpu", "storage", "trainer"), "")
     found = limits(run)
     assert found["cpu"].seconds == pytest.approx(5) and found["cpu"].wait == pytest.approx(2)
     assert found["storage"].seconds == pytest.approx(2.5) and len(spells(run)) == 3
@@ -174,30 +189,32 @@ def test_limits_are_by_time():
         ("storage", "reads"),
         ("memory", "memory limit"),
         ("quota", "quota"),
-        ("foreign", "other programs"),
+        ("others", "other programs"),
         ("workers", "workers"),
-        ("ahead", "ahead"),
+        ("prefetch", "ahead"),
     ],
 )
 def test_headline_names_the_bound(bound, words):
-    made = with_decisions(tracesets.steady(wait=0.4), "consumer", bound, bound)
+    made = with_decisions(tracesets.steady(wait=0.4), "trainer", bound, bound)
     found, sentence = headline(Run(made, ""))
     assert found == bound and words in sentence and "40\u00a0%" in sentence
     first = diagnose(made)[0]
     assert first.name == bound and first.share == pytest.approx(2 / 3) and "167 samples/s" in first.advice
 
 
-def test_waits_of_python_code_are_not_called_reads():
-    made = with_decisions(tracesets.steady(wait=0.4), "storage")
+def test_waits_of_python_code_name_the_function():
+    made = changed(with_decisions(tracesets.steady(wait=0.4), "blocked"), delay=0.0)
     made.meta["kind"] = "processes"
-    assert "something else" in headline(Run(made, ""))[1]
+    made.events.append({"t": made.flow[0].time, "event": "waits", "where": "Slow.__call__ (train.py:12)"})
+    assert headline(Run(made, ""))[1].endswith(": Python code waits in Slow.__call__ (train.py:12).")
     first = diagnose(made)[0]
-    assert first.name == "storage" and "to read" not in first.evidence and "not told apart" in first.advice
+    assert first.name == "blocked" and "read" not in first.evidence and "More workers help" in first.advice
+    assert "its code waits" in first.evidence
 
 
 def test_headline_of_a_healthy_run():
-    found, sentence = headline(Run(with_decisions(tracesets.steady(wait=0.01), "cpu", "consumer"), ""))
-    assert found == "consumer" and "keeps up" in sentence
+    found, sentence = headline(Run(with_decisions(tracesets.steady(wait=0.01), "cpu", "trainer"), ""))
+    assert found == "trainer" and "keeps up" in sentence
 
 
 def changed(made, levels=None, **flow):
@@ -213,9 +230,9 @@ def changed(made, levels=None, **flow):
         ("quota", changed(tracesets.steady(), {"throttled": 0.5})),
         ("memory", changed(tracesets.steady(), bytes=999e6)),
         ("cpu", changed(tracesets.steady(), {"cpu_total": 0.97, "cpu_own": 0.9})),
-        ("foreign", changed(tracesets.steady(), {"cpu_total": 0.97, "cpu_own": 0.2, "cpu_foreign": 0.77})),
+        ("others", changed(tracesets.steady(), {"cpu_total": 0.97, "cpu_own": 0.2, "cpu_foreign": 0.77})),
         ("workers", tracesets.steady()),
-        ("consumer", tracesets.steady(wait=0.0)),
+        ("trainer", tracesets.steady(wait=0.0)),
         ("unknown", trace()),
     ],
 )
@@ -233,6 +250,34 @@ def test_slow_samples_and_losses_are_found():
     made.flow[0].values["bad"] = 0
     found = {f.name: f for f in diagnose(made)}
     assert "5.0\u00a0%" in found["slow samples"].evidence and "3 were" in found["bad samples"].evidence
+
+
+def interrupted(cpu, foreign=0.0):
+    """A run whose samples are alike, but for some that took long; cpu: their CPU time, 0 where that is not known."""
+    made = changed(tracesets.steady(), {"cpu_foreign": foreign})
+    usual = [span("work", 0.0, 0.001, f"usual{i}.jpg", cpu=cpu and 0.001) for i in range(95)]
+    made.spans = usual + [span("work", 0.0, 0.145, "clog.jpg", cpu=cpu) for _ in range(5)]
+    return made
+
+
+@pytest.mark.parametrize(
+    "cpu, foreign, found",
+    [(0.001, 0.5, False), (0.14, 0.5, True), (0.0, 0.0, True), (0.0, 0.5, False)],
+)
+def test_samples_are_slow_by_cpu_time(cpu, foreign, found):
+    """Of a thread that lost its CPU, the sample is not at fault."""
+    made = interrupted(cpu, foreign)
+    assert ("slow samples" in [f.name for f in diagnose(made)]) == found
+    page = page_of(made)
+    assert ("Other programs used" in page) == (not cpu and foreign > 0) and ("By CPU time" in page) == bool(cpu)
+
+
+def test_the_slowest_samples_are_by_cpu_time():
+    made = interrupted(0.001)
+    made.spans.append(span("work", 0.0, 0.02, "huge.jpg", cpu=0.02))
+    page = page_of(made)
+    slowest = page[page.index("Slowest samples") :]
+    assert slowest.index("huge.jpg") < slowest.index("usual0.jpg") and "clog.jpg" not in slowest
 
 
 # --- the page ---
@@ -351,6 +396,51 @@ def test_each_cpu_is_shown():
     assert set(data_of(page_of(tracesets.steady()))["cpus"][0]) == {"w"}  # 0.9 of 35, and no blank between readings
 
 
+def test_numbers_of_a_distribution_do_not_overlap():
+    for least in (1e-6, 3e-5, 4.6e-3, 5e-3, 0.099, 0.5, 2.0):
+        for times in (1, 1.5, 2.1, 3, 5, 9, 30, 99, 101, 1e3, 1e5):
+            facts = spread([least, least * times])
+            chart = distribution([least, least * times], facts, "x")
+            labels = re.findall(r'<text class="" x="([\d.]+)" y="[\d.]+" text-anchor="(\w+)">([^<]*)<', chart)
+            assert labels
+            places = []
+            for x, anchor, text in labels:
+                width = 6 * len(text)
+                left = float(x) - {"start": 0, "middle": width / 2, "end": width}[anchor]
+                places.append((left, left + width))
+            places.sort()
+            assert all(a[1] < b[0] for a, b in zip(places, places[1:])), (least, times, labels)
+
+
+def test_each_limit_has_a_colour_and_a_meaning():
+    style = page_of(trace())
+    style = style[style.index("<style>") : style.index("</style>")]
+    assert set(BOUNDS) == set(LIMITS) and all(f".b-{bound} {{" in style for bound in BOUNDS)
+    bounds = set(re.findall(r"\.b-(\w+)", style))
+    assert bounds == set(BOUNDS)
+
+
+def test_words_are_explained():
+    page = page_of(with_decisions(tracesets.steady(wait=0.4), "prefetch", "trainer"))
+    verdict = page[page.index('class="glossary"') : page.index("Key figures")]
+    assert LIMITS["prefetch"] in verdict and LIMITS["trainer"] in verdict and LIMITS["cpu"] not in verdict
+    words = page[page.index("<h2>Words") :]
+    assert all(meaning in words for meaning in map(escape, LIMITS.values()))
+    assert all(knob.name in words for knob in drapps.knobs()) and "<dt>guard<dd>" in words
+
+
+def test_what_is_looked_at_first_is_large():
+    made = tracesets.steady(seconds=100)
+    made.spans = [span("batch", 1000.0, 1000.5)]
+    page = page_of(made)
+    main = page[page.index('class="cards main"') : page.index('<div class="cards">')]
+    assert all(f"<span>{label}" in main for label in ("throughput", "trainer waits", "batch latency", "CPU of a sample"))
+    assert main.count("<span>") == 4
+    folded = page[page.index("The machine as a whole") :]
+    assert "hardware utilisation" in folded and "resource imbalance" in folded
+    assert "kWh" not in page[: page.index("CO₂")] and "1 Wh" in page  # 36 W for 100 s
+
+
 def test_gaps_are_told():
     run = Run(clock_jumps(), "")
     assert any(b - a > 4000 for a, b in run.gaps) and ">gaps<" in make_page([run], 1)
@@ -359,6 +449,7 @@ def test_gaps_are_told():
 def test_absent_sensors_are_told():
     page = page_of(tracesets.steady())
     assert "sensors not there" in page and "gpu_busy" in page
+    assert "cache_hits" not in page and "fill_slow" not in page  # of a pipeline that has none
 
 
 def test_knobs_turned_by_policy_and_user():
@@ -367,7 +458,7 @@ def test_knobs_turned_by_policy_and_user():
     flow, knobs = [Flow(t, {}) for t in (1.0, 9.0)], [(2.0, {"workers": 2, "prefetch": 3, "fetchers": 0})]
     run = Run(trace(flow=flow, decisions=turns, events=[by_user], knobs=knobs), "")
     assert knob_lines(run) == {"prefetch": [[0.0, 2], [1.0, 3]], "workers": [[2.0, 5], [5.0, 4]]}  # 2 before: unsaid
-    assert knobs_at_rest(run) == {"fetchers": 0} and "nobody turned: fetchers 0." in make_page([run], 1)
+    assert knobs_at_rest(run) == {"fetchers": 0} and "stayed as they were: fetchers 0." in make_page([run], 1)
 
 
 def test_what_is_missing_is_told():
@@ -426,8 +517,22 @@ def test_long_runs_keep_the_decisions_that_matter():
 
 def test_comparison():
     page = page_of(tracesets.steady(rate=100), tracesets.steady(rate=200), tracesets.busy(10))
-    assert "3 runs, side by side" in page and page.count("<circle") == 3 and page.count("<details") == 3
+    assert "3 runs, side by side" in page and page.count("<circle") == 3 and page.count('<details class="run"') == 3
     assert re.search(r"<th>samples/s<td class=\"n\">100<td class=\"n\">200<td class=\"n best\">", page)
+
+
+def test_runs_of_other_work_are_not_compared():
+    def run_of(**meta):
+        made = tracesets.steady(rate=meta.pop("rate", 100))
+        made.meta = {"data": "photos", "samples": 10, "settings": {"batch_size": 8, "workers": 2}, **meta}
+        return made
+
+    page = page_of(run_of(), run_of(rate=200, settings={"batch_size": 8, "workers": 4}))
+    assert 'class="n best"' in page and "Settings that differ: workers 2 / 4." in page
+    for other in ({"data": "cats"}, {"graph": [1]}, {"settings": {"batch_size": 9}}, {"machine": {"host": "b"}}):
+        page = page_of(run_of(graph=[0], machine={"host": "a"}), run_of(rate=200, **{"graph": [0], **other}))
+        assert 'class="n best"' not in page and "None is marked as the best: the runs differ in" in page
+        assert "<circle" not in page
 
 
 def test_pareto_front():
@@ -455,7 +560,7 @@ def test_of_real_runs(folder, tmp_path, capsys):
     assert cli.main(["report", *paths, "-o", str(tmp_path / "both.html")]) == 0
     assert "both.html" in capsys.readouterr().out
     page = (tmp_path / "both.html").read_text(encoding="utf-8")
-    assert "2 runs, side by side" in page and f'<td>batch, a batch<td class="n">{batches}<' in page
+    assert "2 runs, side by side" in page and f'<td>make a batch, from its first sample on<td class="n">{batches}<' in page
     assert "ant/000.jpg" in page and "1.drtrace" in page and "center_crop" in page
 
 

@@ -174,8 +174,8 @@ def test_decisions_are_filtered(browser, page):
     assert rows(browser) == changes > 0  # only changes, at first
     change(browser, "changes", "field.checked = false")
     assert rows(browser) == 120
-    change(browser, "bound", "field.value = 'foreign'")
-    assert rows(browser) == browser.run("drappsTimelines[0].data.decisions.filter(d => d[3] == 'foreign').length") == 30
+    change(browser, "bound", "field.value = 'others'")
+    assert rows(browser) == browser.run("drappsTimelines[0].data.decisions.filter(d => d[3] == 'others').length") == 30
     change(browser, "text", "field.value = 'no such reason'")
     assert rows(browser) == 0 and browser.run("document.querySelector('.filter output').value") == "0 of 120"
 
@@ -195,7 +195,7 @@ def test_several_runs(browser, tmp_path):
     assert browser.run("document.querySelectorAll('svg.pareto circle').length") == 3
     drawn = "Array.from(document.querySelectorAll('.run'), run => run.querySelectorAll('.p-cpu path').length)"
     assert browser.run(drawn) == [3, 0, 0]  # the others when they are opened
-    browser.run("document.querySelectorAll('details')[1].open = true")
+    browser.run("document.querySelectorAll('details.run')[1].open = true")
     browser.settle()
     assert browser.run(drawn)[1] == 2 and is_clean(browser, path)
 

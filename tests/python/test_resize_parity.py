@@ -24,11 +24,11 @@ class Resizer:
     def __init__(self, program):
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def __call__(self, pixels, box, size, filter, level):
+    def __call__(self, pixels, box, size, filter, level, rule=0):
         height, width, channels = pixels.shape
         left, top, right, bottom = box
-        head = (level, filter, channels, width, height, left, top, right - left, bottom - top, *size, 0)
-        self.process.stdin.write(struct.pack("=12i", *head) + pixels.tobytes())
+        head = (level, filter, rule, channels, width, height, left, top, right - left, bottom - top, *size, 0)
+        self.process.stdin.write(struct.pack("=13i", *head) + pixels.tobytes())
         self.process.stdin.flush()
         data = self.process.stdout.read(size[0] * size[1] * channels)
         return numpy.frombuffer(data, numpy.uint8).reshape(size[1], size[0], channels)

@@ -2,7 +2,9 @@
 
 import fcntl
 import json
+import math
 import os
+import random
 import re
 import select
 import signal
@@ -17,8 +19,9 @@ from live_runs import made_up, real
 from live_status import NOW_NS, SECOND, decision, status
 
 from drapps import live
+from drapps.sched import LIMITS
 from drapps.top import parts
-from drapps.top.frame import draw
+from drapps.top.frame import draw, help_lines
 from drapps.top.rates import SORTS, Loader, Watcher, arrange, rates
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -75,6 +78,16 @@ def test_sorted():
 # --- frames ---
 
 
+def test_the_help_names_every_limit():
+    """Those that the library knows, and no others; and it fits."""
+    header = (Path(__file__).parents[2] / "include/drapps/sched.h").read_text(encoding="utf-8")
+    table = header[header.index("#define DR_BOUND_MAP") : header.index("typedef enum dr_bound")]
+    assert set(LIMITS) == set(re.findall(r'X\([A-Z]+, "([a-z]+)"', table))
+    text = "\n".join(line.plain for line in help_lines(100))
+    assert all(f"{name:<12} {words}" in text for name, words in LIMITS.items())
+    assert all(len(line.plain) <= 40 for line in help_lines(40))
+
+
 @pytest.mark.parametrize("width, height", [(80, 24), (140, 50)])
 def test_golden(width, height):
     lines = draw(some(), ["process 3 (python old.py): written in format 7"], width, height, 1, "q: quit")
@@ -110,9 +123,40 @@ def test_words():
 
 
 def test_names_do_not_steer_the_terminal():
-    lines = draw([Loader(status(192, name="a\nb\x1b[2J\x9b\x7f"), now_ns=NOW_NS)], [], 80)
-    text = "\n".join(line.plain for line in lines)
-    assert "a?b?[2J??  analytic" in text and "\x1b" not in text
+    hostile = "a\nb\x1b[2J\x9b\x7f"
+    shown = status(192, name=hostile, policy=hostile, knobs={hostile: 1.0}, last=decision(1, 1, hostile, bound=hostile))
+    loaders, complaints = Watcher(read=lambda pid: [shown, {**shown, "unreadable": hostile}]).look()
+    text = "\n".join(line.plain for line in draw(loaders, complaints, 200))
+    assert r"a\nb\x1b[2J\x9b\x7f  a\nb" in text and "unreadable" not in text and not re.search("[\x1b\x9b\x7f]", text)
+
+
+def _damaged(value, rng):
+    """A copy of a status in which one thing is another, or gone."""
+    copy = json.loads(json.dumps(value))
+    place = copy
+    while True:
+        keys = list(place) if isinstance(place, dict) else range(len(place))
+        key = rng.choice(keys)
+        if isinstance(place[key], (dict, list)) and place[key] and rng.random() < 0.8:
+            place = place[key]
+            continue
+        if rng.random() < 0.3:
+            del place[key]
+        else:
+            place[key] = rng.choice([None, True, -1, 0, 1e300, math.nan, math.inf, 2**70, "", " ", "x", [], {}, [1]])
+        return copy
+
+
+def test_damaged_statuses_are_shown_or_named():
+    rng, unreadable = random.Random(1), 0
+    for _ in range(1500):
+        shown = _damaged({key: value for key, value in status(192).items() if key not in ("pid", "loader")}, rng)
+        loaders, complaints = Watcher(read=lambda pid: [{**shown, "pid": 1, "loader": 1}]).look()
+        assert len(loaders) + len(complaints) == 1
+        unreadable += len(complaints)
+        draw(loaders, complaints, 100)
+        draw(loaders, complaints, 60, 10)
+    assert 0 < unreadable < 1500
 
 
 def test_the_head_of_a_narrow_terminal():
@@ -310,6 +354,10 @@ def test_keys(tmp_path):
         terminal.press("k")
         terminal.wait_for(shows("▸ two"))
         terminal.press("s")
+        terminal.wait_for(shows("by rate (s)"))
+        terminal.press("?")
+        terminal.wait_for(shows("other programs use the CPUs"))
+        terminal.press("?")
         terminal.wait_for(shows("by rate (s)"))
         terminal.press("q")
         assert terminal.end() == 0

@@ -70,6 +70,7 @@ def test_every_sample_and_batch_of_an_epoch(pipe, tmp_path, in_order):
     for span in work:
         batch = batches[span.batch]
         assert batch.ids[span.slot] == span.id and batch.positions[span.slot] == span.position
+        assert 0 < span.cpu < 60 and trace.busy_time(span) == span.cpu
         assert span.thread in (1, 2) and span.bytes > 0 and span.cost > 0 and span.key.endswith((".jpg", ".png"))
     for kind in ("finish", "batch", "wait", "step"):
         assert sorted(span.batch for span in run.spans if span.kind == kind) == list(range(len(batches)))
@@ -244,6 +245,33 @@ def test_cut_files_and_damaged_ones(tmp_path):
         trace.read(tmp_path / "none")
 
 
+META = {"pid": 1, "machine": {"host": "h"}, "clock": {"start_ns": 1, "unix_ns": 2}}
+
+
+@pytest.mark.parametrize("kind, text", [
+    ("text", "{"), ("text", "[]"), ("text", "{}"), ("text", '{"event": 3}'), ("text", '{"event": "missing"}'),
+    ("text", '{"event": "missing", "lost": "x", "left_out": 0}'), ("text", "[" * 100_000),
+    ("meta", "3"), ("meta", "{}"), ("meta", json.dumps({**META, "clock": 3})),
+    ("meta", json.dumps({**META, "pid": "x"})),
+    ("meta", json.dumps({**META, "machine": []})), ("meta", json.dumps({**META, "clock": {"start_ns": 1}})),
+    ("meta", json.dumps({**META, "clock": {"start_ns": 10**30, "unix_ns": 1}})),
+])  # fmt: skip
+def test_records_of_others_are_named(tmp_path, monkeypatch, kind, text):
+    """Whole records, by their sums, that hold what drapps never writes."""
+    records = [("meta", 0, text if kind == "meta" else json.dumps(META))] + [("text", 0, text)] * (kind == "text")
+    monkeypatch.setattr(_core, "open_trace_reader", lambda path: iter(records))
+    with pytest.raises(drapps.FormatError, match="t: a record is damaged: "):
+        trace.read(tmp_path / "t")
+    with pytest.raises(drapps.FormatError, match="t: a record is damaged: "):
+        list(trace.records(tmp_path / "t"))
+
+
+def test_an_event_has_the_time_of_its_record(tmp_path, monkeypatch):
+    records = [("meta", 0, json.dumps(META)), ("text", 5 * 10**9, '{"event": "x", "t": "now"}')]
+    monkeypatch.setattr(_core, "open_trace_reader", lambda path: iter(records))
+    assert trace.read("t").events[0]["t"] == 5.0
+
+
 def test_the_size_is_limited(tmp_path):
     writer = _core.open_trace(str(tmp_path / "t"), "{}", max_bytes=20_000)
     deadline = time.monotonic() + 20
@@ -300,7 +328,7 @@ def events_of(chrome, phase):
 def test_chrome(run):
     chrome = json.loads(json.dumps(run.chrome(), allow_nan=False))
     names = {event["args"].get("name") for event in events_of(chrome, "M")}
-    assert {"consumer", "worker 1"} <= names or {"consumer", "worker 2"} <= names
+    assert {"trainer", "worker 1"} <= names or {"trainer", "worker 2"} <= names
     spans = events_of(chrome, "X")
     assert sum(event["name"] == "work" for event in spans) == N_IMAGES
     assert all(event["dur"] >= 0 and abs(event["ts"] * 1e-6 - time.time()) < 600 for event in spans)
@@ -309,10 +337,26 @@ def test_chrome(run):
     assert {event["args"]["sample"] for event in spans if event["name"] == "read"} >= {run.spans[0].key}
 
 
+def test_chrome_counts_the_passes_of_a_data_loader(tmp_path):
+    """Its engine names them by a seed."""
+    seed, now = 1855711331329808180, time.monotonic_ns()
+    writer = _core.open_trace(str(tmp_path / "t"))
+    writer.text(now, json.dumps({"event": "pass", "pass": 2, "epoch": seed}))
+    writer.text(now + 1, json.dumps({"event": "start", "epoch": seed}))
+    writer.span("work", now + 10, now + 20, epoch=seed, cpu_ns=7)
+    writer.close()
+    chrome = trace.read(tmp_path / "t").chrome()
+    work = next(event for event in events_of(chrome, "X") if event["name"] == "work")
+    assert work["args"]["epoch"] == 2 and work["args"]["cpu_ms"] == pytest.approx(7e-6)
+    marks = {event["name"]: event["args"] for event in events_of(chrome, "i")}
+    assert marks["start"] == {"epoch": 2, "seed": seed} and marks["pass"]["epoch"] == 2
+
+
 def test_chrome_of_decisions_and_numbers(tmp_path):
     chrome = trace.read(written(tmp_path / "t", rewards=[0.5, 0.25])).chrome()
     decisions = [event for event in events_of(chrome, "i") if event["cat"] == "decision"]
-    assert [event["name"] for event in decisions] == ["because of 0", "because of 1"]
+    assert [event["args"]["reason"] for event in decisions] == ["because of 0", "because of 1"]
+    assert decisions[1]["name"] == "workers 2 → 3"
     assert decisions[1]["args"]["workers"] == "2 -> 3"
     curves = {event["name"] for event in events_of(chrome, "C")}
     assert {"memory: mem_used", "pipeline: ready", "pipeline: samples/s", "knob: workers"} <= curves
@@ -400,10 +444,10 @@ def test_chrome_shows_every_sensor_once_it_changes(tmp_path):
     curves = [event["name"] for event in events_of(found.chrome(), "C")]
     assert len(curves) == len(set(curves)) == len(found.snapshots[0]) > 10  # the second time, all is as it was
     assert {curve.rpartition(": ")[2] for curve in curves} == set(found.snapshots[0])
-    groups = {name: perfetto._group(name) for name in names}
+    groups = {name: perfetto.group_of(name) for name in names}
     assert set(groups.values()) == {"CPU", "pressure", "memory", "storage", "network", "GPU", "pipeline"}
     assert groups["gpu_power"] == "GPU" and groups["throttled"] == "CPU" and groups["cache_hits"] == "pipeline"
-    assert perfetto._group("of_a_later_version") == "machine"
+    assert perfetto.group_of("of_a_later_version") == "machine"
     machine = {e["pid"] for e in events_of(found.chrome(), "C") if not e["name"].startswith("pipeline")}
     assert len(machine) == 1 and found.meta["pid"] not in machine
 

@@ -34,21 +34,26 @@ WRONG = {
 }
 
 
-def check(source, tmp_path, monkeypatch):
-    """What mypy prints about a program."""
-    monkeypatch.chdir(tmp_path)
-    if "site-packages" not in PACKAGE.parts:  # an installed package is found by itself
-        monkeypatch.setenv("MYPYPATH", str(PACKAGE.parent))
-    (tmp_path / "program.py").write_text(textwrap.dedent(source))
-    return api.run(["--strict", "--cache-dir", str(tmp_path / "cache"), "program.py"])[0]
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What mypy prints about both programs, which it reads in one go: the lines by the program."""
+    folder = tmp_path_factory.mktemp("typing")
+    (folder / "right.py").write_text(textwrap.dedent(RIGHT))
+    (folder / "wrong.py").write_text("import drapps\n" + "\n".join(WRONG))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        if "site-packages" not in PACKAGE.parts:  # an installed package is found by itself
+            patch.setenv("MYPYPATH", str(PACKAGE.parent))
+        lines = api.run(["--strict", "--cache-dir", str(folder / "cache"), "right.py", "wrong.py"])[0].splitlines()
+    assert lines[-1].endswith("(checked 2 source files)"), lines
+    return lambda name: [line for line in lines[:-1] if line.startswith(name)]
 
 
-def test_right_use(tmp_path, monkeypatch):
-    assert "Success" in check(RIGHT, tmp_path, monkeypatch)
+def test_right_use(told):
+    assert told("right.py") == []
 
 
-def test_wrong_use(tmp_path, monkeypatch):
-    text = check("import drapps\n" + "\n".join(WRONG), tmp_path, monkeypatch)
+def test_wrong_use(told):
     for line, (source, code) in enumerate(WRONG.items(), start=2):
-        found = [told for told in text.splitlines() if told.startswith(f"program.py:{line}:")]
-        assert any(code in told for told in found), f"{source}: {text}"
+        assert any(code in text for text in told(f"wrong.py:{line}:")), source
+    assert len(told("")) == len(told("wrong.py"))

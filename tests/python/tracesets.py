@@ -33,7 +33,7 @@ def decision(number, time, bound="cpu", changes=None, reason="", reward=0.5, gua
     )
 
 
-def span(kind, begin, end, key="", id=0, batch=0, slow=False, bytes=0, thread=1):
+def span(kind, begin, end, key="", id=0, batch=0, slow=False, bytes=0, thread=1, cpu=0.0):
     return SimpleNamespace(
         kind=kind,
         begin=begin,
@@ -47,6 +47,7 @@ def span(kind, begin, end, key="", id=0, batch=0, slow=False, bytes=0, thread=1)
         cost=0.0,
         slow=slow,
         key=key,
+        cpu=cpu,
     )
 
 
@@ -119,10 +120,10 @@ def busy(seconds=600, seed=1, start=5000.0, cpus=4):
 
 PHASES = (  # until (of the run), bound, share of waiting, CPUs of others, workers
     (0.15, "workers", 0.45, 0.1, 1),
-    (0.45, "consumer", 0.01, 0.1, 3),
-    (0.7, "foreign", 0.3, 2.4, 4),
+    (0.45, "trainer", 0.01, 0.1, 3),
+    (0.7, "others", 0.3, 2.4, 4),
     (0.85, "storage", 0.5, 0.2, 4),
-    (1.01, "consumer", 0.02, 0.1, 3),
+    (1.01, "trainer", 0.02, 0.1, 3),
 )
 
 

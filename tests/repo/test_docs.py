@@ -1,5 +1,8 @@
-"""The documents are true as far as a program can tell: links lead somewhere, examples run, no path of one machine."""
+"""The documents are true as far as a program can tell: links lead somewhere, examples run, what programs read from the
+environment is told, no path of one machine."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -8,22 +11,78 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cocosets import make_coco
 from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+# What the reader of a page has by then: names that its examples use and do not make.
+TORCH = """
+import torch, vision
+vision.import_torchvision()
+from torch.utils.data import TensorDataset
+from drapps import DataLoader
+dataset = TensorDataset(torch.arange(200))
+model = torch.nn.Linear(1, 1)
+loader = DataLoader(dataset, 64)
+train = save = lambda *things: None
+"""
+PIPE = """
+import drapps
+pipe = drapps.read("photos").decode().resize((32, 32))
+"""
+TRACE = PIPE + """
+seed, epoch = 0, 0
+with pipe.loader(batch_size=256, trace="run.drtrace", trace_spans=float("inf")) as loader:
+    list(loader)
+"""
+FORMATS = PIPE + """
+import pathlib, tempfile
+from drapps.bench import volumes
+other = pipe
+cases = volumes.write_cases(pathlib.Path(tempfile.mkdtemp(dir=".")), [(20, 33, 40), (9, 50, 31)], (2.5, 0.9, 1.1))
+"""
+GIVEN = {"docs/formats.md": FORMATS, "docs/pytorch.md": TORCH, "docs/scheduler.md": PIPE, "docs/trace.md": TRACE,
+         "docs/profile.md": TRACE}  # fmt: skip
 
 
 def ids(path):
     return str(path.relative_to(ROOT)) if isinstance(path, Path) else None
 
 
+def anchors(page):
+    """What a link into the page may name: its headings, as GitHub writes them."""
+    seen = {}
+    for heading in HEADING.findall(re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)):
+        name = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()).replace(" ", "-")
+        seen[name] = seen.get(name, -1) + 1
+        yield f"{name}-{seen[name]}" if seen[name] else name
+
+
+def leads_somewhere(page, link):
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    return target.exists() and (not anchor or anchor in anchors(target))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_links_lead_somewhere(page):
-    links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    """Files, folders and headings of this tree; addresses elsewhere are not looked at."""
+    links = [link for link in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))) if "://" not in link]
+    assert [link for link in links if not leads_somewhere(page, link)] == []
+
+
+def test_anchors(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A `b`, c\n## A [b](x.md#y) c\n```\n# no\n```\n### A b-c_d?\n")
+    assert list(anchors(page)) == ["a-b-c", "a-b-c-1", "a-b-c_d"]
+    assert leads_somewhere(page, "#a-b-c-1") and leads_somewhere(page, "page.md#a-b-c_d")
+    assert not leads_somewhere(page, "#no") and not leads_somewhere(page, "other.md")
 
 
 def write_images(root):
@@ -35,19 +94,44 @@ def write_images(root):
 
 
 def examples(page):
-    return EXAMPLE.findall((ROOT / page).read_text(encoding="utf-8"))
+    return EXAMPLE.findall(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page, number", [(page, number) for page in ("README.md", "docs/cache.md", "docs/jpeg.md", "docs/python.md", "docs/watch.md")
-                                          for number in range(len(examples(page)))])
-def test_example_runs(page, number, tmp_path):
-    """With the files and folders that the examples name, in a process of its own."""
+# Each example by itself, so that it has all that it needs; in one process, since starting one takes longer.
+RUN = """
+import json, sys
+given, examples = json.load(sys.stdin)
+for i, example in enumerate(examples):
+    names = {"__name__": "__main__"}
+    exec(given, names)
+    print(f"example {i}", file=sys.stderr)
+    exec(compile(example, f"example {i}", "exec"), names)
+"""
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=ids)
+def test_examples_run(page, tmp_path):
+    """With the files and folders that the examples name, and with what the page has made before."""
     for name in ("photos", "imagenet/train"):
         write_images(tmp_path / name)
+    (tmp_path / "images").mkdir()
     shutil.copy(tmp_path / "photos" / "class0" / "0.jpg", tmp_path / "photo.jpg")
-    example = examples(page)[number]
-    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True)
+    make_coco(tmp_path / "images").rename(tmp_path / "instances.json")
+    given = GIVEN.get(ids(page), ""), examples(page)
+    done = subprocess.run([sys.executable, "-c", RUN], input=json.dumps(given), cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "examples")})  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_read_from_the_environment_is_told():
+    """Every variable that a program, a script or a test asks for stands in some document."""
+    asked = re.compile(r"""(?:getenv\(|environ\S*[\[(]|setting\()\s*["'](DRAPPS_\w+|STRESS_\w+)""")
+    files = [path for folder in ("src", "python", "tests", "scripts", "examples", "tools", "bench")
+             for path in (ROOT / folder).rglob("*") if path.suffix in (".c", ".h", ".py", ".sh")]
+    found = {name for path in files for name in asked.findall(path.read_text(encoding="utf-8"))}
+    assert {"DRAPPS_IMAGE_DIRS", "DRAPPS_POLICY", "DRAPPS_CPU", "DRAPPS_TEST_SEED"} <= found
+    told = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert sorted(name for name in found if name not in told) == []
 
 
 def test_no_path_of_one_machine():

@@ -82,6 +82,7 @@ extern PyStructSequence_Desc core_result_desc, core_claim_desc;
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_dataset_from_files(PyObject *module, PyObject *args);
 PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args);
+PyObject *core_dataset_concat(PyObject *module, PyObject *args);
 PyObject *core_dataset_mix(PyObject *module, PyObject *args);
 PyObject *core_graph_from_json(PyObject *module, PyObject *args);
 PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs);

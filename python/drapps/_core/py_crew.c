@@ -503,6 +503,31 @@ static PyStructSequence_Field claim_fields[] = {
 
 PyStructSequence_Desc core_claim_desc = { "drapps._core.Claim", "What a worker is to do.", claim_fields, 10 };
 
+static PyObject *waited(PyObject *self, PyObject *args)
+{
+    const char *where;
+    unsigned long long ns;
+    if (!PyArg_ParseTuple(args, "sK", &where, &ns))
+        return NULL;
+    dr_crew_waited(crew_of(self), where, ns);
+    Py_RETURN_NONE;
+}
+
+static PyObject *waits(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    dr_crew_place_waited places[DR_CREW_PLACES];
+    const size_t n = dr_crew_waits(crew_of(self), places);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *pair = Py_BuildValue("(sd)", places[i].where, (double)places[i].ns * 1e-9);
+        if (!pair || PyList_Append(list, pair) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(pair);
+    }
+    return list;
+}
+
 static PyMethodDef methods[] = {
     { "post", (PyCFunction)(void (*)(void))post, METH_VARARGS | METH_KEYWORDS,
       "post(tag, n_slots, request, costs=None, worker=-1, min_claim_ns=1000000, keep=False): False when it is full" },
@@ -522,6 +547,8 @@ static PyMethodDef methods[] = {
       "set_trace(writer or None, posted={}, are_ids=True): gets spans of what next() takes; posted: {tag: [indices of "
       "its slots, ...]}, ids of samples, or else positions" },
     { "flow", flow, METH_NOARGS, "What it did and where it stands: {name of drapps.sched.flows(): number}" },
+    { "waited", waited, METH_VARARGS, "waited(where, ns): a worker's code was blocked in that function" },
+    { "waits", waits, METH_NOARGS, "[(where, seconds), ...], the longest first" },
     { "enlist", core_crew_enlist, METH_VARARGS, "enlist(worker, pid)" },
     { "claim", core_crew_claim_next, METH_VARARGS, "claim(worker, timeout_ms): Claim or None" },
     { "begin", core_crew_begin, METH_VARARGS, "begin(worker, i)" },

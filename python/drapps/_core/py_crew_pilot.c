@@ -71,17 +71,18 @@ static PyObject *open_pilot(core_state *state, PyObject *crew, const dr_crew_ada
 
 PyObject *core_crew_adapt(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "crew",         "policy", "weights", "name",     "monitor",      "trace",     "cpu_limit",
-                             "memory_limit", "pinned", "workers", "prefetch", "most_workers", "period_ms", NULL };
+    static char *names[] = { "crew",     "policy",       "weights",      "name",    "monitor",
+                             "trace",    "cpu_limit",    "memory_limit", "pinned",  "workers",
+                             "prefetch", "most_workers", "period_ms",    "decided", NULL };
     core_state *state = PyModule_GetState(module);
     PyObject *crew, *monitor = Py_None, *trace = Py_None, *pinned = NULL;
     py_trace_arg trace_arg = { .state = state };
     dr_crew_adapt_options o;
     dr_crew_adapt_defaults(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$O&O&O&OOdO&O!dddi:adapt_crew", names, state->crew_type, &crew,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$O&O&O&OOdO&O!dddiO&:adapt_crew", names, state->crew_type, &crew,
                                      text_or_none, &o.policy, text_or_none, &o.weights, text_or_none, &o.name, &monitor,
                                      &trace, &o.cpu_limit, to_u64, &o.memory_limit, &PyTuple_Type, &pinned, &o.workers,
-                                     &o.prefetch, &o.most_workers, &o.period_ms))
+                                     &o.prefetch, &o.most_workers, &o.period_ms, to_u64, &o.decided))
         return NULL;
     if (!trace_or_none(trace, &trace_arg) || take_monitor(state, monitor, &o.monitor) < 0)
         return NULL;

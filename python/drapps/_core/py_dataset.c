@@ -55,16 +55,16 @@ static PyObject *open_path(core_state *state, PyObject *path, const dr_read_opti
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "path",         "format",      "root",      "extensions", "path_column",
-                             "label_column", "mask_column", "use_index", NULL };
+                             "label_column", "mask_column", "use_index", "name",       NULL };
     PyObject *path = NULL, *extensions = NULL;
     const char *extension_texts[MAX_LISTED] = { 0 };
     int use_index = 1;
     dr_read_options options;
     dr_read_defaults(&options);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$sO&O!O&O&O&p:open_dataset", names, PyUnicode_FSConverter, &path,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$sO&O!O&O&O&pO&:open_dataset", names, PyUnicode_FSConverter, &path,
                                      &options.format, text_or_none, &options.root, &PyTuple_Type, &extensions,
                                      text_or_none, &options.path_column, text_or_none, &options.label_column,
-                                     text_or_none, &options.mask_column, &use_index))
+                                     text_or_none, &options.mask_column, &use_index, text_or_none, &options.name))
         return NULL;
     options.use_index = use_index;
     if (extensions && read_texts(extensions, extension_texts) < 0) {
@@ -148,6 +148,8 @@ int core_describe(const char *name, const char *kind, const Py_buffer *buffer, d
         return -1;
     if (out->kind == DR_KIND_IMAGE || out->kind == DR_KIND_MASK)
         out->layout = DR_LAYOUT_HWC;
+    if (out->kind == DR_KIND_MASKS)
+        out->layout = DR_LAYOUT_CHW;
     return 0;
 }
 
@@ -198,26 +200,38 @@ PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args)
 
 /* --- mixtures --- */
 
-static int read_parts(core_state *state, PyObject *sets, PyObject *weights, dr_dataset **parts, double *shares)
+/* The sets of a tuple of Datasets, borrowed; their number, or -1. */
+static int read_sets(core_state *state, PyObject *sets, dr_dataset **parts)
 {
     Py_ssize_t n = PyTuple_Size(sets);
-    if (n < 1 || n > MAX_LISTED || PyTuple_Size(weights) != n) {
-        PyErr_Format(PyExc_ValueError, "%zd sets with %zd weights; needs 1 to %d sets and a weight each", n,
-                     PyTuple_Size(weights), MAX_LISTED);
+    if (n < 1 || n > MAX_LISTED) {
+        PyErr_Format(PyExc_ValueError, "%zd data sets, allowed are 1 to %d", n, MAX_LISTED);
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *part = PyTuple_GetItem(sets, i);
         if (Py_TYPE(part) != (PyTypeObject *)state->dataset_type) {
-            PyErr_SetString(PyExc_TypeError, "mix: each part must be a Dataset");
+            PyErr_SetString(PyExc_TypeError, "each part must be a Dataset");
             return -1;
         }
         parts[i] = ((py_dataset *)part)->set;
+    }
+    return (int)n;
+}
+
+static int read_weights(PyObject *weights, int n, double *shares)
+{
+    if (PyTuple_Size(weights) != n) {
+        PyErr_Format(PyExc_ValueError, "weights must be a number for each of the %d data sets, got %zd", n,
+                     PyTuple_Size(weights));
+        return -1;
+    }
+    for (int i = 0; i < n; i++) {
         shares[i] = PyFloat_AsDouble(PyTuple_GetItem(weights, i));
         if (PyErr_Occurred())
             return -1;
     }
-    return (int)n;
+    return 0;
 }
 
 PyObject *core_dataset_mix(PyObject *module, PyObject *args)
@@ -229,13 +243,69 @@ PyObject *core_dataset_mix(PyObject *module, PyObject *args)
         return NULL;
     dr_dataset *parts[MAX_LISTED];
     double shares[MAX_LISTED];
-    int n = read_parts(state, sets, weights, parts, shares);
-    if (n < 0)
+    int n = read_sets(state, sets, parts);
+    if (n < 0 || read_weights(weights, n, shares) < 0)
         return NULL;
     dr_dataset *set = NULL;
     dr_error err = { 0 };
     dr_status status = dr_dataset_mix(parts, shares, n, length, &set, &err);
     return status == DR_OK ? core_dataset_wrap(state, set) : raise_status(state, status, &err);
+}
+
+PyObject *core_dataset_concat(PyObject *module, PyObject *args)
+{
+    core_state *state = PyModule_GetState(module);
+    PyObject *sets;
+    if (!PyArg_ParseTuple(args, "O!:concat", &PyTuple_Type, &sets))
+        return NULL;
+    dr_dataset *parts[MAX_LISTED];
+    int n = read_sets(state, sets, parts);
+    if (n < 0)
+        return NULL;
+    dr_dataset *set = NULL;
+    dr_error err = { 0 };
+    dr_status status = dr_dataset_concat(parts, n, &set, &err);
+    return status == DR_OK ? core_dataset_wrap(state, set) : raise_status(state, status, &err);
+}
+
+/* --- subsets: methods of the type --- */
+
+static PyObject *slice_set(PyObject *self, PyObject *args)
+{
+    uint64_t first, n;
+    long long step;
+    if (!PyArg_ParseTuple(args, "O&LO&:slice", to_u64, &first, &step, to_u64, &n))
+        return NULL;
+    dr_dataset *set = NULL;
+    dr_error err = { 0 };
+    dr_status status = dr_dataset_slice(((py_dataset *)self)->set, first, step, n, &set, &err);
+    return status == DR_OK ? core_dataset_wrap(state_of(self), set) : raise_status(state_of(self), status, &err);
+}
+
+static PyObject *select_set(PyObject *self, PyObject *args)
+{
+    Py_buffer buffer;
+    if (!PyArg_ParseTuple(args, "y*:select", &buffer))
+        return NULL;
+    dr_dataset *set = NULL;
+    dr_error err = { 0 };
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_dataset_select(((py_dataset *)self)->set, buffer.buf, (uint64_t)buffer.len / sizeof(int64_t),
+                                         &set, &err);
+    PyEval_RestoreThread(gil);
+    PyBuffer_Release(&buffer);
+    return status == DR_OK ? core_dataset_wrap(state_of(self), set) : raise_status(state_of(self), status, &err);
+}
+
+static PyObject *shuffled_set(PyObject *self, PyObject *args)
+{
+    uint64_t seed;
+    if (!PyArg_ParseTuple(args, "O&:shuffled", to_u64, &seed))
+        return NULL;
+    dr_dataset *set = NULL;
+    dr_error err = { 0 };
+    dr_status status = dr_dataset_shuffled(((py_dataset *)self)->set, seed, &set, &err);
+    return status == DR_OK ? core_dataset_wrap(state_of(self), set) : raise_status(state_of(self), status, &err);
 }
 
 /* --- the type --- */
@@ -268,6 +338,12 @@ static PyObject *get_places(PyObject *self, void *unused)
 {
     (void)unused;
     return PyLong_FromUnsignedLongLong(dr_dataset_places(((py_dataset *)self)->set));
+}
+
+static PyObject *get_fingerprint(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(dr_dataset_fingerprint(((py_dataset *)self)->set));
 }
 
 /* ((name, kind, dtype, dims), ...); -1 stands for an extent that depends on the sample. */
@@ -315,6 +391,9 @@ static PyObject *key(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     { "key", key, METH_VARARGS, "key(id): the key of a sample, its path below the root or its name in a tar." },
+    { "slice", slice_set, METH_VARARGS, "slice(first, step, n): the data set of these places." },
+    { "select", select_set, METH_VARARGS, "select(indices): the data set of these places, a buffer of int64." },
+    { "shuffled", shuffled_set, METH_VARARGS, "shuffled(seed): the data set in a random order that stays." },
     { 0 },
 };
 
@@ -323,6 +402,7 @@ static PyGetSetDef members[] = {
     { "format", get_format, NULL, "Name of the format.", NULL },
     { "size", get_size, NULL, "Number of distinct samples.", NULL },
     { "places", get_places, NULL, "Samples of an epoch.", NULL },
+    { "fingerprint", get_fingerprint, NULL, "Tells it from others, by its content and what was selected.", NULL },
     { "fields", get_fields, NULL, "Fields as (name, kind, dtype, dims); -1 is an extent that varies.", NULL },
     { "classes", get_classes, NULL, "Names of the classes, where labels stand for folders.", NULL },
     { 0 },

@@ -488,23 +488,35 @@ static PyObject *untold(PyObject *self, PyObject *unused)
     return call_text(self, ask_untold, NULL);
 }
 
-static PyObject *restore(PyObject *self, PyObject *args)
+static PyObject *take_state(PyObject *self, PyObject *args,
+                            dr_status (*take)(dr_loader *loader, const char *text, dr_error *err))
 {
     const char *text;
-    if (!PyArg_ParseTuple(args, "s:restore", &text))
+    if (!PyArg_ParseTuple(args, "s", &text))
         return NULL;
     dr_loader *loader = enter(self);
     if (!loader)
         return NULL;
     dr_error err = { 0 };
-    dr_batch_unref(&as_loader(self)->kept);
     PyThreadState *gil = PyEval_SaveThread();
-    dr_status status = dr_loader_restore(loader, text, &err);
+    dr_status status = take(loader, text, &err);
     PyEval_RestoreThread(gil);
+    if (status == DR_OK && take == dr_loader_restore)
+        dr_batch_unref(&as_loader(self)->kept);
     leave(self);
     if (status != DR_OK)
         return raise_status(state_of(self), status, &err);
     Py_RETURN_NONE;
+}
+
+static PyObject *restore(PyObject *self, PyObject *args)
+{
+    return take_state(self, args, dr_loader_restore);
+}
+
+static PyObject *check_state(PyObject *self, PyObject *args)
+{
+    return take_state(self, args, dr_loader_check_state);
 }
 
 static PyObject *profile(PyObject *self, PyObject *args)
@@ -513,6 +525,19 @@ static PyObject *profile(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&:profile", to_u64, &samples))
         return NULL;
     return call_text(self, ask_profile, &samples);
+}
+
+static PyObject *note(PyObject *self, PyObject *args)
+{
+    const char *json;
+    if (!PyArg_ParseTuple(args, "s:note", &json))
+        return NULL;
+    dr_loader *loader = enter(self);
+    if (!loader)
+        return NULL;
+    dr_loader_note(loader, json);
+    leave(self);
+    Py_RETURN_NONE;
 }
 
 /* --- knobs --- */
@@ -593,12 +618,14 @@ static PyMethodDef methods[] = {
     { "state", state, METH_VARARGS,
       "state(held=None): where the consumer is, as JSON; held: a batch that it got and that does not count." },
     { "restore", restore, METH_VARARGS, "restore(state): goes on from there." },
+    { "check_state", check_state, METH_VARARGS, "check_state(state): raises what restore would raise." },
     { "stats", stats, METH_NOARGS, "Counters and times, as JSON." },
     { "decisions", decisions, METH_VARARGS, "decisions(after): those of the policy with higher numbers, as tuples." },
     { "explain", explain, METH_NOARGS, "What runs, as text." },
     { "running", running, METH_NOARGS, "What the threads are at, as JSON." },
     { "untold", untold, METH_NOARGS, "Bad samples after the last batch of an epoch, as JSON; once." },
     { "profile", profile, METH_VARARGS, "profile(samples): time and bytes of each op, as JSON." },
+    { "note", note, METH_VARARGS, "note(json): writes an event into the trace, where there is one." },
     { "set", set, METH_VARARGS, "set(knob, value): changes a setting while it runs." },
     { "get", get, METH_VARARGS, "get(knob): the value of a setting." },
     { "close", close_loader, METH_NOARGS, "Stops and frees; batches that are held stay valid." },

@@ -50,10 +50,12 @@ void core_free(PyObject *self)
 }
 
 static const char *const kind_names[] = {
-    [DR_KIND_ARRAY] = "array",   [DR_KIND_IMAGE] = "image",
-    [DR_KIND_MASK] = "mask",     [DR_KIND_BOXES] = "boxes",
-    [DR_KIND_BYTES] = "bytes",   [DR_KIND_TEXT] = "text",
-    [DR_KIND_VOLUME] = "volume", [DR_KIND_VOLUME_MASK] = "volume_mask",
+    [DR_KIND_ARRAY] = "array",         [DR_KIND_IMAGE] = "image",
+    [DR_KIND_MASK] = "mask",           [DR_KIND_BOXES] = "boxes",
+    [DR_KIND_BYTES] = "bytes",         [DR_KIND_TEXT] = "text",
+    [DR_KIND_VOLUME] = "volume",       [DR_KIND_VOLUME_MASK] = "volume_mask",
+    [DR_KIND_KEYPOINTS] = "keypoints", [DR_KIND_LABELS] = "labels",
+    [DR_KIND_MASKS] = "masks",
 };
 
 enum { N_KINDS = sizeof kind_names / sizeof kind_names[0] };
@@ -70,8 +72,11 @@ int core_kind_parse(const char *name, dr_kind *out)
             *out = (dr_kind)i;
             return 0;
         }
-    PyErr_Format(PyExc_ValueError, "kind \"%s\" is none of array, image, mask, boxes, bytes, text, volume, volume_mask",
-                 name);
+    PyErr_Format(
+        PyExc_ValueError,
+        "kind \"%s\" is none of array, image, mask, boxes, bytes, text, volume, volume_mask, keypoints, labels, "
+        "masks",
+        name);
     return -1;
 }
 
@@ -138,9 +143,10 @@ static PyMethodDef functions[] = {
     { "policies_json", core_policies_json, METH_NOARGS, "Every policy, as JSON." },
     { "info", info, METH_NOARGS, "This build and this machine, as JSON." },
     { "open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
-      "open_dataset(path, *, format, root, extensions, path_column, label_column, mask_column, use_index)" },
+      "open_dataset(path, *, format, root, extensions, path_column, label_column, mask_column, use_index, name)" },
     { "open_files", core_dataset_from_files, METH_VARARGS, "open_files([(path, number), ...], extensions, root)" },
     { "from_arrays", core_dataset_from_arrays, METH_VARARGS, "from_arrays(((name, buffer, kind), ...))" },
+    { "concat", core_dataset_concat, METH_VARARGS, "concat(datasets)" },
     { "mix", core_dataset_mix, METH_VARARGS, "mix(datasets, weights, length=0)" },
     { "graph_from_json", core_graph_from_json, METH_VARARGS, "graph_from_json(text)" },
     { "open_loader", (PyCFunction)(void (*)(void))core_loader_open, METH_VARARGS | METH_KEYWORDS,

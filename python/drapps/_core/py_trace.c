@@ -76,16 +76,16 @@ void copy_span_key(const char *key, char out[64])
 
 static PyObject *put_span(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "kind", "begin_ns", "end_ns", "thread", "epoch", "batch", "position",
-                             "id",   "bytes",    "cost",   "slow",   "key",   "slot",  NULL };
+    static char *names[] = { "kind",  "begin_ns", "end_ns", "thread", "epoch", "batch",  "position", "id",
+                             "bytes", "cost",     "slow",   "key",    "slot",  "cpu_ns", NULL };
     dr_trace *trace = opened(self);
     const char *kind, *key = "";
     int slow = 0;
     dr_span s = { 0 };
-    if (!trace || !PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O&|iO&O&O&O&O&fpsO&:span", names, &kind, to_u64,
+    if (!trace || !PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O&|iO&O&O&O&O&fpsO&O&:span", names, &kind, to_u64,
                                                &s.begin_ns, to_u64, &s.end_ns, &s.thread, to_u64, &s.epoch, to_u64,
                                                &s.batch, to_u64, &s.position, to_u64, &s.id, to_u64, &s.bytes, &s.cost,
-                                               &slow, &key, to_u64, &s.slot))
+                                               &slow, &key, to_u64, &s.slot, to_u64, &s.cpu_ns))
         return NULL;
     s.kind = span_kind(kind);
     if (s.kind < 0)
@@ -237,7 +237,7 @@ static void dealloc(PyObject *self)
 static PyMethodDef methods[] = {
     { "span", (PyCFunction)(void (*)(void))put_span, METH_VARARGS | METH_KEYWORDS,
       "span(kind, begin_ns, end_ns, thread=0, epoch=0, batch=0, position=0, id=0, bytes=0, cost=0, slow=False, key='', "
-      "slot=0)" },
+      "slot=0, cpu_ns=0)" },
     { "text", put_text, METH_VARARGS, "text(time_ns, json): an event, as a JSON object" },
     { "flow", put_flow, METH_VARARGS, "flow(time_ns, {name: value})" },
     { "snapshot", put_snapshot, METH_O, "snapshot(facts): as a Monitor gives them" },

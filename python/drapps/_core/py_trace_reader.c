@@ -4,7 +4,7 @@
  *   ("snapshot", facts)                 facts: see py_monitor.c
  *   ("flow", time_ns, {name: value})
  *   ("decision", facts, knobs, reward)  facts: see py_sched.h; {name: value} after it; the reward computed anew
- *   ("span", kind, begin_ns, end_ns, thread, epoch, batch, position, id, bytes, cost, slow, key, slot)
+ *   ("span", kind, begin_ns, end_ns, thread, epoch, batch, position, id, bytes, cost, slow, key, slot, cpu_ns)
  *   ("text", time_ns, text)
  */
 #include "py_core.h"
@@ -76,11 +76,11 @@ static PyObject *span_of(const dr_span *s)
         DR_SPAN_MAP(ROW)
 #undef ROW
     };
-    return Py_BuildValue("(ssKKiKKKKKfNNK)", "span", names[s->kind], (unsigned long long)s->begin_ns,
+    return Py_BuildValue("(ssKKiKKKKKfNNKK)", "span", names[s->kind], (unsigned long long)s->begin_ns,
                          (unsigned long long)s->end_ns, s->thread, (unsigned long long)s->epoch,
                          (unsigned long long)s->batch, (unsigned long long)s->position, (unsigned long long)s->id,
                          (unsigned long long)s->bytes, s->cost, PyBool_FromLong(s->slow), text_of(s->key),
-                         (unsigned long long)s->slot);
+                         (unsigned long long)s->slot, (unsigned long long)s->cpu_ns);
 }
 
 static PyObject *wrap(const dr_trace_record *r)

@@ -8,12 +8,14 @@ import sys
 from . import environments, jpeg_ways, peers, report
 from .loaders import workloads
 
+DESCRIPTION = "Measure drapps on your files, and other loaders and decoders for comparison."
+
 
 def add_arguments(parser):
     """Adds the subcommands of `drapps bench` to an argparse parser; the chosen one is args.run(args)."""
     actions = parser.add_subparsers(dest="bench", required=True, metavar="WHAT")
-    _add_image(actions.add_parser("image", help="imagenet-train-224: this loader beside others"))
-    _add_jpeg(actions.add_parser("jpeg", help="the JPEG decoder beside others, whole images and crops"))
+    _add_image(actions.add_parser("image", help="imagenet-train-224, compared with other loaders"))
+    _add_jpeg(actions.add_parser("jpeg", help="the JPEG decoder, compared with others: whole images and crops"))
     _add_loaders(actions.add_parser("loaders", help="torch's DataLoader and drapps's on Python data sets",
                                     formatter_class=argparse.RawDescriptionHelpFormatter))
     _add_setup(actions.add_parser("setup", help="make the environments of the other loaders"))
@@ -87,8 +89,8 @@ def _add_envs(parser):
 
 def _add_format(parser):
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="for machines")
-    form.add_argument("--markdown", action="store_true", help="for documents")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print a Markdown table")
 
 
 def _positive(text):
@@ -234,6 +236,6 @@ def run_show(args):
 
 
 def main(argv=None):
-    parser = add_arguments(argparse.ArgumentParser(prog="drapps bench", description=__doc__))
+    parser = add_arguments(argparse.ArgumentParser(prog="drapps bench", description=DESCRIPTION))
     args = parser.parse_args(argv)
     return args.run(args)

@@ -52,7 +52,17 @@ def caption(result):
 
 
 def missing_lines(result):
-    return [f"{m['peer']}: not measured: {m['reason']}" for m in result["missing"]]
+    lines = [f"{m['peer']}: not measured: {m['reason']}" for m in result["missing"]]
+    return lines + [f"largest diff. n/a: {reason}" for reason in _not_compared(result)]
+
+
+def _not_compared(result):
+    """Why loaders have no difference to torchvision's pixels."""
+    without = [e["peer"] for e in result["peers"] if e["pixels"] is None]
+    if len(without) == len(result["peers"]):
+        return [result.get("not_compared") or "pixels were not compared"]
+    failed = {m["peer"] for m in result["missing"] if m["reason"].startswith("pixels: ")}
+    return [f"{name} cannot be told which part of an image to crop" for name in without if name not in failed]
 
 
 def markdown(result):

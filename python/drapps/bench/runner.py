@@ -221,11 +221,14 @@ def run_image(data, names, rounds=5, samples=4096, envs=None, retune=False, comp
     settings = runner.tuned(names, retune)
     pixels = runner.pixels(settings) if compare else {}
     runs = runner.rounds(settings, rounds)
+    not_compared = ("--no-pixels was given" if not compare else None if REFERENCE in settings else
+                    f"torchvision, whose pixels are the reference, did not run: add --peers {REFERENCE}")
     return {
         "schema": 1, "workload": workload.NAME, "date": datetime.date.today().isoformat(), "machine": machine(),
         "data": {"name": os.path.basename(runner.files.root), "files": len(runner.files),
                  "megabytes": round(sum(map(os.path.getsize, runner.files.paths)) / 1e6, 1)},
         "rounds": rounds, "samples": samples, "peers": summarise(runs, settings, pixels), "missing": runner.missing,
+        "not_compared": not_compared,
     }
 
 

@@ -9,7 +9,7 @@ import os
 import sys
 from importlib import import_module
 
-COMMANDS = ("bench", "burn", "experiment", "info", "ls", "ops", "profile", "report", "top", "trace")
+COMMANDS = ("bench", "burn", "experiment", "info", "ls", "ops", "preview", "profile", "report", "top", "trace")
 
 
 def make_parser():
@@ -67,5 +67,7 @@ def _run(argv):
 
 
 def _fail(error, status):
-    print(f"drapps: {error}", file=sys.stderr)
+    from drapps.printable import printable
+
+    print(f"drapps: {printable(error)}", file=sys.stderr)
     return status

@@ -1,6 +1,11 @@
 """drapps ls: what a data set has: fields, classes, the keys of its samples."""
 
+import mimetypes
+import os
+from collections import Counter
+
 from drapps.cli.show import print_json
+from drapps.printable import printable
 
 HELP = "look into a data set"
 
@@ -24,22 +29,39 @@ def run(args):
         "fields": [dict(zip(("name", "kind", "dtype", "dims"), field)) for field in dataset.fields],
         "classes": list(dataset.classes),
         "keys": [dataset.key(i) for i in range(n)],
+        "unread": _unread(dataset),
     }
     if args.json:
         return print_json(facts)
     _show(facts)
 
 
+def _unread(dataset):
+    """{extension: samples} of image files that no codec reads."""
+    from drapps.about import info
+
+    read = {extension for codec in info()["codecs"] for extension in codec["extensions"]}
+    counts = Counter(os.path.splitext(dataset.key(i))[1].lower() for i in range(dataset.size))
+    return {extension: n for extension, n in sorted(counts.items()) if extension not in read and _is_image(extension)}
+
+
+def _is_image(extension):
+    return (mimetypes.types_map.get(extension) or "").startswith("image/")
+
+
 def _show(facts):
-    print(f"{facts['name']}: {facts['format']}, {facts['samples']:,} samples")
-    print("fields:", ", ".join(f"{f['name']} ({_field_text(f)})" for f in facts["fields"]))
+    print(f"{printable(facts['name'])}: {facts['format']}, {facts['samples']:,} samples")
+    print("fields:", ", ".join(f"{printable(f['name'])} ({_field_text(f)})" for f in facts["fields"]))
     if facts["classes"]:
-        names = facts["classes"]
+        names = [printable(name) for name in facts["classes"]]
         print(f"classes: {len(names)}: {', '.join(names[:10])}{' ...' if len(names) > 10 else ''}")
     for i, key in enumerate(facts["keys"]):
-        print(f"{i:>8}  {key}")
+        print(f"{i:>8}  {printable(key)}")
     if len(facts["keys"]) < facts["samples"]:
         print(f"     ...  {facts['samples'] - len(facts['keys']):,} more (-n {facts['samples']} lists all)")
+    if facts["unread"]:
+        found = ", ".join(f"{n:,} {extension}" for extension, n in facts["unread"].items())
+        print(f"warning: no codec reads {found}: these are bad samples (`drapps info` lists the codecs)")
 
 
 def _field_text(field):

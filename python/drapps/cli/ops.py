@@ -1,5 +1,7 @@
 """drapps ops: every op of the library, or one of them with its parameters."""
 
+import difflib
+
 from drapps.cli.show import print_json, print_table
 
 HELP = "list the ops, or show one with its parameters"
@@ -15,7 +17,9 @@ def run(args):
     from drapps.optable import TABLE
 
     if args.name and args.name not in TABLE:
-        raise _core.ArgumentError(f'no op "{args.name}"; `drapps ops` lists them')
+        near = difflib.get_close_matches(args.name, TABLE, n=3)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise _core.ArgumentError(f'no op "{args.name}"; {hint}`drapps ops` lists them')
     if args.json:
         return print_json(TABLE[args.name] if args.name else list(TABLE.values()))
     if args.name:

@@ -11,10 +11,11 @@ import traceback
 from contextlib import nullcontext, redirect_stdout
 from functools import partial
 
+from drapps.cli import chain
 from drapps.cli.show import bytes_text, print_json, print_table
 
 HELP = "why training waits for data: of a script, or of your files"
-STEPS_NOTE = "the trainer got some batches twice while it was measured: do not keep what it has learned"
+STEPS_NOTE = "some batches were used twice for training while it was measured: discard this run's checkpoint"
 
 
 def add_arguments(parser):
@@ -22,9 +23,7 @@ def add_arguments(parser):
     parser.add_argument("--seconds", type=float, default=14, help="to measure for (default: 14; 0: op costs alone)")
     parser.add_argument("--keep-running", action="store_true", help="let the Python file run to its end")
     data = parser.add_argument_group("for data")
-    data.add_argument("--format", default="auto", help="how to read it (default: auto)")
-    data.add_argument("--graph", metavar="FILE", help="JSON of Pipeline.to_json (default: the usual training chain)")
-    data.add_argument("--size", type=int, default=224, help="side of the crop in the usual chain (default: 224)")
+    chain.add_arguments(data)
     data.add_argument("--samples", type=int, default=256, help="samples for op costs (default: 256)")
     data.add_argument("--batch-size", type=int, default=64, help="of the loop (default: 64)")
     data.add_argument("--workers", type=int, help="of the loop (default: what the container allows)")
@@ -38,7 +37,10 @@ def main(argv):
     parser = argparse.ArgumentParser(prog="drapps profile", usage="%(prog)s [options] path [-- arguments of the file]",
                                      description=f"{HELP}.")  # fmt: skip
     add_arguments(parser)
-    args = parser.parse_args(argv[:at])
+    args, unknown = parser.parse_known_args(argv[:at])
+    if unknown:
+        hint = f"; arguments of the file go after --: drapps profile {args.path} -- {' '.join(unknown)}"
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint if args.path.endswith('.py') else ''}")
     args.arguments = argv[at + 1 :]
     is_script = args.path.endswith(".py") and os.path.isfile(args.path)
     _check("--seconds", args.seconds, of_script=is_script)
@@ -66,7 +68,7 @@ def _script(args):
         done = script.run_script(args.path, args.arguments, args.seconds, stop=not args.keep_running)
     if done.facts is None:
         status = _status(done.error, args.path)
-        print(f"drapps: {args.path} iterated no loader of drapps (drapps.DataLoader, Pipeline.loader)", file=sys.stderr)
+        print(f"drapps: {args.path} iterated no loader (drapps.DataLoader, Pipeline.loader, torch's DataLoader)", file=sys.stderr)
         return status or 1
     findings = diagnose(done.facts)
     if args.json:
@@ -100,11 +102,10 @@ def _status(error, path):
 
 def _data(args):
     from drapps import _core
-    from drapps.pipeline import read
 
     if args.samples < 1:
         raise _core.ArgumentError(f"--samples is {args.samples}, must be at least 1")
-    pipe = _pipeline(read(args.path, format=args.format), args)
+    pipe = chain.pipeline_of(args)
     if not len(pipe):
         raise _core.FormatError(f"{args.path}: has no samples")
     with pipe.loader(batch_size=1, workers=0, outputs="image", collate={"image": "list"}) as loader:
@@ -118,7 +119,7 @@ def _data(args):
 
 
 def _loop(pipe, args):
-    """(findings for machines, what shows them): a plain loop over the data."""
+    """(findings as a dict, what shows them): a plain loop over the data."""
     from drapps.profile import diagnose, script, show
 
     open_loader = partial(pipe.loader, args.batch_size, shuffle=True, workers=args.workers, outputs="image",
@@ -130,24 +131,14 @@ def _loop(pipe, args):
     return show.as_dict(done, findings), lambda: (print(), show.show(done, findings))
 
 
-def _pipeline(pipe, args):
-    from drapps import IMAGENET_MEAN, IMAGENET_STD
-
-    if args.graph:
-        with open(args.graph, encoding="utf-8") as file:
-            return pipe.from_json(file.read())
-    cropped = pipe.decode().random_resized_crop(args.size).random_horizontal_flip()
-    return cropped.normalize(mean=IMAGENET_MEAN, std=IMAGENET_STD)
-
-
 def _show(facts):
     """One row per op; the ops one by one beside what the thread's clock says of all."""
     total = facts["sum_us"] or 1
     rows = [("read", facts["read_us"], "", "")]
     rows += [(op["op"], op["us"], bytes_text(op["in_bytes"]), bytes_text(op["out_bytes"])) for op in facts["ops"]]
     rows += [("store", facts["store_us"], "", ""), ("sum", facts["sum_us"], "", "")]
-    rows += [("CPU time, end to end", facts["cpu_us"], "", "")]
+    rows += [("CPU time, op by op", facts["cpu_us"], "", ""), ("CPU time in a loader", facts["fused_us"], "", "")]
     columns = ("op", ("µs a sample", "right"), ("share", "right"), ("bytes in", "right"), ("bytes out", "right"))
     print_table(columns, [(name, f"{us:.1f}", f"{us / total:.0%}", *sizes) for name, us, *sizes in rows])
     bad = f", {facts['bad']} bad" if facts["bad"] else ""
-    print(f"{facts['samples']} samples{bad}, one thread, each op by itself; a loader fuses them and is faster")
+    print(f"{facts['samples']} samples{bad}, one thread, each op by itself; a loader fuses them, and decodes only what is needed")

@@ -1,17 +1,15 @@
-"""How results are shown: tables for people, JSON for machines."""
+"""How results are shown: tables, or JSON for programs."""
 
 import json
 import sys
 
+from drapps.printable import UNSAFE, printable
+
 
 def print_json(value):
-    """A result for machines."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def printable(text, but=""):
-    """Without control characters, which names of files may hold: a terminal follows them.  but: those that stay."""
-    return "".join(c if c in but or not (c < " " or "\x7f" <= c < "\xa0") else "?" for c in text)
+    """A result as JSON."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    print(UNSAFE.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text))
 
 
 def print_table(columns, rows, title=None):
@@ -27,7 +25,7 @@ def print_table(columns, rows, title=None):
         name, side = column if isinstance(column, tuple) else (column, "left")
         table.add_column(name, justify=side)
     for row in rows:
-        table.add_row(*(printable(str(cell), but="\n") for cell in row), style=None)
+        table.add_row(*(printable(cell, but="\n") for cell in row), style=None)
     Console(markup=False).print(table)
 
 
@@ -35,7 +33,7 @@ def _print_plain(columns, rows):
     """Columns padded with blanks, whole, for a file or a pipe."""
     names = [column[0] if isinstance(column, tuple) else column for column in columns]
     right = [isinstance(column, tuple) for column in columns]
-    lines = [names] + [[printable(str(cell), but="\n") for cell in row] for row in rows]
+    lines = [names] + [[printable(cell, but="\n") for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
     for line in lines:
         cells = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right))

@@ -5,6 +5,8 @@ import sys
 from collections import Counter
 
 from drapps.cli.show import print_table
+from drapps.printable import printable
+from drapps.sched import changes_text
 
 HELP = "show a trace, export it for Perfetto, or compute its rewards again"
 TOLERANCE = 1e-6
@@ -43,7 +45,7 @@ def _show(args):
         return
     trace = read(args.file)
     for name, value in _facts(trace):
-        print(f"{name + ':':<12}{value}")
+        print(f"{name + ':':<12}{printable(value)}")
     kinds = _by_kind(trace.spans)
     if kinds:
         print()
@@ -51,8 +53,9 @@ def _show(args):
     _show_events(trace)
     if trace.decisions:
         print("\nlast decisions:")
-        rows = [(str(d.number), d.bound, f"{d.reward:.4f}", d.reason) for d in trace.decisions[-LAST:]]
-        print_table(("number", "bound", "reward", "reason"), rows)
+        rows = [(str(d.number), d.bound, changes_text(d.changes), f"{d.reward:.4f}", d.reason)
+                for d in trace.decisions[-LAST:]]  # fmt: skip
+        print_table(("number", "limited by", "change", "reward", "reason"), rows)
 
 
 def _show_events(trace):

@@ -46,6 +46,71 @@ while True:
 """
 
 
+# A data set of torch: seconds are waited in a transform, in the data set under a lock, or in collate_fn.
+TORCH_SCRIPT = """
+import contextlib
+import multiprocessing
+import time
+import torch
+import drapps
+
+def accelerator(seconds):
+    time.sleep(seconds)
+
+class Slow:
+    def __call__(self, x):
+        time.sleep({turns})
+        return x
+
+class Numbers(torch.utils.data.Dataset):
+    def __init__(self, transform=None):
+        self.transform = transform
+
+    def __len__(self):
+        return 4000
+
+    def __getitem__(self, i):
+        x = torch.full((3, 64, 64), float(i))
+        return x if self.transform is None else self.transform(x)
+
+class Locked(Numbers):
+    lock = multiprocessing.Lock()
+
+    def __getitem__(self, i):
+        with self.lock:
+            time.sleep({turns})
+        return super().__getitem__(i)
+
+def slow_collate(samples):
+    time.sleep({turns} * len(samples))
+    return torch.stack(samples)
+
+loader = drapps.DataLoader({chain}, shuffle=True, {settings})
+while True:
+    for batch in loader:
+        {step}
+"""
+
+# The script of a newcomer: torchvision's image folder in torch's own DataLoader.
+IMPORT = "from torch.utils.data import DataLoader"
+TORCHS_OWN_SCRIPT = f"""
+import time
+from drapps.bench.standins import import_torchvision
+import_torchvision()
+from torchvision import datasets, transforms
+{IMPORT}
+""" + """
+def accelerator(seconds):
+    time.sleep(seconds)
+
+chain = transforms.Compose([{chain}, transforms.ToTensor()])
+loader = DataLoader(datasets.ImageFolder({folder!r}, chain), shuffle=True, {settings})
+while True:
+    for batch in loader:
+        {step}
+"""
+
+
 class Remedy(NamedTuple):
     """What is done against a plant."""
 
@@ -63,7 +128,8 @@ class Case:
     step: str = "pass"
     environment: dict = field(default_factory=dict)
     enter: object = None  # called in the child before it becomes the program
-    turns: int = 1  # of the Python function, where the chain has it
+    turns: float = 1  # of the Python function, where the chain has it; seconds that code waits, in a data set of torch
+    script: str = SCRIPT
     data: str = ""  # what is read; "": the field's folder
     strength: str = ""  # for the table
     remedies: list = field(default_factory=list, compare=False)
@@ -79,8 +145,8 @@ class Case:
         folder = self.data or folder
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
         with open(path, "w") as file:
-            file.write(SCRIPT.format(folder=folder, chain=self.chain, settings=settings, step=self.step,
-                                     turns=self.turns))
+            file.write(self.script.format(folder=folder, chain=self.chain, settings=settings, step=self.step,
+                                          turns=self.turns))
 
 
 class Field:

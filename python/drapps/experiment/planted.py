@@ -1,4 +1,4 @@
-"""Ten planted bottlenecks and two healthy runs: does `drapps profile` name them?
+"""Fourteen planted bottlenecks and two healthy runs: does `drapps profile` name them?
 
     drapps experiment planted --seed 1
     drapps experiment planted --seed 1 --remedies   # do remedies bring what it says?  (remedies.py)
@@ -37,10 +37,12 @@ class Row(NamedTuple):
     findings: list
     facts: dict
     trials: tuple = ()  # of remedies
+    where: str = ""  # what the verdict must name
 
     @property
     def right(self):
-        return self.verdict == self.expected
+        named = not self.where or any(self.where in found["evidence"] for found in self.findings[:1])
+        return self.verdict == self.expected and named
 
 
 def run(seed=1, names=None, seconds=SECONDS, say=lambda row: None, with_remedies=False):
@@ -66,7 +68,7 @@ def _run_one(plant, at, seconds, with_remedies):
         taken = time.monotonic() - begun
         trials = remedies.tried(at, case, plant.expected, found, seconds) if with_remedies else ()
     return Row(plant.name, plant.expected, found.get("verdict") or "none", case.strength, taken,
-               found.get("findings", []), found.get("facts", {}), trials)  # fmt: skip
+               found.get("findings", []), found.get("facts", {}), trials, plant.where)  # fmt: skip
 
 
 def table(rows):

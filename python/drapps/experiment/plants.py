@@ -1,4 +1,4 @@
-"""Ten planted bottlenecks and two healthy runs: each is a function that makes a Case in a Field.
+"""Fourteen planted bottlenecks and two healthy runs: each is a function that makes a Case in a Field.
 
 Strength and place are random by the field's seed.  Conditions around the program are ended by `at.undo`: a remedy, too,
 does that, unless it says otherwise.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from drapps.experiment import pictures
 from drapps.experiment.disk_limit import disk_limit
 from drapps.experiment.disturb import Quota, burning
-from drapps.experiment.field import LIMIT, Case, Remedy
+from drapps.experiment.field import IMPORT, LIMIT, TORCH_SCRIPT, TORCHS_OWN_SCRIPT, Case, Remedy
 
 
 class Plant(NamedTuple):
@@ -20,6 +20,7 @@ class Plant(NamedTuple):
     name: str
     expected: str
     make: object  # (Field) -> Case
+    where: str = ""  # what the verdict must name
 
 
 IN_MEMORY = Remedy("files in memory")  # nobody limits reads, or drops files from the page cache
@@ -168,6 +169,51 @@ def _fewer(settings, facts, otherwise):
     return {**settings, "workers": facts.get("fewer_workers") or otherwise}
 
 
+def _waiting(at, dataset, **options):
+    """Python code of a data set of torch waits some milliseconds for each sample."""
+    delay = at.between(2e-3, 8e-3)
+    settings = {"batch_size": 16, "num_workers": 2, **options}
+    return Case(dataset, settings, "accelerator(0.002)", script=TORCH_SCRIPT, turns=round(delay, 5),
+                strength=f"{delay * 1e3:.1f} ms a sample", remedies=[Remedy("no wait", lambda facts: {"turns": 0})])
+
+
+def sleeping_transform(at):
+    """A transform that sleeps."""
+    return _waiting(at, "Numbers(Slow())")
+
+
+def lock_in_data_set(at):
+    """A lock that the workers share."""
+    return _waiting(at, "Locked()")
+
+
+def slow_collate(at):
+    """A collate function that sleeps."""
+    case = _waiting(at, "Numbers()")
+    case.settings["collate_fn"] = Named("slow_collate")
+    return case
+
+
+def torch_loader(at):
+    """torch's own DataLoader makes in Python what drapps makes natively."""
+    side = int(at.between(200, 420))
+    at.usual(side=side)
+    drapps_script = TORCHS_OWN_SCRIPT.replace(IMPORT, "from drapps import DataLoader")
+    return Case("transforms.RandomResizedCrop(160), transforms.RandomHorizontalFlip()",
+                {"batch_size": 16, "num_workers": 2}, "accelerator(0.002)", script=TORCHS_OWN_SCRIPT, data=at.root,
+                strength=f"pictures of side {side}",
+                remedies=[Remedy("drapps.DataLoader", lambda facts: {"script": drapps_script})])  # fmt: skip
+
+
+class Named(str):
+    """A name in the script, and not a text."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return str(self)
+
+
 def _trainer_bound(at, low, high):
     at.usual()
     times = at.random.uniform(low, high)
@@ -190,5 +236,9 @@ PLANTS = (
     *(Plant(make.__name__, make.__name__, make)
       for make in (slow_disk, slow_op, starved_cpu, slow_consumer, small_files, slow_samples, memory_limit,
                    throttled_quota, slow_source, oversubscribed_workers)),
+    Plant("sleeping_transform", "waiting_code", sleeping_transform, "Slow.__call__"),
+    Plant("lock_in_data_set", "waiting_code", lock_in_data_set, "Locked.__getitem__"),
+    Plant("slow_collate", "waiting_code", slow_collate, "slow_collate"),
+    Plant("torch_loader", "torch_loader", torch_loader, "drapps.DataLoader in its place"),
     Plant("healthy", "healthy", healthy), Plant("balanced", "healthy", balanced),
 )  # fmt: skip

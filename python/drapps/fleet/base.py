@@ -393,8 +393,9 @@ class Processes:
         return len(self._dead_pids)
 
     def stats(self):
-        """Counters, as a dict: see dr_crew_stats; and deaths, of workers."""
-        return {**self._crew.stats(), "deaths": self.deaths}
+        """Counters, as a dict: see dr_crew_stats; and deaths, of workers, which alone are known after the end."""
+        crew = self._crew
+        return {**(crew.stats() if crew is not None else {}), "deaths": self.deaths}
 
     # --- the end ---
 

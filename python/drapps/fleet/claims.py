@@ -7,6 +7,7 @@ import time
 from drapps import _core
 from drapps.about import info
 from drapps.fleet.stacks import offer_stack
+from drapps.fleet.waits import Waits
 
 WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
@@ -57,6 +58,7 @@ class Claimer:
     def __init__(self, setup, number):
         self.setup, self.number, self.crew = setup, number, setup.crew
         self._keeps = False  # memory
+        self._waits = Waits(self.crew.waited)
 
     def begin(self):
         """In its process, before the first claim."""
@@ -71,10 +73,10 @@ class Claimer:
             if claim.kind == LEAVE:
                 return
             if claim.kind == FINISH:
-                self.finish(claim)
+                self._waits.run(self.finish, claim)
             else:
                 began = time.monotonic_ns()
-                self.work(claim)
+                self._waits.run(self.work, claim)
                 if not self._keeps and time.monotonic_ns() - began > LONG_NS:
                     self._keep_memory()
 

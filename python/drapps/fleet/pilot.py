@@ -31,6 +31,7 @@ class Adapt(NamedTuple):
     trace: Any = None  # a TraceWriter, or None
     name: str = "data set"
     pinned: tuple[str, ...] = ()  # knobs that are the user's
+    decided: int = 0  # decisions in earlier passes: numbers go on from there
 
     @property
     def at_once(self):
@@ -52,7 +53,7 @@ class Pilot:
         self._core = _core.adapt_crew(crew, policy=adapt.policy, weights=adapt.weights, name=adapt.name,
                                       monitor=monitor, trace=adapt.trace, cpu_limit=float(adapt.cpu_limit or 0),
                                       memory_limit=memory_limit, pinned=adapt.pinned, workers=workers,
-                                      prefetch=prefetch, most_workers=max(workers, most_workers()))  # fmt: skip
+                                      prefetch=prefetch, most_workers=max(workers, most_workers()), decided=adapt.decided)  # fmt: skip
         self._follows = threading.Lock()  # held by the thread
         self._follows.acquire()
         # Thread.start() would wait until it runs: milliseconds of the trainer where workers have all CPUs.

@@ -84,10 +84,8 @@ class Worker(Claimer):
         self._base_seed = request.base_seed
         if self.init_failure is not None:
             self.fail_slots(claim, self.init_failure)
-        elif request.mode == requests.WHOLE and self.setup.skip_bad and not self.setup.auto_collation:
-            self._deliver_one(claim, request)
         elif request.mode == requests.WHOLE:
-            self.deliver(claim, lambda: self._fetch(claim, request))
+            self._deliver_whole(claim, request)
         elif request.mode == requests.NEXT:
             self.deliver(claim, lambda: self.items.take(claim, request))
         else:
@@ -99,28 +97,28 @@ class Worker(Claimer):
             block, _ = pack_failure(wrapper, self.new_block, fatal=fatal)
             self.done(i, 1, block, True)
 
-    def _deliver_one(self, claim, request):
-        """A sample without a batch, which may be bad; what collate_fn raises is not its fault."""
+    def _deliver_whole(self, claim, request):
+        """What is asked for at once: a batch, or a sample without one, which may be bad.  What collate_fn raises is not
+        the samples' fault."""
         index = request.index()
         self.crew.begin(self.number, 0)
         self.seed(request, claim.tag, 0)
         try:
-            sample = self.dataset[index]
+            data = self._fetch(index)
         except Exception:
-            self.fail_slots(claim, caught(self.number), fatal=False)
+            if self.setup.skip_bad and self.setup.auto_collation:  # an empty batch: it has no sample that could be bad
+                self._report(claim.batch, caught(self.number))
+            else:
+                self.fail_slots(claim, caught(self.number), fatal=False)
         else:
-            self.deliver(claim, lambda: self.setup.collate_fn(sample))
+            self.deliver(claim, lambda: self.setup.collate_fn(data))
 
-    def _fetch(self, claim, request):
-        """One index for the whole batch."""
-        index = request.index()
-        self.crew.begin(self.number, 0)
-        self.seed(request, claim.tag, 0)
+    def _fetch(self, index):
         if not self.setup.auto_collation:
-            return self.setup.collate_fn(self.dataset[index])
+            return self.dataset[index]
         if getattr(self.dataset, "__getitems__", None):
-            return self.setup.collate_fn(self.dataset.__getitems__(index))
-        return self.setup.collate_fn([self.dataset[i] for i in index])
+            return self.dataset.__getitems__(index)
+        return [self.dataset[i] for i in index]
 
     def getter(self):
         """A function from one index to its sample."""

@@ -2,6 +2,8 @@
 
 from dataclasses import asdict, dataclass, field
 
+WITHIN = 1.1  # a trainer that never waits may be a little faster than its steps say: caches stay warm
+
 
 @dataclass
 class Facts:
@@ -47,12 +49,17 @@ class Facts:
     fewer_workers: int | None = None
     fewer_rate: float | None = None  # the run with so few workers
     fewer_delayed: float | None = None
+    swapped_rate: float | None = None  # the run with drapps' DataLoader in the place of torch's
+    swapped_wait: float | None = None  # share of the time in which the trainer waited, then
+    swapped_native: bool | None = None  # the engine made the batches
 
     # --- samples one by one, nothing else running ---
     alone: float | None = None  # for a sample
     alone_cpu: float | None = None  # CPU time of that
     again: float | None = None  # the same samples a second time: now they are in memory
     again_cpu: float | None = None
+    blocked: float | None = None  # of Python code for a sample: neither on a CPU nor in line for one
+    blocked_in: str = ""  # the function in which that is most; "": there is no Python code
     slow_samples: float | None = None  # share of samples that take four times the median or more
     slow_load: float | None = None  # their share of the time
     slow_key: str = ""  # one of them
@@ -71,10 +78,12 @@ class Facts:
 
     @property
     def trainer_rate(self):
-        """What the trainer could take: measured with batches that were there, else by the time of its steps."""
+        """What the trainer could take: measured with batches that were there, else by the time of its steps.  No less
+        than it took, and no more than without the waiting that was measured."""
         if self.free_rate:
-            return max(self.free_rate, self.fewer_rate or 0.0)
-        return self.batch_samples / self.step if self.step else float("inf")
+            most = self.rate / max(1 - self.wait, 1e-6) if self.wait else float("inf")
+            return max(min(self.free_rate, WITHIN * most), self.fewer_rate or 0.0, self.swapped_rate or 0.0, self.rate)
+        return max(self.batch_samples / self.step, self.swapped_rate or 0.0) if self.step else float("inf")
 
     @property
     def headroom(self):

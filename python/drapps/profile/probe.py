@@ -7,11 +7,13 @@ import json
 import random
 import statistics
 import time
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from itertools import cycle, islice
 
 from drapps import _core
+from drapps.fleet.waits import Delay, look_at
 from drapps.optable import graph_json
 from drapps.profile.host import cpu_delay
 
@@ -46,7 +48,7 @@ def probe_of(loader, iterator, opened):
         return NativeProbe(*opened[native])
     if hasattr(loader, "_own_maker"):
         return ChainProbe(loader)
-    if hasattr(getattr(loader, "dataset", None), "__getitem__") and not getattr(loader, "_iterable", False):
+    if hasattr(getattr(loader, "dataset", None), "__getitem__") and not getattr(loader, "_dataset_kind", 0):
         return ItemsProbe(loader)
     return None
 
@@ -79,6 +81,16 @@ def _timed(make, i):
     return max(cpu, whole - (cpu_delay() - delay)), cpu
 
 
+def collate_cost(probe):
+    """(time, CPU time) for a sample of putting a batch together, without the time in which another thread had the
+    CPU; zeros where that cannot be tried."""
+    with suppress(Exception):
+        probe.collate()
+        whole, cpu = _timed(lambda _: probe.collate(), 0)
+        return whole / len(probe._batch), cpu / len(probe._batch)
+    return 0.0, 0.0
+
+
 def _means(name, costs):
     whole, cpu = (statistics.fmean(column) for column in zip(*costs))
     return {name: whole, f"{name}_cpu": min(cpu, whole)}
@@ -96,6 +108,21 @@ def _slow_facts(probe, costs, slow):
     key = probe.key(max(slow, key=times.get)) if slow else ""
     return {"slow_samples": len(slow) / len(times), "slow_load": sum(times[i] for i in slow) / sum(times.values()),
             "slow_key": key}  # fmt: skip
+
+
+def waits_in(probe, seconds, samples=32):
+    """The function in which Python code of a probe is blocked most; "" where it hardly is."""
+    delay, places, end = Delay(), Counter(), time.monotonic() + seconds
+    try:
+        for i in range(min(samples, probe.size)):
+            with suppress(Exception):
+                places += look_at(probe.make, i, delay=delay)
+            if time.monotonic() > end:
+                break
+        places += look_at(probe.collate, delay=delay)
+    finally:
+        delay.close()
+    return places.most_common(1)[0][0] if places else ""
 
 
 def shares(times):
@@ -128,6 +155,8 @@ class Stopwatch:
 
 class NativeProbe:
     """A pipeline that runs natively: opened a second time with the same settings."""
+
+    is_python = False
 
     def __init__(self, dataset, graph, options):
         self._dataset, self._graph, self._options = dataset, graph, options
@@ -207,6 +236,7 @@ def _drained(batches, push, seconds):
 class ChainProbe:
     """A chain with Python functions: its samples are made in this process."""
 
+    is_python = True
     drain = None
     files = None
 
@@ -218,6 +248,9 @@ class ChainProbe:
     def make(self, i):
         """The sample at a position."""
         self._maker.make(0, i)
+
+    def collate(self):
+        """Native: nothing to look at."""
 
     def key(self, i):
         """Its name."""
@@ -265,14 +298,23 @@ def _timed_stage(part, watch):
 
 
 class ItemsProbe:
-    """A data set of torch: its items are asked for in this process."""
+    """A data set of torch: its items are asked for in this process, and batches are put together here."""
 
+    is_python = True
     drain = None
     files = None
 
     def __init__(self, loader):
         self._dataset = loader.dataset
         self.size = len(self._dataset)
+        self._collate_fn, self.batch_size = loader.collate_fn, loader.batch_size or 1
+        self._batch = None  # samples for collate()
+
+    def collate(self):
+        """Puts one batch together: the same samples each time."""
+        if self._batch is None:
+            self._batch = [self._dataset[i % self.size] for i in range(min(self.batch_size, MAX_ALONE))]
+        self._collate_fn(list(self._batch))
 
     def make(self, i):
         """One item."""
@@ -299,7 +341,17 @@ class ItemsProbe:
                 steps[:] = kept
         whole = watch.times.pop("", 0.0)
         rest = max(0.0, whole - sum(watch.times.values()))
-        return shares({f"{type(self._dataset).__name__}.__getitem__": rest, **watch.times})
+        return shares({f"{type(self._dataset).__name__}.__getitem__": rest, **watch.times, **self._collate_time(samples)})
+
+    def _collate_time(self, samples):
+        """{name: time} of putting so many samples together."""
+        with suppress(Exception):
+            self.collate()
+            begun = time.monotonic()
+            self.collate()
+            each = (time.monotonic() - begun) / len(self._batch)
+            return {getattr(self._collate_fn, "__name__", "collate_fn"): each * min(samples, self.size)}
+        return {}
 
     def without(self, name):
         """None: what is left of somebody's data set cannot be known."""
@@ -313,7 +365,8 @@ def settings_of(loader):
         stats = loader.stats()
     fit = stats.get("batch_bytes") and stats["batch_budget_bytes"] // stats["batch_bytes"]
     fetchers = stats.get("knobs", {}).get("fetchers")
-    return {"workers": stats.get("workers"), "fetchers": fetchers, "prefetch": stats.get("prefetch"),
+    workers = stats.get("workers", getattr(loader, "num_workers", None))  # torch's has no statistics
+    return {"workers": workers, "fetchers": fetchers, "prefetch": stats.get("prefetch"),
             "ahead": fit or None}  # fmt: skip
 
 

@@ -198,11 +198,28 @@ def small_files(facts):
 
 def slow_source(facts):
     """Each read takes its time, whatever its size and however often: a network, a distant store."""
-    if not _reading(facts) or not _stays_slow(facts):
+    if not _reading(facts) or not _stays_slow(facts) or facts.blocked_in:
         return None
     evidence = f"{_waits_for_reads(facts)}, and {_ms(facts.waiting_again)} when they were read just before"
     advice = "more reads at a time (workers, fetchers), a copy nearer to the trainer, cache="
     return Told(_capacity(facts), evidence, advice)
+
+
+# --- Python code that waits ---
+
+
+def waiting_code(facts):
+    """Python code sleeps, or waits for a lock or a network, also for samples whose bytes are in memory."""
+    blocked, cost = _any(facts.blocked), _any(facts.cost_cpu)
+    if not facts.blocked_in or blocked < MERE_DELAY or blocked < 0.3 * (blocked + cost):
+        return None
+    evidence = f"Python code waits {_ms(blocked)} a sample in {facts.blocked_in}"
+    together = (facts.workers or 1) / (blocked + cost)
+    if (facts.workers or 1) > 1 and facts.rate < 0.6 * together and _any(facts.delayed) < 0.3:
+        evidence += (f"; {facts.workers} workers make {facts.rate:.0f} samples/s, of {together:.0f} if each waited by "
+                     "itself: they wait for each other")  # fmt: skip
+        return Told(together, evidence, "hold the lock for less, or share less between workers: more of them do not help")
+    return Told(_capacity(facts), evidence, "more workers, as far as what they wait for serves several at a time")
 
 
 # --- CPUs that are not there ---
@@ -243,6 +260,19 @@ def oversubscribed_workers(facts):
                 f"runnable time for a CPU; workers={facts.fewer_workers} gave {facts.fewer_rate:.0f} samples/s, not "
                 f"{facts.rate:.0f}")  # fmt: skip
     return Told(facts.fewer_rate, evidence, f"workers={facts.fewer_workers}, or none given: drapps decides")
+
+
+# --- another loader ---
+
+
+def torch_loader(facts):
+    """torch's own DataLoader, and drapps' in its place was measured to be faster."""
+    if not facts.swapped_rate:
+        return None
+    how = "which makes the batches natively" if facts.swapped_native else "with the same Python code"
+    evidence = (f"torch's DataLoader gives {facts.rate:.0f} samples/s; drapps.DataLoader in its place, {how}, gave "
+                f"{facts.swapped_rate:.0f}, and the trainer waited {facts.swapped_wait:.0%} of its time")  # fmt: skip
+    return Told(facts.swapped_rate, evidence, "from drapps import DataLoader, instead of torch.utils.data's")
 
 
 # --- memory ---
@@ -321,7 +351,7 @@ def _any(value):
 
 RULES = {
     rule.__name__: rule
-    for rule in (throttled_quota, memory_limit, oversubscribed_workers, starved_cpu, slow_source, small_files,
-                 slow_disk, slow_samples, slow_op)
+    for rule in (torch_loader, throttled_quota, memory_limit, oversubscribed_workers, starved_cpu, waiting_code, slow_source,
+                 small_files, slow_disk, slow_samples, slow_op)
 }  # fmt: skip
 NAMES = (*RULES, "slow_consumer", "healthy")

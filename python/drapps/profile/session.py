@@ -9,9 +9,13 @@ from itertools import cycle
 
 from drapps import _core
 from drapps.profile.facts import Facts
-from drapps.profile.probe import alone, probe_of, settings_of
+from drapps.profile.probe import alone, collate_cost, probe_of, settings_of, waits_in
+from drapps.profile.swap import Swap
 
 KEPT = 4  # batches for the free phase
+TRIES = 2  # at two phases that agree
+LESS = 0.9  # of the rate as it is: a trainer that never waits does not fall below that by itself
+OTHERS = 0.15  # of the CPUs: by so much others' use may change between phases that are compared
 MANY = 2  # workers for a CPU: from there on fewer are tried
 MUCH = 0.3  # of the time: what takes that may be what holds the run back, and the loader is tried without it
 FEW = (8, 64)  # samples that are read again and again, at least and at most
@@ -89,6 +93,8 @@ class Session:
         self.loader = self._engine = None  # the one at hand, and what has its statistics
         self._before = {}  # these, when the phase began
         self._kept, self._again = [], iter(())  # batches for the free phase
+        self._seen = {}  # what the machine did in each phase, by its name
+        self._swap = None  # drapps' loader in the place of torch's
         self._pending = None  # the batch that the trainer has: since when, wait, samples
         self._phases = self._all_phases()
         self._cpus, self._host_cpus = self._host.cpus()
@@ -100,14 +106,58 @@ class Session:
 
     def _all_phases(self):
         yield Tally("warm up", self._plan.warm_up)
-        yield self.as_is
-        yield Tally("free", self._plan.free, settle=0.3 * self._plan.free)
+        yield from self._compared_phases()
         if self._too_many():
             yield from self._fewer_phases()
+        if self.loader in self._watch.torchs:
+            yield from self._swapped_phase()
+
+    def _compared_phases(self):
+        """Two phases, of which each says little without the other: again where they cannot be of one load, and without
+        the second where that does not help."""
+        why = ""
+        for _ in range(TRIES):
+            yield self.as_is
+            yield Tally("free", self._plan.free, settle=0.3 * self._plan.free)
+            before, why = why, self._disagreement()
+            if not why:
+                break
+            self.facts.free_rate = self.facts.free_cpu = None
+            self.as_is = Tally("as is", self._plan.as_is)
+        if why:
+            self.facts.notes.append(f"the load changed each time it was measured: {why}; what the trainer could take is "
+                                    "by the time of its steps")  # fmt: skip
+        elif before:
+            self.facts.notes.append(f"measured twice, as the load changed the first time: {before}")
+
+    def _disagreement(self):
+        if self.facts.free_rate and self.facts.free_rate < LESS * self.facts.rate:
+            return f"the trainer took {self.facts.rate:.0f} samples/s, then {self.facts.free_rate:.0f} with batches at hand"
+        return self._others_changed("free")
+
+    def _others_changed(self, name):
+        """What other programs use, in the run as it is and in another phase, in words; "": about the same."""
+        return others_changed(self._seen["as is"], self._seen[name], OTHERS * self._host_cpus)
 
     def _too_many(self):
         workers = settings_of(self._engine)["workers"] or 0
-        return workers >= MANY * self._cpus and workers > 1
+        return workers >= MANY * self._cpus and workers > 1 and hasattr(self.loader, "get")
+
+    def _swapped_phase(self):
+        """drapps' loader makes the batches, with the same arguments; one that cannot is not worth an error."""
+        with self._watch.resting():
+            try:
+                self._swap = Swap(*self._watch.torchs[self.loader])
+            except Exception as error:
+                self._give_up_swap(error)
+                return
+        yield Tally("swapped", self._plan.as_is, settle=self._plan.warm_up)
+        if self._swap is not None:
+            self._swap.close()
+
+    def _give_up_swap(self, error):
+        self._swap = None
+        self.facts.notes.append(f"drapps.DataLoader was not measured in its place: {type(error).__name__}: {error}")
 
     def _fewer_phases(self):
         """A worker for each CPU, and for each that the trainer leaves."""
@@ -142,10 +192,8 @@ class Session:
             begun = time.monotonic()
         self._find_engine(iterator)
         self._begin_counting(begun)
-        again = self._phase.name == "free" and bool(self._kept)
-        self.gave_again |= again
         try:
-            batch = next(self._again if again else iterator)
+            batch = self._next(iterator)
         except BaseException:
             self._pending = None
             raise
@@ -154,6 +202,20 @@ class Session:
         if self._phase is self.as_is:
             self._kept = [*self._kept[-KEPT + 1 :], batch]
         return batch
+
+    def _next(self, iterator):
+        """From where the phase has its batches."""
+        if self._phase.name == "free" and self._kept:
+            self.gave_again = True
+            return next(self._again)
+        if self._phase.name == "swapped" and self._swap is not None:
+            self.gave_again = True
+            try:
+                with self._watch.resting():
+                    return next(self._swap)
+            except Exception as error:
+                self._give_up_swap(error)
+        return next(iterator)
 
     def _note_step(self, now):
         """The step on the batch before is over."""
@@ -181,7 +243,7 @@ class Session:
 
     def _advance(self, iterator):
         """The phase is over: its facts, then the next one, or the end."""
-        seen = self._host.since(self._mark)
+        seen = self._seen[self._phase.name] = self._host.since(self._mark)
         getattr(self, "_end_of_" + self._phase.name.replace(" ", "_"))(seen)
         self._again = cycle(self._kept)
         self._phase = next(self._phases, None)
@@ -205,6 +267,13 @@ class Session:
         if self._phase.rate and self._phase.rate > (self.facts.fewer_rate or 0.0):
             self.facts.fewer_workers, self.facts.fewer_rate = self._fewer, self._phase.rate
             self.facts.fewer_delayed = seen["delayed"]
+
+    def _end_of_swapped(self, seen):
+        if self._swap is not None:
+            self.facts.swapped_rate, self.facts.swapped_wait = self._phase.rate, self._phase.wait / self._phase.time
+            self.facts.swapped_native = self._swap.native
+            if why := self._others_changed("swapped"):
+                self.facts.notes.append(f"between torch's DataLoader and drapps' in its place the load changed: {why}")
 
     def _end(self, iterator):
         """Probes, while the trainer pauses; then the program ends, where this is its main thread."""
@@ -241,10 +310,11 @@ class Session:
         self._note_stats(self._stats())
 
     def _note_stats(self, now):
-        """Sums of the loader: what they grew by."""
-        if "read_ns" not in now or not self.as_is.batches:
+        """Sums of the loader: what they grew by.  Only native loaders count them; others have None."""
+        if now.get("read_ns") is None or not self.as_is.batches:
             return
-        grown = {key: now[key] - self._before.get(key, 0) for key in ("samples", "bytes_read", "read_ns", "work_ns")}
+        keys = ("samples", "bytes_read", "read_ns", "work_ns")
+        grown = {key: now[key] - (self._before.get(key) or 0) for key in keys}
         if grown["samples"] > 0:
             self.facts.bytes = grown["bytes_read"] / grown["samples"]
             self.facts.read = grown["read_ns"] / grown["samples"] * 1e-9
@@ -270,6 +340,10 @@ class Session:
         costs, usual = alone(probe, self._plan.probe)
         for name, value in costs.items():
             setattr(facts, name, value)
+        if probe.is_python:
+            whole, cpu = collate_cost(probe)
+            facts.blocked = max(0.0, facts.again - facts.again_cpu) + max(0.0, whole - cpu)
+            facts.blocked_in = waits_in(probe, self._plan.probe)
         facts.ops = probe.ops(STOPWATCH_SAMPLES)
         settings = {"workers": facts.workers or 1, "prefetch": facts.prefetch or 2}
         if probe.drain is not None:
@@ -299,6 +373,16 @@ class Session:
             if lighter is not None:
                 drained = lighter.drain(self._plan.probe, **settings)
                 self.facts.lighter_rate, self.facts.lighter_cpu = drained.rate, drained.cpu
+
+
+def others_changed(first, second, slack):
+    """How other programs' use of the CPUs changed between two phases, in words; "": by no more than `slack` CPUs.  What we
+    no longer use others may take, and the other way round: that is no change of theirs."""
+    before, after = ((seen["cpu_foreign"] or 0.0) + (seen["cpu_steal"] or 0.0) for seen in (first, second))
+    released = (first["cpu_own"] or 0.0) - (second["cpu_own"] or 0.0)
+    more = after - before
+    passed_on = min(abs(more), abs(released)) if more * released > 0 else 0.0
+    return f"other programs used {before:.2f} CPUs, then {after:.2f}" if abs(more) - passed_on > slack else ""
 
 
 def samples_of(batch):

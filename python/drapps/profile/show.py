@@ -1,4 +1,4 @@
-"""What was found, for people and for machines."""
+"""What was found, as text and as JSON."""
 
 import textwrap
 
@@ -20,14 +20,22 @@ def as_dict(run, findings):
 def show(run, findings):
     """A verdict in a few sentences, and a table of all findings."""
     if not findings:
-        return print(_nothing(run.facts))
+        print(_nothing(run.facts))
+        return _show_notes(run.facts)
     print(textwrap.fill(verdict(run.facts, findings[0]), WIDTH))
     print()
     rows = [(found.name, f"{found.gain:.2f}x", f"{found.gain * run.facts.rate:.0f}", found.evidence)
             for found in findings]  # fmt: skip
     print_table(("finding", ("gain", "right"), ("samples/s", "right"), "why"), rows)
-    for note in run.facts.notes:
-        print(note)
+    _show_notes(run.facts)
+
+
+def _show_notes(facts):
+    if facts.swapped_rate:
+        print(f"with drapps.DataLoader in the place of torch's: {facts.swapped_rate:.0f} samples/s, "
+              f"{facts.swapped_rate / facts.rate:.2f} times as many")  # fmt: skip
+    for note in facts.notes:
+        print(textwrap.fill(note, WIDTH))
 
 
 def _nothing(facts):

@@ -5,6 +5,7 @@ import math
 from drapps.profile.facts import Facts
 from drapps.profile.host import mean
 from drapps.profile.probe import FILE_FORMATS
+from drapps.trace import busy_time
 
 SUMS = ("samples", "batches", "wait", "step", "worked", "read", "work", "cpu", "bytes_read", "slow", "slow_work")
 SENSORS = ("cpu_own", "cpu_foreign", "cpu_steal", "throttled", "disk_busy", "disk_latency")
@@ -23,7 +24,7 @@ def facts_of_trace(trace):
         setattr(facts, name, mean(trace.snapshots, name))
     _note_settings(facts, trace)
     slow = [span for span in trace.spans if span.kind == "work" and span.slow]
-    facts.slow_key = max(slow, key=lambda span: span.end - span.begin).key if slow else ""
+    facts.slow_key = max(slow, key=busy_time).key if slow else ""
     return facts
 
 

@@ -1,11 +1,14 @@
 """Watching the loaders of a program: each iterator of theirs is wrapped, and goes through the phases of a session.
 
-phases: warm up │ as it is │ free: batches that are there already │ fewer workers, where there are many │ probes
+phases: warm up │ as it is │ free: batches that are there already │ fewer workers, where there are many
+        │ swapped: drapps' loader in the place of torch's │ probes
 
-In the free phase the trainer gets batches that it had before: it makes some steps more than without, and no batch of
-the loader is lost.  Only the first loader that gets through all phases ends the run.
+As it is and free are repeated where they cannot be of one load.  In the free phase the trainer gets batches that it had
+before, in the swapped one those of another pass: it makes some steps more than without, and no batch of the loader is
+lost.  Only the first loader that gets through all phases ends the run.
 """
 
+import functools
 import sys
 import threading
 import weakref
@@ -15,7 +18,7 @@ from importlib.machinery import PathFinder
 
 from drapps.profile.session import Session
 
-TORCH_HOME = "drapps.torch.dataloader"
+OWN_HOME, TORCH_HOME = "drapps.torch.dataloader", "torch.utils.data.dataloader"
 
 
 class Watched:
@@ -44,6 +47,7 @@ class Watch:
         self.host, self.plan, self.stop = host, plan, stop
         self._sessions = {}  # by what is loaded
         self.opened = weakref.WeakKeyDictionary()  # native loader: what it was opened with
+        self.torchs = weakref.WeakKeyDictionary()  # torch's own loader: arguments and options it was made with
         self._inside = threading.local()  # a loader of torch iterates a native one, which is not the program's
 
     def main_session(self):
@@ -79,15 +83,20 @@ class Watch:
         from drapps import loader as home
 
         undo = [self._hook(home.LoaderBase, "_begin"), self._hook_opening(home.Loader)]
-        finder = _After(TORCH_HOME, lambda module: undo.append(self._hook(module.DataLoader, "__iter__")))
-        if TORCH_HOME in sys.modules:
-            finder.found(sys.modules[TORCH_HOME])
-        sys.meta_path.insert(0, finder)
+        finders = [
+            _After(OWN_HOME, lambda module: undo.append(self._hook(module.DataLoader, "__iter__"))),
+            _After(TORCH_HOME, lambda module: undo.extend(self._hook_torch(module.DataLoader))),
+        ]
+        for finder in finders:
+            if finder.name in sys.modules:
+                finder.found(sys.modules[finder.name])
+            sys.meta_path.insert(0, finder)
         try:
             yield self
         finally:
-            sys.meta_path.remove(finder)
-            for step in undo:
+            for finder in finders:
+                sys.meta_path.remove(finder)
+            for step in reversed(undo):
                 step()
 
     def _hook(self, owner, name):
@@ -115,6 +124,20 @@ class Watch:
         owner.__init__ = opened
         return lambda: setattr(owner, "__init__", original)
 
+    def _hook_torch(self, owner):
+        """torch's own DataLoader.  drapps', which is one of these, is hooked by itself, and this is inside of it."""
+        original = owner.__init__
+
+        @functools.wraps(original)
+        def made(loader, *args, **options):
+            original(loader, *args, **options)
+            own = sys.modules.get(OWN_HOME)
+            if own is None or not isinstance(loader, own.DataLoader):
+                self.torchs[loader] = args, options
+
+        owner.__init__ = made
+        return [lambda: setattr(owner, "__init__", original), self._hook(owner, "__iter__")]
+
     @contextmanager
     def resting(self):
         """Nothing is watched inside, in this thread."""
@@ -129,10 +152,10 @@ class _After(MetaPathFinder):
     """Calls a function with a module when it was imported."""
 
     def __init__(self, name, found):
-        self._name, self.found = name, found
+        self.name, self.found = name, found
 
     def find_spec(self, name, path, target=None):
-        if name != self._name:
+        if name != self.name:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:

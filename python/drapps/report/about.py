@@ -3,7 +3,9 @@
 import json
 
 from drapps.monitor import sensors
-from drapps.report.markup import section
+from drapps.perfetto import PIPELINE, group_of
+from drapps.report.markup import section, titled
+from drapps.sched import LIMITS, knobs
 from drapps.report.text import clock_text, count_text, escape, time_text
 
 LONGEST = 20_000  # characters of a graph or of settings that a page shows
@@ -17,6 +19,26 @@ def about(run):
     rows += [(key, _text(value)) for key, value in sorted(run.meta.items()) if key not in LEFT_OUT]
     body = "".join(f"<tr><th>{escape(key)}<td><pre>{escape(text[:LONGEST])}</pre>" for key, text in rows if text)
     return section("About this run", f'<div class="scroll"><table class="facts"><tbody>{body}</tbody></table></div>')
+
+
+WORDS = {
+    "guard": "takes back a change after which the run became worse; it has the last word then",
+    "reward": "what the time before a decision was worth, by the weights: more is better",
+    "lane": "samples that are expected to be slow have workers of their own, so that others do not wait behind them",
+    "step": "the trainer's own time between two batches; what is not step is waiting",
+}
+
+
+def words():
+    """The section that says what the words of the page mean: limits, settings, and the rest."""
+    parts = titled("Limited by", _list(LIMITS)) + titled("Settings", _list({knob.name: knob.doc for knob in knobs()}))
+    parts += titled("Others", _list(WORDS))
+    return section("Words", f"<details><summary>What they mean here</summary>{parts}</details>")
+
+
+def _list(meanings):
+    rows = "".join(f"<dt>{escape(word)}<dd>{escape(meaning)}" for word, meaning in meanings.items())
+    return f'<dl class="glossary">{rows}</dl>'
 
 
 def _recorded(run):
@@ -46,11 +68,12 @@ def _gaps(run):
 
 
 def _absent(run):
-    """Sensors of the table that no snapshot has."""
+    """Sensors of the machine that no snapshot has; those of the pipeline depend on what it is."""
     if not run.snapshots:
         return []
     seen = {name for snapshot in run.snapshots for name in snapshot}
-    return [sensor.name for sensor in sensors() if sensor.name not in seen]
+    names = [sensor.name for sensor in sensors() if group_of(sensor.name) != PIPELINE]
+    return [name for name in names if name not in seen]
 
 
 def _text(value):

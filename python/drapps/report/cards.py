@@ -5,13 +5,24 @@ from drapps.report.markup import section
 from drapps.report.text import bytes_text, count_text, escape, percent, time_text
 
 
+MAIN = ("throughput", "trainer waits", "batch latency", "CPU of a sample")  # what is looked at first
+
+
 def cards(run, grid):
     """The section; nothing for a trace that has no figures."""
     figures = run.figures
     rows = [*_training(figures), *_latency(figures), *_cpu(figures), *_memory(figures), *_storage_and_gpu(figures)]
-    rows += [*_whole_machine(figures), *_energy(run, grid)]
-    shown = "".join(_card(*row) for row in rows)
-    return section("Key figures", f'<div class="cards">{shown}</div>') if shown else ""
+    rows += _energy(run, grid)
+    main = [row for row in rows if row[0].startswith(MAIN)]
+    shown = _grid(main, "cards main") + _grid([row for row in rows if row not in main], "cards")
+    folded = _grid(list(_whole_machine(figures)), "cards")
+    if folded:
+        shown += f"<details><summary>The machine as a whole</summary>{folded}</details>"
+    return section("Key figures", shown) if shown else ""
+
+
+def _grid(rows, css):
+    return f'<div class="{css}">{"".join(_card(*row) for row in rows)}</div>' if rows else ""
 
 
 def _card(label, value, note):
@@ -22,6 +33,9 @@ def _training(f):
     if f.samples_per_s is not None:
         note = f"{count_text(f.samples)} samples, {count_text(f.batches)} batches in {time_text(f.seconds)}"
         yield "throughput", f"{count_text(f.samples_per_s)} samples/s", note
+    if f.made_per_s is not None:
+        read = f"{f.read_per_s / 1e6:.1f} MB/s of encoded data were read" if f.read_per_s else "of all fields together"
+        yield "throughput, in bytes", f"{f.made_per_s / 1e6:.1f} MB/s of batches", read
     if f.wait_share is not None:
         note = f"{time_text(f.wait_s)} waiting, {time_text(f.step_s)} in its steps"
         yield "trainer waits", percent(f.wait_share), note
@@ -78,6 +92,7 @@ def _energy(run, grid):
     parts = "CPU packages and GPUs" if used.gpu else "CPU packages alone"
     samples = run.figures.samples
     per = f", {used.kwh * JOULES_PER_KWH / samples:.3g} J a sample" if samples else ""
-    yield "energy", f"{used.kwh * 1000:.3g} Wh", f"{used.kwh:.3g} kWh; {parts}, {how}; mean {used.watts:.3g} W{per}"
+    amount = f"{used.kwh:.3g} kWh" if used.kwh >= 1 else f"{used.kwh * 1000:.3g} Wh"
+    yield "energy", amount, f"{parts}, {how}; mean {used.watts:.3g} W{per}"
     source = " (world, 2023, Ember)" if grid == WORLD_GRID else ""
     yield "CO₂", f"{used.gco2:.3g} g", f"at {grid:g} g/kWh{source}; the machine as a whole, without cooling"

@@ -5,6 +5,7 @@ import math
 from drapps.report.text import count_text, escape, time_text
 
 BINS = 40
+CHARACTER = 6.5  # at most so wide is one of a label, in pictures of 480
 
 
 class Frame:
@@ -59,15 +60,17 @@ class LogAxis:
 
 def distribution(values, facts, title):
     """A histogram of times, with the share of values up to each as a line, and quantiles."""
-    frame = Frame(480, 190, 12, 12, 26, 24)
+    frame = Frame(480, 200, 12, 12, 38, 24)
     axis = LogAxis(min((v for v in values if v > 0), default=0.0), facts.max)
     bins = [0] * BINS
     for v in values:
         bins[min(BINS - 1, max(0, int(axis.part(v) * BINS)))] += 1
     inside = _bars(frame, bins) + _up_to(frame, bins) + _line("axis", frame.left, frame.right, frame.floor, frame.floor)
     for t in axis.ticks():
-        x, anchor = frame.x(axis.part(t)), _anchor(axis.part(t))
-        inside += _line("grid", x, x, frame.floor, frame.floor + 4) + _text(x, frame.floor + 16, time_text(t), anchor)
+        x = frame.x(axis.part(t))
+        inside += _line("grid", x, x, frame.floor, frame.floor + 4)
+    for x, anchor, text in _labels(frame, axis):
+        inside += _text(x, frame.floor + 16, text, anchor)
     inside += "".join(_quantile(frame, axis, facts, *mark) for mark in QUANTILES)
     text = f"{title}: {facts.count} values, median {time_text(facts.p50)}, 99 % below {time_text(facts.p99)}"
     return frame.svg(inside, text, "distribution")
@@ -78,13 +81,30 @@ def _anchor(part):
     return "start" if part < 0.04 else "end" if part > 0.96 else "middle"
 
 
-# name, height and side of its label: p95 is often next to p99
-QUANTILES = (("p50", 20, "middle"), ("p95", 12, "end"), ("p99", 20, "start"))
+def _labels(frame, axis):
+    """(x, anchor, text) of the ticks that have room for their number: decades first."""
+    placed = []
+    for t in sorted(axis.ticks(), key=lambda t: not _is_decade(t)):
+        x, anchor, text = frame.x(axis.part(t)), _anchor(axis.part(t)), time_text(t)
+        left = x - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * CHARACTER * len(text)
+        right = left + CHARACTER * len(text)
+        if all(right + CHARACTER < other[0] or left > other[1] + CHARACTER for other in placed):
+            placed.append((left, right, x, anchor, text))
+    return [place[2:] for place in placed]
 
 
-def _quantile(frame, axis, facts, name, height, anchor):
-    x = frame.x(axis.part(getattr(facts, name)))
-    return _line("mark", x, x, frame.top, frame.floor) + _text(x, height, name, anchor, "mark")
+def _is_decade(value):
+    return abs(math.log10(value) - round(math.log10(value))) < 1e-9
+
+
+# name and height of its label: each has a row, as they may be next to each other
+QUANTILES = (("p50", 34), ("p95", 23), ("p99", 12))
+
+
+def _quantile(frame, axis, facts, name, height):
+    part = axis.part(getattr(facts, name))
+    x = frame.x(part)
+    return _line("mark", x, x, height, frame.floor) + _text(x, height, name, _anchor(part), "mark")
 
 
 def _bars(frame, bins):

@@ -1,5 +1,7 @@
 """Several runs side by side: a table of figures, and throughput against CPU cost."""
 
+import json
+
 from drapps.report.charts import pareto
 from drapps.report.energy import JOULES_PER_KWH, energy
 from drapps.report.markup import dot, section, titled
@@ -28,6 +30,7 @@ def _joules_of_a_sample(run):
 # label, figure of a run, how it is shown, which is better
 ROWS = (
     ("samples/s", lambda run: run.figures.samples_per_s, count_text, max),
+    ("MB/s of batches", lambda run: run.figures.made_per_s, lambda value: f"{value / 1e6:.1f}", max),
     ("trainer waits", lambda run: run.figures.wait_share, percent, min),
     ("batch latency, median", _latency("p50"), time_text, min),
     ("batch latency, p99", _latency("p99"), time_text, min),
@@ -44,9 +47,52 @@ def comparison(runs):
     """The section; runs are numbered as given."""
     head = "".join(f'<th class="n">{dot(run_class(i))}{i + 1} {escape(run.name)}' for i, run in enumerate(runs))
     limits = "".join(f'<td class="n words">{escape(_limit(run))}' for run in runs)
-    rows = f"<tr><th>what limits it{limits}" + "".join(_row(runs, *row) for row in ROWS)
+    apart = unlike(runs)
+    rows = f"<tr><th>what limits it{limits}" + "".join(_row(runs, *row, mark=not apart) for row in ROWS)
     table = f'<div class="scroll"><table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table></div>'
-    return section(f"{len(runs)} runs, side by side", table + _plot(runs), "compare")
+    plot = "" if apart else _plot(runs)
+    return section(f"{len(runs)} runs, side by side", _differences(runs, apart) + table + plot, "compare")
+
+
+WORK = {  # what makes runs incomparable, and where the trace has it
+    "data": ("data", "samples"),
+    "ops": ("graph",),
+    "batch size": ("settings.batch_size",),
+    "machine": ("machine.host", "machine.cpus"),
+}
+
+
+def unlike(runs):
+    """What makes the work of the runs different, so that none is the best: some of WORK."""
+    return [what for what, places in WORK.items() if any(len(_values(runs, place)) > 1 for place in places)]
+
+
+def _values(runs, place):
+    """What the traces say at a place of their meta, as JSON; of a trace that does not say it, nothing."""
+    found = set()
+    for run in runs:
+        value = run.meta
+        for name in place.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is not None:
+            found.add(json.dumps(value, sort_keys=True, default=str))
+    return found
+
+
+def _differences(runs, apart):
+    """In what the runs differ: the reason why none is marked, or the settings that are compared."""
+    if apart:
+        return f'<p class="note">None is marked as the best: the runs differ in {" and ".join(apart)}.</p>'
+    given = [run.meta.get("settings") for run in runs]
+    names = sorted({name for settings in given if isinstance(settings, dict) for name in settings})
+    changed = [name for name in names if len(_values(runs, f"settings.{name}")) > 1]
+    texts = [f"{name} {' / '.join(_setting(run, name) for run in runs)}" for name in changed]
+    return f'<p class="note">Settings that differ: {escape("; ".join(texts))}.</p>' if texts else ""
+
+
+def _setting(run, name):
+    settings = run.meta.get("settings")
+    return str(settings.get(name, "–")) if isinstance(settings, dict) else "–"
 
 
 def run_class(i):
@@ -59,14 +105,14 @@ def _limit(run):
     return advice_on(run, bound)[0]
 
 
-def _row(runs, label, get, text, better):
-    """The best is marked, unless all read alike; runs that read as the best are, too."""
+def _row(runs, label, get, text, better, mark):
+    """The best is marked, unless all read alike; runs that read as the best are, too.  mark: whether to."""
     values = [get(run) for run in runs]
     known = [v for v in values if v is not None]
     if not known:
         return ""
     texts = ["–" if v is None else text(v) for v in values]
-    best = text(better(known)) if len({text(v) for v in known}) > 1 else None
+    best = text(better(known)) if mark and len({text(v) for v in known}) > 1 else None
     return f"<tr><th>{escape(label)}" + "".join(f'<td class="{_css(t == best)}">{escape(t)}' for t in texts)
 
 

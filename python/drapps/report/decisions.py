@@ -2,6 +2,7 @@
 
 from drapps.report.markup import bound_class, dot, section
 from drapps.report.text import clock_text, escape
+from drapps.sched import changes_text
 
 MOST_ROWS = 800
 
@@ -38,7 +39,7 @@ def decision_table(run, decisions):
 
 
 def _row(run, d):
-    change = ", ".join(f"{knob} {_value(before)} → {_value(after)}" for knob, (before, after) in d.changes.items())
+    change = changes_text(d.changes)
     guarded = '<span class="tag">guard</span> ' if d.guarded else ""
     time = f'<button type="button" title="show in the timeline">{clock_text(d.time - run.begin)}</button>'
     mark = " data-changed" if d.changes else ""
@@ -46,7 +47,3 @@ def _row(run, d):
         f'<tr data-bound="{escape(d.bound)}"{mark}><td>{time}<td>{dot(bound_class(d.bound))}{escape(d.bound)}'
         f'<td>{escape(change)}<td>{guarded}{escape(d.reason)}<td class="n">{d.reward:.3f}'
     )
-
-
-def _value(value):
-    return f"{value:.4g}" if abs(value) < 1e6 else f"{value / 1e6:.4g}M"

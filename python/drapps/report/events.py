@@ -4,6 +4,7 @@ from collections import defaultdict
 
 from drapps.report.markup import section, table
 from drapps.report.text import clock_text
+from drapps.trace import Passes
 
 MOST, LONGEST = 300, 200  # events on a page, characters of one
 TOLD_WITHIN = 0.1  # seconds between a decision and the event that tells of its change
@@ -12,8 +13,21 @@ TOLD_WITHIN = 0.1  # seconds between a decision and the event that tells of its 
 def told(run, most=MOST):
     """[(time, what), ...] without what decisions say and what the trace has about itself; the first `most`."""
     by_policy = turns_by_policy(run)
-    events = [event for event in run.events if event.get("event") not in ("missing", "end", "ops")]
-    return [(event["t"], _text(event)) for event in events if not _is_turn(event, by_policy)][:most]
+    passes = Passes(run.events)
+    events = [event for event in run.events if event.get("event") not in ("missing", "end", "ops", "pass")]
+    return [(event["t"], _text(_numbered(event, passes))) for event in events if not _is_turn(event, by_policy)][:most]
+
+
+def _numbered(event, passes):
+    """With the number of its pass, and what was told of that beside."""
+    told = passes.told(event["epoch"], event["t"]) if "epoch" in event else {}
+    if not told:
+        return event
+    if event["event"] != "start":
+        return {**event, "epoch": told["pass"]}
+    known = {key: told[key] for key in ("base", "samples") if key in told}
+    rest = {key: value for key, value in event.items() if key not in ("t", "event", "epoch", "base", "samples")}
+    return {"t": event["t"], "event": "start", "epoch": told["pass"], **known, **rest}
 
 
 def turns_by_user(run):

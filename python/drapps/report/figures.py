@@ -73,6 +73,8 @@ class Figures:
         self.seconds = run.seconds
         self.samples, self.batches = run.grown("samples"), run.grown("batches")
         self.samples_per_s = _per(self.samples, _flow_seconds(run))
+        self.read_per_s = _per(run.grown("bytes_read"), _flow_seconds(run)) or None
+        self.made_per_s = _made(run, self.samples_per_s)
         self.wait_s, self.step_s = _wait_and_step(run)
         self.wait_share = _share(self.wait_s, self.step_s, _flow_seconds(run))
         self.accelerator = None if self.wait_share is None else 1 - self.wait_share
@@ -86,6 +88,7 @@ class Figures:
         self.cpu_s = _cpu_seconds(run)
         self.cpu_ms_per_sample = _per(self.cpu_s, self.worked, 1000)
         self.read_ms, self.work_ms = (_per(run.grown(name), self.worked, 1000) for name in ("read", "work"))
+        self.blocked_ms = _blocked(run, self.worked)
         self.bad, self.deaths = run.grown("bad") or 0, run.grown("deaths") or 0
 
     def _components(self):
@@ -128,6 +131,12 @@ def _wait_and_step(run):
     return found
 
 
+def _made(run, samples_per_s):
+    """Bytes of batches a second, at the size that they had in the end; None: not known."""
+    batch, samples = ([v for v in run.gauge(name) if v] for name in ("batch_bytes", "batch_samples"))
+    return batch[-1] / samples[-1] * samples_per_s if batch and samples and samples_per_s else None
+
+
 def _share(wait, step, seconds):
     if wait is None:
         return None
@@ -142,6 +151,14 @@ def _cpu_seconds(run):
         return grown
     area, time = integral(run.snapshot_clock, run.sensor("cpu_own"))
     return area if time else None
+
+
+def _blocked(run, worked):
+    """Milliseconds of a sample in which a worker process was neither on a CPU nor in line for one; None: not known."""
+    if run.meta.get("kind") != "processes":
+        return None
+    work, cpu, delay = (_per(run.grown(name), worked, 1000) for name in ("work", "cpu", "delay"))
+    return None if None in (work, cpu, delay) else max(0.0, work - cpu - delay)
 
 
 def _per(amount, count, scale=1):

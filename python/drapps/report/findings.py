@@ -5,6 +5,7 @@ from drapps.report.charts import share_bar
 from drapps.report.markup import bound_class, dot, section, table, titled
 from drapps.report.text import count_text, escape, percent
 from drapps.report.verdict import diagnose, headline, limits
+from drapps.sched import LIMITS
 
 
 def verdict(run):
@@ -35,5 +36,7 @@ def _limit_bar(run):
     if not whole:
         return ""
     shares = [(bound_class(bound), bound, limit.seconds / whole) for bound, limit in found]
-    legend = "".join(f"<span>{dot(css)}{escape(bound)} {percent(share)}</span>" for css, bound, share in shares)
-    return f'{share_bar(shares, "what limited the run, by time")}<p class="legend">limited by: {legend}</p>'
+    legend = "".join(
+        f"<dt>{dot(css)}{escape(bound)} {percent(share)}<dd>{escape(LIMITS.get(bound, ''))}" for css, bound, share in shares
+    )
+    return f'{share_bar(shares, "what limited the run, by time")}<dl class="glossary">{legend}</dl>'

@@ -2,7 +2,7 @@
 
 from drapps.report.text import escape
 
-BOUNDS = ("unknown", "consumer", "cpu", "workers", "storage", "memory", "ahead", "quota", "foreign")
+BOUNDS = ("unknown", "trainer", "cpu", "workers", "storage", "memory", "prefetch", "quota", "others", "blocked")
 
 
 def section(title, inside, css=""):

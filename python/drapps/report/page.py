@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 
 from drapps import _core
-from drapps.report.about import about
+from drapps.report.about import about, words
 from drapps.report.cards import cards
 from drapps.report.compare import comparison, run_class
 from drapps.report.decisions import decision_table, shown
@@ -55,6 +55,7 @@ def make_page(runs, grid):
         body = comparison(runs) + "".join(_folded(i, run, part) for i, (run, part) in enumerate(zip(runs, sections)))
     else:
         body = f'<div class="run">{sections[0]}</div>'
+    body += words()
     title = escape("drapps report: " + ", ".join(run.name for run in runs))
     policy = POLICY.format(_hash(style), _hash(script))
     return PAGE.format(
@@ -112,5 +113,5 @@ def _timeline(run, decisions):
     data = json.dumps(timeline(run, decisions), separators=(",", ":"), ensure_ascii=False)
     data = data.replace("<", "\\u003c")  # a name with "</script>" would end the block
     at_rest = ", ".join(f"{knob} {_plain(value)}" for knob, value in knobs_at_rest(run).items())
-    note = f'<p class="note">Knobs that nobody turned: {escape(at_rest)}.</p>' if at_rest else ""
+    note = f'<p class="note">Settings that stayed as they were: {escape(at_rest)}.</p>' if at_rest else ""
     return section("Timeline", TIMELINE.format(data=data) + note, "timeline")

@@ -145,7 +145,7 @@ def knob_lines(run):
 
 
 def knobs_at_rest(run):
-    """{knob: value} of those that nobody turned, which are as they were at the first decision."""
+    """{knob: value} of those that were never turned, which are as they were at the first decision."""
     turned = knob_lines(run)
     first = run.trace.knobs[0][1] if run.trace.knobs else {}
     return {knob: value for knob, value in first.items() if knob not in turned}

@@ -6,6 +6,7 @@ from collections import defaultdict
 from functools import cached_property
 
 from drapps.report.figures import Figures
+from drapps.trace import Passes, busy_time
 
 WINDOW = 1.0  # seconds over which a rate is the mean
 LONGEST_GAP = 10  # times the usual interval: from there on a line is broken
@@ -20,6 +21,7 @@ class Run:
         self.flows = _in_order(trace.flow, lambda f: f.time)
         self.decisions = _in_order(trace.decisions, lambda d: d.time)
         self.events = _in_order(trace.events, lambda e: e.get("t", math.nan))
+        self.passes = Passes(self.events)
         self.spans, self._times = defaultdict(list), {}
         for span in trace.spans:
             if math.isfinite(span.begin) and math.isfinite(span.end):
@@ -99,6 +101,16 @@ class Run:
         if kind not in self._times:
             self._times[kind] = sorted(max(0.0, s.end - s.begin) for s in self.spans[kind])
         return self._times[kind]
+
+    @cached_property
+    def busy_times(self):
+        """How long each sample kept a CPU busy, shortest first; where the trace does not tell, how long it took."""
+        return sorted(map(busy_time, self.spans["work"]))
+
+    @cached_property
+    def tells_cpu(self):
+        """Whether samples are judged by CPU time, which does not depend on who else runs."""
+        return any(s.cpu for s in self.spans["work"])
 
     def total_at(self, name, time):
         """A sum of the flow at some time, between records in proportion."""

@@ -3,9 +3,17 @@
 from drapps.report.charts import distribution
 from drapps.report.figures import spread
 from drapps.report.markup import section, table, titled
-from drapps.report.text import bytes_text, clock_text, count_text, percent, time_text
+from drapps.report.text import bytes_text, clock_text, count_text, escape, percent, time_text
+from drapps.report.verdict import often_interrupted
+from drapps.trace import busy_time
 
 SLOWEST = 20
+STAGES = {
+    "read": "read a sample",
+    "work": "decode and augment a sample",
+    "finish": "put a batch together",
+    "batch": "make a batch, from its first sample on",
+}
 
 
 def where_time_goes(run):
@@ -19,10 +27,10 @@ def where_time_goes(run):
 
 def _stages(run):
     rows = []
-    for kind, of in (("read", "sample"), ("work", "sample"), ("finish", "batch"), ("batch", "batch")):
+    for kind, what in STAGES.items():
         facts = spread(run.times(kind))
         if facts:
-            rows.append((f"{kind}, a {of}", count_text(facts.count), *map(time_text, facts[1:])))
+            rows.append((what, count_text(facts.count), *map(time_text, facts[1:])))
     return table(("stage", "#spans", "#mean", "#p50", "#p95", "#p99", "#max"), rows, "stages") if rows else ""
 
 
@@ -38,9 +46,9 @@ def _ops(run):
 
 
 def _lanes(run):
-    rows, whole = [], sum(run.times("work")) or 1
+    rows, whole = [], sum(run.busy_times) or 1
     for name, slow in (("fast", False), ("slow", True)):
-        times = sorted(max(0.0, s.end - s.begin) for s in run.spans["work"] if s.slow == slow)
+        times = sorted(busy_time(s) for s in run.spans["work"] if s.slow == slow)
         facts = spread(times)
         if facts:
             texts = count_text(facts.count), time_text(facts.p50), time_text(facts.max), percent(sum(times) / whole)
@@ -49,20 +57,33 @@ def _lanes(run):
 
 
 def _slowest(run):
-    facts = spread(run.times("work"))
+    facts = spread(run.busy_times)
     if not facts:
         return ""
-    longest = sorted(run.spans["work"], key=lambda s: s.begin - s.end)[:SLOWEST]
-    columns = ("sample", "#id", "#epoch", "#batch", "#at", "#took", "#of the median", "#bytes", "lane")
-    return table(columns, [_sample(run, s, facts.p50) for s in longest], "keys")
+    longest = sorted(run.spans["work"], key=busy_time, reverse=True)[:SLOWEST]
+    columns = ("sample", "#took", "#CPU", "#of the median", "#bytes", "lane", "#id", "#epoch", "#batch", "#at")
+    rows = table(columns, [_sample(run, s, facts.p50) for s in longest], "keys")
+    return rows + f'<p class="note">{escape(_how_judged(run))}</p>'
+
+
+def _how_judged(run):
+    if run.tells_cpu:
+        return "By CPU time: what a sample took beyond that, its thread waited, for a CPU most likely."
+    others = run.figures.use.get("cpu_foreign")
+    if others and often_interrupted(run):
+        return (f"By the time from begin to end. Other programs used {others.mean:.2g} CPUs meanwhile: a sample may be "
+                "here because its worker had no CPU, not because it is large.")  # fmt: skip
+    return "By the time from begin to end."
 
 
 def _sample(run, s, median):
-    took = s.end - s.begin
-    times = f"{count_text(took / median)} ×" if median > 0 else "–"
+    took, busy = s.end - s.begin, busy_time(s)
+    times = f"{count_text(busy / median)} ×" if median > 0 else "–"
     size = bytes_text(s.bytes) if s.bytes else "–"
     at = clock_text(s.begin - run.begin)
-    return s.key or "–", s.id, s.epoch, s.batch, at, time_text(took), times, size, "slow" if s.slow else "fast"
+    epoch = run.passes.number(s.epoch, s.end)
+    cpu, lane = time_text(s.cpu) if s.cpu else "–", "slow" if s.slow else "fast"
+    return s.key or "–", time_text(took), cpu, times, size, lane, s.id, epoch, s.batch, at
 
 
 def distributions(run):

@@ -7,51 +7,47 @@ from typing import NamedTuple
 from drapps.report.figures import spread
 from drapps.report.run import Run
 from drapps.report.text import count_text, percent, time_text
+from drapps.sched import LIMITS
 
 LITTLE = 0.05  # a trainer that waits less than this does not wait
 BUSY = 0.85  # of the CPUs: from there on they are the limit
 SLOW = 4  # times the median: a sample that stands out
+CROWDED = 0.2  # of the CPUs, in others' hands: from there on any sample may be interrupted for long
 
-# bound: (what it is, what to do)
 ADVICE = {
-    "consumer": ("the trainer sets the pace",
-                 "Faster loading would gain nothing. CPU can be given back to others: set cpu_limit, or raise the "
-                 "weight of host cost (weights=\"host=...\")."),
-    "cpu": ("the CPUs that the loader may use are busy",
-            "Make samples cheaper: keep what comes before the first random op (cache=\"auto\"), store images no larger "
-            "than training needs, move Python functions to native ops; or give the loader more CPUs (cpu_limit)."),
-    "workers": ("all workers are busy while CPUs are idle",
-                "Let the policy choose the number of workers (leave out workers=), or raise it. Functions that wait or "
-                "hold a lock keep a worker without using its CPU."),
-    "storage": ("workers wait for reads",
-                "Bring the data closer (local disk; the page cache, which tar shards fill faster than small files), or "
-                "keep samples (cache=\"auto\"). More reads at a time help where storage is far rather than slow: leave "
-                "fetchers to the policy."),
-    "memory": ("the memory limit keeps batches from being begun",
-               "Raise memory_limit, or make batches smaller: a smaller batch_size, uint8 instead of float32 until the "
-               "accelerator has them."),
-    "ahead": ("too few batches are made ahead for how much they vary",
-              "Raise prefetch (or leave it to the policy) and memory_limit; in_order=False where the order of batches "
-              "does not matter."),
-    "quota": ("the container's CPU quota holds the workers back",
-              "Raise the quota (cpu.max), or make samples cheaper as for busy CPUs. More workers make it worse."),
-    "foreign": ("other programs use the CPUs",
-                "Move them or this run elsewhere, or give the workers a higher priority. More workers gain little."),
-    "unknown": ("too little is known", "Trace a longer run: the first decision needs some seconds."),
+    "trainer": "Faster loading would gain nothing. CPU can be given back to others: set cpu_limit, or raise the weight "
+               "of host cost (weights=\"host=...\").",
+    "cpu": "Make samples cheaper: keep what comes before the first random op (cache=\"auto\"), store images no larger "
+           "than training needs, move Python functions to native ops; or give the loader more CPUs (cpu_limit).",
+    "workers": "Let the policy choose the number of workers (leave out workers=), or raise it.",
+    "blocked": "More workers help where what they wait for can serve several at a time: leave num_workers to the "
+               "policy, or raise it. Code that waits for a lock is not helped by more workers. If it waits for reads: "
+               "bring the data closer (local disk, page cache).",
+    "storage": "Bring the data closer (local disk; the page cache, which tar shards fill faster than small files), or "
+               "keep samples (cache=\"auto\"). More reads at a time help where storage is far rather than slow: leave "
+               "fetchers to the policy.",
+    "memory": "Raise memory_limit, or make batches smaller: a smaller batch_size, uint8 instead of float32 until the "
+              "accelerator has them.",
+    "prefetch": "Raise prefetch (or leave it to the policy) and memory_limit; in_order=False where the order of "
+                "batches does not matter.",
+    "quota": "Raise the quota (cpu.max), or make samples cheaper as for busy CPUs. More workers make it worse.",
+    "others": "Move them or this run elsewhere, or give the workers a higher priority. More workers gain little.",
+    "unknown": "Trace a longer run: the first decision needs some seconds.",
 }  # fmt: skip
-
-
-WAITS = ("workers wait, for reads or for something else that is not a CPU",
-         "In worker processes the reads of Python code are not told apart from its other waits: sleep, a network, a "
-         "lock. If it is reads: bring the data closer (local disk, page cache). More workers help "
-         "where what they wait for can serve several: leave num_workers to the policy.")  # fmt: skip
 
 
 def advice_on(run, bound):
     """(what it is, what to do)."""
-    if bound == "storage" and run.meta.get("kind") == "processes":
-        return WAITS
-    return ADVICE.get(bound, (bound, ""))
+    what = LIMITS.get(bound, bound)
+    if bound == "blocked" and (place := waits_in(run)):
+        what = f"Python code waits in {place}"
+    return what, ADVICE.get(bound, "")
+
+
+def waits_in(run):
+    """The function in which code of the workers waits most; "" where the trace does not say."""
+    places = [event.get("where") for event in run.events if event.get("event") == "waits"]
+    return str(places[-1]) if places and places[-1] else ""
 
 
 class Finding(NamedTuple):
@@ -100,18 +96,18 @@ def headline(run):
     share, bound = run.figures.wait_share, main_bound(run)
     if share is None:
         return "unknown", "The trace does not say how long the trainer waited."
-    if bound == "consumer":
+    if bound == "trainer":
         return bound, f"Loading keeps up: the trainer waited {percent(share)} of the time."
     return bound, f"The trainer waited {percent(share)} of the time: {advice_on(run, bound)[0]}."
 
 
 def main_bound(run):
-    """What the trainer waited for most; "consumer" where it hardly waited."""
+    """What the trainer waited for most; "trainer" where it hardly waited."""
     if run.figures.wait_share is None:
         return "unknown"
     if run.figures.wait_share < LITTLE:
-        return "consumer"
-    known = {b: limit for b, limit in limits(run).items() if b not in ("consumer", "unknown")}
+        return "trainer"
+    known = {b: limit for b, limit in limits(run).items() if b not in ("trainer", "unknown")}
     if any(limit.wait > 0 for limit in known.values()):
         return max(known, key=lambda b: known[b].wait)
     return judge_by_sensors(run, run.figures)
@@ -125,7 +121,7 @@ def judge_by_sensors(run, figures):
     if _memory_is_full(run):
         return "memory"
     if level.get("cpu_total", 0) > BUSY:
-        return "foreign" if level.get("cpu_foreign", 0) > level.get("cpu_own", 0) else "cpu"
+        return "others" if level.get("cpu_foreign", 0) > level.get("cpu_own", 0) else "cpu"
     if figures.read_ms is not None and figures.work_ms is not None:
         return "storage" if figures.read_ms > figures.work_ms else "workers"
     return "unknown"
@@ -142,7 +138,7 @@ def _limit_finding(run):
     found = limits(run).get(bound)
     share = found.seconds / run.seconds if found and run.seconds else None
     evidence = [*_waiting(run, found, bound), *_evidence(run, bound)]
-    if not found and bound not in ("consumer", "unknown"):
+    if not found and bound not in ("trainer", "unknown"):
         evidence.append("judged by sensors, as no decision says it")
     return Finding(bound, share, "; ".join(evidence), _advice(run, bound))
 
@@ -151,7 +147,7 @@ def _waiting(run, found, bound):
     share = run.figures.wait_share
     if share is None:
         yield "how long the trainer waited is not known"
-    elif found and bound != "consumer" and run.figures.wait_s:
+    elif found and bound != "trainer" and run.figures.wait_s:
         yield f"{percent(found.wait / run.figures.wait_s)} of the trainer's waiting fell into this time"
     else:
         yield f"the trainer waited {percent(share)} of the time"
@@ -159,7 +155,7 @@ def _waiting(run, found, bound):
 
 def _advice(run, bound):
     advice, figures = advice_on(run, bound)[1], run.figures
-    if bound in ("consumer", "unknown") or not figures.samples_per_s or figures.wait_share > 0.99:
+    if bound in ("trainer", "unknown") or not figures.samples_per_s or figures.wait_share > 0.99:
         return advice
     best = figures.samples_per_s / (1 - figures.wait_share)
     now = count_text(figures.samples_per_s)
@@ -170,14 +166,17 @@ def _evidence(run, bound):
     """What the sensors said while a bound held."""
     use = {name: _mean_during(run, bound, run.sensor(name)) for name in ("cpu_own", "cpu_foreign", "throttled")}
     busy, figures = _mean_during(run, bound, run.level("cpu_total")), run.figures
-    if bound in ("cpu", "workers", "foreign", "quota", "consumer") and use["cpu_own"] is not None:
+    if bound in ("cpu", "workers", "others", "quota", "trainer") and use["cpu_own"] is not None:
         yield f"{use['cpu_own']:.2f} CPUs used by this run"
-    if bound in ("cpu", "foreign") and use["cpu_foreign"] is not None:
+    if bound in ("cpu", "others") and use["cpu_foreign"] is not None:
         yield f"{use['cpu_foreign']:.2f} by others"
-    if bound in ("cpu", "workers", "foreign") and busy is not None:
+    if bound in ("cpu", "workers", "others") and busy is not None:
         yield f"{percent(busy)} of all CPUs busy"
     if bound == "quota" and use["throttled"] is not None:
         yield f"held back {percent(use['throttled'])} of the time"
+    if bound == "blocked" and figures.blocked_ms is not None:
+        cpu, wait = (time_text((ms or 0) / 1000) for ms in (figures.cpu_ms_per_sample, figures.blocked_ms))
+        yield f"over the run a sample takes {cpu} of CPU and its code waits {wait}"
     if bound in ("storage", "workers", "cpu") and figures.read_ms is not None and figures.work_ms is not None:
         yield _sample_time(run, figures)
     if bound == "memory" and _memory_is_full(run):
@@ -204,18 +203,25 @@ def _other_limits(run):
     """Bounds beside the main one under which the trainer waited noticeably."""
     main = main_bound(run)
     for bound, found in sorted(limits(run).items(), key=lambda item: -item[1].wait):
-        if bound in (main, "consumer", "unknown") or not run.seconds or found.wait < LITTLE * run.seconds:
+        if bound in (main, "trainer", "unknown") or not run.seconds or found.wait < LITTLE * run.seconds:
             continue
         name, advice = advice_on(run, bound)
         evidence = f"for {time_text(found.seconds)} {name}; the trainer waited {time_text(found.wait)} of that"
         yield Finding(bound, found.seconds / run.seconds, evidence, advice)
 
 
+def often_interrupted(run):
+    """Whether a sample may have taken long because its thread had no CPU, and the trace cannot tell."""
+    others = run.figures.level.get("cpu_foreign")
+    return not run.tells_cpu and (main_bound(run) in ("others", "quota") or bool(others and others.mean > CROWDED))
+
+
 def _slow_samples(run):
-    """Few samples that take much of the work; not where workers are often interrupted, as any sample is slow then."""
-    times = run.times("work")
+    """Few samples that take much of the work: by CPU time where it is known, else not where workers are often
+    interrupted, as any sample is slow then."""
+    times = run.busy_times
     facts = spread(times)
-    if not facts or facts.count < 20 or facts.p50 <= 0 or main_bound(run) in ("foreign", "quota"):
+    if not facts or facts.count < 20 or facts.p50 <= 0 or often_interrupted(run):
         return
     slow = times[bisect_right(times, SLOW * facts.p50) :]
     share = sum(slow) / sum(times)

@@ -5,6 +5,7 @@ import textwrap
 from rich.text import Text
 
 from drapps.cli.show import bytes_text
+from drapps.sched import LIMITS, changes_text
 from drapps.top import parts
 from drapps.top.parts import DIM, NAME, Meter, ago, number, percent, rows, rule, seconds, wrapped
 
@@ -22,6 +23,15 @@ NOBODY = (
     "Not seen from here: programs of other users or in containers, and those with",
     "another DRAPPS_LIVE.",
 )
+KEYS = (("tab, arrows", "the next loader"), ("s", "sort by age, rate, wait, name"), ("?", "this help, and back"),
+        ("q, Ctrl-C", "quit"))  # fmt: skip
+WORDS = (
+    ("waits", "share of the trainer's time in which it waited for a batch"),
+    ("step", "what the trainer did between two batches"),
+    ("ready", "batches that are made and not taken, of those that are made ahead"),
+    ("under way", "memory of batches and samples that are being made or are ready"),
+    ("slow lane", "samples that take far longer than most, which others pass"),
+)
 LEAST = 6  # lines for decisions, where the machine can be said in fewer
 
 
@@ -33,6 +43,15 @@ def draw(loaders, complaints, width, height=None, selected=0, hint=""):
         lines += _body(loaders, loaders[min(selected, len(loaders) - 1)], width, height and height - len(lines))
     elif not complaints:
         lines += ["", *NOBODY]
+    return [_cut(line, width) for line in lines[:height]]
+
+
+def help_lines(width, height=None):
+    """What the keys do, and what the words mean."""
+    lines = [Text("drapps top: help", style="bold cyan")]
+    for title, rows_of in (("keys", KEYS), ("words", WORDS), ("limited by", LIMITS.items())):
+        lines.append(rule(Text(title, style=NAME), "", width))
+        lines += [Text(f"{name:<12} {text}") for name, text in rows_of]
     return [_cut(line, width) for line in lines[:height]]
 
 
@@ -70,14 +89,14 @@ def machine(loaders, width, brief=False):
     meters = [*_cpu(sensors, levels, own), *_memory(sensors, levels), *_storage(sensors), *_network(sensors, levels)]
     meters += [*_gpu(sensors), *_power(sensors, levels, latest.status.get("modelled", ())), *_pressure(sensors)]
     if brief:
-        words = [meters[0].words, *(meter.words.partition(",")[0] for meter in meters[1:])]
+        words = [*(meter.words for meter in meters[:1]), *(meter.words.partition(",")[0] for meter in meters[1:])]
         return wrapped("machine", [(meter.label, text) for meter, text in zip(meters, words)], width)
     meters[1:1] = _each_cpu(latest.status["cpu"], width)
     return [rule(Text("machine", style=NAME), "", width), *rows(meters, width)]
 
 
 def _cpu(sensors, levels, own):
-    if not levels.get("cpu_total"):
+    if not levels.get("cpu_total") or "cpu_total" not in sensors:
         return
     total = sensors["cpu_total"]
     words = f"{number(total)} of {total / levels['cpu_total']:.0f}, own {number(own)}"
@@ -102,7 +121,7 @@ def _each_cpu(shares, width):
 
 def _memory(sensors, levels):
     if "mem_used" in sensors:
-        used, level = sensors["mem_used"], levels["mem_used"]
+        used, level = sensors["mem_used"], levels.get("mem_used", 0.0)
         words = bytes_text(used) + (f" of {bytes_text(used / level)}" if level > 0 else "")
         yield Meter("memory", level, f"{words}, own {bytes_text(sensors.get('mem_own', 0.0))}")
 
@@ -123,7 +142,7 @@ def _network(sensors, levels):
         words = f"{bytes_text(sensors['net_bandwidth'])}/s"
         if sensors.get("net_retransmits", 0.0) > 0.001:
             words += f", {percent(sensors['net_retransmits'])} sent again"
-        yield Meter("network", levels["net_bandwidth"], words)
+        yield Meter("network", levels.get("net_bandwidth", 0.0), words)
 
 
 def _gpu(sensors):
@@ -136,7 +155,8 @@ def _gpu(sensors):
 
 def _power(sensors, levels, modelled):
     if "power" in sensors:
-        yield Meter("power", levels["power"], f"{sensors['power']:.1f} W" + ", by a model" * ("power" in modelled))
+        words = f"{sensors['power']:.1f} W" + ", by a model" * ("power" in modelled)
+        yield Meter("power", levels.get("power", 0.0), words)
 
 
 def _pressure(sensors):
@@ -296,7 +316,9 @@ def decisions(loader, width, room=None):
 
 def _decision(decision, now, width):
     style = NAME if decision["changes"] else ""
-    words = ("guard: " if decision["guarded"] else "") + (decision["reason"] or "no reason given")
+    change = changes_text(decision["changes"])
+    reason = (decision["reason"] or "").strip() or "no reason given"
+    words = "guard: " * decision["guarded"] + f"{change}: " * bool(change) + reason
     first, *rest = textwrap.wrap(words, max(20, width - parts.LABEL))
     line = Text().append(f"{ago(now - decision['time_ns'] * 1e-9):>{parts.LABEL - 2}}  ", style=DIM)
     line.append(first, style=style)

@@ -105,7 +105,7 @@ def spark(shares, width):
     means = [sum(part) / len(part) for part in (shares[i : i + group] for i in range(0, len(shares), group))]
     text = Text()
     for share in means:
-        text.append(BLOCKS[min(int(share * len(BLOCKS)), len(BLOCKS) - 1)], style=heat(share))
+        text.append(BLOCKS[int(min(max(share, 0.0), 0.999) * len(BLOCKS))], style=heat(share))
     return text, group
 
 

@@ -1,9 +1,10 @@
 """From what loaders show (drapps.live) to rates: differences between two reads."""
 
+import math
 import time
 
 from drapps import live
-from drapps.cli.show import printable
+from drapps.printable import printable
 
 SORTS = ("age", "rate", "wait", "name")
 
@@ -25,7 +26,7 @@ class Loader:
     @property
     def name(self):
         """The name of its data set."""
-        return printable(self.status["name"]) or "(no name)"
+        return self.status["name"] or "(no name)"
 
     @property
     def bound(self):
@@ -74,7 +75,7 @@ class Watcher:
 
     def look(self):
         """(the loaders that run, oldest first; texts about those that cannot be read)."""
-        found = [status for pid in self._pids for status in self._read(pid)]
+        found = [checked(status) for pid in self._pids for status in self._read(pid)]
         loaders = [self._compare(status) for status in found if "unreadable" not in status]
         self._before = {loader.key: loader.status for loader in loaders}
         return loaders, [_complaint(status) for status in found if "unreadable" in status]
@@ -86,8 +87,61 @@ class Watcher:
         return Loader(status, before)
 
 
+# --- checks: a file that another program wrote may say anything ---
+
+
+def _number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _text(value):
+    return isinstance(value, str)
+
+
+def _list(item):
+    return lambda value: isinstance(value, list) and all(map(item, value))
+
+
+def _table(item):
+    return lambda value: isinstance(value, dict) and all(map(item, value.values()))
+
+
+def _members(**checks):
+    return lambda value: isinstance(value, dict) and all(k in value and check(value[k]) for k, check in checks.items())
+
+
+def _turn(value):
+    return _list(_number)(value) and len(value) == 2
+
+
+_decision = _members(number=_number, time_ns=_number, bound=_text, reason=lambda value: value is None or _text(value),
+                     guarded=lambda value: isinstance(value, bool), changes=_table(_turn))  # fmt: skip
+_status = _members(
+    name=_text, policy=_text, started_ns=_number, time_ns=_number, sensors=_table(_number), levels=_table(_number),
+    flow=_table(_number), knobs=_table(_number), bounds=_table(_number), cpu=_list(_number),
+    decisions=_list(_decision), last=lambda value: value is None or _decision(value),
+)  # fmt: skip
+
+
+def checked(status):
+    """The status, its texts safe to print; or one that says "unreadable"."""
+    sound = "unreadable" in status or (_status(status) and _list(_text)(status.get("modelled", [])))
+    if not sound:
+        known = {key: status.get(key) for key in ("pid", "loader", "command")}
+        status = {**known, "unreadable": "its status is damaged"}
+    return _printable(status)
+
+
+def _printable(value):
+    if isinstance(value, dict):
+        return {printable(key): _printable(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_printable(entry) for entry in value]
+    return printable(value) if isinstance(value, str) else value
+
+
 def _complaint(status):
-    return printable(f"process {status['pid']} ({status['command']}): {status['unreadable']}")
+    return f"process {status['pid']} ({status['command']}): {status['unreadable']}"
 
 
 def arrange(loaders, sort):

@@ -12,11 +12,11 @@ from rich.console import Console, Group
 from rich.control import Control
 from rich.text import Text
 
-from drapps.top.frame import draw
+from drapps.top.frame import draw, help_lines
 from drapps.top.rates import SORTS, arrange
 
 PEEK = 0.1  # seconds between looks at the size of the terminal
-ASCII = str.maketrans({"█": "#", "▌": "#", "▒": "+", "░": ".", "─": "-", "▸": ">", "…": "~", "µ": "u",
+ASCII = str.maketrans({"█": "#", "▌": "#", "▒": "+", "░": ".", "─": "-", "▸": ">", "…": "~", "µ": "u", "→": ">",
                        **dict(zip("▁▂▃▄▅▆▇", "_.:-=+*"))})  # fmt: skip
 UP, DOWN = "\x1b[A", "\x1b[B"
 
@@ -59,6 +59,7 @@ class Screen:
     def __init__(self, watcher, interval, sort):
         self.watcher, self.interval, self.sort = watcher, interval, sort
         self.chosen = None  # the key of a loader
+        self.helps = False
         self.loaders, self.complaints = [], []
 
     def run(self):
@@ -91,7 +92,9 @@ class Screen:
 
     def _turn(self, key):
         """Does what a key asks for; whether that changes the frame."""
-        if key in ("s", "S"):
+        if key in ("?", "h"):
+            self.helps = not self.helps
+        elif key in ("s", "S"):
             self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
         elif key in (UP, "k", DOWN, "j", "\t"):
             loaders = arrange(self.loaders, self.sort)
@@ -109,8 +112,11 @@ class Screen:
     def _frame(self, console):
         width, height = console.size
         loaders = arrange(self.loaders, self.sort)
-        hint = f"by {self.sort} (s), tab: next, q: quit" if len(loaders) > 1 else "q: quit"
-        lines = draw(loaders, self.complaints, width, height, self._selected(loaders), hint)
+        hint = f"by {self.sort} (s), tab: next, ?: help, q: quit" if len(loaders) > 1 else "?: help, q: quit"
+        if self.helps:
+            lines = help_lines(width, height)
+        else:
+            lines = draw(loaders, self.complaints, width, height, self._selected(loaders), hint)
         if not _speaks_unicode(console):
             lines = [Text(line.plain.translate(ASCII)) for line in lines]
         return Group(*lines)

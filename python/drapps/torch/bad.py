@@ -1,6 +1,5 @@
 """Bad samples of Python data sets: what happens when dataset[index] raises."""
 
-import logging
 import random
 
 from torch import distributed
@@ -8,12 +7,12 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import DistributedSampler
 
 from drapps import _core
+from drapps.badlist import warn_of
 from drapps.outcomes import MAX_BAD
 from drapps.torch import draws
 
-log = logging.getLogger("drapps")
-
 POLICIES = ("raise", "skip", "replace")
+MOST_NAMED = 8  # samples in a note
 TRIES = 16  # replacements that are tried before the error is raised
 
 
@@ -48,8 +47,8 @@ class BadSamples:
         self._n += 1
         self._counts["bad_samples"] += 1
         action, text = {"skip": "skipped", "replace": "replaced"}[self.policy], error_text(error)
-        named = self._list.name(index) or repr(index)
-        log.warning("bad sample %s (%s): %s", named, action, text)
+        named = self._list.text(index)
+        warn_of(named, action, text)
         self._list.add(index, text, self._epoch)
         if self.tell is not None:
             name = {"id": index} if isinstance(index, int) else {"key": str(index)}
@@ -65,6 +64,22 @@ def error_text(error):
     if isinstance(error, ExceptionWrapper):
         return error.exc_msg.strip().splitlines()[-1]
     return f"{type(error).__name__}: {error}"
+
+
+def indices_of(asked_for, batched):
+    """A list of what a data set was asked for at once; batches may be named by other things than lists, as slices."""
+    return list(asked_for) if batched and isinstance(asked_for, (list, tuple)) else [asked_for]
+
+
+def note_samples(error, indices, bad_list):
+    """Says on an exception which sample it came of, or which of several, where the data set was asked for all at once."""
+    if len(indices) == 1:
+        note = f"in sample {bad_list.text(indices[0])}"
+    else:
+        more = f" and {len(indices) - MOST_NAMED} more" if len(indices) > MOST_NAMED else ""
+        note = f"in one of the samples {', '.join(map(repr, indices[:MOST_NAMED]))}{more}"
+    if note not in getattr(error, "__notes__", ()):  # the same exception may be raised again
+        error.add_note(note)
 
 
 def no_stand_in(index, error):

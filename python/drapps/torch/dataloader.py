@@ -8,9 +8,10 @@ stream_iter.py), or, with num_workers=0, in the caller (inline.py).  docs/pytorc
 
 import linecache
 import logging
+import operator
+import os
 import weakref
 from collections import Counter
-from numbers import Real
 from typing import TypeVar
 
 import torch
@@ -20,9 +21,11 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
 from drapps.adapting import Adapting
+from drapps.arguments import COUNT, DATALOADER, check
 from drapps.badlist import BadList
 from drapps.fleet.pilot import PILOTED, POSTED
-from drapps.sched import check_cpus, check_knob, knobs
+from drapps.sched import check_knob, knobs
+from drapps.stat_keys import with_all_keys
 from drapps.torch import bad, draws, explain, init_fns, rebuild, replay, state as states, workers
 from drapps.torch.costs import costs_of
 from drapps.torch.fleet_iter import FleetIter
@@ -30,6 +33,7 @@ from drapps.torch.inline import InlineIter
 from drapps.torch.iterator import PASS_STEP
 from drapps.torch.kept import Kept
 from drapps.torch.lower import lower
+from drapps.torch.lower_collate import lower_collate
 from drapps.torch.native_iter import NativeIter
 from drapps.torch.open_files import open_file_in
 from drapps.torch.progress import Progress
@@ -41,7 +45,7 @@ log = logging.getLogger("drapps")
 
 _T_co = TypeVar("_T_co", covariant=True)
 
-COUNTS = ("batches", "samples", "bad_samples", "wait_ns", "step_ns")
+COUNTS = ("batches", "samples", "epochs", "bad_samples", "wait_ns", "step_ns")
 PREFETCH = 2  # torch's prefetch_factor where none is given
 NOT_GIVEN = workers.Count(0, decided=True)
 RESTORED = "this iteration was given up: a state was loaded"
@@ -74,7 +78,9 @@ class DataLoader(data.DataLoader[_T_co]):
     resource_monitor: the drapps.Monitor that the policy looks at; several loaders may share one.  None: one that the
         loaders of the process share.
     adaptive_compression: what the cache keeps is compressed where that is measured to pay; False: always.
-    weights: what is wanted: "step" (default), "draadp", "drapps", or {name: number} or "name=number,..." over it.
+    weights: what the policy aims for: "step" (default: the trainer never waits, with little CPU), "draadp"
+        (throughput, latency, balance, energy), "drapps" (throughput, latency, waiting, balance), or {name: number} or
+        "name=number,..." over it.
     trace: write a trace of the run to this file.
     record: note what each batch is made of, so that order() gives it and replay() repeats it.  Samples draw the same
         random numbers with num_workers=0 then as in worker processes.
@@ -93,20 +99,17 @@ class DataLoader(data.DataLoader[_T_co]):
                  cpu_limit=None, seed=None, cache=None, cache_limit=0, rank=None, world_size=None, lanes=True,
                  policy=None, resource_monitor=None, adaptive_compression=True, weights=None, trace=None,
                  record=False):  # fmt: skip
-        _check_choice("on_bad_sample", on_bad_sample, bad.POLICIES)
-        _check_least("max_bad", max_bad, 0)
-        _check_least("memory_limit", memory_limit, 0)
-        _check_least("cache_limit", cache_limit, 0)
-        if cpu_limit is not None:
-            check_cpus(cpu_limit)
+        given = locals()
+        check(DATALOADER, {name: given[name] for name in DATALOADER})
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit
         self.cpu_limit, self.cache, self.cache_limit, self.lanes = cpu_limit, cache, cache_limit, lanes
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
-        self.policy, self.adaptive_compression, self.weights, self.trace = policy, adaptive_compression, weights, trace
+        self.adaptive_compression, self.weights, self.trace = adaptive_compression, weights, trace
         prefetch_factor = _said(prefetch_factor, num_workers)
         self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
                                   pinned=_given(num_workers, prefetch_factor))  # fmt: skip
+        self.policy = self._adapting.policy_name
         self._counts, self._epoch = Counter(), 0
         self._bad_list = BadList(dataset)
         self._progress = self._resume = self._plan = self._costs = None
@@ -142,8 +145,6 @@ class DataLoader(data.DataLoader[_T_co]):
 
         The generator is seeded at once: who hands it on may use it without the loader.
         """
-        if seed is not None and not hasattr(seed, "__index__"):
-            raise _core.ArgumentError(f"seed is {seed!r}, allowed are whole numbers")
         if seed is not None and generator is not None and not handed_on:
             raise ValueError("seed and generator exclude each other: give one")
         if seed is None and generator is None and shuffle and self.world_size > 1:
@@ -194,9 +195,10 @@ class DataLoader(data.DataLoader[_T_co]):
         return iterator
 
     def _get_iterator(self):
-        if self.num_workers == 0:
+        if self.num_workers == 0 and not self._goes_on_natively():
+            self._kept.close()
             return InlineIter(self)
-        if self.prefetch_factor <= 0:
+        if self.num_workers > 0 and self.prefetch_factor <= 0:
             raise AssertionError(f"prefetch_factor is {self.prefetch_factor}, must be greater than 0 with workers")
         self.check_worker_number_rationality()
         if self._is_native():
@@ -209,6 +211,19 @@ class DataLoader(data.DataLoader[_T_co]):
             self._give_up_workers()
             return InlineIter(self)
         return FleetIter(self)
+
+    def _goes_on_natively(self):
+        """The state that was loaded is that of a native pass, and this loader can make the rest of it: Python code would
+        draw other random numbers."""
+        resume = self._resume
+        if resume is None or not states.running(resume):
+            return False
+        return (resume.get("replay") or resume).get("native", False) and self._is_native()
+
+    def check_worker_number_rationality(self):
+        """torch warns of more worker processes than CPUs: not where they are threads."""
+        if self.num_workers <= len(os.sched_getaffinity(0)) or not self._is_native():
+            super().check_worker_number_rationality()
 
     def _why_no_processes(self):
         """Why Python code runs in the caller though nobody said so; None: it does not."""
@@ -232,18 +247,49 @@ class DataLoader(data.DataLoader[_T_co]):
 
     def _lowered(self):
         """What runs natively of a map-style data set: looked at anew for each pass, because transforms may change."""
-        by_default = self._auto_collation and self.collate_fn is data.default_collate
-        return lower(self.dataset, by_default and init_fns.harmless(self.worker_init_fn), self._plan)
+        collate = lower_collate(self.collate_fn)
+        why = self._why_one_by_one(collate)
+        return lower(self.dataset, why is None, self._plan, why, collate)
+
+    def _why_one_by_one(self, collate):
+        """Why Python code has to see each sample, however it is made; None: it has not."""
+        if not self._auto_collation:
+            return "batch_size=None asks for single samples"
+        if collate is None:
+            return f"collate_fn ({explain.name_of(self.collate_fn)}) is Python code that gets single samples"
+        if not init_fns.harmless(self.worker_init_fn):
+            return f"worker_init_fn ({explain.name_of(self.worker_init_fn)}) may change the data set in the workers"
+        return None
 
     def _is_native(self):
         """Whether the engine makes the batches of a pass that begins now."""
         self._plan = None if self._iterable else self._lowered()
         return self._plan is not None and self._plan.is_native
 
+    def set_epoch(self, epoch):
+        """Makes the next iter() begin that epoch: of the order and randomness of `seed`, and of samplers that have a
+        set_epoch, too.  A state that was loaded is kept if it is of the same epoch.
+
+        >>> loader = DataLoader(torch.arange(6), batch_size=3, num_workers=0, shuffle=True, seed=1)
+        >>> first = [batch.tolist() for batch in loader]
+        >>> loader.set_epoch(0)
+        >>> [batch.tolist() for batch in loader] == first
+        True
+        """
+        check({"epoch": COUNT}, {"epoch": epoch})
+        epoch = operator.index(epoch)
+        if epoch != self._epoch:
+            self._resume = None
+        self._epoch = epoch
+        for sampler in draws.chain(self._index_sampler):
+            if hasattr(sampler, "set_epoch"):
+                sampler.set_epoch(epoch)
+
     def _next_epoch(self, resume):
         """The number of the pass that begins now; its seed is set."""
         epoch = resume["epoch"] if resume else self._epoch
         self._epoch = epoch + 1
+        self._counts["epochs"] += 1
         if self.seed is not None and not resume:
             self.generator.manual_seed((self.seed + epoch * PASS_STEP) % 2**63)
         return epoch
@@ -286,6 +332,8 @@ class DataLoader(data.DataLoader[_T_co]):
         state: of this rank; where it was saved out of order by another number of ranks, the list of all of them.
         """
         placed = states.place(self, state)
+        if "replay" in placed:
+            replay.check_way(self, placed["replay"])
         self._give_up(RESTORED)
         self._progress = None
         self._epoch, self._resume = placed["epoch"], placed
@@ -336,10 +384,9 @@ class DataLoader(data.DataLoader[_T_co]):
             self._progress.settle()
         for iterator in list(self._iterators):
             iterator._progress.pace.count()
-        counts = {name: self._counts[name] for name in COUNTS} | self._tally.stats(self.cache is not None)
-        adapting = self._adapting.stats()
-        n_workers = adapting["knobs"].get("workers", self.get("workers"))
-        return {**counts, "workers": n_workers, "epoch": max(0, self._epoch - 1), **adapting}
+        counts = {name: self._counts[name] for name in COUNTS}
+        return with_all_keys({**self._tally.stats(), **counts, "delivered_samples": counts["samples"],
+                              "epoch": max(0, self._epoch - 1), **self._adapting.stats(self._begins_with())})  # fmt: skip
 
     def bad_samples(self):
         """The samples that were left out or replaced, oldest first and at most the newest 1000: a list of named tuples
@@ -400,15 +447,19 @@ class DataLoader(data.DataLoader[_T_co]):
 
         Before a pass has run for a moment, "workers" and "prefetch" alone are known.
         """
-        _check_choice("the setting", knob, [row.name for row in knobs()])
-        found, begins_with = None, {"workers": int(self.num_workers)}
-        if self.num_workers:
-            begins_with["prefetch"] = int(self.prefetch_factor * self.num_workers)
-            found = self._adapting.get(knob)
-        found = begins_with.get(knob) if found is None else found
+        names = [row.name for row in knobs()]
+        if knob not in names:
+            raise _core.ArgumentError(f"the setting is {knob!r}, allowed are {', '.join(map(repr, names))}")
+        found = self._adapting.get(knob) if self.num_workers else None
+        found = self._begins_with().get(knob) if found is None else found
         if found is None:
             raise _core.StateError(f"{knob} is not known before a pass has run for a moment, and with num_workers=0")
         return found
+
+    def _begins_with(self):
+        """Knobs of a pass, before anything turns them."""
+        ahead = {"prefetch": int(self.prefetch_factor * self.num_workers)} if self.num_workers else {}
+        return {"workers": int(self.num_workers), **ahead}
 
     # --- closing ---
 
@@ -435,6 +486,15 @@ class DataLoader(data.DataLoader[_T_co]):
     def __setstate__(self, mine):
         vars(self).update(mine, _iterators=weakref.WeakSet(), _progress=None, _plan=None, _costs=None)
 
+    def __repr__(self):
+        n = states.length_of(self.dataset)
+        samples = "" if n is None else f" with {n} samples"
+        batches = "single samples" if self.batch_size is None and self.batch_sampler is None else (
+            f"batches of {self.batch_size}" if self.batch_size else f"batches of {type(self.batch_sampler).__name__}")
+        n_workers = int(self.num_workers)
+        where = f"{n_workers or 'no'} worker{'' if n_workers == 1 else 's'}"
+        return f"<drapps.{type(self).__name__} of {type(self.dataset).__name__}{samples}: {batches}, {where}>"
+
     def __enter__(self):
         return self
 
@@ -460,18 +520,6 @@ def _given(num_workers, prefetch_factor):
     """Knobs that the user has set."""
     workers_given = not getattr(num_workers, "decided", False)
     return ("workers",) * workers_given + ("prefetch",) * (prefetch_factor is not None)
-
-
-def _check_choice(name, value, allowed):
-    if value not in allowed:
-        raise _core.ArgumentError(f"{name} is {value!r}, allowed are {', '.join(map(repr, allowed))}")
-
-
-def _check_least(name, value, least):
-    if value is None or (type(value) is int and value >= least):  # asking an abstract class takes longer
-        return
-    if not isinstance(value, Real) or not value >= least:
-        raise _core.ArgumentError(f"{name} is {value!r}, allowed are {least} and more")
 
 
 def _rank(rank, world_size):

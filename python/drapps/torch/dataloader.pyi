@@ -23,7 +23,7 @@ class DataLoader(data.DataLoader[_T_co]):
     rank: int
     world_size: int
     lanes: bool
-    policy: str | None
+    policy: str
     adaptive_compression: bool
     weights: str | Mapping[str, float] | None
     trace: str | PathLike[str] | None
@@ -67,6 +67,7 @@ class DataLoader(data.DataLoader[_T_co]):
         trace: str | PathLike[str] | None = ...,
         record: bool = ...,
     ) -> None: ...
+    def set_epoch(self, epoch: int) -> None: ...
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: dict[str, Any] | Sequence[dict[str, Any]]) -> None: ...
     def order(self) -> dict[str, Any]: ...

@@ -1,7 +1,7 @@
 """DataLoader.explain(): what runs where, in words."""
 
 from drapps import cached
-from drapps.torch import init_fns
+from drapps.torch import draws
 
 
 def text(loader):
@@ -9,25 +9,27 @@ def text(loader):
     return "\n".join([_data(loader), _order(loader), _batches(loader), *_work(loader)]) + "\n"
 
 
-def _name(thing):
+def name_of(thing):
+    """A class, function or object, in a line of text."""
     return getattr(thing, "__qualname__", None) or type(thing).__qualname__
 
 
 def _data(loader):
-    return f"data: {_name(loader.dataset)}, {'iterable' if loader._iterable else 'map-style'}"
+    return f"data: {name_of(loader.dataset)}, {'iterable' if loader._iterable else 'map-style'}"
 
 
 def _order(loader):
     ranks = f", rank {loader.rank} of {loader.world_size}" if loader.world_size > 1 else ""
     kept = "in this order" if loader.in_order or loader.num_workers == 0 else "as they are ready"
-    return f"order: {_name(loader._index_sampler)} of {_name(loader.sampler)}{ranks}; delivered {kept}"
+    samplers = " of ".join(name_of(sampler) for sampler in draws.chain(loader._index_sampler))
+    return f"order: {samplers}{ranks}; delivered {kept}"
 
 
 def _batches(loader):
     if not loader._auto_collation:
-        return f"batches: none, samples through {_name(loader.collate_fn)}"
+        return f"batches: none, samples through {name_of(loader.collate_fn)}"
     size = "of the sampler's size" if loader.batch_size is None else f"of {loader.batch_size}"
-    return f"batches: {size}, by {_name(loader.collate_fn)}"
+    return f"batches: {size}, by {name_of(loader.collate_fn)}"
 
 
 def _work(loader):
@@ -44,8 +46,6 @@ def _work(loader):
     yield f"runs: {where} ({'decided' if n.decided else 'given'}), {ahead} batches under way"
     if plan:
         yield from plan.lines
-    if not init_fns.harmless(loader.worker_init_fn):
-        yield "worker_init_fn may change the data set, so batches are not made natively"
     yield from _cache(loader, plan)
 
 
@@ -62,7 +62,7 @@ def _cache(loader, plan):
     kind = type(loader.dataset)
     marked = sorted({name for base in kind.__mro__ for name, value in vars(base).items() if cached.is_marked(value)})
     yield (f"cache: keeps in {cached.folder_text(loader.cache)} what functions return that are marked with "
-           f"drapps.deterministic; {_name(loader.dataset)} has {', '.join(marked) or 'none itself'}")  # fmt: skip
+           f"drapps.deterministic; {name_of(loader.dataset)} has {', '.join(marked) or 'none itself'}")  # fmt: skip
     if plan is not None and plan.dataset is not loader.dataset:
         yield "  of the native beginning nothing is kept, because Python code follows it"
 

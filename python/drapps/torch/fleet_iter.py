@@ -16,7 +16,7 @@ from torch.utils.data import default_collate
 from drapps import _core
 from drapps.fleet.pack import PackError
 from drapps.torch import init_fns
-from drapps.torch.bad import no_stand_in, stand_ins
+from drapps.torch.bad import indices_of, no_stand_in, stand_ins
 from drapps.torch.order import Work, mixable, size_of
 from drapps.torch.state import length_of
 from drapps.torch.worker_iter import WorkerIter
@@ -157,11 +157,11 @@ class FleetIter(WorkerIter):
 
     # --- samples that cannot be sent ---
 
-    def __next__(self):
+    def _give(self):
         """Of several threads, one goes inline while others wait for workers, or have a batch in their hands."""
         if self._inline is None:
             try:
-                return super().__next__()
+                return super()._give()
             except Exception as error:
                 if self._inline is None:
                     raise
@@ -169,7 +169,7 @@ class FleetIter(WorkerIter):
             if why:
                 _core.undisturbed(self._shutdown_workers)
                 warnings.warn(f"batches are made in this process, as with num_workers=0: {why}", RuntimeWarning,
-                              stacklevel=2)  # fmt: skip
+                              stacklevel=3)  # fmt: skip
         if self._fleet is not None:  # a signal came before they were ended
             _core.undisturbed(self._shutdown_workers)
         hand = self._before.hand()
@@ -199,6 +199,8 @@ class FleetIter(WorkerIter):
     # --- results ---
 
     def _accept(self, result):
+        if isinstance(result.value, ExceptionWrapper):
+            result.value.failed_at = self._failed_at(result.samples)
         if self._simple:
             return self._accept_simply(result)
         self._note_size(result)
@@ -217,6 +219,17 @@ class FleetIter(WorkerIter):
             self._held[parts[0][:2]] = result.value, parts, bad
             return None
         return self._deliver(result.value, parts, bad)
+
+    def _failed_at(self, samples):
+        """Indices that the error of a batch came of: of the first bad sample, or of all where they are asked for at
+        once.  Empty: of something else, as collate_fn."""
+        for sample in samples:
+            if sample.error is not None:
+                work = self._works[sample.tag][0]
+                if not self._one_slot(work):
+                    return [work.indices[sample.slot]]
+                return indices_of(work.indices, self._auto_collation)
+        return []
 
     def _accept_simply(self, result):
         """Nothing is left out, and the result is the batch that was posted."""

@@ -1,21 +1,46 @@
 """worker_init_fn: what a worker calls before its first sample."""
 
 import functools
+import sys
 
 from torch.utils.data import IterDataPipe, MapDataPipe
 from torch.utils.data.dataloader import _sharding_worker_init_fn
 
 from drapps import cached
+from drapps.torch.lower_code import is_confined
+from drapps.torch.lower_genuine import is_of_library
 
 # Trainers give loaders functions of these packages, which seed a worker and leave its data set alone.
 SEEDING = {"transformers", "lightning", "lightning_fabric", "pytorch_lightning", "accelerate"}
 
 
+# What functions of users may reach that only seed a worker, as those of torch's page on reproducibility.
+SEEDED = ("torch", "numpy", "numpy.random", "random")
+SEED_NAMES = {"seed", "random", "manual_seed", "initial_seed", "set_num_threads", "utils", "data", "get_worker_info",
+              "id", "num_workers"}  # fmt: skip
+
+
 def harmless(function):
     """The function cannot have changed the data set, so batches may be made without it."""
+    arguments = ()
     while isinstance(function, functools.partial):
+        arguments = (*arguments, *function.args, *function.keywords.values())
         function = function.func
-    return function is None or getattr(function, "__module__", "").split(".")[0] in SEEDING
+    if function is None or getattr(function, "__module__", "").split(".")[0] in SEEDING:
+        return True
+    if not all(type(value) in (int, str, bool, type(None)) for value in arguments):
+        return False
+    return _is_timms(function) or is_confined(function, _may_reach, SEED_NAMES.__contains__)
+
+
+def _is_timms(function):
+    module = sys.modules.get("timm.data.loader")
+    return function is getattr(module, "_worker_init", module) and is_of_library(function, module)
+
+
+def _may_reach(value):
+    modules = (sys.modules.get(name) for name in SEEDED)
+    return type(value) in (int, float) or value is int or any(value is module for module in modules if module)
 
 
 class Caching:

@@ -9,7 +9,7 @@ from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 from drapps import _core, cached
 from drapps.fleet.items import restore
 from drapps.fleet.seeds import COLLATE
-from drapps.torch.bad import CarefulFetcher
+from drapps.torch.bad import CarefulFetcher, indices_of, note_samples
 from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.order import places_of, size_of, stateful
 from drapps.torch.replay import CallerSeeds
@@ -51,7 +51,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
             self._put_back = _continue_data(fetcher, self._auto_collation, loader.batch_size, resume)
         self._progress.data_state = _data_state(self._dataset, getattr(fetcher, "dataset_iter", None))
         self._collate = fetcher.collate_fn = Counting(self._collate_fn, self._auto_collation)
-        self._bad = loader._bad_of_pass()
+        self._bad, self._bad_list, self._iterable = loader._bad_of_pass(), loader._bad_list, loader._iterable
         self._work = None
         self._cache = None
         if loader.cache is not None:
@@ -104,11 +104,13 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
     def _fetch(self, work):
         """(whether there is a batch, the batch)."""
         if self._careful is None and self._seeds is None:
-            return True, self._dataset_fetcher.fetch(work.indices)
+            if self._iterable:
+                return True, self._dataset_fetcher.fetch(work.indices)
+            return True, self._collate(self._asked_for(work.indices))
         indices = work.indices if self._auto_collation else [work.indices]
         places = places_of(work, size_of(indices))
         if self._careful is None:
-            samples = self._seeded(places, work.indices)
+            samples = self._asked_for(work.indices, lambda slot: self._seeds.set(places[slot]))
             if not getattr(self._samples, "__getitems__", None):  # which is asked once, and its numbers go on
                 self._seed_batch(places)
             return True, self._collate(samples)
@@ -118,23 +120,29 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         self._seed_batch(place for place in places if place not in self._careful.left_out)
         return True, self._collate(samples if self._auto_collation else samples[0])
 
+    def _asked_for(self, indices, before=lambda slot: None):
+        """What collate_fn gets, as torch's fetcher makes it; before: called before each sample, or before all of them
+        where the data set is asked once.  An error names the sample."""
+        many = self._auto_collation and getattr(self._samples, "__getitems__", None)
+        at = indices_of(indices, self._auto_collation)
+        try:
+            if many or not self._auto_collation:
+                before(0)
+                return many(indices) if many else self._samples[indices]
+            found = []
+            for slot, index in enumerate(indices):
+                at = [index]
+                before(slot)
+                found.append(self._samples[index])
+            return found
+        except Exception as error:
+            note_samples(error, at, self._bad_list)
+            raise
+
     def _seed_batch(self, places):
         """Before collate_fn, as in a worker."""
         if self._seeds is not None and self._auto_collation:
             self._seeds.set(next(iter(places)), COLLATE)
-
-    def _seeded(self, places, indices):
-        """What collate_fn gets, made as in a worker: with the random numbers of each place, or of the first where the
-        data set is asked once."""
-        many = self._auto_collation and getattr(self._samples, "__getitems__", None)
-        if self._auto_collation and not many:
-            return [self._sample(place, index) for place, index in zip(places, indices, strict=True)]
-        self._seeds.set(places[0])
-        return many(indices) if many else self._samples[indices]
-
-    def _sample(self, place, index):
-        self._seeds.set(place)
-        return self._samples[index]
 
 
 # --- states of data sets ---

@@ -4,16 +4,21 @@ It is torch's own base iterator, so that warnings, profiler ranges and the numbe
 Any number of threads may share one: each batch goes to one of them.
 
 Ctrl-C may be caught and the pass gone on with: what a pass has to remember is changed in functions that _core.undisturbed
-calls, and a batch that was made and not given is given by the next call (Hand, in progress.py).
+calls, and a batch that was made and not given is given by the next call (Hand, in progress.py).  Where it is not caught,
+the iterator goes, and with it its workers: the traceback does not hold it (let_go).
 """
 
 import logging
-from contextlib import nullcontext
+import os
+import traceback
+from contextlib import nullcontext, suppress
 
 import numpy
 import torch
+from torch.utils.data import dataloader as torchs
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+import drapps
 from drapps import _core
 from drapps.ranges import is_profiled, wait_range
 from drapps.torch import draws
@@ -27,6 +32,7 @@ torch.from_numpy(numpy.ndarray((1, 1), numpy.int64, bytearray(8)))
 
 log = logging.getLogger("drapps")
 
+OWN_CODE = os.path.dirname(drapps.__file__) + os.sep, torchs.__file__
 PASS_STEP = 0x9E3779B97F4A7C15  # between the seeds of passes, so that neighbours are far apart
 
 
@@ -72,7 +78,7 @@ class Iterator(_BaseDataLoaderIter):
             self._base_seed = resume["base_seed"]
         kept = self._progress.draws["kept_seeds"]
         self._workers_seed = kept[0] if kept else self._base_seed
-        self._progress.base_seed = self._base_seed
+        self._progress.base_seed, self._progress.native = self._base_seed, self._native_pass
         if resume and "replay" in resume:
             self._progress.yielded = resume["_num_yielded"]
             self._order = self._progress.repeat = Repeat(resume["replay"], self._auto_collation)
@@ -88,6 +94,14 @@ class Iterator(_BaseDataLoaderIter):
             self._progress.given_up = f"this iteration was given up: {error}"
 
     def __next__(self):
+        try:
+            return self._give()
+        except BaseException as error:
+            self = None
+            _core.undisturbed(let_go, error)
+            raise
+
+    def _give(self):
         if self._progress.given_up:
             raise _core.StateError(self._progress.given_up)
         hand = self._progress.hand()
@@ -157,6 +171,19 @@ class Iterator(_BaseDataLoaderIter):
 
     def _shutdown_workers(self):
         """Ends what works for the pass; trainers call it."""
+
+
+def let_go(error):
+    """The frames of an exception that is being raised do not hold the iterator: whoever keeps the traceback, as notebooks
+    do, does not keep its workers.  Frames of others, a data set's or a collate_fn's, stay as they are."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if frame.f_code.co_filename.startswith(OWN_CODE):
+                with suppress(RuntimeError):  # it runs
+                    frame.clear()
+        error = error.__context__
 
 
 def pinned(iterator, batch):

@@ -15,14 +15,14 @@ from torch.utils.data import default_collate
 
 from drapps import _core
 from drapps.pipeline import Pipeline
+from drapps.torch.lower_chain import advice
+from drapps.torch.lower_collate import DEFAULT, as_in_a_worker
 from drapps.torch.lower_rows import NotNative
-from drapps.torch.lower_tree import Ids, read_tree
+from drapps.torch.lower_tree import Ids, Joined, Leaf, Wrapped, read_tree
 
 
-ONE_BY_ONE = (
-    "batches are not made natively: "
-    "the samples are needed one by one, for collate_fn, batch_size=None or worker_init_fn"
-)
+class NotOpened(NotNative):
+    """Samples of a data set whose class has a native form are not what that reads."""
 
 
 class Plan:
@@ -31,23 +31,30 @@ class Plan:
     pipe: a Pipeline that makes whole batches, or None.
     ids: for pipe, a function from indices of the data set to ids of pipe.dataset; raises what the data set would.
     outputs: for pipe, the fields that its loader has to deliver.
+    collate: for pipe, what becomes of a batch then.
+    goes_on: where a sample cannot be read, the data set itself knows what to do: its batch is made in Python.
     dataset: without pipe, what worker processes index; mixed: what of it has a native beginning.
     lines: what runs where, and why not natively.
     """
 
-    def __init__(self, dataset, lines, signature, pipe=None, ids=None, outputs=(), mixed=()):
-        self.dataset, self.lines, self.mixed = dataset, tuple(lines), tuple(mixed)
-        self.pipe, self.ids, self.outputs = pipe, ids, outputs
+    def __init__(self, dataset, lines, signature, pipe=None, ids=None, outputs=(), mixed=(), collate=DEFAULT,
+                 goes_on=False):  # fmt: skip
+        self.dataset, self.lines, self.mixed, self.collate = dataset, tuple(lines), tuple(mixed), collate
+        self.pipe, self.ids, self.outputs, self.goes_on = pipe, ids, outputs, goes_on
         self._signature = signature  # equal for plans that do the same, but for the ids
         self.opened = {}  # {id(data set of a leaf): (it, what it was made of, native data set)}
 
     def deliver(self, batch):
-        """What default_collate would have made of a native batch: a list of tensors.
+        """What collate_fn would have made of the samples of a native batch: mostly a list of tensors.
 
         Samples whose shape was not known beforehand come one by one: torch stacks them, or says why it cannot.
         """
         fields = [batch[name] for name in self.outputs]
-        return [default_collate(field) if isinstance(field, list) else field for field in fields]
+        fields = [default_collate(field) if isinstance(field, list) else field for field in fields]
+        if self.collate.finish is None:
+            return fields
+        with as_in_a_worker():
+            return self.collate.finish(fields)
 
     @property
     def is_native(self):
@@ -61,21 +68,22 @@ class Plan:
         return self.ids is None or numpy.array_equal(self.ids.table, other.ids.table)
 
 
-def lower(dataset, collate_fn_is_default=True, previous=None):
+def lower(dataset, whole=True, previous=None, why="the samples are needed one by one", collate=DEFAULT):
     """The plan for a data set.
 
-    collate_fn_is_default: samples are put together by torch's default_collate; else they are needed one by one.
+    whole: samples are put together as `collate` says (see lower_collate); else they are needed one by one, and `why`
+        says why.
     previous: an earlier plan: what has not changed is taken from it, and it is returned itself if nothing has.
     """
     tree = read_tree(dataset)
     opened = dict(previous.opened) if previous else {}
-    if collate_fn_is_default:
+    if whole:
         try:
-            plan = _whole(tree, opened)
+            plan = _whole(tree, opened, collate)
         except NotNative as reason:
-            plan = _single(tree, f"batches are not made natively: {reason}")
+            plan = _single(tree, f"batches are not made natively: {reason}", isinstance(reason, NotOpened))
     else:
-        plan = _single(tree, ONE_BY_ONE)
+        plan = _single(tree, f"batches are not made natively: {why}")
     plan.opened = {id(leaf.dataset): opened[id(leaf.dataset)] for leaf in tree.leaves() if id(leaf.dataset) in opened}
     return previous if previous and plan.equals(previous) else plan
 
@@ -83,10 +91,12 @@ def lower(dataset, collate_fn_is_default=True, previous=None):
 # --- whole batches ---
 
 
-def _whole(tree, opened):
-    leaves = _distinct(tree.leaves())
-    for leaf in leaves:
+def _whole(tree, opened, collate):
+    leaves = tree.leaves()
+    for leaf in leaves:  # wrappers may transform one data set in several ways
         _check_whole(leaf, leaves[0])
+    collate.check(leaves[0].chain.form)
+    leaves = _distinct(leaves)
     natives = [_open(leaf, opened) for leaf in leaves]
     spans, start = {}, 0
     for leaf, native in zip(leaves, natives):
@@ -98,9 +108,10 @@ def _whole(tree, opened):
         pipe = pipe.op(op)
     _check_graph(pipe)
     outputs = leaves[0].family.fields(leaves[0].dataset)
-    signature = ("native", tuple(map(id, natives)), leaves[0].ops)
-    lines = [line for leaf in leaves for line in _lines(leaf, "native")]
-    return Plan(tree.dataset, lines, signature, pipe, Ids(table, tree.dataset), outputs)
+    signature = ("native", tuple(map(id, natives)), leaves[0].ops, collate.key)
+    lines = [line for leaf in leaves for line in _lines(leaf, "native")] + [collate.line] * bool(collate.line)
+    return Plan(tree.dataset, lines, signature, pipe, Ids(table, tree), outputs, collate=collate,
+                goes_on=leaves[0].family.goes_on)  # fmt: skip
 
 
 def _distinct(leaves):
@@ -113,11 +124,11 @@ def _check_whole(leaf, first):
     if leaf.family.why_not_whole:
         raise NotNative(f"{type(leaf.dataset).__name__}: {leaf.family.why_not_whole}")
     if leaf.chain.rest:
-        raise NotNative("some transforms run in Python")
+        raise NotNative(f"some transforms run in Python{advice(leaf.chain)}")
     if getattr(leaf.dataset, "target_transform", None) is not None:
         raise NotNative("target_transform runs in Python")
     if leaf.chain.form is not None and leaf.chain.form.is_pil:
-        raise NotNative("PIL images come out, of which no batch can be made")
+        raise NotNative("the transforms return PIL images, which cannot be batched")
     if leaf.family is not first.family or leaf.ops != first.ops or leaf.chain.form != first.chain.form:
         raise NotNative("its parts are not transformed alike")
 
@@ -131,7 +142,7 @@ def _open(leaf, opened):
     try:
         native = leaf.family.open(leaf.dataset)
     except (_core.Error, TypeError, ValueError, OverflowError) as error:
-        raise NotNative(str(error)) from None
+        raise NotOpened(str(error)) from None
     opened[id(leaf.dataset)] = (leaf.dataset, kept, native)
     return native
 
@@ -156,13 +167,30 @@ def _check_graph(pipe):
 # --- samples one by one ---
 
 
-def _single(tree, reason):
+def _single(tree, reason, looked_at=False):
+    """looked_at: the samples were, and there was one that is not read natively."""
+    of_wrappers = list(_of_wrappers(tree))
+    if of_wrappers:  # which go on to call their transforms themselves
+        tree = read_tree(tree.dataset, None)
     leaves = _distinct(tree.leaves())
     mixed = {id(leaf.dataset): _mixed(leaf) for leaf in leaves}
     begun = [mixed[id(leaf.dataset)] for leaf in leaves if leaf.ops]
     dataset = tree.rebuild(lambda leaf: mixed[id(leaf.dataset)]) if begun else tree.dataset
-    lines = [line for leaf in leaves for line in _lines(leaf, "mixed" if leaf.ops else "Python")]
-    return Plan(dataset, [*lines, reason], ("single", tree.shape()), mixed=begun)
+    partly = {id(leaf.dataset): leaf.family.partly(leaf.dataset) for leaf in leaves if looked_at and leaf.family}
+    lines = [line for leaf in leaves
+             for line in _lines(leaf, "mixed" if leaf.ops else "Python", partly.get(id(leaf.dataset), ""))]  # fmt: skip
+    return Plan(dataset, [*lines, *of_wrappers, reason], ("single", tree.shape()), mixed=begun)
+
+
+def _of_wrappers(tree):
+    """Lines for data sets that transform the items of another one."""
+    if type(tree) is Wrapped and tree.holds.transforms:
+        yield f"{type(tree.dataset).__name__}: its transform runs in Python"
+        for leaf in _distinct(tree.leaves()):
+            yield from ("  " + line for line in leaf.chain.lines if ": Python" in line)
+    elif not isinstance(tree, Leaf):
+        for node in tree.inner if isinstance(tree, Joined) else (tree.inner,):
+            yield from _of_wrappers(node)
 
 
 def _mixed(leaf):
@@ -183,10 +211,9 @@ HOW = {
 }
 
 
-def _lines(leaf, how):
+def _lines(leaf, how, partly=""):
     """What becomes of a leaf, one line for the data set and one for each transform."""
-    head = f"{type(leaf.dataset).__name__}: {HOW[how]}" + (f", {leaf.reason}" if leaf.reason else "")
-    yield head
+    yield f"{type(leaf.dataset).__name__}: {HOW[how]}{partly}" + (f", {leaf.reason}" if leaf.reason else "")
     for line in leaf.chain.lines:
         yield "  " + line
     if getattr(leaf.dataset, "target_transform", None) is not None and leaf.family:

@@ -7,8 +7,9 @@ from torch import nn
 
 from drapps.torch.lower_genuine import check_transform
 from drapps.torch.lower_rows import IMAGE, NotNative, find_row, is_v2
+from drapps.torch.lower_wrappers import held_transforms
 
-FAMILIES = ("convert", "geometry", "color", "augment", "groups")
+FAMILIES = ("convert", "geometry", "color", "augment", "groups", "presets", "timm")
 SEQUENCES = (list, tuple, nn.ModuleList)
 
 
@@ -27,10 +28,10 @@ def load_rows():
         importlib.import_module(f"drapps.torch.lower_{family}")
 
 
-def lower_chain(transform, form):
-    """The longest native beginning of a transform (None: there is nothing to do)."""
+def lower_chain(transform, form, *later):
+    """The longest native beginning of a transform (None: there is nothing to do), and of others that follow it."""
     made, rest, lines, seen = [], [], [], []
-    for member in flatten(transform):
+    for member in (member for one in (transform, *later) for member in flatten(one)):
         if rest:
             rest.append(member)
             lines.append(f"{name_of(member)}: Python, stands after Python code")
@@ -61,21 +62,21 @@ def lower_one(transform, form):
         raise NotNative(f"is not as torchvision made it: {error}") from None
 
 
-def flatten(transform):
-    """The members of nested Compose and Sequential, one after the other."""
-    if transform is None:
+def flatten(transform, around=()):
+    """The members of nested Compose, Sequential and plain wrappers, one after the other.  around: what it stands in."""
+    if transform is None and not around:
         return
     try:
         row = find_row(transform)
         check_transform(transform)
         inside = members(transform) if row.name in ("Compose", "Sequential") else None
     except NotNative:
-        inside = None
-    if inside is None:
+        inside = held_transforms(transform)
+    if inside is None or any(transform is other for other in around):
         yield transform
         return
     for member in inside:
-        yield from flatten(member)
+        yield from flatten(member, (*around, transform))
 
 
 def members(transform):
@@ -85,6 +86,22 @@ def members(transform):
     if type(transform.transforms) not in SEQUENCES:
         raise NotNative(f"its transforms are a {type(transform.transforms).__name__}")
     return list(transform.transforms)
+
+
+def advice(chain):
+    """What to move so that more runs natively, in words; empty where nothing would help."""
+    first, *later = chain.rest
+    if not any(map(_has_row, later)):
+        return ""
+    return (f"; what stands before the first Python code runs natively: if {name_of(first)} may stand further back, "
+            "move it there")  # fmt: skip
+
+
+def _has_row(transform):
+    try:
+        return bool(find_row(transform))
+    except NotNative:
+        return False
 
 
 def name_of(transform):

@@ -3,19 +3,24 @@
 import torch
 
 from drapps import ops
-from drapps.torch.lower_rows import IMAGE, PIL, TENSOR, NotNative, is_v2, make, need_pil, need_tensor, per_channel, row
+from drapps.torch.lower_rows import IMAGE, PIL, TENSOR, NotNative, is_v2, make, need_tensor, per_channel, row
 
 NATIVE_TYPES = {torch.uint8: "uint8", torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
+
+
+def _need_pil(form):
+    if not form.is_pil:
+        raise NotNative(f"gets {form}, needs a PIL image")
 
 
 @row("ToTensor")
 def to_tensor(transform, form):
     """uint8 to float32, by division; v2's calls the same function."""
-    need_pil(form, "needs a PIL image")
+    _need_pil(form)
     if torch.get_default_dtype() is not torch.float32:
         raise NotNative(f"torch's default type is {torch.get_default_dtype()}")
-    return [make(ops.to_dtype, "float32", scale=True, divide=True)], form._replace(kind=TENSOR, dtype="float32",
-                                                                                  dense=True)  # fmt: skip
+    after = form._replace(kind=TENSOR, dtype="float32", dense=True, since="ToTensor")
+    return [make(ops.to_dtype, "float32", scale=True, divide=True)], after
 
 
 @row("PILToTensor")
@@ -23,14 +28,14 @@ def pil_to_tensor(transform, form):
     """The same numbers; v2's leaves tensors alone."""
     if not form.is_pil and is_v2(transform):
         return [], form
-    need_pil(form, "needs a PIL image")
-    return [], form._replace(kind=TENSOR)
+    _need_pil(form)
+    return [], form._replace(kind=TENSOR, since="PILToTensor")
 
 
 @row("ToImage", ("v2",))
 def to_image(transform, form):
     """The same numbers."""
-    return [], form._replace(kind=IMAGE)
+    return [], form._replace(kind=IMAGE, since="ToImage" if form.is_pil else form.since)
 
 
 @row("ToPureTensor", ("v2",))
@@ -44,14 +49,14 @@ def to_pil_image(transform, form):
     """The same numbers, for uint8."""
     if form.is_pil or form.is_float or transform.mode not in (None, "L" if form.channels == 1 else "RGB"):
         raise NotNative(f"from {form} with mode={transform.mode!r}")
-    return [], form._replace(kind=PIL, dense=False)
+    return [], form._replace(kind=PIL, dense=False, since="")
 
 
 @row("ConvertImageDtype")
 def convert_image_dtype(transform, form):
     """Scales; v1 by division."""
     need_tensor(form)
-    return _convert(transform, form, transform.dtype, scale=True)
+    return convert(transform, form, transform.dtype, scale=True)
 
 
 @row("ToDtype", ("v2",))
@@ -59,10 +64,11 @@ def to_dtype(transform, form):
     """Leaves PIL images alone."""
     if isinstance(transform.dtype, dict):
         raise NotNative("dtype is a dict by type")
-    return ([], form) if form.is_pil else _convert(transform, form, transform.dtype, scale=bool(transform.scale))
+    return ([], form) if form.is_pil else convert(transform, form, transform.dtype, scale=bool(transform.scale))
 
 
-def _convert(transform, form, dtype, scale):
+def convert(transform, form, dtype, scale):
+    """To another element type; v1 scales by division."""
     if dtype not in NATIVE_TYPES:
         raise NotNative(f"dtype={dtype}")
     if NATIVE_TYPES[dtype] == form.dtype:

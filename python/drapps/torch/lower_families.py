@@ -4,6 +4,7 @@ A family knows a torch or torchvision class by the functions it would call: a su
 changes nothing of them.
 """
 
+import functools
 import json
 import os
 import sys
@@ -31,6 +32,7 @@ class Family:
     module = base = ""
     reads = ("__getitem__",)
     attributes = ("transform", "target_transform")
+    goes_on = False  # reads another sample where one cannot be read
     why_not_whole = None  # a reason why batches cannot be made natively though single samples can
 
     def matches(self, leaf):
@@ -48,6 +50,10 @@ class Family:
     def first_ops(self, leaf):
         """What the data set itself does before its transform."""
         return ()
+
+    def partly(self, leaf):
+        """Where single samples may not be made natively though others are: what becomes of them, for a line of text."""
+        return ""
 
     def form(self, leaf):
         """What its transform gets; None without images."""
@@ -97,8 +103,6 @@ class Files(Family):
         """Only with the default loader, on PIL, as strict as Pillow is by default."""
         if not super().matches(leaf):
             return False
-        from PIL import ImageFile
-
         folder = sys.modules[self.module]
         loaders = (folder.default_loader, folder.pil_loader)
         if not any(leaf.loader is loader for loader in loaders):
@@ -107,11 +111,32 @@ class Files(Family):
             raise NotNative("torchvision's loader was replaced")
         if sys.modules["torchvision"].get_image_backend() != "PIL":
             raise NotNative("torchvision's image backend is not PIL")
+        return self.check_files(leaf)
+
+    def samples(self, leaf):
+        """Its list of (path, label)."""
+        return leaf.samples
+
+    def root(self, leaf):
+        """The folder of its files, or None."""
+        return leaf.root
+
+    def check_files(self, leaf):
+        """NotNative where drapps reads none of the files, or not as Pillow would."""
+        from PIL import ImageFile
+
         if ImageFile.LOAD_TRUNCATED_IMAGES:
             raise NotNative("Pillow is set to load truncated images")
-        if type(leaf.samples) is not list or not leaf.samples:
+        samples = self.samples(leaf)
+        if type(samples) is not list or not samples:
             raise NotNative("its samples are not a list of files")
+        if not any(map(_is_decodable, samples)):
+            raise NotNative(f"drapps decodes none of its files ({samples[0][0]}, ...)")
         return True
+
+    def partly(self, leaf):
+        """Where drapps decodes some of the files only: what becomes of the others."""
+        return "" if all(map(_is_decodable, self.samples(leaf))) else "; files that drapps does not decode: Python"
 
     def first_ops(self, leaf):
         """Pillow refuses images of more than twice its limit."""
@@ -126,23 +151,33 @@ class Files(Family):
 
     def keep(self, leaf):
         """Its rows: comparing them takes a few milliseconds for a million."""
-        return list(leaf.samples)
+        return list(self.samples(leaf))
 
     def still(self, leaf, kept):
         """Same files and labels."""
-        return kept == leaf.samples
+        return kept == self.samples(leaf)
 
     def open(self, leaf):
         """Files that no codec reads would fail one by one, so they are refused here."""
-        return _core.open_files(leaf.samples, _endings(), None if leaf.root is None else os.fspath(leaf.root))
+        root = self.root(leaf)
+        return _core.open_files(self.samples(leaf), _endings(), None if root is None else os.fspath(root))
 
     def fetch(self, leaf, index):
         """The bytes of the file."""
-        path, target = leaf.samples[index]
+        path, target = self.samples(leaf)[index]
         with open(path, "rb") as file:
             return file.read(), target
 
 
+def _is_decodable(sample):
+    """Whether drapps has a codec for a file of that name; what is no name, opening the file will tell."""
+    try:
+        return os.fsdecode(sample[0]).lower().endswith(_endings())
+    except (TypeError, LookupError):
+        return True
+
+
+@functools.cache
 def _endings():
     codecs = [codec["name"] for codec in json.loads(_core.codecs_json())]
     return tuple(ending for name in codecs for ending in ENDINGS.get(name, ()))
@@ -291,7 +326,36 @@ class Tensors(Family):
         return from_arrays({name: tensor.numpy() for name, tensor in zip(self.fields(leaf), leaf.tensors)}).dataset
 
 
-FAMILIES = (Files(), Cifar(), Mnist(), Svhn(), Tensors())
+class TimmFiles(Files):
+    """timm's ImageDataset over its reader of folders.  It goes on with the next sample where one cannot be read."""
+
+    module, base = "timm.data.dataset", "ImageDataset"
+    attributes = ("reader", "load_bytes", "input_img_mode", "additional_features", *Family.attributes)
+    goes_on = True
+
+    def matches(self, leaf):
+        """Only images that are converted to RGB and come with nothing but their label."""
+        if not Family.matches(self, leaf):
+            return False
+        kind = home("timm.data.readers.reader_image_folder", "ReaderImageFolder")
+        if type(leaf.reader) is not kind or "__getitem__" in vars(leaf.reader):
+            raise NotNative(f"its reader is a {type(leaf.reader).__name__}, and not one of folders")
+        check_class(kind, (object,))
+        own_attributes(leaf.reader, ("samples",))
+        if leaf.load_bytes or leaf.input_img_mode != "RGB" or leaf.additional_features is not None:
+            raise NotNative("gives something else than an image in RGB and its label")
+        return self.check_files(leaf)
+
+    def samples(self, leaf):
+        """Those of its reader."""
+        return leaf.reader.samples
+
+    def root(self, leaf):
+        """That of its reader."""
+        return leaf.reader.root
+
+
+FAMILIES = (Files(), TimmFiles(), Cifar(), Mnist(), Svhn(), Tensors())
 
 
 def family_of(leaf):
@@ -299,4 +363,6 @@ def family_of(leaf):
     for family in FAMILIES:
         if family.matches(leaf):
             return family
+    if type(leaf).__module__.split(".")[0] in ("torch", "torchvision"):
+        raise NotNative("drapps has no native form of it")
     raise NotNative("a data set that is not torch's or torchvision's")

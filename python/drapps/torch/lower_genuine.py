@@ -21,10 +21,11 @@ def check_transform(transform):
     check_object(transform)
     check_class(type(transform), (torch.nn.Module, object))
     if isinstance(transform, torch.nn.Module):
-        _check_module(transform)
+        check_module(transform)
 
 
-def _check_module(module):
+def check_module(module):
+    """NotNative when calling a module is more than calling its forward."""
     if any(getattr(module, name, None) for name in HOOKS) or any(getattr(torch.nn.modules.module, name, None)
                                                                 for name in GLOBAL_HOOKS):  # fmt: skip
         raise NotNative("has hooks")

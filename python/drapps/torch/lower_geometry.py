@@ -1,17 +1,29 @@
-"""Rows: sizes and places.  What interpolates is lowered on PIL images alone, what only moves pixels on tensors, too."""
+"""Rows: sizes and places.  What only moves pixels is lowered on any image, what interpolates where its numbers are met."""
 
 from torchvision.transforms.functional import InterpolationMode, _interpolation_modes_from_int
 
 from drapps import ops
-from drapps.torch.lower_rows import NotNative, is_v2, make, need_pil, per_channel, plain, row, settings
+from drapps.torch.lower_rows import NotNative, backend_of, is_v2, make, need_pil, per_channel, plain, row, settings
 
 
 def interpolation_of(transform):
-    """The name of the way to interpolate.  On PIL images nearest-exact is nearest."""
+    """The name of the way to interpolate."""
     value = transform.interpolation
     value = _interpolation_modes_from_int(value) if isinstance(value, int) else value
     name = value.value if isinstance(value, InterpolationMode) else value
-    return "nearest" if name == "nearest-exact" else plain(name, "interpolation")
+    return plain(name, "interpolation")
+
+
+def scaling(transform, form):
+    """What all that resizes takes.  PIL images are always antialiased; bytes are where `antialias` says so."""
+    name = interpolation_of(transform)
+    if form.is_pil:
+        return {"interpolation": name}
+    if not name.startswith("nearest"):
+        backend_of(transform, form)
+        if name not in ("bilinear", "bicubic"):
+            need_pil(form)
+    return {"interpolation": name, "antialias": bool(transform.antialias), "backend": "tensor"}
 
 
 def fill_of(transform, form):
@@ -28,7 +40,8 @@ def fill_of(transform, form):
 def turning(transform, form):
     """What all that turns and shears takes: interpolation and fill, on PIL images."""
     need_pil(form)
-    return {"interpolation": interpolation_of(transform), "fill": fill_of(transform, form)}
+    name = interpolation_of(transform)
+    return {"interpolation": "nearest" if name == "nearest-exact" else name, "fill": fill_of(transform, form)}
 
 
 def border_of(transform, form):
@@ -41,10 +54,8 @@ def border_of(transform, form):
 
 @row("Resize")
 def resize(transform, form):
-    """PIL images are always antialiased, whatever `antialias` says."""
-    need_pil(form)
-    wanted = settings(transform, "size", "max_size")
-    return [make(ops.resize, **wanted, interpolation=interpolation_of(transform))], form
+    """As scaling says."""
+    return [make(ops.resize, **settings(transform, "size", "max_size"), **scaling(transform, form))], form
 
 
 @row("CenterCrop")
@@ -67,10 +78,9 @@ def random_crop(transform, form):
 
 @row("RandomResizedCrop")
 def random_resized_crop(transform, form):
-    """PIL images are always antialiased, whatever `antialias` says."""
-    need_pil(form)
-    wanted = settings(transform, "size", "scale", "ratio")
-    return [make(ops.random_resized_crop, **wanted, interpolation=interpolation_of(transform))], form
+    """As scaling says."""
+    wanted = settings(transform, "size", "scale", "ratio") | scaling(transform, form)
+    return [make(ops.random_resized_crop, **wanted)], form
 
 
 @row("RandomHorizontalFlip")

@@ -2,16 +2,20 @@
 
 A row is a function from a transform and the form of the image at that point to native ops and the form after them.  It
 raises NotNative, with the reason in words, where the native result would not equal torchvision's.  One file a family:
-lower_convert, lower_geometry, lower_color, lower_augment, lower_groups.
+lower_convert, lower_geometry, lower_color, lower_augment, lower_groups, lower_presets, lower_timm.
 """
 
 import sys
 from typing import NamedTuple
 
+import torch
+
 from drapps import _core
 
+TESTED = ("AVX2", "AVX512")  # what torch must have found for its arithmetic to be the one we know
 PIL, TENSOR, IMAGE = "a PIL image", "a tensor", "a tv_tensors.Image"
 MODES = {1: "L", 3: "RGB"}
+LIBRARIES = ("torchvision.", "timm.")
 
 
 class NotNative(Exception):
@@ -25,6 +29,7 @@ class Form(NamedTuple):
     dtype: str = "uint8"
     channels: int = 3
     dense: bool = False  # a tensor whose memory is in the order of its axes; else channels are innermost
+    since: str = ""  # the transform that made a tensor of the PIL image
 
     @property
     def is_pil(self):
@@ -44,7 +49,7 @@ class Row(NamedTuple):
     """One class of transforms: how its ops are made, and whether a group takes part in the making."""
 
     name: str
-    versions: tuple  # of "v1", "v2", "nn": where a class of this name is meant
+    versions: tuple  # of the names in homes(): where a class of this name is meant
     make: object
 
 
@@ -63,7 +68,8 @@ def row(name, versions=("v1", "v2")):
 
 def homes():
     """{version: module} of the modules with transforms that the program has imported."""
-    names = {"v1": "torchvision.transforms", "v2": "torchvision.transforms.v2", "nn": "torch.nn"}
+    names = {"v1": "torchvision.transforms", "v2": "torchvision.transforms.v2", "nn": "torch.nn",
+             "presets": "torchvision.transforms._presets", "timm": "timm.data.transforms"}  # fmt: skip
     return {version: sys.modules[name] for version, name in names.items() if name in sys.modules}
 
 
@@ -75,9 +81,9 @@ def find_row(transform):
     if wanted and any(getattr(known[v], wanted.name, None) is kind for v in wanted.versions if v in known):
         return wanted
     for base in kind.__mro__[1:-1]:
-        if base.__name__ in ROWS and base.__module__.startswith("torchvision."):
-            raise NotNative(f"a subclass of torchvision's {base.__name__}")
-    if kind.__module__.startswith("torchvision."):
+        if base.__name__ in ROWS and base.__module__.startswith(LIBRARIES):
+            raise NotNative(f"a subclass of {base.__module__.split('.')[0]}'s {base.__name__}")
+    if kind.__module__.startswith(LIBRARIES):
         raise NotNative("has no native form")
     raise NotNative("code that is not torchvision's")
 
@@ -91,9 +97,23 @@ def is_v2(transform):
 
 
 def need_pil(form, why="on tensors torchvision computes otherwise"):
-    """NotNative unless the image is a PIL image there."""
+    """NotNative unless the image is a PIL image there; with the advice where it would be one."""
     if not form.is_pil:
-        raise NotNative(f"gets {form}: {why}")
+        advice = f"; before {form.since} it runs natively" if form.since else ""
+        raise NotNative(f"gets {form}: {why}{advice}")
+
+
+def backend_of(transform, form):
+    """The setting of ops that compute both as on PIL images and as v2 does on tensors of bytes."""
+    if form.is_pil:
+        return {}
+    if form.is_float:
+        need_pil(form, "native for bytes only")
+    if not is_v2(transform):
+        need_pil(form, "v1 computes otherwise on tensors; v2's runs natively")
+    if torch.backends.cpu.get_cpu_capability() not in TESTED:
+        need_pil(form, "without AVX2 torch computes otherwise")
+    return {"backend": "tensor"}
 
 
 def need_tensor(form):

@@ -13,8 +13,8 @@ from drapps.torch.lower_chain import Chain, load_rows, lower_chain
 from drapps.torch.lower_families import family_of
 from drapps.torch.lower_genuine import check_class, check_object
 from drapps.torch.lower_rows import NotNative
+from drapps.torch.lower_wrappers import Holds, held_dataset, with_held
 
-NOTHING = Chain((), None, (), ())
 INDEX_TYPES = (list, tuple, range, numpy.ndarray, torch.Tensor)
 
 
@@ -83,6 +83,30 @@ class Part(NamedTuple):
         return inside[indices.astype(numpy.int64)]
 
 
+class Wrapped(NamedTuple):
+    """A data set of a user's that hands on the items of another one, as they are or with their image transformed."""
+
+    dataset: object
+    holds: Holds
+    inner: object
+
+    def rebuild(self, wrap):
+        """A wrapper like it around the rebuilt data set."""
+        return with_held(self.dataset, self.holds.name, self.inner.rebuild(wrap))
+
+    def shape(self):
+        """As Leaf.shape."""
+        return id(self.dataset), self.holds.name, tuple(map(id, self.holds.transforms)), self.inner.shape()
+
+    def leaves(self):
+        """Those of the data set inside."""
+        return self.inner.leaves()
+
+    def places(self, spans):
+        """Those of the data set inside."""
+        return self.inner.places(spans)
+
+
 class Joined(NamedTuple):
     """A ConcatDataset."""
 
@@ -111,21 +135,32 @@ class Joined(NamedTuple):
         return numpy.concatenate(inside)
 
 
-def read_tree(dataset):
-    """The tree of a data set."""
+def read_tree(dataset, later=(), around=()):
+    """The tree of a data set.
+
+    later: transforms that are called on the images of its items; None: those of wrappers are left to these.
+    around: the data sets that it is in.
+    """
+    around = (*around, dataset)
     try:
         if type(dataset) is Subset:
-            return Part(_genuine(dataset), read_tree(dataset.dataset))
+            return Part(_genuine(dataset), read_tree(dataset.dataset, later, around))
         if type(dataset) is ConcatDataset:
-            return Joined(_genuine(dataset), tuple(read_tree(part) for part in dataset.datasets))
+            return Joined(_genuine(dataset), tuple(read_tree(part, later, around) for part in dataset.datasets))
+        holds = held_dataset(dataset)
+        held = holds and getattr(dataset, holds.name)
+        if holds and not any(held is other for other in around):
+            load_rows()
+            inside = None if later is None else (*holds.transforms, *later)
+            return Wrapped(dataset, holds, read_tree(held, inside, around))
         family = family_of(dataset)
     except NotNative as reason:
-        return Leaf(dataset, None, NOTHING, str(reason))
+        return Leaf(dataset, None, Chain((), None, tuple(later or ()), ()), str(reason))
     form = family.form(dataset)
     if form is None:
-        return Leaf(dataset, family, NOTHING)
+        return Leaf(dataset, family, Chain((), None, tuple(later or ()), ()))
     load_rows()
-    return Leaf(dataset, family, lower_chain(dataset.transform, form))
+    return Leaf(dataset, family, lower_chain(dataset.transform, form, *(later or ())))
 
 
 def _genuine(dataset):
@@ -137,9 +172,11 @@ def _genuine(dataset):
 class Ids:
     """From indices of a data set to ids of the native one, with the exceptions of a list."""
 
-    def __init__(self, table, dataset):
+    def __init__(self, table, tree):
+        while type(tree) is Wrapped:
+            tree = tree.inner
         self.table = table
-        self.is_joined = type(dataset) is ConcatDataset
+        self.is_joined = type(tree) is Joined
 
     def is_part_of(self, n):
         """Whether they are some of n ids, not all and not none."""

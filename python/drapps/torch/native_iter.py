@@ -4,6 +4,7 @@ Random choices of a sample are keyed by the base seed, the sample and how often 
 on the number of threads nor on where the pass was resumed.
 """
 
+import json
 import os
 import sys
 import threading
@@ -11,11 +12,14 @@ from collections import deque
 from functools import partial
 
 from drapps import _core
+from drapps.fleet.seeds import COLLATE
 from drapps.torch import workers
 from drapps.torch.bad import has_ranks
 from drapps.torch.iterator import Iterator, pinned
-from drapps.torch.order import Work, mixable
+from drapps.torch.order import Work, mixable, places_of
 from drapps.torch.refused import Refused, find, places
+from drapps.torch.replay import CallerSeeds
+from drapps.torch.settings import samples_of_pass, settings_of
 from drapps.torch.state import length_of
 from drapps.torch.under_way import Mixed, Times, Whole
 
@@ -32,6 +36,11 @@ def largest_batch(loader):
     return min(loader.batch_size or 1, (known and length_of(loader.sampler)) or sys.maxsize)
 
 
+def ahead_of(loader, n_workers):
+    """Batches under way, as torch counts them; without workers, one."""
+    return (loader.prefetch_factor or 1) * max(1, n_workers)
+
+
 def open_native(loader, plan, n_workers, in_order):
     """(native loader of a plan, what it was opened with): the one that an earlier pass has left, or a new one."""
     options = dict(
@@ -41,7 +50,7 @@ def open_native(loader, plan, n_workers, in_order):
         cache_limit=loader.cache_limit, cpu_limit=loader.cpu_limit or 0, equal_batches=has_ranks(loader),
         **loader._adapting.native(),
     )  # fmt: skip
-    knobs = {"workers": n_workers, "prefetch": min(MAX_PREFETCH, loader.prefetch_factor * n_workers)}
+    knobs = {"workers": n_workers, "prefetch": min(MAX_PREFETCH, ahead_of(loader, n_workers))}
     knobs = {knob: value for knob, value in knobs.items() if knob in loader._adapting.pinned} | loader._adapting.said
     key = (plan, os.getpid(), options)
     native = loader._kept.take(key)
@@ -83,9 +92,19 @@ class NativeIter(Iterator):
         self._adapting.flies(self._native)
         self._native.timeout_ms = int(self._timeout * 1000) or -1
         self._native.set_epoch(self._base_seed)
+        self._tell_begin(loader)
         self._batches = self._native.batches()
         self._open_window(loader)
         _core.undisturbed(self._fill)
+
+    def _tell_begin(self, loader):
+        """For the trace: which pass it is, for the engine knows its seed alone, and what the user asked for."""
+        told = {"event": "pass", "pass": self._progress.epoch, "epoch": self._base_seed, "settings": settings_of(loader)}
+        n_samples = samples_of_pass(loader)
+        if n_samples is not None:
+            base = sum(map(len, self._order.passed))
+            told |= {"base": base, "samples": max(0, n_samples - base)}
+        self._native._core.note(json.dumps(told, default=str))
 
     def _alive(self):
         return self._native is not None
@@ -97,7 +116,7 @@ class NativeIter(Iterator):
         self._find = partial(find, self._plan.ids, policy=self._bad.policy, base_seed=self._base_seed)
         ids, n_batches = self._past(self._order.passed)
         self._under_way, self._unit = 0, 1
-        self._window = self._adapting.said.get("prefetch", loader.prefetch_factor * self._n_workers)
+        self._window = self._adapting.said.get("prefetch", ahead_of(loader, self._n_workers))
         self._mixes = not self._order.in_order and mixable(loader)
         if self._mixes:
             self._unit = loader.batch_size
@@ -190,18 +209,48 @@ class NativeIter(Iterator):
         with self._turn:
             hand.box.clear()
             self._taken += 1
-            freed, settle = self._books.delivered(batch)
-            self._under_way -= freed
+            back = self._books.delivered(batch)
+            self._under_way -= back.freed
             self._note_bad(batch.bad)
-            if batch.error:  # as torch's workers do: the batch is lost, and the next call goes on
-                self._progress.lost(settle)
+            if batch.error and not self._plan.goes_on:  # as torch's: the batch is lost, and the next call goes on
+                self._progress.lost(back.settle)
                 self._fill()
                 raise batch.error
-            if batch.samples:
-                self._progress.offer(hand, pinned(self, self._plan.deliver(batch)), batch.samples, settle)
+            if batch.samples or batch.error:
+                made = self._finished(batch, back)
+                self._progress.offer(hand, pinned(self, made), batch.samples or len(back.work.indices), back.settle)
             else:  # all were left out
-                settle()
+                back.settle()
             self._fill()
+
+    def _finished(self, batch, back):
+        """What the consumer gets of a batch.  What Python code draws for it, hangs on its first place, as in a worker."""
+        if not batch.error and not self._plan.collate.draws:
+            return self._checked(self._plan.deliver, batch, back)
+        seeds = CallerSeeds(self._base_seed, self._order)
+        with seeds.lent():
+            if batch.error:
+                return self._checked(partial(self._in_python, seeds), back.work, back)
+            seeds.set(back.first, COLLATE)
+            return self._checked(self._plan.deliver, batch, back)
+
+    def _checked(self, make, of, back):
+        """An error costs the batch alone."""
+        try:
+            return make(of)
+        except Exception:
+            self._progress.lost(back.settle)
+            self._fill()
+            raise
+
+    def _in_python(self, seeds, work):
+        """A batch with a sample that the engine cannot read, where the data set knows what to do then."""
+        samples = []
+        for place, index in zip(places_of(work, len(work.indices)), work.indices, strict=True):
+            seeds.set(place)
+            samples.append(self._dataset[index])
+        seeds.set(places_of(work, len(work.indices))[0], COLLATE)
+        return self._collate_fn(samples)
 
     def _note_bad(self, rows):
         self._counts_bad["bad_samples"] += len(rows)
@@ -270,7 +319,7 @@ class NativeIter(Iterator):
             self._kept.put(self._key, native)
 
     def __del__(self):
-        """At the end of the program, modules may be gone: nothing but the native loader and its keeper is touched."""
+        """At the end of the program, all native loaders were closed, and modules may be gone: nothing is touched then."""
         native = getattr(self, "_native", None)
-        if native is not None:
+        if native is not None and not native._core.closed:
             self._leave(native)

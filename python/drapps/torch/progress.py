@@ -46,6 +46,7 @@ class Progress:
         self.pace = Pace(counts)
         self.draws = draws
         self.base_seed = None
+        self.native = False  # the engine draws the samples' random numbers
         self.order_seed = None  # of the RandomSampler that shuffle=True makes
         self.drawn = False  # the sampler was asked for a batch
         self.yielded = 0  # batches that the consumer got
@@ -181,6 +182,7 @@ class Progress:
                 "done": done,
                 "origin": tuple(self.origin),
                 "base_seed": self.base_seed,
+                "native": self.native,
                 "order_seed": self.order_seed,
                 "drawn": self.drawn,
                 "draws": self.draws,

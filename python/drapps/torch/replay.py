@@ -96,14 +96,18 @@ def state_of(loader, order):
     """The state that begins to repeat a recorded pass; raises what keeps the loader from that."""
     if not isinstance(order, dict) or not {"batches", "native", "base_seed"} <= set(order):
         raise _core.ArgumentError("not a recorded pass: order() of a drapps.DataLoader with record=True gives one")
-    native = loader.num_workers > 0 and loader._is_native()
+    made_with = {**order["made_with"], "world_size": loader.world_size}  # any rank may repeat what one did
+    return {**loader._between(), "drapps": order["drapps"], "made_with": made_with, "epoch": order["epoch"],
+            "base_seed": order["base_seed"], "_iterator_finished": False, "replay": order}  # fmt: skip
+
+
+def check_way(loader, order):
+    """Raises where the loader would not make a recorded pass as it was made.  With num_workers=0 it can do both."""
+    native = loader._is_native() and not (loader.num_workers == 0 and not order["native"])
     if order["native"] != native:
         how = ("in Python", "natively")
         raise _core.ArgumentError(f"the pass was made {how[order['native']]}, this loader would make it "
                                   f"{how[native]}, which draws other random numbers: see explain()")  # fmt: skip
-    made_with = {**order["made_with"], "world_size": loader.world_size}  # any rank may repeat what one did
-    return {**loader._between(), "drapps": order["drapps"], "made_with": made_with, "epoch": order["epoch"],
-            "base_seed": order["base_seed"], "_iterator_finished": False, "replay": order}  # fmt: skip
 
 
 class CallerSeeds:

@@ -6,7 +6,10 @@ trainers look for these.
 
 from itertools import zip_longest
 
+import torch
+
 from drapps import _core
+from drapps.state_checks import flag, is_wholes, mapping, whole, wholes, wrong
 from drapps.torch.identity import data_of, fingerprint_of, length_of, transforms_of
 from drapps.torch.samplers import Origin
 
@@ -36,8 +39,9 @@ MAY_DIFFER = {"world_size", "in_order"}
 
 def check(loader, mine, state):
     """Raises what is wrong with a state for this loader, which has `mine` to be compared.  Only what is in it is."""
-    if not isinstance(state, dict) or state.get("drapps") != VERSION:
+    if not isinstance(state, dict) or type(state.get("drapps")) is not int or state["drapps"] != VERSION:
         raise _core.ArgumentError(f'not a state of a drapps.DataLoader: "drapps" must be {VERSION}')
+    check_types(state)
     for key, theirs in state["made_with"].items():
         if key not in MAY_DIFFER and mine.get(key) != theirs:
             raise _core.ArgumentError(_difference(key, theirs, mine.get(key)))
@@ -45,8 +49,99 @@ def check(loader, mine, state):
         raise _core.ArgumentError("the state was saved with in_order=False and batches open; the loader has True")
 
 
+DATA_STATES = ({"set", "iterator"}, {"workers", "turn"})  # what inline.py and stream_iter.py keep of a data set
+
+
+def check_types(state):
+    """Raises the first field that is missing or is not what a state has there."""
+    made_with = mapping(state, "made_with")
+    whole(made_with, "world_size", least=1, inside="made_with.")
+    flag(made_with, "in_order", inside="made_with.")
+    for name in ("_num_yielded", "epoch"):
+        whole(state, name)
+    for name in ("_iterator_finished", "drawn"):
+        flag(state, name)
+    if "native" in state:
+        flag(state, "native")
+    for name in ("base_seed", "order_seed"):
+        whole(state, name, optional=True)
+    _check_done(mapping(state, "done"))
+    _check_origin(state)
+    least = state["origin"][1] - state["_num_yielded"]
+    if whole(state, "ahead", least=None) < least:
+        wrong("ahead", f"an int from {least} on, where the origin is at batch {state['origin'][1]}", state["ahead"])
+    _check_draws(mapping(state, "draws"))
+    for name in ("sampler", "dataset"):
+        if name not in state:
+            raise _core.ArgumentError(f"state: {name} is missing")
+    kept = state["dataset"]
+    if kept is not None and not (isinstance(kept, dict) and any(keys <= set(kept) for keys in DATA_STATES)):
+        wrong("dataset", "what a data set's state_dict() gave, or None", kept)
+    if state.get("first") is not None and not isinstance(state["first"], (list, tuple)):
+        wrong("first", "a list or None", state["first"])
+    if "replay" in state:
+        _check_replay(mapping(state, "replay"))
+
+
+def _check_done(done):
+    for number, slots in done.items():
+        if not (type(number) is int or (type(number) is str and number.isdecimal())) or int(number) < 0:
+            wrong("done", "a dict by numbers of batches", done)
+        if slots is not None and not is_wholes(slots):
+            wrong(f"done[{number!r}]", "a list of non-negative ints or None", slots)
+
+
+def _check_origin(state):
+    origin = state.get("origin")
+    is_origin = isinstance(origin, (list, tuple)) and len(origin) == 3
+    if not (is_origin and is_wholes(origin[:2]) and is_wholes(origin[2]) and list(origin[2]) == sorted(origin[2])):
+        wrong("origin", "[a non-negative int, a non-negative int, ascending ints]", origin)
+
+
+def _check_draws(draws):
+    generators = draws.get("generators")
+    if not isinstance(generators, (list, tuple)) or not all(type(g) is int or _is_generator(g) for g in generators):
+        wrong("draws.generators", "a list of seeds and of states of torch.Generator", generators)
+    if draws.get("global") is not None and not _is_generator(draws["global"]):
+        wrong("draws.global", "a state of torch's generator or None", draws["global"])
+    if "asks" in draws and (type(draws["asks"]) is not int or draws["asks"] not in (1, 2)):
+        wrong("draws.asks", "1 or 2", draws["asks"])
+    wholes(draws, "kept_seeds", inside="draws.", optional=True)
+
+
+def _is_generator(value):
+    return isinstance(value, torch.Tensor) and value.dtype == torch.uint8 and value.dim() == 1
+
+
+def _check_replay(replay):
+    """A recorded pass (replay.py)."""
+    whole(replay, "rank", inside="replay.")
+    whole(replay, "world_size", least=1, inside="replay.")
+    flag(replay, "native", inside="replay.")
+    batches = replay.get("batches")
+    if not isinstance(batches, (list, tuple)):
+        wrong("replay.batches", "a list", batches)
+    for i, batch in enumerate(batches):
+        _check_batch(batch, f"replay.batches[{i}]")
+
+
+def _check_batch(batch, name):
+    """indices: whatever the sampler gave; a slice, too."""
+    if not isinstance(batch, dict) or "indices" not in batch:
+        wrong(name, "a dict with indices and places", batch)
+    places = batch.get("places")
+    is_number = type(places) is int and places >= 0
+    if not is_number and not (isinstance(places, (list, tuple)) and places
+                              and all(is_wholes(pair) and len(pair) == 2 for pair in places)):  # fmt: skip
+        wrong(f"{name}.places", "a non-negative int or a list of pairs of them", places)
+    if batch.get("times") is not None:
+        wholes(batch, "times", inside=f"{name}.")
+
+
 def _difference(key, theirs, mine):
     """What to say of it, and what to do where it is meant."""
+    if key in ("data", "transforms") and type(theirs) is not type(mine):
+        return f'state: made_with.{key} must be {mine!r} or removed, got {theirs!r}'
     if key == "data":
         other = [what for what in {**theirs, **mine} if theirs.get(what) != mine.get(what)]
         said = f"the state was saved with another data set of this type and length, told by its {', '.join(other)}"
@@ -69,6 +164,8 @@ def running(state):
 def place(loader, states):
     """Where this rank goes on, as one state: from its own, or from those of all ranks of a run of another size."""
     states = states if isinstance(states, (list, tuple)) else [states]
+    if not states:
+        raise _core.ArgumentError("load_state_dict needs a state or a list of all ranks' states, got an empty list")
     compared = made_with(loader)
     for state in states:
         check(loader, compared, state)

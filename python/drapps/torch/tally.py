@@ -10,13 +10,13 @@ from contextlib import suppress
 from functools import partial
 
 from drapps import _core
+from drapps.stat_keys import CACHE_SUMS, ENGINE_SUMS
 
 # Keys of their stats() that are added up.
 COUNTS = ("deaths", "slow_samples")
-CACHE_COUNTS = (
-    "cache_hits", "cache_misses", "cache_damaged", "cache_written", "cache_written_bytes", "cache_raw_bytes",
-    "cache_read_bytes", "cache_read_ns",
-)  # fmt: skip
+SUMS = (*COUNTS, *ENGINE_SUMS, *CACHE_SUMS)
+# What the engine counts by passes, where a DataLoader counts by itself.
+NOT_THE_ENGINES = ("samples", "delivered_samples", "batches", "epochs", "epoch", "bad_samples", "wait_ns", "step_ns")
 
 
 class Tally:
@@ -57,14 +57,11 @@ class Tally:
                     add(found, maker.stats())
             return found
 
-    def stats(self, with_cache):
-        """The counters; of a cache, as far as they are known: those of worker processes are not."""
+    def stats(self):
+        """The counters, as far as they are known: what the engine counts, worker processes do not."""
         sums = self._sums()
-        found = {name: sums[name] for name in COUNTS}
-        if with_cache:
-            found |= {name: value for name, value in self._of_native().items() if name.startswith("cache_")}
-            found |= {name: sums[name] for name in CACHE_COUNTS if name in sums}
-        return found
+        found = {name: value for name, value in self._of_native().items() if name not in NOT_THE_ENGINES}
+        return found | {name: sums[name] for name in SUMS if name in sums or name in COUNTS}
 
     def _of_native(self):
         try:
@@ -84,6 +81,6 @@ def _tell(tally, maker, stats):
 
 def add(sums, stats):
     """Adds what one has counted."""
-    for name in (*COUNTS, *CACHE_COUNTS):
+    for name in SUMS:
         if name in stats:
             sums[name] += stats[name]

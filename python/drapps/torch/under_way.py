@@ -3,8 +3,18 @@
 from array import array
 from bisect import bisect_right
 from functools import partial
+from typing import NamedTuple
 
 from drapps.torch.order import Work, places_of
+
+
+class Back(NamedTuple):
+    """What came back with a batch."""
+
+    freed: int  # of the window
+    work: Work
+    first: object  # the place of its first sample in the sampler's batches; None: all were left out
+    settle: object  # to call once the consumer has it
 
 
 def _left_out(batch):
@@ -29,13 +39,14 @@ class Whole:
         return 1
 
     def delivered(self, batch):
-        """A batch came back: how much of the window that frees, and what says so once the consumer has it."""
+        """A batch came back."""
         work, start = self._works.pop(batch.number)
-        left_out = _left_out(batch)
+        left_out, first = _left_out(batch), work.first
         if left_out:
             places = places_of(work, len(work.indices))
             left_out = [places[position - start] for position in left_out]
-        return 1, partial(self._progress.settled, work, left_out)
+            first = next((place for place in places if place not in left_out), None)
+        return Back(1, work, first, partial(self._progress.settled, work, left_out))
 
 
 class Mixed:
@@ -53,13 +64,13 @@ class Mixed:
         return len(work.indices)
 
     def delivered(self, batch):
-        """Samples came back, or were left out: how much of the window that frees, and what says so once the consumer
-        has them."""
+        """Samples came back, or were left out."""
         left_out = _left_out(batch)
         samples = [self._sample(position) for position in (*batch.positions, *left_out)]
         places, indices, times = map(list, zip(*samples, strict=True)) if samples else ([], [], [])
         work = Work(places[0][0] if places else 0, indices, places, None if None in times else times)
-        return len(samples), partial(self._progress.settled, work, places[len(places) - len(left_out) :])
+        settle = partial(self._progress.settled, work, places[len(places) - len(left_out) :])
+        return Back(len(samples), work, next(iter(places), None), settle)
 
     def _sample(self, position):
         """(place, index, time) of the sample at a position."""

@@ -11,7 +11,9 @@ from drapps import _core
 from drapps.fleet.fleet import Fleet, NothingPosted
 from drapps.fleet.pilot import PILOTED
 from drapps.torch import workers
+from drapps.torch.bad import note_samples
 from drapps.torch.iterator import Iterator, pinned
+from drapps.torch.settings import settings_of
 from drapps.torch.state import length_of
 
 LATER = 0.01
@@ -38,7 +40,7 @@ class WorkerIter(Iterator):
 
     def _begun(self, loader, resume):
         super()._begun(loader, resume)
-        self._bad = loader._bad_of_pass()
+        self._bad, self._bad_list = loader._bad_of_pass(), loader._bad_list
         self._limit = loader.timeout or None
         self._adapting = loader._adapting
         self._said_ahead = self._adapting.said.get("prefetch", 0)
@@ -81,7 +83,7 @@ class WorkerIter(Iterator):
                      memory_limit=loader.memory_limit, cpu_limit=loader.cpu_limit, **options)  # fmt: skip
 
     def _pilot_settings(self, loader):
-        settings = {"batch_size": loader.batch_size, "workers": self._n_workers, "prefetch": self._window}
+        settings = {**settings_of(loader), "workers": self._n_workers, "prefetch": self._window}
         n_samples = None if loader._iterable else length_of(loader.dataset)
         return self._adapting.of_processes(type(loader.dataset).__name__, loader.cpu_limit, settings,
                                            ("workers",) if loader._iterable else (),
@@ -166,12 +168,21 @@ class WorkerIter(Iterator):
                 self._look_at(value)
                 self._progress.lost(settle)
                 self._fill()
-                value.reraise()
+                self._reraise(value)
             self._progress.offer(hand, pinned(self, value), n_samples, settle)
             self._fill()
             fleet = self._fleet  # which another thread may close
             if fleet is not None and self._over() and not self._persistent_workers:
                 fleet.dismiss()  # that was the last batch: they leave while it is used
+
+    def _reraise(self, wrapper):
+        """Raises what a batch came to; failed_at: indices of the samples, where it was one."""
+        try:
+            wrapper.reraise()
+        except Exception as error:
+            if getattr(wrapper, "failed_at", None):
+                note_samples(error, wrapper.failed_at, self._bad_list)
+            raise
 
     def _look_at(self, wrapper):
         """An error that a batch came to, before it counts as one."""

@@ -65,11 +65,12 @@ def decide(cpu_limit, iterable, needs_workers):
 
 
 def share(iterator, wanted, decided):
-    """The workers that an iterator gets now: what others of drapps's choice have is taken off, one always stays."""
+    """The workers that an iterator gets now: what others of drapps's choice have is taken off, one always stays.  Where
+    samples wait more than they compute, a policy may have wanted more workers than there are CPUs: it gets these."""
     if not decided:
         return wanted
     with _lock:
-        n = max(1, min(wanted, usual_workers() - sum(_running.values())))
+        n = max(1, min(wanted, max(wanted, usual_workers()) - sum(_running.values())))
         _running[iterator] = n
     return n
 

@@ -151,7 +151,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 {
     const struct par *p = par;
     (void)conf;
-    if (in->kind == DR_KIND_BOXES)
+    if (dr__is_points(in))
         return dr__boxes_plan(in, "random_iou_crop", out, err);
     DR_TRY(dr__want_image(in, ~0u, "random_iou_crop", err));
     out->desc = p ? dr__desc_resized(in, p->rect.h, p->rect.w) : dr__desc_resized(in, DR_UNKNOWN, DR_UNKNOWN);
@@ -165,7 +165,7 @@ static void crop_boxes(const struct par *p, const dr_view *in, dr_view *out)
         dr__boxes_crop(in, out, &p->rect);
     else
         dr__view_copy(out, in);
-    for (int64_t i = 0; p->cropped && i < in->desc.dims[0]; i++) {
+    for (int64_t i = 0; p->cropped && in->desc.kind == DR_KIND_BOXES && i < in->desc.dims[0]; i++) {
         float *b = (float *)out->data + 4 * i;
         if (!centre_inside((const float *)in->data + 4 * i, &p->rect))
             b[0] = b[1] = b[2] = b[3] = 0;
@@ -180,7 +180,7 @@ static dr__placing placing(const struct par *p, const dr_desc *in)
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     (void)task;
-    if (in->desc.kind == DR_KIND_BOXES) {
+    if (dr__is_points(&in->desc)) {
         crop_boxes(par, in, out);
         return DR_OK;
     }
@@ -218,7 +218,9 @@ const dr_op_def dr__op_random_iou_crop = {
     .draws = draws,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM | DR_OP_WINDOW | DR_OP_EARLY,
+    .flags = DR_OP_RANDOM | DR_OP_WINDOW | DR_OP_EARLY | DR_OP_MOVES,
+    .kinds = DR__ON_PLACES,
+    .needs = DR__KIND(BOXES),
     .init = init,
     .draw = draw,
     .look = look,

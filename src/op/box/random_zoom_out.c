@@ -63,7 +63,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     const struct conf *c = conf;
     const struct par *p = par;
     uint8_t fill[DR__PIXEL_MAX];
-    if (in->kind == DR_KIND_BOXES)
+    if (dr__is_points(in))
         return dr__boxes_plan(in, "random_zoom_out", out, err);
     DR_TRY(dr__want_image(in, ~0u, "random_zoom_out", err));
     DR_TRY(dr__fill_pixel(&c->fill, in, "random_zoom_out", fill, err));
@@ -82,7 +82,7 @@ static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view 
 {
     const struct conf *c = task->conf;
     const struct par *p = par;
-    if (in->desc.kind == DR_KIND_BOXES) {
+    if (dr__is_points(&in->desc)) {
         dr__boxes_shift(in, out, (double)p->left, (double)p->top);
         if (p->applied)
             dr__boxes_clamp(out, p->width, p->height);
@@ -102,7 +102,8 @@ const dr_op_def dr__op_random_zoom_out = {
     .draws = draws,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM | DR_OP_EARLY,
+    .flags = DR_OP_RANDOM | DR_OP_EARLY | DR_OP_MOVES,
+    .kinds = DR__ON_PLACES,
     .init = init,
     .draw = draw,
     .plan = plan,

@@ -68,7 +68,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 {
     char text[128];
     (void)conf;
-    if (in->kind != DR_KIND_BOXES && (in->kind != DR_KIND_ARRAY || in->n_dims < 1))
+    if (!((DR__ON_INSTANCES | DR__KIND(ARRAY)) >> in->kind & 1) || in->n_dims < 1)
         return dr__fail(err, DR_ERR_ARG, "sanitize_bounding_boxes: needs boxes and arrays with a row for each, got %s",
                         dr__desc_text_of(in, text, sizeof text));
     out->desc = *in;
@@ -99,7 +99,9 @@ const dr_op_def dr__op_sanitize_bounding_boxes = {
     .params = params,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_EARLY,
+    .flags = DR_OP_EARLY | DR_OP_DROPS,
+    .kinds = DR__ON_IMAGES | DR__ON_INSTANCES,
+    .needs = DR__KIND(BOXES),
     .look = look,
     .passes = passes,
     .plan = plan,

@@ -195,18 +195,21 @@ void dr__adjust_sharpness(const dr_task *task, const dr_view *in, dr_view *out, 
     }
 }
 
-void dr__adjust_parts(const dr_task *task, const dr_ints *parts, const double *factor, const dr_view *in, dr_view *out)
+void dr__adjust_parts(const dr_task *task, int backend, const dr_ints *parts, const double *factor, const dr_view *in,
+                      dr_view *out)
 {
     typedef void adjust(const dr_task *, const dr_view *, dr_view *, double);
-    static adjust *const all[DR__COLOUR_PARTS] = { dr__adjust_brightness, dr__adjust_contrast, dr__adjust_saturation,
-                                                   dr__adjust_hue };
+    static adjust *const all[][DR__COLOUR_PARTS] = {
+        [DR__BACKEND_PIL] = { dr__adjust_brightness, dr__adjust_contrast, dr__adjust_saturation, dr__adjust_hue },
+        [DR__BACKEND_TENSOR] = { dr__tensor_brightness, dr__tensor_contrast, dr__tensor_saturation, dr__tensor_hue },
+    };
     if (parts->n == 0 || in->desc.kind == DR_KIND_MASK) {
         dr__view_copy(out, in);
         return;
     }
     const dr_view *from = in; /* the first part reads the input, the rest work in place */
     for (int i = 0; i < parts->n; i++, from = out)
-        all[parts->v[i]](task, from, out, factor[parts->v[i]]);
+        all[backend][parts->v[i]](task, from, out, factor[parts->v[i]]);
 }
 
 double dr__adjust_cost(const dr_ints *parts, double base, const dr_desc *in)

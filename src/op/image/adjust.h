@@ -1,12 +1,13 @@
-/* adjust.h: the colour changes that ops are made of, with Pillow's arithmetic, on uint8 HWC images.
+/* adjust.h: the colour changes that ops are made of, with Pillow's arithmetic or torch's, on uint8 HWC images.
  *
- * Each reads `in` and writes `out` of the same shape (dr__to_grey: its own number of channels).  They may be the same
- * memory, but for dr__adjust_sharpness and dr__to_grey.  task->scratch has dr__adjust_scratch bytes.  A fourth channel
+ * Each reads `in` and writes `out` of the same shape (grey: its own number of channels).  They may be the same
+ * memory, but for those of sharpness and grey.  task->scratch has dr__adjust_scratch bytes.  A fourth channel
  * is alpha and stays as it is.
  */
 #ifndef DR_OP_IMAGE_ADJUST_H
 #define DR_OP_IMAGE_ADJUST_H
 
+#include "op/image/backend.h"
 #include "op/op.h"
 
 /* Scratch for any one of the functions below. */
@@ -31,11 +32,28 @@ void dr__adjust_sharpness(const dr_task *task, const dr_view *in, dr_view *out, 
 /* Turns the hue by `factor` (-0.5 to 0.5) of the colour circle; 1 or 3 channels. */
 void dr__adjust_hue(const dr_task *task, const dr_view *in, dr_view *out, double factor);
 
+/* The same with the arithmetic of torchvision's v2 on tensors; 1 or 3 channels. */
+void dr__tensor_brightness(const dr_task *task, const dr_view *in, dr_view *out, double factor);
+void dr__tensor_contrast(const dr_task *task, const dr_view *in, dr_view *out, double factor);
+void dr__tensor_saturation(const dr_task *task, const dr_view *in, dr_view *out, double factor);
+void dr__tensor_sharpness(const dr_task *task, const dr_view *in, dr_view *out, double factor);
+void dr__tensor_hue(const dr_task *task, const dr_view *in, dr_view *out, double factor);
+void dr__tensor_autocontrast(const dr_task *task, const dr_view *in, dr_view *out);
+void dr__tensor_grey(const dr_task *task, const dr_view *in, dr_view *out);
+
+/* a * b + c rounded once, as torch's kernels do on machines that have such an instruction; for a and b whose product
+ * has room in a double beside c. */
+static inline float dr__fused(float a, float b, float c)
+{
+    return (float)((double)a * (double)b + (double)c);
+}
+
 /* Some of these one after the other, as the random ops do.  `parts` says which, in order; `factor` has one for each of
  * the four.  Masks are copied.  The cost is that of the parts, with `base` more to a byte. */
 enum { DR__BRIGHTNESS, DR__CONTRAST, DR__SATURATION, DR__HUE, DR__COLOUR_PARTS };
 
-void dr__adjust_parts(const dr_task *task, const dr_ints *parts, const double *factor, const dr_view *in, dr_view *out);
+void dr__adjust_parts(const dr_task *task, int backend, const dr_ints *parts, const double *factor, const dr_view *in,
+                      dr_view *out);
 double dr__adjust_cost(const dr_ints *parts, double base, const dr_desc *in);
 
 /* How a par with `double factor[DR__COLOUR_PARTS]` shows one of them. */

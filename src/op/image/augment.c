@@ -46,9 +46,11 @@ static size_t image_bytes(const dr_desc *d)
 
 dr_status dr__aug_plan(const dr__aug_style *style, const dr_desc *in, const char *op, dr_plan *out, dr_error *err)
 {
-    if (in->kind == DR_KIND_MASK || in->kind == DR_KIND_BOXES)
+    if (in->kind == DR_KIND_MASK || dr__is_points(in))
         return dr__fail(err, DR_ERR_ARG, "%s: %s cannot follow its shears and turns; apply it to the image alone", op,
-                        in->kind == DR_KIND_MASK ? "masks" : "boxes");
+                        in->kind == DR_KIND_MASK    ? "masks"
+                        : in->kind == DR_KIND_BOXES ? "boxes"
+                                                    : "key points");
     DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB, op, err));
     uint8_t fill[DR__PIXEL_MAX];
     DR_TRY(dr__fill_pixel(&style->fill, in, op, fill, err));

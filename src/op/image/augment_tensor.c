@@ -1,7 +1,7 @@
 /* augment_tensor.c: the augmentation primitives as torchvision computes them on tensors, which is how its AugMix treats
  * PIL images too.
  *
- * Colours: float32 instead of Pillow's tables.  Shears, shifts and turns: places in float32 on a grid from -1 to 1,
+ * Colours are those of adjust_tensor.c.  Shears, shifts and turns: places in float32 on a grid from -1 to 1,
  * four neighbours weighted with zeros beyond the edge, rounded to the nearest value.  The order of torch's own float
  * sums depends on the machine, so that single values may round the other way; tests/python says how many.
  */
@@ -15,17 +15,6 @@
 
 #define PRIMITIVE(name)                                                                                                \
     static void name(const dr_task *task, const dr__aug_style *style, double magnitude, const dr_view *in, dr_view *out)
-
-/* a * b + c rounded once, as torch's kernels do on machines that have such an instruction. */
-static float fused(float a, float b, float c)
-{
-    return (float)((double)a * (double)b + (double)c);
-}
-
-static uint8_t cut(float v)
-{
-    return (uint8_t)(v <= 0.0f ? 0.0f : v >= 255.0f ? 255.0f : v);
-}
 
 /* ---- shears, shifts, turns ---- */
 
@@ -59,7 +48,7 @@ static void open_grid(struct grid *g, const dr__aug_style *style, const dr_desc 
 static void place_of(const struct grid *g, int64_t x, int64_t y, float place[2])
 {
     float gx = (float)x - 0.5f * (float)(g->w - 1), gy = (float)y - 0.5f * (float)(g->h - 1);
-    float nx = fused(gy, g->m[1], gx * g->m[0]) + g->m[2], ny = fused(gy, g->m[4], gx * g->m[3]) + g->m[5];
+    float nx = dr__fused(gy, g->m[1], gx * g->m[0]) + g->m[2], ny = dr__fused(gy, g->m[4], gx * g->m[3]) + g->m[5];
     place[0] = (nx + 1.0f) * g->half_w - 0.5f;
     place[1] = (ny + 1.0f) * g->half_h - 0.5f;
 }
@@ -96,7 +85,7 @@ static void sample_bilinear(const struct grid *g, const dr_view *in, const float
             continue;
         const uint8_t *src = in->data + (y + k / 2) * in->stride + (x + k % 2) * g->channels;
         for (int c = 0; c < g->channels; c++)
-            sum[c] = fused(weight[k], src[c], sum[c]);
+            sum[c] = dr__fused(weight[k], src[c], sum[c]);
         covered += weight[k];
     }
     for (int c = 0; c < g->channels; c++)
@@ -163,80 +152,28 @@ PRIMITIVE(rotate)
 
 /* ---- colours ---- */
 
-/* trunc(clip(factor * v + (1 - factor) * other)). */
-static uint8_t blend(int v, float other, double factor)
-{
-    return cut(fused((float)(1.0 - factor), other, (float)v * (float)factor));
-}
-
-static void blend_with_value(const dr_task *task, const dr_view *in, dr_view *out, float value, double factor)
-{
-    uint8_t table[256];
-    for (int v = 0; v < 256; v++)
-        table[v] = blend(v, value, factor);
-    dr__tone_table(task, in, out, table);
-}
-
 PRIMITIVE(brightness)
 {
     (void)style;
-    blend_with_value(task, in, out, 0.0f, 1.0 + magnitude);
-}
-
-/* The whole part of torchvision's luminance. */
-static float luminance(const uint8_t *pixel, int channels)
-{
-    if (channels == 1)
-        return (float)pixel[0];
-    return (float)(int)fused(0.114f, pixel[2], fused(0.587f, pixel[1], 0.2989f * (float)pixel[0]));
+    dr__tensor_brightness(task, in, out, 1.0 + magnitude);
 }
 
 PRIMITIVE(color)
 {
-    int channels = (int)dr__channels(&in->desc);
-    (void)task, (void)style;
-    if (channels == 1) {
-        dr__view_copy(out, in);
-        return;
-    }
-    for (int64_t y = 0; y < dr__height(&in->desc); y++) {
-        const uint8_t *src = in->data + y * in->stride;
-        uint8_t *dst = out->data + y * out->stride;
-        for (int64_t x = 0; x < dr__width(&in->desc); x++, src += 3, dst += 3) {
-            float grey = luminance(src, channels);
-            for (int c = 0; c < 3; c++)
-                dst[c] = blend(src[c], grey, 1.0 + magnitude);
-        }
-    }
+    (void)style;
+    dr__tensor_saturation(task, in, out, 1.0 + magnitude);
 }
 
 PRIMITIVE(contrast)
 {
-    int channels = (int)dr__channels(&in->desc);
-    double sum = 0.0, n = (double)dr__width(&in->desc) * (double)dr__height(&in->desc);
     (void)style;
-    for (int64_t y = 0; y < dr__height(&in->desc); y++)
-        for (int64_t x = 0; x < dr__width(&in->desc); x++)
-            sum += luminance(in->data + y * in->stride + x * channels, channels); /* exact: whole numbers */
-    blend_with_value(task, in, out, n > 0 ? (float)(sum / n) : 0.0f, 1.0 + magnitude);
+    dr__tensor_contrast(task, in, out, 1.0 + magnitude);
 }
 
 PRIMITIVE(sharpness)
 {
-    int64_t h = dr__height(&in->desc);
-    size_t row = dr__row_bytes(&in->desc), pixel = (size_t)dr__channels(&in->desc);
-    float part = (float)-magnitude; /* 1 - factor */
     (void)style;
-    dr__view_copy(out, in);
-    if (h < 3 || row < 3 * pixel)
-        return;
-    for (int64_t y = 1; y < h - 1; y++) {
-        const uint8_t *src = in->data + y * in->stride;
-        uint8_t *dst = out->data + y * out->stride, *smooth = task->scratch;
-        dr__smooth_row(smooth, src - in->stride, src, src + in->stride, row, pixel);
-        for (size_t i = pixel; i + pixel < row; i++)
-            dst[i] = cut(fused(part, (float)(smooth[i] - src[i]), src[i]));
-    }
+    dr__tensor_sharpness(task, in, out, 1.0 + magnitude);
 }
 
 PRIMITIVE(solarize)
@@ -245,23 +182,10 @@ PRIMITIVE(solarize)
     dr__tone_solarize(task, in, out, (float)(255.0 * magnitude));
 }
 
-static void build_autocontrast(const uint32_t *hist, uint8_t *table)
-{
-    int lo = 0, hi = 255;
-    while (lo < 255 && !hist[lo])
-        lo++;
-    while (hi > 0 && !hist[hi])
-        hi--;
-    float least = hi > lo ? (float)lo : 0.0f;
-    float unit = hi > lo ? (float)(hi - lo) * (float)(1.0 / 255.0) : 1.0f;
-    for (int v = 0; v < 256; v++)
-        table[v] = cut(((float)v - least) / unit);
-}
-
 PRIMITIVE(autocontrast)
 {
     (void)style, (void)magnitude;
-    dr__tone_by_histogram(task, in, out, build_autocontrast);
+    dr__tensor_autocontrast(task, in, out);
 }
 
 PRIMITIVE(posterize)

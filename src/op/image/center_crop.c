@@ -17,7 +17,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 {
     const struct conf *c = conf;
     (void)par;
-    if (in->kind == DR_KIND_BOXES)
+    if (dr__is_points(in))
         return dr__boxes_plan(in, "center_crop", out, err);
     DR_TRY(dr__want_image(in, ~0u, "center_crop", err));
     out->desc = dr__desc_resized(in, dr__size_height(&c->size), dr__size_width(&c->size));
@@ -49,7 +49,7 @@ static dr_status crop_boxes(dr_task *task, const dr_view *in, dr_view *out)
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
-    if (in->desc.kind == DR_KIND_BOXES)
+    if (dr__is_points(&in->desc))
         return crop_boxes(task, in, out);
     dr__placing p = placing(task->conf, &in->desc);
     (void)par;
@@ -95,7 +95,8 @@ const dr_op_def dr__op_center_crop = {
     .summary = "cut the middle of an image",
     .params = params,
     .conf_size = sizeof(struct conf),
-    .flags = DR_OP_WINDOW | DR_OP_EARLY,
+    .flags = DR_OP_WINDOW | DR_OP_EARLY | DR_OP_MOVES,
+    .kinds = DR__ON_PLACES,
     .plan = plan,
     .run = run,
     .rows = rows,

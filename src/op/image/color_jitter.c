@@ -1,7 +1,7 @@
 /* color_jitter: brightness, contrast, saturation and hue by random factors, in random order.
  *
  * Each setting is a number a (factors 1 - a to 1 + a; hue -a to a), a pair (least, most) or null: that one is left out.
- * Leaving the hue out is not the same as turning it by 0, which goes through 8-bit HSV and back.
+ * Leaving the hue out is not the same as turning it by 0, which goes through HSV and back, on PIL images in 8 bits.
  */
 #include "op/image/adjust.h"
 #include "op/op_defs.h"
@@ -13,6 +13,7 @@ struct range {
 
 struct conf {
     dr_reals brightness, contrast, saturation, hue;
+    int backend;
     struct range range[DR__COLOUR_PARTS]; /* what init made of them */
 };
 
@@ -26,6 +27,7 @@ static const dr_param params[] = {
     DR_REAL_LIST(struct conf, contrast, "null", 0, 1e6, 0, 2, "a: factors 1 - a to 1 + a; or (least, most)"),
     DR_REAL_LIST(struct conf, saturation, "null", 0, 1e6, 0, 2, "a: factors 1 - a to 1 + a; or (least, most)"),
     DR_REAL_LIST(struct conf, hue, "null", -0.5, 0.5, 0, 2, "a: turns of -a to a; or (least, most); -0.5 to 0.5"),
+    DR__BACKEND_PARAM(struct conf),
     { 0 },
 };
 
@@ -102,7 +104,7 @@ static double cost(const void *conf, const void *par, const dr_desc *in)
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct par *p = par;
-    dr__adjust_parts(task, &p->order, p->factor, in, out);
+    dr__adjust_parts(task, ((const struct conf *)task->conf)->backend, &p->order, p->factor, in, out);
     return DR_OK;
 }
 
@@ -115,6 +117,7 @@ const dr_op_def dr__op_color_jitter = {
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
     .flags = DR_OP_RANDOM,
+    .kinds = DR__ON_IMAGES,
     .init = init,
     .draw = draw,
     .plan = plan,

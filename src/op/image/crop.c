@@ -19,7 +19,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 {
     const struct conf *c = conf;
     (void)par;
-    if (in->kind == DR_KIND_BOXES)
+    if (dr__is_points(in))
         return dr__boxes_plan(in, "crop", out, err);
     DR_TRY(dr__want_image(in, ~0u, "crop", err));
     out->desc = dr__desc_resized(in, c->height, c->width);
@@ -36,7 +36,7 @@ static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view 
 {
     const struct conf *c = task->conf;
     (void)par;
-    if (in->desc.kind == DR_KIND_BOXES) {
+    if (dr__is_points(&in->desc)) {
         dr__boxes_crop(in, out, &(dr_rect){ c->left, c->top, c->width, c->height });
         return DR_OK;
     }
@@ -83,7 +83,8 @@ const dr_op_def dr__op_crop = {
     .summary = "cut a given rectangle",
     .params = params,
     .conf_size = sizeof(struct conf),
-    .flags = DR_OP_WINDOW | DR_OP_EARLY,
+    .flags = DR_OP_WINDOW | DR_OP_EARLY | DR_OP_MOVES,
+    .kinds = DR__ON_PLACES,
     .plan = plan,
     .run = run,
     .rows = rows,

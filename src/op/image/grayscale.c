@@ -4,10 +4,12 @@
 
 struct conf {
     int64_t num_output_channels;
+    int backend;
 };
 
 static const dr_param params[] = {
     DR_INT(struct conf, num_output_channels, "1", 1, 3, "1 or 3"),
+    DR__BACKEND_PARAM(struct conf),
     { 0 },
 };
 
@@ -23,7 +25,8 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 {
     const struct conf *c = conf;
     (void)par;
-    DR_TRY(dr__want_colour(in, DR__GREY | DR__RGB | DR__RGBA, "grayscale", err));
+    unsigned channels = DR__GREY | DR__RGB | (c->backend == DR__BACKEND_PIL ? DR__RGBA : 0);
+    DR_TRY(dr__want_colour(in, channels, "grayscale", err));
     out->desc = *in;
     if (in->kind == DR_KIND_MASK)
         return DR_OK;
@@ -35,9 +38,12 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
+    const struct conf *c = task->conf;
     (void)par;
     if (in->desc.kind == DR_KIND_MASK)
         dr__view_copy(out, in);
+    else if (c->backend == DR__BACKEND_TENSOR)
+        dr__tensor_grey(task, in, out);
     else
         dr__to_grey(task, in, out);
     return DR_OK;
@@ -50,6 +56,7 @@ const dr_op_def dr__op_grayscale = {
     .params = params,
     .conf_size = sizeof(struct conf),
     .flags = 0,
+    .kinds = DR__ON_IMAGES,
     .init = init,
     .plan = plan,
     .run = run,

@@ -22,7 +22,7 @@ static inline bool dr__maybe_skips(const void *par, const dr_view *in)
     return !((const dr__maybe *)par)->applied || in->desc.kind == DR_KIND_MASK;
 }
 
-/* The run of an op that has nothing else in its conf: `change` for what is not skipped. */
+/* The run of an op that has nothing else to know: `change` for what is not skipped. */
 dr_status dr__maybe_run(dr_task *task, const void *par, const dr_view *in, dr_view *out,
                         void (*change)(const dr_task *task, const dr_view *in, dr_view *out));
 

@@ -16,7 +16,8 @@ static dr_status check_image(const dr_desc *in, const char *op, dr_error *err)
     char text[128];
     if (in->kind == DR_KIND_IMAGE && in->dtype == DR_F32 && in->layout != DR_LAYOUT_ANY)
         return DR_OK;
-    return dr__fail(err, DR_ERR_ARG, "%s: needs float32 images, got %s", op, dr__desc_text_of(in, text, sizeof text));
+    return dr__fail(err, DR_ERR_ARG, "%s: needs float32 images, got %s; put normalize or to_dtype before it", op,
+                    dr__desc_text_of(in, text, sizeof text));
 }
 
 static dr_status plan_label(const dr__mix_conf *c, const char *op, const dr_desc *in, dr_desc *out, dr_error *err)

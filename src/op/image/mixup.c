@@ -54,6 +54,6 @@ const dr_op_def dr__op_mixup = {
     .draws = draws,
     .conf_size = sizeof(dr__mix_conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM | DR_OP_BATCH,
+    .flags = DR_OP_RANDOM | DR_OP_BATCH | DR_OP_MOVES,
     .batch = &batch,
 };

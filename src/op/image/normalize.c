@@ -122,6 +122,7 @@ const dr_op_def dr__op_normalize = {
     .params = params,
     .conf_size = sizeof(struct conf),
     .flags = DR_OP_POINTWISE_U8,
+    .kinds = DR__ON_IMAGES,
     .init = init,
     .plan = plan,
     .run = run,

@@ -33,7 +33,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     const struct conf *c = conf;
     uint8_t fill[DR__PIXEL_MAX];
     (void)par;
-    if (in->kind == DR_KIND_BOXES)
+    if (dr__is_points(in))
         return dr__boxes_plan(in, "pad", out, err);
     DR_TRY(dr__want_image(in, ~0u, "pad", err));
     DR_TRY(dr__fill_pixel(&c->fill, in, "pad", fill, err));
@@ -57,7 +57,7 @@ static dr_status pad_boxes(dr_task *task, const dr_view *in, dr_view *out)
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct conf *c = task->conf;
-    if (in->desc.kind == DR_KIND_BOXES)
+    if (dr__is_points(&in->desc))
         return pad_boxes(task, in, out);
     dr__placing p = dr__placing_padded(&in->desc, c->sides, (dr__border)c->padding_mode, 0, 0);
     (void)par;
@@ -72,7 +72,8 @@ const dr_op_def dr__op_pad = {
     .summary = "add borders to an image",
     .params = params,
     .conf_size = sizeof(struct conf),
-    .flags = DR_OP_EARLY,
+    .flags = DR_OP_EARLY | DR_OP_MOVES,
+    .kinds = DR__ON_PLACES,
     .init = init,
     .plan = plan,
     .run = run,

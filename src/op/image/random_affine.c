@@ -1,6 +1,7 @@
-/* random_affine: turn, shift, scale and shear an image at random, as torchvision's affine() does on PIL images.  HWC
- * uint8 with 1, 3 or 4 channels. */
+/* random_affine: turn, shift, scale and shear an image at random, as torchvision's affine() does on PIL images;
+ * boxes follow.  HWC uint8 with 1, 3 or 4 channels. */
 #include "base/fmath.h"
+#include "op/box/boxes.h"
 #include "op/image/geometry.h"
 #include "op/image/turn.h"
 #include "op/op_defs.h"
@@ -102,6 +103,8 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     const struct conf *c = conf;
     uint8_t fill[DR__PIXEL_MAX];
     (void)par;
+    if (dr__is_points(in))
+        return dr__boxes_plan(in, "random_affine", out, err);
     DR_TRY(dr__want_turnable(in, "random_affine", err));
     DR_TRY(dr__fill_pixel(&c->fill, in, "random_affine", fill, err));
     out->desc = *in;
@@ -111,25 +114,57 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 static double cost(const void *conf, const void *par, const dr_desc *in)
 {
     (void)par;
+    if (dr__is_points(in))
+        return 0;
     return dr__turn_cost(((const struct conf *)conf)->interpolation, in);
 }
 
-static void matrix_of(const struct conf *c, const struct par *p, const dr_desc *in, double m[6])
+typedef void matrix_fn(double m[6], const double center[2], double angle, const double translate[2], double scale,
+                       const double shear[2]);
+
+static void matrix_of(const struct conf *c, const struct par *p, const dr_desc *in, matrix_fn *make, double m[6])
 {
     const double middle[2] = { (double)dr__width(in) * 0.5, (double)dr__height(in) * 0.5 };
     const double shift[2] = { (double)p->translate_x, (double)p->translate_y };
     const double shear[2] = { p->shear_x, p->shear_y };
-    dr__affine_matrix(m, c->center.n ? c->center.v : middle, p->angle, shift, p->scale, shear);
+    make(m, c->center.n ? c->center.v : middle, p->angle, shift, p->scale, shear);
+}
+
+static dr_status move_boxes(const dr_task *task, const struct par *p, const dr_view *in, dr_view *out)
+{
+    const dr_desc *frame = NULL;
+    double m[6];
+    DR_TRY(dr__boxes_frame(task, "random_affine", &frame));
+    matrix_of(task->conf, p, frame, dr__affine_forward, m);
+    dr__boxes_affine(in, out, m);
+    dr__boxes_clamp(out, dr__width(frame), dr__height(frame));
+    return DR_OK;
+}
+
+/* Seen from the middle of the image. */
+static void mask_matrix(const struct conf *c, const struct par *p, const dr_desc *in, double m[6])
+{
+    double center[2];
+    dr__center_from_middle(&c->center, in, center);
+    dr__affine_matrix(m, center, p->angle, (double[2]){ (double)p->translate_x, (double)p->translate_y }, p->scale,
+                      (double[2]){ p->shear_x, p->shear_y });
 }
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct conf *c = task->conf;
+    if (dr__is_points(&in->desc))
+        return move_boxes(task, par, in, out);
     dr__raster src = dr__raster_of(in), dst = dr__raster_of(out);
     uint8_t fill[DR__PIXEL_MAX];
     double m[6];
-    matrix_of(c, par, &in->desc, m);
     DR_TRY(dr__fill_pixel(&c->fill, &in->desc, "random_affine", fill, task->err));
+    if (in->desc.kind == DR_KIND_MASK) {
+        mask_matrix(c, par, &in->desc, m);
+        dr__affine_nearest_torch(&dst, &src, dr__pixel_bytes(&in->desc), m, fill);
+        return DR_OK;
+    }
+    matrix_of(c, par, &in->desc, dr__affine_matrix, m);
     dr__affine_u8(&dst, &src, dr__pixel_bytes(&in->desc), m, dr__turn_filter(c->interpolation, &in->desc), fill);
     return DR_OK;
 }
@@ -142,7 +177,8 @@ const dr_op_def dr__op_random_affine = {
     .draws = draws,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM,
+    .flags = DR_OP_RANDOM | DR_OP_EARLY | DR_OP_MOVES,
+    .kinds = DR__ON_PLACES,
     .init = init,
     .draw = draw,
     .plan = plan,

@@ -80,7 +80,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
     const struct conf *c = conf;
     uint8_t fill[DR__PIXEL_MAX];
     (void)par;
-    if (in->kind == DR_KIND_BOXES)
+    if (dr__is_points(in))
         return dr__boxes_plan(in, "random_crop", out, err);
     DR_TRY(dr__want_image(in, ~0u, "random_crop", err));
     DR_TRY(dr__fill_pixel(&c->fill, in, "random_crop", fill, err));
@@ -98,7 +98,7 @@ static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view 
 {
     const struct conf *c = task->conf;
     const struct par *drawn = par;
-    if (in->desc.kind == DR_KIND_BOXES) {
+    if (dr__is_points(&in->desc)) {
         dr__boxes_shift(in, out, (double)drawn->padding.v[0], (double)drawn->padding.v[1]); /* rounds as torchvision */
         dr__boxes_crop(out, out, &(dr_rect){ drawn->left, drawn->top, drawn->width, drawn->height });
         return DR_OK;
@@ -148,7 +148,8 @@ const dr_op_def dr__op_random_crop = {
     .draws = draws,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM | DR_OP_WINDOW | DR_OP_EARLY,
+    .flags = DR_OP_RANDOM | DR_OP_WINDOW | DR_OP_EARLY | DR_OP_MOVES,
+    .kinds = DR__ON_PLACES,
     .init = init,
     .draw = draw,
     .plan = plan,

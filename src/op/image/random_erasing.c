@@ -116,6 +116,7 @@ const dr_op_def dr__op_random_erasing = {
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
     .flags = DR_OP_RANDOM,
+    .kinds = DR__ON_IMAGES,
     .init = init,
     .draw = draw,
     .plan = plan,

@@ -31,7 +31,7 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     (void)conf, (void)par;
-    if (in->kind == DR_KIND_BOXES)
+    if (dr__is_points(in))
         return dr__boxes_plan(in, "random_horizontal_flip", out, err);
     DR_TRY(dr__want_image(in, ~0u, "random_horizontal_flip", err));
     out->desc = *in;
@@ -41,7 +41,7 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct par *p = par;
-    if (in->desc.kind == DR_KIND_BOXES)
+    if (dr__is_points(&in->desc))
         return dr__boxes_flip(task, "random_horizontal_flip", p->mirror, false, in, out);
     if (!p->mirror) {
         dr__view_copy(out, in);
@@ -66,7 +66,8 @@ const dr_op_def dr__op_random_horizontal_flip = {
     .draws = draws,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM | DR_OP_EARLY,
+    .flags = DR_OP_RANDOM | DR_OP_EARLY | DR_OP_MOVES,
+    .kinds = DR__ON_PLACES,
     .draw = draw,
     .plan = plan,
     .run = run,

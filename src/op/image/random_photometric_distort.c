@@ -1,11 +1,12 @@
 /* random_photometric_distort: SSD's changes of colour: brightness, contrast, saturation, hue and the order of the
- * channels, each with probability p; the contrast comes before or after saturation and hue.  Pillow's arithmetic. */
+ * channels, each with probability p; the contrast comes before or after saturation and hue. */
 #include "op/image/adjust.h"
 #include "op/op_defs.h"
 
 struct conf {
     dr_reals range[DR__COLOUR_PARTS];
     double p;
+    int backend;
 };
 
 struct par {
@@ -20,9 +21,13 @@ struct par {
     }
 
 static const dr_param params[] = {
-    RANGE(brightness, DR__BRIGHTNESS, "[0.875, 1.125]", 0, 1e6), RANGE(contrast, DR__CONTRAST, "[0.5, 1.5]", 0, 1e6),
-    RANGE(saturation, DR__SATURATION, "[0.5, 1.5]", 0, 1e6),     RANGE(hue, DR__HUE, "[-0.05, 0.05]", -0.5, 0.5),
-    DR_REAL(struct conf, p, "0.5", 0, 1, "chance of each part"), { 0 },
+    RANGE(brightness, DR__BRIGHTNESS, "[0.875, 1.125]", 0, 1e6),
+    RANGE(contrast, DR__CONTRAST, "[0.5, 1.5]", 0, 1e6),
+    RANGE(saturation, DR__SATURATION, "[0.5, 1.5]", 0, 1e6),
+    RANGE(hue, DR__HUE, "[-0.05, 0.05]", -0.5, 0.5),
+    DR_REAL(struct conf, p, "0.5", 0, 1, "chance of each part"),
+    DR__BACKEND_PARAM(struct conf),
+    { 0 },
 };
 
 static const dr_param draws[] = {
@@ -82,7 +87,7 @@ static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *pa
 
 static bool passes(const dr_desc *in)
 {
-    return in->kind == DR_KIND_MASK || in->kind == DR_KIND_BOXES;
+    return in->kind == DR_KIND_MASK || in->kind == DR_KIND_MASKS || dr__is_points(in);
 }
 
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
@@ -113,7 +118,7 @@ static void permute(dr_view *image, const int64_t *from)
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct par *p = par;
-    dr__adjust_parts(task, &p->parts, p->factor, in, out);
+    dr__adjust_parts(task, ((const struct conf *)task->conf)->backend, &p->parts, p->factor, in, out);
     if (p->permutation.n && in->desc.kind != DR_KIND_MASK)
         permute(out, p->permutation.v);
     return DR_OK;
@@ -128,6 +133,7 @@ const dr_op_def dr__op_random_photometric_distort = {
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
     .flags = DR_OP_RANDOM,
+    .kinds = DR__ON_IMAGES,
     .init = init,
     .draw = draw,
     .passes = passes,

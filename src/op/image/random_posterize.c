@@ -38,6 +38,7 @@ const dr_op_def dr__op_random_posterize = {
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(dr__maybe),
     .flags = DR_OP_RANDOM,
+    .kinds = DR__ON_IMAGES,
     .draw = dr__maybe_draw,
     .plan = plan,
     .run = run,

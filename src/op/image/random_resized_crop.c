@@ -1,5 +1,5 @@
 /* random_resized_crop: cut a rectangle of random area, ratio and place, and bring it to a size, as PIL does (always
- * antialiased); boxes follow.  HWC uint8 with 1, 3 or 4 channels. */
+ * antialiased) or torch; boxes follow.  HWC uint8 with 1, 3 or 4 channels. */
 #include "base/fmath.h"
 #include "op/box/boxes.h"
 #include "op/image/box_draw.h"
@@ -13,6 +13,7 @@ struct conf {
     dr_reals ratio;
     int interpolation;
     bool antialias;
+    int backend;
     dr__box_range range;
 };
 
@@ -25,7 +26,8 @@ static const dr_param params[] = {
     DR_REAL_LIST(struct conf, scale, "[0.08, 1.0]", 0, 1e6, 2, 2, "range of the crop's part of the area"),
     DR_REAL_LIST(struct conf, ratio, "[0.75, 1.3333333333333333]", 0, 1e6, 2, 2, "range of its width / height"),
     DR_CHOICE(struct conf, interpolation, "\"bilinear\"", dr__rescale_filters, "how pixels are sampled"),
-    DR_BOOLEAN(struct conf, antialias, "true", "accepted for torchvision's sake; always on, as for PIL images"),
+    DR_BOOLEAN(struct conf, antialias, "true", "for the tensor backend; on PIL images it is always on"),
+    DR__BACKEND_PARAM(struct conf),
     { 0 },
 };
 
@@ -40,6 +42,7 @@ static const dr_param draws[] = {
 static dr_status init(void *conf, dr_error *err)
 {
     struct conf *c = conf;
+    DR_TRY(dr__rescale_check(c->interpolation, c->backend, "random_resized_crop", err));
     return dr__box_range_of(&c->scale, &c->ratio, "random_resized_crop", &c->range, err);
 }
 
@@ -86,15 +89,17 @@ static dr__rescale rescale(const struct conf *c, const struct par *p)
         .w = dr__size_width(&c->size),
         .h = dr__size_height(&c->size),
         .filter = c->interpolation,
+        .backend = c->backend,
+        .antialias = c->antialias,
     };
 }
 
 static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err)
 {
     const struct conf *c = conf;
-    if (in->kind == DR_KIND_BOXES)
+    if (dr__is_points(in))
         return dr__boxes_plan(in, "random_resized_crop", out, err);
-    DR_TRY(dr__want_rescalable(in, "random_resized_crop", err));
+    DR_TRY(dr__want_rescalable(in, c->interpolation, "random_resized_crop", err));
     out->desc = dr__desc_resized(in, dr__size_height(&c->size), dr__size_width(&c->size));
     if (!par)
         return DR_OK;
@@ -111,7 +116,7 @@ static double cost(const void *conf, const void *par, const dr_desc *in)
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     dr__rescale r = rescale(task->conf, par);
-    if (in->desc.kind == DR_KIND_BOXES) {
+    if (dr__is_points(&in->desc)) {
         dr__boxes_crop(in, out, &r.from);
         dr__boxes_scale(out, out, (double)r.w / (double)r.from.w, (double)r.h / (double)r.from.h);
         return DR_OK;
@@ -152,7 +157,8 @@ const dr_op_def dr__op_random_resized_crop = {
     .draws = draws,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM | DR_OP_WINDOW | DR_OP_RESAMPLE | DR_OP_EARLY,
+    .flags = DR_OP_RANDOM | DR_OP_WINDOW | DR_OP_RESAMPLE | DR_OP_EARLY | DR_OP_MOVES,
+    .kinds = DR__ON_PLACES,
     .init = init,
     .draw = draw,
     .plan = plan,

@@ -1,4 +1,8 @@
-/* random_rotation: turn an image by a random angle, as PIL's Image.rotate does.  HWC uint8 with 1, 3 or 4 channels. */
+/* random_rotation: turn an image by a random angle, as PIL's Image.rotate does; boxes follow.  HWC uint8 with 1, 3 or
+ * 4 channels. */
+#include <math.h>
+
+#include "op/box/boxes.h"
 #include "op/image/geometry.h"
 #include "op/image/turn.h"
 #include "op/op_defs.h"
@@ -54,6 +58,8 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 {
     const struct conf *c = conf;
     uint8_t fill[DR__PIXEL_MAX];
+    if (dr__is_points(in))
+        return dr__boxes_plan(in, "random_rotation", out, err);
     DR_TRY(dr__want_turnable(in, "random_rotation", err));
     DR_TRY(dr__fill_pixel(&c->fill, in, "random_rotation", fill, err));
     out->desc = *in;
@@ -69,17 +75,55 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 static double cost(const void *conf, const void *par, const dr_desc *in)
 {
     (void)par;
+    if (dr__is_points(in))
+        return 0;
     return dr__turn_cost(((const struct conf *)conf)->interpolation, in);
+}
+
+/* Where the image grows, boxes are seen from the corner of what the turned image covers, as in torchvision: that may be
+ * half a pixel from where the pixels are, since the size is a whole number. */
+static dr_status turn_boxes(const dr_task *task, const struct par *p, const dr_view *in, dr_view *out)
+{
+    const struct conf *c = task->conf;
+    const dr_desc *frame = NULL;
+    double m[6];
+    DR_TRY(dr__boxes_frame(task, "random_rotation", &frame));
+    const double w = (double)dr__width(frame), h = (double)dr__height(frame), middle[2] = { w * 0.5, h * 0.5 };
+    dr__affine_forward(m, c->center.n ? c->center.v : middle, -p->angle, (double[2]){ 0 }, 1.0, (double[2]){ 0 });
+    dr__boxes_affine(in, out, m);
+    if (c->expand) {
+        float whole[4];
+        dr__box_affine(m, (float[4]){ 0, 0, (float)w, (float)h }, whole);
+        dr__boxes_shift(out, out, -whole[0], -whole[1]);
+    }
+    dr__rotation r = rotation(c, p, frame);
+    dr__boxes_clamp(out, r.w, r.h);
+    return DR_OK;
+}
+
+/* As torchvision turns tensors; the size is that of the image, which PIL rounds alike. */
+static void turn_mask(const struct conf *c, const struct par *p, const dr_desc *in, const dr__raster *src,
+                      const dr__raster *dst, const uint8_t *fill)
+{
+    double center[2], m[6], angle = fmod(p->angle, 360.0);
+    dr__center_from_middle(&c->center, in, center);
+    dr__affine_matrix(m, center, -(angle < 0 ? angle + 360.0 : angle), (double[2]){ 0 }, 1.0, (double[2]){ 0 });
+    dr__affine_nearest_torch(dst, src, dr__pixel_bytes(in), m, fill);
 }
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
     const struct conf *c = task->conf;
+    if (dr__is_points(&in->desc))
+        return turn_boxes(task, par, in, out);
     dr__rotation r = rotation(c, par, &in->desc);
     dr__raster src = dr__raster_of(in), dst = dr__raster_of(out);
     uint8_t fill[DR__PIXEL_MAX];
     DR_TRY(dr__fill_pixel(&c->fill, &in->desc, "random_rotation", fill, task->err));
-    dr__rotate_u8(&dst, &src, dr__pixel_bytes(&in->desc), &r, dr__turn_filter(c->interpolation, &in->desc), fill);
+    if (in->desc.kind == DR_KIND_MASK && r.turns < 0)
+        turn_mask(c, par, &in->desc, &src, &dst, fill);
+    else
+        dr__rotate_u8(&dst, &src, dr__pixel_bytes(&in->desc), &r, dr__turn_filter(c->interpolation, &in->desc), fill);
     return DR_OK;
 }
 
@@ -91,7 +135,8 @@ const dr_op_def dr__op_random_rotation = {
     .draws = draws,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
-    .flags = DR_OP_RANDOM,
+    .flags = DR_OP_RANDOM | DR_OP_EARLY | DR_OP_MOVES,
+    .kinds = DR__ON_PLACES,
     .init = init,
     .draw = draw,
     .plan = plan,

@@ -1,4 +1,4 @@
-/* rescale.c: kernel/resize.h over views, with PIL's treatment of alpha.
+/* rescale.c: kernel/resize.h over views, with PIL's treatment of alpha (torch has none).
  *
  * Rows come in bands; an image in memory is one band.  Scratch begins with the struct that knows how far they have
  * come, and what the resizing needs.
@@ -15,21 +15,39 @@
 #include "kernel/resize.h"
 #include "op/image/geometry.h"
 
+const char *const dr__backend_names[] = { "pil", "tensor", NULL };
+
 const char *const dr__rescale_filters[] = {
     "nearest", "nearest-exact", "bilinear", "bicubic", "box", "hamming", "lanczos", NULL,
 };
 
 static const dr__filter filters[] = {
-    DR__FILTER_NEAREST, DR__FILTER_NEAREST, DR__FILTER_BILINEAR, DR__FILTER_BICUBIC,
-    DR__FILTER_BOX,     DR__FILTER_HAMMING, DR__FILTER_LANCZOS,
+    DR__FILTER_NEAREST, DR__FILTER_NEAREST_EXACT, DR__FILTER_BILINEAR, DR__FILTER_BICUBIC,
+    DR__FILTER_BOX,     DR__FILTER_HAMMING,       DR__FILTER_LANCZOS,
 };
 
-dr_status dr__want_rescalable(const dr_desc *in, const char *op, dr_error *err)
+static bool is_nearest(dr__filter filter)
+{
+    return filter == DR__FILTER_NEAREST || filter == DR__FILTER_NEAREST_EXACT;
+}
+
+dr_status dr__rescale_check(int filter, int backend, const char *op, dr_error *err)
+{
+    bool known =
+        is_nearest(filters[filter]) || filters[filter] == DR__FILTER_BILINEAR || filters[filter] == DR__FILTER_BICUBIC;
+    if (backend == DR__BACKEND_PIL || known)
+        return DR_OK;
+    return dr__fail(err, DR_ERR_ARG,
+                    "%s: interpolation is \"%s\", the tensor backend has nearest, nearest-exact, bilinear and bicubic",
+                    op, dr__rescale_filters[filter]);
+}
+
+dr_status dr__want_rescalable(const dr_desc *in, int filter, const char *op, dr_error *err)
 {
     int64_t channels = dr__channels(in);
-    if (in->kind == DR_KIND_MASK)
-        return dr__want_image(in, ~0u, op, err);
     DR_TRY(dr__want_image(in, ~0u, op, err));
+    if (in->kind == DR_KIND_MASK || is_nearest(filters[filter]))
+        return DR_OK;
     if (in->dtype != DR_U8)
         return dr__fail(err, DR_ERR_ARG, "%s: works on uint8 images, got %s: put it before to_dtype and normalize", op,
                         dr_dtype_name(in->dtype));
@@ -44,22 +62,34 @@ static int small(int64_t v)
     return v > DR__RESIZE_MAX ? -1 : (int)v;
 }
 
+static dr__resize_rule rule_of(const dr__rescale *r, const dr_desc *in)
+{
+    if (in->kind == DR_KIND_MASK)
+        return DR__RULE_TORCH; /* torchvision's masks are tensors, whatever the image is */
+    if (r->backend == DR__BACKEND_PIL)
+        return DR__RULE_PIL;
+    return r->antialias ? DR__RULE_TORCH : DR__RULE_TORCH_ALIASED;
+}
+
 static dr__resize_spec spec_of(const dr__rescale *r, const dr_desc *in)
 {
+    bool smooth = in->kind == DR_KIND_MASK && !is_nearest(filters[r->filter]);
     return (dr__resize_spec){
         .in_w = small(r->from.w),
         .in_h = small(r->from.h),
         .out_w = small(r->w),
         .out_h = small(r->h),
         .channels = (int)dr__pixel_bytes(in),
-        .filter = in->kind == DR_KIND_MASK ? DR__FILTER_NEAREST : filters[r->filter],
+        .filter = smooth ? DR__FILTER_NEAREST : filters[r->filter],
+        .rule = rule_of(r, in),
     };
 }
 
 static bool has_alpha(const dr__resize_spec *s, const dr_desc *in)
 {
     bool same_size = s->in_w == s->out_w && s->in_h == s->out_h;
-    return in->kind != DR_KIND_MASK && s->channels == 4 && s->filter != DR__FILTER_NEAREST && !same_size;
+    return in->kind != DR_KIND_MASK && s->channels == 4 && s->rule == DR__RULE_PIL && !is_nearest(s->filter) &&
+           !same_size;
 }
 
 enum { MULTIPLIED = 4 }; /* rows at once: as many as the resizing likes */

@@ -1,4 +1,5 @@
-/* resize: bring an image to a size, as PIL does (always antialiased); boxes follow.  HWC uint8 with 1, 3 or 4 channels.
+/* resize: bring an image to a size, as PIL does (always antialiased) or torch; boxes follow.  HWC uint8 with 1, 3 or 4
+ * channels; any element type for nearest neighbours.
  */
 #include "op/box/boxes.h"
 #include "op/image/rescale.h"
@@ -9,6 +10,7 @@ struct conf {
     int interpolation;
     dr_ints max_size;
     bool antialias;
+    int backend;
 };
 
 static const dr_param params[] = {
@@ -16,7 +18,8 @@ static const dr_param params[] = {
                 "height and width; one number: the shorter side; null: max_size"),
     DR_CHOICE(struct conf, interpolation, "\"bilinear\"", dr__rescale_filters, "how pixels are sampled"),
     DR_INT_LIST(struct conf, max_size, "null", 1, 1e6, 0, 1, "most for the longer side, if size is one number or null"),
-    DR_BOOLEAN(struct conf, antialias, "true", "accepted for torchvision's sake; always on, as for PIL images"),
+    DR_BOOLEAN(struct conf, antialias, "true", "for the tensor backend; on PIL images it is always on"),
+    DR__BACKEND_PARAM(struct conf),
     { 0 },
 };
 
@@ -30,7 +33,7 @@ static dr_status init(void *conf, dr_error *err)
     if (c->size.n == 1 && c->max_size.n && c->max_size.v[0] <= c->size.v[0])
         return dr__fail(err, DR_ERR_ARG, "resize: max_size is %lld, must be more than size %lld",
                         (long long)c->max_size.v[0], (long long)c->size.v[0]);
-    return DR_OK;
+    return dr__rescale_check(c->interpolation, c->backend, "resize", err);
 }
 
 /* a * b / c, cut to a whole number as torchvision does in double. */
@@ -66,6 +69,8 @@ static void output_size(const struct conf *c, int64_t w, int64_t h, int64_t *out
 static dr__rescale rescale(const struct conf *c, const dr_desc *in)
 {
     dr__rescale r = { .from = { 0, 0, dr__width(in), dr__height(in) }, .filter = c->interpolation };
+    r.backend = c->backend;
+    r.antialias = c->antialias;
     output_size(c, r.from.w, r.from.h, &r.w, &r.h);
     return r;
 }
@@ -74,9 +79,9 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
 {
     const struct conf *c = conf;
     (void)par;
-    if (in->kind == DR_KIND_BOXES)
+    if (dr__is_points(in))
         return dr__boxes_plan(in, "resize", out, err);
-    DR_TRY(dr__want_rescalable(in, "resize", err));
+    DR_TRY(dr__want_rescalable(in, c->interpolation, "resize", err));
     if (!dr__desc_known(in)) {
         bool fixed = c->size.n == 2;
         out->desc = dr__desc_resized(in, fixed ? c->size.v[0] : DR_UNKNOWN, fixed ? c->size.v[1] : DR_UNKNOWN);
@@ -107,7 +112,7 @@ static dr_status resize_boxes(dr_task *task, const dr_view *in, dr_view *out)
 
 static dr_status run(dr_task *task, const void *par, const dr_view *in, dr_view *out)
 {
-    if (in->desc.kind == DR_KIND_BOXES)
+    if (dr__is_points(&in->desc))
         return resize_boxes(task, in, out);
     dr__rescale r = rescale(task->conf, &in->desc);
     (void)par;
@@ -139,7 +144,8 @@ const dr_op_def dr__op_resize = {
     .params = params,
     .conf_size = sizeof(struct conf),
     .init = init,
-    .flags = DR_OP_WINDOW | DR_OP_RESAMPLE | DR_OP_EARLY,
+    .flags = DR_OP_WINDOW | DR_OP_RESAMPLE | DR_OP_EARLY | DR_OP_MOVES,
+    .kinds = DR__ON_PLACES,
     .plan = plan,
     .cost = cost,
     .run = run,

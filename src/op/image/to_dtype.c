@@ -98,6 +98,7 @@ const dr_op_def dr__op_to_dtype = {
     .params = params,
     .conf_size = sizeof(struct conf),
     .flags = DR_OP_POINTWISE_U8,
+    .kinds = DR__ON_IMAGES | DR__ON_VOLUMES,
     .plan = plan,
     .run = run,
     .lut = lut,

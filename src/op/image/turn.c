@@ -19,6 +19,13 @@ dr_status dr__check_center(const dr_reals *center, const char *op, dr_error *err
     return DR_OK;
 }
 
+void dr__center_from_middle(const dr_reals *center, const dr_desc *in, double from_middle[2])
+{
+    const double extent[2] = { (double)dr__width(in), (double)dr__height(in) };
+    for (int i = 0; i < 2; i++)
+        from_middle[i] = center->n ? center->v[i] - extent[i] * 0.5 : 0;
+}
+
 dr_status dr__want_turnable(const dr_desc *in, const char *op, dr_error *err)
 {
     int64_t channels = dr__channels(in);

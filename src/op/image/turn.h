@@ -14,6 +14,9 @@ dr_status dr__angle_range(const dr_reals *setting, const char *name, const char 
 /* x and y, or nothing. */
 dr_status dr__check_center(const dr_reals *center, const char *op, dr_error *err);
 
+/* A center setting as seen from the middle of the image: what torchvision's arithmetic on tensors takes. */
+void dr__center_from_middle(const dr_reals *center, const dr_desc *in, double from_middle[2]);
+
 /* uint8 images of 1, 3 or 4 channels; masks of any element type. */
 dr_status dr__want_turnable(const dr_desc *in, const char *op, dr_error *err);
 

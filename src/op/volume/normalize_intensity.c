@@ -72,6 +72,7 @@ const dr_op_def dr__op_normalize_intensity = {
     .conf_size = sizeof(struct conf),
     .init = init,
     .passes = dr__passes_masks,
+    .kinds = DR__ON_VOLUMES,
     .plan = plan,
     .cost = cost,
     .run = run,

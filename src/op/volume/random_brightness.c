@@ -75,6 +75,7 @@ const dr_op_def dr__op_random_brightness = {
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
     .flags = DR_OP_RANDOM,
+    .kinds = DR__ON_VOLUMES,
     .draw = draw,
     .passes = dr__passes_masks,
     .plan = plan,

@@ -96,6 +96,7 @@ const dr_op_def dr__op_random_gaussian_noise = {
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),
     .flags = DR_OP_RANDOM,
+    .kinds = DR__ON_VOLUMES,
     .init = init,
     .draw = draw,
     .passes = dr__passes_masks,

@@ -61,7 +61,7 @@ static inline void nifti_voxel(struct nifti *n, const void *value, size_t bytes)
 }
 
 #ifdef DR_HAVE_ZLIB
-/* The first `split` bytes and the rest as two gzip members; 0: one. */
+/* The first `split` bytes and the rest as two gzip members with some padding between; 0: one. */
 static inline size_t nifti_gzip(const struct nifti *n, size_t split, uint8_t out[NIFTI_MOST])
 {
     size_t done = 0;
@@ -75,6 +75,8 @@ static inline size_t nifti_gzip(const struct nifti *n, size_t split, uint8_t out
         deflate(&z, Z_FINISH);
         done += z.total_out;
         deflateEnd(&z);
+        for (int i = 0; i < 3 && !part; i++)
+            out[done++] = 0;
     }
     return done;
 }

@@ -70,8 +70,8 @@ static void axes_and_spacing(void **state)
     X(4, int16_t, -3000)                                                                                               \
     X(8, int32_t, -70000)                                                                                              \
     X(16, float, 1.25f)                                                                                                \
-    X(64, double, -0.5) X(256, int8_t, -100) X(512, uint16_t, 60000) X(768, uint32_t, 3000000000u)                     \
-        X(1024, int64_t, -5) X(1280, uint64_t, 7)
+    X(64, double, -0.5)                                                                                                \
+    X(256, int8_t, -100) X(512, uint16_t, 60000) X(768, uint32_t, 3000000000u) X(1024, int64_t, -5) X(1280, uint64_t, 7)
 
 static void every_type(void **state)
 {
@@ -210,6 +210,11 @@ static void gzipped(void **state)
         size_t size = nifti_gzip(&n, parts ? 360 : 0, packed);
         decodes(packed, size, false);
         assert_memory_equal(voxels, want, sizeof want);
+        memset(packed + size, 0, 512); /* padding */
+        decodes(packed, size + 512, false);
+        assert_memory_equal(voxels, want, sizeof want);
+        memset(packed + size + 510, 1, 2); /* and what is neither that nor gzip */
+        assert_fails(decode(packed, size + 512, false, DR_F32, voxels), DR_ERR_FORMAT, "gzip");
         assert_int_not_equal(decode(packed, size - 20, false, DR_F32, voxels), DR_OK);
         packed[size / 2] ^= 0x40;
         dr_status status = decode(packed, size, false, DR_F32, voxels);

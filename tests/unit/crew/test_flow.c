@@ -143,6 +143,34 @@ static void deaths_are_those_of_workers_that_were_not_told_to_leave(void **state
     dr_crew_unref(&crew);
 }
 
+static void places_are_kept_by_how_long_they_waited(void **state)
+{
+    (void)state;
+    char name[2 * DR_CREW_WHERE];
+    dr_crew_place_waited places[DR_CREW_PLACES];
+    dr_crew *crew = open_crew(1, 4, true);
+    assert_int_equal(dr_crew_waits(crew, places), 0);
+    dr_crew_waited(crew, "f", 5);
+    dr_crew_waited(crew, "g", 7);
+    dr_crew_waited(crew, "f", 5);
+    assert_int_equal(dr_crew_waits(crew, places), 2);
+    assert_string_equal(places[0].where, "f");
+    assert_true(places[0].ns == 10 && places[1].ns == 7);
+    dr_crew_waited(crew, "much", 1000000);
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "little %d", i);
+        dr_crew_waited(crew, name, 1);
+    }
+    assert_int_equal(dr_crew_waits(crew, places), DR_CREW_PLACES);
+    assert_string_equal(places[0].where, "much");
+    memset(name, 'a', DR_CREW_WHERE - 2);
+    strcpy(name + DR_CREW_WHERE - 2, "\xc3\xa9"); /* a character that has one byte too many */
+    dr_crew_waited(crew, name, 2000000);
+    dr_crew_waits(crew, places);
+    assert_int_equal(strlen(places[0].where), DR_CREW_WHERE - 2);
+    dr_crew_unref(&crew);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +178,7 @@ int main(void)
         cmocka_unit_test(waiting_and_stepping_are_told_apart),
         cmocka_unit_test(waits_and_latencies_are_spread),
         cmocka_unit_test(a_wait_ends_when_the_crew_is_cleared),
+        cmocka_unit_test(places_are_kept_by_how_long_they_waited),
         cmocka_unit_test(deaths_are_those_of_workers_that_were_not_told_to_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,13 @@ static void wrong_images_are_named(void **state)
     dr_error err;
     dr_desc d = dr__desc_bytes(9), image = dr__desc_image(DR_F32, 1, 1, 1);
     assert_fails(dr__want_image(&d, ~0u, "pad", &err), DR_ERR_ARG, "pad: needs a decoded image");
+    assert_non_null(strstr(err.text, "; put decode before it"));
     assert_fails(dr__want_image(&image, 1u << DR_U8, "pad", &err), DR_ERR_ARG, "float32");
+    assert_non_null(strstr(err.text, "; put it before normalize and to_dtype"));
+    assert_fails(dr__want_image(&image, 1u << DR_U16, "pad", &err), DR_ERR_ARG, "float32");
+    assert_null(strstr(err.text, "normalize"));
+    assert_fails(dr__want_volume(&d, ~0u, "pad", &err), DR_ERR_ARG, "pad: needs a decoded volume");
+    assert_non_null(strstr(err.text, "; put decode_volume before it"));
 }
 
 int main(void)

@@ -54,7 +54,7 @@ static void an_epoch_is_a_permutation(void **state)
     (void)state;
     static const dr_dataset_def def = { 0 };
     for (uint64_t n = 1; n < 70; n += 4) {
-        dr_dataset set = { .def = &def, .n_places = n };
+        dr_dataset set = { .def = &def, .n_places = n, .most_times = 1 };
         uint8_t seen[80] = { 0 };
         for (uint64_t p = 0; p < 2 * n; p++) {
             dr__sample_ref ref = dr__order_sample(&set, 3, 1, true, p);

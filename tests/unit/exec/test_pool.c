@@ -70,6 +70,7 @@ static void nobody_is_waited_for(void **state)
     assert_ok(dr_loader_start(l, 0, &err));
     wait_inside(&read_gate, 1);
     set_knob(l, "workers", 4);
+    assert_int_equal(threads_now(), before + 4); /* they are there when the call returns */
     wait_inside(&read_gate, 4);
     set_knob(l, "workers", 1);
     set_knob(l, "workers", 3); /* those that have not left yet stay */

@@ -35,6 +35,7 @@ static void take_span(const dr_span *s, counts *c, const tape *t, int workers, b
     assert_true(s->position < 64);
     assert_true(s->thread <= workers && (s->thread == 0) == (workers == 0));
     assert_false(s->slow); /* all are alike */
+    assert_true((s->cpu_ns > 0) == (s->kind == DR_SPAN_WORK));
     char key[64];
     snprintf(key, sizeof key, "sample-%llu", (unsigned long long)s->id);
     assert_string_equal(s->key, key);
@@ -146,6 +147,38 @@ static void no_step_goes_over_a_start(void **state)
     dr_dataset_unref(&set);
 }
 
+/* What the caller has to say is in the trace; without one, it is not. */
+static void notes_of_the_caller(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/drapps-test-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    static const char note[] = "{\"event\":\"pass\",\"pass\":3}";
+    dr_dataset *set = toy_set(&(toy){ .n = 8 });
+    dr_graph *g = graph_of(NULL);
+    for (int traced = 0; traced < 2; traced++) {
+        dr_loader_options o = options_of(8, 1);
+        o.trace = traced ? path : NULL;
+        dr_loader *l = open_loader(set, g, &o);
+        dr_loader_note(l, note);
+        dr_loader_note(l, NULL);
+        dr_loader_close(&l);
+    }
+    int found = 0;
+    dr_trace_reader *r;
+    dr_trace_record rec;
+    assert_ok(dr_trace_open_reader(path, &r, &err));
+    while (dr_trace_next(r, &rec, &err) == DR_OK)
+        found += rec.kind == DR_TRACE_TEXT && !strcmp(rec.text, note) && rec.time_ns > 0;
+    dr_trace_close_reader(&r);
+    unlink(path);
+    assert_int_equal(found, 1);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 static void unwritable_paths_are_named(void **state)
 {
     (void)state;
@@ -180,9 +213,8 @@ static void a_full_disk_ends_the_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_sample_once),
-        cmocka_unit_test(no_step_goes_over_a_start),
-        cmocka_unit_test(unwritable_paths_are_named),
+        cmocka_unit_test(each_sample_once),           cmocka_unit_test(no_step_goes_over_a_start),
+        cmocka_unit_test(notes_of_the_caller),        cmocka_unit_test(unwritable_paths_are_named),
         cmocka_unit_test(a_full_disk_ends_the_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

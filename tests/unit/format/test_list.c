@@ -1,6 +1,8 @@
 /* test_list.c: lists of files: lines, CSV, JSONL. */
 #include "tree.h"
 
+#include <sys/resource.h>
+
 #include <math.h>
 
 #include "base/alloc.h"
@@ -371,6 +373,33 @@ static void opening_survives_lack_of_memory(void **state)
         }
 }
 
+/* Holes of a sparse file are zeros: what is refused is not read to its end, and what no memory could hold not at all.
+ */
+static void sparse_lists_are_refused(void **state)
+{
+    (void)state;
+    dr_dataset *set;
+    dr_error err;
+    struct rusage before, after;
+    const struct {
+        const char *name, *text, *want;
+    } cases[] = { { "l.txt", "", "byte 0 is zero" },
+                  { "l.csv", "path,label\na.jpg,1\n", "byte 19 is zero" },
+                  { "l.jsonl", "{\"path\": \"a\"}\n", "byte 14 is zero" } };
+    getrusage(RUSAGE_SELF, &before);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        put_text(at("%s", cases[i].name), cases[i].text);
+        assert_int_equal(truncate(at("%s", cases[i].name), 512 << 20), 0);
+        assert_int_equal(dr_dataset_open(at("%s", cases[i].name), NULL, &set, &err), DR_ERR_FORMAT);
+        expect_in(err.text, cases[i].want);
+    }
+    getrusage(RUSAGE_SELF, &after);
+    assert_true(after.ru_maxrss - before.ru_maxrss < 64 << 10); /* kilobytes */
+    assert_int_equal(truncate(at("l.txt"), (off_t)1 << 43), 0);
+    assert_int_equal(dr_dataset_open(at("l.txt"), NULL, &set, &err), DR_ERR_LIMIT);
+    expect_in(err.text, "l.txt: a list of 8796093022208 bytes; the memory of this process allows ");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tree_make, tree_remove)
 
 int main(void)
@@ -388,6 +417,7 @@ int main(void)
         TEST(kinds_of_cells),
         TEST(long_paths_share_their_folders),
         TEST(opening_survives_lack_of_memory),
+        TEST(sparse_lists_are_refused),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     dr__record_free(&record);

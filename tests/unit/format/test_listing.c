@@ -150,14 +150,25 @@ static void unwritable_places_are_no_error(void **state)
     setenv("XDG_CACHE_HOME", cache, 1);
 }
 
+static uint8_t *whole_file(const char *path, size_t *size)
+{
+    struct stat st;
+    FILE *f = fopen(path, "rb");
+    assert_true(f && !fstat(fileno(f), &st));
+    uint8_t *data = malloc((size_t)st.st_size);
+    *size = fread(data, 1, (size_t)st.st_size, f);
+    assert_int_equal(*size, st.st_size);
+    fclose(f);
+    return data;
+}
+
 static void damaged_index_is_ignored_and_replaced(void **state)
 {
     (void)state;
     make_large();
     listed(true);
     size_t size;
-    uint8_t *good = dr__index_load(at(".drapps-index"), &size);
-    assert_non_null(good);
+    uint8_t *good = whole_file(at(".drapps-index"), &size);
     uint8_t *bad = malloc(size);
     for (size_t i = 0; i < size; i += i < 200 ? 1 : size / 50) { /* each byte of the head, some of the rest */
         memcpy(bad, good, size);
@@ -174,7 +185,25 @@ static void damaged_index_is_ignored_and_replaced(void **state)
     assert_int_equal(listed(true), N_CLASSES * PER_CLASS);
     assert_true(index_holds(true));
     free(bad);
-    dr__free(good);
+    free(good);
+}
+
+/* A copy of an index, here one that even tells the truth, and a file that others may write to. */
+static void index_from_elsewhere_is_ignored(void **state)
+{
+    (void)state;
+    make_large();
+    listed(true);
+    size_t size;
+    uint8_t *good = whole_file(at(".drapps-index"), &size);
+    put_file(at(".drapps-index"), good, size); /* the same file as before */
+    assert_true(index_holds(true));
+    assert_int_equal(chmod(at(".drapps-index"), 0664), 0);
+    assert_false(index_holds(true));
+    remove(at(".drapps-index"));
+    put_file(at(".drapps-index"), good, size);
+    assert_false(index_holds(true));
+    free(good);
 }
 
 /* An index that is formally right but leads elsewhere. */
@@ -313,6 +342,7 @@ int main(void)
         TEST(flat_folder_is_kept_in_the_cache_folder),
         TEST(unwritable_places_are_no_error),
         TEST(damaged_index_is_ignored_and_replaced),
+        TEST(index_from_elsewhere_is_ignored),
         TEST(hostile_index_is_refused),
         TEST(builders_may_race),
         TEST(unknown_sections_are_skipped),

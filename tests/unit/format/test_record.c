@@ -35,6 +35,26 @@ static void taking_more_than_reserved_fails(void **state)
     dr__record_free(&r);
 }
 
+static void a_limit_is_kept_and_names_the_file(void **state)
+{
+    (void)state;
+    dr__record r;
+    dr_error err;
+    void *data;
+    size_t size;
+    put_text(at("large"), "");
+    assert_int_equal(truncate(at("large"), 70 << 20), 0);
+    dr__record_init(&r);
+    r.max_bytes = 64 << 20;
+    assert_int_equal(dr__record_read_file(&r, AT_FDCWD, "", at("large"), 0, &data, &size, &err), DR_ERR_LIMIT);
+    expect_in(err.text, "/large: a sample of 73400321 encoded bytes; the memory limit allows 67108864");
+    assert_null(r.block);
+    r.max_bytes = 128 << 20;
+    assert_int_equal(dr__record_read_file(&r, AT_FDCWD, "", at("large"), 0, &data, &size, &err), DR_OK);
+    assert_int_equal(size, 70 << 20);
+    dr__record_free(&r);
+}
+
 static void one_large_sample_is_forgotten(void **state)
 {
     (void)state;
@@ -138,13 +158,9 @@ static void errors_name_folder_and_path(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(values_are_aligned_and_padded),
-        TEST(taking_more_than_reserved_fails),
-        TEST(memory_stays_warm),
-        TEST(one_large_sample_is_forgotten),
-        TEST(whole_files_are_read),
-        TEST(file_longer_than_announced),
-        TEST(errors_name_folder_and_path),
+        TEST(values_are_aligned_and_padded),      TEST(taking_more_than_reserved_fails), TEST(memory_stays_warm),
+        TEST(a_limit_is_kept_and_names_the_file), TEST(one_large_sample_is_forgotten),   TEST(whole_files_are_read),
+        TEST(file_longer_than_announced),         TEST(errors_name_folder_and_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

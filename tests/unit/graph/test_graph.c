@@ -65,6 +65,12 @@ static void foreign_json_is_refused(void **state)
                  DR_ERR_UNSUPPORTED, "version 77");
     assert_fails(dr_graph_from_json("{\"version\":1,\"nodes\":[{\"op\":\"decode\",\"id\":-4}]}", &g, &err),
                  DR_ERR_FORMAT, "id");
+    assert_fails(dr_graph_from_json("{\"version\":1,\"nodes\":[{\"op\":\"decode\",\"id\":\"4\"}]}", &g, &err),
+                 DR_ERR_FORMAT, "id must be a whole number");
+    assert_fails(dr_graph_from_json("{\"version\":1,\"nodes\":[{\"op\":\"decode\",\"fields\":3}]}", &g, &err),
+                 DR_ERR_FORMAT, "lists of names");
+    assert_fails(dr_graph_from_json("{\"version\":1,\"nodes\":[{\"op\":\"decode\",\"outputs\":\"x\"}]}", &g, &err),
+                 DR_ERR_FORMAT, "lists of names");
     assert_null(g);
 }
 

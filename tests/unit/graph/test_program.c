@@ -49,7 +49,7 @@ static void unknown_names(void **state)
     dr__program_options none = { 0 };
     assert_fails(
         compile(DECODE "," CROP ",{\"op\":\"random_horizontal_flip\",\"fields\":[\"picture\"]}", false, none, &p),
-        DR_ERR_NOT_FOUND, "random_horizontal_flip: no field \"picture\"; there are mask, label, key, image");
+        DR_ERR_NOT_FOUND, "random_horizontal_flip: no field \"picture\"; there are label, key, image, mask");
     assert_fails(compile(DECODE "," CROP, false, (dr__program_options){ .outputs = "image,lable" }, &p),
                  DR_ERR_NOT_FOUND, "outputs: no field \"lable\"");
     assert_fails(compile(DECODE "," CROP, false, (dr__program_options){ .outputs = "image,,label" }, &p),
@@ -112,9 +112,10 @@ static void outputs_and_layout(void **state)
 {
     (void)state;
     dr__program *p;
-    assert_ok(compile(CROP, true, (dr__program_options){ 0 }, &p)); /* image and label, planar */
-    assert_int_equal(p->n_outputs, 2);
+    assert_ok(compile(CROP, true, (dr__program_options){ 0 }, &p)); /* image and label, planar, and the mask */
+    assert_int_equal(p->n_outputs, 3);
     assert_string_equal(p->outputs[1].name, "label");
+    assert_string_equal(p->outputs[2].name, "mask");
     assert_int_equal(p->outputs[0].desc.layout, DR_LAYOUT_CHW);
     assert_int_equal(p->outputs[0].desc.dims[0], 3);
     assert_int_equal(p->outputs[0].desc.dims[1], 8);
@@ -136,7 +137,7 @@ static void batch_ops(void **state)
 {
     (void)state;
     dr__program *p;
-    dr__program_options none = { 0 };
+    dr__program_options none = { .outputs = "image,label" };
     assert_ok(compile(CROP "," FLOAT "," MIXUP, true, none, &p));
     assert_int_equal(p->n_batch_nodes, 1);
     dr__program_free(&p);
@@ -145,7 +146,8 @@ static void batch_ops(void **state)
     assert_fails(compile(CROP "," MIXUP, true, none, &p), DR_ERR_ARG, "mixup: needs float32 images");
     assert_fails(compile(CROP "," FLOAT "," MIXUP, true, (dr__program_options){ .outputs = "image" }, &p), DR_ERR_ARG,
                  "mixup: field \"label\" is no stacked output");
-    assert_fails(compile(CROP "," FLOAT "," MIXUP, true, (dr__program_options){ .collate = "image=list" }, &p),
+    assert_fails(compile(CROP "," FLOAT "," MIXUP, true,
+                         (dr__program_options){ .outputs = "image,label", .collate = "image=list" }, &p),
                  DR_ERR_ARG, "mixup: field \"image\" is no stacked output");
     assert_fails(compile(CROP "," FLOAT ",{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\"]}",
                          true, none, &p),
@@ -170,7 +172,8 @@ static void what_is_fused(void **state)
 {
     (void)state;
     dr__program *p;
-    assert_ok(compile(DECODE "," CROP "," FLIP "," FLOAT "," NORMALIZE, false, (dr__program_options){ 0 }, &p));
+    assert_ok(compile(DECODE "," CROP "," FLIP "," FLOAT "," NORMALIZE, false,
+                      (dr__program_options){ .outputs = "image,label" }, &p));
     assert_true(p->steps[0].windowed);
     assert_int_equal(p->n_tails, 1);
     assert_int_equal(p->tails[0].rows_step, 1);
@@ -257,6 +260,94 @@ static void explain_says_it(void **state)
             fail_msg("explain lacks \"%s\":\n%s", parts[i], text);
     dr_text_free(&text);
     dr__program_free(&p);
+}
+
+#define FIELDS_OF(name) ",\"fields\":[" name "]}"
+#define ON_IMAGE(op) "{\"op\":\"" op "\",\"params\":{\"size\":[8,6]}" FIELDS_OF("\"image\"")
+
+/* An op that moves pixels acts on all that tells places in them. */
+static void masks_follow(void **state)
+{
+    (void)state;
+    dr__program *p;
+    assert_ok(compile(CROP "," FLOAT "," FLIP, true, (dr__program_options){ .outputs = "image,mask" }, &p));
+    assert_int_equal(p->graph->nodes[0].n_fields, 2);
+    assert_string_equal(p->graph->nodes[0].in[1], "mask");
+    assert_int_equal(p->graph->nodes[1].n_fields, 1); /* a matter of images alone */
+    assert_int_equal(p->values[p->outputs[1].value].dims[0], 8);
+    dr__program_free(&p);
+    /* nobody asks for the mask: it is left alone */
+    assert_ok(compile(CROP "," FLIP, true, (dr__program_options){ .outputs = "image" }, &p));
+    assert_int_equal(p->n_steps, 2);
+    assert_int_equal(p->graph->nodes[0].n_fields, 1);
+    dr__program_free(&p);
+}
+
+/* What was left behind must not be delivered; the message names op, field and remedy. */
+static void what_is_left_behind_is_refused(void **state)
+{
+    (void)state;
+    dr__program *p;
+    const dr__program_options both = { .outputs = "image,mask" }, image = { .outputs = "image" };
+    assert_fails(compile(ON_IMAGE("random_resized_crop"), true, both, &p), DR_ERR_ARG,
+                 "random_resized_crop: moves \"image\" but not \"mask\", which is delivered: add \"mask\" to its "
+                 "fields, leave its fields out (all that belongs together follows), or leave \"mask\" out of outputs");
+    assert_ok(compile(ON_IMAGE("random_resized_crop"), true, image, &p));
+    dr__program_free(&p);
+    assert_fails(compile("{\"op\":\"rand_augment\"}", true, both, &p), DR_ERR_ARG,
+                 "rand_augment: moves \"image\" but cannot move masks, and \"mask\" is delivered");
+    assert_fails(
+        compile("{\"op\":\"random_apply\",\"params\":{\"transforms\":[{\"op\":\"rand_augment\"}]}}", true, both, &p),
+        DR_ERR_ARG, "random_apply: moves \"image\" but cannot move masks");
+    assert_ok(compile("{\"op\":\"random_apply\",\"params\":{\"transforms\":[" FLIP "]}}", true, both, &p));
+    dr__program_free(&p);
+    assert_fails(compile(FLOAT "," MIXUP, true, (dr__program_options){ .outputs = "image,label,mask" }, &p), DR_ERR_ARG,
+                 "mixup: mixes images but cannot mix masks");
+    /* moved by another op than the image: not the same */
+    assert_fails(compile("{\"op\":\"random_horizontal_flip\"" FIELDS_OF(
+                             "\"image\"") ",{\"op\":\"random_horizontal_flip\"" FIELDS_OF("\"mask\""),
+                         true, both, &p),
+                 DR_ERR_ARG, "random_horizontal_flip: moves \"image\" but not \"mask\"");
+    /* one of two images is enough */
+    assert_ok(compile(CROP_TO("a"), true, (dr__program_options){ .outputs = "image,a,mask" }, &p));
+    dr__program_free(&p);
+    assert_fails(compile(CROP_TO("a"), true, (dr__program_options){ .outputs = "a,mask" }, &p), DR_ERR_ARG,
+                 "moves \"a\" but not \"mask\"");
+    assert_fails(compile(CROP, true, (dr__program_options){ .outputs = "image", .collate = "mask=list" }, &p),
+                 DR_ERR_ARG, "collate: field \"mask\" is not delivered, only image");
+}
+
+static char *identity_of(const char *nodes, dr__program_options options)
+{
+    dr__program *p;
+    assert_ok(compile(nodes, true, options, &p));
+    char *text = dr__graph_identity(p->graph);
+    dr__program_free(&p);
+    return text;
+}
+
+/* Saved states and stored data compare this text: the same work has the same, however the fields were said. */
+static void one_identity_for_the_same_work(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *nodes, *outputs, *text;
+    } cases[] = {
+        { FLIP, "image", "{\"nodes\":[{\"id\":1,\"op\":\"random_horizontal_flip\",\"version\":1}],\"version\":1}" },
+        { "{\"op\":\"random_horizontal_flip\"" FIELDS_OF("\"image\""), "image",
+          "{\"nodes\":[{\"id\":1,\"op\":\"random_horizontal_flip\",\"version\":1}],\"version\":1}" },
+        { FLIP, "image,mask",
+          "{\"nodes\":[{\"fields\":[\"image\",\"mask\"],\"id\":1,\"op\":\"random_horizontal_flip\",\"version\":1}],"
+          "\"version\":1}" },
+        { "{\"op\":\"random_horizontal_flip\"" FIELDS_OF("\"image\",\"mask\""), "image,mask",
+          "{\"nodes\":[{\"fields\":[\"image\",\"mask\"],\"id\":1,\"op\":\"random_horizontal_flip\",\"version\":1}],"
+          "\"version\":1}" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = identity_of(cases[i].nodes, (dr__program_options){ .outputs = cases[i].outputs });
+        assert_string_equal(text, cases[i].text);
+        dr_text_free(&text);
+    }
 }
 
 /* --- runs --- */
@@ -392,6 +483,9 @@ int main(void)
         cmocka_unit_test(what_is_fused),
         cmocka_unit_test(streams_what_one_tail_reads),
         cmocka_unit_test(explain_says_it),
+        cmocka_unit_test(masks_follow),
+        cmocka_unit_test(what_is_left_behind_is_refused),
+        cmocka_unit_test(one_identity_for_the_same_work),
         cmocka_unit_test(views_have_draws_of_their_own),
         cmocka_unit_test(fields_share_a_draw),
         cmocka_unit_test(fused_equals_plain),

@@ -191,6 +191,8 @@ static void bands_of_any_height(void **state)
         dr__resize_spec s = { .in_w = side(70), .in_h = side(90), .out_w = side(60), .out_h = side(60) };
         s.channels = channels[i % 3];
         s.filter = (dr__filter)(i % 6);
+        if (dice(0, 2) == 0 && (s.filter == DR__FILTER_BILINEAR || s.filter == DR__FILTER_BICUBIC))
+            s.rule = dice(0, 1) ? DR__RULE_TORCH : DR__RULE_TORCH_ALIASED;
         if (dice(0, 5) == 0)
             s.out_w = s.in_w;
         if (dice(0, 5) == 0)
@@ -207,8 +209,8 @@ static void far_smaller(void **state)
     (void)state;
     unsigned orders = 0;
     for (int filter = DR__FILTER_NEAREST; filter <= (int)DR__FILTER_HAMMING; filter++) {
-        check(&(dr__resize_spec){ 3000, 21, 2, 20, 3, (dr__filter)filter }, &orders);
-        check(&(dr__resize_spec){ 9, 2000, 7, 3, 3, (dr__filter)filter }, &orders);
+        check(&(dr__resize_spec){ 3000, 21, 2, 20, 3, (dr__filter)filter, DR__RULE_PIL }, &orders);
+        check(&(dr__resize_spec){ 9, 2000, 7, 3, 3, (dr__filter)filter, DR__RULE_PIL }, &orders);
     }
 }
 
@@ -216,9 +218,9 @@ static void far_smaller(void **state)
 static void begun_again(void **state)
 {
     (void)state;
-    const dr__resize_spec specs[] = { { 40, 50, 21, 17, 3, DR__FILTER_BICUBIC },
-                                      { 40, 50, 39, 17, 3, DR__FILTER_BILINEAR },
-                                      { 40, 50, 40, 60, 1, DR__FILTER_BILINEAR } };
+    const dr__resize_spec specs[] = { { 40, 50, 21, 17, 3, DR__FILTER_BICUBIC, DR__RULE_PIL },
+                                      { 40, 50, 39, 17, 3, DR__FILTER_BILINEAR, DR__RULE_PIL },
+                                      { 40, 50, 40, 60, 1, DR__FILTER_BILINEAR, DR__RULE_PIL } };
     uint8_t in[40 * 50 * 3];
     dr__kernels k;
     dr__kernels_fill(&k, dr__cpu_has());

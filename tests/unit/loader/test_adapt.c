@@ -274,7 +274,7 @@ static void wrong_settings_are_named(void **state)
     o.cpu_limit = 0.0 / 0.0;
     refuse(&o, DR_ERR_ARG, "cpu_limit");
     o.cpu_limit = 1e-9;
-    refuse(&o, DR_ERR_ARG, "cpu_limit is 1e-09, allowed are 0 (what the container may) and 0.01 to 512");
+    refuse(&o, DR_ERR_ARG, "cpu_limit is 1e-09, allowed are 0 (what the container allows) and 0.01 to 512");
     o.cpu_limit = 513;
     refuse(&o, DR_ERR_ARG, "cpu_limit is 513");
 }

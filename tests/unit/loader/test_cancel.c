@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "loader/loader.h"
+#include "unit/loader/gate.h"
 
 static dr_error err;
 
@@ -115,6 +116,59 @@ static void until_inside(dr_loader *l, int n)
     }
 }
 
+static gate reads = OPEN_GATE;
+
+static void wait_at_read(uint64_t id)
+{
+    (void)id;
+    pass_gate(&reads);
+}
+
+static void *close_loader(void *arg)
+{
+    dr_loader_close(arg);
+    return NULL;
+}
+
+static bool runs(dr_loader *l, uint64_t *claimed)
+{
+    dr__pool_lock();
+    const bool runs = l->exec.running;
+    *claimed = l->exec.claimed;
+    dr__pool_unlock();
+    return runs;
+}
+
+/* Far more may be made ahead: none of that is begun once a loader is being closed. */
+static void closing_waits_for_what_is_under_way_alone(void **state)
+{
+    (void)state;
+    enum { N = 400, WORKERS = 2, BATCH = 10 };
+    dr_dataset *set = toy_set(&(toy){ .n = N, .on_read = wait_at_read });
+    dr_graph *g = graph_of(NULL);
+    for (int in_order = 0; in_order < 2; in_order++) {
+        dr_loader_options o = options_of(BATCH, WORKERS);
+        o.in_order = in_order;
+        o.prefetch = N / BATCH;
+        const uint64_t before = toy_reads();
+        uint64_t claimed = 0;
+        pthread_t thread;
+        set_gate(&reads, false);
+        dr_loader *l = open_loader(set, g, &o), *same = l;
+        assert_ok(dr_loader_start(l, 0, &err));
+        wait_inside(&reads, WORKERS);
+        assert_int_equal(pthread_create(&thread, NULL, close_loader, &l), 0);
+        while (runs(same, &claimed)) /* it waits for the two at the gate, so it is there */
+            usleep(100);
+        set_gate(&reads, true);
+        pthread_join(thread, NULL);
+        assert_in_range(claimed, WORKERS, WORKERS * BATCH);
+        assert_in_range(toy_reads() - before, WORKERS, claimed);
+    }
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
 static void closing_wakes_consumers(void **state)
 {
     (void)state;
@@ -213,9 +267,13 @@ static void the_caller_keeps_its_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_batch_goes_to_one),  cmocka_unit_test(cancel_wakes_all),
-        cmocka_unit_test(closing_wakes_consumers), cmocka_unit_test(close_while_busy),
-        cmocka_unit_test(start_in_mid_epoch),      cmocka_unit_test(the_caller_keeps_its_time),
+        cmocka_unit_test(each_batch_goes_to_one),
+        cmocka_unit_test(cancel_wakes_all),
+        cmocka_unit_test(closing_waits_for_what_is_under_way_alone),
+        cmocka_unit_test(closing_wakes_consumers),
+        cmocka_unit_test(close_while_busy),
+        cmocka_unit_test(start_in_mid_epoch),
+        cmocka_unit_test(the_caller_keeps_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

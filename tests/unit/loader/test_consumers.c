@@ -2,6 +2,7 @@
 #include "unit/loader/toy.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <unistd.h>
 
 #include "loader/loader.h"
@@ -45,6 +46,15 @@ static void wait_until_waiting(dr_loader *l, int n)
         usleep(100);
 }
 
+static void wait_until_delivered(dr_loader *l, uint64_t n)
+{
+    for (uint64_t seen = 0; seen < n; usleep(20)) {
+        dr__pool_lock();
+        seen = l->exec.delivered;
+        dr__pool_unlock();
+    }
+}
+
 /* Nothing is pushed before all wait again, so the line is known: each gets every eighth batch. */
 static void first_come_first_served(void **state)
 {
@@ -64,11 +74,7 @@ static void first_come_first_served(void **state)
         }
         for (uint64_t id = 0; id < CONSUMERS * ROUNDS; id++) {
             assert_ok(dr_loader_push(l, &id, 1, &err));
-            while (dr__pool_lock(), l->exec.delivered <= id) {
-                dr__pool_unlock();
-                usleep(20);
-            }
-            dr__pool_unlock();
+            wait_until_delivered(l, id + 1);
             wait_until_waiting(l, CONSUMERS);
         }
         assert_ok(dr_loader_push_end(l, &err));
@@ -85,49 +91,53 @@ static void first_come_first_served(void **state)
     dr_dataset_unref(&set);
 }
 
-/* Equal steps: each takes a batch, then all meet.  A free-for-all would let some come twice before others. */
-typedef struct stepper {
-    pthread_t thread;
-    dr_loader *loader;
-    pthread_barrier_t *meet;
-    int n;
-} stepper;
+/* --- equal shares --- */
 
-static void *step(void *arg)
+static sem_t may_read;
+
+static void wait_to_read(uint64_t id)
 {
-    stepper *s = arg;
-    for (int i = 0; i < ROUNDS; i++) {
-        dr_batch *b = NULL;
-        if (dr_loader_next(s->loader, -1, &b, NULL) == DR_OK)
-            s->n++;
-        dr_batch_unref(&b);
-        pthread_barrier_wait(s->meet);
-    }
-    return NULL;
+    (void)id;
+    while (sem_wait(&may_read)) /* a signal */
+        ;
 }
 
+/* All wait; then as many batches are let through as there are consumers, and whoever has one comes back for more.  A
+ * free-for-all would let some have two before others have one.  (In order and out of it: who makes batches and when
+ * they are ready differs, not who is served.) */
 static void equal_steps_get_equal_shares(void **state)
 {
     (void)state;
-    dr_dataset *set = toy_set(&(toy){ .n = CONSUMERS * ROUNDS * 2 });
+    enum { BATCH = 2 };
+    dr_dataset *set = toy_set(&(toy){ .n = CONSUMERS * ROUNDS * BATCH, .on_read = wait_to_read });
     dr_graph *g = graph_of(NULL);
     for (int in_order = 0; in_order < 2; in_order++) {
-        dr_loader_options o = options_of(2, 2);
+        dr_loader_options o = options_of(BATCH, 2);
         o.in_order = in_order;
+        o.prefetch = CONSUMERS;
+        sem_init(&may_read, 0, 0);
         dr_loader *l = open_loader(set, g, &o);
-        pthread_barrier_t meet;
-        stepper s[CONSUMERS];
-        pthread_barrier_init(&meet, NULL, CONSUMERS);
+        consumer c[CONSUMERS] = { 0 };
+        assert_ok(dr_loader_start(l, 0, &err));
         for (int i = 0; i < CONSUMERS; i++) {
-            s[i] = (stepper){ .loader = l, .meet = &meet };
-            assert_int_equal(pthread_create(&s[i].thread, NULL, step, &s[i]), 0);
+            c[i].loader = l;
+            assert_int_equal(pthread_create(&c[i].thread, NULL, consume, &c[i]), 0);
+        }
+        for (int round = 0; round < ROUNDS; round++) {
+            wait_until_waiting(l, CONSUMERS);
+            for (int i = 0; i < CONSUMERS; i++)
+                assert_int_equal(c[i].n, round);
+            for (int i = 0; i < CONSUMERS * BATCH; i++)
+                sem_post(&may_read);
+            wait_until_delivered(l, (uint64_t)(round + 1) * CONSUMERS);
         }
         for (int i = 0; i < CONSUMERS; i++) {
-            pthread_join(s[i].thread, NULL);
-            assert_int_equal(s[i].n, ROUNDS);
+            pthread_join(c[i].thread, NULL);
+            assert_int_equal(c[i].status, DR_END);
+            assert_int_equal(c[i].n, ROUNDS);
         }
-        pthread_barrier_destroy(&meet);
         dr_loader_close(&l);
+        sem_destroy(&may_read);
     }
     dr_graph_free(&g);
     dr_dataset_unref(&set);

@@ -253,7 +253,8 @@ static void damaged_states_are_refused(void **state)
     char wrong[1024], *done = strstr(text, "\"done\":[0,");
     assert_non_null(done);
     snprintf(wrong, sizeof wrong, "%.*s\"done\":[0,31%s", (int)(done - text), text, strchr(done, ']'));
-    assert_fails(dr_loader_restore(l, wrong, &err), DR_ERR_FORMAT, "31 samples from 0 on do not exist");
+    assert_fails(dr_loader_restore(l, wrong, &err), DR_ERR_FORMAT,
+                 "done must be pairs of ints [first, n, ...], ascending and within 30 samples, got [0, 31]");
     tape_read(&t, l, -1); /* the good state still holds */
     assert_each_once(&t, 30);
     dr_loader_close(&l);
@@ -261,6 +262,46 @@ static void damaged_states_are_refused(void **state)
     o.world = 2;
     l = open_loader(set, g, &o);
     assert_fails(dr_loader_restore(l, text, &err), DR_ERR_ARG, "world = 1, this loader has 2");
+    dr_loader_close(&l);
+    dr_text_free(&text);
+    tape_free(&t);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* Each field with each wrong value: named, and the state that was loaded before still holds. */
+static void wrong_types_are_named(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "epoch", "position", "batch", "world", "rank", "done", "drapps_state" };
+    static const char *const values[] = { "null", "true",    "\"24\"", "24.0",   "-1",        "1e300",
+                                          "{}",   "[[0,1]]", "[0]",    "[24,0]", "[4,2,0,2]", "[0,1.0]" };
+    dr_dataset *set = toy_set(&(toy){ .n = 30 });
+    dr_graph *g = graph_of(NULL);
+    dr_loader_options o = options_of(4, 1);
+    o.in_order = false;
+    tape t = { 0 };
+    char *text = read_and_save(set, g, &o, 3, &t);
+    dr_loader *l = open_loader(set, g, &o);
+    assert_ok(dr_loader_restore(l, text, &err));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (size_t k = 0; k <= sizeof values / sizeof values[0]; k++) {
+            json_t *json = json_loads(text, 0, NULL);
+            if (k < sizeof values / sizeof values[0])
+                json_object_set_new(json, names[i], json_loads(values[k], JSON_DECODE_ANY, NULL));
+            else
+                json_object_del(json, names[i]);
+            char *wrong = json_dumps(json, 0);
+            const dr_status status = dr_loader_restore(l, wrong, &err);
+            assert_true(status == DR_ERR_FORMAT || status == DR_ERR_ARG);
+            assert_non_null(strstr(err.text, names[i]));
+            assert_int_equal(dr_loader_check_state(l, wrong, &err), status);
+            free(wrong);
+            json_decref(json);
+        }
+    assert_ok(dr_loader_check_state(l, text, &err));
+    tape_read(&t, l, -1);
+    assert_each_once(&t, 30);
     dr_loader_close(&l);
     dr_text_free(&text);
     tape_free(&t);
@@ -295,10 +336,11 @@ static void batch_ops_go_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_batch_of_an_epoch), cmocka_unit_test(the_end_is_the_next_start),
-        cmocka_unit_test(another_world_goes_on),   cmocka_unit_test(out_of_order_delivers_the_rest),
-        cmocka_unit_test(differences_are_named),   cmocka_unit_test(damaged_states_are_refused),
-        cmocka_unit_test(batch_ops_go_on),         cmocka_unit_test(a_held_batch_does_not_count),
+        cmocka_unit_test(every_batch_of_an_epoch),     cmocka_unit_test(the_end_is_the_next_start),
+        cmocka_unit_test(another_world_goes_on),       cmocka_unit_test(out_of_order_delivers_the_rest),
+        cmocka_unit_test(differences_are_named),       cmocka_unit_test(damaged_states_are_refused),
+        cmocka_unit_test(wrong_types_are_named),       cmocka_unit_test(batch_ops_go_on),
+        cmocka_unit_test(a_held_batch_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,12 +99,21 @@ static void close_toy(dr_dataset *set)
     (void)set;
 }
 
+static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *e)
+{
+    (void)set, (void)e;
+    *out = id;
+    return DR_OK;
+}
+
 static const dr_dataset_def toy_def = { .read = read_sample, .key = key, .close = close_toy };
+static const dr_dataset_def stamped_def = { .read = read_sample, .stamp = stamp, .key = key, .close = close_toy };
 
 dr_dataset *toy_set(const toy *options)
 {
     dr_dataset *set = NULL;
-    assert_ok(dr__dataset_new(sizeof(struct toy_dataset), &toy_def, "toy", "toy", &set, &err));
+    const dr_dataset_def *def = options->stamped ? &stamped_def : &toy_def;
+    assert_ok(dr__dataset_new(sizeof(struct toy_dataset), def, "toy", "toy", &set, &err));
     toy *o = &((struct toy_dataset *)set)->o;
     *o = *options;
     o->h = o->h ? o->h : 8;

@@ -144,6 +144,7 @@ static void refuses(void **state)
     size_t scratch;
     assert_int_equal(b.r.op.def->batch->plan(b.r.op.conf, b.in, b.out, &scratch, &b.r.err), DR_ERR_ARG);
     assert_non_null(strstr(b.r.err.text, "needs float32 images"));
+    assert_non_null(strstr(b.r.err.text, "; put normalize or to_dtype before it"));
     harness_close(&b.r);
 }
 

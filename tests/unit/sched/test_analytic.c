@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "sched/costs.h"
 
 static dr_error err;
 
@@ -125,7 +126,7 @@ static void one_of_two_cpus_burned(void **state)
     assert_true(r.workers == 2 && r.bound == DR_BOUND_CPU);
     f.foreign = 1;
     r = fly_on(&f, &flight, 3, 10);
-    assert_true(r.last_change < 3 && r.bound == DR_BOUND_FOREIGN);
+    assert_true(r.last_change < 3 && r.bound == DR_BOUND_OTHERS);
     assert_true(r.rate > 0.95 * best_static(f, &workers));
     f.foreign = 0;
     r = fly_on(&f, &flight, 3, 10);
@@ -187,7 +188,7 @@ static void consumer_four_times_faster_and_slower(void **state)
     f.step = 0.1; /* 320 samples a second: one worker is enough */
     dr__flight flight = take_off(&f, "analytic", "step");
     result r = fly_on(&f, &flight, 8, 10);
-    assert_true(r.workers == 1 && r.wait < 0.01 && r.bound == DR_BOUND_CONSUMER);
+    assert_true(r.workers == 1 && r.wait < 0.01 && r.bound == DR_BOUND_TRAINER);
     f.step = 0.025; /* 1280 a second */
     r = fly_on(&f, &flight, 3, 10);
     assert_true(r.workers >= 3 && r.workers <= 4 && r.wait < 0.02 && r.last_change < 3);
@@ -258,14 +259,45 @@ static void cover_does_not_grow_for_ever(void **state)
     (void)state;
     void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
     dr__observation o = starved_consumer();
-    decide_prefetch(mind, &o, 1);
-    o.wait = 0.3;
-    assert_true(decide_prefetch(mind, &o, 10000) == o.use.most[DR_KNOB_PREFETCH]);
+    for (int i = 0; i < 10000; i++) {
+        o.wait = 1 / o.knob[DR_KNOB_PREFETCH];
+        decide_prefetch(mind, &o, 1);
+    }
+    assert_true(o.knob[DR_KNOB_PREFETCH] == o.use.most[DR_KNOB_PREFETCH]);
     o.wait = 0;
     o.least_ready = 2;
     decide_prefetch(mind, &o, 1200); /* what was too little is remembered for 960 */
     assert_true(o.knob[DR_KNOB_PREFETCH] < 10);
     dr__free(mind);
+}
+
+/* A consumer that needs 3 batches, and waits in `clump` decisions of every `every` whatever lies ready. */
+static double most_for_chance(int every, int clump, double wait)
+{
+    void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
+    dr__observation o = starved_consumer();
+    double most = 0;
+    o.busy = 0.3, o.demand = o.rate = 1600, o.latency = 0.04, o.cpu_each = o.work_each = 0.0005;
+    for (int i = 0; i < 1000; i++) {
+        o.wait = i % every < clump ? wait : 0;
+        o.least_ready = o.wait > 0 ? 0 : 2;
+        double depth = decide_prefetch(mind, &o, 1);
+        most = DR_MAX(most, depth);
+    }
+    dr__free(mind);
+    return most;
+}
+
+/* On a busy machine a consumer waits now and then, whatever lies ready: that is no reason for ever more. */
+static void waits_by_chance_are_no_reason_for_ever_more(void **state)
+{
+    (void)state;
+    for (int every = 1; every <= 40; every++)
+        for (int clump = 1; clump <= 3; clump++)
+            for (double wait = 0.02; wait < 0.2; wait += 0.04)
+                if (most_for_chance(every, clump, wait) > 12) /* of 64 */
+                    fail_msg("%g batches for waits of %g, %d of %d", most_for_chance(every, clump, wait), wait, clump,
+                             every);
 }
 
 /* A consumer of batches of 4 samples, each of which is read in 0.15 s by one of as many fetchers as it takes. */
@@ -413,8 +445,95 @@ static void reasons_have_numbers(void **state)
     f.noise = 0;
     dr__flight flight = take_off(&f, "analytic", "step");
     result r = fly_on(&f, &flight, 3, 1);
-    assert_non_null(strstr(r.reason, "asks 640/s, waits 0 %; 2 workers can 1000/s on 2.00 of 2 CPUs (2 ms CPU"));
+    assert_string_equal(r.reason, "The trainer waits 0 % of its time and could take 640 samples/s. 2 workers can make "
+                                  "1000/s: a sample takes 2 ms of CPU.");
     dr__flight_free(&flight);
+}
+
+/* Four workers at samples that take 0.5 ms of CPU and sleep 4 ms, beside programs that use three quarters of 2 CPUs. */
+static dr__observation sleeping_beside_others(void)
+{
+    const double rate = 800;
+    dr__observation o = {
+        .span = 1,
+        .batches = 25,
+        .use = { .knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_PREFETCH,
+                 .most = { [DR_KNOB_WORKERS] = 16, [DR_KNOB_PREFETCH] = 64 },
+                 .waits_in = "Slow.__call__ (train.py:12)" },
+        .knob = { [DR_KNOB_WORKERS] = 4, [DR_KNOB_PREFETCH] = 4 },
+        .present = 1ull << DR_SENSOR_CPU_FOREIGN | 1ull << DR_SENSOR_CPU_TOTAL | 1ull << DR_SENSOR_CPU_OWN,
+        .sensor = { [DR_SENSOR_CPU_FOREIGN] = 1.5, [DR_SENSOR_CPU_OWN] = 0.45, [DR_SENSOR_CPU_TOTAL] = 1.95 },
+        .flow = { [DR_FLOW_SAMPLES] = rate,
+                  [DR_FLOW_BATCHES] = 25,
+                  [DR_FLOW_WAIT] = 0.83,
+                  [DR_FLOW_STEP] = 0.17,
+                  [DR_FLOW_WORKED] = rate,
+                  [DR_FLOW_CPU] = 0.0005 * rate,
+                  [DR_FLOW_DELAY] = 0.0005 * rate,
+                  [DR_FLOW_WORK] = 0.005 * rate,
+                  [DR_FLOW_BATCH_SAMPLES] = 32 },
+    };
+    assert_ok(dr_weights_parse("step", &o.use.weights, &err));
+    return o;
+}
+
+static dr__wish wish_for(dr__observation *o)
+{
+    uint64_t memory[64] = { 0 };
+    dr__wish w = { 0 };
+    assert_true(dr__policy_analytic.state_bytes <= sizeof memory);
+    dr__observation_derive(o, 2);
+    memcpy(w.knob, o->knob, sizeof w.knob);
+    dr__policy_analytic.decide(memory, o, &w);
+    return w;
+}
+
+/* Where it is told for how long workers had no CPU, the rest of their time is their own code's. */
+static void code_that_waits_is_called_that(void **state)
+{
+    (void)state;
+    dr__observation o = sleeping_beside_others();
+    o.use.tells_delay = true;
+    dr__wish w = wish_for(&o);
+    assert_int_equal(w.bound, DR_BOUND_BLOCKED);
+    assert_non_null(strstr(w.reason, "its code waits for 3.95 ms in Slow.__call__ (train.py:12)."));
+    assert_non_null(strstr(w.reason, "Other programs use 1.5 of 2 CPUs."));
+    assert_true(w.knob[DR_KNOB_WORKERS] > 4);
+}
+
+/* Others never use more CPUs than there are, whatever workers do. */
+static void others_use_no_more_than_the_machine(void **state)
+{
+    (void)state;
+    for (int told = 0; told < 2; told++) {
+        dr__costs c = { 0 };
+        dr__observation o = sleeping_beside_others();
+        o.use.tells_delay = told;
+        o.sensor[DR_SENSOR_CPU_FOREIGN] = 17;
+        dr__wish w = wish_for(&o);
+        assert_null(strstr(w.reason, "use 17"));
+        assert_non_null(strstr(w.reason, "Other programs use 2 of 2 CPUs."));
+        dr__costs_learn(&c, &o);
+        assert_true(!told || c.foreign <= 1.5 * o.machine_cpus); /* threads that want one may be some more */
+    }
+}
+
+/* A sample that waits for 200 times what it computes: what the CPUs could make is no measure for workers. */
+static void workers_for_samples_that_hardly_compute(void **state)
+{
+    (void)state;
+    dr__observation o = sleeping_beside_others();
+    o.use.tells_delay = true;
+    o.knob[DR_KNOB_WORKERS] = 2;
+    o.sensor[DR_SENSOR_CPU_FOREIGN] = 0;
+    o.flow[DR_FLOW_SAMPLES] = o.flow[DR_FLOW_WORKED] = 200;
+    o.flow[DR_FLOW_CPU] = 200 * 50e-6;
+    o.flow[DR_FLOW_DELAY] = 0;
+    o.flow[DR_FLOW_WORK] = 200 * 0.01;
+    o.flow[DR_FLOW_WAIT] = 0.99;
+    o.flow[DR_FLOW_STEP] = 0.01;
+    o.batches = o.flow[DR_FLOW_BATCHES] = 6;
+    assert_true(wish_for(&o).knob[DR_KNOB_WORKERS] >= 8);
 }
 
 int main(void)
@@ -429,6 +548,7 @@ int main(void)
         cmocka_unit_test(prefetch_follows_demand),
         cmocka_unit_test(batches_that_bring_nothing_are_given_back),
         cmocka_unit_test(cover_does_not_grow_for_ever),
+        cmocka_unit_test(waits_by_chance_are_no_reason_for_ever_more),
         cmocka_unit_test(reads_under_way_follow_demand),
         cmocka_unit_test(long_reads_are_no_wait_for_a_cpu),
         cmocka_unit_test(reads_are_under_way_for_busy_workers_too),
@@ -437,6 +557,9 @@ int main(void)
         cmocka_unit_test(trainer_on_the_same_cpus),
         cmocka_unit_test(weights_change_the_action),
         cmocka_unit_test(reasons_have_numbers),
+        cmocka_unit_test(code_that_waits_is_called_that),
+        cmocka_unit_test(others_use_no_more_than_the_machine),
+        cmocka_unit_test(workers_for_samples_that_hardly_compute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,7 +216,7 @@ static void memory_runs_short(void **state)
     t.level[DR_SENSOR_MEM_USED] = 0.91;
     assert_true(watch(&g, &t, 12, 16, &w));
     assert_true(w.knob[DR_KNOB_PREFETCH] == 2 && w.knob[DR_KNOB_WORKERS] == 4 && w.bound == DR_BOUND_MEMORY);
-    assert_non_null(strstr(w.reason, "memory 91 % full"));
+    assert_non_null(strstr(w.reason, "Memory is 91 % full"));
     assert_false(watch(&g, &t, 4, 2, &w)); /* nothing is left to do */
     dr__observation o = ordinary(5);
     assert_true(limited(&g, &o, DR_KNOB_PREFETCH, 8) == 4 && limited(&g, &o, DR_KNOB_PREFETCH, 3) == 3);
@@ -247,7 +247,7 @@ static void no_batch_after_a_change(void **state)
     t = tick_at(12, 99);
     assert_true(watch(&g, &t, 12, 4, &w));
     assert_true(w.knob[DR_KNOB_WORKERS] == 8);
-    assert_non_null(strstr(w.reason, "no batch for 2.1 s"));
+    assert_non_null(strstr(w.reason, "No batch came for 2.1 s"));
     dr__observation o = ordinary(16);
     assert_true(limited(&g, &o, DR_KNOB_WORKERS, 12) == 8); /* not again so soon */
 }

@@ -371,6 +371,29 @@ static void idle_connections(void **state)
         close(fds[i]);
 }
 
+/* More requests that are begun and never ended than are served at a time: another client is answered at once, because
+ * the oldest connections were closed for new ones, and not because all had idled: the newest are still open. */
+static void unfinished_requests(void **state)
+{
+    (void)state;
+    enum { N = 200, STILL_OPEN = 16 };
+    int fds[N];
+    dr_metrics *m;
+    char byte;
+    assert_ok(dr_metrics_start("0", &m, &err));
+    for (int i = 0; i < N; i++) {
+        assert_true((fds[i] = connect_to(dr_metrics_port(m))) >= 0);
+        assert_int_equal(send(fds[i], "GET", 3, MSG_NOSIGNAL), 3);
+    }
+    answers(dr_metrics_port(m), "GET /metrics" END, "HTTP/1.1 200", "# EOF");
+    assert_int_equal(recv(fds[0], &byte, 1, 0), 0);
+    for (int i = N - STILL_OPEN; i < N; i++)
+        assert_int_equal(recv(fds[i], &byte, 1, MSG_DONTWAIT), -1);
+    dr_metrics_stop(&m);
+    for (int i = 0; i < N; i++)
+        close(fds[i]);
+}
+
 /* A child that lives on does not keep the port. */
 static void after_a_fork(void **state)
 {
@@ -491,6 +514,7 @@ int main(void)
         TEST(ports_that_are_taken),
         TEST(many_scrapes_at_once),
         TEST(idle_connections),
+        TEST(unfinished_requests),
         TEST(after_a_fork),
         TEST(by_the_environment),
 #else

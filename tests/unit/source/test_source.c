@@ -25,10 +25,40 @@ static void file_is_read_by_range(void **state)
     assert_int_equal(dr__source_read_at(s, buf, 1, 100, &got, &err), DR_OK);
     assert_int_equal(got, 0);
     assert_int_equal(dr__source_read_at(s, buf, 1, UINT64_MAX, &got, &err), DR_ERR_ARG);
-    assert_true(s->mtime_ns > 0);
+    assert_true(s->version > 0);
     dr__source_close(&s);
     assert_null(s);
     dr__source_close(&s);
+}
+
+static uint64_t version_of(const char *path)
+{
+    dr__source *s;
+    assert_int_equal(dr__source_open(path, &s, NULL), DR_OK);
+    const uint64_t version = s->version;
+    dr__source_close(&s);
+    return version;
+}
+
+/* Same size and time of modification, as rsync -a and touch -r leave them. */
+static void version_changes_with_the_file(void **state)
+{
+    (void)state;
+    struct stat st;
+    put_text(at("f"), "0123456789");
+    const uint64_t first = version_of(at("f"));
+    assert_true(first == version_of(at("f")));
+    assert_int_equal(stat(at("f"), &st), 0);
+    const struct timespec times[2] = { st.st_atim, st.st_mtim };
+    put_text(at("g"), "9876543210");
+    assert_int_equal(utimensat(AT_FDCWD, at("g"), times, 0), 0);
+    assert_int_equal(rename(at("g"), at("f")), 0); /* another file */
+    const uint64_t second = version_of(at("f"));
+    assert_true(second != first);
+    usleep(20000);                   /* the clock of a file system may tick so rarely */
+    put_text(at("f"), "abcdefghij"); /* the same file */
+    assert_int_equal(utimensat(AT_FDCWD, at("f"), times, 0), 0);
+    assert_true(version_of(at("f")) != second);
 }
 
 static void errors_name_path_and_reason(void **state)
@@ -90,10 +120,8 @@ static void open_survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(file_is_read_by_range),
-        TEST(errors_name_path_and_reason),
-        TEST(memory_is_a_source),
-        TEST(open_survives_lack_of_memory),
+        TEST(file_is_read_by_range), TEST(version_changes_with_the_file), TEST(errors_name_path_and_reason),
+        TEST(memory_is_a_source),    TEST(open_survives_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,6 +169,47 @@ static void folders_that_cannot_be_are_refused(void **state)
     assert_null(s);
 }
 
+static void store_folder(char path[512])
+{
+    dr_store *s = store_open("a", 0);
+    assert_true(store_put(s, 1));
+    dr_store_close(&s);
+    data_path(path);
+    *strrchr(path, '/') = 0;
+}
+
+static void a_store_that_every_user_may_write_to_is_refused(void **state)
+{
+    (void)state;
+    dr_store *s = NULL;
+    char path[512];
+    store_folder(path);
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_fails(dr_store_open(scratch, "a", 0, &s, &err), DR_ERR_ARG, "every user may write to ");
+    assert_null(s);
+    assert_int_equal(chmod(path, 0775), 0); /* a group is trusted */
+    assert_int_equal(chmod(scratch, 0777), 0);
+    assert_kept(1); /* a public folder, but our own store in it */
+    assert_int_equal(chmod(scratch, 01777), 0);
+    assert_kept(1);
+}
+
+/* Giving files away takes root, as in a container. */
+static void a_strangers_store_in_a_public_folder_is_refused(void **state)
+{
+    (void)state;
+    dr_store *s = NULL;
+    char path[512];
+    if (geteuid() != 0)
+        skip();
+    store_folder(path);
+    assert_int_equal(chown(path, 65534, 65534), 0);
+    assert_kept(1); /* the folder is ours: we have put it there */
+    assert_int_equal(chmod(scratch, 01777), 0);
+    assert_fails(dr_store_open(scratch, "a", 0, &s, &err), DR_ERR_ARG, "belongs to user 65534");
+    assert_null(s);
+}
+
 static void the_child_of_a_fork_leaves_it_alone(void **state)
 {
     (void)state;
@@ -451,6 +492,8 @@ int main(void)
         with_folder(a_full_disk_ends_storing),
         with_folder(a_folder_that_is_deleted_in_use_costs_nothing_but_time),
         with_folder(folders_that_cannot_be_are_refused),
+        with_folder(a_store_that_every_user_may_write_to_is_refused),
+        with_folder(a_strangers_store_in_a_public_folder_is_refused),
         with_folder(the_child_of_a_fork_leaves_it_alone),
         with_folder(a_killed_writer_leaves_only_whole_samples),
         with_folder(many_threads_use_one),

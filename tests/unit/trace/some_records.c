@@ -93,6 +93,7 @@ dr_span random_span(dr_rng *rng, uint64_t time_ns)
     s.position = any_u64(rng);
     s.id = any_u64(rng);
     s.bytes = any_u64(rng);
+    s.cpu_ns = any_u64(rng);
     s.cost = (float)dr__rng_unit(rng) * 1e6f;
     s.slow = dr__rng_below(rng, 2);
     random_text(rng, s.key, sizeof s.key);
@@ -142,6 +143,7 @@ void assert_span(const dr_span *got, const dr_span *want)
     assert_true(got->kind == want->kind && got->thread == want->thread && got->slow == want->slow);
     assert_true(got->epoch == want->epoch && got->batch == want->batch && got->slot == want->slot);
     assert_true(got->position == want->position && got->id == want->id && got->bytes == want->bytes);
+    assert_true(got->cpu_ns == want->cpu_ns);
     assert_same_double((double)got->cost, (double)want->cost);
     assert_string_equal(got->key, want->key);
 }

@@ -203,7 +203,7 @@ static void decisions_that_turned_nothing(void **state)
     assert_true(json_is_null(json_object_get(json_array_get(list, 0), "last")));
     json_decref(list);
     for (int i = 1; i <= 40; i++) {
-        dr_decision d = { .number = (uint64_t)i, .bound = DR_BOUND_CONSUMER, .changed = i == 2, .guarded = i == 4 };
+        dr_decision d = { .number = (uint64_t)i, .bound = DR_BOUND_TRAINER, .changed = i == 2, .guarded = i == 4 };
         dr_live_decision(live, &d);
     }
     list = read_live(0);
@@ -211,7 +211,7 @@ static void decisions_that_turned_nothing(void **state)
     assert_int_equal(json_array_size(all), 2);
     assert_int_equal(json_integer_value(json_object_get(json_array_get(all, 1), "number")), 4);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "last"), "number")), 40);
-    assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "bounds"), "consumer")), 40);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "bounds"), "trainer")), 40);
     json_decref(list);
     dr_live_close(&live);
 }

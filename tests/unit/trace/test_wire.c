@@ -58,6 +58,20 @@ static void there_and_back(void **state)
     }
 }
 
+/* As files had it before a span told its CPU time. */
+static void spans_without_cpu_time(void **state)
+{
+    (void)state;
+    const dr__tables t = own_tables();
+    dr_rng rng = random_of(7);
+    uint8_t bytes[DR__MAX_RECORD];
+    dr_span span = random_span(&rng, start_ns), back;
+    span.cpu_ns = 0; /* a single byte, the last one */
+    dr_cursor c = dr__cursor(bytes, dr__pack_span(start_ns, &span, bytes) - 1, "span");
+    assert_ok(dr__unpack_span(&c, start_ns, &t, &back, &err));
+    assert_span(&back, &span);
+}
+
 static void flow_there_and_back(void **state)
 {
     (void)state;
@@ -206,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_and_back),
+        cmocka_unit_test(spans_without_cpu_time),
         cmocka_unit_test(flow_there_and_back),
         cmocka_unit_test(a_decision_takes_a_kilobyte_at_most),
         cmocka_unit_test(short_payloads),

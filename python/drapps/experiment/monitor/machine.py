@@ -12,6 +12,7 @@ from drapps.experiment.monitor.readings import mean, opened, percentile, run_chi
 from drapps.monitor import Monitor
 
 MB, PASS = 2**20, 2**20  # bytes; PASS: of a pass of the memory bandwidth probe, which makes two a second at most
+SETTLE, MOVE = 2.0, 2.0  # seconds: until memory is under load; of counting what threads move
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
@@ -105,9 +106,9 @@ def memory_bandwidth(options):
         size = int(min(max(256 * MB, 2 * cache_bytes()), room) // MB)
         calm = mean(watch(monitor, options.seconds), "mem_bandwidth")
         with load("memory", options.seconds + 60, "--threads", cpus, "--size", size):
-            time.sleep(2)
+            time.sleep(SETTLE)
             loaded = mean(watch(monitor, options.seconds), "mem_bandwidth")
-    alone, all_of_them = (moved("memory", 2, "--threads", n, "--size", size) for n in (1, cpus))
+    alone, all_of_them = (moved("memory", MOVE, "--threads", n, "--size", size) for n in (1, cpus))
     yield judged("the reading falls by 30 % or more while every CPU streams through memory",
                  f"{calm / 1e9:.1f} to {loaded / 1e9:.1f} GB/s: {loaded / calm - 1:+.0%}, beside {cpus} threads with "
                  f"{size} MB each, which move {all_of_them / alone:.2f} times as much as one of them",

@@ -1,0 +1,139 @@
+"""The arguments of loaders: for each, which values it takes, in code and in words.
+
+Pipeline.loader and DataLoader check what they are given by these tables before anything else happens, so that a mistake
+is an error of the form "workers must be a non-negative int or None, got 'x'".
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import NamedTuple
+
+from drapps import _core
+from drapps.monitor import Monitor
+from drapps.output import OUTPUTS
+from drapps.sched import CPUS, policy_names, weights_text
+
+SHOWN = 200  # characters of a value in a message
+
+
+class Rule(NamedTuple):
+    """Which values an argument takes.  test: may raise TypeError or ValueError for others; an Error of drapps says
+    what is wrong in more detail."""
+
+    test: object
+    words: str
+
+    def or_none(self):
+        """Also None."""
+        return Rule(lambda value: value is None or self.test(value), f"{self.words} or None")
+
+
+def check(rules, given):
+    """Raises ArgumentError, a ValueError, for the first of {name: value} that the rules do not allow."""
+    for name, value in given.items():
+        rule = rules[name]
+        try:
+            good = rule.test(value)
+        except _core.Error:
+            raise
+        except (TypeError, ValueError, OverflowError, AttributeError):
+            good = False
+        if not good:
+            shown = repr(value)
+            raise _core.ArgumentError(f"{name} must be {rule.words}, got {shown[:SHOWN]}{'...' * (len(shown) > SHOWN)}")
+
+
+# --- rules ---
+
+
+def _is_int(value):
+    return type(value) is int or hasattr(value, "__index__")
+
+
+def ints(least, most=None, words=None):
+    """Ints of a range."""
+    text = words or (f"an int from {least} to {most}" if most is not None else f"an int of at least {least}")
+    return Rule(lambda value: _is_int(value) and value >= least and (most is None or value <= most), text)
+
+
+def choices(*allowed):
+    """One of some texts."""
+    *most, last = map(repr, allowed)
+    return Rule(lambda value: isinstance(value, str) and value in allowed, f"{', '.join(most)} or {last}")
+
+
+def _is_names(value):
+    return isinstance(value, str) or (isinstance(value, Sequence) and all(isinstance(name, str) for name in value))
+
+
+def _is_rules(value):
+    return isinstance(value, str) or (isinstance(value, Mapping) and _is_names([*value, *value.values()]))
+
+
+def _is_weights(value):
+    weights_text(value)
+    return True
+
+
+FLAG = Rule(lambda value: isinstance(value, bool) or bool(value in (0, 1)), "True or False")
+SEED = ints(0, 2**64 - 1, "a non-negative int below 2**64")
+COUNT = ints(0, words="a non-negative int")
+POSITIVE = ints(1, words="a positive int")
+NUMBER = Rule(lambda value: isinstance(value, Real) and value >= 0, "a non-negative number")
+PATH = Rule(lambda value: isinstance(value, (str, bytes, os.PathLike)), "a path").or_none()
+CPU_LIMIT = Rule(lambda value: isinstance(value, Real) and CPUS[0] <= value <= CPUS[1],
+                 f"a number from {CPUS[0]} to {CPUS[1]}")  # fmt: skip
+
+BOTH = {
+    "in_order": FLAG,
+    "on_bad_sample": choices("raise", "skip", "replace"),
+    "max_bad": COUNT.or_none(),
+    "memory_limit": COUNT,
+    "cache": PATH,
+    "cache_limit": COUNT,
+    "lanes": FLAG,
+    "policy": choices(*policy_names()).or_none(),
+    "resource_monitor": Rule(lambda value: isinstance(value, Monitor), "a drapps.Monitor").or_none(),
+    "adaptive_compression": FLAG,
+    "weights": Rule(_is_weights, "'step', 'draadp', 'drapps', {name: number}, 'name=number,...'").or_none(),
+    "trace": PATH,
+}
+
+# Of Pipeline.loader, all but self.
+LOADER = {
+    **BOTH,
+    "batch_size": POSITIVE,
+    "shuffle": FLAG,
+    "seed": SEED,
+    "workers": COUNT.or_none(),
+    "num_workers": COUNT.or_none(),
+    "prefetch": ints(0, 64),
+    "last": choices("partial", "drop", "pad").or_none(),
+    "drop_last": FLAG.or_none(),
+    "rank": Rule(lambda value: value == "auto" or COUNT.test(value), "a non-negative int or 'auto'"),
+    "world": POSITIVE.or_none(),
+    "world_size": POSITIVE.or_none(),
+    "outputs": Rule(_is_names, "names of fields").or_none(),
+    "collate": Rule(_is_rules, "{field: rule}").or_none(),
+    "layout": choices("NCHW", "NHWC"),
+    "output": choices(*OUTPUTS),
+    "reference": FLAG.or_none(),
+    "keep_draws": FLAG,
+    "trace_spans": NUMBER,
+    "seek_index": choices("auto", "memory", "off"),
+    "given_order": FLAG,
+    "keep_batches": FLAG,
+    "cpu_limit": Rule(lambda value: value == 0 or CPU_LIMIT.test(value), f"0 (the container's limit) or {CPU_LIMIT.words}"),
+    "equal_batches": FLAG,
+}  # fmt: skip
+
+# Of DataLoader, those that torch's has not: torch checks its own, and raises what it always did.
+DATALOADER = {
+    **{name: rule for name, rule in BOTH.items() if name != "in_order"},
+    "cpu_limit": CPU_LIMIT.or_none(),
+    "seed": Rule(_is_int, "an int").or_none(),
+    "rank": Rule(lambda value: value == "auto" or COUNT.test(value), "a non-negative int, 'auto'").or_none(),
+    "world_size": POSITIVE.or_none(),
+    "record": FLAG,
+}

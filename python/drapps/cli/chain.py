@@ -1,0 +1,21 @@
+"""The pipeline that a command looks at: over data, by the usual training chain or one from a file."""
+
+
+def add_arguments(parser):
+    """The options that say how data is read and what is done with it."""
+    parser.add_argument("--format", default="auto", help="how to read it (default: auto)")
+    parser.add_argument("--graph", metavar="FILE", help="JSON of Pipeline.to_json (default: the usual training chain)")
+    parser.add_argument("--size", type=int, default=224, help="side of the crop in the usual chain (default: 224)")
+
+
+def pipeline_of(args):
+    """The pipeline over args.path."""
+    from drapps import IMAGENET_MEAN, IMAGENET_STD
+    from drapps.pipeline import read
+
+    pipe = read(args.path, format=args.format)
+    if args.graph:
+        with open(args.graph, encoding="utf-8") as file:
+            return pipe.from_json(file.read())
+    cropped = pipe.decode().random_resized_crop(args.size).random_horizontal_flip()
+    return cropped.normalize(mean=IMAGENET_MEAN, std=IMAGENET_STD)

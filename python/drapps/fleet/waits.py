@@ -1,0 +1,158 @@
+"""Where the code of a worker waits: in a sleep, for a lock, for a network; neither on a CPU nor in line for one.
+
+Each claim is timed.  While much of that time goes by without a CPU, now and then one claim is looked at more closely: a
+profile function of the interpreter sees its calls and returns, and what passes between two of them without a CPU was
+waited for in the function that ran.  Code that computes is never looked at.
+"""
+
+import os
+import sys
+import sysconfig
+import time
+from collections import Counter
+from pathlib import Path
+
+WINDOW_NS = 50_000_000  # of claims, over which it is decided whether to look
+MUCH = 0.2  # of that time
+LEAST_NS = 100_000  # shorter waits are not seen
+PAUSE_NS = 250_000_000  # between two looks, a tenth of it where the last one found nothing, or
+PAUSE_TIMES = 20  # times what the last one took, whichever is longer
+
+# Code of others is not where people look for a wait of theirs, unless there is nothing else.
+LIBRARIES = tuple(f"{folder}/" for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+PACKAGES = ("drapps", "torch", "torchvision", "PIL", "numpy")
+OWN = str(Path(__file__).parent.parent) + "/"
+
+
+class Delay:
+    """Nanoseconds for which this thread could have run and had no CPU; 0 where the kernel does not tell."""
+
+    def __init__(self):
+        try:
+            self._fd = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._fd = -1
+
+    def __call__(self):
+        try:
+            return int(os.pread(self._fd, 96, 0).split()[1])
+        except (OSError, ValueError, IndexError):
+            return 0
+
+    def close(self):
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class Clock:
+    """Blocked time of this thread: what passed, without its CPU time and without its time in line for a CPU."""
+
+    def __init__(self, delay):
+        self._delay = delay
+        self.begin()
+
+    def begin(self):
+        self._wall, self._cpu, self._waited = time.monotonic_ns(), time.thread_time_ns(), self._delay()
+
+    def passed(self):
+        """(time, blocked part of it) since begin()."""
+        wall = time.monotonic_ns() - self._wall
+        return wall, max(0, wall - (time.thread_time_ns() - self._cpu) - (self._delay() - self._waited))
+
+
+class Look:
+    """A profile function that sums blocked time by place."""
+
+    def __init__(self, delay):
+        self.places = Counter()
+        self._clock, self._last = Clock(delay), time.monotonic_ns()
+
+    def __call__(self, frame, event, arg):
+        now = time.monotonic_ns()
+        if now - self._last > LEAST_NS:
+            blocked = self._clock.passed()[1]
+            if blocked > LEAST_NS:
+                self.places[place_of(frame.f_back if event == "call" else frame)] += blocked
+            self._clock.begin()
+            now = time.monotonic_ns()
+        self._last = now
+
+
+def place_of(frame):
+    """The innermost function that is not a library's, else the outermost that is not drapps's: "f (file.py:12)"."""
+    outermost = frame
+    while frame is not None and not frame.f_code.co_filename.startswith(OWN):
+        if not _is_library(frame.f_code.co_filename):
+            return _name(frame)
+        outermost, frame = frame, frame.f_back
+    return _name(outermost)
+
+
+def _is_library(path):
+    if path.startswith("<frozen"):
+        return True
+    _, site, rest = path.rpartition("-packages/")
+    return rest.split("/", 1)[0] in PACKAGES if site else path.startswith(LIBRARIES)
+
+
+def _name(frame):
+    if frame is None:
+        return "?"
+    name, file = frame.f_code.co_qualname.replace("<locals>.", ""), os.path.basename(frame.f_code.co_filename)
+    return f"{name} ({file}:{frame.f_lineno})"
+
+
+def look_at(function, *args, delay):
+    """Calls the function; {place: nanoseconds blocked}.  A program that has a profile function of its own keeps it."""
+    look = Look(delay)
+    if sys.getprofile() is not None:
+        function(*args)
+        return look.places
+    sys.setprofile(look)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(None)
+    return look.places
+
+
+class Waits:
+    """Of one worker.  tell: called with a place and nanoseconds."""
+
+    def __init__(self, tell):
+        self._tell = tell
+        self._delay = None
+        self._wall = self._cpu = self._delayed = 0  # of the claims in this window; delayed: when it began
+        self._looks, self._next = False, 0
+
+    def run(self, work, claim):
+        """Does the work on a claim."""
+        begun, cpu = time.monotonic_ns(), time.thread_time_ns()
+        looks = self._looks and begun >= self._next
+        pause = PAUSE_NS
+        if looks:
+            pause = PAUSE_NS if self._look(work, claim) else PAUSE_NS // 10
+        else:
+            work(claim)
+        now = time.monotonic_ns()
+        self._wall, self._cpu = self._wall + now - begun, self._cpu + time.thread_time_ns() - cpu
+        if looks:
+            self._next = now + max(pause, PAUSE_TIMES * (now - begun))
+        if self._wall > WINDOW_NS:
+            self._judge()
+
+    def _look(self, work, claim):
+        """Whether a wait was seen: claims differ, the one that completes a batch also collates."""
+        places = look_at(work, claim, delay=self._delay)
+        for place, ns in places.items():
+            self._tell(place, ns)
+        return bool(places)
+
+    def _judge(self):
+        """Whether the claims of this window waited much."""
+        if self._delay is None:
+            self._delay = Delay()  # of this process
+        delay = self._delay()
+        self._looks = self._wall - self._cpu - (delay - self._delayed) > MUCH * self._wall
+        self._wall, self._cpu, self._delayed = 0, 0, delay
