@@ -36,7 +36,10 @@ def read_coco(annotations, root, empty=False, masks=False, keypoints=False, crow
             _add(row, note, annotations, wanted)
     if keypoints:
         _check_equal_lengths(rows.values(), annotations)
-    pipe = Pipeline(_open([row for row in rows.values() if empty or row["boxes"]], annotations, root))
+    rows = [row for row in rows.values() if empty or row["boxes"]]
+    if not rows:
+        raise _core.NotFoundError(f"{annotations}: no image has a box")
+    pipe = Pipeline(open_rows(rows, annotations, root))
     return pipe.decode_masks() if masks else pipe
 
 
@@ -145,14 +148,13 @@ def _with_text(row):
     return {**row, "segmentation": json.dumps(row["segmentation"], separators=(",", ":"))}
 
 
-def _open(rows, annotations, root):
-    """Handed over as a list, which the library keeps in memory."""
-    if not rows:
-        raise _core.NotFoundError(f"{annotations}: no image has a box")
+def open_rows(rows, name, root):
+    """A native data set of dicts: path, from root on, and other columns.  Handed over as a list, which the library keeps in
+    memory; errors speak of `name`."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as listing:
         listing.writelines(json.dumps(_with_text(row)) + "\n" for row in rows)
         listing.flush()
         try:
-            return _core.open_dataset(listing.name, format="list", root=os.path.abspath(root), use_index=False, name=annotations)
+            return _core.open_dataset(listing.name, format="list", root=os.path.abspath(root), use_index=False, name=name)
         except _core.Error as error:
-            raise type(error)(str(error).replace(listing.name, annotations)) from None
+            raise type(error)(str(error).replace(listing.name, name)) from None

@@ -459,3 +459,9 @@ def trivial_augment_wide(num_magnitude_bins: int = ..., interpolation: Literal['
 
     Acts on all fields of the kinds image; fields= names others.
     """
+
+def truncate_bounding_boxes() -> Op:
+    """Round boxes towards 0, as torchvision's integer boxes.
+
+    Acts on all fields of the kinds boxes; fields= names others.
+    """

@@ -569,6 +569,12 @@ class Pipeline:
         Acts on all fields of the kinds image; fields= names others.
         """
 
+    def truncate_bounding_boxes(self, *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
+        """Round boxes towards 0, as torchvision's integer boxes.
+
+        Acts on all fields of the kinds boxes; fields= names others.
+        """
+
 def read(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,

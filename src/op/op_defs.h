@@ -51,7 +51,8 @@
     X(resize)                                                                                                          \
     X(sanitize_bounding_boxes)                                                                                         \
     X(to_dtype)                                                                                                        \
-    X(trivial_augment_wide)
+    X(trivial_augment_wide)                                                                                            \
+    X(truncate_bounding_boxes)
 
 #define DR_OP_DECLARE(name) extern const dr_op_def dr__op_##name;
 DR_OP_ROWS(DR_OP_DECLARE)

@@ -2,6 +2,7 @@
 
 import functools
 
+import PIL.Image
 import pytest
 import torch
 
@@ -67,7 +68,7 @@ REFUSED = [
     (v2.Compose([v2.ToImage(), v2.ToDtype({torch.Tensor: torch.float32})]), "dict by type"),
     (v1.Compose([v1.ToTensor(), v2.ToDtype(torch.uint8, scale=True)]), "floats to uint8"),
     (v2.Compose([v2.ToImage(), v1.RandomHorizontalFlip()]), "a v1 transform"),
-    (v2.Pad(1, fill={torch.Tensor: 1, "others": 0}), "dict by type"),
+    (v2.Pad(1, fill={PIL.Image.Image: 300, "others": 0}), "outside of 0 to 255"),
     (v1.Pad(1, fill=300), "outside of 0 to 255"),
     (v2.Compose([v2.ToImage(), v2.Pad(1, padding_mode="reflect")]), "padding_mode='reflect'"),
     (v1.Compose([v1.PILToTensor(), v1.RandomErasing(value="random")]), "for bytes"),

@@ -11,6 +11,8 @@ import op_runner
 
 from lower_sets import assert_same, lowered, picture, run, to_pil, v1, v2
 
+from torchvision import tv_tensors
+
 from drapps.torch.lower_rows import ROWS
 
 BEFORE = {
@@ -67,6 +69,7 @@ CASES = {
     "Resize": (ON_PIL, [dict(size=20), dict(size=(17, 50)), dict(size=[24], max_size=30),
                         dict(size=40, antialias=False),
                         *(dict(size=19, interpolation=mode) for mode in v2.InterpolationMode)], *EQUAL),
+    "RandomZoomOut": (ON_BYTES, [dict(p=0), dict(p=1, side_range=(1, 1), fill=(1, 2, 3))], *EQUAL),
     "RGB": (ON_ALL, [dict()], *EQUAL),
     "ToDtype": (ON_ALL, [dict(dtype=torch.float32, scale=True), dict(dtype=torch.float32),
                          dict(dtype=torch.float16, scale=True), dict(dtype=torch.bfloat16, scale=True)], *EQUAL),
@@ -80,6 +83,7 @@ BYTES = ("bytes", "image")
 SAMPLED = [dict(interpolation=mode, antialias=smooth) for mode in v2.InterpolationMode
            if mode.value in ("nearest", "nearest-exact", "bilinear", "bicubic") for smooth in (True, False)]
 V2_CASES = {
+    "Pad": (BYTES, [dict(padding=2, fill={tv_tensors.Image: 3, torch.Tensor: 3, "others": 5})], *EQUAL),
     **{name: (BYTES, CASES[name][1], *EQUAL) for name in ("ColorJitter", "Grayscale", "RandomAdjustSharpness",
                                                           "RandomAutocontrast", "RandomGrayscale",
                                                           "RandomPhotometricDistort")},
@@ -90,6 +94,8 @@ V2_CASES = {
 GROUPS = {"Compose", "Sequential", "RandomApply", "RandomChoice", "RandomOrder"}  # test_groups
 POLICIES = {"AutoAugment", "TrivialAugmentWide", "AugMix"}  # test_policies
 TIMM = {"MaybePILToTensor", "MaybeToTensor", "RandomResizedCropAndInterpolation"}  # test_lower_timm.py
+# test_lower_detection.py
+DETECTION = {"ClampBoundingBoxes", "ConvertBoundingBoxFormat", "RandomIoUCrop", "SanitizeBoundingBoxes"}
 HOMES = {"v1": v1, "v2": v2, "nn": torch.nn, "presets": v1._presets}
 
 
@@ -103,7 +109,7 @@ def each_case():
 
 
 def test_table_is_covered():
-    assert set(ROWS) == set(CASES) | GROUPS | POLICIES | TIMM
+    assert set(ROWS) == set(CASES) | GROUPS | POLICIES | TIMM | DETECTION
     assert all(hasattr(HOMES[version], row.name) for row in ROWS.values() for version in row.versions
                if version != "timm")  # fmt: skip
 

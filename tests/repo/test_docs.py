@@ -47,8 +47,16 @@ from drapps.bench import volumes
 other = pipe
 cases = volumes.write_cases(pathlib.Path(tempfile.mkdtemp(dir=".")), [(20, 33, 40), (9, 50, 31)], (2.5, 0.9, 1.1))
 """
+DETECTION = """
+import vision
+vision.import_torchvision()
+from torchvision import datasets
+from torchvision.transforms import v2
+from drapps import DataLoader
+root, annotations = "images", "instances.json"
+"""
 GIVEN = {"docs/formats.md": FORMATS, "docs/pytorch.md": TORCH, "docs/scheduler.md": PIPE, "docs/trace.md": TRACE,
-         "docs/profile.md": TRACE}  # fmt: skip
+         "docs/profile.md": TRACE, "docs/parity.md": DETECTION}  # fmt: skip
 
 
 def ids(path):

@@ -249,7 +249,11 @@ class DataLoader(data.DataLoader[_T_co]):
         """What runs natively of a map-style data set: looked at anew for each pass, because transforms may change."""
         collate = lower_collate(self.collate_fn)
         why = self._why_one_by_one(collate)
-        return lower(self.dataset, why is None, self._plan, why, collate)
+        plan = lower(self.dataset, why is None, self._plan, why, collate)
+        if plan.goes_on and self.on_bad_sample != "raise":  # what the engine cannot read may be no bad sample
+            why = f"with on_bad_sample={self.on_bad_sample!r} the data set decides which samples cannot be read"
+            plan = lower(self.dataset, False, self._plan, why, collate)
+        return plan
 
     def _why_one_by_one(self, collate):
         """Why Python code has to see each sample, however it is made; None: it has not."""

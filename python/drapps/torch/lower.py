@@ -14,9 +14,8 @@ import numpy
 from torch.utils.data import default_collate
 
 from drapps import _core
-from drapps.pipeline import Pipeline
 from drapps.torch.lower_chain import advice
-from drapps.torch.lower_collate import DEFAULT, as_in_a_worker
+from drapps.torch.lower_collate import DEFAULT, ZIP, as_in_a_worker
 from drapps.torch.lower_rows import NotNative
 from drapps.torch.lower_tree import Ids, Joined, Leaf, Wrapped, read_tree
 
@@ -32,15 +31,16 @@ class Plan:
     ids: for pipe, a function from indices of the data set to ids of pipe.dataset; raises what the data set would.
     outputs: for pipe, the fields that its loader has to deliver.
     collate: for pipe, what becomes of a batch then.
+    finish: for pipe, a function from a native batch to what is delivered, in the place of both.
     goes_on: where a sample cannot be read, the data set itself knows what to do: its batch is made in Python.
     dataset: without pipe, what worker processes index; mixed: what of it has a native beginning.
     lines: what runs where, and why not natively.
     """
 
     def __init__(self, dataset, lines, signature, pipe=None, ids=None, outputs=(), mixed=(), collate=DEFAULT,
-                 goes_on=False):  # fmt: skip
+                 finish=None, goes_on=False):  # fmt: skip
         self.dataset, self.lines, self.mixed, self.collate = dataset, tuple(lines), tuple(mixed), collate
-        self.pipe, self.ids, self.outputs, self.goes_on = pipe, ids, outputs, goes_on
+        self.pipe, self.ids, self.outputs, self.goes_on, self.finish = pipe, ids, outputs, goes_on, finish
         self._signature = signature  # equal for plans that do the same, but for the ids
         self.opened = {}  # {id(data set of a leaf): (it, what it was made of, native data set)}
 
@@ -49,6 +49,8 @@ class Plan:
 
         Samples whose shape was not known beforehand come one by one: torch stacks them, or says why it cannot.
         """
+        if self.finish is not None:
+            return self.finish(batch)
         fields = [batch[name] for name in self.outputs]
         fields = [default_collate(field) if isinstance(field, list) else field for field in fields]
         if self.collate.finish is None:
@@ -103,15 +105,19 @@ def _whole(tree, opened, collate):
         spans[id(leaf.dataset)] = range(start, start + native.size)
         start += native.size
     table = tree.places(spans)
-    pipe = Pipeline(_joined(natives))
-    for op in leaves[0].ops:
-        pipe = pipe.op(op)
+    for leaf in leaves:
+        span = spans[id(leaf.dataset)]
+        used = table[(table >= span.start) & (table < span.stop)] - span.start
+        leaf.family.check_used(leaf.dataset, leaf.chain, used)
+    family, starts = leaves[0].family, [span.start for span in spans.values()]
+    pipe = family.pipeline(_joined(natives), leaves[0].ops)
+    finish = family.finish(leaves, starts) if collate is ZIP else None
     _check_graph(pipe)
-    outputs = leaves[0].family.fields(leaves[0].dataset)
-    signature = ("native", tuple(map(id, natives)), leaves[0].ops, collate.key)
+    outputs = family.fields(leaves[0].dataset)
+    signature = ("native", tuple(map(id, natives)), leaves[0].ops, leaves[0].chain.form, collate.key)
     lines = [line for leaf in leaves for line in _lines(leaf, "native")] + [collate.line] * bool(collate.line)
     return Plan(tree.dataset, lines, signature, pipe, Ids(table, tree), outputs, collate=collate,
-                goes_on=leaves[0].family.goes_on)  # fmt: skip
+                finish=finish, goes_on=family.goes_on)  # fmt: skip
 
 
 def _distinct(leaves):
@@ -174,11 +180,11 @@ def _single(tree, reason, looked_at=False):
         tree = read_tree(tree.dataset, None)
     leaves = _distinct(tree.leaves())
     mixed = {id(leaf.dataset): _mixed(leaf) for leaf in leaves}
-    begun = [mixed[id(leaf.dataset)] for leaf in leaves if leaf.ops]
+    begun = [mixed[id(leaf.dataset)] for leaf in leaves if _is_mixed(leaf)]
     dataset = tree.rebuild(lambda leaf: mixed[id(leaf.dataset)]) if begun else tree.dataset
     partly = {id(leaf.dataset): leaf.family.partly(leaf.dataset) for leaf in leaves if looked_at and leaf.family}
     lines = [line for leaf in leaves
-             for line in _lines(leaf, "mixed" if leaf.ops else "Python", partly.get(id(leaf.dataset), ""))]  # fmt: skip
+             for line in _lines(leaf, "mixed" if _is_mixed(leaf) else "Python", partly.get(id(leaf.dataset), ""))]  # fmt: skip
     return Plan(dataset, [*lines, *of_wrappers, reason], ("single", tree.shape()), mixed=begun)
 
 
@@ -193,9 +199,13 @@ def _of_wrappers(tree):
             yield from _of_wrappers(node)
 
 
+def _is_mixed(leaf):
+    return bool(leaf.ops) and leaf.family.mixes
+
+
 def _mixed(leaf):
     """The data set with its native beginning, or itself where there is none."""
-    if not leaf.ops:
+    if not _is_mixed(leaf):
         return leaf.dataset
     from drapps.torch.lower_mixed import MixedDataset
 
@@ -215,6 +225,7 @@ def _lines(leaf, how, partly=""):
     """What becomes of a leaf, one line for the data set and one for each transform."""
     yield f"{type(leaf.dataset).__name__}: {HOW[how]}{partly}" + (f", {leaf.reason}" if leaf.reason else "")
     for line in leaf.chain.lines:
-        yield "  " + line
+        if how != "Python" or ": Python" in line:
+            yield "  " + line
     if getattr(leaf.dataset, "target_transform", None) is not None and leaf.family:
         yield "  target_transform: Python"

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 from torch import nn
 
+from drapps.optable import TABLE
 from drapps.torch.lower_genuine import check_transform
 from drapps.torch.lower_rows import IMAGE, NotNative, find_row, is_v2
 from drapps.torch.lower_wrappers import held_transforms
 
-FAMILIES = ("convert", "geometry", "color", "augment", "groups", "presets", "timm")
+FAMILIES = ("convert", "geometry", "color", "augment", "boxes", "groups", "presets", "timm")
 SEQUENCES = (list, tuple, nn.ModuleList)
 
 
@@ -31,7 +32,7 @@ def load_rows():
 def lower_chain(transform, form, *later):
     """The longest native beginning of a transform (None: there is nothing to do), and of others that follow it."""
     made, rest, lines, seen = [], [], [], []
-    for member in (member for one in (transform, *later) for member in flatten(one)):
+    for member in (member for one in (transform, *later) for member in flatten(one, joint=bool(form.targets))):
         if rest:
             rest.append(member)
             lines.append(f"{name_of(member)}: Python, stands after Python code")
@@ -56,14 +57,21 @@ def lower_one(transform, form):
     check_transform(transform)
     if form.kind == IMAGE and not is_v2(transform) and "nn" not in row.versions:
         raise NotNative("a v1 transform makes a plain tensor of a tv_tensors.Image")
+    if form.targets and not is_v2(transform):
+        raise NotNative("takes an image alone, and gets its target, too")
     try:
-        return row.make(transform, form)
+        made, after = row.make(transform, form)
     except AttributeError as error:
         raise NotNative(f"is not as torchvision made it: {error}") from None
+    if form.pure and any("moves" in TABLE[op.name]["flags"] for op in made):
+        raise NotNative("moves pixels after ToPureTensor, where boxes and masks stay")
+    return made, after
 
 
-def flatten(transform, around=()):
-    """The members of nested Compose, Sequential and plain wrappers, one after the other.  around: what it stands in."""
+def flatten(transform, around=(), joint=False):
+    """The members of nested Compose, Sequential and plain wrappers, one after the other.
+
+    around: what it stands in.  joint: it is called with image and target."""
     if transform is None and not around:
         return
     try:
@@ -71,12 +79,12 @@ def flatten(transform, around=()):
         check_transform(transform)
         inside = members(transform) if row.name in ("Compose", "Sequential") else None
     except NotNative:
-        inside = held_transforms(transform)
+        inside = held_transforms(transform, joint)
     if inside is None or any(transform is other for other in around):
         yield transform
         return
     for member in inside:
-        yield from flatten(member, (*around, transform))
+        yield from flatten(member, (*around, transform), joint)
 
 
 def members(transform):

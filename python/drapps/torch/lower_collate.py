@@ -4,6 +4,7 @@
     f(*default_collate(samples))       f is called on the native batch, by the thread that takes it, with the random
                                        numbers that it would draw in a worker process of drapps
     timm's fast_collate                the batch as a tuple
+    tuple(zip(*samples))               of detection data sets: images and targets, see lower_detection
 
 f is torchvision's MixUp or CutMix, a choice of such ones, or a module of a user's that reaches nothing but torch and
 numbers of its own: in which process it runs makes no difference then.
@@ -41,6 +42,11 @@ MIXES = tuple(
     for collate in ("COLLATE", *LONG) for body in BODIES for cells in CELLS
     if "COLLATE" not in cells or collate == "COLLATE"
 )  # fmt: skip
+ZIPS = tuple(map(template, (
+    "batch: return TUPLE(ZIP(*batch))",
+    "batch:\n  x, y = ZIP(*batch)\n  return x, y",
+    "batch:\n  x, y = TUPLE(ZIP(*batch))\n  return x, y",
+)))  # fmt: skip
 CHOICES = (("torchvision.transforms.v2", "RandomChoice"), ("torchvision.transforms", "RandomChoice"))
 MIXING = (("torchvision.transforms.v2", "MixUp"), ("torchvision.transforms.v2", "CutMix"))
 
@@ -66,10 +72,25 @@ class Collate:
 
     def __init__(self, finish=None, draws=False, line="", check=None, key=None):
         self.finish, self.draws, self.line, self.key = finish, draws, line, key
-        self.check = check or (lambda form: None)
+        self.check = check or _check_one_image
 
 
-DEFAULT = Collate()
+def _check_one_image(form):
+    """default_collate stacks images, and has no use for boxes."""
+    if form is not None and form.targets:
+        raise NotNative("images and boxes of unequal size cannot be stacked; collate_fn=lambda batch: tuple(zip(*batch)) "
+                        "is native")  # fmt: skip
+
+
+DEFAULT = Collate(check=_check_one_image)
+
+
+def _check_targets(form):
+    if form is None or not form.targets:
+        raise NotNative("a collate_fn that zips is native for detection only")
+
+
+ZIP = Collate(line="collate_fn: native", check=_check_targets, key="zip")
 
 
 def lower_collate(function):
@@ -78,6 +99,8 @@ def lower_collate(function):
         return DEFAULT
     if function is home("timm.data.loader", "fast_collate") and _is_timms(function):
         return Collate(tuple, line="fast_collate: native", check=_check_bytes, key="fast_collate")
+    if _is_zip(function):
+        return ZIP
     mix = _mix_of(function)
     if mix is None or not _is_known(mix):
         return None
@@ -93,6 +116,16 @@ def _check_bytes(form):
     """fast_collate takes bytes."""
     if form is None or form.is_pil or form.is_float:
         raise NotNative(f"fast_collate gets {form}, needs a tensor of uint8")
+
+
+def _is_zip(function):
+    """Whether a function makes a tuple of images and one of targets."""
+    found = first_match(function, ZIPS)
+    wanted = {"TUPLE": tuple, "ZIP": zip}
+    try:
+        return found is not None and all(value_of(function, name) is wanted[what] for what, name in found.items())
+    except LookupError:
+        return False
 
 
 def _mix_of(function):

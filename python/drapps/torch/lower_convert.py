@@ -40,8 +40,8 @@ def to_image(transform, form):
 
 @row("ToPureTensor", ("v2",))
 def to_pure_tensor(transform, form):
-    """The same numbers; leaves PIL images alone."""
-    return [], form if form.is_pil else form._replace(kind=TENSOR)
+    """The same numbers; leaves PIL images alone.  Boxes and masks are plain tensors after it."""
+    return [], form._replace(kind=form.kind if form.is_pil else TENSOR, pure=bool(form.targets))
 
 
 @row("ToPILImage")

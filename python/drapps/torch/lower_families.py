@@ -14,7 +14,7 @@ import torch
 
 from drapps import _core
 from drapps.optable import Op
-from drapps.pipeline import from_arrays
+from drapps.pipeline import Pipeline, from_arrays
 from drapps.torch.lower_genuine import check_class, inherits, is_of_library, own_attributes
 from drapps.torch.lower_rows import PIL, Form, NotNative
 
@@ -33,6 +33,7 @@ class Family:
     reads = ("__getitem__",)
     attributes = ("transform", "target_transform")
     goes_on = False  # reads another sample where one cannot be read
+    mixes = True  # single samples may be made natively up to the first Python code
     why_not_whole = None  # a reason why batches cannot be made natively though single samples can
 
     def matches(self, leaf):
@@ -47,9 +48,29 @@ class Family:
         own_attributes(leaf, self.attributes)
         return True
 
+    def transform(self, leaf):
+        """What it calls with each image."""
+        return leaf.transform
+
     def first_ops(self, leaf):
         """What the data set itself does before its transform."""
         return ()
+
+    def pipeline(self, native, ops):
+        """The native data set with all ops."""
+        pipe = Pipeline(native)
+        for op in ops:
+            pipe = pipe.op(op)
+        return pipe
+
+    def check_used(self, leaf, chain, used):
+        """NotNative where one of the samples (indices of the native data set) would come out otherwise."""
+
+    def finish(self, leaves, starts):
+        """For a collate_fn that only zips: a function from a native batch to what it makes.  None: there is none.
+
+        starts: the native id of the first sample of each leaf."""
+        return None
 
     def partly(self, leaf):
         """Where single samples may not be made natively though others are: what becomes of them, for a line of text."""
@@ -123,10 +144,7 @@ class Files(Family):
 
     def check_files(self, leaf):
         """NotNative where drapps reads none of the files, or not as Pillow would."""
-        from PIL import ImageFile
-
-        if ImageFile.LOAD_TRUNCATED_IMAGES:
-            raise NotNative("Pillow is set to load truncated images")
+        check_pillow()
         samples = self.samples(leaf)
         if type(samples) is not list or not samples:
             raise NotNative("its samples are not a list of files")
@@ -139,11 +157,8 @@ class Files(Family):
         return "" if all(map(_is_decodable, self.samples(leaf))) else "; files that drapps does not decode: Python"
 
     def first_ops(self, leaf):
-        """Pillow refuses images of more than twice its limit."""
-        from PIL import Image
-
-        limit = Image.MAX_IMAGE_PIXELS
-        return (Op("decode", {"max_pixels": 10**12 if limit is None else 2 * int(limit)}),)
+        """Files are decoded."""
+        return (decode_op(),)
 
     def form(self, leaf):
         """pil_loader converts to RGB."""
@@ -167,6 +182,29 @@ class Files(Family):
         path, target = self.samples(leaf)[index]
         with open(path, "rb") as file:
             return file.read(), target
+
+
+def check_pillow():
+    """NotNative where Pillow is set to accept what drapps refuses."""
+    from PIL import ImageFile
+
+    if ImageFile.LOAD_TRUNCATED_IMAGES:
+        raise NotNative("Pillow is set to load truncated images")
+
+
+def decode_op():
+    """Pillow refuses images of more than twice its limit."""
+    from PIL import Image
+
+    limit = Image.MAX_IMAGE_PIXELS
+    return Op("decode", {"max_pixels": 10**12 if limit is None else 2 * int(limit)})
+
+
+def check_decodable(paths):
+    """NotNative where drapps has no codec for one of the files."""
+    for path in paths:
+        if not _is_decodable((path,)):
+            raise NotNative(f"drapps does not decode {path}")
 
 
 def _is_decodable(sample):
@@ -355,12 +393,17 @@ class TimmFiles(Files):
         return leaf.reader.root
 
 
-FAMILIES = (Files(), TimmFiles(), Cifar(), Mnist(), Svhn(), Tensors())
+@functools.cache
+def families():
+    """One of each."""
+    from drapps.torch.lower_detection import Coco, Voc
+
+    return (Files(), TimmFiles(), Cifar(), Mnist(), Svhn(), Tensors(), Coco(), Voc())
 
 
 def family_of(leaf):
     """The family of a data set; NotNative where there is none."""
-    for family in FAMILIES:
+    for family in families():
         if family.matches(leaf):
             return family
     if type(leaf).__module__.split(".")[0] in ("torch", "torchvision"):

@@ -1,9 +1,13 @@
 """Rows: sizes and places.  What only moves pixels is lowered on any image, what interpolates where its numbers are met."""
 
+import PIL.Image
+import torch
+from torchvision import tv_tensors
 from torchvision.transforms.functional import InterpolationMode, _interpolation_modes_from_int
 
 from drapps import ops
-from drapps.torch.lower_rows import NotNative, backend_of, is_v2, make, need_pil, per_channel, plain, row, settings
+from drapps.torch.lower_rows import (IMAGE, NotNative, backend_of, is_v2, make, need_pil, per_channel, plain, row,
+                                     settings)
 
 
 def interpolation_of(transform):
@@ -27,19 +31,33 @@ def scaling(transform, form):
 
 
 def fill_of(transform, form):
-    """The values outside of the image, one or one a channel."""
+    """The values outside of the image, one or one a channel.  Masks have 0 there."""
     fill = transform._fill if is_v2(transform) else {"others": transform.fill}
-    if set(fill) != {"others"}:
-        raise NotNative("fill is a dict by type")
-    values = per_channel(0 if fill["others"] is None else fill["others"], form, "fill")
+    if "masks" in form.targets and (value := _fill_for(fill, tv_tensors.Mask)) not in (None, 0):
+        raise NotNative(f"fill={value!r} for masks, too, which have 0 natively")
+    value = _fill_for(fill, _type_of(form))
+    values = per_channel(0 if value is None else value, form, "fill")
     if not all(0 <= value <= 255 for value in values):
         raise NotNative(f"fill={values} is outside of 0 to 255")
     return values
 
 
+def _type_of(form):
+    if form.is_pil:
+        return PIL.Image.Image
+    return tv_tensors.Image if form.kind == IMAGE else torch.Tensor
+
+
+def _fill_for(fill, kind):
+    """As torchvision looks it up: nothing is asked of a defaultdict."""
+    return fill[kind] if kind in fill else fill.get("others")
+
+
 def turning(transform, form):
     """What all that turns and shears takes: interpolation and fill, on PIL images."""
     need_pil(form)
+    if form.targets and getattr(transform, "expand", False):
+        raise NotNative("with expand=True, torchvision's boxes may be of another size than their image")
     name = interpolation_of(transform)
     return {"interpolation": "nearest" if name == "nearest-exact" else name, "fill": fill_of(transform, form)}
 
@@ -47,6 +65,8 @@ def turning(transform, form):
 def border_of(transform, form):
     """fill and padding_mode.  On tensors only what pads with one number is the same in all versions."""
     fill = fill_of(transform, form)
+    if form.targets and transform.padding_mode != "constant":
+        raise NotNative(f"padding_mode={transform.padding_mode!r} with boxes or masks")
     if not form.is_pil and (transform.padding_mode != "constant" or len(fill) != 1 or fill[0] != int(fill[0])):
         raise NotNative(f"padding_mode={transform.padding_mode!r}, fill={fill} on {form}")
     return {"fill": fill, "padding_mode": plain(transform.padding_mode, "padding_mode")}
@@ -61,6 +81,8 @@ def resize(transform, form):
 @row("CenterCrop")
 def center_crop(transform, form):
     """Outside of the image: 0."""
+    if form.targets:
+        raise NotNative("torchvision's boxes are a pixel off where the image is smaller than the crop")
     return [make(ops.center_crop, **settings(transform, "size"))], form
 
 

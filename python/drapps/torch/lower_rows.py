@@ -30,6 +30,8 @@ class Form(NamedTuple):
     channels: int = 3
     dense: bool = False  # a tensor whose memory is in the order of its axes; else channels are innermost
     since: str = ""  # the transform that made a tensor of the PIL image
+    targets: tuple = ()  # keys of the target that is transformed together with the image
+    pure: bool = False  # boxes and masks are plain tensors, which no transform moves any more
 
     @property
     def is_pil(self):

@@ -160,7 +160,7 @@ def read_tree(dataset, later=(), around=()):
     if form is None:
         return Leaf(dataset, family, Chain((), None, tuple(later or ()), ()))
     load_rows()
-    return Leaf(dataset, family, lower_chain(dataset.transform, form, *(later or ())))
+    return Leaf(dataset, family, lower_chain(family.transform(dataset), form, *(later or ())))
 
 
 def _genuine(dataset):

@@ -23,6 +23,14 @@ HANDS_ON = tuple(map(template, (
 IN_TURN = tuple(map(template, (
     "self, x:\n  for t in self.HELD:\n    x = t(x)\n  return x",
 )))  # fmt: skip
+# The same where image and target are handed on together.
+HANDS_ON_BOTH = tuple(map(template, (
+    "self, x, y: return self.HELD(x, y)",
+    "self, x, y:\n  x, y = self.HELD(x, y)\n  return x, y",
+)))  # fmt: skip
+BOTH_IN_TURN = tuple(map(template, (
+    "self, x, y:\n  for t in self.HELD:\n    x, y = t(x, y)\n  return x, y",
+)))  # fmt: skip
 ITEMS = tuple(map(template, (
     "self, i: return self.HELD[i]",
     "self, i:\n  item = self.HELD[i]\n  return item",
@@ -47,13 +55,13 @@ def first_match(function, templates):
 # --- transforms ---
 
 
-def held_transforms(transform):
-    """The transforms that stand for a wrapper, in turn; None: it is none."""
+def held_transforms(transform, joint=False):
+    """The transforms that stand for a wrapper, in turn; None: it is none.  joint: it gets image and target."""
     function = _called(transform)
-    found = first_match(function, HANDS_ON)
+    found = first_match(function, HANDS_ON_BOTH if joint else HANDS_ON)
     if found is not None and _is_plain(transform, found["HELD"]):
         return [_held(transform, found["HELD"])]
-    found = first_match(function, IN_TURN)
+    found = first_match(function, BOTH_IN_TURN if joint else IN_TURN)
     if found is not None and _is_plain(transform, found["HELD"]):
         held = _held(transform, found["HELD"])
         return list(held) if type(held) in SEQUENCES else None
