@@ -11,8 +11,6 @@ import op_runner
 
 from lower_sets import assert_same, lowered, picture, run, to_pil, v1, v2
 
-from torchvision import tv_tensors
-
 from drapps.torch.lower_rows import ROWS
 
 BEFORE = {
@@ -83,7 +81,6 @@ BYTES = ("bytes", "image")
 SAMPLED = [dict(interpolation=mode, antialias=smooth) for mode in v2.InterpolationMode
            if mode.value in ("nearest", "nearest-exact", "bilinear", "bicubic") for smooth in (True, False)]
 V2_CASES = {
-    "Pad": (BYTES, [dict(padding=2, fill={tv_tensors.Image: 3, torch.Tensor: 3, "others": 5})], *EQUAL),
     **{name: (BYTES, CASES[name][1], *EQUAL) for name in ("ColorJitter", "Grayscale", "RandomAdjustSharpness",
                                                           "RandomAutocontrast", "RandomGrayscale",
                                                           "RandomPhotometricDistort")},
