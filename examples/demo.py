@@ -1,16 +1,20 @@
-"""Trains a small convolutional network twice, on the same images with the same seeds: once fed by torch's DataLoader with
-torchvision, once by drapps.  Prints samples per second, the time that training waited for data, and the accuracy.
+"""Shows what a change of the import brings: torch's DataLoader and drapps' over the same images, data set and transforms.
 
-    python examples/demo.py [--epochs N] [--data FOLDER]
+    python examples/demo.py [--trainings N] [--data FOLDER]
 
-It shows what to expect, it is no benchmark: the two run one after the other, once.  `make bench` measures with care.
+1. each loader alone: how many samples a second it can deliver
+2. with a training step as short as a fast accelerator's (emulated: the trainer sleeps that long)
+3. a small network trained on this CPU, several times with each loader: speed, and accuracy with its interval
+
+Then: whether the pixels are the same, what drapps' scheduler decided, and a report of the second part as a page of HTML.
+It shows what to expect and is no benchmark: `make bench` measures with care.
 """
 
 import argparse
 import math
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 # Threads that wait for each other by spinning would take the CPU from those that load data.
@@ -18,67 +22,77 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from torch import nn
 
 import drapps
 from demo_data import make_demo_data
+from drapps.report import write_report
 from vision import import_torchvision
 
 SIZE = 96
 BATCH = 64
-SEED = 0
+STEP = 0.020  # seconds for a batch: 3200 samples a second
+ALONE_SECONDS = STEP_SECONDS = 5.0
+EPOCHS = 8  # of a training
+STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}  # 95 % of so many values
 CPUS = len(os.sched_getaffinity(0))
 
 
 @dataclass
-class Feed:
-    """A way to get batches: an iterable for training, one for validation, and what begins an epoch."""
-    name: str
-    train: object
-    val: object
-    begin_epoch: object = lambda epoch: None
-
-
-@dataclass
 class Result:
+    """What one of the loaders did."""
+
     name: str
-    samples: int
-    seconds: float
-    waited: float
-    accuracy: float
-    accuracy_error: float
+    alone: float = 0.0  # samples a second
+    stepping: float = 0.0
+    idle: float = 0.0  # the part of the time that the emulated accelerator waited
+    training: float = 0.0
+    accuracies: list = field(default_factory=list)
 
 
-def torch_feed(data, workers):
-    """What people write today, with worker processes that stay between epochs."""
+class Side:
+    """One of the two loaders, over the same data sets."""
+
+    def __init__(self, name, make, train, val, **options):
+        self.make, self.train, self.val, self.options = make, train, val, options
+        self.result = Result(name)
+
+    def training(self, seed=0, **options):
+        """A loader of the training set."""
+        return self.make(self.train, BATCH, shuffle=True, num_workers=CPUS, persistent_workers=True, drop_last=True,
+                         generator=torch.Generator().manual_seed(seed), **options)  # fmt: skip
+
+
+def data_sets(data):
+    """torchvision's folders with the usual transforms, for training and validation."""
     torchvision = import_torchvision()
     t = torchvision.transforms
     finish = [t.ToTensor(), t.Normalize(drapps.IMAGENET_MEAN, drapps.IMAGENET_STD)]
-    augment = t.Compose([t.RandomResizedCrop(SIZE), t.RandomHorizontalFlip(), *finish])
+    augment = t.Compose([t.RandomResizedCrop(SIZE, scale=(0.3, 1)), t.RandomHorizontalFlip(), *finish])
     plain = t.Compose([t.Resize(SIZE + 16), t.CenterCrop(SIZE), *finish])
-    folder = torchvision.datasets.ImageFolder
-    options = dict(batch_size=BATCH, num_workers=workers, persistent_workers=True)
-    return Feed("torch + torchvision",
-                torch.utils.data.DataLoader(folder(data / "train", augment), shuffle=True,
-                                            generator=torch.Generator().manual_seed(SEED), **options),
-                torch.utils.data.DataLoader(folder(data / "val", plain), **options))
+    return torchvision.datasets.ImageFolder(data / "train", augment), torchvision.datasets.ImageFolder(data / "val", plain)
 
 
-def drapps_feed(data):
-    """The same pipeline, said natively."""
-    train = (drapps.read(data / "train").decode().random_resized_crop(SIZE).random_horizontal_flip()
-             .normalize(mean=drapps.IMAGENET_MEAN, std=drapps.IMAGENET_STD)
-             .loader(batch_size=BATCH, shuffle=True, seed=SEED))
-    val = (drapps.read(data / "val").decode().resize(SIZE + 16).center_crop(SIZE)
-           .normalize(mean=drapps.IMAGENET_MEAN, std=drapps.IMAGENET_STD)
-           .loader(batch_size=BATCH))
-    return Feed("drapps", train, val, train.set_epoch)
+def pace(loader, step, seconds):
+    """(samples a second, part of the time that was waited) over as many passes as it takes."""
+    for _ in loader:  # a pass to warm up
+        pass
+    samples, waited, begun = 0, 0.0, time.perf_counter()
+    while (asked := time.perf_counter()) < begun + seconds:
+        for images, _labels in loader:
+            waited += time.perf_counter() - asked
+            samples += len(images)
+            step()
+            asked = time.perf_counter()
+            if asked > begun + seconds:
+                break
+    passed = time.perf_counter() - begun
+    return samples / passed, waited / passed
 
 
-def make_model(n_classes):
-    torch.manual_seed(SEED)
+def make_model(n_classes, seed):
+    torch.manual_seed(seed)
     layers, channels = [], 3
     for wider in (16, 32, 64, 96):
         layers += [nn.Conv2d(channels, wider, 3, stride=2, padding=1), nn.BatchNorm2d(wider), nn.ReLU()]
@@ -86,93 +100,114 @@ def make_model(n_classes):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, n_classes))
 
 
-class Waiting:
-    """Iterates like `source` and adds up the time that passed inside it."""
-
-    def __init__(self, source):
-        self.source, self.seconds = source, 0.0
-
-    def __iter__(self):
-        start = time.perf_counter()
-        for batch in self.source:
-            self.seconds += time.perf_counter() - start
-            yield batch
-            start = time.perf_counter()
-        self.seconds += time.perf_counter() - start
-
-
 def accuracy(model, batches):
-    """The share of right answers, and its standard error for so many images."""
+    """The share of right answers."""
     model.eval()
-    right = total = 0
     with torch.no_grad():
-        for images, labels in batches:
-            right += (model(images).argmax(1) == labels).sum().item()
-            total += len(labels)
-    share = right / total
-    return share, math.sqrt(share * (1 - share) / total)
+        right = torch.cat([model(images).argmax(1) == labels for images, labels in batches])
+    return right.float().mean().item()
 
 
-def train(feed, n_classes, epochs, step):
-    """Trains a new model; `step(n)` is told each batch's size.  Validation is outside the times."""
-    model = make_model(n_classes)
+def train(loader, batches, n_classes, seed):
+    """(samples, seconds, accuracy) of a new model; validation is outside the time."""
+    model = make_model(n_classes, seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=1e-2)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=epochs * len(feed.train))
-    batches, samples, start = Waiting(feed.train), 0, time.perf_counter()
-    for epoch in range(epochs):
-        feed.begin_epoch(epoch)
-        for images, labels in batches:
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=EPOCHS * len(loader))
+    samples, begun = 0, time.perf_counter()
+    for _ in range(EPOCHS):
+        for images, labels in loader:
             loss = nn.functional.cross_entropy(model(images), labels)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             schedule.step()
             samples += len(labels)
-            step(len(labels))
-    seconds = time.perf_counter() - start
-    return Result(feed.name, samples, seconds, batches.seconds, *accuracy(model, feed.val))
+    return samples, time.perf_counter() - begun, accuracy(model, batches)
 
 
-def largest_difference(left, right):
-    """Between the validation pixels of two feeds; their order is that of the files."""
+def train_by_turns(sides, trainings, n_classes, said):
+    """Each trains as often, with the same seeds; by turns, so that a busy minute costs both."""
+    batches = list(sides[0].make(sides[0].val, BATCH, num_workers=CPUS))  # the same for all models
+    totals = {side.result.name: [0, 0.0] for side in sides}
+    for seed in range(trainings):
+        for side in sides:
+            said(f"training {seed + 1} of {trainings} with {side.result.name}")
+            samples, seconds, right = train(side.training(seed), batches, n_classes, seed)
+            totals[side.result.name][0] += samples
+            totals[side.result.name][1] += seconds
+            side.result.accuracies.append(right)
+    for side in sides:
+        samples, seconds = totals[side.result.name]
+        side.result.training = samples / seconds
+    return sum(len(labels) for _, labels in batches)
+
+
+def largest_difference(sides):
+    """Between the validation pixels of the two loaders."""
+    left, right = (side.make(side.val, BATCH, num_workers=CPUS) for side in sides)
     return max((a - b).abs().max().item() for (a, _), (b, _) in zip(left, right, strict=True))
 
 
-def show(console, results, difference):
-    table = Table(title=f"{results[0].samples} samples each, {CPUS} CPUs, measured once")
-    for heading in ("loader", "samples/s", "ratio", "waited for data", "accuracy"):
-        table.add_column(heading, justify="left" if heading == "loader" else "right", no_wrap=True)
-    base = results[0].samples / results[0].seconds
-    for r in results:
-        rate = r.samples / r.seconds
-        table.add_row(r.name, f"{rate:.0f}", f"{rate / base:.2f}", f"{r.waited:.1f} of {r.seconds:.1f} s",
-                      f"{r.accuracy:.1%} ± {r.accuracy_error:.1%}")
+def mean(values):
+    return sum(values) / len(values)
+
+
+def show(console, results, n_val):
+    table = Table(title=f"samples a second, {CPUS} CPUs, no GPU")
+    for heading in ("", *(result.name for result in results), "ratio"):
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+
+    def row(what, numbers, words=None):
+        words = words or [f"{number:.0f}" for number in numbers]
+        table.add_row(what, *words, f"{numbers[1] / numbers[0]:.2f} x")
+
+    row("loader alone", [result.alone for result in results])
+    row(f"step of {STEP * 1e3:.0f} ms, emulated", [result.stepping for result in results])
+    table.add_row("  accelerator idle", *(f"{result.idle:.0%}" for result in results), "")
+    row("small network on this CPU", [result.training for result in results])
+    table.add_row("  accuracy", *(f"{mean(result.accuracies):.1%}" for result in results), "")
     console.print(table)
-    console.print(f"largest difference between their validation pixels: {difference:.2g}")
+    gains = [right - left for left, right in zip(*(result.accuracies for result in results), strict=True)]
+    if len(gains) in STUDENT:
+        spread = math.sqrt(sum((gain - mean(gains)) ** 2 for gain in gains) / (len(gains) - 1) / len(gains))
+        console.print(f"accuracy, drapps less torch: {100 * mean(gains):+.1f} ± {100 * STUDENT[len(gains)] * spread:.1f} points "
+                      f"(95 % interval, {len(gains)} trainings each, {n_val} validation images)", soft_wrap=True)  # fmt: skip
 
 
 def main():
-    parser = argparse.ArgumentParser(description="train with torch's loader and with drapps, side by side")
-    parser.add_argument("--epochs", type=int, default=20)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trainings", type=int, default=4, help="with each loader (default: 4)")
     parser.add_argument("--data", type=Path, default=Path("build/demo-data"), help="made there if missing")
     arguments = parser.parse_args()
 
-    # Half of the CPUs train, as a stand-in for an accelerator; loading may use all, as each loader sees fit.
-    torch.set_num_threads(max(1, CPUS // 2))
     console = Console()
     with console.status("making the image set"):
         data = make_demo_data(arguments.data)
-    n_classes = sum(1 for _ in (data / "train").iterdir())
-    n_samples = sum(1 for _ in (data / "train").glob("*/*.jpg")) * arguments.epochs
-    feeds = [torch_feed(data, workers=CPUS), drapps_feed(data)]
-
-    bar = [TextColumn("{task.description:20}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    results = []
-    with Progress(*bar, console=console) as progress:
-        for feed in feeds:
-            task = progress.add_task(feed.name, total=n_samples)
-            results.append(train(feed, n_classes, arguments.epochs, lambda n: progress.advance(task, n)))
-    show(console, results, largest_difference(feeds[0].val, feeds[1].val))
+    sets = data_sets(data)
+    sides = [Side("torch", torch.utils.data.DataLoader, *sets), Side("drapps", drapps.DataLoader, *sets)]
+    trace = arguments.data / "demo.drtrace"
+    trace.unlink(missing_ok=True)
+    # Half of the CPUs train; loading may use all, as each loader sees fit.
+    torch.set_num_threads(max(1, CPUS // 2))
+    with console.status("") as status:
+        for side in sides:
+            status.update(f"{side.result.name} alone")
+            side.result.alone, _ = pace(side.training(), lambda: None, ALONE_SECONDS)
+        for side in sides:
+            status.update(f"{side.result.name} with an emulated accelerator")
+            loader = side.training(**({"trace": trace} if side is sides[1] else {}))
+            side.result.stepping, side.result.idle = pace(loader, lambda: time.sleep(STEP), STEP_SECONDS)
+        decisions = loader.decisions()
+        loader.close()
+        n_val = train_by_turns(sides, arguments.trainings, len(sets[0].classes), status.update)
+        difference = largest_difference(sides)
+    show(console, [side.result for side in sides], n_val)
+    console.print(f"largest difference between their validation pixels: {difference:.2g}")
+    for decision in decisions[-1:]:
+        console.print(f"the scheduler's last decision: {decision.reason}", soft_wrap=True)
+    report = arguments.data / "demo.html"
+    write_report([("demo", drapps.trace.read(trace))], report)
+    console.print(f"report of the emulated run: {report}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -111,8 +111,7 @@ def test_shuffling_nothing_is_an_error_as_in_torch():
 
 @pytest.mark.parametrize("option", [{"on_bad_sample": "ignore"}, {"max_bad": -1}, {"memory_limit": -1},
                                     {"cpu_limit": 0}, {"rank": 2, "world_size": 2}, {"rank": 0},
-                                    {"seed": 1, "generator": torch.Generator()}, {"seed": "x"}, {"seed": 1.5}],
-                         ids=str)  # fmt: skip
+                                    {"seed": 1, "generator": torch.Generator()}, {"seed": "x"}, {"seed": 1.5}])  # fmt: skip
 def test_own_arguments_are_checked(option):
     with pytest.raises(ValueError):
         DataLoader(Numbers(4), **option)

@@ -132,7 +132,7 @@ class Wide(Numbers):
     (Wide(60), {"in_order": False}, 12),
     (Wide(60), {"in_order": False, "num_workers": 4}, 16),  # of 24 batches, 16 take 64 MB
     (Wide(60), {"in_order": False, "num_workers": 2, "batch_size": 10}, 4),  # 60 MB, as torch's anyway
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_small_samples_out_of_order_are_many(dataset, options, ahead):
     loader = DataLoader(dataset, **{"batch_size": 2, "num_workers": 2, "policy": "fixed", **options})
     iterator = iter(loader)

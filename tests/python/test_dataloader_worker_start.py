@@ -114,7 +114,7 @@ def test_no_worker_info_in_the_trainer():
 # --- contexts ---
 
 
-@pytest.mark.parametrize("context", ["fork", "forkserver", multiprocessing.get_context("spawn")], ids=str)
+@pytest.mark.parametrize("context", ["fork", "forkserver", multiprocessing.get_context("spawn")])
 def test_contexts(context):
     loader = DataLoader(Numbers(6), 2, num_workers=2, multiprocessing_context=context)
     assert lists(loader) == [[0, 1], [2, 3], [4, 5]]
