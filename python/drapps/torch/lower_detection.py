@@ -162,10 +162,10 @@ class Detection(Family):
 
         def target(batch, i, size):
             leaf, index = self._place(leaves, starts, batch.ids[i])
-            told = self.told(leaf.dataset, index, rest if batch[COUNT][i] else ())
+            others = self.other_keys(leaf.dataset, index, rest if batch[COUNT][i] else ())
             if not batch[COUNT][i]:
-                return told
-            made = {"image_id": told.pop("image_id")} if "image_id" in told else {}
+                return others
+            made = {"image_id": others.pop("image_id")} if "image_id" in others else {}
             if "boxes" in keys:
                 boxes = batch["boxes"][i].to(torch.int64) if batch[WHOLE][i] else batch["boxes"][i]
                 made["boxes"] = boxes if form.pure else tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=size)
@@ -173,7 +173,7 @@ class Detection(Family):
                 made["masks"] = batch["masks"][i] if form.pure else tv_tensors.Mask(batch["masks"][i])
             if "labels" in keys:
                 made["labels"] = batch["labels"][i]
-            return made | told
+            return made | others
 
         def finish(batch):
             images = tuple(image(batch, i) for i in range(batch.samples))
@@ -187,8 +187,8 @@ class Detection(Family):
         at = int(numpy.searchsorted(starts, native, side="right")) - 1
         return leaves[at], int(native) - starts[at]
 
-    def told(self, leaf, index, keys):
-        """What of a target is not made natively: image_id, and lists from the annotations."""
+    def other_keys(self, leaf, index, keys):
+        """The part of a target that is not made natively: image_id, and lists from the annotations."""
         raise NotImplementedError
 
 
@@ -256,7 +256,7 @@ class Coco(Detection):
         shape = note["segmentation"]
         return {"size": shape["size"], "counts": shape["counts"]} if isinstance(shape, dict) else shape
 
-    def told(self, leaf, index, keys):
+    def other_keys(self, leaf, index, keys):
         """image_id where it is asked for, or where there is nothing else."""
         inner = leaf._dataset
         image_id = inner.ids[index]
@@ -295,6 +295,6 @@ class Voc(Detection):
                 raise NotNative(f"{annotation} has no objects, at which torchvision raises an error")
             yield {"path": image, "boxes": boxes, "labels": labels}
 
-    def told(self, leaf, index, keys):
+    def other_keys(self, leaf, index, keys):
         """Nothing."""
         return {}
