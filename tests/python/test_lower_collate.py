@@ -257,3 +257,13 @@ def test_a_name_that_is_not_there_yet():
     assert lower_collate(collate_fn) is None
     later = MIX
     assert lower_collate(collate_fn) is not None
+
+
+def test_whatever_else_stands_in_the_way_is_said():
+    """Else another collate_fn would be written in vain."""
+    reason = "collate_fn (list) is Python code that gets single samples"
+    assert DataLoader(dataset(), 4, num_workers=1, collate_fn=list).explain().rstrip().endswith(reason)
+    text = DataLoader(torch.arange(6), 4, num_workers=1, collate_fn=list).explain()
+    assert f"{reason}; besides, Tensor: drapps has no native form of it" in text
+    text = DataLoader(cifar(6, identity), 4, num_workers=1, collate_fn=list).explain()
+    assert f"{reason}; besides, some transforms run in Python" in text

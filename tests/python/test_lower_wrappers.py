@@ -223,6 +223,12 @@ def test_advice_names_what_to_move(images):
     assert "move" not in text
 
 
+def test_advice_of_a_transform_stands_alone(images):
+    """Where it says that the transform runs natively further to the front, nothing tells to move it to the back."""
+    text = "\n".join(lower(D.ImageFolder(images, v1.Compose([v1.PILToTensor(), v1.Resize(8), v1.CenterCrop(8)]))).lines)
+    assert "before PILToTensor it runs natively" in text and "move" not in text
+
+
 # --- data sets ---
 
 

@@ -85,7 +85,7 @@ def lower(dataset, whole=True, previous=None, why="the samples are needed one by
         except NotNative as reason:
             plan = _single(tree, f"batches are not made natively: {reason}", isinstance(reason, NotOpened))
     else:
-        plan = _single(tree, f"batches are not made natively: {why}")
+        plan = _single(tree, f"batches are not made natively: {why}{_further_reason(tree)}")
     plan.opened = {id(leaf.dataset): opened[id(leaf.dataset)] for leaf in tree.leaves() if id(leaf.dataset) in opened}
     return previous if previous and plan.equals(previous) else plan
 
@@ -118,6 +118,17 @@ def _whole(tree, opened, collate):
     lines = [line for leaf in leaves for line in _lines(leaf, "native")] + [collate.line] * bool(collate.line)
     return Plan(tree.dataset, lines, signature, pipe, Ids(table, tree), outputs, collate=collate,
                 finish=finish, goes_on=family.goes_on)  # fmt: skip
+
+
+def _further_reason(tree):
+    """Why batches could not be made natively anyway, for the end of a line; empty where they could."""
+    leaves = tree.leaves()
+    try:
+        for leaf in leaves:
+            _check_whole(leaf, leaves[0])
+    except NotNative as reason:
+        return f"; besides, {reason}"
+    return ""
 
 
 def _distinct(leaves):

@@ -99,7 +99,8 @@ def members(transform):
 def advice(chain):
     """What to move so that more runs natively, in words; empty where nothing would help."""
     first, *later = chain.rest
-    if not any(map(_has_row, later)):
+    why = next((line for line in chain.lines if ": Python, " in line), "")
+    if "runs natively" in why or not any(map(_has_row, later)):  # the former: that line has better advice
         return ""
     return (f"; what stands before the first Python code runs natively: if {name_of(first)} may stand further back, "
             "move it there")  # fmt: skip

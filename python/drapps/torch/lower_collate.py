@@ -4,6 +4,7 @@
     f(*default_collate(samples))       f is called on the native batch, by the thread that takes it, with the random
                                        numbers that it would draw in a worker process of drapps
     timm's fast_collate                the batch as a tuple
+    timm's FastCollateMixup            it is called on the samples of the native batch, as f is
     tuple(zip(*samples))               of detection data sets: images and targets, see lower_detection
 
 f is torchvision's MixUp or CutMix, a choice of such ones, or a module of a user's that reaches nothing but torch and
@@ -22,8 +23,8 @@ from torch.utils.data import default_collate
 
 from drapps.torch.lower_code import closure_template, is_confined, template, value_of
 from drapps.torch.lower_families import home
-from drapps.torch.lower_genuine import check_module, check_object, check_transform, is_of_library
-from drapps.torch.lower_rows import NotNative
+from drapps.torch.lower_genuine import check_class, check_module, check_object, check_transform, is_of_library
+from drapps.torch.lower_rows import NotNative, settings
 from drapps.torch.lower_wrappers import first_match
 
 # MIX is called on what COLLATE makes of the samples.
@@ -99,23 +100,46 @@ def lower_collate(function):
         return DEFAULT
     if function is home("timm.data.loader", "fast_collate") and _is_timms(function):
         return Collate(tuple, line="fast_collate: native", check=_check_bytes, key="fast_collate")
+    if _is_timms_mixup(function):
+        return Collate(lambda fields: function(_samples(*fields)), True, _line(function), _check_bytes, id(function))
     if _is_zip(function):
         return ZIP
     mix = _mix_of(function)
     if mix is None or not _is_known(mix):
         return None
-    line = f"{type(mix).__name__}: Python, on each batch that the engine has made, in the thread that takes it"
-    return Collate(lambda fields: mix(*fields), True, line, key=id(mix))
+    return Collate(lambda fields: mix(*fields), True, _line(mix), key=id(mix))
+
+
+def _line(mix):
+    return f"{type(mix).__name__}: Python, on each batch that the engine has made, in the thread that takes it"
 
 
 def _is_timms(function):
     return is_of_library(function, sys.modules["timm.data.loader"])
 
 
+def _is_timms_mixup(function):
+    """Whether it is timm's, which draws from numpy.random and keeps nothing."""
+    if type(function) is not home("timm.data.mixup", "FastCollateMixup"):
+        return False
+    try:
+        check_object(function)
+        check_class(type(function), (object,))
+        settings(function, *vars(function))
+    except NotNative:
+        return False
+    return True
+
+
+def _samples(images, labels):
+    """A native batch as a collate_fn gets it."""
+    return list(zip(images, labels.tolist()))
+
+
 def _check_bytes(form):
-    """fast_collate takes bytes."""
+    """timm's functions take bytes."""
     if form is None or form.is_pil or form.is_float:
-        raise NotNative(f"fast_collate gets {form}, needs a tensor of uint8")
+        raise NotNative(f"collate_fn gets {form}, needs a tensor of uint8")
 
 
 def _is_zip(function):

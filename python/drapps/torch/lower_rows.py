@@ -71,7 +71,8 @@ def row(name, versions=("v1", "v2")):
 def homes():
     """{version: module} of the modules with transforms that the program has imported."""
     names = {"v1": "torchvision.transforms", "v2": "torchvision.transforms.v2", "nn": "torch.nn",
-             "presets": "torchvision.transforms._presets", "timm": "timm.data.transforms"}  # fmt: skip
+             "presets": "torchvision.transforms._presets", "timm": "timm.data.transforms",
+             "timm erasing": "timm.data.random_erasing"}  # fmt: skip
     return {version: sys.modules[name] for version, name in names.items() if name in sys.modules}
 
 
