@@ -17,6 +17,8 @@ export PYTHON
 PREFIX ?= /usr/local
 FUZZ_MINUTES ?= 2
 CHECK_COMPILERS ?= gcc clang
+# Python tests that run at a time.
+TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 
 VENV := .venv
 PY := $(abspath $(VENV))/bin/python
@@ -75,7 +77,7 @@ test-c: $(CONFIGURED) | system
 	$(MESON) test -C build --no-rebuild --print-errorlogs
 
 test-python: test-c $(INSTALLED) | system-test
-	DRAPPS_BUILD=$(abspath build) $(PY) -m pytest
+	DRAPPS_BUILD=$(abspath build) $(PY) -m pytest -n $(TEST_JOBS) --dist loadfile
 
 demo: $(INSTALLED)
 	$(PY) examples/demo.py

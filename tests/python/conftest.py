@@ -22,6 +22,13 @@ def _own_cache_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _own_process_group():
+    """Tests that look for processes left behind look in their process group; pytest-xdist runs several tests at a time."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os.setpgid(0, 0)
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _ctrl_c():
     """Interrupts are what they are in a terminal: shells have programs in the background ignore them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

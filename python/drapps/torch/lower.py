@@ -141,7 +141,7 @@ def _check_whole(leaf, first):
     if leaf.family.why_not_whole:
         raise NotNative(f"{type(leaf.dataset).__name__}: {leaf.family.why_not_whole}")
     if leaf.chain.rest:
-        raise NotNative(f"some transforms run in Python{advice(leaf.chain)}")
+        raise NotNative("some transforms run in Python" + (advice(leaf.chain) if leaf.family.mixes else ""))
     if getattr(leaf.dataset, "target_transform", None) is not None:
         raise NotNative("target_transform runs in Python")
     if leaf.chain.form is not None and leaf.chain.form.is_pil:
