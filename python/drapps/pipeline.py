@@ -396,10 +396,10 @@ def from_arrays(arrays=None, /, *, kinds=None, **fields):
     """A pipeline over arrays in memory, by field name; the first axis counts samples.  Nothing is copied.
 
     kinds: {field: kind}: what the numbers mean, which decides what ops do with them.  By default the fields image, mask
-    (both n, height, width[, channels]), boxes (n, boxes, 4: x0, y0, x1, y1), keypoints (n, ..., 2: x, y), masks (n,
-    boxes, height, width) and labels (n, boxes[, ...]) have the kind of that name where they have these axes and there
-    is an image, and all others are array.  The kinds volume and volume_mask have the axes (n[, channels], depth,
-    height, width).
+    (both n, height, width[, channels]), boxes (n, boxes, 4: x0, y0, x1, y1), keypoints (n, ..., 2 or 3: x, y and maybe
+    visibility), masks (n, boxes, height, width) and labels (n, boxes[, ...]) have the kind of that name where they have
+    these axes and there is an image, and all others are array.  The kinds volume and volume_mask have the axes
+    (n[, channels], depth, height, width).
 
     >>> import numpy
     >>> pipe = drapps.from_arrays(image=numpy.zeros((10, 8, 8, 3), "uint8"), label=numpy.arange(10))
@@ -411,22 +411,22 @@ def from_arrays(arrays=None, /, *, kinds=None, **fields):
     rows = []
     for name, value in {**(arrays or {}), **fields}.items():
         value = numpy.ascontiguousarray(value)
-        kind = (kinds or {}).get(name) or _kind_by_name(name, value, {**(arrays or {}), **fields})
+        kind = (kinds or {}).get(name) or kind_by_name(name, value.shape[1:], {**(arrays or {}), **fields})
         if kind in ("boxes", "keypoints"):
             value = numpy.ascontiguousarray(value, "float32")
         rows.append((name, value, kind))
     return Pipeline(_core.from_arrays(tuple(rows)))
 
 
-def _kind_by_name(name, value, fields):
-    """What an array of that name and shape is, where nothing else is said."""
+def kind_by_name(name, shape, fields):
+    """What the arrays of a field, of that shape in each sample, are where nothing else is said."""
     if name in ("image", "mask"):
-        return name if value.ndim in (3, 4) else "array"
+        return name if len(shape) in (2, 3) else "array"
     fits = {
-        "boxes": value.ndim == 3 and value.shape[-1] == 4,
-        "keypoints": value.ndim >= 3 and value.shape[-1] == 2,
-        "masks": value.ndim == 4,
-        "labels": value.ndim >= 2 and "boxes" in fields,
+        "boxes": len(shape) == 2 and shape[-1] == 4,
+        "keypoints": len(shape) >= 2 and shape[-1] in (2, 3),
+        "masks": len(shape) == 3,
+        "labels": len(shape) >= 1 and "boxes" in fields,
     }
     return name if fits.get(name) and "image" in fields else "array"
 

@@ -19,7 +19,7 @@ from drapps.about import info, usual_workers
 from drapps.adapting import Adapting
 from drapps.batch import Batch
 from drapps.cached import Cache, folder_text, is_marked
-from drapps.collate import FOLLOWERS, RULES, check_rules, collate
+from drapps.collate import RULES, check_rules, collate
 from drapps.fleet.base import MAX_WORKERS
 from drapps.fleet.chain import Ahead, ChainFleet, ahead_of
 from drapps.loader import LoaderBase
@@ -29,7 +29,7 @@ from drapps.pace import Pace
 from drapps.pipeline import PythonStage
 from drapps.place import Place
 from drapps.sched import check_cpus
-from drapps.stages import SampleRunner
+from drapps.stages import FOLLOWERS, SampleRunner
 from drapps.stat_keys import with_all_keys
 
 KNOBS = {"workers": range(MAX_WORKERS + 1), "prefetch": range(1, 65)}

@@ -17,7 +17,12 @@ import numpy
 from drapps import _core
 from drapps.cached import using
 from drapps.optable import TABLE, graph_json
-from drapps.pipeline import Node, PythonStage, check_field
+from drapps.pipeline import Node, PythonStage, check_field, kind_by_name
+
+
+# Kinds of which a sample has any number, and all that go where their image goes.
+INSTANCES = ("boxes", "labels", "masks", "keypoints")
+FOLLOWERS = ("mask", *INSTANCES)
 
 
 class Sample(NamedTuple):
@@ -160,7 +165,7 @@ def _to_native(name, value, kind):
     if isinstance(value, (bytes, bytearray, memoryview)):
         return "bytes" if kind != "text" else kind, bytes(value)
     array = to_array(name, value)
-    array = numpy.ascontiguousarray(array) if array.ndim else array
+    array = numpy.ascontiguousarray(array, "float32" if kind in ("boxes", "keypoints") else None) if array.ndim else array
     if kind in ("bytes", "text"):  # a function decoded it: an image if it has an image's shape
         kind = "image" if array.ndim == 3 and array.shape[-1] <= 4 else "array"
     return kind, array
@@ -196,7 +201,13 @@ def _call(stage, sample, dataset):
         return sample._replace(fields={**sample.fields, stage.field: result})
     if not isinstance(result, dict):
         raise _core.ArgumentError(f"map: the function must return a dict of fields, got {type(result).__name__}")
-    return sample._replace(fields=result)
+    return sample._replace(fields=result, kinds={**_kinds_of_new(result, sample.kinds), **sample.kinds})
+
+
+def _kinds_of_new(fields, known):
+    """What belongs to the image of what a function has added: by its name, as in from_arrays."""
+    new = [name for name in FOLLOWERS if name in fields and name not in known]
+    return {name: kind_by_name(name, to_array(name, fields[name]).shape, fields) for name in new}
 
 
 def seed_generators(*key):

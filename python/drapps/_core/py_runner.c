@@ -76,8 +76,7 @@ static int read_specs(PyObject *rows, dr_field_spec *specs)
         }
         if (core_kind_parse(kind, &desc->kind) < 0 || read_dims(dims, desc) < 0)
             return -1;
-        if (desc->kind == DR_KIND_IMAGE || desc->kind == DR_KIND_MASK)
-            desc->layout = DR_LAYOUT_HWC;
+        desc->layout = core_kind_layout(desc->kind);
     }
     return (int)PyTuple_Size(rows);
 }
