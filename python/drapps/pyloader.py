@@ -127,7 +127,8 @@ class PythonLoader(LoaderBase):
 
     def _new_maker(self):
         """What makes a Maker, in this process or another.  It does not hold the loader."""
-        return partial(new_maker, self._pipe, self._seed, self._shuffle, self._reference, self._cache, self._on_bad)
+        return partial(new_maker, self._pipe, self._seed, self._shuffle, self._reference, self._cache, self._on_bad,
+                       outputs=self._outputs)  # fmt: skip
 
     def _collate(self):
         """What makes fields of samples."""
@@ -443,9 +444,9 @@ def check_knob(knob, value):
         raise _core.ArgumentError(f"{knob}={value}: allowed are {text}")
 
 
-def new_maker(pipe, seed, shuffle, reference, cache, on_bad, alone=False):
+def new_maker(pipe, seed, shuffle, reference, cache, on_bad, alone=False, outputs=None):
     """What makes a chain's samples, in the process that calls this; alone: a worker."""
-    return Maker(SampleRunner(pipe, seed, shuffle, reference, cache and Cache(*cache), alone), on_bad)
+    return Maker(SampleRunner(pipe, seed, shuffle, reference, cache and Cache(*cache), alone, outputs), on_bad)
 
 
 def collated(samples, outputs, rules, layout):

@@ -41,16 +41,19 @@ class SampleRunner:
     """Runs the samples of one pipeline, one at a time.
 
     alone: the process has nothing else to do, so that the global random generators need not be put back.
+    outputs: fields that are delivered; None: what goes with an image is.  One that an op left behind is an error.
     """
 
-    def __init__(self, pipe, seed, shuffle, reference, cache=None, alone=False):
+    def __init__(self, pipe, seed, shuffle, reference, cache=None, alone=False, outputs=None):
         self.dataset = pipe.dataset
         self.seed, self.shuffle, self.cache = seed, shuffle, cache
         self.guard = nullcontext() if alone else Restored()
         first, *rest = _cut(pipe.stages)
-        names = [field[0] for field in pipe.dataset.fields]
-        self.first = _core.open_runner(pipe.dataset, _graph(first), _outputs(names, first), reference)
-        self.rest = [part if isinstance(part, PythonStage) else Segment(part, reference) for part in rest]
+        names = _outputs([field[0] for field in pipe.dataset.fields], first)
+        self.first = _core.open_runner(pipe.dataset, _graph(first), ",".join(names), reference)
+        Delivered(outputs, rest).check(self.first, names)
+        self.rest = [part if isinstance(part, PythonStage) else Segment(part, reference, Delivered(outputs, rest[i + 1 :]))
+                     for i, part in enumerate(rest)]  # fmt: skip
 
     def run(self, epoch, position):
         """The sample at a position of the epoch's order, or None when a filter dropped it."""
@@ -73,11 +76,25 @@ class SampleRunner:
         return _core.order_sample(self.dataset, self.seed, epoch, self.shuffle, position)
 
 
+class Delivered:
+    """Which fields reach the batch as native ops leave them.  A later function may see to a field itself; one that gets
+    the whole sample, to all of them."""
+
+    def __init__(self, outputs, later):
+        maps = [stage for stage in later if isinstance(stage, PythonStage) and stage.kind == "map"]
+        self.outputs, self.mapped = outputs, {stage.field for stage in maps}
+
+    def check(self, runner, names):
+        """Raises where an op of the runner left a field behind."""
+        if None not in self.mapped:
+            runner.check(",".join(n for n in names if n not in self.mapped and (not self.outputs or n in self.outputs)))
+
+
 class Segment:
     """Native ops after a Python stage.  What a function returns may change: each form of a sample has its runner."""
 
-    def __init__(self, nodes, reference):
-        self.nodes = nodes
+    def __init__(self, nodes, reference, delivered):
+        self.nodes, self.delivered = nodes, delivered
         self.graph = _graph(nodes)
         self.reference = reference
         self.runners = {}
@@ -89,14 +106,15 @@ class Segment:
         form = tuple((field, kind, _dtype(value), _extents(kind, value)) for field, kind, value in rows)
         if form not in self.runners:
             outputs = _outputs(sample.fields, self.nodes)
-            self.runners[form] = _core.open_field_runner(form, self.graph, outputs, self.reference)
+            self.runners[form] = _core.open_field_runner(form, self.graph, ",".join(outputs), self.reference)
+            self.delivered.check(self.runners[form], outputs)
         buffers = tuple(value for _, _, value in rows)
         return from_rows(sample.id, self.runners[form].feed(buffers, *name))
 
 
 def _outputs(names, nodes):
     """All fields that there are after some nodes."""
-    return ",".join(dict.fromkeys([*names, *(name for node in nodes for name in node.out)]))
+    return list(dict.fromkeys([*names, *(name for node in nodes for name in node.out)]))
 
 
 def _dtype(value):

@@ -79,6 +79,47 @@ def test_boxes_follow_in_chains_with_functions(coco):
             numpy.testing.assert_array_equal(one, two)
 
 
+def same(value):
+    return value
+
+
+LEFT_BEHIND = 'resize: moves "image" but not "boxes", which is delivered'
+
+
+@pytest.mark.parametrize("add", [lambda pipe: pipe.map(same, field="image"), lambda pipe: pipe.filter(bool)])
+def test_what_was_left_behind_before_a_function_is_refused_at_once(coco, add):
+    pipe = drapps.read_coco(*coco).decode()
+    stale = add(pipe.resize((32, 32), fields="image"))
+    with pytest.raises(drapps.Error, match=LEFT_BEHIND):
+        stale.loader()
+    assert list(next(iter(stale.loader(2, workers=0, outputs="image")))) == ["image"]
+    add(pipe.resize((32, 32))).loader()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_was_left_behind_after_a_function_is_refused(coco, workers):
+    pipe = drapps.read_coco(*coco).decode().map(same)
+    with pytest.raises(drapps.Error, match=LEFT_BEHIND):
+        next(iter(pipe.resize((32, 32), fields="image").loader(workers=workers)))
+    with pytest.raises(drapps.Error, match="rand_augment: moves .* cannot move boxes"):
+        next(iter(pipe.resize((32, 32)).rand_augment().loader(workers=workers)))
+    with pytest.raises(drapps.Error, match='drops rows of "boxes" but not "labels"'):
+        next(iter(pipe.resize((32, 32)).sanitize_bounding_boxes(fields="boxes").loader(workers=workers)))
+
+
+def test_a_function_may_move_what_was_left_behind(coco):
+    pipe = drapps.read_coco(*coco).decode().resize((32, 32), fields="image")
+    for mended in (pipe.map(same), pipe.map(same, field="boxes")):
+        assert len(next(iter(mended.loader(2, workers=0)))["boxes"]) == 2
+
+
+def test_single_samples_and_previews_have_nothing_left_behind(coco):
+    pipe = drapps.read_coco(*coco).decode().resize((32, 32), fields="image")
+    for look in (lambda: pipe[0], lambda: list(pipe), pipe.preview):
+        with pytest.raises(drapps.Error, match=LEFT_BEHIND):
+            look()
+
+
 def test_masks_and_key_points_follow_in_chains_with_functions():
     random = numpy.random.default_rng(2)
     places = random.uniform(0, 40, (4, 2, 5, 3)).round()
