@@ -6,12 +6,14 @@ stages has its own in pyloader.py.
 
 import atexit
 import json
+import operator
 import os
 import threading
 import weakref
 from numbers import Real
 
 from drapps import _core, metrics, output as outputs, state_checks
+from drapps.arguments import EPOCH, check
 from drapps.badlist import BadList
 from drapps.batch import Batch, deliver
 from drapps.ranges import wait_range
@@ -151,6 +153,8 @@ class LoaderBase:
 
     def set_epoch(self, epoch):
         """Makes the next iter() begin that epoch.  A restored state of the same epoch is kept."""
+        check(EPOCH, {"epoch": epoch})
+        epoch = operator.index(epoch)
         if epoch != self._epoch:
             self._resume = False
         self._epoch = epoch

@@ -468,7 +468,7 @@ def _collate(rules):
 
 
 def _file(value):
-    return None if value is None else os.fspath(value)
+    return None if value is None else os.fsdecode(value)
 
 
 def _last(last, drop_last):

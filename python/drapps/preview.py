@@ -2,16 +2,19 @@
 
 import html
 from collections.abc import Mapping
+from itertools import takewhile
 
 import numpy
 
 from drapps import _core
+from drapps.arguments import PREVIEW, check
 from drapps.figure import STYLE, draw
-from drapps.optable import graph_json
+from drapps.optable import TABLE, graph_json
 from drapps.pipeline import Node
 from drapps.stages import Sample, from_rows
 from drapps.whole import write_whole
 
+DECODING = ("decode", "decode_masks")
 DRAWN = ("mask", "masks", "boxes", "keypoints")  # kinds of fields that are drawn onto the image
 
 PAGE = """<!doctype html>
@@ -55,8 +58,8 @@ class Preview:
 
 def make_preview(pipe, n=16, seed=0, epoch=0, classes=None):
     """The first samples of an epoch; see Pipeline.preview."""
-    if n < 1:
-        raise _core.ArgumentError(f"preview: n is {n}, must be at least 1")
+    check(PREVIEW, {"n": n, "seed": seed, "epoch": epoch, "classes": classes})
+    _check_pipe(pipe)
     originals, restore = Originals(pipe, seed, epoch), _unnormalize(pipe)
     name_of = _namer(pipe.classes if classes is None else classes)
     names = originals.names_to_draw(min(n, len(pipe)))
@@ -74,6 +77,14 @@ def make_preview(pipe, n=16, seed=0, epoch=0, classes=None):
     return Preview(f"{len(figures)} samples of {pipe.dataset.name}", body, len(figures))
 
 
+def _check_pipe(pipe):
+    if not len(pipe):
+        raise _core.ArgumentError(f"preview: {pipe.dataset.name} has no samples")
+    for stage in pipe.stages:
+        if isinstance(stage, Node) and "batch" in TABLE[stage.op.name]["flags"]:
+            raise _core.ArgumentError(f"preview: {stage.op.name} works on whole batches: preview the chain before it")
+
+
 def _first_batch(pipe, n, seed, epoch, names):
     """The first n samples of an epoch in the data set's order; sizes may differ, and bad ones are left out."""
     options = {"workers": 0, "outputs": names, "collate": dict.fromkeys(names, "list"), "layout": "NHWC",
@@ -87,14 +98,12 @@ class Originals:
     """Samples as they are before any op but the decoding, by id."""
 
     def __init__(self, pipe, seed, epoch):
-        nodes = []
-        for stage in pipe.stages:
-            if not isinstance(stage, Node) or stage.op.name != "decode":
-                break
-            nodes.append(stage.to_json())
-        fields = ",".join(field[0] for field in pipe.dataset.fields)
+        nodes = list(takewhile(lambda stage: isinstance(stage, Node) and stage.op.name in DECODING, pipe.stages))
+        made = [name for node in nodes for name in node.out]
+        fields = ",".join(dict.fromkeys([*(field[0] for field in pipe.dataset.fields), *made]))
         self.dataset, self.seed, self.epoch = pipe.dataset, seed, epoch
-        self.runner = _core.open_runner(pipe.dataset, _core.graph_from_json(graph_json(nodes)), fields, False)
+        self.runner = _core.open_runner(pipe.dataset, _core.graph_from_json(graph_json([node.to_json() for node in nodes])),
+                                        fields, False)  # fmt: skip
 
     def sample(self, sample_id) -> Sample:
         """The original of a sample, with what its fields mean."""

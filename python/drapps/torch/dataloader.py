@@ -21,7 +21,7 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
 from drapps.adapting import Adapting
-from drapps.arguments import COUNT, DATALOADER, check
+from drapps.arguments import DATALOADER, EPOCH, check
 from drapps.badlist import BadList
 from drapps.fleet.pilot import PILOTED, POSTED
 from drapps.sched import check_knob, knobs
@@ -276,7 +276,7 @@ class DataLoader(data.DataLoader[_T_co]):
         >>> [batch.tolist() for batch in loader] == first
         True
         """
-        check({"epoch": COUNT}, {"epoch": epoch})
+        check(EPOCH, {"epoch": epoch})
         epoch = operator.index(epoch)
         if epoch != self._epoch:
             self._resume = None
