@@ -7,12 +7,14 @@ as ops are made from the library's table.
 """
 
 import json
+import operator
 import os
 import reprlib
 from typing import NamedTuple
 
 from drapps import _core
 from drapps.arguments import LOADER, check
+from drapps.counted import counted
 from drapps.optable import TABLE, Op, call_text, graph_json, make_functions
 from drapps.sched import check_environment, weights_text
 from drapps.selection import Selecting
@@ -344,6 +346,7 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
 
 
 VOLUMES = (".nii", ".nii.gz", ".npy")
+IMAGES = (".jpg", ".jpeg", ".png", ".webp")
 
 
 def _open(path, options):
@@ -360,6 +363,10 @@ def _other_reader(path):
     """What reads a path that read does not."""
     if path.endswith(".json") and os.path.isfile(path):
         return "for COCO annotations use drapps.read_coco(annotations, root)"
+    if path.endswith(VOLUMES) and os.path.isfile(path):
+        return f"for volumes give a list of files: drapps.read([{path!r}]).decode_volume()"
+    if path.lower().endswith(IMAGES) and os.path.isfile(path):
+        return f"for images give a list of files: drapps.read([{path!r}]).decode()"
     for folder, _, names in os.walk(path):
         found = sorted(name for name in names if name.endswith(VOLUMES))
         if found:
@@ -386,10 +393,21 @@ def _read_files(paths, labels, options):
             if labels is not None and isinstance(labels[i], (str, bytes, os.PathLike)):
                 row["label_file"] = _absolute(labels[i])
             elif labels is not None:
-                row["label"] = int(labels[i])
+                row["label"] = _label(labels[i])
             listing.write(json.dumps(row, ensure_ascii=False) + "\n")
         listing.flush()
-        return _core.open_dataset(listing.name, **{**options, "format": "list", "use_index": False})
+        name = counted(len(paths), "file")
+        try:
+            return _core.open_dataset(listing.name, **{**options, "format": "list", "use_index": False, "name": name})
+        except _core.Error as error:
+            raise type(error)(str(error).replace(listing.name, name)) from None
+
+
+def _label(value):
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise _core.ArgumentError(f"read: labels must be ints or files, got {value!r}") from None
 
 
 def from_arrays(arrays=None, /, *, kinds=None, **fields):

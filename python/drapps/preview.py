@@ -8,6 +8,7 @@ import numpy
 
 from drapps import _core
 from drapps.arguments import PREVIEW, check
+from drapps.counted import counted
 from drapps.figure import STYLE, draw
 from drapps.optable import TABLE, graph_json
 from drapps.pipeline import Node
@@ -74,7 +75,7 @@ def make_preview(pipe, n=16, seed=0, epoch=0, classes=None):
         notes += [_draw_text(drawn) for drawn in ({} if pipe.has_python else batch.draws(i)).values()]
         figures.append(_figure(pipe.dataset.key(sample_id), images, [note for note in notes if note]))
     body = BODY.format(style=STYLE, epoch=epoch, seed=seed, pipeline=html.escape(repr(pipe)), figures="\n".join(figures))
-    return Preview(f"{len(figures)} samples of {pipe.dataset.name}", body, len(figures))
+    return Preview(f"{counted(len(figures), 'sample')} of {pipe.dataset.name}", body, len(figures))
 
 
 def _check_pipe(pipe):

@@ -18,6 +18,7 @@ from drapps import _core
 from drapps.cached import using
 from drapps.optable import TABLE, graph_json
 from drapps.pipeline import Node, PythonStage, check_field, kind_by_name
+from drapps.printable import printable
 
 
 # Kinds of which a sample has any number, and all that go where their image goes.
@@ -148,7 +149,8 @@ def _cut(stages):
 
 def _check(node):
     if "batch" in TABLE[node.op.name]["flags"]:
-        raise _core.ArgumentError(f"{node.op.name} works on whole batches: it cannot be beside Python functions")
+        raise _core.ArgumentError(f"{node.op.name} works on whole batches: it can stand neither beside Python functions nor "
+                                  "before pipe[i]")  # fmt: skip
 
 
 def _graph(nodes):
@@ -211,7 +213,7 @@ def _call(stage, sample, dataset):
         result = stage.function(given)
     except Exception as error:
         name = getattr(stage.function, "__name__", repr(stage.function))
-        error.add_note(f"in {stage.kind}({name}) of sample {dataset.key(sample.id)}")
+        error.add_note(f"in {stage.kind}({name}) of sample {printable(dataset.key(sample.id))}")
         raise UserError from error
     if stage.kind == "filter":
         return sample if result else None
