@@ -246,6 +246,7 @@ def test_a_trace_of_python_code_that_waits():
     assert found.samples == 1000 and found.blocked == pytest.approx(0.004) and found.delayed == pytest.approx(1.8 / 2.8)
     remedies = {finding.name: finding for finding in diagnose(found)}
     assert next(iter(remedies)) == "waiting_code" and "Slow.forward" in remedies["waiting_code"].evidence
+    assert "more workers (about 4)" in remedies["waiting_code"].advice  # of 5 ms a sample, for what the CPUs can make
     most = 2 / 0.005  # of two workers that have a CPU each: they still sleep
     assert found.rate < remedies["starved_cpu"].gain * found.rate <= 1.001 * most
     assert "slow_op" not in remedies

@@ -4,6 +4,7 @@ A rule looks at the facts and is silent, or says the evidence, a remedy, and the
 never above the trainer's own, measured with batches that were there already: the bound of all remedies together.
 """
 
+import math
 from typing import NamedTuple
 
 from drapps.profile.facts import first
@@ -219,7 +220,9 @@ def waiting_code(facts):
         evidence += (f"; {facts.workers} workers make {facts.rate:.0f} samples/s, of {together:.0f} if each waited by "
                      "itself: they wait for each other")  # fmt: skip
         return Told(together, evidence, "hold the lock for less, or share less between workers: more of them do not help")
-    return Told(_capacity(facts), evidence, "more workers, as far as what they wait for serves several at a time")
+    rate = min(_capacity(facts), facts.trainer_rate)
+    many = f" (about {math.ceil(rate * (blocked + cost))})" if rate < float("inf") else ""
+    return Told(rate, evidence, f"more workers{many}, as far as what they wait for serves several at a time")
 
 
 # --- CPUs that are not there ---
