@@ -40,6 +40,10 @@ DR_API dr_status dr_runner_open(dr_dataset *set, dr_graph *graph, const char *ou
 DR_API dr_status dr_runner_open_fields(const dr_field_spec *fields, int n_fields, dr_graph *graph, const char *outputs,
                                        const char *layout, bool reference, dr_runner **out, dr_error *err);
 
+/* An error where one of these outputs (names with commas), which will be delivered, tells places in an image that an op
+ * of the graph moves without it.  Opening does not look for that: what comes after the runner may see to it. */
+DR_API dr_status dr_runner_check(const dr_runner *runner, const char *delivered, dr_error *err);
+
 DR_API void dr_runner_free(dr_runner **runner);
 
 /* Reads a sample of the set and runs the graph on it. */

@@ -15,6 +15,7 @@ from drapps.output import OUTPUTS
 from drapps.sched import CPUS, policy_names, weights_text
 
 SHOWN = 200  # characters of a value in a message
+INT64 = 2**63 - 1  # the library's numbers end there
 
 
 class Rule(NamedTuple):
@@ -23,10 +24,15 @@ class Rule(NamedTuple):
 
     test: object
     words: str
+    most: int | None = None  # an int above is too large, for which there are other words
 
     def or_none(self):
         """Also None."""
-        return Rule(lambda value: value is None or self.test(value), f"{self.words} or None")
+        return Rule(lambda value: value is None or self.test(value), f"{self.words} or None", self.most)
+
+    def words_for(self, value):
+        """What a value that is wrong must be."""
+        return f"at most {self.most}" if self.most is not None and type(value) is int and value > self.most else self.words
 
 
 def check(rules, given):
@@ -41,7 +47,8 @@ def check(rules, given):
             good = False
         if not good:
             shown = repr(value)
-            raise _core.ArgumentError(f"{name} must be {rule.words}, got {shown[:SHOWN]}{'...' * (len(shown) > SHOWN)}")
+            cut = f"{shown[:SHOWN]}{'...' * (len(shown) > SHOWN)}"
+            raise _core.ArgumentError(f"{name} must be {rule.words_for(value)}, got {cut}")
 
 
 # --- rules ---
@@ -54,7 +61,8 @@ def _is_int(value):
 def ints(least, most=None, words=None):
     """Ints of a range."""
     text = words or (f"an int from {least} to {most}" if most is not None else f"an int of at least {least}")
-    return Rule(lambda value: _is_int(value) and value >= least and (most is None or value <= most), text)
+    limit = INT64 if most is None else most
+    return Rule(lambda value: _is_int(value) and least <= value <= limit, text, None if most is not None else limit)
 
 
 def choices(*allowed):
@@ -68,7 +76,9 @@ def _is_names(value):
 
 
 def _is_rules(value):
-    return isinstance(value, str) or (isinstance(value, Mapping) and _is_names([*value, *value.values()]))
+    if isinstance(value, str):
+        return all("=" in rule for rule in value.split(","))
+    return (isinstance(value, Mapping) and _is_names([*value, *value.values()]))
 
 
 def _is_weights(value):
@@ -100,6 +110,16 @@ BOTH = {
     "trace": PATH,
 }
 
+# Of set_epoch, and of Pipeline.preview.
+EPOCH = {"epoch": COUNT}
+PREVIEW = {
+    "n": POSITIVE,
+    "seed": SEED,
+    "epoch": COUNT,
+    "classes": Rule(lambda value: isinstance(value, (Mapping, Sequence)) and not isinstance(value, str),
+                    "a list of names, {number: name}").or_none(),
+}  # fmt: skip
+
 # Of Pipeline.loader, all but self.
 LOADER = {
     **BOTH,
@@ -111,7 +131,7 @@ LOADER = {
     "prefetch": ints(0, 64),
     "last": choices("partial", "drop", "pad").or_none(),
     "drop_last": FLAG.or_none(),
-    "rank": Rule(lambda value: value == "auto" or COUNT.test(value), "a non-negative int or 'auto'"),
+    "rank": Rule(lambda value: value == "auto" or COUNT.test(value), "a non-negative int or 'auto'", INT64),
     "world": POSITIVE.or_none(),
     "world_size": POSITIVE.or_none(),
     "outputs": Rule(_is_names, "names of fields").or_none(),
@@ -133,7 +153,7 @@ DATALOADER = {
     **{name: rule for name, rule in BOTH.items() if name != "in_order"},
     "cpu_limit": CPU_LIMIT.or_none(),
     "seed": Rule(_is_int, "an int").or_none(),
-    "rank": Rule(lambda value: value == "auto" or COUNT.test(value), "a non-negative int, 'auto'").or_none(),
+    "rank": Rule(lambda value: value == "auto" or COUNT.test(value), "a non-negative int, 'auto'", INT64).or_none(),
     "world_size": POSITIVE.or_none(),
     "record": FLAG,
 }

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 
 from drapps import _core
+from drapps.counted import counted
 from drapps.output import CONVERT, from_numpy
 
 
@@ -114,7 +115,7 @@ class Batch(Mapping):
         return {int(node): drawn for node, drawn in json.loads(self._core.draws(i)).items()}
 
     def __repr__(self):
-        return f"<drapps.Batch {self.number} of epoch {self.epoch}: {self.samples} samples>"
+        return f"<drapps.Batch {self.number} of epoch {self.epoch}: {counted(self.samples, 'sample')}>"
 
 
 def deliver(batch):

@@ -6,6 +6,7 @@ import os
 import tempfile
 
 from drapps import _core
+from drapps.about import info
 from drapps.pipeline import Pipeline
 
 
@@ -47,6 +48,9 @@ def read_coco(annotations, root, empty=False, masks=False, keypoints=False, crow
 
 
 def _load(annotations):
+    size, most = os.path.getsize(annotations), info()["limits"]["memory_bytes"] // 8  # as of lists
+    if size > most:
+        raise _core.LimitError(f"{annotations}: annotations of {size} bytes; the memory of this process allows {most}")
     try:
         with open(annotations, encoding="utf-8") as file:
             content = json.load(file)

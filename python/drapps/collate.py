@@ -3,13 +3,9 @@
 import numpy
 
 from drapps import _core
-from drapps.stages import to_array
+from drapps.stages import INSTANCES, to_array
 
 CHANNELS = (1, 2, 3, 4)
-
-# Kinds that go with an image, and those of them of which each sample has its own number.
-INSTANCES = ("boxes", "labels", "masks", "keypoints")
-FOLLOWERS = ("mask", *INSTANCES)
 
 
 def check_rules(names, rules):
@@ -41,7 +37,7 @@ def _value(sample, name, layout):
     if isinstance(value, (str, bytes)):
         return value
     array = to_array(name, value)
-    is_image = sample.kinds.get(name) in ("image", "mask") and array.ndim == 3 and array.shape[-1] in CHANNELS
+    is_image = sample.kinds.get(name) == "image" and array.ndim == 3 and array.shape[-1] in CHANNELS
     return numpy.moveaxis(array, -1, 0) if is_image and layout == "NCHW" else array
 
 

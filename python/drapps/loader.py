@@ -6,14 +6,17 @@ stages has its own in pyloader.py.
 
 import atexit
 import json
+import operator
 import os
 import threading
 import weakref
 from numbers import Real
 
 from drapps import _core, metrics, output as outputs, state_checks
+from drapps.arguments import EPOCH, check
 from drapps.badlist import BadList
 from drapps.batch import Batch, deliver
+from drapps.counted import counted
 from drapps.ranges import wait_range
 from drapps.sched import check_knob
 from drapps.trace import warn_if_broken, warn_if_renamed
@@ -151,6 +154,8 @@ class LoaderBase:
 
     def set_epoch(self, epoch):
         """Makes the next iter() begin that epoch.  A restored state of the same epoch is kept."""
+        check(EPOCH, {"epoch": epoch})
+        epoch = operator.index(epoch)
         if epoch != self._epoch:
             self._resume = False
         self._epoch = epoch
@@ -424,6 +429,6 @@ class Loader(LoaderBase):
         if self._core.closed:
             return "<drapps.Loader, closed>"
         return (
-            f"<drapps.Loader of {self._dataset.name}: {len(self)} batches of {self._batch_size}, "
-            f"epoch {self.epoch}, {self.get('workers')} workers>"
+            f"<drapps.Loader of {self._dataset.name}: {counted(len(self), 'batch', 'batches')} of {self._batch_size}, "
+            f"epoch {self.epoch}, {counted(self.get('workers'), 'worker')}>"
         )

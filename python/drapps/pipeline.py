@@ -7,12 +7,14 @@ as ops are made from the library's table.
 """
 
 import json
+import operator
 import os
 import reprlib
 from typing import NamedTuple
 
 from drapps import _core
 from drapps.arguments import LOADER, check
+from drapps.counted import counted
 from drapps.optable import TABLE, Op, call_text, graph_json, make_functions
 from drapps.sched import check_environment, weights_text
 from drapps.selection import Selecting
@@ -344,6 +346,7 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
 
 
 VOLUMES = (".nii", ".nii.gz", ".npy")
+IMAGES = (".jpg", ".jpeg", ".png", ".webp")
 
 
 def _open(path, options):
@@ -360,6 +363,10 @@ def _other_reader(path):
     """What reads a path that read does not."""
     if path.endswith(".json") and os.path.isfile(path):
         return "for COCO annotations use drapps.read_coco(annotations, root)"
+    if path.endswith(VOLUMES) and os.path.isfile(path):
+        return f"for volumes give a list of files: drapps.read([{path!r}]).decode_volume()"
+    if path.lower().endswith(IMAGES) and os.path.isfile(path):
+        return f"for images give a list of files: drapps.read([{path!r}]).decode()"
     for folder, _, names in os.walk(path):
         found = sorted(name for name in names if name.endswith(VOLUMES))
         if found:
@@ -386,20 +393,31 @@ def _read_files(paths, labels, options):
             if labels is not None and isinstance(labels[i], (str, bytes, os.PathLike)):
                 row["label_file"] = _absolute(labels[i])
             elif labels is not None:
-                row["label"] = int(labels[i])
+                row["label"] = _label(labels[i])
             listing.write(json.dumps(row, ensure_ascii=False) + "\n")
         listing.flush()
-        return _core.open_dataset(listing.name, **{**options, "format": "list", "use_index": False})
+        name = counted(len(paths), "file")
+        try:
+            return _core.open_dataset(listing.name, **{**options, "format": "list", "use_index": False, "name": name})
+        except _core.Error as error:
+            raise type(error)(str(error).replace(listing.name, name)) from None
+
+
+def _label(value):
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise _core.ArgumentError(f"read: labels must be ints or files, got {value!r}") from None
 
 
 def from_arrays(arrays=None, /, *, kinds=None, **fields):
     """A pipeline over arrays in memory, by field name; the first axis counts samples.  Nothing is copied.
 
     kinds: {field: kind}: what the numbers mean, which decides what ops do with them.  By default the fields image, mask
-    (both n, height, width[, channels]), boxes (n, boxes, 4: x0, y0, x1, y1), keypoints (n, ..., 2: x, y), masks (n,
-    boxes, height, width) and labels (n, boxes[, ...]) have the kind of that name where they have these axes and there
-    is an image, and all others are array.  The kinds volume and volume_mask have the axes (n[, channels], depth,
-    height, width).
+    (both n, height, width[, channels]), boxes (n, boxes, 4: x0, y0, x1, y1), keypoints (n, ..., 2 or 3: x, y and maybe
+    visibility), masks (n, boxes, height, width) and labels (n, boxes[, ...]) have the kind of that name where they have
+    these axes and there is an image, and all others are array.  The kinds volume and volume_mask have the axes
+    (n[, channels], depth, height, width).
 
     >>> import numpy
     >>> pipe = drapps.from_arrays(image=numpy.zeros((10, 8, 8, 3), "uint8"), label=numpy.arange(10))
@@ -411,22 +429,22 @@ def from_arrays(arrays=None, /, *, kinds=None, **fields):
     rows = []
     for name, value in {**(arrays or {}), **fields}.items():
         value = numpy.ascontiguousarray(value)
-        kind = (kinds or {}).get(name) or _kind_by_name(name, value, {**(arrays or {}), **fields})
+        kind = (kinds or {}).get(name) or kind_by_name(name, value.shape[1:], {**(arrays or {}), **fields})
         if kind in ("boxes", "keypoints"):
             value = numpy.ascontiguousarray(value, "float32")
         rows.append((name, value, kind))
     return Pipeline(_core.from_arrays(tuple(rows)))
 
 
-def _kind_by_name(name, value, fields):
-    """What an array of that name and shape is, where nothing else is said."""
+def kind_by_name(name, shape, fields):
+    """What the arrays of a field, of that shape in each sample, are where nothing else is said."""
     if name in ("image", "mask"):
-        return name if value.ndim in (3, 4) else "array"
+        return name if len(shape) in (2, 3) else "array"
     fits = {
-        "boxes": value.ndim == 3 and value.shape[-1] == 4,
-        "keypoints": value.ndim >= 3 and value.shape[-1] == 2,
-        "masks": value.ndim == 4,
-        "labels": value.ndim >= 2 and "boxes" in fields,
+        "boxes": len(shape) == 2 and shape[-1] == 4,
+        "keypoints": len(shape) >= 2 and shape[-1] in (2, 3),
+        "masks": len(shape) == 3,
+        "labels": len(shape) >= 1 and "boxes" in fields,
     }
     return name if fits.get(name) and "image" in fields else "array"
 
@@ -468,7 +486,7 @@ def _collate(rules):
 
 
 def _file(value):
-    return None if value is None else os.fspath(value)
+    return None if value is None else os.fsdecode(value)
 
 
 def _last(last, drop_last):

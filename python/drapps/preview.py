@@ -2,16 +2,20 @@
 
 import html
 from collections.abc import Mapping
+from itertools import takewhile
 
 import numpy
 
 from drapps import _core
+from drapps.arguments import PREVIEW, check
+from drapps.counted import counted
 from drapps.figure import STYLE, draw
-from drapps.optable import graph_json
+from drapps.optable import TABLE, graph_json
 from drapps.pipeline import Node
 from drapps.stages import Sample, from_rows
 from drapps.whole import write_whole
 
+DECODING = ("decode", "decode_masks")
 DRAWN = ("mask", "masks", "boxes", "keypoints")  # kinds of fields that are drawn onto the image
 
 PAGE = """<!doctype html>
@@ -55,8 +59,8 @@ class Preview:
 
 def make_preview(pipe, n=16, seed=0, epoch=0, classes=None):
     """The first samples of an epoch; see Pipeline.preview."""
-    if n < 1:
-        raise _core.ArgumentError(f"preview: n is {n}, must be at least 1")
+    check(PREVIEW, {"n": n, "seed": seed, "epoch": epoch, "classes": classes})
+    _check_pipe(pipe)
     originals, restore = Originals(pipe, seed, epoch), _unnormalize(pipe)
     name_of = _namer(pipe.classes if classes is None else classes)
     names = originals.names_to_draw(min(n, len(pipe)))
@@ -71,7 +75,15 @@ def make_preview(pipe, n=16, seed=0, epoch=0, classes=None):
         notes += [_draw_text(drawn) for drawn in ({} if pipe.has_python else batch.draws(i)).values()]
         figures.append(_figure(pipe.dataset.key(sample_id), images, [note for note in notes if note]))
     body = BODY.format(style=STYLE, epoch=epoch, seed=seed, pipeline=html.escape(repr(pipe)), figures="\n".join(figures))
-    return Preview(f"{len(figures)} samples of {pipe.dataset.name}", body, len(figures))
+    return Preview(f"{counted(len(figures), 'sample')} of {pipe.dataset.name}", body, len(figures))
+
+
+def _check_pipe(pipe):
+    if not len(pipe):
+        raise _core.ArgumentError(f"preview: {pipe.dataset.name} has no samples")
+    for stage in pipe.stages:
+        if isinstance(stage, Node) and "batch" in TABLE[stage.op.name]["flags"]:
+            raise _core.ArgumentError(f"preview: {stage.op.name} works on whole batches: preview the chain before it")
 
 
 def _first_batch(pipe, n, seed, epoch, names):
@@ -87,14 +99,12 @@ class Originals:
     """Samples as they are before any op but the decoding, by id."""
 
     def __init__(self, pipe, seed, epoch):
-        nodes = []
-        for stage in pipe.stages:
-            if not isinstance(stage, Node) or stage.op.name != "decode":
-                break
-            nodes.append(stage.to_json())
-        fields = ",".join(field[0] for field in pipe.dataset.fields)
+        nodes = list(takewhile(lambda stage: isinstance(stage, Node) and stage.op.name in DECODING, pipe.stages))
+        made = [name for node in nodes for name in node.out]
+        fields = ",".join(dict.fromkeys([*(field[0] for field in pipe.dataset.fields), *made]))
         self.dataset, self.seed, self.epoch = pipe.dataset, seed, epoch
-        self.runner = _core.open_runner(pipe.dataset, _core.graph_from_json(graph_json(nodes)), fields, False)
+        self.runner = _core.open_runner(pipe.dataset, _core.graph_from_json(graph_json([node.to_json() for node in nodes])),
+                                        fields, False)  # fmt: skip
 
     def sample(self, sample_id) -> Sample:
         """The original of a sample, with what its fields mean."""

@@ -19,7 +19,8 @@ from drapps.about import info, usual_workers
 from drapps.adapting import Adapting
 from drapps.batch import Batch
 from drapps.cached import Cache, folder_text, is_marked
-from drapps.collate import FOLLOWERS, RULES, check_rules, collate
+from drapps.collate import RULES, check_rules, collate
+from drapps.counted import counted
 from drapps.fleet.base import MAX_WORKERS
 from drapps.fleet.chain import Ahead, ChainFleet, ahead_of
 from drapps.loader import LoaderBase
@@ -29,7 +30,7 @@ from drapps.pace import Pace
 from drapps.pipeline import PythonStage
 from drapps.place import Place
 from drapps.sched import check_cpus
-from drapps.stages import SampleRunner
+from drapps.stages import FOLLOWERS, SampleRunner
 from drapps.stat_keys import with_all_keys
 
 KNOBS = {"workers": range(MAX_WORKERS + 1), "prefetch": range(1, 65)}
@@ -107,6 +108,8 @@ class PythonLoader(LoaderBase):
         super().__init__(output)
 
     def _check(self):
+        if not len(self._pipe):
+            raise _core.ArgumentError(f"{self._pipe.dataset.name}: has no samples")
         if not 0 <= self._rank < self._world:
             raise _core.ArgumentError(f"rank is {self._rank}, allowed are 0 to {self._world - 1}")
         for what, value, allowed in (
@@ -127,7 +130,8 @@ class PythonLoader(LoaderBase):
 
     def _new_maker(self):
         """What makes a Maker, in this process or another.  It does not hold the loader."""
-        return partial(new_maker, self._pipe, self._seed, self._shuffle, self._reference, self._cache, self._on_bad)
+        return partial(new_maker, self._pipe, self._seed, self._shuffle, self._reference, self._cache, self._on_bad,
+                       outputs=self._outputs)  # fmt: skip
 
     def _collate(self):
         """What makes fields of samples."""
@@ -383,11 +387,11 @@ class PythonLoader(LoaderBase):
 
     def explain(self):
         """The chain, in words."""
-        where = f"in {self._controls.workers} processes" if self._controls.workers else "in the caller"
+        where = f"in {counted(self._controls.workers, 'process', 'processes')}" if self._controls.workers else "in the caller"
         order = "in order" if self._in_order else "as they are ready"
         seeded = f"order: shuffled by seed {self._seed} and epoch, the same in every process\n"
         shuffled = seeded if self._shuffle else ""
-        return (f"{self._pipe!r}\n{shuffled}{self._batch_size} samples a batch, {order}, {where}\n"
+        return (f"{self._pipe!r}\n{shuffled}{counted(self._batch_size, 'sample')} a batch, {order}, {where}\n"
                 f"{self._explain_cache()}")  # fmt: skip
 
     def _explain_cache(self):
@@ -419,7 +423,7 @@ class PythonLoader(LoaderBase):
         return ahead_of(self._fleet, self._controls)
 
     def __repr__(self):
-        return f"<drapps.PythonLoader of {self._pipe!r}: at most {len(self)} batches of {self._batch_size}>"
+        return f"<drapps.PythonLoader of {self._pipe!r}: at most {counted(len(self), 'batch', 'batches')} of {self._batch_size}>"
 
 
 @dataclass
@@ -443,9 +447,9 @@ def check_knob(knob, value):
         raise _core.ArgumentError(f"{knob}={value}: allowed are {text}")
 
 
-def new_maker(pipe, seed, shuffle, reference, cache, on_bad, alone=False):
+def new_maker(pipe, seed, shuffle, reference, cache, on_bad, alone=False, outputs=None):
     """What makes a chain's samples, in the process that calls this; alone: a worker."""
-    return Maker(SampleRunner(pipe, seed, shuffle, reference, cache and Cache(*cache), alone), on_bad)
+    return Maker(SampleRunner(pipe, seed, shuffle, reference, cache and Cache(*cache), alone, outputs), on_bad)
 
 
 def collated(samples, outputs, rules, layout):

@@ -58,7 +58,7 @@ class Selecting:
         >>> len(train), len(val)
         (3, 3)
         """
-        counts = _split_counts(list(lengths), len(self))
+        counts = _split_counts(lengths, len(self))
         shuffled, first, parts = self._dataset.shuffled(_count("split: seed", seed)), 0, []
         for count in counts:
             parts.append(self._of(shuffled.slice(first, 1, count)))
@@ -167,12 +167,15 @@ def _as_array(indices, n):
         if array.size != n:
             raise _core.ArgumentError(f"select: {array.size} bools for {n} samples")
         return numpy.flatnonzero(array).astype(numpy.int64)
+    if array.size and array.dtype.kind == "u" and array.max() > numpy.iinfo(numpy.int64).max:
+        raise _core.ArgumentError(f"select: index {array.max()} is not one of the {n} samples")
     array = array.astype(numpy.int64)
     return numpy.where(array < 0, array + n, array) if (array < 0).any() else array
 
 
 def _split_counts(lengths, n):
-    if not lengths or not all(isinstance(part, (int, float)) and part >= 0 for part in lengths):
+    lengths = list(lengths) if hasattr(lengths, "__iter__") else lengths
+    if not isinstance(lengths, list) or not lengths or not all(isinstance(part, (int, float)) and part >= 0 for part in lengths):
         raise _core.ArgumentError(f"split: lengths must be counts or fractions, got {lengths!r}")
     if math.isclose(sum(lengths), 1) and not (n == 1 and all(isinstance(part, int) for part in lengths)):
         counts = [math.floor(n * part) for part in lengths]

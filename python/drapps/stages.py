@@ -17,7 +17,13 @@ import numpy
 from drapps import _core
 from drapps.cached import using
 from drapps.optable import TABLE, graph_json
-from drapps.pipeline import Node, PythonStage, check_field
+from drapps.pipeline import Node, PythonStage, check_field, kind_by_name
+from drapps.printable import printable
+
+
+# Kinds of which a sample has any number, and all that go where their image goes.
+INSTANCES = ("boxes", "labels", "masks", "keypoints")
+FOLLOWERS = ("mask", *INSTANCES)
 
 
 class Sample(NamedTuple):
@@ -36,16 +42,19 @@ class SampleRunner:
     """Runs the samples of one pipeline, one at a time.
 
     alone: the process has nothing else to do, so that the global random generators need not be put back.
+    outputs: fields that are delivered; None: what goes with an image is.  One that an op left behind is an error.
     """
 
-    def __init__(self, pipe, seed, shuffle, reference, cache=None, alone=False):
+    def __init__(self, pipe, seed, shuffle, reference, cache=None, alone=False, outputs=None):
         self.dataset = pipe.dataset
         self.seed, self.shuffle, self.cache = seed, shuffle, cache
         self.guard = nullcontext() if alone else Restored()
         first, *rest = _cut(pipe.stages)
-        names = [field[0] for field in pipe.dataset.fields]
-        self.first = _core.open_runner(pipe.dataset, _graph(first), _outputs(names, first), reference)
-        self.rest = [part if isinstance(part, PythonStage) else Segment(part, reference) for part in rest]
+        names = _outputs([field[0] for field in pipe.dataset.fields], first)
+        self.first = _core.open_runner(pipe.dataset, _graph(first), ",".join(names), reference)
+        Delivered(outputs, rest).check(self.first, names)
+        self.rest = [part if isinstance(part, PythonStage) else Segment(part, reference, Delivered(outputs, rest[i + 1 :]))
+                     for i, part in enumerate(rest)]  # fmt: skip
 
     def run(self, epoch, position):
         """The sample at a position of the epoch's order, or None when a filter dropped it."""
@@ -68,11 +77,25 @@ class SampleRunner:
         return _core.order_sample(self.dataset, self.seed, epoch, self.shuffle, position)
 
 
+class Delivered:
+    """Which fields reach the batch as native ops leave them.  A later function may see to a field itself; one that gets
+    the whole sample, to all of them."""
+
+    def __init__(self, outputs, later):
+        maps = [stage for stage in later if isinstance(stage, PythonStage) and stage.kind == "map"]
+        self.outputs, self.mapped = outputs, {stage.field for stage in maps}
+
+    def check(self, runner, names):
+        """Raises where an op of the runner left a field behind."""
+        if None not in self.mapped:
+            runner.check(",".join(n for n in names if n not in self.mapped and (not self.outputs or n in self.outputs)))
+
+
 class Segment:
     """Native ops after a Python stage.  What a function returns may change: each form of a sample has its runner."""
 
-    def __init__(self, nodes, reference):
-        self.nodes = nodes
+    def __init__(self, nodes, reference, delivered):
+        self.nodes, self.delivered = nodes, delivered
         self.graph = _graph(nodes)
         self.reference = reference
         self.runners = {}
@@ -84,14 +107,15 @@ class Segment:
         form = tuple((field, kind, _dtype(value), _extents(kind, value)) for field, kind, value in rows)
         if form not in self.runners:
             outputs = _outputs(sample.fields, self.nodes)
-            self.runners[form] = _core.open_field_runner(form, self.graph, outputs, self.reference)
+            self.runners[form] = _core.open_field_runner(form, self.graph, ",".join(outputs), self.reference)
+            self.delivered.check(self.runners[form], outputs)
         buffers = tuple(value for _, _, value in rows)
         return from_rows(sample.id, self.runners[form].feed(buffers, *name))
 
 
 def _outputs(names, nodes):
     """All fields that there are after some nodes."""
-    return ",".join(dict.fromkeys([*names, *(name for node in nodes for name in node.out)]))
+    return list(dict.fromkeys([*names, *(name for node in nodes for name in node.out)]))
 
 
 def _dtype(value):
@@ -125,7 +149,8 @@ def _cut(stages):
 
 def _check(node):
     if "batch" in TABLE[node.op.name]["flags"]:
-        raise _core.ArgumentError(f"{node.op.name} works on whole batches: it cannot be beside Python functions")
+        raise _core.ArgumentError(f"{node.op.name} works on whole batches: it can stand neither beside Python functions nor "
+                                  "before pipe[i]")  # fmt: skip
 
 
 def _graph(nodes):
@@ -160,7 +185,7 @@ def _to_native(name, value, kind):
     if isinstance(value, (bytes, bytearray, memoryview)):
         return "bytes" if kind != "text" else kind, bytes(value)
     array = to_array(name, value)
-    array = numpy.ascontiguousarray(array) if array.ndim else array
+    array = numpy.ascontiguousarray(array, "float32" if kind in ("boxes", "keypoints") else None) if array.ndim else array
     if kind in ("bytes", "text"):  # a function decoded it: an image if it has an image's shape
         kind = "image" if array.ndim == 3 and array.shape[-1] <= 4 else "array"
     return kind, array
@@ -188,7 +213,7 @@ def _call(stage, sample, dataset):
         result = stage.function(given)
     except Exception as error:
         name = getattr(stage.function, "__name__", repr(stage.function))
-        error.add_note(f"in {stage.kind}({name}) of sample {dataset.key(sample.id)}")
+        error.add_note(f"in {stage.kind}({name}) of sample {printable(dataset.key(sample.id))}")
         raise UserError from error
     if stage.kind == "filter":
         return sample if result else None
@@ -196,7 +221,13 @@ def _call(stage, sample, dataset):
         return sample._replace(fields={**sample.fields, stage.field: result})
     if not isinstance(result, dict):
         raise _core.ArgumentError(f"map: the function must return a dict of fields, got {type(result).__name__}")
-    return sample._replace(fields=result)
+    return sample._replace(fields=result, kinds={**_kinds_of_new(result, sample.kinds), **sample.kinds})
+
+
+def _kinds_of_new(fields, known):
+    """What belongs to the image of what a function has added: by its name, as in from_arrays."""
+    new = [name for name in FOLLOWERS if name in fields and name not in known]
+    return {name: kind_by_name(name, to_array(name, fields[name]).shape, fields) for name in new}
 
 
 def seed_generators(*key):

@@ -6,6 +6,8 @@ else it has changed is not known.
 
 from drapps import _core
 
+INT64 = 2**63 - 1  # no count, and nothing that is drawn as a seed, is larger
+
 
 def wrong(name, must, got):
     """Raises: the field, what it must be and what it is."""
@@ -14,10 +16,12 @@ def wrong(name, must, got):
 
 
 def whole(state, name, least=0, optional=False, inside=""):
-    """An int, not below `least` (None: any)."""
-    value = _get(state, name, inside)
+    """An int, not below `least` (None: any), that 64 bits hold."""
+    value = get(state, name, inside)
     if optional and value is None:
         return None
+    if type(value) is int and abs(value) > INT64:
+        wrong(inside + name, f"at most {INT64}", value)
     if type(value) is not int or (least is not None and value < least):
         kind = {None: "an int", 0: "a non-negative int"}.get(least, f"an int from {least} on")
         wrong(inside + name, kind + " or None" * optional, value)
@@ -26,7 +30,7 @@ def whole(state, name, least=0, optional=False, inside=""):
 
 def flag(state, name, inside=""):
     """True or False."""
-    value = _get(state, name, inside)
+    value = get(state, name, inside)
     if type(value) is not bool:
         wrong(inside + name, "True or False", value)
     return value
@@ -34,7 +38,7 @@ def flag(state, name, inside=""):
 
 def mapping(state, name, inside=""):
     """A dict."""
-    value = _get(state, name, inside)
+    value = get(state, name, inside)
     if not isinstance(value, dict):
         wrong(inside + name, "a dict", value)
     return value
@@ -42,7 +46,7 @@ def mapping(state, name, inside=""):
 
 def wholes(state, name, inside="", optional=False):
     """A list or tuple of non-negative ints."""
-    value = _get(state, name, inside)
+    value = get(state, name, inside)
     if optional and value is None:
         return None
     if not is_wholes(value):
@@ -52,10 +56,10 @@ def wholes(state, name, inside="", optional=False):
 
 def is_wholes(value):
     """A list or tuple of non-negative ints?"""
-    return isinstance(value, (list, tuple)) and all(type(item) is int and item >= 0 for item in value)
+    return isinstance(value, (list, tuple)) and all(type(item) is int and 0 <= item <= INT64 for item in value)
 
 
-def _get(state, name, inside):
+def get(state, name, inside):
     if name not in state:
         raise _core.ArgumentError(f"state: {inside}{name} is missing")
     return state[name]

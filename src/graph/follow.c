@@ -193,10 +193,21 @@ static dr_status check_batch_ops(const dr__program *p, int value, dr_error *err)
     return DR_OK;
 }
 
-dr_status dr__program_check_followers(const dr__program *p, dr_error *err)
+static bool is_among(const char *names, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *s = names; s && *s; s += strcspn(s, ","), s += *s == ',')
+        if (strcspn(s, ",") == n && !memcmp(s, name, n))
+            return true;
+    return false;
+}
+
+dr_status dr__program_check_followers(const dr__program *p, const char *names, dr_error *err)
 {
     for (int i = 0; i < p->n_outputs; i++) {
         const int value = p->outputs[i].value;
+        if (names && !is_among(names, p->outputs[i].name))
+            continue;
         DR_TRY(check_batch_ops(p, value, err));
         for (size_t b = 0; b < DR_COUNT(bonds); b++)
             if (is_of(p, value, bonds[b].followers))

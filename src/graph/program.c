@@ -259,7 +259,7 @@ static dr_status add_outputs(dr__program *p, const dr__program_options *o, dr_er
     }
     DR_TRY(check_rules_delivered(p, o->collate, err));
     if (!o->part)
-        DR_TRY(dr__program_check_followers(p, err));
+        DR_TRY(dr__program_check_followers(p, NULL, err));
     dr__program_prune(p);
     return DR_OK;
 }

@@ -107,8 +107,8 @@ dr_status dr__program_name_fields(dr__program *program, int node, dr_error *err)
 dr_status dr__program_check_fields(const dr__program *program, int node, dr_error *err);
 
 /* An error where an output tells places in an image, or has rows for boxes, that an op has moved or dropped without
- * it. */
-dr_status dr__program_check_followers(const dr__program *program, dr_error *err);
+ * it.  names: of the outputs to look at, with commas; NULL: all. */
+dr_status dr__program_check_followers(const dr__program *program, const char *names, dr_error *err);
 
 /* Takes out fields that were found for a node (not named) where nobody needs what it makes of them. */
 void dr__program_prune(dr__program *program);

@@ -70,6 +70,11 @@ dr_status dr_runner_open_fields(const dr_field_spec *specs, int n, dr_graph *gra
     return open_runner(NULL, fields, n, graph, outputs, layout, reference, out, err);
 }
 
+dr_status dr_runner_check(const dr_runner *r, const char *delivered, dr_error *err)
+{
+    return dr__program_check_followers(r->program, delivered, err);
+}
+
 void dr_runner_free(dr_runner **runner)
 {
     if (!runner || !*runner)

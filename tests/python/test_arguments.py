@@ -1,6 +1,7 @@
 """Every argument of a loader is checked: a wrong value is an error that names the argument and the value."""
 
 import inspect
+import os
 
 import pytest
 import torch
@@ -29,8 +30,8 @@ TABLES = {"loader": (LOADER, drapps.Pipeline.loader), "DataLoader": (DATALOADER,
 
 # What is wrong for an argument beside Odd(), by what the rule says.
 WRONG = {
-    "a positive int": ["4", 0, -1, 2.5],
-    "a non-negative int": ["4", -1, 0.5, [1]],
+    "a positive int": ["4", 0, -1, 2.5, 10**30],
+    "a non-negative int": ["4", -1, 0.5, [1], 10**30],
     "an int": ["4", 0.5],
     "from": [-1, 1000, "2"],
     "number": ["2", -0.5, float("nan")],
@@ -93,6 +94,27 @@ def test_numbers_of_other_libraries_are_numbers(pipe):
         assert len(next(loader.batches()).ids) == 2
     loader = drapps.DataLoader(Numbers(4), torch.tensor(2).item(), shuffle=numpy.bool_(False), num_workers=numpy.int64(0))
     assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize("functions", [False, True])
+def test_rules_that_are_none(pipe, functions):
+    pipe = pipe.map(lambda sample: sample) if functions else pipe
+    with pytest.raises(drapps.ArgumentError, match="collate must be {field: rule} or None, got 'stack'"):
+        pipe.loader(collate="stack")
+
+
+@pytest.mark.parametrize("functions", [False, True])
+@pytest.mark.parametrize("epoch", [-1, "1", 1.5, None, 2**64])
+def test_what_is_no_epoch_is_refused(pipe, functions, epoch):
+    loader = (pipe.map(lambda sample: sample) if functions else pipe).loader(4, workers=0)
+    with pytest.raises(drapps.ArgumentError, match="^epoch must be "):
+        loader.set_epoch(epoch)
+    assert loader.epoch == 0
+
+
+def test_paths_of_bytes_are_paths(pipe, tmp_path):
+    with pipe.loader(4, cache=os.fsencode(tmp_path)) as loader:
+        assert len(list(loader)) == len(loader)
 
 
 def test_long_values_are_cut(pipe):

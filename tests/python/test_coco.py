@@ -132,6 +132,14 @@ def test_mistakes_in_the_file_are_named(tmp_path):
         drapps.read_coco(path, tmp_path, keypoints=True)
 
 
+def test_a_file_beyond_the_memory_is_not_read(tmp_path):
+    huge = tmp_path / "instances.json"
+    huge.touch()
+    os.truncate(huge, 2**42)  # sparse: it takes nothing on the disk
+    with pytest.raises(drapps.LimitError, match="instances.json: annotations of 4398046511104 bytes; the memory"):
+        drapps.read_coco(huge, tmp_path)
+
+
 def test_a_mask_of_another_size_than_its_image_is_refused(coco, tmp_path):
     content = json.loads(coco[0].read_text())
     for image in content["images"]:

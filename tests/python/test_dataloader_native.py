@@ -72,7 +72,7 @@ def test_beside_an_accelerator_a_transform_of_python_goes_to_the_caller(folder):
 @pytest.mark.usefixtures("accelerator")
 def test_beside_an_accelerator_workers_that_were_asked_for_are_started():
     loader = DataLoader(Numbers(8), 4, num_workers=1)
-    assert "in 1 worker processes" in loader.explain() and lists(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert "in 1 worker process" in loader.explain() and lists(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"drop_last": True}, {"in_order": False}], ids=str)

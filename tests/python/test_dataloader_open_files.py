@@ -52,10 +52,10 @@ def test_nobody_moves_the_place_in_anothers_file(rows):
 
 
 def test_workers_that_were_asked_for_are_started(rows):
-    assert "in 1 worker processes" in DataLoader(rows, 4, num_workers=1).explain()
+    assert "in 1 worker process" in DataLoader(rows, 4, num_workers=1).explain()
     loader = DataLoader(rows, 4)
     loader.set("workers", 1)
-    assert "in 1 worker processes" in loader.explain() and sum(lists(loader), []) == list(range(N))
+    assert "in 1 worker process" in loader.explain() and sum(lists(loader), []) == list(range(N))
 
 
 def test_a_file_that_is_opened_between_passes_counts(tmp_path):
@@ -148,11 +148,11 @@ def test_workers_can_be_asked_for_after_all(rows):
     loader = DataLoader(rows, 4)
     assert sum(lists(loader), []) == list(range(N)) and loader.num_workers == 0
     loader.num_workers = 1
-    assert "in 1 worker processes" in loader.explain() and sum(lists(loader), []) == list(range(N))
+    assert "in 1 worker process" in loader.explain() and sum(lists(loader), []) == list(range(N))
     loader = DataLoader(rows, 4)
     lists(loader)
     loader.set("workers", 1)
-    assert "in 1 worker processes" in loader.explain() and sum(lists(loader), []) == list(range(N))
+    assert "in 1 worker process" in loader.explain() and sum(lists(loader), []) == list(range(N))
 
 
 def test_what_refers_to_itself_has_an_end():

@@ -155,7 +155,7 @@ def test_a_native_beginning_is_not_kept_and_that_is_said(folder, tmp_path):
 
     loader = DataLoader(images(folder, negative), 4, num_workers=1, cache=tmp_path / "kept", cache_limit=LIMIT)
     text = loader.explain()
-    assert "in 1 worker processes" in text and "ImageFolder has none itself" in text
+    assert "in 1 worker process" in text and "ImageFolder has none itself" in text
     assert "of the native beginning nothing is kept, because Python code follows it" in text
     lists(loader)
     assert not any((tmp_path / "kept").rglob("*.drst"))

@@ -79,6 +79,88 @@ def test_boxes_follow_in_chains_with_functions(coco):
             numpy.testing.assert_array_equal(one, two)
 
 
+def same(value):
+    return value
+
+
+LEFT_BEHIND = 'resize: moves "image" but not "boxes", which is delivered'
+
+
+@pytest.mark.parametrize("add", [lambda pipe: pipe.map(same, field="image"), lambda pipe: pipe.filter(bool)])
+def test_what_was_left_behind_before_a_function_is_refused_at_once(coco, add):
+    pipe = drapps.read_coco(*coco).decode()
+    stale = add(pipe.resize((32, 32), fields="image"))
+    with pytest.raises(drapps.Error, match=LEFT_BEHIND):
+        stale.loader()
+    assert list(next(iter(stale.loader(2, workers=0, outputs="image")))) == ["image"]
+    add(pipe.resize((32, 32))).loader()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_was_left_behind_after_a_function_is_refused(coco, workers):
+    pipe = drapps.read_coco(*coco).decode().map(same)
+    with pytest.raises(drapps.Error, match=LEFT_BEHIND):
+        next(iter(pipe.resize((32, 32), fields="image").loader(workers=workers)))
+    with pytest.raises(drapps.Error, match="rand_augment: moves .* cannot move boxes"):
+        next(iter(pipe.resize((32, 32)).rand_augment().loader(workers=workers)))
+    with pytest.raises(drapps.Error, match='drops rows of "boxes" but not "labels"'):
+        next(iter(pipe.resize((32, 32)).sanitize_bounding_boxes(fields="boxes").loader(workers=workers)))
+
+
+def test_a_function_may_move_what_was_left_behind(coco):
+    pipe = drapps.read_coco(*coco).decode().resize((32, 32), fields="image")
+    for mended in (pipe.map(same), pipe.map(same, field="boxes")):
+        assert len(next(iter(mended.loader(2, workers=0)))["boxes"]) == 2
+
+
+def test_single_samples_and_previews_have_nothing_left_behind(coco):
+    pipe = drapps.read_coco(*coco).decode().resize((32, 32), fields="image")
+    for look in (lambda: pipe[0], lambda: list(pipe), pipe.preview):
+        with pytest.raises(drapps.Error, match=LEFT_BEHIND):
+            look()
+
+
+def test_masks_and_key_points_follow_in_chains_with_functions():
+    random = numpy.random.default_rng(2)
+    places = random.uniform(0, 40, (4, 2, 5, 3)).round()
+    arrays = {"image": random.integers(0, 256, (4, 40, 50, 3), dtype="uint8"), "keypoints": places,
+              "boxes": numpy.tile([4.0, 8, 20, 30], (4, 2, 1)), "masks": random.integers(0, 2, (4, 2, 40, 50), "uint8"),
+              "mask": random.integers(0, 9, (4, 40, 50, 1), "uint8")}  # fmt: skip
+    ops = drapps.ops.random_horizontal_flip(p=1), drapps.ops.crop(5, 7, 30, 40)
+    plain, pipe = drapps.from_arrays(arrays), drapps.from_arrays(arrays).map(lambda sample: sample)
+    for op in ops:
+        plain, pipe = plain.op(op), pipe.op(op)
+    (want,), (found,) = (list(p.loader(4, workers=0, output="numpy")) for p in (plain, pipe))
+    assert found.keys() == want.keys() == arrays.keys()
+    for name in arrays:
+        numpy.testing.assert_array_equal(found[name], want[name])
+    numpy.testing.assert_array_equal(want["keypoints"][0][..., 0], 49 - places[0, ..., 0] - 7)  # the pixel is mirrored
+    numpy.testing.assert_array_equal(want["keypoints"][0][..., 2], places[0, ..., 2])
+
+
+def test_masks_of_coco_go_through_functions(coco):
+    chains = [drapps.read_coco(*coco, masks=True).decode() for _ in range(2)]
+    chains[1] = chains[1].map(lambda image: image, field="image")
+    want, found = (next(iter(chain.resize((32, 32)).loader(4, workers=0, output="numpy"))) for chain in chains)
+    assert [masks.shape[1:] for masks in found["masks"]] == [(32, 32)] * 4
+    for a, b in zip(want["masks"], found["masks"], strict=True):
+        numpy.testing.assert_array_equal(a, b)
+
+
+def test_boxes_that_a_function_makes_follow():
+    def annotate(sample):
+        masks = numpy.zeros((1, 40, 60), "uint8")
+        masks[0, 10:20, 30:40] = 1
+        return {**sample, "boxes": [[30, 10, 40, 20]], "labels": [7], "masks": masks, "notes": {"any": "object"}}
+
+    pipe = drapps.from_arrays(image=numpy.zeros((2, 40, 60, 3), "uint8")).map(annotate)
+    pipe = pipe.map(lambda sample: {name: sample[name] for name in sample if name != "notes"})
+    (batch,) = pipe.resize((20, 30)).random_horizontal_flip(p=1).loader(2, workers=0, output="numpy")
+    assert list(batch) == ["image", "boxes", "labels", "masks"]
+    numpy.testing.assert_array_equal(batch["boxes"][1], [[10, 5, 15, 10]])
+    assert batch["masks"][1][0, 5:10, 10:15].all() and batch["masks"][1].sum() == 25
+
+
 def test_nested_ops_carry_boxes():
     random = numpy.random.default_rng(1)
     corners = random.uniform(0, 30, (40, 3, 2))

@@ -269,3 +269,34 @@ def test_seek_points_of_a_tar_shard(tmp_path, monkeypatch):
     np.testing.assert_array_equal(again, want)
     assert os.path.exists(f"{shard}.drapps-seek")
     assert stats["seek_missed"] == 0 and stats["seek_found"] == 160
+
+
+@pytest.mark.parametrize(("name", "advice"), [
+    ("scan.nii.gz", r"drapps.read\(\['.*scan.nii.gz'\]\).decode_volume\(\)"),
+    ("photo.JPG", r"drapps.read\(\['.*photo.JPG'\]\).decode\(\)"),
+    ("instances.json", r"drapps.read_coco\(annotations, root\)"),
+])  # fmt: skip
+def test_a_single_file_is_read_in_another_way(tmp_path, name, advice):
+    (tmp_path / name).touch()
+    with pytest.raises(drapps.Error, match=advice):
+        drapps.read(tmp_path / name)
+
+
+def test_a_list_of_files_has_no_temporary_name(tmp_path):
+    pipe = drapps.read([tmp_path / "a.jpg", tmp_path / "b.jpg"])
+    assert repr(pipe) == "drapps.read('2 files')"
+    with pytest.raises(drapps.Error, match="^2 files: sample .*a.jpg: cannot open"):
+        pipe.decode()[0]
+    with pytest.raises(drapps.ArgumentError, match="read: labels must be ints or files, got None"):
+        drapps.read([tmp_path / "a.jpg"], labels=[None])
+
+
+def test_errors_do_not_steer_the_terminal(tmp_path):
+    (tmp_path / "a\x1b[2J\nb.jpg").touch()
+    pipe = drapps.read([tmp_path / "a\x1b[2J\nb.jpg"])
+    with pytest.raises(drapps.Error) as raised:
+        pipe.decode()[0]
+    assert r"a\x1b[2J\nb.jpg" in str(raised.value) and "\x1b" not in str(raised.value)
+    with pytest.raises(ZeroDivisionError) as raised:
+        next(iter(pipe.map(lambda sample: 1 / 0).loader(workers=0)))
+    assert any(note.endswith(r"a\x1b[2J\nb.jpg") for note in raised.value.__notes__)

@@ -120,7 +120,7 @@ def test_a_mixture_that_fails_costs_its_batch_alone():
             raise ValueError("no mixture")
 
     loader = DataLoader(dataset(), 4, num_workers=1, collate_fn=by_closure(Failing()))
-    assert "by 1 threads" in loader.explain()
+    assert "by 1 thread" in loader.explain()
     iterator = iter(loader)
     for _ in range(3):
         with pytest.raises(ValueError, match="no mixture"):

@@ -189,7 +189,7 @@ def test_a_file_that_cannot_be_read_is_left_to_timm(tmp_path, caplog):
     (tmp_path / "a" / "1.png").write_bytes(b"\x89PNG broken")
     dataset = timm.data.ImageDataset(str(tmp_path), transform=MaybePILToTensor())
     loader = DataLoader(dataset, 2, num_workers=1)
-    assert "by 1 threads" in loader.explain()
+    assert "by 1 thread" in loader.explain()
     with caplog.at_level(logging.WARNING):
         mine = list(loader)
     assert "Skipped sample (index 1)" in caplog.text

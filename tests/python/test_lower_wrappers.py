@@ -211,9 +211,9 @@ def test_what_it_holds_may_be_swapped(images):
     loader = DataLoader(D.ImageFolder(images, preset), 6, num_workers=1)
     assert next(iter(loader))[0].shape[2:] == (16, 16)
     preset.transforms = v1.Compose([v1.Resize((8, 8)), v1.ToTensor()])
-    assert next(iter(loader))[0].shape[2:] == (8, 8) and "by 1 threads" in loader.explain()
+    assert next(iter(loader))[0].shape[2:] == (8, 8) and "by 1 thread" in loader.explain()
     preset.transforms = v1.Compose([v1.Resize((9, 9)), v1.ToTensor(), torch.neg])
-    assert next(iter(loader))[0].max() <= 0 and "by 1 threads" not in loader.explain()
+    assert next(iter(loader))[0].max() <= 0 and "by 1 thread" not in loader.explain()
 
 
 def test_advice_names_what_to_move(images):
@@ -469,4 +469,4 @@ def seed_by_lambda(worker):
 ])  # fmt: skip
 def test_a_worker_init_fn_that_only_seeds(images, function, is_harmless):
     loader = DataLoader(D.ImageFolder(images, CHAIN), 3, num_workers=1, worker_init_fn=function)
-    assert ("by 1 threads, natively" in loader.explain()) is is_harmless
+    assert ("by 1 thread, natively" in loader.explain()) is is_harmless

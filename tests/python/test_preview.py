@@ -5,6 +5,7 @@ import io
 import re
 import sys
 
+import cocosets
 import numpy
 import pytest
 from imagesets import picture, write_folder
@@ -196,6 +197,32 @@ if __name__ == "__main__":
 
 def run_preview(*args):
     return cli.main(["preview", *map(str, args)])
+
+
+def test_masks_of_coco_are_drawn(tmp_path):
+    """Their masks are decoded before the image is."""
+    pipe = drapps.read_coco(cocosets.make_coco(tmp_path, n=4), tmp_path, masks=True).decode().resize((64, 64))
+    body = pipe.preview(n=3)._repr_html_()
+    assert body.count("<figure>") == 3 and body.count("<img") == 6
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    ({"n": 0}, "n must be a positive int, got 0"),
+    ({"n": "x"}, "n must be a positive int, got 'x'"),
+    ({"seed": -1}, "seed must be a non-negative int below 2\\*\\*64, got -1"),
+    ({"epoch": "x"}, "epoch must be a non-negative int, got 'x'"),
+    ({"classes": 3}, "classes must be a list of names, {number: name} or None, got 3"),
+])  # fmt: skip
+def test_wrong_arguments_are_named(pipe, arguments, said):
+    with pytest.raises(drapps.ArgumentError, match=said):
+        pipe.preview(**arguments)
+
+
+def test_what_cannot_be_shown_is_said(pipe):
+    with pytest.raises(drapps.ArgumentError, match="preview: .* has no samples"):
+        pipe.take(0).preview()
+    with pytest.raises(drapps.ArgumentError, match="preview: mixup works on whole batches: preview the chain before it"):
+        pipe.to_dtype(scale=True).mixup(num_classes=3).preview()
 
 
 def test_command_of_a_folder(folder, tmp_path, capsys):

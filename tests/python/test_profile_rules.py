@@ -232,6 +232,26 @@ def test_facts_of_a_trace():
     assert diagnose(found)[0].name == "slow_samples" and "19.jpg" in diagnose(found)[0].evidence
 
 
+def test_a_trace_of_python_code_that_waits():
+    """4 ms asleep and 1 ms of CPU in each of 2 workers, beside a program that takes most of both CPUs; two passes."""
+    passes = [{"samples": 0.0}, {"samples": 500.0}, {"samples": 0.0}, {"samples": 500.0}]
+    costs = {"batches": 0.1, "wait": 0.0042, "step": 0.00001, "worked": 1.0, "work": 0.0068, "cpu": 0.001, "delay": 0.0018}
+    for values in passes:
+        values.update({name: cost * values["samples"] for name, cost in costs.items()})
+    run = trace([], samples=0.0)
+    run.flow = [SimpleNamespace(time=float(t), values=values) for t, values in enumerate(passes)]
+    run.snapshots = [{"cpu_own": 0.3, "cpu_foreign": 1.7}]
+    run.meta["kind"], run.events = "processes", [{"event": "waits", "where": "Slow.forward (train.py:3)"}]
+    found = facts_of_trace(run)
+    assert found.samples == 1000 and found.blocked == pytest.approx(0.004) and found.delayed == pytest.approx(1.8 / 2.8)
+    remedies = {finding.name: finding for finding in diagnose(found)}
+    assert next(iter(remedies)) == "waiting_code" and "Slow.forward" in remedies["waiting_code"].evidence
+    assert "more workers (about 4)" in remedies["waiting_code"].advice  # of 5 ms a sample, for what the CPUs can make
+    most = 2 / 0.005  # of two workers that have a CPU each: they still sleep
+    assert found.rate < remedies["starved_cpu"].gain * found.rate <= 1.001 * most
+    assert "slow_op" not in remedies
+
+
 def test_a_trace_without_flow():
     assert diagnose(facts_of_trace(SimpleNamespace(flow=[]))) == []
 

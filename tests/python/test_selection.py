@@ -211,13 +211,14 @@ def test_counts_are_checked(chain, wrong):
             method(wrong)
 
 
-@pytest.mark.parametrize("wrong", [[N], [-N - 1], [0.5], ["a"], 3, [[1]], [True, False]])
+@pytest.mark.parametrize("wrong", [[N], [-N - 1], [0.5], ["a"], 3, [[1]], [True, False],
+                                   numpy.array([2**64 - 1], "uint64")])
 def test_indices_are_checked(chain, wrong):
     with pytest.raises(drapps.ArgumentError, match="select"):
         chain.select(wrong)
 
 
-@pytest.mark.parametrize("wrong", [[], [0.5, 0.4], [19], [30, -10], ["a"], [0.5, 19.5]])
+@pytest.mark.parametrize("wrong", [[], [0.5, 0.4], [19], [30, -10], ["a"], [0.5, 19.5], 0.8])
 def test_lengths_are_checked(chain, wrong):
     with pytest.raises(drapps.ArgumentError, match="split"):
         chain.split(wrong)
@@ -225,8 +226,14 @@ def test_lengths_are_checked(chain, wrong):
 
 def test_an_empty_selection_has_no_loader(chain):
     assert len(chain.take(0)) == 0 and list(chain.skip(N)) == []
-    with pytest.raises(drapps.ArgumentError, match="no samples"):
-        chain.take(0).loader(batch_size=1)
+    for empty in (chain.take(0), chain.take(0).map(lambda sample: sample)):
+        with pytest.raises(drapps.ArgumentError, match="no samples"):
+            empty.loader(batch_size=1)
+
+
+def test_ops_on_batches_have_no_single_samples(chain):
+    with pytest.raises(drapps.ArgumentError, match=r"mixup works on whole batches: .* pipe\[i\]"):
+        chain.to_dtype(scale=True).mixup(num_classes=3)[0]
 
 
 def test_mixtures_have_no_selection(source):

@@ -2,11 +2,13 @@
 
 import copy
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
 import torch
 from loadersets import Numbers
+from torch.utils.data import IterableDataset
 
 import drapps
 from drapps import DataLoader
@@ -66,8 +68,17 @@ def replaying():
     return loader
 
 
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(range(30))
+
+
+def stream():
+    return DataLoader(Stream(), 4, num_workers=0)
+
+
 LOADERS = {"native": native, "out of order": lambda: native(False), "chain": chain, "DataLoader": numbers,
-           "a repeated pass": replaying}  # fmt: skip
+           "a repeated pass": replaying, "iterable": stream}  # fmt: skip
 
 
 def flat(batch):
@@ -133,6 +144,35 @@ def test_a_position_that_is_no_int(value, said):
     with pytest.raises(drapps.FormatError) as raised:
         loader.load_state_dict(state)
     assert str(raised.value) == f"state: position must be an int from 0 to 30, got {said}"
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"_num_yielded": 10**9}, "_num_yielded [+] ahead must be at most 8, the batches of a pass"),
+    ({"_num_yielded": 2**70}, "_num_yielded must be at most"),
+    ({"base_seed": None}, "base_seed must be an int where batches were delivered"),
+    ({"draws": {"generators": [], "asks": 1, "kept_seeds": None}}, "draws.global is missing"),
+    ({"draws": {"generators": [], "global": None, "kept_seeds": None}}, "draws.asks is missing"),
+    ({"draws": {"generators": [2**70], "global": None, "asks": 1, "kept_seeds": None}}, "draws.generators must be"),
+    ({"draws": {"generators": [], "global": None, "asks": 1, "kept_seeds": [0]}}, "draws.kept_seeds must be two ints"),
+])  # fmt: skip
+def test_a_state_of_no_pass_there_is(change, said):
+    loader = numbers()
+    epoch = iter(loader)
+    next(epoch), next(epoch)
+    with pytest.raises(drapps.ArgumentError, match=said):
+        loader.load_state_dict({**loader.state_dict(), **change})
+
+
+def test_a_stream_is_gone_on_with_in_little_memory():
+    """What its sampler gave of a million batches was kept."""
+    loader = stream()
+    next(iter(loader))
+    loader.load_state_dict({**loader.state_dict(), "_num_yielded": 1_000_000})
+    tracemalloc.start()
+    assert list(loader) == []
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e6
 
 
 def test_floats_are_no_ints():

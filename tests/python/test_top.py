@@ -117,7 +117,7 @@ def test_words():
     assert any("no news for 1:00" in line.plain for line in draw([stale], [], 80))
     bad = made(flow={**status(191.9)["flow"], "bad": 3, "deaths": 1})
     text = "\n".join(line.plain for line in draw([bad], [], 80))
-    assert "3 samples left out" in text and "1 workers died" in text
+    assert "3 samples left out" in text and "1 worker died" in text
     long = made(last=decision(192, 7200, "word " * 60))
     assert "2:00:00  word word" in "\n".join(line.plain for line in draw([long], [], 80))
 

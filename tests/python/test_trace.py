@@ -496,7 +496,7 @@ def test_torch_profiles_are_on_the_same_clock(pipe, tmp_path):
 
 
 @pytest.mark.parametrize("kind, runs", [
-    ("native", "runs: by 1 threads, natively"), ("processes", "runs: in 1 worker processes"), ("caller", "in the caller"),
+    ("native", "runs: by 1 thread, natively"), ("processes", "runs: in 1 worker process"), ("caller", "in the caller"),
 ])  # fmt: skip
 def test_dataloader_waits_are_ranges(kind, runs):
     """With the engine's threads, with worker processes, and with everything in the caller."""
@@ -527,7 +527,7 @@ def command(*args):
 def test_show(tmp_path):
     path = written(tmp_path / "t", rewards=[0.5])
     text = command("show", path).stdout
-    assert "made up" in text and "ended: closed" in text and "1 decisions" in text and "because of 0" in text
+    assert "made up" in text and "ended: closed" in text and "1 decision," in text and "because of 0" in text
     lines = [json.loads(line) for line in command("show", path, "--json").stdout.splitlines()]
     assert [line["kind"] for line in lines] == (
         ["meta", "snapshot", "flow", "flow", "decision", "span", "span", "text", "text"]

@@ -139,6 +139,9 @@ PyObject *core_item_wrap(core_state *state, dr_batch *batch, const dr_view *view
 const char *core_kind_name(dr_kind kind);
 int core_kind_parse(const char *name, dr_kind *out);
 
+/* The layout of arrays of a kind, as Python has them. */
+dr_layout core_kind_layout(dr_kind kind);
+
 /* The description of an array that Python hands in; `name` is for messages.  0 or -1. */
 int core_describe(const char *name, const char *kind, const Py_buffer *buffer, dr_desc *out);
 

@@ -146,10 +146,7 @@ int core_describe(const char *name, const char *kind, const Py_buffer *buffer, d
         out->dims[i] = buffer->shape[i];
     if (core_kind_parse(kind, &out->kind) < 0)
         return -1;
-    if (out->kind == DR_KIND_IMAGE || out->kind == DR_KIND_MASK)
-        out->layout = DR_LAYOUT_HWC;
-    if (out->kind == DR_KIND_MASKS)
-        out->layout = DR_LAYOUT_CHW;
+    out->layout = core_kind_layout(out->kind);
     return 0;
 }
 

@@ -85,10 +85,35 @@ int core_add_errors(PyObject *module, core_state *state)
     return state->file_missing ? add_error(module, state->file_missing) : -1;
 }
 
+/* Escapes control characters: a name in a message must not steer a terminal, nor begin a line of a log. */
+static void escape(const char *text, char out[4 * DR_ERROR_TEXT])
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t n = 0;
+    for (const char *c = text; *c && n + 4 < 4 * DR_ERROR_TEXT; c++) {
+        const unsigned char byte = (unsigned char)*c;
+        if (byte >= 0x20 && byte != 0x7f) {
+            out[n++] = *c;
+            continue;
+        }
+        out[n++] = '\\';
+        if (byte == '\n') {
+            out[n++] = 'n';
+            continue;
+        }
+        out[n++] = 'x';
+        out[n++] = digits[byte >> 4];
+        out[n++] = digits[byte & 15];
+    }
+    out[n] = 0;
+}
+
 /* Paths need not be UTF-8: what cannot be decoded is shown escaped. */
 static PyObject *raise_text(PyObject *error, const char *text)
 {
-    PyObject *message = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
+    char shown[4 * DR_ERROR_TEXT];
+    escape(text, shown);
+    PyObject *message = PyUnicode_DecodeUTF8(shown, (Py_ssize_t)strlen(shown), "backslashreplace");
     if (message)
         PyErr_SetObject(error, message);
     Py_XDECREF(message);

@@ -80,6 +80,13 @@ int core_kind_parse(const char *name, dr_kind *out)
     return -1;
 }
 
+dr_layout core_kind_layout(dr_kind kind)
+{
+    if (kind == DR_KIND_IMAGE || kind == DR_KIND_MASK)
+        return DR_LAYOUT_HWC;
+    return kind == DR_KIND_MASKS ? DR_LAYOUT_CHW : DR_LAYOUT_ANY;
+}
+
 PyObject *core_desc_dims(const dr_desc *desc)
 {
     PyObject *dims = PyTuple_New(desc->n_dims);

@@ -76,8 +76,7 @@ static int read_specs(PyObject *rows, dr_field_spec *specs)
         }
         if (core_kind_parse(kind, &desc->kind) < 0 || read_dims(dims, desc) < 0)
             return -1;
-        if (desc->kind == DR_KIND_IMAGE || desc->kind == DR_KIND_MASK)
-            desc->layout = DR_LAYOUT_HWC;
+        desc->layout = core_kind_layout(desc->kind);
     }
     return (int)PyTuple_Size(rows);
 }
@@ -143,6 +142,18 @@ static PyObject *output_rows(const dr_runner *runner)
             Py_CLEAR(rows);
     }
     return rows;
+}
+
+static PyObject *check(PyObject *self, PyObject *args)
+{
+    const char *delivered;
+    if (!PyArg_ParseTuple(args, "s:check", &delivered))
+        return NULL;
+    dr_error err = { 0 };
+    dr_status status = dr_runner_check(as_runner(self)->runner, delivered, &err);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    Py_RETURN_NONE;
 }
 
 /* --- running --- */
@@ -276,6 +287,7 @@ PyObject *core_order_sample(PyObject *module, PyObject *args)
 static PyMethodDef methods[] = {
     { "run", run, METH_VARARGS, "run(seed, epoch, id, occurrence): ((name, kind, dtype, dims, bytes), ...)" },
     { "feed", feed, METH_VARARGS, "feed(buffers, seed, epoch, id, occurrence): the same for fields that are given." },
+    { "check", check, METH_VARARGS, "check(delivered): raises where an op leaves one of these outputs behind." },
     { 0 },
 };
 

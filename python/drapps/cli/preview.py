@@ -6,6 +6,7 @@ import sys
 import traceback
 
 from drapps.cli import chain
+from drapps.counted import counted
 
 HELP = "a page of HTML that shows samples before and after a pipeline"
 
@@ -40,7 +41,7 @@ def run(args):
         pipe = chain.pipeline_of(args)
     shown = make_preview(pipe, args.n, args.seed, args.epoch)
     size = shown.write(args.output)
-    print(f"{args.output}: {shown.samples} samples, {size / 1000:.0f} kB, to be opened in a browser")
+    print(f"{args.output}: {counted(shown.samples, 'sample')}, {size / 1000:.0f} kB, to be opened in a browser")
 
 
 def _names_of(path):

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 
 from drapps.cli.show import print_table
+from drapps.counted import counted
 from drapps.printable import printable
 from drapps.sched import changes_text
 
@@ -73,7 +74,7 @@ def _facts(trace):
     yield "written by", f"drapps {meta.get('drapps')}, process {meta.get('pid')} on {meta['machine'].get('host', '?')}"
     end = f"ended: {trace.ended}" if trace.ended else "not ended: killed, or still being written"
     yield "time", f"{_duration(trace):.3f} s, {end}"
-    yield "holds", (f"{len(trace.snapshots)} snapshots, {len(trace.flow)} of flow, {len(trace.decisions)} decisions, "
+    yield "holds", (f"{len(trace.snapshots)} snapshots, {len(trace.flow)} of flow, {counted(len(trace.decisions), 'decision')}, "
                     f"{len(trace.spans)} spans, {len(trace.events)} events")  # fmt: skip
     yield "events", ", ".join(f"{n} {event}" for event, n in Counter(e.get("event") for e in trace.events).items())
     yield "missing", f"{missing['left_out']} spans left out by choice, {missing['lost']} records lost"
@@ -120,5 +121,5 @@ def _replay(args):
     for row in wrong:
         print(f"decision {row.number}: logged {row.logged!r}, recomputed {row.recomputed!r}", file=sys.stderr)
     most = max((row.difference for row in rows), default=0.0)
-    print(f"{len(rows)} decisions, {len(wrong)} rewards differ by more than {TOLERANCE:g}; at most by {most:.3g}")
+    print(f"{counted(len(rows), 'decision')}, {counted(len(wrong), 'reward')} differ by more than {TOLERANCE:g}; at most by {most:.3g}")
     return 1 if wrong else 0

@@ -4,6 +4,7 @@ A rule looks at the facts and is silent, or says the evidence, a remedy, and the
 never above the trainer's own, measured with batches that were there already: the bound of all remedies together.
 """
 
+import math
 from typing import NamedTuple
 
 from drapps.profile.facts import first
@@ -219,7 +220,9 @@ def waiting_code(facts):
         evidence += (f"; {facts.workers} workers make {facts.rate:.0f} samples/s, of {together:.0f} if each waited by "
                      "itself: they wait for each other")  # fmt: skip
         return Told(together, evidence, "hold the lock for less, or share less between workers: more of them do not help")
-    return Told(_capacity(facts), evidence, "more workers, as far as what they wait for serves several at a time")
+    rate = min(_capacity(facts), facts.trainer_rate)
+    many = f" (about {math.ceil(rate * (blocked + cost))})" if rate < float("inf") else ""
+    return Told(rate, evidence, f"more workers{many}, as far as what they wait for serves several at a time")
 
 
 # --- CPUs that are not there ---
@@ -249,7 +252,8 @@ def starved_cpu(facts):
     advice = "end or move the other programs, or reserve CPUs for training"
     left = max(0.1 * facts.cpus, facts.cpus - taken)
     more = min(facts.cpus / left, 1 / max(0.1, 1 - delayed))  # others may only have had what was free
-    return Told(min(_capacity(facts, _any(facts.waiting), facts.cpus), facts.rate * more), evidence, advice)
+    waiting = max(_any(facts.waiting), _any(facts.blocked))  # goes on, however many CPUs there are
+    return Told(min(_capacity(facts, waiting, facts.cpus), facts.rate * more), evidence, advice)
 
 
 def oversubscribed_workers(facts):
@@ -314,7 +318,7 @@ def slow_samples(facts):
 
 def slow_op(facts):
     """One op takes most of a worker's time; where ops were not timed, all of them together."""
-    op, share = facts.largest_op if facts.ops else (ALL_OPS, 1.0 if facts.work else 0.0)
+    op, share = facts.largest_op if facts.ops else (ALL_OPS, _computing(facts) if facts.work else 0.0)
     if share < 0.3 or not _working_hard(facts):
         return None
     spared, saved = _spared(facts), EASIER.get(op, 0.5)
@@ -329,6 +333,12 @@ def slow_op(facts):
     advice = (f"a cheaper {op}, or its result kept (cache=); the gain is for {saved:.0%} of it saved, without it "
               f"{min(without, facts.headroom):.2f} times as many samples would come")  # fmt: skip
     return Told(facts.rate * gain(facts, saved * share), evidence, advice, facts.rate * without)
+
+
+def _computing(facts):
+    """The part of the time of a sample in which Python code does not wait."""
+    cost = _any(facts.cost_cpu)
+    return cost / (cost + facts.blocked) if cost and facts.blocked else 1.0
 
 
 def _saved(facts, part):

@@ -1,13 +1,14 @@
 """Facts of a trace: what a run wrote down, without other runs to compare it with."""
 
 import math
+from itertools import pairwise
 
 from drapps.profile.facts import Facts
 from drapps.profile.host import mean
 from drapps.profile.probe import FILE_FORMATS
 from drapps.trace import busy_time
 
-SUMS = ("samples", "batches", "wait", "step", "worked", "read", "work", "cpu", "bytes_read", "slow", "slow_work")
+SUMS = ("samples", "batches", "wait", "step", "worked", "read", "work", "cpu", "delay", "bytes_read", "slow", "slow_work")
 SENSORS = ("cpu_own", "cpu_foreign", "cpu_steal", "throttled", "disk_busy", "disk_latency")
 
 
@@ -16,8 +17,11 @@ def facts_of_trace(trace):
     facts = Facts()
     if len(trace.flow) < 2:
         return facts
-    first, last = trace.flow[0].values, trace.flow[-1].values
-    _note_flow(facts, {name: last.get(name, 0.0) - first.get(name, 0.0) for name in SUMS})
+    grown = {name: _growth([record.values.get(name, 0.0) for record in trace.flow]) for name in SUMS}
+    _note_flow(facts, grown)
+    if trace.meta.get("kind") == "processes":
+        _note_code(facts, grown, trace.events)
+    last = trace.flow[-1].values
     if last.get("bytes_limit") and last.get("batch_bytes"):
         facts.ahead = last["bytes_limit"] // last["batch_bytes"]
     for name in SENSORS:
@@ -40,6 +44,23 @@ def _note_flow(facts, grown):
         facts.drain_cpu = grown["cpu"] / worked or None
     if facts.work and facts.drain_cpu:  # a worker at work that does not run waits for a CPU
         facts.delayed = max(0.0, 1 - facts.drain_cpu / facts.work)
+
+
+def _note_code(facts, grown, events):
+    """Of worker processes it is known for how long they were in line for a CPU: the rest of the time they waited."""
+    runnable = grown["cpu"] + grown["delay"]
+    if not runnable or not grown["worked"]:
+        return
+    facts.delayed = grown["delay"] / runnable
+    facts.blocked = max(0.0, grown["work"] - runnable) / grown["worked"]
+    places = [event.get("where") for event in events if event.get("event") == "waits"]
+    facts.blocked_in = str(places[-1] or "") if places else ""
+
+
+def _growth(values):
+    """By how much a sum grew; one that falls was begun anew, by the next pass."""
+    known = [value for value in values if math.isfinite(value)]
+    return sum(b - a if b >= a else b for a, b in pairwise(known))
 
 
 def _note_settings(facts, trace):

@@ -43,9 +43,9 @@ def _list(meanings):
 
 def _recorded(run):
     spans = sum(map(len, run.spans.values()))
-    counts = {"snapshots": len(run.snapshots), "flow records": len(run.flows), "decisions": len(run.decisions)}
-    counts |= {"spans": spans, "events": len(run.events)}
-    return ", ".join(f"{count_text(n)} {what}" for what, n in counts.items())
+    counts = {"snapshot": len(run.snapshots), "flow record": len(run.flows), "decision": len(run.decisions)}
+    counts |= {"span": spans, "event": len(run.events)}
+    return ", ".join(f"{count_text(n)} {what}{'s' * (n != 1)}" for what, n in counts.items())
 
 
 def _missing(run):

@@ -279,9 +279,10 @@ def _extras(loader):
     if "hits" in r or flow.get("cache_fill"):
         words = f"{percent(r.get('hits', 0.0))} found, {percent(flow.get('cache_fill', 0.0))} full"
         yield Meter("cache", r.get("hits", 0.0), words, style="green")
-    for name, words in (("bad", "samples left out or replaced"), ("deaths", "workers died and were replaced")):
-        if flow.get(name):
-            yield Meter("trouble", None, f"{flow[name]:.0f} {words}")
+    if flow.get("bad"):
+        yield Meter("trouble", None, f"{flow['bad']:.0f} sample{'s' * (flow['bad'] != 1)} left out or replaced")
+    if flow.get("deaths"):
+        yield Meter("trouble", None, f"{flow['deaths']:.0f} worker{'s' * (flow['deaths'] != 1)} died, replaced by others")
 
 
 def knob_text(name, value):

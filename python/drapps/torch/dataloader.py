@@ -21,8 +21,9 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
 from drapps.adapting import Adapting
-from drapps.arguments import COUNT, DATALOADER, check
+from drapps.arguments import DATALOADER, EPOCH, check
 from drapps.badlist import BadList
+from drapps.counted import counted
 from drapps.fleet.pilot import PILOTED, POSTED
 from drapps.sched import check_knob, knobs
 from drapps.stat_keys import with_all_keys
@@ -280,7 +281,7 @@ class DataLoader(data.DataLoader[_T_co]):
         >>> [batch.tolist() for batch in loader] == first
         True
         """
-        check({"epoch": COUNT}, {"epoch": epoch})
+        check(EPOCH, {"epoch": epoch})
         epoch = operator.index(epoch)
         if epoch != self._epoch:
             self._resume = None
@@ -492,7 +493,7 @@ class DataLoader(data.DataLoader[_T_co]):
 
     def __repr__(self):
         n = states.length_of(self.dataset)
-        samples = "" if n is None else f" with {n} samples"
+        samples = "" if n is None else f" with {counted(n, 'sample')}"
         batches = "single samples" if self.batch_size is None and self.batch_sampler is None else (
             f"batches of {self.batch_size}" if self.batch_size else f"batches of {type(self.batch_sampler).__name__}")
         n_workers = int(self.num_workers)

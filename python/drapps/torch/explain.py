@@ -1,6 +1,7 @@
 """DataLoader.explain(): what runs where, in words."""
 
 from drapps import cached
+from drapps.counted import counted
 from drapps.torch import draws
 
 
@@ -41,7 +42,7 @@ def _work(loader):
         yield f"runs: in the caller ({f'{why}; num_workers=n starts processes' if why else 'num_workers=0'})"
         yield from _cache(loader, None)
         return
-    where = f"by {n} threads, natively" if native else f"in {n} worker processes"
+    where = f"by {counted(n, 'thread')}, natively" if native else f"in {counted(n, 'worker process', 'worker processes')}"
     ahead = loader._adapting.said.get("prefetch", loader.prefetch_factor * n)
     yield f"runs: {where} ({'decided' if n.decided else 'given'}), {ahead} batches under way"
     if plan:

@@ -64,7 +64,7 @@ class Order:
         self._size, self._policy = loader.batch_size, loader.on_bad_sample
         self._of_ranks = partial(RankBatchSampler, loader.sampler, loader.batch_size, loader.drop_last)
         self._iter = sampler_iter
-        self._batched = loader._auto_collation
+        self._batched, self._endless = loader._auto_collation, loader._iterable
         self._many = getattr(loader.dataset, "__getitems__", None)  # it is given what the sampler gives
         self._by_sample = self._batched and self._policy != "raise"
         self._random = [s for s in draws.chain(self._sampler) if isinstance(s, RandomSampler)]
@@ -92,7 +92,8 @@ class Order:
         else:
             if origin.position or origin.without:
                 self._iter = self._since(origin)
-            self.passed = list(islice(self._iter, progress.position - origin.number))
+            if not self._endless:
+                self.passed = list(islice(self._iter, progress.position - origin.number))
             if progress.drawn:  # so that it draws now, from what it drew from then
                 self._iter = chain(list(islice(self._iter, 1)), self._iter)
         self._number = progress.position

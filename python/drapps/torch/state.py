@@ -7,11 +7,13 @@ trainers look for these.
 from itertools import zip_longest
 
 import torch
+from torch.utils import data
 
 from drapps import _core
-from drapps.state_checks import flag, is_wholes, mapping, whole, wholes, wrong
+from drapps.state_checks import flag, get, is_wholes, mapping, whole, wholes, wrong
+from drapps.torch import draws
 from drapps.torch.identity import data_of, fingerprint_of, length_of, transforms_of
-from drapps.torch.samplers import Origin
+from drapps.torch.samplers import Origin, RandomSampler, RankBatchSampler
 
 VERSION = 1
 
@@ -45,9 +47,25 @@ def check(loader, mine, state):
     for key, theirs in state["made_with"].items():
         if key not in MAY_DIFFER and mine.get(key) != theirs:
             raise _core.ArgumentError(_difference(key, theirs, mine.get(key)))
+    _check_place(loader, state)
     if state["done"] and loader.in_order and not state["made_with"].get("in_order"):  # else threads had them in hands
         raise _core.ArgumentError("the state was saved with in_order=False and batches open; the loader has True")
 
+
+def _check_place(loader, state):
+    """Raises where a pass has fewer batches than were delivered; where only the sampler knows how many, nothing."""
+    if loader._iterable and any(state["origin"]):
+        wrong("origin", "[0, 0, []] for an iterable data set", state["origin"])
+    if loader._iterable or "replay" in state or state["made_with"]["world_size"] != loader.world_size:
+        return
+    counted = all(type(sampler) in COUNTED for sampler in draws.chain(loader._index_sampler))
+    place, most = state["_num_yielded"] + state["ahead"], len(loader) if counted else 0
+    if counted and not any(state["origin"]) and place > most:
+        wrong("_num_yielded + ahead", f"at most {most}, the batches of a pass", place)
+
+
+# Exactly these have as many indices as they say.
+COUNTED = (data.SequentialSampler, data.BatchSampler, RandomSampler, RankBatchSampler)
 
 DATA_STATES = ({"set", "iterator"}, {"workers", "turn"})  # what inline.py and stream_iter.py keep of a data set
 
@@ -70,6 +88,8 @@ def check_types(state):
     least = state["origin"][1] - state["_num_yielded"]
     if whole(state, "ahead", least=None) < least:
         wrong("ahead", f"an int from {least} on, where the origin is at batch {state['origin'][1]}", state["ahead"])
+    if state["base_seed"] is None and (state["_num_yielded"] or state["ahead"] or state["done"]):
+        wrong("base_seed", "an int where batches were delivered", None)
     _check_draws(mapping(state, "draws"))
     for name in ("sampler", "dataset"):
         if name not in state:
@@ -98,15 +118,21 @@ def _check_origin(state):
         wrong("origin", "[a non-negative int, a non-negative int, ascending ints]", origin)
 
 
-def _check_draws(draws):
-    generators = draws.get("generators")
-    if not isinstance(generators, (list, tuple)) or not all(type(g) is int or _is_generator(g) for g in generators):
+def _check_draws(kept):
+    generators = kept.get("generators")
+    if not isinstance(generators, (list, tuple)) or not all(_is_seed(g) or _is_generator(g) for g in generators):
         wrong("draws.generators", "a list of seeds and of states of torch.Generator", generators)
-    if draws.get("global") is not None and not _is_generator(draws["global"]):
-        wrong("draws.global", "a state of torch's generator or None", draws["global"])
-    if "asks" in draws and (type(draws["asks"]) is not int or draws["asks"] not in (1, 2)):
-        wrong("draws.asks", "1 or 2", draws["asks"])
-    wholes(draws, "kept_seeds", inside="draws.", optional=True)
+    if get(kept, "global", "draws.") is not None and not _is_generator(kept["global"]):
+        wrong("draws.global", "a state of torch's generator or None", kept["global"])
+    if type(get(kept, "asks", "draws.")) is not int or kept["asks"] not in (1, 2):
+        wrong("draws.asks", "1 or 2", kept["asks"])
+    if len(wholes(kept, "kept_seeds", inside="draws.", optional=True) or (0, 0)) != 2:
+        wrong("draws.kept_seeds", "two ints or None", kept["kept_seeds"])
+
+
+def _is_seed(value):
+    """What Generator.manual_seed takes."""
+    return type(value) is int and -(2**63) <= value < 2**64
 
 
 def _is_generator(value):
