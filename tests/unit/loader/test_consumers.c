@@ -2,7 +2,6 @@
 #include "unit/loader/toy.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <unistd.h>
 
 #include "loader/loader.h"
@@ -93,13 +92,26 @@ static void first_come_first_served(void **state)
 
 /* --- equal shares --- */
 
-static sem_t may_read;
+/* Samples below may be read.  By id, not by number: who claimed the last one of a round may come to its read after
+ * another worker has come to the first one of the next. */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
+static uint64_t may_read;
 
 static void wait_to_read(uint64_t id)
 {
-    (void)id;
-    while (sem_wait(&may_read)) /* a signal */
-        ;
+    pthread_mutex_lock(&gate);
+    while (id >= may_read)
+        pthread_cond_wait(&opened, &gate);
+    pthread_mutex_unlock(&gate);
+}
+
+static void let_read(uint64_t n)
+{
+    pthread_mutex_lock(&gate);
+    may_read = n;
+    pthread_cond_broadcast(&opened);
+    pthread_mutex_unlock(&gate);
 }
 
 /* All wait; then as many batches are let through as there are consumers, and whoever has one comes back for more.  A
@@ -115,7 +127,7 @@ static void equal_steps_get_equal_shares(void **state)
         dr_loader_options o = options_of(BATCH, 2);
         o.in_order = in_order;
         o.prefetch = CONSUMERS;
-        sem_init(&may_read, 0, 0);
+        let_read(0);
         dr_loader *l = open_loader(set, g, &o);
         consumer c[CONSUMERS] = { 0 };
         assert_ok(dr_loader_start(l, 0, &err));
@@ -127,8 +139,7 @@ static void equal_steps_get_equal_shares(void **state)
             wait_until_waiting(l, CONSUMERS);
             for (int i = 0; i < CONSUMERS; i++)
                 assert_int_equal(c[i].n, round);
-            for (int i = 0; i < CONSUMERS * BATCH; i++)
-                sem_post(&may_read);
+            let_read((uint64_t)(round + 1) * CONSUMERS * BATCH);
             wait_until_delivered(l, (uint64_t)(round + 1) * CONSUMERS);
         }
         for (int i = 0; i < CONSUMERS; i++) {
@@ -137,7 +148,6 @@ static void equal_steps_get_equal_shares(void **state)
             assert_int_equal(c[i].n, ROUNDS);
         }
         dr_loader_close(&l);
-        sem_destroy(&may_read);
     }
     dr_graph_free(&g);
     dr_dataset_unref(&set);
