@@ -69,9 +69,11 @@ static void nobody_is_waited_for(void **state)
     set_gate(&read_gate, false);
     assert_ok(dr_loader_start(l, 0, &err));
     wait_inside(&read_gate, 1);
+    const uint64_t asked = dr__now_ns();
     set_knob(l, "workers", 4);
     assert_int_equal(threads_now(), before + 4); /* they are there when the call returns */
     wait_inside(&read_gate, 4);
+    assert_true(dr__now_ns() - asked < 2000000000u); /* aim: 100 ms; twenty times that, for a busy machine */
     set_knob(l, "workers", 1);
     set_knob(l, "workers", 3); /* those that have not left yet stay */
     assert_int_equal(threads_now(), before + 4);
