@@ -2,7 +2,9 @@
 #include "codec/codec_config.h"
 #include "codec/image.h"
 
+extern const dr_image_codec dr__codec_bmp;
 extern const dr_image_codec dr__codec_png;
+extern const dr_image_codec dr__codec_pnm;
 extern const dr_image_codec dr__codec_webp;
 
 const dr_image_codec *const dr__image_codecs[] = {
@@ -13,5 +15,7 @@ const dr_image_codec *const dr__image_codecs[] = {
 #ifdef DR_HAVE_WEBP
     &dr__codec_webp,
 #endif
+    &dr__codec_bmp,
+    &dr__codec_pnm,
     NULL,
 };

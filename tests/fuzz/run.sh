@@ -8,7 +8,7 @@
 set -eu
 minutes=${1:?usage: run.sh MINUTES [TARGET...]}
 shift
-targets=${*:-jpeg jpeg_diff jpeg_own png webp header tar list index seek store volume proc inet trace}
+targets=${*:-jpeg jpeg_diff jpeg_own png webp bmp pnm header tar list index seek store volume proc inet trace}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=${FUZZ_DIR:-$root/build-fuzz}
 cc=${FUZZ_CC:-clang}
@@ -22,7 +22,7 @@ cat >"$dir/src/codec/codec_config.h" <<END
 #define DR_WEBP_VERSION "$(pkg-config --modversion libwebp)"
 END
 echo "#define DR_HAVE_LZ4" >"$dir/src/store/store_config.h"
-flags="-std=gnu11 -D_GNU_SOURCE -O1 -g -ffp-contract=off -I$root/include -I$root/src -I$root/tests -I$dir/src"
+flags="-std=gnu11 -D_GNU_SOURCE -DDR_VERSION=\"fuzz\" -O1 -g -ffp-contract=off -I$root/include -I$root/src -I$root/tests -I$dir/src"
 src=$root/src
 library="$src/base/*.c $src/trace/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/format/*.c $src/store/*.c $src/codec/*.c"
 library="$library $src/monitor/*.c"
