@@ -3,6 +3,7 @@
 #include "codec/image.h"
 
 extern const dr_image_codec dr__codec_bmp;
+extern const dr_image_codec dr__codec_gif;
 extern const dr_image_codec dr__codec_png;
 extern const dr_image_codec dr__codec_pnm;
 extern const dr_image_codec dr__codec_webp;
@@ -16,6 +17,9 @@ const dr_image_codec *const dr__image_codecs[] = {
     &dr__codec_webp,
 #endif
     &dr__codec_bmp,
+#ifdef DR_HAVE_GIF
+    &dr__codec_gif,
+#endif
     &dr__codec_pnm,
     NULL,
 };

@@ -61,8 +61,8 @@ static const struct {
 } known[] = {
     { 0, 8, "\x89PNG\r\n\x1a\n", "PNG", "libpng (Debian: libpng-dev)" },
     { 8, 4, "WEBP", "WebP", "libwebp (Debian: libwebp-dev)" },
-    { 0, 6, "GIF87a", "GIF", NULL },
-    { 0, 6, "GIF89a", "GIF", NULL },
+    { 0, 6, "GIF87a", "GIF", "giflib (Debian: libgif-dev)" },
+    { 0, 6, "GIF89a", "GIF", "giflib (Debian: libgif-dev)" },
     { 0, 4, "II*\0", "TIFF", NULL },
     { 0, 4, "MM\0*", "TIFF", NULL },
     { 0, 4, "II+\0", "TIFF", NULL },
