@@ -6,6 +6,7 @@ extern const dr_image_codec dr__codec_bmp;
 extern const dr_image_codec dr__codec_gif;
 extern const dr_image_codec dr__codec_png;
 extern const dr_image_codec dr__codec_pnm;
+extern const dr_image_codec dr__codec_tiff;
 extern const dr_image_codec dr__codec_webp;
 
 const dr_image_codec *const dr__image_codecs[] = {
@@ -21,5 +22,8 @@ const dr_image_codec *const dr__image_codecs[] = {
     &dr__codec_gif,
 #endif
     &dr__codec_pnm,
+#ifdef DR_HAVE_TIFF
+    &dr__codec_tiff,
+#endif
     NULL,
 };

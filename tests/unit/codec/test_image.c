@@ -39,6 +39,9 @@ static void test_probe_says_what_it_sees(void **unused)
 #ifndef DR_HAVE_GIF
         { "GIF89a", "libgif-dev", 6, DR_ERR_UNSUPPORTED },
 #endif
+#ifndef DR_HAVE_TIFF
+        { "MM\0*....", "libtiff-dev", 8, DR_ERR_UNSUPPORTED },
+#endif
     };
     (void)unused;
     for (size_t i = 0; i < DR_COUNT(cases); i++) {
