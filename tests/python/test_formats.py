@@ -269,3 +269,26 @@ def test_seek_points_of_a_tar_shard(tmp_path, monkeypatch):
     np.testing.assert_array_equal(again, want)
     assert os.path.exists(f"{shard}.drapps-seek")
     assert stats["seek_missed"] == 0 and stats["seek_found"] == 160
+
+
+def test_kinds_of_images(tmp_path):
+    """Every codec by a list of files; .gif in a folder only where it is asked for."""
+    array = np.random.default_rng(1).integers(0, 256, (9, 14, 3), dtype=np.uint8)
+    codecs = {ending for codec in drapps.info()["codecs"] for ending in codec["extensions"]}
+    names = [f"x{ending}" for ending in (".bmp", ".gif", ".png", ".ppm", ".tif") if ending in codecs]
+    (tmp_path / "flat").mkdir()
+    for name in names:
+        Image.fromarray(array).save(tmp_path / "flat" / name)
+    for i, sample in enumerate(drapps.read([tmp_path / "flat" / name for name in names]).decode()):
+        want = np.asarray(Image.open(tmp_path / "flat" / names[i]).convert("RGB"))
+        assert np.array_equal(sample["image"], want), names[i]
+    assert keys(tmp_path / "flat") == [name for name in names if not name.endswith(".gif")]
+    assert keys(tmp_path / "flat", extensions=".gif") == [name for name in names if name.endswith(".gif")]
+
+
+def test_a_kind_that_is_refused_is_named_with_its_file(tmp_path):
+    if "tiff" not in [codec["name"] for codec in drapps.info()["codecs"]]:
+        pytest.skip("built without libtiff")
+    Image.fromarray(np.zeros((4, 5), np.float32)).save(tmp_path / "floats.tif")
+    with pytest.raises(drapps.Error, match=r"floats\.tif.*1 samples of 32 bits.*format 3"):
+        drapps.read([tmp_path / "floats.tif"]).decode()[0]
