@@ -74,7 +74,7 @@ def cutmix(num_classes: int = ..., alpha: float = ...) -> Op:
     """
 
 def decode(mode: Literal['RGB', 'L', 'RGBA', 'unchanged'] = ..., exif_orientation: bool = ..., fast_decode: bool = ..., max_side: int = ..., max_pixels: int = ..., max_bytes: int = ..., decoder: Literal['auto', 'libjpeg'] = ...) -> Op:
-    """Encoded image (JPEG, PNG, WebP) to pixels, as Pillow decodes and converts.
+    """Encoded image (JPEG, PNG, WebP, BMP, GIF, TIFF, PNM) to pixels, as Pillow decodes and converts.
 
     mode: channels wanted: RGB, L (grey) or RGBA as Pillow converts to them; unchanged keeps channels and depth (RGB, L, RGBA, unchanged)
     exif_orientation: turn the image as its EXIF orientation says

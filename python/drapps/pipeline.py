@@ -325,8 +325,8 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
         range of tars ("train-{000..099}.tar"), or a Python list of image files.
     format: "auto", or a name that `drapps info` lists.
     root: for lists, the folder that relative paths start from.
-    extensions: files to take, with the dot; default those of torchvision's ImageFolder, of which .bmp, .ppm, .pgm and
-        .tif are bad samples here, as no codec reads them.
+    extensions: files to take of a folder, with the dot; default those of torchvision's ImageFolder, which leaves out
+        .gif. Of a Python list every file is taken.
     path_column, label_column, mask_column: for lists with columns; a mask is a second file of a sample.
     labels: for a Python list of files, a number each, or a file each (a mask, a volume of labels).
     index: keep and use listings and tar indexes.

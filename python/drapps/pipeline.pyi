@@ -183,7 +183,7 @@ class Pipeline:
         """
 
     def decode(self, mode: Literal['RGB', 'L', 'RGBA', 'unchanged'] = ..., exif_orientation: bool = ..., fast_decode: bool = ..., max_side: int = ..., max_pixels: int = ..., max_bytes: int = ..., decoder: Literal['auto', 'libjpeg'] = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
-        """Encoded image (JPEG, PNG, WebP) to pixels, as Pillow decodes and converts.
+        """Encoded image (JPEG, PNG, WebP, BMP, GIF, TIFF, PNM) to pixels, as Pillow decodes and converts.
 
         mode: channels wanted: RGB, L (grey) or RGBA as Pillow converts to them; unchanged keeps channels and depth (RGB, L, RGBA, unchanged)
         exif_orientation: turn the image as its EXIF orientation says

@@ -20,6 +20,7 @@ struct dr_codec_state {
     dr__warm turned;               /* rows in the mode asked for, before they are turned or handed out */
     dr__warm keyed;                /* one row to which a transparent colour gave its alpha */
     dr__warm pointers;             /* row pointers of an interlaced PNG */
+    dr__warm table;                /* what the sample values of a PNM become */
     dr__seek_points seek;          /* of the JPEG at hand */
 };
 

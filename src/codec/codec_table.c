@@ -2,7 +2,11 @@
 #include "codec/codec_config.h"
 #include "codec/image.h"
 
+extern const dr_image_codec dr__codec_bmp;
+extern const dr_image_codec dr__codec_gif;
 extern const dr_image_codec dr__codec_png;
+extern const dr_image_codec dr__codec_pnm;
+extern const dr_image_codec dr__codec_tiff;
 extern const dr_image_codec dr__codec_webp;
 
 const dr_image_codec *const dr__image_codecs[] = {
@@ -12,6 +16,14 @@ const dr_image_codec *const dr__image_codecs[] = {
 #endif
 #ifdef DR_HAVE_WEBP
     &dr__codec_webp,
+#endif
+    &dr__codec_bmp,
+#ifdef DR_HAVE_GIF
+    &dr__codec_gif,
+#endif
+    &dr__codec_pnm,
+#ifdef DR_HAVE_TIFF
+    &dr__codec_tiff,
 #endif
     NULL,
 };

@@ -43,6 +43,7 @@ void dr__codec_state_free(dr_codec_state **state)
     dr__warm_free(&s->turned);
     dr__warm_free(&s->keyed);
     dr__warm_free(&s->pointers);
+    dr__warm_free(&s->table);
     dr__seek_free(&s->seek);
     dr__free(s);
     *state = NULL;
@@ -60,10 +61,12 @@ static const struct {
 } known[] = {
     { 0, 8, "\x89PNG\r\n\x1a\n", "PNG", "libpng (Debian: libpng-dev)" },
     { 8, 4, "WEBP", "WebP", "libwebp (Debian: libwebp-dev)" },
-    { 0, 3, "GIF", "GIF", NULL },
-    { 0, 2, "BM", "BMP", NULL },
-    { 0, 4, "II*\0", "TIFF", NULL },
-    { 0, 4, "MM\0*", "TIFF", NULL },
+    { 0, 6, "GIF87a", "GIF", "giflib (Debian: libgif-dev)" },
+    { 0, 6, "GIF89a", "GIF", "giflib (Debian: libgif-dev)" },
+    { 0, 4, "II*\0", "TIFF", "libtiff (Debian: libtiff-dev)" },
+    { 0, 4, "MM\0*", "TIFF", "libtiff (Debian: libtiff-dev)" },
+    { 0, 4, "II+\0", "TIFF", "libtiff (Debian: libtiff-dev)" },
+    { 0, 4, "MM\0+", "TIFF", "libtiff (Debian: libtiff-dev)" },
     { 0, 12, "\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000", NULL },
     { 0, 2, "\xff\x0a", "JPEG XL", NULL },
     { 0, 12, "\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL", NULL },

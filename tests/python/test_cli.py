@@ -48,10 +48,13 @@ def test_ls_warns_of_images_that_no_codec_reads(tmp_path):
     write_folder(tmp_path, 4)
     assert json.loads(run("ls", tmp_path, "--json").stdout)["unread"] == {}
     assert "warning" not in run("ls", tmp_path).stdout
-    for name in ("x.bmp", "y.BMP", "z.tif"):
+    for name in ("x.bmp", "y.PPM"):
         picture(1).save(tmp_path / "ant" / name)
-    assert json.loads(run("ls", tmp_path, "--json", "-n", "0").stdout)["unread"] == {".bmp": 2, ".tif": 1}
-    assert "warning: no codec reads 2 .bmp, 1 .tif" in run("ls", tmp_path).stdout
+    assert json.loads(run("ls", tmp_path, "--json", "-n", "0").stdout)["unread"] == {}
+    (tmp_path / "files.txt").write_text("a.jpg\nb.ico\nc.ICO\nd.xpm\ne.gif\n")
+    facts = json.loads(run("ls", tmp_path / "files.txt", "--json", "-n", "0").stdout)
+    assert facts["unread"] == {".ico": 2, ".xpm": 1}
+    assert "warning: no codec reads 2 .ico, 1 .xpm" in run("ls", tmp_path / "files.txt").stdout
 
 
 def test_profile(folder):

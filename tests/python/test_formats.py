@@ -300,3 +300,26 @@ def test_errors_do_not_steer_the_terminal(tmp_path):
     with pytest.raises(ZeroDivisionError) as raised:
         next(iter(pipe.map(lambda sample: 1 / 0).loader(workers=0)))
     assert any(note.endswith(r"a\x1b[2J\nb.jpg") for note in raised.value.__notes__)
+
+
+def test_kinds_of_images(tmp_path):
+    """Every codec by a list of files; .gif in a folder only where it is asked for."""
+    array = np.random.default_rng(1).integers(0, 256, (9, 14, 3), dtype=np.uint8)
+    codecs = {ending for codec in drapps.info()["codecs"] for ending in codec["extensions"]}
+    names = [f"x{ending}" for ending in (".bmp", ".gif", ".png", ".ppm", ".tif") if ending in codecs]
+    (tmp_path / "flat").mkdir()
+    for name in names:
+        Image.fromarray(array).save(tmp_path / "flat" / name)
+    for i, sample in enumerate(drapps.read([tmp_path / "flat" / name for name in names]).decode()):
+        want = np.asarray(Image.open(tmp_path / "flat" / names[i]).convert("RGB"))
+        assert np.array_equal(sample["image"], want), names[i]
+    assert keys(tmp_path / "flat") == [name for name in names if not name.endswith(".gif")]
+    assert keys(tmp_path / "flat", extensions=".gif") == [name for name in names if name.endswith(".gif")]
+
+
+def test_a_kind_that_is_refused_is_named_with_its_file(tmp_path):
+    if "tiff" not in [codec["name"] for codec in drapps.info()["codecs"]]:
+        pytest.skip("built without libtiff")
+    Image.fromarray(np.zeros((4, 5), np.float32)).save(tmp_path / "floats.tif")
+    with pytest.raises(drapps.Error, match=r"floats\.tif.*1 samples of 32 bits.*format 3"):
+        drapps.read([tmp_path / "floats.tif"]).decode()[0]

@@ -157,7 +157,7 @@ def test_wrong_decoder_and_index():
 
 @pytest.mark.parametrize("decoder", ["auto", "libjpeg"])
 def test_what_is_no_jpeg(decoder):
-    cases = [(b"", "0 bytes"), (b"\x01\x02\x03", "01 02 03"), (b"GIF89a..", "GIF"), (b"\xff\xd8\xff", "")]
+    cases = [(b"", "0 bytes"), (b"\x01\x02\x03", "01 02 03"), (b"%PDF-1.4", "PDF"), (b"BM......", "bmp"), (b"\xff\xd8\xff", "")]
     for data, words in cases:
         with pytest.raises(drapps.Error) as caught:
             drapps.decode_jpeg(data, decoder=decoder)

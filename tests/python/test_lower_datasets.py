@@ -291,23 +291,49 @@ def test_million_files(tmp_path):
     assert lower(dataset, True, plan) is plan
 
 
-@pytest.mark.parametrize("name", ["x.bmp", "x.tiff", "x.ppm"])
-def test_files_that_no_codec_reads(tmp_path, name):
+@pytest.mark.parametrize("name", ["x.bmp", "x.ppm", "x.pgm"])
+def test_files_whose_kinds_are_all_read(tmp_path, name):
     (tmp_path / "a").mkdir()
-    picture(0).save(tmp_path / "a" / name)
+    picture(0).convert("L" if name.endswith("pgm") else "RGB").save(tmp_path / "a" / name)
     picture(1).save(tmp_path / "a" / "y.jpg")
     dataset = D.ImageFolder(tmp_path, CHAINS["bytes"])
     plan = lower(dataset, True)
-    assert plan.pipe is None and name in plan.lines[-1]
+    images = [image for batch in batches_of(plan) for image in batch[0]]
+    assert len(images) == 2 and all(torch.equal(images[i], dataset[i][0]) for i in range(2))
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "F", "LAB", "I;16"])
+def test_files_of_which_some_are_left_to_pillow(tmp_path, mode):
+    """Of TIFF files some kinds are not decoded natively, so samples are made one by one."""
+    (tmp_path / "a").mkdir()
+    picture(0).convert("L" if mode == "I;16" else mode).convert(mode).save(tmp_path / "a" / "x.tiff")
+    picture(1).save(tmp_path / "a" / "y.jpg")
+    dataset = D.ImageFolder(tmp_path, CHAINS["bytes"])
+    plan = lower(dataset, True)
+    assert plan.pipe is None and "x.tiff: the name ends with none of" in plan.lines[-1]
+    for i in range(2):
+        assert torch.equal(plan.dataset[i][0], dataset[i][0])
+
+
+def folder_of(tmp_path, *names):
+    """A data set of files with the extension .ico besides."""
+    (tmp_path / "a").mkdir()
+    for i, name in enumerate(names):
+        picture(i).save(tmp_path / "a" / name)
+    return D.DatasetFolder(tmp_path, D.folder.default_loader, (".ico", ".jpg"), CHAINS["bytes"])
+
+
+def test_files_that_no_codec_reads(tmp_path):
+    dataset = folder_of(tmp_path, "x.ico", "y.jpg")
+    plan = lower(dataset, True)
+    assert plan.pipe is None and "x.ico" in plan.lines[-1]
     assert plan.lines[0].endswith("files that drapps does not decode: Python") and "native" in plan.lines[1]
     for i in range(2):
         assert torch.equal(plan.dataset[i][0], dataset[i][0])
 
 
 def test_a_folder_of_such_files_alone_runs_in_python(tmp_path):
-    (tmp_path / "a").mkdir()
-    picture(0).save(tmp_path / "a" / "x.bmp")
-    dataset = D.ImageFolder(tmp_path, CHAINS["bytes"])
+    dataset = folder_of(tmp_path, "x.ico")
     plan = lower(dataset, True)
     assert plan.dataset is dataset and "decodes none of its files" in plan.lines[0]
     assert not any(line.endswith("native") or ": native" in line for line in plan.lines)

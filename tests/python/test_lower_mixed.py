@@ -104,6 +104,11 @@ FILES = {
     "deep.png": lambda path: Image.fromarray(picture().astype("uint16")[..., 0] * 200).save(path),
     "photo.webp": lambda path: to_pil(picture()).save(path),
     "comment.jpg": lambda path: to_pil(picture()).save(path, comment=b"mine", dpi=(72, 72), progressive=True),
+    "dpi.bmp": lambda path: to_pil(picture()).save(path, dpi=(72, 72)),
+    "grey.bmp": lambda path: to_pil(picture(channels=1)).save(path),
+    "photo.ppm": lambda path: to_pil(picture()).save(path),
+    "deep.pgm": lambda path: Image.fromarray(picture().astype("uint16")[..., 0] * 200).save(path),
+    "photo.tif": lambda path: to_pil(picture()).save(path, dpi=(72, 72)),
     "cmyk.jpg": lambda path: to_pil(picture()).convert("CMYK").save(path),
     "grey.jpg": lambda path: to_pil(picture(channels=1)).save(path),
 }
@@ -124,8 +129,8 @@ def test_what_pillow_knows_beside_the_pixels(tmp_path, name):
 
 def test_what_is_not_readable_natively_is_left_to_pillow(tmp_path):
     (tmp_path / "a").mkdir()
-    photo(1).save(tmp_path / "a" / "0.bmp")
-    (tmp_path / "a" / "0.bmp").rename(tmp_path / "a" / "0.jpg")
+    photo(1).save(tmp_path / "a" / "0.tga")
+    (tmp_path / "a" / "0.tga").rename(tmp_path / "a" / "0.jpg")
     (tmp_path / "a" / "1.jpg").write_bytes(b"no image")
     dataset = D.ImageFolder(tmp_path, v1.Compose([v1.Resize(8), identity]))
     mixed = lower(dataset, True).dataset

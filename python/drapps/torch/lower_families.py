@@ -18,7 +18,9 @@ from drapps.pipeline import Pipeline, from_arrays
 from drapps.torch.lower_genuine import check_class, inherits, is_of_library, own_attributes
 from drapps.torch.lower_rows import PIL, Form, NotNative
 
-ENDINGS = {"jpeg": (".jpg", ".jpeg"), "png": (".png",), "webp": (".webp",)}
+# Codecs that read what Pillow reads.  The others refuse some of it by design, which can be left to Pillow only where
+# samples are made one by one.
+WHOLE = ("jpeg", "png", "webp", "bmp", "pnm")
 
 
 def home(module, name):
@@ -173,9 +175,9 @@ class Files(Family):
         return kept == self.samples(leaf)
 
     def open(self, leaf):
-        """Files that no codec reads would fail one by one, so they are refused here."""
+        """Files that no codec reads, or not each of their kind, would fail one by one, so they are refused here."""
         root = self.root(leaf)
-        return _core.open_files(self.samples(leaf), _endings(), None if root is None else os.fspath(root))
+        return _core.open_files(self.samples(leaf), _endings(WHOLE), None if root is None else os.fspath(root))
 
     def fetch(self, leaf, index):
         """The bytes of the file."""
@@ -216,9 +218,10 @@ def _is_decodable(sample):
 
 
 @functools.cache
-def _endings():
-    codecs = [codec["name"] for codec in json.loads(_core.codecs_json())]
-    return tuple(ending for name in codecs for ending in ENDINGS.get(name, ()))
+def _endings(names=None):
+    """The endings of the names of files that these codecs read, or all there are."""
+    codecs = [codec for codec in json.loads(_core.codecs_json()) if names is None or codec["name"] in names]
+    return tuple(ending for codec in codecs for ending in codec["extensions"])
 
 
 class Pixels(Family):

@@ -13,7 +13,7 @@ def read_info(data):
     NotNative where loading would change it: Pillow then has to do it all.
     """
     with Image.open(io.BytesIO(data)) as image:
-        is_whole = image.format in ("JPEG", "MPO") or (image.format == "PNG" and _ends_with_pixels(data))
+        is_whole = image.format in ("JPEG", "MPO", "BMP", "PPM") or (image.format == "PNG" and _ends_with_pixels(data))
         if not is_whole or "transparency" in image.info:
             raise NotNative(f"{image.format}: loading it changes its info")
         return dict(image.info)

@@ -1,4 +1,4 @@
-/* decode: encoded bytes (JPEG, PNG, WebP) to an HWC image.
+/* decode: encoded bytes (JPEG, PNG, ...) to an HWC image.
  *
  * What the header says is read before anything is drawn (peek), so that later ops know the size of the image; when the
  * op that follows reads only a part, run decodes only that (out->window), with the same pixels; stream hands that part
@@ -180,7 +180,7 @@ static void note(const void *conf, bool reference, char *text, size_t cap)
 const dr_op_def dr__op_decode = {
     .name = "decode",
     .version = 1,
-    .summary = "encoded image (JPEG, PNG, WebP) to pixels, as Pillow decodes and converts",
+    .summary = "encoded image (JPEG, PNG, WebP, BMP, GIF, TIFF, PNM) to pixels, as Pillow decodes and converts",
     .params = params,
     .conf_size = sizeof(struct conf),
     .par_size = sizeof(struct par),

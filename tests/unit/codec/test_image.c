@@ -26,8 +26,8 @@ static void test_probe_says_what_it_sees(void **unused)
         dr_status status;
     } cases[] = {
         { "", "0 bytes", 0, DR_ERR_FORMAT },
-        { "GIF89a", "GIF", 6, DR_ERR_UNSUPPORTED },
-        { "BM......", "BMP", 8, DR_ERR_UNSUPPORTED },
+        { "\xff\x0a", "JPEG XL", 2, DR_ERR_UNSUPPORTED },
+        { "P7\nWIDTH", "50 37 0a", 8, DR_ERR_FORMAT },
         { "<!DOCTYPE html>", "HTML", 15, DR_ERR_UNSUPPORTED },
         { "\x01\x02\xfe", "01 02 fe", 3, DR_ERR_FORMAT },
 #ifndef DR_HAVE_PNG
@@ -35,6 +35,12 @@ static void test_probe_says_what_it_sees(void **unused)
 #endif
 #ifndef DR_HAVE_WEBP
         { "RIFF....WEBP", "libwebp-dev", 12, DR_ERR_UNSUPPORTED },
+#endif
+#ifndef DR_HAVE_GIF
+        { "GIF89a", "libgif-dev", 6, DR_ERR_UNSUPPORTED },
+#endif
+#ifndef DR_HAVE_TIFF
+        { "MM\0*....", "libtiff-dev", 8, DR_ERR_UNSUPPORTED },
 #endif
     };
     (void)unused;

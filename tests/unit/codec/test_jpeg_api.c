@@ -156,8 +156,8 @@ static void test_what_is_no_jpeg(void **unused)
     dr_jpeg_info info;
     assert_fails(dr_jpeg_header(jpeg, "", 0, &info, &err), DR_ERR_FORMAT, "0 bytes");
     assert_fails(dr_jpeg_decode(jpeg, NULL, 0, &crop, NULL, pixels, 30, &err), DR_ERR_FORMAT, "0 bytes");
-    assert_fails(dr_jpeg_decode(jpeg, "GIF89a", 6, &crop, NULL, pixels, 30, &err), DR_ERR_UNSUPPORTED, "GIF");
-    assert_fails(dr_jpeg_decode(jpeg, "GIF89a", 6, NULL, NULL, pixels, 30, &err), DR_ERR_UNSUPPORTED, "GIF");
+    assert_fails(dr_jpeg_decode(jpeg, "%PDF-1", 6, &crop, NULL, pixels, 30, &err), DR_ERR_UNSUPPORTED, "PDF");
+    assert_fails(dr_jpeg_decode(jpeg, "BM....", 6, NULL, NULL, pixels, 30, &err), DR_ERR_FORMAT, "bmp");
     struct blob b = sample(40, 30, 1, 1, 3);
     assert_fails(dr_jpeg_decode(jpeg, b.data, b.size / 2, NULL, NULL, pixels, 120, &err), DR_ERR_FORMAT, "");
     blob_free(&b);

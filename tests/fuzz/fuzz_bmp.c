@@ -1,0 +1,9 @@
+/* fuzz_bmp: the bmp decoder on any bytes; see fuzz_image.h. */
+#include "fuzz/fuzz_image.h"
+
+extern const dr_image_codec dr__codec_bmp;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_codec(&dr__codec_bmp, data, size);
+}
