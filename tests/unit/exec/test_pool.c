@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "exec/exec.h"
 #include "unit/loader/gate.h"
 
