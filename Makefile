@@ -7,6 +7,7 @@
 #   make bench       speed beside other loaders: make bench DATA=folder-of-images [PHOTOS=folder]
 #   make wheel       a wheel with its libraries inside, tried in an empty environment
 #   make install     the C library, headers and pkg-config file: make install PREFIX=/usr/local
+#   make lint        ruff over the Python files, and whether clang-format would change a C file
 #   make format      clang-format over the C files
 #   make clean       remove what was built (keeps .venv); make distclean removes that too
 #
@@ -33,7 +34,7 @@ PACKAGE_FILES := $(shell find meson.build meson.options pyproject.toml README.md
 	-type f -not -name '*.pyc' -not -path '*/.*')
 
 .PHONY: all test test-c test-python demo check-all check-compilers check-sanitizers check-fuzz check-stress \
-	check-arm check-arm-if-there bench wheel install format clean distclean system system-test system-check
+	check-arm check-arm-if-there bench wheel install lint format clean distclean system system-test system-check
 
 all: $(CONFIGURED)
 	$(MESON) compile -C build
@@ -123,7 +124,11 @@ install: $(VENV)/.ready | system
 	$(MESON) compile -C build-install
 	$(MESON) install -C build-install --no-rebuild
 
-format:
+lint: $(VENV)/.ready
+	$(PY) -m ruff check -q .
+	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
+
+format: $(VENV)/.ready
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
 clean:

@@ -2,6 +2,6 @@
 
 import sys
 
-if sys.version_info < (3, 11):
+if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit(f"drapps needs Python 3.11 or later; {sys.executable} is {sys.version.split()[0]}.\n"
              "Name another one: make PYTHON=python3.12 test")

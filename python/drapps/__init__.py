@@ -49,7 +49,7 @@ _HOMES = {
 
 _MODULES = ("live", "metrics", "ops", "trace")
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", *_MODULES, *sorted(_HOMES)]
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", *_MODULES, *sorted(_HOMES)]  # noqa: PLE0604
 
 
 def __getattr__(name):

@@ -152,7 +152,7 @@ class PythonLoader(LoaderBase):
         return (rank + i * world for i in range(place.local, self._length()) if i not in place.ahead)
 
     def __len__(self):
-        return -(-self._length() // self._batch_size)
+        return (self._length() + self._batch_size - 1) // self._batch_size
 
     # --- groups ---
 

@@ -32,8 +32,8 @@ const char *dr__standard_fields(const dr_op_def *def);
 /* A deep copy. */
 dr_status dr__graph_copy(dr_graph *graph, dr_graph **out, dr_error *err);
 
-/* The canonical text of a graph whose fields are all named (a program's): what stands for it in saved states and keys of
- * stored data.  A node on what was the only field before there were kinds ("image") does not name it.  Owned by the
+/* The canonical text of a graph whose fields are all named (a program's): what stands for it in saved states and keys
+ * of stored data.  A node on what was the only field before there were kinds ("image") does not name it.  Owned by the
  * caller (dr__free).  NULL: out of memory. */
 char *dr__graph_identity(const dr_graph *graph);
 

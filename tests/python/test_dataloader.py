@@ -20,7 +20,7 @@ from drapps import DataLoader
 WORKERS = [0, 2]
 
 
-def both(dataset, make=lambda: {}, seed=3, workers=0, passes=2, **options):
+def both(dataset, make=dict, seed=3, workers=0, passes=2, **options):
     """The batches of torch's loader and of ours, after the same seed, with the generator's state after them."""
     found = []
     for kind in (data.DataLoader, DataLoader):

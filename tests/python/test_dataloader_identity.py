@@ -97,7 +97,7 @@ class Listed(data.Dataset):
 
 
 def test_other_files_of_a_users_class(folder, moved):
-    here, there = ([path for path in sorted(root.rglob("*.jpg"))] for root in (folder, moved))
+    here, there = (sorted(root.rglob("*.jpg")) for root in (folder, moved))
     load(begun(Listed(here)), Listed(list(map(str, there))))
     assert_refused(Listed(here), Listed(here[::-1]), "files")
 

@@ -123,7 +123,7 @@ def test_what_cannot_be_looked_at_is_passed_over():
 
 
 def test_a_stream_with_a_file_can_be_resumed(rows):
-    states = []
+    states, rest = [], None
     for _ in range(2):  # a second program
         loader = DataLoader(holding(rows.file, Stream), 2)
         assert loader.num_workers == 0

@@ -84,7 +84,7 @@ def test_after_a_break_and_twice():
     loader = loader_of(MAKES["seed"], 0)
     whole = lists(loader_of(MAKES["seed"], 0))
     for n in (2, 3):
-        for i, batch in enumerate(loader):
+        for i, _ in enumerate(loader):
             if i == n - 1:
                 break
         state = loader.state_dict()

@@ -11,7 +11,6 @@ import pytest
 import torch
 from loadersets import Numbers, Slow, lists, workers_of
 from op_runner import import_torchvision
-from torch.utils import data
 
 import drapps
 from drapps import DataLoader, cached

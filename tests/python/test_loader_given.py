@@ -49,7 +49,7 @@ def test_batches_are_as_pushed(pipe, workers):
 
 def test_out_of_order_fills_batches(pipe):
     with open_loader(pipe, batch_size=4, workers=2, in_order=False) as loader:
-        got = read(loader, [range(0, 4), range(4, 8), [8, 9, 10]])
+        got = read(loader, [range(4), range(4, 8), [8, 9, 10]])
     assert sorted(i for ids, _, _ in got for i in ids) == list(range(11))
     assert [len(ids) for ids, _, _ in got] == [4, 4, 3]
     assert all(ids == positions for ids, positions, _ in got)

@@ -76,7 +76,7 @@ def test_map_before_decode(folder):
 
 def test_filter_fills_batches(folder, workers):
     batches = epoch(images(folder).filter(lambda label: label != 1, field="label"), workers=workers)
-    kept = [i for i in range(N_IMAGES)]
+    kept = list(range(N_IMAGES))
     labels = numpy.concatenate([batch["label"] for batch in batches])
     assert (labels != 1).all() and [batch.samples for batch in batches[:-1]] == [4] * (len(batches) - 1)
     assert len(labels) == sum(1 for i in kept if i % 3 != 1)

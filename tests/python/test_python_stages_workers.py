@@ -225,7 +225,7 @@ def test_a_loader_that_nobody_holds_ends_its_processes():
     loader = open_loader(numbers().map(lambda sample: sample))
     batches = iter(loader)
     next(batches)
-    wait_for(lambda: len(loader._fleet.pids), 2)
+    wait_for(lambda: len(loader._fleet.pids), 2)  # noqa: F821
     pids = [loader._fleet.zygote_pid, *loader._fleet.pids.values()]
     gc.disable()
     try:

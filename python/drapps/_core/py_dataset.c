@@ -61,8 +61,8 @@ PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs)
     int use_index = 1;
     dr_read_options options;
     dr_read_defaults(&options);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$sO&O!O&O&O&pO&:open_dataset", names, PyUnicode_FSConverter, &path,
-                                     &options.format, text_or_none, &options.root, &PyTuple_Type, &extensions,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$sO&O!O&O&O&pO&:open_dataset", names, PyUnicode_FSConverter,
+                                     &path, &options.format, text_or_none, &options.root, &PyTuple_Type, &extensions,
                                      text_or_none, &options.path_column, text_or_none, &options.label_column,
                                      text_or_none, &options.mask_column, &use_index, text_or_none, &options.name))
         return NULL;
@@ -287,8 +287,8 @@ static PyObject *select_set(PyObject *self, PyObject *args)
     dr_dataset *set = NULL;
     dr_error err = { 0 };
     PyThreadState *gil = PyEval_SaveThread();
-    dr_status status = dr_dataset_select(((py_dataset *)self)->set, buffer.buf, (uint64_t)buffer.len / sizeof(int64_t),
-                                         &set, &err);
+    dr_status status =
+        dr_dataset_select(((py_dataset *)self)->set, buffer.buf, (uint64_t)buffer.len / sizeof(int64_t), &set, &err);
     PyEval_RestoreThread(gil);
     PyBuffer_Release(&buffer);
     return status == DR_OK ? core_dataset_wrap(state_of(self), set) : raise_status(state_of(self), status, &err);

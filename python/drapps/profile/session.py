@@ -163,8 +163,9 @@ class Session:
         """A worker for each CPU, and for each that the trainer leaves."""
         trainer = (self.facts.free_cpu or 0.0) * (self.facts.free_rate or 0.0)
         before = self.loader.get("workers")
-        for self._fewer in sorted({max(1, round(self._cpus)), max(1, round(self._cpus - trainer))}):
-            if self._set_workers(self._fewer):
+        for n in sorted({max(1, round(self._cpus)), max(1, round(self._cpus - trainer))}):
+            self._fewer = n
+            if self._set_workers(n):
                 yield Tally("fewer", self._plan.fewer, settle=0.3 * self._plan.fewer)
         self._set_workers(before)
 

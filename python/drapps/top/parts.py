@@ -83,8 +83,9 @@ def wrapped(label, texts, width):
             lines.append(line)
             line = Text(" " * LABEL)
         line.append(f"{name} ", style=DIM).append(f"{words}  ")
-    for line in (lines := [*lines, line]):
-        line.rstrip()
+    lines.append(line)
+    for one in lines:
+        one.rstrip()
     return lines
 
 

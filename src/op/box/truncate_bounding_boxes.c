@@ -1,4 +1,5 @@
-/* truncate_bounding_boxes: round coordinates towards 0, as torchvision does with integer boxes after each op that scales.
+/* truncate_bounding_boxes: round coordinates towards 0, as torchvision does with integer boxes after each op that
+ * scales.
  *
  * A plain array among the fields says of which samples: those where its first number is not 0. */
 #include <math.h>

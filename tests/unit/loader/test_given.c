@@ -402,8 +402,8 @@ static void whole_bad_batches_come_back(void **state)
     dr_dataset_unref(&set);
 }
 
-/* Reads an epoch of which batches fail: each sample comes once, and a batch is an error if and only if it has a bad sample
- * (id % 13 == 6).  Where samples of several pushed batches mix, two bad ones may meet in one batch. */
+/* Reads an epoch of which batches fail: each sample comes once, and a batch is an error if and only if it has a bad
+ * sample (id % 13 == 6).  Where samples of several pushed batches mix, two bad ones may meet in one batch. */
 static void expect_failures(dr_loader *l, uint64_t n_samples, int n_bad, bool mixed)
 {
     uint8_t seen[64] = { 0 };

@@ -1,6 +1,7 @@
 """What a workload of `drapps bench loaders` is made of."""
 
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
+from collections.abc import Callable
 
 
 class Case(NamedTuple):
