@@ -19,7 +19,7 @@ from PIL import Image  # noqa: E402
 from torch.utils.data import ConcatDataset, Subset  # noqa: E402
 from torchvision import datasets, tv_tensors  # noqa: E402
 from torchvision.datasets import wrap_dataset_for_transforms_v2  # noqa: E402
-from torchvision.transforms import v2  # noqa: E402
+from torchvision.transforms import Compose, v2  # noqa: E402
 
 KEYS = ("image_id", "boxes", "masks", "labels")
 
@@ -276,6 +276,10 @@ def test_what_is_not_proven_stays_in_python(coco):
     (v2.ConvertBoundingBoxFormat("CXCYWH"), "format='CXCYWH'"),
     (v2.AutoAugment(), "auto_augment"),
     (v2.ScaleJitter((64, 64)), "has no native form"),
+    (v2.Compose([v2.ToImage(), v2.ConvertImageDtype(torch.float32)]), "converts boxes and masks, too"),
+    (v2.RandomApply([v2.ClampBoundingBoxes()]), "holds ClampBoundingBoxes: acts on boxes"),
+    (torch.nn.Sequential(FLIP), "takes an image alone"),
+    (Compose([FLIP]), "takes an image alone"),
     (Cropped(1), "a subclass of torchvision's RandomHorizontalFlip"),
     (v2.Compose([v2.ToImage(), v2.ToPureTensor(), FLIP]), "after ToPureTensor"),
 ])  # fmt: skip
@@ -286,6 +290,92 @@ def test_transforms_that_stay_in_python(coco, transform, said):
 def test_boxes_are_asked_for(coco):
     chain = tensors(v2.RandomIoUCrop())
     assert "RandomIoUCrop: Python, needs boxes in the target" in why(make(coco, chain, ("masks",)))
+
+
+class Around(torch.utils.data.Dataset):
+    def __init__(self, dataset, transform):
+        self.dataset, self.transform = dataset, transform
+
+    def __getitem__(self, index):
+        image, target = self.dataset[index]
+        return self.transform(image), target
+
+    def __len__(self):
+        return len(self.dataset)
+
+
+def test_a_data_set_around_it_moves_the_image_alone(coco):
+    dataset = Around(make(coco, v2.ToImage()), FLIP)
+    assert "transforms the image alone" in why(dataset)
+    images, targets = next(iter(loader_of(dataset)))
+    assert_same(images[0], dataset[0][0])
+    assert_same(targets[0], dataset[0][1])
+
+
+def test_empty_targets(coco):
+    """Without keys there is nothing to zip, and default_collate makes an empty dict of targets."""
+    dataset = Subset(make(coco, CHAINS["resize"], ()), [0, 1])
+    assert "its targets are empty" in why(dataset, collate_fn=None)
+    ((images, targets),) = loader_of(dataset, collate_fn=None)
+    assert images.shape == (2, 3, 70, 90) and targets == {}
+
+
+def test_types_that_torch_makes_of_boxes(coco):
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert "default type is torch.float64" in why(make(coco, CHAINS["flip"]))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert_native(make(coco, CHAINS["flip"]))
+
+
+@pytest.mark.parametrize("changed, said", [
+    ({"bbox": [2**24 + 1, 3, 10, 10]}, "which float32 does not"),
+    ({"bbox": [2**24, 3, 10, 10]}, "which float32 does not"),
+    ({"bbox": [True, 3, 10, 10]}, "True, which is no int or float"),
+    ({"bbox": ["1", "3", "10", "10"]}, "'1', which is no int or float"),
+    ({"area": None}, "image 100 has no area, at which torchvision raises"),
+])  # fmt: skip
+def test_annotations_of_other_types(tmp_path, changed, said):
+    path = cocosets.make_coco(tmp_path, n=3)
+    content = json.loads(path.read_text())
+    for note in content["annotations"]:
+        note.update(changed)
+        for name in [name for name in note if note[name] is None]:
+            del note[name]
+    path.write_text(json.dumps(content))
+    assert said in why(make((path, tmp_path), CHAINS["flip"], ("boxes", "area")))
+
+
+def test_an_index_that_is_not_pycocotools(coco):
+    dataset = make(coco, CHAINS["flip"])
+    loader = loader_of(dataset)
+    assert loader._is_native()
+    load = dataset.coco.loadAnns
+    dataset.coco.loadAnns = lambda ids: load(ids)[:1]
+    assert "its loadAnns was replaced" in why(dataset)
+    assert max(len(target.get("boxes", ())) for _, targets in loader for target in targets) == 1
+
+
+def test_another_data_set_in_the_wrapper(coco):
+    dataset = make(coco, CHAINS["flip"])
+    dataset._dataset = make(coco, None)._dataset
+    assert "the data set in the wrapper was replaced" in why(dataset)
+    dataset = make(coco, CHAINS["flip"])
+    dataset._dataset.__getitems__ = lambda indices: []
+    assert "reading items was replaced" in why(dataset)
+
+
+def test_builtins_of_a_functions_own(coco):
+    scope = {"__builtins__": {"tuple": tuple, "zip": lambda *samples: samples}}
+    exec("def collate(batch): return tuple(zip(*batch))", scope)
+    assert "not made natively" in why(make(coco, CHAINS["flip"]), collate_fn=scope["collate"])
+
+
+def test_timms_collate(coco):
+    timm = pytest.importorskip("timm.data.loader")
+    chain = v2.Compose([v2.Resize((40, 40)), v2.ToImage()])
+    assert "cannot be stacked" in why(make(coco, chain), collate_fn=timm.fast_collate)
 
 
 # --- trouble ---

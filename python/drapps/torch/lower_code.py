@@ -7,7 +7,6 @@ A template is compiled by the Python that runs, so that no version's bytecode ha
 files, which may have changed since, nor names of functions are asked.
 """
 
-import builtins
 import dis
 import inspect
 import types
@@ -86,9 +85,7 @@ def value_of(function, name):
             raise LookupError(name) from None
     if name in function.__globals__:
         return function.__globals__[name]
-    if not hasattr(builtins, name):
-        raise LookupError(name)
-    return getattr(builtins, name)
+    return function.__builtins__[name]  # which its globals may have replaced
 
 
 # --- what a function can reach ---

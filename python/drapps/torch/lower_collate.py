@@ -137,7 +137,8 @@ def _samples(images, labels):
 
 
 def _check_bytes(form):
-    """timm's functions take bytes."""
+    """timm's functions take bytes, and numbers as labels."""
+    _check_one_image(form)
     if form is None or form.is_pil or form.is_float:
         raise NotNative(f"collate_fn gets {form}, needs a tensor of uint8")
 

@@ -56,6 +56,8 @@ def to_pil_image(transform, form):
 def convert_image_dtype(transform, form):
     """Scales; v1 by division."""
     need_tensor(form)
+    if not form.pure and {"boxes", "masks"}.intersection(form.targets):
+        raise NotNative("converts boxes and masks, too; ToDtype does not")
     return convert(transform, form, transform.dtype, scale=True)
 
 

@@ -21,7 +21,7 @@ from drapps.coco import open_rows
 from drapps.optable import Op
 from drapps.pipeline import Pipeline
 from drapps.torch.lower_code import value_of
-from drapps.torch.lower_families import Family, check_decodable, check_pillow, decode_op, home
+from drapps.torch.lower_families import Family, check_decodable, check_object_reads, check_pillow, decode_op, home
 from drapps.torch.lower_genuine import check_class, check_object, inherits, is_of_library
 from drapps.torch.lower_rows import IMAGE, PIL, Form, NotNative
 
@@ -32,6 +32,7 @@ TURNS = {"random_affine", "random_rotation"}
 NEEDS_BOXES = {"random_iou_crop", "sanitize_bounding_boxes"}
 PLAIN = {"__module__", "__doc__", "__parameters__"}  # what a class has that adds nothing; the last is of Generic
 NATIVE_KEYS = ("image_id", "boxes", "masks", "labels")  # in the order of torchvision's targets
+MOST = 2**24  # integers up to here are float32 numbers
 
 
 class Facts(NamedTuple):
@@ -68,6 +69,8 @@ class Detection(Family):
         if not inherits(type(inner), base, self.reads):
             raise NotNative(f"{type(inner).__name__} reads its items in its own way")
         check_object(inner)
+        check_object_reads(inner)
+        check_object_reads(leaf)
         check_class(wrapper, (object,))
         check_class(base, (torch.utils.data.Dataset, object))
         self._check_wrapper(leaf, base)
@@ -75,6 +78,8 @@ class Detection(Family):
             raise NotNative("the data set in the wrapper has transforms of its own")
         if leaf.transform is not None or leaf.target_transform is not None:
             raise NotNative("has transform= or target_transform=; transforms= takes image and boxes together")
+        if not self.keys(leaf):
+            raise NotNative("its targets are empty")
         if extra := self.keys(leaf) - self.available:
             raise NotNative(f"its targets have {', '.join(sorted(extra))}")
         check_pillow()
@@ -86,6 +91,8 @@ class Detection(Family):
         codes = factory.__code__.co_consts if is_of_library(factory, module) else ()
         if not any(getattr(made, "__code__", None) is code for code in codes):
             raise NotNative("torchvision's wrapper was replaced")
+        if "dataset" in made.__code__.co_freevars and value_of(made, "dataset") is not vars(leaf)["_dataset"]:
+            raise NotNative("the data set in the wrapper was replaced")
 
     def keys(self, leaf):
         """The keys of a target."""
@@ -205,6 +212,15 @@ def nested_in(node):
     return [one for value in values for one in value if isinstance(one, dict) and "op" in one]
 
 
+def _check_numbers(boxes):
+    """ValueError where torch would make something else of them than int64 or float32."""
+    for value in (value for box in boxes for value in box):
+        if type(value) not in (int, float):
+            raise ValueError(f"a box has {value!r}, which is no int or float")
+        if type(value) is int and abs(value) > MOST:
+            raise ValueError(f"a box has {value}, which float32 does not")
+
+
 def _float32(box):
     """x, y, width, height as torchvision's float32 makes corners of them."""
     x, y, width, height = numpy.asarray(box, dtype=numpy.float32)
@@ -217,6 +233,19 @@ class Coco(Detection):
     module, base = "torchvision.datasets.coco", "CocoDetection"
     reads = (*Detection.reads, "_load_image", "_load_target")
     available = frozenset(("segmentation", "area", "iscrowd", "image_id", "bbox", "category_id", "boxes", "masks", "labels"))
+
+    def matches(self, leaf):
+        """With pycocotools' own index, and where torch makes float32 of Python's numbers."""
+        if not super().matches(leaf):
+            return False
+        index = leaf._dataset.coco
+        if type(index) is not home("pycocotools.coco", "COCO"):
+            raise NotNative(f"its annotations are in a {type(index).__name__}, and not in pycocotools' COCO")
+        check_object(index)
+        check_class(type(index), (object,))
+        if "boxes" in self.keys(leaf) and torch.get_default_dtype() is not torch.float32:
+            raise NotNative(f"torch's default type is {torch.get_default_dtype()}")
+        return True
 
     def keep(self, leaf):
         """Ids, and the annotations as the objects that they are in."""
@@ -232,22 +261,27 @@ class Coco(Detection):
         """In the order of ids."""
         inner = leaf._dataset
         try:
-            return [self._row(inner, one, "masks" in self.keys(leaf)) for one in inner.ids]
+            return [self._row(inner, one, self.keys(leaf)) for one in inner.ids]
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise NotNative(f"its annotations are not COCO's: {type(error).__name__}: {error}") from None
 
-    def _row(self, inner, image_id, masks):
+    def _row(self, inner, image_id, keys):
         image, notes = inner.coco.loadImgs(image_id)[0], inner._load_target(image_id)
+        for key in keys.difference(NATIVE_KEYS):
+            if notes and not any(key in note for note in notes):
+                raise ValueError(f"image {image_id} has no {key}, at which torchvision raises an error")
         boxes = [note["bbox"] for note in notes]
+        _check_numbers(boxes)
         if all(type(v) is int for box in boxes for v in box):
             boxes = [[x, y, x + width, y + height] for x, y, width, height in boxes]
+            _check_numbers(boxes)
         else:
             boxes = [_float32(box) for box in boxes]
         labels = [note["category_id"] for note in notes]
         if not all(type(label) is int for label in labels):
             raise ValueError(f"image {image_id} has a category_id that is not an int")
         row = {"path": os.path.join(inner.root, image["file_name"]), "boxes": boxes, "labels": labels}
-        if masks:
+        if "masks" in keys:
             row["segmentation"] = {"size": [image["height"], image["width"]], "objects": [self._outline(n) for n in notes]}
         return row
 
@@ -288,6 +322,7 @@ class Voc(Detection):
             try:
                 objects = inner.parse_voc_xml(module.ET_parse(annotation).getroot())["annotation"]["object"]
                 boxes = [[int(one["bndbox"][side]) for side in ("xmin", "ymin", "xmax", "ymax")] for one in objects]
+                _check_numbers(boxes)
                 labels = [numbers[one["name"]] for one in objects]
             except (OSError, KeyError, TypeError, ValueError, SyntaxError) as error:
                 raise NotNative(f"{annotation}: {type(error).__name__}: {error}") from None

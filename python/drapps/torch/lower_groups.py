@@ -10,9 +10,12 @@ from drapps.torch.lower_rows import NotNative, make, plain, row
 
 def _lower_member(member, form):
     try:
-        return lower_one(member, form)
+        made, after = lower_one(member, form)
+        if any(op.name == "clamp_bounding_boxes" for op in made):
+            raise NotNative("acts on boxes and not on images, which a group does not natively")
     except NotNative as reason:
         raise NotNative(f"holds {type(member).__name__}: {reason}") from None
+    return made, after
 
 
 def _lower_members(transform, form):

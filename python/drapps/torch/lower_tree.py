@@ -159,6 +159,9 @@ def read_tree(dataset, later=(), around=()):
     form = family.form(dataset)
     if form is None:
         return Leaf(dataset, family, Chain((), None, tuple(later or ()), ()))
+    if later and form.targets:
+        reason = "a data set around it transforms the image alone, and not its boxes"
+        return Leaf(dataset, None, Chain((), None, tuple(later), ()), reason)
     load_rows()
     return Leaf(dataset, family, lower_chain(family.transform(dataset), form, *(later or ())))
 
