@@ -578,3 +578,11 @@ def test_runs_of_the_same_name_are_told_apart(pipe, tmp_path, monkeypatch):
 
 def test_timeline_is_plain_json():
     json.dumps(timeline(Run(clock_jumps(), ""), []), allow_nan=False)
+
+
+def test_a_pass_that_was_resumed_says_so():
+    from drapps.report.events import _text
+
+    start = {"t": 0, "event": "start", "epoch": 1, "base": 64, "samples": 5}
+    assert _text(start) == "start, epoch 1, resumed after 64, samples 5"
+    assert _text({**start, "base": 0}) == "start, epoch 1, samples 5"

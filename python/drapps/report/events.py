@@ -59,8 +59,13 @@ def _is_number(value):
 
 
 def _text(event):
-    facts = [f"{key} {value}" for key, value in event.items() if key not in ("t", "event")]
+    facts = [_fact(key, value) for key, value in event.items() if key not in ("t", "event") and (key, value) != ("base", 0)]
     return ", ".join([str(event.get("event")), *facts])[:LONGEST]
+
+
+def _fact(key, value):
+    """`base` is what was delivered before a pass was resumed."""
+    return f"resumed after {value}" if key == "base" else f"{key} {value}"
 
 
 def event_table(run):
