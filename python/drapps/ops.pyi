@@ -463,5 +463,5 @@ def trivial_augment_wide(num_magnitude_bins: int = ..., interpolation: Literal['
 def truncate_bounding_boxes() -> Op:
     """Round boxes towards 0, as torchvision's integer boxes.
 
-    Acts on all fields of the kinds boxes; fields= names others.
+    Acts on all fields of the kinds image, boxes; fields= names others.
     """

@@ -572,7 +572,7 @@ class Pipeline:
     def truncate_bounding_boxes(self, *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Round boxes towards 0, as torchvision's integer boxes.
 
-        Acts on all fields of the kinds boxes; fields= names others.
+        Acts on all fields of the kinds image, boxes; fields= names others.
         """
 
 def read(
