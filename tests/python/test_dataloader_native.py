@@ -427,7 +427,8 @@ def test_a_trace_counts_passes_and_has_the_users_settings(folder, tmp_path, caps
     parts = [(0, 0, n_samples), (1, 0, n_samples), (2, 0, n_samples), (2, 4, n_samples - 4)]
     assert len(told) == 4
     for text, (epoch, base, n) in zip(told, parts):
-        assert text.startswith(f"start, epoch {epoch}, base {base}, samples {n}, workers 2")
+        resumed = f", resumed after {base}" if base else ""
+        assert text.startswith(f"start, epoch {epoch}{resumed}, samples {n}, workers 2")
     assert {run.passes.number(span.epoch, span.end) for span in run.spans} == {0, 1, 2}
     assert cli.main(["trace", "show", str(path)]) == 0
     shown = capsys.readouterr().out
