@@ -176,7 +176,7 @@ def show(console, results, n_val):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trainings", type=int, default=4, help="with each loader (default: 4)")
+    parser.add_argument("--trainings", type=int, default=8, help="with each loader (default: 8)")
     parser.add_argument("--data", type=Path, default=Path("build/demo-data"), help="made there if missing")
     arguments = parser.parse_args()
 
