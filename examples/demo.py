@@ -54,8 +54,8 @@ class Result:
 class Side:
     """One of the two loaders, over the same data sets."""
 
-    def __init__(self, name, make, train, val, **options):
-        self.make, self.train, self.val, self.options = make, train, val, options
+    def __init__(self, name, make, train, val):
+        self.make, self.train, self.val = make, train, val
         self.result = Result(name)
 
     def training(self, seed=0, **options):

@@ -31,7 +31,7 @@ class Plan:
     ids: for pipe, a function from indices of the data set to ids of pipe.dataset; raises what the data set would.
     outputs: for pipe, the fields that its loader has to deliver.
     collate: for pipe, what becomes of a batch then.
-    finish: for pipe, a function from a native batch to what is delivered, in the place of both.
+    finish: for detection, a function from a native batch to what is delivered; outputs and collate are not used then.
     goes_on: where a sample cannot be read, the data set itself knows what to do: its batch is made in Python.
     dataset: without pipe, what worker processes index; mixed: what of it has a native beginning.
     lines: what runs where, and why not natively.

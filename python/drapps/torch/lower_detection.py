@@ -5,7 +5,7 @@ the data set is first opened; what else a target holds is read from the data set
 what `tuple(zip(*samples))` makes: detection has images and targets of unequal size.
 
 torchvision keeps boxes whose coordinates are all integers as int64 and truncates them after each op that scales.  Such
-samples are marked (WHOLE), and truncate_bounding_boxes follows each of these ops.
+samples are marked (INTEGER), and truncate_bounding_boxes follows each of these ops.
 """
 
 import copy
@@ -26,7 +26,7 @@ from drapps.torch.lower_genuine import check_class, check_object, inherits, is_o
 from drapps.torch.lower_rows import IMAGE, PIL, Form, NotNative
 
 WRAPPER = "torchvision.tv_tensors._dataset_wrapper"
-WHOLE, COUNT = "boxes_are_whole", "annotations"  # columns: integer boxes only; how many annotations there are
+INTEGER, COUNT = "boxes_are_integer", "annotations"  # columns: all its boxes are ints; how many annotations there are
 SCALES = {"resize", "random_resized_crop"}
 TURNS = {"random_affine", "random_rotation"}
 NEEDS_BOXES = {"random_iou_crop", "sanitize_bounding_boxes"}
@@ -38,7 +38,7 @@ MOST = 2**24  # integers up to here are float32 numbers
 class Facts(NamedTuple):
     """What is known of all samples of a data set."""
 
-    whole: numpy.ndarray
+    integer: numpy.ndarray
     count: numpy.ndarray
     names: list  # of the image files
 
@@ -112,7 +112,7 @@ class Detection(Family):
         for op in ops:
             pipe = pipe.op(op)
             if op.name in SCALES:
-                pipe = pipe.truncate_bounding_boxes(fields=("image", "boxes", WHOLE))
+                pipe = pipe.truncate_bounding_boxes(fields=("image", "boxes", INTEGER))
         return pipe
 
     def form(self, leaf):
@@ -122,7 +122,7 @@ class Detection(Family):
     def fields(self, leaf):
         """Those of the target that the engine makes, and what says how to deliver them."""
         keys = self.keys(leaf)
-        return ("image", *(key for key in NATIVE_KEYS if key in keys and key != "image_id"), WHOLE, COUNT)
+        return ("image", *(key for key in NATIVE_KEYS if key in keys and key != "image_id"), INTEGER, COUNT)
 
     # --- opening ---
 
@@ -136,9 +136,9 @@ class Detection(Family):
         check_decodable([row["path"] for row in rows])
         for row in rows:
             row[COUNT] = len(row["boxes"])
-            row[WHOLE] = int(bool(row["boxes"]) and all(type(v) is int for box in row["boxes"] for v in box))
+            row[INTEGER] = int(bool(row["boxes"]) and all(type(v) is int for box in row["boxes"] for v in box))
         native = open_rows(rows, str(getattr(leaf, "root", "")), ".")
-        columns = (numpy.array([row[name] for row in rows], dtype=numpy.int64) for name in (WHOLE, COUNT))
+        columns = (numpy.array([row[name] for row in rows], dtype=numpy.int64) for name in (INTEGER, COUNT))
         self._facts[leaf] = Facts(*columns, [row["path"] for row in rows])
         return native
 
@@ -150,9 +150,9 @@ class Detection(Family):
         if len(bare) and names & NEEDS_BOXES:
             raise NotNative(f"{facts.names[bare[0]]} has no annotations, at which {sorted(names & NEEDS_BOXES)[0]} "
                             "raises an error")  # fmt: skip
-        whole = used[facts.whole[used] != 0]
-        if len(whole) and (names & TURNS or nested & SCALES):
-            raise NotNative(f"{facts.names[whole[0]]} has integer boxes, which torchvision truncates at each step")
+        integer = used[facts.integer[used] != 0]
+        if len(integer) and (names & TURNS or nested & SCALES):
+            raise NotNative(f"{facts.names[integer[0]]} has integer boxes, which torchvision truncates at each step")
 
     # --- delivering ---
 
@@ -174,7 +174,7 @@ class Detection(Family):
                 return others
             made = {"image_id": others.pop("image_id")} if "image_id" in others else {}
             if "boxes" in keys:
-                boxes = batch["boxes"][i].to(torch.int64) if batch[WHOLE][i] else batch["boxes"][i]
+                boxes = batch["boxes"][i].to(torch.int64) if batch[INTEGER][i] else batch["boxes"][i]
                 made["boxes"] = boxes if form.pure else tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=size)
             if "masks" in keys:
                 made["masks"] = batch["masks"][i] if form.pure else tv_tensors.Mask(batch["masks"][i])

@@ -20,7 +20,7 @@ from drapps.torch.lower_rows import PIL, Form, NotNative
 
 # Codecs that read what Pillow reads.  The others refuse some of it by design, which can be left to Pillow only where
 # samples are made one by one.
-WHOLE = ("jpeg", "png", "webp", "bmp", "pnm")
+COMPLETE = ("jpeg", "png", "webp", "bmp", "pnm")
 
 
 def home(module, name):
@@ -177,7 +177,7 @@ class Files(Family):
     def open(self, leaf):
         """Files that no codec reads, or not each of their kind, would fail one by one, so they are refused here."""
         root = self.root(leaf)
-        return _core.open_files(self.samples(leaf), _endings(WHOLE), None if root is None else os.fspath(root))
+        return _core.open_files(self.samples(leaf), _endings(COMPLETE), None if root is None else os.fspath(root))
 
     def fetch(self, leaf, index):
         """The bytes of the file."""
