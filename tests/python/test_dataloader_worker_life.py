@@ -214,10 +214,28 @@ def test_the_end_of_the_program_is_the_end_of_the_workers(end, persistent):
     done = run_python(PROGRAM.format(end=end, persistent=persistent))
     pids = [int(pid) for pid in done.stdout.split()]
     assert len(pids) >= 3 and "Traceback" not in done.stderr
+    wait_until_gone(pids)
+
+
+def wait_until_gone(pids):
     deadline = time.monotonic() + 10
     while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(psutil.pid_exists, pids))
+
+
+KILLED_EARLY = """
+import os
+from drapps.fleet import keeper
+
+keeper.FIRST_S = 1.0  # the zygote begins after the trainer's death
+""" + PROGRAM.format(end="os.kill(os.getpid(), 9)", persistent=True)
+
+
+def test_a_zygote_that_begins_after_the_death_of_the_program_ends():
+    pids = [int(pid) for pid in run_python(KILLED_EARLY).stdout.split()]
+    assert len(pids) >= 2
+    wait_until_gone(pids)
 
 
 def begin_and_leave(kept):

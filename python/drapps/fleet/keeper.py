@@ -88,8 +88,8 @@ class Keeper:
     def _forked(self, theirs):
         """All is prepared before the first fork: after one, the trainer copies each page that it writes."""
         not_its_own = [theirs]
-        first = First(self._setup, self._context, partial(_drop_all, not_its_own)) if self._early else None
-        process = self._new_zygote(_forked_main, self._setup, theirs, first)
+        first = First(self._setup, self._context, partial(_drop_all, self._pid, not_its_own)) if self._early else None
+        process = self._new_zygote(_forked_main, self._setup, theirs, first, self._pid)
         zygote = launch(process)
         not_its_own.append(zygote)
         try:
@@ -227,10 +227,12 @@ class Keeper:
             first.end()
 
 
-def _drop_all(others=()):
+def _drop_all(trainer, others=()):
     """A child of the trainer must not keep the trainer's ends of connections open, nor those of other processes.  What
-    the trainer has from its own parent is not known here: it may have closed it."""
-    trainer = os.getppid()
+    the trainer has from its own parent is not known here: it may have closed it.
+
+    trainer: its pid, as it was before the fork; os.getppid() is another process when the trainer has died since.
+    """
     for keeper in list(_keepers):
         if keeper.belongs_to(trainer):
             keeper.drop()
@@ -238,8 +240,8 @@ def _drop_all(others=()):
         other.close()
 
 
-def _forked_main(setup, trainer, first):
-    """The zygote as a fork of the trainer."""
+def _forked_main(setup, conn, first, trainer):
+    """The zygote as a fork of the trainer, whose pid is trainer."""
     adopted = first and first.hand_over()
-    _drop_all()
-    zygote_main(setup, trainer, adopted)
+    _drop_all(trainer)
+    zygote_main(setup, conn, adopted, trainer)

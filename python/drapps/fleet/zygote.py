@@ -29,16 +29,16 @@ Death = namedtuple("Death", "worker pid exitcode redone replaced")
 # exitcode: None of a worker that was adopted; redone: (tag, slot) of what the others do again
 
 
-def zygote_main(sent, trainer, adopted=None):
+def zygote_main(sent, trainer, adopted=None, parent=None):
     """The life of the process.  sent: a Setup, or what a Parcel became; trainer: the connection; adopted: worker 0,
-    when there is one already."""
+    when there is one already; parent: the pid of the trainer when it forked this process."""
     _core.name_process("drapps-zygote")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, exit codes are lost
     try:
         trainer.send(("ready",))
-        Zygote(sent.opened(), trainer, adopted).run()
+        Zygote(sent.opened(), trainer, adopted, parent or os.getppid()).run()
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     except Exception:
@@ -87,9 +87,9 @@ class Adopted:
 class Zygote:
     """The workers of a fleet, seen by the process that forks them."""
 
-    def __init__(self, setup, trainer, adopted):
+    def __init__(self, setup, trainer, adopted, parent):
         self._setup, self._crew, self._trainer = setup, setup.crew, trainer
-        self._parent = os.getppid()  # the trainer, or the fork server, which ends with it
+        self._parent = parent  # the trainer, or the fork server, which ends with it
         self._context = multiprocessing.get_context("fork")
         self._children = {} if adopted is None else {0: adopted}  # by number
         self._wanted, self._nice = setup.workers, 0
