@@ -2,8 +2,8 @@
 #ifndef DRAPPS_DRAPPS_H
 #define DRAPPS_DRAPPS_H
 
-#include <drapps/crew.h>
-#include <drapps/crew_pilot.h>
+#include <drapps/shmpool.h>
+#include <drapps/shmpool_controller.h>
 #include <drapps/data.h>
 #include <drapps/dataset.h>
 #include <drapps/graph.h>

@@ -180,7 +180,7 @@ DR_API dr_status dr_loader_check_state(dr_loader *loader, const char *text, dr_e
 DR_API dr_status dr_loader_set(dr_loader *loader, const char *knob, double value, dr_error *err);
 DR_API dr_status dr_loader_get(dr_loader *loader, const char *knob, double *value, dr_error *err);
 
-/* What the threads are at, who is longest at it first: JSON array of {"id", "key", "worker" (below 0: a fetcher),
+/* What the threads are at, who is longest at it first: JSON array of {"id", "key", "worker" (below 0: a reader),
  * "seconds"}, to be freed with dr_text_free.  For messages: what has just begun or ended may be told wrongly. */
 DR_API dr_status dr_loader_running(dr_loader *loader, char **text, dr_error *err);
 

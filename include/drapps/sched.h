@@ -1,15 +1,15 @@
 /* sched.h: who turns the knobs of a pipeline, when, and why.
  *
- * A pilot looks at a monitor and at one pipeline, and once a second a policy decides how the pipeline's knobs should
- * stand.  A guard keeps that within the budgets and goes back to a safe setting where a change made things worse. Every
- * decision has a reason that people can read.
+ * A controller looks at a monitor and at one pipeline, and once a second a policy decides how the pipeline's knobs
+ * should stand.  A guard keeps that within the budgets and goes back to a safe setting where a change made things
+ * worse. Every decision has a reason that people can read.
  *
- *   pipeline ─ flow ──► pilot ◄── snapshot ─ monitor
+ *   pipeline ─ flow ──► controller ◄── snapshot ─ monitor
  *                         │ observation
- *                       policy ─ wishes ──► guard ─ set ──► knobs of the pipeline
+ *                       policy ─ proposals ──► guard ─ set ──► knobs of the pipeline
  *
- * Loaders make their own pilot (dr_loader_options.policy); this header is for those who bring another kind of pipeline,
- * and for tools that read what pilots say.
+ * Loaders make their own controller (dr_loader_options.policy); this header is for those who bring another kind of
+ * pipeline, and for tools that read what controllers say.
  *
  * The environment variable DRAPPS_POLICY overrides every setting: the name of a policy; "off" is "fixed".
  */
@@ -31,11 +31,11 @@ extern "C" {
 
 /* --- knobs --- */
 
-/* X(id, name, unit, least, most, dwell in ms, doc).  Dwell: a policy leaves a knob alone for so long after it was
+/* X(id, name, unit, least, most, cooldown in ms, doc).  Dwell: a policy leaves a knob alone for so long after it was
  * turned.  New knobs are added at the end: numbers stay. */
 #define DR_KNOB_MAP(X)                                                                                                 \
     X(WORKERS, "workers", "threads or processes", 0, 256, 1000, "who decode and augment")                              \
-    X(FETCHERS, "fetchers", "threads", 0, 64, 1000, "who only read, ahead of the workers; 0: workers read")            \
+    X(READERS, "readers", "threads", 0, 64, 1000, "who only read, ahead of the workers; 0: workers read")              \
     X(PREFETCH, "prefetch", "batches", 1, 64, 1000, "batches under way or ready at a time")                            \
     X(PREFETCH_BYTES, "prefetch_bytes", "bytes", 0, 1e15, 1000, "what these may take; 0: the memory limit alone")      \
     X(LANE_SHARE, "lane_share", "share", 0, 1, 1000, "of the workers, for slow samples; 0: as they are of the work")   \
@@ -44,13 +44,13 @@ extern "C" {
     X(PRIORITY, "priority", "level", -1, 1, 5000, "-1: when nothing else wants the CPU, 0: as others, 1: first")
 
 typedef enum dr_knob {
-#define DR_KNOB_ENUM(id, name, unit, least, most, dwell, doc) DR_KNOB_##id,
+#define DR_KNOB_ENUM(id, name, unit, least, most, cooldown, doc) DR_KNOB_##id,
     DR_KNOB_MAP(DR_KNOB_ENUM)
 #undef DR_KNOB_ENUM
         DR_N_KNOBS
 } dr_knob;
 
-/* The table as JSON: [{"name", "unit", "least", "most", "dwell_ms", "whole", "doc"}, ...]; not to be freed. */
+/* The table as JSON: [{"name", "unit", "least", "most", "cooldown_ms", "whole", "doc"}, ...]; not to be freed. */
 DR_API const char *dr_knobs_json(void);
 DR_API const char *dr_knob_name(int knob); /* NULL for a number that is none */
 DR_API int dr_knob_find(const char *name); /* -1: none */
@@ -199,12 +199,12 @@ DR_API double dr_decision_reward(const dr_decision *d);
 /* [{"name", "doc"}, ...]: "fixed", "rules", "climb", "stages", "analytic"; not to be freed. */
 DR_API const char *dr_policies_json(void);
 
-/* --- pilots --- */
+/* --- controllers --- */
 
 enum { DR_MAX_WHERE = 96 };
 
-/* A pipeline as a pilot sees it.  The callbacks run in the monitor's thread, without a lock held, and must not wait for
- * anything: what takes time is done later by the pipeline itself. */
+/* A pipeline as a controller sees it.  The callbacks run in the monitor's thread, without a lock held, and must not
+ * wait for anything: what takes time is done later by the pipeline itself. */
 typedef struct dr_plant {
     void *user;
     uint32_t knobs;                                    /* bit (1 << dr_knob): it has the knob */
@@ -219,41 +219,41 @@ typedef struct dr_plant {
                                                                 NULL: not known */
 } dr_plant;
 
-typedef struct dr_pilot_options {
-    size_t size;           /* sizeof(dr_pilot_options) */
+typedef struct dr_controller_options {
+    size_t size;           /* sizeof(dr_controller_options) */
     const char *policy;    /* a name of dr_policies_json; NULL: "analytic" */
     uint32_t pinned;       /* bit (1 << dr_knob): the user's, never turned */
     int period_ms;         /* between decisions, 100..60000; 0: 1000 */
-    uint64_t decided;      /* decisions before this pilot, of another one: numbers go on from there */
+    uint64_t decided;      /* decisions before this controller, of another one: numbers go on from there */
     double cpu_limit;      /* CPUs that the pipeline may use, to which its cpu_ceiling is turned; 0: the container's */
     uint64_t memory_limit; /* bytes; 0: what the plant's flow says */
     dr_weights weights;
     dr_trace *trace; /* where it writes snapshots, flow and decisions; NULL: nowhere.  Borrowed */
     dr_live *live;   /* what others see of it; NULL: nothing.  Borrowed */
-} dr_pilot_options;
+} dr_controller_options;
 
-typedef struct dr_pilot dr_pilot;
+typedef struct dr_controller dr_controller;
 
-DR_API void dr_pilot_defaults(dr_pilot_options *options);
+DR_API void dr_controller_defaults(dr_controller_options *options);
 
-/* Begins to fly.  Refs the monitor.  The plant's struct is copied; `user` must outlive the pilot. */
-DR_API dr_status dr_pilot_open(dr_monitor *monitor, const dr_pilot_options *options, const dr_plant *plant,
-                               dr_pilot **out, dr_error *err);
+/* Begins to fly.  Refs the monitor.  The plant's struct is copied; `user` must outlive the controller. */
+DR_API dr_status dr_controller_open(dr_monitor *monitor, const dr_controller_options *options, const dr_plant *plant,
+                                    dr_controller **out, dr_error *err);
 
 /* When it returns, no callback of the plant runs any more. */
-DR_API void dr_pilot_close(dr_pilot **pilot);
+DR_API void dr_controller_close(dr_controller **controller);
 
 /* While it is held (between epochs, with a consumer that pauses), it watches and does not decide. */
-DR_API void dr_pilot_hold(dr_pilot *pilot, bool held);
+DR_API void dr_controller_hold(dr_controller *controller, bool held);
 
 /* What the user turned himself: never again turned by the policy, or free again. */
-DR_API dr_status dr_pilot_pin(dr_pilot *pilot, int knob, bool pinned, dr_error *err);
+DR_API dr_status dr_controller_pin(dr_controller *controller, int knob, bool pinned, dr_error *err);
 
-DR_API void dr_pilot_set_weights(dr_pilot *pilot, const dr_weights *weights);
+DR_API void dr_controller_set_weights(dr_controller *controller, const dr_weights *weights);
 
 /* The newest decisions, at most `cap`, with numbers above `after`, oldest first; returns how many.  64 are kept; one
  * that changed nothing, but the first, only until the next, so that their numbers have gaps. */
-DR_API size_t dr_pilot_decisions(dr_pilot *pilot, uint64_t after, dr_decision *out, size_t cap);
+DR_API size_t dr_controller_decisions(dr_controller *controller, uint64_t after, dr_decision *out, size_t cap);
 
 #ifdef __cplusplus
 }

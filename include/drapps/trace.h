@@ -58,7 +58,7 @@ typedef enum dr_span_kind {
 typedef struct dr_span {
     uint64_t begin_ns, end_ns;
     int32_t kind;   /* dr_span_kind */
-    int32_t thread; /* worker 1, 2, ...; fetcher -1, -2, ...; 0: a consumer, or not known.  FINISH, BATCH: who put
+    int32_t thread; /* worker 1, 2, ...; reader -1, -2, ...; 0: a consumer, or not known.  FINISH, BATCH: who put
                        the batch together */
     uint64_t epoch, batch, position, id;
     uint64_t slot;   /* place in the batch; FINISH, BATCH, WAIT: samples of it */

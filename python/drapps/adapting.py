@@ -1,10 +1,10 @@
-"""Adapting: what the user of a loader with worker processes said about policies, and the pilot of its latest pass."""
+"""Adapting: what the user of a loader with worker processes said about policies, and the controller of its latest pass."""
 
 import json
 import os
 
 from drapps import _core
-from drapps.fleet.pilot import Adapt
+from drapps.procpool.pool_controller import Adapt
 from drapps.sched import Decision, check_environment, knobs, weights_text
 from drapps.trace import tell, warn_if_broken, warn_if_renamed
 
@@ -18,10 +18,10 @@ class Adapting:
         self.weights = weights_text(weights)
         self.trace = None if trace is None else os.fspath(trace)
         self.pinned = pinned
-        self.learnt = {}  # knob: where the pilot of the last pass left it
+        self.learnt = {}  # knob: where the controller of the last pass left it
         self.said = {}  # knob: what the user turned it to since; stays so in later passes
         self._writer = None
-        self._flown = None  # what the latest pass ran on: the native loader, or a pilot
+        self._flown = None  # what the latest pass ran on: the native loader, or a controller
 
     def native(self):
         """The arguments of a native loader."""
@@ -29,7 +29,7 @@ class Adapting:
                 "adaptive_compression": self.adaptive_compression}  # fmt: skip
 
     def of_processes(self, name, cpu_limit, settings, pinned=(), **about):
-        """The settings of a fleet's pilot.  name: of the data set; settings, about: of the run, for a trace of it."""
+        """The settings of a pool's controller.  name: of the data set; settings, about: of the run, for a trace of it."""
         if self._writer is None:  # one file for all passes; named as by loader_trace.c
             meta = {"kind": "processes", "data": name, "settings": settings, **about}
             self._writer = _core.open_trace(self.trace, json.dumps(meta))

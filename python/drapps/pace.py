@@ -21,7 +21,7 @@ class Pace:
 
     def comes(self):
         """A consumer begins to wait."""
-        _core.undisturbed(self._comes)
+        _core.defer_sigint(self._comes)
 
     def _comes(self):
         with self._lock:
@@ -31,7 +31,7 @@ class Pace:
 
     def leaves(self, over=False):
         """It has waited; over: the pass came to its end."""
-        _core.undisturbed(self._leaves, over)
+        _core.defer_sigint(self._leaves, over)
 
     def _leaves(self, over):
         with self._lock:
@@ -42,7 +42,7 @@ class Pace:
 
     def end(self):
         """The pass is over, or given up: what follows is none of it."""
-        _core.undisturbed(self._end)
+        _core.defer_sigint(self._end)
 
     def _end(self):
         with self._lock:
@@ -51,7 +51,7 @@ class Pace:
 
     def count(self):
         """What goes on right now is counted in."""
-        _core.undisturbed(self._count)
+        _core.defer_sigint(self._count)
 
     def _count(self):
         with self._lock:

@@ -158,12 +158,12 @@ class _Writer:
 
 
 def _track(thread):
-    """Tracks are sorted by number: the consumer, workers, fetchers, batches."""
+    """Tracks are sorted by number: the consumer, workers, readers, batches."""
     return thread if thread >= 0 else 1000 - thread
 
 
 def _thread_name(thread):
-    return TRAINER if thread == 0 else f"worker {thread}" if thread > 0 else f"fetcher {-thread}"
+    return TRAINER if thread == 0 else f"worker {thread}" if thread > 0 else f"reader {-thread}"
 
 
 def _lanes(batches):

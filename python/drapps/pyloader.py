@@ -21,8 +21,8 @@ from drapps.batch import Batch
 from drapps.cached import Cache, folder_text, is_marked
 from drapps.collate import RULES, check_rules, collate
 from drapps.counted import counted
-from drapps.fleet.base import MAX_WORKERS
-from drapps.fleet.chain import Ahead, ChainFleet, ahead_of
+from drapps.procpool.process_pool import MAX_WORKERS
+from drapps.procpool.chain_pool import Ahead, ChainPool, ahead_of
 from drapps.loader import LoaderBase
 from drapps.outcomes import MAX_BAD, Group, Maker, filled
 from drapps.output import from_numpy
@@ -96,7 +96,7 @@ class PythonLoader(LoaderBase):
         self._cpu_limit = cpu_limit
         self._memory_limit = memory_limit or limits["memory_bytes"] // (4 * limits["local_world"])
         self._check()
-        self._fleet = self._maker = None
+        self._pool = self._maker = None
         self._closed = False
         self._work = threading.Lock()  # one thread at a time makes a batch
         self._groups = iter(())  # of a batch each; None: begins with the next batch
@@ -159,16 +159,16 @@ class PythonLoader(LoaderBase):
     def _begin_groups(self):
         """An iterator that does not hold the loader, so that a loader that nobody holds ends its processes."""
         epoch, size, positions = self._running_epoch, self._batch_size, self._positions(self._place)
-        if self._fleet:
-            self._fleet.clear()
+        if self._pool:
+            self._pool.clear()
         if self._controls.workers == 0:
-            self._end_fleet()
+            self._end_pool()
             maker = self._own_maker()
             return filled((maker.make(epoch, position) for position in positions), size)
-        self._open_fleet(None if self._has_filter else self._collate())
+        self._open_pool(None if self._has_filter else self._collate())
         batches = iter(lambda: list(islice(positions, size)), [])
         self._tell_begin()
-        groups = Ahead(self._fleet, epoch, batches, self._controls)
+        groups = Ahead(self._pool, epoch, batches, self._controls)
         if not self._has_filter:
             return groups
         return filled((outcome for group in groups for outcome in group.outcomes), size)
@@ -177,17 +177,17 @@ class PythonLoader(LoaderBase):
         """For the trace; as native loaders say it."""
         place = self._place
         self._adapting.tell("start", epoch=self._running_epoch, base=place.local * self._world,
-                            samples=self._length() - place.local - len(place.ahead), workers=self._fleet.workers,
-                            prefetch=ahead_of(self._fleet, self._controls))  # fmt: skip
+                            samples=self._length() - place.local - len(place.ahead), workers=self._pool.workers,
+                            prefetch=ahead_of(self._pool, self._controls))  # fmt: skip
 
-    def _open_fleet(self, collate):
-        if self._fleet is None:
-            self._fleet = ChainFleet(self._new_maker(), collate, workers=self._controls.workers, lanes=self._lanes,
+    def _open_pool(self, collate):
+        if self._pool is None:
+            self._pool = ChainPool(self._new_maker(), collate, workers=self._controls.workers, lanes=self._lanes,
                                      in_order=self._in_order, memory_limit=self._memory_limit,
                                      cpu_limit=self._cpu_limit)  # fmt: skip
             if not self._reference:
                 settings = {"batch_size": self._batch_size, "workers": self._controls.workers}
-                self._fleet.adapt(self._adapting.of_processes(self._pipe.dataset.name, self._cpu_limit, settings,
+                self._pool.adapt(self._adapting.of_processes(self._pipe.dataset.name, self._cpu_limit, settings,
                                                               stages=repr(self._pipe)),
                                   self._controls.ahead)  # fmt: skip
 
@@ -209,7 +209,7 @@ class PythonLoader(LoaderBase):
     def _end_epoch(self):
         """The epoch ends here, and with it its processes; the state stays at this batch."""
         self._groups = iter(())
-        self._end_fleet()
+        self._end_pool()
 
     def _go_to(self, epoch, place):
         self._check_open()
@@ -261,7 +261,7 @@ class PythonLoader(LoaderBase):
                 break
             if made:
                 batch = self._batch(group, outcomes)
-                _core.undisturbed(self._deliver, box, batch, outcomes)
+                _core.defer_sigint(self._deliver, box, batch, outcomes)
                 return batch
         self._bad_list.told([outcome.bad for outcome in outcomes if outcome.bad], self._running_epoch)
         return None
@@ -339,16 +339,16 @@ class PythonLoader(LoaderBase):
     def _stop(self):
         self._pace.end()
         self._groups = iter(())
-        self._end_fleet()
+        self._end_pool()
         self._adapting.close()
         self._closed = True
 
-    def _end_fleet(self):
-        if self._fleet:
+    def _end_pool(self):
+        if self._pool:
             self._fly()
-            self._ended = self._fleet_counts()
-            self._fleet.close()
-        self._fleet = None
+            self._ended = self._pool_counts()
+            self._pool.close()
+        self._pool = None
 
     def _check_open(self):
         if self._closed:
@@ -362,13 +362,13 @@ class PythonLoader(LoaderBase):
         self._fly()
         settings = {knob: self.get(knob) for knob in KNOBS}
         adapting = self._adapting.stats(settings)
-        adapting["knobs"] |= settings  # the others are those of the latest pilot: none runs where all is made in the caller
-        return with_all_keys({**self._counts, "delivered_samples": self._counts["samples"], **self._fleet_counts(),
+        adapting["knobs"] |= settings  # the others are those of the latest controller: none runs where all is made in the caller
+        return with_all_keys({**self._counts, "delivered_samples": self._counts["samples"], **self._pool_counts(),
                               "epoch": self._running_epoch, **adapting, **settings})  # fmt: skip
 
-    def _fleet_counts(self):
+    def _pool_counts(self):
         """Of the processes that there were and are."""
-        now = self._fleet.stats() if self._fleet else {}
+        now = self._pool.stats() if self._pool else {}
         return {name: count + now.get(name, 0) for name, count in self._ended.items()}
 
     @property
@@ -382,8 +382,8 @@ class PythonLoader(LoaderBase):
         return self._adapting.decisions(after)
 
     def _fly(self):
-        if self._fleet and self._fleet.pilot is not None:
-            self._adapting.flies(self._fleet.pilot)
+        if self._pool and self._pool.controller is not None:
+            self._adapting.flies(self._pool.controller)
 
     def explain(self):
         """The chain, in words."""
@@ -409,18 +409,18 @@ class PythonLoader(LoaderBase):
         check_knob(knob, value)
         setattr(self._controls, knob, int(value))
         self._adapting.pin(knob, int(value))
-        if knob == "workers" and self._fleet:
-            self._fleet.resize(int(value) or self._fleet.workers)  # the policy turns it no more
-        elif knob == "prefetch" and self._fleet and self._fleet.pilot is not None:
-            self._fleet.pilot.set("prefetch", value)
+        if knob == "workers" and self._pool:
+            self._pool.resize(int(value) or self._pool.workers)  # the policy turns it no more
+        elif knob == "prefetch" and self._pool and self._pool.controller is not None:
+            self._pool.controller.set("prefetch", value)
 
     def get(self, knob):
         """The value of a setting; of "workers", the processes that there are, or, without any, what was set."""
         if knob not in KNOBS:
             raise _core.NotFoundError(f'no setting "{knob}"; there are {", ".join(KNOBS)}')
         if knob == "workers":
-            return self._fleet.workers if self._fleet else self._controls.workers
-        return ahead_of(self._fleet, self._controls)
+            return self._pool.workers if self._pool else self._controls.workers
+        return ahead_of(self._pool, self._controls)
 
     def __repr__(self):
         return f"<drapps.PythonLoader of {self._pipe!r}: at most {counted(len(self), 'batch', 'batches')} of {self._batch_size}>"

@@ -18,7 +18,7 @@ class Knob(NamedTuple):
     unit: str
     least: float
     most: float
-    dwell_ms: int  # for so long it is left alone after it was turned
+    cooldown_ms: int  # for so long it is left alone after it was turned
     whole: bool  # a count, which takes whole numbers alone
     doc: str
 

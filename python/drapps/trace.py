@@ -36,7 +36,7 @@ class Span(NamedTuple):
     kind: str
     begin: float
     end: float
-    thread: int  # worker 1, 2, ...; fetcher -1, -2, ...; 0: a consumer, or not known
+    thread: int  # worker 1, 2, ...; reader -1, -2, ...; 0: a consumer, or not known
     epoch: int
     batch: int
     position: int

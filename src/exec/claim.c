@@ -212,7 +212,7 @@ bool dr__claim_one(dr__exec *e, dr__claim *c)
     return goes_on(e) && claim_unread(e, c, 1);
 }
 
-/* pool lock: may who works read, too?  What comes from the fetchers meanwhile would wait for as long as a read takes:
+/* pool lock: may who works read, too?  What comes from the readers meanwhile would wait for as long as a read takes:
  * so only while they are at fewer samples than there are workers. */
 static bool may_read(const dr__exec *e)
 {

@@ -23,7 +23,7 @@
 #include "base/thread.h"
 #include "data/bufpool.h"
 #include "exec/fetch.h"
-#include "exec/given.h"
+#include "exec/pushed_order.h"
 #include "exec/lanes.h"
 #include "exec/stats.h"
 #include "exec/spans.h"
@@ -110,7 +110,7 @@ typedef struct dr__exec {
 
     /* pool lock: settings that change */
     int workers;
-    int fetchers;
+    int readers;
     int prefetch;
     uint64_t prefetch_bytes; /* what batches may take, within the budget; 0: the budget alone */
     int priority;            /* -1, 0, 1 */
@@ -164,7 +164,7 @@ typedef struct dr__claim {
     uint64_t slot;       /* of the first */
     dr__push *push;      /* given order: where they stand */
     dr__parked *slow;    /* instead of all that: a sample of the slow lane */
-    dr__parked *fetched; /* or one that was fetched; of a fetcher: where it is to be left */
+    dr__parked *fetched; /* or one that was fetched; of a reader: where it is to be left */
     double reserved_ns;  /* see dr__ceiling_take */
 } dr__claim;
 
@@ -232,8 +232,8 @@ void dr__pool_remove(dr__exec *e);
 /* pool lock: new work or room may be there. */
 void dr__pool_wake(void);
 
-/* pool lock: the same for one thread: a fetcher or a worker of the loader. */
-void dr__pool_wake_one(const dr__exec *e, bool fetcher);
+/* pool lock: the same for one thread: a reader or a worker of the loader. */
+void dr__pool_wake_one(const dr__exec *e, bool reader);
 
 /* pool lock: the loaders, by dr__exec.next. */
 const dr__exec *dr__pool_execs(void);
@@ -251,7 +251,7 @@ int dr__pool_busy_since(const dr__exec *e, uint64_t ns);
 /* A thread, and the sample that it is at. */
 typedef struct dr__at {
     uint64_t id, since_ns;
-    int worker; /* 1, 2, ...; fetchers -1, -2, ... */
+    int worker; /* 1, 2, ...; readers -1, -2, ... */
 } dr__at;
 
 /* pool lock: what the threads are at for this loader, at most `cap` of them; how many. */
@@ -309,7 +309,7 @@ void dr__exec_spreads(dr__exec *e, dr_spread *spreads);
 /* Time since a consumer last asked for a batch; 0 while one waits, UINT64_MAX where none is there. */
 uint64_t dr__exec_idle_ns(dr__exec *e);
 
-/* How full its queues are, 0 .. 1: samples that nobody has begun, samples that were fetched (NAN without fetchers),
+/* How full its queues are, 0 .. 1: samples that nobody has begun, samples that were fetched (NAN without readers),
  * slow ones that are parked, as parts of those that may be under way; and of the batches that may be, those that are
  * ready. */
 typedef struct dr__fill {

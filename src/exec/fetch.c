@@ -27,7 +27,7 @@ static bool has_room(const dr__exec *e)
 
 bool dr__fetch_next(dr__exec *e, dr__claim *c)
 {
-    if (!e->running || e->fetch.active >= e->fetchers || !has_room(e))
+    if (!e->running || e->fetch.active >= e->readers || !has_room(e))
         return false; /* once it was stopped, nothing is kept that nobody would free */
     dr__parked *p = dr__lane_new(&e->lanes);
     if (!p)

@@ -1,6 +1,6 @@
 /* fetch.h: samples read ahead of the workers, by threads that do nothing else.
  *
- * A fetcher claims one sample, reads it (or finds it in the cache) and leaves it with its bytes, as a slow sample is
+ * A reader claims one sample, reads it (or finds it in the cache) and leaves it with its bytes, as a slow sample is
  * parked (lanes.h).  Workers take what was fetched, and read themselves only while fewer samples are being fetched than
  * there are workers: fetched ones would wait meanwhile.  What could not be read, or kept within the budget, they read
  * again, so that all that can be wrong with a sample is dealt with in one place.
@@ -10,7 +10,7 @@
 
 #include "exec/lanes.h"
 
-/* Workers find the next one while the fetchers are held up for a moment. */
+/* Workers find the next one while the readers are held up for a moment. */
 enum { DR__FETCHED_PER_WORKER = 4 };
 
 struct dr__exec;

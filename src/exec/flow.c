@@ -8,7 +8,7 @@
 #include <drapps/sched.h>
 
 #include "base/clock.h"
-#include "exec/cached.h"
+#include "exec/cache_stage.h"
 
 /* --- consumers --- */
 
@@ -79,7 +79,7 @@ dr__fill dr__exec_fill(dr__exec *e)
     const double may_be_fetched = DR__FETCHED_PER_WORKER * DR_MAX(e->workers, 1);
     const dr__fill fill = {
         .unclaimed = DR_MIN((double)count_unclaimed(e) / samples, 1),
-        .fetched = e->fetchers > 0 || e->fetch.n > 0 ? DR_MIN(e->fetch.n / may_be_fetched, 1) : NAN,
+        .fetched = e->readers > 0 || e->fetch.n > 0 ? DR_MIN(e->fetch.n / may_be_fetched, 1) : NAN,
         .parked = DR_MIN((double)count_parked(e) / samples, 1),
         .ready = DR_MIN((double)count_ready(e) / batches, 1),
     };

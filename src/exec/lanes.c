@@ -190,12 +190,12 @@ void dr__lane_unpark(dr__exec *e, dr__parked *p, dr__workbench *bench)
     dr__pool_lock();
     dr__lane_count(&e->lanes, p);
     if (e->lanes.bytes >
-        e->batch_budget / (2 * BUDGET_PART)) { /* what the bench had is larger, and fetchers need room */
+        e->batch_budget / (2 * BUDGET_PART)) { /* what the bench had is larger, and readers need room */
         dr__record_free(&p->record);
         dr__lane_count(&e->lanes, p);
     }
     dr__lane_keep(&e->lanes, p);
-    if (e->fetchers)
+    if (e->readers)
         dr__pool_wake_one(e, true); /* there is room again */
     dr__pool_unlock();
 }

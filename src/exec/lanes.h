@@ -29,7 +29,7 @@ typedef struct dr__job {
     bool left_out;
     uint64_t read_ns, run_ns;
     uint64_t read_at_ns;           /* when reading began */
-    int reader;                    /* worker that read it; -1, -2, ...: fetcher */
+    int reader;                    /* worker that read it; -1, -2, ...: reader */
     uint64_t since_ns;             /* when it was read, or taken up again */
     uint64_t since_cpu_ns, cpu_ns; /* the thread's CPU time then, and what run_ns took of it; 0 without a trace */
     /* see cached.h */

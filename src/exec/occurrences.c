@@ -1,7 +1,7 @@
 /* occurrences.c: how often each id of an epoch was seen.  Most come once and take a bit; the others have a row in a
  * table with open addressing, at most half full. */
 #include "base/alloc.h"
-#include "exec/given.h"
+#include "exec/pushed_order.h"
 
 enum { FEWEST_ROWS = 64 };
 

@@ -4,7 +4,7 @@
  * threads seldom meet at it.  Threads are as many as the most demanding loader asks for; a loader has at most
  * `workers` claims under way, so several loaders share them in turn.
  *
- * Workers and fetchers are teams of their own, and so are those for loaders of priority -1: a thread that stands back
+ * Workers and readers are teams of their own, and so are those for loaders of priority -1: a thread that stands back
  * may not be allowed to step forward again, and while it does it would keep a loader of higher priority waiting.  So a
  * loader whose priority changes gets other threads, and no thread changes its own.
  */
@@ -34,7 +34,7 @@ typedef struct worker {
 
 /* pool lock */
 struct team {
-    bool reads;    /* fetchers */
+    bool reads;    /* readers */
     bool low;      /* for loaders of priority -1 */
     dr__cond work; /* something may be claimed */
     worker *workers[DR__MAX_WORKERS];
@@ -107,9 +107,9 @@ void dr__pool_wake(void)
             dr__cond_broadcast(&pool.teams[i].work);
 }
 
-void dr__pool_wake_one(const dr__exec *e, bool fetcher)
+void dr__pool_wake_one(const dr__exec *e, bool reader)
 {
-    dr__cond_signal(&pool.teams[(fetcher ? FETCH : WORK) + (e->priority < 0)].work);
+    dr__cond_signal(&pool.teams[(reader ? FETCH : WORK) + (e->priority < 0)].work);
 }
 
 void dr__pool_look_at(uint64_t ns)
@@ -167,7 +167,7 @@ static int asks_for(const dr__exec *e, const team *t)
 {
     if ((e->priority < 0) != t->low)
         return 0;
-    return t->reads ? e->fetchers : e->workers;
+    return t->reads ? e->readers : e->workers;
 }
 
 static bool take_claim(team *t, dr__exec *e, dr__claim *c)
@@ -315,7 +315,7 @@ static dr_status start_worker(team *t, worker **out, dr_error *err)
     }
     w->team = t;
     w->bench->worker = free_number(t);
-    if (!dr__thread_start(&w->thread, t->reads ? "drapps-fetcher" : "drapps-worker", serve, w)) {
+    if (!dr__thread_start(&w->thread, t->reads ? "drapps-reader" : "drapps-worker", serve, w)) {
         dr__workbench_free(&w->bench);
         dr__free(w);
         return dr__fail(err, DR_ERR_LIMIT, "cannot start worker thread %d", t->n + 1);
@@ -333,7 +333,7 @@ static int wanted(const team *t)
     return want;
 }
 
-/* pool lock: fewer threads than wanted still do the work, and where there are no fetchers workers read. */
+/* pool lock: fewer threads than wanted still do the work, and where there are no readers workers read. */
 static dr_status grow(team *t, dr_error *err)
 {
     const int want = wanted(t);

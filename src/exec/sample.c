@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "exec/cached.h"
+#include "exec/cache_stage.h"
 #include "exec/exec.h"
 
 /* The op ids of the engine's own draws stand above those of any graph. */
@@ -334,7 +334,7 @@ static void settle(dr__exec *e, dr__workbench *bench, dr__job *j, dr_status stat
         handle_failure(e, bench, j, err);
 }
 
-/* by: worker 1, 2, ...; fetcher -1, -2, ... */
+/* by: worker 1, 2, ...; reader -1, -2, ... */
 static void close_job(dr__exec *e, int by, dr__job *j)
 {
     if (j->slow)

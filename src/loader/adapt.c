@@ -1,4 +1,4 @@
-/* adapt.c: a loader as the plant of a pilot. */
+/* adapt.c: a loader as the plant of a controller. */
 #include "loader/adapt.h"
 
 #include <math.h>
@@ -8,17 +8,17 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "loader/knobs.h"
+#include "loader/loader_knobs.h"
 #include "loader/loader.h"
 #include "loader/monitor_share.h"
 #include "sched/policy.h"
 #include "sched/tables.h"
 
 enum {
-    FIRST_MS = 200,    /* a run that is over by then needs no pilot */
+    FIRST_MS = 200,    /* a run that is over by then needs no controller */
     PAUSE_MS = 2000,   /* a consumer that stays away for so long, ... */
     PAUSE_STEPS = 8,   /* and so many times as long as it usually does, pauses */
-    FEWEST_WORKERS = 8 /* that a pilot may come to, however few CPUs there are: workers also wait for reads */
+    FEWEST_WORKERS = 8 /* that a controller may come to, however few CPUs there are: workers also wait for reads */
 };
 
 /* --- opening --- */
@@ -47,7 +47,7 @@ dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
     a->cpu_limit = o->cpu_limit;
     if (o->cpu_limit > 0) /* with every policy, and from the first sample on */
         dr__ceiling_set(&l->exec.ceiling, o->cpu_limit, dr__now_ns());
-    if (!a->cpu_limit && o->monitor && *dr__monitor_root(o->monitor)) /* the pilot would look at this machine */
+    if (!a->cpu_limit && o->monitor && *dr__monitor_root(o->monitor)) /* the controller would look at this machine */
         a->cpu_limit = limits->cpus / limits->local_world;
     const double most = 2 * ceil((double)limits->affinity_cpus / limits->local_world);
     a->most_workers = DR_MIN(DR_MAX(most, FEWEST_WORKERS), DR__MAX_WORKERS);
@@ -125,11 +125,11 @@ static bool pauses(dr__exec *e)
     return steps < 1 || idle > PAUSE_STEPS * (flow[DR_FLOW_STEP] - idle) / steps;
 }
 
-/* Runs in the monitor's thread, before the pilot does. */
+/* Runs in the monitor's thread, before the controller does. */
 static void tell_monitor(void *user, dr__pipeline_facts *out)
 {
     dr_loader *l = user;
-    dr_pilot_hold(l->adapt.pilot, pauses(&l->exec));
+    dr_controller_hold(l->adapt.controller, pauses(&l->exec));
     dr__facts_fill(&l->adapt.facts, out);
 }
 
@@ -141,11 +141,11 @@ static bool is_off(const char *variable)
     return text && !strcmp(text, "off");
 }
 
-static dr_status open_pilot(dr_loader *l, dr_error *err)
+static dr_status open_controller(dr_loader *l, dr_error *err)
 {
     dr__adapt *a = &l->adapt;
-    dr_pilot_options o;
-    dr_pilot_defaults(&o);
+    dr_controller_options o;
+    dr_controller_defaults(&o);
     o.policy = a->policy;
     pthread_mutex_lock(&a->knobs);
     o.pinned = a->pinned;
@@ -161,7 +161,7 @@ static dr_status open_pilot(dr_loader *l, dr_error *err)
         a->monitor = dr_monitor_ref(a->given);
     else
         DR_TRY(dr__monitor_share_take(&a->monitor, err));
-    DR_TRY(dr_pilot_open(a->monitor, &o, &plant, &a->pilot, err));
+    DR_TRY(dr_controller_open(a->monitor, &o, &plant, &a->controller, err));
     dr__facts_init(&a->facts, &l->exec);
     return dr__monitor_add_pipeline(a->monitor, tell_monitor, l, &a->token, err);
 }
@@ -172,7 +172,7 @@ static void land(dr_loader *l)
     if (a->token)
         dr__monitor_remove_pipeline(a->monitor, a->token);
     a->token = 0;
-    dr_pilot_close(&a->pilot);
+    dr_controller_close(&a->controller);
     dr_live_close(&a->live);
     if (a->given)
         dr_monitor_unref(&a->monitor);
@@ -188,7 +188,7 @@ static void take_off(dr_loader *l)
     a->live = is_off("DRAPPS_LIVE") ? NULL : dr_live_open(l->exec.set->name, a->policy);
     if (!strcmp(a->policy, "fixed") && !a->live && !a->given && !l->exec.trace) /* nobody would look */
         return;
-    if (open_pilot(l, &err) == DR_OK)
+    if (open_controller(l, &err) == DR_OK)
         return;
     snprintf(a->why, sizeof a->why, "%.*s", (int)sizeof a->why - 1, err.text);
     land(l);
@@ -219,8 +219,8 @@ dr_status dr__adapt_set(dr_loader *l, int knob, double value, dr_error *err)
         a->pinned |= 1u << knob;
     pthread_mutex_unlock(&a->knobs);
     pthread_mutex_lock(&l->lock);
-    if (status == DR_OK && a->pilot)
-        dr_pilot_pin(a->pilot, knob, true, NULL);
+    if (status == DR_OK && a->controller)
+        dr_controller_pin(a->controller, knob, true, NULL);
     pthread_mutex_unlock(&l->lock);
     return status;
 }
@@ -238,7 +238,7 @@ size_t dr_loader_decisions(dr_loader *l, uint64_t after, dr_decision *out, size_
     if (dr__loader_check(l, NULL) != DR_OK)
         return 0;
     pthread_mutex_lock(&l->lock);
-    size_t n = l->adapt.pilot ? dr_pilot_decisions(l->adapt.pilot, after, out, cap) : 0;
+    size_t n = l->adapt.controller ? dr_controller_decisions(l->adapt.controller, after, out, cap) : 0;
     pthread_mutex_unlock(&l->lock);
     return n;
 }

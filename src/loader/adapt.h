@@ -1,9 +1,9 @@
-/* adapt.h: a loader's pilot: who turns its knobs while it runs.
+/* adapt.h: a loader's controller: who turns its knobs while it runs.
  *
- * The pilot and what it needs (a monitor, a live view) are made when the loader has run for a moment, or at once where
- * a trace is written or a monitor was given: short runs cost nothing.  They stay until the loader is closed.  While no
- * consumer is there, or one pauses, the pilot is held.  Nothing here ever fails a run: without a pilot the settings
- * stay as they are, and explain says why.
+ * The controller and what it needs (a monitor, a live view) are made when the loader has run for a moment, or at once
+ * where a trace is written or a monitor was given: short runs cost nothing.  They stay until the loader is closed.
+ * While no consumer is there, or one pauses, the controller is held.  Nothing here ever fails a run: without a
+ * controller the settings stay as they are, and explain says why.
  */
 #ifndef DR_LOADER_ADAPT_H
 #define DR_LOADER_ADAPT_H
@@ -18,11 +18,11 @@ typedef struct dr__adapt {
     const char *policy; /* its name; static */
     dr_weights weights;
     dr_monitor *given; /* the user's, a reference; NULL: the one that the process shares */
-    double cpu_limit;  /* 0: what the pilot finds out */
+    double cpu_limit;  /* 0: what the controller finds out */
     uint64_t memory_limit;
     double most_workers;
     double least_prefetch; /* 0: any */
-    int period_ms;         /* between decisions; 0: the pilot's standard */
+    int period_ms;         /* between decisions; 0: the controller's standard */
 
     pthread_mutex_t knobs; /* held while one is turned; after the loader's lock, before the pool's */
     uint32_t pinned;       /* bit (1 << dr_knob): the user's */
@@ -30,10 +30,10 @@ typedef struct dr__adapt {
     /* the loader's lock */
     uint64_t begun_ns; /* when the first epoch began; 0: none did */
     bool tried;
-    char why[160]; /* why there is no pilot; "" */
+    char why[160]; /* why there is no controller; "" */
     dr_monitor *monitor;
     dr_live *live;
-    dr_pilot *pilot;
+    dr_controller *controller;
 
     /* the monitor's thread */
     dr__facts facts;

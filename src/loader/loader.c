@@ -12,11 +12,11 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "exec/cached.h"
+#include "exec/cache_stage.h"
 
 enum {
     STANDARD_PREFETCH = 2,  /* one being filled, one ready: in measurements more of them only took memory */
-    SMALL_BYTES = 64 << 20, /* small batches: those ahead take no more together (as in fleet_iter.py) */
+    SMALL_BYTES = 64 << 20, /* small batches: those ahead take no more together (as in pool_iter.py) */
     SAMPLES_EACH = 12,      /* of small batches, for each worker: evens out that some take much longer */
     MOST_RANKS = 1 << 24,
     MOST_SEEK_BYTES = 512 << 20, /* half a million images that no file has yet */

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "exec/cached.h"
+#include "exec/cache_stage.h"
 #include "kernel/cpu.h"
 #include "loader/loader.h"
 

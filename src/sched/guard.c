@@ -1,4 +1,4 @@
-/* guard.c: masks, dwell, bounded steps, and taking back what made things worse. */
+/* guard.c: masks, cooldown, bounded steps, and taking back what made things worse. */
 #include "sched/guard.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 static const double WORSE = 0.05;      /* of the weights' size: a reward that fell by so much fell clearly */
 static const double SAME = 0.25;       /* demand and others' load within this are as they were */
 static const double MEMORY_PART = 0.9; /* of its limit, for batches under way */
-enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900, LONGEST_DWELL_S = 60, SOON_S = 15, MIN_BATCHES = 4 };
+enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900, LONGEST_COOLDOWN_S = 60, SOON_S = 15, MIN_BATCHES = 4 };
 
 /* --- masks and budgets --- */
 
@@ -34,40 +34,40 @@ static double most_batches(const dr__observation *o)
     return o->memory_limit > 0 && each > 0 ? DR_MAX(floor(MEMORY_PART * o->memory_limit / each), 1) : INFINITY;
 }
 
-/* One step of a knob: by some, or to the double or half.  The first fetchers take over what workers read. */
+/* One step of a knob: by some, or to the double or half.  The first readers take over what workers read. */
 static double step_limit(const dr__observation *o, int knob, double x)
 {
-    double now = o->knob[knob], some = knob == DR_KNOB_FETCHERS ? 4 : 2, from = now;
+    double now = o->knob[knob], some = knob == DR_KNOB_READERS ? 4 : 2, from = now;
     if (knob == DR_KNOB_PRIORITY)
         return DR_MIN(DR_MAX(x, now - 1), now + 1);
-    if (knob != DR_KNOB_WORKERS && knob != DR_KNOB_PREFETCH && knob != DR_KNOB_FETCHERS)
+    if (knob != DR_KNOB_WORKERS && knob != DR_KNOB_PREFETCH && knob != DR_KNOB_READERS)
         return x;
-    if (knob == DR_KNOB_FETCHERS && now <= 0)
+    if (knob == DR_KNOB_READERS && now <= 0)
         from = o->knob[DR_KNOB_WORKERS];
     return DR_MIN(DR_MAX(x, DR_MIN(now - some, floor(now / 2))), DR_MAX(now + some, 2 * from));
 }
 
 static bool takes_memory(int knob)
 {
-    return knob == DR_KNOB_WORKERS || knob == DR_KNOB_FETCHERS || knob == DR_KNOB_PREFETCH ||
+    return knob == DR_KNOB_WORKERS || knob == DR_KNOB_READERS || knob == DR_KNOB_PREFETCH ||
            knob == DR_KNOB_PREFETCH_BYTES;
 }
 
-static uint64_t least_dwell_ns(int knob)
+static uint64_t least_cooldown_ns(int knob)
 {
-    uint64_t dwell_ns = (uint64_t)dr__knob_row_of(knob)->dwell_ms * 1000000u;
-    return dwell_ns - dwell_ns / 20; /* decisions are not on the dot */
+    uint64_t cooldown_ns = (uint64_t)dr__knob_row_of(knob)->cooldown_ms * 1000000u;
+    return cooldown_ns - cooldown_ns / 20; /* decisions are not on the dot */
 }
 
 /* Turned too lately, or tried in vain. */
 static bool is_kept(const dr__guard *g, const dr__observation *o, int knob, double x)
 {
     const dr__turn *turn = &g->turn[knob];
-    uint64_t dwell_ns = least_dwell_ns(knob);
+    uint64_t cooldown_ns = least_cooldown_ns(knob);
     bool up = x > o->knob[knob];
     if (up != turn->up && !o->sudden)
-        dwell_ns = DR_MAX(dwell_ns, turn->dwell_ns);
-    if (turn->time_ns && o->time_ns < turn->time_ns + dwell_ns)
+        cooldown_ns = DR_MAX(cooldown_ns, turn->cooldown_ns);
+    if (turn->time_ns && o->time_ns < turn->time_ns + cooldown_ns)
         return true;
     return o->time_ns < g->ban[knob][up].until_ns;
 }
@@ -77,25 +77,25 @@ static bool needs_scarce_memory(const dr__guard *g, const dr__observation *o, in
     return x > o->knob[knob] && takes_memory(knob) && o->time_ns < g->memory_ban_ns;
 }
 
-bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish)
+bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__proposal *proposal)
 {
     bool kept = false;
     if (o->use.cpu_limit > 0)
-        wish->knob[DR_KNOB_CPU_CEILING] = o->use.cpu_limit; /* the user's, whatever the policy */
+        proposal->knob[DR_KNOB_CPU_CEILING] = o->use.cpu_limit; /* the user's, whatever the policy */
     for (int i = 0; i < DR_N_KNOBS; i++) {
-        double wanted = wish->knob[i], x = in_range(o, i, wanted);
+        double wanted = proposal->knob[i], x = in_range(o, i, wanted);
         if (!dr__may_turn(o, i)) {
-            wish->knob[i] = o->knob[i];
+            proposal->knob[i] = o->knob[i];
             continue;
         }
-        const bool back = wish->back >> i & 1; /* all the way, at once */
+        const bool back = proposal->back >> i & 1; /* all the way, at once */
         x = back ? x : in_range(o, i, step_limit(o, i, x));
         if (i == DR_KNOB_PREFETCH)
             x = DR_MAX(DR_MIN(x, most_batches(o)), o->use.least[i]);
         if (needs_scarce_memory(g, o, i, x) || (!back && x != o->knob[i] && is_kept(g, o, i, x)))
             x = o->knob[i];
         kept |= fabs(x - wanted) > 0.5;
-        wish->knob[i] = x;
+        proposal->knob[i] = x;
     }
     return kept;
 }
@@ -125,22 +125,22 @@ static bool is_comparable(const dr__guard *g, const dr__observation *o)
            (is_our_own(g, o) || fabs(o->foreign_cpus - g->foreign_before) < SAME * o->machine_cpus);
 }
 
-static void undo(dr__guard *g, const dr__observation *o, double reward, dr__wish *wish)
+static void undo(dr__guard *g, const dr__observation *o, double reward, dr__proposal *proposal)
 {
     for (int i = 0; i < DR_N_KNOBS; i++) {
-        wish->knob[i] = o->knob[i];
+        proposal->knob[i] = o->knob[i];
         if (!(g->changed >> i & 1))
             continue;
         dr__guard_ban(g, o->time_ns, i, g->before[i] < o->knob[i]);
-        wish->knob[i] = g->before[i];
+        proposal->knob[i] = g->before[i];
     }
-    wish->back = g->changed;
-    snprintf(wish->reason, sizeof wish->reason,
+    proposal->back = g->changed;
+    snprintf(proposal->reason, sizeof proposal->reason,
              "The reward fell from %.3f to %.3f at the same demand and load: the change is taken back.",
              g->reward_before, reward);
 }
 
-bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__wish *wish)
+bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__proposal *proposal)
 {
     if (!g->on_trial || o->time_ns < g->changed_ns + SETTLED_MS * 1000000ull)
         return false;
@@ -149,18 +149,18 @@ bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__
         size += o->use.weights.of[i];
     bool worse = is_comparable(g, o) && reward < g->reward_before - WORSE * size;
     if (worse)
-        undo(g, o, reward, wish);
+        undo(g, o, reward, proposal);
     g->on_trial = false;
     return worse;
 }
 
 static void note_turn(dr__turn *turn, const dr__observation *o, int knob, bool up)
 {
-    uint64_t soon_ns = DR_MAX(4 * turn->dwell_ns, (uint64_t)SOON_S * SECONDS);
-    bool soon = turn->dwell_ns && up != turn->up && o->time_ns < turn->time_ns + soon_ns;
-    uint64_t dwell_ns = soon && !o->sudden ? 2 * turn->dwell_ns : least_dwell_ns(knob);
+    uint64_t soon_ns = DR_MAX(4 * turn->cooldown_ns, (uint64_t)SOON_S * SECONDS);
+    bool soon = turn->cooldown_ns && up != turn->up && o->time_ns < turn->time_ns + soon_ns;
+    uint64_t cooldown_ns = soon && !o->sudden ? 2 * turn->cooldown_ns : least_cooldown_ns(knob);
     *turn = (dr__turn){ .time_ns = o->time_ns, .up = up };
-    turn->dwell_ns = DR_MIN(dwell_ns, (uint64_t)LONGEST_DWELL_S * SECONDS);
+    turn->cooldown_ns = DR_MIN(cooldown_ns, (uint64_t)LONGEST_COOLDOWN_S * SECONDS);
 }
 
 void dr__guard_turned(dr__guard *g, const dr__observation *o, const double after[DR_N_KNOBS], uint32_t knobs,

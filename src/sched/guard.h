@@ -1,7 +1,7 @@
-/* guard.h: what stands between a policy's wishes and the knobs.
+/* guard.h: what stands between a policy's proposals and the knobs.
  *
  *   masks      a knob that is pinned, missing, out of range or over a budget is not turned so
- *   dwell      a knob that was turned is left alone for its dwell time, which grows while it goes back and forth
+ *   cooldown      a knob that was turned is left alone for its cooldown time, which grows while it goes back and forth
  *              without a sudden change of the world; no knob goes far at once
  *   undo       a change after which things got clearly worse, while demand and others' load stayed, is taken back and
  *              not tried again for a while, which doubles each time
@@ -20,8 +20,8 @@ typedef struct dr__ban {
 
 /* How a knob was turned last. */
 typedef struct dr__turn {
-    uint64_t time_ns;  /* 0: never */
-    uint64_t dwell_ns; /* for so long it does not go back; doubles each time it soon does */
+    uint64_t time_ns;     /* 0: never */
+    uint64_t cooldown_ns; /* for so long it does not go back; doubles each time it soon does */
     bool up;
 } dr__turn;
 
@@ -45,19 +45,20 @@ typedef struct dr__guard {
     uint64_t memory_ban_ns; /* until then nothing that takes more memory is turned up */
 } dr__guard;
 
-/* Makes the policy's wishes allowed, in place: masks, dwell, bounded steps, bans.  True: something was kept back. */
-bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__wish *wish);
+/* Makes the policy's proposals allowed, in place: masks, cooldown, bounded steps, bans.  True: something was kept back.
+ */
+bool dr__guard_limit(dr__guard *g, const dr__observation *o, dr__proposal *proposal);
 
-/* Whether the change on trial made things worse: then the wish becomes to take it back, with its reason.
+/* Whether the change on trial made things worse: then the proposal becomes to take it back, with its reason.
  * `reward` is that of the observation without what the change itself cost. */
-bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__wish *wish);
+bool dr__guard_judge(dr__guard *g, const dr__observation *o, double reward, dr__proposal *proposal);
 
 /* The knobs were turned to `after`; `reward` is that of the time before.  by_policy: to be judged later. */
 void dr__guard_turned(dr__guard *g, const dr__observation *o, const double after[DR_N_KNOBS], uint32_t knobs,
                       double reward, bool by_policy);
 
-/* At every tick: true with a wish where something must be done now. */
-bool dr__guard_watch(dr__guard *g, const dr__tick *tick, const dr__observation *o, dr__wish *wish);
+/* At every tick: true with a proposal where something must be done now. */
+bool dr__guard_watch(dr__guard *g, const dr__tick *tick, const dr__observation *o, dr__proposal *proposal);
 
 /* A knob is not turned that way again for a while, which doubles each time. */
 void dr__guard_ban(dr__guard *g, uint64_t now_ns, int knob, bool up);

@@ -97,7 +97,7 @@ static void derive_cpus(dr__observation *o, double n_cpus)
  * How long they waited for a CPU is told, or taken to be all of it, as far as more threads want one than there are. */
 static void derive_stretch(dr__observation *o)
 {
-    double threads = o->knob[DR_KNOB_WORKERS] + o->knob[DR_KNOB_FETCHERS], ours = threads + o->trainer_cpus;
+    double threads = o->knob[DR_KNOB_WORKERS] + o->knob[DR_KNOB_READERS], ours = threads + o->trainer_cpus;
     double left = DR_MAX(o->machine_cpus - o->foreign_cpus, 0.05 * o->machine_cpus); /* by others */
     double most = ours / DR_MIN(left, o->quota_cpus);
     bool calm = dr__senses(o, DR_SENSOR_PRESSURE_CPU) && o->sensor[DR_SENSOR_PRESSURE_CPU] < PRESSURE &&

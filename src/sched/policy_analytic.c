@@ -3,9 +3,9 @@
  *
  *   workers    the fewest whose predicted reward is the best, from measured costs and demand, shared CPUs and the
  *              user's weights (plant_model.h); fewer only where that stays so with demand a third higher
- *   fetchers   where reading blocks: as many as there are reads under way at that rate (Little's law)
+ *   readers   where reading blocks: as many as there are reads under way at that rate (Little's law)
  *   prefetch   as many batches as are under way at that rate (Little's law), and some more for how they vary: more
- *              where the consumer waits though workers and fetchers could keep up, less where they lie ready unused
+ *              where the consumer waits though workers and readers could keep up, less where they lie ready unused
  *   bytes      what these batches take, where memory is short
  *   priority   left alone: below a trainer that fills the CPUs, workers starve
  */
@@ -44,7 +44,7 @@ struct state {
     double wait_before;         /* mean of these shares, before there was more cover, */
     double cover_before;        /* and the cover then */
     int grown, barred, pause;   /* decisions: in which cover was added, in which none is, and was not last time */
-    uint64_t raised_ns;         /* when there were last more fetchers, or batches that wait for reads; 0: never */
+    uint64_t raised_ns;         /* when there were last more readers, or batches that wait for reads; 0: never */
 
     double tried, tried_rate; /* threads that read before there were more, and the rate with these; 0: none */
     double most_readers;      /* more of these brought nothing; 0: not known */
@@ -129,7 +129,7 @@ static double choose_workers(const dr__plant_model *m, const dr__observation *o)
     return down < (1 - FEW) * now && !trains_beside(o) ? down : now;
 }
 
-/* --- fetchers --- */
+/* --- readers --- */
 
 /* Whether threads that only read are worth having: reading blocks for a good part of a sample's time.  On a machine
  * without a free CPU that cannot be told from a read that waits for a CPU, and would not help, unless it takes many
@@ -137,8 +137,8 @@ static double choose_workers(const dr__plant_model *m, const dr__observation *o)
 static bool should_split(const dr__costs *c, const dr__observation *o)
 {
     double all = c->cpu + c->block_work + c->block_read;
-    bool splits = o->knob[DR_KNOB_FETCHERS] > 0;
-    if (!dr__may_turn(o, DR_KNOB_FETCHERS))
+    bool splits = o->knob[DR_KNOB_READERS] > 0;
+    if (!dr__may_turn(o, DR_KNOB_READERS))
         return splits;
     if (splits)
         return c->block_read > 0.1 * all;
@@ -146,15 +146,15 @@ static bool should_split(const dr__costs *c, const dr__observation *o)
 }
 
 /* Reads under way at a rate. */
-static double choose_fetchers(const dr__costs *c, const dr__observation *o, double rate)
+static double choose_readers(const dr__costs *c, const dr__observation *o, double rate)
 {
-    double now = o->knob[DR_KNOB_FETCHERS], reads = rate * c->read;
+    double now = o->knob[DR_KNOB_READERS], reads = rate * c->read;
     return 1.05 * reads > now || 1.6 * reads < now ? DR_MAX(ceil(MARGIN * reads), 1) : now;
 }
 
 /* Where more threads that read or wait bring no more samples, what they wait for is the limit: they go back, and that
  * is remembered. */
-static double within_storage(struct state *s, const dr__observation *o, int knob, double capacity, double wish)
+static double within_storage(struct state *s, const dr__observation *o, int knob, double capacity, double proposal)
 {
     double now = o->knob[knob];
     bool starved = o->wait > KEEPS_UP && o->work_rate < 0.9 * capacity;
@@ -166,10 +166,10 @@ static double within_storage(struct state *s, const dr__observation *o, int knob
     if (s->most_readers > 0 && (s->reader_memory-- <= 0 || o->sudden))
         s->most_readers = 0;
     if (s->most_readers > 0)
-        wish = DR_MIN(wish, s->most_readers);
-    s->tried = wish > now ? now : 0;
+        proposal = DR_MIN(proposal, s->most_readers);
+    s->tried = proposal > now ? now : 0;
     s->tried_rate = o->work_rate;
-    return wish;
+    return proposal;
 }
 
 /* --- prefetch --- */
@@ -225,19 +225,19 @@ static double more_cover(const struct state *s, const dr__observation *o)
 {
     const dr__costs *c = &s->costs;
     double batch = o->batch_samples / c->demand, most = o->use.most[DR_KNOB_PREFETCH] * batch;
-    double first = o->knob[DR_KNOB_FETCHERS] > 0 ? batch : DR_MAX(c->latency / 2, batch);
+    double first = o->knob[DR_KNOB_READERS] > 0 ? batch : DR_MAX(c->latency / 2, batch);
     return DR_MIN(DR_MAX(2 * s->cover, first), most);
 }
 
-/* Whether workers, and fetchers where there are some, could keep up.  That fetchers are nearly always at a read says
+/* Whether workers, and readers where there are some, could keep up.  That readers are nearly always at a read says
  * nothing: how many samples they can read does. */
 static bool could_keep_up(const struct state *s, const dr__observation *o, double capacity)
 {
-    double fetchers = o->knob[DR_KNOB_FETCHERS], demand = 1.05 * s->costs.demand;
-    if (fetchers <= 0)
+    double readers = o->knob[DR_KNOB_READERS], demand = 1.05 * s->costs.demand;
+    if (readers <= 0)
         return capacity > demand && o->busy < 0.85;
     double workers_busy = o->flow[DR_FLOW_WORK] / DR_MAX(o->knob[DR_KNOB_WORKERS], 1);
-    return capacity > demand && workers_busy < 0.85 && fetchers > demand * s->costs.read;
+    return capacity > demand && workers_busy < 0.85 && readers > demand * s->costs.read;
 }
 
 /* Whether all that is seen was after the last rise, when what was begun by it had arrived. */
@@ -273,7 +273,7 @@ static void adapt_cover(struct state *s, const dr__observation *o, double capaci
 }
 
 /* From the begin of a batch to its end.  Where the workers cannot keep up anyway, batches wait for these, and more of
- * them would wait longer: then at most twice what all workers need for one counts, and what fetchers need for a read.
+ * them would wait longer: then at most twice what all workers need for one counts, and what readers need for a read.
  */
 static double latency_of(const struct state *s, const dr__observation *o, double capacity, bool split)
 {
@@ -332,84 +332,87 @@ static int bound_of(const struct state *s, const dr__plant_model *m, const dr__o
     return o->cpu_load > FULL || o->flow[DR_FLOW_CPU] > FULL * m->cpus ? DR_BOUND_CPU : DR_BOUND_WORKERS;
 }
 
-static void append(dr__wish *wish, const char *format, ...) DR_PRINTF(2, 3);
+static void append(dr__proposal *proposal, const char *format, ...) DR_PRINTF(2, 3);
 
-static void append(dr__wish *wish, const char *format, ...)
+static void append(dr__proposal *proposal, const char *format, ...)
 {
-    size_t n = strlen(wish->reason);
+    size_t n = strlen(proposal->reason);
     va_list args;
     va_start(args, format);
-    vsnprintf(wish->reason + n, sizeof wish->reason - n, format, args);
+    vsnprintf(proposal->reason + n, sizeof proposal->reason - n, format, args);
     va_end(args);
 }
 
 /* What others use is what was measured, and so never more than the machine has; what they want may be. */
 static void explain(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity,
-                    dr__wish *wish)
+                    dr__proposal *proposal)
 {
     double workers = o->knob[DR_KNOB_WORKERS];
     bool reads = s->costs.block_read > s->costs.block_work;
     if (o->wait < NO_STEP)
-        append(wish, "The trainer waits %.0f %% of its time and could take %.0f samples/s.", 100 * o->wait, m->demand);
+        append(proposal, "The trainer waits %.0f %% of its time and could take %.0f samples/s.", 100 * o->wait,
+               m->demand);
     else
-        append(wish, "The trainer takes each batch at once and gets %.0f samples/s.", o->rate);
-    append(wish, " %g worker%s can make %.0f/s: a sample takes %.3g ms of CPU", workers, workers == 1 ? "" : "s",
+        append(proposal, "The trainer takes each batch at once and gets %.0f samples/s.", o->rate);
+    append(proposal, " %g worker%s can make %.0f/s: a sample takes %.3g ms of CPU", workers, workers == 1 ? "" : "s",
            capacity, 1e3 * m->cpu);
     if (m->block > WORTH_SAYING * m->cpu)
-        append(wish, " and %s %.3g ms%s%s", reads ? "waits for its bytes for" : "its code waits for", 1e3 * m->block,
-               !reads && *o->use.waits_in ? " in " : "", reads ? "" : o->use.waits_in);
-    append(wish, ".");
+        append(proposal, " and %s %.3g ms%s%s", reads ? "waits for its bytes for" : "its code waits for",
+               1e3 * m->block, !reads && *o->use.waits_in ? " in " : "", reads ? "" : o->use.waits_in);
+    append(proposal, ".");
     if (o->foreign_cpus > WORTH_SAYING * o->machine_cpus)
-        append(wish, " Other programs use %.2g of %.3g CPUs.", o->foreign_cpus, o->machine_cpus);
+        append(proposal, " Other programs use %.2g of %.3g CPUs.", o->foreign_cpus, o->machine_cpus);
 }
 
-static void wish_readers(struct state *s, const dr__observation *o, bool split, double capacity, dr__wish *wish)
+static void proposal_readers(struct state *s, const dr__observation *o, bool split, double capacity,
+                             dr__proposal *proposal)
 {
-    double *workers = &wish->knob[DR_KNOB_WORKERS], *fetchers = &wish->knob[DR_KNOB_FETCHERS];
+    double *workers = &proposal->knob[DR_KNOB_WORKERS], *readers = &proposal->knob[DR_KNOB_READERS];
     if (!split && s->costs.block_read + s->costs.block_work > s->costs.cpu)
         *workers = within_storage(s, o, DR_KNOB_WORKERS, capacity, *workers);
     else if (split)
-        *fetchers = within_storage(s, o, DR_KNOB_FETCHERS, capacity,
-                                   choose_fetchers(&s->costs, o, DR_MIN(capacity, s->costs.demand)));
+        *readers = within_storage(s, o, DR_KNOB_READERS, capacity,
+                                  choose_readers(&s->costs, o, DR_MIN(capacity, s->costs.demand)));
     else
         s->tried = s->most_readers = 0;
-    if (!split && dr__may_turn(o, DR_KNOB_FETCHERS))
-        *fetchers = 0;
+    if (!split && dr__may_turn(o, DR_KNOB_READERS))
+        *readers = 0;
 }
 
-static bool rises(const dr__observation *o, const dr__wish *wish, int knob)
+static bool rises(const dr__observation *o, const dr__proposal *proposal, int knob)
 {
-    return wish->knob[knob] > o->knob[knob];
+    return proposal->knob[knob] > o->knob[knob];
 }
 
-static void decide(void *state, const dr__observation *o, dr__wish *wish)
+static void decide(void *state, const dr__observation *o, dr__proposal *proposal)
 {
     struct state *s = state;
     dr__costs_learn(&s->costs, o);
     bool takes_all = !(s->costs.demand > 0) && o->wait > NO_STEP;
     if (!(s->costs.cpu > 0) || (!(s->costs.demand > 0) && !takes_all)) {
-        snprintf(wish->reason, sizeof wish->reason, "Too little is known yet: %.0f samples and %.0f batches in %.1f s.",
-                 o->work_rate * o->span, o->batches, o->span);
+        snprintf(proposal->reason, sizeof proposal->reason,
+                 "Too little is known yet: %.0f samples and %.0f batches in %.1f s.", o->work_rate * o->span,
+                 o->batches, o->span);
         return;
     }
     if (takes_all)
         s->costs.demand = 10 * o->cpus / s->costs.cpu;
     bool split = should_split(&s->costs, o);
-    dr__plant_model m = model_of(&s->costs, o, split), as_is = model_of(&s->costs, o, o->knob[DR_KNOB_FETCHERS] > 0);
+    dr__plant_model m = model_of(&s->costs, o, split), as_is = model_of(&s->costs, o, o->knob[DR_KNOB_READERS] > 0);
     double now = DR_MAX(o->knob[DR_KNOB_WORKERS], 1), here = dr__plant_capacity(&as_is, now);
     double workers = dr__may_turn(o, DR_KNOB_WORKERS) ? choose_workers(&m, o) : now;
     double capacity = dr__plant_capacity(&m, workers);
     adapt_cover(s, o, here);
-    wish->bound = bound_of(s, &as_is, o, here);
-    wish->knob[DR_KNOB_WORKERS] = workers;
-    wish_readers(s, o, split, capacity, wish);
-    wish->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, capacity, split);
-    if (split && (rises(o, wish, DR_KNOB_FETCHERS) || rises(o, wish, DR_KNOB_PREFETCH)))
+    proposal->bound = bound_of(s, &as_is, o, here);
+    proposal->knob[DR_KNOB_WORKERS] = workers;
+    proposal_readers(s, o, split, capacity, proposal);
+    proposal->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, capacity, split);
+    if (split && (rises(o, proposal, DR_KNOB_READERS) || rises(o, proposal, DR_KNOB_PREFETCH)))
         s->raised_ns = o->time_ns;
     else if (!split)
         s->raised_ns = 0;
-    wish->knob[DR_KNOB_PREFETCH_BYTES] = choose_bytes(o, wish->knob[DR_KNOB_PREFETCH]);
-    explain(s, &as_is, o, here, wish);
+    proposal->knob[DR_KNOB_PREFETCH_BYTES] = choose_bytes(o, proposal->knob[DR_KNOB_PREFETCH]);
+    explain(s, &as_is, o, here, proposal);
 }
 
 const dr__policy_def dr__policy_analytic = {

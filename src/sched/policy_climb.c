@@ -11,7 +11,7 @@
 #include "base/compiler.h"
 #include "sched/stage_model.h"
 
-static const int knobs[] = { DR_KNOB_WORKERS, DR_KNOB_FETCHERS, DR_KNOB_PREFETCH };
+static const int knobs[] = { DR_KNOB_WORKERS, DR_KNOB_READERS, DR_KNOB_PREFETCH };
 enum { MOST_STEPS = 1000, FIRST_S = 1, LONGEST_S = 60 };
 
 struct state {
@@ -23,7 +23,7 @@ static void begin_at_least(const dr__observation *o, double knob[DR_N_KNOBS])
 {
     for (size_t i = 0; i < DR_COUNT(knobs); i++)
         if (dr__may_turn(o, knobs[i]))
-            knob[knobs[i]] = DR_MAX(o->use.least[knobs[i]], knobs[i] != DR_KNOB_FETCHERS);
+            knob[knobs[i]] = DR_MAX(o->use.least[knobs[i]], knobs[i] != DR_KNOB_READERS);
 }
 
 /* Raises the knob that helps most; false: none does. */
@@ -54,22 +54,22 @@ static void optimize(const dr__stage_model *m, const dr__observation *o, double 
             break;
 }
 
-static void decide(void *state, const dr__observation *o, dr__wish *wish)
+static void decide(void *state, const dr__observation *o, dr__proposal *proposal)
 {
     struct state *s = state;
     dr__stage_model m;
     if (!dr__stage_model_of(o, &m) || o->time_ns < s->next_ns) {
-        snprintf(wish->reason, sizeof wish->reason, "The next climb is in %.0f s.",
+        snprintf(proposal->reason, sizeof proposal->reason, "The next climb is in %.0f s.",
                  o->time_ns < s->next_ns ? (double)(s->next_ns - o->time_ns) * 1e-9 : 0);
         return;
     }
     s->pause = s->pause > 0 ? DR_MIN(2 * s->pause, LONGEST_S) : FIRST_S;
     s->next_ns = o->time_ns + (uint64_t)(s->pause * 0.95e9);
-    optimize(&m, o, wish->knob);
-    wish->bound = o->wait < 0.01 ? DR_BOUND_TRAINER : DR_BOUND_WORKERS;
-    snprintf(wish->reason, sizeof wish->reason,
+    optimize(&m, o, proposal->knob);
+    proposal->bound = o->wait < 0.01 ? DR_BOUND_TRAINER : DR_BOUND_WORKERS;
+    snprintf(proposal->reason, sizeof proposal->reason,
              "By the model a sample takes %.3g ms, and the trainer %.3g ms; it climbs again in %.0f s.",
-             1e3 * dr__stage_work_time(&m, wish->knob), 1e3 * m.step, s->pause);
+             1e3 * dr__stage_work_time(&m, proposal->knob), 1e3 * m.step, s->pause);
 }
 
 const dr__policy_def dr__policy_climb = {

@@ -16,19 +16,19 @@ struct state {
     double high; /* seconds for which the queue has been nearly full */
 };
 
-static void decide(void *state, const dr__observation *o, dr__wish *wish)
+static void decide(void *state, const dr__observation *o, dr__proposal *proposal)
 {
     struct state *s = state;
     double prefetch = DR_MAX(o->knob[DR_KNOB_PREFETCH], 1), fill = o->flow[DR_FLOW_READY] / prefetch;
     s->high = fill > HIGH ? s->high + o->span : 0;
-    wish->bound = fill > HIGH ? DR_BOUND_TRAINER : fill < LOW ? DR_BOUND_WORKERS : DR_BOUND_UNKNOWN;
-    snprintf(wish->reason, sizeof wish->reason, "%.0f %% of %g batches are ready; more than 80 %% were for %.0f s.",
-             100 * fill, prefetch, s->high);
+    proposal->bound = fill > HIGH ? DR_BOUND_TRAINER : fill < LOW ? DR_BOUND_WORKERS : DR_BOUND_UNKNOWN;
+    snprintf(proposal->reason, sizeof proposal->reason,
+             "%.0f %% of %g batches are ready; more than 80 %% were for %.0f s.", 100 * fill, prefetch, s->high);
     if (fill < LOW) {
-        wish->knob[DR_KNOB_WORKERS] += 1;
-        wish->knob[DR_KNOB_PREFETCH] *= 2;
+        proposal->knob[DR_KNOB_WORKERS] += 1;
+        proposal->knob[DR_KNOB_PREFETCH] *= 2;
     } else if (s->high >= LONG) {
-        wish->knob[DR_KNOB_WORKERS] = DR_MAX(wish->knob[DR_KNOB_WORKERS] - 1, 1);
+        proposal->knob[DR_KNOB_WORKERS] = DR_MAX(proposal->knob[DR_KNOB_WORKERS] - 1, 1);
         s->high = 0;
     }
 }

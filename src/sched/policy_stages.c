@@ -38,16 +38,16 @@ static void raise_slowest(const dr__stage_model *m, const dr__observation *o, do
     if (dr__may_turn(o, DR_KNOB_WORKERS))
         knob[DR_KNOB_WORKERS] = DR_MAX(o->use.least[DR_KNOB_WORKERS], 1);
     if (m->split)
-        knob[DR_KNOB_FETCHERS] = DR_MAX(o->use.least[DR_KNOB_FETCHERS], 1);
+        knob[DR_KNOB_READERS] = DR_MAX(o->use.least[DR_KNOB_READERS], 1);
     for (int i = 0; i < MOST_STEPS; i++) {
         double read = dr__stage_read_time(m, knob), work = dr__stage_work_time(m, knob);
-        int slowest = read > work ? DR_KNOB_FETCHERS : DR_KNOB_WORKERS;
+        int slowest = read > work ? DR_KNOB_READERS : DR_KNOB_WORKERS;
         if (DR_MAX(read, work) <= target || !dr__stage_raise(o, knob, slowest, 1))
             break;
     }
 }
 
-static void decide(void *state, const dr__observation *o, dr__wish *wish)
+static void decide(void *state, const dr__observation *o, dr__proposal *proposal)
 {
     struct state *s = state;
     dr__stage_model m;
@@ -55,13 +55,14 @@ static void decide(void *state, const dr__observation *o, dr__wish *wish)
         return;
     s->gaps[s->n_gaps++ % N_GAPS] = m.step;
     double target = target_time(s), prefetch = o->knob[DR_KNOB_PREFETCH];
-    raise_slowest(&m, o, target, wish->knob);
+    raise_slowest(&m, o, target, proposal->knob);
     if (o->least_ready < 1 && o->most_ready >= prefetch - 1 && o->wait > 0)
-        dr__stage_raise(o, wish->knob, DR_KNOB_PREFETCH, prefetch);
-    wish->bound = o->wait < 0.01 ? DR_BOUND_TRAINER : DR_BOUND_WORKERS;
-    snprintf(wish->reason, sizeof wish->reason,
+        dr__stage_raise(o, proposal->knob, DR_KNOB_PREFETCH, prefetch);
+    proposal->bound = o->wait < 0.01 ? DR_BOUND_TRAINER : DR_BOUND_WORKERS;
+    snprintf(proposal->reason, sizeof proposal->reason,
              "Reading takes %.3g ms a sample, work %.3g ms, and the trainer %.3g ms.",
-             1e3 * dr__stage_read_time(&m, wish->knob), 1e3 * dr__stage_work_time(&m, wish->knob), 1e3 * target);
+             1e3 * dr__stage_read_time(&m, proposal->knob), 1e3 * dr__stage_work_time(&m, proposal->knob),
+             1e3 * target);
 }
 
 const dr__policy_def dr__policy_stages = {

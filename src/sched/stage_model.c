@@ -13,7 +13,7 @@ bool dr__stage_model_of(const dr__observation *o, dr__stage_model *out)
         .read = o->read_each,
         .work = o->work_each,
         .step = o->demand > 0 ? 1 / o->demand : 0,
-        .split = dr__may_turn(o, DR_KNOB_FETCHERS),
+        .split = dr__may_turn(o, DR_KNOB_READERS),
         .batch_samples = o->batch_samples,
     };
     return o->work_each + o->read_each > 0 && o->demand > 0;
@@ -21,12 +21,12 @@ bool dr__stage_model_of(const dr__observation *o, dr__stage_model *out)
 
 double dr__stage_read_time(const dr__stage_model *m, const double knob[DR_N_KNOBS])
 {
-    return knob[DR_KNOB_FETCHERS] > 0 ? m->read / knob[DR_KNOB_FETCHERS] : 0;
+    return knob[DR_KNOB_READERS] > 0 ? m->read / knob[DR_KNOB_READERS] : 0;
 }
 
 double dr__stage_work_time(const dr__stage_model *m, const double knob[DR_N_KNOBS])
 {
-    double each = m->work + (knob[DR_KNOB_FETCHERS] > 0 ? 0 : m->read);
+    double each = m->work + (knob[DR_KNOB_READERS] > 0 ? 0 : m->read);
     return each / DR_MAX(knob[DR_KNOB_WORKERS], 1);
 }
 

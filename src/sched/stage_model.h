@@ -11,7 +11,7 @@
 typedef struct dr__stage_model {
     double read, work; /* seconds of a sample, on one thread */
     double step;       /* seconds in which the consumer uses up a sample */
-    bool split;        /* fetchers may read; else workers do both */
+    bool split;        /* readers may read; else workers do both */
     double batch_samples;
 } dr__stage_model;
 

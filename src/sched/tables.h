@@ -7,7 +7,7 @@
 typedef struct dr__knob_row {
     const char *name, *unit, *doc;
     double least, most;
-    int dwell_ms;
+    int cooldown_ms;
 } dr__knob_row;
 
 const dr__knob_row *dr__knob_row_of(int knob);

@@ -24,36 +24,36 @@ static bool senses(const dr__tick *t, int sensor)
     return t->present >> sensor & 1;
 }
 
-static bool memory_is_short(const dr__tick *t, dr__wish *wish)
+static bool memory_is_short(const dr__tick *t, dr__proposal *proposal)
 {
     double full = senses(t, DR_SENSOR_MEM_USED) ? t->level[DR_SENSOR_MEM_USED] : 0;
     double pressure = senses(t, DR_SENSOR_PRESSURE_MEMORY) ? t->value[DR_SENSOR_PRESSURE_MEMORY] : 0;
     if (full <= FULL && pressure <= PRESSURE)
         return false;
-    wish->bound = DR_BOUND_MEMORY;
+    proposal->bound = DR_BOUND_MEMORY;
     snprintf(
-        wish->reason, sizeof wish->reason,
+        proposal->reason, sizeof proposal->reason,
         "Memory is %.0f %% full and tasks wait for it %.0f %% of the time (safe: 90 and 20 %%): least memory is used.",
         100 * full, 100 * pressure);
     return true;
 }
 
-static void lower(const dr__observation *o, dr__wish *wish, int knob, double to)
+static void lower(const dr__observation *o, dr__proposal *proposal, int knob, double to)
 {
     to = DR_MAX(dr_knob_is_whole(knob) ? floor(to) : to, o->use.least[knob]);
-    if (dr__may_turn(o, knob) && (wish->knob[knob] > to))
-        wish->knob[knob] = to;
+    if (dr__may_turn(o, knob) && (proposal->knob[knob] > to))
+        proposal->knob[knob] = to;
 }
 
 /* Two batches, no more workers than in the beginning, no reading ahead. */
-static void wish_little_memory(const dr__guard *g, const dr__observation *o, dr__wish *wish)
+static void proposal_little_memory(const dr__guard *g, const dr__observation *o, dr__proposal *proposal)
 {
     double batch = o->flow[DR_FLOW_BATCH_BYTES];
-    lower(o, wish, DR_KNOB_PREFETCH, SAFE_BATCHES);
-    lower(o, wish, DR_KNOB_WORKERS, g->first[DR_KNOB_WORKERS]);
-    lower(o, wish, DR_KNOB_FETCHERS, g->first[DR_KNOB_FETCHERS]);
-    if (batch > 0 && wish->knob[DR_KNOB_PREFETCH_BYTES] > 0)
-        lower(o, wish, DR_KNOB_PREFETCH_BYTES, (SAFE_BATCHES + 1) * batch);
+    lower(o, proposal, DR_KNOB_PREFETCH, SAFE_BATCHES);
+    lower(o, proposal, DR_KNOB_WORKERS, g->first[DR_KNOB_WORKERS]);
+    lower(o, proposal, DR_KNOB_READERS, g->first[DR_KNOB_READERS]);
+    if (batch > 0 && proposal->knob[DR_KNOB_PREFETCH_BYTES] > 0)
+        lower(o, proposal, DR_KNOB_PREFETCH_BYTES, (SAFE_BATCHES + 1) * batch);
 }
 
 /* Nothing came for long although it was wanted, longer than before a knob was turned, and that was not long ago. */
@@ -71,28 +71,28 @@ static bool is_stalled(dr__guard *g, const dr__tick *t)
            t->time_ns < g->changed_ns + DR_MAX((uint64_t)AFTER_CHANGE_S * SECONDS, 4 * g->gap_ns);
 }
 
-static void wish_as_before(dr__guard *g, const dr__observation *o, const dr__tick *t, dr__wish *wish)
+static void proposal_as_before(dr__guard *g, const dr__observation *o, const dr__tick *t, dr__proposal *proposal)
 {
     for (int i = 0; i < DR_N_KNOBS; i++)
         if (dr__may_turn(o, i) && g->changed >> i & 1) {
             dr__guard_ban(g, o->time_ns, i, g->before[i] < o->knob[i]);
-            wish->knob[i] = g->before[i];
+            proposal->knob[i] = g->before[i];
         }
-    snprintf(wish->reason, sizeof wish->reason, "No batch came for %.1f s after a change: it is taken back.",
+    snprintf(proposal->reason, sizeof proposal->reason, "No batch came for %.1f s after a change: it is taken back.",
              (double)(t->time_ns - g->fed_ns) * 1e-9);
 }
 
-bool dr__guard_watch(dr__guard *g, const dr__tick *t, const dr__observation *o, dr__wish *wish)
+bool dr__guard_watch(dr__guard *g, const dr__tick *t, const dr__observation *o, dr__proposal *proposal)
 {
     if (!g->begun)
         memcpy(g->first, o->knob, sizeof g->first);
     g->begun = true;
     const bool stalled = is_stalled(g, t); /* it keeps the time of the last batch, also while memory is short */
-    if (memory_is_short(t, wish)) {
-        wish_little_memory(g, o, wish);
+    if (memory_is_short(t, proposal)) {
+        proposal_little_memory(g, o, proposal);
         g->memory_ban_ns = t->time_ns + (uint64_t)MEMORY_BAN_S * SECONDS;
     } else if (stalled) {
-        wish_as_before(g, o, t, wish);
+        proposal_as_before(g, o, t, proposal);
     }
-    return memcmp(wish->knob, o->knob, sizeof wish->knob) != 0;
+    return memcmp(proposal->knob, o->knob, sizeof proposal->knob) != 0;
 }

@@ -42,7 +42,7 @@ static const family sensors[] = {
 
 /* Units of knobs are words for people ("threads or processes"), and their names say enough. */
 static const family knobs[] = {
-#define ROW(id, name, unit, least, most, dwell, doc) { name, "", doc, GAUGE },
+#define ROW(id, name, unit, least, most, cooldown, doc) { name, "", doc, GAUGE },
     DR_KNOB_MAP(ROW)
 #undef ROW
 };

@@ -8,7 +8,7 @@
 static const char *const names[] = {
 #define SENSOR(id, name, unit, full, doc) name,
 #define FLOW(id, name, kind, unit, doc) name,
-#define KNOB(id, name, unit, least, most, dwell, doc) name,
+#define KNOB(id, name, unit, least, most, cooldown, doc) name,
 #define BOUND(id, name, doc) name,
 #define SPREAD(id, name, doc) name,
     DR_SENSOR_MAP(SENSOR) DR_FLOW_MAP(FLOW) DR_KNOB_MAP(KNOB) DR_BOUND_MAP(BOUND) DR_SPREAD_MAP(SPREAD)

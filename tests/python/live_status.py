@@ -17,7 +17,7 @@ GAUGES = {"ready": 3, "open": 7, "active": 11, "fetched": 20, "parked": 4, "byte
 SUMS = {"samples": 2560, "batches": 10, "wait": 0.031, "step": 0.969, "worked": 2560, "read": 0.8, "work": 11.9,
         "cpu": 11.7, "bytes_read": 280e6, "latency": 3.2, "slow": 64, "cache_hits": 1536,
         "cache_misses": 1024}  # fmt: skip
-KNOBS = {"workers": 12, "fetchers": 4, "prefetch": 8, "prefetch_bytes": 512 * 2**20, "lane_share": 0.25,
+KNOBS = {"workers": 12, "readers": 4, "prefetch": 8, "prefetch_bytes": 512 * 2**20, "lane_share": 0.25,
          "lane_threshold": 3, "cpu_ceiling": 0, "priority": -1}  # fmt: skip
 
 

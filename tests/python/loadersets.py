@@ -181,7 +181,7 @@ def drained(iterator):
 
 def workers_of(iterator):
     """The worker processes of a pass."""
-    return list(iterator._fleet.pids.values())
+    return list(iterator._pool.pids.values())
 
 
 def who(_):

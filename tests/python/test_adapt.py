@@ -67,9 +67,9 @@ def test_workers_are_given_back_to_a_consumer_that_sleeps(pipe):
 
 def test_given_numbers_stay(pipe):
     with pipe.loader(batch_size=4, workers=3, prefetch=5, output="numpy") as loader:
-        loader.set("fetchers", 2)
+        loader.set("readers", 2)
         run_until(loader, lambda: loader.stats()["decisions"] >= 2, step=0.01)
-        assert [loader.get(name) for name in ("workers", "prefetch", "fetchers")] == [3, 5, 2]
+        assert [loader.get(name) for name in ("workers", "prefetch", "readers")] == [3, 5, 2]
 
 
 @pytest.mark.parametrize("policy", [row.name for row in drapps.policies()])

@@ -154,15 +154,15 @@ def test_pipelines(tmp_path, workers, in_order, functions, caplog):
 # --- timeouts ---
 
 
-@pytest.mark.parametrize("fetchers", [0, 1])
-def test_a_native_timeout_names_the_samples(tmp_path, monkeypatch, fetchers):
+@pytest.mark.parametrize("readers", [0, 1])
+def test_a_native_timeout_names_the_samples(tmp_path, monkeypatch, readers):
     monkeypatch.setenv("DRAPPS_READ_DELAY_US", "1500000")
     images = images_of(tmp_path)
     loader = DataLoader(Subset(images, [5, 6, 7, 8]), 4, num_workers=1, timeout=0.5)
     iterator = iter(loader)
     assert "native" in loader.explain()
-    if fetchers:
-        iterator._native.set("fetchers", 1)
+    if readers:
+        iterator._native.set("readers", 1)
     with pytest.raises(RuntimeError, match=r"timed out after 0.5 seconds; (worker|reader) 1 has been at sample [0-3] "
                                            r"\(.*00[5-8]\.png\) for \d+\.\d seconds"):  # fmt: skip
         next(iterator)

@@ -125,7 +125,7 @@ def test_the_workers_are_those_that_run(monitor):
     loader = DataLoader(Numbers(400), 4, resource_monitor=monitor, policy="fixed")
     iterator = iter(loader)
     next(iterator)
-    iterator._fleet.pilot.set("workers", 3)  # as the policy does
+    iterator._pool.controller.set("workers", 3)  # as the policy does
     assert loader.stats()["workers"] == loader.stats()["knobs"]["workers"] == 3
     assert len(torch.cat(list(iterator))) == 396
 
@@ -134,7 +134,7 @@ def test_what_is_set_between_passes_counts(monitor):
     loader = DataLoader(Numbers(40), 4, resource_monitor=monitor, policy="fixed")
     iterator = iter(loader)
     next(iterator)
-    iterator._fleet.pilot.set("workers", 3)
+    iterator._pool.controller.set("workers", 3)
     list(iterator)
     loader.set("workers", 1)
     assert loader.stats()["workers"] == loader.stats()["knobs"]["workers"] == 1
@@ -142,7 +142,7 @@ def test_what_is_set_between_passes_counts(monitor):
     assert iterator._n_workers == 1 and len(torch.cat(list(iterator))) == 40
 
 
-def test_streams_have_a_pilot_too(monitor):
+def test_streams_have_a_controller_too(monitor):
     loader = DataLoader(Endless(), 4, num_workers=1, resource_monitor=monitor)
     assert torch.cat(list(loader)).tolist() == list(range(24)) and loader.stats()["knobs"]["workers"] == 1
 
@@ -155,7 +155,7 @@ def test_a_native_pass_has_it_from_the_engine(monitor):
     loader.close()
 
 
-def test_a_chain_with_functions_has_a_pilot_too(monitor, tmp_path):
+def test_a_chain_with_functions_has_a_controller_too(monitor, tmp_path):
     pipe = drapps.from_arrays(x=torch.arange(40).numpy()).map(lambda sample: sample)
     options = {"batch_size": 4, "resource_monitor": monitor, "policy": "rules", "trace": tmp_path / "run.drtrace"}
     with pipe.loader(workers=2, **options) as loader:
@@ -217,21 +217,21 @@ def test_no_more_workers_than_may_be_busy(cpu_limit, most):
 def test_a_user_may_turn_the_ceiling_while_it_runs(monitor):
     iterator = iter(DataLoader(Numbers(40), 4, num_workers=1, cpu_limit=0.5, resource_monitor=monitor))
     next(iterator)
-    pilot = iterator._fleet.pilot
-    assert pilot.get("cpu_ceiling") == 0.5
-    pilot.set("cpu_ceiling", 0)
-    assert pilot.get("cpu_ceiling") == 0 and len(list(iterator)) == 9
+    controller = iterator._pool.controller
+    assert controller.get("cpu_ceiling") == 0.5
+    controller.set("cpu_ceiling", 0)
+    assert controller.get("cpu_ceiling") == 0 and len(list(iterator)) == 9
 
 
-# --- wishes ---
+# --- proposals ---
 
 
 def test_wishes_are_followed_and_nothing_is_lost(monitor):
     iterator = iter(DataLoader(Slow(400, range(400), 0.002), 4, num_workers=1, resource_monitor=monitor, policy="fixed"))
     found = next(iterator).tolist()
-    fleet = iterator._fleet
+    pool = iterator._pool
     for n in (3, 1, 2):
-        fleet.follow({"workers": n, "priority": 0})
+        pool.follow({"workers": n, "priority": 0})
         found += next(iterator).tolist()
         assert wait_for(lambda n=n: len(workers()) == n)
     for batch in iterator:
@@ -239,13 +239,13 @@ def test_wishes_are_followed_and_nothing_is_lost(monitor):
     assert found == list(range(400))
 
 
-def test_a_wish_that_the_user_has_overtaken_is_not_followed(monitor):
+def test_a_proposal_that_the_user_has_overtaken_is_not_followed(monitor):
     iterator = iter(DataLoader(Slow(40, range(40), 0.002), 4, resource_monitor=monitor, policy="fixed"))
     next(iterator)
-    fleet = iterator._fleet
-    fleet.resize(3)
-    fleet.follow(fleet.pilot)  # as its thread does when it hears of a wish from before
-    assert fleet.workers == fleet.pilot.get("workers") == 3 and len(list(iterator)) == 9
+    pool = iterator._pool
+    pool.resize(3)
+    pool.follow(pool.controller)  # as its thread does when it hears of a proposal from before
+    assert pool.workers == pool.controller.get("workers") == 3 and len(list(iterator)) == 9
 
 
 def test_workers_let_others_go_first_and_not_any_more(monitor):
@@ -253,9 +253,9 @@ def test_workers_let_others_go_first_and_not_any_more(monitor):
     iterator = iter(loader)
     found = next(iterator).tolist()
     assert wait_for(lambda: len(workers()) == 2)
-    iterator._fleet.follow({"workers": 2, "priority": -1})
+    iterator._pool.follow({"workers": 2, "priority": -1})
     assert wait_for(lambda: [p.nice() for p in workers()] == [10, 10])
-    iterator._fleet.follow({"workers": 2, "priority": 0})  # where the kernel refuses that, the workers are new ones
+    iterator._pool.follow({"workers": 2, "priority": 0})  # where the kernel refuses that, the workers are new ones
     assert wait_for(lambda: [p.nice() for p in workers()] == [0, 0])
     assert found + torch.cat(list(iterator)).tolist() == list(range(200))
 
@@ -274,19 +274,19 @@ def test_where_the_kernel_refuses_workers_are_replaced(monitor, monkeypatch):
     found = next(iterator).tolist()
     assert wait_for(lambda: len(workers()) == 2)
     before = {p.pid for p in workers()}
-    iterator._fleet.follow({"workers": 2, "priority": -1})
+    iterator._pool.follow({"workers": 2, "priority": -1})
     assert wait_for(lambda: [p.nice() for p in workers()] == [10, 10])
-    iterator._fleet.follow({"workers": 2, "priority": 0})
+    iterator._pool.follow({"workers": 2, "priority": 0})
     found += torch.cat(list(iterator)).tolist()
     assert found == list(range(200))
     assert not any(map(psutil.pid_exists, before))
 
 
-def test_the_number_of_batches_ahead_is_the_pilots(monitor):
+def test_the_number_of_batches_ahead_is_the_controllers(monitor):
     iterator = iter(DataLoader(Numbers(400), 4, num_workers=1, resource_monitor=monitor, policy="fixed"))
     next(iterator)
-    pilot = iterator._fleet.pilot
-    pilot.set("prefetch", 9)
+    controller = iterator._pool.controller
+    controller.set("prefetch", 9)
     next(iterator)
     assert iterator._ahead() == 9 and iterator._under_way <= 9
     assert len(torch.cat(list(iterator))) == 392
@@ -297,7 +297,7 @@ def test_what_the_user_sets_stays(monitor):
     iterator = iter(loader)
     next(iterator)
     loader.set("workers", 2)
-    assert iterator._fleet.pilot.get("workers") == 2
+    assert iterator._pool.controller.get("workers") == 2
     assert len(torch.cat(list(iterator))) == 396
 
 
@@ -314,7 +314,7 @@ def test_a_pass_that_is_left_leaves_nothing(monitor, way):
     loader = DataLoader(Numbers(400), 4, num_workers=2, resource_monitor=monitor)
     iterator = iter(loader)
     next(iterator)
-    assert wait_for(lambda: "drapps-pilot" in threads())
+    assert wait_for(lambda: "drapps-control" in threads())
     if way == "close":
         loader.close()
     elif way == "error":
@@ -322,7 +322,7 @@ def test_a_pass_that_is_left_leaves_nothing(monitor, way):
     del iterator
     gc.collect()
     assert wait_for(lambda: not workers())
-    assert wait_for(lambda: "drapps-pilot" not in threads())  # it lets go of its lock before it ends
+    assert wait_for(lambda: "drapps-control" not in threads())  # it lets go of its lock before it ends
 
 
 def test_a_forked_child_ends(monitor):
@@ -531,7 +531,7 @@ def test_a_pass_begins_with_the_workers_that_the_last_ones_policy_left(tmp_path,
             loader._adapting.learnt["workers"] = 4  # as the policy of an earlier pass may have left it
             iterator = iter(loader)
             next(iterator)
-            assert iterator._fleet.workers == 4
+            assert iterator._pool.workers == 4
 
 
 def test_decisions_are_numbered_over_all_passes(tmp_path):

@@ -12,13 +12,13 @@ from torch.utils import data
 
 import drapps
 from drapps import DataLoader
-from drapps.fleet.pilot import PILOTED, POSTED, most_workers
+from drapps.procpool.pool_controller import CONTROLLERED, POSTED, most_workers
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
-VALUES = {"workers": 2, "fetchers": 1, "prefetch": 5, "prefetch_bytes": 1 << 20, "lane_share": 0.5,
+VALUES = {"workers": 2, "readers": 1, "prefetch": 5, "prefetch_bytes": 1 << 20, "lane_share": 0.5,
           "lane_threshold": 7.5, "cpu_ceiling": 1.5, "priority": -1}  # fmt: skip
-OF_PROCESSES = {knob: VALUES[knob] for knob in (*POSTED, *PILOTED)}
+OF_PROCESSES = {knob: VALUES[knob] for knob in (*POSTED, *CONTROLLERED)}
 
 
 def table(n=40):
@@ -102,7 +102,7 @@ def test_knobs_of_worker_processes():
     next(iterator)
     for knob, value in OF_PROCESSES.items():
         loader.set(knob, value)
-        assert iterator._fleet.pilot is None and knob == "workers" or iterator._fleet.pilot.get(knob) == value
+        assert iterator._pool.controller is None and knob == "workers" or iterator._pool.controller.get(knob) == value
         assert loader.get(knob) == value
     assert iterator._ahead() == 5 and wait_for(lambda: niceness() == {10})
     assert numbers_of(iterator) == list(range(2, 60))
@@ -115,7 +115,7 @@ def test_later_passes_in_worker_processes_have_them():
         loader.set(knob, value)
     for _ in range(2):
         iterator = iter(loader)
-        assert {knob: iterator._fleet.pilot.get(knob) for knob in OF_PROCESSES} == OF_PROCESSES
+        assert {knob: iterator._pool.controller.get(knob) for knob in OF_PROCESSES} == OF_PROCESSES
         assert iterator._ahead() == 5 and wait_for(lambda: niceness() == {10})
         assert numbers_of(iterator) == list(range(60))
 
@@ -124,7 +124,7 @@ def test_what_is_set_is_not_lost_with_persistent_workers():
     with DataLoader(Numbers(20), 2, num_workers=1, persistent_workers=True) as loader:
         lists(loader)
         loader.set("lane_threshold", 9)
-        assert numbers_of(loader) == list(range(20)) and loader._iterator._fleet.pilot.get("lane_threshold") == 9
+        assert numbers_of(loader) == list(range(20)) and loader._iterator._pool.controller.get("lane_threshold") == 9
 
 
 def test_where_a_worker_makes_whole_batches_each_has_one():
@@ -140,11 +140,11 @@ def test_the_user_may_have_more_workers_than_the_policy_would():
         iterator, many = iter(loader), most_workers() + 2
         next(iterator)
         loader.set("workers", many)
-        assert iterator._fleet.workers == iterator._fleet.pilot.get("workers") == loader.get("workers") == many
+        assert iterator._pool.workers == iterator._pool.controller.get("workers") == loader.get("workers") == many
         assert len(numbers_of(iterator)) == 198
 
 
-@pytest.mark.parametrize("knob", ["fetchers", "lane_share", "priority"])
+@pytest.mark.parametrize("knob", ["readers", "lane_share", "priority"])
 def test_worker_processes_do_not_have_all(knob):
     loader = DataLoader(Numbers(8), 2, num_workers=1)
     with pytest.raises(drapps.ArgumentError, match=f"{knob} = 1.*: not with worker processes, whose knobs are "):
@@ -166,15 +166,15 @@ def test_workers_of_streams_stay(runs):
 def test_what_a_pass_does_not_have_is_passed_over():
     """The transforms, and with them what a pass runs on, may change."""
     loader = DataLoader(table(8), 2, num_workers=1)
-    loader.set("fetchers", 2)
+    loader.set("readers", 2)
     loader.worker_init_fn = print
-    assert numbers_of(loader) == list(range(8)) and loader.get("fetchers") == 2
+    assert numbers_of(loader) == list(range(8)) and loader.get("readers") == 2
 
 
 # --- without workers ---
 
 
-@pytest.mark.parametrize("knob", ["workers", "prefetch", "fetchers"])
+@pytest.mark.parametrize("knob", ["workers", "prefetch", "readers"])
 def test_without_workers_there_is_nothing_to_change(knob):
     loader = DataLoader(Numbers(4), num_workers=0)
     with pytest.raises(drapps.ArgumentError, match="this loader has no workers to change; make it with num_workers=1"):
@@ -188,7 +188,7 @@ def test_without_workers_there_is_nothing_to_change(knob):
 
 
 @pytest.mark.parametrize("knob, value, text", [
-    ("speed", 1, "the setting is 'speed', allowed are 'workers', 'fetchers', "),
+    ("speed", 1, "the setting is 'speed', allowed are 'workers', 'readers', "),
     ("workers", 0, "workers is 0, allowed are whole numbers from 1 on"),
     ("workers", 1.5, "workers is 1.5, allowed are whole numbers 0 to 256"),
     ("workers", "2", "workers is '2', allowed are whole numbers"),

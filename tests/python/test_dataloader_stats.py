@@ -94,7 +94,7 @@ def test_slow_samples_of_worker_processes(tmp_path, monkeypatch):
         for _ in range(2):
             lists(loader)
         slow = loader.stats()["slow_samples"]
-        assert slow == loader._iterator._fleet.stats()["slow_samples"] > 0
+        assert slow == loader._iterator._pool.stats()["slow_samples"] > 0
     assert loader.stats()["slow_samples"] == slow
 
 

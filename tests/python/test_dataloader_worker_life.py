@@ -19,8 +19,8 @@ from loadersets import Numbers, Slow, Stream, Who, children, lists, none_left, w
 
 import drapps
 from drapps import DataLoader
-from drapps.fleet.claims import SAID
-from drapps.fleet.keeper import Keeper, is_gone
+from drapps.procpool.worker_loop import SAID
+from drapps.procpool.supervisor import Keeper, is_gone
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -95,9 +95,9 @@ def test_workers_leave_while_the_last_batch_is_used():
     iterator = iter(DataLoader(Numbers(6), 2, num_workers=2))
     assert sum((next(iterator).tolist() for _ in range(3)), []) == list(range(6))
     deadline = time.monotonic() + 10
-    while not is_gone(iterator._fleet.zygote_pid) and time.monotonic() < deadline:
+    while not is_gone(iterator._pool.zygote_pid) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert is_gone(iterator._fleet.zygote_pid)
+    assert is_gone(iterator._pool.zygote_pid)
     with pytest.raises(StopIteration):
         next(iterator)
 
@@ -126,8 +126,8 @@ def test_what_was_told_to_leave_is_not_lost(monkeypatch):
     """A thread looks whether the zygote has said something, and it leaves just then."""
     iterator = iter(DataLoader(Numbers(2), 2, num_workers=1))
     next(iterator)
-    keeper = iterator._fleet._keeper
-    while not is_gone(iterator._fleet.zygote_pid):
+    keeper = iterator._pool._keeper
+    while not is_gone(iterator._pool.zygote_pid):
         time.sleep(0.01)
     keeper._ended = False
     poll = keeper._conn.poll
@@ -178,12 +178,12 @@ def test_close_ends_passes():
 def test_several_threads_may_end_the_workers(monkeypatch):
     iterator = iter(DataLoader(Numbers(100), num_workers=2))
     next(iterator)
-    fleet, ended, errors = iterator._fleet, Keeper.end, []
+    pool, ended, errors = iterator._pool, Keeper.end, []
     monkeypatch.setattr(Keeper, "end", lambda keeper: (time.sleep(0.1), ended(keeper)))
 
     def close():
         try:
-            fleet.close()
+            pool.close()
         except Exception as error:
             errors.append(error)
 
@@ -202,7 +202,7 @@ from drapps import DataLoader
 loader = DataLoader(torch.arange(100), num_workers=2, persistent_workers={persistent})
 iterator = iter(loader)
 next(iterator)
-print(os.getpid(), *iterator._fleet.pids.values(), iterator._fleet.zygote_pid, flush=True)
+print(os.getpid(), *iterator._pool.pids.values(), iterator._pool.zygote_pid, flush=True)
 {end}
 """
 
@@ -226,7 +226,7 @@ def wait_until_gone(pids):
 
 KILLED_EARLY = """
 import os
-from drapps.fleet import keeper
+from drapps.procpool import supervisor as keeper
 
 keeper.FIRST_S = 1.0  # the zygote begins after the trainer's death
 """ + PROGRAM.format(end="os.kill(os.getpid(), 9)", persistent=True)

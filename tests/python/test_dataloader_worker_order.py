@@ -201,7 +201,7 @@ def test_later_passes_know_from_the_start_what_is_slow(tmp_path, monkeypatch):
     thresholds = []
     for _ in range(2):
         iterator = iter(loader)
-        thresholds.append(iterator._fleet.stats()["threshold_ns"])
+        thresholds.append(iterator._pool.stats()["threshold_ns"])
         assert sorted(torch.cat(list(iterator)).tolist()) == list(range(60))
     assert thresholds[0] == 0 < thresholds[1] < 20e6
 
@@ -270,9 +270,9 @@ def test_what_is_begun_early_takes_no_more_memory(tmp_path, monkeypatch):
     for _ in range(2):
         iterator = iter(loader)
         assert iterator._under_way == 16
-        fleet = iterator._fleet
-        assert 32 <= settled(lambda: fleet.stats()["samples"] % 64) <= 32 + 4  # 8 batches of 8 MB, and what was claimed
-        assert fleet.stats()["peak_bytes"] < 11 * (8 << 20)
+        pool = iterator._pool
+        assert 32 <= settled(lambda: pool.stats()["samples"] % 64) <= 32 + 4  # 8 batches of 8 MB, and what was claimed
+        assert pool.stats()["peak_bytes"] < 11 * (8 << 20)
         assert sum(map(len, iterator)) == 64 and iterator._begun_limit == 0
     loader.close()
 

@@ -15,7 +15,7 @@ from loadersets import Many, Numbers, Rolls, Shared, Slow, Who, lists
 from torch.utils import data
 
 from drapps import DataLoader
-from drapps.fleet import first, launch
+from drapps.procpool import first_worker, launch
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -237,14 +237,14 @@ def test_no_file_is_read_to_warn_of_too_many_workers():
     assert done.stderr.count("  super().check_worker_number_rationality()\n") == 1
 
 
-def test_processes_are_forked_before_a_pilot_begins(monkeypatch, tmp_path):
+def test_processes_are_forked_before_a_controller_begins(monkeypatch, tmp_path):
     beside, start = [], launch.start_both
 
     def noting(*both):
         beside.append([thread.name for thread in threading.enumerate() if thread.name.startswith("drapps")])
         start(*both)
 
-    monkeypatch.setattr(first, "start_both", noting)
+    monkeypatch.setattr(first_worker, "start_both", noting)
     with DataLoader(Numbers(20), num_workers=2, trace=tmp_path / "trace") as loader:
         assert len(list(loader)) == 20
     assert beside == [[]]  # the first worker and the zygote, at once

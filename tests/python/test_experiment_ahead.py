@@ -23,7 +23,7 @@ def run_of(rate=25.0, wait=0.0, latency=0.16, ready=1.0, buffered=5.0, knobs=((0
         flow.append(Flow(time, {"wait": wait * after, "step": before + (1 - wait) * after, "batches": batches,
                                 "latency": latency * batches, "ready": ready,
                                 "open": buffered if time <= CHANGED else 2 * buffered}))  # fmt: skip
-    return trace(flow=flow, knobs=[(t, {"prefetch": p, "fetchers": f}) for t, p, f in knobs])
+    return trace(flow=flow, knobs=[(t, {"prefetch": p, "readers": f}) for t, p, f in knobs])
 
 
 def round_of(doubled=0.4, **changes):
@@ -39,7 +39,7 @@ def test_a_part_has_the_rates_and_means_of_its_time():
     assert found.stall == pytest.approx(0.25) and found.rate == pytest.approx(50 * 0.75)
     assert found.latency == pytest.approx(0.16) and found.need == pytest.approx(6.0)
     assert found.buffered == 10 and found.ready == 1 and found.hoard == pytest.approx(10 / 6)
-    assert (found.prefetch, found.fetchers) == (10, 37)
+    assert (found.prefetch, found.readers) == (10, 37)
     assert figures.part(run_of(wait=0.25), 0, CHANGED).stall == 0
 
 
@@ -50,7 +50,7 @@ def test_a_part_without_readings_is_refused():
 
 def test_a_consumer_that_got_nothing_needs_nothing():
     silent = trace(flow=[Flow(t, dict.fromkeys(("wait", "step", "batches", "latency", "open", "ready"), 0.0))
-                         for t in range(4)], knobs=[(0.0, {"prefetch": 2.0, "fetchers": 0.0})])  # fmt: skip
+                         for t in range(4)], knobs=[(0.0, {"prefetch": 2.0, "readers": 0.0})])  # fmt: skip
     found = figures.part(silent, 0, 3)
     assert (found.stall, found.rate, found.need, found.hoard) == (0, 0, 0, 0)
 
@@ -124,9 +124,9 @@ def test_the_table_has_each_part_of_each_loader():
 
 def test_the_depth_that_is_held_is_the_slow_consumers():
     options = command.make_parser().parse_args(["--step-ms", "40", "--delay-ms", "150", "--batch", "4"])
-    assert command.held_knobs(options) == {"workers": 2, "prefetch": 5, "fetchers": 35}
+    assert command.held_knobs(options) == {"workers": 2, "prefetch": 5, "readers": 35}
     options.batch = 64
-    assert command.held_knobs(options)["fetchers"] == command.MOST_FETCHERS
+    assert command.held_knobs(options)["readers"] == command.MOST_READERS
 
 
 def test_what_is_held_takes_less_time():
@@ -162,6 +162,6 @@ def test_a_short_run(data, tmp_path, capsys):
             assert part["rate"] > 0 and part["latency"] >= 0.02 and part["buffered"] > 0 and 0 <= part["stall"] <= 1
             assert math.isclose(part["need"], part["rate"] * part["latency"])
     held = found["rounds"]["held"][0]["parts"]["fast"]
-    assert (held["prefetch"], held["fetchers"]) == (3, 19)
+    assert (held["prefetch"], held["readers"]) == (3, 19)
     text = page.read_text()
     assert "`drapps experiment ahead --rounds 1 --before 2.5" in text and "stale" not in text and "| `ahead` |" in text

@@ -14,7 +14,7 @@ def options(**changes):
 
 def some_values(knob):
     """The ends of the range, and a little within."""
-    near = 8 if knob.name in ("workers", "fetchers") else knob.most  # threads by the hundred take their time
+    near = 8 if knob.name in ("workers", "readers") else knob.most  # threads by the hundred take their time
     return [knob.least, min(knob.least + 1, knob.most), min(near, knob.most), knob.least]
 
 
@@ -62,16 +62,16 @@ def test_all_of_them_while_it_runs(pipe):
 
 
 def test_slow_reads_on_purpose(folder, monkeypatch):
-    """The delay is that of the time when the data set was opened; with fetchers the batches are the same."""
+    """The delay is that of the time when the data set was opened; with readers the batches are the same."""
     monkeypatch.setenv("DRAPPS_READ_DELAY_US", "5000")
     pipe = train(folder)
     pipe.loader(**options()).close()
     monkeypatch.delenv("DRAPPS_READ_DELAY_US")
     got = {}
-    for fetchers in (0, 8):
+    for readers in (0, 8):
         with pipe.loader(**options(workers=1, prefetch=16, seek_index="off")) as loader:
-            loader.set("fetchers", fetchers)
-            got[fetchers] = gather(loader)
+            loader.set("readers", readers)
+            got[readers] = gather(loader)
             stats = loader.stats()
         assert stats["read_ns"] >= 5_000_000 * stats["samples"]
     assert same(got[0], got[8])

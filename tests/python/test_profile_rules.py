@@ -208,10 +208,10 @@ def test_only_a_run_was_seen():
     assert run.trainer_rate == 500 and diagnose(run) == []
 
 
-def test_reads_by_fetchers_that_keep_up_are_no_bottleneck():
-    hidden = facts(read=5e-3, fetchers=20, again=6e-3, ops={"gaussian_blur": 0.8})
+def test_reads_by_readers_that_keep_up_are_no_bottleneck():
+    hidden = facts(read=5e-3, readers=20, again=6e-3, ops={"gaussian_blur": 0.8})
     assert diagnose(hidden)[0].name == "slow_op"
-    too_few = facts(samples=1600, read=5e-3, fetchers=2, again=6e-3)
+    too_few = facts(samples=1600, read=5e-3, readers=2, again=6e-3)
     assert diagnose(too_few)[0].name == "slow_source"
 
 

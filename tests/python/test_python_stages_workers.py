@@ -10,7 +10,7 @@ import pytest
 from imagesets import run_python, write_folder
 
 import drapps
-from drapps.fleet import first, launch
+from drapps.procpool import first_worker, launch
 
 N = 48
 
@@ -57,7 +57,7 @@ def test_a_killed_zygote_is_replaced():
     with open_loader(pipe) as loader:
         batches = loader.batches()
         got = [next(batches)]
-        os.kill(loader._fleet.zygote_pid, signal.SIGKILL)
+        os.kill(loader._pool.zygote_pid, signal.SIGKILL)
         with pytest.warns(RuntimeWarning, match="zygote"):
             got += batches
         assert values(got) == [*range(N)]
@@ -164,7 +164,7 @@ def test_memory_limit():
         batches = loader.batches()
         got = [int(next(batches)["x"][0])]
         time.sleep(0.2)
-        assert loader._fleet.stats()["peak_bytes"] < 16 << 18
+        assert loader._pool.stats()["peak_bytes"] < 16 << 18
         got += [int(batch["x"][0]) for batch in batches]
         assert got == [0, 4, 8, 12]
 
@@ -179,14 +179,14 @@ def test_the_number_of_workers_changes_while_it_runs():
         got = [next(batches) for _ in range(4)]
         assert len(set(values(got, "pid"))) == 1
         loader.set("workers", 3)
-        assert wait_for(lambda: len(loader._fleet.pids), 3) == 3
+        assert wait_for(lambda: len(loader._pool.pids), 3) == 3
         later = [next(batches) for _ in range(20)]
         assert len(set(values(later, "pid"))) > 1
         loader.set("workers", 1)
         assert loader.get("workers") == 1
         assert values([*got, *later, *batches]) == [*range(240)]
         loader.set("workers", 0)
-        assert set(values(loader.batches(), "pid")) == {os.getpid()} and loader._fleet is None
+        assert set(values(loader.batches(), "pid")) == {os.getpid()} and loader._pool is None
 
 
 def test_no_more_workers_counts_from_the_next_epoch_on():
@@ -206,9 +206,9 @@ def test_no_more_workers_counts_from_the_next_epoch_on():
         next(batches)
         assert told() == (0, 0)
         loader.set("workers", 1)
-        assert told() == (1, 1) and loader._fleet is None
+        assert told() == (1, 1) and loader._pool is None
         assert len(list(batches)) == N // 4 - 1
-        assert values(loader.batches()) == [*range(N)] and len(loader._fleet.pids) == 1
+        assert values(loader.batches()) == [*range(N)] and len(loader._pool.pids) == 1
 
 
 def test_what_is_to_be_no_workers_is_left_alone_by_the_policy():
@@ -216,7 +216,7 @@ def test_what_is_to_be_no_workers_is_left_alone_by_the_policy():
     with drapps.Monitor() as monitor, open_loader(numbers().map(dict), **options, resource_monitor=monitor) as loader:
         next(loader.batches())
         n, told = loader.get("workers"), []
-        loader._fleet.pilot.set = lambda *setting: told.append(setting)
+        loader._pool.controller.set = lambda *setting: told.append(setting)
         loader.set("workers", 0)
         assert loader.get("workers") == n and told == [("workers", n)]
 
@@ -225,8 +225,8 @@ def test_a_loader_that_nobody_holds_ends_its_processes():
     loader = open_loader(numbers().map(lambda sample: sample))
     batches = iter(loader)
     next(batches)
-    wait_for(lambda: len(loader._fleet.pids), 2)  # noqa: F821
-    pids = [loader._fleet.zygote_pid, *loader._fleet.pids.values()]
+    wait_for(lambda: len(loader._pool.pids), 2)  # noqa: F821
+    pids = [loader._pool.zygote_pid, *loader._pool.pids.values()]
     gc.disable()
     try:
         del loader, batches
@@ -287,7 +287,7 @@ def test_a_start_that_fails_is_no_end_of_the_loader(monkeypatch):
             raise OSError("no process left")
         start(*both)
 
-    monkeypatch.setattr(first, "start_both", all_but_the_first)
+    monkeypatch.setattr(first_worker, "start_both", all_but_the_first)
     loader = numbers().map(lambda sample: sample).loader(batch_size=8, workers=1, output="numpy")
     with pytest.raises(OSError, match="no process left"):
         list(loader)

@@ -455,10 +455,10 @@ def test_absent_sensors_are_told():
 def test_knobs_turned_by_policy_and_user():
     turns = [decision(1, 2.0, changes={"prefetch": (2, 3)}), decision(2, 6.0, changes={"workers": (5, 4)})]
     by_user = {"t": 3.0, "event": "set", "knob": "workers", "value": 5}
-    flow, knobs = [Flow(t, {}) for t in (1.0, 9.0)], [(2.0, {"workers": 2, "prefetch": 3, "fetchers": 0})]
+    flow, knobs = [Flow(t, {}) for t in (1.0, 9.0)], [(2.0, {"workers": 2, "prefetch": 3, "readers": 0})]
     run = Run(trace(flow=flow, decisions=turns, events=[by_user], knobs=knobs), "")
     assert knob_lines(run) == {"prefetch": [[0.0, 2], [1.0, 3]], "workers": [[2.0, 5], [5.0, 4]]}  # 2 before: unsaid
-    assert knobs_at_rest(run) == {"fetchers": 0} and "stayed as they were: fetchers 0." in make_page([run], 1)
+    assert knobs_at_rest(run) == {"readers": 0} and "stayed as they were: readers 0." in make_page([run], 1)
 
 
 def test_what_is_missing_is_told():

@@ -10,7 +10,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "scheduler.md"
 
 def test_tables():
     assert {"workers", "prefetch", "priority"} <= {knob.name for knob in drapps.knobs()}
-    assert all(knob.least < knob.most and knob.dwell_ms > 0 and knob.doc for knob in drapps.knobs())
+    assert all(knob.least < knob.most and knob.cooldown_ms > 0 and knob.doc for knob in drapps.knobs())
     assert {flow.kind for flow in drapps.flows()} == {"sum", "gauge"}
     assert [policy.name for policy in drapps.policies()] == ["fixed", "rules", "climb", "stages", "analytic"]
 

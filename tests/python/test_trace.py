@@ -362,7 +362,7 @@ def test_chrome_of_decisions_and_numbers(tmp_path):
     assert {"memory: mem_used", "pipeline: ready", "pipeline: samples/s", "knob: workers"} <= curves
     rate = next(event for event in events_of(chrome, "C") if event["name"] == "pipeline: samples/s")
     assert rate["args"]["value"] == pytest.approx(1000)
-    assert "fetcher 1" in {event["args"].get("name") for event in events_of(chrome, "M")}
+    assert "reader 1" in {event["args"].get("name") for event in events_of(chrome, "M")}
 
 
 def check_structure(chrome):

@@ -168,7 +168,7 @@ def test_workers_that_ended_with_their_zygote(tmp_path):
     with DataLoader(Slow(60, range(60), 0.01), 4, num_workers=2, trace=tmp_path / "run") as loader:
         iterator = iter(loader)
         next(iterator)
-        zygote = iterator._fleet.zygote_pid
+        zygote = iterator._pool.zygote_pid
         os.kill(zygote, signal.SIGKILL)
         with pytest.warns(RuntimeWarning, match="the zygote"):
             list(iterator)

@@ -240,7 +240,7 @@ class _Busy:
         guarded = number % 97 == 0
         if guarded:
             changes, reason = {"prefetch": (4, 6)}, "the last change made waiting worse: back to the safe setting"
-        self.knobs.append((t, {"workers": workers, "prefetch": 6, "fetchers": 2}))
+        self.knobs.append((t, {"workers": workers, "prefetch": 6, "readers": 2}))
         self.decisions.append(decision(number, t, bound, changes, reason, self.random.uniform(0.4, 0.9), guarded))
 
     def span_some(self, t, i, wait):

@@ -96,7 +96,7 @@ static void turn_any(dr_loader *l, uint64_t *d)
         const char *name;
         double values[4];
     } knobs[] = {
-        { "workers", { 0, 1, 2, 5 } },        { "fetchers", { 0, 1, 3, 6 } },
+        { "workers", { 0, 1, 2, 5 } },        { "readers", { 0, 1, 3, 6 } },
         { "prefetch", { 1, 2, 8, 64 } },      { "prefetch_bytes", { 0, 1, 500, 1e6 } },
         { "lane_share", { 0, 0.1, 0.5, 1 } }, { "lane_threshold", { 1, 2, 4, 100 } },
         { "cpu_ceiling", { 0, 0.3, 1, 4 } },  { "priority", { -1, 0, 1, 0 } },

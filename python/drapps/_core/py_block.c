@@ -1,4 +1,4 @@
-/* py_block.c: Block: a piece of a crew's shared memory, seen through the buffer protocol.
+/* py_block.c: Block: a piece of a shmpool's shared memory, seen through the buffer protocol.
  *
  * A block is either this object's own, then it is released with it, or lent: the common block of a batch, a sample that
  * is being collated.  Own blocks that were handed over (to a batch) are lent from then on.
@@ -10,21 +10,21 @@ static py_block *as_block(PyObject *self)
     return (py_block *)self;
 }
 
-PyObject *core_block_wrap(core_state *state, dr_crew *crew, dr_crew_block block, int own)
+PyObject *core_block_wrap(core_state *state, dr_shmpool *shmpool, dr_shmpool_block block, int own)
 {
     if (!block)
         Py_RETURN_NONE;
     py_block *self = core_new(state->block_type);
     if (!self) {
         if (own)
-            dr_crew_block_release(crew, block);
+            dr_shmpool_block_release(shmpool, block);
         return NULL;
     }
-    self->crew = dr_crew_ref(crew);
+    self->shmpool = dr_shmpool_ref(shmpool);
     self->block = block;
     self->own = own;
-    self->data = dr_crew_block_data(crew, block);
-    self->bytes = (Py_ssize_t)dr_crew_block_bytes(crew, block);
+    self->data = dr_shmpool_block_data(shmpool, block);
+    self->bytes = (Py_ssize_t)dr_shmpool_block_bytes(shmpool, block);
     return (PyObject *)self;
 }
 
@@ -32,8 +32,8 @@ static void dealloc(PyObject *self)
 {
     py_block *b = as_block(self);
     if (b->own)
-        dr_crew_block_release(b->crew, b->block);
-    dr_crew_unref(&b->crew);
+        dr_shmpool_block_release(b->shmpool, b->block);
+    dr_shmpool_unref(&b->shmpool);
     core_free(self);
 }
 
@@ -84,7 +84,7 @@ static PyType_Slot slots[] = {
     { Py_tp_getset, getters },
     { Py_bf_getbuffer, get_buffer },
     { Py_sq_length, length },
-    { Py_tp_doc, "A piece of a crew's shared memory." },
+    { Py_tp_doc, "A piece of a shmpool's shared memory." },
     { 0, NULL },
 };
 

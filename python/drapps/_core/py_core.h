@@ -15,8 +15,8 @@
 
 typedef struct core_state {
     PyObject *dataset_type, *graph_type, *loader_type, *batch_type, *array_type, *runner_type, *jpeg_type,
-        *jpeg_index_type, *crew_type, *block_type, *result_type, *claim_type, *store_type, *monitor_type, *trace_type,
-        *trace_reader_type, *crew_pilot_type;
+        *jpeg_index_type, *shmpool_type, *block_type, *result_type, *claim_type, *store_type, *monitor_type,
+        *trace_type, *trace_reader_type, *shmpool_controller_type;
     PyObject *errors[16];   /* at [-status]: the exception of each failure */
     PyObject *file_missing; /* DR_ERR_NOT_FOUND of a path */
     PyObject *base_error;
@@ -67,16 +67,16 @@ typedef struct py_monitor {
 } py_monitor;
 
 typedef struct py_block {
-    PyObject_HEAD dr_crew *crew;
-    dr_crew_block block;
+    PyObject_HEAD dr_shmpool *shmpool;
+    dr_shmpool_block block;
     int own; /* released with the object */
     void *data;
     Py_ssize_t bytes;
 } py_block;
 
 extern PyType_Spec core_dataset_spec, core_graph_spec, core_loader_spec, core_batch_spec, core_array_spec,
-    core_runner_spec, core_jpeg_spec, core_jpeg_index_spec, core_crew_spec, core_block_spec, core_store_spec,
-    core_monitor_spec, core_trace_spec, core_trace_reader_spec, core_crew_pilot_spec;
+    core_runner_spec, core_jpeg_spec, core_jpeg_index_spec, core_shmpool_spec, core_block_spec, core_store_spec,
+    core_monitor_spec, core_trace_spec, core_trace_reader_spec, core_shmpool_controller_spec;
 extern PyStructSequence_Desc core_result_desc, core_claim_desc;
 
 PyObject *core_dataset_open(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -96,12 +96,12 @@ PyObject *core_fill_seeds(PyObject *module, PyObject *args);
 PyObject *core_seed_numpy(PyObject *module, PyObject *args);
 PyObject *core_seed_words(PyObject *module, PyObject *args);
 PyObject *core_write_row(PyObject *module, PyObject *args);
-PyObject *core_crew_open(PyObject *module, PyObject *args, PyObject *kwargs);
-PyObject *core_crew_join(PyObject *module, PyObject *args);
+PyObject *core_shmpool_open(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *core_shmpool_join(PyObject *module, PyObject *args);
 PyObject *core_parse_weights(PyObject *module, PyObject *args);
-PyObject *core_crew_adapt(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *core_shmpool_adapt(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_monitor_open(PyObject *module, PyObject *args);
-PyObject *core_undisturbed(PyObject *module, PyObject *args);
+PyObject *core_defer_sigint(PyObject *module, PyObject *args);
 PyObject *core_name_process(PyObject *module, PyObject *name);
 PyObject *core_end_with_parent(PyObject *module, PyObject *unused);
 PyObject *core_fork_both(PyObject *module, PyObject *args);
@@ -122,7 +122,7 @@ PyObject *core_flows_json(PyObject *module, PyObject *unused);
 PyObject *core_policies_json(PyObject *module, PyObject *unused);
 
 /* A Block; None for block 0.  own: it takes the block, and releases it in the end. */
-PyObject *core_block_wrap(core_state *state, dr_crew *crew, dr_crew_block block, int own);
+PyObject *core_block_wrap(core_state *state, dr_shmpool *shmpool, dr_shmpool_block block, int own);
 /* Takes the set. */
 PyObject *core_dataset_wrap(core_state *state, dr_dataset *set);
 

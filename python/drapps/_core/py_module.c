@@ -161,12 +161,12 @@ static PyMethodDef functions[] = {
     { "open_runner", core_runner_open, METH_VARARGS, "open_runner(dataset, graph, outputs, reference)" },
     { "open_field_runner", core_runner_open_fields, METH_VARARGS,
       "open_field_runner(((name, kind, dtype, dims), ...), graph, outputs, reference)" },
-    { "open_crew", (PyCFunction)(void (*)(void))core_crew_open, METH_VARARGS | METH_KEYWORDS,
-      "open_crew(*, max_workers, max_batches, ...): see drapps/crew.h" },
-    { "join_crew", core_crew_join, METH_VARARGS, "join_crew(fd)" },
+    { "open_shmpool", (PyCFunction)(void (*)(void))core_shmpool_open, METH_VARARGS | METH_KEYWORDS,
+      "open_shmpool(*, max_workers, max_batches, ...): see drapps/shmpool.h" },
+    { "join_shmpool", core_shmpool_join, METH_VARARGS, "join_shmpool(fd)" },
     { "parse_weights", core_parse_weights, METH_VARARGS, "parse_weights(text): {term: weight}" },
-    { "adapt_crew", (PyCFunction)(void (*)(void))core_crew_adapt, METH_VARARGS | METH_KEYWORDS,
-      "adapt_crew(crew, *, policy, weights, name, ...): see drapps/crew_pilot.h" },
+    { "adapt_shmpool", (PyCFunction)(void (*)(void))core_shmpool_adapt, METH_VARARGS | METH_KEYWORDS,
+      "adapt_shmpool(shmpool, *, policy, weights, name, ...): see drapps/shmpool_controller.h" },
     { "open_monitor", core_monitor_open, METH_VARARGS, "open_monitor(interval_ms, history, root)" },
     { "live_read", core_live_read, METH_VARARGS, "live_read(pid): what running loaders show, as JSON; 0: all" },
     { "metrics_text", core_metrics_text, METH_NOARGS, "The metrics of this process." },
@@ -194,7 +194,7 @@ static PyMethodDef functions[] = {
       "the parent, 1 in the first, 2 in the second, which does nothing for pause_us" },
     { "keep_memory", core_keep_memory, METH_VARARGS,
       "keep_memory(bytes): so much freed memory stays with this process, for what it allocates next" },
-    { "undisturbed", core_undisturbed, METH_VARARGS, "undisturbed(fn, *args): SIGINT is put off until it returns" },
+    { "defer_sigint", core_defer_sigint, METH_VARARGS, "defer_sigint(fn, *args): SIGINT is put off until it returns" },
     { 0 },
 };
 
@@ -222,13 +222,13 @@ static int add_types(PyObject *module, core_state *state)
         { &state->runner_type, &core_runner_spec },
         { &state->jpeg_type, &core_jpeg_spec },
         { &state->jpeg_index_type, &core_jpeg_index_spec },
-        { &state->crew_type, &core_crew_spec },
+        { &state->shmpool_type, &core_shmpool_spec },
         { &state->block_type, &core_block_spec },
         { &state->store_type, &core_store_spec },
         { &state->monitor_type, &core_monitor_spec },
         { &state->trace_type, &core_trace_spec },
         { &state->trace_reader_type, &core_trace_reader_spec },
-        { &state->crew_pilot_type, &core_crew_pilot_spec },
+        { &state->shmpool_controller_type, &core_shmpool_controller_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);

@@ -1,6 +1,6 @@
 /* py_rows.c: write_row: a sample's numbers and arrays into its row of a batch.
  *
- * A layout (drapps/fleet/layout.py) is a tree of tuples in the shape of the sample:
+ * A layout (drapps/procpool/layout.py) is a tree of tuples in the shape of the sample:
  *
  *   ("tuple", type, (child, ...))       exactly this type, tuple or list, with so many members
  *   ("dict", dict, (key, ...), (child, ...))

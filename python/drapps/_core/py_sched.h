@@ -1,4 +1,4 @@
-/* py_sched.h: decisions and knobs of a pilot, for the files whose objects have one. */
+/* py_sched.h: decisions and knobs of a controller, for the files whose objects have one. */
 #ifndef DRAPPS_PY_SCHED_H
 #define DRAPPS_PY_SCHED_H
 

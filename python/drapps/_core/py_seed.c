@@ -4,8 +4,8 @@
  * hashes of the key (base seed, tag of the batch, slot) and of the generator's number: no two of them share a stream.
  * The next draw makes the generator mix its state, which only a sample that draws pays for.
  *
- * fill_seeds writes into memory that Python hands over by address; drapps/fleet/seeds.py checks first that each address
- * holds what is said here.
+ * fill_seeds writes into memory that Python hands over by address; drapps/procpool/seeds.py checks first that each
+ * address holds what is said here.
  */
 #include "py_core.h"
 

@@ -1,4 +1,4 @@
-/* py_trace.c: TraceWriter: a trace that Python writes into, alone or together with a pilot.
+/* py_trace.c: TraceWriter: a trace that Python writes into, alone or together with a controller.
  *
  * A snapshot, a decision and a span come as the tuples that TraceReader gives.
  */

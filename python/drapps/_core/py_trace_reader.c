@@ -61,7 +61,7 @@ static PyObject *flow_of(const dr_trace_record *r)
 static PyObject *decision_of(const dr_decision *d)
 {
     static const char *const names[] = {
-#define ROW(id, name, unit, least, most, dwell, doc) name,
+#define ROW(id, name, unit, least, most, cooldown, doc) name,
         DR_KNOB_MAP(ROW)
 #undef ROW
     };

@@ -16,7 +16,7 @@ class Facts:
     wait: float = 0.0  # share of the time in which the trainer waited for a batch
     step: float = 0.0  # the trainer's own time for a batch
     workers: int | None = None
-    fetchers: int | None = None  # threads that only read; None or 0: workers read
+    readers: int | None = None  # threads that only read; None or 0: workers read
     prefetch: int | None = None
     bytes: float | None = None  # encoded, of a sample
     device_bytes: float | None = None  # of these, what came from a device and not from the page cache
@@ -122,11 +122,11 @@ class Facts:
 
     @property
     def read_share(self):
-        """The part of their time in which those who read wait for bytes: workers, or fetchers where there are some."""
+        """The part of their time in which those who read wait for bytes: workers, or readers where there are some."""
         if self.waiting is None or not self.working:
             return None
-        if self.fetchers:
-            return min(1.0, self.rate * self.waiting / self.fetchers)
+        if self.readers:
+            return min(1.0, self.rate * self.waiting / self.readers)
         return self.waiting / (self.waiting + self.working)
 
     @property
@@ -134,7 +134,7 @@ class Facts:
         """The part of the workers' time in which they are at a sample."""
         if None in (self.waiting, self.working) or not self.workers:
             return None
-        return min(1.0, self.rate * (self.working + (0.0 if self.fetchers else self.waiting)) / self.workers)
+        return min(1.0, self.rate * (self.working + (0.0 if self.readers else self.waiting)) / self.workers)
 
     @property
     def strained(self):

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import cycle, islice
 
 from drapps import _core
-from drapps.fleet.waits import Delay, look_at
+from drapps.procpool.waits import Delay, look_at
 from drapps.optable import graph_json
 from drapps.profile.host import cpu_delay
 
@@ -364,9 +364,9 @@ def settings_of(loader):
     with suppress(Exception):
         stats = loader.stats()
     fit = stats.get("batch_bytes") and stats["batch_budget_bytes"] // stats["batch_bytes"]
-    fetchers = stats.get("knobs", {}).get("fetchers")
+    readers = stats.get("knobs", {}).get("readers")
     workers = stats.get("workers", getattr(loader, "num_workers", None))  # torch's has no statistics
-    return {"workers": workers, "fetchers": fetchers, "prefetch": stats.get("prefetch"),
+    return {"workers": workers, "readers": readers, "prefetch": stats.get("prefetch"),
             "ahead": fit or None}  # fmt: skip
 
 

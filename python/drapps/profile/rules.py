@@ -134,9 +134,9 @@ def _spared(facts):
 
 
 def _reading(facts):
-    """Whether those who read spend their time on waiting for bytes; fetchers do nothing else, so they must be at it
+    """Whether those who read spend their time on waiting for bytes; readers do nothing else, so they must be at it
     nearly always."""
-    enough = 0.8 if facts.fetchers else 0.5
+    enough = 0.8 if facts.readers else 0.5
     return facts.read_share is not None and facts.read_share >= enough and facts.waiting >= MERE_DELAY / 2
 
 
@@ -202,7 +202,7 @@ def slow_source(facts):
     if not _reading(facts) or not _stays_slow(facts) or facts.blocked_in:
         return None
     evidence = f"{_waits_for_reads(facts)}, and {_ms(facts.waiting_again)} when they were read just before"
-    advice = "more reads at a time (workers, fetchers), a copy nearer to the trainer, cache="
+    advice = "more reads at a time (workers, readers), a copy nearer to the trainer, cache="
     return Told(_capacity(facts), evidence, advice)
 
 
@@ -344,7 +344,7 @@ def _computing(facts):
 def _saved(facts, part):
     """The gain where `part` of the work of a sample is saved.  Workers set the pace while they have no slack, and while
     the trainer waits: for the first batch of an epoch, or for one slow sample, there is both slack and waiting."""
-    working = max(first(facts.strained, 1.0), facts.wait) * (1.0 if facts.fetchers else 1 - _any(facts.read_share))
+    working = max(first(facts.strained, 1.0), facts.wait) * (1.0 if facts.readers else 1 - _any(facts.read_share))
     return 1 / (1 - min(0.98, part * working * _pace(facts)))
 
 

@@ -66,7 +66,7 @@ def _growth(values):
 def _note_settings(facts, trace):
     """The knobs as they were last, else as the loader was opened."""
     settings = {**_table(trace.meta.get("settings")), **(trace.knobs[-1][1] if trace.knobs else {})}
-    for name in ("workers", "fetchers", "prefetch"):
+    for name in ("workers", "readers", "prefetch"):
         if _number(settings.get(name)) is not None:
             setattr(facts, name, int(settings[name]))
     facts.cpus = _number(_table(trace.meta.get("machine")).get("cpus"))

@@ -25,7 +25,7 @@ ADVICE = {
                "bring the data closer (local disk, page cache).",
     "storage": "Bring the data closer (local disk; the page cache, which tar shards fill faster than small files), or "
                "keep samples (cache=\"auto\"). More reads at a time help where storage is far rather than slow: leave "
-               "fetchers to the policy.",
+               "readers to the policy.",
     "memory": "Raise memory_limit, or make batches smaller: a smaller batch_size, uint8 instead of float32 until the "
               "accelerator has them.",
     "prefetch": "Raise prefetch (or leave it to the policy) and memory_limit; in_order=False where the order of "

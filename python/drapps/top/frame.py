@@ -269,7 +269,7 @@ def _extras(loader):
     """What not every pipeline has: shown when there is something to say."""
     flow, r = loader.flow, loader.rates
     batch = max(flow.get("batch_samples", 0.0), 1.0)
-    if loader.knobs.get("fetchers") or flow.get("fetched"):
+    if loader.knobs.get("readers") or flow.get("fetched"):
         words = f"{flow.get('fetched', 0):.0f} wait for a worker"
         words += f", {seconds(r['read'])} a read" if r.get("read") else ""
         yield Meter("fetched", flow.get("fetched", 0) / batch, words, style="cyan")

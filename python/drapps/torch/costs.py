@@ -32,7 +32,7 @@ class Costs:
         self._noted, self._next_look = 0, FIRST_LOOK
 
     def predict(self, indices):
-        """Nanoseconds of each, for Fleet.post; None: nothing is known that would change anything."""
+        """Nanoseconds of each, for DatasetPool.post; None: nothing is known that would change anything."""
         return self._ledger.predict(indices) if self._telling and self._known(indices) else None
 
     def _known(self, indices):

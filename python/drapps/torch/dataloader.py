@@ -2,7 +2,7 @@
 
     from drapps import DataLoader  # was: from torch.utils.data import DataLoader
 
-What a pass runs on is chosen when it begins: natively (native_iter.py), in worker processes (fleet_iter.py,
+What a pass runs on is chosen when it begins: natively (native_iter.py), in worker processes (pool_iter.py,
 stream_iter.py), or, with num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
 """
 
@@ -24,12 +24,12 @@ from drapps.adapting import Adapting
 from drapps.arguments import DATALOADER, EPOCH, check
 from drapps.badlist import BadList
 from drapps.counted import counted
-from drapps.fleet.pilot import PILOTED, POSTED
+from drapps.procpool.pool_controller import CONTROLLERED, POSTED
 from drapps.sched import check_knob, knobs
 from drapps.stat_keys import with_all_keys
 from drapps.torch import bad, draws, explain, init_fns, rebuild, replay, state as states, workers
 from drapps.torch.costs import costs_of
-from drapps.torch.fleet_iter import FleetIter
+from drapps.torch.pool_iter import PoolIter
 from drapps.torch.inline import InlineIter
 from drapps.torch.iterator import PASS_STEP
 from drapps.torch.kept import Kept
@@ -211,7 +211,7 @@ class DataLoader(data.DataLoader[_T_co]):
             log.info("%s; num_workers=n starts processes, without it they are not", why)
             self._give_up_workers()
             return InlineIter(self)
-        return FleetIter(self)
+        return PoolIter(self)
 
     def _goes_on_natively(self):
         """The state that was loaded is that of a native pass, and this loader can make the rest of it: Python code would
@@ -442,10 +442,10 @@ class DataLoader(data.DataLoader[_T_co]):
         if knob == "workers" and self._iterable:
             raise _core.ArgumentError(f"workers = {value}: each worker of an iterable data set has its own iterator, "
                                       "so their number cannot change; make a loader with num_workers")  # fmt: skip
-        of_processes = knob in (*POSTED, *PILOTED) and not (knob == "priority" and value > 0)
+        of_processes = knob in (*POSTED, *CONTROLLERED) and not (knob == "priority" and value > 0)
         if not of_processes and not self._is_native():
             raise _core.ArgumentError(f"{knob} = {value}: not with worker processes, whose knobs are "
-                                      f"{', '.join((*POSTED, *PILOTED))} (-1 or 0)")  # fmt: skip
+                                      f"{', '.join((*POSTED, *CONTROLLERED))} (-1 or 0)")  # fmt: skip
 
     def get(self, knob):
         """The value of a setting: what set() was called with, else as it is in the pass that runs, or was in the last.

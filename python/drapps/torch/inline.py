@@ -7,8 +7,8 @@ from itertools import islice
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from drapps import _core, cached
-from drapps.fleet.items import restore
-from drapps.fleet.seeds import COLLATE
+from drapps.procpool.items import restore
+from drapps.procpool.seeds import COLLATE
 from drapps.torch.bad import CarefulFetcher, indices_of, note_samples
 from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.order import places_of, size_of, stateful
@@ -46,11 +46,11 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
 
     def _begun(self, loader, resume):
         super()._begun(loader, resume)
-        fetcher = self._dataset_fetcher
+        reader = self._dataset_fetcher
         if loader._iterable:
-            self._put_back = _continue_data(fetcher, self._auto_collation, loader.batch_size, resume)
-        self._progress.data_state = _data_state(self._dataset, getattr(fetcher, "dataset_iter", None))
-        self._collate = fetcher.collate_fn = Counting(self._collate_fn, self._auto_collation)
+            self._put_back = _continue_data(reader, self._auto_collation, loader.batch_size, resume)
+        self._progress.data_state = _data_state(self._dataset, getattr(reader, "dataset_iter", None))
+        self._collate = reader.collate_fn = Counting(self._collate_fn, self._auto_collation)
         self._bad, self._bad_list, self._iterable = loader._bad_of_pass(), loader._bad_list, loader._iterable
         self._work = None
         self._cache = None
@@ -69,7 +69,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         with self._progress.lock:
             hand = self._progress.hand()
             while not hand.waits:
-                _core.undisturbed(self._draw)
+                _core.defer_sigint(self._draw)
                 try:
                     with (
                         nullcontext() if self._cache is None else cached.using(self._cache),
@@ -77,10 +77,10 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
                     ):
                         made, batch = self._fetch(self._work)
                 except Exception as error:
-                    _core.undisturbed(self._leave_out)
+                    _core.defer_sigint(self._leave_out)
                     self._give_up_if_too_many(error)
                     raise
-                _core.undisturbed(self._made, hand, pinned(self, batch) if made else None, made)
+                _core.defer_sigint(self._made, hand, pinned(self, batch) if made else None, made)
 
     def _draw(self):
         """The batch that comes next; one whose making was interrupted comes again."""
@@ -121,7 +121,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         return True, self._collate(samples if self._auto_collation else samples[0])
 
     def _asked_for(self, indices, before=lambda slot: None):
-        """What collate_fn gets, as torch's fetcher makes it; before: called before each sample, or before all of them
+        """What collate_fn gets, as torch's reader makes it; before: called before each sample, or before all of them
         where the data set is asked once.  An error names the sample."""
         many = self._auto_collation and getattr(self._samples, "__getitems__", None)
         at = indices_of(indices, self._auto_collation)
@@ -165,12 +165,12 @@ def restore_data(dataset, resume):
         restore(dataset, saved["set"])
 
 
-def _continue_data(fetcher, batched, batch_size, resume):
+def _continue_data(reader, batched, batch_size, resume):
     """Brings an iterable data set to where the saved pass was; returns the state that its iterator still has to get."""
     saved = resume and resume["dataset"]
     if saved:
         return saved["iterator"]
     if resume:
         n = (resume["_num_yielded"] + resume["ahead"]) * (batch_size if batched else 1)
-        next(islice(fetcher.dataset_iter, n, n), None)
+        next(islice(reader.dataset_iter, n, n), None)
     return None

@@ -3,7 +3,7 @@
 It is torch's own base iterator, so that warnings, profiler ranges and the number and order of random draws are torch's.
 Any number of threads may share one: each batch goes to one of them.
 
-Ctrl-C may be caught and the pass gone on with: what a pass has to remember is changed in functions that _core.undisturbed
+Ctrl-C may be caught and the pass gone on with: what a pass has to remember is changed in functions that _core.defer_sigint
 calls, and a batch that was made and not given is given by the next call (Hand, in progress.py).  Where it is not caught,
 the iterator goes, and with it its workers: the traceback does not hold it (let_go).
 """
@@ -98,7 +98,7 @@ class Iterator(_BaseDataLoaderIter):
             return self._give()
         except BaseException as error:
             self = None
-            _core.undisturbed(let_go, error)
+            _core.defer_sigint(let_go, error)
             raise
 
     def _give(self):

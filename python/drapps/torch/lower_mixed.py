@@ -1,6 +1,6 @@
 """MixedDataset: native ops up to the first Python code, then Python, one sample at a time.
 
-It stands for a data set in worker processes (see drapps/fleet).  Natively drawn choices are keyed by a number from
+It stands for a data set in worker processes (see drapps/procpool).  Natively drawn choices are keyed by a number from
 torch's generator, so they follow torch's seeds as the Python rest does.
 """
 

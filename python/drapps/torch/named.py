@@ -15,7 +15,7 @@ from drapps.pipeline import Pipeline, read
 from drapps.torch.dataloader import DataLoader
 from drapps.torch.native_iter import MAX_PREFETCH
 
-PREFETCH_FACTOR = 2  # torch's, and so no wish of the user's
+PREFETCH_FACTOR = 2  # torch's, and so no proposal of the user's
 
 
 class DRAADPDataLoader(DataLoader):

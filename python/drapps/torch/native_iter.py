@@ -12,7 +12,7 @@ from collections import deque
 from functools import partial
 
 from drapps import _core
-from drapps.fleet.seeds import COLLATE
+from drapps.procpool.seeds import COLLATE
 from drapps.torch import workers
 from drapps.torch.bad import has_ranks
 from drapps.torch.iterator import Iterator, pinned
@@ -95,7 +95,7 @@ class NativeIter(Iterator):
         self._tell_begin(loader)
         self._batches = self._native.batches()
         self._open_window(loader)
-        _core.undisturbed(self._fill)
+        _core.defer_sigint(self._fill)
 
     def _tell_begin(self, loader):
         """For the trace: which pass it is, for the engine knows its seed alone, and what the user asked for."""
@@ -201,9 +201,9 @@ class NativeIter(Iterator):
         hand = self._progress.hand()
         while not hand.waits:
             if self._refused:
-                _core.undisturbed(self._tell_refused)
+                _core.defer_sigint(self._tell_refused)
             batch = self._take(hand.box)
-            _core.undisturbed(self._accept, hand, batch)
+            _core.defer_sigint(self._accept, hand, batch)
 
     def _accept(self, hand, batch):
         with self._turn:

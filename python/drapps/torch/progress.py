@@ -82,7 +82,7 @@ class Progress:
 
     def settle(self):
         """What was given counts from now on."""
-        _core.undisturbed(self._settle_all)
+        _core.defer_sigint(self._settle_all)
 
     def _settle_all(self):
         with self.lock:

@@ -13,7 +13,7 @@ import numpy
 import torch
 
 from drapps import _core
-from drapps.fleet.seeds import SampleSeeds
+from drapps.procpool.seeds import SampleSeeds
 from drapps.torch.order import Work, places_of, size_of
 
 

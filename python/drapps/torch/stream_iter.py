@@ -61,7 +61,7 @@ class StreamIter(WorkerIter):
 
     def _open(self, loader, resume):
         saved = resume["dataset"]["workers"] if resume else []
-        return self._open_fleet(loader, self._dataset, Noting(self._collate_fn, self._auto_collation), kind="iterable",
+        return self._open_pool(loader, self._dataset, Noting(self._collate_fn, self._auto_collation), kind="iterable",
                                 worker_init_fn=init_fns.of_workers(loader, self),
                                 states=[state for _, state, _ in saved])  # fmt: skip
 
@@ -73,7 +73,7 @@ class StreamIter(WorkerIter):
         self._asked = {}  # by tag: the worker
         for worker, stream in enumerate(self._streams):
             if stream.items:
-                self._fleet.skip_items(worker, stream.items)
+                self._pool.skip_items(worker, stream.items)
         self._progress.data_state = self._streams.state
 
     # --- posting ---
@@ -90,7 +90,7 @@ class StreamIter(WorkerIter):
 
     def _post(self, work):
         worker = self._worker()
-        if worker is None or not self._fleet.post(work.number, self._size, worker=worker):
+        if worker is None or not self._pool.post(work.number, self._size, worker=worker):
             return False
         self._next_worker = (worker + 1) % self._n_workers
         self._streams[worker].tasks += 1

@@ -8,8 +8,8 @@ from functools import partial
 from torch._utils import ExceptionWrapper
 
 from drapps import _core
-from drapps.fleet.fleet import Fleet, NothingPosted
-from drapps.fleet.pilot import PILOTED
+from drapps.procpool.dataset_pool import DatasetPool, NothingPosted
+from drapps.procpool.pool_controller import CONTROLLERED
 from drapps.torch import workers
 from drapps.torch.bad import note_samples
 from drapps.torch.iterator import Iterator, pinned
@@ -23,7 +23,7 @@ START_S = 0.003  # for posts before the workers start: a sampler may take its ti
 class WorkerIter(Iterator):
     """prefetch_factor * num_workers batches are under way, or as many as the policy says.
 
-    A subclass gives _open (the fleet), _setup, _post and _accept.
+    A subclass gives _open (the pool), _setup, _post and _accept.
     """
 
     _by_worker = True  # a batch is made by one worker
@@ -32,7 +32,7 @@ class WorkerIter(Iterator):
     _held = ()  # what was received before its turn
 
     def __init__(self, loader):
-        self._fleet = None
+        self._pool = None
         self._learnt = loader._adapting.learnt
         wanted = self._learnt.get("workers", int(loader.num_workers))
         self._n_workers = workers.share(self, wanted, loader.num_workers.decided)
@@ -50,39 +50,39 @@ class WorkerIter(Iterator):
         self._window = self._said_ahead or self._learnt.get("prefetch", loader.prefetch_factor * self._n_workers)
         self._under_way, self._exhausted, self._left = 0, False, None
         self._turn = threading.RLock()
-        if self._fleet is None:
-            self._fleet = self._open(loader, resume)
-            loader._tally.watch(self._fleet)
-            self._fleet.adapt(self._pilot_settings(loader), self._window)
+        if self._pool is None:
+            self._pool = self._open(loader, resume)
+            loader._tally.watch(self._pool)
+            self._pool.adapt(self._controller_settings(loader), self._window)
         if self._progress.draws["kept_seeds"]:  # also where a pass goes on that was not the first of its workers
-            self._fleet.begin_epoch(self._base_seed, self._shared_seed)
-        self._fleet.name_epoch(self._progress.epoch)
+            self._pool.begin_epoch(self._base_seed, self._shared_seed)
+        self._pool.name_epoch(self._progress.epoch)
         self._setup(loader, resume)
         self._tell_begin()
         try:
-            filled = _core.undisturbed(self._fill, START_S)
-            self._fleet.start()
+            filled = _core.defer_sigint(self._fill, START_S)
+            self._pool.start()
             self._turn_what_was_said()
             if not filled:
-                _core.undisturbed(self._fill)
+                _core.defer_sigint(self._fill)
         except BaseException:
             self._shutdown_workers()
             raise
 
     def _turn_what_was_said(self):
-        """Knobs that take a pilot; the others the fleet was opened with."""
+        """Knobs that take a controller; the others the pool was opened with."""
         for knob, value in list(self._adapting.said.items()):
-            if knob in PILOTED:
-                self._fleet.turn(knob, value)
+            if knob in CONTROLLERED:
+                self._pool.turn(knob, value)
 
-    def _open_fleet(self, loader, dataset, collate_fn, **options):
+    def _open_pool(self, loader, dataset, collate_fn, **options):
         context = "fork" if loader._may_be_inline else loader.multiprocessing_context  # None would settle the program's
-        return Fleet(dataset, collate_fn, workers=self._n_workers, auto_collation=self._auto_collation,
+        return DatasetPool(dataset, collate_fn, workers=self._n_workers, auto_collation=self._auto_collation,
                      drop_last=self._drop_last, base_seed=self._workers_seed, shared_seed=self._shared_seed,
                      context=context, in_order=self._order.in_order, lanes=loader.lanes,
                      memory_limit=loader.memory_limit, cpu_limit=loader.cpu_limit, **options)  # fmt: skip
 
-    def _pilot_settings(self, loader):
+    def _controller_settings(self, loader):
         settings = {**settings_of(loader), "workers": self._n_workers, "prefetch": self._window}
         n_samples = None if loader._iterable else length_of(loader.dataset)
         return self._adapting.of_processes(type(loader.dataset).__name__, loader.cpu_limit, settings,
@@ -93,16 +93,16 @@ class WorkerIter(Iterator):
         """For the trace: the pass, and its bad samples."""
         epoch = self._progress.epoch
         self._bad.tell = partial(self._adapting.tell, "bad", epoch=epoch)
-        self._adapting.tell("start", epoch=epoch, workers=self._fleet.workers, prefetch=self._ahead())
+        self._adapting.tell("start", epoch=epoch, workers=self._pool.workers, prefetch=self._ahead())
 
     def _alive(self):
-        return self._fleet is not None
+        return self._pool is not None
 
     def _leave_pass(self):
-        if self._under_way and not self._fleet.clear(self._limit):
-            for stuck in self._fleet.stuck(0):
-                self._fleet.kill_stuck(stuck.worker)
-            self._fleet.clear()
+        if self._under_way and not self._pool.clear(self._limit):
+            for stuck in self._pool.stuck(0):
+                self._pool.kill_stuck(stuck.worker)
+            self._pool.clear()
 
     # --- the window ---
 
@@ -112,18 +112,18 @@ class WorkerIter(Iterator):
 
     def _ahead(self):
         """Batches that are under way at a time; where one worker makes a whole batch, at least one for each."""
-        pilot, n_workers = self._fleet.pilot, self._fleet.workers
-        if pilot is not None:
-            self._adapting.flies(pilot)
+        controller, n_workers = self._pool.controller, self._pool.workers
+        if controller is not None:
+            self._adapting.flies(controller)
         if self._per_worker:
             return self._per_worker * n_workers
         one_each = n_workers if self._by_worker else 1
         if self._said_ahead:
             return max(self._said_ahead, one_each)
         for_all = self._for_all(n_workers)
-        if pilot is None:
+        if controller is None:
             return max(self._window, for_all, self._least_ahead)
-        return max(int(pilot.get("prefetch")), one_each, for_all, self._least_ahead)
+        return max(int(controller.get("prefetch")), one_each, for_all, self._least_ahead)
 
     def _fill(self, seconds=math.inf):
         """Posts until enough is under way; False: it took too long."""
@@ -135,7 +135,7 @@ class WorkerIter(Iterator):
                 work = self._left or next(self._order)
             except StopIteration:
                 self._exhausted = True
-                self._fleet.post_end()
+                self._pool.post_end()
                 break
             self._left = None if self._post(work) else work
             if self._left:
@@ -150,12 +150,12 @@ class WorkerIter(Iterator):
         while not hand.waits:
             with self._turn:
                 if self._held:
-                    _core.undisturbed(self._offer, hand, self._take_held)
+                    _core.defer_sigint(self._offer, hand, self._take_held)
                 if not hand.waits and not hand.box and self._over():
                     self._finish()
                     raise StopIteration
             if not hand.waits and (hand.box or self._wait(hand.box)):
-                _core.undisturbed(self._offer, hand, partial(self._receive, hand.box))
+                _core.defer_sigint(self._offer, hand, partial(self._receive, hand.box))
 
     def _offer(self, hand, receive):
         """What was received, if that is a batch, goes to the hand; an error of one is raised."""
@@ -171,9 +171,9 @@ class WorkerIter(Iterator):
                 self._reraise(value)
             self._progress.offer(hand, pinned(self, value), n_samples, settle)
             self._fill()
-            fleet = self._fleet  # which another thread may close
-            if fleet is not None and self._over() and not self._persistent_workers:
-                fleet.dismiss()  # that was the last batch: they leave while it is used
+            pool = self._pool  # which another thread may close
+            if pool is not None and self._over() and not self._persistent_workers:
+                pool.dismiss()  # that was the last batch: they leave while it is used
 
     def _reraise(self, wrapper):
         """Raises what a batch came to; failed_at: indices of the samples, where it was one."""
@@ -191,7 +191,7 @@ class WorkerIter(Iterator):
         """(batch or its error, samples, what to call once it is delivered); None: nothing to deliver now."""
         self._under_way -= 1
         try:
-            received = self._accept(self._fleet.opened(box))
+            received = self._accept(self._pool.opened(box))
         except _core.BadSampleError as error:
             self._give_up_if_too_many(error)
             raise
@@ -215,20 +215,20 @@ class WorkerIter(Iterator):
     def _wait(self, box):
         """Whether the next result is in the box; False: nothing is under way any more."""
         while True:
-            fleet = self._fleet
-            if fleet is None:
+            pool = self._pool
+            if pool is None:
                 return self._ended()
             try:
-                if fleet.take(box, self._limit):
+                if pool.take(box, self._limit):
                     return True
             except NothingPosted:
                 time.sleep(LATER if self._under_way else 0)  # another thread has the last one in its hands
                 return False
             except Exception:
-                if self._fleet is fleet:
+                if self._pool is pool:
                     raise
                 return self._ended()  # by another thread
-            self._late(fleet)
+            self._late(pool)
 
     def _ended(self):
         """The workers are gone: because all is done, or too early."""
@@ -236,47 +236,47 @@ class WorkerIter(Iterator):
             raise _core.StateError(self._progress.given_up or "this iteration was given up: its workers were ended")
         return False
 
-    def _late(self, fleet):
+    def _late(self, pool):
         """Nothing came for `timeout` seconds: an error, or the samples that are stuck are bad ones."""
-        stuck = sorted(fleet.stuck(self._limit * 0.9), key=lambda at: -at.seconds)
+        stuck = sorted(pool.stuck(self._limit * 0.9), key=lambda at: -at.seconds)
         if self._bad.policy == "raise" or not stuck:
             raise RuntimeError(f"DataLoader timed out after {self._limit} seconds" + "".join(map(_where, stuck)))
         for at in stuck:
-            fleet.kill_stuck(at.worker)
+            pool.kill_stuck(at.worker)
 
     # --- the end ---
 
     def _set_knob(self, knob, value):
         with self._turn:
-            if self._fleet is None:
+            if self._pool is None:
                 return
             if knob == "workers":
-                self._fleet.resize(value)
+                self._pool.resize(value)
                 self._window = max(1, self._window // self._n_workers) * value
                 self._n_workers = value
             else:
-                self._fleet.turn(knob, value)
+                self._pool.turn(knob, value)
             if knob == "prefetch":
                 self._said_ahead, self._per_worker = value, 0
 
     def _shutdown_workers(self):
-        fleet, self._fleet = self._fleet, None
+        pool, self._pool = self._pool, None
         workers.give_back(self)
-        if fleet is not None:
-            self._learn(fleet)
-            fleet.close()
+        if pool is not None:
+            self._learn(pool)
+            pool.close()
 
-    def _learn(self, fleet):
-        """The next pass begins where the pilot has left this one."""
+    def _learn(self, pool):
+        """The next pass begins where the controller has left this one."""
         for knob in ("workers", "prefetch"):
-            if fleet.pilot is not None and knob not in self._adapting.pinned:
-                self._learnt[knob] = int(fleet.pilot.get(knob))
+            if pool.controller is not None and knob not in self._adapting.pinned:
+                self._learnt[knob] = int(pool.controller.get(knob))
 
     def __del__(self):
-        """At the end of the program, modules may be gone: nothing but the fleet is touched."""
-        fleet = getattr(self, "_fleet", None)
-        if fleet is not None:
-            fleet.close()
+        """At the end of the program, modules may be gone: nothing but the pool is touched."""
+        pool = getattr(self, "_pool", None)
+        if pool is not None:
+            pool.close()
 
 
 def _where(at):

@@ -1,7 +1,7 @@
 /* The rule by which "auto" keeps samples. */
 #include "unit/cm.h"
 
-#include "exec/cached.h"
+#include "exec/cache_stage.h"
 
 static void it_must_be_twice_as_fast(void **state)
 {

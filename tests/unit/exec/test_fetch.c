@@ -27,7 +27,7 @@ static void wait_at_read(uint64_t id)
     pass_gate(&read_gate);
 }
 
-/* As many reads at a time as there are fetchers; who works, here the caller, begins none meanwhile. */
+/* As many reads at a time as there are readers; who works, here the caller, begins none meanwhile. */
 static void they_read_at_the_same_time(void **state)
 {
     (void)state;
@@ -37,12 +37,12 @@ static void they_read_at_the_same_time(void **state)
     dr_loader *l = open_loader(set, g, &o);
     dr_batch *b = NULL;
     set_gate(&read_gate, false);
-    set_knob(l, "fetchers", 5);
+    set_knob(l, "readers", 5);
     assert_ok(dr_loader_start(l, 0, &err));
     wait_inside(&read_gate, 5);
     assert_int_equal(dr_loader_next(l, 20, &b, &err), DR_AGAIN);
     assert_int_equal(inside(&read_gate), 5);
-    set_knob(l, "fetchers", 1); /* waits for nobody */
+    set_knob(l, "readers", 1); /* waits for nobody */
     set_gate(&read_gate, true);
     tape t = { 0 };
     finish_epoch(&t, &l, N);
@@ -71,7 +71,7 @@ static dr__fetch fetch_of(dr_loader *l)
 static void they_stop_when_enough_is_there(void **state)
 {
     (void)state;
-    enum { WORKERS = 2, FETCHERS = 3, PER_WORKER = 4 };
+    enum { WORKERS = 2, READERS = 3, PER_WORKER = 4 };
     dr_dataset *set = toy_set(&(toy){ .n = N });
     dr_graph *g = graph_of(crops);
     dr_loader_options o = options_of(10, WORKERS);
@@ -84,7 +84,7 @@ static void they_stop_when_enough_is_there(void **state)
     l->exec.program->kernels = &kernels;
     const uint64_t before = toy_reads();
     set_gate(&kernel_gate, false);
-    set_knob(l, "fetchers", FETCHERS);
+    set_knob(l, "readers", READERS);
     assert_ok(dr_loader_start(l, 0, &err));
     wait_inside(&kernel_gate, WORKERS);
     for (int i = 0; fetch_of(l).n < PER_WORKER * WORKERS && i < PATIENCE_MS; i++)
@@ -93,7 +93,7 @@ static void they_stop_when_enough_is_there(void **state)
         usleep(1000);
     const dr__fetch f = fetch_of(l);
     assert_int_equal(f.active, 0);
-    assert_in_range(f.n, PER_WORKER * WORKERS, PER_WORKER * WORKERS + FETCHERS - 1);
+    assert_in_range(f.n, PER_WORKER * WORKERS, PER_WORKER * WORKERS + READERS - 1);
     uint64_t last = 0;
     for (const dr__parked *p = f.head; p; last = p->job.local, p = p->next)
         assert_true(p == f.head || p->job.local > last);
@@ -122,12 +122,12 @@ static void push_all(dr_loader *l)
     assert_ok(dr_loader_push_end(l, &err));
 }
 
-static tape run(dr_dataset *set, const dr_loader_options *o, int fetchers, bool all_slow)
+static tape run(dr_dataset *set, const dr_loader_options *o, int readers, bool all_slow)
 {
     tape t = { 0 };
     dr_graph *g = graph_of(crops);
     dr_loader *l = open_loader(set, g, o);
-    set_knob(l, "fetchers", fetchers);
+    set_knob(l, "readers", readers);
     if (all_slow)
         atomic_store(&l->exec.lanes.predict.slow_units, 0);
     if (o->given_order)
@@ -161,7 +161,7 @@ static uint64_t samples_of(const tape *t)
 static void the_bytes_are_the_same(void **state)
 {
     (void)state;
-    static const int fetchers[] = { 1, 4, 64 };
+    static const int readers[] = { 1, 4, 64 };
     dr_dataset *set = toy_set(&(toy){ .n = N, .bad_every = 9, .bad_at = 4, .slow_every = 7, .slow_us = 200 });
     for (int way = 0; way < 48; way++) {
         dr_loader_options o = options_of(5, way % 2 ? way % 3 : 3);
@@ -170,11 +170,11 @@ static void the_bytes_are_the_same(void **state)
         o.keep_batches = o.given_order && way / 8 % 2;
         o.shuffle = !o.given_order;
         o.on_bad = way / 16 % 2 ? DR_BAD_SKIP : DR_BAD_REPLACE;
-        tape want = run(set, &o, 0, false), got = run(set, &o, fetchers[way % 3], way / 32);
+        tape want = run(set, &o, 0, false), got = run(set, &o, readers[way % 3], way / 32);
         assert_int_equal(samples_of(&want), samples_of(&got));
         assert_int_equal(count_bad(&want), count_bad(&got));
         if (o.in_order)
-            assert_same_tape(&want, &got, "with fetchers");
+            assert_same_tape(&want, &got, "with readers");
         if (o.on_bad == DR_BAD_REPLACE)
             assert_each_once(&got, N);
         tape_free(&want);
@@ -183,15 +183,15 @@ static void the_bytes_are_the_same(void **state)
     dr_dataset_unref(&set);
 }
 
-/* A worker reads what a fetcher could not, and the slow lane has to take these bytes, not what lay there before. */
+/* A worker reads what a reader could not, and the slow lane has to take these bytes, not what lay there before. */
 static void what_was_fetched_in_vain_may_be_slow(void **state)
 {
     (void)state;
-    dr_dataset *plain = toy_set(&(toy){ .n = N }), *set = toy_set(&(toy){ .n = N, .fails_fetchers = true });
+    dr_dataset *plain = toy_set(&(toy){ .n = N }), *set = toy_set(&(toy){ .n = N, .fails_readers = true });
     for (int way = 0; way < 8; way++) {
         dr_loader_options o = options_of(5, 2 + way % 3);
         tape want = run(plain, &o, 0, false), got = run(set, &o, 1 + way, true);
-        assert_same_tape(&want, &got, "with fetchers that cannot read");
+        assert_same_tape(&want, &got, "with readers that cannot read");
         tape_free(&want);
         tape_free(&got);
     }
@@ -208,7 +208,7 @@ static void errors_are_the_same(void **state)
         dr_loader_options o = options_of(5, 2);
         o.in_order = in_order;
         dr_loader *l = open_loader(set, g, &o);
-        set_knob(l, "fetchers", 3);
+        set_knob(l, "readers", 3);
         dr_status status = DR_OK;
         for (dr_batch *b = NULL; status == DR_OK; dr_batch_unref(&b))
             status = dr_loader_next(l, -1, &b, &err);
@@ -220,7 +220,7 @@ static void errors_are_the_same(void **state)
     dr_dataset_unref(&set);
 }
 
-/* Out of order, an epoch that is gone on with: samples that were delivered before are passed over by fetchers, too. */
+/* Out of order, an epoch that is gone on with: samples that were delivered before are passed over by readers, too. */
 static void they_pass_over_what_was_delivered(void **state)
 {
     (void)state;
@@ -233,12 +233,12 @@ static void they_pass_over_what_was_delivered(void **state)
         tape t = { 0 };
         char *text = NULL;
         dr_loader *l = open_loader(set, g, &o);
-        set_knob(l, "fetchers", 2);
+        set_knob(l, "readers", 2);
         tape_read(&t, l, taken);
         assert_ok(dr_loader_state(l, &text, &err));
         dr_loader_close(&l);
         l = open_loader(set, g, &o);
-        set_knob(l, "fetchers", 3);
+        set_knob(l, "readers", 3);
         assert_ok(dr_loader_restore(l, text, &err));
         tape_read(&t, l, -1);
         assert_each_once(&t, N);
@@ -261,7 +261,7 @@ static void they_keep_to_the_budget(void **state)
         o.memory_limit = limit;
         dr_loader *l = open_loader(set, g, &o);
         l->exec.bench_budget = 1 << 20;
-        set_knob(l, "fetchers", 8);
+        set_knob(l, "readers", 8);
         tape t = { 0 };
         for (int i = 0; i < N / 4; i++) {
             tape_read(&t, l, 1);
@@ -287,7 +287,7 @@ static void large_spare_memory_is_let_go(void **state)
     dr_loader *l = open_loader(set, g, &o);
     dr__workbench *bench = dr__workbench_new();
     assert_ok(
-        dr__record_reset(&bench->record, 100000, &err)); /* more than a fetcher's, less than all that is set aside */
+        dr__record_reset(&bench->record, 100000, &err)); /* more than a reader's, less than all that is set aside */
     dr__pool_lock();
     dr__parked *p = dr__lane_new(&l->exec.lanes);
     dr__pool_unlock();
@@ -314,9 +314,9 @@ static void one_large_sample_is_forgotten(void **state)
     o.lanes = false;
     dr_loader *l = open_loader(set, g, &o);
     l->exec.bench_budget = 1 << 20;
-    set_knob(l, "fetchers", 2);
+    set_knob(l, "readers", 2);
     dr__pool_lock();
-    l->exec.fetch.largest = 230400; /* as if a fetcher had met it */
+    l->exec.fetch.largest = 230400; /* as if a reader had met it */
     dr__pool_unlock();
     for (uint64_t epoch = 0; epoch < 100 && fetch_of(l).largest >= 230400; epoch++) {
         tape t = { 0 };
@@ -331,7 +331,7 @@ static void one_large_sample_is_forgotten(void **state)
     dr_dataset_unref(&set);
 }
 
-/* Given up in the middle, cancelled, closed, with fetchers at work; nothing hangs, and the next epoch is whole. */
+/* Given up in the middle, cancelled, closed, with readers at work; nothing hangs, and the next epoch is whole. */
 static void epochs_given_up(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void epochs_given_up(void **state)
         dr_loader_options o = options_of(5, round % 4);
         o.in_order = round % 2;
         dr_loader *l = open_loader(set, g, &o);
-        set_knob(l, "fetchers", 1 + round % 5);
+        set_knob(l, "readers", 1 + round % 5);
         for (uint64_t epoch = 0; epoch < 4; epoch++) {
             tape t = { 0 };
             assert_ok(dr_loader_start(l, epoch, &err));
@@ -363,7 +363,7 @@ static void epochs_given_up(void **state)
     dr_dataset_unref(&set);
 }
 
-/* What is in the cache is found there by fetchers: no sample is read from its file. */
+/* What is in the cache is found there by readers: no sample is read from its file. */
 static void found_in_the_cache(void **state)
 {
     (void)state;
@@ -379,12 +379,12 @@ static void found_in_the_cache(void **state)
     tape want = epoch_of(set, g, &o);
     o.cache = root;
     dr_loader *l = open_loader(set, g, &o);
-    set_knob(l, "fetchers", 3);
+    set_knob(l, "readers", 3);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
         tape got = { 0 };
         assert_ok(dr_loader_start(l, 0, &err));
         tape_read(&got, l, -1);
-        assert_same_tape(&want, &got, "cache and fetchers");
+        assert_same_tape(&want, &got, "cache and readers");
         tape_free(&got);
     }
     char *text = NULL;

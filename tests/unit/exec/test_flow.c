@@ -242,7 +242,7 @@ static void slow_ops(void **state)
     dr__facts facts = { 0 };
     dr__pipeline_facts seen;
     pthread_t thread;
-    assert_ok(dr_loader_set(f.loader, "fetchers", 2, &err));
+    assert_ok(dr_loader_set(f.loader, "readers", 2, &err));
     set_gate(&ops, false);
     pthread_create(&thread, NULL, take_one, &f);
     wait_inside(&ops, WORKERS);

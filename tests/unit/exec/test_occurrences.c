@@ -2,7 +2,7 @@
 #include "unit/cm.h"
 
 #include "base/alloc.h"
-#include "exec/given.h"
+#include "exec/pushed_order.h"
 
 static void as_plain_counting(void **state)
 {

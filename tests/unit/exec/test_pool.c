@@ -118,24 +118,24 @@ static void one_four_one(void **state)
     dr_dataset_unref(&set);
 }
 
-/* Each thread tells which sample it is at, workers and fetchers; nobody is at one when all is done. */
+/* Each thread tells which sample it is at, workers and readers; nobody is at one when all is done. */
 static void what_they_are_at(void **state)
 {
     (void)state;
     dr_dataset *set = toy_set(&(toy){ .n = N, .on_read = wait_at_read });
     dr_graph *g = graph_of(NULL);
-    for (int fetchers = 0; fetchers < 2; fetchers++) {
+    for (int readers = 0; readers < 2; readers++) {
         dr_loader_options o = options_of(10, 2);
         dr_loader *l = open_loader(set, g, &o);
-        set_knob(l, "fetchers", fetchers);
+        set_knob(l, "readers", readers);
         set_gate(&read_gate, false);
         assert_ok(dr_loader_start(l, 0, &err));
-        wait_inside(&read_gate, 2 + fetchers);
+        wait_inside(&read_gate, 2 + readers);
         char *text = NULL;
         assert_ok(dr_loader_running(l, &text, &err));
         json_t *rows = json_loads(text, 0, NULL);
         dr_text_free(&text);
-        assert_int_equal(json_array_size(rows), 2 + fetchers);
+        assert_int_equal(json_array_size(rows), 2 + readers);
         for (size_t i = 0; i < json_array_size(rows); i++) {
             const json_t *row = json_array_get(rows, i);
             char key[32];
@@ -256,11 +256,11 @@ static void priority_changes_in_an_epoch(void **state)
     const int own = getpriority(PRIO_PROCESS, 0);
     dr_dataset *set = toy_set(&(toy){ .n = N, .on_read = count_first, .slow_every = 3, .slow_us = 200 });
     dr_graph *g = graph_of(NULL);
-    for (int fetchers = 0; fetchers < 3; fetchers += 2) {
+    for (int readers = 0; readers < 3; readers += 2) {
         dr_loader_options o = options_of(10, 2);
         dr_loader *l = open_loader(set, g, &o);
         tape t = { 0 };
-        set_knob(l, "fetchers", fetchers);
+        set_knob(l, "readers", readers);
         for (int i = 0; i < 8; i++) {
             tape_read(&t, l, 4);
             set_knob(l, "priority", turns[i]);

@@ -222,8 +222,8 @@ static void widen(struct component *c)
 static void upsample(const dr__kernels *k, uint8_t *dst, const struct component *c, int y, int h, int v)
 {
     const size_t n = (size_t)c->columns * 8;
-    const int near = y / v, wish = near + (y % 2 ? 1 : -1), last = c->rows * 8 - 1;
-    const int far = wish < 0 ? 0 : wish > last ? last : wish;
+    const int near = y / v, proposal = near + (y % 2 ? 1 : -1), last = c->rows * 8 - 1;
+    const int far = proposal < 0 ? 0 : proposal > last ? last : proposal;
     const uint8_t *const here = c->plane[near] + EDGE, *const there = c->plane[far] + EDGE;
     if (h == 2 && v == 2)
         k->upsample_h2v2(dst, here, there, n);

@@ -1,4 +1,4 @@
-/* Loaders with a pilot: what it turns, what it leaves alone, and that no byte depends on it.
+/* Loaders with a controller: what it turns, what it leaves alone, and that no byte depends on it.
  *
  * Slowness is sleeping, so that it does not depend on the machine; tests that wait for a decision wait for many seconds
  * before they give up. */
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "loader/knobs.h"
+#include "loader/loader_knobs.h"
 #include "unit/monitor/proc_tree.h"
 
 enum { N = 1000000, BATCH = 8, PATIENCE_S = 60, SHORT_MS = 100 };
@@ -34,7 +34,7 @@ static dr_loader_options standard(void)
     return o;
 }
 
-/* Every read takes read_us.  The pilot decides ten times as often as usual. */
+/* Every read takes read_us.  The controller decides ten times as often as usual. */
 static fixture open_all(const dr_loader_options *o, uint64_t n, unsigned read_us)
 {
     fixture f = { .set = toy_set(&(toy){ .n = n, .slow_every = 1, .slow_us = read_us }),
@@ -124,7 +124,7 @@ static void slow_reads_get_more_threads(void **state)
     double threads = 1;
     while (threads < 3 && dr__now_ns() - start < PATIENCE_S * 1000000000ull) {
         take(&f, 0);
-        threads = knob(&f, DR_KNOB_WORKERS) + knob(&f, DR_KNOB_FETCHERS);
+        threads = knob(&f, DR_KNOB_WORKERS) + knob(&f, DR_KNOB_READERS);
     }
     assert_true(threads >= 3);
     close_all(&f);
@@ -137,10 +137,10 @@ static void what_the_user_set_stays(void **state)
     o.workers = 2, o.prefetch = 3;
     fixture f = open_all(&o, N, 4000);
     take_until(&f, 2, 0);
-    assert_ok(dr_loader_set(f.loader, "fetchers", 1, &err));
+    assert_ok(dr_loader_set(f.loader, "readers", 1, &err));
     take_until(&f, 4, 0);
-    assert_true(knob(&f, DR_KNOB_WORKERS) == 2 && knob(&f, DR_KNOB_PREFETCH) == 3 && knob(&f, DR_KNOB_FETCHERS) == 1);
-    assert_fails(dr_loader_set(f.loader, "fetchers", -1, &err), DR_ERR_ARG, "0 to 64");
+    assert_true(knob(&f, DR_KNOB_WORKERS) == 2 && knob(&f, DR_KNOB_PREFETCH) == 3 && knob(&f, DR_KNOB_READERS) == 1);
+    assert_fails(dr_loader_set(f.loader, "readers", -1, &err), DR_ERR_ARG, "0 to 64");
     close_all(&f);
 }
 
@@ -185,7 +185,8 @@ static void between_epochs_nothing_is_decided(void **state)
     dr_loader_options o = standard();
     fixture f = open_all(&o, 800, 2000);
     dr_batch *b = NULL;
-    assert_ok(dr__knob_set(f.loader, DR_KNOB_WORKERS, 2, &err)); /* on any machine it takes long enough for a pilot */
+    assert_ok(
+        dr__knob_set(f.loader, DR_KNOB_WORKERS, 2, &err)); /* on any machine it takes long enough for a controller */
     while (dr_loader_next(f.loader, -1, &b, &err) == DR_OK)
         dr_batch_unref(&b);
     assert_true(last_number(&f) > 0);

@@ -33,7 +33,7 @@ static dr_graph *ops_graph(void)
 static void turn_and_compare(bool in_order, uint64_t slow_every)
 {
     static const int workers[] = { 4, 1, 0, 3, 1, 2, 0, 8, 1, 0, 5 }, prefetch[] = { 1, 7, 2, 64, 1, 3 };
-    static const int fetchers[] = { 0, 2, 64, 1, 0, 0, 5 };
+    static const int readers[] = { 0, 2, 64, 1, 0, 0, 5 };
     static const double bytes[] = { 0, 1, 1000, 1e15 }, shares[] = { 0, 0.2, 1 }, times[] = { 4, 1, 2.5, 1000, 1 };
     dr_dataset *data = toy_set(&(toy){ .n = 160, .slow_every = slow_every, .slow_us = 700 });
     dr_graph *g = ops_graph();
@@ -47,7 +47,7 @@ static void turn_and_compare(bool in_order, uint64_t slow_every)
         tape_read(&got, l, 1);
         set(l, "workers", workers[i % 11]);
         set(l, "prefetch", prefetch[i % 6]);
-        set(l, "fetchers", fetchers[i % 7]);
+        set(l, "readers", readers[i % 7]);
         set(l, "prefetch_bytes", bytes[i % 4]);
         set(l, "lane_share", shares[i % 3]);
         set(l, "lane_threshold", times[i % 5]);
@@ -167,7 +167,7 @@ static void standard_settings(void **state)
     static const struct {
         const char *name;
         double value;
-    } rows[] = { { "workers", 3 },    { "fetchers", 0 },       { "prefetch", 18 },   { "prefetch_bytes", 0 },
+    } rows[] = { { "workers", 3 },    { "readers", 0 },        { "prefetch", 18 },   { "prefetch_bytes", 0 },
                  { "lane_share", 0 }, { "lane_threshold", 4 }, { "cpu_ceiling", 0 }, { "priority", 0 } };
     dr_dataset *data = toy_set(&(toy){ .n = 4 });
     dr_graph *g = graph_of(NULL);
@@ -237,7 +237,7 @@ static void wrong_settings_are_named(void **state)
     double v;
     assert_fails(dr_loader_set(l, "workers", 257, &err), DR_ERR_ARG, "0 to 256");
     assert_fails(dr_loader_set(l, "workers", 1.5, &err), DR_ERR_ARG, "whole numbers");
-    assert_fails(dr_loader_set(l, "fetchers", 65, &err), DR_ERR_ARG, "whole numbers 0 to 64");
+    assert_fails(dr_loader_set(l, "readers", 65, &err), DR_ERR_ARG, "whole numbers 0 to 64");
     assert_fails(dr_loader_set(l, "priority", 0.5, &err), DR_ERR_ARG, "whole numbers -1 to 1");
     assert_fails(dr_loader_set(l, "lane_share", 1.5, &err), DR_ERR_ARG,
                  "lane_share is 1.5, allowed are numbers 0 to 1");
@@ -247,7 +247,7 @@ static void wrong_settings_are_named(void **state)
     assert_fails(dr_loader_set(l, "prefetch", 0, &err), DR_ERR_ARG, "1 to 64");
     assert_fails(dr_loader_set(l, "prefetch", 0.0 / 0.0, &err), DR_ERR_ARG, "prefetch");
     assert_fails(dr_loader_set(l, "speed", 1, &err), DR_ERR_NOT_FOUND, "speed");
-    assert_fails(dr_loader_set(l, "speed", 1, &err), DR_ERR_NOT_FOUND, "workers, fetchers, prefetch");
+    assert_fails(dr_loader_set(l, "speed", 1, &err), DR_ERR_NOT_FOUND, "workers, readers, prefetch");
     assert_fails(dr_loader_get(l, "speed", &v, &err), DR_ERR_NOT_FOUND, "speed");
     dr_loader_close(&l);
     dr_graph_free(&g);

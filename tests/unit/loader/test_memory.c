@@ -23,7 +23,7 @@ static dr_status push_all(dr_loader *l, uint64_t n, dr_error *e)
     return status == DR_OK ? dr_loader_push_end(l, e) : status;
 }
 
-static int fetchers; /* of the loaders that live */
+static int readers; /* of the loaders that live */
 
 /* One whole life of a loader, to which every sample is slow; the first failure ends it.  Returns the status. */
 static dr_status live(dr_dataset *set, dr_graph *g, const dr_loader_options *o)
@@ -34,7 +34,7 @@ static dr_status live(dr_dataset *set, dr_graph *g, const dr_loader_options *o)
     dr_status status = dr_loader_open(set, g, o, &l, &e);
     if (status == DR_OK) {
         atomic_store(&l->exec.lanes.predict.slow_units, 0);
-        status = dr_loader_set(l, "fetchers", fetchers, &e);
+        status = dr_loader_set(l, "readers", readers, &e);
     }
     if (status == DR_OK && o->given_order)
         status = push_all(l, 40, &e);
@@ -91,10 +91,10 @@ static void each_allocation_may_fail(void **state)
                 fail_each(&o, false);
             o.given_order = true;
             fail_each(&o, true);
-            fetchers = 2;
+            readers = 2;
             if (workers && in_order)
                 fail_each(&o, true);
-            fetchers = 0;
+            readers = 0;
         }
 }
 

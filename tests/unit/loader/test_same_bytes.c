@@ -69,12 +69,12 @@ static dr_loader_options plain_options(const random_graph *r, bool planar, int w
     return o;
 }
 
-static tape run_fetched(dr_dataset *set, const random_graph *r, bool planar, int workers, int fetchers)
+static tape run_fetched(dr_dataset *set, const random_graph *r, bool planar, int workers, int readers)
 {
     tape t = { 0 };
     dr_loader_options o = plain_options(r, planar, workers);
     dr_loader *l = open_loader(set, r->graph, &o);
-    assert_ok(dr_loader_set(l, "fetchers", fetchers, &err));
+    assert_ok(dr_loader_set(l, "readers", readers, &err));
     tape_read(&t, l, -1);
     dr_loader_close(&l);
     return t;
@@ -128,9 +128,9 @@ static void compare(dr_dataset *set, const random_graph *r)
         assert_same_tape(&want, &got, what);
         tape_free(&got);
     }
-    for (int fetchers = 1; fetchers <= 4; fetchers += 3) {
-        tape got = run_fetched(set, r, planar, fetchers / 2, fetchers);
-        snprintf(what, sizeof what, "%d fetchers, %s: %s", fetchers, r->outputs, text);
+    for (int readers = 1; readers <= 4; readers += 3) {
+        tape got = run_fetched(set, r, planar, readers / 2, readers);
+        snprintf(what, sizeof what, "%d readers, %s: %s", readers, r->outputs, text);
         assert_same_tape(&want, &got, what);
         tape_free(&got);
     }

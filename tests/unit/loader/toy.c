@@ -59,11 +59,11 @@ static dr_desc list_desc(dr_dtype dtype, int64_t n, int64_t inner)
     return (dr_desc){ .dtype = dtype, .n_dims = inner ? 2 : 1, .dims = { n, inner } };
 }
 
-static bool is_fetcher(void)
+static bool is_reader(void)
 {
     char name[16] = "";
     pthread_getname_np(pthread_self(), name, sizeof name);
-    return !strcmp(name, "drapps-fetcher");
+    return !strcmp(name, "drapps-reader");
 }
 
 static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *r, dr_error *e)
@@ -76,7 +76,7 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *r, 
         struct timespec t = { .tv_nsec = (long)o->slow_us * 1000 };
         nanosleep(&t, NULL);
     }
-    if ((o->bad_every && id % o->bad_every == o->bad_at) || (o->fails_fetchers && is_fetcher()))
+    if ((o->bad_every && id % o->bad_every == o->bad_at) || (o->fails_readers && is_reader()))
         return dr__fail(e, DR_ERR_FORMAT, "toy: made to fail");
     const int64_t times = id >= o->large_from && id < o->large_to ? o->large : 1;
     dr_desc image = dr__desc_image(DR_U8, o->h * times, o->w * times, 3),

@@ -25,7 +25,7 @@ typedef struct toy {
     uint64_t large_from, large_to; /* ids from .. to, without the end: images `large` times as high and wide */
     int64_t large;
     bool stamped;                 /* a sample is told by its number; else by its bytes */
-    bool fails_fetchers;          /* their reads fail; those of workers do not */
+    bool fails_readers;           /* their reads fail; those of workers do not */
     void (*on_read)(uint64_t id); /* called by each read */
 } toy;
 

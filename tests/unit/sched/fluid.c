@@ -26,12 +26,12 @@ fluid fluid_ordinary(uint64_t seed)
 
 dr__terms_of_use fluid_use(const fluid *f)
 {
-    dr__terms_of_use use = { .knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_FETCHERS | 1u << DR_KNOB_PREFETCH |
+    dr__terms_of_use use = { .knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_READERS | 1u << DR_KNOB_PREFETCH |
                                       1u << DR_KNOB_PREFETCH_BYTES | 1u << DR_KNOB_PRIORITY | 1u << DR_KNOB_CPU_CEILING,
                              .affinity_cpus = f->n_cpus };
     dr_weights_parse("step", &use.weights, NULL);
     use.least[DR_KNOB_WORKERS] = use.least[DR_KNOB_PREFETCH] = 1;
-    use.most[DR_KNOB_WORKERS] = use.most[DR_KNOB_PREFETCH] = use.most[DR_KNOB_FETCHERS] = 64;
+    use.most[DR_KNOB_WORKERS] = use.most[DR_KNOB_PREFETCH] = use.most[DR_KNOB_READERS] = 64;
     use.most[DR_KNOB_PREFETCH_BYTES] = 1e12;
     use.least[DR_KNOB_PRIORITY] = -1;
     use.most[DR_KNOB_PRIORITY] = 1;
@@ -62,7 +62,7 @@ static double busy_workers(const fluid *f)
 /* CPUs that our threads use when one that wants a CPU gets that share of it. */
 static double used(const fluid *f, double workers, double trainer, double share)
 {
-    double read = f->knob[DR_KNOB_FETCHERS] > 0 ? 0 : f->read;
+    double read = f->knob[DR_KNOB_READERS] > 0 ? 0 : f->read;
     return workers * f->cpu / (f->cpu / share + read) + trainer * share;
 }
 
@@ -81,12 +81,12 @@ static double share_of(const fluid *f, double workers, double trainer)
 /* Samples that workers make in DT with that share: by CPU, by blocking, by room. */
 static double make(fluid *f, double workers, double share)
 {
-    bool split = f->knob[DR_KNOB_FETCHERS] > 0;
+    bool split = f->knob[DR_KNOB_READERS] > 0;
     double each = f->cpu / share + (split ? 0 : f->read);
     double n = workers * DT / each;
     double ceiling = f->knob[DR_KNOB_CPU_CEILING];
     if (split)
-        n = DR_MIN(n, f->knob[DR_KNOB_FETCHERS] * DT / DR_MAX(f->read, 1e-9));
+        n = DR_MIN(n, f->knob[DR_KNOB_READERS] * DT / DR_MAX(f->read, 1e-9));
     if (ceiling > 0)
         n = DR_MIN(n, ceiling * DT / f->cpu);
     n = DR_MIN(n, DR_MAX(f->knob[DR_KNOB_PREFETCH] * f->batch_samples - f->ready, 0));
@@ -171,13 +171,13 @@ void fluid_go(fluid *f, dr_snapshot *s)
     f->flow[DR_FLOW_BATCH_SAMPLES] = f->batch_samples;
 }
 
-void fluid_fly(fluid *f, dr__flight *flight, double seconds, fluid_fn *seen, void *user)
+void fluid_fly(fluid *f, dr__control *control, double seconds, fluid_fn *seen, void *user)
 {
     for (double end = f->time + seconds; f->time < end - 1e-9;) {
         dr_snapshot s;
         dr_decision d;
         fluid_go(f, &s);
-        if (!dr__flight_tick(flight, &s, f->flow, f->knob, &d))
+        if (!dr__control_step(control, &s, f->flow, f->knob, &d))
             continue;
         for (int i = 0; i < DR_N_KNOBS; i++)
             if (d.changed >> i & 1)

@@ -6,7 +6,7 @@
 #ifndef DR_TESTS_SCHED_FLUID_H
 #define DR_TESTS_SCHED_FLUID_H
 
-#include "sched/flight.h"
+#include "sched/control_step.h"
 
 typedef struct fluid {
     /* the world; may be changed while it runs */
@@ -40,6 +40,6 @@ void fluid_go(fluid *f, dr_snapshot *out);
 typedef void fluid_fn(void *user, fluid *f, const dr_decision *d);
 
 /* Flies for `seconds`; `seen` (may be NULL) is called after each decision, which was carried out. */
-void fluid_fly(fluid *f, dr__flight *flight, double seconds, fluid_fn *seen, void *user);
+void fluid_fly(fluid *f, dr__control *control, double seconds, fluid_fn *seen, void *user);
 
 #endif

@@ -29,15 +29,15 @@ static void note(void *user, fluid *f, const dr_decision *d)
 }
 
 /* Flies on for `settle` seconds and then measures for `measure`. */
-static result fly_on(fluid *f, dr__flight *flight, double settle, double measure)
+static result fly_on(fluid *f, dr__control *control, double settle, double measure)
 {
     result r = { 0 };
     double begin = f->time;
-    fluid_fly(f, flight, settle, note, &r);
+    fluid_fly(f, control, settle, note, &r);
     double samples = f->flow[DR_FLOW_SAMPLES], wait = f->flow[DR_FLOW_WAIT];
     int n = 0;
     for (double end = f->time + measure; f->time < end - 1e-9; n++) {
-        fluid_fly(f, flight, 0.1, note, &r);
+        fluid_fly(f, control, 0.1, note, &r);
         r.ready += f->ready / f->batch_samples;
     }
     r.ready /= n;
@@ -49,20 +49,20 @@ static result fly_on(fluid *f, dr__flight *flight, double settle, double measure
     return r;
 }
 
-static dr__flight take_off(const fluid *f, const char *policy, const char *weights)
+static dr__control take_off(const fluid *f, const char *policy, const char *weights)
 {
-    dr__flight flight;
+    dr__control control;
     dr__terms_of_use use = fluid_use(f);
     assert_ok(dr_weights_parse(weights, &use.weights, &err));
-    assert_ok(dr__flight_init(&flight, dr__policy_find(policy), &use, 1000, &err));
-    return flight;
+    assert_ok(dr__control_init(&control, dr__policy_find(policy), &use, 1000, &err));
+    return control;
 }
 
 static result fly(fluid f, const char *policy, double settle, double measure)
 {
-    dr__flight flight = take_off(&f, policy, "step");
-    result r = fly_on(&f, &flight, settle, measure);
-    dr__flight_free(&flight);
+    dr__control control = take_off(&f, policy, "step");
+    result r = fly_on(&f, &control, settle, measure);
+    dr__control_free(&control);
     return r;
 }
 
@@ -121,17 +121,17 @@ static void one_of_two_cpus_burned(void **state)
     double workers;
     fluid f = fluid_ordinary(1);
     f.step = 0.001; /* takes all that it gets */
-    dr__flight flight = take_off(&f, "analytic", "step");
-    result r = fly_on(&f, &flight, 5, 10);
+    dr__control control = take_off(&f, "analytic", "step");
+    result r = fly_on(&f, &control, 5, 10);
     assert_true(r.workers == 2 && r.bound == DR_BOUND_CPU);
     f.foreign = 1;
-    r = fly_on(&f, &flight, 3, 10);
+    r = fly_on(&f, &control, 3, 10);
     assert_true(r.last_change < 3 && r.bound == DR_BOUND_OTHERS);
     assert_true(r.rate > 0.95 * best_static(f, &workers));
     f.foreign = 0;
-    r = fly_on(&f, &flight, 3, 10);
+    r = fly_on(&f, &control, 3, 10);
     assert_true(r.last_change < 3 && r.workers == 2);
-    dr__flight_free(&flight);
+    dr__control_free(&control);
 }
 
 static void quota_of_half_a_cpu_on_a_large_machine(void **state)
@@ -154,12 +154,12 @@ static void cpu_limit_of_the_user(void **state)
     f.n_cpus = 16;
     f.step = 0.001;
     f.knob[DR_KNOB_WORKERS] = 16;
-    dr__flight flight = take_off(&f, "analytic", "step");
-    flight.use.cpu_limit = 2.5;
-    result r = fly_on(&f, &flight, 10, 10);
+    dr__control control = take_off(&f, "analytic", "step");
+    control.use.cpu_limit = 2.5;
+    result r = fly_on(&f, &control, 10, 10);
     assert_true(f.knob[DR_KNOB_CPU_CEILING] == 2.5);
     assert_true(r.workers >= 3 && r.workers <= 6 && fabs(r.rate - 1250) < 60);
-    dr__flight_free(&flight);
+    dr__control_free(&control);
 }
 
 /* Reading blocks: threads that read, as many as there are reads under way. */
@@ -168,14 +168,14 @@ static void slow_storage(void **state)
     (void)state;
     fluid f = fluid_ordinary(4);
     f.read = 0.02;
-    dr__flight flight = take_off(&f, "analytic", "step");
-    result r = fly_on(&f, &flight, 6, 10);
+    dr__control control = take_off(&f, "analytic", "step");
+    result r = fly_on(&f, &control, 6, 10);
     assert_true(r.wait < 0.01 && fabs(r.rate - 640) < 20);
-    assert_true(f.knob[DR_KNOB_FETCHERS] >= 13 && f.knob[DR_KNOB_FETCHERS] <= 21 && r.workers == 2);
+    assert_true(f.knob[DR_KNOB_READERS] >= 13 && f.knob[DR_KNOB_READERS] <= 21 && r.workers == 2);
     f.read = 0;
-    r = fly_on(&f, &flight, 10, 10);
-    assert_true(f.knob[DR_KNOB_FETCHERS] == 0 && r.wait < 0.01);
-    dr__flight_free(&flight);
+    r = fly_on(&f, &control, 10, 10);
+    assert_true(f.knob[DR_KNOB_READERS] == 0 && r.wait < 0.01);
+    dr__control_free(&control);
 }
 
 /* --- changing worlds --- */
@@ -186,16 +186,16 @@ static void consumer_four_times_faster_and_slower(void **state)
     fluid f = fluid_ordinary(5);
     f.n_cpus = 4;
     f.step = 0.1; /* 320 samples a second: one worker is enough */
-    dr__flight flight = take_off(&f, "analytic", "step");
-    result r = fly_on(&f, &flight, 8, 10);
+    dr__control control = take_off(&f, "analytic", "step");
+    result r = fly_on(&f, &control, 8, 10);
     assert_true(r.workers == 1 && r.wait < 0.01 && r.bound == DR_BOUND_TRAINER);
     f.step = 0.025; /* 1280 a second */
-    r = fly_on(&f, &flight, 3, 10);
+    r = fly_on(&f, &control, 3, 10);
     assert_true(r.workers >= 3 && r.workers <= 4 && r.wait < 0.02 && r.last_change < 3);
     f.step = 0.1;
-    r = fly_on(&f, &flight, 5, 10);
+    r = fly_on(&f, &control, 5, 10);
     assert_true(r.workers == 1 && r.wait < 0.01); /* given back */
-    dr__flight_free(&flight);
+    dr__control_free(&control);
 }
 
 /* Batches are made in half a second: twice the consumer's speed is twice the batches under way. */
@@ -205,15 +205,15 @@ static void prefetch_follows_demand(void **state)
     fluid f = fluid_ordinary(6);
     f.n_cpus = 8;
     f.lag = 0.5;
-    dr__flight flight = take_off(&f, "analytic", "step");
-    result before = fly_on(&f, &flight, 10, 10);
+    dr__control control = take_off(&f, "analytic", "step");
+    result before = fly_on(&f, &control, 10, 10);
     f.step /= 2;
-    result after = fly_on(&f, &flight, 3, 10);
+    result after = fly_on(&f, &control, 3, 10);
     assert_true(after.last_change < 3 && after.wait < 0.02);
     assert_true(after.prefetch >= 1.8 * before.prefetch && after.prefetch <= 2.2 * before.prefetch);
     double need = 1 / f.step * (f.lag + f.batch_samples * f.cpu / after.workers); /* Little's law */
     assert_true(after.ready <= 1.5 * need);
-    dr__flight_free(&flight);
+    dr__control_free(&control);
 }
 
 /* A consumer that waits half of the time, though the workers seem to be fast enough. */
@@ -233,10 +233,10 @@ static double decide_prefetch(void *mind, dr__observation *o, int n)
 {
     double most = 0, *prefetch = &o->knob[DR_KNOB_PREFETCH];
     for (int i = 0; i < n; i++) {
-        dr__wish wish = { .bound = DR_BOUND_UNKNOWN };
-        memcpy(wish.knob, o->knob, sizeof wish.knob);
-        dr__policy_find("analytic")->decide(mind, o, &wish);
-        *prefetch = DR_MIN(wish.knob[DR_KNOB_PREFETCH], o->use.most[DR_KNOB_PREFETCH]);
+        dr__proposal proposal = { .bound = DR_BOUND_UNKNOWN };
+        memcpy(proposal.knob, o->knob, sizeof proposal.knob);
+        dr__policy_find("analytic")->decide(mind, o, &proposal);
+        *prefetch = DR_MIN(proposal.knob[DR_KNOB_PREFETCH], o->use.most[DR_KNOB_PREFETCH]);
         most = DR_MAX(most, *prefetch);
     }
     return most;
@@ -300,7 +300,7 @@ static void waits_by_chance_are_no_reason_for_ever_more(void **state)
                              every);
 }
 
-/* A consumer of batches of 4 samples, each of which is read in 0.15 s by one of as many fetchers as it takes. */
+/* A consumer of batches of 4 samples, each of which is read in 0.15 s by one of as many readers as it takes. */
 static dr__observation reading_consumer(double demand)
 {
     dr__observation o = { .span = 1, .machine_cpus = 2, .quota_cpus = 2, .cpus = 2, .time_ns = 1000000000u };
@@ -309,7 +309,7 @@ static dr__observation reading_consumer(double demand)
     o.rate = o.demand = o.work_rate = demand, o.batches = demand / 4, o.batch_samples = 4;
     o.cpu_each = o.work_each = 0.001, o.read_each = 0.15, o.latency = 0.16, o.stretch = 1, o.busy = 0.87;
     o.flow[DR_FLOW_WORK] = 0.001 * demand;
-    o.knob[DR_KNOB_WORKERS] = 1, o.knob[DR_KNOB_FETCHERS] = ceil(1.15 * demand * o.read_each);
+    o.knob[DR_KNOB_WORKERS] = 1, o.knob[DR_KNOB_READERS] = ceil(1.15 * demand * o.read_each);
     o.knob[DR_KNOB_PREFETCH] = 2;
     return o;
 }
@@ -333,7 +333,7 @@ static void reads_under_way_follow_demand(void **state)
     assert_true(decide_each_second(mind, &o, 5) == 5);
     o = reading_consumer(200);
     o.knob[DR_KNOB_PREFETCH] = 5;
-    o.knob[DR_KNOB_FETCHERS] = 18; /* still those of the slow one */
+    o.knob[DR_KNOB_READERS] = 18; /* still those of the slow one */
     o.wait = 0.35, o.sudden = true;
     assert_true(decide_each_second(mind, &o, 1) == 10);
     o.wait = 0, o.sudden = false;
@@ -344,24 +344,24 @@ static void reads_under_way_follow_demand(void **state)
 }
 
 /* On a machine without a free CPU. */
-static double fetchers_beside_others(double read)
+static double readers_beside_others(double read)
 {
     void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
     dr__observation o = reading_consumer(100);
-    dr__wish wish = { .bound = DR_BOUND_UNKNOWN };
-    o.knob[DR_KNOB_FETCHERS] = 0;
+    dr__proposal proposal = { .bound = DR_BOUND_UNKNOWN };
+    o.knob[DR_KNOB_READERS] = 0;
     o.read_each = read, o.cpu_load = 1, o.foreign_cpus = 2;
-    dr__policy_find("analytic")->decide(mind, &o, &wish);
+    dr__policy_find("analytic")->decide(mind, &o, &proposal);
     dr__free(mind);
-    return wish.knob[DR_KNOB_FETCHERS];
+    return proposal.knob[DR_KNOB_READERS];
 }
 
 /* A read of 5 ms may wait for a CPU, beside 1 ms of work; one of 150 ms does not. */
 static void long_reads_are_no_wait_for_a_cpu(void **state)
 {
     (void)state;
-    assert_true(fetchers_beside_others(0.005) == 0);
-    assert_true(fetchers_beside_others(0.15) >= 15);
+    assert_true(readers_beside_others(0.005) == 0);
+    assert_true(readers_beside_others(0.15) >= 15);
 }
 
 /* 20 ms of CPU each: two CPUs can make 96 of the 200 that are asked for, if as many are read meanwhile. */
@@ -379,12 +379,12 @@ static void reads_are_under_way_for_busy_workers_too(void **state)
 }
 
 /* Fetchers are what is missing: batches ahead would lie around once these are there. */
-static void too_few_fetchers_are_no_reason_for_batches(void **state)
+static void too_few_readers_are_no_reason_for_batches(void **state)
 {
     (void)state;
     void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
     dr__observation o = reading_consumer(100);
-    o.knob[DR_KNOB_FETCHERS] = 4;
+    o.knob[DR_KNOB_READERS] = 4;
     o.wait = 0.7, o.work_rate = 27, o.busy = 0.7; /* the worker has little to do */
     assert_true(decide_each_second(mind, &o, 20) == 5);
     dr__free(mind);
@@ -426,16 +426,16 @@ static void weights_change_the_action(void **state)
     fluid f = fluid_ordinary(7);
     f.n_cpus = 8;
     f.step = 0.005; /* 6400 a second: more than eight CPUs can make */
-    dr__flight flight = take_off(&f, "analytic", "draadp");
-    double all = fly_on(&f, &flight, 10, 1).workers;
-    assert_ok(dr_weights_parse("draadp,energy=3", &flight.use.weights, &err)); /* while it runs */
-    double frugal = fly_on(&f, &flight, 10, 1).workers;
+    dr__control control = take_off(&f, "analytic", "draadp");
+    double all = fly_on(&f, &control, 10, 1).workers;
+    assert_ok(dr_weights_parse("draadp,energy=3", &control.use.weights, &err)); /* while it runs */
+    double frugal = fly_on(&f, &control, 10, 1).workers;
     assert_true(all == 8 && frugal <= 2);
-    assert_ok(dr_weights_parse("drapps", &flight.use.weights, &err));
-    assert_true(fly_on(&f, &flight, 10, 1).workers == 8);
-    assert_ok(dr_weights_parse("drapps,throughput=0,idle=0", &flight.use.weights, &err)); /* balance and latency */
-    assert_true(fly_on(&f, &flight, 10, 1).workers < 8);
-    dr__flight_free(&flight);
+    assert_ok(dr_weights_parse("drapps", &control.use.weights, &err));
+    assert_true(fly_on(&f, &control, 10, 1).workers == 8);
+    assert_ok(dr_weights_parse("drapps,throughput=0,idle=0", &control.use.weights, &err)); /* balance and latency */
+    assert_true(fly_on(&f, &control, 10, 1).workers < 8);
+    dr__control_free(&control);
 }
 
 static void reasons_have_numbers(void **state)
@@ -443,11 +443,11 @@ static void reasons_have_numbers(void **state)
     (void)state;
     fluid f = fluid_ordinary(8);
     f.noise = 0;
-    dr__flight flight = take_off(&f, "analytic", "step");
-    result r = fly_on(&f, &flight, 3, 1);
+    dr__control control = take_off(&f, "analytic", "step");
+    result r = fly_on(&f, &control, 3, 1);
     assert_string_equal(r.reason, "The trainer waits 0 % of its time and could take 640 samples/s. 2 workers can make "
                                   "1000/s: a sample takes 2 ms of CPU.");
-    dr__flight_free(&flight);
+    dr__control_free(&control);
 }
 
 /* Four workers at samples that take 0.5 ms of CPU and sleep 4 ms, beside programs that use three quarters of 2 CPUs. */
@@ -477,10 +477,10 @@ static dr__observation sleeping_beside_others(void)
     return o;
 }
 
-static dr__wish wish_for(dr__observation *o)
+static dr__proposal proposal_for(dr__observation *o)
 {
     uint64_t memory[64] = { 0 };
-    dr__wish w = { 0 };
+    dr__proposal w = { 0 };
     assert_true(dr__policy_analytic.state_bytes <= sizeof memory);
     dr__observation_derive(o, 2);
     memcpy(w.knob, o->knob, sizeof w.knob);
@@ -494,7 +494,7 @@ static void code_that_waits_is_called_that(void **state)
     (void)state;
     dr__observation o = sleeping_beside_others();
     o.use.tells_delay = true;
-    dr__wish w = wish_for(&o);
+    dr__proposal w = proposal_for(&o);
     assert_int_equal(w.bound, DR_BOUND_BLOCKED);
     assert_non_null(strstr(w.reason, "its code waits for 3.95 ms in Slow.__call__ (train.py:12)."));
     assert_non_null(strstr(w.reason, "Other programs use 1.5 of 2 CPUs."));
@@ -510,7 +510,7 @@ static void others_use_no_more_than_the_machine(void **state)
         dr__observation o = sleeping_beside_others();
         o.use.tells_delay = told;
         o.sensor[DR_SENSOR_CPU_FOREIGN] = 17;
-        dr__wish w = wish_for(&o);
+        dr__proposal w = proposal_for(&o);
         assert_null(strstr(w.reason, "use 17"));
         assert_non_null(strstr(w.reason, "Other programs use 2 of 2 CPUs."));
         dr__costs_learn(&c, &o);
@@ -533,7 +533,7 @@ static void workers_for_samples_that_hardly_compute(void **state)
     o.flow[DR_FLOW_WAIT] = 0.99;
     o.flow[DR_FLOW_STEP] = 0.01;
     o.batches = o.flow[DR_FLOW_BATCHES] = 6;
-    assert_true(wish_for(&o).knob[DR_KNOB_WORKERS] >= 8);
+    assert_true(proposal_for(&o).knob[DR_KNOB_WORKERS] >= 8);
 }
 
 int main(void)
@@ -552,7 +552,7 @@ int main(void)
         cmocka_unit_test(reads_under_way_follow_demand),
         cmocka_unit_test(long_reads_are_no_wait_for_a_cpu),
         cmocka_unit_test(reads_are_under_way_for_busy_workers_too),
-        cmocka_unit_test(too_few_fetchers_are_no_reason_for_batches),
+        cmocka_unit_test(too_few_readers_are_no_reason_for_batches),
         cmocka_unit_test(batches_that_vary_while_they_are_read),
         cmocka_unit_test(trainer_on_the_same_cpus),
         cmocka_unit_test(weights_change_the_action),

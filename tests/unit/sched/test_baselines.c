@@ -9,9 +9,9 @@
 static dr__observation ordinary(double seconds)
 {
     dr__observation o = { .time_ns = (uint64_t)(seconds * 1e9), .span = 1, .batches = 20 };
-    o.use.knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_PREFETCH | 1u << DR_KNOB_FETCHERS;
+    o.use.knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_PREFETCH | 1u << DR_KNOB_READERS;
     o.use.least[DR_KNOB_WORKERS] = o.use.least[DR_KNOB_PREFETCH] = 1;
-    o.use.most[DR_KNOB_WORKERS] = o.use.most[DR_KNOB_PREFETCH] = o.use.most[DR_KNOB_FETCHERS] = 32;
+    o.use.most[DR_KNOB_WORKERS] = o.use.most[DR_KNOB_PREFETCH] = o.use.most[DR_KNOB_READERS] = 32;
     o.knob[DR_KNOB_WORKERS] = o.knob[DR_KNOB_PREFETCH] = 4;
     o.machine_cpus = o.quota_cpus = o.cpus = 8;
     o.demand = 640;
@@ -23,9 +23,9 @@ static dr__observation ordinary(double seconds)
     return o;
 }
 
-static dr__wish wish_of(const dr__policy_def *policy, void *memory, const dr__observation *o)
+static dr__proposal proposal_of(const dr__policy_def *policy, void *memory, const dr__observation *o)
 {
-    dr__wish w = { 0 };
+    dr__proposal w = { 0 };
     memcpy(w.knob, o->knob, sizeof w.knob);
     policy->decide(memory, o, &w);
     return w;
@@ -39,17 +39,18 @@ static void rules(void **state)
     double memory[16] = { 0 };
     dr__observation o = ordinary(1);
     o.flow[DR_FLOW_READY] = 0.5; /* of four */
-    dr__wish w = wish_of(&dr__policy_rules, memory, &o);
+    dr__proposal w = proposal_of(&dr__policy_rules, memory, &o);
     assert_true(w.knob[DR_KNOB_WORKERS] == 5 && w.knob[DR_KNOB_PREFETCH] == 8);
     o.flow[DR_FLOW_READY] = 2;
-    w = wish_of(&dr__policy_rules, memory, &o);
+    w = proposal_of(&dr__policy_rules, memory, &o);
     assert_true(w.knob[DR_KNOB_WORKERS] == 4 && w.knob[DR_KNOB_PREFETCH] == 4);
     o.flow[DR_FLOW_READY] = 3.5;
     for (int i = 1; i <= 5; i++) {
-        w = wish_of(&dr__policy_rules, memory, &o);
+        w = proposal_of(&dr__policy_rules, memory, &o);
         assert_true(w.knob[DR_KNOB_WORKERS] == (i < 5 ? 4 : 3));
     }
-    assert_true(wish_of(&dr__policy_rules, memory, &o).knob[DR_KNOB_WORKERS] == 4); /* counts from the start again */
+    assert_true(proposal_of(&dr__policy_rules, memory, &o).knob[DR_KNOB_WORKERS] ==
+                4); /* counts from the start again */
 }
 
 /* --- the model of the other two --- */
@@ -65,7 +66,7 @@ static void waiting_by_queue(void **state)
     assert_true(fabs(dr__stage_wait(&m, knob) - 0.001 * p_empty) < 1e-12);
     knob[DR_KNOB_PREFETCH] = 8;
     assert_true(dr__stage_wait(&m, knob) < 0.001 * p_empty);
-    knob[DR_KNOB_FETCHERS] = 1; /* a stage of its own, and the slower one */
+    knob[DR_KNOB_READERS] = 1; /* a stage of its own, and the slower one */
     m.read = 0.003;
     assert_true(dr__stage_wait(&m, knob) > 0.001);
 }
@@ -77,12 +78,12 @@ static void climbs_until_the_cpus_are_used(void **state)
     (void)state;
     double memory[16] = { 0 };
     dr__observation o = ordinary(1);
-    o.use.pinned = 1u << DR_KNOB_FETCHERS;
+    o.use.pinned = 1u << DR_KNOB_READERS;
     o.demand = 1e5; /* takes all */
-    dr__wish w = wish_of(&dr__policy_climb, memory, &o);
+    dr__proposal w = proposal_of(&dr__policy_climb, memory, &o);
     assert_true(w.knob[DR_KNOB_WORKERS] == 8); /* 3 ms on eight threads: processing time over the budget */
     o = ordinary(1.5);
-    w = wish_of(&dr__policy_climb, memory, &o); /* too early */
+    w = proposal_of(&dr__policy_climb, memory, &o); /* too early */
     assert_true(w.knob[DR_KNOB_WORKERS] == 4 && strstr(w.reason, "next climb"));
 }
 
@@ -93,7 +94,7 @@ static void climbs_ever_more_seldom(void **state)
     int climbs = 0;
     for (int second = 1; second <= 128; second++) {
         dr__observation o = ordinary(second);
-        climbs += !strstr(wish_of(&dr__policy_climb, memory, &o).reason, "next climb");
+        climbs += !strstr(proposal_of(&dr__policy_climb, memory, &o).reason, "next climb");
     }
     assert_int_equal(climbs, 8); /* at 1, 2, 4, 8, 16, 32, 64 and 124 s */
 }
@@ -103,10 +104,10 @@ static void climbing_stays_within_memory(void **state)
     (void)state;
     double memory[16] = { 0 };
     dr__observation o = ordinary(1);
-    o.use.pinned = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_FETCHERS;
+    o.use.pinned = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_READERS;
     o.memory_limit = 10e6;
     o.knob[DR_KNOB_WORKERS] = 2;
-    assert_true(wish_of(&dr__policy_climb, memory, &o).knob[DR_KNOB_PREFETCH] == 5); /* half of it */
+    assert_true(proposal_of(&dr__policy_climb, memory, &o).knob[DR_KNOB_PREFETCH] == 5); /* half of it */
 }
 
 /* --- stages --- */
@@ -117,9 +118,9 @@ static void slowest_stage_first(void **state)
     double memory[64] = { 0 };
     dr__observation o = ordinary(1);
     o.read_each = 0.004;
-    dr__wish w = wish_of(&dr__policy_stages, memory, &o);
+    dr__proposal w = proposal_of(&dr__policy_stages, memory, &o);
     /* 1.56 ms a sample: three that read for 4 ms, two that work for 2 ms */
-    assert_true(w.knob[DR_KNOB_FETCHERS] == 3 && w.knob[DR_KNOB_WORKERS] == 2);
+    assert_true(w.knob[DR_KNOB_READERS] == 3 && w.knob[DR_KNOB_WORKERS] == 2);
 }
 
 static void buffers_double_by_watermark(void **state)
@@ -130,9 +131,9 @@ static void buffers_double_by_watermark(void **state)
     o.wait = 0.05;
     o.least_ready = 0;
     o.most_ready = 4;
-    assert_true(wish_of(&dr__policy_stages, memory, &o).knob[DR_KNOB_PREFETCH] == 8);
+    assert_true(proposal_of(&dr__policy_stages, memory, &o).knob[DR_KNOB_PREFETCH] == 8);
     o.least_ready = 2;
-    assert_true(wish_of(&dr__policy_stages, memory, &o).knob[DR_KNOB_PREFETCH] == 4);
+    assert_true(proposal_of(&dr__policy_stages, memory, &o).knob[DR_KNOB_PREFETCH] == 4);
 }
 
 static void outliers_are_cut(void **state)
@@ -140,13 +141,13 @@ static void outliers_are_cut(void **state)
     (void)state;
     double memory[64] = { 0 };
     dr__observation o = ordinary(1);
-    dr__wish w;
-    o.use.pinned = 1u << DR_KNOB_FETCHERS; /* workers read and work: 3 ms */
+    dr__proposal w;
+    o.use.pinned = 1u << DR_KNOB_READERS; /* workers read and work: 3 ms */
     for (int i = 0; i < 10; i++)
-        w = wish_of(&dr__policy_stages, memory, &o);
+        w = proposal_of(&dr__policy_stages, memory, &o);
     assert_true(w.knob[DR_KNOB_WORKERS] == 2);
     o.demand = 10; /* the trainer saves a checkpoint */
-    assert_true(wish_of(&dr__policy_stages, memory, &o).knob[DR_KNOB_WORKERS] == 2);
+    assert_true(proposal_of(&dr__policy_stages, memory, &o).knob[DR_KNOB_WORKERS] == 2);
 }
 
 static void nothing_known_nothing_wished(void **state)
@@ -155,8 +156,8 @@ static void nothing_known_nothing_wished(void **state)
     double memory[64] = { 0 };
     dr__observation o = ordinary(1);
     o.demand = 0;
-    assert_true(wish_of(&dr__policy_stages, memory, &o).knob[DR_KNOB_WORKERS] == 4);
-    assert_true(wish_of(&dr__policy_climb, memory, &o).knob[DR_KNOB_WORKERS] == 4);
+    assert_true(proposal_of(&dr__policy_stages, memory, &o).knob[DR_KNOB_WORKERS] == 4);
+    assert_true(proposal_of(&dr__policy_climb, memory, &o).knob[DR_KNOB_WORKERS] == 4);
 }
 
 int main(void)

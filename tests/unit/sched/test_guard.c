@@ -1,4 +1,4 @@
-/* The guard: masks, dwell, steps, what is taken back, the watchdog. */
+/* The guard: masks, cooldown, steps, what is taken back, the watchdog. */
 #include "unit/sched/fluid.h"
 
 #include "unit/cm.h"
@@ -21,17 +21,17 @@ static dr__observation ordinary(double seconds)
     return o;
 }
 
-static dr__wish as_it_stands(const dr__observation *o)
+static dr__proposal as_it_stands(const dr__observation *o)
 {
-    dr__wish w = { 0 };
+    dr__proposal w = { 0 };
     memcpy(w.knob, o->knob, sizeof w.knob);
     return w;
 }
 
-/* What becomes of the wish for one knob. */
+/* What becomes of the proposal for one knob. */
 static double limited(dr__guard *g, const dr__observation *o, int knob, double x)
 {
-    dr__wish w = as_it_stands(o);
+    dr__proposal w = as_it_stands(o);
     w.knob[knob] = x;
     dr__guard_limit(g, o, &w);
     return w.knob[knob];
@@ -65,14 +65,14 @@ static void steps_are_bounded(void **state)
     assert_true(limited(&g, &o, DR_KNOB_WORKERS, 60) == 16);
     assert_true(limited(&g, &o, DR_KNOB_WORKERS, 1) == 4);
     assert_true(limited(&g, &o, DR_KNOB_PREFETCH, 60) == 8);
-    assert_true(limited(&g, &o, DR_KNOB_FETCHERS, 60) == 16); /* the first: for eight workers that read */
+    assert_true(limited(&g, &o, DR_KNOB_READERS, 60) == 16); /* the first: for eight workers that read */
     o.knob[DR_KNOB_WORKERS] = 1;
     assert_true(limited(&g, &o, DR_KNOB_WORKERS, 60) == 3);
     assert_true(limited(&g, &o, DR_KNOB_PRIORITY, 5) == 1);
 }
 
 /* A knob that goes back and forth rests ever longer; after a sudden change it need not. */
-static void dwell_grows(void **state)
+static void cooldown_grows(void **state)
 {
     (void)state;
     dr__guard g = { 0 };
@@ -110,7 +110,7 @@ static void change_workers(dr__guard *g, double seconds)
 static bool judge(dr__guard *g, dr__observation *o, double reward, double *workers)
 {
     o->knob[DR_KNOB_WORKERS] = 12;
-    dr__wish w = as_it_stands(o);
+    dr__proposal w = as_it_stands(o);
     bool undone = dr__guard_judge(g, o, reward, &w);
     dr__guard_limit(g, o, &w);
     *workers = w.knob[DR_KNOB_WORKERS];
@@ -153,14 +153,14 @@ static void all_of_it_is_taken_back(void **state)
 
     dr__guard first = { 0 };
     o = ordinary(10);
-    double after[DR_N_KNOBS] = { [DR_KNOB_FETCHERS] = 16 };
-    dr__guard_turned(&first, &o, after, 1u << DR_KNOB_FETCHERS, 1, true);
+    double after[DR_N_KNOBS] = { [DR_KNOB_READERS] = 16 };
+    dr__guard_turned(&first, &o, after, 1u << DR_KNOB_READERS, 1, true);
     o = ordinary(11);
-    o.knob[DR_KNOB_FETCHERS] = 16;
-    dr__wish w = as_it_stands(&o);
+    o.knob[DR_KNOB_READERS] = 16;
+    dr__proposal w = as_it_stands(&o);
     assert_true(dr__guard_judge(&first, &o, 0.5, &w));
     dr__guard_limit(&first, &o, &w);
-    assert_true(w.knob[DR_KNOB_FETCHERS] == 0);
+    assert_true(w.knob[DR_KNOB_READERS] == 0);
 }
 
 static void what_is_not_taken_back(void **state)
@@ -196,7 +196,7 @@ static dr__tick tick_at(double seconds, double batches)
     return t;
 }
 
-static bool watch(dr__guard *g, const dr__tick *t, double workers, double prefetch, dr__wish *w)
+static bool watch(dr__guard *g, const dr__tick *t, double workers, double prefetch, dr__proposal *w)
 {
     dr__observation o = ordinary((double)t->time_ns * 1e-9);
     o.knob[DR_KNOB_WORKERS] = workers;
@@ -209,7 +209,7 @@ static void memory_runs_short(void **state)
 {
     (void)state;
     dr__guard g = { 0 };
-    dr__wish w;
+    dr__proposal w;
     dr__tick t = tick_at(1, 1);
     assert_false(watch(&g, &t, 4, 4, &w));
     t = tick_at(2, 2);
@@ -235,7 +235,7 @@ static void no_batch_after_a_change(void **state)
 {
     (void)state;
     dr__guard g = { 0 };
-    dr__wish w;
+    dr__proposal w;
     dr__tick t;
     for (int i = 90; i < 100; i++) {
         t = tick_at(0.1 * i, i);
@@ -257,7 +257,7 @@ static void stalls_of_others(void **state)
 {
     (void)state;
     dr__guard g = { 0 };
-    dr__wish w;
+    dr__proposal w;
     dr__tick t = tick_at(1, 5);
     assert_false(watch(&g, &t, 8, 4, &w));
     t = tick_at(9, 5);
@@ -278,7 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masks),
         cmocka_unit_test(steps_are_bounded),
-        cmocka_unit_test(dwell_grows),
+        cmocka_unit_test(cooldown_grows),
         cmocka_unit_test(worse_is_taken_back),
         cmocka_unit_test(all_of_it_is_taken_back),
         cmocka_unit_test(what_is_not_taken_back),

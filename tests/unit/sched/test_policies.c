@@ -78,12 +78,12 @@ static void fly_one(const char *name, uint64_t seed)
     use.pinned = (uint32_t)(fluid_random(&f) * 16) & 0x5; /* none, workers, prefetch, both */
     watch w = { .policy = name, .seed = seed, .most_bytes = f.memory_limit, .pinned = use.pinned, .use = use };
     memcpy(w.at, f.knob, sizeof w.at);
-    dr__flight flight;
-    assert_ok(dr__flight_init(&flight, dr__policy_find(name), &use, 1000, &err));
-    fluid_fly(&f, &flight, 20, check_decision, &w);
+    dr__control control;
+    assert_ok(dr__control_init(&control, dr__policy_find(name), &use, 1000, &err));
+    fluid_fly(&f, &control, 20, check_decision, &w);
     f.foreign = f.n_cpus; /* the world changes */
-    fluid_fly(&f, &flight, 10, check_decision, &w);
-    dr__flight_free(&flight);
+    fluid_fly(&f, &control, 10, check_decision, &w);
+    dr__control_free(&control);
 }
 
 static void table_walk(void (*fly)(const char *name, uint64_t seed), int n)
@@ -109,12 +109,12 @@ static int changes_at_rest(uint64_t seed)
     f.noise = 0.03;
     dr__terms_of_use use = fluid_use(&f);
     watch w = { .policy = "analytic", .seed = seed, .most_bytes = f.memory_limit, .use = use };
-    dr__flight flight;
-    assert_ok(dr__flight_init(&flight, &dr__policy_analytic, &use, 1000, &err));
-    fluid_fly(&f, &flight, 40, check_decision, &w);
+    dr__control control;
+    assert_ok(dr__control_init(&control, &dr__policy_analytic, &use, 1000, &err));
+    fluid_fly(&f, &control, 40, check_decision, &w);
     w.changes = 0;
-    fluid_fly(&f, &flight, 60, check_decision, &w);
-    dr__flight_free(&flight);
+    fluid_fly(&f, &control, 60, check_decision, &w);
+    dr__control_free(&control);
     return w.changes;
 }
 
@@ -140,25 +140,25 @@ static void no_allocation(const char *name, uint64_t seed)
 {
     fluid f = random_plant(seed);
     dr__terms_of_use use = fluid_use(&f);
-    dr__flight flight;
-    assert_ok(dr__flight_init(&flight, dr__policy_find(name), &use, 1000, &err));
+    dr__control control;
+    assert_ok(dr__control_init(&control, dr__policy_find(name), &use, 1000, &err));
     dr__alloc_fail_at(1, true);
-    fluid_fly(&f, &flight, 10, NULL, NULL);
+    fluid_fly(&f, &control, 10, NULL, NULL);
     assert_int_equal(dr__alloc_fail_at(0, false), 0);
-    dr__flight_free(&flight);
+    dr__control_free(&control);
 }
 
 static void ticks_allocate_nothing(void **state)
 {
     (void)state;
     table_walk(no_allocation, 3);
-    dr__flight flight;
+    dr__control control;
     dr__terms_of_use use = { 0 };
     dr__alloc_fail_at(1, false);
-    dr_status status = dr__flight_init(&flight, &dr__policy_analytic, &use, 1000, &err);
+    dr_status status = dr__control_init(&control, &dr__policy_analytic, &use, 1000, &err);
     dr__alloc_fail_at(0, false);
     assert_int_equal(status, DR_ERR_NOMEM);
-    dr__flight_free(&flight);
+    dr__control_free(&control);
 }
 
 int main(void)

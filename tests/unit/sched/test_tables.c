@@ -25,7 +25,7 @@ static void knobs(void **state)
         assert_string_equal(text_of(row, "name"), dr_knob_name(i));
         assert_int_equal(dr_knob_find(dr_knob_name(i)), i);
         assert_true(json_number_value(json_object_get(row, "least")) < json_number_value(json_object_get(row, "most")));
-        assert_true(json_integer_value(json_object_get(row, "dwell_ms")) > 0 && *text_of(row, "doc"));
+        assert_true(json_integer_value(json_object_get(row, "cooldown_ms")) > 0 && *text_of(row, "doc"));
         assert_int_equal(json_is_true(json_object_get(row, "whole")), dr_knob_is_whole(i));
     }
     assert_null(dr_knob_name(-1));

@@ -151,7 +151,7 @@ static void a_knob_that_is_missing(void **state)
     dr_live_put(live, NULL, NULL, 0, knobs, 2);
     json_t *list = read_live(0), *found = json_object_get(json_array_get(list, 0), "knobs");
     assert_null(json_object_get(found, "workers"));
-    assert_true(json_number_value(json_object_get(found, "fetchers")) == 2);
+    assert_true(json_number_value(json_object_get(found, "readers")) == 2);
     json_decref(list);
     dr_live_close(&live);
 }

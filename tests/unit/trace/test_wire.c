@@ -155,7 +155,7 @@ static void names_not_numbers(void **state)
     assert_int_equal(back.changed, 1u << DR_KNOB_PREFETCH | 1u << DR_KNOB_WORKERS);
     assert_same_double(back.before[DR_KNOB_PREFETCH], 1);
     assert_same_double(back.after[DR_KNOB_WORKERS], 30);
-    assert_same_double(back.after[DR_KNOB_FETCHERS], 0);
+    assert_same_double(back.after[DR_KNOB_READERS], 0);
     assert_same_double(back.term[DR_TERM_IDLE], 0.5);
     assert_same_double(back.weight[DR_TERM_IDLE], 2);
 

@@ -21,7 +21,7 @@ from drapps.experiment.monitor.readings import run_child
 DESCRIPTION = "Are batches ready when they are needed, and no more than that takes?  On an otherwise idle machine."
 HELD_SECONDS = 6  # of each half of a run whose knobs stay: there is nothing to learn
 ADAPTIVE, HELD = "policy", "held"
-MOST_FETCHERS = 64
+MOST_READERS = 64
 
 
 def make_parser():
@@ -43,8 +43,8 @@ def make_parser():
 def held_knobs(options):
     """As many batches as the slow consumer needs; all else is enough for the fast one."""
     reads = options.delay_ms / options.step_ms  # while one batch is used
-    fetchers = min(math.ceil(1.15 * 2 * reads * options.batch), MOST_FETCHERS)
-    return {"workers": 2, "prefetch": math.ceil(reads) + 1, "fetchers": fetchers}
+    readers = min(math.ceil(1.15 * 2 * reads * options.batch), MOST_READERS)
+    return {"workers": 2, "prefetch": math.ceil(reads) + 1, "readers": readers}
 
 
 def script_of(name, options):

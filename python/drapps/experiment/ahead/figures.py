@@ -14,7 +14,7 @@ class Part(NamedTuple):
     buffered: float  # mean of those begun and not taken
     ready: float  # mean of those finished and not taken
     prefetch: float  # the knobs at its end
-    fetchers: float
+    readers: float
 
     @property
     def need(self):
@@ -39,7 +39,7 @@ def part(trace, begin, end):
         stall=grown["wait"] / max(grown["wait"] + grown["step"], 1e-9), rate=grown["batches"] / passed,
         latency=grown["latency"] / batches, buffered=sum(values["open"] for values in inside) / len(inside),
         ready=sum(values["ready"] for values in inside) / len(inside),
-        prefetch=knob_at(trace.knobs, "prefetch", end), fetchers=knob_at(trace.knobs, "fetchers", end),
+        prefetch=knob_at(trace.knobs, "prefetch", end), readers=knob_at(trace.knobs, "readers", end),
     )  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def _percent(found):
 def table(runs):
     """runs: {contender's name: rounds}; means of each part."""
     columns = ("loader", "part", "waits", "batches/s", "latency", "need", "buffered", "of these ready", "prefetch",
-               "fetchers")  # fmt: skip
+               "readers")  # fmt: skip
     return tables.table(columns, [(name, title, *_row(rounds, part))
                                   for name, rounds in runs.items() for part, title in PARTS.items()])  # fmt: skip
 
@@ -85,4 +85,4 @@ def _row(rounds, part):
         return over(rounds, part, figure).mean
 
     return (f"{mean('stall'):.2%}", f"{mean('rate'):.1f}", f"{1e3 * mean('latency'):.0f} ms",
-            *(f"{mean(figure):.1f}" for figure in ("need", "buffered", "ready", "prefetch", "fetchers")))  # fmt: skip
+            *(f"{mean(figure):.1f}" for figure in ("need", "buffered", "ready", "prefetch", "readers")))  # fmt: skip

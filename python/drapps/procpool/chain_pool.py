@@ -1,0 +1,195 @@
+"""Worker processes for chains with Python functions (Pipeline.map, Pipeline.filter).
+
+A batch is posted as positions of an epoch's order; its result is a Group of outcomes.  Native ops of the chain run in
+the worker as well, so that what is between them and the functions need not travel.
+"""
+
+import sys
+from array import array
+from dataclasses import dataclass
+from typing import Any
+
+from drapps import _core
+from drapps.procpool.process_pool import CLAIM_NS, LOOK_S, MAX_BATCHES, TOGETHER_NS, NothingPosted, ProcessPool
+from drapps.procpool.worker_loop import GOOD, Claimer
+from drapps.procpool.pack import PackError, pack, unpack
+from drapps.outcomes import Group, Outcome, gathered, portable
+
+MAX_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class ChainSetup:
+    """What the processes have in common; they are forked, so that functions need not be picklable."""
+
+    new_maker: Any
+    collate: Any  # None: samples are put together in the trainer
+    workers: int
+    shmpool: Any
+    stacks: int  # the descriptor of the file where workers write their Python stacks when asked
+
+    def opened(self):
+        """Itself: a forked process has everything."""
+        return self
+
+    def new_worker(self, number):
+        """A worker, before its process is forked."""
+        return ChainWorker(self, number)
+
+
+# --- the worker ---
+
+
+class ChainWorker(Claimer):
+    """Makes outcomes of positions.  Errors are outcomes, too."""
+
+    def __init__(self, setup, number):
+        super().__init__(setup, number)
+        self._maker = None
+
+    def begin(self):
+        """In its process."""
+        super().begin()
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
+
+    def work(self, claim):
+        """Makes what is claimed."""
+        request = array("Q", bytes(claim.request))
+        epoch, positions = request[0], request[1 + claim.first : 1 + claim.first + claim.n]
+        made = []
+        for i, position in enumerate(positions):
+            self.shmpool.begin(self.number, i)
+            outcome = self._outcome(epoch, position)
+            if claim.whole:
+                made.append(outcome)
+                continue
+            block, _ = self._packed(outcome, lambda error, at=position: portable(Outcome(at, "failed", error=error)))
+            self.done(i, 1, block, False)
+        if claim.whole:
+            self._deliver(claim.batch, made, self.setup.collate)
+
+    def _outcome(self, epoch, position):
+        try:
+            self._maker = self._maker or self.setup.new_maker(alone=True)
+            return portable(self._maker.make(epoch, position))
+        except Exception as error:
+            return portable(Outcome(position, "failed", error=error))
+
+    def finish(self, claim):
+        """Puts a batch together.  Where samples ended their workers, the trainer does it, which knows which."""
+        outcomes = [unpack(sample[-1]) for sample in claim.samples if sample[3] == GOOD]
+        self._deliver(claim.batch, outcomes, self.setup.collate if len(outcomes) == len(claim.samples) else None)
+
+    def _deliver(self, batch, outcomes, collate):
+        def failed(error):
+            return Group([portable(Outcome(outcomes[0].position, "failed", error=error))])
+
+        try:
+            group = gathered(outcomes, collate)
+        except Exception as error:
+            group = failed(error)
+        self.shmpool.finish(self.number, batch, *self._packed(group, failed), False)
+
+    def _packed(self, value, failed):
+        """A block with a value, or with what stands for it when it cannot be sent."""
+        try:
+            return pack(value, self.new_block)
+        except PackError as error:
+            return pack(failed(error), self.new_block)
+
+
+# --- the trainer's side ---
+
+
+class ChainPool(ProcessPool):
+    """The worker processes of a chain.
+
+    new_maker: makes a Maker, called in each worker with alone=True.  collate: makes a batch's fields of samples; None
+    where a batch is not what was posted together.
+    """
+
+    _indices_are_ids = False
+
+    def __init__(self, new_maker, collate, *, workers, in_order, lanes, memory_limit, cpu_limit):
+        super().__init__(workers, context="fork", in_order=in_order, lanes=lanes, memory_limit=memory_limit,
+                         cpu_limit=cpu_limit, max_attempts=MAX_ATTEMPTS, max_batches=MAX_BATCHES)  # fmt: skip
+        self._maker = new_maker()  # for names, and for what takes the place of samples that end workers
+        self._tag = self._epoch = 0
+        self._prepare(ChainSetup(new_maker, collate, workers, self._shmpool, *self._fds))
+
+    def post(self, epoch, positions):
+        """Asks for the outcomes of some positions.  False: too many are under way."""
+        self._tag, self._epoch = self._tag + 1, epoch
+        request = array("Q", [epoch, *positions]).tobytes()
+        return self._post(self._tag, positions, len(positions), request, None, -1, keep=self._cheap,
+                          min_claim_ns=TOGETHER_NS if self._cheap else CLAIM_NS)  # fmt: skip
+
+    def _result(self, raw):
+        lost = [self._lost(*sample) for sample in raw.samples if sample[3] != GOOD]
+        self._delivered(raw.samples)
+        if raw.head is None and len(lost) < len(raw.samples):
+            raise _core.Error(f"{self._last_death}, as others before, while it put a batch together")
+        group = Group([]) if raw.head is None else unpack(raw.head)
+        return Group(sorted([*group.outcomes, *lost], key=lambda o: o.position)) if lost else group
+
+    def _lost(self, tag, slot, _worker, _state, attempts, _ns, _block):
+        """The outcome of a sample that ended its workers."""
+        self._look_after()
+        error = _core.BadSampleError(f"{self._index(tag, slot)}: each of {attempts} worker processes ended while it "
+                                     f"was made; the last: {self._last_death}")  # fmt: skip
+        return self._maker.bad(self._epoch, super()._index(tag, slot), error)
+
+    def _index(self, tag, slot):
+        position = super()._index(tag, slot)
+        return None if position is None else self._maker.name(self._epoch, position)
+
+
+def ahead_of(pool, controls):
+    """Batches to be made beyond those delivered: as the user says, else as the controller does.  A batch of cheap samples is
+    made by one worker: there is one for each."""
+    if pool is None or pool.controller is None or controls.prefetch:
+        return controls.ahead
+    return max(int(pool.controller.get("prefetch")), pool.workers)
+
+
+class Ahead:
+    """The groups of an epoch, posted some batches ahead: an iterator.
+
+    batches: lists of positions.  controls: says how many batches are made beyond those taken (ahead), and whether
+    nobody waits for them any more (given_up).
+    """
+
+    def __init__(self, pool, epoch, batches, controls):
+        self._pool, self._epoch, self._batches, self._controls = pool, epoch, batches, controls
+        self._under_way, self._more, self._left = 0, True, None  # left: positions that could not be posted yet
+        pool.name_epoch(epoch)
+        self._post()
+        pool.start()
+
+    def _post(self):
+        while self._more and self._under_way < ahead_of(self._pool, self._controls):
+            positions = next(self._batches, None) if self._left is None else self._left
+            if positions is None:
+                self._pool.post_end()
+                self._more = False
+                return
+            self._left = None if self._pool.post(self._epoch, positions) else positions
+            if self._left is not None:
+                return
+            self._under_way += 1
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self._post()
+        try:
+            while (group := self._pool.next(LOOK_S)) is None:
+                if self._controls.given_up:
+                    raise _core.CancelledError("the pass was given up")
+        except NothingPosted:
+            raise StopIteration from None
+        self._under_way -= 1
+        self._post()
+        return group

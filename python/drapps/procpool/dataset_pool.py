@@ -1,0 +1,156 @@
+"""DatasetPool: worker processes that make the batches of a Python data set, seen from the process that trains.
+
+The trainer posts batches of indices and takes results.  Who makes which sample, the order of results and the
+replacement of dead workers are the business of the shmpool (drapps/shmpool.h), the workers and the zygote.
+"""
+
+from collections import namedtuple
+
+from torch._utils import ExceptionWrapper
+from torch.utils.data import default_collate
+
+from drapps.procpool import request as requests
+from drapps.procpool.process_pool import CLAIM_NS, MAX_BATCHES, TOGETHER_NS, NothingPosted, ProcessPool, Stuck, check
+from drapps.procpool.layout_registry import LayoutBook, new_layouts
+from drapps.procpool.worker_loop import BAD, GOOD, STUCK
+from drapps.procpool.failure import unpack_failure, wrapped
+from drapps.procpool.layout import Beside
+from drapps.procpool.pack import unpack
+from drapps.procpool.worker_config import Setup
+from drapps.procpool.window import bytes_of
+
+__all__ = ["DatasetPool", "NothingPosted", "Result", "Sample", "Stuck"]
+
+WHOLE_NS = (1 << 32) - 1
+
+Sample = namedtuple("Sample", "tag slot ns state error")  # error: an ExceptionWrapper, or None
+Result = namedtuple("Result", "tag value samples worker number nbytes")  # value: the batch, or an ExceptionWrapper
+
+
+class DatasetPool(ProcessPool):
+    """Worker processes for a data set of torch, and what they are at.
+
+    kind: "map" or "iterable".  bad: "raise": a sample's exception is the result of its batch; "report": it is in the
+    result's samples, and the batch is made of the others (None when there are none); so a data set with __getitems__ is
+    asked for one sample at a time.  states: of each worker's iterable data set, or None: where items are skipped, it is
+    put there instead of being iterated.
+    """
+
+    def __init__(self, dataset, collate_fn, *, workers, kind="map", auto_collation=True, drop_last=False, base_seed=0,
+                 shared_seed=None, worker_init_fn=None, context=None, in_order=True, lanes=True, memory_limit=0,
+                 cpu_limit=0, max_attempts=3, seed_samples=True, bad="raise", max_batches=MAX_BATCHES,
+                 states=None):  # fmt: skip
+        check(kind=(kind, ("map", "iterable")), bad=(bad, ("raise", "report")))
+        super().__init__(workers, context=context, in_order=in_order, lanes=lanes, memory_limit=memory_limit,
+                         cpu_limit=cpu_limit, max_attempts=max_attempts, max_batches=max_batches)  # fmt: skip
+        self._fds.insert(0, new_layouts())
+        self._book = LayoutBook(self._fds[0])
+        self._whole = not auto_collation or (bad == "raise" and bool(getattr(dataset, "__getitems__", None)))
+        self._slots = 0
+        self._epoch_number = -1
+        self.begin_epoch(base_seed, shared_seed)
+        self._prepare(Setup(dataset, collate_fn, worker_init_fn, states, kind, auto_collation, drop_last, base_seed,
+                            shared_seed, workers, in_order, seed_samples, bad == "report", self._shmpool, *self._fds))
+
+    # --- posting ---
+
+    def begin_epoch(self, base_seed, shared_seed=None):
+        """Other seeds from now on, and new iterators.  What was posted before has to be taken or cleared."""
+        self._epoch_number += 1
+        self._epoch = requests.Epoch(self._epoch_number, base_seed, shared_seed)
+        self._skipped = [0] * self._workers  # items that each iterator begins after
+        self._asked = [0] * self._workers  # batches, of each iterator
+
+    def post(self, tag, index, costs=None, worker=-1, keep=False, keys=None):
+        """Asks for a batch.  False: too many are under way.
+
+        index: the indices of a batch, or, without auto_collation, one index.  Of an iterable data set: the number of
+        items (None without auto_collation); worker: who has the iterator.  costs: predicted nanoseconds of each slot.
+        keep: its samples stay together out of order too.  keys: the tag and slot that each sample's random numbers
+        follow from, where these are not its own.
+        """
+        if self._setup.kind == "iterable":
+            return self._post_items(tag, index, worker)
+        if self._whole or not (index := list(index)):
+            request = self._epoch.of_whole(index)
+            return self._post(tag, index, 1, request, None, worker, min_claim_ns=WHOLE_NS)
+        self._slots = self._slots or len(index)
+        together = self._setup.collate_fn is not default_collate and self._cheap
+        return self._post(tag, index, len(index), self._epoch.of_slots(index, keys), costs, worker,
+                          min_claim_ns=TOGETHER_NS if together else CLAIM_NS,
+                          keep=keep or together or len(index) != self._slots)  # fmt: skip
+
+    def _post_items(self, tag, n, worker):
+        if not 0 <= worker < self._workers:
+            raise ValueError(f"worker is {worker}, the iterators are those of 0 to {self._workers - 1}")
+        request = self._epoch.of_items(n, self._skipped[worker], self._asked[worker])
+        posted = self._post(tag, f"items of worker {worker}", 1, request, None, worker, min_claim_ns=WHOLE_NS)
+        self._asked[worker] += posted
+        return posted
+
+    def expect(self, median_ns):
+        """What half of the samples take at most is known: which ones are slow, too, from the first post on."""
+        self._shmpool.expect(int(median_ns))
+
+    def skip_items(self, worker, n):
+        """A worker's iterator begins after its first n items; before anything is posted for it."""
+        self._skipped[worker] = n
+
+    # --- taking ---
+
+    def _result(self, raw):
+        errors = {i: self._error(sample) for i, sample in enumerate(raw.samples) if sample[3] != GOOD}
+        samples = [Sample(tag, slot, ns, state, None) for tag, slot, _, state, _, ns, _ in raw.samples]
+        for i, (_, error) in errors.items():
+            samples[i] = samples[i]._replace(error=error)
+        self._delivered(raw.samples)
+        try:
+            value = self._value(raw, errors)
+        except Exception:  # of unpickling: the batch is taken, so this is what came of it
+            value = ExceptionWrapper(where=f"in the trainer, with what DataLoader worker process {raw.worker} sent")
+        return Result(raw.tag, value, samples, raw.worker, raw.number, bytes_of(raw))
+
+    def _value(self, raw, errors):
+        if raw.failed and raw.head is not None:
+            return unpack_failure(raw.head)[1]
+        stop = [error for fatal, error in errors.values() if fatal or not self._setup.skip_bad]
+        if stop:
+            return stop[0]
+        value = () if raw.head is None else unpack(raw.head)
+        if raw.head is not None and type(value) is not Beside:
+            return value
+        if raw.slab is not None and not raw.failed:
+            return self._book.of_slab(raw.slab.nbytes).collated(raw.slab, raw.n_samples, raw.n_samples, value)
+        if errors:
+            return None  # no sample is left
+        pids = ", ".join(map(str, self._dead_pids))
+        return wrapped(RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly while it collated batch "
+                                    f"{raw.tag}"), "in a DataLoader worker process")  # fmt: skip
+
+    def _error(self, sample):
+        """(fatal, ExceptionWrapper) of a sample that is not good."""
+        tag, slot, worker, state, attempts, _, block = sample
+        if state == BAD:
+            return unpack_failure(block)
+        index = self._index(tag, slot)
+        if state == STUCK:
+            error = TimeoutError(f"sample {index!r} was given up: its worker did not come to an end")
+        else:
+            self._look_after()
+            pids = ", ".join(map(str, self._dead_pids[-attempts:]))
+            error = RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly: sample {index!r} was tried "
+                                 f"{attempts} times")  # fmt: skip
+        return False, wrapped(error, f"in DataLoader worker process {worker}")
+
+    def _traced(self):
+        return {} if self._whole else super()._traced()
+
+    def _index(self, tag, slot):
+        index = self._pending.get(tag, (None,))[0]
+        return index[slot] if isinstance(index, list) and not self._whole else index
+
+    def resize(self, workers):
+        """More or fewer workers, from now on; those that are too many finish what they are at."""
+        if self._setup.kind == "iterable":
+            raise ValueError("each worker of an iterable data set has its own iterator: their number cannot change")
+        super().resize(workers)

@@ -1,0 +1,225 @@
+"""The process that workers are forked from.
+
+It has the data set and no threads, so that a worker can be added at any time.  It starts workers, adopts the one that
+the trainer started (first.py), notices at once when one dies, gives its samples to the others and puts a new one in its
+place.  It ends, and its workers with it, when the trainer says so, closes its end of the connection, or is gone.
+
+    trainer to zygote: ("resize", n)  ("renice", nice)  ("kill", worker)  ("close",)
+    zygote to trainer: ("ready",), first of all  ("died", Death)  ("failed", text)
+"""
+
+import contextlib
+import gc
+import multiprocessing
+import os
+import signal
+import time
+import traceback
+from collections import namedtuple
+from multiprocessing import connection
+
+from drapps import _core
+from drapps.procpool.worker_loop import worker_main
+
+LOOK_FOR_PARENT_S = 1.0
+LEAVE_S = 0.5  # for workers to leave by themselves
+MAX_DEATHS = 16  # without a finished batch in between
+
+Death = namedtuple("Death", "worker pid exitcode redone replaced")
+# exitcode: None of a worker that was adopted; redone: (tag, slot) of what the others do again
+
+
+def zygote_main(sent, trainer, adopted=None, parent=None):
+    """The life of the process.  sent: a Setup, or what a Parcel became; trainer: the connection; adopted: worker 0,
+    when there is one already; parent: the pid of the trainer when it forked this process."""
+    _core.name_process("drapps-zygote")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, exit codes are lost
+    try:
+        trainer.send(("ready",))
+        Zygote(sent.opened(), trainer, adopted, parent or os.getppid()).run()
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    except Exception:
+        trainer.send(("failed", traceback.format_exc()))
+
+
+class Child:
+    """A worker process."""
+
+    def __init__(self, process):
+        self.process, self.pid = process, process.pid
+        try:
+            self.fd = os.pidfd_open(process.pid)
+        except OSError:  # an old kernel
+            self.fd = os.dup(process.sentinel)
+
+    def kill(self):
+        """At once."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def reap(self):
+        """Its exit code."""
+        self.process.join()
+        exitcode = self.process.exitcode
+        self.process.close()
+        os.close(self.fd)
+        return exitcode
+
+
+class Adopted:
+    """A worker process that is the trainer's child.  fd: by which it is known even when the trainer has reaped it."""
+
+    def __init__(self, pid, fd):
+        self.pid, self.fd = pid, fd
+
+    def kill(self):
+        """At once."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.fd, signal.SIGKILL)
+
+    def reap(self):
+        """None: the trainer has its exit code."""
+        os.close(self.fd)
+
+
+class Zygote:
+    """The workers of a pool, seen by the process that forks them."""
+
+    def __init__(self, setup, trainer, adopted, parent):
+        self._setup, self._shmpool, self._trainer = setup, setup.shmpool, trainer
+        self._parent = parent  # the trainer, or the fork server, which ends with it
+        self._context = multiprocessing.get_context("fork")
+        self._children = {} if adopted is None else {0: adopted}  # by number
+        self._wanted, self._nice = setup.workers, 0
+        self._killed = set()  # workers at stuck samples, which are given up
+        self._leaving = set()  # workers that were told to
+        self._deaths, self._batches = 0, 0
+
+    def run(self):
+        """Until the trainer does not need it any more."""
+        gc.freeze()  # what is there now is not looked at by the workers' collectors, and so not copied
+        try:
+            self._fill()
+            while os.getppid() == self._parent and self._listen():
+                self._wait_for_deaths(LOOK_FOR_PARENT_S)
+        finally:
+            self._end()
+
+    def _fill(self):
+        for number in range(self._wanted):
+            if number not in self._children:
+                self._start(number)
+
+    def _start(self, number):
+        process = self._context.Process(target=worker_main, daemon=True, name=f"drapps-worker-{number}",
+                                        args=(self._setup.new_worker(number), os.getpid(), self._trainer))  # fmt: skip
+        process.start()
+        self._children[number] = Child(process)
+        if self._nice:
+            self._set_nice(process.pid)
+
+    # --- what the trainer says ---
+
+    def _listen(self):
+        """False: it is over."""
+        while self._trainer.poll():
+            what, *arguments = self._trainer.recv()
+            if what == "close":
+                return False
+            getattr(self, f"_{what}")(*arguments)
+        return True
+
+    def _resize(self, n):
+        self._wanted = n
+        for number in self._children:
+            if number >= n:
+                self._leaving.add(number)
+                self._shmpool.dismiss(number)
+        self._fill()
+
+    def _renice(self, nice):
+        """Other processes go before the workers, or do not any more: what the kernel refuses there, new ones have."""
+        self._nice = nice
+        for number, child in self._children.items():
+            if not self._set_nice(child.pid):
+                self._leaving.add(number)
+                self._shmpool.dismiss(number)
+
+    def _set_nice(self, pid):
+        try:
+            os.setpriority(os.PRIO_PROCESS, pid, self._nice)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            return False
+        return True
+
+    def _kill(self, number):
+        child = self._children.get(number)
+        if child is not None:
+            self._killed.add(number)
+            child.kill()
+
+    # --- what becomes of workers ---
+
+    def _wait_for_deaths(self, timeout):
+        numbers = {child.fd: number for number, child in self._children.items()}
+        for fd in connection.wait([self._trainer, *numbers], timeout):
+            if fd is not self._trainer:
+                self._replace_dead(numbers[fd])
+
+    def _replace_dead(self, number):
+        child = self._children.pop(number)
+        pid, exitcode = child.pid, child.reap()
+        if number in self._killed:
+            self._killed.discard(number)
+            self._shmpool.give_up(number)
+        redone = self._shmpool.reap(number)
+        left = number in self._leaving and exitcode in (0, None)  # None: it was adopted
+        self._leaving.discard(number)
+        if left:
+            self._fill()  # it may be wanted again by now
+            return
+        if self._too_many_deaths():
+            self._trainer.send(("failed", f"{self._deaths} worker processes died and no batch was finished in between; "
+                                          f"the last: {describe(number, pid, exitcode)}"))  # fmt: skip
+            return
+        self._trainer.send(("died", Death(number, pid, exitcode, redone, number < self._wanted)))
+        if number < self._wanted:
+            self._start(number)
+
+    def _too_many_deaths(self):
+        batches = self._shmpool.stats()["batches"]
+        self._deaths = self._deaths + 1 if batches == self._batches else 1
+        self._batches = batches
+        return self._deaths >= MAX_DEATHS
+
+    def _end(self):
+        """Idle workers leave; the others are at samples that nobody waits for."""
+        for number in self._children:
+            self._shmpool.dismiss(number)
+        end = time.monotonic() + LEAVE_S
+        waiting = {child.fd for child in self._children.values()}
+        while waiting and (left := end - time.monotonic()) > 0:
+            waiting.difference_update(connection.wait(list(waiting), left))
+        for child in self._children.values():
+            if child.fd in waiting:
+                child.kill()
+            child.reap()
+        self._children.clear()
+
+
+def describe(number, pid, exitcode):
+    """A dead worker, in words."""
+    if exitcode is None:
+        cause = "ended"
+    elif exitcode < 0:
+        try:
+            cause = f"was killed by {signal.Signals(-exitcode).name}"
+        except ValueError:
+            cause = f"was killed by signal {-exitcode}"
+    else:
+        cause = f"exited with code {exitcode}"
+    return f"worker {number} (pid {pid}) {cause}"

@@ -1,0 +1,327 @@
+"""PoolIter: a pass over a map-style data set in worker processes.
+
+Results come in the order of posting (in_order), or as they are ready: then a result names the samples that it is made
+of, and progress is kept for each of them.
+"""
+
+import math
+import warnings
+from collections import deque
+from functools import partial
+from typing import NamedTuple
+
+from torch._utils import ExceptionWrapper
+from torch.utils.data import default_collate
+
+from drapps import _core
+from drapps.procpool.pack import PackError
+from drapps.torch import init_fns
+from drapps.torch.bad import indices_of, no_stand_in, stand_ins
+from drapps.torch.order import Work, mixable, size_of
+from drapps.torch.state import length_of
+from drapps.torch.worker_iter import WorkerIter
+
+MADE_UP = 1 << 62  # tags of batches that are not the sampler's
+
+# As long as the batches take no more memory than that, there are under way, whatever a policy says: as many as torch
+# has, so that a slow sample is begun as early; where costs are known, as many samples as all workers make in the time of
+# the longest one, and as many again, which are being made; and out of order so many for each worker at least, which even
+# out that some take longer.  A part of the latter is posted together: each post is code that is not in the caches, and
+# may wake a worker, while the consumer waits.
+CHEAP_BYTES = 64 << 20
+SAMPLES_EACH = 12
+LONGEST_TIMES = 2
+TOGETHER = 1 / 4
+
+
+class Unsendable(Exception):
+    """Samples cannot leave a worker process."""
+
+
+class Lost(ExceptionWrapper):
+    """An error in the place of a batch, which is not a worker's."""
+
+    def __init__(self, error):
+        self.exc_type, self._error = type(error), error
+
+    def reraise(self):
+        """As it is."""
+        raise self._error
+
+
+class Part(NamedTuple):
+    """A sample of a result."""
+
+    number: int  # of the sampler's batch that it belongs to,
+    slot: int  # and its place there
+    index: object
+    error: object
+
+
+class PoolIter(WorkerIter):
+    """Samples by their indices."""
+
+    _inline = None  # who makes the rest of the pass, where samples cannot be sent
+    _before = None  # then: the progress until there
+
+    def _open(self, loader, resume):
+        dataset, by_sample = loader._plan.dataset, self._bad.policy != "raise"
+        pool = self._open_pool(loader, dataset, self._collate_fn, worker_init_fn=init_fns.of_workers(loader, self),
+                                 bad="report" if by_sample else "raise")  # fmt: skip
+        spread = self._collate_fn is default_collate and (by_sample or not getattr(dataset, "__getitems__", None))
+        self._by_worker = not spread
+        if self._order.in_order:  # out of order, what is begun fills the batches that wait for slow samples
+            pool.limit_ahead(self._window, self._for_all(self._n_workers) if spread else self._n_workers)
+        return pool
+
+    def _setup(self, loader, resume):
+        self._place, self._world = self._order.rank, self._order.world
+        self._in_order, self._keep = self._order.in_order, not mixable(loader)
+        many = getattr(loader._plan.dataset, "__getitems__", None) and self._bad.policy == "raise"
+        self._whole = not self._auto_collation or bool(many)
+        self._simple = self._bad.policy == "raise" and (self._in_order or self._whole)
+        self._length = length_of(loader.dataset)
+        self._works = {}  # by tag: [Work, samples that did not come yet]
+        self._others = {}  # by place of a bad sample: its Part, and an iterator of what may take its place
+        self._hopeless = {}  # by first place of a batch: the Part for which nothing was found
+        self._along = {}  # by place of a stand-in for a whole batch: the places of others of that batch
+        self._replaces = self._bad.policy == "replace" or self._bad.equal
+        self._holds = self._in_order and self._replaces
+        self._held, self._awaited = {}, deque()  # then: batches that came before their turn; whose turn it is
+        self._made_up = MADE_UP
+        self._costs = None if self._whole else loader._sample_costs()
+        self._pool.expect(self._costs.median() if self._costs else 0)
+        self._plan_ahead(loader)
+        self._loader = loader if loader._may_be_inline else None
+
+    # --- how many batches are under way ---
+
+    def _plan_ahead(self, loader):
+        self._mixes = not self._in_order and not self._keep
+        longest = self._costs.longest_by_mean() if self._costs else 0
+        self._samples_each = max(SAMPLES_EACH if self._mixes else 0, LONGEST_TIMES * longest)
+        self._size, self._nbytes = loader.batch_size, 0  # of a batch: samples, or None; the most bytes so far
+        self._batches_each, self._least_ahead, self._begun_limit = loader.prefetch_factor, 1, 0
+        if not self._in_order:  # in order, the pool's window says how many are begun
+            self._limit_begun(self._ahead() if self._mixes and longest else 0)
+        if self._begun_limit:  # the pass begins with the shortest of many; how large a batch is, is not known yet
+            self._least_ahead = self._to_be_even(self._size)
+
+    def _note_size(self, result):
+        """Says how many batches are under way at least."""
+        if result.value is None or isinstance(result.value, ExceptionWrapper):  # there is no batch
+            return
+        self._nbytes = max(self._nbytes, result.nbytes, 1)
+        usual, fitting = self._batches_each * self._pool.workers, CHEAP_BYTES // self._nbytes
+        wanted = max(usual, self._to_be_even(self._size or len(result.samples)))
+        self._least_ahead = min(wanted, fitting) if fitting >= usual else 1
+        if self._mixes:
+            self._handful = max(1, int(self._least_ahead * TOGETHER))
+            ahead = self._ahead()
+            limit = ahead if self._under_way > ahead else 0
+            if limit != self._begun_limit:
+                self._limit_begun(limit)
+
+    def _to_be_even(self, size):
+        """Batches ahead, of so many samples each, that even out what these take."""
+        return min(math.ceil(self._samples_each * self._pool.workers / size), self._pool.max_ahead)
+
+    def _limit_begun(self, batches):
+        """Samples of so many batches are under way, though more are posted; 0: of all."""
+        self._begun_limit = batches
+        self._pool.limit_begun(batches)
+
+    # --- posting ---
+
+    def _tag(self, work):
+        if work.places is None:
+            return work.number * self._world + self._place
+        self._made_up += 1
+        return self._made_up
+
+    def _post(self, work, again=False):
+        keys = work.places and [(number * self._world + self._place, slot) for number, slot in work.places]
+        tag = self._tag(work)
+        costs = self._costs and self._costs.predict(work.indices)
+        # Samples with keys stay together: who puts a batch of others' samples together does not know theirs.
+        if not self._pool.post(tag, work.indices, costs, keep=self._keep or keys is not None, keys=keys):
+            return False
+        self._works[tag] = [work, 1 if self._one_slot(work) else len(work.indices)]
+        if self._holds and not again:
+            self._awaited.append(work.first)
+        return True
+
+    def _one_slot(self, work):
+        """The batch is asked for as one thing."""
+        return self._whole or len(work.indices) == 0
+
+    # --- samples that cannot be sent ---
+
+    def _give(self):
+        """Of several threads, one goes inline while others wait for workers, or have a batch in their hands."""
+        if self._inline is None:
+            try:
+                return super()._give()
+            except Exception as error:
+                if self._inline is None:
+                    raise
+                why = error.args[0] if isinstance(error, Unsendable) and error.args else None
+            if why:
+                _core.defer_sigint(self._shutdown_workers)
+                warnings.warn(f"batches are made in this process, as with num_workers=0: {why}", RuntimeWarning,
+                              stacklevel=3)  # fmt: skip
+        if self._pool is not None:  # a signal came before they were ended
+            _core.defer_sigint(self._shutdown_workers)
+        hand = self._before.hand()
+        return hand.take() if hand.waits else next(self._inline)
+
+    def _offer(self, hand, receive):
+        with self._turn:
+            if self._inline is not None:  # who makes this batch, too
+                raise Unsendable
+            super()._offer(hand, receive)
+
+    def _over(self):
+        return self._inline is None and super()._over() and not self._held
+
+    def _look_at(self, wrapper):
+        if self._loader is not None and issubclass(wrapper.exc_type, PackError):
+            self._go_inline()
+            raise Unsendable(wrapper.exc_msg.strip().splitlines()[-1])
+
+    def _go_inline(self):
+        """Nobody asked for processes: it goes on in the caller, as torch would have begun."""
+        self._before = self._progress
+        self._before.count_offers()
+        self._inline = self._loader._continue_inline(self._before)
+        self._progress = self._inline._progress
+
+    # --- results ---
+
+    def _accept(self, result):
+        if isinstance(result.value, ExceptionWrapper):
+            result.value.failed_at = self._failed_at(result.samples)
+        if self._simple:
+            return self._accept_simply(result)
+        self._note_size(result)
+        parts = [part for sample in result.samples for part in self._parts(sample)]
+        if self._costs:  # then a sample is one part
+            made = zip(parts, result.samples, strict=True)
+            timed = [(part.index, sample.ns) for part, sample in made if part.index is not None and sample.ns]
+            self._note_costs([index for index, _ in timed], [ns for _, ns in timed])
+        bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
+        for part in bad:
+            if part[:2] not in self._others:  # what takes the place of a bad sample may fail, too
+                self._bad.report(part.index, part.error)
+        if bad and self._replaces and self._replace(self._again(parts, bad), parts):
+            return None
+        if self._holds and parts[0][:2] != self._awaited[0]:
+            self._held[parts[0][:2]] = result.value, parts, bad
+            return None
+        return self._deliver(result.value, parts, bad)
+
+    def _failed_at(self, samples):
+        """Indices that the error of a batch came of: of the first bad sample, or of all where they are asked for at
+        once.  Empty: of something else, as collate_fn."""
+        for sample in samples:
+            if sample.error is not None:
+                work = self._works[sample.tag][0]
+                if not self._one_slot(work):
+                    return [work.indices[sample.slot]]
+                return indices_of(work.indices, self._auto_collation)
+        return []
+
+    def _accept_simply(self, result):
+        """Nothing is left out, and the result is the batch that was posted."""
+        self._note_size(result)
+        work, _ = self._works.pop(result.tag)
+        if self._costs and not self._one_slot(work):
+            self._note_costs(work.indices, [sample.ns for sample in result.samples])
+        settle = partial(self._progress.settled, work)
+        return result.value, size_of(work.indices) if self._auto_collation else 1, settle
+
+    def _parts(self, sample):
+        entry = self._works[sample.tag]
+        entry[1] -= 1
+        if entry[1] == 0:
+            del self._works[sample.tag]
+        work = entry[0]
+        if not self._one_slot(work):
+            number, slot = (work.number, sample.slot) if work.places is None else work.places[sample.slot]
+            return [Part(number, slot, work.indices[sample.slot], sample.error)]
+        indices = work.indices if self._auto_collation and hasattr(work.indices, "__len__") else [work.indices]
+        places = work.places or [(work.number, slot) for slot in range(len(indices))]
+        return [Part(*place, index, sample.error) for place, index in zip(places, indices, strict=True)] or [
+            Part(work.number, 0, None, sample.error)
+        ]
+
+    def _note_costs(self, indices, ns):
+        """What samples took; what is slow is judged anew where it was only guessed."""
+        if self._costs.note(indices, ns):
+            self._pool.expect(self._costs.median())
+
+    def _deliver(self, value, parts, bad):
+        if self._holds:
+            self._awaited.popleft()
+        indices = [part.index for part in parts if part.index is not None]  # an empty batch has a part without
+        along = [place for part in parts for place in self._along.pop(part[:2], ())]
+        work = Work(parts[0].number, indices if self._auto_collation else indices[0],
+                    [*(part[:2] for part in parts), *along])  # fmt: skip
+        hopeless = self._hopeless.pop(parts[0][:2], None)
+        if hopeless is not None:
+            return Lost(no_stand_in(hopeless.index, hopeless.error)), 0, partial(self._progress.settled, work, along)
+        settle = partial(self._progress.settled, work, [*(part[:2] for part in bad), *along])
+        if len(bad) == len(parts):  # nothing is left to be given
+            settle()
+            return None
+        return value, len(parts) - len(bad), settle
+
+    def _places(self, part):
+        """What is delivered with a part: its place, and those for which it stands."""
+        return [part[:2], *self._along.pop(part[:2], ())]
+
+    # --- replacing bad samples ---
+
+    def _again(self, parts, bad):
+        """What is asked for again, with others in the place of bad samples: the batch, or, where these are left out,
+        one of it, if nothing else is left."""
+        if self._bad.policy == "replace":
+            return parts
+        return parts[:1] if len(bad) == len(parts) else []
+
+    def _replace(self, again, parts):
+        """Asks for some parts of a batch, or all, with others in the place of bad samples; False: not, or in vain."""
+        indices, others = [], [part.index for part in parts]
+        for part in again:
+            index = part.index if part.error is None else self._stand_in(part, others)
+            if index is None:
+                self._hopeless[parts[0][:2]] = self._others[part[:2]][0]
+                return False
+            indices.append(index)
+        places = [part[:2] for part in again]
+        if not again or not self._post(self._work_again(indices, places), again=True):
+            return False
+        left_out = [place for part in parts[len(again):] for place in self._places(part)]
+        self._along[places[0]] = [*self._along.get(places[0], ()), *left_out]
+        self._under_way += 1
+        return True
+
+    def _work_again(self, indices, places):
+        """Without batches it has its own number, which its random numbers hang on."""
+        return Work(places[0][0], indices, places) if self._auto_collation else Work(places[0][0], indices[0])
+
+    def _stand_in(self, part, others):
+        place = part.number, part.slot
+        if place not in self._others:
+            self._others[place] = part, stand_ins(self._base_seed, *place, part.index, others, self._length)
+        return next(self._others[place][1], None)
+
+    def _take_held(self):
+        if self._held and self._awaited[0] in self._held:
+            return self._deliver(*self._held.pop(self._awaited[0]))
+        return None
+
+    def _finish(self):
+        if self._costs:
+            self._costs.save()
+        super()._finish()

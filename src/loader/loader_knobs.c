@@ -1,0 +1,135 @@
+/* knobs.c: settings that change while a loader runs. */
+#include "loader/loader_knobs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "sched/tables.h"
+
+/* pool lock */
+static double get(const dr__exec *e, int knob)
+{
+    switch (knob) {
+    case DR_KNOB_WORKERS:
+        return e->workers;
+    case DR_KNOB_READERS:
+        return e->readers;
+    case DR_KNOB_PREFETCH:
+        return e->prefetch;
+    case DR_KNOB_PREFETCH_BYTES:
+        return (double)e->prefetch_bytes;
+    case DR_KNOB_LANE_SHARE:
+        return atomic_load(&e->lanes.share);
+    case DR_KNOB_LANE_THRESHOLD:
+        return atomic_load(&e->lanes.predict.slow_times);
+    case DR_KNOB_CPU_CEILING:
+        return e->ceiling.cpus;
+    default:
+        return e->priority;
+    }
+}
+
+/* pool lock */
+static void put(dr__exec *e, int knob, double value)
+{
+    switch (knob) {
+    case DR_KNOB_WORKERS:
+        e->workers = (int)value;
+        break;
+    case DR_KNOB_READERS:
+        e->readers = (int)value;
+        break;
+    case DR_KNOB_PREFETCH:
+        e->prefetch = (int)value;
+        dr__bufpool_keep(e->buffers, (e->prefetch + 2) * e->program->n_outputs);
+        break;
+    case DR_KNOB_PREFETCH_BYTES:
+        e->prefetch_bytes = (uint64_t)value;
+        break;
+    case DR_KNOB_LANE_SHARE:
+        dr__lane_set_share(&e->lanes, value);
+        break;
+    case DR_KNOB_LANE_THRESHOLD:
+        dr__predict_set_times(&e->lanes.predict, value);
+        break;
+    case DR_KNOB_CPU_CEILING:
+        dr__ceiling_set(&e->ceiling, value, dr__now_ns());
+        break;
+    default:
+        e->priority = (int)value;
+    }
+}
+
+/* Sets it; returns what it was. */
+static double turn(dr__exec *e, int knob, double value)
+{
+    dr__pool_lock();
+    const double before = get(e, knob);
+    put(e, knob, value);
+    dr__cond_broadcast(&e->changed); /* a consumer may have to work itself now */
+    dr__pool_unlock();
+    return before;
+}
+
+static dr_status check(int knob, double value, dr_error *err)
+{
+    const dr__knob_row *r = dr__knob_row_of(knob);
+    const bool whole = dr_knob_is_whole(knob);
+    if (!(value >= r->least && value <= r->most) || (whole && value != (double)(int64_t)value))
+        return dr__fail(err, DR_ERR_ARG, "%s is %g, allowed are %snumbers %g to %g", r->name, value,
+                        whole ? "whole " : "", r->least, r->most);
+    return DR_OK;
+}
+
+dr_status dr__knob_set(dr_loader *l, int knob, double value, dr_error *err)
+{
+    DR_TRY(check(knob, value, err));
+    const double before = turn(&l->exec, knob, value);
+    const dr_status status = dr__pool_resize(err);
+    if (status == DR_OK) {
+        dr__trace_set(l->exec.trace, dr_knob_name(knob), value);
+    } else { /* no thread at all could be started: as it was */
+        turn(&l->exec, knob, before);
+        dr__pool_resize(NULL);
+    }
+    return status;
+}
+
+double dr__knob_get(dr_loader *l, int knob)
+{
+    dr__pool_lock();
+    const double value = get(&l->exec, knob);
+    dr__pool_unlock();
+    return value;
+}
+
+static dr_status find(const char *name, int *knob, dr_error *err)
+{
+    char all[200] = "";
+    *knob = dr_knob_find(name);
+    if (*knob >= 0)
+        return DR_OK;
+    for (int i = 0; i < DR_N_KNOBS; i++) {
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", dr_knob_name(i));
+    }
+    return dr__fail(err, DR_ERR_NOT_FOUND, "no knob \"%s\"; there are %s", name, all);
+}
+
+dr_status dr_loader_set(dr_loader *l, const char *name, double value, dr_error *err)
+{
+    int knob;
+    DR_TRY(dr__loader_check(l, err));
+    DR_TRY(find(name, &knob, err));
+    return dr__adapt_set(l, knob, value, err);
+}
+
+dr_status dr_loader_get(dr_loader *l, const char *name, double *value, dr_error *err)
+{
+    int knob;
+    DR_TRY(dr__loader_check(l, err));
+    DR_TRY(find(name, &knob, err));
+    *value = dr__knob_get(l, knob);
+    return DR_OK;
+}

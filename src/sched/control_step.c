@@ -1,0 +1,203 @@
+/* control_step.c: when a decision is due, and how it is made. */
+#include "sched/control_step.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "sched/reward.h"
+#include "sched/tables.h"
+
+static const double EARLY = 0.3;   /* seconds: the first decision, and the least time between two */
+static const double ALARM = 0.15;  /* seconds for which a sudden change must last: then the newest ticks are all new */
+static const double SUDDEN = 0.25; /* of the quota, or of the demand: what changed by more does not wait */
+static const double OTHERS = 0.15; /* of the CPUs: the same for others' load, which is seen shrunk by our own */
+static const double STARVED = 0.9; /* share of time that a consumer waits: of its demand little is seen then */
+enum { MIN_BATCHES = 4 };          /* in a short window: fewer say nothing about demand */
+
+dr_status dr__control_init(dr__control *f, const dr__policy_def *policy, const dr__terms_of_use *use, int period_ms,
+                           dr_error *err)
+{
+    memset(f, 0, sizeof *f);
+    f->policy = policy;
+    f->use = *use;
+    f->period_ns = (uint64_t)period_ms * 1000000u;
+    f->state = dr__alloc_zero(1, DR_MAX(policy->state_bytes, 1));
+    return f->state
+               ? DR_OK
+               : dr__fail(err, DR_ERR_NOMEM, "policy %s: no memory for %zu bytes", policy->name, policy->state_bytes);
+}
+
+void dr__control_free(dr__control *f)
+{
+    dr__free(f->state);
+    f->state = NULL;
+}
+
+void dr__control_rest(dr__control *f)
+{
+    f->begun = false;
+    f->n_recent = 0;
+    f->alarm_ns = 0;
+    dr__guard_rest(&f->guard);
+}
+
+/* --- when --- */
+
+/* The newest ticks, over at least EARLY seconds and none from before the last decision; false: not yet. */
+static bool short_window(const dr__control *f, dr__window *out)
+{
+    uint64_t now_ns = f->window.last.time_ns, kept = DR_MIN(f->n_recent, DR__RECENT), back = 0;
+    while (back + 1 < kept &&
+           (double)(now_ns - f->recent[(f->n_recent - 1 - back) % DR__RECENT].time_ns) * 1e-9 < EARLY)
+        back++;
+    const dr__tick *first = &f->recent[(f->n_recent - 1 - back) % DR__RECENT];
+    if (back < 2 || first->time_ns < f->window.first.time_ns)
+        return false;
+    dr__window_begin(out, first);
+    for (uint64_t i = f->n_recent - back; i < f->n_recent; i++)
+        dr__window_add(out, &f->recent[i % DR__RECENT]);
+    return true;
+}
+
+static bool moved(double before, double now, double by)
+{
+    return fabs(now - before) > by;
+}
+
+/* Whether the newest ticks differ clearly from what the last decision saw. */
+static bool is_sudden(const dr__control *f, const dr__observation *o)
+{
+    bool our_own = f->more_workers * (o->foreign_cpus - f->last_foreign) < 0; /* we took from them, or gave back */
+    if ((!our_own && moved(f->last_foreign, o->foreign_cpus, OTHERS * o->machine_cpus)) ||
+        moved(f->last_quota, o->quota_cpus, SUDDEN * f->last_quota))
+        return true;
+    return o->batches >= MIN_BATCHES && f->last_demand > 0 && o->demand > 0 && o->wait < STARVED &&
+           moved(f->last_demand, o->demand, SUDDEN * f->last_demand);
+}
+
+/* Whether to decide now; then *o is what to decide upon. */
+static bool is_due(dr__control *f, const double knob[DR_N_KNOBS], dr__observation *o)
+{
+    double seconds = dr__window_seconds(&f->window);
+    bool flows = dr__window_went(&f->window, DR_FLOW_BATCHES) >= 1 || f->window.last.flow[DR_FLOW_CONSUMERS] > 0;
+    bool first = f->n_decisions == 0 && seconds >= EARLY && dr__window_went(&f->window, DR_FLOW_BATCHES) >= 2;
+    if (first || (f->window.n_ticks > 0 && flows && seconds * 1e9 + 1e6 >= (double)f->period_ns)) {
+        dr__window_observe(&f->window, &f->use, knob, o);
+        return true;
+    }
+    dr__window now;
+    if (f->n_decisions == 0 || !short_window(f, &now))
+        return false;
+    dr__window_observe(&now, &f->use, knob, o);
+    o->sudden = is_sudden(f, o);
+    if (!o->sudden || !f->alarm_ns)
+        f->alarm_ns = o->sudden ? o->time_ns : 0;
+    return o->sudden && (double)(o->time_ns - f->alarm_ns) * 1e-9 >= ALARM;
+}
+
+static void take_tick(dr__control *f, const dr__tick *tick)
+{
+    if (f->begun)
+        dr__window_add(&f->window, tick);
+    else
+        dr__window_begin(&f->window, tick);
+    f->begun = true;
+    f->recent[f->n_recent++ % DR__RECENT] = *tick;
+}
+
+/* --- what --- */
+
+static int count_bits(uint32_t bits)
+{
+    int n = 0;
+    for (; bits; bits &= bits - 1)
+        n++;
+    return n;
+}
+
+static void fill_decision(dr__control *f, const dr__observation *o, const dr__proposal *proposal, dr_decision *d)
+{
+    *d = (dr_decision){ .time_ns = o->time_ns, .number = f->decided + ++f->n_decisions, .bound = proposal->bound };
+    memcpy(d->weight, f->use.weights.of, sizeof d->weight);
+    memcpy(d->reason, proposal->reason, sizeof d->reason);
+    for (int i = 0; i < DR_N_KNOBS; i++) {
+        if (!dr__has_knob(o, i))
+            continue;
+        d->before[i] = o->knob[i];
+        d->after[i] = proposal->knob[i];
+        if (d->after[i] != d->before[i])
+            d->changed |= 1u << i;
+    }
+    dr__terms_measure(o, f->turned, d->term);
+    d->reward = dr_decision_reward(d);
+}
+
+static void remember(dr__control *f, const dr__observation *o, const dr_decision *d)
+{
+    int n = count_bits(f->use.knobs);
+    f->turned = n ? (double)count_bits(d->changed) / n : 0;
+    f->more_workers = d->after[DR_KNOB_WORKERS] - d->before[DR_KNOB_WORKERS];
+    f->last_foreign = o->foreign_cpus;
+    f->last_quota = o->quota_cpus;
+    if (o->demand > 0)
+        f->last_demand = o->demand;
+    f->alarm_ns = 0;
+    dr__window_begin(&f->window, &f->recent[(f->n_recent - 1) % DR__RECENT]);
+}
+
+static void begin_proposal(const dr__observation *o, dr__proposal *proposal)
+{
+    *proposal = (dr__proposal){ .bound = DR_BOUND_UNKNOWN };
+    memcpy(proposal->knob, o->knob, sizeof proposal->knob);
+}
+
+/* The reward without the cost of turning knobs: by that a change is judged. */
+static double plain_reward(const dr__control *f, const dr__observation *o)
+{
+    double term[DR_N_TERMS];
+    dr__terms_measure(o, 0, term);
+    return dr__reward_of(term, f->use.weights.of);
+}
+
+static void decide(dr__control *f, const dr__observation *o, dr_decision *d)
+{
+    dr__proposal proposal;
+    double reward = plain_reward(f, o);
+    begin_proposal(o, &proposal);
+    f->policy->decide(f->state, o, &proposal);
+    proposal.reason[sizeof proposal.reason - 1] = 0;
+    bool undone = dr__guard_judge(&f->guard, o, reward, &proposal);
+    bool limited = dr__guard_limit(&f->guard, o, &proposal);
+    fill_decision(f, o, &proposal, d);
+    d->guarded = undone || limited;
+    dr__guard_turned(&f->guard, o, d->after, d->changed, reward, !undone);
+}
+
+bool dr__control_step(dr__control *f, const dr_snapshot *snapshot, const double flow[DR_N_FLOWS],
+                      const double knob[DR_N_KNOBS], dr_decision *out)
+{
+    dr__tick tick;
+    dr__observation o;
+    dr__proposal proposal;
+    dr__tick_fill(&tick, snapshot, flow, &f->quota_cpus);
+    take_tick(f, &tick);
+    if (f->window.n_ticks < 1)
+        return false;
+    bool due = is_due(f, knob, &o);
+    if (!due)
+        dr__window_observe(&f->window, &f->use, knob, &o);
+    begin_proposal(&o, &proposal);
+    if (f->policy != &dr__policy_fixed && dr__guard_watch(&f->guard, &tick, &o, &proposal)) {
+        fill_decision(f, &o, &proposal, out);
+        out->guarded = true;
+        dr__guard_turned(&f->guard, &o, out->after, out->changed, 0, false);
+    } else if (due) {
+        decide(f, &o, out);
+    } else {
+        return false;
+    }
+    remember(f, &o, out);
+    return true;
+}

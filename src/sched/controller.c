@@ -1,0 +1,300 @@
+/* controller.c: a control in the air: ticks from a monitor, knobs of a plant, decisions that are kept.
+ *
+ * The monitor's thread calls `tick`, which owns the control.  What other threads say (hold, pin, weights) is kept under
+ * `lock` and taken over at the next tick; the plant's callbacks run without it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/thread.h"
+#include "sched/control_step.h"
+#include "sched/tables.h"
+
+enum { N_KEPT = 64, MIN_PERIOD_MS = 100, MAX_PERIOD_MS = 60000, PERIOD_MS = 1000 };
+enum { FIRST_REST = 10, LONGEST_REST = 640 }; /* decisions until a knob that could not be set is tried again */
+
+struct dr_controller {
+    dr_monitor *monitor; /* owns a reference */
+    int token;
+    dr_plant plant;
+    dr_trace *trace;
+    dr_live *live;
+    dr__control control; /* of the monitor's thread */
+    struct {
+        int rest;          /* after it could not be set; doubles while that goes on.  0: it can be */
+        int left;          /* decisions of it */
+    } refused[DR_N_KNOBS]; /* of the monitor's thread */
+    bool resting;          /* of the monitor's thread */
+
+    pthread_mutex_t lock; /* for what follows */
+    bool held;
+    uint32_t pinned;
+    dr_weights weights;
+    dr_decision kept[N_KEPT];
+    uint64_t n_kept; /* ever put in */
+    bool last_tells; /* the newest stays */
+};
+
+/* --- the tick --- */
+
+/* Bits of knobs that could not be set a moment ago. */
+static uint32_t refused_now(const dr_controller *p)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < DR_N_KNOBS; i++)
+        bits |= p->refused[i].left > 0 ? 1u << i : 0;
+    return bits;
+}
+
+/* What others said since the last tick; whether it is held. */
+static bool take_over(dr_controller *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool held = p->held;
+    p->control.use.pinned = p->pinned | refused_now(p);
+    p->control.use.weights = p->weights;
+    pthread_mutex_unlock(&p->lock);
+    return held;
+}
+
+static void read_plant(dr_controller *p, double flow[DR_N_FLOWS], double knob[DR_N_KNOBS])
+{
+    memset(flow, 0, DR_N_FLOWS * sizeof *flow);
+    p->plant.flow(p->plant.user, flow);
+    for (int i = 0; i < DR_N_KNOBS; i++)
+        knob[i] = p->plant.knobs >> i & 1 ? p->plant.get(p->plant.user, i) : 0;
+    if (p->plant.waits_in)
+        p->plant.waits_in(p->plant.user, p->control.use.waits_in);
+}
+
+/* Turns a knob.  One that cannot be set is left alone for a while: what was in the way may be gone then. */
+static bool turn(dr_controller *p, int knob, double value, dr_error *err)
+{
+    const bool done = p->plant.set(p->plant.user, knob, value, err) >= 0;
+    int *rest = &p->refused[knob].rest;
+    *rest = done ? 0 : *rest ? DR_MIN(2 * *rest, LONGEST_REST) : FIRST_REST;
+    p->refused[knob].left = *rest;
+    return done;
+}
+
+/* Whether there is something to tell of. */
+static bool carry_out(dr_controller *p, dr_decision *d)
+{
+    bool tell = d->changed != 0 || p->control.n_decisions == 1;
+    for (int i = 0; i < DR_N_KNOBS; i++) {
+        dr_error err = { 0 };
+        p->refused[i].left -= p->refused[i].left > 0;
+        if (!(d->changed >> i & 1) || turn(p, i, d->after[i], &err))
+            continue;
+        d->changed &= ~(1u << i);
+        d->after[i] = d->before[i];
+        d->guarded = true;
+        size_t n = strlen(d->reason);
+        snprintf(d->reason + n, sizeof d->reason - n, " It could not turn %s: %s.", dr_knob_name(i), err.text);
+    }
+    return tell;
+}
+
+/* One that has nothing to tell of stays only until the next. */
+static void keep(dr_controller *p, const dr_decision *d, bool tell)
+{
+    pthread_mutex_lock(&p->lock);
+    if (p->n_kept && !p->last_tells)
+        p->n_kept--;
+    p->kept[p->n_kept++ % N_KEPT] = *d;
+    p->last_tells = tell;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void show(dr_controller *p, const dr_snapshot *snapshot, const double *flow, const double *knob)
+{
+    dr_spread spreads[DR_N_SPREADS] = { { 0 } };
+    if (!p->live)
+        return;
+    dr_live_put(p->live, snapshot, flow, DR_N_FLOWS, knob, DR_N_KNOBS);
+    if (!p->plant.spreads)
+        return;
+    p->plant.spreads(p->plant.user, spreads);
+    dr_live_spreads(p->live, spreads, DR_N_SPREADS);
+}
+
+static void tick(void *user, const dr_snapshot *snapshot)
+{
+    dr_controller *p = user;
+    double flow[DR_N_FLOWS], knob[DR_N_KNOBS];
+    dr_decision d;
+    bool held = take_over(p);
+    read_plant(p, flow, knob);
+    dr_trace_snapshot(p->trace, snapshot);
+    dr_trace_flow(p->trace, snapshot->time_ns, flow, DR_N_FLOWS);
+    show(p, snapshot, flow, knob);
+    if (held && !p->resting)
+        dr__control_rest(&p->control);
+    p->resting = held;
+    if (held || !dr__control_step(&p->control, snapshot, flow, knob, &d))
+        return;
+    bool tell = carry_out(p, &d);
+    keep(p, &d, tell);
+    dr_trace_decision(p->trace, &d);
+    dr_live_decision(p->live, &d);
+}
+
+/* --- opening and closing --- */
+
+void dr_controller_defaults(dr_controller_options *options)
+{
+    *options = (dr_controller_options){ .size = sizeof *options };
+    dr_weights_parse("step", &options->weights, NULL);
+}
+
+static dr_status check_options(const dr_controller_options *o, dr_error *err)
+{
+    if (o->size != sizeof *o)
+        return dr__fail(err, DR_ERR_ARG, "controller: size of the options is %zu, expected is %zu", o->size, sizeof *o);
+    if (o->period_ms && (o->period_ms < MIN_PERIOD_MS || o->period_ms > MAX_PERIOD_MS))
+        return dr__fail(err, DR_ERR_ARG, "controller: period_ms is %d, allowed are 0 and %d to %d", o->period_ms,
+                        MIN_PERIOD_MS, MAX_PERIOD_MS);
+    if (!(o->cpu_limit >= 0) || isinf(o->cpu_limit))
+        return dr__fail(err, DR_ERR_ARG, "controller: cpu_limit is %g, allowed are 0 and more", o->cpu_limit);
+    for (int i = 0; i < DR_N_TERMS; i++)
+        if (!(o->weights.of[i] >= 0) || isinf(o->weights.of[i]))
+            return dr__fail(err, DR_ERR_ARG, "controller: the weight of %s is %g, allowed are 0 and more",
+                            dr__term_name(i), o->weights.of[i]);
+    return DR_OK;
+}
+
+static dr_status check_plant(const dr_plant *plant, dr_error *err)
+{
+    if (!plant->flow || !plant->get || !plant->set)
+        return dr__fail(err, DR_ERR_ARG, "controller: the plant lacks a callback: flow, get and set are needed");
+    for (int i = 0; i < DR_N_KNOBS; i++) {
+        const dr__knob_row *row = dr__knob_row_of(i);
+        if (plant->knobs >> i & 1 &&
+            !(plant->least[i] >= row->least && plant->least[i] <= plant->most[i] && plant->most[i] <= row->most))
+            return dr__fail(err, DR_ERR_ARG, "controller: %s goes from %g to %g, allowed is %g to %g", row->name,
+                            plant->least[i], plant->most[i], row->least, row->most);
+    }
+    return DR_OK;
+}
+
+/* Ranks of one machine share its CPUs. */
+static dr__terms_of_use terms_of_use(const dr_controller_options *o, const dr_plant *plant)
+{
+    dr__limits limits;
+    dr__limits_read("", &limits);
+    dr__terms_of_use use = {
+        .knobs = plant->knobs,
+        .pinned = o->pinned,
+        .tells_delay = plant->tells_delay,
+        .affinity_cpus = limits.affinity_cpus,
+        .cpu_limit = o->cpu_limit,
+        .memory_limit = (double)o->memory_limit,
+        .weights = o->weights,
+    };
+    if (limits.local_world > 1)
+        use.cpu_share = limits.cpus / limits.local_world;
+    memcpy(use.least, plant->least, sizeof use.least);
+    memcpy(use.most, plant->most, sizeof use.most);
+    return use;
+}
+
+static dr_status start(dr_controller *p, const dr_controller_options *o, dr_error *err)
+{
+    const dr__policy_def *policy;
+    DR_TRY(dr__policy_choose(o->policy, &policy, err));
+    dr__terms_of_use use = terms_of_use(o, &p->plant);
+    DR_TRY(dr__control_init(&p->control, policy, &use, o->period_ms ? o->period_ms : PERIOD_MS, err));
+    p->control.decided = o->decided;
+    return dr_monitor_subscribe(p->monitor, tick, p, &p->token, err);
+}
+
+static void free_controller(dr_controller *p)
+{
+    dr__control_free(&p->control);
+    pthread_mutex_destroy(&p->lock);
+    dr_monitor_unref(&p->monitor);
+    dr__free(p);
+}
+
+dr_status dr_controller_open(dr_monitor *monitor, const dr_controller_options *options, const dr_plant *plant,
+                             dr_controller **out, dr_error *err)
+{
+    dr_controller_options defaults;
+    dr_controller_defaults(&defaults);
+    const dr_controller_options *o = options ? options : &defaults;
+    *out = NULL;
+    DR_TRY(check_options(o, err));
+    DR_TRY(check_plant(plant, err));
+    dr_controller *p = dr__alloc_zero(1, sizeof *p);
+    if (!p)
+        return dr__fail(err, DR_ERR_NOMEM, "controller: no memory for %zu bytes", sizeof *p);
+    pthread_mutex_init(&p->lock, NULL);
+    p->monitor = dr_monitor_ref(monitor);
+    p->plant = *plant;
+    p->trace = o->trace;
+    p->live = o->live;
+    p->pinned = o->pinned;
+    p->weights = o->weights;
+    dr_status status = start(p, o, err);
+    if (status == DR_OK)
+        *out = p;
+    else
+        free_controller(p);
+    return status;
+}
+
+void dr_controller_close(dr_controller **controller)
+{
+    dr_controller *p = *controller;
+    *controller = NULL;
+    if (!p)
+        return;
+    dr_monitor_unsubscribe(p->monitor, p->token);
+    free_controller(p);
+}
+
+/* --- from other threads --- */
+
+void dr_controller_hold(dr_controller *p, bool held)
+{
+    pthread_mutex_lock(&p->lock);
+    p->held = held;
+    pthread_mutex_unlock(&p->lock);
+}
+
+dr_status dr_controller_pin(dr_controller *p, int knob, bool pinned, dr_error *err)
+{
+    if (!dr_knob_name(knob))
+        return dr__fail(err, DR_ERR_ARG, "controller: %d is no knob, allowed are 0 to %d", knob, DR_N_KNOBS - 1);
+    pthread_mutex_lock(&p->lock);
+    p->pinned = pinned ? p->pinned | 1u << knob : p->pinned & ~(1u << knob);
+    pthread_mutex_unlock(&p->lock);
+    return DR_OK;
+}
+
+void dr_controller_set_weights(dr_controller *p, const dr_weights *weights)
+{
+    pthread_mutex_lock(&p->lock);
+    p->weights = *weights;
+    pthread_mutex_unlock(&p->lock);
+}
+
+size_t dr_controller_decisions(dr_controller *p, uint64_t after, dr_decision *out, size_t cap)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&p->lock);
+    uint64_t end = p->n_kept, begin = end > N_KEPT ? end - N_KEPT : 0;
+    while (begin < end && p->kept[begin % N_KEPT].number <= after)
+        begin++;
+    if (end - begin > cap)
+        begin = end - cap;
+    for (; begin < end; begin++)
+        out[n++] = p->kept[begin % N_KEPT];
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
