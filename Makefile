@@ -6,6 +6,7 @@
 #   make check-arm   the C tests for 64-bit ARM, cross-compiled and run by qemu-user
 #   make bench       speed beside other loaders: make bench DATA=folder-of-images [PHOTOS=folder]
 #   make wheel       a wheel with its libraries inside, tried in an empty environment
+#   make docs        the documentation as a site: build/docs/html/index.html
 #   make install     the C library, headers and pkg-config file: make install PREFIX=/usr/local
 #   make lint        ruff over the Python files, and whether clang-format would change a C file
 #   make format      clang-format over the C files
@@ -34,7 +35,7 @@ PACKAGE_FILES := $(shell find meson.build meson.options pyproject.toml README.md
 	-type f -not -name '*.pyc' -not -path '*/.*')
 
 .PHONY: all test test-c test-python demo check-all check-compilers check-sanitizers check-fuzz check-stress \
-	check-arm check-arm-if-there bench wheel install lint format clean distclean system system-test system-check
+	check-arm check-arm-if-there bench docs wheel install lint format clean distclean system system-test system-check
 
 all: $(CONFIGURED)
 	$(MESON) compile -C build
@@ -115,6 +116,14 @@ bench: $(INSTALLED)
 	$(MESON) compile -C build-bench
 	$(PY) -m drapps.bench.run_all --data "$(DATA)" $(if $(PHOTOS),--photos "$(PHOTOS)") \
 		--limit build-bench/bench/limit --save build-bench/results
+
+# Warnings and links that lead nowhere are errors.  What it needs is added to $(VENV) when it is first made.
+$(VENV)/.docs: scripts/venv-docs.txt $(VENV)/.ready
+	$(PY) -m pip install -qq -r scripts/venv-docs.txt
+	touch $@
+
+docs: $(INSTALLED) $(VENV)/.docs
+	$(PY) docs/site/build.py build/docs
 
 wheel: $(VENV)/.ready | system
 	scripts/wheel

@@ -19,7 +19,9 @@ PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)
-EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+EXAMPLE = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^(?:\$ )?((?:[A-Z_]+=\S+ )*drapps [a-z].*)$", re.MULTILINE)
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 # What the reader of a page has by then: names that its examples use and do not make.
 TORCH = """
@@ -55,8 +57,13 @@ from torchvision.transforms import v2
 from drapps import DataLoader
 root, annotations = "images", "instances.json"
 """
+VISION = """
+import vision
+vision.import_torchvision()
+"""
 GIVEN = {"docs/formats.md": FORMATS, "docs/pytorch.md": TORCH, "docs/scheduler.md": PIPE, "docs/trace.md": TRACE,
-         "docs/profile.md": TRACE, "docs/parity.md": DETECTION}  # fmt: skip
+         "docs/profile.md": TRACE, "docs/parity.md": DETECTION, "docs/tutorials/drop-in.md": VISION,
+         "docs/migration.md": VISION}  # fmt: skip
 
 
 def ids(path):
@@ -101,19 +108,32 @@ def write_images(root):
         Image.fromarray(rng.integers(0, 256, (50 + i, 60, 3), dtype=np.uint8)).save(folder / f"{i}.jpg")
 
 
+def is_tutorial(page):
+    """Whether the page is to be followed from its beginning to its end."""
+    return page.parent.name == "tutorials" or page.stem in ("quickstart", "migration")
+
+
 def examples(page):
-    return EXAMPLE.findall(page.read_text(encoding="utf-8"))
+    """[(language, text)] of what can be run: Python everywhere, drapps' commands in tutorials."""
+    found = EXAMPLE.findall(page.read_text(encoding="utf-8"))
+    return [(language, text) for language, text in found if language == "python" or is_tutorial(page)]
 
 
-# Each example by itself, so that it has all that it needs; in one process, since starting one takes longer.
+# In one process, since starting one takes longer.  Examples of a tutorial build on each other; elsewhere each is run by
+# itself, so that it has all that it needs.
 RUN = """
-import json, sys
-given, examples = json.load(sys.stdin)
-for i, example in enumerate(examples):
-    names = {"__name__": "__main__"}
-    exec(given, names)
+import json, subprocess, sys
+given, examples, together = json.load(sys.stdin)
+names = {}
+for i, (language, example) in enumerate(examples):
     print(f"example {i}", file=sys.stderr)
-    exec(compile(example, f"example {i}", "exec"), names)
+    if not together or i == 0:
+        names = {"__name__": "__main__"}
+        exec(given, names)
+    if language == "sh":
+        subprocess.run(example.replace("drapps ", f"{sys.executable} -m drapps.cli "), shell=True, check=True)
+    else:
+        exec(compile(example, f"example {i}", "exec"), names)
 """
 
 
@@ -125,10 +145,36 @@ def test_examples_run(page, tmp_path):
     (tmp_path / "images").mkdir()
     shutil.copy(tmp_path / "photos" / "class0" / "0.jpg", tmp_path / "photo.jpg")
     make_coco(tmp_path / "images").rename(tmp_path / "instances.json")
-    given = GIVEN.get(ids(page), ""), examples(page)
+    given = GIVEN.get(ids(page), ""), examples(page), is_tutorial(page)
     done = subprocess.run([sys.executable, "-c", RUN], input=json.dumps(given), cwd=tmp_path, capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(ROOT / "examples")})  # fmt: skip
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "examples"), "XDG_CACHE_HOME": str(tmp_path / "cache")})  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def commands():
+    """{(command, subcommand): [line, ...]} of the lines of all pages that call drapps."""
+    found = {}
+    for page in PAGES:
+        for language, block in FENCED.findall(page.read_text(encoding="utf-8")):
+            for line in COMMAND.findall(block.replace("\\\n", " ")) if language in ("", "sh", "console") else ():
+                words = line.split("#")[0].split(" | ")[0].split()
+                words = words[words.index("drapps") + 1 :]
+                part = words[1] if words[0] in ("bench", "experiment", "trace", "burn") and words[1:] and words[1].isalpha() else ""
+                found.setdefault((words[0], part), []).append((ids(page), line, words))
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(commands()), ids="-".join)
+def test_options_of_commands_exist(name):
+    """Each option that a page gives to a command is in the command's help."""
+    command = [sys.executable, "-m", "drapps.cli", *filter(None, name), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    known = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", done.stdout)) | {"--", "--help"}
+    wrong = [(page, line) for page, line, words in commands()[name]
+             for word in words[: words.index("--") if "--" in words else None]
+             if re.match(r"--?[a-z]", word) and word.split("=")[0] not in known]  # fmt: skip
+    assert wrong == []
 
 
 def test_what_is_read_from_the_environment_is_told():
