@@ -32,8 +32,8 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "codec/image.h"
-#include "codec/jpeg_seek.h"
+#include "codec/image/image.h"
+#include "codec/image/jpeg_seek.h"
 #include "kernel/cpu.h"
 
 #define TEXT_OF(x) #x

@@ -15,8 +15,8 @@
 
 #include <jpeglib.h>
 
-#include "codec/image.h"
-#include "codec/jpeg_seek.h"
+#include "codec/image/image.h"
+#include "codec/image/jpeg_seek.h"
 #include "kernel/resize.h"
 
 enum { SIDE = 224, PLANE = SIDE * SIDE, SAMPLE = 3 * PLANE };

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 # The order of ARCHITECTURE.md.  A folder of src/ that is missing here is an error, not a free pass.
-LAYERS = ["base", "trace", "shmpool", "data", "kernel", "source", "format", "store", "codec", "op", "graph", "remote", "monitor", "rl",
-          "sched", "exec", "sim", "serve", "loader"]
+LAYERS = ["base", "trace", "shmpool", "data", "kernel", "source", "index", "codec", "format", "store", "op", "graph", "remote",
+          "monitor", "rl", "sched", "exec", "sim", "serve", "loader"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "store/data_file.h"
-#include "store/squeeze.h"
+#include "store/compress_policy.h"
 #include "store/store_parts.h"
 
 enum {

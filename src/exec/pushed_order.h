@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 /* Some samples that were pushed together. */
 typedef struct dr__push {

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "data/desc.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 struct arrays {
     dr_dataset head;

@@ -1,13 +1,11 @@
 /* cell_table.c: collecting cells and giving columns their types. */
 #include "format/cell_table.h"
 
-#include <errno.h>
-#include <locale.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/parse.h"
 
 static dr_status no_memory(const dr__table *t, dr_error *err)
 {
@@ -82,55 +80,6 @@ dr_status dr__table_end_row(dr__table *t, dr_error *err)
         if (t->columns[i].cells.n < t->n_rows)
             DR_TRY(add_empty(t, &t->columns[i], err));
     return DR_OK;
-}
-
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static void trim(const char **text, size_t *len)
-{
-    while (*len && is_space((*text)[0])) {
-        ++*text;
-        --*len;
-    }
-    while (*len && is_space((*text)[*len - 1]))
-        --*len;
-}
-
-bool dr__parse_i64(const char *text, size_t len, int64_t *out)
-{
-    char copy[24], *end;
-    trim(&text, &len);
-    if (!len || len >= sizeof copy || memchr(text, 0, len))
-        return false;
-    memcpy(copy, text, len);
-    copy[len] = 0;
-    errno = 0;
-    long long v = strtoll(copy, &end, 10);
-    if (*end || errno)
-        return false;
-    *out = v;
-    return true;
-}
-
-bool dr__parse_f64(const char *text, size_t len, double *out)
-{
-    char copy[64], *end;
-    trim(&text, &len);
-    if (!len || len >= sizeof copy || memchr(text, 0, len))
-        return false;
-    memcpy(copy, text, len);
-    copy[len] = 0;
-    const char *point = localeconv()->decimal_point;
-    char *dot = strchr(copy, '.');
-    if (dot && point[0] && !point[1])
-        *dot = point[0];
-    if (strpbrk(copy, "xXpP(")) /* hexadecimal and nan(...) are for C, not for tables */
-        return false;
-    *out = strtod(copy, &end);
-    return !*end;
 }
 
 dr__cell_kind dr__cell_kind_of(const char *text, size_t len)

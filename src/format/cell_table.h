@@ -64,12 +64,6 @@ dr_status dr__table_finish(dr__table *table, int keep, dr_error *err);
 /* What a text is, by itself: "12" an int, "1.5" or "nan" a real, "" empty. */
 dr__cell_kind dr__cell_kind_of(const char *text, size_t len);
 
-/* A whole number and nothing else, with spaces around it; false when it is none or does not fit. */
-bool dr__parse_i64(const char *text, size_t len, int64_t *out);
-
-/* Likewise a number, with a point whatever the locale. */
-bool dr__parse_f64(const char *text, size_t len, double *out);
-
 /* The readers: each fills a table from the bytes of a file. */
 dr_status dr__csv_read(const void *data, size_t size, char separator, dr__table *table, dr_error *err);
 dr_status dr__jsonl_read(const void *data, size_t size, dr__table *table, dr_error *err);

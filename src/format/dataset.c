@@ -1,5 +1,5 @@
 /* dataset.c: what all data sets share: counting, fields, classes, and opening a path by the format that fits. */
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "data/desc.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 #include "format/paths.h"
 
 enum { MAX_PATH = 8192 };

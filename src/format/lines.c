@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "base/parse.h"
 #include "format/cell_table.h"
 
 /* Where the last word begins, and what separates it: '\t', ' ' or 0 for a single word. */

@@ -17,7 +17,7 @@
 #include "base/limits.h"
 #include "data/desc.h"
 #include "format/cell_table.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 #include "format/paths.h"
 #include "source/file.h"
 #include "source/source.h"

@@ -19,8 +19,8 @@
 
 #include "base/alloc.h"
 #include "base/cursor.h"
-#include "format/dataset.h"
-#include "format/index_file.h"
+#include "format/dataset_internal.h"
+#include "index/index_file.h"
 #include "format/listing.h"
 #include "source/file.h"
 

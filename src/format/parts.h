@@ -5,7 +5,7 @@
 #ifndef DR_FORMAT_PARTS_H
 #define DR_FORMAT_PARTS_H
 
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 typedef struct dr__part {
     dr_dataset *set;      /* a reference */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "format/cell_table.h"
+#include "base/parse.h"
 
 /* The number that begins at *at, and *at behind it.  False: none. */
 static bool number(const char **at, const char *end, const char **text, size_t *len)

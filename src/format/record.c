@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "base/grow.h"
 #include "data/desc.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 #include "source/file.h"
 
 enum { ALIGN = 64, TAIL = 64, SLACK = (ALIGN + TAIL) * DR__MAX_FIELDS };

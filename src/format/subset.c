@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/permute.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 enum kind { RANGE = 1, LIST = 2, SHUFFLED = 3 };
 

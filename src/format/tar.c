@@ -17,7 +17,7 @@
 #include "base/compiler.h"
 #include "data/desc.h"
 #include "format/braces.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 #include "format/tar_index.h"
 
 enum { MAX_OPEN = 128, LOOK_AT = 256 };

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/grow.h"
-#include "format/cell_table.h"
+#include "base/parse.h"
 #include "format/tar_reader.h"
 
 enum { MAX_EXT = 63, MAX_LABEL_TEXT = 64 };

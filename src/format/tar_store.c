@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/cursor.h"
-#include "format/index_file.h"
+#include "index/index_file.h"
 #include "format/tar_index.h"
 
 enum { WHAT = 1, FACTS = 2, KEYS = 3, SAMPLES = 4, MEMBERS = 5, N_SECTIONS = 5 };

@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/grow.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 #include "format/listing.h"
 #include "source/file.h"
 

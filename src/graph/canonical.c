@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "graph/graph.h"
+#include "graph/graph_internal.h"
 
 static void put_string(dr__text *t, const char *s)
 {

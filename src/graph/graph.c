@@ -1,5 +1,5 @@
 /* graph.c: building a graph node by node, and its JSON. */
-#include "graph/graph.h"
+#include "graph/graph_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

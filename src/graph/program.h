@@ -19,9 +19,9 @@
 
 #include <drapps/loader.h>
 
-#include "codec/image.h"
-#include "format/dataset.h"
-#include "graph/graph.h"
+#include "codec/image/image.h"
+#include "format/dataset_internal.h"
+#include "graph/graph_internal.h"
 
 enum { DR__MAX_STEPS = 512, DR__MAX_VALUES = 600, DR__MAX_OUTPUTS = 32 };
 

@@ -1,8 +1,8 @@
 /* tables.c: the tables of ops, codecs and formats as JSON, for front ends. */
 #include "base/table_text.h"
-#include "codec/image.h"
-#include "format/dataset.h"
-#include "graph/graph.h"
+#include "codec/image/image.h"
+#include "format/dataset_internal.h"
+#include "graph/graph_internal.h"
 
 static const char *const type_names[] = { "", "real", "int", "bool", "enum", "reals", "ints", "ops", "text" };
 

@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/grow.h"
-#include "graph/store.h"
+#include "graph/slot_writer.h"
 #include "op/planes.h"
 
 enum {
@@ -504,7 +504,7 @@ dr_status dr__sample_store(const dr__program *p, dr__workbench *b, int output, v
     dr_desc desc = dr__sample_desc(p, b, output);
     dr_view out = dr__view_dense(&desc, place);
     if (o->tail < 0) {
-        dr__store_copy(p->kernels, &b->values[o->value], &out);
+        dr__slot_copy(p->kernels, &b->values[o->value], &out);
         return DR_OK;
     }
     const dr__tail *tail = &p->tails[o->tail];
@@ -513,10 +513,10 @@ dr_status dr__sample_store(const dr__program *p, dr__workbench *b, int output, v
         int node = p->steps[tail->flip_step].node;
         mirror = p->graph->nodes[node].op.def->mirrors(b->pars + p->par_at[node]);
     }
-    dr__store_sink sink;
-    dr__store_open(&sink, p->kernels, tail, mirror, &out);
+    dr__slot_writer sink;
+    dr__slot_open(&sink, p->kernels, tail, mirror, &out);
     if (tail->rows_step < 0) {
-        dr__store_image(&sink, &b->values[tail->source]);
+        dr__slot_write_image(&sink, &b->values[tail->source]);
         return DR_OK;
     }
     if (tail->decode_step >= 0 && b->streamed[tail->decode_step])

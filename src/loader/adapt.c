@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "loader/loader_internal.h"
 #include "loader/loader_knobs.h"
-#include "loader/loader.h"
 #include "loader/monitor_share.h"
 #include "sched/policy.h"
 #include "sched/tables.h"

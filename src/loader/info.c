@@ -4,7 +4,7 @@
 #include <jansson.h>
 
 #include "base/limits.h"
-#include "graph/graph.h"
+#include "graph/graph_internal.h"
 #include "kernel/cpu.h"
 
 #ifndef DR_VERSION

@@ -1,5 +1,5 @@
 /* loader.c: opening, starting, reading and closing. */
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include <drapps/sched.h>
 
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 
 /* Never waits for a sample.  DR_ERR_ARG names the range; DR_ERR_LIMIT or DR_ERR_NOMEM: not one thread could be started,
  * and all is as it was. */

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 
 enum { OPS_SAMPLES = 32, OPS_NS = 100000000 }; /* what measuring the ops may take */
 

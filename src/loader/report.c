@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "exec/cache_stage.h"
 #include "kernel/cpu.h"
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 
 static dr_status give_text(json_t *o, char **text, dr_error *err)
 {

@@ -2,8 +2,8 @@
 #ifndef DR_LOADER_SEEK_SHARE_H
 #define DR_LOADER_SEEK_SHARE_H
 
-#include "codec/seek_store.h"
-#include "format/dataset.h"
+#include "codec/image/seek_store.h"
+#include "format/dataset_internal.h"
 
 typedef struct dr__seek_share dr__seek_share;
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 
 enum { STATE_VERSION = 1 };
 

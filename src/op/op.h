@@ -32,8 +32,8 @@
 #include "op/param.h"
 
 struct dr_codec_state;
-struct dr__bands;      /* codec/image.h */
-struct dr__seek_store; /* codec/seek_store.h */
+struct dr__bands;      /* codec/image/image.h */
+struct dr__seek_store; /* codec/image/seek_store.h */
 
 enum dr_op_flags {
     DR_OP_RANDOM = 1 << 0,       /* has a draw; may never be stored */

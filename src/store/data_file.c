@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "data/desc.h"
-#include "format/index_file.h"
+#include "index/index_file.h"
 #include "source/file.h"
 
 static const char magic[8] = { 'D', 'R', 'S', 'T', 'O', '\r', '\n', 0x1A };

@@ -21,7 +21,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "format/index_file.h"
+#include "index/index_file.h"
 #include "source/file.h"
 #include "store/store_parts.h"
 #include "store/store_room.h"
@@ -133,7 +133,7 @@ void dr_store_adapt(dr_store *s, bool adaptive)
     if (!dr__store_is_ours(s))
         return;
     pthread_mutex_lock(&s->lock);
-    s->squeeze.fixed = !adaptive;
+    s->compress.fixed = !adaptive;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -244,7 +244,7 @@ static outcome read_raw(int fd, const dr_stored *f, void *memory, uint64_t *unpa
 /* lock: was it among the last that this process wrote? */
 static bool is_fresh(const dr_store *s, const dr_stored *f)
 {
-    return s->own >= 0 && f->file == (uint32_t)s->own && f->record_at + DR__SQUEEZE_FRESH > s->stats.written_bytes;
+    return s->own >= 0 && f->file == (uint32_t)s->own && f->record_at + DR__COMPRESS_FRESH > s->stats.written_bytes;
 }
 
 bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
@@ -268,7 +268,7 @@ bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
     s->stats.read_ns += took_ns;
     s->stats.read_bytes += result == GOOD ? f->payload_bytes : 0;
     if (result == GOOD && !is_fresh(s, f))
-        dr__squeeze_read(&s->squeeze, f->payload_bytes, took_ns - unpack_ns);
+        dr__compress_note_read(&s->compress, f->payload_bytes, took_ns - unpack_ns);
     pthread_mutex_unlock(&s->lock);
     return result == GOOD;
 }
@@ -290,7 +290,7 @@ void dr_store_get_stats(dr_store *s, dr_store_stats *out)
     pthread_mutex_lock(&s->lock);
     *out = s->stats;
     out->records = s->table.n;
-    dr__squeeze_explain(&s->squeeze, out->codec, sizeof out->codec);
+    dr__compress_explain(&s->compress, out->codec, sizeof out->codec);
     pthread_mutex_unlock(&s->lock);
     out->disk_bytes = disk;
     out->limit_bytes = limit;

@@ -10,7 +10,7 @@
 
 #include "store/data_file.h"
 #include "store/key_table.h"
-#include "store/squeeze.h"
+#include "store/compress_policy.h"
 
 struct dr_store {
     char root[4096]; /* the folder that stores share */
@@ -33,7 +33,7 @@ struct dr_store {
     size_t n_open, most_open; /* descriptors; those in use at one moment may be more */
     uint64_t uses;
     uint64_t refresh_at_ns;
-    dr__squeeze squeeze;
+    dr__compress_policy compress;
     dr_store_stats stats;
 };
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "format/index_file.h"
+#include "index/index_file.h"
 
 bool dr__room_standard(char *path, size_t size)
 {

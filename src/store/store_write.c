@@ -102,22 +102,22 @@ static bool append(dr_store *s, dr_stored *sample, const void *payload)
 }
 
 /* Compresses where that was found to pay, and finds out.  The result is `raw` or owned by the caller. */
-static void *squeeze(dr_store *s, dr_stored *sample, void *raw)
+static void *compress_payload(dr_store *s, dr_stored *sample, void *raw)
 {
     pthread_mutex_lock(&s->lock);
-    dr__squeeze_choice choice = dr__squeeze_choose(&s->squeeze);
-    if (choice != DR__SQUEEZE_TRY)
-        dr__squeeze_pass(&s->squeeze);
+    dr__compress_choice choice = dr__compress_choose(&s->compress);
+    if (choice != DR__COMPRESS_TRY)
+        dr__compress_note_skipped(&s->compress);
     pthread_mutex_unlock(&s->lock);
     size_t size = sample->bytes;
-    void *packed = choice == DR__SQUEEZE_OFF ? NULL : dr__lz4_pack(raw, sample->bytes, &size);
-    if (choice == DR__SQUEEZE_TRY) {
+    void *packed = choice == DR__COMPRESS_OFF ? NULL : dr__lz4_pack(raw, sample->bytes, &size);
+    if (choice == DR__COMPRESS_TRY) {
         uint64_t start = dr__now_ns();
         if (packed)
             dr__lz4_unpack(packed, size, raw, sample->bytes); /* onto the same bytes */
         uint64_t ns = dr__now_ns() - start;
         pthread_mutex_lock(&s->lock);
-        dr__squeeze_note(&s->squeeze, sample->bytes, size, ns);
+        dr__compress_note_trial(&s->compress, sample->bytes, size, ns);
         pthread_mutex_unlock(&s->lock);
     }
     sample->codec = packed ? DR__CODEC_LZ4 : DR__CODEC_RAW;
@@ -163,7 +163,7 @@ bool dr_store_put(dr_store *s, const dr_store_key *key, const dr_view *fields, i
     uint8_t *raw = gather(&sample, fields, n_fields);
     if (!raw)
         return false;
-    void *payload = squeeze(s, &sample, raw);
+    void *payload = compress_payload(s, &sample, raw);
     bool good = append(s, &sample, payload);
     if (payload != raw)
         dr__free(payload);

@@ -2,7 +2,7 @@
  *
  * The first byte chooses the options.  What header() says must keep to the limits it was given.
  */
-#include "codec/exif.h"
+#include "codec/image/exif.h"
 #include "fuzz/fuzz_image.h"
 
 static void check_info(const dr__image_info *info, const dr__decode_options *options)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/image.h"
+#include "codec/image/image.h"
 #include "data/desc.h"
 
 enum { FUZZ_PREFIX = 5, FUZZ_RECTS = 4, FUZZ_COUNTERS = 1024 };

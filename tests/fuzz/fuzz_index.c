@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
-#include "format/index_file.h"
+#include "index/index_file.h"
 #include "format/listing.h"
 #include "format/tar_index.h"
 

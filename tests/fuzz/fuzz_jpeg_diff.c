@@ -5,7 +5,7 @@
  * a decoder that has not seen other images.  The others are a rectangle as in fuzz_image.h.
  */
 #include "fuzz/fuzz_image.h"
-#include "unit/codec/both_jpeg.h"
+#include "unit/codec/image/both_jpeg.h"
 
 enum { NO_POINTS = 0, WRONG_POINTS = 3 };
 

@@ -4,8 +4,8 @@
  * libraries that it has not compiled).  The state is new for each input: buffers that an earlier image has filled would
  * hide reads of what this one has not written.  Input as in fuzz_jpeg_diff.c.
  */
-#include "codec/codec_state.h"
-#include "codec/jpeg_baseline.h"
+#include "codec/image/image_state.h"
+#include "codec/image/jpeg_baseline.h"
 #include "fuzz/fuzz_image.h"
 
 #ifdef FUZZ_ALONE

@@ -1,7 +1,7 @@
 /* fuzz_masks: any text as outlines of objects.  What is decoded is 0 or 1 in as many planes as the header promised. */
 #include <stdlib.h>
 
-#include "codec/segmentation.h"
+#include "codec/image/segmentation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,8 +11,8 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
-#include "codec/seek_file.h"
-#include "format/index_stamp.h"
+#include "codec/image/seek_file.h"
+#include "index/index_stamp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,9 +12,9 @@
 #include <xxhash.h>
 
 #include "data/desc.h"
-#include "format/index_file.h"
+#include "index/index_file.h"
 #include "store/data_file.h"
-#include "store/squeeze.h"
+#include "store/compress_policy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
  * that the header promised. */
 #include <stdlib.h>
 
-#include "codec/volume.h"
+#include "codec/volume/volume.h"
 #include "data/desc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "codec/codec_config.h"
-#include "unit/codec/jpeg_kind.h"
-#include "unit/codec/make_image.h"
-#include "unit/codec/odd_jpeg.h"
+#include "unit/codec/image/jpeg_kind.h"
+#include "unit/codec/image/make_image.h"
+#include "unit/codec/image/odd_jpeg.h"
 
 static const char *folder;
 static int n_seeds;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "fuzz/fuzz_image.h"
-#include "unit/codec/jpeg_part.h"
-#include "unit/codec/odd_jpeg.h"
+#include "unit/codec/image/jpeg_part.h"
+#include "unit/codec/image/odd_jpeg.h"
 
 enum { MAX_PARTS = 200 };
 

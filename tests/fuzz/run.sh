@@ -27,10 +27,10 @@ END
 echo "#define DR_HAVE_LZ4" >"$dir/src/store/store_config.h"
 flags="-std=gnu11 -D_GNU_SOURCE -DDR_VERSION=\"fuzz\" -O1 -g -ffp-contract=off -I$root/include -I$root/src -I$root/tests -I$dir/src"
 src=$root/src
-library="$src/base/*.c $src/trace/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/format/*.c $src/store/*.c $src/codec/*.c"
+library="$src/base/*.c $src/trace/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/index/*.c $src/codec/*/*.c $src/format/*.c $src/store/*.c"
 library="$library $src/monitor/*.c"
 libs="$(pkg-config --libs libjpeg libpng libwebp libtiff-4 zlib liblz4 libxxhash jansson) -lgif -lm -pthread"
-made=$root/tests/unit/codec
+made=$root/tests/unit/codec/image
 changes="$made/blob.c $made/jpeg_part.c $made/odd_jpeg.c $made/damaged_jpeg.c"
 case $(uname -m) in x86_64) simd="-DDR_HAVE_AVX2=1 -DDR_HAVE_AVX512=1" ;; *) simd= ;; esac
 checks="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
@@ -38,7 +38,7 @@ checks="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 # What MemorySanitizer follows: drapps' JPEG decoder with the C kernels, and no library that it has not compiled.
 alone="$src/base/alloc.c $src/base/error.c $src/base/fmath.c $src/data/desc.c $src/kernel/*.c"
 for name in image exif pixels sink warm jpeg_parse jpeg_huffman jpeg_entropy jpeg_baseline jpeg_lines jpeg_seek; do
-    alone="$alone $src/codec/$name.c"
+    alone="$alone $src/codec/image/$name.c"
 done
 
 # shellcheck disable=SC2086  # lists of words

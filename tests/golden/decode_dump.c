@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/image.h"
+#include "codec/image/image.h"
 #include "data/desc.h"
 
 struct file {

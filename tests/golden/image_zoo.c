@@ -7,7 +7,7 @@
 
 #include "base/compiler.h"
 #include "codec/codec_config.h"
-#include "unit/codec/make_image.h"
+#include "unit/codec/image/make_image.h"
 
 static const char *folder;
 

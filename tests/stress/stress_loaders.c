@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 #include "unit/loader/random_graph.h"
 #include "unit/loader/toy.h"
 

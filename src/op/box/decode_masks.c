@@ -1,7 +1,7 @@
-/* decode_masks: outlines and run lengths of objects, as COCO has them, to a mask for each (codec/segmentation.h).
+/* decode_masks: outlines and run lengths of objects, as COCO has them, to a mask for each (codec/image/segmentation.h).
  *
  * The text tells the size of the image, so that the masks are known whether it is decoded or not. */
-#include "codec/segmentation.h"
+#include "codec/image/segmentation.h"
 #include "op/op_defs.h"
 
 struct par {

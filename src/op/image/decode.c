@@ -6,8 +6,8 @@
  */
 #include <stdio.h>
 
-#include "codec/image.h"
-#include "codec/seek_store.h"
+#include "codec/image/image.h"
+#include "codec/image/seek_store.h"
 #include "op/op.h"
 #include "op/op_defs.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "codec/image.h"
+#include "codec/image/image.h"
 #include "kernel/half.h"
 
 const char *const dr__border_names[] = { "constant", "edge", "reflect", "symmetric", NULL };

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/image.h"
+#include "codec/image/image.h"
 #include "kernel/resize.h"
 #include "op/image/geometry.h"
 

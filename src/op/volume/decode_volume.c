@@ -2,7 +2,7 @@
  *
  * The spacing of the voxels comes with it, so that resample_volume can plan its size from header facts alone. */
 #include "base/alloc.h"
-#include "codec/volume.h"
+#include "codec/volume/volume.h"
 #include "op/op.h"
 #include "op/op_defs.h"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 
 enum { MS = 1000000 };
 

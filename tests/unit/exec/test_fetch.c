@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "kernel/cpu.h"
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 #include "unit/loader/gate.h"
 
 enum { N = 60 };

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "exec/facts.h"
 #include "kernel/cpu.h"
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 #include "unit/loader/gate.h"
 #include "unit/stopped_clock.h"
 

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-#include "codec/codec_state.h"
+#include "codec/image/image_state.h"
 #include "kernel/cpu.h"
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 
 static dr_error err;
 

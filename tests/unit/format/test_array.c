@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "data/desc.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 static uint8_t pixels[5 * 2 * 3 * 3];
 static int64_t labels[5] = { 4, 3, 2, 1, 0 };

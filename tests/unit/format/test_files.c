@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 static dr__record record;
 

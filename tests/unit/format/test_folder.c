@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/alloc.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 static dr_dataset *open_set(const char *path, const char *format)
 {

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "format/cell_table.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 static dr_status try_open(const char *name, const char *text, dr_dataset **set, dr_error *err)
 {

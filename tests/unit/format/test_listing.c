@@ -5,8 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "format/dataset.h"
-#include "format/index_file.h"
+#include "format/dataset_internal.h"
+#include "index/index_file.h"
 #include "format/listing.h"
 
 enum { N_CLASSES = 10, PER_CLASS = 120 };

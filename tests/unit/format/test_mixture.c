@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 static int64_t numbers[1000];
 

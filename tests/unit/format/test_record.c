@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/grow.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 static void values_are_aligned_and_padded(void **state)
 {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 static int64_t numbers[1000]; /* i * i, so that a value is not its place */
 

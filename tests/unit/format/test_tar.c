@@ -5,8 +5,8 @@
 
 #include "base/alloc.h"
 #include "format/braces.h"
-#include "format/dataset.h"
-#include "format/index_file.h"
+#include "format/dataset_internal.h"
+#include "index/index_file.h"
 #include "format/tar_index.h"
 #include "format/tar_reader.h"
 #include "tar_make.h"

@@ -2,7 +2,7 @@
 #include "unit/cm.h"
 
 #include "base/alloc.h"
-#include "graph/graph.h"
+#include "graph/graph_internal.h"
 
 static void check(const char *in, const char *want)
 {

@@ -4,7 +4,7 @@
 #include <drapps/graph.h>
 
 #include "base/alloc.h"
-#include "graph/graph.h"
+#include "graph/graph_internal.h"
 #include "op/batch.h"
 #include "op/op.h"
 

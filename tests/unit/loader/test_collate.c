@@ -1,7 +1,7 @@
 /* From samples to batches: stack, pad, ragged, list; left-out slots closed up in each. */
 #include "unit/loader/toy.h"
 
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 
 static dr_error err;
 

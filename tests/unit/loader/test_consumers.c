@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 
 enum { CONSUMERS = 8, ROUNDS = 25 };
 

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "kernel/cpu.h"
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 #include "unit/loader/gate.h"
 
 enum { BATCH = 4, AHEAD = 8, LARGE_FROM = 64, LARGE_TO = 67, N = 200, LARGE_WIDTH = 48 };

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 
 static dr_error err;
 

@@ -2,7 +2,7 @@
 #include "unit/loader/toy.h"
 
 #include "kernel/cpu.h"
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 #include "unit/stopped_clock.h"
 
 enum { READ_NS = 5000, PIXEL_NS = 100, PIXELS = 8 * 6 };

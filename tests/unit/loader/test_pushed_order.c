@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 
 static dr_error err;
 static const char crops[] = "{\"op\":\"random_crop\",\"params\":{\"size\":[5,4]}},{\"op\":\"random_horizontal_flip\"}";

@@ -5,7 +5,7 @@
 #include "unit/loader/toy.h"
 
 #include "kernel/cpu.h"
-#include "loader/loader.h"
+#include "loader/loader_internal.h"
 #include "op/op.h"
 #include "unit/loader/random_graph.h"
 

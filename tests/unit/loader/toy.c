@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #include "data/desc.h"
-#include "format/dataset.h"
+#include "format/dataset_internal.h"
 
 struct toy_dataset {
     dr_dataset head;

@@ -1,0 +1,173 @@
+/* dataset_internal.h: an ordered collection of samples and how to read one.
+ *
+ * A format is one file ending in a `const dr_format_def`, and one row in format_table.c.  It turns a path (or memory)
+ * into a dataset.  A dataset is immutable once open and may be read by many threads at once; what reading needs to
+ * change is in the caller's dr__record.
+ *
+ * Memory per sample stays under 100 bytes: names are kept in one block, not one allocation each.
+ */
+#ifndef DR_FORMAT_DATASET_INTERNAL_H
+#define DR_FORMAT_DATASET_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <drapps/data.h>
+#include <drapps/dataset.h>
+
+#include "base/error.h"
+
+enum { DR__MAX_FIELDS = 32, DR__FIELD_NAME = 64 };
+
+/* A field that every sample of a dataset has: its name and what is known of its shape beforehand. */
+typedef struct dr__field {
+    char name[DR__FIELD_NAME];
+    dr_desc desc;
+} dr__field;
+
+/* One sample as read: the values of the dataset's fields, in their order.  Owned by a worker and reused: memory grows
+ * to what large samples need and stays warm.  A value borrows from the record or from the dataset, and is valid
+ * until the record's next read. */
+typedef struct dr__record {
+    int n_fields;
+    dr_view fields[DR__MAX_FIELDS];
+    uint8_t *block; /* memory for what was read; 64-byte aligned, with 64 zero bytes after the used part */
+    size_t block_cap, block_used;
+    unsigned n_small; /* see dr__should_shrink */
+    size_t max_bytes; /* of what is read of one sample; 0: 4 GiB, which is the most in any case */
+} dr__record;
+
+void dr__record_init(dr__record *record);
+void dr__record_swap(dr__record *a, dr__record *b);
+void dr__record_free(dr__record *record);
+
+/* Room for `size` bytes (and 64 zeroed ones after them), 64-byte aligned, valid until the next dr__record_reset.
+ * NULL: out of memory.  May move nothing that was handed out before: reserve the total first with
+ * dr__record_reset. */
+void *dr__record_take(dr__record *record, size_t size);
+dr_status dr__record_reset(dr__record *record, size_t total, dr_error *err);
+
+/* Empties the record and reads a whole file into it, `path` below `dir_fd`; `extra` more bytes may be taken after it.
+ * The file is as long as it turns out to be, whatever it was when it was opened.  Messages call it `folder`/`path`. */
+dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
+                               void **data, size_t *size, dr_error *err);
+
+/* The same for n files, one after the other; data and sizes have n entries. */
+dr_status dr__record_read_files(dr__record *record, int dir_fd, const char *folder, const char *const *paths, int n,
+                                size_t extra, void **data, size_t *sizes, dr_error *err);
+
+/* The stamp of such a file: of its path, size and time. */
+dr_status dr__stamp_file(int dir_fd, const char *folder, const char *path, uint64_t *out, dr_error *err);
+
+/* The next field of the record: a view of bytes or text that lie in the record or the dataset, a copy of a text, or
+ * a number.  The copies come from room that was reserved. */
+void dr__record_bytes(dr__record *record, dr_kind kind, const void *data, size_t size);
+dr_status dr__record_text(dr__record *record, const char *text, size_t size, dr_error *err);
+dr_status dr__record_i64(dr__record *record, int64_t value, dr_error *err);
+
+/* Which sample stands at a virtual place, for data sets that repeat or mix. */
+typedef struct dr__sample_ref {
+    uint64_t id;         /* 0 .. n_samples - 1: names the sample for read, key and randomness */
+    uint32_t occurrence; /* 0 for its first time in the epoch */
+} dr__sample_ref;
+
+typedef struct dr_dataset_def {
+    /* Reads sample `id` into record: all fields, in order.  Errors name the file or member. */
+    dr_status (*read)(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err);
+
+    /* The sample's key (path relative to the root, tar key, line): into text, cut to size, always terminated. */
+    void (*key)(const dr_dataset *set, uint64_t id, char *text, size_t size);
+
+    /* Optional: a number that tells the sample from any other, and from itself after a change, without reading it: of
+     * names, sizes and times.  DR_ERR_UNSUPPORTED, as without it: only its bytes tell. */
+    dr_status (*stamp)(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);
+
+    /* Optional: place 0 .. n_places - 1 of an epoch to a sample.  Default: place i is sample i. */
+    dr__sample_ref (*place)(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place);
+
+    /* place depends on neither seed nor epoch: the same samples each time.  What stands in for a bad sample is then
+     * one of these, too. */
+    bool fixed_places;
+
+    void (*close)(dr_dataset *set);
+} dr_dataset_def;
+
+/* The head of every dataset; formats put their own struct around it. */
+struct dr_dataset {
+    const dr_dataset_def *def;
+    const char *format;  /* name of the format, static */
+    char *name;          /* path or description, for messages; owned */
+    uint64_t n_samples;  /* distinct samples */
+    uint64_t n_places;   /* places of an epoch; = n_samples but for mixtures, subsets and what is made of these */
+    uint32_t most_times; /* that a sample can stand in an epoch, where places are fixed; mostly 1 */
+    int n_fields;
+    dr__field fields[DR__MAX_FIELDS];
+    char **classes; /* label names, label i = classes[i]; NULL without; owned */
+    size_t n_classes;
+    uint64_t fingerprint; /* xxh3 of what identifies the content: names, sizes, labels, and which of it is taken */
+    uint64_t content;     /* likewise, whichever samples are taken: ids mean the same; 0: the fingerprint */
+    char *keep_beside;    /* the file for what is learnt of its content while it is read; NULL: not beside it; owned */
+    char *keep_identity;  /* names it for a file in the cache folder; NULL: nothing is to be kept; owned */
+    long read_delay_us;   /* for experiments: see dr__dataset_read */
+    atomic_int refs;
+};
+
+/* Reads sample `id` into record, as def->read.  For experiments with slow storage, it sleeps before for as many
+ * microseconds as the environment variable DRAPPS_READ_DELAY_US said when the set was opened (up to a minute). */
+dr_status dr__dataset_read(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err);
+
+/* The sample at a place, whether the set has a `place` or not. */
+dr__sample_ref dr__dataset_place(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place);
+
+/* def->stamp; DR_ERR_UNSUPPORTED where there is none. */
+dr_status dr__dataset_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);
+
+/* What identifies the samples by their ids, whichever of them are taken. */
+uint64_t dr__dataset_content(const dr_dataset *set);
+
+typedef struct dr_format_def {
+    const char *name;
+    const char *summary;
+    const char *uses; /* what the path must be, for people: "a folder with one folder per class" */
+
+    /* Optional: does the path look like this format?  0 no; higher wins. */
+    int (*probe)(const char *path);
+
+    dr_status (*open)(const char *path, const dr_read_options *options, dr_dataset **out, dr_error *err);
+} dr_format_def;
+
+extern const dr_format_def *const dr__format_table[]; /* NULL ends it */
+extern const dr_format_def dr__format_flat, dr__format_folder, dr__format_list, dr__format_tar;
+
+/* For formats: a cleared struct of `size` bytes that begins with a dr_dataset, with one reference.  From here on
+ * dr_dataset_unref frees it, whatever of it has been filled; def->close must be content with zeros. */
+dr_status dr__dataset_new(size_t size, const dr_dataset_def *def, const char *format, const char *name,
+                          dr_dataset **out, dr_error *err);
+
+/* Adds a field; an error when the name is taken or too long, or there are too many. */
+dr_status dr__dataset_add_field(dr_dataset *set, const char *name, const dr_desc *desc, dr_error *err);
+
+/* Takes copies of the class names, in their order. */
+dr_status dr__dataset_set_classes(dr_dataset *set, const char *const *names, size_t n, dr_error *err);
+
+/* The classes of another set, if it has any. */
+dr_status dr__dataset_copy_classes(dr_dataset *set, const dr_dataset *from, dr_error *err);
+
+/* Sets keep_beside (path + ending; none where ending is NULL) and keep_identity, if the data lies at a path. */
+void dr__dataset_keep(dr_dataset *set, const char *path, const char *ending);
+
+/* The index of a field, or -1. */
+int dr__dataset_find_field(const dr_dataset *set, const char *name);
+
+/* The extensions to look for: the caller's, or those that torchvision's ImageFolder takes.  NULL-ended. */
+const char *const *dr__extensions(const dr_read_options *options);
+
+/* Does a file name end with one of them, whatever the case? */
+bool dr__has_extension(const char *name, size_t len, const char *const *extensions);
+
+/* ".jpg, .jpeg, .png", for messages; returns text. */
+const char *dr__extensions_text(const char *const *extensions, char *text, size_t size);
+
+#endif
