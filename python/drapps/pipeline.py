@@ -345,8 +345,9 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
     return Pipeline(_read_files(list(path), labels, options))
 
 
-VOLUMES = (".nii", ".nii.gz", ".npy")
-IMAGES = (".jpg", ".jpeg", ".png", ".webp")
+def _extensions(kind):
+    """File name extensions of the codecs of a kind ("image", "volume")."""
+    return tuple(e for codec in json.loads(_core.codecs_json()) if codec["kind"] == kind for e in codec["extensions"])
 
 
 def _open(path, options):
@@ -363,12 +364,13 @@ def _other_reader(path):
     """What reads a path that read does not."""
     if path.endswith(".json") and os.path.isfile(path):
         return "for COCO annotations use drapps.read_coco(annotations, root)"
-    if path.endswith(VOLUMES) and os.path.isfile(path):
+    if path.endswith(_extensions("volume")) and os.path.isfile(path):
         return f"for volumes give a list of files: drapps.read([{path!r}]).decode_volume()"
-    if path.lower().endswith(IMAGES) and os.path.isfile(path):
+    if path.lower().endswith(_extensions("image")) and os.path.isfile(path):
         return f"for images give a list of files: drapps.read([{path!r}]).decode()"
+    volumes = _extensions("volume")
     for folder, _, names in os.walk(path):
-        found = sorted(name for name in names if name.endswith(VOLUMES))
+        found = sorted(name for name in names if name.endswith(volumes))
         if found:
             name = os.path.join(folder, found[0])
             return f"for volumes give a list of files: drapps.read([{name!r}, ...]).decode_volume()"

@@ -9,12 +9,9 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "codec/file_types.h"
 
 enum { MOST_DELAY_US = 60000000 };
-
-static const char *const default_extensions[] = {
-    ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", NULL,
-};
 
 void dr_read_defaults(dr_read_options *options)
 {
@@ -132,7 +129,7 @@ int dr__dataset_find_field(const dr_dataset *set, const char *name)
 
 const char *const *dr__extensions(const dr_read_options *options)
 {
-    return options && options->extensions ? options->extensions : default_extensions;
+    return options && options->extensions ? options->extensions : dr__folder_extensions;
 }
 
 bool dr__has_extension(const char *name, size_t len, const char *const *extensions)

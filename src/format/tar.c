@@ -1,8 +1,8 @@
 /* tar.c: tar shards in WebDataset form as one data set.
  *
- * Fields are the extensions that occur in any shard: .jpg, .jpeg, .png and .webp are the field "image", .cls is
- * "label", .txt and .json are texts, the rest bytes.  Where samples have images in two encodings (picture.jpg,
- * depth.png), only the first of jpg, jpeg, png, webp is "image" and the others keep their names.
+ * Fields are the extensions that occur in any shard: those of image files (codec/file_types.h) are the field "image",
+ * .cls is "label", .txt and .json are texts, the rest bytes.  Where samples have images in two encodings (picture.jpg,
+ * depth.png), only the extension that comes first in file_types.h is "image", and the others keep their names.
  *
  * Shards are opened when first read.  A bounded number stays open; others are opened for each read.
  */
@@ -14,7 +14,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
-#include "base/compiler.h"
+#include "codec/file_types.h"
 #include "data/desc.h"
 #include "format/braces.h"
 #include "format/dataset_internal.h"
@@ -196,13 +196,12 @@ static bool has_ext(const struct tar *t, const char *ext)
 
 static void choose_image(struct tar *t)
 {
-    static const char *const order[] = { "jpg", "jpeg", "png", "webp" };
     bool two = false;
     for (size_t i = 0; i < t->n_shards; i++)
         two = two || t->shards[i].index.two_images;
-    for (size_t i = 0; two && i < DR_COUNT(order) && !t->image_ext; i++)
-        if (has_ext(t, order[i]))
-            t->image_ext = order[i];
+    for (const dr__file_type *type = dr__file_types; two && type->extension && !t->image_ext; type++)
+        if (type->kind == DR__FILE_IMAGE && has_ext(t, type->extension + 1))
+            t->image_ext = type->extension + 1;
 }
 
 static const char *field_name(const struct tar *t, const char *ext)

@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "base/grow.h"
 #include "base/parse.h"
+#include "codec/file_types.h"
 #include "format/tar_reader.h"
 
 enum { MAX_EXT = 63, MAX_LABEL_TEXT = 64 };
@@ -28,7 +29,13 @@ void dr__tar_index_free(dr__tar_index *x)
 
 bool dr__tar_is_image(const char *ext)
 {
-    return !strcmp(ext, "jpg") || !strcmp(ext, "jpeg") || !strcmp(ext, "png") || !strcmp(ext, "webp");
+    char dotted[MAX_EXT + 2] = ".";
+    const size_t len = strlen(ext);
+    if (len > MAX_EXT)
+        return false;
+    memcpy(dotted + 1, ext, len + 1);
+    const dr__file_type *type = dr__file_type_find(dotted);
+    return type && type->kind == DR__FILE_IMAGE;
 }
 
 /* Splits "a/b.seg.png" into key "a/b" and "seg.png"; false for names without a dot or with nothing before it. */
@@ -74,18 +81,18 @@ static dr_status add_ext(dr__tar_index *x, dr__source *source, const char *ext, 
         return dr__fail(err, DR_ERR_LIMIT, "%s: more than %d kinds of members; a key ends at the first dot of the name",
                         source->name, DR__TAR_MAX_EXTS);
     *number = (int)x->exts.n;
+    x->image_ext[*number] = dr__tar_is_image(ext);
     return dr__names_add(&x->exts, ext, len) ? DR_OK : no_memory(source, err);
 }
 
 static dr_status check_twice(dr__tar_index *x, dr__source *source, int number, dr_error *err)
 {
     size_t s = x->keys.n - 1;
-    bool image = dr__tar_is_image(dr__names_get(&x->exts, (size_t)number));
     for (size_t i = x->samples[s].first; i < x->n_parts; i++) {
         if (x->part_ext[i] == number)
             return dr__fail(err, DR_ERR_FORMAT, "%s: sample \"%.200s\" has two members .%s", source->name,
                             dr__names_get(&x->keys, s), dr__names_get(&x->exts, (size_t)number));
-        x->two_images = x->two_images || (image && dr__tar_is_image(dr__names_get(&x->exts, x->part_ext[i])));
+        x->two_images = x->two_images || (x->image_ext[number] && x->image_ext[x->part_ext[i]]);
     }
     return DR_OK;
 }

@@ -42,7 +42,8 @@ typedef struct dr__tar_index {
     size_t n_parts, parts_cap, part_ext_cap;
     dr__names exts; /* in lower case, without the first dot; .cls is not among them */
     bool has_labels;
-    bool two_images; /* a sample has images in more than one encoding */
+    bool image_ext[DR__TAR_MAX_EXTS]; /* which of exts are image files (codec/file_types.h) */
+    bool two_images;                  /* a sample has images in more than one encoding */
 } dr__tar_index;
 
 /* Reads all headers of a shard. */

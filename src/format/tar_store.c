@@ -19,7 +19,7 @@
 #include "format/tar_index.h"
 
 enum { WHAT = 1, FACTS = 2, KEYS = 3, SAMPLES = 4, MEMBERS = 5, N_SECTIONS = 5 };
-enum { HAS_LABELS = 1, TWO_IMAGES = 2 };
+enum { HAS_LABELS = 1 }; /* flag 2 was two_images, which follows from the members */
 
 static const char beside_what[] = "tar";
 
@@ -63,13 +63,16 @@ static dr_status take_members(dr_cursor *c, dr__tar_index *x, dr_error *err)
     for (size_t s = 0; s < x->keys.n; s++) {
         size_t end = s + 1 < x->keys.n ? x->samples[s + 1].first : x->n_parts;
         uint64_t room = x->tar_size - x->samples[s].header;
+        int n_images = 0;
         for (size_t i = x->samples[s].first; i < end; i++) {
             DR_TRY(dr__cursor_u32(c, &x->parts[i].offset, err));
             DR_TRY(dr__cursor_u32(c, &x->parts[i].size, err));
             DR_TRY(dr__cursor_u8(c, &x->part_ext[i], err));
             if ((uint64_t)x->parts[i].offset + x->parts[i].size > room || x->part_ext[i] >= x->exts.n)
                 return wrong(err);
+            n_images += x->image_ext[x->part_ext[i]];
         }
+        x->two_images = x->two_images || n_images > 1;
     }
     return dr__cursor_left(c) ? wrong(err) : DR_OK;
 }
@@ -87,8 +90,10 @@ static dr_status take_facts(dr_cursor *c, uint64_t *n_samples, uint64_t *n_parts
     if (size != x->tar_size || version != x->tar_version || n_exts > DR__TAR_MAX_EXTS)
         return wrong(err);
     x->has_labels = flags & HAS_LABELS;
-    x->two_images = flags & TWO_IMAGES;
-    return take_names(c, n_exts, &x->exts, err);
+    DR_TRY(take_names(c, n_exts, &x->exts, err));
+    for (size_t i = 0; i < x->exts.n; i++)
+        x->image_ext[i] = dr__tar_is_image(dr__names_get(&x->exts, i));
+    return DR_OK;
 }
 
 /* The counts are only believed as far as the sections are long. */
@@ -143,7 +148,7 @@ static void encode(dr__section s[N_SECTIONS], const char *what, const dr__tar_in
     dr__put_u64(&s[1], x->tar_version);
     dr__put_u64(&s[1], x->keys.n);
     dr__put_u64(&s[1], x->n_parts);
-    dr__put_u32(&s[1], (x->has_labels ? HAS_LABELS : 0u) | (x->two_images ? TWO_IMAGES : 0u));
+    dr__put_u32(&s[1], x->has_labels ? HAS_LABELS : 0u);
     dr__put_u32(&s[1], (uint32_t)x->exts.n);
     dr__put_bytes(&s[1], x->exts.block, x->exts.used);
     dr__put_bytes(&s[2], x->keys.block, x->keys.used);

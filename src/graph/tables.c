@@ -1,6 +1,12 @@
 /* tables.c: the tables of ops, codecs and formats as JSON, for front ends. */
+#include <string.h>
+
 #include "base/table_text.h"
+#include "codec/audio/audio.h"
+#include "codec/bytes/byte_codec.h"
+#include "codec/file_types.h"
 #include "codec/image/image.h"
+#include "codec/volume/volume.h"
 #include "format/dataset_internal.h"
 #include "graph/graph_internal.h"
 
@@ -79,12 +85,19 @@ static json_t *list_ops(void)
     return list;
 }
 
-static json_t *list_texts(const char *const *texts)
+static json_t *list_extensions(const char *codec)
 {
     json_t *list = json_array();
-    for (; *texts; texts++)
-        json_array_append_new(list, json_string(*texts));
+    for (const dr__file_type *type = dr__file_types; type->extension; type++)
+        if (!strcmp(type->codec, codec))
+            json_array_append_new(list, json_string(type->extension));
     return list;
+}
+
+static void add_codec(json_t *list, const char *kind, const char *name, const char *summary, const char *library)
+{
+    json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s?, s:o}", "name", name, "kind", kind, "summary", summary,
+                                          "library", library, "extensions", list_extensions(name)));
 }
 
 static json_t *list_codecs(void)
@@ -92,9 +105,13 @@ static json_t *list_codecs(void)
     json_t *list = json_array();
     char text[128];
     for (const dr_image_codec *const *c = dr__image_codecs; *c; c++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:o}", "name", (*c)->name, "summary", (*c)->summary,
-                                              "library", dr__image_decoder_text(*c, false, text, sizeof text),
-                                              "extensions", list_texts((*c)->extensions)));
+        add_codec(list, "image", (*c)->name, (*c)->summary, dr__image_decoder_text(*c, false, text, sizeof text));
+    for (const dr_volume_codec *const *c = dr__volume_codecs; *c; c++)
+        add_codec(list, "volume", (*c)->name, (*c)->summary, NULL);
+    for (const dr_audio_codec *const *c = dr__audio_codecs; *c; c++)
+        add_codec(list, "audio", (*c)->name, (*c)->summary, (*c)->library);
+    for (const dr_byte_codec *const *c = dr__byte_codecs; *c; c++)
+        add_codec(list, "bytes", (*c)->name, (*c)->summary, (*c)->library);
     return list;
 }
 

@@ -1,23 +1,14 @@
-/* compress_policy.c: LZ4, and the rule for its use. */
+/* compress_policy.c: compares the time that compression saves with the time that it costs. */
 #include "store/compress_policy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
-#include "store/store_config.h"
 
-#ifdef DR_HAVE_LZ4
-#include <lz4.h>
-#endif
-
-bool dr__compress_there(void)
+const dr_byte_codec *dr__compress_codec(void)
 {
-#ifdef DR_HAVE_LZ4
-    return true;
-#else
-    return false;
-#endif
+    return dr__byte_codec_find(DR__BYTES_LZ4);
 }
 
 uint64_t dr__disk_ns(uint64_t bytes)
@@ -40,7 +31,7 @@ static double saved_ns(const dr__compress_policy *s)
 
 dr__compress_choice dr__compress_choose(const dr__compress_policy *s)
 {
-    if (!dr__compress_there())
+    if (!dr__compress_codec())
         return DR__COMPRESS_OFF;
     if (s->fixed)
         return DR__COMPRESS_ON;
@@ -81,7 +72,7 @@ void dr__compress_note_read(dr__compress_policy *s, uint64_t bytes, uint64_t ns)
 
 void dr__compress_explain(const dr__compress_policy *s, char *text, size_t size)
 {
-    if (!dr__compress_there()) {
+    if (!dr__compress_codec()) {
         snprintf(text, size, "raw: this build is without LZ4");
         return;
     }
@@ -104,47 +95,15 @@ void dr__compress_explain(const dr__compress_policy *s, char *text, size_t size)
              (double)s->unpack_ns / per);
 }
 
-#ifdef DR_HAVE_LZ4
-
-void *dr__lz4_pack(const void *data, size_t size, size_t *packed_size)
+void *dr__compress(const dr_byte_codec *codec, const void *data, size_t size, size_t *encoded_size)
 {
-    if (!size || size > LZ4_MAX_INPUT_SIZE)
-        return NULL;
-    /* No more room than it had: what does not fit is better kept as it is. */
-    void *packed = dr__alloc(size);
-    int n = packed ? LZ4_compress_default(data, packed, (int)size, (int)size) : 0;
-    if (n <= 0) {
-        dr__free(packed);
+    /* Room for no more than the input: what does not become smaller is kept as it is. */
+    void *encoded = size ? dr__alloc(size) : NULL;
+    const size_t n = encoded ? codec->encode(data, size, encoded, size) : 0;
+    if (!n) {
+        dr__free(encoded);
         return NULL;
     }
-    *packed_size = (size_t)n;
-    return packed;
+    *encoded_size = n;
+    return encoded;
 }
-
-bool dr__lz4_unpack(const void *packed, size_t packed_size, void *data, size_t size)
-{
-    if (size > LZ4_MAX_INPUT_SIZE || packed_size > LZ4_MAX_INPUT_SIZE)
-        return false;
-    return LZ4_decompress_safe(packed, data, (int)packed_size, (int)size) == (int)size;
-}
-
-#else
-
-void *dr__lz4_pack(const void *data, size_t size, size_t *packed_size)
-{
-    (void)data;
-    (void)size;
-    (void)packed_size;
-    return NULL;
-}
-
-bool dr__lz4_unpack(const void *packed, size_t packed_size, void *data, size_t size)
-{
-    (void)packed;
-    (void)packed_size;
-    (void)data;
-    (void)size;
-    return false;
-}
-
-#endif

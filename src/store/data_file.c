@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "codec/bytes/byte_codec.h"
 #include "data/desc.h"
 #include "index/index_file.h"
 #include "source/file.h"
@@ -22,7 +23,6 @@ enum {
     VERSION = 1,
     RECORD_MAGIC = 'D' | 'R' << 8 | 'S' << 16 | 'R' << 24,
     FIXED = 56,       /* bytes of a record's head before its fields */
-    MOST_RATIO = 255, /* LZ4 cannot make more of a byte */
     MOST_NUMBER = 32, /* of kinds and layouts, to come ones included */
 };
 
@@ -188,9 +188,13 @@ static bool sizes_agree(const dr_stored *s, uint64_t raw_bytes)
 {
     if (s->bytes != raw_bytes || s->payload_bytes > INT64_MAX / 2)
         return false;
-    if (s->codec == DR__CODEC_RAW)
+    if (s->codec == DR__BYTES_NONE)
         return s->payload_bytes == raw_bytes;
-    return s->codec == DR__CODEC_LZ4 && raw_bytes / MOST_RATIO <= s->payload_bytes;
+    if (s->codec > DR__BYTES_LAST)
+        return false;
+    /* A codec that this build is without makes the sample unreadable, not the records behind it. */
+    const dr_byte_codec *codec = dr__byte_codec_find(s->codec);
+    return !codec || raw_bytes / codec->most_ratio <= s->payload_bytes;
 }
 
 bool dr__data_parse_head(const uint8_t *data, size_t size, dr_stored *out, size_t *head_bytes)

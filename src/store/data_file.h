@@ -1,7 +1,7 @@
 /* data_file.h: one file of a store: samples one after the other, written by one process and never changed.
  *
  *   head     "DRSTO\r\n\x1a"  u32 version  u32 zero  u64 u64 identity  zeros  u64 xxh3 of all before        64 bytes
- *   record   u32 "DRSR"  u32 head bytes  u64 u64 key  u8 fields  u8 codec  u16 u32 zero
+ *   record   u32 "DRSR"  u32 head bytes  u64 u64 key  u8 fields  u8 byte codec  u16 u32 zero
  *            u64 stored bytes  u64 raw bytes  u64 xxh3 of the stored bytes
  *            fields times: u8 kind  u8 dtype  u8 layout  u8 n_dims  u32 zero  n_dims times i64
  *            zeros to a multiple of 64 less 8  u64 xxh3 of the record's head
@@ -23,8 +23,6 @@ enum {
     DR__DATA_NAME = 96,                                                       /* room for the name of a file */
     DR__DATA_RECORD_HEAD = 64 + DR_STORE_FIELDS * (8 + 8 * DR_MAX_DIMS) + 64, /* the longest */
 };
-
-enum { DR__CODEC_RAW = 0, DR__CODEC_LZ4 = 1 };
 
 typedef struct dr__data_file {
     int fd; /* -1: closed */

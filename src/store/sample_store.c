@@ -226,7 +226,8 @@ static outcome read_packed(int fd, const dr_stored *f, void *memory, uint64_t *u
         return OUT_OF_REACH;
     bool good = read_payload(fd, f, packed);
     uint64_t start = dr__now_ns();
-    good = good && is_whole(f, packed) && dr__lz4_unpack(packed, f->payload_bytes, memory, f->bytes);
+    const dr_byte_codec *codec = dr__byte_codec_find(f->codec);
+    good = good && codec && is_whole(f, packed) && codec->decode(packed, f->payload_bytes, memory, f->bytes);
     *unpack_ns = dr__now_ns() - start;
     dr__free(packed);
     return good ? GOOD : GONE;
@@ -257,7 +258,7 @@ bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
     dr__data_file *file = use(s, f->file, &result);
     pthread_mutex_unlock(&s->lock);
     if (file)
-        result = (f->codec == DR__CODEC_LZ4 ? read_packed : read_raw)(file->fd, f, memory, &unpack_ns);
+        result = (f->codec == DR__BYTES_NONE ? read_raw : read_packed)(file->fd, f, memory, &unpack_ns);
     pthread_mutex_lock(&s->lock);
     if (file)
         dr__store_release(s, file);

@@ -109,18 +109,19 @@ static void *compress_payload(dr_store *s, dr_stored *sample, void *raw)
     if (choice != DR__COMPRESS_TRY)
         dr__compress_note_skipped(&s->compress);
     pthread_mutex_unlock(&s->lock);
+    const dr_byte_codec *codec = dr__compress_codec();
     size_t size = sample->bytes;
-    void *packed = choice == DR__COMPRESS_OFF ? NULL : dr__lz4_pack(raw, sample->bytes, &size);
+    void *packed = choice == DR__COMPRESS_OFF ? NULL : dr__compress(codec, raw, sample->bytes, &size);
     if (choice == DR__COMPRESS_TRY) {
         uint64_t start = dr__now_ns();
         if (packed)
-            dr__lz4_unpack(packed, size, raw, sample->bytes); /* onto the same bytes */
+            codec->decode(packed, size, raw, sample->bytes); /* onto the same bytes */
         uint64_t ns = dr__now_ns() - start;
         pthread_mutex_lock(&s->lock);
         dr__compress_note_trial(&s->compress, sample->bytes, size, ns);
         pthread_mutex_unlock(&s->lock);
     }
-    sample->codec = packed ? DR__CODEC_LZ4 : DR__CODEC_RAW;
+    sample->codec = packed ? codec->wire_id : DR__BYTES_NONE;
     sample->payload_bytes = size;
     return packed ? packed : raw;
 }

@@ -47,7 +47,8 @@ static void parse(const uint8_t *data, size_t size)
 static void unpack(const uint8_t *data, size_t size)
 {
     static uint8_t out[4096];
-    dr__lz4_unpack(data, size, out, size % sizeof out);
+    for (const dr_byte_codec *const *c = dr__byte_codecs; *c; c++)
+        (*c)->decode(data, size, out, size % sizeof out);
 }
 
 static void make_right(uint8_t *record, size_t size)

@@ -12,11 +12,12 @@ targets=${*:-jpeg jpeg_diff jpeg_own png webp bmp gif pnm tiff header tar list i
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=${FUZZ_DIR:-$root/build-fuzz}
 cc=${FUZZ_CC:-clang}
-mkdir -p "$dir/src/codec" "$dir/src/store" "$dir/seeds" "$dir/fail"
+mkdir -p "$dir/src/codec" "$dir/seeds" "$dir/fail"
 
 cat >"$dir/src/codec/codec_config.h" <<END
 #define DR_HAVE_PNG
 #define DR_HAVE_WEBP
+#define DR_HAVE_LZ4
 #define DR_HAVE_ZLIB
 #define DR_HAVE_GIF
 #define DR_HAVE_TIFF
@@ -24,10 +25,9 @@ cat >"$dir/src/codec/codec_config.h" <<END
 #define DR_WEBP_VERSION "$(pkg-config --modversion libwebp)"
 #define DR_TIFF_VERSION "$(pkg-config --modversion libtiff-4)"
 END
-echo "#define DR_HAVE_LZ4" >"$dir/src/store/store_config.h"
 flags="-std=gnu11 -D_GNU_SOURCE -DDR_VERSION=\"fuzz\" -O1 -g -ffp-contract=off -I$root/include -I$root/src -I$root/tests -I$dir/src"
 src=$root/src
-library="$src/base/*.c $src/trace/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/index/*.c $src/codec/*/*.c $src/format/*.c $src/store/*.c"
+library="$src/base/*.c $src/trace/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/index/*.c $src/codec/*.c $src/codec/*/*.c $src/format/*.c $src/store/*.c"
 library="$library $src/monitor/*.c"
 libs="$(pkg-config --libs libjpeg libpng libwebp libtiff-4 zlib liblz4 libxxhash jansson) -lgif -lm -pthread"
 made=$root/tests/unit/codec/image

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import struct
 import tarfile
 import time
@@ -315,6 +316,29 @@ def test_kinds_of_images(tmp_path):
         assert np.array_equal(sample["image"], want), names[i]
     assert keys(tmp_path / "flat") == [name for name in names if not name.endswith(".gif")]
     assert keys(tmp_path / "flat", extensions=".gif") == [name for name in names if name.endswith(".gif")]
+
+
+def test_kinds_of_images_in_a_shard(tmp_path):
+    """A tar shard knows every image file that a codec of this build reads."""
+    array = np.random.default_rng(2).integers(0, 256, (9, 14, 3), dtype=np.uint8)
+    codecs = {ending for codec in drapps.info()["codecs"] for ending in codec["extensions"]}
+    names = [f"{i}{e}" for i, e in enumerate((".bmp", ".gif", ".png", ".ppm", ".tif", ".tiff")) if e in codecs]
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        for name in names:
+            Image.fromarray(array).save(tmp_path / name)
+            archive.add(tmp_path / name, name)
+    assert [field[0] for field in drapps.read(tmp_path / "x.tar").dataset.fields] == ["image", "key"]
+    for name, sample in zip(names, drapps.read(tmp_path / "x.tar").decode(), strict=True):
+        assert np.array_equal(sample["image"], np.asarray(Image.open(tmp_path / name).convert("RGB"))), name
+
+
+def test_the_documents_list_every_image_file(request):
+    """The table of docs/formats.md has the extensions that the library knows."""
+    text = (request.config.rootpath / "docs" / "formats.md").read_text()
+    listed = re.search(r"^\| image files: (.*) \| `image` \|$", text, re.MULTILINE)[1].replace("`", "").split()
+    images = [codec for codec in drapps.info()["codecs"] if codec["kind"] == "image"]
+    assert {extension for codec in images for extension in codec["extensions"]} <= set(listed)
+    assert len(listed) == len(set(listed))
 
 
 def test_a_kind_that_is_refused_is_named_with_its_file(tmp_path):

@@ -177,7 +177,7 @@ class Files(Family):
     def open(self, leaf):
         """Files that no codec reads, or not each of their kind, would fail one by one, so they are refused here."""
         root = self.root(leaf)
-        return _core.open_files(self.samples(leaf), _endings(COMPLETE), None if root is None else os.fspath(root))
+        return _core.open_files(self.samples(leaf), _extensions(COMPLETE), None if root is None else os.fspath(root))
 
     def fetch(self, leaf, index):
         """The bytes of the file."""
@@ -212,16 +212,16 @@ def check_decodable(paths):
 def _is_decodable(sample):
     """Whether drapps has a codec for a file of that name; what is no name, opening the file will tell."""
     try:
-        return os.fsdecode(sample[0]).lower().endswith(_endings())
+        return os.fsdecode(sample[0]).lower().endswith(_extensions())
     except (TypeError, LookupError):
         return True
 
 
 @functools.cache
-def _endings(names=None):
-    """The endings of the names of files that these codecs read, or all there are."""
-    codecs = [codec for codec in json.loads(_core.codecs_json()) if names is None or codec["name"] in names]
-    return tuple(ending for codec in codecs for ending in codec["extensions"])
+def _extensions(names=None):
+    """File name extensions of these image codecs; None: of all that this build has."""
+    codecs = [codec for codec in json.loads(_core.codecs_json()) if codec["kind"] == "image"]
+    return tuple(e for codec in codecs if names is None or codec["name"] in names for e in codec["extensions"])
 
 
 class Pixels(Family):

@@ -437,13 +437,10 @@ static double cost(const dr__image_info *info, size_t size, const dr_rect *rect)
     return runs + 3.0 * (double)rect->w * (double)rect->h;
 }
 
-static const char *const extensions[] = { ".bmp", NULL };
-
 const dr_image_codec dr__codec_bmp = {
     .name = "bmp",
     .summary = "Windows and OS/2 bitmaps, mostly not compressed",
     .library = "drapps",
-    .extensions = extensions,
     .probe = probe,
     .header = header,
     .decode = decode,

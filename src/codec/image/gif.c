@@ -301,13 +301,10 @@ static double cost(const dr__image_info *info, size_t size, const dr_rect *rect)
     return 4.0 * rows * (area + DR_MIN((double)size, area)) + 3.0 * (double)rect->w * (double)rect->h;
 }
 
-static const char *const extensions[] = { ".gif", NULL };
-
 const dr_image_codec dr__codec_gif = {
     .name = "gif",
     .summary = "graphics of at most 256 colours; of an animation the first frame",
     .library = "giflib " TEXT_OF(GIFLIB_MAJOR) "." TEXT_OF(GIFLIB_MINOR) "." TEXT_OF(GIFLIB_RELEASE),
-    .extensions = extensions,
     .probe = probe,
     .header = header,
     .decode = decode,

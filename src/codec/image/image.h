@@ -1,8 +1,8 @@
 /* image.h: image codecs: encoded bytes to pixels, whole or a rectangle of them.
  *
- * A codec is one file ending in a `const dr_image_codec`, and one row in image_table.c.  header() reads facts without
- * decoding; decode() gives the pixels of a rectangle, bit for bit what decoding everything and cropping gives, while
- * doing as little of the rest as it can.
+ * A codec is one file that ends in a `const dr_image_codec`, and one row in image_table.c; its file name extensions are
+ * rows of codec/file_types.h.  header() reads facts without decoding.  decode() gives the pixels of a rectangle, bit
+ * for bit those of the whole decoded image, and does as little of the rest as it can.
  */
 #ifndef DR_CODEC_IMAGE_H
 #define DR_CODEC_IMAGE_H
@@ -75,9 +75,8 @@ struct dr__seek_points *dr__codec_seek_points(dr_codec_state *state);
 typedef struct dr_image_codec {
     const char *name;
     const char *summary;
-    const char *library;           /* "libjpeg-turbo 2.1.5": what decodes */
-    const char *own;               /* "baseline": files that drapps decodes by itself; NULL: none */
-    const char *const *extensions; /* ".jpg", ...; NULL-ended */
+    const char *library; /* "libjpeg-turbo 2.1.5": what decodes */
+    const char *own;     /* "baseline": files that drapps decodes by itself; NULL: none */
 
     bool (*probe)(const uint8_t *data, size_t size);
     dr_status (*header)(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,

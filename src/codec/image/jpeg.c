@@ -56,13 +56,10 @@ static dr_status stream(dr_codec_state *state, const uint8_t *data, size_t size,
     return taken ? DR_OK : dr__jpeg_stream(state, data, size, options, rect, bands, err);
 }
 
-static const char *const extensions[] = { ".jpg", ".jpeg", ".jpe", ".jfif", NULL };
-
 const dr_image_codec dr__codec_jpeg = {
     .name = "jpeg",
     .summary = "photographs, lossy",
     .library = LIBRARY,
-    .extensions = extensions,
     .probe = probe,
     .own = "baseline",
     .header = header,

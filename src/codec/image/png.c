@@ -366,13 +366,10 @@ static double cost(const dr__image_info *info, size_t size, const dr_rect *rect)
            (double)rect->w * (double)rect->h;
 }
 
-static const char *const extensions[] = { ".png", NULL };
-
 const dr_image_codec dr__codec_png = {
     .name = "png",
     .summary = "graphics, lossless",
     .library = "libpng " DR_PNG_VERSION,
-    .extensions = extensions,
     .probe = probe,
     .header = header,
     .decode = decode,

@@ -302,13 +302,10 @@ static double cost(const dr__image_info *info, size_t size, const dr_rect *rect)
     return text + 2.0 * (double)rect->w * (double)rect->h * info->channels;
 }
 
-static const char *const extensions[] = { ".ppm", ".pgm", ".pbm", ".pnm", NULL };
-
 const dr_image_codec dr__codec_pnm = {
     .name = "pnm",
     .summary = "Netpbm's bitmaps, graymaps and pixmaps, not compressed",
     .library = "drapps",
-    .extensions = extensions,
     .probe = probe,
     .header = header,
     .decode = decode,

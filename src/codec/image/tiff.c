@@ -713,13 +713,10 @@ static double cost(const dr__image_info *info, size_t size, const dr_rect *rect)
            3.0 * (double)rect->w * (double)rect->h;
 }
 
-static const char *const extensions[] = { ".tif", ".tiff", NULL };
-
 const dr_image_codec dr__codec_tiff = {
     .name = "tiff",
     .summary = "scans, satellite and microscope images; the first page",
     .library = "libtiff " DR_TIFF_VERSION,
-    .extensions = extensions,
     .probe = probe,
     .header = header,
     .decode = decode,

@@ -271,13 +271,10 @@ static double cost(const dr__image_info *info, size_t size, const dr_rect *rect)
            4.0 * (double)rect->w * (double)rect->h;
 }
 
-static const char *const extensions[] = { ".webp", NULL };
-
 const dr_image_codec dr__codec_webp = {
     .name = "webp",
     .summary = "photographs and graphics, lossy or lossless",
     .library = "libwebp " DR_WEBP_VERSION,
-    .extensions = extensions,
     .probe = probe,
     .header = header,
     .decode = decode,

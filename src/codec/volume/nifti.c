@@ -47,7 +47,7 @@ static bool is_header(const uint8_t *data, bool swap)
     return number_at(&r, 0, 4) == HEADER;
 }
 
-bool dr__nifti_probe(const uint8_t *data, size_t size)
+static bool probe(const uint8_t *data, size_t size)
 {
     return size >= 4 && (is_header(data, false) || is_header(data, true));
 }
@@ -115,14 +115,13 @@ static dr_status read_place(const struct reader *r, dr__volume_info *info, dr_er
     return DR_OK;
 }
 
-dr_status dr__nifti_header(const uint8_t *data, size_t size, const dr__volume_options *options, dr__volume_info *info,
-                           dr_error *err)
+static dr_status header(const uint8_t *data, size_t size, const dr__volume_options *options, dr__volume_info *info,
+                        dr_error *err)
 {
     static const int zyx[] = { 0, 1, 2, 3 }, xyz[] = { 0, 3, 2, 1 };
     struct reader r = { data, is_header(data, true) };
     if (size < HEADER)
         return dr__fail(err, DR_ERR_FORMAT, "nifti: the file ends in its header: %zu of %d bytes", size, HEADER);
-    info->format = "nifti";
     info->swap = r.swap;
     DR_TRY(read_type(&r, info, err));
     DR_TRY(read_dims(&r, info, err));
@@ -134,3 +133,10 @@ dr_status dr__nifti_header(const uint8_t *data, size_t size, const dr__volume_op
     dr__volume_turn(info, options->xyz ? xyz : zyx);
     return DR_OK;
 }
+
+const dr_volume_codec dr__volume_codec_nifti = {
+    .name = "nifti",
+    .summary = "medical volumes, NIfTI-1 in one file",
+    .probe = probe,
+    .header = header,
+};

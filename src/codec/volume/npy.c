@@ -9,7 +9,7 @@
 
 enum { MAGIC = 6, MAX_TEXT = 4096 };
 
-bool dr__npy_probe(const uint8_t *data, size_t size)
+static bool probe(const uint8_t *data, size_t size)
 {
     return size >= MAGIC && !memcmp(data, "\x93NUMPY", MAGIC);
 }
@@ -76,13 +76,14 @@ static dr_status read_shape(const char *text, int64_t shape[4], int *n, dr_error
     return dr__fail(err, DR_ERR_UNSUPPORTED, "npy: a volume needs 3 or 4 extents, not %d", *n);
 }
 
-dr_status dr__npy_header(const uint8_t *data, size_t size, dr__volume_info *info, dr_error *err)
+static dr_status header(const uint8_t *data, size_t size, const dr__volume_options *options, dr__volume_info *info,
+                        dr_error *err)
 {
     static const int plain[] = { 0, 1, 2, 3 }, turned[] = { 3, 2, 1, 0 }, turned3[] = { 0, 3, 2, 1 };
     char text[MAX_TEXT];
     int64_t shape[4];
     int n;
-    info->format = "npy";
+    (void)options;
     DR_TRY(read_text(data, size, text, &info->data_at, err));
     DR_TRY(read_type(text, info, err));
     DR_TRY(read_shape(text, shape, &n, err));
@@ -95,3 +96,10 @@ dr_status dr__npy_header(const uint8_t *data, size_t size, dr__volume_info *info
     dr__volume_turn(info, !fortran ? plain : n == 4 ? turned : turned3);
     return DR_OK;
 }
+
+const dr_volume_codec dr__volume_codec_npy = {
+    .name = "npy",
+    .summary = "NumPy arrays of numbers",
+    .probe = probe,
+    .header = header,
+};

@@ -183,12 +183,13 @@ dr_status dr__volume_header(const uint8_t *data, size_t size, const dr__volume_o
     *info = (dr__volume_info){ .gzip = is_gzip(data, size) };
     DR_TRY(open_bytes(&b, data, size, room, err));
     DR_TRY(read_some(&b, head, sizeof head, &n, err));
-    if (dr__npy_probe(head, n))
-        DR_TRY(dr__npy_header(head, n, info, err));
-    else if (dr__nifti_probe(head, n))
-        DR_TRY(dr__nifti_header(head, n, options, info, err));
-    else
+    const dr_volume_codec *const *codec = dr__volume_codecs;
+    while (*codec && !(*codec)->probe(head, n))
+        codec++;
+    if (!*codec)
         return dr__fail(err, DR_ERR_FORMAT, "volume: neither NIfTI-1 nor .npy (%zu bytes)", size);
+    info->format = (*codec)->name;
+    DR_TRY((*codec)->header(head, n, options, info, err));
     return check_size(info, size, options->max_voxels, err);
 }
 

@@ -1,7 +1,8 @@
-/* volume.h: stored volumes (NIfTI-1, plain or gzipped, and .npy) to arrays of channels, depth, height, width.
+/* volume.h: volume codecs: files, plain or gzipped, to arrays of channels, depth, height, width.
  *
- * The header says all that is needed to plan; voxels are converted in one pass from the file's order and type.  Nothing
- * is allocated: inflating works in room that the caller gives.
+ * A codec is one file that ends in a `const dr_volume_codec`, and one row in volume_table.c.  It parses a header; the
+ * header says all that planning and decoding need.  Decoding is the same for all: voxels are converted in one pass from
+ * the order and type of the file.  Nothing is allocated: inflating works in memory that the caller gives.
  */
 #ifndef DR_CODEC_VOLUME_H
 #define DR_CODEC_VOLUME_H
@@ -22,7 +23,7 @@ typedef struct dr__volume_options {
 } dr__volume_options;
 
 typedef struct dr__volume_info {
-    const char *format;   /* "nifti" or "npy" */
+    const char *format;   /* name of the codec */
     int64_t dims[4];      /* of the result: channels, depth, height, width */
     double spacing[3];    /* of the last three; 0: not known */
     int64_t stored[4];    /* extents as they lie in the file, the slowest first */
@@ -35,7 +36,7 @@ typedef struct dr__volume_info {
     bool gzip;
 } dr__volume_info;
 
-/* Reads the header of a file of either format. */
+/* Reads the header of a file by the codec that its first bytes belong to. */
 dr_status dr__volume_header(const uint8_t *data, size_t size, const dr__volume_options *options, uint8_t *room,
                             dr__volume_info *info, dr_error *err);
 
@@ -44,12 +45,21 @@ dr_status dr__volume_header(const uint8_t *data, size_t size, const dr__volume_o
 dr_status dr__volume_decode(const uint8_t *data, size_t size, const dr__volume_info *info, uint8_t *room, dr_view *out,
                             dr_error *err);
 
-/* For the formats: the header in its bytes (at least 4 of them), after inflating. */
-dr_status dr__nifti_header(const uint8_t *data, size_t size, const dr__volume_options *options, dr__volume_info *info,
-                           dr_error *err);
-dr_status dr__npy_header(const uint8_t *data, size_t size, dr__volume_info *info, dr_error *err);
-bool dr__nifti_probe(const uint8_t *data, size_t size);
-bool dr__npy_probe(const uint8_t *data, size_t size);
+typedef struct dr_volume_codec {
+    const char *name; /* "nifti" */
+    const char *summary;
+
+    /* Whether these bytes, the first of an inflated file, begin like one of this codec. */
+    bool (*probe)(const uint8_t *data, size_t size);
+
+    /* Parses the header in the same bytes (at least those that probe needs).  Sets format, stored, spacing, number,
+     * bytes, swap, slope, offset and data_at of `info`, which is otherwise zero, and names its axes by
+     * dr__volume_turn. */
+    dr_status (*header)(const uint8_t *data, size_t size, const dr__volume_options *options, dr__volume_info *info,
+                        dr_error *err);
+} dr_volume_codec;
+
+extern const dr_volume_codec *const dr__volume_codecs[]; /* NULL ends it */
 
 /* Names the axes of the result: stored axis i becomes axis[i]; fills dims. */
 void dr__volume_turn(dr__volume_info *info, const int axis[4]);

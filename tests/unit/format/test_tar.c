@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "base/alloc.h"
+#include "codec/file_types.h"
 #include "format/braces.h"
 #include "format/dataset_internal.h"
 #include "index/index_file.h"
@@ -288,6 +289,46 @@ static void two_encodings_in_one_sample(void **state)
     dr_dataset_unref(&set);
 }
 
+/* Each extension of an image file becomes the field "image", by the headers and by the index. */
+static void every_image_file_type_is_an_image(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (const dr__file_type *type = dr__file_types; type->extension; type++) {
+        char name[32];
+        snprintf(name, sizeof name, "%02d%s", n, type->extension);
+        if (type->kind == DR__FILE_IMAGE)
+            tar_put(&a, name, '0', type->extension);
+        n += type->kind == DR__FILE_IMAGE;
+    }
+    tar_end(&a);
+    put_file(at("x.tar"), a.data, a.size);
+    for (int again = 0; again < 2; again++) {
+        dr_dataset *set = open_tar(at("x.tar"));
+        assert_int_equal(dr_dataset_size(set), n);
+        assert_int_equal(dr_dataset_fields(set), 2);
+        for (int i = 0; i < n; i++)
+            expect_field(set, (uint64_t)i, "image", dr__file_types[i].extension);
+        dr_dataset_unref(&set);
+    }
+}
+
+/* The index of a shard does not say which extensions are images: the list may have grown since. */
+static void two_encodings_are_found_by_an_index(void **state)
+{
+    (void)state;
+    tar_put(&a, "a.tif", '0', "depth");
+    tar_put(&a, "a.jpg", '0', "photo");
+    tar_end(&a);
+    put_file(at("x.tar"), a.data, a.size);
+    for (int again = 0; again < 2; again++) {
+        dr_dataset *set = open_tar(at("x.tar"));
+        expect_field(set, 0, "image", "photo");
+        expect_field(set, 0, "tif", "depth");
+        dr_dataset_unref(&set);
+    }
+}
+
 static void shards_are_one_set(void **state)
 {
     (void)state;
@@ -463,6 +504,8 @@ int main(void)
         TEST(shard_cut_after_it_was_indexed),
         TEST(bad_labels_fail_when_read),
         TEST(two_encodings_in_one_sample),
+        TEST(two_encodings_are_found_by_an_index),
+        TEST(every_image_file_type_is_an_image),
         TEST(shards_are_one_set),
         TEST(braces_as_in_a_shell),
         TEST(many_kinds_of_members),
