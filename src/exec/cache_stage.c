@@ -145,7 +145,8 @@ static bool key_of(const dr__exec *e, dr__workbench *bench, uint64_t id, dr_stor
 /* Room for a whole sample in a record, whose fields it becomes; NULL: too large, or out of memory. */
 static uint8_t *make_room(dr__record *record, const dr_stored *s, size_t limit)
 {
-    if (s->bytes > limit || dr__record_reset(record, s->bytes, NULL) != DR_OK)
+    if (s->bytes > limit || dr__record_reset(record, s->bytes, NULL) != DR_OK ||
+        !dr__record_reserve_fields(record, s->n_fields))
         return NULL;
     uint8_t *memory = dr__record_take(record, s->bytes);
     for (int i = 0; memory && i < s->n_fields; i++)

@@ -11,8 +11,10 @@
 
 struct arrays {
     dr_dataset head;
-    const uint8_t *data[DR__MAX_FIELDS];
-    size_t row_bytes[DR__MAX_FIELDS];
+    struct column {
+        const uint8_t *data;
+        size_t row_bytes;
+    } * columns; /* n of them; owned */
     int n;
     bool own_key; /* one of the arrays has the name "key" */
     void (*release)(void *user);
@@ -30,8 +32,12 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     const struct arrays *a = (const struct arrays *)set;
     char text[24];
     DR_TRY(dr__record_reset(record, sizeof text, err));
-    for (int i = 0; i < a->n; i++)
-        record->fields[i] = dr__view_dense(&set->fields[i].desc, (uint8_t *)a->data[i] + id * a->row_bytes[i]);
+    if (!dr__record_reserve_fields(record, set->n_fields))
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for the fields of a sample");
+    for (int i = 0; i < a->n; i++) {
+        const struct column *c = &a->columns[i];
+        record->fields[i] = dr__view_dense(&set->fields[i].desc, (uint8_t *)c->data + id * c->row_bytes);
+    }
     record->n_fields = a->n;
     if (a->own_key)
         return DR_OK;
@@ -42,6 +48,7 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
 static void close_arrays(dr_dataset *set)
 {
     struct arrays *a = (struct arrays *)set;
+    dr__free(a->columns);
     if (a->release)
         a->release(a->user);
 }
@@ -129,10 +136,11 @@ static dr_status add_array(struct arrays *a, const dr_array *array, int64_t n, d
     DR_TRY(check(array, a->n, n, err));
     DR_TRY(row_desc(array, &row, err));
     DR_TRY(dr__dataset_add_field(&a->head, array->name, &row, err));
-    dr__desc_bytes_dense(&row, &a->row_bytes[a->n]);
-    a->data[a->n] = array->data;
+    struct column *c = &a->columns[a->n];
+    dr__desc_bytes_dense(&row, &c->row_bytes);
+    c->data = array->data;
     a->own_key = a->own_key || !strcmp(array->name, "key");
-    a->head.fingerprint = hash_array(array, a->row_bytes[a->n] * (size_t)n, a->head.fingerprint);
+    a->head.fingerprint = hash_array(array, c->row_bytes * (size_t)n, a->head.fingerprint);
     a->n++;
     return DR_OK;
 }
@@ -140,6 +148,9 @@ static dr_status add_array(struct arrays *a, const dr_array *array, int64_t n, d
 static dr_status fill(struct arrays *a, const dr_array *arrays, int n_arrays, dr_error *err)
 {
     int64_t n = arrays[0].desc.n_dims > 0 ? arrays[0].desc.dims[0] : 0;
+    a->columns = dr__alloc_zero((size_t)n_arrays, sizeof *a->columns);
+    if (!a->columns)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for %d arrays", n_arrays);
     for (int i = 0; i < n_arrays; i++)
         DR_TRY(add_array(a, &arrays[i], n, err));
     a->head.n_samples = a->head.n_places = (uint64_t)n;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "base/parse.h"
 
 static dr_status no_memory(const dr__table *t, dr_error *err)
@@ -12,11 +13,9 @@ static dr_status no_memory(const dr__table *t, dr_error *err)
     return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory at line %llu", t->name, (unsigned long long)t->line);
 }
 
-dr_status dr__table_init(dr__table *t, const char *name, dr_error *err)
+void dr__table_init(dr__table *t, const char *name)
 {
     *t = (dr__table){ .name = name };
-    t->columns = dr__alloc_zero(DR__MAX_COLUMNS, sizeof *t->columns);
-    return t->columns ? DR_OK : no_memory(t, err);
 }
 
 void dr__table_free(dr__table *t)
@@ -30,12 +29,24 @@ void dr__table_free(dr__table *t)
     *t = (dr__table){ 0 };
 }
 
+static bool has_name(const dr__column *c, const char *name, size_t len)
+{
+    return strlen(c->name) == len && !memcmp(c->name, name, len);
+}
+
 int dr__table_find(const dr__table *t, const char *name, size_t len)
 {
     for (int i = 0; i < t->n_columns; i++)
-        if (strlen(t->columns[i].name) == len && !memcmp(t->columns[i].name, name, len))
+        if (has_name(&t->columns[i], name, len))
             return i;
     return -1;
+}
+
+int dr__table_find_near(const dr__table *t, int hint, const char *name, size_t len)
+{
+    if (hint < t->n_columns && has_name(&t->columns[hint], name, len))
+        return hint;
+    return dr__table_find(t, name, len);
 }
 
 static dr_status add_empty(dr__table *t, dr__column *c, dr_error *err)
@@ -55,8 +66,13 @@ dr_status dr__table_add_column(dr__table *t, const char *name, size_t len, int *
     if (t->n_columns == DR__MAX_COLUMNS)
         return dr__fail(err, DR_ERR_LIMIT, "%s:%llu: more than %d columns", t->name, (unsigned long long)t->line,
                         DR__MAX_COLUMNS);
+    dr__column *columns = dr__grow(t->columns, &t->columns_cap, (size_t)t->n_columns + 1, sizeof *columns);
+    if (!columns)
+        return no_memory(t, err);
+    t->columns = columns;
     *column = t->n_columns;
-    dr__column *c = &t->columns[t->n_columns++];
+    dr__column *c = &columns[t->n_columns++];
+    *c = (dr__column){ 0 };
     memcpy(c->name, name, len);
     for (size_t i = 0; i < t->n_rows; i++)
         DR_TRY(add_empty(t, c, err));
@@ -76,6 +92,10 @@ dr_status dr__table_cell(dr__table *t, int column, const char *text, size_t len,
 dr_status dr__table_end_row(dr__table *t, dr_error *err)
 {
     t->n_rows++;
+    if (t->max_cells && (uint64_t)t->n_rows * (uint64_t)t->n_columns > t->max_cells)
+        return dr__fail(err, DR_ERR_LIMIT,
+                        "%s:%llu: %d columns of %zu rows; the memory of this process allows %llu cells", t->name,
+                        (unsigned long long)t->line, t->n_columns, t->n_rows, (unsigned long long)t->max_cells);
     for (int i = 0; i < t->n_columns; i++)
         if (t->columns[i].cells.n < t->n_rows)
             DR_TRY(add_empty(t, &t->columns[i], err));

@@ -15,7 +15,7 @@
 #include "format/names.h"
 #include "format/ragged.h"
 
-enum { DR__MAX_COLUMNS = 64 };
+enum { DR__MAX_COLUMNS = 1024, DR__CELL_BYTES = 5 }; /* memory of an empty cell */
 
 typedef enum dr__cell_kind {
     DR__CELL_EMPTY,
@@ -39,15 +39,19 @@ typedef struct dr__table {
     const char *name; /* of the file, for messages; borrowed */
     dr__column *columns;
     int n_columns;
+    size_t columns_cap;
     size_t n_rows;
-    uint64_t line; /* where the reader is, from 1 */
+    uint64_t line;      /* where the reader is, from 1 */
+    uint64_t max_cells; /* a row that makes them more is an error; 0: no limit */
 } dr__table;
 
-dr_status dr__table_init(dr__table *table, const char *name, dr_error *err);
+/* An empty table; `name`, of the file, is borrowed. */
+void dr__table_init(dr__table *table, const char *name);
 void dr__table_free(dr__table *table);
 
-/* The column with that name, or -1. */
+/* The column with that name, or -1.  `hint`: the column to look at first. */
 int dr__table_find(const dr__table *table, const char *name, size_t len);
+int dr__table_find_near(const dr__table *table, int hint, const char *name, size_t len);
 
 /* Adds a column; the rows so far have no cell in it.  *column is its number. */
 dr_status dr__table_add_column(dr__table *table, const char *name, size_t len, int *column, dr_error *err);

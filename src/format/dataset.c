@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "codec/file_types.h"
 
 enum { MOST_DELAY_US = 60000000 };
@@ -81,9 +82,20 @@ dr_status dr__dataset_add_field(dr_dataset *set, const char *name, const dr_desc
     if (set->n_fields == DR__MAX_FIELDS)
         return dr__fail(err, DR_ERR_LIMIT, "%s: no room for field \"%s\": more than %d fields", set->name, name,
                         DR__MAX_FIELDS);
-    dr__field *f = &set->fields[set->n_fields++];
+    dr__field *fields = dr__grow(set->fields, &set->fields_cap, (size_t)set->n_fields + 1, sizeof *fields);
+    if (!fields)
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for its fields", set->name);
+    set->fields = fields;
+    dr__field *f = &fields[set->n_fields++];
     memcpy(f->name, name, strlen(name) + 1);
     f->desc = *desc;
+    return DR_OK;
+}
+
+dr_status dr__dataset_copy_fields(dr_dataset *set, const dr_dataset *from, dr_error *err)
+{
+    for (int i = 0; i < from->n_fields; i++)
+        DR_TRY(dr__dataset_add_field(set, from->fields[i].name, &from->fields[i].desc, err));
     return DR_OK;
 }
 
@@ -250,6 +262,7 @@ void dr_dataset_unref(dr_dataset **set)
     for (size_t i = 0; i < s->n_classes; i++)
         dr__free(s->classes[i]);
     dr__free(s->classes);
+    dr__free(s->fields);
     dr__free(s->keep_beside);
     dr__free(s->keep_identity);
     dr__free(s->name);

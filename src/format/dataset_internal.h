@@ -19,7 +19,7 @@
 
 #include "base/error.h"
 
-enum { DR__MAX_FIELDS = 32, DR__FIELD_NAME = 64 };
+enum { DR__MAX_FIELDS = 1024, DR__FIELD_NAME = 64 };
 
 /* A field that every sample of a dataset has: its name and what is known of its shape beforehand. */
 typedef struct dr__field {
@@ -32,7 +32,10 @@ typedef struct dr__field {
  * until the record's next read. */
 typedef struct dr__record {
     int n_fields;
-    dr_view fields[DR__MAX_FIELDS];
+    dr_view *fields; /* room for fields_cap of them; owned */
+    size_t fields_cap;
+    dr_view *reordered; /* room for as many, or NULL: where data sets made of others put them in order; owned */
+    size_t reordered_cap;
     uint8_t *block; /* memory for what was read; 64-byte aligned, with 64 zero bytes after the used part */
     size_t block_cap, block_used;
     unsigned n_small; /* see dr__should_shrink */
@@ -43,27 +46,40 @@ void dr__record_init(dr__record *record);
 void dr__record_swap(dr__record *a, dr__record *b);
 void dr__record_free(dr__record *record);
 
-/* Room for `size` bytes (and 64 zeroed ones after them), 64-byte aligned, valid until the next dr__record_reset.
- * NULL: out of memory.  May move nothing that was handed out before: reserve the total first with
- * dr__record_reset. */
-void *dr__record_take(dr__record *record, size_t size);
+/* Empties the record and makes room for values of `total` bytes together.  Values are aligned and padded: with more
+ * than DR__RECORD_VALUES of them, add dr__record_overhead to the total. */
 dr_status dr__record_reset(dr__record *record, size_t total, dr_error *err);
+
+/* Takes `size` bytes of that room (and 64 zeroed ones after them), 64-byte aligned, valid until the next
+ * dr__record_reset.  NULL: there is not so much left. */
+void *dr__record_take(dr__record *record, size_t size);
+
+enum { DR__RECORD_ALIGN = 64, DR__RECORD_TAIL = 64, DR__RECORD_VALUES = 32, DR__RECORD_FILES = 8 };
+
+static inline size_t dr__record_overhead(size_t n_values)
+{
+    return n_values > DR__RECORD_VALUES ? (n_values - DR__RECORD_VALUES) * (DR__RECORD_ALIGN + DR__RECORD_TAIL) : 0;
+}
+
+/* Makes room for n fields; false: out of memory. */
+bool dr__record_reserve_fields(dr__record *record, int n);
 
 /* Empties the record and reads a whole file into it, `path` below `dir_fd`; `extra` more bytes may be taken after it.
  * The file is as long as it turns out to be, whatever it was when it was opened.  Messages call it `folder`/`path`. */
 dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
                                void **data, size_t *size, dr_error *err);
 
-/* The same for n files, one after the other; data and sizes have n entries. */
+/* The same for n files, one after the other; data and sizes have n entries, at most DR__RECORD_FILES. */
 dr_status dr__record_read_files(dr__record *record, int dir_fd, const char *folder, const char *const *paths, int n,
                                 size_t extra, void **data, size_t *sizes, dr_error *err);
 
 /* The stamp of such a file: of its path, size and time. */
 dr_status dr__stamp_file(int dir_fd, const char *folder, const char *path, uint64_t *out, dr_error *err);
 
-/* The next field of the record: a view of bytes or text that lie in the record or the dataset, a copy of a text, or
- * a number.  The copies come from room that was reserved. */
-void dr__record_bytes(dr__record *record, dr_kind kind, const void *data, size_t size);
+/* Adds the next field: any view; a view of bytes or text that lie in the record or the dataset; a copy of a text; a
+ * number.  The copies come from room that was reserved. */
+dr_status dr__record_view(dr__record *record, const dr_view *view, dr_error *err);
+dr_status dr__record_bytes(dr__record *record, dr_kind kind, const void *data, size_t size, dr_error *err);
 dr_status dr__record_text(dr__record *record, const char *text, size_t size, dr_error *err);
 dr_status dr__record_i64(dr__record *record, int64_t value, dr_error *err);
 
@@ -103,7 +119,8 @@ struct dr_dataset {
     uint64_t n_places;   /* places of an epoch; = n_samples but for mixtures, subsets and what is made of these */
     uint32_t most_times; /* that a sample can stand in an epoch, where places are fixed; mostly 1 */
     int n_fields;
-    dr__field fields[DR__MAX_FIELDS];
+    dr__field *fields; /* owned */
+    size_t fields_cap;
     char **classes; /* label names, label i = classes[i]; NULL without; owned */
     size_t n_classes;
     uint64_t fingerprint; /* xxh3 of what identifies the content: names, sizes, labels, and which of it is taken */
@@ -148,6 +165,9 @@ dr_status dr__dataset_new(size_t size, const dr_dataset_def *def, const char *fo
 
 /* Adds a field; an error when the name is taken or too long, or there are too many. */
 dr_status dr__dataset_add_field(dr_dataset *set, const char *name, const dr_desc *desc, dr_error *err);
+
+/* Copies the fields of another set to one that has none yet. */
+dr_status dr__dataset_copy_fields(dr_dataset *set, const dr_dataset *from, dr_error *err);
 
 /* Takes copies of the class names, in their order. */
 dr_status dr__dataset_set_classes(dr_dataset *set, const char *const *names, size_t n, dr_error *err);

@@ -26,7 +26,7 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     size_t len = dr__paths_get(&f->paths, id, path, sizeof path), size;
     void *data;
     DR_TRY(dr__record_read_file(record, AT_FDCWD, ".", path, len + 8, &data, &size, err));
-    dr__record_bytes(record, DR_KIND_BYTES, data, size);
+    DR_TRY(dr__record_bytes(record, DR_KIND_BYTES, data, size, err));
     if (f->labels)
         DR_TRY(dr__record_i64(record, f->labels[id], err));
     return dr__record_text(record, path, len, err);

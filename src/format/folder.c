@@ -26,7 +26,7 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
         return dr__fail(err, DR_ERR_LIMIT, "%s/%.200s...: path longer than %d bytes", set->name, path, MAX_PATH);
     void *data;
     DR_TRY(dr__record_read_file(record, f->listing.root_fd, set->name, path, len + 8, &data, &size, err));
-    dr__record_bytes(record, DR_KIND_BYTES, data, size);
+    DR_TRY(dr__record_bytes(record, DR_KIND_BYTES, data, size, err));
     if (f->listing.by_class)
         DR_TRY(dr__record_i64(record, f->listing.dir[dr__listing_dir_of(&f->listing, id)].label, err));
     return dr__record_text(record, path, len, err);

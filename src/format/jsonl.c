@@ -46,9 +46,10 @@ static dr_status row(dr__table *t, json_t *object, dr_error *err)
 {
     const char *name;
     json_t *value;
+    int column = -1;
     json_object_foreach(object, name, value)
     {
-        int column = dr__table_find(t, name, strlen(name));
+        column = dr__table_find_near(t, column + 1, name, strlen(name)); /* lines mostly have the same order */
         if (column < 0)
             DR_TRY(dr__table_add_column(t, name, strlen(name), &column, err));
         DR_TRY(member(t, column, value, err));

@@ -22,7 +22,7 @@
 #include "source/file.h"
 #include "source/source.h"
 
-enum { MAX_PATH = 8192, PIECE = 1 << 22 };
+enum { MAX_PATH = 8192, PIECE = 1 << 22, OWN_VALUES = 4 }; /* image, label, mask, key */
 
 struct list {
     dr_dataset head;
@@ -31,16 +31,22 @@ struct list {
     dr__table table;
     int path_column, label_column, mask_column; /* label, mask: -1 for none */
     dr__paths paths, masks;
-    int64_t *class_of;                      /* where labels are names */
-    int columns[DR__MAX_FIELDS], n_columns; /* the other columns, in the order of their fields */
+    int64_t *class_of;       /* where labels are names */
+    int *columns, n_columns; /* the other columns, in the order of their fields */
+    size_t columns_cap;
 };
 
-/* Its columns take about as much again. */
-static dr_status check_size(const char *path, uint64_t size, dr_error *err)
+/* What a list and its columns, which take about as much again, may each take. */
+static uint64_t most_bytes(void)
 {
     dr__limits limits;
     dr__limits_read("", &limits);
-    const uint64_t most = dr__limits_memory(&limits) / 2;
+    return dr__limits_memory(&limits) / 2;
+}
+
+static dr_status check_size(const char *path, uint64_t size, dr_error *err)
+{
+    const uint64_t most = most_bytes();
     if (size <= most)
         return DR_OK;
     return dr__fail(err, DR_ERR_LIMIT, "%s: a list of %llu bytes; the memory of this process allows %llu", path,
@@ -311,7 +317,11 @@ static dr_status add_column_field(struct list *l, int column, dr_error *err)
     if (dr__dataset_find_field(&l->head, name) >= 0)
         memcpy(name + n, "_", 2);
     DR_TRY(dr__dataset_add_field(&l->head, name, &desc, err));
-    l->columns[l->n_columns++] = column;
+    int *columns = dr__grow(l->columns, &l->columns_cap, (size_t)l->n_columns + 1, sizeof *columns);
+    if (!columns)
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", l->table.name);
+    l->columns = columns;
+    columns[l->n_columns++] = column;
     return DR_OK;
 }
 
@@ -353,7 +363,8 @@ static dr_status fill(struct list *l, const char *path, const dr_read_options *o
     uint8_t *data;
     size_t size;
     DR_TRY(open_root(l, path, o, err));
-    DR_TRY(dr__table_init(&l->table, l->head.name, err));
+    dr__table_init(&l->table, l->head.name);
+    l->table.max_cells = most_bytes() / DR__CELL_BYTES; /* rows of JSONL may lack most of the columns */
     DR_TRY(read_all(path, &data, &size, err));
     dr_status status = parse(path, data, size, &l->table, err);
     l->head.fingerprint = XXH3_64bits(data, size);
@@ -383,20 +394,21 @@ static dr_status list_value(const dr__column *c, uint64_t id, dr__record *record
         return dr__fail(err, DR_ERR_NOMEM, "no room for %zu numbers of column \"%s\"", n, c->name);
     dr__ragged_read(text, len, desc.dtype, values);
     desc.dims[0] = (int64_t)(c->form.width > 0 ? n / (size_t)c->form.width : n);
-    record->fields[record->n_fields++] = (dr_view){ .data = values, .desc = desc };
-    return DR_OK;
+    return dr__record_view(record, &(dr_view){ .data = values, .desc = desc }, err);
 }
 
 /* Bytes of a sample's lists of numbers. */
 static size_t list_bytes(const struct list *l, uint64_t id)
 {
-    size_t n = 0;
+    size_t bytes = 0, n_lists = 0;
     for (int i = 0; i < l->table.n_columns; i++) {
         const dr__column *c = &l->table.columns[i];
-        if (c->type == DR__CELL_LIST)
-            n += 8 * dr__ragged_numbers(dr__names_get(&c->cells, id), dr__names_len(&c->cells, id));
+        if (c->type != DR__CELL_LIST)
+            continue;
+        bytes += 8 * dr__ragged_numbers(dr__names_get(&c->cells, id), dr__names_len(&c->cells, id));
+        n_lists++;
     }
-    return n;
+    return bytes + dr__record_overhead(n_lists + OWN_VALUES);
 }
 
 /* But for lists, the value lies in the table, which outlives the record. */
@@ -404,13 +416,10 @@ static dr_status column_value(const dr__column *c, uint64_t id, dr__record *reco
 {
     if (c->type == DR__CELL_LIST)
         return list_value(c, id, record, err);
-    if (c->type == DR__CELL_TEXT) {
-        dr__record_bytes(record, DR_KIND_TEXT, dr__names_get(&c->cells, id), dr__names_len(&c->cells, id));
-        return DR_OK;
-    }
+    if (c->type == DR__CELL_TEXT)
+        return dr__record_bytes(record, DR_KIND_TEXT, dr__names_get(&c->cells, id), dr__names_len(&c->cells, id), err);
     void *value = c->type == DR__CELL_INT ? (void *)&c->ints[id] : (void *)&c->reals[id];
-    record->fields[record->n_fields++] = (dr_view){ .data = value, .desc = column_desc(c) };
-    return DR_OK;
+    return dr__record_view(record, &(dr_view){ .data = value, .desc = column_desc(c) }, err);
 }
 
 static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err)
@@ -424,13 +433,13 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
         dr__paths_get(&l->masks, id, mask, sizeof mask);
     DR_TRY(dr__record_read_files(record, l->root_fd, l->root, paths, l->mask_column >= 0 ? 2 : 1,
                                  len + 8 + list_bytes(l, id), data, sizes, err));
-    dr__record_bytes(record, DR_KIND_BYTES, data[0], sizes[0]);
+    DR_TRY(dr__record_bytes(record, DR_KIND_BYTES, data[0], sizes[0], err));
     if (l->class_of)
         DR_TRY(dr__record_i64(record, l->class_of[id], err));
     else if (l->label_column >= 0)
         DR_TRY(column_value(&l->table.columns[l->label_column], id, record, err));
     if (l->mask_column >= 0)
-        dr__record_bytes(record, DR_KIND_BYTES, data[1], sizes[1]);
+        DR_TRY(dr__record_bytes(record, DR_KIND_BYTES, data[1], sizes[1], err));
     DR_TRY(dr__record_text(record, path, len, err));
     for (int i = 0; i < l->n_columns; i++)
         DR_TRY(column_value(&l->table.columns[l->columns[i]], id, record, err));
@@ -467,6 +476,7 @@ static void close_list(dr_dataset *set)
     dr__paths_free(&l->paths);
     dr__paths_free(&l->masks);
     dr__free(l->class_of);
+    dr__free(l->columns);
     dr__free(l->root);
 }
 

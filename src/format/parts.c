@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "data/desc.h"
 
 static const dr__part *part_of_id(const dr__parts *p, uint64_t id)
@@ -24,15 +25,27 @@ int dr__parts_at(const dr__parts *p, uint64_t place)
     return i;
 }
 
+/* The fields of a record in the order of the whole. */
+static dr_status reorder(dr__record *record, const uint16_t *field, dr_error *err)
+{
+    dr_view *ordered = dr__grow(record->reordered, &record->reordered_cap, (size_t)record->n_fields, sizeof *ordered);
+    if (!ordered)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for the fields of a sample");
+    for (int i = 0; i < record->n_fields; i++)
+        ordered[i] = record->fields[field[i]];
+    const size_t cap = record->reordered_cap;
+    record->reordered = record->fields;
+    record->reordered_cap = record->fields_cap;
+    record->fields = ordered;
+    record->fields_cap = cap;
+    return DR_OK;
+}
+
 dr_status dr__parts_read(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err)
 {
     const dr__part *p = part_of_id((const dr__parts *)set, id);
-    dr_view fields[DR__MAX_FIELDS];
     DR_TRY(p->set->def->read(p->set, id - p->first_id, record, err));
-    memcpy(fields, record->fields, sizeof fields);
-    for (int i = 0; i < record->n_fields; i++)
-        record->fields[i] = fields[p->field[i]];
-    return DR_OK;
+    return p->field ? reorder(record, p->field, err) : DR_OK;
 }
 
 void dr__parts_key(const dr_dataset *set, uint64_t id, char *text, size_t size)
@@ -50,8 +63,10 @@ dr_status dr__parts_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_
 void dr__parts_close(dr_dataset *set)
 {
     dr__parts *p = (dr__parts *)set;
-    for (int i = 0; i < p->n_parts; i++)
+    for (int i = 0; i < p->n_parts; i++) {
         dr_dataset_unref(&p->parts[i].set);
+        dr__free(p->parts[i].field);
+    }
     dr__free(p->parts);
 }
 
@@ -78,6 +93,10 @@ static dr_status match_fields(dr__parts *m, dr__part *p, dr_error *err)
 {
     dr_dataset *head = &m->head, *first = m->parts[0].set;
     char a[128], b[128];
+    bool same_order = true;
+    p->field = dr__realloc(NULL, (size_t)head->n_fields, sizeof *p->field);
+    if (!p->field)
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", head->format);
     for (int i = 0; i < head->n_fields; i++) {
         dr__field *want = &head->fields[i];
         int k = dr__dataset_find_field(p->set, want->name);
@@ -89,11 +108,16 @@ static dr_status match_fields(dr__parts *m, dr__part *p, dr_error *err)
             return dr__fail(err, DR_ERR_ARG, "%s: field \"%s\" is %s in %s and %s in %s", head->format, want->name,
                             dr__desc_text_of(&want->desc, a, sizeof a), first->name,
                             dr__desc_text_of(have, b, sizeof b), p->set->name);
-        p->field[i] = (uint8_t)k;
+        p->field[i] = (uint16_t)k;
+        same_order = same_order && k == i;
     }
     if (p->set->n_fields != head->n_fields)
         return dr__fail(err, DR_ERR_ARG, "%s: %s has %d fields, %s has %d", head->format, first->name, head->n_fields,
                         p->set->name, p->set->n_fields);
+    if (same_order) {
+        dr__free(p->field);
+        p->field = NULL;
+    }
     return DR_OK;
 }
 
@@ -124,10 +148,8 @@ dr_status dr__parts_add(dr__parts *m, dr_dataset *set, dr_error *err)
     head->n_places += set->n_places;
     head->most_times = DR_MAX(head->most_times, set->most_times);
     head->fingerprint = XXH3_64bits_withSeed(&set->fingerprint, sizeof set->fingerprint, head->fingerprint);
-    if (m->n_parts == 1) {
-        head->n_fields = set->n_fields;
-        memcpy(head->fields, set->fields, sizeof set->fields);
-    }
+    if (m->n_parts == 1)
+        DR_TRY(dr__dataset_copy_fields(head, set, err));
     DR_TRY(match_classes(head->format, m->parts[0].set, set, err));
     return match_fields(m, p, err);
 }

@@ -12,8 +12,8 @@ typedef struct dr__part {
     uint64_t first_id;    /* of its samples in the whole */
     uint64_t first_place; /* of its share in each epoch */
     uint64_t n_places;
-    double rest;                   /* of mixtures: what rounding down left over */
-    uint8_t field[DR__MAX_FIELDS]; /* field i of the whole is field field[i] of the part */
+    double rest;     /* of mixtures: what rounding down left over */
+    uint16_t *field; /* field i of the whole is field field[i] of the part; NULL: the same order; owned */
 } dr__part;
 
 typedef struct dr__parts {

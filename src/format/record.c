@@ -3,6 +3,7 @@
  * The block is one aligned piece of memory; values are handed out from its front, each starting on 64 bytes and
  * followed by 64 zero bytes, so that decoders may look a little too far.  It grows and shrinks only while it is empty.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 #include "format/dataset_internal.h"
 #include "source/file.h"
 
-enum { ALIGN = 64, TAIL = 64, SLACK = (ALIGN + TAIL) * DR__MAX_FIELDS };
+enum { ALIGN = DR__RECORD_ALIGN, TAIL = DR__RECORD_TAIL, SLACK = (ALIGN + TAIL) * DR__RECORD_VALUES };
 
 /* No sample is larger; a file that claims more is refused before memory is asked for. */
 static size_t most_bytes(const dr__record *record)
@@ -39,7 +40,18 @@ void dr__record_swap(dr__record *a, dr__record *b)
 void dr__record_free(dr__record *record)
 {
     dr__free_aligned(record->block);
+    dr__free(record->fields);
+    dr__free(record->reordered);
     *record = (dr__record){ 0 };
+}
+
+bool dr__record_reserve_fields(dr__record *record, int n)
+{
+    dr_view *fields = dr__grow(record->fields, &record->fields_cap, (size_t)n, sizeof *fields);
+    if (!fields)
+        return false;
+    record->fields = fields;
+    return true;
 }
 
 /* Room for `total` bytes of values, keeping the first `keep` bytes of the block. */
@@ -125,7 +137,8 @@ static dr_status read_file(dr__record *record, int dir_fd, const char *folder, c
 dr_status dr__record_read_files(dr__record *record, int dir_fd, const char *folder, const char *const *paths, int n,
                                 size_t extra, void **data, size_t *sizes, dr_error *err)
 {
-    size_t starts[DR__MAX_FIELDS];
+    size_t starts[DR__RECORD_FILES];
+    assert(n <= DR__RECORD_FILES);
     record->n_fields = 0;
     record->block_used = 0;
     for (int i = 0; i < n; i++)
@@ -153,10 +166,18 @@ dr_status dr__stamp_file(int dir_fd, const char *folder, const char *path, uint6
     return DR_OK;
 }
 
-void dr__record_bytes(dr__record *record, dr_kind kind, const void *data, size_t size)
+dr_status dr__record_view(dr__record *record, const dr_view *view, dr_error *err)
 {
-    dr_desc desc = { .kind = kind, .dtype = DR_U8, .n_dims = 1, .dims = { (int64_t)size } };
-    record->fields[record->n_fields++] = (dr_view){ .data = (uint8_t *)data, .desc = desc };
+    if (!dr__record_reserve_fields(record, record->n_fields + 1))
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for the fields of a sample");
+    record->fields[record->n_fields++] = *view;
+    return DR_OK;
+}
+
+dr_status dr__record_bytes(dr__record *record, dr_kind kind, const void *data, size_t size, dr_error *err)
+{
+    const dr_desc desc = { .kind = kind, .dtype = DR_U8, .n_dims = 1, .dims = { (int64_t)size } };
+    return dr__record_view(record, &(dr_view){ .data = (uint8_t *)data, .desc = desc }, err);
 }
 
 static dr_status copy_in(dr__record *record, const dr_desc *desc, const void *value, size_t size, dr_error *err)
@@ -166,8 +187,7 @@ static dr_status copy_in(dr__record *record, const dr_desc *desc, const void *va
         return dr__fail(err, DR_ERR_NOMEM, "no room for %zu more bytes in a sample", size);
     if (size)
         memcpy(p, value, size);
-    record->fields[record->n_fields++] = (dr_view){ .data = p, .desc = *desc };
-    return DR_OK;
+    return dr__record_view(record, &(dr_view){ .data = p, .desc = *desc }, err);
 }
 
 dr_status dr__record_text(dr__record *record, const char *text, size_t size, dr_error *err)

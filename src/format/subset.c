@@ -106,8 +106,7 @@ static dr_status fill(struct subset *s, dr_dataset *set, uint64_t n, dr_error *e
     head->n_samples = set->n_samples;
     head->n_places = n;
     head->most_times = set->most_times;
-    head->n_fields = set->n_fields;
-    memcpy(head->fields, set->fields, sizeof set->fields);
+    DR_TRY(dr__dataset_copy_fields(head, set, err));
     head->content = dr__dataset_content(set);
     DR_TRY(copy_text(set->keep_beside, &head->keep_beside, err));
     DR_TRY(copy_text(set->keep_identity, &head->keep_identity, err));

@@ -92,8 +92,7 @@ static dr_status absent(const struct tar *t, const struct shard *s, size_t k, in
         return dr__fail(err, DR_ERR_FORMAT, "%s: sample \"%s\" has no %s",
                         dr__names_get(&t->paths, (size_t)(s - t->shards)), dr__names_get(&s->index.keys, k),
                         field == t->label_field ? ".cls member" : "image");
-    dr__record_bytes(record, f->desc.kind, "", 0);
-    return DR_OK;
+    return dr__record_bytes(record, f->desc.kind, "", 0, err);
 }
 
 static dr_status read_field(const struct tar *t, const struct shard *s, size_t k, int field, dr__source *source,
@@ -115,8 +114,7 @@ static dr_status read_field(const struct tar *t, const struct shard *s, size_t k
         if (!data)
             return dr__fail(err, DR_ERR_NOMEM, "%s: no room for a sample", source->name);
         DR_TRY(read_part(source, sample->header, &x->parts[i], data, err));
-        dr__record_bytes(record, t->head.fields[field].desc.kind, data, x->parts[i].size);
-        return DR_OK;
+        return dr__record_bytes(record, t->head.fields[field].desc.kind, data, x->parts[i].size, err);
     }
     return absent(t, s, k, field, record, err);
 }
@@ -136,7 +134,8 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     const dr__tar_index *x = &t->shards[i].index;
     dr__source *source;
     bool own;
-    DR_TRY(dr__record_reset(record, sample_bytes(x, k) + dr__names_len(&x->keys, k) + 8, err));
+    const size_t overhead = dr__record_overhead((size_t)set->n_fields);
+    DR_TRY(dr__record_reset(record, sample_bytes(x, k) + dr__names_len(&x->keys, k) + 8 + overhead, err));
     DR_TRY(shard_open(t, i, &source, &own, err));
     dr_status status = DR_OK;
     for (int f = 0; f < set->n_fields && status == DR_OK; f++)

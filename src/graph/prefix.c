@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <drapps/store.h>
+
 #include "base/alloc.h"
+#include "base/text.h"
 
 static const dr_op_def *def_of(const dr__program *p, int node)
 {
@@ -56,9 +59,10 @@ static bool needed_after(const dr__program *p, int value, int cut)
     return dr__program_output_of(p, value) >= 0;
 }
 
-/* What crosses the cut, as fields of the second part.  Their names are unique: a value that was hidden by a later one
- * of its name has no reader after that.  *n_made: how many the first part has made. */
-static int find_fields(const dr__program *p, int cut, dr__field fields[DR__MAX_FIELDS], int *n_made)
+/* Finds the values that cross the cut, as fields of the second part, and returns how many there are; no more than
+ * DR_STORE_FIELDS are noted.  Their names are unique: a value that was hidden by a later one of its name has no reader
+ * after that.  *n_made: how many of them the first part has made. */
+static int find_fields(const dr__program *p, int cut, dr__field fields[DR_STORE_FIELDS], int *n_made)
 {
     int n = 0;
     *n_made = 0;
@@ -66,11 +70,12 @@ static int find_fields(const dr__program *p, int cut, dr__field fields[DR__MAX_F
         int maker = maker_of(p, v);
         if (maker >= cut || !needed_after(p, v, cut))
             continue;
-        if (n == DR__MAX_FIELDS)
-            return DR__MAX_FIELDS + 1;
-        snprintf(fields[n].name, sizeof fields[n].name, "%s", p->names[v]);
-        fields[n++].desc = p->values[v];
         *n_made += maker >= 0;
+        if (n < DR_STORE_FIELDS) {
+            snprintf(fields[n].name, sizeof fields[n].name, "%s", p->names[v]);
+            fields[n].desc = p->values[v];
+        }
+        n++;
     }
     return n;
 }
@@ -91,56 +96,71 @@ static dr_status part_of(dr_graph *graph, int from, int to, dr_graph **out, dr_e
     return status;
 }
 
-enum { LIST = DR__MAX_FIELDS * (DR__NAME + 16) };
+/* Names of outputs and their rules of collation, as dr__program_options has them. */
+struct outputs {
+    dr__text names, rules;
+};
+
+static void add_output(struct outputs *o, const char *name, const char *rule)
+{
+    const char *comma = o->names.n ? "," : "";
+    dr__text_say(&o->names, comma);
+    dr__text_say(&o->names, name);
+    dr__text_say(&o->rules, comma);
+    dr__text_say(&o->rules, name);
+    dr__text_say(&o->rules, "=");
+    dr__text_say(&o->rules, rule);
+}
+
+/* Compiles the nodes `from` .. `to` - 1.  Takes the texts of `outputs` in any case. */
+static dr_status compile_part(const dr__program *p, int from, int to, const dr__field *fields, int n_fields,
+                              struct outputs *outputs, dr__program_options *options, dr__program **out, dr_error *err)
+{
+    dr_graph *graph = NULL;
+    options->outputs = outputs->names.text;
+    options->collate = outputs->rules.text;
+    options->part = true;
+    dr_status status = outputs->names.failed || outputs->rules.failed
+                           ? dr__fail(err, DR_ERR_NOMEM, "cache: out of memory")
+                           : part_of(p->graph, from, to, &graph, err);
+    if (status == DR_OK)
+        status = dr__program_compile(graph, fields, n_fields, options, out, err);
+    dr_graph_free(&graph);
+    dr__free(outputs->names.text);
+    dr__free(outputs->rules.text);
+    return status;
+}
 
 static dr_status make_head(const dr__program *p, int cut, const dr__field *in, int n_in, const dr__field *kept,
                            int n_kept, dr__prefix *out, dr_error *err)
 {
-    char names[LIST] = "", rules[LIST] = "";
-    size_t n = 0, r = 0;
-    for (int i = 0; i < n_kept; i++) {
-        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? "," : "", kept[i].name);
-        r += (size_t)snprintf(rules + r, sizeof rules - r, "%s%s=list", i ? "," : "", kept[i].name);
-    }
-    dr__program_options o = { .outputs = names, .collate = rules, .layout = "NHWC", .part = true };
-    dr_graph *graph = NULL;
-    DR_TRY(part_of(p->graph, 0, cut, &graph, err));
-    dr_status status = dr__program_compile(graph, in, n_in, &o, &out->head, err);
-    if (status == DR_OK && !(out->json = dr__graph_identity(out->head->graph)))
-        status = dr__fail(err, DR_ERR_NOMEM, "cache: out of memory");
-    dr_graph_free(&graph);
-    return status;
+    struct outputs outputs = { 0 };
+    dr__program_options o = { .layout = "NHWC" };
+    for (int i = 0; i < n_kept; i++)
+        add_output(&outputs, kept[i].name, "list");
+    DR_TRY(compile_part(p, 0, cut, in, n_in, &outputs, &o, &out->head, err));
+    out->json = dr__graph_identity(out->head->graph);
+    return out->json ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "cache: out of memory");
 }
 
 static dr_status make_rest(const dr__program *p, int cut, const dr__field *kept, int n_kept,
                            const dr__program_options *options, dr__prefix *out, dr_error *err)
 {
     static const char *const rules_of[] = { "stack", "pad", "ragged", "list" };
-    char names[LIST] = "", rules[LIST] = "";
-    size_t n = 0, r = 0;
-    for (int i = 0; i < p->n_outputs; i++) {
-        const dr__output *o = &p->outputs[i];
-        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? "," : "", o->name);
-        r += (size_t)snprintf(rules + r, sizeof rules - r, "%s%s=%s", i ? "," : "", o->name, rules_of[o->collate]);
-    }
+    struct outputs outputs = { 0 };
     dr__program_options o = *options;
-    o.outputs = names;
-    o.collate = rules;
-    o.part = true;
-    dr_graph *graph = NULL;
-    DR_TRY(part_of(p->graph, cut, p->graph->n_nodes, &graph, err));
-    dr_status status = dr__program_compile(graph, kept, n_kept, &o, &out->rest, err);
-    dr_graph_free(&graph);
-    return status;
+    for (int i = 0; i < p->n_outputs; i++)
+        add_output(&outputs, p->outputs[i].name, rules_of[p->outputs[i].collate]);
+    return compile_part(p, cut, p->graph->n_nodes, kept, n_kept, &outputs, &o, &out->rest, err);
 }
 
 dr_status dr__prefix_split(const dr__program *whole, const dr__field *fields, int n_fields,
                            const dr__program_options *options, dr__prefix *out, dr_error *err)
 {
     *out = (dr__prefix){ 0 };
-    dr__field kept[DR__MAX_FIELDS];
+    dr__field kept[DR_STORE_FIELDS];
     int cut = choose_cut(whole), n_made, n_kept = find_fields(whole, cut, kept, &n_made);
-    if (!n_made || n_kept > DR__MAX_FIELDS) {
+    if (!n_made || n_kept > DR_STORE_FIELDS) {
         snprintf(out->why, sizeof out->why, "%s",
                  n_made ? "more fields than a stored sample can have"
                         : "no op before the first random one that is worth it");

@@ -23,7 +23,7 @@
 #include "format/dataset_internal.h"
 #include "graph/graph_internal.h"
 
-enum { DR__MAX_STEPS = 512, DR__MAX_VALUES = 600, DR__MAX_OUTPUTS = 32 };
+enum { DR__MAX_STEPS = 512, DR__MAX_VALUES = DR__MAX_FIELDS + 600, DR__MAX_OUTPUTS = DR__MAX_FIELDS };
 
 typedef struct dr__step {
     int node;    /* in graph->nodes */

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "exec/cache_stage.h"
 #include "kernel/cpu.h"
 #include "loader/loader_internal.h"
@@ -209,14 +210,19 @@ static json_t *profile_json(const dr__program *p, const dr__step_time *times, co
 /* The same graph without fusion, so that each op can be timed alone. */
 static dr_status unfused(const dr__exec *e, dr__program **out, dr_error *err)
 {
-    char outputs[DR__MAX_OUTPUTS * DR__NAME] = "";
-    size_t n = 0;
-    for (int i = 0; i < e->program->n_outputs; i++)
-        n += (size_t)snprintf(outputs + n, sizeof outputs - n, "%s%s", i ? "," : "", e->program->outputs[i].name);
-    dr__program_options po = { .outputs = outputs, .reference = true, .any_shape = true };
-    DR_TRY(dr__program_compile(e->program->graph, e->set->fields, e->set->n_fields, &po, out, err));
-    (*out)->kernels = e->program->kernels;
-    return DR_OK;
+    dr__text outputs = { 0 };
+    for (int i = 0; i < e->program->n_outputs; i++) {
+        dr__text_say(&outputs, i ? "," : "");
+        dr__text_say(&outputs, e->program->outputs[i].name);
+    }
+    dr__program_options po = { .outputs = outputs.text, .reference = true, .any_shape = true };
+    dr_status status = outputs.failed
+                           ? dr__fail(err, DR_ERR_NOMEM, "profile: out of memory")
+                           : dr__program_compile(e->program->graph, e->set->fields, e->set->n_fields, &po, out, err);
+    if (status == DR_OK)
+        (*out)->kernels = e->program->kernels;
+    dr__free(outputs.text);
+    return status;
 }
 
 /* benches: for the ops one by one, and for the loader's own program. */

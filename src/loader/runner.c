@@ -60,14 +60,18 @@ dr_status dr_runner_open(dr_dataset *set, dr_graph *graph, const char *outputs, 
 dr_status dr_runner_open_fields(const dr_field_spec *specs, int n, dr_graph *graph, const char *outputs,
                                 const char *layout, bool reference, dr_runner **out, dr_error *err)
 {
-    dr__field fields[DR__MAX_FIELDS];
     if (n < 0 || n > DR__MAX_FIELDS)
         return dr__fail(err, DR_ERR_LIMIT, "%d fields, at most %d are allowed", n, DR__MAX_FIELDS);
+    dr__field *fields = dr__alloc_zero((size_t)n, sizeof *fields);
+    if (!fields)
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for %d fields", n);
     for (int i = 0; i < n; i++) {
         snprintf(fields[i].name, sizeof fields[i].name, "%s", specs[i].name);
         fields[i].desc = specs[i].desc;
     }
-    return open_runner(NULL, fields, n, graph, outputs, layout, reference, out, err);
+    dr_status status = open_runner(NULL, fields, n, graph, outputs, layout, reference, out, err);
+    dr__free(fields);
+    return status;
 }
 
 dr_status dr_runner_check(const dr_runner *r, const char *delivered, dr_error *err)
@@ -81,7 +85,7 @@ void dr_runner_free(dr_runner **runner)
         return;
     dr_runner *r = *runner;
     *runner = NULL;
-    for (int i = 0; i < DR__MAX_OUTPUTS; i++)
+    for (int i = 0; r->program && i < r->program->n_outputs; i++)
         dr__free_aligned(r->outputs[i].data);
     dr__program_free(&r->program);
     dr__workbench_free(&r->bench);
@@ -153,6 +157,8 @@ dr_status dr_runner_feed(dr_runner *r, const dr_view *fields, const dr_sample_na
 {
     if (r->set)
         return dr__fail(err, DR_ERR_STATE, "this runner reads its samples from %s", r->set->name);
+    if (!dr__record_reserve_fields(&r->bench->record, r->program->n_inputs))
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for the fields of a sample");
     for (int i = 0; i < r->program->n_inputs; i++) {
         char have[128], want[128];
         r->bench->record.fields[i] = dr__view_dense(&fields[i].desc, fields[i].data);

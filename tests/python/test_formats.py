@@ -318,6 +318,31 @@ def test_kinds_of_images(tmp_path):
     assert keys(tmp_path / "flat", extensions=".gif") == [name for name in names if name.endswith(".gif")]
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_tables_with_hundreds_of_columns(tmp_path, kind):
+    """Every column is a field and can be delivered, natively and behind a Python function; caching is left out."""
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    names = [f"column {i}" for i in range(300)]
+    rows = [{"path": "a.png", **{name: 1000 * row + i for i, name in enumerate(names)}} for row in range(5)]
+    path = tmp_path / f"table.{kind}"
+    with open(path, "w", newline="") as file:
+        if kind == "csv":
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+        else:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    pipe = drapps.read(path).decode().resize(size=(8, 8))
+    for chain in (pipe, pipe.map(lambda sample: sample)):
+        with chain.loader(batch_size=5, shuffle=False, workers=0, output="numpy", outputs=["image", *names]) as loader:
+            batch = next(iter(loader))
+        assert len(batch) == 301 and batch["image"].shape == (5, 3, 8, 8)
+        assert all(list(batch[name]) == [row[name] for row in rows] for name in names)
+    with pipe.loader(batch_size=5, output="numpy", outputs=["image", *names], cache=tmp_path / "cache") as loader:
+        assert len(next(iter(loader))) == 301
+        assert "more fields than a stored sample can have" in loader.stats()["cache_why"]
+
+
 def test_kinds_of_images_in_a_shard(tmp_path):
     """A tar shard knows every image file that a codec of this build reads."""
     array = np.random.default_rng(2).integers(0, 256, (9, 14, 3), dtype=np.uint8)

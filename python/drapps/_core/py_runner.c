@@ -7,13 +7,13 @@
 
 #include <stdlib.h>
 
-enum { MAX_FIELDS = 32, AFTER_BYTES = 64 }; /* decoders may look a little past the end of what they read */
+enum { AFTER_BYTES = 64 }; /* decoders may look a little past the end of what they read */
 
 typedef struct py_runner {
     PyObject_HEAD dr_runner *runner;
-    int n_fields; /* that are handed in; 0: they come from a data set */
-    dr_kind kinds[MAX_FIELDS];
-    int busy; /* protected by the GIL: a runner serves one thread at a time */
+    int n_fields;   /* that are handed in; 0: they come from a data set */
+    dr_kind *kinds; /* of the fields; owned */
+    int busy;       /* protected by the GIL: a runner serves one thread at a time */
 } py_runner;
 
 static py_runner *as_runner(PyObject *self)
@@ -59,10 +59,6 @@ static int read_dims(PyObject *dims, dr_desc *desc)
 /* rows: (name, kind, dtype, dims), where -1 is an extent that varies. */
 static int read_specs(PyObject *rows, dr_field_spec *specs)
 {
-    if (PyTuple_Size(rows) > MAX_FIELDS) {
-        PyErr_Format(PyExc_ValueError, "%zd fields, allowed are %d", PyTuple_Size(rows), MAX_FIELDS);
-        return -1;
-    }
     for (Py_ssize_t i = 0; i < PyTuple_Size(rows); i++) {
         const char *kind, *dtype;
         PyObject *dims;
@@ -81,6 +77,24 @@ static int read_specs(PyObject *rows, dr_field_spec *specs)
     return (int)PyTuple_Size(rows);
 }
 
+/* A runner that is not opened yet, for fields that are handed in. */
+static py_runner *new_runner(core_state *state, const dr_field_spec *specs, int n)
+{
+    py_runner *self = core_new(state->runner_type);
+    if (!self)
+        return NULL;
+    self->n_fields = n;
+    self->kinds = calloc((size_t)n + 1, sizeof *self->kinds);
+    if (!self->kinds) {
+        Py_DECREF(self);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (int i = 0; i < n; i++)
+        self->kinds[i] = specs[i].desc.kind;
+    return self;
+}
+
 PyObject *core_runner_open_fields(PyObject *module, PyObject *args)
 {
     core_state *state = PyModule_GetState(module);
@@ -90,17 +104,17 @@ PyObject *core_runner_open_fields(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!zp:open_field_runner", &PyTuple_Type, &rows, state->graph_type, &graph, &outputs,
                           &reference))
         return NULL;
-    dr_field_spec specs[MAX_FIELDS] = { 0 };
-    int n = read_specs(rows, specs);
-    py_runner *self = n < 0 ? NULL : core_new(state->runner_type);
-    if (!self)
-        return NULL;
-    self->n_fields = n;
-    for (int i = 0; i < n; i++)
-        self->kinds[i] = specs[i].desc.kind;
+    dr_field_spec *specs = calloc((size_t)PyTuple_Size(rows) + 1, sizeof *specs);
+    if (!specs)
+        return PyErr_NoMemory();
+    const int n = read_specs(rows, specs);
+    py_runner *self = n < 0 ? NULL : new_runner(state, specs, n);
     dr_error err = { 0 };
-    dr_status status =
-        dr_runner_open_fields(specs, n, ((py_graph *)graph)->graph, outputs, "NHWC", reference, &self->runner, &err);
+    dr_status status = DR_OK;
+    if (self)
+        status = dr_runner_open_fields(specs, n, ((py_graph *)graph)->graph, outputs, "NHWC", reference, &self->runner,
+                                       &err);
+    free(specs);
     if (status == DR_OK)
         return (PyObject *)self;
     Py_DECREF(self);
@@ -110,6 +124,7 @@ PyObject *core_runner_open_fields(PyObject *module, PyObject *args)
 static void dealloc(PyObject *self)
 {
     dr_runner_free(&as_runner(self)->runner);
+    free(as_runner(self)->kinds);
     core_free(self);
 }
 
@@ -193,16 +208,28 @@ static PyObject *run(PyObject *self, PyObject *args)
 /* What is handed in, for the time of one call. */
 struct fed {
     int n;
-    Py_buffer buffers[MAX_FIELDS];
-    void *copies[MAX_FIELDS]; /* of encoded bytes */
-    dr_view views[MAX_FIELDS];
+    dr_view *views;
+    struct {
+        Py_buffer buffer;
+        void *copy; /* of encoded bytes */
+    } fields[];
 };
+
+static struct fed *new_fed(int n_fields)
+{
+    struct fed *fed = NULL;
+    const size_t n = (size_t)n_fields, head = sizeof *fed + n * sizeof fed->fields[0];
+    fed = calloc(1, head + n * sizeof *fed->views);
+    if (fed)
+        fed->views = (dr_view *)((char *)fed + head);
+    return fed;
+}
 
 static void let_go(struct fed *fed)
 {
     for (int i = 0; i < fed->n; i++) {
-        PyBuffer_Release(&fed->buffers[i]);
-        free(fed->copies[i]);
+        PyBuffer_Release(&fed->fields[i].buffer);
+        free(fed->fields[i].copy);
     }
     free(fed);
 }
@@ -210,15 +237,15 @@ static void let_go(struct fed *fed)
 /* Encoded bytes move to memory that goes on with zeros after their end. */
 static int pad_bytes(struct fed *fed, int i)
 {
-    size_t n = (size_t)fed->buffers[i].len;
+    size_t n = (size_t)fed->fields[i].buffer.len;
     void *copy = aligned_alloc(AFTER_BYTES, (n + 2 * AFTER_BYTES - 1) / AFTER_BYTES * AFTER_BYTES);
     if (!copy) {
         PyErr_NoMemory();
         return -1;
     }
-    memcpy(copy, fed->buffers[i].buf, n);
+    memcpy(copy, fed->fields[i].buffer.buf, n);
     memset((char *)copy + n, 0, AFTER_BYTES);
-    fed->copies[i] = copy;
+    fed->fields[i].copy = copy;
     fed->views[i].data = copy;
     return 0;
 }
@@ -230,7 +257,7 @@ static int take_fields(py_runner *self, PyObject *values, struct fed *fed)
         return -1;
     }
     for (int i = 0; i < self->n_fields; i++) {
-        Py_buffer *buffer = &fed->buffers[i];
+        Py_buffer *buffer = &fed->fields[i].buffer;
         if (PyObject_GetBuffer(PyTuple_GetItem(values, i), buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0)
             return -1;
         fed->n++;
@@ -250,7 +277,7 @@ static PyObject *feed(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O&O&O&I:feed", &PyTuple_Type, &values, to_u64, &name.seed, to_u64, &name.epoch,
                           to_u64, &name.id, &name.occurrence))
         return NULL;
-    struct fed *fed = calloc(1, sizeof *fed);
+    struct fed *fed = new_fed(as_runner(self)->n_fields);
     if (!fed)
         return PyErr_NoMemory();
     if (take_fields(as_runner(self), values, fed) < 0 || begin(self) < 0) {

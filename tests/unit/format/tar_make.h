@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct archive {
-    uint8_t data[65536];
+    uint8_t data[262144];
     size_t size;
 };
 

@@ -143,10 +143,93 @@ static void csv_errors_name_the_line(void **state)
     fails("l.csv", "path,label\n,1\n", DR_ERR_FORMAT, "row 1: the path is empty");
     fails("l.csv", "path\n", DR_ERR_NOT_FOUND, "names no file");
     fails("l.csv", "", DR_ERR_FORMAT, "column name");
-    char many[2000] = "path";
-    for (int i = 0; i < 64; i++)
+    char many[16000] = "path";
+    for (int i = 0; i < DR__MAX_COLUMNS; i++)
         snprintf(many + strlen(many), 16, ",c%d", i);
-    fails("l.csv", many, DR_ERR_LIMIT, "more than 64 columns");
+    fails("l.csv", many, DR_ERR_LIMIT, "more than 1024 columns");
+}
+
+enum { WIDE = 300 };
+
+static void expect_wide(const dr_dataset *set)
+{
+    assert_int_equal(dr_dataset_fields(set), WIDE + 2); /* image and key, too */
+    for (uint64_t row = 0; row < 2; row++)
+        for (int i = 0; i < WIDE; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "c%d", i);
+            assert_int_equal(int_value(set, row, name), 1000 * (int)row + i);
+        }
+}
+
+static void a_csv_with_hundreds_of_columns(void **state)
+{
+    (void)state;
+    static char text[20000];
+    int n = snprintf(text, sizeof text, "path");
+    for (int i = 0; i < WIDE; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, ",c%d", i);
+    for (int row = 0; row < 2; row++) {
+        n += snprintf(text + n, sizeof text - (size_t)n, "\na.jpg");
+        for (int i = 0; i < WIDE; i++)
+            n += snprintf(text + n, sizeof text - (size_t)n, ",%d", 1000 * row + i);
+    }
+    put_text(at("a.jpg"), "A");
+    dr_dataset *set = open_list("l.csv", text);
+    expect_wide(set);
+    dr_dataset_unref(&set);
+}
+
+/* The second line has its members in the opposite order. */
+static void a_jsonl_with_hundreds_of_members(void **state)
+{
+    (void)state;
+    static char text[20000];
+    int n = 0;
+    for (int row = 0; row < 2; row++) {
+        n += snprintf(text + n, sizeof text - (size_t)n, "{\"path\": \"a.jpg\"");
+        for (int k = 0; k < WIDE; k++) {
+            const int i = row ? WIDE - 1 - k : k;
+            n += snprintf(text + n, sizeof text - (size_t)n, ", \"c%d\": %d", i, 1000 * row + i);
+        }
+        n += snprintf(text + n, sizeof text - (size_t)n, "}\n");
+    }
+    put_text(at("a.jpg"), "A");
+    dr_dataset *set = open_list("l.jsonl", text);
+    expect_wide(set);
+    dr_dataset_unref(&set);
+}
+
+/* Lists of numbers are copied into the record, each aligned. */
+static void a_jsonl_with_hundreds_of_lists(void **state)
+{
+    (void)state;
+    static char text[20000];
+    int n = snprintf(text, sizeof text, "{\"path\": \"a.jpg\"");
+    for (int i = 0; i < WIDE; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, ", \"c%d\": [%d]", i, i);
+    snprintf(text + n, sizeof text - (size_t)n, "}\n");
+    put_text(at("a.jpg"), "A");
+    dr_dataset *set = open_list("l.jsonl", text);
+    for (int i = 0; i < WIDE; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "c%d", i);
+        assert_int_equal(int_value(set, 0, name), i);
+    }
+    dr_dataset_unref(&set);
+}
+
+static void sparse_rows_are_bounded(void **state)
+{
+    (void)state;
+    const char text[] = "{\"a\": 1, \"b\": 2, \"c\": 3}\n{}\n{}\n{}\n";
+    dr__table table;
+    dr_error err;
+    dr__table_init(&table, "l.jsonl");
+    table.max_cells = 9;
+    assert_int_equal(dr__jsonl_read(text, sizeof text - 1, &table, &err), DR_ERR_LIMIT);
+    expect_in(err.text, "l.jsonl:4: 3 columns of 4 rows");
+    dr__table_free(&table);
 }
 
 static void columns_and_root_can_be_named(void **state)
@@ -409,6 +492,10 @@ int main(void)
         TEST(lines_with_labels),
         TEST(csv_with_all_kinds_of_columns),
         TEST(csv_errors_name_the_line),
+        TEST(a_csv_with_hundreds_of_columns),
+        TEST(a_jsonl_with_hundreds_of_members),
+        TEST(a_jsonl_with_hundreds_of_lists),
+        TEST(sparse_rows_are_bounded),
         TEST(columns_and_root_can_be_named),
         TEST(a_mask_for_each_file),
         TEST(a_column_has_one_use),

@@ -50,8 +50,8 @@ static dr_status add(dr__record *r, const dr_desc *desc, uint64_t id, dr_error *
     if (!at)
         return dr__fail(e, DR_ERR_NOMEM, "toy: out of memory");
     fill(at, bytes, id);
-    r->fields[r->n_fields++] = dr__view_dense(desc, at);
-    return DR_OK;
+    const dr_view view = dr__view_dense(desc, at);
+    return dr__record_view(r, &view, e);
 }
 
 static dr_desc list_desc(dr_dtype dtype, int64_t n, int64_t inner)
