@@ -29,6 +29,8 @@ typedef struct dr_read_options {
     bool use_index; /* keep and use listings and tar indexes (beside the data or in the cache folder); default true */
     const char *mask_column; /* for lists: a second column of files; NULL finds "mask", "label_file" */
     const char *name;        /* of the data set, for messages; NULL: its path */
+    double timeout_s;        /* of one request to a remote source; 0: the source's own.  Local files ignore it */
+    const char *credentials; /* for remote sources; NULL: none.  Local files refuse them: DR_ERR_UNSUPPORTED */
 } dr_read_options;
 
 DR_API void dr_read_defaults(dr_read_options *options);

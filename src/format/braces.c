@@ -1,13 +1,13 @@
 /* braces.c: brace expansion and file patterns. */
 #include "format/braces.h"
 
-#include <glob.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
+#include "source/source.h"
 
 enum { MAX_TEXT = 4096, MAX_RESULTS = 1 << 20, MAX_DEPTH = 16 };
 
@@ -135,31 +135,114 @@ dr_status dr__braces(const char *text, dr__names *out, dr_error *err)
     return expand(text, 0, out, err);
 }
 
+/* --- shell patterns --- */
+
+enum { MAX_PATTERN = 4096 };
+
+/* A directory whose entries are matched against one component of a pattern. */
+struct matcher {
+    dr__source_lister lister;
+    const char *component; /* terminated */
+    bool only_dirs;
+    dr__names found;
+};
+
+static dr_status match_entry(dr__source_lister *lister, const dr__source_entry *entry, dr_error *err)
+{
+    struct matcher *m = (struct matcher *)lister;
+    if ((m->only_dirs && !entry->is_dir) || fnmatch(m->component, entry->name, FNM_PERIOD))
+        return DR_OK;
+    return add(entry->name, &m->found, err);
+}
+
+static bool is_there(const char *path)
+{
+    dr__source_facts facts;
+    return dr__source_stat(path, &facts, NULL) == DR_OK;
+}
+
+/* The length of the components at the start of a pattern that have no wildcard, slashes included. */
+static size_t literal_length(const char *pattern)
+{
+    const size_t n = strcspn(pattern, "*?[");
+    if (!pattern[n])
+        return n;
+    const char *slash = memrchr(pattern, '/', n);
+    return slash ? (size_t)(slash - pattern) + 1 : 0;
+}
+
+/* Names in folder `path` that match the first component of a pattern. */
+static dr_status match_component(const char *path, const char *pattern, size_t len, dr__names *out, dr_error *err)
+{
+    char *component = dr__alloc(len + 1);
+    if (!component)
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", path);
+    memcpy(component, pattern, len);
+    component[len] = 0;
+    struct matcher m = { .lister = { .take = match_entry }, .component = component, .only_dirs = pattern[len] };
+    dr__source_dir *dir;
+    dr_status status = dr__source_dir_open(*path ? path : ".", NULL, &dir, err);
+    if (status == DR_OK)
+        status = dr__source_dir_list(dir, "", &m.lister, err);
+    dr__source_dir_close(&dir);
+    dr__free(component);
+    *out = m.found;
+    /* a folder that cannot be listed has no matches, as in a shell */
+    return status == DR_ERR_IO || status == DR_ERR_NOT_FOUND ? DR_OK : status;
+}
+
+/* Adds the paths that begin with `path`, which has `len` bytes, and go on as the pattern. */
+static dr_status match(char path[MAX_PATTERN], size_t len, const char *pattern, dr__names *out, dr_error *err)
+{
+    const size_t literal = literal_length(pattern), n = strcspn(pattern + literal, "/");
+    if (len + literal >= MAX_PATTERN)
+        return DR_OK; /* no such file can be opened */
+    memcpy(path + len, pattern, literal);
+    path[len += literal] = 0;
+    pattern += literal;
+    if (!*pattern)
+        return is_there(path) ? add(path, out, err) : DR_OK;
+    dr__names found = { 0 };
+    dr_status status = match_component(path, pattern, n, &found, err);
+    for (size_t i = 0; i < found.n && status == DR_OK; i++) {
+        const size_t name_len = dr__names_len(&found, i);
+        if (len + name_len >= MAX_PATTERN)
+            continue;
+        memcpy(path + len, dr__names_get(&found, i), name_len + 1);
+        status = pattern[n] ? match(path, len + name_len, pattern + n, out, err) : add(path, out, err);
+    }
+    dr__names_free(&found);
+    return status;
+}
+
 static dr_status add_matches(const char *pattern, dr__names *out, dr_error *err)
 {
-    glob_t found = { 0 };
-    int code = glob(pattern, GLOB_NOSORT, NULL, &found);
-    if (code == GLOB_NOMATCH)
-        return dr__fail(err, DR_ERR_NOT_FOUND, "%s: no file matches", pattern);
-    if (code)
-        return dr__fail(err, code == GLOB_NOSPACE ? DR_ERR_NOMEM : DR_ERR_IO, "%s: cannot look for files", pattern);
-    const char **paths = (const char **)found.gl_pathv;
-    dr_status status = dr__names_sort(paths, found.gl_pathc) ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory");
-    for (size_t i = 0; i < found.gl_pathc && status == DR_OK; i++)
+    char path[MAX_PATTERN] = "";
+    dr__names found = { 0 };
+    dr_status status = match(path, 0, pattern, &found, err);
+    if (status == DR_OK && !found.n)
+        status = dr__fail(err, DR_ERR_NOT_FOUND, "%s: no file matches", pattern);
+    const char **paths = status == DR_OK ? dr__realloc(NULL, found.n, sizeof *paths) : NULL;
+    for (size_t i = 0; paths && i < found.n; i++)
+        paths[i] = dr__names_get(&found, i);
+    if (status == DR_OK && (!paths || !dr__names_sort(paths, found.n)))
+        status = dr__fail(err, DR_ERR_NOMEM, "out of memory");
+    for (size_t i = 0; status == DR_OK && i < found.n; i++)
         status = add(paths[i], out, err);
-    globfree(&found);
+    dr__free(paths);
+    dr__names_free(&found);
     return status;
 }
 
 dr_status dr__expand_paths(const char *text, dr__names *out, dr_error *err)
 {
     dr__names patterns = { 0 };
-    if (!access(text, F_OK))
+    if (is_there(text))
         return add(text, out, err);
     dr_status status = dr__braces(text, &patterns, err);
     for (size_t i = 0; i < patterns.n && status == DR_OK; i++) {
         const char *p = dr__names_get(&patterns, i);
-        bool plain = !strpbrk(p, "*?[") || !access(p, F_OK);
+        bool plain = !strpbrk(p, "*?[") || is_there(p);
         status = plain ? add(p, out, err) : add_matches(p, out, err);
     }
     dr__names_free(&patterns);

@@ -123,8 +123,10 @@ dr_status dr__dataset_copy_classes(dr_dataset *set, const dr_dataset *from, dr_e
 void dr__dataset_keep(dr_dataset *set, const char *path, const char *ending)
 {
     char real[PATH_MAX], text[PATH_MAX + 64];
-    if (!realpath(path, real))
+    if (!dr__source_real_name(path, real, sizeof real))
         return;
+    if (dr__source_is_remote(path))
+        ending = NULL;
     snprintf(text, sizeof text, "content of %s", real);
     set->keep_identity = dr__strdup(text);
     snprintf(text, sizeof text, "%s%s", real, ending ? ending : "");
@@ -208,14 +210,8 @@ static dr_status choose(const char *path, const char *name, const dr_format_def 
     *out = probe_formats(path);
     if (*out)
         return DR_OK;
-    const char *scheme = strstr(path, "://");
-    if (scheme)
-        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: this build cannot read from %.*s://", path, (int)(scheme - path),
-                        path);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return dr__fail_errno(err, DR_ERR_NOT_FOUND, "%s: cannot open", path);
-    fclose(f);
+    dr__source_facts facts;
+    DR_TRY(dr__source_stat(path, &facts, err));
     return no_format(path, err);
 }
 

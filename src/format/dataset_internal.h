@@ -18,6 +18,7 @@
 #include <drapps/dataset.h>
 
 #include "base/error.h"
+#include "source/source.h"
 
 enum { DR__MAX_FIELDS = 1024, DR__FIELD_NAME = 64 };
 
@@ -64,17 +65,16 @@ static inline size_t dr__record_overhead(size_t n_values)
 /* Makes room for n fields; false: out of memory. */
 bool dr__record_reserve_fields(dr__record *record, int n);
 
-/* Empties the record and reads a whole file into it, `path` below `dir_fd`; `extra` more bytes may be taken after it.
- * The file is as long as it turns out to be, whatever it was when it was opened.  Messages call it `folder`/`path`. */
-dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
-                               void **data, size_t *size, dr_error *err);
+/* Empties the record and reads a whole file into it, `path` below `dir`; `extra` more bytes may be taken after it. */
+dr_status dr__record_read_file(dr__record *record, dr__source_dir *dir, const char *path, size_t extra, void **data,
+                               size_t *size, dr_error *err);
 
 /* The same for n files, one after the other; data and sizes have n entries, at most DR__RECORD_FILES. */
-dr_status dr__record_read_files(dr__record *record, int dir_fd, const char *folder, const char *const *paths, int n,
-                                size_t extra, void **data, size_t *sizes, dr_error *err);
+dr_status dr__record_read_files(dr__record *record, dr__source_dir *dir, const char *const *paths, int n, size_t extra,
+                                void **data, size_t *sizes, dr_error *err);
 
-/* The stamp of such a file: of its path, size and time. */
-dr_status dr__stamp_file(int dir_fd, const char *folder, const char *path, uint64_t *out, dr_error *err);
+/* The stamp of such a file: a hash of its path and version.  DR_ERR_UNSUPPORTED where the version is not known. */
+dr_status dr__stamp_file(dr__source_dir *dir, const char *path, uint64_t *out, dr_error *err);
 
 /* Adds the next field: any view; a view of bytes or text that lie in the record or the dataset; a copy of a text; a
  * number.  The copies come from room that was reserved. */
@@ -180,6 +180,13 @@ void dr__dataset_keep(dr_dataset *set, const char *path, const char *ending);
 
 /* The index of a field, or -1. */
 int dr__dataset_find_field(const dr_dataset *set, const char *name);
+
+/* How the sources of a data set are reached. */
+static inline dr__source_options dr__source_options_of(const dr_read_options *options)
+{
+    return (dr__source_options){ .timeout_ns = (uint64_t)(options->timeout_s * 1e9),
+                                 .credentials = options->credentials };
+}
 
 /* The extensions to look for: the caller's, or those that torchvision's ImageFolder takes.  NULL-ended. */
 const char *const *dr__extensions(const dr_read_options *options);

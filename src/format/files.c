@@ -2,7 +2,6 @@
  * has listed the files itself.
  *
  * Paths are opened as they were given: relative ones start from the folder the process is in at that moment. */
-#include <fcntl.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -15,6 +14,7 @@ enum { MAX_PATH = 8192 };
 
 struct files {
     dr_dataset head;
+    dr__source_dir *dir; /* none: paths are opened as they are */
     dr__paths paths;
     int64_t *labels; /* NULL: none */
 };
@@ -25,7 +25,7 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     char path[MAX_PATH];
     size_t len = dr__paths_get(&f->paths, id, path, sizeof path), size;
     void *data;
-    DR_TRY(dr__record_read_file(record, AT_FDCWD, ".", path, len + 8, &data, &size, err));
+    DR_TRY(dr__record_read_file(record, f->dir, path, len + 8, &data, &size, err));
     DR_TRY(dr__record_bytes(record, DR_KIND_BYTES, data, size, err));
     if (f->labels)
         DR_TRY(dr__record_i64(record, f->labels[id], err));
@@ -39,14 +39,16 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
 
 static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
 {
+    const struct files *f = (const struct files *)set;
     char path[MAX_PATH];
-    dr__paths_get(&((const struct files *)set)->paths, id, path, sizeof path);
-    return dr__stamp_file(AT_FDCWD, ".", path, out, err);
+    dr__paths_get(&f->paths, id, path, sizeof path);
+    return dr__stamp_file(f->dir, path, out, err);
 }
 
 static void close_files(dr_dataset *set)
 {
     struct files *f = (struct files *)set;
+    dr__source_dir_close(&f->dir);
     dr__paths_free(&f->paths);
     dr__free(f->labels);
 }
@@ -95,6 +97,7 @@ static dr_status add_fields(struct files *f, dr_error *err)
 
 static dr_status fill(struct files *f, const dr_files *files, dr_error *err)
 {
+    DR_TRY(dr__source_dir_open(NULL, NULL, &f->dir, err));
     for (size_t i = 0; i < files->n; i++)
         DR_TRY(add_path(f, files->paths[i], i, files->extensions, err));
     dr__paths_shrink(&f->paths);

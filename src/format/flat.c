@@ -1,6 +1,4 @@
 /* flat.c: all images in a folder and below it, without labels. */
-#include <sys/stat.h>
-
 #include "format/folder.h"
 
 static dr_status open_flat(const char *path, const dr_read_options *options, dr_dataset **out, dr_error *err)
@@ -11,8 +9,8 @@ static dr_status open_flat(const char *path, const dr_read_options *options, dr_
 /* Any folder; one with images in folders below it is taken by the format `folder`. */
 static int probe(const char *path)
 {
-    struct stat st;
-    return !stat(path, &st) && S_ISDIR(st.st_mode) ? 10 : 0;
+    dr__source_facts facts;
+    return dr__source_stat(path, &facts, NULL) == DR_OK && facts.kind == DR__SOURCE_DIR ? 10 : 0;
 }
 
 const dr_format_def dr__format_flat = {

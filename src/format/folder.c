@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "data/desc.h"
@@ -25,7 +24,7 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     if (len >= sizeof path)
         return dr__fail(err, DR_ERR_LIMIT, "%s/%.200s...: path longer than %d bytes", set->name, path, MAX_PATH);
     void *data;
-    DR_TRY(dr__record_read_file(record, f->listing.root_fd, set->name, path, len + 8, &data, &size, err));
+    DR_TRY(dr__record_read_file(record, f->listing.root, path, len + 8, &data, &size, err));
     DR_TRY(dr__record_bytes(record, DR_KIND_BYTES, data, size, err));
     if (f->listing.by_class)
         DR_TRY(dr__record_i64(record, f->listing.dir[dr__listing_dir_of(&f->listing, id)].label, err));
@@ -43,7 +42,7 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
     char path[MAX_PATH];
     if (dr__listing_path(&f->listing, id, path, sizeof path) >= sizeof path)
         return dr__fail(err, DR_ERR_LIMIT, "%s: path longer than %d bytes", set->name, MAX_PATH);
-    return dr__stamp_file(f->listing.root_fd, set->name, path, out, err);
+    return dr__stamp_file(f->listing.root, path, out, err);
 }
 
 static void close_folder(dr_dataset *set)
@@ -109,7 +108,8 @@ static dr_status fill(struct folder *f, const char *path, const dr_read_options 
     const char *const *extensions = dr__extensions(options);
     char list[160];
     dr__listing *l = &f->listing;
-    DR_TRY(dr__listing_open(path, by_class, extensions, options->use_index, l, err));
+    const dr__source_options source = dr__source_options_of(options);
+    DR_TRY(dr__listing_open(path, &source, by_class, extensions, options->use_index, l, err));
     if (by_class)
         DR_TRY(take_classes(&f->head, l, extensions, err));
     if (!l->files.n)
@@ -128,7 +128,6 @@ dr_status dr__folder_open(const char *path, const dr_read_options *options, bool
 {
     dr_dataset *set;
     DR_TRY(dr__dataset_new(sizeof(struct folder), &folder_def, by_class ? "folder" : "flat", path, &set, err));
-    ((struct folder *)set)->listing.root_fd = -1;
     dr_status status = fill((struct folder *)set, path, options, by_class, err);
     if (status != DR_OK) {
         dr_dataset_unref(&set);

@@ -3,12 +3,8 @@
  * A sample may have a second file: a mask, or a volume of labels.  Columns that are neither path, label nor mask are
  * fields under their own names.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/alloc.h"
@@ -19,15 +15,13 @@
 #include "format/cell_table.h"
 #include "format/dataset_internal.h"
 #include "format/paths.h"
-#include "source/file.h"
 #include "source/source.h"
 
 enum { MAX_PATH = 8192, PIECE = 1 << 22, OWN_VALUES = 4 }; /* image, label, mask, key */
 
 struct list {
     dr_dataset head;
-    char *root;
-    int root_fd;
+    dr__source_dir *root; /* relative paths start here */
     dr__table table;
     int path_column, label_column, mask_column; /* label, mask: -1 for none */
     dr__paths paths, masks;
@@ -74,13 +68,14 @@ static dr_status read_text(dr__source *source, uint64_t total, uint8_t **data, s
     return DR_OK;
 }
 
-static dr_status read_all(const char *path, uint8_t **data, size_t *size, dr_error *err)
+static dr_status read_all(const char *path, const dr__source_options *options, uint8_t **data, size_t *size,
+                          dr_error *err)
 {
     dr__source *source;
     uint64_t total;
     *data = NULL;
     *size = 0;
-    DR_TRY(dr__source_open(path, &source, err));
+    DR_TRY(dr__source_open(path, options, &source, err));
     dr_status status = dr__source_size(source, &total, err);
     if (status == DR_OK)
         status = check_size(path, total, err);
@@ -347,15 +342,17 @@ static dr_status add_fields(struct list *l, dr_error *err)
 static dr_status open_root(struct list *l, const char *path, const dr_read_options *o, dr_error *err)
 {
     const char *slash = strrchr(path, '/');
-    l->root = dr__strdup(o->root ? o->root : slash ? path : ".");
-    if (!l->root)
+    const dr__source_options options = dr__source_options_of(o);
+    char *root = dr__strdup(o->root ? o->root : slash ? path : ".");
+    if (!root)
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", path);
     if (!o->root && slash)
-        l->root[slash == path ? 1 : slash - path] = 0;
-    l->root_fd = open(l->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (l->root_fd < 0)
-        return dr__fail_errno(err, dr__errno_status(errno), "%s: cannot open the list's folder %s", path, l->root);
-    return DR_OK;
+        root[slash == path ? 1 : slash - path] = 0;
+    dr_status status = dr__source_dir_open(root, &options, &l->root, err);
+    if (status != DR_OK)
+        dr__error_prefix(err, "%s", path);
+    dr__free(root);
+    return status;
 }
 
 static dr_status fill(struct list *l, const char *path, const dr_read_options *o, dr_error *err)
@@ -365,7 +362,8 @@ static dr_status fill(struct list *l, const char *path, const dr_read_options *o
     DR_TRY(open_root(l, path, o, err));
     dr__table_init(&l->table, l->head.name);
     l->table.max_cells = most_bytes() / DR__CELL_BYTES; /* rows of JSONL may lack most of the columns */
-    DR_TRY(read_all(path, &data, &size, err));
+    const dr__source_options options = dr__source_options_of(o);
+    DR_TRY(read_all(path, &options, &data, &size, err));
     dr_status status = parse(path, data, size, &l->table, err);
     l->head.fingerprint = XXH3_64bits(data, size);
     dr__free(data);
@@ -431,8 +429,8 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     void *data[2];
     if (l->mask_column >= 0)
         dr__paths_get(&l->masks, id, mask, sizeof mask);
-    DR_TRY(dr__record_read_files(record, l->root_fd, l->root, paths, l->mask_column >= 0 ? 2 : 1,
-                                 len + 8 + list_bytes(l, id), data, sizes, err));
+    DR_TRY(dr__record_read_files(record, l->root, paths, l->mask_column >= 0 ? 2 : 1, len + 8 + list_bytes(l, id), data,
+                                 sizes, err));
     DR_TRY(dr__record_bytes(record, DR_KIND_BYTES, data[0], sizes[0], err));
     if (l->class_of)
         DR_TRY(dr__record_i64(record, l->class_of[id], err));
@@ -456,12 +454,12 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
     const struct list *l = (const struct list *)set;
     char path[MAX_PATH];
     dr__paths_get(&l->paths, id, path, sizeof path);
-    DR_TRY(dr__stamp_file(l->root_fd, l->root, path, out, err));
+    DR_TRY(dr__stamp_file(l->root, path, out, err));
     if (l->mask_column < 0)
         return DR_OK;
     uint64_t stamps[2] = { *out };
     dr__paths_get(&l->masks, id, path, sizeof path);
-    DR_TRY(dr__stamp_file(l->root_fd, l->root, path, &stamps[1], err));
+    DR_TRY(dr__stamp_file(l->root, path, &stamps[1], err));
     *out = XXH3_64bits(stamps, sizeof stamps);
     return DR_OK;
 }
@@ -469,15 +467,13 @@ static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_err
 static void close_list(dr_dataset *set)
 {
     struct list *l = (struct list *)set;
-    if (l->root_fd >= 0)
-        close(l->root_fd);
+    dr__source_dir_close(&l->root);
     if (l->table.columns)
         dr__table_free(&l->table);
     dr__paths_free(&l->paths);
     dr__paths_free(&l->masks);
     dr__free(l->class_of);
     dr__free(l->columns);
-    dr__free(l->root);
 }
 
 static const dr_dataset_def list_def = {
@@ -491,7 +487,6 @@ static dr_status open_list(const char *path, const dr_read_options *options, dr_
 {
     dr_dataset *set;
     DR_TRY(dr__dataset_new(sizeof(struct list), &list_def, "list", path, &set, err));
-    ((struct list *)set)->root_fd = -1;
     dr_status status = fill((struct list *)set, path, options, err);
     if (status != DR_OK) {
         dr_dataset_unref(&set);
@@ -503,8 +498,10 @@ static dr_status open_list(const char *path, const dr_read_options *options, dr_
 
 static int probe(const char *path)
 {
-    struct stat st;
-    return ends_with(path, all_endings) && !stat(path, &st) && S_ISREG(st.st_mode) ? 100 : 0;
+    dr__source_facts facts;
+    return ends_with(path, all_endings) && dr__source_stat(path, &facts, NULL) == DR_OK && facts.kind == DR__SOURCE_FILE
+               ? 100
+               : 0;
 }
 
 const dr_format_def dr__format_list = {

@@ -1,17 +1,13 @@
 /* listing.c: the listing itself: adding, finding, and the choice between index and walk. */
 #include "format/listing.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/grow.h"
-#include "source/file.h"
 
 bool dr__listing_add_dir(dr__listing *l, const char *path, size_t len, int64_t mtime_ns)
 {
@@ -36,12 +32,11 @@ bool dr__listing_add_file(dr__listing *l, const char *name, size_t len)
 
 void dr__listing_free(dr__listing *l)
 {
-    if (l->root_fd >= 0)
-        close(l->root_fd);
+    dr__source_dir_close(&l->root);
     dr__names_free(&l->dirs);
     dr__names_free(&l->files);
     dr__free(l->dir);
-    *l = (dr__listing){ .root_fd = -1 };
+    *l = (dr__listing){ 0 };
 }
 
 /* Drops what was listed but keeps the folder open. */
@@ -50,7 +45,7 @@ static void clear(dr__listing *l)
     dr__names_free(&l->dirs);
     dr__names_free(&l->files);
     dr__free(l->dir);
-    *l = (dr__listing){ .root_fd = l->root_fd, .by_class = l->by_class };
+    *l = (dr__listing){ .root = l->root, .by_class = l->by_class };
 }
 
 size_t dr__listing_dir_of(const dr__listing *l, uint64_t i)
@@ -108,19 +103,17 @@ size_t dr__listing_bytes(const dr__listing *l)
 static dr_status walk(const char *root, const char *const *extensions, bool use_index, dr__listing *l, dr_error *err)
 {
     int64_t started_ns = (int64_t)dr__clock_ns(CLOCK_REALTIME);
-    DR_TRY(dr__listing_walk(root, extensions, l, err));
+    DR_TRY(dr__listing_walk(extensions, l, err));
     if (use_index)
         dr__listing_save(root, extensions, l, started_ns);
     return DR_OK;
 }
 
-dr_status dr__listing_open(const char *root, bool by_class, const char *const *extensions, bool use_index,
-                           dr__listing *out, dr_error *err)
+dr_status dr__listing_open(const char *root, const dr__source_options *options, bool by_class,
+                           const char *const *extensions, bool use_index, dr__listing *out, dr_error *err)
 {
     *out = (dr__listing){ .by_class = by_class };
-    out->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (out->root_fd < 0)
-        return dr__fail_errno(err, dr__errno_status(errno), "%s: cannot open folder", root);
+    DR_TRY(dr__source_dir_open(root, options, &out->root, err));
     dr_status status = DR_ERR_NOT_FOUND;
     if (use_index)
         status = dr__listing_load(root, extensions, out, NULL);

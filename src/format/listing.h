@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "format/names.h"
+#include "source/source.h"
 
 typedef struct dr__listing_dir {
     uint64_t first;   /* number of its first file; the next folder's `first` ends it */
@@ -20,9 +21,9 @@ typedef struct dr__listing_dir {
 } dr__listing_dir;
 
 typedef struct dr__listing {
-    int root_fd;
-    bool by_class;  /* one class per folder in the root, else everything below the root is one set */
-    dr__names dirs; /* paths below the root; number 0 is the root, "" */
+    dr__source_dir *root; /* owned */
+    bool by_class;        /* one class per folder in the root, else everything below the root is one set */
+    dr__names dirs;       /* paths below the root; number 0 is the root, "" */
     dr__listing_dir *dir;
     size_t dir_cap;
     dr__names files;
@@ -33,12 +34,12 @@ typedef struct dr__listing {
 
 /* Lists what is below `root`, or takes the listing from an index that still holds (and keeps one for large folders)
  * when use_index is set.  `extensions` is NULL-ended.  On success the caller frees it. */
-dr_status dr__listing_open(const char *root, bool by_class, const char *const *extensions, bool use_index,
-                           dr__listing *out, dr_error *err);
+dr_status dr__listing_open(const char *root, const dr__source_options *options, bool by_class,
+                           const char *const *extensions, bool use_index, dr__listing *out, dr_error *err);
 void dr__listing_free(dr__listing *listing);
 
-/* Lists by reading the folders, never an index.  `out` has its root_fd and by_class set. */
-dr_status dr__listing_walk(const char *root, const char *const *extensions, dr__listing *out, dr_error *err);
+/* Lists by reading the folders, never an index.  `out` has its root and by_class set. */
+dr_status dr__listing_walk(const char *const *extensions, dr__listing *out, dr_error *err);
 
 /* Is there a file with one of these extensions in a folder below root? */
 bool dr__listing_any_below(const char *root, const char *const *extensions);
@@ -48,7 +49,7 @@ bool dr__listing_any_below(const char *root, const char *const *extensions);
 bool dr__listing_known_below(const char *root, const char *const *extensions, bool *below);
 
 /* Hash and number of the names in an open folder, without those of index files. */
-dr_status dr__listing_hash_names(int fd, uint64_t *hash, uint64_t *n);
+dr_status dr__listing_hash_names(dr__source_dir *dir, uint64_t *hash, uint64_t *n);
 
 /* The folder of file i. */
 size_t dr__listing_dir_of(const dr__listing *listing, uint64_t i);

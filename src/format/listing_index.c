@@ -9,20 +9,15 @@
  * mtime of the root itself, so there the names in the root are compared instead; it is put there only when they are
  * few against the files.  Small folders are not worth a file in the user's data.
  */
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cursor.h"
 #include "format/dataset_internal.h"
 #include "index/index_file.h"
 #include "format/listing.h"
-#include "source/file.h"
 
 enum { SECTION_WHAT = 1, SECTION_DIRS = 2, SECTION_NAMES = 3, N_SECTIONS = 3 };
 enum { WORTH_FILES = 1000, FILES_PER_ROOT_ENTRY = 8, WHAT_SIZE = PATH_MAX + 512 };
@@ -38,7 +33,7 @@ struct place {
 static bool place_make(struct place *p, const char *root, bool by_class, const char *const *extensions)
 {
     char real[PATH_MAX], beside[PATH_MAX + 32], list[400];
-    if (!realpath(root, real))
+    if (!dr__source_real_name(root, real, sizeof real))
         return false;
     const char *kind = by_class ? "folder" : "flat";
     dr__extensions_text(extensions, list, sizeof list);
@@ -127,15 +122,13 @@ dr_status dr__listing_decode(const void *data, size_t size, const char *what, dr
 
 static bool holds(const dr__listing *l, bool beside)
 {
-    struct stat st;
+    dr__source_facts facts;
     uint64_t hash, n;
-    for (size_t d = beside ? 1 : 0; d < l->dirs.n; d++) {
-        const char *path = dr__names_get(&l->dirs, d);
-        if (fstatat(l->root_fd, *path ? path : ".", &st, 0) || !S_ISDIR(st.st_mode) ||
-            dr__mtime_ns(&st) != l->dir[d].mtime_ns)
+    for (size_t d = beside ? 1 : 0; d < l->dirs.n; d++)
+        if (dr__source_dir_stat(l->root, dr__names_get(&l->dirs, d), &facts, NULL) != DR_OK ||
+            facts.kind != DR__SOURCE_DIR || facts.mtime_ns != l->dir[d].mtime_ns)
             return false;
-    }
-    return !beside || (dr__listing_hash_names(l->root_fd, &hash, &n) == DR_OK && hash == l->root_hash);
+    return !beside || (dr__listing_hash_names(l->root, &hash, &n) == DR_OK && hash == l->root_hash);
 }
 
 static dr_status try_load(const char *path, const char *what, bool beside, dr__listing *out, dr_error *err)
@@ -144,7 +137,7 @@ static dr_status try_load(const char *path, const char *what, bool beside, dr__l
     uint8_t *data = dr__index_load(path, &size);
     if (!data)
         return dr__fail(err, DR_ERR_NOT_FOUND, "no index");
-    dr__listing l = { .root_fd = out->root_fd, .by_class = out->by_class };
+    dr__listing l = { .root = out->root, .by_class = out->by_class };
     dr_status status = dr__listing_decode(data, size, what, &l, err);
     dr__free(data);
     if (status == DR_OK && !holds(&l, beside))
@@ -153,7 +146,7 @@ static dr_status try_load(const char *path, const char *what, bool beside, dr__l
         *out = l;
         return DR_OK;
     }
-    l.root_fd = -1; /* still the caller's */
+    l.root = NULL; /* still the caller's */
     dr__listing_free(&l);
     return status;
 }
@@ -172,8 +165,9 @@ dr_status dr__listing_load(const char *root, const char *const *extensions, dr__
 
 bool dr__listing_known_below(const char *root, const char *const *extensions, bool *below)
 {
-    dr__listing l = { .root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
-    bool known = l.root_fd >= 0 && dr__listing_load(root, extensions, &l, NULL) == DR_OK;
+    dr__listing l = { 0 };
+    bool known = dr__source_dir_open(root, NULL, &l.root, NULL) == DR_OK &&
+                 dr__listing_load(root, extensions, &l, NULL) == DR_OK;
     if (known)
         *below = l.dirs.n > 1 && l.files.n > l.dir[1].first; /* the root comes first in the order */
     dr__listing_free(&l);
@@ -182,6 +176,8 @@ bool dr__listing_known_below(const char *root, const char *const *extensions, bo
 
 static bool worth_keeping(const dr__listing *l, int64_t started_ns)
 {
+    if (l->root->def->remote) /* no mtime of a folder tells that the listing still holds */
+        return false;
     for (size_t d = 0; d < l->dirs.n; d++)
         if (l->dir[d].mtime_ns > started_ns - fresh_ns)
             return false;

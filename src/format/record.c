@@ -4,9 +4,7 @@
  * followed by 64 zero bytes, so that decoders may look a little too far.  It grows and shrinks only while it is empty.
  */
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/alloc.h"
@@ -14,7 +12,7 @@
 #include "base/grow.h"
 #include "data/desc.h"
 #include "format/dataset_internal.h"
-#include "source/file.h"
+#include "source/source.h"
 
 enum { ALIGN = DR__RECORD_ALIGN, TAIL = DR__RECORD_TAIL, SLACK = (ALIGN + TAIL) * DR__RECORD_VALUES };
 
@@ -94,75 +92,60 @@ void *dr__record_take(dr__record *record, size_t size)
     return p;
 }
 
-/* Fills the block from `start` on until the file ends; one byte more than expected is asked for, so that the usual
- * file needs a single read. */
-static dr_status fill(dr__record *record, size_t start, int fd, size_t expect, size_t extra, size_t *size,
-                      dr_error *err)
+/* A file that is read into the block from `start` on. */
+struct target {
+    dr__source_target head;
+    dr__record *record;
+    size_t start, extra;
+};
+
+static uint8_t *reserve_file(dr__source_target *target, size_t size, size_t keep, dr_status *status, dr_error *err)
 {
-    size_t done = 0, ask = expect + 1;
-    for (;;) {
-        DR_TRY(reserve(record, start + done + ask + extra, start + done, err));
-        ssize_t n = pread(fd, record->block + start + done, ask, (off_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return dr__fail_errno(err, DR_ERR_IO, "cannot read");
-        done += (size_t)n;
-        if (n == 0 || done == expect)
-            break;
-        ask = done < expect ? expect + 1 - done : 65536;
-    }
-    *size = done;
-    return DR_OK;
+    const struct target *t = (const struct target *)target;
+    *status = reserve(t->record, t->start + size + t->extra, t->start + keep, err);
+    return *status == DR_OK ? t->record->block + t->start : NULL;
 }
 
-/* The next file behind what the block holds. */
-static dr_status read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
-                           size_t *start, size_t *size, dr_error *err)
+/* Reads the next file behind what the block holds. */
+static dr_status read_file(dr__record *record, dr__source_dir *dir, const char *path, size_t extra, size_t *start,
+                           size_t *size, dr_error *err)
 {
-    struct stat st;
-    int fd;
-    *start = (record->block_used + ALIGN - 1) / ALIGN * ALIGN;
-    DR_TRY(dr__file_open(dir_fd, folder, path, &fd, &st, err));
-    dr_status status = fill(record, *start, fd, (size_t)st.st_size, extra, size, err);
-    close(fd);
-    if (status != DR_OK) {
-        dr__error_prefix(err, "%s%s%s", path[0] == '/' ? "" : folder, path[0] == '/' ? "" : "/", path);
-        return status;
-    }
+    struct target target = { .head = { reserve_file }, .record = record, .extra = extra };
+    *start = target.start = (record->block_used + ALIGN - 1) / ALIGN * ALIGN;
+    DR_TRY(dr__source_dir_get(dir, path, &target.head, size, err));
     dr__record_take(record, *size);
     return DR_OK;
 }
 
-dr_status dr__record_read_files(dr__record *record, int dir_fd, const char *folder, const char *const *paths, int n,
-                                size_t extra, void **data, size_t *sizes, dr_error *err)
+dr_status dr__record_read_files(dr__record *record, dr__source_dir *dir, const char *const *paths, int n, size_t extra,
+                                void **data, size_t *sizes, dr_error *err)
 {
     size_t starts[DR__RECORD_FILES];
     assert(n <= DR__RECORD_FILES);
     record->n_fields = 0;
     record->block_used = 0;
     for (int i = 0; i < n; i++)
-        DR_TRY(read_file(record, dir_fd, folder, paths[i], extra, &starts[i], &sizes[i], err));
+        DR_TRY(read_file(record, dir, paths[i], extra, &starts[i], &sizes[i], err));
     for (int i = 0; i < n; i++) /* a file may have moved those before it */
         data[i] = record->block + starts[i];
     return DR_OK;
 }
 
-dr_status dr__record_read_file(dr__record *record, int dir_fd, const char *folder, const char *path, size_t extra,
-                               void **data, size_t *size, dr_error *err)
+dr_status dr__record_read_file(dr__record *record, dr__source_dir *dir, const char *path, size_t extra, void **data,
+                               size_t *size, dr_error *err)
 {
-    return dr__record_read_files(record, dir_fd, folder, &path, 1, extra, data, size, err);
+    return dr__record_read_files(record, dir, &path, 1, extra, data, size, err);
 }
 
-dr_status dr__stamp_file(int dir_fd, const char *folder, const char *path, uint64_t *out, dr_error *err)
+dr_status dr__stamp_file(dr__source_dir *dir, const char *path, uint64_t *out, dr_error *err)
 {
-    struct stat st;
-    if (fstatat(dir_fd, path, &st, 0))
-        return dr__fail_errno(err, dr__errno_status(errno), "%s: cannot look at %s", folder, path);
-    uint64_t facts[2] = { (uint64_t)st.st_size, dr__file_version(&st) };
-    uint64_t h = XXH3_64bits(folder, strlen(folder));
+    dr__source_facts facts;
+    DR_TRY(dr__source_dir_stat(dir, path, &facts, err));
+    if (!facts.version)
+        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s/%s: its version is not known", dir->name, path);
+    uint64_t h = XXH3_64bits(dir->name, strlen(dir->name));
     h = XXH3_64bits_withSeed(path, strlen(path), h);
-    *out = XXH3_64bits_withSeed(facts, sizeof facts, h);
+    *out = XXH3_64bits_withSeed(&facts.version, sizeof facts.version, h);
     return DR_OK;
 }
 

@@ -6,11 +6,9 @@
  *
  * Shards are opened when first read.  A bounded number stays open; others are opened for each read.
  */
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 #include "base/alloc.h"
@@ -31,6 +29,7 @@ struct shard {
 
 struct tar {
     dr_dataset head;
+    dr__source_options options; /* credentials: owned */
     dr__names paths;
     struct shard *shards;
     size_t n_shards;
@@ -59,7 +58,7 @@ static dr_status shard_open(const struct tar *t, size_t i, dr__source **out, boo
     *out = atomic_load(&s->source);
     if (*out)
         return DR_OK;
-    DR_TRY(dr__source_open(dr__names_get(&t->paths, i), out, err));
+    DR_TRY(dr__source_open(dr__names_get(&t->paths, i), &t->options, out, err));
     dr__source *none = NULL;
     if (!*own && !atomic_compare_exchange_strong(&s->source, &none, *out)) {
         dr__source_close(out); /* another thread was first */
@@ -174,6 +173,7 @@ static void close_tar(dr_dataset *set)
         dr__tar_index_free(&t->shards[i].index);
     }
     dr__free(t->shards);
+    dr__free((char *)t->options.credentials);
     dr__names_free(&t->paths);
 }
 
@@ -274,7 +274,7 @@ static dr_status open_shards(struct tar *t, bool use_index, dr_error *err)
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for %zu shards", t->head.name, t->paths.n);
     for (size_t i = 0; i < t->paths.n; i++) {
         struct shard *s = &t->shards[i];
-        DR_TRY(dr__tar_index_open(dr__names_get(&t->paths, i), use_index, &s->index, err));
+        DR_TRY(dr__tar_index_open(dr__names_get(&t->paths, i), &t->options, use_index, &s->index, err));
         t->n_shards++;
         s->first = t->head.n_samples;
         t->head.n_samples += s->index.keys.n;
@@ -291,8 +291,17 @@ static bool is_tar_name(const char *name)
 
 static bool is_folder(const char *path)
 {
-    struct stat st;
-    return !stat(path, &st) && S_ISDIR(st.st_mode);
+    dr__source_facts facts;
+    return dr__source_stat(path, &facts, NULL) == DR_OK && facts.kind == DR__SOURCE_DIR;
+}
+
+static dr_status take_options(struct tar *t, const dr_read_options *options, dr_error *err)
+{
+    t->options = dr__source_options_of(options);
+    if (!options->credentials)
+        return DR_OK;
+    t->options.credentials = dr__strdup(options->credentials);
+    return t->options.credentials ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", t->head.name);
 }
 
 /* A folder means the archives in it. */
@@ -309,6 +318,7 @@ static dr_status find_shards(const char *path, dr__names *out, dr_error *err)
 static dr_status fill(struct tar *t, const char *path, const dr_read_options *options, dr_error *err)
 {
     t->label_field = t->key_field = -1;
+    DR_TRY(take_options(t, options, err));
     DR_TRY(find_shards(path, &t->paths, err));
     DR_TRY(open_shards(t, options->use_index, err));
     if (!t->head.n_samples)
@@ -333,23 +343,35 @@ static dr_status open_tar(const char *path, const dr_read_options *options, dr_d
 }
 
 /* A folder of shards holds little else: a look at a few names will do, and a million images are not all read. */
+struct look {
+    dr__source_lister lister;
+    int n;
+    bool found;
+};
+
+static dr_status look_at(dr__source_lister *lister, const dr__source_entry *entry, dr_error *err)
+{
+    struct look *l = (struct look *)lister;
+    (void)err;
+    l->found = is_tar_name(entry->name);
+    return l->found || ++l->n == LOOK_AT ? DR_END : DR_OK;
+}
+
 static bool holds_tars(const char *path)
 {
-    DIR *dir = opendir(path);
-    bool found = false;
-    const struct dirent *e;
-    for (int i = 0; dir && !found && i < LOOK_AT && (e = readdir(dir)); i++)
-        found = is_tar_name(e->d_name);
-    if (dir)
-        closedir(dir);
-    return found;
+    struct look l = { .lister = { .take = look_at } };
+    dr__source_dir *dir;
+    if (dr__source_dir_open(path, NULL, &dir, NULL) == DR_OK)
+        dr__source_dir_list(dir, "", &l.lister, NULL);
+    dr__source_dir_close(&dir);
+    return l.found;
 }
 
 static int probe(const char *path)
 {
     if (is_folder(path))
         return holds_tars(path) ? 20 : 0;
-    return is_tar_name(path) && !strstr(path, "://") ? 100 : 0;
+    return is_tar_name(path) && dr__source_def_of(path) ? 100 : 0;
 }
 
 const dr_format_def dr__format_tar = {

@@ -159,7 +159,7 @@ dr_status dr__tar_index_build(dr__source *source, dr__tar_index *out, dr_error *
 {
     dr__tar_member member;
     dr__tar_reader reader;
-    *out = (dr__tar_index){ .tar_version = source->version };
+    *out = (dr__tar_index){ .tar_version = source->facts.version };
     dr_status status = dr__tar_open(&reader, source, err);
     out->tar_size = reader.size;
     while (status == DR_OK) {

@@ -51,7 +51,8 @@ dr_status dr__tar_index_build(dr__source *source, dr__tar_index *out, dr_error *
 void dr__tar_index_free(dr__tar_index *index);
 
 /* Takes the shard's index from `<path>.drapps-index` or the cache folder while it holds, else builds and keeps it. */
-dr_status dr__tar_index_open(const char *path, bool use_index, dr__tar_index *out, dr_error *err);
+dr_status dr__tar_index_open(const char *path, const dr__source_options *options, bool use_index, dr__tar_index *out,
+                             dr_error *err);
 
 /* From the bytes of an index file, for a shard of that size and version.  `what` names the shard in the cache folder.
  */

@@ -6,11 +6,10 @@
  *   section 4  for each sample: u64 header, u64 label, u32 number of members
  *   section 5  for each member: u32 offset, u32 size, u8 extension
  *
- * Texts end with a zero byte.  The index holds while the shard has its size and version (dr__file_version).
+ * Texts end with a zero byte.  The index holds while the shard has its size and version (dr__source_facts).
  */
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -180,7 +179,7 @@ static bool load(const char *path, const char *what, dr__source *source, uint64_
 {
     size_t size;
     uint8_t *data = dr__index_load(path, &size);
-    bool good = data && dr__tar_index_decode(data, size, what, tar_size, source->version, out, NULL) == DR_OK;
+    bool good = data && dr__tar_index_decode(data, size, what, tar_size, source->facts.version, out, NULL) == DR_OK;
     dr__free(data);
     return good;
 }
@@ -191,11 +190,11 @@ static dr_status load_or_build(dr__source *source, dr__tar_index *out, dr_error 
     dr__index_place place;
     uint64_t size;
     DR_TRY(dr__source_size(source, &size, err));
-    if (!realpath(source->name, real)) /* not a local file: nothing to keep it by */
+    if (!source->facts.version || !dr__source_real_name(source->name, real, sizeof real)) /* nothing to know it by */
         return dr__tar_index_build(source, out, err);
     snprintf(what, sizeof what, "tar %s", real);
     snprintf(beside, sizeof beside, "%s.drapps-index", real);
-    dr__index_place_make(&place, beside, what);
+    dr__index_place_make(&place, source->def->remote ? NULL : beside, what);
     dr_status status = DR_OK;
     if (!load(place.beside, beside_what, source, size, out) && !load(place.cached, what, source, size, out)) {
         status = dr__tar_index_build(source, out, err);
@@ -206,11 +205,12 @@ static dr_status load_or_build(dr__source *source, dr__tar_index *out, dr_error 
     return status;
 }
 
-dr_status dr__tar_index_open(const char *path, bool use_index, dr__tar_index *out, dr_error *err)
+dr_status dr__tar_index_open(const char *path, const dr__source_options *options, bool use_index, dr__tar_index *out,
+                             dr_error *err)
 {
     dr__source *source;
     *out = (dr__tar_index){ 0 };
-    DR_TRY(dr__source_open(path, &source, err));
+    DR_TRY(dr__source_open(path, options, &source, err));
     dr_status status = use_index ? load_or_build(source, out, err) : dr__tar_index_build(source, out, err);
     dr__source_close(&source);
     if (status == DR_OK) {

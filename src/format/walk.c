@@ -6,35 +6,29 @@
  * Differences to os.walk: a link to a folder that contains it is not followed (os.walk goes round until the system
  * stops it), and a folder that cannot be read is an error (os.walk leaves it out without a word).
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/alloc.h"
 #include "base/grow.h"
 #include "format/dataset_internal.h"
 #include "format/listing.h"
-#include "source/file.h"
 
 enum { MAX_PATH = 4096, MAX_DIRS = 1 << 24 };
 
 struct dir {
     size_t first, n; /* its files in walk.files */
     size_t parent;   /* SIZE_MAX: none */
-    dev_t dev;
-    ino_t ino;
+    uint64_t id[2];  /* 0, 0: not known */
     int64_t mtime_ns;
     bool by_link; /* reached through a symbolic link */
     bool gone;    /* vanished, or a loop: as if it had not been there */
 };
 
 struct walk {
-    const char *root;
-    int root_fd;
+    dr__source_lister lister; /* of the folder being read */
+    size_t at;                /* its number */
+    dr__source_dir *root;     /* borrowed */
     const char *const *extensions;
     bool stop_at_first; /* one file answers the question */
     bool only_dirs;     /* files of the folder being read do not count */
@@ -54,13 +48,13 @@ static void walk_free(struct walk *w)
 
 static dr_status no_memory(const struct walk *w, dr_error *err)
 {
-    return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory while listing", w->root);
+    return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory while listing", w->root->name);
 }
 
 static dr_status add_dir(struct walk *w, const char *path, size_t len, size_t parent, bool by_link, dr_error *err)
 {
     if (w->paths.n >= MAX_DIRS)
-        return dr__fail(err, DR_ERR_LIMIT, "%s: more than %d folders", w->root, MAX_DIRS);
+        return dr__fail(err, DR_ERR_LIMIT, "%s: more than %d folders", w->root->name, MAX_DIRS);
     struct dir *dirs = dr__grow(w->dirs, &w->dirs_cap, w->paths.n + 1, sizeof *dirs);
     if (!dirs)
         return no_memory(w, err);
@@ -75,7 +69,8 @@ static dr_status add_subdir(struct walk *w, size_t parent, const char *name, boo
     size_t base = dr__names_len(&w->paths, parent), len = strlen(name);
     const char *base_path = dr__names_get(&w->paths, parent);
     if (base + len + 2 > sizeof path)
-        return dr__fail(err, DR_ERR_LIMIT, "%s/%.200s...: path longer than %d bytes", w->root, base_path, MAX_PATH);
+        return dr__fail(err, DR_ERR_LIMIT, "%s/%.200s...: path longer than %d bytes", w->root->name, base_path,
+                        MAX_PATH);
     if (base) {
         memcpy(path, base_path, base);
         path[base++] = '/';
@@ -88,19 +83,9 @@ static bool is_loop(const struct walk *w, size_t i)
 {
     const struct dir *d = &w->dirs[i];
     for (size_t p = d->parent; d->by_link && p != SIZE_MAX; p = w->dirs[p].parent)
-        if (w->dirs[p].dev == d->dev && w->dirs[p].ino == d->ino)
+        if (!memcmp(w->dirs[p].id, d->id, sizeof d->id))
             return true;
     return false;
-}
-
-/* As os.walk: what is not a folder, or cannot be asked, is a file. */
-static bool is_dir(int fd, const struct dirent *e, bool *by_link)
-{
-    struct stat st;
-    *by_link = e->d_type != DT_DIR;
-    if (e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)
-        return e->d_type == DT_DIR;
-    return !fstatat(fd, e->d_name, &st, 0) && S_ISDIR(st.st_mode);
 }
 
 /* A sum does not depend on the order in which the system names them.  Index files come and go without meaning. */
@@ -113,72 +98,41 @@ static void hash_name(const char *name, uint64_t *hash, uint64_t *n)
     ++*n;
 }
 
-static dr_status take_entry(struct walk *w, size_t i, int fd, const struct dirent *e, dr_error *err)
+static bool begin_dir(dr__source_lister *lister, const dr__source_facts *facts)
 {
-    const char *name = e->d_name;
-    bool by_link;
-    if (name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2])))
-        return DR_OK;
-    if (i == 0)
-        hash_name(name, &w->root_hash, &w->root_entries);
-    if (is_dir(fd, e, &by_link))
-        return add_subdir(w, i, name, by_link, err);
-    size_t len = strlen(name);
-    if (w->only_dirs || !dr__has_extension(name, len, w->extensions))
-        return DR_OK;
-    return dr__names_add(&w->files, name, len) ? DR_OK : no_memory(w, err);
+    struct walk *w = (struct walk *)lister;
+    struct dir *d = &w->dirs[w->at];
+    memcpy(d->id, facts->id, sizeof d->id);
+    d->mtime_ns = facts->mtime_ns;
+    d->gone = is_loop(w, w->at);
+    return !d->gone;
 }
 
-static dr_status read_entries(struct walk *w, size_t i, DIR *dir, dr_error *err)
+static dr_status take_entry(dr__source_lister *lister, const dr__source_entry *entry, dr_error *err)
 {
-    for (;;) {
-        errno = 0;
-        const struct dirent *e = readdir(dir);
-        if (!e && errno)
-            return dr__fail_errno(err, DR_ERR_IO, "%s/%s: cannot list", w->root, dr__names_get(&w->paths, i));
-        if (!e || (w->stop_at_first && w->files.n))
-            return DR_OK;
-        DR_TRY(take_entry(w, i, dirfd(dir), e, err));
-    }
+    struct walk *w = (struct walk *)lister;
+    if (w->stop_at_first && w->files.n)
+        return DR_END;
+    if (w->at == 0)
+        hash_name(entry->name, &w->root_hash, &w->root_entries);
+    if (entry->is_dir)
+        return add_subdir(w, w->at, entry->name, entry->by_link, err);
+    size_t len = strlen(entry->name);
+    if (w->only_dirs || !dr__has_extension(entry->name, len, w->extensions))
+        return DR_OK;
+    return dr__names_add(&w->files, entry->name, len) ? DR_OK : no_memory(w, err);
 }
 
-/* Opens folder i for reading; *out NULL: nothing to read, because it vanished or is a loop. */
-static dr_status open_dir(struct walk *w, size_t i, DIR **out, dr_error *err)
-{
-    const char *path = dr__names_get(&w->paths, i);
-    struct dir *d = &w->dirs[i];
-    struct stat st;
-    *out = NULL;
-    d->gone = true;
-    int fd = openat(w->root_fd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return DR_OK;
-    if (fd < 0 || fstat(fd, &st)) {
-        dr_status status = dr__fail_errno(err, DR_ERR_IO, "%s/%s: cannot list", w->root, path);
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    d->dev = st.st_dev;
-    d->ino = st.st_ino;
-    d->mtime_ns = dr__mtime_ns(&st);
-    d->gone = is_loop(w, i);
-    *out = d->gone ? NULL : fdopendir(fd);
-    if (*out)
-        return DR_OK;
-    close(fd);
-    return d->gone ? DR_OK : dr__fail_errno(err, DR_ERR_NOMEM, "%s/%s: cannot list", w->root, path);
-}
-
+/* A folder that has vanished, or is no folder any more, is as if it had not been there. */
 static dr_status read_dir(struct walk *w, size_t i, dr_error *err)
 {
-    DIR *dir;
-    DR_TRY(open_dir(w, i, &dir, err));
-    if (!dir)
-        return DR_OK;
-    size_t first = w->files.n;
-    dr_status status = read_entries(w, i, dir, err);
-    closedir(dir);
+    const size_t first = w->files.n;
+    w->lister = (dr__source_lister){ .begin = begin_dir, .take = take_entry };
+    w->at = i;
+    w->dirs[i].gone = true;
+    dr_status status = dr__source_dir_list(w->root, dr__names_get(&w->paths, i), &w->lister, err);
+    if (w->dirs[i].gone)
+        return status == DR_ERR_NOT_FOUND ? DR_OK : status;
     w->dirs[i].first = first; /* after reading: dirs may have moved */
     w->dirs[i].n = w->files.n - first;
     return status;
@@ -244,7 +198,7 @@ static dr_status copy_sorted(const struct walk *w, size_t from, dr__listing *out
 /* One class: folder `top` of the classes' walk, with its own temporary lists. */
 static dr_status walk_class(const struct walk *classes, const char *name, bool by_link, dr__listing *out, dr_error *err)
 {
-    struct walk w = { .root = classes->root, .root_fd = classes->root_fd, .extensions = classes->extensions };
+    struct walk w = { .root = classes->root, .extensions = classes->extensions };
     dr_status status = add_dir(&w, "", 0, SIZE_MAX, false, err); /* the root, so that a link to it is seen as a loop */
     if (status == DR_OK) {
         w.dirs[0] = classes->dirs[0];
@@ -281,9 +235,9 @@ static dr_status walk_classes(struct walk *w, dr__listing *out, dr_error *err)
     return status;
 }
 
-dr_status dr__listing_walk(const char *root, const char *const *extensions, dr__listing *out, dr_error *err)
+dr_status dr__listing_walk(const char *const *extensions, dr__listing *out, dr_error *err)
 {
-    struct walk w = { .root = root, .root_fd = out->root_fd, .extensions = extensions };
+    struct walk w = { .root = out->root, .extensions = extensions };
     dr_status status = add_dir(&w, "", 0, SIZE_MAX, false, err);
     if (status == DR_OK && out->by_class) {
         status = walk_classes(&w, out, err);
@@ -300,36 +254,41 @@ dr_status dr__listing_walk(const char *root, const char *const *extensions, dr__
 
 bool dr__listing_any_below(const char *root, const char *const *extensions)
 {
-    struct walk w = { .root = root, .extensions = extensions, .only_dirs = true };
-    w.root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (w.root_fd < 0)
-        return false;
-    dr_status status = add_dir(&w, "", 0, SIZE_MAX, false, NULL);
+    struct walk w = { .extensions = extensions, .only_dirs = true };
+    dr_status status = dr__source_dir_open(root, NULL, &w.root, NULL);
+    if (status != DR_OK)
+        return status == DR_ERR_NOMEM; /* whoever opens it will meet the error, and can report it */
+    status = add_dir(&w, "", 0, SIZE_MAX, false, NULL);
     if (status == DR_OK)
         status = read_dir(&w, 0, NULL);
     w.only_dirs = false;
     w.stop_at_first = true;
     if (status == DR_OK)
         status = read_tree(&w, 1, NULL);
-    bool found = status != DR_OK || w.files.n; /* whoever opens it will meet the error, and can say it */
+    bool found = status != DR_OK || w.files.n; /* likewise */
     walk_free(&w);
-    close(w.root_fd);
+    dr__source_dir_close(&w.root);
     return found;
 }
 
-dr_status dr__listing_hash_names(int fd, uint64_t *hash, uint64_t *n)
+struct name_hash {
+    dr__source_lister lister;
+    uint64_t hash, n;
+};
+
+static dr_status hash_entry(dr__source_lister *lister, const dr__source_entry *entry, dr_error *err)
 {
-    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* its own position */
-    DIR *dir = again < 0 ? NULL : fdopendir(again);
-    if (!dir) {
-        if (again >= 0)
-            close(again);
-        return DR_ERR_IO;
-    }
-    *hash = *n = 0;
-    for (const struct dirent *e; (e = readdir(dir));)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            hash_name(e->d_name, hash, n);
-    closedir(dir);
+    struct name_hash *h = (struct name_hash *)lister;
+    (void)err;
+    hash_name(entry->name, &h->hash, &h->n);
+    return DR_OK;
+}
+
+dr_status dr__listing_hash_names(dr__source_dir *dir, uint64_t *hash, uint64_t *n)
+{
+    struct name_hash h = { .lister = { .take = hash_entry } };
+    DR_TRY(dr__source_dir_list(dir, "", &h.lister, NULL));
+    *hash = h.hash;
+    *n = h.n;
     return DR_OK;
 }

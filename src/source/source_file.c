@@ -1,9 +1,13 @@
-/* source_file.c: local files as a source.
+/* source_file.c: the local file system as a source.
  *
- * pread, not mmap: a file that is cut short while it is read must be an error, not a signal.
+ * pread, not mmap: a file that is cut short while it is read must be an error, not a signal.  A directory handle is a
+ * descriptor that paths are opened relative to: the kernel then walks only the part below it, and the folder may be
+ * renamed while it is read.  A file costs openat, fstat, pread and close.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -14,6 +18,11 @@
 struct file {
     dr__source head;
     int fd;
+};
+
+struct dir {
+    dr__source_dir head;
+    int fd; /* AT_FDCWD: no directory */
 };
 
 dr_status dr__errno_status(int code)
@@ -63,18 +72,44 @@ int dr__file_pread(int fd, void *buf, size_t size, uint64_t offset, size_t *got)
     return 0;
 }
 
-uint64_t dr__file_version(const struct stat *st)
+/* --- facts --- */
+
+static uint64_t version_of(const struct stat *st)
 {
+    const uint64_t mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec;
     const uint64_t ctime_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000 + (uint64_t)st->st_ctim.tv_nsec;
-    const uint64_t facts[] = { (uint64_t)dr__mtime_ns(st), ctime_ns, (uint64_t)st->st_ino };
+    const uint64_t facts[] = { mtime_ns, ctime_ns, (uint64_t)st->st_ino, (uint64_t)st->st_size };
     const uint64_t version = XXH3_64bits(facts, sizeof facts);
     return version ? version : 1;
 }
 
-static dr_status open_file(const char *name, dr__source **out, dr_error *err)
+static dr__source_facts facts_of(const struct stat *st)
+{
+    return (dr__source_facts){
+        .kind = S_ISREG(st->st_mode)   ? DR__SOURCE_FILE
+                : S_ISDIR(st->st_mode) ? DR__SOURCE_DIR
+                                       : DR__SOURCE_OTHER,
+        .size = (uint64_t)st->st_size,
+        .mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+        .version = version_of(st),
+        .id = { (uint64_t)st->st_dev, (uint64_t)st->st_ino },
+    };
+}
+
+static dr_status check_options(const char *name, const dr__source_options *options, dr_error *err)
+{
+    if (options->credentials)
+        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: local files take no credentials", name);
+    return DR_OK;
+}
+
+/* --- one file --- */
+
+static dr_status open_file(const char *name, const dr__source_options *options, dr__source **out, dr_error *err)
 {
     struct stat st;
     int fd;
+    DR_TRY(check_options(name, options, err));
     DR_TRY(dr__file_open(AT_FDCWD, NULL, name, &fd, &st, err));
     struct file *f = dr__alloc_zero(1, sizeof *f);
     if (!f) {
@@ -82,7 +117,7 @@ static dr_status open_file(const char *name, dr__source **out, dr_error *err)
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", name);
     }
     f->fd = fd;
-    f->head.version = dr__file_version(&st);
+    f->head.facts = facts_of(&st);
     *out = &f->head;
     return DR_OK;
 }
@@ -110,6 +145,135 @@ static void close_file(dr__source *source)
     close(((struct file *)source)->fd);
 }
 
+/* --- a directory --- */
+
+static dr_status open_dir(const char *name, const dr__source_options *options, dr__source_dir **out, dr_error *err)
+{
+    DR_TRY(check_options(name ? name : ".", options, err));
+    int fd = name ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : AT_FDCWD;
+    if (name && fd < 0)
+        return dr__fail_errno(err, dr__errno_status(errno), "%s: cannot open folder", name);
+    struct dir *d = dr__alloc_zero(1, sizeof *d);
+    if (!d) {
+        if (name)
+            close(fd);
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", name ? name : ".");
+    }
+    d->fd = fd;
+    *out = &d->head;
+    return DR_OK;
+}
+
+static void close_dir(dr__source_dir *dir)
+{
+    const int fd = ((struct dir *)dir)->fd;
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Reads until the file ends.  One byte more than expected is asked for, so that the usual file needs a single read. */
+static dr_status read_whole(int fd, size_t expect, dr__source_target *target, size_t *size, dr_error *err)
+{
+    size_t done = 0, ask = expect + 1;
+    for (;;) {
+        dr_status status = DR_OK;
+        uint8_t *memory = target->reserve(target, done + ask, done, &status, err);
+        if (!memory)
+            return status;
+        ssize_t n = pread(fd, memory + done, ask, (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return dr__fail_errno(err, DR_ERR_IO, "cannot read");
+        done += (size_t)n;
+        if (n == 0 || done == expect)
+            break;
+        ask = done < expect ? expect + 1 - done : 65536;
+    }
+    *size = done;
+    return DR_OK;
+}
+
+static dr_status get(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size, dr_error *err)
+{
+    struct stat st;
+    int fd;
+    DR_TRY(dr__file_open(((struct dir *)dir)->fd, dir->name, path, &fd, &st, err));
+    dr_status status = read_whole(fd, (size_t)st.st_size, target, size, err);
+    close(fd);
+    if (status != DR_OK)
+        dr__error_prefix(err, "%s%s%s", path[0] == '/' ? "" : dir->name, path[0] == '/' ? "" : "/", path);
+    return status;
+}
+
+/* dir NULL: the path is used as it is. */
+static dr_status stat_path(dr__source_dir *dir, const char *path, dr__source_facts *facts, dr_error *err)
+{
+    struct stat st;
+    if (fstatat(dir ? ((struct dir *)dir)->fd : AT_FDCWD, *path ? path : ".", &st, 0))
+        return dr__fail_errno(err, dr__errno_status(errno), "%s%scannot stat %s", dir ? dir->name : "", dir ? ": " : "",
+                              path);
+    *facts = facts_of(&st);
+    return DR_OK;
+}
+
+/* As os.walk: what is not a folder, or cannot be asked, is a file. */
+static bool is_dir(int fd, const struct dirent *e, bool *by_link)
+{
+    struct stat st;
+    *by_link = e->d_type != DT_DIR;
+    if (e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)
+        return e->d_type == DT_DIR;
+    return !fstatat(fd, e->d_name, &st, 0) && S_ISDIR(st.st_mode);
+}
+
+static dr_status read_entries(const dr__source_dir *dir, const char *path, DIR *stream, dr__source_lister *lister,
+                              dr_error *err)
+{
+    for (;;) {
+        errno = 0;
+        const struct dirent *e = readdir(stream);
+        if (!e && errno)
+            return dr__fail_errno(err, DR_ERR_IO, "%s/%s: cannot list", dir->name, path);
+        if (!e)
+            return DR_OK;
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+            continue;
+        dr__source_entry entry = { .name = e->d_name };
+        entry.is_dir = is_dir(dirfd(stream), e, &entry.by_link);
+        dr_status status = lister->take(lister, &entry, err);
+        if (status != DR_OK)
+            return status == DR_END ? DR_OK : status;
+    }
+}
+
+static dr_status list(dr__source_dir *dir, const char *path, dr__source_lister *lister, dr_error *err)
+{
+    struct stat st;
+    int fd = openat(((struct dir *)dir)->fd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return dr__fail_errno(err, dr__errno_status(errno), "%s/%s: cannot list", dir->name, path);
+    if (fstat(fd, &st)) {
+        dr_status status = dr__fail_errno(err, DR_ERR_IO, "%s/%s: cannot list", dir->name, path);
+        close(fd);
+        return status;
+    }
+    const dr__source_facts facts = facts_of(&st);
+    if (lister->begin && !lister->begin(lister, &facts)) {
+        close(fd);
+        return DR_OK;
+    }
+    DIR *stream = fdopendir(fd);
+    if (!stream) {
+        dr_status status = dr__fail_errno(err, DR_ERR_NOMEM, "%s/%s: cannot list", dir->name, path);
+        close(fd);
+        return status;
+    }
+    dr_status status = read_entries(dir, path, stream, lister, err);
+    closedir(stream);
+    return status;
+}
+
 const dr_source_def dr__source_file = {
     .scheme = NULL,
     .summary = "files of the local file system",
@@ -117,4 +281,9 @@ const dr_source_def dr__source_file = {
     .size = size,
     .read_at = read_at,
     .close = close_file,
+    .open_dir = open_dir,
+    .get = get,
+    .stat = stat_path,
+    .list = list,
+    .close_dir = close_dir,
 };

@@ -1,4 +1,7 @@
 /* source_table.c: all sources, and the choice among them by name. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,17 +12,20 @@ const dr_source_def *const dr__source_table[] = {
     NULL,
 };
 
+static const dr__source_options no_options;
+
 /* Length of "scheme" in "scheme://..."; 0: a plain path. */
 static size_t scheme_length(const char *name)
 {
-    const char *colon = strstr(name, "://");
-    if (!colon || memchr(name, '/', (size_t)(colon - name)))
+    const char *colon = strchr(name, ':');
+    if (!colon || strncmp(colon, "://", 3) || memchr(name, '/', (size_t)(colon - name)))
         return 0;
     return (size_t)(colon - name);
 }
 
-static const dr_source_def *find(const char *name, size_t scheme)
+const dr_source_def *dr__source_def_of(const char *name)
 {
+    const size_t scheme = scheme_length(name);
     for (int i = 0; dr__source_table[i]; i++) {
         const char *s = dr__source_table[i]->scheme;
         if (scheme ? s && strlen(s) == scheme && !strncmp(s, name, scheme) : !s)
@@ -28,16 +34,41 @@ static const dr_source_def *find(const char *name, size_t scheme)
     return NULL;
 }
 
-dr_status dr__source_open(const char *name, dr__source **out, dr_error *err)
+static dr_status find(const char *name, const dr_source_def **out, dr_error *err)
 {
-    size_t scheme = scheme_length(name);
-    const dr_source_def *def = find(name, scheme);
-    if (!def)
-        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: this build cannot read from %.*s://", name, (int)scheme, name);
+    *out = dr__source_def_of(name);
+    if (*out)
+        return DR_OK;
+    return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: this build cannot read from %.*s://", name, (int)scheme_length(name),
+                    name);
+}
+
+bool dr__source_is_remote(const char *name)
+{
+    const dr_source_def *def = dr__source_def_of(name);
+    return def && def->remote;
+}
+
+bool dr__source_real_name(const char *name, char *text, size_t size)
+{
+    char real[PATH_MAX];
+    const bool remote = dr__source_is_remote(name);
+    if (!remote && !realpath(name, real))
+        return false;
+    const int n = snprintf(text, size, "%s", remote ? name : real);
+    return n >= 0 && (size_t)n < size;
+}
+
+/* --- one object --- */
+
+dr_status dr__source_open(const char *name, const dr__source_options *options, dr__source **out, dr_error *err)
+{
+    const dr_source_def *def;
+    DR_TRY(find(name, &def, err));
     char *copy = dr__strdup(name);
     if (!copy)
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", name);
-    dr_status status = def->open(name, out, err);
+    dr_status status = def->open(name, options ? options : &no_options, out, err);
     if (status != DR_OK) {
         dr__free(copy);
         return status;
@@ -65,4 +96,80 @@ void dr__source_close(dr__source **source)
     dr__free((*source)->name);
     dr__free(*source);
     *source = NULL;
+}
+
+/* --- directories --- */
+
+dr_status dr__source_dir_open(const char *name, const dr__source_options *options, dr__source_dir **out, dr_error *err)
+{
+    const dr_source_def *def = &dr__source_file;
+    *out = NULL;
+    if (name)
+        DR_TRY(find(name, &def, err));
+    if (!def->open_dir)
+        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: %s:// has no folders", name, def->scheme);
+    char *copy = dr__strdup(name ? name : ".");
+    if (!copy)
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", name ? name : ".");
+    dr_status status = def->open_dir(name, options ? options : &no_options, out, err);
+    if (status != DR_OK) {
+        dr__free(copy);
+        return status;
+    }
+    (*out)->def = def;
+    (*out)->name = copy;
+    return DR_OK;
+}
+
+/* A name with a scheme does not depend on the directory: it is opened as an object of its own. */
+static dr_status get_object(const char *name, dr__source_target *target, size_t *size, dr_error *err)
+{
+    dr__source *source;
+    uint64_t total;
+    DR_TRY(dr__source_open(name, NULL, &source, err));
+    dr_status status = dr__source_size(source, &total, err);
+    uint8_t *memory = status == DR_OK ? target->reserve(target, (size_t)total, 0, &status, err) : NULL;
+    if (memory)
+        status = dr__source_read_at(source, memory, (size_t)total, 0, size, err);
+    dr__source_close(&source);
+    return status;
+}
+
+dr_status dr__source_dir_get(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size,
+                             dr_error *err)
+{
+    return scheme_length(path) ? get_object(path, target, size, err) : dir->def->get(dir, path, target, size, err);
+}
+
+dr_status dr__source_stat(const char *name, dr__source_facts *facts, dr_error *err)
+{
+    const dr_source_def *def;
+    dr__source *source;
+    DR_TRY(find(name, &def, err));
+    if (def == &dr__source_file)
+        return def->stat(NULL, name, facts, err);
+    DR_TRY(dr__source_open(name, NULL, &source, err));
+    *facts = source->facts;
+    dr__source_close(&source);
+    return DR_OK;
+}
+
+dr_status dr__source_dir_stat(dr__source_dir *dir, const char *path, dr__source_facts *facts, dr_error *err)
+{
+    return scheme_length(path) ? dr__source_stat(path, facts, err) : dir->def->stat(dir, path, facts, err);
+}
+
+dr_status dr__source_dir_list(dr__source_dir *dir, const char *path, dr__source_lister *lister, dr_error *err)
+{
+    return dir->def->list(dir, path, lister, err);
+}
+
+void dr__source_dir_close(dr__source_dir **dir)
+{
+    if (!*dir)
+        return;
+    (*dir)->def->close_dir(*dir);
+    dr__free((*dir)->name);
+    dr__free(*dir);
+    *dir = NULL;
 }

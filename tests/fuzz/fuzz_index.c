@@ -20,7 +20,7 @@ enum { TAR_SIZE = 10240 };
 
 static void read_both(const void *data, size_t size)
 {
-    dr__listing listing = { .root_fd = -1, .by_class = true };
+    dr__listing listing = { .by_class = true };
     dr__tar_index index;
     dr_error err;
     if (dr__listing_decode(data, size, "w", &listing, &err) == DR_OK && listing.files.n) {

@@ -22,7 +22,7 @@ static void make_large(void)
 static void list(dr__listing *l, bool by_class)
 {
     dr_error err;
-    if (dr__listing_open(tree_root, by_class, dr__extensions(NULL), true, l, &err) != DR_OK)
+    if (dr__listing_open(tree_root, NULL, by_class, dr__extensions(NULL), true, l, &err) != DR_OK)
         fail_msg("%s", err.text);
 }
 
@@ -31,7 +31,7 @@ static size_t listed(bool by_class)
 {
     dr__listing l, fresh;
     list(&l, by_class);
-    assert_int_equal(dr__listing_open(tree_root, by_class, dr__extensions(NULL), false, &fresh, NULL), DR_OK);
+    assert_int_equal(dr__listing_open(tree_root, NULL, by_class, dr__extensions(NULL), false, &fresh, NULL), DR_OK);
     size_t n = l.files.n;
     assert_int_equal(n, fresh.files.n);
     assert_true(dr__listing_fingerprint(&l) == dr__listing_fingerprint(&fresh));
@@ -44,7 +44,8 @@ static size_t listed(bool by_class)
 /* Does an index answer? */
 static bool index_holds(bool by_class)
 {
-    dr__listing l = { .by_class = by_class, .root_fd = open(tree_root, O_RDONLY | O_DIRECTORY) };
+    dr__listing l = { .by_class = by_class };
+    assert_int_equal(dr__source_dir_open(tree_root, NULL, &l.root, NULL), DR_OK);
     bool good = dr__listing_load(tree_root, dr__extensions(NULL), &l, NULL) == DR_OK;
     dr__listing_free(&l);
     return good;
@@ -228,7 +229,7 @@ static void hostile_index_is_refused(void **state)
         assert_true(dr__index_save(at("index"), true, s, 3));
         size_t size;
         uint8_t *data = dr__index_load(at("index"), &size);
-        dr__listing l = { .root_fd = -1, .by_class = true };
+        dr__listing l = { .by_class = true };
         dr_error err;
         assert_int_equal(dr__listing_decode(data, size, "x", &l, &err), fine ? DR_OK : DR_ERR_FORMAT);
         dr__listing_free(&l);
@@ -248,7 +249,7 @@ static void builders_may_race(void **state)
         assert_true(child[i] >= 0);
         if (!child[i]) {
             dr__listing l;
-            bool good = dr__listing_open(tree_root, true, dr__extensions(NULL), true, &l, NULL) == DR_OK &&
+            bool good = dr__listing_open(tree_root, NULL, true, dr__extensions(NULL), true, &l, NULL) == DR_OK &&
                         l.files.n == N_CLASSES * PER_CLASS;
             dr__listing_free(&l);
             _exit(good ? 0 : 1);
@@ -289,7 +290,7 @@ static void opening_survives_lack_of_memory(void **state)
     for (long n = 1; n < 400; n++) {
         dr__listing l;
         dr__alloc_fail_at(n, n % 2);
-        dr_status status = dr__listing_open(tree_root, true, dr__extensions(NULL), true, &l, NULL);
+        dr_status status = dr__listing_open(tree_root, NULL, true, dr__extensions(NULL), true, &l, NULL);
         long used = dr__alloc_fail_at(0, false);
         if (status == DR_OK) {
             assert_int_equal(l.files.n, N_CLASSES * PER_CLASS);
@@ -308,7 +309,7 @@ static void a_sample_costs_little(void **state)
 {
     (void)state;
     enum { DIRS = 100, FILES = 1000 };
-    dr__listing l = { .root_fd = -1, .by_class = true };
+    dr__listing l = { .by_class = true };
     char name[64];
     assert_true(dr__listing_add_dir(&l, "", 0, 0));
     for (int d = 0; d < DIRS; d++) {

@@ -45,13 +45,16 @@ static void a_limit_is_kept_and_names_the_file(void **state)
     put_text(at("large"), "");
     assert_int_equal(truncate(at("large"), 70 << 20), 0);
     dr__record_init(&r);
+    dr__source_dir *dir;
+    assert_int_equal(dr__source_dir_open(NULL, NULL, &dir, NULL), DR_OK);
     r.max_bytes = 64 << 20;
-    assert_int_equal(dr__record_read_file(&r, AT_FDCWD, "", at("large"), 0, &data, &size, &err), DR_ERR_LIMIT);
+    assert_int_equal(dr__record_read_file(&r, dir, at("large"), 0, &data, &size, &err), DR_ERR_LIMIT);
     expect_in(err.text, "/large: a sample of 73400321 encoded bytes; the memory limit allows 67108864");
     assert_null(r.block);
     r.max_bytes = 128 << 20;
-    assert_int_equal(dr__record_read_file(&r, AT_FDCWD, "", at("large"), 0, &data, &size, &err), DR_OK);
+    assert_int_equal(dr__record_read_file(&r, dir, at("large"), 0, &data, &size, &err), DR_OK);
     assert_int_equal(size, 70 << 20);
+    dr__source_dir_close(&dir);
     dr__record_free(&r);
 }
 
@@ -93,7 +96,10 @@ static void expect_file(dr__record *r, const char *name, const void *want, size_
     void *data;
     size_t size;
     dr_error err;
-    assert_int_equal(dr__record_read_file(r, AT_FDCWD, NULL, at("%s", name), 16, &data, &size, &err), DR_OK);
+    dr__source_dir *dir;
+    assert_int_equal(dr__source_dir_open(NULL, NULL, &dir, NULL), DR_OK);
+    assert_int_equal(dr__record_read_file(r, dir, at("%s", name), 16, &data, &size, &err), DR_OK);
+    dr__source_dir_close(&dir);
     assert_int_equal(size, want_size);
     assert_memory_equal(data, want, want_size);
     for (int i = 0; i < 64; i++)
@@ -127,7 +133,10 @@ static void file_longer_than_announced(void **state)
     dr__record_init(&r);
     if (access("/proc/self/status", R_OK))
         skip();
-    assert_int_equal(dr__record_read_file(&r, AT_FDCWD, NULL, "/proc/self/status", 0, &data, &size, NULL), DR_OK);
+    dr__source_dir *dir;
+    assert_int_equal(dr__source_dir_open(NULL, NULL, &dir, NULL), DR_OK);
+    assert_int_equal(dr__record_read_file(&r, dir, "/proc/self/status", 0, &data, &size, NULL), DR_OK);
+    dr__source_dir_close(&dir);
     assert_true(size > 100);
     expect_in((const char *)data, "VmRSS");
     dr__record_free(&r);
@@ -142,14 +151,18 @@ static void errors_name_folder_and_path(void **state)
     dr__record r;
     dr__record_init(&r);
     put_text(at("f"), "12345");
-    int fd = open(tree_root, O_RDONLY | O_DIRECTORY);
-    assert_int_equal(dr__record_read_file(&r, fd, "shown", "a/b.jpg", 0, &data, &size, &err), DR_ERR_NOT_FOUND);
-    expect_in(err.text, "shown/a/b.jpg: cannot open: No such file");
+    char want[4400];
+    dr__source_dir *dir;
+    assert_int_equal(dr__source_dir_open(tree_root, NULL, &dir, NULL), DR_OK);
+    assert_int_equal(dr__record_read_file(&r, dir, "a/b.jpg", 0, &data, &size, &err), DR_ERR_NOT_FOUND);
+    snprintf(want, sizeof want, "%s/a/b.jpg: cannot open: No such file", tree_root);
+    expect_in(err.text, want);
     dr__alloc_fail_at(1, true);
-    assert_int_equal(dr__record_read_file(&r, fd, "shown", "f", 0, &data, &size, &err), DR_ERR_NOMEM);
+    assert_int_equal(dr__record_read_file(&r, dir, "f", 0, &data, &size, &err), DR_ERR_NOMEM);
     dr__alloc_fail_at(0, false);
-    expect_in(err.text, "shown/f: out of memory");
-    close(fd);
+    snprintf(want, sizeof want, "%s/f: out of memory", tree_root);
+    expect_in(err.text, want);
+    dr__source_dir_close(&dir);
     dr__record_free(&r);
 }
 
