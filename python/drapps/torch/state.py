@@ -56,6 +56,10 @@ def _check_place(loader, state):
     """Raises where a pass has fewer batches than were delivered; where only the sampler knows how many, nothing."""
     if loader._iterable and any(state["origin"]):
         wrong("origin", "[0, 0, []] for an iterable data set", state["origin"])
+    saved = state["made_with"]["world_size"]
+    if loader._iterable and saved != loader.world_size:
+        wrong("made_with.world_size", f"{loader.world_size} for an iterable data set, which divides itself among ranks",
+              saved)  # fmt: skip
     if loader._iterable or "replay" in state or state["made_with"]["world_size"] != loader.world_size:
         return
     counted = all(type(sampler) in COUNTED for sampler in draws.chain(loader._index_sampler))
