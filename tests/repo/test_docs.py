@@ -1,6 +1,7 @@
 """The documents are true as far as a program can tell: links lead somewhere, examples run, what programs read from the
 environment is told, no path of one machine."""
 
+import inspect
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import drapps
 import numpy as np
 import pytest
 from cocosets import make_coco
@@ -198,3 +200,21 @@ def test_no_path_of_one_machine():
     found = [name for name in tracked.stdout.split("\0")
              if name and (ROOT / name).is_file() and private.search((ROOT / name).read_bytes())]
     assert found == []
+
+
+def test_every_option_is_on_the_page_of_options():
+    """Arguments of both loaders, fields of the options in C, and variables that the library reads."""
+    page = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    names = set()
+    for function in (drapps.Pipeline.loader, drapps.DataLoader.__init__):
+        names |= set(inspect.signature(function).parameters) - {"self", "dataset"}
+    header = (ROOT / "include" / "drapps" / "loader.h").read_text(encoding="utf-8")
+    struct = re.sub(r"/\*.*?\*/", "", header[: header.index("} dr_loader_options;")].rpartition("{")[2], flags=re.DOTALL)
+    names |= {name for line in struct.split(";") for name in re.findall(r"(\w+)\s*(?:,|$)", line.strip())} - {"size"}
+    read = re.compile(r"""(?:getenv\(|environ\S*[\[(])\s*["'](DRAPPS_\w+)""")
+    for folder in ("src", "python"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".c", ".py"):
+                names |= set(read.findall(path.read_text(encoding="utf-8")))
+    told = {word for text in re.findall(r"`([^`]+)`", page) for word in re.findall(r"\w+", text)}
+    assert sorted(names - told - {"DRAPPS_STALL"}) == []
