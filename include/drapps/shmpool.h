@@ -45,13 +45,13 @@ typedef struct dr_shmpool_options {
     uint64_t keep_free;     /* bytes of free blocks whose pages stay warm; what is above goes back to the system.
                                0: what the last batches needed at once and a quarter more; at least twice the largest
                                batch so far, but of that no more than 32 MB */
-    bool in_order;    /* true: sample s of a batch goes to slot s of it, batches are taken in the order of posting.
-                         false: a sample goes to the batch that is being filled when it is done, ready batches are
-                         taken as they come.  Groups of one kind (below) only mix among themselves */
-    bool lanes;       /* slow samples are started early by a part of the workers (below) */
-    int max_attempts; /* a slot whose worker died so often is failed (DR_SHMPOOL_DIED); 0: 3 */
-    int max_ahead;    /* out of order, a post is claimed only when the posts up to so many before it are over: so far
-                         may a sample be from its turn; at most 1024; 0: 32 */
+    bool in_order;      /* true: sample s of a batch goes to slot s of it, batches are taken in the order of posting.
+                           false: a sample goes to the batch that is being filled when it is done, ready batches are
+                           taken as they come.  Groups of one kind (below) only mix among themselves */
+    bool lanes;         /* slow samples are started early by a part of the workers (below) */
+    int max_attempts;   /* a slot whose worker died so often is failed (DR_SHMPOOL_DIED); 0: 3 */
+    int reorder_window; /* out of order, a post is claimed only when the posts up to so many before it are over: so far
+                      may a sample be from its turn; at most 1024; 0: 32 */
 } dr_shmpool_options;
 
 DR_API void dr_shmpool_defaults(dr_shmpool_options *options);
@@ -254,9 +254,9 @@ DR_API void dr_shmpool_block_release(dr_shmpool *shmpool, dr_shmpool_block block
  * With `lanes`, workers at slow slots are limited to the slow samples' part of the predicted work, at least one and
  * never all while there are fast slots to claim; a worker that finds no fast slot helps with the slow ones.  Slow slots
  * are claimed one at a time, ahead of their turn: in order, those of the oldest batch that has some, the longest first;
- * out of order, the longest of all, but first those that are half of max_ahead late.  In order, a worker that is alone
- * makes one batch after the other.  Out of order, as long as the owner has had fewer than four batches of a group and
- * there is none for it to take, the shortest slots come first, where costs are known. */
+ * out of order, the longest of all, but first those that are half of reorder_window late.  In order, a worker that is
+ * alone makes one batch after the other.  Out of order, as long as the owner has had fewer than four batches of a group
+ * and there is none for it to take, the shortest slots come first, where costs are known. */
 DR_API void dr_shmpool_set_threshold(dr_shmpool *shmpool, uint64_t slow_ns); /* 0: by itself, from the times seen */
 
 /* What half of the samples take at most, where that is known from earlier: before enough times are seen, a multiple of

@@ -22,7 +22,7 @@ from drapps.cached import Cache, folder_text, is_marked
 from drapps.collate import RULES, check_rules, collate
 from drapps.counted import counted
 from drapps.procpool.process_pool import MAX_WORKERS
-from drapps.procpool.chain_pool import Ahead, ChainPool, ahead_of
+from drapps.procpool.chain_pool import ChainPool, Groups
 from drapps.loader import LoaderBase
 from drapps.outcomes import MAX_BAD, Group, Maker, filled
 from drapps.output import from_numpy
@@ -168,7 +168,7 @@ class PythonLoader(LoaderBase):
         self._open_pool(None if self._has_filter else self._collate())
         batches = iter(lambda: list(islice(positions, size)), [])
         self._tell_begin()
-        groups = Ahead(self._pool, epoch, batches, self._controls)
+        groups = Groups(self._pool, epoch, batches, self._controls)
         if not self._has_filter:
             return groups
         return filled((outcome for group in groups for outcome in group.outcomes), size)
@@ -178,18 +178,20 @@ class PythonLoader(LoaderBase):
         place = self._place
         self._adapting.tell("start", epoch=self._running_epoch, base=place.local * self._world,
                             samples=self._length() - place.local - len(place.ahead), workers=self._pool.workers,
-                            prefetch=ahead_of(self._pool, self._controls))  # fmt: skip
+                            prefetch=self._pool.window.batches)  # fmt: skip
 
     def _open_pool(self, collate):
-        if self._pool is None:
-            self._pool = ChainPool(self._new_maker(), collate, workers=self._controls.workers, lanes=self._lanes,
+        controls, is_new = self._controls, self._pool is None
+        if is_new:
+            self._pool = ChainPool(self._new_maker(), collate, workers=controls.workers, lanes=self._lanes,
                                      in_order=self._in_order, memory_limit=self._memory_limit,
                                      cpu_limit=self._cpu_limit)  # fmt: skip
-            if not self._reference:
-                settings = {"batch_size": self._batch_size, "workers": self._controls.workers}
-                self._pool.adapt(self._adapting.of_processes(self._pipe.dataset.name, self._cpu_limit, settings,
-                                                              stages=repr(self._pipe)),
-                                  self._controls.ahead)  # fmt: skip
+        self._pool.window.begin_pass(controls.default_prefetch, override=controls.prefetch, exact=True,
+                                     batch_samples=self._batch_size)  # fmt: skip
+        if is_new and not self._reference:
+            settings = {"batch_size": self._batch_size, "workers": controls.workers}
+            self._pool.adapt(self._adapting.of_processes(self._pipe.dataset.name, self._cpu_limit, settings,
+                                                          stages=repr(self._pipe)))  # fmt: skip
 
     def _own_maker(self):
         self._maker = self._maker or self._new_maker()()
@@ -411,8 +413,10 @@ class PythonLoader(LoaderBase):
         self._adapting.pin(knob, int(value))
         if knob == "workers" and self._pool:
             self._pool.resize(int(value) or self._pool.workers)  # the policy turns it no more
-        elif knob == "prefetch" and self._pool and self._pool.controller is not None:
-            self._pool.controller.set("prefetch", value)
+        elif knob == "prefetch" and self._pool:
+            self._pool.window.override(int(value))
+            if self._pool.controller is not None:
+                self._pool.controller.set("prefetch", value)
 
     def get(self, knob):
         """The value of a setting; of "workers", the processes that there are, or, without any, what was set."""
@@ -420,7 +424,7 @@ class PythonLoader(LoaderBase):
             raise _core.NotFoundError(f'no setting "{knob}"; there are {", ".join(KNOBS)}')
         if knob == "workers":
             return self._pool.workers if self._pool else self._controls.workers
-        return ahead_of(self._pool, self._controls)
+        return self._pool.window.batches if self._pool else self._controls.default_prefetch
 
     def __repr__(self):
         return f"<drapps.PythonLoader of {self._pipe!r}: at most {counted(len(self), 'batch', 'batches')} of {self._batch_size}>"
@@ -435,8 +439,8 @@ class Controls:
     given_up: bool = False  # nobody waits for the epoch's batches any more
 
     @property
-    def ahead(self):
-        """Batches to be made beyond those delivered."""
+    def default_prefetch(self):
+        """Batches in flight until a controller decides."""
         return self.prefetch or 2 * max(self.workers, 1)
 
 

@@ -48,7 +48,7 @@ static struct view look(dr_shmpool *c, int worker)
         .shmpool = c,
         .worker = worker,
         .always = limited && !any_batch_at_hand(c) ? b->open : UINT64_MAX,
-        .until = b->in_order ? UINT64_MAX : b->open + b->max_ahead + 1,
+        .until = b->in_order ? UINT64_MAX : b->open + b->reorder_window + 1,
         .no_bytes = b->window_bytes && b->arena.held >= b->window_bytes,
     };
 }
@@ -155,7 +155,7 @@ static void longest_of(const struct view *v, struct dr__entry *e, struct dr__cho
 /* Out of order: half as many batches were filled since its turn as may be. */
 static bool is_due(const struct dr__board *b, const struct dr__entry *e)
 {
-    return b->fill > e->seq + b->max_ahead / 2;
+    return b->fill > e->seq + b->reorder_window / 2;
 }
 
 static bool find_slow(const struct view *v, struct dr__choice *out)

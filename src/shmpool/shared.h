@@ -117,7 +117,7 @@ struct dr__times {
 
 struct dr__board {
     uint32_t magic;
-    uint32_t n_entries, max_workers, max_batches, max_attempts, max_ahead;
+    uint32_t n_entries, max_workers, max_batches, max_attempts, reorder_window;
     bool in_order, lanes;
     uint64_t map_bytes, entries_at, workers_at; /* from the start of the memory */
     pthread_mutex_t lock;

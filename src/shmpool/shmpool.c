@@ -12,11 +12,11 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-enum { MAX_WORKERS = 256, MAX_BATCHES = 1024, MAX_AHEAD = 1024, PAGE = 4096 };
+enum { MAX_WORKERS = 256, MAX_BATCHES = 1024, MAX_REORDER_WINDOW = 1024, PAGE = 4096 };
 enum { LEAST_SPACE = 1 << 20, USUAL_SPACE = 1 << 30 };
 
 /* Out of order, posts wait for a slow sample while their batches are taken: entries for these come on top. */
-enum { AHEAD = 32, SPARE = 32 };
+enum { REORDER_WINDOW = 32, SPARE = 32 };
 
 void dr_shmpool_defaults(dr_shmpool_options *options)
 {
@@ -68,8 +68,9 @@ static dr_status check_options(const dr_shmpool_options *o, dr_error *err)
     if (o->max_batches < 1 || o->max_batches > MAX_BATCHES)
         return dr__fail(err, DR_ERR_ARG, "shmpool: max_batches is %d, allowed are 1 to %d", o->max_batches,
                         MAX_BATCHES);
-    if (o->max_ahead < 0 || o->max_ahead > MAX_AHEAD)
-        return dr__fail(err, DR_ERR_ARG, "shmpool: max_ahead is %d, allowed are 0 to %d", o->max_ahead, MAX_AHEAD);
+    if (o->reorder_window < 0 || o->reorder_window > MAX_REORDER_WINDOW)
+        return dr__fail(err, DR_ERR_ARG, "shmpool: reorder_window is %d, allowed are 0 to %d", o->reorder_window,
+                        MAX_REORDER_WINDOW);
     if (o->max_attempts < 0 || o->max_attempts > 200)
         return dr__fail(err, DR_ERR_ARG, "shmpool: max_attempts is %d, allowed are 0 to 200", o->max_attempts);
     return DR_OK;
@@ -125,8 +126,8 @@ static dr_status set_up(dr_shmpool *c, const dr_shmpool_options *o, dr_error *er
 {
     struct dr__board b = {
         .magic = DR__SHMPOOL_MAGIC,
-        .n_entries = (uint32_t)(o->max_batches + (o->max_ahead ? o->max_ahead : AHEAD) + SPARE),
-        .max_ahead = o->max_ahead ? (uint32_t)o->max_ahead : AHEAD,
+        .n_entries = (uint32_t)(o->max_batches + (o->reorder_window ? o->reorder_window : REORDER_WINDOW) + SPARE),
+        .reorder_window = o->reorder_window ? (uint32_t)o->reorder_window : REORDER_WINDOW,
         .max_workers = (uint32_t)o->max_workers,
         .max_batches = (uint32_t)o->max_batches,
         .max_attempts = o->max_attempts ? (uint32_t)o->max_attempts : 3,

@@ -273,7 +273,7 @@ def test_what_is_begun_early_takes_no_more_memory(tmp_path, monkeypatch):
         pool = iterator._pool
         assert 32 <= settled(lambda: pool.stats()["samples"] % 64) <= 32 + 4  # 8 batches of 8 MB, and what was claimed
         assert pool.stats()["peak_bytes"] < 11 * (8 << 20)
-        assert sum(map(len, iterator)) == 64 and iterator._begun_limit == 0
+        assert sum(map(len, iterator)) == 64 and iterator._window.started == 0
     loader.close()
 
 
@@ -281,10 +281,10 @@ def test_a_limit_of_one_pass_is_not_that_of_the_next(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     loader = known(one_in_ten(500)[:64], Wide(64), num_workers=2, batch_size=8, persistent_workers=True)
     iterator = iter(loader)
-    assert iterator._begun_limit == 4
+    assert iterator._window.started == 4
     loader._sample_costs()._telling = False  # as if they had turned out to be alike
     iterator = iter(loader)
-    assert iterator._begun_limit == 0 and sum(map(len, iterator)) == 64
+    assert iterator._window.started == 0 and sum(map(len, iterator)) == 64
     loader.close()
 
 
@@ -295,7 +295,7 @@ def test_an_error_says_nothing_of_the_size_of_batches(tmp_path, monkeypatch):
     iterator = iter(known(costs, Faulty(80, [0, 1]), num_workers=1))
     with pytest.raises(ValueError, match="no sample"):
         next(iterator)
-    assert iterator._nbytes == 0
+    assert iterator._window.largest_bytes == 0
 
 
 class Prepared(Numbers):

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 torch = pytest.importorskip("torch")
 
-from drapps.procpool import window
+from drapps.procpool import prefetch_window
 from drapps.procpool.layout_registry import MAX_LAYOUTS, LayoutBook
 from drapps.procpool.failure import caught, pack_failure, unpack_failure
 from drapps.procpool.layout import Layout
@@ -383,11 +383,11 @@ def test_a_request_is_unpickled_once_for_its_claims():
     assert Counted.loads == 16
 
 
-# --- window.py ---
+# --- prefetch_window.py ---
 
 
 class Board:
-    """What a Window asks of a shmpool and says to it."""
+    """What a StartLimit asks of a shmpool and sets in it."""
 
     def __init__(self):
         self.window, self.busy_ns = None, 0
@@ -396,26 +396,26 @@ class Board:
         self.window = batches
 
     def worker_at(self, worker):
-        return (0, self.busy_ns)
+        return SimpleNamespace(busy_ns=self.busy_ns)
 
 
 def taken(window, nbytes, n=1, waited=True):
     for _ in range(n):
-        window.taken(SimpleNamespace(head_bytes=0, slab=SimpleNamespace(nbytes=nbytes)), waited)
+        window.taken(nbytes, waited)
 
 
 @pytest.fixture
 def clock(monkeypatch):
     now = [0]
-    monkeypatch.setattr(window.time, "monotonic_ns", lambda: now[0])
+    monkeypatch.setattr(prefetch_window.time, "monotonic_ns", lambda: now[0])
     return now
 
 
 def test_small_batches_are_begun_as_they_are_posted(clock):
     board = Board()
-    small = window.Window(board, 2, most=4, least=1)
+    small = prefetch_window.StartLimit(board, 2, most=4, least=1)
     assert board.window == 1
-    taken(small, window.SMALL // 4)
+    taken(small, prefetch_window.SMALL_BYTES // 4)
     assert board.window == 0
 
 
@@ -427,18 +427,18 @@ def test_small_batches_are_begun_as_they_are_posted(clock):
 ])  # fmt: skip
 def test_large_batches_are_begun_one_at_a_time_unless_that_costs(clock, busy, waited, seconds, begun):
     board = Board()
-    large = window.Window(board, 2, most=4, least=1)
-    for _ in range(window.LOOK):
+    large = prefetch_window.StartLimit(board, 2, most=4, least=1)
+    for _ in range(prefetch_window.CHECK_EVERY):
         clock[0] += int(seconds * 1e9)
         board.busy_ns += int(busy * seconds * 1e9)
-        taken(large, window.SMALL, 1, waited)
+        taken(large, prefetch_window.SMALL_BYTES, 1, waited)
     assert board.window == begun
 
 
 def test_a_long_time_before_a_pass_is_no_reason_for_more_batches(clock):
     board = Board()
-    large = window.Window(board, 2, most=4, least=1)
+    large = prefetch_window.StartLimit(board, 2, most=4, least=1)
     for seconds in (60, *[0.001] * 7, 60, *[0.001] * 7):
         clock[0] += int(seconds * 1e9)
-        taken(large, window.SMALL)
+        taken(large, prefetch_window.SMALL_BYTES)
     assert board.window == 1

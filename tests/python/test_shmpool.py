@@ -11,11 +11,18 @@ import pytest
 from drapps import _core
 
 WORK, FINISH, LEAVE = 1, 2, 3
+READY, AGAIN, END = range(3)
 OK, BAD = 0, 1
 
 
 def open_shmpool(**options):
     return _core.open_shmpool(**{"max_workers": 2, "max_batches": 8, "address_space": 16 << 20, **options})
+
+
+def take(shmpool, timeout_ms):
+    box = []
+    assert shmpool.next(timeout_ms, box) == READY
+    return box.pop()
 
 
 def text(tag, slot):
@@ -32,8 +39,8 @@ def finish(shmpool, worker, claim):
 def make(shmpool, worker, claim):
     for i in range(claim.n):
         shmpool.begin(worker, i)
-        place, slab = shmpool.place(worker, i, 15 * claim.n_slots)
-        memoryview(slab)[place * 15 : place * 15 + 15] = text(claim.tag, claim.first + i)
+        placement = shmpool.place(worker, i, 15 * claim.n_slots)
+        memoryview(placement.slab)[placement.slot * 15 :][:15] = text(claim.tag, claim.first + i)
         ready = shmpool.done(worker, i, 1, None, False)
         if ready:
             finish(shmpool, worker, ready)
@@ -58,9 +65,9 @@ def start(shmpool, worker):
 
 def samples_of(result):
     slab = bytes(result.slab)
-    for place, (tag, slot, *_) in enumerate(result.samples):
-        assert slab[place * 15 : place * 15 + 15] == text(tag, slot)
-        yield tag, slot
+    for i, sample in enumerate(result.samples):
+        assert slab[i * 15 : i * 15 + 15] == text(sample.tag, sample.slot)
+        yield sample.tag, sample.slot
 
 
 def test_a_block_is_a_buffer_until_it_is_let_go():
@@ -84,13 +91,14 @@ def test_a_block_outlives_its_shmpool():
 
 def test_a_claim_has_what_was_posted():
     shmpool = open_shmpool()
-    assert shmpool.next(0) == (2, None)
+    assert shmpool.next(0, []) == END
     assert shmpool.post(7, 3, b"request", array.array("f", [1, 1, 1]), min_claim_ns=2)
     claim = shmpool.claim(0, 0)
     assert (claim.kind, claim.tag, claim.first, claim.n, claim.n_slots, claim.whole) == (WORK, 7, 0, 2, 3, False)
     assert bytes(claim.request) == b"request" and claim.slab is None and claim.samples == []
-    assert shmpool.next(0) == (1, None)
-    assert shmpool.worker_at(0)[1:4] == (WORK, 7, 0)
+    assert shmpool.next(0, []) == AGAIN
+    at = shmpool.worker_at(0)
+    assert (at.kind, at.tag, at.slot) == (WORK, 7, 0)
 
 
 def test_errors_of_bad_samples_come_back():
@@ -100,11 +108,11 @@ def test_errors_of_bad_samples_come_back():
     error = shmpool.block(0, 5)
     memoryview(error)[:] = b"wrong"
     ready = shmpool.done(0, 0, 1, error, True)
-    assert ready.kind == FINISH and bytes(ready.samples[0][6]) == b"wrong"
+    assert ready.kind == FINISH and bytes(ready.samples[0].block) == b"wrong"
     shmpool.finish(0, ready.batch, None, 0, False)
-    status, result = shmpool.next(0)
-    assert status == 0 and result.head is None and result.samples[0][3] == BAD
-    assert bytes(result.samples[0][6]) == b"wrong"
+    result = take(shmpool, 0)
+    assert result.head is None and result.samples[0].state == BAD and result.samples[0].error is None
+    assert bytes(result.samples[0].block) == b"wrong"
     del ready, result
     assert shmpool.stats()["bytes"] == 0
 
@@ -143,13 +151,15 @@ def test_a_full_shmpool_refuses_posts():
 def test_processes_that_are_killed_lose_nothing(in_order):
     shmpool = open_shmpool(in_order=in_order, max_attempts=100)
     pids = {start(shmpool, worker): worker for worker in range(2)}
-    n_batches, posted, got = 200, 0, []
+    n_batches, posted, got, box = 200, 0, [], []
     while len(got) < 4 * n_batches:
         while posted < n_batches and shmpool.post(posted, 4, b""):
             posted += 1
-        status, result = shmpool.next(1000)
-        got += samples_of(result) if status == 0 else []
-        if status == 0 and result.number % 10 == 0:
+        if shmpool.next(1000, box) != READY:
+            continue
+        result = box.pop()
+        got += samples_of(result)
+        if result.number % 10 == 0:
             victim = next(iter(pids))
             os.kill(victim, signal.SIGKILL)
             os.waitpid(victim, 0)
@@ -170,8 +180,8 @@ def test_a_process_joins_by_descriptor():
     shmpool.post(3, 2, b"")
     for _ in range(2):
         make(joined, 0, joined.claim(0, 0))
-    status, result = shmpool.next(0)
-    assert status == 0 and bytes(result.head) == b"head"
+    result = take(shmpool, 0)
+    assert bytes(result.head) == b"head"
     assert list(samples_of(result)) == [(3, 0), (3, 1)]
 
 
@@ -181,11 +191,11 @@ def test_waiting_ends_by_signals():
     timer = threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        shmpool.next(-1)
+        shmpool.next(-1, [])
     timer.join()
 
 
-def test_a_result_that_is_taken_when_a_signal_comes_is_kept():
+def test_a_result_that_is_taken_when_a_signal_comes_is_in_the_box():
     shmpool = open_shmpool()
     shmpool.attach(0, os.getpid())
     for tag in range(2):
@@ -200,12 +210,13 @@ def test_a_result_that_is_taken_when_a_signal_comes_is_kept():
         make(shmpool, 0, shmpool.claim(0, 1000))
 
     try:
-        assert [shmpool.next(1000)[1].tag for _ in range(2)] == [0, 1]
+        assert [take(shmpool, 1000).tag for _ in range(2)] == [0, 1]
         worker = threading.Thread(target=interrupt_then_make)
         worker.start()
+        box = []
         with pytest.raises(KeyboardInterrupt):
-            shmpool.next(-1)
+            shmpool.next(-1, box)
         worker.join()
-        assert shmpool.next(1000)[1].tag == 2 and shmpool.next(0) == (2, None)
+        assert [result.tag for result in box] == [2] and shmpool.next(0, box) == END
     finally:
         signal.signal(signal.SIGINT, before)

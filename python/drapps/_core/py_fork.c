@@ -2,7 +2,7 @@
  *
  * After a fork, the parent copies each page that it writes, at some microseconds each, and after the next fork the same
  * pages again; Python's os.fork writes a hundred of them around a fork.  Here nothing is written between the two. */
-#include "py_core.h"
+#include "py_shmpool.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -15,10 +15,10 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum place { PARENT, FIRST, SECOND };
+enum role { PARENT, FIRST, SECOND };
 
 struct pair {
-    enum place place; /* who we are */
+    enum role role; /* of the calling process */
     pid_t first, second;
     int first_fd; /* by which the first one is known, even when it was reaped */
 };
@@ -47,7 +47,7 @@ static int fork_both(struct pair *pair, int pause_us)
     if (pair->first < 0)
         return errno;
     if (pair->first == 0) {
-        pair->place = FIRST;
+        pair->role = FIRST;
         return 0;
     }
     pair->first_fd = (int)syscall(SYS_pidfd_open, pair->first, 0);
@@ -59,22 +59,28 @@ static int fork_both(struct pair *pair, int pause_us)
         return error;
     }
     if (pair->second == 0) {
-        pair->place = SECOND;
+        pair->role = SECOND;
         pause_for(pause_us);
     }
     return 0;
 }
 
+static PyStructSequence_Field forked_fields[] = {
+    { "role", "0: the parent; 1: the first child; 2: the second." }, { "first_pid", NULL }, { "second_pid", NULL },
+    { "first_fd", "A pidfd of the first child; -1 in that child." }, { NULL, NULL },
+};
+
+PyStructSequence_Desc core_forked_desc = { "drapps._core.Forked", "What fork_both() returns.", forked_fields, 4 };
+
 PyObject *core_fork_both(PyObject *module, PyObject *args)
 {
     int pause_us;
     struct pair pair;
-    (void)module;
     if (!PyArg_ParseTuple(args, "i:fork_both", &pause_us) || PySys_Audit("os.fork", NULL) < 0)
         return NULL;
     PyOS_BeforeFork();
     int error = fork_both(&pair, pause_us);
-    if (!error && pair.place != PARENT)
+    if (!error && pair.role != PARENT)
         PyOS_AfterFork_Child();
     else
         PyOS_AfterFork_Parent();
@@ -82,5 +88,7 @@ PyObject *core_fork_both(PyObject *module, PyObject *args)
         errno = error;
         return PyErr_SetFromErrno(PyExc_OSError);
     }
-    return Py_BuildValue("iiii", (int)pair.place, (int)pair.first, (int)pair.second, pair.first_fd);
+    PyObject *const values[] = { PyLong_FromLong(pair.role), PyLong_FromLong(pair.first), PyLong_FromLong(pair.second),
+                                 PyLong_FromLong(pair.first_fd) };
+    return core_named_tuple(((core_state *)PyModule_GetState(module))->forked_type, values, 4);
 }

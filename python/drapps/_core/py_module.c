@@ -248,9 +248,25 @@ static PyObject *add_tuple(PyObject *module, PyStructSequence_Desc *desc)
 
 static int add_tuples(PyObject *module, core_state *state)
 {
-    state->result_type = add_tuple(module, &core_result_desc);
-    state->claim_type = state->result_type ? add_tuple(module, &core_claim_desc) : NULL;
-    return state->claim_type ? 0 : -1;
+    const struct {
+        PyObject **type;
+        PyStructSequence_Desc *desc;
+    } rows[] = {
+        { &state->result_type, &core_result_desc },
+        { &state->claim_type, &core_claim_desc },
+        { &state->sample_type, &core_sample_desc },
+        { &state->placement_type, &core_placement_desc },
+        { &state->worker_state_type, &core_worker_state_desc },
+        { &state->slot_type, &core_slot_desc },
+        { &state->blocked_time_type, &core_blocked_time_desc },
+        { &state->forked_type, &core_forked_desc },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        *rows[i].type = add_tuple(module, rows[i].desc);
+        if (!*rows[i].type)
+            return -1;
+    }
+    return 0;
 }
 
 static int exec(PyObject *module)

@@ -24,14 +24,14 @@ static PyObject *wrap_shmpool(core_state *state, dr_status status, dr_shmpool *s
 
 PyObject *core_shmpool_open(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "max_workers", "max_batches",  "address_space", "keep_free", "in_order",
-                             "lanes",       "max_attempts", "max_ahead",     NULL };
+    static char *names[] = { "max_workers", "max_batches",  "address_space",  "keep_free", "in_order",
+                             "lanes",       "max_attempts", "reorder_window", NULL };
     dr_shmpool_options o;
     dr_shmpool_defaults(&o);
     int in_order = o.in_order, lanes = o.lanes;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$iiO&O&ppii:open_shmpool", names, &o.max_workers, &o.max_batches,
                                      to_u64, &o.address_space, to_u64, &o.keep_free, &in_order, &lanes, &o.max_attempts,
-                                     &o.max_ahead))
+                                     &o.reorder_window))
         return NULL;
     o.in_order = in_order;
     o.lanes = lanes;
@@ -154,9 +154,17 @@ PyObject *core_shmpool_samples(core_state *state, dr_shmpool *shmpool, const dr_
             dr_shmpool_block_release(shmpool, own ? s->block : 0);
             continue;
         }
-        PyObject *block = core_block_wrap(state, shmpool, s->block, own);
-        PyObject *row =
-            block ? Py_BuildValue("(KIHBBKN)", s->tag, s->slot, s->worker, s->state, s->attempts, s->ns, block) : NULL;
+        PyObject *const values[] = {
+            PyLong_FromUnsignedLongLong(s->tag),
+            PyLong_FromUnsignedLong(s->slot),
+            PyLong_FromUnsignedLong(s->worker),
+            PyLong_FromUnsignedLong(s->state),
+            PyLong_FromUnsignedLong(s->attempts),
+            PyLong_FromUnsignedLongLong(s->ns),
+            core_block_wrap(state, shmpool, s->block, own),
+            Py_NewRef(Py_None),
+        };
+        PyObject *row = core_named_tuple(state->sample_type, values, sizeof values / sizeof values[0]);
         if (row)
             PyList_SetItem(list, (Py_ssize_t)i, row);
         else
@@ -335,19 +343,21 @@ static dr_status wait_next(struct waiting *w, int slice_ms)
     return dr_shmpool_next(w->shmpool, slice_ms, w->out, &w->err);
 }
 
-/* A result that was just taken.  A signal that came meanwhile would be noticed when the call returns, and the result
- * would be lost with the exception: it is in the box then, or, without one, kept here. */
+enum { READY, AGAIN, END }; /* what next() returns; as in process_pool.py */
+
+/* Hands a result over that was just taken.  A signal that came meanwhile would be noticed when the call returns, and
+ * the result would be lost with the exception; in the caller's list it is safe.  Where it cannot get there, it is kept
+ * here for the next call.  Takes the result. */
 static PyObject *give_result(py_shmpool *shmpool, PyObject *result, PyObject *box)
 {
-    if (result && box != Py_None) {
-        int failed = PyList_Append(box, result) < 0;
-        return failed ? (shmpool->kept = result, NULL) : Py_BuildValue("(iN)", 0, result);
-    }
-    if (result && PyErr_CheckSignals() < 0) {
+    if (!result)
+        return NULL;
+    if (PyList_Append(box, result) < 0) {
         shmpool->kept = result;
         return NULL;
     }
-    return result ? Py_BuildValue("(iN)", 0, result) : NULL;
+    Py_DECREF(result);
+    return PyLong_FromLong(READY);
 }
 
 /* A consumer asks again and again, for a while each time: what it waits began with the first. */
@@ -361,9 +371,9 @@ static uint64_t asked_since(py_shmpool *shmpool)
 static PyObject *next_result(PyObject *self, PyObject *args)
 {
     int timeout_ms;
-    PyObject *box = Py_None;
+    PyObject *box;
     py_shmpool *shmpool = (py_shmpool *)self;
-    if (!PyArg_ParseTuple(args, "i|O:next", &timeout_ms, &box))
+    if (!PyArg_ParseTuple(args, "iO!:next", &timeout_ms, &PyList_Type, &box))
         return NULL;
     if (shmpool->kept) {
         PyObject *kept = shmpool->kept;
@@ -379,7 +389,7 @@ static PyObject *next_result(PyObject *self, PyObject *args)
     if (status < 0)
         return raise_status(state_of(self), status, &w.err);
     if (status != DR_OK)
-        return Py_BuildValue("(iO)", status == DR_END ? 2 : 1, Py_None);
+        return PyLong_FromLong(status == DR_END ? END : AGAIN);
     if (shmpool->trace)
         trace_result(shmpool, &result, asked_ns, now_ns());
     return give_result(shmpool, wrap_result(state_of(self), shmpool->shmpool, &result), box);
@@ -505,6 +515,36 @@ static PyStructSequence_Field claim_fields[] = {
 
 PyStructSequence_Desc core_claim_desc = { "drapps._core.Claim", "What a worker is to do.", claim_fields, 10 };
 
+static PyStructSequence_Field sample_fields[] = {
+    { "tag", NULL },      { "slot", NULL }, { "worker", NULL }, { "state", NULL },
+    { "attempts", NULL }, { "ns", NULL },   { "block", NULL },  { "error", "None here; set where the block is read." },
+    { NULL, NULL },
+};
+
+PyStructSequence_Desc core_sample_desc = { "drapps._core.Sample", "What became of one sample.", sample_fields, 8 };
+
+static PyStructSequence_Field placement_fields[] = { { "slot", NULL }, { "slab", NULL }, { NULL, NULL } };
+
+PyStructSequence_Desc core_placement_desc = { "drapps._core.Placement",
+                                              "The slot of a sample in the slab of its batch.", placement_fields, 2 };
+
+static PyStructSequence_Field worker_state_fields[] = {
+    { "pid", NULL },    { "kind", NULL },    { "tag", NULL },     { "slot", NULL }, { "since_ns", NULL },
+    { "claims", NULL }, { "samples", NULL }, { "busy_ns", NULL }, { NULL, NULL },
+};
+
+PyStructSequence_Desc core_worker_state_desc = { "drapps._core.WorkerState", "What a worker does now, and its totals.",
+                                                 worker_state_fields, 8 };
+
+static PyStructSequence_Field slot_fields[] = { { "tag", NULL }, { "slot", NULL }, { NULL, NULL } };
+
+PyStructSequence_Desc core_slot_desc = { "drapps._core.Slot", "A slot of a batch.", slot_fields, 2 };
+
+static PyStructSequence_Field blocked_time_fields[] = { { "where", NULL }, { "seconds", NULL }, { NULL, NULL } };
+
+PyStructSequence_Desc core_blocked_time_desc = { "drapps._core.BlockedTime", "Time that workers waited in a function.",
+                                                 blocked_time_fields, 2 };
+
 static PyObject *waited(PyObject *self, PyObject *args)
 {
     const char *where;
@@ -522,10 +562,12 @@ static PyObject *waits(PyObject *self, PyObject *unused)
     const size_t n = dr_shmpool_waits(shmpool_of(self), places);
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < n; i++) {
-        PyObject *pair = Py_BuildValue("(sd)", places[i].where, (double)places[i].ns * 1e-9);
-        if (!pair || PyList_Append(list, pair) < 0)
+        PyObject *const values[] = { PyUnicode_FromString(places[i].where),
+                                     PyFloat_FromDouble((double)places[i].ns * 1e-9) };
+        PyObject *row = core_named_tuple(state_of(self)->blocked_time_type, values, 2);
+        if (!row || PyList_Append(list, row) < 0)
             Py_CLEAR(list);
-        Py_XDECREF(pair);
+        Py_XDECREF(row);
     }
     return list;
 }
@@ -535,8 +577,8 @@ static PyMethodDef methods[] = {
       "post(tag, n_slots, request, costs=None, worker=-1, min_claim_ns=1000000, keep=False): False when it is full" },
     { "post_end", post_end, METH_NOARGS, "The epoch's posts are complete." },
     { "next", next_result, METH_VARARGS,
-      "next(timeout_ms, box=None): (0, Result), (1, None) again, (2, None) end; box: a list that gets the Result, "
-      "too" },
+      "next(timeout_ms, box): 0 when a Result was appended to the list, 1 after that time, 2 when all posted batches "
+      "were taken" },
     { "clear", clear, METH_VARARGS, "clear(timeout_ms): gives up what is posted; False: a worker is still at it" },
     { "close", close_shmpool, METH_NOARGS, "Every worker is to leave." },
     { "close_fd", close_fd, METH_NOARGS, "Closes the descriptor; the memory stays." },
@@ -550,18 +592,17 @@ static PyMethodDef methods[] = {
       "its slots, ...]}, ids of samples, or else positions" },
     { "flow", flow, METH_NOARGS, "What it did and where it stands: {name of drapps.sched.flows(): number}" },
     { "waited", waited, METH_VARARGS, "waited(where, ns): a worker's code was blocked in that function" },
-    { "waits", waits, METH_NOARGS, "[(where, seconds), ...], the longest first" },
+    { "waits", waits, METH_NOARGS, "A list of BlockedTime, the longest first." },
     { "attach", core_shmpool_attach, METH_VARARGS, "attach(worker, pid)" },
     { "claim", core_shmpool_claim_next, METH_VARARGS, "claim(worker, timeout_ms): Claim or None" },
     { "begin", core_shmpool_begin, METH_VARARGS, "begin(worker, i)" },
-    { "place", core_shmpool_place, METH_VARARGS, "place(worker, i, slab_bytes): (slot, Block or None)" },
+    { "place", core_shmpool_place, METH_VARARGS, "place(worker, i, slab_bytes): Placement" },
     { "done", core_shmpool_done, METH_VARARGS,
       "done(worker, i, n, block, bad): None, or the Claim of a batch to finish" },
     { "finish", core_shmpool_finish_batch, METH_VARARGS, "finish(worker, batch, block, head_bytes, failed)" },
     { "block", core_shmpool_block, METH_VARARGS, "block(worker, nbytes): Block" },
-    { "worker_at", core_shmpool_worker_at, METH_VARARGS,
-      "worker_at(worker): (pid, kind, tag, slot, since_ns, claims, samples, busy_ns)" },
-    { "reap", core_shmpool_reap, METH_VARARGS, "reap(worker): the (tag, slot) that are to be done again" },
+    { "worker_at", core_shmpool_worker_at, METH_VARARGS, "worker_at(worker): WorkerState" },
+    { "reap", core_shmpool_reap, METH_VARARGS, "reap(worker): a list of the Slots that other workers make again" },
     { "give_up", core_shmpool_give_up, METH_VARARGS, "give_up(worker)" },
     { "dismiss", core_shmpool_dismiss, METH_VARARGS, "dismiss(worker)" },
     { 0 },

@@ -37,11 +37,11 @@ typedef dr_status wait_fn(struct waiting *w, int slice_ms);
  * handler raised. */
 int core_shmpool_wait(wait_fn *call, struct waiting *w, int left_ms, dr_status *status);
 
-/* A list of (tag, slot, worker, state, attempts, ns, block or None).  own: the blocks are the list's, or released. */
+/* Returns a list of Sample.  own: the list takes the blocks; on failure they are released. */
 PyObject *core_shmpool_samples(core_state *state, dr_shmpool *shmpool, const dr_shmpool_sample *samples, uint32_t n,
                                int own);
 
-/* Fills a named tuple; takes the values, one of which may be NULL with an exception set. */
+/* Returns a named tuple (a struct sequence).  Takes the values, one of which may be NULL with an exception set. */
 PyObject *core_named_tuple(PyObject *type, PyObject *const *values, Py_ssize_t n);
 
 /* Methods of the workers' side. */

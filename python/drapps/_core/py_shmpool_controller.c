@@ -136,7 +136,7 @@ static PyObject *wait_proposal(PyObject *self, PyObject *args)
     }
     if (status == DR_AGAIN)
         Py_RETURN_NONE;
-    return Py_BuildValue("(Kii)", (unsigned long long)proposal.number, proposal.workers, proposal.priority);
+    return PyLong_FromUnsignedLongLong(proposal.number);
 }
 
 static PyObject *get(PyObject *self, PyObject *args)
@@ -212,7 +212,8 @@ static void dealloc(PyObject *self)
 
 static PyMethodDef methods[] = {
     { "wait_proposal", wait_proposal, METH_VARARGS,
-      "wait_proposal(number, timeout_ms): (number, workers, priority), None after that time; StopIteration: stopped" },
+      "wait_proposal(number, timeout_ms): the number of a later proposal, or None after that time; get() has its "
+      "values.  Raises StopIteration when the controller is stopped" },
     { "get", get, METH_VARARGS, "get(knob)" },
     { "set", set, METH_VARARGS, "set(knob, value): the user's, from then on" },
     { "watch", watch, METH_VARARGS, "watch(pid): counts as own" },

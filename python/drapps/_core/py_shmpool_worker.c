@@ -96,8 +96,9 @@ PyObject *core_shmpool_place(PyObject *self, PyObject *args)
     dr_status status = dr_shmpool_place(shmpool_of(self), worker, i, (size_t)slab_bytes, &slot, &slab, &err);
     if (status != DR_OK)
         return raise_status(state_of(self), status, &err);
-    PyObject *block = core_block_wrap(state_of(self), shmpool_of(self), slab, 0);
-    return block ? Py_BuildValue("(IN)", (unsigned)slot, block) : NULL;
+    PyObject *const values[] = { PyLong_FromUnsignedLong(slot),
+                                 core_block_wrap(state_of(self), shmpool_of(self), slab, 0) };
+    return core_named_tuple(state_of(self)->placement_type, values, 2);
 }
 
 /* None or a block of one's own: its number, 0 for None.  -1: it is neither. */
@@ -184,8 +185,17 @@ PyObject *core_shmpool_worker_at(PyObject *self, PyObject *args)
     dr_status status = dr_shmpool_worker_at(shmpool_of(self), worker, &at, &err);
     if (status != DR_OK)
         return raise_status(state_of(self), status, &err);
-    return Py_BuildValue("(iiKIKKKK)", at.pid, at.kind, at.tag, at.slot, at.since_ns, at.claims, at.samples,
-                         at.busy_ns);
+    PyObject *const values[] = {
+        PyLong_FromLong(at.pid),
+        PyLong_FromLong(at.kind),
+        PyLong_FromUnsignedLongLong(at.tag),
+        PyLong_FromUnsignedLong(at.slot),
+        PyLong_FromUnsignedLongLong(at.since_ns),
+        PyLong_FromUnsignedLongLong(at.claims),
+        PyLong_FromUnsignedLongLong(at.samples),
+        PyLong_FromUnsignedLongLong(at.busy_ns),
+    };
+    return core_named_tuple(state_of(self)->worker_state_type, values, sizeof values / sizeof values[0]);
 }
 
 enum { REDONE = 1024 }; /* as many are named */
@@ -201,7 +211,9 @@ PyObject *core_shmpool_reap(PyObject *self, PyObject *args)
     Py_END_ALLOW_THREADS n = n < REDONE ? n : REDONE;
     PyObject *list = PyList_New(n);
     for (uint32_t i = 0; list && i < n; i++) {
-        PyObject *row = Py_BuildValue("(KI)", redone[i].tag, redone[i].slot);
+        PyObject *const values[] = { PyLong_FromUnsignedLongLong(redone[i].tag),
+                                     PyLong_FromUnsignedLong(redone[i].slot) };
+        PyObject *row = core_named_tuple(state_of(self)->slot_type, values, 2);
         if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) < 0)
             Py_CLEAR(list);
     }

@@ -78,7 +78,7 @@ class ChainWorker(Claimer):
 
     def finish(self, claim):
         """Puts a batch together.  Where samples ended their workers, the trainer does it, which knows which."""
-        outcomes = [unpack(sample[-1]) for sample in claim.samples if sample[3] == GOOD]
+        outcomes = [unpack(sample.block) for sample in claim.samples if sample.state == GOOD]
         self._deliver(claim.batch, outcomes, self.setup.collate if len(outcomes) == len(claim.samples) else None)
 
     def _deliver(self, batch, outcomes, collate):
@@ -126,49 +126,40 @@ class ChainPool(ProcessPool):
                           min_claim_ns=TOGETHER_NS if self._cheap else CLAIM_NS)  # fmt: skip
 
     def _result(self, raw):
-        lost = [self._lost(*sample) for sample in raw.samples if sample[3] != GOOD]
+        lost = [self._lost(sample) for sample in raw.samples if sample.state != GOOD]
         self._delivered(raw.samples)
         if raw.head is None and len(lost) < len(raw.samples):
             raise _core.Error(f"{self._last_death}, as others before, while it put a batch together")
         group = Group([]) if raw.head is None else unpack(raw.head)
         return Group(sorted([*group.outcomes, *lost], key=lambda o: o.position)) if lost else group
 
-    def _lost(self, tag, slot, _worker, _state, attempts, _ns, _block):
-        """The outcome of a sample that ended its workers."""
+    def _lost(self, sample):
+        """Return the outcome of a sample that ended its workers."""
         self._look_after()
-        error = _core.BadSampleError(f"{self._index(tag, slot)}: each of {attempts} worker processes ended while it "
-                                     f"was made; the last: {self._last_death}")  # fmt: skip
-        return self._maker.bad(self._epoch, super()._index(tag, slot), error)
+        error = _core.BadSampleError(f"{self._index(sample.tag, sample.slot)}: each of {sample.attempts} worker "
+                                     f"processes ended while it was made; the last: {self._last_death}")  # fmt: skip
+        return self._maker.bad(self._epoch, super()._index(sample.tag, sample.slot), error)
 
     def _index(self, tag, slot):
         position = super()._index(tag, slot)
         return None if position is None else self._maker.name(self._epoch, position)
 
 
-def ahead_of(pool, controls):
-    """Batches to be made beyond those delivered: as the user says, else as the controller does.  A batch of cheap samples is
-    made by one worker: there is one for each."""
-    if pool is None or pool.controller is None or controls.prefetch:
-        return controls.ahead
-    return max(int(pool.controller.get("prefetch")), pool.workers)
+class Groups:
+    """The groups of an epoch: an iterator that keeps the pool's prefetch window full.
 
-
-class Ahead:
-    """The groups of an epoch, posted some batches ahead: an iterator.
-
-    batches: lists of positions.  controls: says how many batches are made beyond those taken (ahead), and whether
-    nobody waits for them any more (given_up).
+    batches: lists of positions.  controls.given_up: nobody waits for the groups any more.
     """
 
     def __init__(self, pool, epoch, batches, controls):
         self._pool, self._epoch, self._batches, self._controls = pool, epoch, batches, controls
-        self._under_way, self._more, self._left = 0, True, None  # left: positions that could not be posted yet
+        self._more, self._left = True, None  # left: positions that could not be posted yet
         pool.name_epoch(epoch)
         self._post()
         pool.start()
 
     def _post(self):
-        while self._more and self._under_way < ahead_of(self._pool, self._controls):
+        while self._more and self._pool.window.room():
             positions = next(self._batches, None) if self._left is None else self._left
             if positions is None:
                 self._pool.post_end()
@@ -177,7 +168,6 @@ class Ahead:
             self._left = None if self._pool.post(self._epoch, positions) else positions
             if self._left is not None:
                 return
-            self._under_way += 1
 
     def __iter__(self):
         return self
@@ -190,6 +180,5 @@ class Ahead:
                     raise _core.CancelledError("the pass was given up")
         except NothingPosted:
             raise StopIteration from None
-        self._under_way -= 1
         self._post()
         return group

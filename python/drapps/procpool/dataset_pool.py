@@ -9,22 +9,28 @@ from collections import namedtuple
 from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
 
+from drapps import _core
 from drapps.procpool import request as requests
 from drapps.procpool.process_pool import CLAIM_NS, MAX_BATCHES, TOGETHER_NS, NothingPosted, ProcessPool, Stuck, check
 from drapps.procpool.layout_registry import LayoutBook, new_layouts
 from drapps.procpool.worker_loop import BAD, GOOD, STUCK
-from drapps.procpool.failure import unpack_failure, wrapped
+from drapps.procpool.failure import Failure, unpack_failure, wrapped
 from drapps.procpool.layout import Beside
 from drapps.procpool.pack import unpack
 from drapps.procpool.worker_config import Setup
-from drapps.procpool.window import bytes_of
+from drapps.procpool.prefetch_window import bytes_of
 
 __all__ = ["DatasetPool", "NothingPosted", "Result", "Sample", "Stuck"]
 
 WHOLE_NS = (1 << 32) - 1
+Sample = _core.Sample  # error: an ExceptionWrapper, or None
 
-Sample = namedtuple("Sample", "tag slot ns state error")  # error: an ExceptionWrapper, or None
-Result = namedtuple("Result", "tag value samples worker number nbytes")  # value: the batch, or an ExceptionWrapper
+Result = namedtuple("Result", "tag value samples worker number")  # value: the batch, or an ExceptionWrapper
+
+
+def with_error(sample, error):
+    """Return a copy of a sample with its error, an ExceptionWrapper, in the place of the block."""
+    return Sample((sample.tag, sample.slot, sample.worker, sample.state, sample.attempts, sample.ns, None, error))
 
 
 class DatasetPool(ProcessPool):
@@ -99,21 +105,23 @@ class DatasetPool(ProcessPool):
     # --- taking ---
 
     def _result(self, raw):
-        errors = {i: self._error(sample) for i, sample in enumerate(raw.samples) if sample[3] != GOOD}
-        samples = [Sample(tag, slot, ns, state, None) for tag, slot, _, state, _, ns, _ in raw.samples]
-        for i, (_, error) in errors.items():
-            samples[i] = samples[i]._replace(error=error)
-        self._delivered(raw.samples)
+        failures = {i: self._failure_of(sample) for i, sample in enumerate(raw.samples) if sample.state != GOOD}
+        samples = raw.samples
+        for i, failure in failures.items():
+            samples[i] = with_error(samples[i], failure.error)
+        self._delivered(samples)
         try:
-            value = self._value(raw, errors)
+            value = self._value(raw, failures.values())
         except Exception:  # of unpickling: the batch is taken, so this is what came of it
             value = ExceptionWrapper(where=f"in the trainer, with what DataLoader worker process {raw.worker} sent")
-        return Result(raw.tag, value, samples, raw.worker, raw.number, bytes_of(raw))
+        if value is not None and not isinstance(value, ExceptionWrapper):
+            self.window.batch_made(bytes_of(raw), len(samples))
+        return Result(raw.tag, value, samples, raw.worker, raw.number)
 
-    def _value(self, raw, errors):
+    def _value(self, raw, failures):
         if raw.failed and raw.head is not None:
-            return unpack_failure(raw.head)[1]
-        stop = [error for fatal, error in errors.values() if fatal or not self._setup.skip_bad]
+            return unpack_failure(raw.head).error
+        stop = [failure.error for failure in failures if failure.fatal or not self._setup.skip_bad]
         if stop:
             return stop[0]
         value = () if raw.head is None else unpack(raw.head)
@@ -121,26 +129,25 @@ class DatasetPool(ProcessPool):
             return value
         if raw.slab is not None and not raw.failed:
             return self._book.of_slab(raw.slab.nbytes).collated(raw.slab, raw.n_samples, raw.n_samples, value)
-        if errors:
+        if failures:
             return None  # no sample is left
         pids = ", ".join(map(str, self._dead_pids))
         return wrapped(RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly while it collated batch "
                                     f"{raw.tag}"), "in a DataLoader worker process")  # fmt: skip
 
-    def _error(self, sample):
-        """(fatal, ExceptionWrapper) of a sample that is not good."""
-        tag, slot, worker, state, attempts, _, block = sample
-        if state == BAD:
-            return unpack_failure(block)
-        index = self._index(tag, slot)
-        if state == STUCK:
+    def _failure_of(self, sample):
+        """Return the Failure of a sample that is not good."""
+        if sample.state == BAD:
+            return unpack_failure(sample.block)
+        index = self._index(sample.tag, sample.slot)
+        if sample.state == STUCK:
             error = TimeoutError(f"sample {index!r} was given up: its worker did not come to an end")
         else:
             self._look_after()
-            pids = ", ".join(map(str, self._dead_pids[-attempts:]))
+            pids = ", ".join(map(str, self._dead_pids[-sample.attempts:]))
             error = RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly: sample {index!r} was tried "
-                                 f"{attempts} times")  # fmt: skip
-        return False, wrapped(error, f"in DataLoader worker process {worker}")
+                                 f"{sample.attempts} times")  # fmt: skip
+        return Failure(False, wrapped(error, f"in DataLoader worker process {sample.worker}"))
 
     def _traced(self):
         return {} if self._whole else super()._traced()

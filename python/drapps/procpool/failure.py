@@ -1,10 +1,18 @@
 """Errors on their way from a worker: torch's ExceptionWrapper, or its text when its exception cannot be pickled."""
 
 import pickle
+from typing import Any, NamedTuple
 
 from torch._utils import ExceptionWrapper
 
 from drapps.procpool.pack import pack, unpack
+
+
+class Failure(NamedTuple):
+    """An error of a worker."""
+
+    fatal: bool  # it is not about a sample, so no other sample can replace it
+    error: Any  # an ExceptionWrapper
 
 
 def caught(worker):
@@ -27,11 +35,11 @@ def pack_failure(wrapper, new_block, *, fatal=False):
 
 
 def unpack_failure(block):
-    """(fatal, wrapper); an exception whose class is not known here becomes a RuntimeError with its text."""
+    """Return the Failure in a block; an exception whose class is not known here becomes a RuntimeError with its text."""
     fatal, data, _, text, where = unpack(block)
     try:
-        return fatal, pickle.loads(data)
+        return Failure(fatal, pickle.loads(data))
     except Exception:
         wrapper = ExceptionWrapper((RuntimeError, RuntimeError(), None), where)
         wrapper.exc_msg = text
-        return fatal, wrapper
+        return Failure(fatal, wrapper)

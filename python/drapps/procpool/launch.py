@@ -13,7 +13,7 @@ from multiprocessing import connection, popen_fork, process as processes
 
 from drapps import _core
 
-FIRST, SECOND = 1, 2  # of what fork_both gives
+FIRST, SECOND = 1, 2  # roles of a process after fork_both
 
 
 def launch(process):
@@ -34,10 +34,11 @@ def start_both(first, second, pause_s):
         first.fd = os.pidfd_open(first.pid)
         second.start()
         return
-    place, first.pid, second.pid, first.fd = _core.fork_both(int(pause_s * 1e6))
-    if place == FIRST:
+    forked = _core.fork_both(int(pause_s * 1e6))
+    first.pid, second.pid, first.fd = forked.first_pid, forked.second_pid, forked.first_fd
+    if forked.role == FIRST:
         first.live()
-    if place == SECOND:
+    if forked.role == SECOND:
         second.live()
     first.began()
     second.began()

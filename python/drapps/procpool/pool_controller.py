@@ -97,13 +97,13 @@ def _do_as_proposed(core, pool_ref):
     number = 0
     while True:
         try:
-            proposal = core.wait_proposal(number, LOOK_MS)
+            proposed = core.wait_proposal(number, LOOK_MS)
         except StopIteration:
             return
         pool = pool_ref()
         if pool is None:
             return
-        if proposal is not None:
-            number = proposal[0]
+        if proposed is not None:
+            number = proposed
             pool.follow(core)
         del pool

@@ -21,7 +21,7 @@ from drapps import _core
 from drapps.procpool.supervisor import Keeper, ZygoteGone, context_of
 from drapps.procpool.pool_controller import BEGIN_S, Controller
 from drapps.procpool.stack_dump import new_stacks, stack_of
-from drapps.procpool.window import Window
+from drapps.procpool.prefetch_window import PrefetchWindow, reorder_window
 from drapps.procpool.zygote import describe
 from drapps.trace import tell
 
@@ -34,7 +34,6 @@ WAITED_S = 0.0005
 HEAR_S, HEAR_STEP_S = 1.0, 0.001
 MAX_WORKERS = 256
 MAX_BATCHES = 1024
-LEAST_AHEAD, AHEAD_EACH = 32, 4  # batches by which a sample may be late out of order; and for each worker or CPU
 MAX_ZYGOTES = 16  # that may be killed
 
 Stuck = namedtuple("Stuck", "worker pid tag slot index seconds stack")
@@ -61,11 +60,12 @@ class ProcessPool:
         check(workers=(workers, range(1, MAX_WORKERS + 1)))
         self._pid = os.getpid()
         self._context = context_of(context)
-        self.max_ahead = max(LEAST_AHEAD, AHEAD_EACH * min(max(workers, n_cpus()), MAX_WORKERS))
-        self._shmpool = _core.open_shmpool(max_workers=MAX_WORKERS, max_batches=max_batches, in_order=in_order, lanes=lanes,
-                                     max_attempts=max_attempts, max_ahead=self.max_ahead)  # fmt: skip
-        self._memory_limit, self._window = memory_limit, None
-        self._shmpool.set_window(0, memory_limit)
+        reorder = reorder_window(workers, MAX_WORKERS)
+        self._shmpool = _core.open_shmpool(max_workers=MAX_WORKERS, max_batches=max_batches, in_order=in_order,
+                                           lanes=lanes, max_attempts=max_attempts, reorder_window=reorder)  # fmt: skip
+        self._memory_limit = memory_limit
+        self.window = PrefetchWindow(self._shmpool, workers, in_order=in_order, reorder=reorder,
+                                     memory_limit=memory_limit)  # fmt: skip
         self._shmpool.set_ceiling(cpu_limit or 0)
         self._fds = [new_stacks()]
         self._workers = workers
@@ -107,14 +107,6 @@ class ProcessPool:
         if self._adapt is not None and self._adapt.at_once:
             self._take_off()
 
-    def limit_ahead(self, most, least):
-        """So many batches are posted at a time: large ones are begun one after the other.  least: always begun."""
-        self._window = Window(self._shmpool, self._workers, most=most, least=least)
-
-    def limit_begun(self, batches):
-        """No more than the samples of so many batches are begun and not taken, however many are posted; 0: all."""
-        self._shmpool.set_window(batches)
-
     # --- the controller ---
 
     _indices_are_ids = True  # of samples; else positions of the order
@@ -123,12 +115,13 @@ class ProcessPool:
         """{tag: [the index of each slot, ...]} for a trace, as far as slots are samples."""
         return self._pending
 
-    def adapt(self, settings, prefetch):
-        """From a moment on, a controller turns the knobs.  settings: an Adapt; prefetch: batches that are posted ahead.
+    def adapt(self, settings):
+        """Let a controller turn the knobs, once the pool has run for a moment.  settings: an Adapt.
 
-        Before start(), so that no process is forked beside the controller's thread.
+        To be called after window.begin_pass(), whose default the controller begins with, and before start(), so that no
+        process is forked beside the controller's thread.
         """
-        self._adapt, self._begun, self._prefetch = settings, time.monotonic(), prefetch
+        self._adapt, self._begun = settings, time.monotonic()
         self._trace = settings.trace
         self._shmpool.set_trace(settings.trace, self._traced(), self._indices_are_ids)
 
@@ -141,8 +134,9 @@ class ProcessPool:
             if self._keeper is None or self._adapt is None:
                 return
             adapt, self._adapt = self._adapt, None
-            self._controller = Controller(self, self._shmpool, adapt, workers=self._workers, prefetch=self._prefetch,
-                                memory_limit=self._memory_limit)  # fmt: skip
+            self._controller = Controller(self, self._shmpool, adapt, workers=self._workers,
+                                          prefetch=self.window.default, memory_limit=self._memory_limit)  # fmt: skip
+            self.window.controller = self._controller
             self._controller.watch(self._keeper.pid)
 
     @property
@@ -185,7 +179,9 @@ class ProcessPool:
         self._check_process()
         self._pending[tag] = [index, n_slots]
         posted = self._shmpool.post(tag, n_slots, request, costs, worker, **options)
-        if not posted:
+        if posted:
+            self.window.posted()
+        else:
             del self._pending[tag]
         return posted
 
@@ -219,7 +215,7 @@ class ProcessPool:
                 if self._adapt is not None and now - self._begun >= BEGIN_S:
                     self._take_off()
             left = LOOK_S if end is None else min(LOOK_S, max(0.0, end - now))
-            status, _ = self._shmpool.next(int(left * 1000), box)
+            status = self._shmpool.next(int(left * 1000), box)
             if status == READY:
                 self._waited = time.monotonic() - now > WAITED_S
                 return True
@@ -232,23 +228,21 @@ class ProcessPool:
     def opened(self, box):
         """The Result of what take() put into the box, which is empty then."""
         raw = box.pop()
-        if self._window is not None:
-            self._window.taken(raw, waited=self._waited)
+        self.window.opened(raw, waited=self._waited)
         return self._result(raw)
 
     def _delivered(self, samples):
         """Notes what the shmpool said of samples that were taken."""
-        again = {sample[:2] for sample in samples if sample[4] > 1}
+        again = {(sample.tag, sample.slot) for sample in samples if sample.attempts > 1}
         if again:
             self._hear_of(again)
         for sample in samples:
-            tag = sample[0]
-            pending = self._pending.get(tag)
+            pending = self._pending.get(sample.tag)
             if pending is not None:
                 pending[1] -= 1
                 if pending[1] <= 0:
-                    del self._pending[tag]
-        self._mean_ns += (samples[0][5] - self._mean_ns) / 8
+                    del self._pending[sample.tag]
+        self._mean_ns += (samples[0].ns - self._mean_ns) / 8
 
     def _hear_of(self, again):
         """Workers died at these samples: the zygote has said so, or is about to.  The warning names what is pending."""
@@ -268,6 +262,7 @@ class ProcessPool:
                 return False
         self._pending.clear()
         self._redone.clear()
+        self.window.cleared()
         return True
 
     # --- workers ---
@@ -340,7 +335,7 @@ class ProcessPool:
     @property
     def pids(self):
         """The process of each worker that is there, by its number."""
-        at = ((worker, self._shmpool.worker_at(worker)[0]) for worker in range(MAX_WORKERS))
+        at = ((worker, self._shmpool.worker_at(worker).pid) for worker in range(MAX_WORKERS))
         return {worker: pid for worker, pid in at if pid}
 
     @property
@@ -362,24 +357,25 @@ class ProcessPool:
         elif self._adapt is not None:
             self._adapt = self._adapt._replace(pinned=(*self._adapt.pinned, "workers"))
         with self._sizes:
+            if self._keeper is not None:
+                self.window.resize(workers)
             self._change_workers(workers)
 
     def _change_workers(self, workers):
         if self._keeper is None:
             return
         self._workers = workers
-        if self._window is not None:
-            self._window.workers = workers
+        self.window.set_workers(workers)
         self._keeper.send("resize", workers)
 
     def stuck(self, seconds):
         """Workers that have been at one sample, or at putting one batch together, for longer than that."""
         found, now = [], time.monotonic_ns()
         for worker in range(MAX_WORKERS):
-            pid, kind, tag, slot, since_ns, *_ = self._shmpool.worker_at(worker)
-            if pid and kind and now - since_ns > seconds * 1e9:
-                stack = stack_of(pid, self._setup.stacks)
-                found.append(Stuck(worker, pid, tag, slot, self._index(tag, slot), (now - since_ns) / 1e9, stack))
+            at = self._shmpool.worker_at(worker)
+            if at.pid and at.kind and now - at.since_ns > seconds * 1e9:
+                stack, index = stack_of(at.pid, self._setup.stacks), self._index(at.tag, at.slot)
+                found.append(Stuck(worker, at.pid, at.tag, at.slot, index, (now - at.since_ns) / 1e9, stack))
         return found
 
     def kill_stuck(self, worker):
@@ -436,6 +432,7 @@ class ProcessPool:
         tell, self.at_end = self.at_end, None
         if tell is not None:
             tell(self, self.stats())
+        self.window.close()
         self._shmpool.close_fd()  # nobody joins any more, and results may keep the memory for long
         self._shmpool = self._setup = None
 
@@ -448,11 +445,6 @@ class ProcessPool:
 
     def __exit__(self, *exc):
         self.close()
-
-
-def n_cpus():
-    """That this process may use, whatever its container's quota is."""
-    return len(os.sched_getaffinity(0))
 
 
 def nice_of(priority):

@@ -139,9 +139,9 @@ class RowWriter:
         if self._together and self._first is not None:
             return self._first + i
         nbytes = self.book.slab_bytes(self._layout, self._layout_number, claim.n_slots)
-        slot, self._slab = self._shmpool.place(self._number, i, nbytes)
-        self._first = slot - i
-        return slot
+        placement = self._shmpool.place(self._number, i, nbytes)
+        self._slab, self._first = placement.slab, placement.slot - i
+        return placement.slot
 
     def _learn(self, sample):
         """Takes the layout of a sample that did not fit, when it is the first, or the second of its kind in a row."""

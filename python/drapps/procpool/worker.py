@@ -158,7 +158,7 @@ class Worker(Claimer):
 
     def finish(self, claim):
         """All samples are there: in rows of the slab, or each in its block."""
-        good = [(i, sample[-1]) for i, sample in enumerate(claim.samples) if sample[3] == GOOD]
+        good = [(i, sample.block) for i, sample in enumerate(claim.samples) if sample.state == GOOD]
         if len(good) < len(claim.samples) and not (self.setup.skip_bad and good):
             self.shmpool.finish(self.number, claim.batch, None, 0, True)  # the samples say why
         elif len(good) == len(claim.samples) and claim.slab is not None and all(b is None for _, b in good):
@@ -167,7 +167,8 @@ class Worker(Claimer):
             self.deliver(claim, lambda: self._collated(claim, good))
 
     def _collated(self, claim, good):
-        self.seed_batch(*self._batch_key(claim, *claim.samples[good[0][0]][:2]))
+        first = claim.samples[good[0][0]]
+        self.seed_batch(*self._batch_key(claim, first.tag, first.slot))
         if not self.rows:  # the user's collate_fn may keep what it gets, and the blocks are freed: it gets copies
             return self.setup.collate_fn([unpack(bytearray(block)) for _, block in good])
         found = [(i, Beside() if block is None else unpack(block)) for i, block in good]

@@ -4,7 +4,6 @@ Results come in the order of posting (in_order), or as they are ready: then a re
 of, and progress is kept for each of them.
 """
 
-import math
 import warnings
 from collections import deque
 from functools import partial
@@ -22,16 +21,6 @@ from drapps.torch.state import length_of
 from drapps.torch.worker_iter import WorkerIter
 
 MADE_UP = 1 << 62  # tags of batches that are not the sampler's
-
-# As long as the batches take no more memory than that, there are under way, whatever a policy says: as many as torch
-# has, so that a slow sample is begun as early; where costs are known, as many samples as all workers make in the time of
-# the longest one, and as many again, which are being made; and out of order so many for each worker at least, which even
-# out that some take longer.  A part of the latter is posted together: each post is code that is not in the caches, and
-# may wake a worker, while the consumer waits.
-CHEAP_BYTES = 64 << 20
-SAMPLES_EACH = 12
-LONGEST_TIMES = 2
-TOGETHER = 1 / 4
 
 
 class Unsendable(Exception):
@@ -61,6 +50,7 @@ class Part(NamedTuple):
 class PoolIter(WorkerIter):
     """Samples by their indices."""
 
+    _limit_started = True
     _inline = None  # who makes the rest of the pass, where samples cannot be sent
     _before = None  # then: the progress until there
 
@@ -70,8 +60,6 @@ class PoolIter(WorkerIter):
                                  bad="report" if by_sample else "raise")  # fmt: skip
         spread = self._collate_fn is default_collate and (by_sample or not getattr(dataset, "__getitems__", None))
         self._by_worker = not spread
-        if self._order.in_order:  # out of order, what is begun fills the batches that wait for slow samples
-            pool.limit_ahead(self._window, self._for_all(self._n_workers) if spread else self._n_workers)
         return pool
 
     def _setup(self, loader, resume):
@@ -91,45 +79,9 @@ class PoolIter(WorkerIter):
         self._made_up = MADE_UP
         self._costs = None if self._whole else loader._sample_costs()
         self._pool.expect(self._costs.median() if self._costs else 0)
-        self._plan_ahead(loader)
+        self._window.expect_samples(loader.prefetch_factor, loader.batch_size, mixes=not self._in_order and not self._keep,
+                                    longest=self._costs.longest_by_mean() if self._costs else 0)  # fmt: skip
         self._loader = loader if loader._may_be_inline else None
-
-    # --- how many batches are under way ---
-
-    def _plan_ahead(self, loader):
-        self._mixes = not self._in_order and not self._keep
-        longest = self._costs.longest_by_mean() if self._costs else 0
-        self._samples_each = max(SAMPLES_EACH if self._mixes else 0, LONGEST_TIMES * longest)
-        self._size, self._nbytes = loader.batch_size, 0  # of a batch: samples, or None; the most bytes so far
-        self._batches_each, self._least_ahead, self._begun_limit = loader.prefetch_factor, 1, 0
-        if not self._in_order:  # in order, the pool's window says how many are begun
-            self._limit_begun(self._ahead() if self._mixes and longest else 0)
-        if self._begun_limit:  # the pass begins with the shortest of many; how large a batch is, is not known yet
-            self._least_ahead = self._to_be_even(self._size)
-
-    def _note_size(self, result):
-        """Says how many batches are under way at least."""
-        if result.value is None or isinstance(result.value, ExceptionWrapper):  # there is no batch
-            return
-        self._nbytes = max(self._nbytes, result.nbytes, 1)
-        usual, fitting = self._batches_each * self._pool.workers, CHEAP_BYTES // self._nbytes
-        wanted = max(usual, self._to_be_even(self._size or len(result.samples)))
-        self._least_ahead = min(wanted, fitting) if fitting >= usual else 1
-        if self._mixes:
-            self._handful = max(1, int(self._least_ahead * TOGETHER))
-            ahead = self._ahead()
-            limit = ahead if self._under_way > ahead else 0
-            if limit != self._begun_limit:
-                self._limit_begun(limit)
-
-    def _to_be_even(self, size):
-        """Batches ahead, of so many samples each, that even out what these take."""
-        return min(math.ceil(self._samples_each * self._pool.workers / size), self._pool.max_ahead)
-
-    def _limit_begun(self, batches):
-        """Samples of so many batches are under way, though more are posted; 0: of all."""
-        self._begun_limit = batches
-        self._pool.limit_begun(batches)
 
     # --- posting ---
 
@@ -203,7 +155,6 @@ class PoolIter(WorkerIter):
             result.value.failed_at = self._failed_at(result.samples)
         if self._simple:
             return self._accept_simply(result)
-        self._note_size(result)
         parts = [part for sample in result.samples for part in self._parts(sample)]
         if self._costs:  # then a sample is one part
             made = zip(parts, result.samples, strict=True)
@@ -233,7 +184,6 @@ class PoolIter(WorkerIter):
 
     def _accept_simply(self, result):
         """Nothing is left out, and the result is the batch that was posted."""
-        self._note_size(result)
         work, _ = self._works.pop(result.tag)
         if self._costs and not self._one_slot(work):
             self._note_costs(work.indices, [sample.ns for sample in result.samples])
@@ -303,7 +253,6 @@ class PoolIter(WorkerIter):
             return False
         left_out = [place for part in parts[len(again):] for place in self._places(part)]
         self._along[places[0]] = [*self._along.get(places[0], ()), *left_out]
-        self._under_way += 1
         return True
 
     def _work_again(self, indices, places):

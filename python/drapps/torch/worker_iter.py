@@ -21,14 +21,13 @@ START_S = 0.003  # for posts before the workers start: a sampler may take its ti
 
 
 class WorkerIter(Iterator):
-    """prefetch_factor * num_workers batches are under way, or as many as the policy says.
+    """Keeps the prefetch window of its pool full (procpool/prefetch_window.py).
 
     A subclass gives _open (the pool), _setup, _post and _accept.
     """
 
     _by_worker = True  # a batch is made by one worker
-    _least_ahead = 1  # batches that are under way whatever the policy says
-    _handful = 1  # of these, as many are posted together
+    _limit_started = False  # large batches are begun one after the other
     _held = ()  # what was received before its turn
 
     def __init__(self, loader):
@@ -43,17 +42,15 @@ class WorkerIter(Iterator):
         self._bad, self._bad_list = loader._bad_of_pass(), loader._bad_list
         self._limit = loader.timeout or None
         self._adapting = loader._adapting
-        self._said_ahead = self._adapting.said.get("prefetch", 0)
-        self._batch_samples = loader.batch_size or (1 if loader.batch_sampler is None else self._n_workers)
-        given = "prefetch" in self._adapting.pinned and not self._said_ahead
-        self._per_worker = loader.prefetch_factor if given else 0
-        self._window = self._said_ahead or self._learnt.get("prefetch", loader.prefetch_factor * self._n_workers)
-        self._under_way, self._exhausted, self._left = 0, False, None
+        self._exhausted, self._left = False, None
         self._turn = threading.RLock()
-        if self._pool is None:
+        is_new = self._pool is None
+        if is_new:
             self._pool = self._open(loader, resume)
             loader._tally.watch(self._pool)
-            self._pool.adapt(self._controller_settings(loader), self._window)
+        self._begin_window(loader)
+        if is_new:
+            self._pool.adapt(self._controller_settings(loader))
         if self._progress.draws["kept_seeds"]:  # also where a pass goes on that was not the first of its workers
             self._pool.begin_epoch(self._base_seed, self._shared_seed)
         self._pool.name_epoch(self._progress.epoch)
@@ -69,6 +66,16 @@ class WorkerIter(Iterator):
             self._shutdown_workers()
             raise
 
+    def _begin_window(self, loader):
+        override = self._adapting.said.get("prefetch", 0)
+        default = override or self._learnt.get("prefetch", loader.prefetch_factor * self._n_workers)
+        is_given = "prefetch" in self._adapting.pinned and not override
+        batch_samples = loader.batch_size or (1 if loader.batch_sampler is None else self._n_workers)
+        self._window = self._pool.window
+        self._window.begin_pass(default, override=override, per_worker=loader.prefetch_factor if is_given else 0,
+                                batch_samples=batch_samples, by_worker=self._by_worker,
+                                limit_started=self._limit_started)  # fmt: skip
+
     def _turn_what_was_said(self):
         """Knobs that take a controller; the others the pool was opened with."""
         for knob, value in list(self._adapting.said.items()):
@@ -83,7 +90,7 @@ class WorkerIter(Iterator):
                      memory_limit=loader.memory_limit, cpu_limit=loader.cpu_limit, **options)  # fmt: skip
 
     def _controller_settings(self, loader):
-        settings = {**settings_of(loader), "workers": self._n_workers, "prefetch": self._window}
+        settings = {**settings_of(loader), "workers": self._n_workers, "prefetch": self._window.default}
         n_samples = None if loader._iterable else length_of(loader.dataset)
         return self._adapting.of_processes(type(loader.dataset).__name__, loader.cpu_limit, settings,
                                            ("workers",) if loader._iterable else (),
@@ -104,33 +111,24 @@ class WorkerIter(Iterator):
                 self._pool.kill_stuck(stuck.worker)
             self._pool.clear()
 
-    # --- the window ---
+    # --- the prefetch window ---
 
-    def _for_all(self, n_workers):
-        """Batches that have a sample for each worker."""
-        return -(-n_workers // self._batch_samples)
+    @property
+    def _under_way(self):
+        return self._window.in_flight
 
     def _ahead(self):
-        """Batches that are under way at a time; where one worker makes a whole batch, at least one for each."""
-        controller, n_workers = self._pool.controller, self._pool.workers
-        if controller is not None:
-            self._adapting.flies(controller)
-        if self._per_worker:
-            return self._per_worker * n_workers
-        one_each = n_workers if self._by_worker else 1
-        if self._said_ahead:
-            return max(self._said_ahead, one_each)
-        for_all = self._for_all(n_workers)
-        if controller is None:
-            return max(self._window, for_all, self._least_ahead)
-        return max(int(controller.get("prefetch")), one_each, for_all, self._least_ahead)
+        """How many batches should be in flight."""
+        return self._window.batches
 
     def _fill(self, seconds=math.inf):
-        """Posts until enough is under way; False: it took too long."""
-        end, ahead = time.monotonic() + seconds, self._ahead()
-        if self._under_way > ahead - (self._handful if ahead == self._least_ahead else 1):
-            return True
-        while not self._exhausted and self._under_way < ahead:
+        """Posts until the prefetch window is full; False: it took too long."""
+        controller, end = self._pool.controller, time.monotonic() + seconds
+        if controller is not None:
+            self._adapting.flies(controller)
+        for _ in range(self._window.room()):
+            if self._exhausted:
+                break
             try:
                 work = self._left or next(self._order)
             except StopIteration:
@@ -140,7 +138,6 @@ class WorkerIter(Iterator):
             self._left = None if self._post(work) else work
             if self._left:
                 break
-            self._under_way += 1
             if time.monotonic() > end:
                 return False
         return True
@@ -189,7 +186,6 @@ class WorkerIter(Iterator):
 
     def _receive(self, box):
         """(batch or its error, samples, what to call once it is delivered); None: nothing to deliver now."""
-        self._under_way -= 1
         try:
             received = self._accept(self._pool.opened(box))
         except _core.BadSampleError as error:
@@ -252,12 +248,11 @@ class WorkerIter(Iterator):
                 return
             if knob == "workers":
                 self._pool.resize(value)
-                self._window = max(1, self._window // self._n_workers) * value
                 self._n_workers = value
             else:
                 self._pool.turn(knob, value)
             if knob == "prefetch":
-                self._said_ahead, self._per_worker = value, 0
+                self._window.override(value)
 
     def _shutdown_workers(self):
         pool, self._pool = self._pool, None

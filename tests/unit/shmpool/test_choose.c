@@ -299,7 +299,7 @@ static void out_of_order_a_slot_that_is_late_goes_before_longer_ones(void **stat
     o.max_batches = 16;
     o.address_space = 1 << 20;
     o.in_order = false;
-    o.max_ahead = 8;
+    o.reorder_window = 8;
     assert_ok(dr_shmpool_open(&o, &shmpool, &err));
     attach(shmpool, 2);
     dr_shmpool_set_threshold(shmpool, 100);
