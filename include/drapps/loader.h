@@ -70,8 +70,8 @@ typedef struct dr_loader_options {
                               memory limit, and in an index file beside the data or in the user's cache folder, which
                               later runs find; "memory": nothing is written or read; "off".  The pixels are the same.
                               The environment variable DRAPPS_SEEK_INDEX overrides it */
-    bool given_order;       /* the samples of each batch are given by dr_loader_push, not by shuffle, rank and last */
-    bool keep_batches;      /* given_order with in_order = false: the samples that were pushed together stay together,
+    bool pushed_order;      /* the samples of each batch are given by dr_loader_push, not by shuffle, rank and last */
+    bool keep_batches;      /* pushed_order with in_order = false: the samples that were pushed together stay together,
                                and only batches overtake each other.  false: batches of batch_size samples are filled
                                with what is ready; only the last of an epoch may be smaller */
     bool lanes;             /* samples are sorted into a fast and a slow lane by their predicted cost, so that slow ones
@@ -109,8 +109,8 @@ DR_API void dr_loader_close(dr_loader **loader);
  * timeout_ms: -1 waits for ever; else DR_AGAIN after that time.  DR_END when the epoch is over (again for each call
  * until dr_loader_start).  With workers = 0 the calling thread does the work.  An error ends the epoch; it stays at
  * the failed batch, so that the state saved then repeats it.
- * given_order: an error of a sample (DR_BAD_RAISE) or of putting its batch together costs that batch alone: *out is the
- * batch, with the ids and positions of the samples that are lost and without fields, owned by the caller as others
+ * pushed_order: an error of a sample (DR_BAD_RAISE) or of putting its batch together costs that batch alone: *out is
+ * the batch, with the ids and positions of the samples that are lost and without fields, owned by the caller as others
  * are, and the next call goes on with the next.  Other errors, after which *out is NULL, end the epoch. */
 DR_API dr_status dr_loader_next(dr_loader *loader, int timeout_ms, dr_batch **out, dr_error *err);
 
@@ -118,7 +118,7 @@ DR_API dr_status dr_loader_next(dr_loader *loader, int timeout_ms, dr_batch **ou
  * that runs is given up. */
 DR_API dr_status dr_loader_start(dr_loader *loader, uint64_t epoch, dr_error *err);
 
-/* given_order: the next batch of the epoch that runs is made of these samples (ids of the data set), in this order.
+/* pushed_order: the next batch of the epoch that runs is made of these samples (ids of the data set), in this order.
  * Work begins at once; any number of batches may be pushed ahead, of which `prefetch` are worked on.  Batches may have
  * any size from 1 on; batch_size is what memory is planned for, and one that is larger must fit in the budget
  * (DR_ERR_LIMIT).  Positions count the samples that were pushed.  A sample that is pushed twice in an epoch draws anew.
@@ -134,20 +134,21 @@ DR_API dr_status dr_loader_push_end(dr_loader *loader, dr_error *err);
 /* As dr_loader_push, for an epoch that is made again with its samples in another order: times[i], below 2^31, says how
  * often sample ids[i] came before in the first one, so that it draws what it drew there.  An epoch is pushed by this
  * call or by dr_loader_push, not by both. */
-DR_API dr_status dr_loader_push_times(dr_loader *loader, const uint64_t *ids, const uint64_t *times, uint64_t n,
-                                      dr_error *err);
+DR_API dr_status dr_loader_push_occurrences(dr_loader *loader, const uint64_t *ids, const uint64_t *times, uint64_t n,
+                                            dr_error *err);
 
-/* given_order: counts samples as pushed and delivered before, and `batches` batches, without making any: an epoch is
+/* pushed_order: counts samples as pushed and delivered before, and `batches` batches, without making any: an epoch is
  * gone on with.  Positions, occurrences and batch numbers of what is pushed then are those of the whole epoch.  The
  * caller keeps what was delivered (dr_batch_ids, dr_batch_positions); dr_loader_state fails with DR_ERR_STATE. */
-DR_API dr_status dr_loader_pass(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err);
+DR_API dr_status dr_loader_push_past(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t batches,
+                                     dr_error *err);
 
 /* Which samples may take the place of bad ones (ids of the data set); without this call, all of them.  Once, before the
  * first epoch (DR_ERR_STATE): for who pushes only some samples of the data set.  DR_ERR_ARG: none is given, or one that
  * the data set does not have. */
-DR_API dr_status dr_loader_stand_ins(dr_loader *loader, const uint64_t *ids, uint64_t n, dr_error *err);
+DR_API dr_status dr_loader_set_replacements(dr_loader *loader, const uint64_t *ids, uint64_t n, dr_error *err);
 
-/* Batches of an epoch for this rank; given_order: pushed so far. */
+/* Batches of an epoch for this rank; pushed_order: pushed so far. */
 DR_API uint64_t dr_loader_batches(const dr_loader *loader);
 
 /* Writes an event of the caller's into the loader's trace, with the present time; without a trace, nothing.  json: an
@@ -250,7 +251,7 @@ DR_API dr_status dr_batch_draws(const dr_batch *batch, uint64_t i, char **text, 
  * none.  The text belongs to the batch. */
 DR_API const char *dr_batch_bad(const dr_batch *batch);
 
-/* Why it failed: what dr_loader_next said when it gave it (given_order).  NULL: it did not.  Belongs to the batch. */
+/* Why it failed: what dr_loader_next said when it gave it (pushed_order).  NULL: it did not.  Belongs to the batch. */
 DR_API const dr_error *dr_batch_error(const dr_batch *batch);
 
 #ifdef __cplusplus

@@ -142,7 +142,7 @@ LOADER = {
     "keep_draws": FLAG,
     "trace_spans": NUMBER,
     "seek_index": choices("auto", "memory", "off"),
-    "given_order": FLAG,
+    "pushed_order": FLAG,
     "keep_batches": FLAG,
     "cpu_limit": Rule(lambda value: value == 0 or CPU_LIMIT.test(value), f"0 (the container's limit) or {CPU_LIMIT.words}"),
     "equal_batches": FLAG,

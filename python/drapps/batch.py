@@ -107,7 +107,7 @@ class Batch(Mapping):
 
     @property
     def error(self):
-        """Why it failed, an exception: a batch of given_order=True whose samples are lost.  None: it did not."""
+        """Why it failed, an exception: a batch of pushed_order=True whose samples are lost.  None: it did not."""
         return self._core.error
 
     def draws(self, i):

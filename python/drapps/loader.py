@@ -305,17 +305,17 @@ class Loader(LoaderBase):
         warn_if_broken(trace)
 
     def __len__(self):
-        """Batches of an epoch for this rank; with given_order, those pushed so far."""
+        """Batches of an epoch for this rank; with pushed_order, those pushed so far."""
         return self._core.batches()
 
-    # --- an order given by the caller (given_order=True) ---
+    # --- an order given by the caller (pushed_order=True) ---
 
     def push(self, ids, times=None):
         """The next batch of the epoch that iter() began is made of these samples; work begins at once.
 
         times: how often each came before in an epoch that is made again in another order: it draws what it drew there.
 
-        >>> loader = pipe.loader(batch_size=2, given_order=True)
+        >>> loader = pipe.loader(batch_size=2, pushed_order=True)
         >>> batches = loader.batches()
         >>> loader.push([3, 1])
         >>> loader.push_end()
@@ -325,7 +325,7 @@ class Loader(LoaderBase):
         if times is None:
             self._core.push(ids)
         else:
-            self._core.push_times(ids, times)
+            self._core.push_occurrences(ids, times)
 
     def push_end(self):
         """No further batch comes in this epoch: the iterator ends after the last one pushed."""
@@ -338,14 +338,14 @@ class Loader(LoaderBase):
         """
         self._core.push_past(ids, batches)
 
-    def stand_ins(self, ids):
+    def set_replacements(self, ids):
         """Only these samples take the place of bad ones: once, before the first epoch.
 
-        >>> loader = pipe.loader(batch_size=2, given_order=True, on_bad_sample="replace")
-        >>> loader.stand_ins([0, 1, 2])
+        >>> loader = pipe.loader(batch_size=2, pushed_order=True, on_bad_sample="replace")
+        >>> loader.set_replacements([0, 1, 2])
         >>> loader.close()
         """
-        self._core.stand_ins(ids)
+        self._core.set_replacements(ids)
 
     # --- looking inside ---
 

@@ -203,7 +203,7 @@ class Pipeline(Selecting):
     def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
                last=None, drop_last=None, on_bad_sample="raise", max_bad=None, rank=0, world=None, world_size=None, memory_limit=0,
                outputs=None, collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
-               trace_spans=0, seek_index="auto", cache=None, cache_limit=0, given_order=False, keep_batches=False,
+               trace_spans=0, seek_index="auto", cache=None, cache_limit=0, pushed_order=False, keep_batches=False,
                lanes=True, policy=None, resource_monitor=None, cpu_limit=0, weights=None,
                adaptive_compression=True, equal_batches=False):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
@@ -246,8 +246,8 @@ class Pipeline(Selecting):
             and runs: in this folder, or, with "auto", in the user's cache folder where that was measured to pay.  With
             Python functions in the chain: what those make that are marked as deterministic.
         cache_limit: bytes on disk; 0 takes half of what is free there.
-        given_order: each batch is made of the samples that Loader.push names, instead of shuffle, rank and last.
-        keep_batches: with given_order and in_order=False, samples that were pushed together stay together.
+        pushed_order: each batch is made of the samples that Loader.push names, instead of shuffle, rank and last.
+        keep_batches: with pushed_order and in_order=False, samples that were pushed together stay together.
         lanes: samples that are predicted to be slow never hold all workers; the bytes are the same.
         policy: who turns workers, prefetch and the other knobs (drapps.knobs()) while it runs: a name of
             drapps.policies(), default "analytic"; "fixed": nobody.  What is given here by number, or by Loader.set,
@@ -284,10 +284,10 @@ class Pipeline(Selecting):
         if not self.has_python:
             from drapps.loader import Loader
 
-            options.update(given_order=given_order, keep_batches=keep_batches, lanes=lanes)
+            options.update(pushed_order=pushed_order, keep_batches=keep_batches, lanes=lanes)
             return Loader(self._dataset, self._graph("loader"), output=output, **options)
-        if given_order:
-            raise _core.ArgumentError("given_order is for chains without Python functions")
+        if pushed_order:
+            raise _core.ArgumentError("pushed_order is for chains without Python functions")
         from drapps.pyloader import PythonLoader
 
         return PythonLoader(self, output=output, lanes=lanes, **options)

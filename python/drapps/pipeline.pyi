@@ -96,7 +96,7 @@ class Pipeline:
         seek_index: Literal["auto", "memory", "off"] = ...,
         cache: str | os.PathLike[str] | None = ...,
         cache_limit: int = ...,
-        given_order: bool = ...,
+        pushed_order: bool = ...,
         keep_batches: bool = ...,
         lanes: bool = ...,
         policy: str | None = ...,

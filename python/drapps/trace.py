@@ -123,7 +123,7 @@ class Trace:
         return [Replayed(d.number, d.reward, again) for d, again in zip(self.decisions, self._rewards)]
 
     def order(self, epoch: int = 0) -> list[list[int]]:
-        """The ids of each batch of an epoch, as they were delivered: a loader with given_order=True makes them again.
+        """The ids of each batch of an epoch, as they were delivered: a loader with pushed_order=True makes them again.
 
         Needs the spans of all samples (trace_spans=float("inf")).
         """
@@ -176,7 +176,7 @@ class Trace:
         if event.get("event") == "pass":  # of a loader whose order comes from Python: what was asked for there
             settings, asked = self.meta.get("settings"), event.pop("settings", None)
             known = settings if isinstance(settings, dict) else {}
-            known = {name: value for name, value in known.items() if name != "given_order"}
+            known = {name: value for name, value in known.items() if name != "pushed_order"}
             self.meta["settings"] = known | (asked if isinstance(asked, dict) else {})
 
 

@@ -18,7 +18,7 @@ static void batch_free(dr_batch *b)
     for (int i = 0; b->fields && i < b->n_fields; i++) {
         struct dr__batch_field *f = &b->fields[i];
         dr__buf_free(&f->buf);
-        dr__buf_free(&f->porch);
+        dr__buf_free(&f->staging);
         free_items(f, b->n_slots);
         dr__free(f->sizes);
         dr__free(f->offsets);
@@ -39,7 +39,7 @@ static void batch_free(dr_batch *b)
  * size: a far smaller one does not take the memory of a whole one. */
 static uint64_t room_for(const dr__exec *e, uint64_t n_slots)
 {
-    const bool small = e->o.given_order ? n_slots <= e->o.batch_size / 2 : e->n_local < e->o.batch_size;
+    const bool small = e->o.pushed_order ? n_slots <= e->o.batch_size / 2 : e->n_local < e->o.batch_size;
     return small ? n_slots : DR_MAX(n_slots, e->o.batch_size);
 }
 
@@ -63,27 +63,27 @@ static bool open_field(dr__exec *e, dr_batch *b, int i)
         f->items = dr__alloc_zero(b->n_slots, sizeof *f->items);
         return f->items;
     }
-    size_t porch;
-    if (!dr__desc_bytes_dense(&o->desc, &f->bytes) || !dr__mul_size(f->bytes, b->n_porch, &porch))
+    size_t staging;
+    if (!dr__desc_bytes_dense(&o->desc, &f->bytes) || !dr__mul_size(f->bytes, b->n_staged, &staging))
         return false;
-    if (!b->in_porch)
+    if (!b->is_staged)
         return give_memory(e, b, f);
-    f->porch = dr__buf_new(e->buffers, porch);
-    return f->porch;
+    f->staging = dr__buf_new(e->buffers, staging);
+    return f->staging;
 }
 
-bool dr__batch_move_in(dr__exec *e, dr_batch *b)
+bool dr__batch_allocate(dr__exec *e, dr_batch *b)
 {
     bool ok = true;
     for (int i = 0; ok && i < b->n_fields; i++)
         ok = b->fields[i].collate != DR_COLLATE_STACK || give_memory(e, b, &b->fields[i]);
     if (ok)
-        b->n_porch = b->used;
-    b->in_porch = !ok;
+        b->n_staged = b->used;
+    b->is_staged = !ok;
     return ok;
 }
 
-dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots, uint64_t n_porch)
+dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots, uint64_t n_staged)
 {
     dr_batch *b = dr__alloc_zero(1, sizeof *b);
     if (!b)
@@ -94,8 +94,8 @@ dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots, uint64_t
     b->number = number;
     b->epoch = e->epoch;
     b->n_slots = n_slots;
-    b->n_porch = n_porch;
-    b->in_porch = n_porch > 0;
+    b->n_staged = n_staged;
+    b->is_staged = n_staged > 0;
     b->opened_ns = dr__now_ns();
     b->fields = dr__alloc_zero((size_t)e->program->n_outputs, sizeof *b->fields);
     b->ids = dr__alloc_zero(n_slots, sizeof *b->ids);
@@ -116,7 +116,7 @@ void *dr__batch_place(dr_batch *b, int field, uint64_t slot, const dr_desc *desc
 {
     struct dr__batch_field *f = &b->fields[field];
     if (f->collate == DR_COLLATE_STACK)
-        return (slot < b->n_porch ? f->porch : f->buf)->data + slot * f->bytes;
+        return (slot < b->n_staged ? f->staging : f->buf)->data + slot * f->bytes;
     size_t bytes;
     if (!dr__desc_bytes_dense(desc, &bytes))
         return NULL;

@@ -1,4 +1,4 @@
-/* cached.c: fetching samples from a store, making those that are not there, and finding out whether that pays. */
+/* cache_stage.c: fetching samples from a store, making those that are not there, and finding out whether that pays. */
 #include "exec/cache_stage.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* cached.h: the deterministic beginning of a program, kept in a store.
+/* cache_stage.h: the deterministic beginning of a program, kept in a store.
  *
  * A sample is looked for in the store.  If it is not there, it is read, and the first part of the program is what is
  * planned, predicted and run; its results are put there.  Then the second part runs on them.  Whatever fails on the

@@ -7,9 +7,10 @@
 #include "exec/exec.h"
 
 enum {
-    SAMPLES_IN_PORCH = 2,      /* for each worker: what it makes while a batch is handed over */
-    SAMPLES_FOR_PATIENCE = 16, /* of a batch for each worker: the porch, which is copied, is an eighth of it at most */
-    WORTH_BYTES = 1 << 20,     /* of a batch: less memory is not waited for */
+    STAGED_PER_WORKER = 2, /* for each worker: what it makes while a batch is handed over */
+    SAMPLES_FOR_PATIENCE =
+        16, /* of a batch for each worker: the staging area, which is copied, is an eighth of it at most */
+    WORTH_BYTES = 1 << 20, /* of a batch: less memory is not waited for */
     LAST_SAMPLES_NS = 20000000,
     HANDOVER_NS = 1000000,
     LOOK_AGAIN_NS = 50000,
@@ -67,7 +68,7 @@ static bool has_idle_memory(const dr__exec *e)
 
 /* The memory of a batch is put off for a moment where that saves it: while a consumer waits for the batch before it, of
  * which the last samples are being made, and until a consumer that got a batch lets go of the one it had.  Then two
- * batches do where the consumer is the faster side, instead of three.  Meanwhile workers fill the batch's porch.  Not
+ * batches do where the consumer is the faster side, instead of three.  Meanwhile workers fill the staging area.  Not
  * with so many workers that much would be copied, and not again in an epoch where it was in vain: a slow
  * sample, or a consumer that keeps its batches.
  *
@@ -101,11 +102,11 @@ static void fail_for_memory(dr__exec *e, uint64_t n_slots)
 
 static dr_batch *open_batch(dr__exec *e)
 {
-    const dr__push *given = e->given.head;
-    const uint64_t n_slots = given ? given->n : slots_of(e, e->opened);
-    const uint64_t workers = (uint64_t)DR_MAX(e->workers, 1), porch = SAMPLES_IN_PORCH * workers;
+    const dr__push *push = e->pushed.head;
+    const uint64_t n_slots = push ? push->n : slots_of(e, e->opened);
+    const uint64_t workers = (uint64_t)DR_MAX(e->workers, 1), staged = STAGED_PER_WORKER * workers;
     const bool late = n_slots >= SAMPLES_FOR_PATIENCE * workers && may_be_put_off(e, e->opened);
-    dr_batch *batch = dr__batch_new(e, given ? given->number : e->first_batch + e->opened, n_slots, late ? porch : 0);
+    dr_batch *batch = dr__batch_new(e, push ? push->number : e->first_batch + e->opened, n_slots, late ? staged : 0);
     if (!batch) {
         fail_for_memory(e, n_slots);
         return NULL;
@@ -122,17 +123,17 @@ static dr_batch *batch_to_claim(const dr__exec *e)
     return b && b->used < b->n_slots ? b : NULL;
 }
 
-/* Is there memory for a further slot?  A batch whose porch is full gets its own, unless that is put off; and before, as
- * soon as there is some: what is made in the porch has to be copied. */
+/* Is there memory for a further slot?  A batch whose staging area is full gets its own, unless that is put off; and
+ * before, as soon as there is some: what is made in the staging area has to be copied. */
 static bool has_slots(dr__exec *e, dr_batch *b)
 {
-    if (!b->in_porch || (b->used < b->n_porch && !has_idle_memory(e)))
+    if (!b->is_staged || (b->used < b->n_staged && !has_idle_memory(e)))
         return true;
     if (put_off(e))
         return false;
-    if (!dr__batch_move_in(e, b))
+    if (!dr__batch_allocate(e, b))
         fail_for_memory(e, b->n_slots);
-    return !b->in_porch;
+    return !b->is_staged;
 }
 
 static bool claim_of_batch(dr__exec *e, dr__claim *c, uint64_t most)
@@ -144,16 +145,16 @@ static bool claim_of_batch(dr__exec *e, dr__claim *c, uint64_t most)
         return false;
     c->batch = b;
     c->slot = b->used;
-    const uint64_t some = DR_MIN(chunk(e, b->n_slots), b->in_porch ? SAMPLES_IN_PORCH : UINT64_MAX);
-    c->n = DR_MIN(most ? most : some, (b->in_porch ? b->n_porch : b->n_slots) - b->used);
+    const uint64_t some = DR_MIN(chunk(e, b->n_slots), b->is_staged ? STAGED_PER_WORKER : UINT64_MAX);
+    c->n = DR_MIN(most ? most : some, (b->is_staged ? b->n_staged : b->n_slots) - b->used);
     b->used += c->n;
     return true;
 }
 
 static bool claim_in_window(dr__exec *e, dr__claim *c, uint64_t most)
 {
-    const dr__push *given = e->given.head;
-    uint64_t end = DR_MIN(dr__any_window(e), given ? given->first + given->n : e->n_local);
+    const dr__push *push = e->pushed.head;
+    uint64_t end = DR_MIN(dr__unordered_window(e), push ? push->first + push->n : e->n_local);
     if (e->claimed >= end)
         return false;
     c->n = DR_MIN(most ? most : chunk(e, e->o.batch_size), end - e->claimed);
@@ -165,20 +166,20 @@ static bool claim_unread(dr__exec *e, dr__claim *c, uint64_t most)
 {
     if (e->claimed == e->n_local || !(e->fills_any ? claim_in_window(e, c, most) : claim_of_batch(e, c, most)))
         return false;
-    if (e->o.given_order)
-        c->push = dr__given_claim(&e->given, c->first, c->n);
+    if (e->o.pushed_order)
+        c->push = dr__pushed_claim(&e->pushed, c->first, c->n);
     e->claimed += c->n;
     return true;
 }
 
 bool dr__claim_is_open(const dr__exec *e)
 {
-    if (e->fetch.head)
+    if (e->read_ahead.head)
         return true;
     if (e->claimed == e->n_local)
         return false;
     if (e->fills_any)
-        return e->claimed < dr__any_window(e);
+        return e->claimed < dr__unordered_window(e);
     return batch_to_claim(e) || e->opened - e->oldest < dr__batches_ahead(e);
 }
 
@@ -216,7 +217,7 @@ bool dr__claim_one(dr__exec *e, dr__claim *c)
  * so only while they are at fewer samples than there are workers. */
 static bool may_read(const dr__exec *e)
 {
-    return e->fetch.active < DR_MAX(e->workers, 1);
+    return e->read_ahead.active < DR_MAX(e->workers, 1);
 }
 
 bool dr__claim_next(dr__exec *e, dr__claim *c)
@@ -224,7 +225,7 @@ bool dr__claim_next(dr__exec *e, dr__claim *c)
     if (!goes_on(e) || e->active >= DR_MAX(e->workers, 1))
         return false;
     *c = (dr__claim){ .first = e->claimed, .slow = dr__lane_take(e, true) };
-    if (!c->slow && !(c->fetched = dr__fetch_take(e)) && !(may_read(e) && claim_unread(e, c, 0)) &&
+    if (!c->slow && !(c->read_ahead = dr__read_ahead_take(e)) && !(may_read(e) && claim_unread(e, c, 0)) &&
         !(c->slow = dr__lane_take(e, false)))
         return false;
     e->active++;

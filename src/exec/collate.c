@@ -5,13 +5,13 @@
 #include "exec/exec.h"
 #include "op/batch.h"
 
-static void empty_porch(dr_batch *b)
+static void copy_staged(dr_batch *b)
 {
     for (int i = 0; i < b->n_fields; i++) {
         struct dr__batch_field *f = &b->fields[i];
-        if (f->porch)
-            memcpy(f->buf->data, f->porch->data, b->n_porch * f->bytes);
-        dr__buf_free(&f->porch);
+        if (f->staging)
+            memcpy(f->buf->data, f->staging->data, b->n_staged * f->bytes);
+        dr__buf_free(&f->staging);
     }
 }
 
@@ -248,13 +248,13 @@ void dr__batch_lose(dr_batch *b)
     }
     for (int i = 0; i < b->n_fields; i++) {
         dr__buf_free(&b->fields[i].buf);
-        dr__buf_free(&b->fields[i].porch);
+        dr__buf_free(&b->fields[i].staging);
     }
 }
 
 dr_status dr__batch_finish(dr__exec *e, dr_batch *b, dr_error *err)
 {
-    empty_porch(b);
+    copy_staged(b);
     close_up(b);
     if (b->n_samples == 0)
         return dr__batch_empty(b) ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");

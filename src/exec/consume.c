@@ -32,7 +32,7 @@ void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n, int by)
         return;
     dr_error err = { 0 };
     const uint64_t start = dr__now_ns();
-    if (!b->error.status && dr__batch_stand_in(e, b, by, &err) != DR_OK)
+    if (!b->error.status && dr__batch_replace_empty(e, b, by, &err) != DR_OK)
         b->error = err;
     if (b->error.status)
         dr__batch_lose(b);
@@ -78,12 +78,12 @@ static void book_delivery(dr__exec *e, dr_batch *b)
         e->oldest++;
     atomic_fetch_add(&e->stats.batches, !b->error.status);
     atomic_fetch_add(&e->stats.delivered, b->error.status ? 0 : b->n_samples);
-    for (uint64_t i = 0; i < b->n_samples && !e->o.given_order; i++)
+    for (uint64_t i = 0; i < b->n_samples && !e->o.pushed_order; i++)
         b->n_padded += b->positions[i] >= e->set->n_places;
     if (e->fills_any)
-        dr__any_delivered(e, b);
-    else if (e->o.given_order)
-        dr__given_left(e, b->n_slots);
+        dr__unordered_delivered(e, b);
+    else if (e->o.pushed_order)
+        dr__pushed_left(e, b->n_slots);
     dr__pool_wake();
 }
 
@@ -114,7 +114,7 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
     }
     book_delivery(e, b);
     tell_bad(e, b);
-    if (b->n_samples == 0 && !e->o.given_order) {
+    if (b->n_samples == 0 && !e->o.pushed_order) {
         e->loose_bad = b->bad;
         b->bad = NULL;
         dr_batch_unref(&b);
@@ -129,7 +129,7 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
  * that were replaced the batch with the others tells.) */
 static bool has_news(const dr__exec *e)
 {
-    return e->o.given_order && e->fills_any && e->o.on_bad == DR_BAD_SKIP && e->loose_bad && e->finished == e->n_local;
+    return e->o.pushed_order && e->fills_any && e->o.on_bad == DR_BAD_SKIP && e->loose_bad && e->finished == e->n_local;
 }
 
 /* pool lock: a batch without samples that tells of them. */
@@ -167,8 +167,8 @@ static bool work_here(dr__exec *e)
     if (!e->bench) {
         dr_error err;
         dr__lane_drop(e, &claim.slow);
-        if (claim.fetched)
-            dr__lane_keep(&e->lanes, claim.fetched);
+        if (claim.read_ahead)
+            dr__lane_keep(&e->lanes, claim.read_ahead);
         dr__fail(&err, DR_ERR_NOMEM, "out of memory");
         dr__exec_fail(e, &err);
     }
@@ -268,13 +268,13 @@ void dr__exec_stop(dr__exec *e)
     if (!e->line)
         dr__consumer_is(e, DR__CONSUMER_AWAY);
     dr__cond_broadcast(&e->changed);
-    while (e->active > 0 || e->fetch.active > 0)
+    while (e->active > 0 || e->read_ahead.active > 0)
         dr__cond_wait(&e->changed, dr__pool_mutex(), UINT64_MAX);
     for (int i = 0; i < DR__RING; i++)
         dr_batch_unref(&e->ring[i]);
     e->filling = NULL;
-    dr__given_clear(&e->given);
-    dr__fetch_clear(&e->fetch);
+    dr__pushed_clear(&e->pushed);
+    dr__read_ahead_clear(&e->read_ahead);
     dr__lane_clear(&e->lanes);
     dr__pool_unlock();
 }
@@ -293,7 +293,7 @@ static void begin(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_bat
     e->failed = e->cancelled = e->impatient = false;
     json_decref(e->loose_bad);
     e->loose_bad = NULL;
-    e->complete = !e->o.given_order;
+    e->complete = !e->o.pushed_order;
     e->n_local = e->n_batches = 0;
     if (e->complete)
         dr__order_count(e, base, &e->n_local, &e->n_batches);
@@ -303,10 +303,10 @@ dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t fi
                          dr_error *err)
 {
     dr__exec_stop(e);
-    DR_TRY(dr__given_begin(e, err));
+    DR_TRY(dr__pushed_begin(e, err));
     dr__pool_lock();
     begin(e, epoch, base, first_batch);
-    dr_status status = dr__any_begin(e, done, err);
+    dr_status status = dr__unordered_begin(e, done, err);
     e->running = status == DR_OK;
     int workers = e->workers, prefetch = e->prefetch;
     dr__pool_unlock();

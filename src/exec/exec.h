@@ -5,7 +5,7 @@
  *
  * One pool of threads serves all loaders of a process (pool.c).  Workers pull: a free thread claims the next samples of
  * a loader that has room (claim.c), so nothing is queued and cancelling is only to stop claiming.  Fetchers, if there
- * are any, pull too, and read ahead of them (fetch.c).
+ * are any, pull too, and read ahead of them (read_ahead.c).
  *
  * Locks, outermost first: a loader's lock (starting and saving), that of its knobs, dr__pool_lock (all scheduling state
  * below), a buffer pool's lock, the trace's lock.  After a loader's lock, and never with these three: a cache's lock,
@@ -22,7 +22,7 @@
 #include "base/limits.h"
 #include "base/thread.h"
 #include "data/bufpool.h"
-#include "exec/fetch.h"
+#include "exec/read_ahead.h"
 #include "exec/pushed_order.h"
 #include "exec/lanes.h"
 #include "exec/stats.h"
@@ -43,12 +43,12 @@ struct dr_batch {
     unsigned generation; /* of the process that made it */
     uint64_t number;     /* in the epoch, of this rank */
     uint64_t epoch;
-    uint64_t n_slots;             /* samples it was made for */
-    uint64_t n_samples;           /* samples it has, once finished */
-    uint64_t n_booked;            /* positions that are done with it: its samples', and behind them, with equal_batches,
-                                     those of samples left out */
-    bool in_porch;                /* it was opened before there was memory for it, and has none yet; pool lock */
-    atomic_uint_fast64_t n_porch; /* slots outside its memory: the first ones.  Changed with the pool lock, to those in
+    uint64_t n_slots;   /* samples it was made for */
+    uint64_t n_samples; /* samples it has, once finished */
+    uint64_t n_booked;  /* positions that are done with it: its samples', and behind them, with equal_batches,
+                           those of samples left out */
+    bool is_staged;     /* it was opened before there was memory for it, and has none yet; pool lock */
+    atomic_uint_fast64_t n_staged; /* slots outside its memory: the first ones.  Changed with the pool lock, to those in
                                      use when it moves in: for each of them it means the same before and after */
     uint64_t n_padded;
     int n_fields;
@@ -58,7 +58,7 @@ struct dr_batch {
         dr_desc desc;     /* of one sample */
         size_t bytes;     /* of one sample; stack only */
         dr__buf *buf;     /* stack, pad, ragged */
-        dr__buf *porch;   /* stack: the first n_porch samples, until the batch is finished */
+        dr__buf *staging; /* stack: the first n_staged samples, until the batch is finished */
         dr_view array;    /* set when finished */
         dr_view *items;   /* one a slot, memory owned; pad, ragged, list */
         int64_t *sizes;   /* pad */
@@ -91,22 +91,22 @@ typedef struct dr__exec {
     dr__program *program;
     dr_dataset *set;
     dr_loader_options o;
-    bool fills_any;      /* out of order: a sample goes to the batch being filled when it is ready */
-    uint64_t *stand_ins; /* which samples may take the place of bad ones; NULL: all */
-    uint64_t n_stand_ins;
+    bool fills_any;         /* out of order: a sample goes to the batch being filled when it is ready */
+    uint64_t *replacements; /* which samples may take the place of bad ones; NULL: all */
+    uint64_t n_replacements;
     dr__bufpool *buffers;
     size_t sample_bytes;         /* of a sample's stacked fields */
     size_t largest_bytes;        /* of the largest of them */
     size_t batch_budget;         /* for batches that no consumer holds; shared by loaders without a memory_limit */
     size_t bench_budget;         /* for one worker's intermediate results */
     struct dr__seek_store *seek; /* NULL: none; owned by the loader */
-    struct dr__cache *cache;     /* NULL: none; see cached.h */
+    struct dr__cache *cache;     /* NULL: none; see cache_stage.h */
     unsigned generation;
     dr_trace *trace; /* NULL: none */
     dr__stats stats;
 
-    dr__lanes lanes; /* of slow samples */
-    dr__fetch fetch; /* samples read ahead */
+    dr__lanes lanes;           /* of slow samples */
+    dr__read_ahead read_ahead; /* samples read ahead */
 
     /* pool lock: settings that change */
     int workers;
@@ -128,7 +128,7 @@ typedef struct dr__exec {
     uint64_t n_local;           /* samples of this rank from base on; given order: pushed so far */
     uint64_t n_batches;         /* batches of this rank from base on */
     bool complete;              /* those two are final */
-    dr__given given;            /* given order: what was pushed */
+    dr__pushed pushed;          /* given order: what was pushed */
     uint64_t claimed, finished; /* samples */
     uint64_t worked_below;      /* out of order: every sample below it has been worked on */
     uint64_t opened, delivered; /* batches */
@@ -159,13 +159,13 @@ typedef struct dr__exec {
 
 /* Some consecutive samples to work on. */
 typedef struct dr__claim {
-    uint64_t first, n;   /* rank-local places from base on */
-    dr_batch *batch;     /* theirs; NULL with fills_any */
-    uint64_t slot;       /* of the first */
-    dr__push *push;      /* given order: where they stand */
-    dr__parked *slow;    /* instead of all that: a sample of the slow lane */
-    dr__parked *fetched; /* or one that was fetched; of a reader: where it is to be left */
-    double reserved_ns;  /* see dr__ceiling_take */
+    uint64_t first, n;      /* rank-local places from base on */
+    dr_batch *batch;        /* theirs; NULL with fills_any */
+    uint64_t slot;          /* of the first */
+    dr__push *push;         /* given order: where they stand */
+    dr__parked *slow;       /* instead of all that: a sample of the slow lane */
+    dr__parked *read_ahead; /* or one that was fetched; of a reader: where it is to be left */
+    double reserved_ns;     /* see dr__ceiling_take */
 } dr__claim;
 
 /* --- order.c: which sample stands where --- */
@@ -181,18 +181,18 @@ dr__sample_ref dr__order_sample(const dr_dataset *set, uint64_t seed, uint64_t e
 
 /* --- batch.c --- */
 
-/* n_porch: 0, or fewer than n_slots: these first slots get memory of their own, the others with dr__batch_move_in.
+/* n_staged: 0, or fewer than n_slots: these first slots get memory of their own, the others with dr__batch_allocate.
  * NULL: out of memory. */
-dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots, uint64_t n_porch);
+dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots, uint64_t n_staged);
 
-/* pool lock: the memory of the whole batch; slots of the porch that were not given out yet are there, too.
+/* pool lock: the memory of the whole batch; staged slots that were not given out yet are there, too.
  * false: there is none. */
-bool dr__batch_move_in(dr__exec *e, dr_batch *batch);
+bool dr__batch_allocate(dr__exec *e, dr_batch *batch);
 
 /* Room for output i of the sample on the bench, in its slot.  NULL: out of memory. */
 void *dr__batch_place(dr_batch *batch, int field, uint64_t slot, const dr_desc *desc);
 
-/* Called by whoever completes the last slot: the porch emptied, left-out slots closed up, batch ops, padding and
+/* Called by whoever completes the last slot: staged samples copied, left-out slots closed up, batch ops, padding and
  * joining. */
 dr_status dr__batch_finish(dr__exec *e, dr_batch *batch, dr_error *err);
 
@@ -216,7 +216,7 @@ bool dr__claim_read(dr__exec *e, const dr__claim *claim, dr__workbench *bench, d
 
 /* equal_batches: a batch of which all samples were left out gets another one, chosen as DR_BAD_REPLACE does.  Not under
  * the lock; no slot of it is being worked on. */
-dr_status dr__batch_stand_in(dr__exec *e, dr_batch *batch, int by, dr_error *err);
+dr_status dr__batch_replace_empty(dr__exec *e, dr_batch *batch, int by, dr_error *err);
 
 /* --- pool.c: threads --- */
 
@@ -318,30 +318,30 @@ typedef struct dr__fill {
 
 dr__fill dr__exec_fill(dr__exec *e);
 
-/* --- anyorder.c: samples that go to whatever batch is being filled (fills_any) --- */
+/* --- unordered.c: samples that go to whatever batch is being filled (fills_any) --- */
 
 /* pool lock: makes the marks of an epoch; `done`: delivered before the state was saved, one byte a sample, or NULL. */
-dr_status dr__any_begin(dr__exec *e, const uint8_t *done, dr_error *err);
+dr_status dr__unordered_begin(dr__exec *e, const uint8_t *done, dr_error *err);
 
 /* pool lock: where the samples that may be claimed now end. */
-uint64_t dr__any_window(const dr__exec *e);
+uint64_t dr__unordered_window(const dr__exec *e);
 
 /* Takes a slot of the batch that is being filled, opening one if need be. */
-dr_status dr__any_take_slot(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err);
+dr_status dr__unordered_take_slot(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err);
 
 /* Books a sample as worked on, and whether it was left out; the last one of the epoch closes the batch being filled. */
-void dr__any_worked(dr__exec *e, uint64_t local, bool left_out, int by);
+void dr__unordered_worked(dr__exec *e, uint64_t local, bool left_out, int by);
 
 /* Closes the batch being filled, if no further sample will come. */
-void dr__any_close(dr__exec *e);
+void dr__unordered_close(dr__exec *e);
 
 /* pool lock: a batch was delivered. */
-void dr__any_delivered(dr__exec *e, const dr_batch *batch);
+void dr__unordered_delivered(dr__exec *e, const dr_batch *batch);
 
 /* The rank-local place of a position of the order, from base on. */
-uint64_t dr__any_local(const dr__exec *e, uint64_t position);
+uint64_t dr__unordered_local(const dr__exec *e, uint64_t position);
 
 /* Was it delivered before the state that this run goes on from was saved? */
-bool dr__any_passed(const dr__exec *e, uint64_t local);
+bool dr__unordered_was_delivered(const dr__exec *e, uint64_t local);
 
 #endif

@@ -64,7 +64,7 @@ static uint64_t count_unclaimed(const dr__exec *e)
 {
     const uint64_t left = e->n_local - e->claimed, ahead = dr__batches_ahead(e), open = e->opened - e->oldest;
     if (e->fills_any) {
-        const uint64_t end = dr__any_window(e);
+        const uint64_t end = dr__unordered_window(e);
         return end > e->claimed ? DR_MIN(end - e->claimed, left) : 0;
     }
     const dr_batch *b = e->opened ? e->ring[(e->opened - 1) % DR__RING] : NULL;
@@ -76,10 +76,10 @@ dr__fill dr__exec_fill(dr__exec *e)
 {
     dr__pool_lock();
     const double batches = (double)dr__batches_ahead(e), samples = batches * (double)e->batch_slots;
-    const double may_be_fetched = DR__FETCHED_PER_WORKER * DR_MAX(e->workers, 1);
+    const double may_be_fetched = DR__READ_AHEAD_PER_WORKER * DR_MAX(e->workers, 1);
     const dr__fill fill = {
         .unclaimed = DR_MIN((double)count_unclaimed(e) / samples, 1),
-        .fetched = e->readers > 0 || e->fetch.n > 0 ? DR_MIN(e->fetch.n / may_be_fetched, 1) : NAN,
+        .fetched = e->readers > 0 || e->read_ahead.n > 0 ? DR_MIN(e->read_ahead.n / may_be_fetched, 1) : NAN,
         .parked = DR_MIN((double)count_parked(e) / samples, 1),
         .ready = DR_MIN((double)count_ready(e) / batches, 1),
     };
@@ -98,7 +98,7 @@ static void flow_of_places(const dr__exec *e, double *flow)
     flow[DR_FLOW_READY] = (double)count_ready(e);
     flow[DR_FLOW_OPEN] = (double)open;
     flow[DR_FLOW_ACTIVE] = e->active;
-    flow[DR_FLOW_FETCHED] = e->fetch.n;
+    flow[DR_FLOW_FETCHED] = e->read_ahead.n;
     flow[DR_FLOW_PARKED] = (double)count_parked(e);
     flow[DR_FLOW_BYTES] = (double)(open * batch_bytes + e->lanes.bytes);
     flow[DR_FLOW_BYTES_LIMIT] = (double)e->batch_budget;

@@ -32,7 +32,7 @@ typedef struct dr__job {
     int reader;                    /* worker that read it; -1, -2, ...: reader */
     uint64_t since_ns;             /* when it was read, or taken up again */
     uint64_t since_cpu_ns, cpu_ns; /* the thread's CPU time then, and what run_ns took of it; 0 without a trace */
-    /* see cached.h */
+    /* see cache_stage.h */
     const dr__program *program; /* what runs: all, what is to be kept, or what follows on it */
     dr_store_key key;           /* what it is kept under */
     uint64_t made_ns;           /* time of making what is kept, within run_ns */

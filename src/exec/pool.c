@@ -181,7 +181,7 @@ static bool take_claim(team *t, dr__exec *e, dr__claim *c)
             return false;
         }
     }
-    if (!(t->reads ? dr__fetch_next(e, c) : dr__claim_next(e, c)))
+    if (!(t->reads ? dr__read_ahead_claim(e, c) : dr__claim_next(e, c)))
         return false;
     c->reserved_ns = e->ceiling.cpus > 0 ? dr__ceiling_take(&e->ceiling) : 0;
     return true;
@@ -233,7 +233,7 @@ static void work_off(worker *w, dr__exec *e, dr__claim *claim)
     const bool reads = w->team->reads;
     dr__pool_unlock();
     if (reads)
-        dr__fetch_work(e, claim, w->bench);
+        dr__read_ahead_work(e, claim, w->bench);
     else
         dr__claim_work(e, claim, w->bench);
     const uint64_t cpu = dr__thread_cpu_ns(), used = cpu - w->cpu_ns;
@@ -243,7 +243,7 @@ static void work_off(worker *w, dr__exec *e, dr__claim *claim)
     if (e->ceiling.cpus > 0)
         dr__ceiling_settle(&e->ceiling, claim->reserved_ns, used);
     if (reads)
-        dr__fetch_over(e, claim);
+        dr__read_ahead_done(e, claim);
     else
         dr__claim_over(e, claim);
 }

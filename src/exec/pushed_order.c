@@ -1,4 +1,4 @@
-/* given.c: pushed batches: checked, counted, queued. */
+/* pushed_order.c: pushed batches: checked, counted, queued. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ void dr__push_unref(dr__push **push)
     *push = NULL;
 }
 
-void dr__given_clear(dr__given *g)
+void dr__pushed_clear(dr__pushed *g)
 {
     while (g->head) {
         dr__push *first = g->head;
@@ -26,7 +26,7 @@ void dr__given_clear(dr__given *g)
     g->positions = g->numbers = 0;
 }
 
-dr__push *dr__given_claim(dr__given *g, uint64_t first, uint64_t n)
+dr__push *dr__pushed_claim(dr__pushed *g, uint64_t first, uint64_t n)
 {
     dr__push *p = g->head;
     p->refs++;
@@ -40,9 +40,9 @@ dr__push *dr__given_claim(dr__given *g, uint64_t first, uint64_t n)
 
 /* --- pushing --- */
 
-dr_status dr__given_begin(dr__exec *e, dr_error *err)
+dr_status dr__pushed_begin(dr__exec *e, dr_error *err)
 {
-    return e->o.given_order ? dr__occurrences_begin(&e->given.times, e->set->n_samples, err) : DR_OK;
+    return e->o.pushed_order ? dr__occurrences_begin(&e->pushed.times, e->set->n_samples, err) : DR_OK;
 }
 
 static dr_status check_ids(const dr__exec *e, const uint64_t *ids, uint64_t n, dr_error *err)
@@ -90,7 +90,7 @@ static dr_status can_push(const dr__exec *e, dr_error *err)
     return DR_OK;
 }
 
-void dr__given_left(dr__exec *e, uint64_t n_slots)
+void dr__pushed_left(dr__exec *e, uint64_t n_slots)
 {
     const uint64_t before = e->batch_slots;
     if (n_slots < before || before == e->o.batch_size)
@@ -99,7 +99,7 @@ void dr__given_left(dr__exec *e, uint64_t n_slots)
     for (uint64_t i = e->oldest; i < e->opened; i++)
         if (e->ring[i % DR__RING])
             most = DR_MAX(most, e->ring[i % DR__RING]->n_slots);
-    for (const dr__push *p = e->given.head; p && most < before; p = p->next) /* anybody may push a million */
+    for (const dr__push *p = e->pushed.head; p && most < before; p = p->next) /* anybody may push a million */
         most = DR_MAX(most, p->n);
     e->batch_slots = most;
 }
@@ -107,7 +107,7 @@ void dr__given_left(dr__exec *e, uint64_t n_slots)
 /* pool lock */
 static void enqueue(dr__exec *e, dr__push *p)
 {
-    dr__given *g = &e->given;
+    dr__pushed *g = &e->pushed;
     p->first = e->n_local;
     p->position = g->positions;
     p->number = g->numbers++;
@@ -122,12 +122,12 @@ static void enqueue(dr__exec *e, dr__push *p)
     dr__pool_wake();
 }
 
-dr_status dr__given_push(dr__exec *e, const uint64_t *ids, const uint64_t *times, uint64_t n, dr_error *err)
+dr_status dr__pushed_push(dr__exec *e, const uint64_t *ids, const uint64_t *times, uint64_t n, dr_error *err)
 {
     DR_TRY(check_ids(e, ids, n, err));
     DR_TRY(check_times(times, n, err));
     DR_TRY(check_size(e, n, err));
-    DR_TRY(dr__occurrences_reserve(&e->given.times, n, err));
+    DR_TRY(dr__occurrences_reserve(&e->pushed.times, n, err));
     dr__push *p = dr__alloc(sizeof *p + n * sizeof *p->samples);
     if (!p)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for a pushed batch");
@@ -138,7 +138,7 @@ dr_status dr__given_push(dr__exec *e, const uint64_t *ids, const uint64_t *times
         for (uint64_t i = 0; i < n; i++)
             p->samples[i] = (dr__sample_ref){
                 .id = ids[i],
-                .occurrence = times ? (uint32_t)times[i] : dr__occurrences_count(&e->given.times, ids[i]),
+                .occurrence = times ? (uint32_t)times[i] : dr__occurrences_count(&e->pushed.times, ids[i]),
             };
         enqueue(e, p);
     }
@@ -148,25 +148,25 @@ dr_status dr__given_push(dr__exec *e, const uint64_t *ids, const uint64_t *times
     return status;
 }
 
-dr_status dr__given_pass(dr__exec *e, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err)
+dr_status dr__pushed_past(dr__exec *e, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err)
 {
     if (n > 0)
         DR_TRY(check_ids(e, ids, n, err));
-    DR_TRY(dr__occurrences_reserve(&e->given.times, n, err));
+    DR_TRY(dr__occurrences_reserve(&e->pushed.times, n, err));
     dr__pool_lock();
     dr_status status = can_push(e, err);
     if (status == DR_OK) {
-        e->given.positions += n;
-        e->given.numbers += batches;
+        e->pushed.positions += n;
+        e->pushed.numbers += batches;
         e->first_batch += batches;
         for (uint64_t i = 0; i < n; i++)
-            dr__occurrences_count(&e->given.times, ids[i]);
+            dr__occurrences_count(&e->pushed.times, ids[i]);
     }
     dr__pool_unlock();
     return status;
 }
 
-dr_status dr__given_end(dr__exec *e, dr_error *err)
+dr_status dr__pushed_end(dr__exec *e, dr_error *err)
 {
     dr__pool_lock();
     dr_status status = can_push(e, err);
@@ -177,6 +177,6 @@ dr_status dr__given_end(dr__exec *e, dr_error *err)
     }
     dr__pool_unlock();
     if (status == DR_OK && e->fills_any)
-        dr__any_close(e);
+        dr__unordered_close(e);
     return status;
 }

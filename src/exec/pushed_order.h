@@ -1,10 +1,10 @@
-/* given.h: an order that the caller gives, batch by batch.
+/* pushed_order.h: an order that the caller gives, batch by batch.
  *
  * Pushed batches stand in a queue until all their samples are claimed.  A sample that is pushed again in an epoch has
  * the next occurrence, by which its draws differ.
  */
-#ifndef DR_EXEC_GIVEN_H
-#define DR_EXEC_GIVEN_H
+#ifndef DR_EXEC_PUSHED_ORDER_H
+#define DR_EXEC_PUSHED_ORDER_H
 
 #include <stdbool.h>
 
@@ -32,12 +32,12 @@ typedef struct dr__occurrences {
     size_t cap, used; /* rows */
 } dr__occurrences;
 
-typedef struct dr__given {
+typedef struct dr__pushed {
     dr__occurrences times;  /* loader's lock */
     dr__push *head, **tail; /* not yet claimed to the end; pool lock, as the rest */
     uint64_t positions;     /* samples pushed or passed over */
     uint64_t numbers;       /* batches, likewise */
-} dr__given;
+} dr__pushed;
 
 /* Begins to count anew; ids are below n_ids. */
 dr_status dr__occurrences_begin(dr__occurrences *times, uint64_t n_ids, dr_error *err);
@@ -52,20 +52,20 @@ uint32_t dr__occurrences_count(dr__occurrences *times, uint64_t id);
 struct dr__exec;
 
 /* Not under the pool lock; the loader's lock is held. */
-dr_status dr__given_begin(struct dr__exec *e, dr_error *err);
-dr_status dr__given_push(struct dr__exec *e, const uint64_t *ids, const uint64_t *times, uint64_t n,
-                         dr_error *err); /* times: the occurrence of each; NULL: counted */
-dr_status dr__given_pass(struct dr__exec *e, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err);
-dr_status dr__given_end(struct dr__exec *e, dr_error *err);
+dr_status dr__pushed_begin(struct dr__exec *e, dr_error *err);
+dr_status dr__pushed_push(struct dr__exec *e, const uint64_t *ids, const uint64_t *times, uint64_t n,
+                          dr_error *err); /* times: the occurrence of each; NULL: counted */
+dr_status dr__pushed_past(struct dr__exec *e, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err);
+dr_status dr__pushed_end(struct dr__exec *e, dr_error *err);
 
 /* pool lock: the next n samples of the queue's first batch are claimed; the claim's reference to it. */
-dr__push *dr__given_claim(dr__given *given, uint64_t first, uint64_t n);
+dr__push *dr__pushed_claim(dr__pushed *given, uint64_t first, uint64_t n);
 
 /* pool lock: a batch of so many slots is delivered; notes how large the largest is of those that are not. */
-void dr__given_left(struct dr__exec *e, uint64_t n_slots);
+void dr__pushed_left(struct dr__exec *e, uint64_t n_slots);
 
 /* pool lock */
 void dr__push_unref(dr__push **push);
-void dr__given_clear(dr__given *given);
+void dr__pushed_clear(dr__pushed *given);
 
 #endif

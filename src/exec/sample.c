@@ -104,7 +104,7 @@ static dr_status run_and_store(dr__exec *e, dr__workbench *bench, dr__job *j, dr
     DR_TRY(make_kept(e, bench, j, err));
     DR_TRY(dr__sample_run(j->program, bench, err));
     if (!j->batch)
-        DR_TRY(dr__any_take_slot(e, &j->batch, &j->slot, err));
+        DR_TRY(dr__unordered_take_slot(e, &j->batch, &j->slot, err));
     DR_TRY(store(e, bench, j, err));
     j->run_ns = dr__now_ns() - j->since_ns;
     j->cpu_ns = e->trace ? dr__thread_cpu_ns() - j->since_cpu_ns : 0;
@@ -147,7 +147,7 @@ static void name_sample(const dr__exec *e, const dr__job *j, dr_error *err)
 {
     char key[512];
     e->set->def->key(e->set, j->ref.id, key, sizeof key);
-    if (e->o.given_order) /* the epoch is any number that the caller wants draws to hang on */
+    if (e->o.pushed_order) /* the epoch is any number that the caller wants draws to hang on */
         dr__error_prefix(err, "%s: sample \"%s\" (position %llu)", e->set->name, key, (unsigned long long)j->position);
     else
         dr__error_prefix(err, "%s: sample \"%s\" (position %llu of epoch %llu)", e->set->name, key,
@@ -180,10 +180,10 @@ static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_
 }
 
 /* The caller may have said which ones take the place of others. */
-static uint64_t draw_stand_in(const dr__exec *e, dr_rng *rng)
+static uint64_t draw_replacement(const dr__exec *e, dr_rng *rng)
 {
-    if (e->stand_ins)
-        return e->stand_ins[dr__rng_below(rng, e->n_stand_ins)];
+    if (e->replacements)
+        return e->replacements[dr__rng_below(rng, e->n_replacements)];
     if (e->set->def->fixed_places) /* none that the set leaves out */
         return dr__dataset_place(e->set, e->o.seed, e->epoch, dr__rng_below(rng, e->set->n_places)).id;
     return dr__rng_below(rng, e->set->n_samples);
@@ -195,7 +195,7 @@ static dr_status replace(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error
     dr__rng_name name = { e->o.seed, e->epoch, j->ref.id, j->ref.occurrence };
     for (uint32_t i = 0; i < DR__MAX_REPLACE; i++) {
         dr_rng rng = dr__rng_open(&name, REPLACE_OP + i);
-        j->ref.id = draw_stand_in(e, &rng);
+        j->ref.id = draw_replacement(e, &rng);
         j->ref.occurrence = 0x80000000u | i; /* not the draws of its own place in the epoch */
         dr_status status = try_sample(e, bench, j, err);
         if (status == DR_OK)
@@ -219,7 +219,7 @@ static dr_status book_and_replace(dr__exec *e, dr__workbench *bench, dr__job *j,
 static dr_status leave_out(dr__exec *e, dr__job *j, dr_error *err)
 {
     if (e->o.equal_batches && !j->batch)
-        DR_TRY(dr__any_take_slot(e, &j->batch, &j->slot, err));
+        DR_TRY(dr__unordered_take_slot(e, &j->batch, &j->slot, err));
     DR_TRY(note_bad(e, j, "skipped", err));
     j->left_out = !e->o.equal_batches;
     if (j->batch) {
@@ -232,7 +232,7 @@ static dr_status leave_out(dr__exec *e, dr__job *j, dr_error *err)
 
 bool dr__exec_outlives(const dr__exec *e, dr_status status)
 {
-    return e->o.given_order && is_sample_fault(status);
+    return e->o.pushed_order && is_sample_fault(status);
 }
 
 /* The sample has its slot as others have, in a batch that is lost with it. */
@@ -240,7 +240,7 @@ static dr_status lose_batch(dr__exec *e, dr__job *j, dr_error *err)
 {
     dr_error why = *err;
     if (!j->batch)
-        DR_TRY(dr__any_take_slot(e, &j->batch, &j->slot, err));
+        DR_TRY(dr__unordered_take_slot(e, &j->batch, &j->slot, err));
     j->batch->ids[j->slot] = j->ref.id;
     j->batch->positions[j->slot] = j->position;
     dr__pool_lock();
@@ -292,7 +292,7 @@ static bool is_empty(const dr_batch *b)
 
 /* What was left out there is booked.  The choice hangs on its first sample, so it is the same in every run.  This is
  * rare: no workbench is kept ready for it. */
-dr_status dr__batch_stand_in(dr__exec *e, dr_batch *b, int by, dr_error *err)
+dr_status dr__batch_replace_empty(dr__exec *e, dr_batch *b, int by, dr_error *err)
 {
     if (!e->o.equal_batches || !is_empty(b) || given_up(e))
         return DR_OK;
@@ -342,7 +342,7 @@ static void close_job(dr__exec *e, int by, dr__job *j)
     if (j->batch)
         dr__slots_done(e, j->batch, 1, by);
     if (e->fills_any)
-        dr__any_worked(e, j->local, j->left_out, by);
+        dr__unordered_worked(e, j->local, j->left_out, by);
 }
 
 /* A sample of the slow lane: it was read, and is planned again here. */
@@ -380,7 +380,7 @@ static void work_sample(dr__exec *e, const dr__claim *claim, uint64_t i, dr__wor
 {
     dr__job j = { .local = claim->first + i, .batch = claim->batch, .slot = claim->slot + i };
     dr_error err = { 0 };
-    if (dr__any_passed(e, j.local)) {
+    if (dr__unordered_was_delivered(e, j.local)) {
         close_job(e, bench->worker, &j);
         return;
     }
@@ -394,7 +394,7 @@ bool dr__claim_read(dr__exec *e, const dr__claim *claim, dr__workbench *bench, d
     dr_error err = { 0 };
     *j = (dr__job){ .local = claim->first, .batch = claim->batch, .slot = claim->slot };
     bench->memory_limit = e->bench_budget;
-    if (dr__any_passed(e, j->local)) {
+    if (dr__unordered_was_delivered(e, j->local)) {
         close_job(e, -bench->worker, j);
         return false;
     }
@@ -425,8 +425,8 @@ void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
     bench->seek = e->seek;
     if (claim->slow)
         work_parked(e, claim->slow, bench);
-    if (claim->fetched)
-        work_fetched(e, claim->fetched, bench);
+    if (claim->read_ahead)
+        work_fetched(e, claim->read_ahead, bench);
     for (uint64_t i = 0; i < claim->n; i++) {
         dr__stall();
         if (claim->n > 1 && i % 16 == 15 && given_up(e))

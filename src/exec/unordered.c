@@ -1,4 +1,4 @@
-/* anyorder.c: out of order, a sample has no batch of its own: when it is ready it goes to the one being filled.
+/* unordered.c: out of order, a sample has no batch of its own: when it is ready it goes to the one being filled.
  *
  * Each sample has a byte of marks.  Every sample below `worked_below` has been worked on; claims stay within a window
  * above it, which bounds how far a slow sample is displaced, and above what was delivered, which bounds the memory.
@@ -15,13 +15,13 @@ static uint8_t *marks_of(const dr__exec *e, uint64_t local)
     return &e->done[local % e->n_done];
 }
 
-dr_status dr__any_begin(dr__exec *e, const uint8_t *done, dr_error *err)
+dr_status dr__unordered_begin(dr__exec *e, const uint8_t *done, dr_error *err)
 {
     dr__free(e->done);
     e->done = NULL;
     if (!e->fills_any)
         return DR_OK;
-    e->n_done = e->o.given_order ? DR__MAX_PREFETCH * e->o.batch_size : DR_MAX(e->n_local, 1);
+    e->n_done = e->o.pushed_order ? DR__MAX_PREFETCH * e->o.batch_size : DR_MAX(e->n_local, 1);
     e->done = dr__alloc_zero(e->n_done, 1);
     if (!e->done)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory");
@@ -30,12 +30,12 @@ dr_status dr__any_begin(dr__exec *e, const uint8_t *done, dr_error *err)
     return DR_OK;
 }
 
-uint64_t dr__any_window(const dr__exec *e)
+uint64_t dr__unordered_window(const dr__exec *e)
 {
     return DR_MIN(e->worked_below, e->delivered_samples) + dr__batches_ahead(e) * e->o.batch_size;
 }
 
-bool dr__any_passed(const dr__exec *e, uint64_t local)
+bool dr__unordered_was_delivered(const dr__exec *e, uint64_t local)
 {
     return e->done && *marks_of(e, local) & DR__DONE_BEFORE;
 }
@@ -62,7 +62,7 @@ static dr_status open_filling(dr__exec *e, dr_error *err)
     return DR_OK;
 }
 
-dr_status dr__any_take_slot(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err)
+dr_status dr__unordered_take_slot(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err)
 {
     dr__pool_lock();
     dr_status status = e->filling ? DR_OK : open_filling(e, err);
@@ -106,33 +106,33 @@ static void close_and_unlock(dr__exec *e, int by)
         dr__slots_done(e, b, unused, by);
 }
 
-void dr__any_worked(dr__exec *e, uint64_t local, bool left_out, int by)
+void dr__unordered_worked(dr__exec *e, uint64_t local, bool left_out, int by)
 {
     dr__pool_lock();
     if (left_out || *marks_of(e, local) & DR__DONE_BEFORE) {
         e->delivered_samples++; /* keeps the window open for the others */
         dr__pool_wake();
     }
-    if (left_out && !e->o.given_order)
+    if (left_out && !e->o.pushed_order)
         *marks_of(e, local) |= DR__DONE_DELIVERED;
     note_worked(e, local);
     close_and_unlock(e, by);
 }
 
-void dr__any_close(dr__exec *e)
+void dr__unordered_close(dr__exec *e)
 {
     dr__pool_lock();
     close_and_unlock(e, 0);
 }
 
-uint64_t dr__any_local(const dr__exec *e, uint64_t position)
+uint64_t dr__unordered_local(const dr__exec *e, uint64_t position)
 {
     return (position - e->base - e->o.rank) / e->o.world;
 }
 
-void dr__any_delivered(dr__exec *e, const dr_batch *b)
+void dr__unordered_delivered(dr__exec *e, const dr_batch *b)
 {
     e->delivered_samples += b->n_booked;
-    for (uint64_t i = 0; i < b->n_booked && !e->o.given_order; i++)
-        *marks_of(e, dr__any_local(e, b->positions[i])) |= DR__DONE_DELIVERED;
+    for (uint64_t i = 0; i < b->n_booked && !e->o.pushed_order; i++)
+        *marks_of(e, dr__unordered_local(e, b->positions[i])) |= DR__DONE_DELIVERED;
 }

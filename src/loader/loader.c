@@ -63,11 +63,11 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
     if (o->seek_index && !dr__seek_mode_is_known(o->seek_index))
         return dr__fail(err, DR_ERR_ARG, "seek_index is \"%s\", allowed are \"auto\", \"memory\", \"off\"",
                         o->seek_index);
-    if (o->given_order && (o->shuffle || o->world > 1 || o->last != DR_LAST_PARTIAL))
+    if (o->pushed_order && (o->shuffle || o->world > 1 || o->last != DR_LAST_PARTIAL))
         return dr__fail(err, DR_ERR_ARG,
-                        "given_order: shuffle, rank, world and last are the caller's, who gives the order");
-    if (o->keep_batches && !o->given_order)
-        return dr__fail(err, DR_ERR_ARG, "keep_batches is for batches that are pushed (given_order)");
+                        "pushed_order: shuffle, rank, world and last are the caller's, who gives the order");
+    if (o->keep_batches && !o->pushed_order)
+        return dr__fail(err, DR_ERR_ARG, "keep_batches is for batches that are pushed (pushed_order)");
     if (set->n_places == 0)
         return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
     if (!o->in_order && o->last == DR_LAST_PAD && o->world > 1)
@@ -175,7 +175,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     e->o.equal_batches = e->o.on_bad == DR_BAD_SKIP && (e->o.equal_batches || e->o.world > 1);
     e->batch_slots = e->o.batch_size;
     dr__predict_init(&e->lanes.predict);
-    e->given.tail = &e->given.head;
+    e->pushed.tail = &e->pushed.head;
     dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference, e->fills_any };
     e->generation = dr__fork_generation();
     dr__cond_init(&e->changed);
@@ -256,8 +256,8 @@ void dr_loader_close(dr_loader **loader)
     dr__program_free(&e->program);
     dr_dataset_unref(&e->set);
     json_decref(e->loose_bad);
-    dr__occurrences_free(&e->given.times);
-    dr__free(e->stand_ins);
+    dr__occurrences_free(&e->pushed.times);
+    dr__free(e->replacements);
     dr__free(e->done);
     dr__cond_destroy(&e->changed);
     dr__cond_destroy(&l->left);
@@ -321,36 +321,37 @@ dr_status dr_loader_next(dr_loader *l, int timeout_ms, dr_batch **out, dr_error 
 }
 
 /* lock */
-static dr_status check_given(const dr_loader *l, dr_error *err)
+static dr_status check_pushed(const dr_loader *l, dr_error *err)
 {
-    if (!l->exec.o.given_order)
-        return dr__fail(err, DR_ERR_STATE, "batches are pushed to loaders that were opened with given_order");
+    if (!l->exec.o.pushed_order)
+        return dr__fail(err, DR_ERR_STATE, "batches are pushed to loaders that were opened with pushed_order");
     return l->begun ? DR_OK : dr__fail(err, DR_ERR_STATE, "dr_loader_start must come before batches are pushed");
 }
 
-dr_status dr_loader_push_times(dr_loader *l, const uint64_t *ids, const uint64_t *times, uint64_t n, dr_error *err)
+dr_status dr_loader_push_occurrences(dr_loader *l, const uint64_t *ids, const uint64_t *times, uint64_t n,
+                                     dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     pthread_mutex_lock(&l->lock);
-    dr_status status = check_given(l, err);
+    dr_status status = check_pushed(l, err);
     if (status == DR_OK)
-        status = dr__given_push(&l->exec, ids, times, n, err);
+        status = dr__pushed_push(&l->exec, ids, times, n, err);
     pthread_mutex_unlock(&l->lock);
     return status;
 }
 
 dr_status dr_loader_push(dr_loader *l, const uint64_t *ids, uint64_t n, dr_error *err)
 {
-    return dr_loader_push_times(l, ids, NULL, n, err);
+    return dr_loader_push_occurrences(l, ids, NULL, n, err);
 }
 
-dr_status dr_loader_pass(dr_loader *l, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err)
+dr_status dr_loader_push_past(dr_loader *l, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     pthread_mutex_lock(&l->lock);
-    dr_status status = check_given(l, err);
+    dr_status status = check_pushed(l, err);
     if (status == DR_OK)
-        status = dr__given_pass(&l->exec, ids, n, batches, err);
+        status = dr__pushed_past(&l->exec, ids, n, batches, err);
     pthread_mutex_unlock(&l->lock);
     return status;
 }
@@ -359,45 +360,45 @@ dr_status dr_loader_push_end(dr_loader *l, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     pthread_mutex_lock(&l->lock);
-    dr_status status = check_given(l, err);
+    dr_status status = check_pushed(l, err);
     if (status == DR_OK)
-        status = dr__given_end(&l->exec, err);
+        status = dr__pushed_end(&l->exec, err);
     pthread_mutex_unlock(&l->lock);
     return status;
 }
 
-static dr_status check_stand_ins(const dr_loader *l, const uint64_t *ids, uint64_t n, dr_error *err)
+static dr_status check_replacements(const dr_loader *l, const uint64_t *ids, uint64_t n, dr_error *err)
 {
     const dr_dataset *set = l->exec.set;
     if (n < 1)
-        return dr__fail(err, DR_ERR_ARG, "stand-ins: none is given");
+        return dr__fail(err, DR_ERR_ARG, "replacements: none is given");
     for (uint64_t i = 0; i < n; i++)
         if (ids[i] >= set->n_samples)
-            return dr__fail(err, DR_ERR_ARG, "%s: stand-in %llu is not one of 0 to %llu", set->name,
+            return dr__fail(err, DR_ERR_ARG, "%s: replacement %llu is not one of 0 to %llu", set->name,
                             (unsigned long long)ids[i], (unsigned long long)(set->n_samples - 1));
     return DR_OK;
 }
 
-dr_status dr_loader_stand_ins(dr_loader *l, const uint64_t *ids, uint64_t n, dr_error *err)
+dr_status dr_loader_set_replacements(dr_loader *l, const uint64_t *ids, uint64_t n, dr_error *err)
 {
     dr__exec *e = &l->exec;
     DR_TRY(dr__loader_check(l, err));
-    DR_TRY(check_stand_ins(l, ids, n, err));
+    DR_TRY(check_replacements(l, ids, n, err));
     uint64_t *copy = dr__alloc_zero(n, sizeof *copy);
     if (!copy)
-        return dr__fail(err, DR_ERR_NOMEM, "out of memory for stand-ins");
+        return dr__fail(err, DR_ERR_NOMEM, "out of memory for replacements");
     memcpy(copy, ids, n * sizeof *copy);
     pthread_mutex_lock(&l->lock);
-    const bool late = l->begun || e->stand_ins; /* workers read them without a lock */
+    const bool late = l->begun || e->replacements; /* workers read them without a lock */
     if (!late) {
-        e->stand_ins = copy;
-        e->n_stand_ins = n;
+        e->replacements = copy;
+        e->n_replacements = n;
     }
     pthread_mutex_unlock(&l->lock);
     if (!late)
         return DR_OK;
     dr__free(copy);
-    return dr__fail(err, DR_ERR_STATE, "stand-ins are given once, before the first epoch");
+    return dr__fail(err, DR_ERR_STATE, "replacements are given once, before the first epoch");
 }
 
 uint64_t dr_loader_batches(const dr_loader *l)
@@ -405,7 +406,7 @@ uint64_t dr_loader_batches(const dr_loader *l)
     const dr__exec *e = &l->exec;
     uint64_t n_local, n_batches;
     dr__order_count(e, 0, &n_local, &n_batches);
-    if (!e->o.given_order)
+    if (!e->o.pushed_order)
         return n_batches;
     dr__pool_lock();
     n_batches = e->fills_any ? (e->n_local + e->o.batch_size - 1) / e->o.batch_size : e->n_batches;

@@ -1,4 +1,4 @@
-/* knobs.c: settings that change while a loader runs. */
+/* loader_knobs.c: settings that change while a loader runs. */
 #include "loader/loader_knobs.h"
 
 #include <stdio.h>

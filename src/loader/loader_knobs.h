@@ -1,4 +1,4 @@
-/* knobs.h: settings that change while a loader runs, by their numbers (dr_knob). */
+/* loader_knobs.h: settings that change while a loader runs, by their numbers (dr_knob). */
 #ifndef DR_LOADER_KNOBS_H
 #define DR_LOADER_KNOBS_H
 

@@ -127,7 +127,7 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
     dr__pool_lock();
     int workers = e->workers, prefetch = e->prefetch;
     dr__pool_unlock();
-    if (e->o.shuffle && !e->o.given_order)
+    if (e->o.shuffle && !e->o.pushed_order)
         snprintf(order, sizeof order, "order: shuffled by seed %llu and epoch, the same in every process\n",
                  (unsigned long long)e->o.seed);
     size_t room = (ops ? strlen(ops) : 0) + strlen(e->set->name) + strlen(cache) + 1024;
@@ -138,9 +138,9 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
                  "a batch takes %s, all batches at most %s, a worker at most %s\n",
                  e->set->name, e->set->format, (unsigned long long)e->set->n_places, ops, cache, policy, order, workers,
                  workers == 1 ? "" : "s", prefetch,
-                 e->o.given_order ? "given"
-                 : e->o.in_order  ? "fixed"
-                                  : "free",
+                 e->o.pushed_order ? "pushed"
+                 : e->o.in_order   ? "fixed"
+                                   : "free",
                  dr__cpu_name(e->o.reference ? DR__CPU_C : dr__cpu_use()),
                  bytes_text(e->o.batch_size * e->sample_bytes, batch), bytes_text(e->batch_budget, batches),
                  bytes_text(e->bench_budget, worker));

@@ -60,7 +60,7 @@ static void write_position(json_t *o, uint64_t epoch, uint64_t position, uint64_
 static void mark(const dr__exec *e, const dr_batch *held, bool delivered)
 {
     for (uint64_t i = 0; held && e->done && i < held->n_booked; i++) {
-        uint8_t *marks = &e->done[dr__any_local(e, held->positions[i])];
+        uint8_t *marks = &e->done[dr__unordered_local(e, held->positions[i])];
         *marks = (uint8_t)(delivered ? *marks | DR__DONE_DELIVERED : *marks & ~DR__DONE_DELIVERED);
     }
 }
@@ -71,7 +71,7 @@ static bool were_delivered(const dr__exec *e, const dr_batch *held)
     for (uint64_t i = 0; i < held->n_samples; i++) {
         if (held->positions[i] < e->base + e->o.rank)
             return false;
-        const uint64_t local = dr__any_local(e, held->positions[i]);
+        const uint64_t local = dr__unordered_local(e, held->positions[i]);
         if (local >= e->n_local || !(e->done[local] & DR__DONE_DELIVERED))
             return false;
     }
@@ -124,8 +124,8 @@ static void position_of(const dr_loader *l, const dr_batch *held, json_t *o)
 
 static dr_status check_own_order(const dr_loader *l, dr_error *err)
 {
-    if (l->exec.o.given_order)
-        return dr__fail(err, DR_ERR_STATE, "given_order: the order is the caller's, and so is its state");
+    if (l->exec.o.pushed_order)
+        return dr__fail(err, DR_ERR_STATE, "pushed_order: the order is the caller's, and so is its state");
     return DR_OK;
 }
 

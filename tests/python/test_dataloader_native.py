@@ -422,7 +422,7 @@ def test_a_trace_counts_passes_and_has_the_users_settings(folder, tmp_path, caps
         passes(loader)
     run = trace.read(path)
     settings = run.meta["settings"]
-    assert settings["shuffle"] is True and settings["batch_size"] == 4 and "given_order" not in settings
+    assert settings["shuffle"] is True and settings["batch_size"] == 4 and "pushed_order" not in settings
     told = [text for _, text in events.told(run) if text.startswith("start")]
     parts = [(0, 0, n_samples), (1, 0, n_samples), (2, 0, n_samples), (2, 4, n_samples - 4)]
     assert len(told) == 4

@@ -20,7 +20,7 @@ def pipe():
 
 
 def open_loader(pipe, **options):
-    return pipe.loader(given_order=True, output="numpy", seed=4, **options)
+    return pipe.loader(pushed_order=True, output="numpy", seed=4, **options)
 
 
 def read(loader, batches, epoch=0):
@@ -132,7 +132,7 @@ def test_mistakes_are_named(pipe):
             loader.state_dict()
         with pytest.raises(ValueError, match="batches is -1"):
             loader.push_past([], -1)
-    with pytest.raises(_core.ArgumentError, match="given_order"):
-        pipe.loader(given_order=True, shuffle=True)
-    with pytest.raises(_core.StateError, match="given_order"):
+    with pytest.raises(_core.ArgumentError, match="pushed_order"):
+        pipe.loader(pushed_order=True, shuffle=True)
+    with pytest.raises(_core.StateError, match="pushed_order"):
         pipe.loader().push([1])

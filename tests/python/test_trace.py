@@ -86,7 +86,7 @@ def test_an_epoch_out_of_order_is_repeated_from_its_trace(pipe, tmp_path):
     loader.close()
     order = trace.read(tmp_path / "t").order(3)
     assert order == [ids for ids, _ in batches]
-    with pipe.loader(**options(given_order=True, shuffle=False)) as again:
+    with pipe.loader(**options(pushed_order=True, shuffle=False)) as again:
         again.set_epoch(3)
         given = again.batches()
         for ids in order:

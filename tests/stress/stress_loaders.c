@@ -76,12 +76,12 @@ static void open_station(station *s, dr_dataset *set, dr_graph *g)
     o.in_order = dice(&x, 2);
     o.on_bad = dice(&x, 2) ? DR_BAD_SKIP : DR_BAD_REPLACE;
     o.prefetch = 1 + (int)dice(&x, 4);
-    o.shuffle = !(o.given_order = dice(&x, 3) == 0);
-    o.keep_batches = o.given_order && dice(&x, 2);
+    o.shuffle = !(o.pushed_order = dice(&x, 3) == 0);
+    o.keep_batches = o.pushed_order && dice(&x, 2);
     *s = (station){ .loader = open_loader(set, g, &o) };
     if (dice(&x, 2))
         atomic_store(&s->loader->exec.lanes.predict.slow_units, 0);
-    if (o.given_order)
+    if (o.pushed_order)
         push_all(s->loader);
     atomic_store(&s->budget, (int)dice(&x, 3) ? (int)dice(&x, 20) : 1000);
     for (int i = 0; i < CONSUMERS; i++)
@@ -119,7 +119,7 @@ static void disturb(station *s)
         turn_any(s->loader, &x);
         break;
     case 2:
-        if (!s->loader->exec.o.given_order)
+        if (!s->loader->exec.o.pushed_order)
             assert_ok(dr_loader_state(s->loader, &text, &err));
         break;
     case 3:

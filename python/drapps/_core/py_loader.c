@@ -40,7 +40,8 @@ static int choose(const char *text, const char *what, const char *const *names, 
 
 struct words { /* settings given as text, flags given as int */
     const char *last, *on_bad;
-    int shuffle, in_order, reference, keep_draws, given_order, keep_batches, lanes, adaptive_compression, equal_batches;
+    int shuffle, in_order, reference, keep_draws, pushed_order, keep_batches, lanes, adaptive_compression,
+        equal_batches;
     PyObject *monitor;
 };
 
@@ -57,7 +58,7 @@ static int apply_words(const struct words *words, dr_loader_options *o)
     o->in_order = words->in_order;
     o->reference = words->reference;
     o->keep_draws = words->keep_draws;
-    o->given_order = words->given_order;
+    o->pushed_order = words->pushed_order;
     o->keep_batches = words->keep_batches;
     o->lanes = words->lanes;
     o->adaptive_compression = words->adaptive_compression;
@@ -86,11 +87,11 @@ static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject *
                  dr_loader_options *o)
 {
     static char *names[] = {
-        "dataset",     "graph",        "batch_size",    "seed",        "shuffle",       "in_order", "last",
-        "workers",     "prefetch",     "on_bad_sample", "max_bad",     "rank",          "world",    "memory_limit",
-        "outputs",     "collate",      "layout",        "reference",   "keep_draws",    "trace",    "seek_index",
-        "given_order", "keep_batches", "lanes",         "cache",       "cache_limit",   "policy",   "monitor",
-        "cpu_limit",   "weights",      "adaptive",      "trace_spans", "equal_batches", NULL
+        "dataset",      "graph",        "batch_size",    "seed",        "shuffle",       "in_order", "last",
+        "workers",      "prefetch",     "on_bad_sample", "max_bad",     "rank",          "world",    "memory_limit",
+        "outputs",      "collate",      "layout",        "reference",   "keep_draws",    "trace",    "seek_index",
+        "pushed_order", "keep_batches", "lanes",         "cache",       "cache_limit",   "policy",   "monitor",
+        "cpu_limit",    "weights",      "adaptive",      "trace_spans", "equal_batches", NULL
     };
     struct words words = {
         .last = "partial", .on_bad = "raise", .in_order = 1, .lanes = 1, .adaptive_compression = 1, .monitor = Py_None
@@ -102,7 +103,7 @@ static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject *
             &words.shuffle, &words.in_order, &words.last, &o->workers, &o->prefetch, &words.on_bad, to_u64, &o->max_bad,
             to_u64, &o->rank, to_u64, &o->world, to_u64, &o->memory_limit, text_or_none, &o->outputs, text_or_none,
             &o->collate, text_or_none, &o->layout, &words.reference, &words.keep_draws, text_or_none, &o->trace,
-            text_or_none, &o->seek_index, &words.given_order, &words.keep_batches, &words.lanes, text_or_none,
+            text_or_none, &o->seek_index, &words.pushed_order, &words.keep_batches, &words.lanes, text_or_none,
             &o->cache, to_u64, &o->cache_limit, text_or_none, &o->policy, &words.monitor, &o->cpu_limit, text_or_none,
             &o->weights, &words.adaptive_compression, &o->trace_spans, &words.equal_batches))
         return -1;
@@ -292,10 +293,11 @@ static dr_status call_push(dr_loader *loader, const uint64_t *ids, uint64_t n, u
     return dr_loader_push(loader, ids, n, err);
 }
 
-static dr_status call_stand_ins(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t unused, dr_error *err)
+static dr_status call_set_replacements(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t unused,
+                                       dr_error *err)
 {
     (void)unused;
-    return dr_loader_stand_ins(loader, ids, n, err);
+    return dr_loader_set_replacements(loader, ids, n, err);
 }
 
 static PyObject *give(PyObject *self, ids_call *call, PyObject *sequence, uint64_t batches)
@@ -323,9 +325,9 @@ static PyObject *push(PyObject *self, PyObject *ids)
     return give(self, call_push, ids, 0);
 }
 
-static PyObject *stand_ins(PyObject *self, PyObject *ids)
+static PyObject *set_replacements(PyObject *self, PyObject *ids)
 {
-    return give(self, call_stand_ins, ids, 0);
+    return give(self, call_set_replacements, ids, 0);
 }
 
 static PyObject *pass(PyObject *self, PyObject *args)
@@ -336,7 +338,7 @@ static PyObject *pass(PyObject *self, PyObject *args)
         return NULL;
     if (batches < 0)
         return PyErr_Format(PyExc_ValueError, "batches is %lld, allowed are whole numbers from 0 on", batches);
-    return give(self, dr_loader_pass, ids, (uint64_t)batches);
+    return give(self, dr_loader_push_past, ids, (uint64_t)batches);
 }
 
 static PyObject *push_end(PyObject *self, PyObject *unused)
@@ -355,10 +357,10 @@ static PyObject *push_end(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *push_times(PyObject *self, PyObject *args)
+static PyObject *push_occurrences(PyObject *self, PyObject *args)
 {
     PyObject *sequence, *before;
-    if (!PyArg_ParseTuple(args, "OO:push_times", &sequence, &before))
+    if (!PyArg_ParseTuple(args, "OO:push_occurrences", &sequence, &before))
         return NULL;
     Py_ssize_t n = 0, n_times = 0;
     uint64_t *ids = ids_of(sequence, &n), *times = ids ? ids_of(before, &n_times) : NULL;
@@ -369,7 +371,7 @@ static PyObject *push_times(PyObject *self, PyObject *args)
     dr_status status = DR_OK;
     if (loader) {
         PyThreadState *gil = PyEval_SaveThread();
-        status = dr_loader_push_times(loader, ids, times, (uint64_t)n, &err);
+        status = dr_loader_push_occurrences(loader, ids, times, (uint64_t)n, &err);
         PyEval_RestoreThread(gil);
         leave(self);
     }
@@ -606,13 +608,14 @@ static PyMethodDef methods[] = {
     { "next", next, METH_VARARGS,
       "next(timeout_ms=-1): the next batch, or None at the end of the epoch; TimeoutError after that time." },
     { "start", start, METH_VARARGS, "start(epoch): begins an epoch." },
-    { "push", push, METH_O, "push(ids): these samples are the next batch (given_order)." },
-    { "stand_ins", stand_ins, METH_O, "stand_ins(ids): these may take the place of bad samples, and no others." },
+    { "push", push, METH_O, "push(ids): these samples are the next batch (pushed_order)." },
+    { "set_replacements", set_replacements, METH_O,
+      "set_replacements(ids): these may take the place of bad samples, and no others." },
     { "push_end", push_end, METH_NOARGS, "No further batch will be pushed in this epoch." },
     { "push_past", pass, METH_VARARGS,
       "push_past(ids, batches): counts samples as pushed and delivered before, without making them." },
-    { "push_times", push_times, METH_VARARGS,
-      "push_times(ids, times): as push, with how often each came before in the epoch that is made again." },
+    { "push_occurrences", push_occurrences, METH_VARARGS,
+      "push_occurrences(ids, times): as push, with how often each came before in the epoch that is made again." },
     { "cancel", cancel, METH_NOARGS, "Wakes every thread that waits in next." },
     { "batches", batches, METH_NOARGS, "Batches of an epoch for this rank." },
     { "state", state, METH_VARARGS,

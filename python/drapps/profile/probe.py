@@ -175,7 +175,7 @@ class NativeProbe:
 
     def ops(self, samples):
         """Share of each op, unfused."""
-        with self._open(workers=0, given_order=False) as loader:
+        with self._open(workers=0, pushed_order=False) as loader:
             facts = loader.profile(samples)
         times = {"read": facts["read_us"], "store": facts["store_us"]}
         for op in facts["ops"]:
@@ -198,7 +198,7 @@ class NativeProbe:
         random.Random(1).shuffle(order)
         rounds = 1 + (-(-len(ids) // self.batch_size) if ids else 0)
         push = partial(_push, cycle(order), self.batch_size)
-        with self._open(given_order=True, **changed) as loader:
+        with self._open(pushed_order=True, **changed) as loader:
             batches = loader.batches()
             for _ in range(changed["prefetch"] + 2):
                 push(loader)

@@ -46,7 +46,7 @@ def open_native(loader, plan, n_workers, in_order):
     options = dict(
         batch_size=largest_batch(loader), in_order=in_order, on_bad_sample=loader.on_bad_sample,
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
-        output="torch", given_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
+        output="torch", pushed_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
         cache_limit=loader.cache_limit, cpu_limit=loader.cpu_limit or 0, equal_batches=has_ranks(loader),
         **loader._adapting.native(),
     )  # fmt: skip
@@ -64,7 +64,7 @@ def open_native(loader, plan, n_workers, in_order):
 def _new_native(plan, options):
     native = plan.pipe.loader(**options)
     if options["on_bad_sample"] != "raise" and plan.ids.is_part_of(plan.pipe.dataset.size):
-        native.stand_ins(plan.ids.table)  # a Subset has no others
+        native.set_replacements(plan.ids.table)  # a Subset has no others
     return native
 
 

@@ -158,7 +158,7 @@ static void waiting_is_what_passes_before_a_batch(void **state)
     for (int workers = 0; workers <= WORKERS; workers += WORKERS) {
         fixture f = { .set = toy_set(&(toy){ .n = N }), .graph = graph_of(NULL) };
         dr_loader_options o = options_of(BATCH, workers);
-        o.given_order = true;
+        o.pushed_order = true;
         f.loader = open_loader(f.set, f.graph, &o);
         int64_t waited = 0, stepped = 0;
         stop_clock();
@@ -246,7 +246,7 @@ static void slow_ops(void **state)
     set_gate(&ops, false);
     pthread_create(&thread, NULL, take_one, &f);
     wait_inside(&ops, WORKERS);
-    wait_for(&f, DR_FLOW_FETCHED, DR__FETCHED_PER_WORKER * WORKERS);
+    wait_for(&f, DR_FLOW_FETCHED, DR__READ_AHEAD_PER_WORKER * WORKERS);
     facts_of(&f, &facts, &seen);
     assert_true(seen.queue_fill[DR__STAGE_DECODE] == 1);
     assert_true(seen.queue_fill[DR__STAGE_BATCH] == 0 && seen.queue_fill[DR__STAGE_SLOW] == 0);

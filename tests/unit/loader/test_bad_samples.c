@@ -349,7 +349,7 @@ static void skipped_and_resumed(void **state)
 
 /* --- equal_batches: no batch is lost --- */
 
-/* seen: how often each good sample came in its own place.  A stand-in has the position of a bad sample, and comes
+/* seen: how often each good sample came in its own place.  A replacement has the position of a bad sample, and comes
  * alone. */
 static void count_places(const tape *t, const toy *set, uint8_t *seen)
 {
@@ -506,7 +506,7 @@ static void pushed_batches_all_have_samples(void **state)
         for (int workers = 0; workers < 3; workers++) {
             dr_loader_options o = ranked(0, 1, way == 0, workers);
             o.batch_size = 1;
-            o.given_order = true;
+            o.pushed_order = true;
             o.keep_batches = way == 1;
             dr_loader *l = open_loader(set, g, &o);
             for (uint64_t epoch = 0; epoch < 2; epoch++) {
@@ -529,7 +529,7 @@ static void pushed_batches_all_have_samples(void **state)
 }
 
 /* The choice hangs on the seed: neither on the number of workers nor on the run. */
-static void stand_ins_are_the_same_in_every_run(void **state)
+static void replacements_are_the_same_in_every_run(void **state)
 {
     (void)state;
     dr_dataset *set = toy_set(&with_bad[1]);
@@ -539,7 +539,7 @@ static void stand_ins_are_the_same_in_every_run(void **state)
     tape want = epoch_of(set, g, &o);
     for (o.workers = 1; o.workers < 4; o.workers++) {
         tape got = epoch_of(set, g, &o);
-        assert_same_tape(&want, &got, "stand-ins");
+        assert_same_tape(&want, &got, "replacements");
         tape_free(&got);
     }
     tape_free(&want);
@@ -579,7 +579,7 @@ static void no_pushed_batch_is_empty_with_replacements(void **state)
     dr_loader_options o = options_of(3, 0);
     o.on_bad = DR_BAD_REPLACE;
     o.in_order = false;
-    o.given_order = true;
+    o.pushed_order = true;
     dr_loader *l = open_loader(set, g, &o);
     dr_batch *b = NULL;
     assert_ok(dr_loader_start(l, 0, &err));
@@ -610,10 +610,10 @@ static void only_given_ones_stand_in(void **state)
         o.on_bad = policy;
         o.batch_size = 1;
         dr_loader *l = open_loader(set, g, &o);
-        assert_fails(dr_loader_stand_ins(l, odd, 1, &err), DR_ERR_ARG, "stand-in 40 is not one of 0 to 39");
-        assert_fails(dr_loader_stand_ins(l, some, 0, &err), DR_ERR_ARG, "none is given");
-        assert_ok(dr_loader_stand_ins(l, some, 3, &err));
-        assert_fails(dr_loader_stand_ins(l, some, 3, &err), DR_ERR_STATE, "once, before the first epoch");
+        assert_fails(dr_loader_set_replacements(l, odd, 1, &err), DR_ERR_ARG, "replacement 40 is not one of 0 to 39");
+        assert_fails(dr_loader_set_replacements(l, some, 0, &err), DR_ERR_ARG, "none is given");
+        assert_ok(dr_loader_set_replacements(l, some, 3, &err));
+        assert_fails(dr_loader_set_replacements(l, some, 3, &err), DR_ERR_STATE, "once, before the first epoch");
         tape got = { 0 };
         tape_read(&got, l, -1);
         assert_int_equal(got.n, 40);
@@ -672,7 +672,7 @@ int main(void)
         cmocka_unit_test(equally_many_after_a_restore),
         cmocka_unit_test(a_held_batch_is_told_again),
         cmocka_unit_test(pushed_batches_all_have_samples),
-        cmocka_unit_test(stand_ins_are_the_same_in_every_run),
+        cmocka_unit_test(replacements_are_the_same_in_every_run),
         cmocka_unit_test(a_set_that_is_all_bad_ends_with_an_error),
         cmocka_unit_test(no_pushed_batch_is_empty_with_replacements),
         cmocka_unit_test(only_given_ones_stand_in),

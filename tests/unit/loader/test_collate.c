@@ -246,12 +246,12 @@ static void fill_slot(dr_batch *b, uint64_t slot, int value)
     }
 }
 
-/* The first slots of a batch, as many as the porch has or fewer, may be made before it has memory: they end where they
- * belong, and without what was left out. */
-static void a_porch_is_moved_in(void **state)
+/* The first slots of a batch, as many as the staging area has or fewer, may be made before it has memory: they end
+ * where they belong, and without what was left out. */
+static void staged_samples_are_copied(void **state)
 {
     (void)state;
-    enum { SLOTS = 7, PORCH = 3, RUNS = (SLOTS + 1) * (PORCH + 1) };
+    enum { SLOTS = 7, STAGED = 3, RUNS = (SLOTS + 1) * (STAGED + 1) };
     dr_dataset *set = toy_set(&(toy){ .n = 40 });
     dr_graph *g = graph_of(NULL);
     dr_loader_options o = options_of(SLOTS, 0);
@@ -259,14 +259,14 @@ static void a_porch_is_moved_in(void **state)
     for (int run = 0; run < RUNS; run++) {
         const int left_out = run % (SLOTS + 1); /* SLOTS: none is */
         const uint64_t early = (uint64_t)run / (SLOTS + 1);
-        dr_batch *b = dr__batch_new(&l->exec, 0, SLOTS, PORCH);
+        dr_batch *b = dr__batch_new(&l->exec, 0, SLOTS, STAGED);
         assert_non_null(b);
-        assert_true(b->in_porch);
+        assert_true(b->is_staged);
         for (b->used = 0; b->used < early; b->used++)
             fill_slot(b, b->used, (int)b->used);
-        assert_true(dr__batch_move_in(&l->exec, b));
-        assert_false(b->in_porch);
-        assert_int_equal(b->n_porch, early);
+        assert_true(dr__batch_allocate(&l->exec, b));
+        assert_false(b->is_staged);
+        assert_int_equal(b->n_staged, early);
         for (; b->used < SLOTS; b->used++)
             fill_slot(b, b->used, (int)b->used);
         if (left_out < SLOTS)
@@ -275,7 +275,7 @@ static void a_porch_is_moved_in(void **state)
         assert_int_equal(dr_batch_samples(b), left_out < SLOTS ? SLOTS - 1 : SLOTS);
         for (int i = 0; i < dr_batch_fields(b); i++) {
             const struct dr__batch_field *f = &b->fields[i];
-            assert_null(f->porch);
+            assert_null(f->staging);
             for (uint64_t k = 0; k < dr_batch_samples(b); k++)
                 for (size_t at = 0; at < f->bytes; at++)
                     assert_int_equal(f->array.data[k * f->bytes + at], k + (k >= (uint64_t)left_out));
@@ -290,12 +290,9 @@ static void a_porch_is_moved_in(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_porch_is_moved_in),
-        cmocka_unit_test(every_rule),
-        cmocka_unit_test(left_out_slots_are_closed_up),
-        cmocka_unit_test(all_empty_samples),
-        cmocka_unit_test(what_cannot_be_joined_is_named),
-        cmocka_unit_test(a_rule_for_unknown_shapes),
+        cmocka_unit_test(staged_samples_are_copied),         cmocka_unit_test(every_rule),
+        cmocka_unit_test(left_out_slots_are_closed_up),      cmocka_unit_test(all_empty_samples),
+        cmocka_unit_test(what_cannot_be_joined_is_named),    cmocka_unit_test(a_rule_for_unknown_shapes),
         cmocka_unit_test(draws_are_kept_with_their_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

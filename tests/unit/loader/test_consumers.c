@@ -62,7 +62,7 @@ static void first_come_first_served(void **state)
     dr_graph *g = graph_of(NULL);
     for (int workers = 0; workers <= 2; workers += 2) {
         dr_loader_options o = options_of(1, workers);
-        o.given_order = true;
+        o.pushed_order = true;
         dr_loader *l = open_loader(set, g, &o);
         consumer c[CONSUMERS] = { 0 };
         assert_ok(dr_loader_start(l, 0, &err));

@@ -349,7 +349,7 @@ static void no_memory_for_a_parked_sample(void **state)
     dr_dataset *set = toy_set(&(toy){ .n = 4 });
     dr_graph *g = graph_of(NULL);
     dr_loader_options o = options_of(1, 0);
-    o.given_order = true;
+    o.pushed_order = true;
     dr_loader *l = open_loader(set, g, &o);
     dr__workbench *bench = dr__workbench_new();
     dr_batch *b = NULL;

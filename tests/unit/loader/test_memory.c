@@ -36,12 +36,12 @@ static dr_status live(dr_dataset *set, dr_graph *g, const dr_loader_options *o)
         atomic_store(&l->exec.lanes.predict.slow_units, 0);
         status = dr_loader_set(l, "readers", readers, &e);
     }
-    if (status == DR_OK && o->given_order)
+    if (status == DR_OK && o->pushed_order)
         status = push_all(l, 40, &e);
     for (dr_batch *b = NULL; status == DR_OK; dr_batch_unref(&b))
         status = dr_loader_next(l, -1, &b, &e);
     if (status == DR_END)
-        status = o->given_order ? dr_loader_stats(l, &text, &e) : dr_loader_state(l, &text, &e);
+        status = o->pushed_order ? dr_loader_stats(l, &text, &e) : dr_loader_state(l, &text, &e);
     if (status != DR_OK) {
         assert_int_equal(status, e.status);
         assert_true(e.text[0]);
@@ -89,7 +89,7 @@ static void each_allocation_may_fail(void **state)
             fail_each(&o, true);
             if (workers == 0)
                 fail_each(&o, false);
-            o.given_order = true;
+            o.pushed_order = true;
             fail_each(&o, true);
             readers = 2;
             if (workers && in_order)
@@ -440,7 +440,7 @@ static dr__claim claim_one(dr__exec *e)
 }
 
 /* The claims of a run without threads: workers are counted, and none is there. */
-static void a_porch_is_left_as_soon_as_there_is_memory(void **state)
+static void staging_ends_as_soon_as_there_is_memory(void **state)
 {
     (void)state;
     enum { BATCH = 64 };
@@ -463,13 +463,13 @@ static void a_porch_is_left_as_soon_as_there_is_memory(void **state)
     assert_ok(dr_loader_next(l, 0, &held, &err)); /* the consumer keeps the first and waits for the second */
     e->waiting = 1;
     claim = claim_one(e);
-    assert_true(claim.batch->in_porch);
-    assert_true(claim.batch->n_porch > 1);
+    assert_true(claim.batch->is_staged);
+    assert_true(claim.batch->n_staged > 1);
     dr_batch_unref(&held);
     claim = claim_one(e);
     assert_int_equal(claim.slot, 1);
-    assert_false(claim.batch->in_porch); /* there is a place for another, but why copy it? */
-    assert_int_equal(claim.batch->n_porch, 1);
+    assert_false(claim.batch->is_staged); /* there is a place for another, but why copy it? */
+    assert_int_equal(claim.batch->n_staged, 1);
     e->waiting = e->workers = 0;
     dr_loader_close(&l);
     dr_graph_free(&g);
@@ -479,18 +479,12 @@ static void a_porch_is_left_as_soon_as_there_is_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_allocation_may_fail),
-        cmocka_unit_test(a_failed_start_is_no_end),
-        cmocka_unit_test(a_failed_knob_is_no_change),
-        cmocka_unit_test(small_limits_are_named),
-        cmocka_unit_test(prefetch_bytes_bound_what_is_ahead),
-        cmocka_unit_test(each_depth_is_honoured),
-        cmocka_unit_test(the_budget_bounds_what_is_ahead),
-        cmocka_unit_test(loaders_share_a_budget),
-        cmocka_unit_test(held_batches_leave_the_budget),
-        cmocka_unit_test(large_photographs_are_never_whole),
-        cmocka_unit_test(batches_that_are_put_off_come),
-        cmocka_unit_test(a_porch_is_left_as_soon_as_there_is_memory),
+        cmocka_unit_test(each_allocation_may_fail),           cmocka_unit_test(a_failed_start_is_no_end),
+        cmocka_unit_test(a_failed_knob_is_no_change),         cmocka_unit_test(small_limits_are_named),
+        cmocka_unit_test(prefetch_bytes_bound_what_is_ahead), cmocka_unit_test(each_depth_is_honoured),
+        cmocka_unit_test(the_budget_bounds_what_is_ahead),    cmocka_unit_test(loaders_share_a_budget),
+        cmocka_unit_test(held_batches_leave_the_budget),      cmocka_unit_test(large_photographs_are_never_whole),
+        cmocka_unit_test(batches_that_are_put_off_come),      cmocka_unit_test(staging_ends_as_soon_as_there_is_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

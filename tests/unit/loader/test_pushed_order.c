@@ -12,7 +12,7 @@ static const char crops[] = "{\"op\":\"random_crop\",\"params\":{\"size\":[5,4]}
 static dr_loader_options given_options(uint64_t batch_size, int workers)
 {
     dr_loader_options o = options_of(batch_size, workers);
-    o.given_order = true;
+    o.pushed_order = true;
     o.seed = 3;
     return o;
 }
@@ -223,8 +223,9 @@ static void times_may_be_told(void **state)
     read_draws(l, first, TIMES);
     assert_ok(dr_loader_start(l, 0, &err));
     for (uint64_t i = TIMES; i-- > 0;)
-        assert_ok(dr_loader_push_times(l, &id, &i, 1, &err));
-    assert_fails(dr_loader_push_times(l, &id, (const uint64_t[]){ 1u << 31 }, 1, &err), DR_ERR_ARG, "allowed are 0 to");
+        assert_ok(dr_loader_push_occurrences(l, &id, &i, 1, &err));
+    assert_fails(dr_loader_push_occurrences(l, &id, (const uint64_t[]){ 1u << 31 }, 1, &err), DR_ERR_ARG,
+                 "allowed are 0 to");
     read_draws(l, again, TIMES);
     assert_string_not_equal(first[0], first[1]);
     for (int i = 0; i < TIMES; i++) {
@@ -252,7 +253,7 @@ static void goes_on(void **state)
     for (int from = 0; from <= 6; from++) {
         tape t = { 0 };
         assert_ok(dr_loader_start(l, 5, &err));
-        assert_ok(dr_loader_pass(l, &ids[0][0], (uint64_t)from * 4, (uint64_t)from, &err));
+        assert_ok(dr_loader_push_past(l, &ids[0][0], (uint64_t)from * 4, (uint64_t)from, &err));
         for (int b = from; b < 6; b++)
             push(l, ids[b], 4);
         assert_ok(dr_loader_push_end(l, &err));
@@ -299,14 +300,14 @@ static void mistakes_are_named(void **state)
     assert_fails(dr_loader_push(l, good, 2, &err), DR_ERR_CANCELLED, "cancelled");
     dr_loader_close(&l);
     o.shuffle = true;
-    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "given_order");
+    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "pushed_order");
     o = options_of(4, 1);
     o.keep_batches = true;
     assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "keep_batches");
     o.keep_batches = false;
     l = open_loader(set, g, &o);
     assert_ok(dr_loader_start(l, 0, &err));
-    assert_fails(dr_loader_push(l, good, 2, &err), DR_ERR_STATE, "given_order");
+    assert_fails(dr_loader_push(l, good, 2, &err), DR_ERR_STATE, "pushed_order");
     dr_loader_close(&l);
     dr_graph_free(&g);
     dr_dataset_unref(&set);

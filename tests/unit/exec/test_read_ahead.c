@@ -59,10 +59,10 @@ static void gated_rgb_to_l(uint8_t *dst, const uint8_t *src, size_t n)
     plain_rgb_to_l(dst, src, n);
 }
 
-static dr__fetch fetch_of(dr_loader *l)
+static dr__read_ahead fetch_of(dr_loader *l)
 {
     dr__pool_lock();
-    const dr__fetch f = l->exec.fetch;
+    const dr__read_ahead f = l->exec.read_ahead;
     dr__pool_unlock();
     return f;
 }
@@ -91,7 +91,7 @@ static void they_stop_when_enough_is_there(void **state)
         usleep(1000);
     for (int i = 0; fetch_of(l).active && i < PATIENCE_MS; i++)
         usleep(1000);
-    const dr__fetch f = fetch_of(l);
+    const dr__read_ahead f = fetch_of(l);
     assert_int_equal(f.active, 0);
     assert_in_range(f.n, PER_WORKER * WORKERS, PER_WORKER * WORKERS + READERS - 1);
     uint64_t last = 0;
@@ -130,7 +130,7 @@ static tape run(dr_dataset *set, const dr_loader_options *o, int readers, bool a
     set_knob(l, "readers", readers);
     if (all_slow)
         atomic_store(&l->exec.lanes.predict.slow_units, 0);
-    if (o->given_order)
+    if (o->pushed_order)
         push_all(l);
     tape_read(&t, l, -1);
     dr_loader_close(&l);
@@ -166,9 +166,9 @@ static void the_bytes_are_the_same(void **state)
     for (int way = 0; way < 48; way++) {
         dr_loader_options o = options_of(5, way % 2 ? way % 3 : 3);
         o.in_order = way / 2 % 2;
-        o.given_order = way / 4 % 2;
-        o.keep_batches = o.given_order && way / 8 % 2;
-        o.shuffle = !o.given_order;
+        o.pushed_order = way / 4 % 2;
+        o.keep_batches = o.pushed_order && way / 8 % 2;
+        o.shuffle = !o.pushed_order;
         o.on_bad = way / 16 % 2 ? DR_BAD_SKIP : DR_BAD_REPLACE;
         tape want = run(set, &o, 0, false), got = run(set, &o, readers[way % 3], way / 32);
         assert_int_equal(samples_of(&want), samples_of(&got));
@@ -316,7 +316,7 @@ static void one_large_sample_is_forgotten(void **state)
     l->exec.bench_budget = 1 << 20;
     set_knob(l, "readers", 2);
     dr__pool_lock();
-    l->exec.fetch.largest = 230400; /* as if a reader had met it */
+    l->exec.read_ahead.largest = 230400; /* as if a reader had met it */
     dr__pool_unlock();
     for (uint64_t epoch = 0; epoch < 100 && fetch_of(l).largest >= 230400; epoch++) {
         tape t = { 0 };

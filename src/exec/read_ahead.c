@@ -1,5 +1,5 @@
-/* fetch.c: reading ahead of the workers, within a number and a part of the budget. */
-#include "exec/fetch.h"
+/* read_ahead.c: reading ahead of the workers, within a number and a part of the budget. */
+#include "exec/read_ahead.h"
 
 #include "base/alloc.h"
 #include "exec/exec.h"
@@ -12,22 +12,22 @@ enum {
 /* pool lock: bytes that a sample may have.  One that was very large does not end fetching for good. */
 static size_t expected(const dr__exec *e)
 {
-    return e->fetch.largest >> DR_MIN((e->claimed - e->fetch.largest_at) / FORGET, 63);
+    return e->read_ahead.largest >> DR_MIN((e->claimed - e->read_ahead.largest_at) / FORGET, 63);
 }
 
 /* pool lock: may one more be read ahead? */
 static bool has_room(const dr__exec *e)
 {
-    const dr__fetch *f = &e->fetch;
+    const dr__read_ahead *f = &e->read_ahead;
     const size_t had = e->lanes.spare ? e->lanes.spare->record.block_cap : 0;
     const size_t one = expected(e), reading = (size_t)f->active * one; /* not counted yet */
-    return f->n < DR__FETCHED_PER_WORKER * DR_MAX(e->workers, 1) &&
+    return f->n < DR__READ_AHEAD_PER_WORKER * DR_MAX(e->workers, 1) &&
            e->lanes.bytes + reading + DR_MAX(one, had) - had <= e->batch_budget / BUDGET_PART;
 }
 
-bool dr__fetch_next(dr__exec *e, dr__claim *c)
+bool dr__read_ahead_claim(dr__exec *e, dr__claim *c)
 {
-    if (!e->running || e->fetch.active >= e->readers || !has_room(e))
+    if (!e->running || e->read_ahead.active >= e->readers || !has_room(e))
         return false; /* once it was stopped, nothing is kept that nobody would free */
     dr__parked *p = dr__lane_new(&e->lanes);
     if (!p)
@@ -36,14 +36,14 @@ bool dr__fetch_next(dr__exec *e, dr__claim *c)
         dr__lane_keep(&e->lanes, p);
         return false;
     }
-    c->fetched = p;
-    e->fetch.active++;
+    c->read_ahead = p;
+    e->read_ahead.active++;
     return true;
 }
 
-void dr__fetch_work(dr__exec *e, dr__claim *c, dr__workbench *bench)
+void dr__read_ahead_work(dr__exec *e, dr__claim *c, dr__workbench *bench)
 {
-    dr__parked *p = c->fetched;
+    dr__parked *p = c->read_ahead;
     dr__record_swap(&p->record, &bench->record);
     c->n = dr__claim_read(e, c, bench, &p->job);
     p->job.reader = -bench->worker;
@@ -54,8 +54,8 @@ void dr__fetch_work(dr__exec *e, dr__claim *c, dr__workbench *bench)
 static void account(dr__exec *e, dr__parked *p)
 {
     if (p->record.block_cap >= expected(e)) {
-        e->fetch.largest = p->record.block_cap;
-        e->fetch.largest_at = e->claimed;
+        e->read_ahead.largest = p->record.block_cap;
+        e->read_ahead.largest_at = e->claimed;
     }
     dr__lane_count(&e->lanes, p);
     if (e->lanes.bytes <= e->batch_budget / BUDGET_PART)
@@ -66,7 +66,7 @@ static void account(dr__exec *e, dr__parked *p)
 }
 
 /* pool lock: mostly at the end. */
-static void enqueue(dr__fetch *f, dr__parked *p)
+static void enqueue(dr__read_ahead *f, dr__parked *p)
 {
     dr__parked **at = f->tail && f->tail->job.local < p->job.local ? &f->tail->next : &f->head;
     while (*at && (*at)->job.local < p->job.local)
@@ -77,23 +77,23 @@ static void enqueue(dr__fetch *f, dr__parked *p)
     f->n++;
 }
 
-void dr__fetch_over(dr__exec *e, dr__claim *c)
+void dr__read_ahead_done(dr__exec *e, dr__claim *c)
 {
-    account(e, c->fetched);
+    account(e, c->read_ahead);
     if (c->n)
-        enqueue(&e->fetch, c->fetched);
+        enqueue(&e->read_ahead, c->read_ahead);
     else /* nothing is to be done for it */
-        dr__lane_keep(&e->lanes, c->fetched);
-    e->fetch.active--;
+        dr__lane_keep(&e->lanes, c->read_ahead);
+    e->read_ahead.active--;
     dr__push_unref(&c->push);
     dr__pool_wake_one(e, false);
     if (!e->running || e->workers == 0) /* who stops it waits for this, and a caller that works itself */
         dr__cond_broadcast(&e->changed);
 }
 
-dr__parked *dr__fetch_take(dr__exec *e)
+dr__parked *dr__read_ahead_take(dr__exec *e)
 {
-    dr__fetch *f = &e->fetch;
+    dr__read_ahead *f = &e->read_ahead;
     dr__parked *p = f->head;
     if (!p)
         return NULL;
@@ -103,7 +103,7 @@ dr__parked *dr__fetch_take(dr__exec *e)
     return p;
 }
 
-void dr__fetch_clear(dr__fetch *f)
+void dr__read_ahead_clear(dr__read_ahead *f)
 {
     while (f->head) {
         dr__parked *p = f->head;
@@ -111,5 +111,5 @@ void dr__fetch_clear(dr__fetch *f)
         dr__record_free(&p->record);
         dr__free(p);
     }
-    *f = (dr__fetch){ .largest = f->largest };
+    *f = (dr__read_ahead){ .largest = f->largest };
 }
