@@ -13,6 +13,7 @@ COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
 SECTION = re.compile(r"^-+ *(.*?) *-+$", re.S)
 SKIPPED = re.compile(r"^#(include|ifndef|ifdef|if|elif|else|endif|undef)\b|^extern \"C\" \{$|^\}$")
 FUNCTION = re.compile(r"\b(\w+) ?\(")
+TAG = re.compile(r"@(param|return|note)\b(?:(?<=param)\s+(\w+))?")
 NAME = re.compile(r"\b(?:dr_\w+|DR_\w+)\b(?!\.h)")
 
 
@@ -153,7 +154,27 @@ class Writer:
         return f":doc:`/reference/c/{found.group(1)}`" if found.group(1) in self.pages else found.group(0)
 
     def text(self, lines):
-        """Paragraphs, lists and code of a comment."""
+        """A comment: paragraphs, lists and code, then what stands behind @param, @return and @note."""
+        end = next((i for i, line in enumerate(lines) if TAG.match(line)), len(lines))
+        return self._paragraphs(lines[:end]) + self._tags(lines[end:])
+
+    def _tags(self, lines):
+        """Fields of Sphinx's C domain; notes follow them."""
+        fields, notes = [], []
+        for part in re.split(r"\n(?=@)", "\n".join(lines)):
+            if not (tag := TAG.match(part)):
+                continue
+            body = self.prose(" ".join(part[tag.end() :].split()))
+            name = {"param": f":param {tag.group(2)}:", "return": ":returns:", "note": ".. note::"}[tag.group(1)]
+            wrapped = textwrap.wrap(f"{name} {body}", 110, subsequent_indent="   ", break_long_words=False,
+                                    break_on_hyphens=False)  # fmt: skip
+            if tag.group(1) == "note":
+                notes += [*wrapped, ""]
+            else:
+                fields += wrapped
+        return [*fields, "", *notes] if fields or notes else []
+
+    def _paragraphs(self, lines):
         out = []
         for is_code, block in rst.paragraphs(lines):
             if is_code:

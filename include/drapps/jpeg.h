@@ -29,38 +29,98 @@ extern "C" {
 
 typedef struct dr_jpeg dr_jpeg;
 
+/* What the header of a file says. */
 typedef struct dr_jpeg_info {
-    int64_t width, height;
-    const char *stored;  /* "YCbCr 4:2:0", "gray", ...: static text */
-    const char *decoder; /* "drapps" or "libjpeg-turbo 2.1.5": what will decode it; static text */
+    int64_t width, height; /* in pixels */
+    const char *stored;    /* colours and subsampling as stored, for people: "YCbCr 4:2:0", "gray"; static */
+    const char *decoder;   /* what will decode it: "drapps" or "libjpeg-turbo 2.1.5"; static */
 } dr_jpeg_info;
 
+/**
+ * Open a decoder.
+ *
+ * @param out The decoder, which the caller closes by dr_jpeg_close.
+ * @param err The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK or DR_ERR_NOMEM.
+ */
 DR_API dr_status dr_jpeg_open(dr_jpeg **out, dr_error *err);
+
+/**
+ * Close a decoder.
+ *
+ * @param jpeg The decoder; set to NULL.  A pointer to NULL is allowed.
+ */
 DR_API void dr_jpeg_close(dr_jpeg **jpeg);
 
-/* Decode everything by libjpeg-turbo from here on (true), or what drapps can by drapps (false, as at first). */
+/**
+ * Choose what decodes baseline files.
+ *
+ * @param jpeg The decoder.
+ * @param only true: libjpeg-turbo decodes everything; false (the default): drapps decodes what it can.
+ */
 DR_API void dr_jpeg_use_libjpeg(dr_jpeg *jpeg, bool only);
 
-/* What the header says, without decoding. */
+/**
+ * Read the header of a file, without decoding it.
+ *
+ * @param jpeg The decoder.
+ * @param data The bytes of the file, borrowed for the call.
+ * @param size Their number.
+ * @param info Receives the facts.
+ * @param err  The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_FORMAT where the bytes are no JPEG or damaged; DR_ERR_LIMIT as in dr_jpeg_decode.
+ */
 DR_API dr_status dr_jpeg_header(dr_jpeg *jpeg, const void *data, size_t size, dr_jpeg_info *info, dr_error *err);
 
-/* Where the rows of one file begin: learnt while it is decoded, used when it is decoded again, which is then faster
- * when `crop` leaves out upper rows, left or right columns.  Belongs to the exact bytes it was learnt from. */
+/* Where the rows of one file begin: learnt while it is decoded, used when it is decoded again.  Decoding is then faster
+ * where `crop` leaves out upper rows, left or right columns.  An index belongs to the exact bytes it was learnt from.
+ * One thread at a time may use it. */
 typedef struct dr_jpeg_index dr_jpeg_index;
+
+/**
+ * Make an index that has learnt nothing yet.
+ *
+ * @param out The index, which the caller frees by dr_jpeg_index_free.
+ * @param err The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK or DR_ERR_NOMEM.
+ */
 DR_API dr_status dr_jpeg_index_new(dr_jpeg_index **out, dr_error *err);
+
+/**
+ * Free an index.
+ *
+ * @param index The index; set to NULL.  A pointer to NULL is allowed.
+ */
 DR_API void dr_jpeg_index_free(dr_jpeg_index **index);
 
-/* Bytes that it takes when stored. */
+/**
+ * Get the size of an index when it is stored.
+ *
+ * @param index The index.
+ *
+ * @return Its size in bytes; 0: it has learnt nothing.
+ */
 DR_API size_t dr_jpeg_index_bytes(const dr_jpeg_index *index);
 
-/* The RGB pixels of `crop` (NULL: the whole image) to rows of 3 * width bytes, `stride` (at least that) bytes apart;
- * grey becomes three equal channels, CMYK is converted as Pillow does.  Nothing is read past data + size.
+/**
+ * Decode a file, or a rectangle of it, to RGB.  Grey becomes three equal channels; CMYK is converted as Pillow does.
  *
- * index: NULL, or that of this file; one thread at a time.  DR_ERR_ARG if it was learnt from another one, which is
- * noticed by size and a hash of the bytes.
+ * @param jpeg   The decoder.
+ * @param data   The bytes of the file, borrowed for the call.  Nothing behind them is read.
+ * @param size   Their number.
+ * @param crop   The rectangle to decode, inside the image.  NULL: the whole image.
+ * @param index  The index of this file, which is used and extended.  NULL: none.
+ * @param pixels Receives rows of 3 * width bytes.
+ * @param stride Bytes from one row to the next, at least 3 * width.
+ * @param err    The reason of a failure.  May be NULL.
  *
- * A rectangle that leaves the image is DR_ERR_ARG, data that is damaged or truncated where Pillow refuses it
- * DR_ERR_FORMAT, more than 65535 pixels a side, 178956970 in all or 1 GiB of memory DR_ERR_LIMIT. */
+ * @return DR_OK; DR_ERR_ARG where the rectangle leaves the image, or the index was learnt from other bytes (noticed by
+ *         size and a hash); DR_ERR_FORMAT where the data is damaged or truncated and Pillow refuses it, too;
+ * DR_ERR_LIMIT for more than 65535 pixels a side, 178956970 in all or 1 GiB of memory; DR_ERR_NOMEM.
+ */
 DR_API dr_status dr_jpeg_decode(dr_jpeg *jpeg, const void *data, size_t size, const dr_rect *crop, dr_jpeg_index *index,
                                 uint8_t *pixels, ptrdiff_t stride, dr_error *err);
 

@@ -1,4 +1,4 @@
-/* store.h: samples kept on disk as they are first made, so that later epochs and runs need not make them again.
+/* store.h: a cache of samples on disk, so that later epochs and runs need not make them again.
  *
  *   dr_store *s = NULL;
  *   dr_store_open("/scratch/cache", "what was done with the data, version 1", 0, &s, &err);
@@ -10,11 +10,12 @@
  *       dr_store_put(s, &key, fields, n_fields);
  *   dr_store_close(&s);
  *
- * A store is a cache.  Every process writes to a file of its own, and what is read is compared with its checksum: a
- * process that is killed while it writes, a full disk, a damaged or deleted file, and other processes that write or
- * read at the same time cost no more than a sample made again.  The folder may be deleted at any time.
+ * Every process writes to a file of its own, and every read is checked against a checksum.  A process that is killed
+ * while it writes, a full disk, a damaged or deleted file, and other processes that use the same store cost no more
+ * than a sample that is made again.  The folder may be deleted at any time.
  *
- * Any number of threads may use a store.  The child of a fork opens its own: there nothing is found and nothing put.
+ * Any number of threads may use a store at once.  The child of a fork must open its own: in a store of its parent it
+ * finds nothing, and puts nothing.
  */
 #ifndef DRAPPS_STORE_H
 #define DRAPPS_STORE_H
@@ -29,69 +30,139 @@
 extern "C" {
 #endif
 
+/* Most fields of a stored sample. */
 enum { DR_STORE_FIELDS = 32 };
 
 typedef struct dr_store dr_store;
 
+/* The key of a sample: a 128-bit hash, made by dr_store_key_of. */
 typedef struct dr_store_key {
     uint64_t low, high;
 } dr_store_key;
 
-/* A sample that was found: what it is, and how much memory it takes. */
+/* A sample that was found: its fields, and the memory that it takes. */
 typedef struct dr_stored {
     int n_fields;
     dr_desc fields[DR_STORE_FIELDS];
-    size_t at[DR_STORE_FIELDS]; /* where each field begins in the memory that dr_store_read fills; a multiple of 64 */
-    size_t bytes;               /* of that memory */
+    size_t at[DR_STORE_FIELDS]; /* byte offset of each field in the memory that dr_store_read fills; a multiple of 64 */
+    size_t bytes;               /* size of that memory */
 
-    /* the store's own */
+    /* private to the store */
     dr_store_key key;
     uint32_t file, codec;
     uint64_t record_at, payload_at, payload_bytes, payload_sum;
 } dr_stored;
 
-/* Opens the store of one kind of result below `folder`, which is made where it is missing; "auto": the user's cache
- * folder ($XDG_CACHE_HOME/drapps/samples, ~/.cache/drapps/samples).  identity: a text that names the data and all that
- * was done with them, versions included; what was put under another identity is never found.  limit: bytes that all
- * stores below the folder may take together; 0: what they take now and half of what is free there.  DR_ERR_ARG: every
- * user of the machine may write to the store, or could have made it (docs/cache.md). */
+/**
+ * Open the store of one kind of result.
+ *
+ * @param folder   The folder that holds stores; made where it is missing.  "auto": $XDG_CACHE_HOME/drapps/samples or
+ *                 ~/.cache/drapps/samples.
+ * @param identity A text that names the data and all that was done with them, versions included.  Samples that were put
+ *                 under another identity are never found.
+ * @param limit    Bytes that all stores below the folder may take together; 0: what they take now, and half of the free
+ *                 space.
+ * @param out      The store, which the caller closes by dr_store_close.  NULL after a failure.
+ * @param err      The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG where an argument is missing, or where other users of the machine may write to the store or
+ *         could have made it (docs/cache.md); DR_ERR_NOT_FOUND where the user has no cache folder; DR_ERR_LIMIT for a
+ *         path that is too long; DR_ERR_IO or DR_ERR_NOMEM.
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit, dr_store **out, dr_error *err);
+
+/**
+ * Close a store.  Its samples stay on disk.
+ *
+ * @param store The store, which no other thread may be using; set to NULL.  A pointer to NULL is allowed.
+ */
 DR_API void dr_store_close(dr_store **store);
 
-/* Samples that are put from now on are compressed by LZ4 where that is measured to pay (true, as a store begins), or
- * always, if this build has LZ4 (false). */
+/**
+ * Choose how the samples are compressed that are put from now on.
+ *
+ * @param store    The store.
+ * @param adaptive true (the default): by LZ4 where that is measured to save time; false: always, if this build has LZ4.
+ */
 DR_API void dr_store_adapt(dr_store *store, bool adaptive);
 
-/* The key of what these bytes name. */
+/**
+ * Make the key of a sample.
+ *
+ * @param store The store.
+ * @param name  Bytes that name the sample among those of the store's identity.
+ * @param size  Their number.
+ *
+ * @return The key.
+ */
 DR_API dr_store_key dr_store_key_of(const dr_store *store, const void *name, size_t size);
 
-/* Is there a sample under the key?  Looks now and then for what other processes have put meanwhile. */
+/**
+ * Look for a sample.  From time to time this also looks for samples that other processes have put.
+ *
+ * @param store The store.
+ * @param key   The key.
+ * @param out   Receives what dr_store_read needs.
+ *
+ * @return Whether there is such a sample.
+ */
 DR_API bool dr_store_find(dr_store *store, const dr_store_key *key, dr_stored *out);
 
-/* Its bytes into memory of found->bytes bytes; false: they are damaged or gone, or memory or descriptors ran short, and
- * what is in memory is worth nothing. */
+/**
+ * Read a sample that was found.
+ *
+ * @param store  The store.
+ * @param found  What dr_store_find gave.
+ * @param memory Room for found->bytes bytes.
+ *
+ * @return false where the sample is damaged or gone, or where memory or file descriptors ran out; the memory then holds
+ *         garbage, and the sample has to be made again.
+ */
 DR_API bool dr_store_read(dr_store *store, const dr_stored *found, void *memory);
 
-/* Keeps a sample: dense arrays.  False: it is not kept, and dr_store_stats says why; that is never an error. */
+/**
+ * Keep a sample.
+ *
+ * @param store    The store.
+ * @param key      The key.  A sample that is there already is kept as it is.
+ * @param fields   Dense arrays, borrowed for the call.
+ * @param n_fields Their number, 0 .. DR_STORE_FIELDS.
+ *
+ * @return Whether it is kept.  That it is not is no error; dr_store_stats.stopped has the reason.
+ */
 DR_API bool dr_store_put(dr_store *store, const dr_store_key *key, const dr_view *fields, int n_fields);
 
-/* Deletes what this process has put: keeping it turned out not to pay.  Nothing more is kept; `why` is for the stats.
+/**
+ * Delete the samples that this process has put, and keep no more.
+ *
+ * @param store The store.
+ * @param why   The reason, for dr_store_stats.stopped; copied.
  */
 DR_API void dr_store_discard(dr_store *store, const char *why);
 
+/* What a store holds and has done since it was opened. */
 typedef struct dr_store_stats {
-    uint64_t records;                  /* that can be found */
-    uint64_t hits, misses;             /* of dr_store_find */
-    uint64_t damaged;                  /* found, but not whole */
-    uint64_t written;                  /* by this process */
-    uint64_t written_bytes, raw_bytes; /* of those: on disk, and before compression */
-    uint64_t unpack_ns;                /* of samples that were read: checking and decompressing them */
-    uint64_t read_ns, read_bytes;      /* of samples that were read: time for that and all else, bytes on disk */
-    uint64_t disk_bytes, limit_bytes;  /* of all stores below the folder */
-    char codec[160];                   /* how samples are kept, and why */
-    char stopped[160];                 /* why nothing more is kept; "" */
+    uint64_t records;                 /* samples that can be found */
+    uint64_t hits, misses;            /* samples that were read, and that were not found or could not be read */
+    uint64_t damaged;                 /* found, but damaged or gone */
+    uint64_t written;                 /* samples that this process has put */
+    uint64_t written_bytes;           /* of these, on disk */
+    uint64_t raw_bytes;               /* of these, before compression */
+    uint64_t unpack_ns;               /* time for checking and decompressing samples that were read */
+    uint64_t read_ns, read_bytes;     /* time for reading samples, unpack_ns included, and their bytes on disk */
+    uint64_t disk_bytes, limit_bytes; /* of all stores below the folder: bytes taken, and allowed */
+    char codec[160];                  /* how samples are compressed, and why */
+    char stopped[160];                /* why no more samples are kept; "": they are */
 } dr_store_stats;
 
+/**
+ * Get the statistics of a store.
+ *
+ * @param store The store.
+ * @param out   Receives the statistics; all zero in the child of a fork.
+ */
 DR_API void dr_store_get_stats(dr_store *store, dr_store_stats *out);
 
 #ifdef __cplusplus
