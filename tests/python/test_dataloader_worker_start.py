@@ -15,7 +15,7 @@ from loadersets import Many, Numbers, Rolls, Shared, Slow, Who, lists
 from torch.utils import data
 
 from drapps import DataLoader
-from drapps.procpool import first_worker, launch
+from drapps.procpool import launch
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -244,7 +244,7 @@ def test_processes_are_forked_before_a_controller_begins(monkeypatch, tmp_path):
         beside.append([thread.name for thread in threading.enumerate() if thread.name.startswith("drapps")])
         start(*both)
 
-    monkeypatch.setattr(first_worker, "start_both", noting)
+    monkeypatch.setattr(launch, "start_both", noting)
     with DataLoader(Numbers(20), num_workers=2, trace=tmp_path / "trace") as loader:
         assert len(list(loader)) == 20
     assert beside == [[]]  # the first worker and the zygote, at once

@@ -69,7 +69,7 @@ def test_layouts_follow_the_samples():
         results = run(pool, batches, ahead=1)
         for result, batch in zip(results, batches, strict=True):
             assert same(result.value, default_collate([dataset[i] for i in batch]))
-        assert pool._book.number(Layout.of(dataset[105])) == 1  # it was learnt, not packed for ever
+        assert pool._registry.number(Layout.of(dataset[105])) == 1  # it was learnt, not packed for ever
 
 
 @pytest.mark.parametrize("in_order", [True, False])

@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings, strategies as st
 torch = pytest.importorskip("torch")
 
 from drapps.procpool import prefetch_window
-from drapps.procpool.layout_registry import MAX_LAYOUTS, LayoutBook
-from drapps.procpool.failure import caught, pack_failure, unpack_failure
+from drapps.procpool.layout import MAX_LAYOUTS, LayoutRegistry
+from drapps.procpool.torch_pack import caught, pack_failure, unpack_failure
 from drapps.procpool.layout import Layout
 from drapps.procpool.pack import PackError, pack, unpack
 from drapps.procpool.request import Epoch, Request
@@ -265,20 +265,20 @@ def test_plain_layouts_travel_without_a_pickle(sample, plain, monkeypatch):
 
 def test_a_long_layout_is_in_the_book(tmp_path):
     with open(tmp_path / "book", "w+b", buffering=0) as file:
-        book, layouts = LayoutBook(file.fileno()), [Layout.of({f"key {i}": 1 for i in range(n)}) for n in (900, 3, 700)]
+        book, layouts = LayoutRegistry(file.fileno()), [Layout.of({f"key {i}": 1 for i in range(n)}) for n in (900, 3, 700)]
         assert [book.number(layout) for layout in layouts] == [0, 1, 2]
-        assert [LayoutBook(file.fileno()).layout(i) for i in range(3)] == layouts
+        assert [LayoutRegistry(file.fileno()).layout(i) for i in range(3)] == layouts
 
 
 def test_the_book_gives_the_same_number_to_all(tmp_path):
     with open(tmp_path / "book", "w+b", buffering=0) as file:
-        one, other = LayoutBook(file.fileno()), LayoutBook(file.fileno())
+        one, other = LayoutRegistry(file.fileno()), LayoutRegistry(file.fileno())
         layouts = [Layout.of(numpy.zeros(n)) for n in range(MAX_LAYOUTS + 1)]
         numbers = [(one, other)[n % 2].number(layout) for n, layout in enumerate(layouts)]
         assert numbers == [*range(MAX_LAYOUTS), None]
         for n in (0, 7, MAX_LAYOUTS - 1):
             assert other.number(layouts[n]) == n
-            assert LayoutBook(file.fileno()).of_slab(one.slab_bytes(layouts[n], n, 5)) == layouts[n]
+            assert LayoutRegistry(file.fileno()).of_slab(one.slab_bytes(layouts[n], n, 5)) == layouts[n]
 
 
 # --- requests, seeds ---

@@ -10,7 +10,7 @@ from torch.utils import data
 
 import drapps
 from drapps import DataLoader
-from drapps.procpool.waits import Delay, Waits, look_at, place_of
+from drapps.procpool.worker_diagnostics import Delay, Waits, look_at, place_of
 
 HERE = "test_procpool_waits.py"
 

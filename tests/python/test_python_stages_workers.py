@@ -10,7 +10,7 @@ import pytest
 from imagesets import run_python, write_folder
 
 import drapps
-from drapps.procpool import first_worker, launch
+from drapps.procpool import launch
 
 N = 48
 
@@ -287,7 +287,7 @@ def test_a_start_that_fails_is_no_end_of_the_loader(monkeypatch):
             raise OSError("no process left")
         start(*both)
 
-    monkeypatch.setattr(first_worker, "start_both", all_but_the_first)
+    monkeypatch.setattr(launch, "start_both", all_but_the_first)
     loader = numbers().map(lambda sample: sample).loader(batch_size=8, workers=1, output="numpy")
     with pytest.raises(OSError, match="no process left"):
         list(loader)

@@ -4,21 +4,25 @@ The trainer posts batches of indices and takes results.  Who makes which sample,
 replacement of dead workers are the business of the shmpool (drapps/shmpool.h), the workers and the zygote.
 """
 
+import mmap
+import os
 from collections import namedtuple
+from dataclasses import dataclass, replace
+from multiprocessing.reduction import DupFd
+from typing import Any
 
 from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
 
 from drapps import _core
 from drapps.procpool import request as requests
-from drapps.procpool.process_pool import CLAIM_NS, MAX_BATCHES, TOGETHER_NS, NothingPosted, ProcessPool, Stuck, check
-from drapps.procpool.layout_registry import LayoutBook, new_layouts
-from drapps.procpool.worker_loop import BAD, GOOD, STUCK
-from drapps.procpool.failure import Failure, unpack_failure, wrapped
-from drapps.procpool.layout import Beside
-from drapps.procpool.pack import unpack
-from drapps.procpool.worker_config import Setup
+from drapps.procpool.layout import Beside, LayoutRegistry, new_layouts
+from drapps.procpool.pack import PackError, pack, unpack
 from drapps.procpool.prefetch_window import bytes_of
+from drapps.procpool.process_pool import CLAIM_NS, MAX_BATCHES, TOGETHER_NS, NothingPosted, ProcessPool, Stuck, check
+from drapps.procpool.torch_pack import Failure, unpack_failure, wrapped
+from drapps.procpool.worker import Worker
+from drapps.procpool.worker_loop import BAD, GOOD, STUCK
 
 __all__ = ["DatasetPool", "NothingPosted", "Result", "Sample", "Stuck"]
 
@@ -50,7 +54,7 @@ class DatasetPool(ProcessPool):
         super().__init__(workers, context=context, in_order=in_order, lanes=lanes, memory_limit=memory_limit,
                          cpu_limit=cpu_limit, max_attempts=max_attempts, max_batches=max_batches)  # fmt: skip
         self._fds.insert(0, new_layouts())
-        self._book = LayoutBook(self._fds[0])
+        self._registry = LayoutRegistry(self._fds[0])
         self._whole = not auto_collation or (bad == "raise" and bool(getattr(dataset, "__getitems__", None)))
         self._slots = 0
         self._epoch_number = -1
@@ -128,7 +132,7 @@ class DatasetPool(ProcessPool):
         if raw.head is not None and type(value) is not Beside:
             return value
         if raw.slab is not None and not raw.failed:
-            return self._book.of_slab(raw.slab.nbytes).collated(raw.slab, raw.n_samples, raw.n_samples, value)
+            return self._registry.of_slab(raw.slab.nbytes).collated(raw.slab, raw.n_samples, raw.n_samples, value)
         if failures:
             return None  # no sample is left
         pids = ", ".join(map(str, self._dead_pids))
@@ -161,3 +165,85 @@ class DatasetPool(ProcessPool):
         if self._setup.kind == "iterable":
             raise ValueError("each worker of an iterable data set has its own iterator: their number cannot change")
         super().resize(workers)
+
+
+# --- settings of the workers ---
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The settings of a pool."""
+
+    dataset: Any
+    collate_fn: Any
+    worker_init_fn: Any
+    states: Any  # of iterable data sets that go on: the state of each worker's, or None
+    kind: str  # "map" or "iterable"
+    auto_collation: bool
+    drop_last: bool
+    base_seed: int
+    shared_seed: int | None  # of data pipes
+    workers: int
+    in_order: bool
+    seed_samples: bool
+    skip_bad: bool  # a sample's error is reported, and its batch made of the others
+    shmpool: Any
+    layouts: int  # the descriptor of the LayoutRegistry
+    stacks: int  # the descriptor of the file where workers write their Python stacks when asked
+
+    def opened(self):
+        """Itself: a forked process has everything."""
+        return self
+
+    def parcel(self):
+        """Itself for a process that is started afresh."""
+        return Parcel(self)
+
+    def new_worker(self, number):
+        """A worker, before its process is forked."""
+        return Worker(self, number)
+
+
+class Parcel:
+    """A Setup on its way through multiprocessing's pickle to a process that is started afresh.
+
+    The data set goes into a file in memory, buffers apart: it is read there once, and its arrays are mapped.
+    """
+
+    def __init__(self, setup):
+        self._setup = setup
+        self._fd = os.memfd_create("drapps-setup")
+
+    def close(self):
+        """When the process is started."""
+        os.close(self._fd)
+
+    def __reduce__(self):
+        setup = self._setup
+        try:
+            pack((setup.dataset, setup.collate_fn, setup.worker_init_fn, setup.states), self._map)
+        except PackError as error:
+            raise error.__cause__ from None
+        bare = replace(setup, dataset=None, collate_fn=None, worker_init_fn=None, states=None, shmpool=None)
+        fds = (self._fd, setup.shmpool.fd, setup.layouts, setup.stacks)
+        return Received, (bare, tuple(map(DupFd, fds)))
+
+    def _map(self, nbytes):
+        os.ftruncate(self._fd, nbytes)
+        return mmap.mmap(self._fd, nbytes)
+
+
+class Received:
+    """A Parcel that arrived."""
+
+    def __init__(self, bare, fds):
+        self._bare, self._fds = bare, fds
+
+    def opened(self):
+        """The Setup; what fails here is the data set's own."""
+        parts, shmpool, layouts, stacks = (fd.detach() for fd in self._fds)
+        memory = mmap.mmap(parts, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        os.close(parts)
+        dataset, collate_fn, worker_init_fn, states = unpack(memory)
+        return replace(self._bare, dataset=dataset, collate_fn=collate_fn, worker_init_fn=worker_init_fn,
+                       states=states, shmpool=_core.join_shmpool(shmpool), layouts=layouts, stacks=stacks)  # fmt: skip

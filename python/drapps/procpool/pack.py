@@ -29,7 +29,7 @@ def _pickler(file, buffer_callback):
     """One that knows tensors, where there can be any."""
     if "torch" not in sys.modules:
         return ForkingPickler(file, pickle.HIGHEST_PROTOCOL, True, buffer_callback)
-    from drapps.procpool.tensors import Pickler
+    from drapps.procpool.torch_pack import Pickler
 
     return Pickler(file, buffer_callback)
 

@@ -20,7 +20,7 @@ from multiprocessing import util
 from drapps import _core
 from drapps.procpool.supervisor import Keeper, ZygoteGone, context_of
 from drapps.procpool.pool_controller import BEGIN_S, Controller
-from drapps.procpool.stack_dump import new_stacks, stack_of
+from drapps.procpool.worker_diagnostics import new_stacks, stack_of
 from drapps.procpool.prefetch_window import PrefetchWindow, reorder_window
 from drapps.procpool.zygote import describe
 from drapps.trace import tell

@@ -7,8 +7,7 @@ import threading
 import time
 from functools import partial
 
-from drapps.procpool.first_worker import First, can_adopt
-from drapps.procpool.launch import has_ended, launch, let_go
+from drapps.procpool.launch import First, can_adopt, has_ended, launch, let_go
 from drapps.procpool.zygote import zygote_main
 
 END_S = 3.0

@@ -1,10 +1,15 @@
-"""A worker of a data set of torch: makes samples of batches, and finishes batches that are complete.
+"""A worker of a data set of torch: makes samples, and collates the batches that it completes.
 
-Map-style data sets: samples of any batch (slots.py); the worker that completes a batch collates it.  Iterable data
-sets: each worker has its own iterator (items.py) and makes whole batches.
+Map-style data sets: a worker claims samples of any batch (Slots).  With default_collate, RowWriter writes each sample
+into its row of the batch's slab; else, and where a sample does not fit, the sample is packed into a block of its own.
+The worker that completes a batch collates what is not in the slab.  Iterable data sets: each worker has its own
+iterator (Items) and makes whole batches.
+
+A sample's exception never ends a worker: it is packed into the sample's block.
 """
 
 from functools import partial
+from itertools import chain, repeat
 from operator import getitem
 
 import torch
@@ -13,13 +18,14 @@ from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.graph_settings import apply_random_seed
 
 from drapps.procpool import request as requests
-from drapps.procpool.worker_loop import GOOD, Claimer
-from drapps.procpool.failure import caught, pack_failure
-from drapps.procpool.items import Items
-from drapps.procpool.layout import Beside
+from drapps.procpool.layout import Beside, Layout, LayoutRegistry
 from drapps.procpool.pack import pack, unpack
 from drapps.procpool.seeds import COLLATE, SampleSeeds, seed_worker
-from drapps.procpool.sample_writer import RowWriter, Slots
+from drapps.procpool.torch_pack import caught, pack_failure
+from drapps.procpool.worker_loop import GOOD, Claimer
+
+HOPELESS = 16  # samples in a row without a layout, until none is looked for any more
+OF_ITERATOR = 1 << 63  # tags of random states: apart from those of batches
 
 
 @classmethod
@@ -186,4 +192,246 @@ class Worker(Claimer):
     def _sample(self, claim, i, value):
         if type(value) is not Beside:
             return value
-        return self.rows.book.of_slab(claim.slab.nbytes).read(claim.slab, i, claim.n_slots, value)
+        return self.rows.registry.of_slab(claim.slab.nbytes).read(claim.slab, i, claim.n_slots, value)
+
+
+# --- samples of a claim ---
+
+
+class Slots:
+    """The samples of one claim."""
+
+    def __init__(self, worker, claim, request):
+        self.worker, self.claim, self.request = worker, claim, request
+        self.shmpool, self.number = worker.shmpool, worker.number
+        self.open = 0  # the first slot that is not said to be done
+        # Of a whole batch, which this worker finishes itself:
+        self.kept = {}  # samples that are not in the slab
+        self.beside = {}  # what of samples in the slab is not there
+        self.bad = set()
+
+    def run(self):
+        """Makes each, and finishes the batch if it is complete."""
+        claim, get = self.claim, self.worker.getter()
+        try:
+            indices = self.request.indices(claim.first, claim.n)
+        except Exception:
+            self.worker.fail_slots(claim, caught(self.number))
+            return
+        if self.worker.rows:
+            self.worker.rows.begin(claim)
+        for i, index in enumerate(indices):
+            self.shmpool.begin(self.number, i)
+            try:
+                self.worker.seed(self.request, claim.tag, claim.first + i)
+                block = self._put(i, get(index))
+            except Exception:
+                self.bad.add(i)
+                block = pack_failure(caught(self.number), self.worker.new_block)[0]
+            if block is not None:
+                self._done(i, block, bad=i in self.bad)
+        if self.kept or self.beside:
+            self._finish_whole()
+        else:
+            self._flush(claim.n)
+
+    def _put(self, i, sample):
+        """Puts a sample where it belongs: the block, if it has one of its own."""
+        rows = self.worker.rows
+        others = rows.write(self.claim, i, sample) if rows else None
+        if others == []:
+            return None
+        if not self.claim.whole:
+            return pack(sample if others is None else Beside(others), self.worker.new_block)[0]
+        if others is None:
+            self.kept[i] = sample
+        else:
+            self.beside[i] = others
+        return None
+
+    def _done(self, i, block, bad):
+        if not self.claim.whole:
+            self._flush(i)
+            self.open = i + 1
+        self.worker.done(i, 1, block, bad)
+
+    def _flush(self, end):
+        """Those in the slab that were not said to be done."""
+        start = self.open
+        for i in range(start, end + 1):
+            if i == end or i in self.bad:
+                if i > start:
+                    self.worker.done(start, i - start, None, False)
+                start = i + 1
+        self.open = end
+
+    def _finish_whole(self):
+        """Nobody else has these samples: they are finished with the claim itself."""
+        worker, claim = self.worker, self.claim
+        if len(self.beside) == claim.n:
+            worker.deliver(claim, lambda: Beside(self.beside.values()))
+            return
+        if self.bad and not worker.setup.skip_bad:
+            self.shmpool.finish(self.number, claim.batch, None, 0, True)
+            return
+        good = [i for i in range(claim.n) if i not in self.bad]
+        worker.deliver(claim, lambda: self._collated(good))
+
+    def _collated(self, good):
+        key = self.request.key(self.claim.tag, self.claim.first + good[0])
+        self.worker.seed_batch(self.request.base_seed, *key)
+        return self.worker.setup.collate_fn([self._sample(i) for i in good])
+
+    def _sample(self, i):
+        if i in self.kept:
+            return self.kept[i]
+        return self.worker.rows.read(i, self.claim.n_slots, self.beside.get(i, ()))
+
+
+class RowWriter:
+    """Samples into the slabs of their batches, by the layout that the last ones had."""
+
+    def __init__(self, worker):
+        self._shmpool, self._number, self._in_order = worker.shmpool, worker.number, worker.setup.in_order
+        self.registry = LayoutRegistry(worker.setup.layouts)
+        self._layout = self._layout_number = None
+        self._next = None  # layout and number from the next claim on: those of a claim's rows must be the same
+        self._missed = None  # the layout of the last sample that did not fit
+        self._hopeless = 0
+
+    def begin(self, claim):
+        """A new claim."""
+        self._together = self._in_order or claim.whole
+        self._slab = self._first = None
+        if self._next is not None:
+            (self._layout, self._layout_number), self._next = self._next, None
+
+    def write(self, claim, i, sample):
+        """Writes a sample into its row: what goes beside it, or None when it is not there."""
+        if self._layout is None:
+            self._learn(sample)
+            if self._next is None:
+                return None
+            self.begin(claim)
+        row = self._place(claim, i)
+        if self._slab is not None:
+            others = self._layout.write(sample, self._slab.address, row, claim.n_slots)
+            if others is not None:
+                return others
+        self._learn(sample)
+        return None
+
+    def read(self, row, rows, others):
+        """A sample of this claim that was written."""
+        return self.registry.of_slab(self._slab.nbytes).read(self._slab, row, rows, others)
+
+    def _place(self, claim, i):
+        if self._together and self._first is not None:
+            return self._first + i
+        nbytes = self.registry.slab_bytes(self._layout, self._layout_number, claim.n_slots)
+        placement = self._shmpool.place(self._number, i, nbytes)
+        self._slab, self._first = placement.slab, placement.slot - i
+        return placement.slot
+
+    def _learn(self, sample):
+        """Takes the layout of a sample that did not fit, when it is the first, or the second of its kind in a row."""
+        layout = Layout.of(sample) if self._hopeless < HOPELESS else None
+        self._hopeless = self._hopeless + 1 if layout is None else 0
+        known, self._missed = self._missed, layout
+        if layout is not None and (self._layout is None or layout == known):
+            number = self.registry.number(layout)
+            self._next = None if number is None else (layout, number)
+
+
+# --- iterable data sets ---
+
+
+def restore(dataset, state):
+    """Puts a data set where it was, before it is iterated.  One that is its own iterator may need to be iterated first:
+    it is put there again then."""
+    try:
+        dataset.load_state_dict(state)
+    except Exception:
+        if not hasattr(dataset, "__next__"):
+            raise
+
+
+def iterated_from(dataset, state):
+    """An iterator that goes on from a state of the data set."""
+    restore(dataset, state)
+    iterator = iter(dataset)
+    if iterator is dataset:  # which may have begun anew
+        dataset.load_state_dict(state)
+    return iterator
+
+
+class Items:
+    """The iterator of an iterable data set."""
+
+    def __init__(self, worker):
+        self._worker = worker
+        self._epoch = self._iterator = None
+
+    def _begin(self, request):
+        worker = self._worker
+        worker.seed_pipe(request.shared_seed)
+        worker.seed_anew(request)
+        self._taken, self._ended = 0, False
+        state, skipped = self._state(), request.items()[1]
+        if state is None or not skipped:
+            self._iterator = iter(worker.dataset)
+        else:
+            self._iterator, self._taken = iterated_from(worker.dataset, state), skipped
+        self._epoch = request.epoch
+
+    def _state(self):
+        """Of the data set, where the pass goes on; None where it has none."""
+        states = self._worker.setup.states
+        return states[self._worker.number] if states else None
+
+    def _next(self, request):
+        self._worker.seed(request, OF_ITERATOR + self._worker.number, self._taken)
+        self._taken += 1
+        return next(self._iterator)
+
+    def take(self, claim, request):
+        """The next batch, collated; or torch's object that says that there is none."""
+        self._worker.shmpool.begin(self._worker.number, 0)
+        if self._epoch != request.epoch:
+            self._begin(request)
+            self._catch_up(request)
+        try:
+            data = self._batch(request.items()[0], request)
+        except StopIteration:
+            self._ended = True
+            return torch_worker._IterableDatasetStopIteration(self._worker.number)
+        return self._worker.setup.collate_fn(data)
+
+    def _catch_up(self, request):
+        """To where the pass was that this one continues, and the worker that this one replaces: an error ended its
+        batch, and the next one began with the item after it."""
+        n, skipped, batches = request.items()
+        skipped -= self._taken  # which its state has brought it over
+        for size in chain(repeat(None, skipped), repeat(n, batches)):
+            try:
+                self._batch(size, request)
+            except StopIteration:
+                self._ended = True
+                return
+            except Exception:
+                continue
+
+    def _batch(self, n, request):
+        if self._ended:
+            raise StopIteration
+        if n is None:
+            return self._next(request)
+        data = []
+        while len(data) < n and not self._ended:
+            try:
+                data.append(self._next(request))
+            except StopIteration:
+                self._ended = True
+        if not data or (self._worker.setup.drop_last and len(data) < n):
+            raise StopIteration
+        return data

@@ -6,8 +6,7 @@ import time
 
 from drapps import _core
 from drapps.about import info
-from drapps.procpool.stack_dump import offer_stack
-from drapps.procpool.waits import Waits
+from drapps.procpool.worker_diagnostics import Waits, offer_stack
 
 WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 GOOD, BAD, DIED, STUCK = range(4)  # states of a sample

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import cycle, islice
 
 from drapps import _core
-from drapps.procpool.waits import Delay, look_at
+from drapps.procpool.worker_diagnostics import Delay, look_at
 from drapps.optable import graph_json
 from drapps.profile.host import cpu_delay
 

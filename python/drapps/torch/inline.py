@@ -7,7 +7,7 @@ from itertools import islice
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from drapps import _core, cached
-from drapps.procpool.items import restore
+from drapps.procpool.worker import restore
 from drapps.procpool.seeds import COLLATE
 from drapps.torch.bad import CarefulFetcher, indices_of, note_samples
 from drapps.torch.iterator import Iterator, pinned

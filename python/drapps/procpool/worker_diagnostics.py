@@ -1,13 +1,20 @@
-"""Where the code of a worker waits: in a sleep, for a lock, for a network; neither on a CPU nor in line for one.
+"""What is known of a worker from outside its samples: where its code waits, and its Python stack.
 
-Each claim is timed.  While much of that time goes by without a CPU, now and then one claim is looked at more closely: a
-profile function of the interpreter sees its calls and returns, and what passes between two of them without a CPU was
-waited for in the function that ran.  Code that computes is never looked at.
+Waits: in a sleep, for a lock, for a network; neither on a CPU nor in line for one.  Each claim is timed.  While much of
+that time goes by without a CPU, now and then one claim is profiled: a profile function of the interpreter sees its
+calls and returns, and what passes between two of them without a CPU was waited for in the function that ran.  Code that
+computes is never profiled.
+
+Stacks: a worker writes its stack into a file in memory when it gets a signal.  It registers faulthandler for that, which
+works even while C code holds the interpreter's lock.
 """
 
+import faulthandler
 import os
+import signal
 import sys
 import sysconfig
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -156,3 +163,43 @@ class Waits:
         delay = self._delay()
         self._looks = self._wall - self._cpu - (delay - self._delayed) > MUCH * self._wall
         self._wall, self._cpu, self._delayed = 0, 0, delay
+
+
+# --- stacks ---
+
+STACK_SIGNAL = signal.SIGRTMIN + 7
+WAIT_S = 0.5
+STEP_S = 0.01
+
+_one_at_a_time = threading.Lock()
+
+
+def offer_stack(fd):
+    """From now on this process writes its stacks to the end of the file."""
+    faulthandler.register(STACK_SIGNAL, file=fd, all_threads=True, chain=False)
+
+
+def new_stacks():
+    """A file for the stacks of several processes: each writes at its end."""
+    fd = os.memfd_create("drapps-stacks")
+    try:
+        return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_APPEND)
+    finally:
+        os.close(fd)
+
+
+def stack_of(pid, fd):
+    """The stack of a process; empty when it does not answer."""
+    with _one_at_a_time:
+        os.ftruncate(fd, 0)
+        try:
+            os.kill(pid, STACK_SIGNAL)
+        except ProcessLookupError:
+            return ""
+        end, size = time.monotonic() + WAIT_S, 0
+        while time.monotonic() < end:
+            time.sleep(STEP_S)
+            size, before = os.fstat(fd).st_size, size
+            if size and size == before:
+                break
+        return os.pread(fd, size, 0).decode(errors="replace")

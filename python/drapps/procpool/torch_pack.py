@@ -1,13 +1,23 @@
-"""Tensors in pickles, with their bytes apart."""
+"""Objects of torch on their way between processes: tensors in pickles, with their bytes apart, and errors.
+
+pack.py uses the Pickler here where torch is imported.  An error is torch's ExceptionWrapper, or its text when its
+exception cannot be pickled.
+"""
 
 import pickle
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
+from typing import Any, NamedTuple
 
 import torch
+from torch._utils import ExceptionWrapper
+
+from drapps.procpool.pack import pack, unpack
 
 STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 
+
+# --- tensors ---
 
 
 def tensor_from(buffer, dtype, shape):
@@ -82,3 +92,43 @@ class Pickler(ForkingPickler):
         if isinstance(value, STORAGES):
             return value.__reduce_ex__(5)
         return NotImplemented
+
+
+# --- errors ---
+
+
+class Failure(NamedTuple):
+    """An error of a worker."""
+
+    fatal: bool  # it is not about a sample, so no other sample can replace it
+    error: Any  # an ExceptionWrapper
+
+
+def caught(worker):
+    """The exception that is being handled, as torch would send it."""
+    return ExceptionWrapper(where=f"in DataLoader worker process {worker}")
+
+
+def wrapped(error, where):
+    """An exception that was raised nowhere."""
+    return ExceptionWrapper((type(error), error, None), where)
+
+
+def pack_failure(wrapper, new_block, *, fatal=False):
+    """Puts a wrapper into a block.  fatal: it is not about a sample, so none can take its place."""
+    try:
+        data = pickle.dumps(wrapper)
+    except Exception:
+        data = b""
+    return pack((fatal, data, wrapper.exc_type.__qualname__, wrapper.exc_msg, wrapper.where), new_block)
+
+
+def unpack_failure(block):
+    """Return the Failure in a block; an exception whose class is not known here becomes a RuntimeError with its text."""
+    fatal, data, _, text, where = unpack(block)
+    try:
+        return Failure(fatal, pickle.loads(data))
+    except Exception:
+        wrapper = ExceptionWrapper((RuntimeError, RuntimeError(), None), where)
+        wrapper.exc_msg = text
+        return Failure(fatal, wrapper)
