@@ -4,6 +4,7 @@
 """
 
 import re
+import shutil
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -47,6 +48,7 @@ def broken_links(folder):
 def main(arguments):
     """Builds into the folder and returns the exit status."""
     out = Path(arguments[0]) if arguments else ROOT / "build" / "docs"
+    shutil.rmtree(out / "html", ignore_errors=True)  # pages that are no more
     stage(out / "source")
     options = ["-b", "html", "-W", "--keep-going", "-q", "-c", str(SITE), "-d", str(out / "cache")]
     status = build_main([*options, str(out / "source"), str(out / "html")])

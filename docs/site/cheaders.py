@@ -205,7 +205,7 @@ class Writer:
     def _map(self, name, comment, text):
         """A list macro as a table."""
         head = " ".join(comment)
-        columns = re.match(r"X\(([^)]*)\)\.? *", head)
+        columns = re.match(r"X\(([^)]*)\)[.:]? *", head)
         heading = [column.strip() for column in columns.group(1).split(",")] if columns else []
         rows = [re.findall(r'"(?:[^"\\]|\\.)*"|[^",\s][^",]*', row) for row in self._rows(text)]
         width = max(map(len, rows))

@@ -25,9 +25,9 @@ def _help(words):
 
 
 def _parts(text):
-    """The subcommands that a usage line offers."""
-    found = re.search(r"usage: drapps \w+ (?:\[-h\] )?(?:\[[^{]*\] )?\{([\w,-]+)\}", " ".join(text.split()))
-    return found.group(1).split(",") if found else []
+    """The subcommands that a help text lists."""
+    listed = re.split(r"^options:", text, flags=re.M)
+    return [name for part in listed for name in re.findall(r"^    ([a-z][a-z-]*)(?=  )", part, re.M)]
 
 
 def write_page(path):
