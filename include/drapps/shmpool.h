@@ -4,11 +4,11 @@
  * them into shared blocks, and whoever completes a batch finishes it.  No thread of the owner takes part, so workers go
  * on while the owner computes:
  *
- *   owner                              shared memory (one memfd)                     worker w
- *   dr_shmpool_post ──────────────────►  batch: slots, request                ◄──────  dr_shmpool_claim_next
- *                                     block: room for a sample or a batch  ◄──────  dr_shmpool_block_new,
- * dr_shmpool_place dr_shmpool_next ◄──────────────────  batch ready                          ◄──────  dr_shmpool_done …
- * dr_shmpool_finish dr_shmpool_block_release ─────────►  block free, its pages stay warm
+ *   owner                             shared memory                          worker
+ *   dr_shmpool_post ───────────────►  batch: slots, request                ◄───  dr_shmpool_claim_next
+ *                                     block: room for a sample or a batch  ◄───  dr_shmpool_block_new, dr_shmpool_place
+ *   dr_shmpool_next ◄───────────────  batch ready                          ◄───  dr_shmpool_done, dr_shmpool_finish
+ *   dr_shmpool_block_release ──────►  block free, its pages stay warm
  *
  * What is in a request, a sample and a result is the caller's business: bytes here.
  *
