@@ -143,6 +143,13 @@ DR_API dr_status dr_loader_push_occurrences(dr_loader *loader, const uint64_t *i
 DR_API dr_status dr_loader_push_past(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t batches,
                                      dr_error *err);
 
+/* Pushed order: how many batches the caller should keep pushed and not yet delivered.
+ *
+ * @param wanted  the caller's own prefetch window, in batches.
+ * @return `wanted`; while a policy sets the knob `prefetch`, at least one more than that knob.
+ * Any thread. */
+DR_API uint64_t dr_loader_prefetch_window(dr_loader *loader, uint64_t wanted);
+
 /* Which samples may take the place of bad ones (ids of the data set); without this call, all of them.  Once, before the
  * first epoch (DR_ERR_STATE): for who pushes only some samples of the data set.  DR_ERR_ARG: none is given, or one that
  * the data set does not have. */

@@ -338,8 +338,17 @@ class Loader(LoaderBase):
         """
         self._core.push_past(ids, batches)
 
+    def prefetch_window(self, wanted):
+        """Batches to keep pushed and not yet delivered: `wanted`, or more while the policy sets the knob "prefetch".
+
+        >>> with pipe.loader(batch_size=2, pushed_order=True, prefetch=4) as loader:
+        ...     loader.prefetch_window(3)
+        3
+        """
+        return self._core.prefetch_window(wanted)
+
     def set_replacements(self, ids):
-        """Only these samples take the place of bad ones: once, before the first epoch.
+        """Choose the samples that may replace bad ones.  Call it once, before the first epoch.
 
         >>> loader = pipe.loader(batch_size=2, pushed_order=True, on_bad_sample="replace")
         >>> loader.set_replacements([0, 1, 2])

@@ -39,7 +39,7 @@ static void batch_free(dr_batch *b)
  * size: a far smaller one does not take the memory of a whole one. */
 static uint64_t room_for(const dr__exec *e, uint64_t n_slots)
 {
-    const bool small = e->o.pushed_order ? n_slots <= e->o.batch_size / 2 : e->n_local < e->o.batch_size;
+    const bool small = e->o.pushed_order ? n_slots <= e->o.batch_size / 2 : e->order.n_local < e->o.batch_size;
     return small ? n_slots : DR_MAX(n_slots, e->o.batch_size);
 }
 
@@ -92,7 +92,7 @@ dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots, uint64_t
     atomic_init(&b->remaining, n_slots);
     b->generation = dr__fork_generation();
     b->number = number;
-    b->epoch = e->epoch;
+    b->epoch = e->order.epoch;
     b->n_slots = n_slots;
     b->n_staged = n_staged;
     b->is_staged = n_staged > 0;

@@ -88,7 +88,7 @@ dr_status dr__cache_open(dr__exec *e, const char *folder, uint64_t limit, const 
         return dr__fail(err, DR_ERR_NOMEM, "cache: out of memory");
     pthread_mutex_init(&c->lock, NULL);
     snprintf(c->folder, sizeof c->folder, "%s", strcmp(folder, "auto") ? folder : "the user's cache folder");
-    c->workers = DR_MAX(e->workers, 1);
+    c->workers = DR_MAX(e->knobs.workers, 1);
     c->n_trials = (unsigned)DR_MIN(DR_MAX(used_samples(e->set) / 4, FEWEST), TRIALS);
     atomic_init(&c->verdict, REFUSE);
     DR_TRY(dr__prefix_split(e->program, e->set->fields, e->set->n_fields, options, &c->prefix, err));

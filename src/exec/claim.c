@@ -18,35 +18,7 @@ enum {
 
 static uint64_t slots_of(const dr__exec *e, uint64_t batch)
 {
-    return DR_MIN(e->o.batch_size, e->n_local - batch * e->o.batch_size);
-}
-
-/* What one batch takes: its stacked fields, and as much for the others as the largest batch so far needed. */
-static size_t bytes_of_batch(const dr__exec *e)
-{
-    return e->batch_slots * e->sample_bytes + e->item_bytes;
-}
-
-/* Batches and samples of other loaders that draw on the same budget: that of the process, unless a loader was given its
- * own. */
-static size_t taken_by_others(const dr__exec *e)
-{
-    size_t bytes = 0;
-    for (const dr__exec *x = dr__pool_execs(); x && !e->o.memory_limit; x = x->next)
-        if (x != e && !x->o.memory_limit)
-            bytes += (x->opened - x->delivered) * bytes_of_batch(x) + x->lanes.bytes;
-    return bytes;
-}
-
-uint64_t dr__batches_ahead(const dr__exec *e)
-{
-    size_t one = bytes_of_batch(e), others = taken_by_others(e);
-    others += e->lanes.bytes;
-    size_t left = e->batch_budget > others ? e->batch_budget - others : 0;
-    if (e->prefetch_bytes)
-        left = DR_MIN(left, e->prefetch_bytes);
-    uint64_t afford = one ? left / one : UINT64_MAX;
-    return DR_MAX(DR_MIN((uint64_t)e->prefetch, afford), 1);
+    return DR_MIN(e->o.batch_size, e->order.n_local - batch * e->o.batch_size);
 }
 
 /* Tiny samples are claimed by the handful, so that the lock is taken once for 64 KB of work. */
@@ -55,15 +27,15 @@ static uint64_t chunk(const dr__exec *e, uint64_t n_slots)
     uint64_t samples = atomic_load(&e->stats.samples);
     if (samples < 16)
         return 1;
-    uint64_t mean = DR_MAX(atomic_load(&e->stats.bytes_read) / samples, e->sample_bytes);
-    uint64_t most = DR_MAX(n_slots / (uint64_t)(2 * DR_MAX(e->workers, 1)), 1);
+    uint64_t mean = DR_MAX(atomic_load(&e->stats.bytes_read) / samples, e->budget.sample_bytes);
+    uint64_t most = DR_MAX(n_slots / (uint64_t)(2 * DR_MAX(e->knobs.workers, 1)), 1);
     return DR_MAX(DR_MIN(65536 / DR_MAX(mean, 1), most), 1);
 }
 
 /* Of a batch that was let go of. */
 static bool has_idle_memory(const dr__exec *e)
 {
-    return dr__bufpool_has_idle(e->buffers, e->o.batch_size * e->largest_bytes);
+    return dr__bufpool_has_idle(e->buffers, e->o.batch_size * e->budget.largest_field_bytes);
 }
 
 /* The memory of a batch is put off for a moment where that saves it: while a consumer waits for the batch before it, of
@@ -75,22 +47,22 @@ static bool has_idle_memory(const dr__exec *e)
  * before: batches opened before it. */
 static bool may_be_put_off(const dr__exec *e, uint64_t before)
 {
-    const bool wanted = before == e->delivered || e->waiting;
-    const size_t bytes = e->o.batch_size * e->sample_bytes;
-    return wanted && !e->impatient && e->workers >= 1 && bytes >= WORTH_BYTES &&
+    const bool wanted = before == e->progress.delivered || e->consumers.waiting;
+    const size_t bytes = e->o.batch_size * e->budget.sample_bytes;
+    return wanted && !e->staging.off && e->knobs.workers >= 1 && bytes >= WORTH_BYTES &&
            dr__bufpool_bytes(e->buffers) >= 2 * bytes && !has_idle_memory(e);
 }
 
 static bool put_off(dr__exec *e)
 {
-    const uint64_t before = e->opened - 1, now = dr__now_ns();
+    const uint64_t before = e->progress.opened - 1, now = dr__now_ns();
     if (!may_be_put_off(e, before))
         return false;
-    e->put_off_ns = e->put_off_ns ? e->put_off_ns : now;
-    e->impatient = now - e->put_off_ns > (before == e->delivered ? HANDOVER_NS : LAST_SAMPLES_NS);
-    if (!e->impatient)
+    e->staging.deferred_ns = e->staging.deferred_ns ? e->staging.deferred_ns : now;
+    e->staging.off = now - e->staging.deferred_ns > (before == e->progress.delivered ? HANDOVER_NS : LAST_SAMPLES_NS);
+    if (!e->staging.off)
         dr__pool_look_at(now + LOOK_AGAIN_NS);
-    return !e->impatient;
+    return !e->staging.off;
 }
 
 static void fail_for_memory(dr__exec *e, uint64_t n_slots)
@@ -103,23 +75,24 @@ static void fail_for_memory(dr__exec *e, uint64_t n_slots)
 static dr_batch *open_batch(dr__exec *e)
 {
     const dr__push *push = e->pushed.head;
-    const uint64_t n_slots = push ? push->n : slots_of(e, e->opened);
-    const uint64_t workers = (uint64_t)DR_MAX(e->workers, 1), staged = STAGED_PER_WORKER * workers;
-    const bool late = n_slots >= SAMPLES_FOR_PATIENCE * workers && may_be_put_off(e, e->opened);
-    dr_batch *batch = dr__batch_new(e, push ? push->number : e->first_batch + e->opened, n_slots, late ? staged : 0);
+    const uint64_t n_slots = push ? push->n : slots_of(e, e->progress.opened);
+    const uint64_t workers = (uint64_t)DR_MAX(e->knobs.workers, 1), staged = STAGED_PER_WORKER * workers;
+    const bool late = n_slots >= SAMPLES_FOR_PATIENCE * workers && may_be_put_off(e, e->progress.opened);
+    dr_batch *batch =
+        dr__batch_new(e, push ? push->number : e->order.first_batch + e->progress.opened, n_slots, late ? staged : 0);
     if (!batch) {
         fail_for_memory(e, n_slots);
         return NULL;
     }
-    e->ring[e->opened++ % DR__RING] = batch;
-    e->put_off_ns = 0;
+    e->ring[e->progress.opened++ % DR__RING] = batch;
+    e->staging.deferred_ns = 0;
     return batch;
 }
 
 /* The batch opened last, while some of it is not yet claimed. */
 static dr_batch *batch_to_claim(const dr__exec *e)
 {
-    dr_batch *b = e->opened ? e->ring[(e->opened - 1) % DR__RING] : NULL;
+    dr_batch *b = e->progress.opened ? e->ring[(e->progress.opened - 1) % DR__RING] : NULL;
     return b && b->used < b->n_slots ? b : NULL;
 }
 
@@ -139,7 +112,7 @@ static bool has_slots(dr__exec *e, dr_batch *b)
 static bool claim_of_batch(dr__exec *e, dr__claim *c, uint64_t most)
 {
     dr_batch *b = batch_to_claim(e);
-    if (!b && (e->opened - e->oldest >= dr__batches_ahead(e) || !(b = open_batch(e))))
+    if (!b && (e->progress.opened - e->progress.oldest >= dr__prefetch_window(e) || !(b = open_batch(e))))
         return false;
     if (!has_slots(e, b))
         return false;
@@ -154,21 +127,22 @@ static bool claim_of_batch(dr__exec *e, dr__claim *c, uint64_t most)
 static bool claim_in_window(dr__exec *e, dr__claim *c, uint64_t most)
 {
     const dr__push *push = e->pushed.head;
-    uint64_t end = DR_MIN(dr__unordered_window(e), push ? push->first + push->n : e->n_local);
-    if (e->claimed >= end)
+    uint64_t end = DR_MIN(dr__unordered_window(e), push ? push->first + push->n : e->order.n_local);
+    if (e->progress.claimed >= end)
         return false;
-    c->n = DR_MIN(most ? most : chunk(e, e->o.batch_size), end - e->claimed);
+    c->n = DR_MIN(most ? most : chunk(e, e->o.batch_size), end - e->progress.claimed);
     return true;
 }
 
 /* most: 0: as many as pay. */
 static bool claim_unread(dr__exec *e, dr__claim *c, uint64_t most)
 {
-    if (e->claimed == e->n_local || !(e->fills_any ? claim_in_window(e, c, most) : claim_of_batch(e, c, most)))
+    if (e->progress.claimed == e->order.n_local ||
+        !(e->unordered.on ? claim_in_window(e, c, most) : claim_of_batch(e, c, most)))
         return false;
     if (e->o.pushed_order)
         c->push = dr__pushed_claim(&e->pushed, c->first, c->n);
-    e->claimed += c->n;
+    e->progress.claimed += c->n;
     return true;
 }
 
@@ -176,11 +150,11 @@ bool dr__claim_is_open(const dr__exec *e)
 {
     if (e->read_ahead.head)
         return true;
-    if (e->claimed == e->n_local)
+    if (e->progress.claimed == e->order.n_local)
         return false;
-    if (e->fills_any)
-        return e->claimed < dr__unordered_window(e);
-    return batch_to_claim(e) || e->opened - e->oldest < dr__batches_ahead(e);
+    if (e->unordered.on)
+        return e->progress.claimed < dr__unordered_window(e);
+    return batch_to_claim(e) || e->progress.opened - e->progress.oldest < dr__prefetch_window(e);
 }
 
 /* pool lock: worked samples alone make no room: a consumer takes whole batches. */
@@ -194,22 +168,22 @@ static bool has_ready(const dr__exec *e)
 
 bool dr__claim_will_open(const dr__exec *e)
 {
-    if (e->complete && e->claimed == e->n_local)
+    if (e->order.complete && e->progress.claimed == e->order.n_local)
         return false;
-    if (e->fills_any)
-        return e->delivered_samples < e->worked_below && has_ready(e);
-    const dr_batch *b = e->ring[e->oldest % DR__RING];
-    return e->oldest < e->opened && b && b->ready;
+    if (e->unordered.on)
+        return e->progress.delivered_samples < e->unordered.worked_below && has_ready(e);
+    const dr_batch *b = e->ring[e->progress.oldest % DR__RING];
+    return e->progress.oldest < e->progress.opened && b && b->ready;
 }
 
 static bool goes_on(const dr__exec *e)
 {
-    return e->running && !e->failed && !e->cancelled;
+    return e->run.running && !e->run.failed && !e->run.cancelled;
 }
 
 bool dr__claim_one(dr__exec *e, dr__claim *c)
 {
-    *c = (dr__claim){ .first = e->claimed };
+    *c = (dr__claim){ .first = e->progress.claimed };
     return goes_on(e) && claim_unread(e, c, 1);
 }
 
@@ -217,25 +191,25 @@ bool dr__claim_one(dr__exec *e, dr__claim *c)
  * so only while they are at fewer samples than there are workers. */
 static bool may_read(const dr__exec *e)
 {
-    return e->read_ahead.active < DR_MAX(e->workers, 1);
+    return e->read_ahead.active < DR_MAX(e->knobs.workers, 1);
 }
 
 bool dr__claim_next(dr__exec *e, dr__claim *c)
 {
-    if (!goes_on(e) || e->active >= DR_MAX(e->workers, 1))
+    if (!goes_on(e) || e->run.active >= DR_MAX(e->knobs.workers, 1))
         return false;
-    *c = (dr__claim){ .first = e->claimed, .slow = dr__lane_take(e, true) };
+    *c = (dr__claim){ .first = e->progress.claimed, .slow = dr__lane_take(e, true) };
     if (!c->slow && !(c->read_ahead = dr__read_ahead_take(e)) && !(may_read(e) && claim_unread(e, c, 0)) &&
         !(c->slow = dr__lane_take(e, false)))
         return false;
-    e->active++;
+    e->run.active++;
     return true;
 }
 
 void dr__claim_over(dr__exec *e, dr__claim *claim)
 {
     dr__push_unref(&claim->push);
-    e->active--;
-    if (!e->running || e->workers == 0) /* who stops it waits for this, and a caller that is to work itself */
+    e->run.active--;
+    if (!e->run.running || e->knobs.workers == 0) /* who stops it waits for this, and a caller that is to work itself */
         dr__cond_broadcast(&e->changed);
 }

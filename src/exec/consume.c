@@ -8,9 +8,9 @@
 
 void dr__exec_fail(dr__exec *e, const dr_error *err)
 {
-    if (!e->failed)
-        e->error = *err;
-    e->failed = true;
+    if (!e->run.failed)
+        e->run.error = *err;
+    e->run.failed = true;
     dr__cond_broadcast(&e->changed);
 }
 
@@ -20,7 +20,7 @@ static void make_ready(dr__exec *e, dr_batch *b, const dr_error *err)
     if (err->status && !b->error.status)
         b->error = *err;
     b->ready_ns = dr__now_ns();
-    e->item_bytes = DR_MAX(e->item_bytes, atomic_load(&b->item_bytes));
+    e->budget.item_bytes = DR_MAX(e->budget.item_bytes, atomic_load(&b->item_bytes));
     b->ready = true;
     dr__histogram_add(&e->stats.batch, b->ready_ns - b->opened_ns);
     dr__cond_broadcast(&e->changed);
@@ -50,8 +50,8 @@ void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n, int by)
 static dr_batch **find_ready(dr__exec *e)
 {
     if (e->o.in_order) {
-        dr_batch **at = &e->ring[e->delivered % DR__RING];
-        return *at && (*at)->ready && e->delivered < e->opened ? at : NULL;
+        dr_batch **at = &e->ring[e->progress.delivered % DR__RING];
+        return *at && (*at)->ready && e->progress.delivered < e->progress.opened ? at : NULL;
     }
     dr_batch **best = NULL;
     for (int i = 0; i < DR__RING; i++)
@@ -62,25 +62,25 @@ static dr_batch **find_ready(dr__exec *e)
 
 bool dr__exec_is_over(const dr__exec *e)
 {
-    if (!e->complete)
+    if (!e->order.complete)
         return false;
-    if (!e->fills_any)
-        return e->delivered == e->n_batches;
-    return e->delivered_samples == e->n_local && e->delivered == e->opened;
+    if (!e->unordered.on)
+        return e->progress.delivered == e->order.n_batches;
+    return e->progress.delivered_samples == e->order.n_local && e->progress.delivered == e->progress.opened;
 }
 
 /* pool lock */
 static void book_delivery(dr__exec *e, dr_batch *b)
 {
-    e->delivered++;
-    e->put_off_ns = 0;
-    while (e->oldest < e->opened && !e->ring[e->oldest % DR__RING])
-        e->oldest++;
+    e->progress.delivered++;
+    e->staging.deferred_ns = 0;
+    while (e->progress.oldest < e->progress.opened && !e->ring[e->progress.oldest % DR__RING])
+        e->progress.oldest++;
     atomic_fetch_add(&e->stats.batches, !b->error.status);
     atomic_fetch_add(&e->stats.delivered, b->error.status ? 0 : b->n_samples);
     for (uint64_t i = 0; i < b->n_samples && !e->o.pushed_order; i++)
         b->n_padded += b->positions[i] >= e->set->n_places;
-    if (e->fills_any)
+    if (e->unordered.on)
         dr__unordered_delivered(e, b);
     else if (e->o.pushed_order)
         dr__pushed_left(e, b->n_slots);
@@ -90,11 +90,11 @@ static void book_delivery(dr__exec *e, dr_batch *b)
 /* pool lock: the batch tells of its bad samples, and of those before it that no batch could tell of. */
 static void tell_bad(dr__exec *e, dr_batch *b)
 {
-    if (e->loose_bad) {
-        json_array_extend(e->loose_bad, b->bad);
+    if (e->bad.unreported) {
+        json_array_extend(e->bad.unreported, b->bad);
         json_decref(b->bad);
-        b->bad = e->loose_bad;
-        e->loose_bad = NULL;
+        b->bad = e->bad.unreported;
+        e->bad.unreported = NULL;
     }
     char *text = b->bad ? json_dumps(b->bad, JSON_COMPACT) : NULL;
     b->bad_text = text ? dr__strdup(text) : NULL;
@@ -110,12 +110,12 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
     if (b->error.status && !dr__exec_outlives(e, b->error.status)) {
         dr__exec_fail(e, &b->error);
         dr_batch_unref(&b);
-        return dr__fail(err, e->error.status, "%s", e->error.text);
+        return dr__fail(err, e->run.error.status, "%s", e->run.error.text);
     }
     book_delivery(e, b);
     tell_bad(e, b);
     if (b->n_samples == 0 && !e->o.pushed_order) {
-        e->loose_bad = b->bad;
+        e->bad.unreported = b->bad;
         b->bad = NULL;
         dr_batch_unref(&b);
         return DR_AGAIN;
@@ -129,20 +129,21 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
  * that were replaced the batch with the others tells.) */
 static bool has_news(const dr__exec *e)
 {
-    return e->o.pushed_order && e->fills_any && e->o.on_bad == DR_BAD_SKIP && e->loose_bad && e->finished == e->n_local;
+    return e->o.pushed_order && e->unordered.on && e->o.on_bad == DR_BAD_SKIP && e->bad.unreported &&
+           e->progress.finished == e->order.n_local;
 }
 
 /* pool lock: a batch without samples that tells of them. */
 static dr_status tell_news(dr__exec *e, dr_batch **out, dr_error *err)
 {
-    dr_batch *b = dr__batch_new(e, e->first_batch + e->opened, 1, 0);
+    dr_batch *b = dr__batch_new(e, e->order.first_batch + e->progress.opened, 1, 0);
     b = b && dr__batch_empty(b) ? b : (dr_batch_unref(&b), NULL);
     if (!b) {
         dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");
         dr__exec_fail(e, err);
         return err->status;
     }
-    e->opened++;
+    e->progress.opened++;
     book_delivery(e, b);
     tell_bad(e, b);
     *out = b;
@@ -153,18 +154,18 @@ static dr_status tell_news(dr__exec *e, dr_batch **out, dr_error *err)
 static bool work_here(dr__exec *e)
 {
     dr__claim claim;
-    if (e->workers > 0 || e->bench_busy)
+    if (e->knobs.workers > 0 || e->caller.busy)
         return false;
     if (!dr__claim_next(e, &claim))
-        return e->failed; /* it may have failed just now, for want of memory: not a time to wait */
-    e->bench_busy = true;
+        return e->run.failed; /* it may have failed just now, for want of memory: not a time to wait */
+    e->caller.busy = true;
     dr__pool_unlock();
-    if (!e->bench)
-        e->bench = dr__workbench_new();
-    if (e->bench)
-        dr__claim_work(e, &claim, e->bench);
+    if (!e->caller.bench)
+        e->caller.bench = dr__workbench_new();
+    if (e->caller.bench)
+        dr__claim_work(e, &claim, e->caller.bench);
     dr__pool_lock();
-    if (!e->bench) {
+    if (!e->caller.bench) {
         dr_error err;
         dr__lane_drop(e, &claim.slow);
         if (claim.read_ahead)
@@ -172,7 +173,7 @@ static bool work_here(dr__exec *e)
         dr__fail(&err, DR_ERR_NOMEM, "out of memory");
         dr__exec_fail(e, &err);
     }
-    e->bench_busy = false;
+    e->caller.busy = false;
     dr__claim_over(e, &claim);
     dr__cond_broadcast(&e->changed); /* other callers may work now */
     dr__pool_wake();                 /* or threads, if workers was raised meanwhile */
@@ -182,65 +183,65 @@ static bool work_here(dr__exec *e)
 /* pool lock */
 static bool wait_for_change(dr__exec *e, uint64_t deadline_ns)
 {
-    e->waiting++;
+    e->consumers.waiting++;
     bool in_time = dr__cond_wait(&e->changed, dr__pool_mutex(), deadline_ns);
-    e->waiting--;
+    e->consumers.waiting--;
     return in_time;
 }
 
-static void join_line(dr__exec *e, dr__place *me)
+static void join_line(dr__exec *e, dr__waiter *me)
 {
-    dr__place **at = &e->line;
+    dr__waiter **at = &e->consumers.queue;
     while (*at)
         at = &(*at)->next;
     *at = me;
 }
 
 /* The others may have waited for this one to go: for the next batch, for the end, or for work to do. */
-static void leave_line(dr__exec *e, dr__place *me)
+static void leave_line(dr__exec *e, dr__waiter *me)
 {
-    dr__place **at = &e->line;
+    dr__waiter **at = &e->consumers.queue;
     while (*at != me)
         at = &(*at)->next;
     *at = me->next;
-    if (at == &e->line && e->line)
+    if (at == &e->consumers.queue && e->consumers.queue)
         dr__cond_broadcast(&e->changed);
 }
 
 /* pool lock: who came first gets the next batch, so that no consumer goes without. */
-static dr_status next_in_line(dr__exec *e, const dr__place *me, uint64_t deadline_ns, dr_batch **out, dr_error *err)
+static dr_status next_in_line(dr__exec *e, const dr__waiter *me, uint64_t deadline_ns, dr_batch **out, dr_error *err)
 {
     for (;;) {
-        if (e->cancelled || !e->running)
+        if (e->run.cancelled || !e->run.running)
             return dr__fail(err, DR_ERR_CANCELLED, "cancelled");
-        if (e->failed) /* before what else gets ready: an error ends the epoch for good */
-            return dr__fail(err, e->error.status, "%s", e->error.text);
-        dr_batch **at = e->line == me ? find_ready(e) : NULL;
+        if (e->run.failed) /* before what else gets ready: an error ends the epoch for good */
+            return dr__fail(err, e->run.error.status, "%s", e->run.error.text);
+        dr_batch **at = e->consumers.queue == me ? find_ready(e) : NULL;
         if (at) {
             dr_status status = take(e, at, out, err);
             if (status != DR_AGAIN)
                 return status;
             continue;
         }
-        if (e->line == me && has_news(e))
+        if (e->consumers.queue == me && has_news(e))
             return tell_news(e, out, err);
         if (dr__exec_is_over(e))
             return DR_END;
         bool in_time = work_here(e) ? dr__now_ns() < deadline_ns : wait_for_change(e, deadline_ns);
-        if (!in_time && !(e->line == me && find_ready(e)) && !e->failed)
+        if (!in_time && !(e->consumers.queue == me && find_ready(e)) && !e->run.failed)
             return DR_AGAIN;
     }
 }
 
 static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, dr_error *err)
 {
-    dr__place me = { 0 };
-    if (!e->line)
+    dr__waiter me = { 0 };
+    if (!e->consumers.queue)
         dr__consumer_is(e, DR__CONSUMER_WAITS);
     join_line(e, &me);
     dr_status status = next_in_line(e, &me, deadline_ns, out, err);
     leave_line(e, &me);
-    if (!e->line)
+    if (!e->consumers.queue)
         dr__consumer_is(e, *out || status == DR_AGAIN ? DR__CONSUMER_STEPS : DR__CONSUMER_AWAY);
     return status;
 }
@@ -252,8 +253,8 @@ dr_status dr__exec_next(dr__exec *e, int timeout_ms, dr_batch **out, dr_error *e
     *out = NULL;
     dr__pool_lock();
     dr_status status = next_locked(e, deadline, out, err);
-    uint64_t waited = e->unserved_ns + dr__now_ns() - start;
-    e->unserved_ns = status == DR_AGAIN ? waited : 0;
+    uint64_t waited = e->consumers.unserved_ns + dr__now_ns() - start;
+    e->consumers.unserved_ns = status == DR_AGAIN ? waited : 0;
     dr__pool_unlock();
     dr__spans_next(e, status, *out, start);
     if (status == DR_OK)
@@ -264,15 +265,15 @@ dr_status dr__exec_next(dr__exec *e, int timeout_ms, dr_batch **out, dr_error *e
 void dr__exec_stop(dr__exec *e)
 {
     dr__pool_lock();
-    e->running = false;
-    if (!e->line)
+    e->run.running = false;
+    if (!e->consumers.queue)
         dr__consumer_is(e, DR__CONSUMER_AWAY);
     dr__cond_broadcast(&e->changed);
-    while (e->active > 0 || e->read_ahead.active > 0)
+    while (e->run.active > 0 || e->read_ahead.active > 0)
         dr__cond_wait(&e->changed, dr__pool_mutex(), UINT64_MAX);
     for (int i = 0; i < DR__RING; i++)
         dr_batch_unref(&e->ring[i]);
-    e->filling = NULL;
+    e->unordered.filling = NULL;
     dr__pushed_clear(&e->pushed);
     dr__read_ahead_clear(&e->read_ahead);
     dr__lane_clear(&e->lanes);
@@ -281,22 +282,22 @@ void dr__exec_stop(dr__exec *e)
 
 static void begin(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_batch)
 {
-    e->epoch = epoch;
-    e->base = base;
-    e->first_batch = first_batch;
-    e->claimed = e->finished = e->worked_below = 0;
-    e->opened = e->delivered = e->oldest = e->delivered_samples = 0;
-    e->n_bad = 0;
-    e->batch_slots = e->o.batch_size;
-    e->consumer = (dr__consumer_times){ 0 }; /* what it did before this epoch is no step */
-    e->put_off_ns = e->unserved_ns = 0;
-    e->failed = e->cancelled = e->impatient = false;
-    json_decref(e->loose_bad);
-    e->loose_bad = NULL;
-    e->complete = !e->o.pushed_order;
-    e->n_local = e->n_batches = 0;
-    if (e->complete)
-        dr__order_count(e, base, &e->n_local, &e->n_batches);
+    e->order.epoch = epoch;
+    e->order.base = base;
+    e->order.first_batch = first_batch;
+    e->progress.claimed = e->progress.finished = e->unordered.worked_below = 0;
+    e->progress.opened = e->progress.delivered = e->progress.oldest = e->progress.delivered_samples = 0;
+    e->bad.n = 0;
+    e->budget.batch_slots = e->o.batch_size;
+    e->consumers.times = (dr__consumer_times){ 0 }; /* what it did before this epoch is no step */
+    e->staging.deferred_ns = e->consumers.unserved_ns = 0;
+    e->run.failed = e->run.cancelled = e->staging.off = false;
+    json_decref(e->bad.unreported);
+    e->bad.unreported = NULL;
+    e->order.complete = !e->o.pushed_order;
+    e->order.n_local = e->order.n_batches = 0;
+    if (e->order.complete)
+        dr__order_count(e, base, &e->order.n_local, &e->order.n_batches);
 }
 
 dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_batch, const uint8_t *done,
@@ -307,13 +308,13 @@ dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t fi
     dr__pool_lock();
     begin(e, epoch, base, first_batch);
     dr_status status = dr__unordered_begin(e, done, err);
-    e->running = status == DR_OK;
-    int workers = e->workers, prefetch = e->prefetch;
+    e->run.running = status == DR_OK;
+    int workers = e->knobs.workers, prefetch = e->knobs.prefetch;
     dr__pool_unlock();
     DR_TRY(status);
     atomic_fetch_add(&e->stats.epochs, 1);
     dr__trace_event(e->trace, "start", "\"epoch\":%llu,\"base\":%llu,\"samples\":%llu,\"workers\":%d,\"prefetch\":%d",
-                    (unsigned long long)epoch, (unsigned long long)base, (unsigned long long)e->n_local, workers,
+                    (unsigned long long)epoch, (unsigned long long)base, (unsigned long long)e->order.n_local, workers,
                     prefetch);
     status = dr__pool_add(e, err);
     if (status != DR_OK) /* no thread at all: nothing would ever be ready */

@@ -25,11 +25,12 @@
 #include "exec/read_ahead.h"
 #include "exec/pushed_order.h"
 #include "exec/lanes.h"
+#include "exec/prefetch_window.h"
 #include "exec/stats.h"
 #include "exec/spans.h"
 #include "graph/workbench.h"
 
-enum { DR__MAX_PREFETCH = 64, DR__RING = 128, DR__MAX_WORKERS = 256, DR__MAX_REPLACE = 16 };
+enum { DR__RING = 128, DR__MAX_WORKERS = 256, DR__MAX_REPLACE = 16 };
 
 /* out of order: what became of a sample. */
 enum {
@@ -77,82 +78,136 @@ struct dr_batch {
     uint64_t opened_ns, ready_ns;
 };
 
-/* A consumer's place in the line. */
-typedef struct dr__place {
-    struct dr__place *next;
-} dr__place;
+/* A consumer that waits in dr_loader_next. */
+typedef struct dr__waiter {
+    struct dr__waiter *next;
+} dr__waiter;
 
-/* What the consumers do: with several of them, one that waits is what counts. */
+/* What the consumers do.  With several of them, one that waits decides. */
 typedef enum dr__consumer { DR__CONSUMER_AWAY, DR__CONSUMER_WAITS, DR__CONSUMER_STEPS } dr__consumer;
+
+/* --- the parts of a loader at work; each names the file that owns it --- */
+
+/* loader/loader_knobs.c: settings that change while the loader runs; pool lock. */
+typedef struct dr__knobs {
+    int workers;
+    int readers;
+    int prefetch;
+    uint64_t prefetch_bytes; /* for batches, within the budget; 0: the budget alone */
+    int priority;            /* -1, 0, 1 */
+    dr__ceiling ceiling;     /* of the CPU time of the threads */
+} dr__knobs;
+
+/* prefetch_window.c: memory of batches and samples. */
+typedef struct dr__budget {
+    /* fixed when the loader is opened */
+    size_t sample_bytes;        /* of a sample's stacked fields */
+    size_t largest_field_bytes; /* of the largest of these fields */
+    size_t batch_bytes;         /* limit for batches that no consumer holds; shared by loaders without a memory_limit */
+    size_t bench_bytes;         /* limit for one worker's intermediate results */
+    /* pool lock */
+    uint64_t batch_slots; /* samples of a batch; pushed order: of the largest batch in flight, if that is more */
+    size_t item_bytes;    /* most that the fields of one batch which are not stacked have taken so far */
+} dr__budget;
+
+/* order.c: the epoch that runs, or the part of it that is left after a resume; pool lock. */
+typedef struct dr__order {
+    uint64_t epoch;
+    uint64_t base;        /* position of the order that batch 0 of this run starts at */
+    uint64_t first_batch; /* number of that batch in the epoch */
+    uint64_t n_local;     /* samples of this rank from base on; pushed order: pushed so far */
+    uint64_t n_batches;   /* batches of this rank from base on */
+    bool complete;        /* n_local and n_batches are final */
+} dr__order;
+
+/* claim.c (what is claimed and opened) and consume.c (what is delivered): how far the run has come; pool lock. */
+typedef struct dr__progress {
+    uint64_t claimed, finished; /* samples */
+    uint64_t opened, delivered; /* batches */
+    uint64_t oldest;            /* all batches with lower numbers are delivered */
+    uint64_t delivered_samples; /* or left out, or delivered before a resume */
+} dr__progress;
+
+/* consume.c: whether the loader runs, and the error that ended it; pool lock. */
+typedef struct dr__run {
+    bool running;
+    bool cancelled;
+    bool failed;
+    dr_error error; /* valid if failed */
+    int active;     /* claims that workers are at */
+} dr__run;
+
+/* flow.c: what the consumers do, and for how long; pool lock. */
+typedef struct dr__consumers {
+    dr__waiter *queue; /* all that wait, the first to come at the head */
+    int waiting;       /* of them, asleep */
+    dr__consumer state;
+    uint64_t since_ns;         /* when `state` began */
+    uint64_t wait_ns, step_ns; /* spent so until since_ns, over all epochs */
+    uint64_t unserved_ns;      /* waited by calls that timed out; added to the wait of the next batch */
+    dr__consumer_times times;  /* for the trace */
+} dr__consumers;
+
+/* claim.c: batches whose first samples are made before the batch has memory; pool lock. */
+typedef struct dr__staging {
+    uint64_t deferred_ns; /* when the memory of the batch opened last was first deferred; 0: it was not */
+    bool off;             /* deferring did not help: not again in this epoch */
+} dr__staging;
+
+/* unordered.c: samples go into whichever batch is being filled. */
+typedef struct dr__unordered {
+    bool on;           /* fixed when the loader is opened; the rest: pool lock */
+    dr_batch *filling; /* takes the next finished sample */
+    uint8_t *marks;    /* DR__DONE_* of each sample of this rank, at local % n_marks */
+    uint64_t n_marks;
+    uint64_t worked_below; /* every sample below has been worked on */
+} dr__unordered;
+
+/* sample.c: bad samples; pool lock. */
+typedef struct dr__bad {
+    uint64_t n;         /* in this epoch */
+    json_t *unreported; /* belong to no delivered batch: the next batch reports them */
+} dr__bad;
+
+/* sample.c: samples that may replace bad ones; fixed before the first epoch. */
+typedef struct dr__replacements {
+    uint64_t *ids; /* NULL: all */
+    uint64_t n;
+} dr__replacements;
 
 /* One loader at work. */
 typedef struct dr__exec {
-    /* fixed when it is opened */
+    /* fixed when the loader is opened */
     dr__program *program;
     dr_dataset *set;
     dr_loader_options o;
-    bool fills_any;         /* out of order: a sample goes to the batch being filled when it is ready */
-    uint64_t *replacements; /* which samples may take the place of bad ones; NULL: all */
-    uint64_t n_replacements;
     dr__bufpool *buffers;
-    size_t sample_bytes;         /* of a sample's stacked fields */
-    size_t largest_bytes;        /* of the largest of them */
-    size_t batch_budget;         /* for batches that no consumer holds; shared by loaders without a memory_limit */
-    size_t bench_budget;         /* for one worker's intermediate results */
     struct dr__seek_store *seek; /* NULL: none; owned by the loader */
     struct dr__cache *cache;     /* NULL: none; see cache_stage.h */
     unsigned generation;
     dr_trace *trace; /* NULL: none */
-    dr__stats stats;
+    dr__replacements replacements;
 
-    dr__lanes lanes;           /* of slow samples */
-    dr__read_ahead read_ahead; /* samples read ahead */
+    dr__stats stats; /* atomic */
+    dr__budget budget;
+    dr__knobs knobs;
+    dr__lanes lanes;           /* slow samples, parked */
+    dr__read_ahead read_ahead; /* samples read by readers */
 
-    /* pool lock: settings that change */
-    int workers;
-    int readers;
-    int prefetch;
-    uint64_t prefetch_bytes; /* what batches may take, within the budget; 0: the budget alone */
-    int priority;            /* -1, 0, 1 */
-    dr__ceiling ceiling;     /* of the CPU time of its threads */
-    uint64_t batch_slots;    /* samples of a batch; given order: of the largest that is under way, if that is more */
-    size_t item_bytes;       /* most that the fields of a batch which are not stacked took so far */
-
-    /* pool lock: the epoch at hand */
-    bool running;
-    bool cancelled;
-    bool failed;
-    uint64_t epoch;
-    uint64_t base;              /* position of the order that batch 0 of this run starts at */
-    uint64_t first_batch;       /* its number in the epoch */
-    uint64_t n_local;           /* samples of this rank from base on; given order: pushed so far */
-    uint64_t n_batches;         /* batches of this rank from base on */
-    bool complete;              /* those two are final */
-    dr__pushed pushed;          /* given order: what was pushed */
-    uint64_t claimed, finished; /* samples */
-    uint64_t worked_below;      /* out of order: every sample below it has been worked on */
-    uint64_t opened, delivered; /* batches */
-    uint64_t oldest;            /* every batch before it was delivered */
-    uint64_t delivered_samples; /* or left out, or passed over */
-    uint64_t n_bad;
-    int active;                  /* claims being worked on */
-    int waiting;                 /* consumers that wait for a batch */
-    dr__consumer_times consumer; /* for the trace */
-    dr__consumer consumer_does;  /* since consumer_ns */
-    uint64_t consumer_ns;
-    uint64_t wait_ns, step_ns; /* time that was spent so, until then; over all epochs */
-    uint64_t unserved_ns;      /* waited by calls that ended without a batch; the next batch's wait has it */
-    dr__place *line;           /* all consumers, who came first at its head */
-    uint64_t put_off_ns;       /* when giving a batch its memory was first put off; 0: is not */
-    bool impatient;            /* that was in vain: not again in this epoch */
-    dr_batch *ring[DR__RING];  /* opened and not delivered: number % DR__RING.  fills_any: anywhere */
-    dr_batch *filling;         /* fills_any: takes the next finished sample */
-    uint8_t *done;             /* fills_any: what became of each sample of this rank, DR__DONE_*, at local % n_done */
-    uint64_t n_done;
-    json_t *loose_bad;    /* bad samples that belong to no batch that was delivered: the next one tells */
-    dr_error error;       /* with failed */
-    dr__workbench *bench; /* of callers, with workers = 0 */
-    bool bench_busy;
+    /* pool lock: the epoch that runs */
+    dr__run run;
+    dr__order order;
+    dr__pushed pushed; /* pushed order: the queue of batches */
+    dr__progress progress;
+    dr__staging staging;
+    dr__unordered unordered;
+    dr__bad bad;
+    dr__consumers consumers;
+    dr_batch *ring[DR__RING]; /* opened and not delivered, at number % DR__RING; unordered: anywhere */
+    struct {                  /* consume.c: the consumer that works itself, with workers = 0 */
+        dr__workbench *bench;
+        bool busy;
+    } caller;
     dr__cond changed; /* a batch is ready, or the run has ended */
     struct dr__exec *next;
 } dr__exec;
@@ -160,7 +215,7 @@ typedef struct dr__exec {
 /* Some consecutive samples to work on. */
 typedef struct dr__claim {
     uint64_t first, n;      /* rank-local places from base on */
-    dr_batch *batch;        /* theirs; NULL with fills_any */
+    dr_batch *batch;        /* theirs; NULL if unordered */
     uint64_t slot;          /* of the first */
     dr__push *push;         /* given order: where they stand */
     dr__parked *slow;       /* instead of all that: a sample of the slow lane */
@@ -259,9 +314,6 @@ size_t dr__pool_running(const dr__exec *e, dr__at *out, size_t cap);
 
 /* --- claim.c: what a loader has to do next --- */
 
-/* pool lock: how many batches may be under way: the setting, within the budget; one always. */
-uint64_t dr__batches_ahead(const dr__exec *e);
-
 /* pool lock: the next samples of this loader; false: none now. */
 bool dr__claim_next(dr__exec *e, dr__claim *claim);
 
@@ -318,7 +370,7 @@ typedef struct dr__fill {
 
 dr__fill dr__exec_fill(dr__exec *e);
 
-/* --- unordered.c: samples that go to whatever batch is being filled (fills_any) --- */
+/* --- unordered.c: samples that go to whatever batch is being filled (dr__unordered) --- */
 
 /* pool lock: makes the marks of an epoch; `done`: delivered before the state was saved, one byte a sample, or NULL. */
 dr_status dr__unordered_begin(dr__exec *e, const uint8_t *done, dr_error *err);

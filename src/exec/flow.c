@@ -15,18 +15,18 @@
 /* pool lock: how long it has been as it is; the two sums with that. */
 static uint64_t count_time(const dr__exec *e, uint64_t *wait_ns, uint64_t *step_ns)
 {
-    const uint64_t past = e->consumer_does == DR__CONSUMER_AWAY ? 0 : dr__now_ns() - e->consumer_ns;
-    *wait_ns = e->wait_ns + (e->consumer_does == DR__CONSUMER_WAITS ? past : 0);
-    *step_ns = e->step_ns + (e->consumer_does == DR__CONSUMER_STEPS ? past : 0);
+    const uint64_t past = e->consumers.state == DR__CONSUMER_AWAY ? 0 : dr__now_ns() - e->consumers.since_ns;
+    *wait_ns = e->consumers.wait_ns + (e->consumers.state == DR__CONSUMER_WAITS ? past : 0);
+    *step_ns = e->consumers.step_ns + (e->consumers.state == DR__CONSUMER_STEPS ? past : 0);
     return past;
 }
 
 void dr__consumer_is(dr__exec *e, dr__consumer what)
 {
-    e->consumer_ns += count_time(e, &e->wait_ns, &e->step_ns);
-    if (e->consumer_does == DR__CONSUMER_AWAY)
-        e->consumer_ns = dr__now_ns();
-    e->consumer_does = what;
+    e->consumers.since_ns += count_time(e, &e->consumers.wait_ns, &e->consumers.step_ns);
+    if (e->consumers.state == DR__CONSUMER_AWAY)
+        e->consumers.since_ns = dr__now_ns();
+    e->consumers.state = what;
 }
 
 uint64_t dr__exec_idle_ns(dr__exec *e)
@@ -34,7 +34,7 @@ uint64_t dr__exec_idle_ns(dr__exec *e)
     uint64_t wait_ns, step_ns;
     dr__pool_lock();
     const uint64_t past = count_time(e, &wait_ns, &step_ns);
-    const dr__consumer what = e->running ? e->consumer_does : DR__CONSUMER_AWAY;
+    const dr__consumer what = e->run.running ? e->consumers.state : DR__CONSUMER_AWAY;
     dr__pool_unlock();
     return what == DR__CONSUMER_AWAY ? UINT64_MAX : what == DR__CONSUMER_WAITS ? 0 : past;
 }
@@ -62,24 +62,25 @@ static uint64_t count_parked(const dr__exec *e)
 /* pool lock: samples that may be claimed now. */
 static uint64_t count_unclaimed(const dr__exec *e)
 {
-    const uint64_t left = e->n_local - e->claimed, ahead = dr__batches_ahead(e), open = e->opened - e->oldest;
-    if (e->fills_any) {
+    const uint64_t left = e->order.n_local - e->progress.claimed, ahead = dr__prefetch_window(e),
+                   open = e->progress.opened - e->progress.oldest;
+    if (e->unordered.on) {
         const uint64_t end = dr__unordered_window(e);
-        return end > e->claimed ? DR_MIN(end - e->claimed, left) : 0;
+        return end > e->progress.claimed ? DR_MIN(end - e->progress.claimed, left) : 0;
     }
-    const dr_batch *b = e->opened ? e->ring[(e->opened - 1) % DR__RING] : NULL;
+    const dr_batch *b = e->progress.opened ? e->ring[(e->progress.opened - 1) % DR__RING] : NULL;
     const uint64_t of_open = b ? b->n_slots - b->used : 0;
-    return DR_MIN(of_open + (ahead > open ? ahead - open : 0) * e->batch_slots, left);
+    return DR_MIN(of_open + (ahead > open ? ahead - open : 0) * e->budget.batch_slots, left);
 }
 
 dr__fill dr__exec_fill(dr__exec *e)
 {
     dr__pool_lock();
-    const double batches = (double)dr__batches_ahead(e), samples = batches * (double)e->batch_slots;
-    const double may_be_fetched = DR__READ_AHEAD_PER_WORKER * DR_MAX(e->workers, 1);
+    const double batches = (double)dr__prefetch_window(e), samples = batches * (double)e->budget.batch_slots;
+    const double may_be_fetched = DR__READ_AHEAD_PER_WORKER * DR_MAX(e->knobs.workers, 1);
     const dr__fill fill = {
         .unclaimed = DR_MIN((double)count_unclaimed(e) / samples, 1),
-        .fetched = e->readers > 0 || e->read_ahead.n > 0 ? DR_MIN(e->read_ahead.n / may_be_fetched, 1) : NAN,
+        .fetched = e->knobs.readers > 0 || e->read_ahead.n > 0 ? DR_MIN(e->read_ahead.n / may_be_fetched, 1) : NAN,
         .parked = DR_MIN((double)count_parked(e) / samples, 1),
         .ready = DR_MIN((double)count_ready(e) / batches, 1),
     };
@@ -90,20 +91,20 @@ dr__fill dr__exec_fill(dr__exec *e)
 /* pool lock */
 static void flow_of_places(const dr__exec *e, double *flow)
 {
-    const size_t batch_bytes = e->batch_slots * e->sample_bytes + e->item_bytes;
-    const uint64_t open = e->opened - e->delivered;
+    const size_t batch_bytes = dr__prefetch_batch_bytes(e);
+    const uint64_t open = e->progress.opened - e->progress.delivered;
     int waiting = 0;
-    for (const dr__place *p = e->line; p; p = p->next)
+    for (const dr__waiter *p = e->consumers.queue; p; p = p->next)
         waiting++;
     flow[DR_FLOW_READY] = (double)count_ready(e);
     flow[DR_FLOW_OPEN] = (double)open;
-    flow[DR_FLOW_ACTIVE] = e->active;
+    flow[DR_FLOW_ACTIVE] = e->run.active;
     flow[DR_FLOW_FETCHED] = e->read_ahead.n;
     flow[DR_FLOW_PARKED] = (double)count_parked(e);
     flow[DR_FLOW_BYTES] = (double)(open * batch_bytes + e->lanes.bytes);
-    flow[DR_FLOW_BYTES_LIMIT] = (double)e->batch_budget;
+    flow[DR_FLOW_BYTES_LIMIT] = (double)e->budget.batch_bytes;
     flow[DR_FLOW_BATCH_BYTES] = (double)batch_bytes;
-    flow[DR_FLOW_BATCH_SAMPLES] = (double)e->batch_slots;
+    flow[DR_FLOW_BATCH_SAMPLES] = (double)e->budget.batch_slots;
     flow[DR_FLOW_CONSUMERS] = waiting;
 }
 

@@ -15,8 +15,8 @@ enum {
 /* pool lock: the slow samples' part of the workers: one at least, and never all. */
 static int most_slow(const dr__exec *e)
 {
-    const int share = (int)(dr__predict_slow_share(&e->lanes.predict) * e->workers + 0.99);
-    return DR_MAX(DR_MIN(share, e->workers - 1), 1);
+    const int share = (int)(dr__predict_slow_share(&e->lanes.predict) * e->knobs.workers + 0.99);
+    return DR_MAX(DR_MIN(share, e->knobs.workers - 1), 1);
 }
 
 /* pool lock: workers at slow samples, those included that take as long unforeseen. */
@@ -68,20 +68,20 @@ static bool slow_is_due(const dr__exec *e)
 {
     if (!has_share(&e->lanes))
         return now_slow(e) < most_slow(e);
-    return atomic_load(&e->lanes.credit) >= 0 && now_slow(e) < DR_MAX(e->workers - 1, 1);
+    return atomic_load(&e->lanes.credit) >= 0 && now_slow(e) < DR_MAX(e->knobs.workers - 1, 1);
 }
 
 /* pool lock: a worker without other work helps.  The last one does not while the batches that a consumer takes next
  * will make room for fast samples: then nobody would be there for those. */
 static bool may_help(const dr__exec *e)
 {
-    return e->workers < 2 || now_slow(e) < e->workers - 1 || !dr__claim_will_open(e);
+    return e->knobs.workers < 2 || now_slow(e) < e->knobs.workers - 1 || !dr__claim_will_open(e);
 }
 
 /* pool lock */
 static bool may_run_now(const dr__exec *e, bool more)
 {
-    if (e->workers < 2 && !has_share(&e->lanes))
+    if (e->knobs.workers < 2 && !has_share(&e->lanes))
         return true;
     return !more && (slow_is_due(e) || (!dr__claim_is_open(e) && may_help(e)));
 }
@@ -114,7 +114,7 @@ static dr__parked *new_parked(dr__exec *e, size_t bytes)
 {
     const dr__parked *spare = e->lanes.spare;
     const size_t had = spare ? spare->counted : 0;
-    return e->lanes.bytes - had + bytes > e->batch_budget / BUDGET_PART ? NULL : dr__lane_new(&e->lanes);
+    return e->lanes.bytes - had + bytes > e->budget.batch_bytes / BUDGET_PART ? NULL : dr__lane_new(&e->lanes);
 }
 
 static bool goes_before(const dr__parked *a, const dr__parked *b)
@@ -190,12 +190,12 @@ void dr__lane_unpark(dr__exec *e, dr__parked *p, dr__workbench *bench)
     dr__pool_lock();
     dr__lane_count(&e->lanes, p);
     if (e->lanes.bytes >
-        e->batch_budget / (2 * BUDGET_PART)) { /* what the bench had is larger, and readers need room */
+        e->budget.batch_bytes / (2 * BUDGET_PART)) { /* what the bench had is larger, and readers need room */
         dr__record_free(&p->record);
         dr__lane_count(&e->lanes, p);
     }
     dr__lane_keep(&e->lanes, p);
-    if (e->readers)
+    if (e->knobs.readers)
         dr__pool_wake_one(e, true); /* there is room again */
     dr__pool_unlock();
 }

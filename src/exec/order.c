@@ -26,7 +26,7 @@ void dr__order_count(const dr__exec *e, uint64_t base, uint64_t *n_local, uint64
 uint64_t dr__order_position(const dr__exec *e, uint64_t local, bool *padding)
 {
     uint64_t batch = local / e->o.batch_size, slot = local % e->o.batch_size;
-    uint64_t position = e->base + (batch * e->o.batch_size + slot) * e->o.world + e->o.rank;
+    uint64_t position = e->order.base + (batch * e->o.batch_size + slot) * e->o.world + e->o.rank;
     *padding = position >= e->set->n_places;
     return position;
 }

@@ -109,7 +109,7 @@ void dr__pool_wake(void)
 
 void dr__pool_wake_one(const dr__exec *e, bool reader)
 {
-    dr__cond_signal(&pool.teams[(reader ? FETCH : WORK) + (e->priority < 0)].work);
+    dr__cond_signal(&pool.teams[(reader ? FETCH : WORK) + (e->knobs.priority < 0)].work);
 }
 
 void dr__pool_look_at(uint64_t ns)
@@ -165,17 +165,17 @@ size_t dr__pool_running(const dr__exec *e, dr__at *out, size_t cap)
 /* How many threads of a team a loader asks for. */
 static int asks_for(const dr__exec *e, const team *t)
 {
-    if ((e->priority < 0) != t->low)
+    if ((e->knobs.priority < 0) != t->low)
         return 0;
-    return t->reads ? e->readers : e->workers;
+    return t->reads ? e->knobs.readers : e->knobs.workers;
 }
 
 static bool take_claim(team *t, dr__exec *e, dr__claim *c)
 {
     if (!asks_for(e, t))
         return false;
-    if (e->ceiling.cpus > 0) {
-        const uint64_t now = dr__now_ns(), opens = dr__ceiling_opens(&e->ceiling, now);
+    if (e->knobs.ceiling.cpus > 0) {
+        const uint64_t now = dr__now_ns(), opens = dr__ceiling_opens(&e->knobs.ceiling, now);
         if (opens > now) {
             dr__pool_look_at(opens);
             return false;
@@ -183,14 +183,14 @@ static bool take_claim(team *t, dr__exec *e, dr__claim *c)
     }
     if (!(t->reads ? dr__read_ahead_claim(e, c) : dr__claim_next(e, c)))
         return false;
-    c->reserved_ns = e->ceiling.cpus > 0 ? dr__ceiling_take(&e->ceiling) : 0;
+    c->reserved_ns = e->knobs.ceiling.cpus > 0 ? dr__ceiling_take(&e->knobs.ceiling) : 0;
     return true;
 }
 
 /* Who is asked first: the one after the last served, or this one again, if it is favoured. */
 static dr__exec *first_in_turn(const team *t)
 {
-    if (t->turn && t->turn->priority > 0 && t->row < FAVOUR)
+    if (t->turn && t->turn->knobs.priority > 0 && t->row < FAVOUR)
         return t->turn;
     return t->turn && t->turn->next ? t->turn->next : pool.execs;
 }
@@ -240,8 +240,8 @@ static void work_off(worker *w, dr__exec *e, dr__claim *claim)
     w->cpu_ns = cpu;
     atomic_fetch_add(&e->stats.cpu_ns, used);
     dr__pool_lock();
-    if (e->ceiling.cpus > 0)
-        dr__ceiling_settle(&e->ceiling, claim->reserved_ns, used);
+    if (e->knobs.ceiling.cpus > 0)
+        dr__ceiling_settle(&e->knobs.ceiling, claim->reserved_ns, used);
     if (reads)
         dr__read_ahead_done(e, claim);
     else

@@ -71,53 +71,53 @@ static dr_status check_times(const uint64_t *times, uint64_t n, dr_error *err)
 static dr_status check_size(const dr__exec *e, uint64_t n, dr_error *err)
 {
     size_t bytes;
-    if (e->fills_any || (dr__mul_size(e->sample_bytes, n, &bytes) && bytes <= e->batch_budget))
+    if (e->unordered.on || (dr__mul_size(e->budget.sample_bytes, n, &bytes) && bytes <= e->budget.batch_bytes))
         return DR_OK;
     return dr__fail(err, DR_ERR_LIMIT,
                     "a batch of %llu samples of %zu bytes is pushed; the memory limit leaves %zu bytes for batches",
-                    (unsigned long long)n, e->sample_bytes, e->batch_budget);
+                    (unsigned long long)n, e->budget.sample_bytes, e->budget.batch_bytes);
 }
 
 /* pool lock */
 static dr_status can_push(const dr__exec *e, dr_error *err)
 {
-    if (e->cancelled || !e->running)
+    if (e->run.cancelled || !e->run.running)
         return dr__fail(err, DR_ERR_CANCELLED, "cancelled");
-    if (e->failed)
-        return dr__fail(err, e->error.status, "%s", e->error.text);
-    if (e->complete)
+    if (e->run.failed)
+        return dr__fail(err, e->run.error.status, "%s", e->run.error.text);
+    if (e->order.complete)
         return dr__fail(err, DR_ERR_STATE, "the end of this epoch was pushed already");
     return DR_OK;
 }
 
 void dr__pushed_left(dr__exec *e, uint64_t n_slots)
 {
-    const uint64_t before = e->batch_slots;
+    const uint64_t before = e->budget.batch_slots;
     if (n_slots < before || before == e->o.batch_size)
         return;
     uint64_t most = e->o.batch_size;
-    for (uint64_t i = e->oldest; i < e->opened; i++)
+    for (uint64_t i = e->progress.oldest; i < e->progress.opened; i++)
         if (e->ring[i % DR__RING])
             most = DR_MAX(most, e->ring[i % DR__RING]->n_slots);
     for (const dr__push *p = e->pushed.head; p && most < before; p = p->next) /* anybody may push a million */
         most = DR_MAX(most, p->n);
-    e->batch_slots = most;
+    e->budget.batch_slots = most;
 }
 
 /* pool lock */
 static void enqueue(dr__exec *e, dr__push *p)
 {
     dr__pushed *g = &e->pushed;
-    p->first = e->n_local;
+    p->first = e->order.n_local;
     p->position = g->positions;
     p->number = g->numbers++;
     g->positions += p->n;
     *g->tail = p;
     g->tail = &p->next;
-    e->n_local += p->n;
-    e->n_batches++;
-    if (!e->fills_any)
-        e->batch_slots = DR_MAX(e->batch_slots, p->n);
+    e->order.n_local += p->n;
+    e->order.n_batches++;
+    if (!e->unordered.on)
+        e->budget.batch_slots = DR_MAX(e->budget.batch_slots, p->n);
     dr__cond_broadcast(&e->changed); /* a consumer may have to work itself */
     dr__pool_wake();
 }
@@ -158,7 +158,7 @@ dr_status dr__pushed_past(dr__exec *e, const uint64_t *ids, uint64_t n, uint64_t
     if (status == DR_OK) {
         e->pushed.positions += n;
         e->pushed.numbers += batches;
-        e->first_batch += batches;
+        e->order.first_batch += batches;
         for (uint64_t i = 0; i < n; i++)
             dr__occurrences_count(&e->pushed.times, ids[i]);
     }
@@ -171,12 +171,12 @@ dr_status dr__pushed_end(dr__exec *e, dr_error *err)
     dr__pool_lock();
     dr_status status = can_push(e, err);
     if (status == DR_OK) {
-        e->complete = true;
+        e->order.complete = true;
         dr__cond_broadcast(&e->changed);
         dr__pool_wake(); /* nobody has to be kept for what comes */
     }
     dr__pool_unlock();
-    if (status == DR_OK && e->fills_any)
+    if (status == DR_OK && e->unordered.on)
         dr__unordered_close(e);
     return status;
 }

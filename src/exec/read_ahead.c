@@ -12,7 +12,7 @@ enum {
 /* pool lock: bytes that a sample may have.  One that was very large does not end fetching for good. */
 static size_t expected(const dr__exec *e)
 {
-    return e->read_ahead.largest >> DR_MIN((e->claimed - e->read_ahead.largest_at) / FORGET, 63);
+    return e->read_ahead.largest >> DR_MIN((e->progress.claimed - e->read_ahead.largest_at) / FORGET, 63);
 }
 
 /* pool lock: may one more be read ahead? */
@@ -21,13 +21,13 @@ static bool has_room(const dr__exec *e)
     const dr__read_ahead *f = &e->read_ahead;
     const size_t had = e->lanes.spare ? e->lanes.spare->record.block_cap : 0;
     const size_t one = expected(e), reading = (size_t)f->active * one; /* not counted yet */
-    return f->n < DR__READ_AHEAD_PER_WORKER * DR_MAX(e->workers, 1) &&
-           e->lanes.bytes + reading + DR_MAX(one, had) - had <= e->batch_budget / BUDGET_PART;
+    return f->n < DR__READ_AHEAD_PER_WORKER * DR_MAX(e->knobs.workers, 1) &&
+           e->lanes.bytes + reading + DR_MAX(one, had) - had <= e->budget.batch_bytes / BUDGET_PART;
 }
 
 bool dr__read_ahead_claim(dr__exec *e, dr__claim *c)
 {
-    if (!e->running || e->read_ahead.active >= e->readers || !has_room(e))
+    if (!e->run.running || e->read_ahead.active >= e->knobs.readers || !has_room(e))
         return false; /* once it was stopped, nothing is kept that nobody would free */
     dr__parked *p = dr__lane_new(&e->lanes);
     if (!p)
@@ -55,10 +55,10 @@ static void account(dr__exec *e, dr__parked *p)
 {
     if (p->record.block_cap >= expected(e)) {
         e->read_ahead.largest = p->record.block_cap;
-        e->read_ahead.largest_at = e->claimed;
+        e->read_ahead.largest_at = e->progress.claimed;
     }
     dr__lane_count(&e->lanes, p);
-    if (e->lanes.bytes <= e->batch_budget / BUDGET_PART)
+    if (e->lanes.bytes <= e->budget.batch_bytes / BUDGET_PART)
         return;
     dr__record_free(&p->record);
     dr__lane_count(&e->lanes, p);
@@ -87,7 +87,7 @@ void dr__read_ahead_done(dr__exec *e, dr__claim *c)
     e->read_ahead.active--;
     dr__push_unref(&c->push);
     dr__pool_wake_one(e, false);
-    if (!e->running || e->workers == 0) /* who stops it waits for this, and a caller that works itself */
+    if (!e->run.running || e->knobs.workers == 0) /* who stops it waits for this, and a caller that works itself */
         dr__cond_broadcast(&e->changed);
 }
 

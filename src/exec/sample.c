@@ -13,7 +13,7 @@ enum { REPLACE_OP = 0x7F000000 };
 /* The sample's bytes are in the bench's record: draws, shapes, memory, and what it will cost. */
 static dr_status plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    dr__rng_name name = { e->o.seed, e->epoch, j->ref.id, j->ref.occurrence };
+    dr__rng_name name = { e->o.seed, e->order.epoch, j->ref.id, j->ref.occurrence };
     dr_status status = dr__sample_plan(j->program, bench, &name, err);
     if (status == DR_OK || !dr__cache_makes(e, j))
         return status;
@@ -151,7 +151,7 @@ static void name_sample(const dr__exec *e, const dr__job *j, dr_error *err)
         dr__error_prefix(err, "%s: sample \"%s\" (position %llu)", e->set->name, key, (unsigned long long)j->position);
     else
         dr__error_prefix(err, "%s: sample \"%s\" (position %llu of epoch %llu)", e->set->name, key,
-                         (unsigned long long)j->position, (unsigned long long)e->epoch);
+                         (unsigned long long)j->position, (unsigned long long)e->order.epoch);
 }
 
 /* Books a bad sample; the limit turns the policy into an error. */
@@ -167,11 +167,11 @@ static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_
     atomic_fetch_add(&e->stats.bad_samples, 1);
     dr__spans_bad(e, row);
     dr__pool_lock();
-    json_t **list = j->batch ? &j->batch->bad : &e->loose_bad;
+    json_t **list = j->batch ? &j->batch->bad : &e->bad.unreported;
     if (!*list)
         *list = json_array();
     json_array_append_new(*list, row);
-    bool too_many = ++e->n_bad > e->o.max_bad;
+    bool too_many = ++e->bad.n > e->o.max_bad;
     dr__pool_unlock();
     if (!too_many)
         return DR_OK;
@@ -182,17 +182,17 @@ static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_
 /* The caller may have said which ones take the place of others. */
 static uint64_t draw_replacement(const dr__exec *e, dr_rng *rng)
 {
-    if (e->replacements)
-        return e->replacements[dr__rng_below(rng, e->n_replacements)];
+    if (e->replacements.ids)
+        return e->replacements.ids[dr__rng_below(rng, e->replacements.n)];
     if (e->set->def->fixed_places) /* none that the set leaves out */
-        return dr__dataset_place(e->set, e->o.seed, e->epoch, dr__rng_below(rng, e->set->n_places)).id;
+        return dr__dataset_place(e->set, e->o.seed, e->order.epoch, dr__rng_below(rng, e->set->n_places)).id;
     return dr__rng_below(rng, e->set->n_samples);
 }
 
 /* Another sample in the place of one that was booked, chosen by the seed; bad ones on the way are booked too. */
 static dr_status replace(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    dr__rng_name name = { e->o.seed, e->epoch, j->ref.id, j->ref.occurrence };
+    dr__rng_name name = { e->o.seed, e->order.epoch, j->ref.id, j->ref.occurrence };
     for (uint32_t i = 0; i < DR__MAX_REPLACE; i++) {
         dr_rng rng = dr__rng_open(&name, REPLACE_OP + i);
         j->ref.id = draw_replacement(e, &rng);
@@ -255,7 +255,7 @@ static void end_epoch(dr__exec *e, dr__job *j, const dr_error *err)
     dr__pool_lock();
     if (j->batch && !j->batch->error.status)
         j->batch->error = *err;
-    if (e->fills_any) /* else it counts when the consumer comes to this batch */
+    if (e->unordered.on) /* else it counts when the consumer comes to this batch */
         dr__exec_fail(e, err);
     dr__pool_unlock();
 }
@@ -279,7 +279,7 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_err
 static bool given_up(dr__exec *e)
 {
     dr__pool_lock();
-    bool over = !e->running || e->failed || e->cancelled;
+    bool over = !e->run.running || e->run.failed || e->run.cancelled;
     dr__pool_unlock();
     return over;
 }
@@ -299,7 +299,7 @@ dr_status dr__batch_replace_empty(dr__exec *e, dr_batch *b, int by, dr_error *er
     dr__workbench *bench = dr__workbench_new();
     if (!bench)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for a worker");
-    bench->memory_limit = e->bench_budget;
+    bench->memory_limit = e->budget.bench_bytes;
     bench->seek = e->seek;
     bench->worker = DR_MAX(by, 0);
     dr__job j = { .position = b->positions[0], .ref = { .id = b->ids[0] }, .batch = b };
@@ -322,7 +322,7 @@ static void locate(const dr__exec *e, const dr__claim *claim, dr__job *j)
         return;
     }
     j->position = dr__order_position(e, j->local, &padding);
-    j->ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, j->position);
+    j->ref = dr__order_sample(e->set, e->o.seed, e->order.epoch, e->o.shuffle, j->position);
 }
 
 /* Ends a job that was run, or could not be. */
@@ -341,7 +341,7 @@ static void close_job(dr__exec *e, int by, dr__job *j)
         dr__lane_leave(e);
     if (j->batch)
         dr__slots_done(e, j->batch, 1, by);
-    if (e->fills_any)
+    if (e->unordered.on)
         dr__unordered_worked(e, j->local, j->left_out, by);
 }
 
@@ -393,7 +393,7 @@ bool dr__claim_read(dr__exec *e, const dr__claim *claim, dr__workbench *bench, d
 {
     dr_error err = { 0 };
     *j = (dr__job){ .local = claim->first, .batch = claim->batch, .slot = claim->slot };
-    bench->memory_limit = e->bench_budget;
+    bench->memory_limit = e->budget.bench_bytes;
     if (dr__unordered_was_delivered(e, j->local)) {
         close_job(e, -bench->worker, j);
         return false;
@@ -421,7 +421,7 @@ static void work_fetched(dr__exec *e, dr__parked *fetched, dr__workbench *bench)
 
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
 {
-    bench->memory_limit = e->bench_budget;
+    bench->memory_limit = e->budget.bench_bytes;
     bench->seek = e->seek;
     if (claim->slow)
         work_parked(e, claim->slow, bench);

@@ -24,7 +24,7 @@ void dr__spans_sample(dr__exec *e, const dr__workbench *bench, const dr__job *j,
                   .thread = j->reader,
                   .begin_ns = j->read_at_ns,
                   .end_ns = j->read_at_ns + j->read_ns,
-                  .epoch = e->epoch,
+                  .epoch = e->order.epoch,
                   .batch = j->batch->number,
                   .slot = j->slot,
                   .position = j->position,
@@ -51,7 +51,7 @@ static void put(dr__exec *e, const dr_batch *b, int kind, int thread, uint64_t b
                         .epoch = b->epoch,
                         .batch = b->number,
                         .slot = b->n_samples,
-                        .bytes = b->n_samples * e->sample_bytes + atomic_load(&b->item_bytes) };
+                        .bytes = b->n_samples * e->budget.sample_bytes + atomic_load(&b->item_bytes) };
     dr_trace_span(e->trace, &s);
 }
 
@@ -68,16 +68,16 @@ void dr__spans_batch(dr__exec *e, const dr_batch *b, uint64_t finish_ns, int by)
  * last here is followed: a step of another is left out, never ascribed to the wrong one. */
 static dr__consumer_times turn(dr__exec *e, dr_status status, const dr_batch *b, uint64_t start_ns, uint64_t now)
 {
-    dr__consumer_times before = e->consumer;
+    dr__consumer_times before = e->consumers.times;
     if (!pthread_equal(before.thread, pthread_self()))
         before = (dr__consumer_times){ 0 };
     before.asked_ns = before.asked_ns ? before.asked_ns : start_ns;
-    e->consumer = (dr__consumer_times){ .thread = pthread_self() };
+    e->consumers.times = (dr__consumer_times){ .thread = pthread_self() };
     if (status == DR_OK) {
-        e->consumer.given_ns = now;
-        e->consumer.batch = b->number;
+        e->consumers.times.given_ns = now;
+        e->consumers.times.batch = b->number;
     } else if (status == DR_AGAIN) {
-        e->consumer.asked_ns = before.asked_ns;
+        e->consumers.times.asked_ns = before.asked_ns;
     }
     return before;
 }
@@ -89,7 +89,7 @@ void dr__spans_next(dr__exec *e, dr_status status, const dr_batch *b, uint64_t s
     const uint64_t now = dr__now_ns();
     dr__pool_lock();
     const dr__consumer_times before = turn(e, status, b, start_ns, now);
-    const uint64_t epoch = e->epoch;
+    const uint64_t epoch = e->order.epoch;
     dr__pool_unlock();
     if (before.given_ns) {
         const dr_span step = {
@@ -103,7 +103,7 @@ void dr__spans_next(dr__exec *e, dr_status status, const dr_batch *b, uint64_t s
 
 void dr__spans_bad(dr__exec *e, json_t *row)
 {
-    json_t *event = e->trace ? json_pack("{s:s, s:I}", "event", "bad", "epoch", (json_int_t)e->epoch) : NULL;
+    json_t *event = e->trace ? json_pack("{s:s, s:I}", "event", "bad", "epoch", (json_int_t)e->order.epoch) : NULL;
     if (!event)
         return;
     json_object_update(event, row);

@@ -9,35 +9,36 @@
 
 #include "base/alloc.h"
 #include "exec/exec.h"
+#include "sched/prefetch_rule.h"
 
 static uint8_t *marks_of(const dr__exec *e, uint64_t local)
 {
-    return &e->done[local % e->n_done];
+    return &e->unordered.marks[local % e->unordered.n_marks];
 }
 
 dr_status dr__unordered_begin(dr__exec *e, const uint8_t *done, dr_error *err)
 {
-    dr__free(e->done);
-    e->done = NULL;
-    if (!e->fills_any)
+    dr__free(e->unordered.marks);
+    e->unordered.marks = NULL;
+    if (!e->unordered.on)
         return DR_OK;
-    e->n_done = e->o.pushed_order ? DR__MAX_PREFETCH * e->o.batch_size : DR_MAX(e->n_local, 1);
-    e->done = dr__alloc_zero(e->n_done, 1);
-    if (!e->done)
+    e->unordered.n_marks = e->o.pushed_order ? DR__PREFETCH_MOST * e->o.batch_size : DR_MAX(e->order.n_local, 1);
+    e->unordered.marks = dr__alloc_zero(e->unordered.n_marks, 1);
+    if (!e->unordered.marks)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory");
-    for (uint64_t i = 0; done && i < e->n_local; i++)
-        e->done[i] = done[i] ? DR__DONE_BEFORE : 0;
+    for (uint64_t i = 0; done && i < e->order.n_local; i++)
+        e->unordered.marks[i] = done[i] ? DR__DONE_BEFORE : 0;
     return DR_OK;
 }
 
 uint64_t dr__unordered_window(const dr__exec *e)
 {
-    return DR_MIN(e->worked_below, e->delivered_samples) + dr__batches_ahead(e) * e->o.batch_size;
+    return DR_MIN(e->unordered.worked_below, e->progress.delivered_samples) + dr__prefetch_window(e) * e->o.batch_size;
 }
 
 bool dr__unordered_was_delivered(const dr__exec *e, uint64_t local)
 {
-    return e->done && *marks_of(e, local) & DR__DONE_BEFORE;
+    return e->unordered.marks && *marks_of(e, local) & DR__DONE_BEFORE;
 }
 
 /* pool lock: a free place in the ring. */
@@ -53,24 +54,24 @@ static dr_batch **free_place(dr__exec *e)
 static dr_status open_filling(dr__exec *e, dr_error *err)
 {
     dr_batch **place = free_place(e);
-    dr_batch *b = place ? dr__batch_new(e, e->first_batch + e->opened, e->o.batch_size, 0) : NULL;
+    dr_batch *b = place ? dr__batch_new(e, e->order.first_batch + e->progress.opened, e->o.batch_size, 0) : NULL;
     if (!b)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch of %llu samples",
                         (unsigned long long)e->o.batch_size);
-    *place = e->filling = b;
-    e->opened++;
+    *place = e->unordered.filling = b;
+    e->progress.opened++;
     return DR_OK;
 }
 
 dr_status dr__unordered_take_slot(dr__exec *e, dr_batch **batch, uint64_t *slot, dr_error *err)
 {
     dr__pool_lock();
-    dr_status status = e->filling ? DR_OK : open_filling(e, err);
+    dr_status status = e->unordered.filling ? DR_OK : open_filling(e, err);
     if (status == DR_OK) {
-        *batch = e->filling;
-        *slot = e->filling->used++;
-        if (e->filling->used == e->filling->n_slots)
-            e->filling = NULL;
+        *batch = e->unordered.filling;
+        *slot = e->unordered.filling->used++;
+        if (e->unordered.filling->used == e->unordered.filling->n_slots)
+            e->unordered.filling = NULL;
     }
     dr__pool_unlock();
     return status;
@@ -79,25 +80,26 @@ dr_status dr__unordered_take_slot(dr__exec *e, dr_batch **batch, uint64_t *slot,
 /* pool lock */
 static void note_worked(dr__exec *e, uint64_t local)
 {
-    e->finished++;
+    e->progress.finished++;
     *marks_of(e, local) |= DR__DONE_WORKED;
-    if (local != e->worked_below)
+    if (local != e->unordered.worked_below)
         return;
-    for (; e->worked_below < e->n_local && *marks_of(e, e->worked_below) & DR__DONE_WORKED; e->worked_below++)
-        *marks_of(e, e->worked_below) &= (uint8_t)~DR__DONE_WORKED;
+    for (; e->unordered.worked_below < e->order.n_local && *marks_of(e, e->unordered.worked_below) & DR__DONE_WORKED;
+         e->unordered.worked_below++)
+        *marks_of(e, e->unordered.worked_below) &= (uint8_t)~DR__DONE_WORKED;
     dr__pool_wake(); /* the window has moved on */
 }
 
 /* pool lock, which it gives up: after the last sample, the batch being filled gets no more. */
 static void close_and_unlock(dr__exec *e, int by)
 {
-    const bool idle = e->finished == e->n_local, last = e->complete && idle;
-    dr_batch *b = last ? e->filling : NULL;
+    const bool idle = e->progress.finished == e->order.n_local, last = e->order.complete && idle;
+    dr_batch *b = last ? e->unordered.filling : NULL;
     uint64_t unused = 0;
     if (b) {
         unused = b->n_slots - b->used;
         memset(b->missing + b->used, 1, unused);
-        e->filling = NULL;
+        e->unordered.filling = NULL;
     }
     if (idle) /* the end, or left-out samples to tell of */
         dr__cond_broadcast(&e->changed);
@@ -110,7 +112,7 @@ void dr__unordered_worked(dr__exec *e, uint64_t local, bool left_out, int by)
 {
     dr__pool_lock();
     if (left_out || *marks_of(e, local) & DR__DONE_BEFORE) {
-        e->delivered_samples++; /* keeps the window open for the others */
+        e->progress.delivered_samples++; /* keeps the window open for the others */
         dr__pool_wake();
     }
     if (left_out && !e->o.pushed_order)
@@ -127,12 +129,12 @@ void dr__unordered_close(dr__exec *e)
 
 uint64_t dr__unordered_local(const dr__exec *e, uint64_t position)
 {
-    return (position - e->base - e->o.rank) / e->o.world;
+    return (position - e->order.base - e->o.rank) / e->o.world;
 }
 
 void dr__unordered_delivered(dr__exec *e, const dr_batch *b)
 {
-    e->delivered_samples += b->n_booked;
+    e->progress.delivered_samples += b->n_booked;
     for (uint64_t i = 0; i < b->n_booked && !e->o.pushed_order; i++)
         *marks_of(e, dr__unordered_local(e, b->positions[i])) |= DR__DONE_DELIVERED;
 }

@@ -46,7 +46,7 @@ dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
     a->memory_limit = dr__loader_memory(l, limits);
     a->cpu_limit = o->cpu_limit;
     if (o->cpu_limit > 0) /* with every policy, and from the first sample on */
-        dr__ceiling_set(&l->exec.ceiling, o->cpu_limit, dr__now_ns());
+        dr__ceiling_set(&l->exec.knobs.ceiling, o->cpu_limit, dr__now_ns());
     if (!a->cpu_limit && o->monitor && *dr__monitor_root(o->monitor)) /* the controller would look at this machine */
         a->cpu_limit = limits->cpus / limits->local_world;
     const double most = 2 * ceil((double)limits->affinity_cpus / limits->local_world);
@@ -200,7 +200,7 @@ void dr__adapt_run(dr_loader *l)
     if (a->tried || l->exec.o.reference)
         return;
     dr__pool_lock();
-    const int workers = l->exec.workers;
+    const int workers = l->exec.knobs.workers;
     dr__pool_unlock();
     if (workers == 0)
         return;

@@ -13,11 +13,9 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "exec/cache_stage.h"
+#include "sched/prefetch_rule.h"
 
 enum {
-    STANDARD_PREFETCH = 2,  /* one being filled, one ready: in measurements more of them only took memory */
-    SMALL_BYTES = 64 << 20, /* small batches: those ahead take no more together (as in pool_iter.py) */
-    SAMPLES_EACH = 12,      /* of small batches, for each worker: evens out that some take much longer */
     MOST_RANKS = 1 << 24,
     MOST_SEEK_BYTES = 512 << 20, /* half a million images that no file has yet */
 };
@@ -48,8 +46,8 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
                         (unsigned long long)o->batch_size);
     if (o->workers < -1 || o->workers > DR__MAX_WORKERS)
         return dr__fail(err, DR_ERR_ARG, "workers is %d, allowed are -1 to %d", o->workers, DR__MAX_WORKERS);
-    if (o->prefetch < 0 || o->prefetch > DR__MAX_PREFETCH)
-        return dr__fail(err, DR_ERR_ARG, "prefetch is %d, allowed are 0 to %d", o->prefetch, DR__MAX_PREFETCH);
+    if (o->prefetch < 0 || o->prefetch > DR__PREFETCH_MOST)
+        return dr__fail(err, DR_ERR_ARG, "prefetch is %d, allowed are 0 to %d", o->prefetch, DR__PREFETCH_MOST);
     if (o->world < 1 || o->world > MOST_RANKS)
         return dr__fail(err, DR_ERR_ARG, "world is %llu, allowed are 1 to %d", (unsigned long long)o->world,
                         MOST_RANKS);
@@ -85,47 +83,27 @@ uint64_t dr__loader_memory(const dr_loader *l, const dr__limits *limits)
  * eighth, however many workers there are: which samples are too large must not depend on that. */
 static dr_status set_budget(dr__exec *e, uint64_t limit, dr_error *err)
 {
-    e->batch_budget = (size_t)(limit / 2);
-    e->bench_budget = (size_t)(limit / DR__BENCH_PART);
+    e->budget.batch_bytes = (size_t)(limit / 2);
+    e->budget.bench_bytes = (size_t)(limit / DR__BENCH_PART);
     for (int i = 0; i < e->program->n_outputs; i++) {
         size_t bytes, total;
         const dr__output *o = &e->program->outputs[i];
         if (o->collate != DR_COLLATE_STACK)
             continue;
-        if (!dr__desc_bytes_dense(&o->desc, &bytes) || !dr__add_size(e->sample_bytes, bytes, &e->sample_bytes) ||
-            !dr__mul_size(e->sample_bytes, e->o.batch_size, &total))
+        if (!dr__desc_bytes_dense(&o->desc, &bytes) ||
+            !dr__add_size(e->budget.sample_bytes, bytes, &e->budget.sample_bytes) ||
+            !dr__mul_size(e->budget.sample_bytes, e->o.batch_size, &total))
             return dr__fail(err, DR_ERR_LIMIT, "a batch of %llu samples is too large",
                             (unsigned long long)e->o.batch_size);
-        e->largest_bytes = DR_MAX(e->largest_bytes, bytes);
+        e->budget.largest_field_bytes = DR_MAX(e->budget.largest_field_bytes, bytes);
     }
-    const size_t batch_bytes = e->sample_bytes * e->o.batch_size;
-    if (batch_bytes > e->batch_budget)
+    const size_t batch_bytes = e->budget.sample_bytes * e->o.batch_size;
+    if (batch_bytes > e->budget.batch_bytes)
         return dr__fail(err, DR_ERR_LIMIT,
                         "a batch needs %zu bytes; the memory limit of %llu leaves %zu for batches "
                         "(smaller batch_size, or larger memory_limit)",
-                        batch_bytes, (unsigned long long)limit, e->batch_budget);
+                        batch_bytes, (unsigned long long)limit, e->budget.batch_bytes);
     return DR_OK;
-}
-
-/* false: some samples may be much larger than others. */
-static bool has_known_size(const dr__program *p)
-{
-    size_t ignored;
-    for (int i = 0; i < p->n_outputs; i++)
-        if (!dr__desc_bytes_dense(&p->outputs[i].desc, &ignored))
-            return false;
-    return true;
-}
-
-/* Batches ahead, unless the user says how many. */
-static int standard_prefetch(const dr__exec *e)
-{
-    const uint64_t samples = SAMPLES_EACH * (uint64_t)e->workers, one = e->o.batch_size * e->sample_bytes;
-    if (!one || !has_known_size(e->program))
-        return STANDARD_PREFETCH;
-    const uint64_t for_all = (samples + e->o.batch_size - 1) / e->o.batch_size;
-    const uint64_t small = DR_MIN((size_t)SMALL_BYTES, e->batch_budget) / one;
-    return (int)DR_MIN(DR_MAX(DR_MIN(for_all, small), STANDARD_PREFETCH), DR__MAX_PREFETCH);
 }
 
 static bool decodes(const dr__program *p)
@@ -148,7 +126,8 @@ static dr_status open_seek(dr_loader *l, dr_error *err)
                         mode);
     if (!strcmp(mode, "off") || e->o.reference || !decodes(e->program))
         return DR_OK;
-    DR_TRY(dr__seek_share_open(e->set, mode, DR_MIN(e->batch_budget / 16, (size_t)MOST_SEEK_BYTES), &l->seek, err));
+    DR_TRY(
+        dr__seek_share_open(e->set, mode, DR_MIN(e->budget.batch_bytes / 16, (size_t)MOST_SEEK_BYTES), &l->seek, err));
     e->seek = dr__seek_share_store(l->seek);
     return DR_OK;
 }
@@ -171,12 +150,12 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     dr__limits_read(e->o.monitor ? dr__monitor_root(e->o.monitor) : "", &limits);
     const char *reference = getenv("DRAPPS_REFERENCE");
     e->o.reference |= reference && *reference && strcmp(reference, "0");
-    e->fills_any = !e->o.in_order && !e->o.keep_batches;
+    e->unordered.on = !e->o.in_order && !e->o.keep_batches;
     e->o.equal_batches = e->o.on_bad == DR_BAD_SKIP && (e->o.equal_batches || e->o.world > 1);
-    e->batch_slots = e->o.batch_size;
+    e->budget.batch_slots = e->o.batch_size;
     dr__predict_init(&e->lanes.predict);
     e->pushed.tail = &e->pushed.head;
-    dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference, e->fills_any };
+    dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference, e->unordered.on };
     e->generation = dr__fork_generation();
     dr__cond_init(&e->changed);
     dr__cond_init(&l->left);
@@ -185,14 +164,14 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     e->set = dr_dataset_ref(set);
     DR_TRY(dr__program_compile(graph, set->fields, set->n_fields, &po, &e->program, err));
     DR_TRY(dr__adapt_open(l, &limits, err));
-    e->workers = e->o.workers < 0 ? dr__adapt_workers(l, &limits) : e->o.workers;
+    e->knobs.workers = e->o.workers < 0 ? dr__adapt_workers(l, &limits) : e->o.workers;
     if (e->o.reference)
-        e->workers = 0;
+        e->knobs.workers = 0;
     DR_TRY(set_budget(e, dr__loader_memory(l, &limits), err));
-    e->prefetch = e->o.prefetch ? e->o.prefetch : standard_prefetch(e);
-    if (e->fills_any) /* the window that a slow sample keeps open is as wide */
-        l->adapt.least_prefetch = e->prefetch;
-    e->buffers = dr__bufpool_new((e->prefetch + 2) * e->program->n_outputs);
+    e->knobs.prefetch = e->o.prefetch ? e->o.prefetch : dr__prefetch_first(e);
+    if (e->unordered.on) /* the window that a slow sample keeps open is as wide */
+        l->adapt.least_prefetch = e->knobs.prefetch;
+    e->buffers = dr__bufpool_new((e->knobs.prefetch + 2) * e->program->n_outputs);
     if (!e->buffers)
         return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
     DR_TRY(open_seek(l, err));
@@ -249,16 +228,16 @@ void dr_loader_close(dr_loader **loader)
     dr__pool_remove(e);
     dr__loader_trace_ops(l);
     dr_trace_close(&e->trace);
-    dr__workbench_free(&e->bench);
+    dr__workbench_free(&e->caller.bench);
     dr__cache_close(e);
     dr__seek_share_close(&l->seek);
     dr__bufpool_close(&e->buffers);
     dr__program_free(&e->program);
     dr_dataset_unref(&e->set);
-    json_decref(e->loose_bad);
+    json_decref(e->bad.unreported);
     dr__occurrences_free(&e->pushed.times);
-    dr__free(e->replacements);
-    dr__free(e->done);
+    dr__free(e->replacements.ids);
+    dr__free(e->unordered.marks);
     dr__cond_destroy(&e->changed);
     dr__cond_destroy(&l->left);
     pthread_mutex_destroy(&l->adapt.knobs);
@@ -389,10 +368,10 @@ dr_status dr_loader_set_replacements(dr_loader *l, const uint64_t *ids, uint64_t
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for replacements");
     memcpy(copy, ids, n * sizeof *copy);
     pthread_mutex_lock(&l->lock);
-    const bool late = l->begun || e->replacements; /* workers read them without a lock */
+    const bool late = l->begun || e->replacements.ids; /* workers read them without a lock */
     if (!late) {
-        e->replacements = copy;
-        e->n_replacements = n;
+        e->replacements.ids = copy;
+        e->replacements.n = n;
     }
     pthread_mutex_unlock(&l->lock);
     if (!late)
@@ -409,9 +388,22 @@ uint64_t dr_loader_batches(const dr_loader *l)
     if (!e->o.pushed_order)
         return n_batches;
     dr__pool_lock();
-    n_batches = e->fills_any ? (e->n_local + e->o.batch_size - 1) / e->o.batch_size : e->n_batches;
+    n_batches = e->unordered.on ? (e->order.n_local + e->o.batch_size - 1) / e->o.batch_size : e->order.n_batches;
     dr__pool_unlock();
     return n_batches;
+}
+
+uint64_t dr_loader_prefetch_window(dr_loader *l, uint64_t wanted)
+{
+    if (dr__loader_check(l, NULL) != DR_OK)
+        return wanted;
+    pthread_mutex_lock(&l->adapt.knobs);
+    const bool by_user = l->adapt.pinned >> DR_KNOB_PREFETCH & 1;
+    dr__pool_lock();
+    const uint64_t window = dr__prefetch_to_push(&l->exec, wanted, by_user);
+    dr__pool_unlock();
+    pthread_mutex_unlock(&l->adapt.knobs);
+    return window;
 }
 
 void dr_loader_cancel(dr_loader *l)
@@ -419,7 +411,7 @@ void dr_loader_cancel(dr_loader *l)
     if (dr__loader_check(l, NULL) != DR_OK)
         return;
     dr__pool_lock();
-    l->exec.cancelled = true;
+    l->exec.run.cancelled = true;
     dr__cond_broadcast(&l->exec.changed);
     dr__pool_unlock();
 }

@@ -12,21 +12,21 @@ static double get(const dr__exec *e, int knob)
 {
     switch (knob) {
     case DR_KNOB_WORKERS:
-        return e->workers;
+        return e->knobs.workers;
     case DR_KNOB_READERS:
-        return e->readers;
+        return e->knobs.readers;
     case DR_KNOB_PREFETCH:
-        return e->prefetch;
+        return e->knobs.prefetch;
     case DR_KNOB_PREFETCH_BYTES:
-        return (double)e->prefetch_bytes;
+        return (double)e->knobs.prefetch_bytes;
     case DR_KNOB_LANE_SHARE:
         return atomic_load(&e->lanes.share);
     case DR_KNOB_LANE_THRESHOLD:
         return atomic_load(&e->lanes.predict.slow_times);
     case DR_KNOB_CPU_CEILING:
-        return e->ceiling.cpus;
+        return e->knobs.ceiling.cpus;
     default:
-        return e->priority;
+        return e->knobs.priority;
     }
 }
 
@@ -35,17 +35,17 @@ static void put(dr__exec *e, int knob, double value)
 {
     switch (knob) {
     case DR_KNOB_WORKERS:
-        e->workers = (int)value;
+        e->knobs.workers = (int)value;
         break;
     case DR_KNOB_READERS:
-        e->readers = (int)value;
+        e->knobs.readers = (int)value;
         break;
     case DR_KNOB_PREFETCH:
-        e->prefetch = (int)value;
-        dr__bufpool_keep(e->buffers, (e->prefetch + 2) * e->program->n_outputs);
+        e->knobs.prefetch = (int)value;
+        dr__bufpool_keep(e->buffers, (e->knobs.prefetch + 2) * e->program->n_outputs);
         break;
     case DR_KNOB_PREFETCH_BYTES:
-        e->prefetch_bytes = (uint64_t)value;
+        e->knobs.prefetch_bytes = (uint64_t)value;
         break;
     case DR_KNOB_LANE_SHARE:
         dr__lane_set_share(&e->lanes, value);
@@ -54,10 +54,10 @@ static void put(dr__exec *e, int knob, double value)
         dr__predict_set_times(&e->lanes.predict, value);
         break;
     case DR_KNOB_CPU_CEILING:
-        dr__ceiling_set(&e->ceiling, value, dr__now_ns());
+        dr__ceiling_set(&e->knobs.ceiling, value, dr__now_ns());
         break;
     default:
-        e->priority = (int)value;
+        e->knobs.priority = (int)value;
     }
 }
 

@@ -14,9 +14,10 @@ static json_t *settings_of(const dr__exec *e)
 {
     const dr_loader_options *o = &e->o;
     return json_pack("{s:I, s:I, s:b, s:b, s:i, s:i, s:I, s:I, s:I, s:b, s:b}", "batch_size", (json_int_t)o->batch_size,
-                     "seed", (json_int_t)o->seed, "shuffle", o->shuffle, "in_order", o->in_order, "workers", e->workers,
-                     "prefetch", e->prefetch, "rank", (json_int_t)o->rank, "world", (json_int_t)o->world,
-                     "memory_limit", (json_int_t)o->memory_limit, "lanes", o->lanes, "pushed_order", o->pushed_order);
+                     "seed", (json_int_t)o->seed, "shuffle", o->shuffle, "in_order", o->in_order, "workers",
+                     e->knobs.workers, "prefetch", e->knobs.prefetch, "rank", (json_int_t)o->rank, "world",
+                     (json_int_t)o->world, "memory_limit", (json_int_t)o->memory_limit, "lanes", o->lanes,
+                     "pushed_order", o->pushed_order);
 }
 
 static json_t *describe(const dr_loader *l)
@@ -70,7 +71,7 @@ void dr__loader_trace_ops(dr_loader *l)
 {
     dr__exec *e = &l->exec;
     char *costs = NULL;
-    if (!e->trace || e->failed || !atomic_load(&e->stats.samples) || dr_trace_status(e->trace, NULL) != DR_OK ||
+    if (!e->trace || e->run.failed || !atomic_load(&e->stats.samples) || dr_trace_status(e->trace, NULL) != DR_OK ||
         dr__loader_profile(l, OPS_SAMPLES, dr__now_ns() + OPS_NS, &costs, NULL) != DR_OK)
         return;
     static const char form[] = "{\"event\":\"ops\",\"profile\":%s}";

@@ -86,18 +86,18 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     json_object_set_new(o, "wait", dr__histogram_json(&e->stats.wait));
     json_object_set_new(o, "batch_latency", dr__histogram_json(&e->stats.batch));
     dr__pool_lock();
-    json_object_set_new(o, "workers", json_integer(e->workers));
-    json_object_set_new(o, "prefetch", json_integer(e->prefetch));
-    json_object_set_new(o, "open_batches", json_integer((json_int_t)(e->opened - e->delivered)));
-    json_object_set_new(o, "epoch", json_integer((json_int_t)e->epoch));
-    json_object_set_new(o, "batch_bytes", json_integer((json_int_t)(e->batch_slots * e->sample_bytes)));
+    json_object_set_new(o, "workers", json_integer(e->knobs.workers));
+    json_object_set_new(o, "prefetch", json_integer(e->knobs.prefetch));
+    json_object_set_new(o, "open_batches", json_integer((json_int_t)(e->progress.opened - e->progress.delivered)));
+    json_object_set_new(o, "epoch", json_integer((json_int_t)e->order.epoch));
+    json_object_set_new(o, "batch_bytes", json_integer((json_int_t)(e->budget.batch_slots * e->budget.sample_bytes)));
     json_object_set_new(o, "slow_workers", json_integer(e->lanes.running));
     json_object_set_new(o, "parked_bytes", json_integer((json_int_t)e->lanes.bytes));
     dr__pool_unlock();
     add_lanes(o, &e->lanes);
     add_flow(o, e);
-    json_object_set_new(o, "batch_budget_bytes", json_integer((json_int_t)e->batch_budget));
-    json_object_set_new(o, "worker_budget_bytes", json_integer((json_int_t)e->bench_budget));
+    json_object_set_new(o, "batch_budget_bytes", json_integer((json_int_t)e->budget.batch_bytes));
+    json_object_set_new(o, "worker_budget_bytes", json_integer((json_int_t)e->budget.bench_bytes));
     add_seek_counts(o, e->seek);
     dr__cache_stats(e, o);
     dr__adapt_stats(l, o);
@@ -125,7 +125,7 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
     dr__cache_explain(e, cache, sizeof cache);
     dr__adapt_explain(l, policy, sizeof policy);
     dr__pool_lock();
-    int workers = e->workers, prefetch = e->prefetch;
+    int workers = e->knobs.workers, prefetch = e->knobs.prefetch;
     dr__pool_unlock();
     if (e->o.shuffle && !e->o.pushed_order)
         snprintf(order, sizeof order, "order: shuffled by seed %llu and epoch, the same in every process\n",
@@ -142,8 +142,8 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
                  : e->o.in_order   ? "fixed"
                                    : "free",
                  dr__cpu_name(e->o.reference ? DR__CPU_C : dr__cpu_use()),
-                 bytes_text(e->o.batch_size * e->sample_bytes, batch), bytes_text(e->batch_budget, batches),
-                 bytes_text(e->bench_budget, worker));
+                 bytes_text(e->o.batch_size * e->budget.sample_bytes, batch),
+                 bytes_text(e->budget.batch_bytes, batches), bytes_text(e->budget.bench_bytes, worker));
     dr__free(ops);
     return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "explain: out of memory");
 }
@@ -163,11 +163,11 @@ static json_t *step_json(const dr__program *p, int s, const dr__step_time *t, ui
 static dr_status profile_sample(dr__exec *e, const dr__program *p, dr__workbench *bench, uint64_t position,
                                 uint64_t *read_ns, uint64_t *store_ns, dr_error *err)
 {
-    dr__sample_ref ref = dr__order_sample(e->set, e->o.seed, e->epoch, e->o.shuffle, position);
+    dr__sample_ref ref = dr__order_sample(e->set, e->o.seed, e->order.epoch, e->o.shuffle, position);
     uint64_t start = dr__thread_cpu_ns();
     DR_TRY(dr__sample_read(bench, e->set, ref.id, err));
     *read_ns += dr__thread_cpu_ns() - start;
-    dr__rng_name name = { e->o.seed, e->epoch, ref.id, ref.occurrence };
+    dr__rng_name name = { e->o.seed, e->order.epoch, ref.id, ref.occurrence };
     DR_TRY(dr__sample_plan(p, bench, &name, err));
     DR_TRY(dr__sample_run(p, bench, err));
     for (int i = 0; i < p->n_outputs; i++) {
@@ -256,7 +256,7 @@ dr_status dr__loader_profile(dr_loader *l, uint64_t samples, uint64_t end_ns, ch
     dr_status status = DR_ERR_NOMEM;
     if (benches[0] && benches[1] && times) {
         for (int i = 0; i < 2; i++) {
-            benches[i]->memory_limit = l->exec.bench_budget;
+            benches[i]->memory_limit = l->exec.budget.bench_bytes;
             benches[i]->seek = l->exec.seek;
         }
         benches[0]->times = times;
@@ -314,8 +314,8 @@ dr_status dr_loader_untold(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     dr__pool_lock();
-    json_t *rows = l->exec.loose_bad;
-    l->exec.loose_bad = NULL;
+    json_t *rows = l->exec.bad.unreported;
+    l->exec.bad.unreported = NULL;
     dr__pool_unlock();
     return give_text(rows ? rows : json_array(), text, err);
 }

@@ -59,8 +59,8 @@ static void write_position(json_t *o, uint64_t epoch, uint64_t position, uint64_
 /* pool lock: delivered samples of a batch that does not count are marked as such, or not. */
 static void mark(const dr__exec *e, const dr_batch *held, bool delivered)
 {
-    for (uint64_t i = 0; held && e->done && i < held->n_booked; i++) {
-        uint8_t *marks = &e->done[dr__unordered_local(e, held->positions[i])];
+    for (uint64_t i = 0; held && e->unordered.marks && i < held->n_booked; i++) {
+        uint8_t *marks = &e->unordered.marks[dr__unordered_local(e, held->positions[i])];
         *marks = (uint8_t)(delivered ? *marks | DR__DONE_DELIVERED : *marks & ~DR__DONE_DELIVERED);
     }
 }
@@ -69,10 +69,10 @@ static void mark(const dr__exec *e, const dr_batch *held, bool delivered)
 static bool were_delivered(const dr__exec *e, const dr_batch *held)
 {
     for (uint64_t i = 0; i < held->n_samples; i++) {
-        if (held->positions[i] < e->base + e->o.rank)
+        if (held->positions[i] < e->order.base + e->o.rank)
             return false;
         const uint64_t local = dr__unordered_local(e, held->positions[i]);
-        if (local >= e->n_local || !(e->done[local] & DR__DONE_DELIVERED))
+        if (local >= e->order.n_local || !(e->unordered.marks[local] & DR__DONE_DELIVERED))
             return false;
     }
     return true;
@@ -81,9 +81,9 @@ static bool were_delivered(const dr__exec *e, const dr_batch *held)
 /* pool lock: was it delivered in this run?  It may be of another epoch, or of an earlier run of this one. */
 static bool is_of_this_run(const dr__exec *e, const dr_batch *held)
 {
-    if (held->epoch != e->epoch || held->number < e->first_batch || !e->delivered)
+    if (held->epoch != e->order.epoch || held->number < e->order.first_batch || !e->progress.delivered)
         return false;
-    return e->done ? were_delivered(e, held) : held->number - e->first_batch < e->delivered;
+    return e->unordered.marks ? were_delivered(e, held) : held->number - e->order.first_batch < e->progress.delivered;
 }
 
 /* pool lock: of the epoch that runs. */
@@ -92,17 +92,18 @@ static void running_position(const dr__exec *e, const dr_batch *held, json_t *o)
     if (held && !is_of_this_run(e, held))
         held = NULL;
     if (!held && dr__exec_is_over(e)) { /* the next epoch, from its start */
-        write_position(o, e->epoch + 1, 0, 0);
+        write_position(o, e->order.epoch + 1, 0, 0);
         return;
     }
-    uint64_t batches = e->delivered;
+    uint64_t batches = e->progress.delivered;
     if (held)
-        batches = e->o.in_order ? held->number - e->first_batch : batches - 1;
+        batches = e->o.in_order ? held->number - e->order.first_batch : batches - 1;
     uint64_t ahead = e->o.in_order ? batches * e->o.batch_size * e->o.world : 0;
-    write_position(o, e->epoch, e->base + ahead, e->first_batch + batches);
+    write_position(o, e->order.epoch, e->order.base + ahead, e->order.first_batch + batches);
     mark(e, held, false);
-    if (e->done)
-        json_object_set_new(o, "done", done_ranges(e->done, e->n_local, DR__DONE_DELIVERED | DR__DONE_BEFORE));
+    if (e->unordered.marks)
+        json_object_set_new(o, "done",
+                            done_ranges(e->unordered.marks, e->order.n_local, DR__DONE_DELIVERED | DR__DONE_BEFORE));
     mark(e, held, true);
 }
 

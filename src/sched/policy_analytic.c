@@ -18,6 +18,7 @@
 #include "sched/costs.h"
 #include "sched/plant_model.h"
 #include "sched/policy.h"
+#include "sched/prefetch_rule.h"
 
 static const double MARGIN = 1.15, DOWN_MARGIN = 1.3;        /* capacity over demand */
 static const double GAIN = 0.01;                             /* of the weights: less is not worth a change */
@@ -290,7 +291,7 @@ static double choose_prefetch(const struct state *s, const dr__observation *o, d
     double need = under_way + batches * s->cover + (split ? DR_MAX(SPARE * under_way, 1) : 1);
     double too_many = (split ? 1.05 : 1.2) * need + 0.75;
     bool change = need > now + 0.25 || too_many < now; /* between them it rests */
-    return change ? DR_MAX(ceil(need - 0.25), 2) : now;
+    return change ? DR_MAX(ceil(need - 0.25), DR__PREFETCH_LEAST) : now;
 }
 
 /* Only where memory is short: else the memory limit is enough. */

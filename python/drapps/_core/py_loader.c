@@ -390,6 +390,17 @@ static PyObject *cancel(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *prefetch_window(PyObject *self, PyObject *wanted)
+{
+    uint64_t n;
+    dr_loader *loader = to_u64(wanted, &n) ? enter(self) : NULL;
+    if (!loader)
+        return NULL;
+    n = dr_loader_prefetch_window(loader, n);
+    leave(self);
+    return PyLong_FromUnsignedLongLong(n);
+}
+
 static PyObject *batches(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -609,6 +620,7 @@ static PyMethodDef methods[] = {
       "next(timeout_ms=-1): the next batch, or None at the end of the epoch; TimeoutError after that time." },
     { "start", start, METH_VARARGS, "start(epoch): begins an epoch." },
     { "push", push, METH_O, "push(ids): these samples are the next batch (pushed_order)." },
+    { "prefetch_window", prefetch_window, METH_O, "prefetch_window(wanted): batches that a caller keeps pushed." },
     { "set_replacements", set_replacements, METH_O,
       "set_replacements(ids): these may take the place of bad samples, and no others." },
     { "push_end", push_end, METH_NOARGS, "No further batch will be pushed in this epoch." },

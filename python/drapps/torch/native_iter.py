@@ -140,10 +140,8 @@ class NativeIter(Iterator):
             return [one for ids in found for one in ids], sum(len(ids) > 0 for ids in found)
 
     def _ahead(self):
-        """What is pushed ahead; where the policy turns the prefetch, at least as much as that."""
-        if "prefetch" in self._adapting.pinned:
-            return self._window * self._unit
-        return max(self._window, self._native.get("prefetch") + 1) * self._unit
+        """Samples or batches to keep pushed: the engine knows the prefetch window."""
+        return self._native.prefetch_window(self._window) * self._unit
 
     def _fill(self):
         while not self._exhausted and self._under_way + len(self._refused) * self._unit < self._ahead():

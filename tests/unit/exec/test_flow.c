@@ -192,7 +192,7 @@ static void facts_of(fixture *f, dr__facts *facts, dr__pipeline_facts *out)
 static double claimed(fixture *f)
 {
     dr__pool_lock();
-    const double n = (double)f->loader->exec.claimed;
+    const double n = (double)f->loader->exec.progress.claimed;
     dr__pool_unlock();
     return n;
 }

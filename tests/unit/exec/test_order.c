@@ -39,10 +39,10 @@ static void counts_are_right(void **state)
         e->o.rank = (x >> 36) % e->o.world;
         e->o.batch_size = 1 + (x >> 40) % 12;
         e->o.last = (dr_last)((x >> 50) % 3);
-        e->base = (x >> 53) % (set.n_places + 1);
+        e->order.base = (x >> 53) % (set.n_places + 1);
         uint64_t n_local, n_batches, first_pad;
-        dr__order_count(e, e->base, &n_local, &n_batches);
-        uint64_t want = count(e, e->base, &first_pad);
+        dr__order_count(e, e->order.base, &n_local, &n_batches);
+        uint64_t want = count(e, e->order.base, &first_pad);
         assert_int_equal(n_local, want);
         assert_int_equal(n_batches, (want + e->o.batch_size - 1) / e->o.batch_size);
     }

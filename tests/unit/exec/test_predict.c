@@ -138,14 +138,14 @@ static double correlation_of(dr_dataset *set, int n, const char *nodes)
     dr__kernels_fill(&kernels, DR__CPU_C);
     plain_idct = kernels.idct_8x8;
     kernels.idct_8x8 = counted_idct;
-    l->exec.bench = dr__workbench_new();
-    assert_non_null(l->exec.bench);
-    l->exec.bench->codecs->kernels = &kernels;
+    l->exec.caller.bench = dr__workbench_new();
+    assert_non_null(l->exec.caller.bench);
+    l->exec.caller.bench->codecs->kernels = &kernels;
     for (int i = 0; i < n; i++) {
         dr_batch *b = NULL;
         n_blocks = 0;
         assert_ok(dr_loader_next(l, -1, &b, &err));
-        cost[used] = (float)l->exec.bench->cost;
+        cost[used] = (float)l->exec.caller.bench->cost;
         work[used] = (float)n_blocks;
         used += n_blocks > 0; /* another decoder has the progressive ones */
         dr_batch_unref(&b);

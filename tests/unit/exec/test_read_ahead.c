@@ -260,7 +260,7 @@ static void they_keep_to_the_budget(void **state)
         dr_loader_options o = options_of(4, 2);
         o.memory_limit = limit;
         dr_loader *l = open_loader(set, g, &o);
-        l->exec.bench_budget = 1 << 20;
+        l->exec.budget.bench_bytes = 1 << 20;
         set_knob(l, "readers", 8);
         tape t = { 0 };
         for (int i = 0; i < N / 4; i++) {
@@ -313,7 +313,7 @@ static void one_large_sample_is_forgotten(void **state)
     o.memory_limit = 2 * 8 * 60000; /* the large one has 230400 bytes, the others some thousands */
     o.lanes = false;
     dr_loader *l = open_loader(set, g, &o);
-    l->exec.bench_budget = 1 << 20;
+    l->exec.budget.bench_bytes = 1 << 20;
     set_knob(l, "readers", 2);
     dr__pool_lock();
     l->exec.read_ahead.largest = 230400; /* as if a reader had met it */

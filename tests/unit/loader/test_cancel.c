@@ -133,8 +133,8 @@ static void *close_loader(void *arg)
 static bool runs(dr_loader *l, uint64_t *claimed)
 {
     dr__pool_lock();
-    const bool runs = l->exec.running;
-    *claimed = l->exec.claimed;
+    const bool runs = l->exec.run.running;
+    *claimed = l->exec.progress.claimed;
     dr__pool_unlock();
     return runs;
 }

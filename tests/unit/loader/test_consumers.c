@@ -34,7 +34,7 @@ static void *consume(void *arg)
 static int waiting(dr_loader *l)
 {
     dr__pool_lock();
-    int n = l->exec.waiting;
+    int n = l->exec.consumers.waiting;
     dr__pool_unlock();
     return n;
 }
@@ -49,7 +49,7 @@ static void wait_until_delivered(dr_loader *l, uint64_t n)
 {
     for (uint64_t seen = 0; seen < n; usleep(20)) {
         dr__pool_lock();
-        seen = l->exec.delivered;
+        seen = l->exec.progress.delivered;
         dr__pool_unlock();
     }
 }

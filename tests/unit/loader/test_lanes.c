@@ -354,9 +354,9 @@ static void no_memory_for_a_parked_sample(void **state)
     dr__workbench *bench = dr__workbench_new();
     dr_batch *b = NULL;
     assert_ok(dr_loader_start(l, 0, &err));
-    l->exec.workers = 2; /* no thread serves it */
+    l->exec.knobs.workers = 2; /* no thread serves it */
     assert_true(dr__lane_park(&l->exec, bench, &(dr__job){ .slow = true }, true));
-    l->exec.workers = 0;
+    l->exec.knobs.workers = 0;
     dr__alloc_fail_at(1, true);
     const dr_status status = dr_loader_next(l, 20000, &b, &err);
     dr__alloc_fail_at(0, false);
@@ -378,7 +378,7 @@ static void parked_bytes_stay_within_the_budget(void **state)
     dr_loader_options o = lane_options(2, true);
     o.memory_limit = 40000; /* a large image has 9216 bytes; a quarter of the batches' half is 5000 */
     dr_loader *l = open_gated(set, &o);
-    l->exec.bench_budget = 1 << 20;
+    l->exec.budget.bench_bytes = 1 << 20;
     tape t = { 0 };
     tape_read(&t, l, -1);
     assert_each_once(&t, N);

@@ -189,7 +189,7 @@ static size_t arena_after(dr_dataset *set, const char *nodes, bool in_order)
     tape t = { 0 };
     tape_read(&t, l, -1);
     assert_each_once(&t, dr_dataset_size(set));
-    size_t bytes = l->exec.bench->arena_cap;
+    size_t bytes = l->exec.caller.bench->arena_cap;
     tape_free(&t);
     dr_loader_close(&l);
     dr_graph_free(&g);
@@ -259,7 +259,7 @@ static void wait_open(dr_loader *l, uint64_t want)
         const struct timespec t = { .tv_nsec = 200000 };
         nanosleep(&t, NULL);
         dr__pool_lock();
-        open = l->exec.opened - l->exec.delivered;
+        open = l->exec.progress.opened - l->exec.progress.delivered;
         dr__pool_unlock();
         if (open > want || tries > 100000)
             fail_msg("%llu batches under way, wanted %llu", (unsigned long long)open, (unsigned long long)want);
@@ -452,7 +452,7 @@ static void staging_ends_as_soon_as_there_is_memory(void **state)
     dr_loader *l = open_loader(set, g, &o);
     dr__exec *e = &l->exec;
     assert_ok(dr_loader_start(l, 0, &err));
-    e->workers = 1;
+    e->knobs.workers = 1;
     dr__claim claim = { 0 };
     for (int i = 0; i < BATCH; i++)
         claim = claim_one(e);
@@ -461,7 +461,7 @@ static void staging_ends_as_soon_as_there_is_memory(void **state)
         claim_one(e);
     dr_batch *held = NULL;
     assert_ok(dr_loader_next(l, 0, &held, &err)); /* the consumer keeps the first and waits for the second */
-    e->waiting = 1;
+    e->consumers.waiting = 1;
     claim = claim_one(e);
     assert_true(claim.batch->is_staged);
     assert_true(claim.batch->n_staged > 1);
@@ -470,7 +470,7 @@ static void staging_ends_as_soon_as_there_is_memory(void **state)
     assert_int_equal(claim.slot, 1);
     assert_false(claim.batch->is_staged); /* there is a place for another, but why copy it? */
     assert_int_equal(claim.batch->n_staged, 1);
-    e->waiting = e->workers = 0;
+    e->consumers.waiting = e->knobs.workers = 0;
     dr_loader_close(&l);
     dr_graph_free(&g);
     dr_dataset_unref(&set);

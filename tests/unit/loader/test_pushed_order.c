@@ -506,7 +506,7 @@ static bool will_open_after(dr_loader *l, uint64_t finished)
 {
     for (int i = 0; i < 20000; i++, usleep(1000)) {
         dr__pool_lock();
-        const bool there = l->exec.finished == finished, opens = dr__claim_will_open(&l->exec);
+        const bool there = l->exec.progress.finished == finished, opens = dr__claim_will_open(&l->exec);
         dr__pool_unlock();
         if (there)
             return opens;
@@ -548,13 +548,13 @@ static void large_batches_are_forgotten(void **state)
     assert_ok(dr_loader_start(l, 0, &err));
     push(l, ids, 40);
     push(l, ids, 4);
-    assert_int_equal(l->exec.batch_slots, 40);
+    assert_int_equal(l->exec.budget.batch_slots, 40);
     dr_batch *b = soon(l);
     dr_batch_unref(&b);
-    assert_int_equal(l->exec.batch_slots, 4);
+    assert_int_equal(l->exec.budget.batch_slots, 4);
     push(l, ids, 40);
     assert_ok(dr_loader_start(l, 1, &err)); /* given up */
-    assert_int_equal(l->exec.batch_slots, 4);
+    assert_int_equal(l->exec.budget.batch_slots, 4);
     dr_loader_close(&l);
     dr_graph_free(&g);
     dr_dataset_unref(&set);
