@@ -114,8 +114,8 @@ bench: $(INSTALLED)
 	@test -n "$(DATA)" || { echo "make bench DATA=folder-of-images [PHOTOS=folder-of-large-photos]"; exit 2; }
 	test -f build-bench/build.ninja || $(MESON) setup build-bench -Dbench=true
 	$(MESON) compile -C build-bench
-	$(PY) -m drapps.bench.run_all --data "$(DATA)" $(if $(PHOTOS),--photos "$(PHOTOS)") \
-		--limit build-bench/bench/limit --save build-bench/results
+	$(PY) -m benchmarks.run_all --data "$(DATA)" $(if $(PHOTOS),--photos "$(PHOTOS)") \
+		--limit build-bench/benchmarks/c/limit --save build-bench/results
 
 # Warnings and links that lead nowhere are errors.  What it needs is added to $(VENV) when it is first made.
 $(VENV)/.docs: scripts/venv-docs.txt $(VENV)/.ready

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from drapps.bench import child, command, environments, peers, process, report, run_all, runner, stats, workload
+from benchmarks import run_all
+from drapps.bench import bench_command, bench_table, child, environments, peers, process, runner, stats, workload
 
 linux = pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="memory is read from Linux's /proc")
 
@@ -322,7 +323,7 @@ def test_result_has_the_fields_of_the_schema():
 
 def test_table_is_sorted_by_rate_and_marks_what_cannot_be_compared():
     pixels = {"largest": 12.0, "differing_images": 1, "images": 5, "mean": 0.1, "largest_float": 0.2}
-    rows = report.table_rows(result_of(THREE, {"torch_pil": pixels}))
+    rows = bench_table.table_rows(result_of(THREE, {"torch_pil": pixels}))
     assert [row[0] for row in rows] == [peers.row(name).title for name in THREE]
     assert rows[0][1:4] == ("390 [300, 400]", "3.00 x", "-") and rows[0][6] == "n/a"
     assert rows[1][1:4] == ("240 [200, 250]", "2.00 x", "1.60 x")
@@ -333,50 +334,50 @@ def test_a_result_without_the_first_epoch_is_still_shown():
     result = result_of(THREE)
     for entry in result["peers"]:
         del entry["first_over"]
-    assert report.table_rows(result)[2][3] == "3.00 x"
+    assert bench_table.table_rows(result)[2][3] == "3.00 x"
 
 
 def test_markdown_names_missing_peers():
-    text = report.markdown(result_of(THREE))
+    text = bench_table.markdown(result_of(THREE))
     assert "| drapps, later epochs (seek points kept) | 390 [300, 400] |" in text
     assert "- dali: not measured: away" in text
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert {line.count("|") for line in lines} == {len(report.COLUMNS) + 1}
+    assert {line.count("|") for line in lines} == {len(bench_table.COLUMNS) + 1}
 
 
 def test_the_report_says_why_pixels_were_not_compared():
     result = {**result_of(THREE), "not_compared": "--no-pixels was given"}
-    assert "- largest diff. n/a: --no-pixels was given" in report.markdown(result)
+    assert "- largest diff. n/a: --no-pixels was given" in bench_table.markdown(result)
     pixels = {"largest": 0.0}
-    text = report.markdown(result_of(THREE, {"torch_pil": pixels, "drapps": pixels}))
+    text = bench_table.markdown(result_of(THREE, {"torch_pil": pixels, "drapps": pixels}))
     assert "- largest diff. n/a: drapps_first cannot be told which part of an image to crop" in text
-    assert "n/a" not in report.markdown(result_of(THREE, dict.fromkeys(THREE, pixels)))
+    assert "n/a" not in bench_table.markdown(result_of(THREE, dict.fromkeys(THREE, pixels)))
 
 
 def test_terminal_table_prints(capsys):
     pytest.importorskip("rich")
-    report.print_table(result_of(THREE))
+    bench_table.print_table(result_of(THREE))
     assert "390 [300, 400]" in capsys.readouterr().out
 
 
 def test_section_of_a_file_is_replaced(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("head\n<!-- x -->\nold\n<!-- /x -->\ntail\n")
-    report.write_section(page, "x", "new\n")
-    report.write_section(page, "x", "new\n")
+    bench_table.write_section(page, "x", "new\n")
+    bench_table.write_section(page, "x", "new\n")
     assert page.read_text() == "head\n<!-- x -->\n\nnew\n\n<!-- /x -->\ntail\n"
     with pytest.raises(SystemExit, match="once each"):
-        report.write_section(page, "y", "new\n")
+        bench_table.write_section(page, "y", "new\n")
 
 
 def test_saved_result_is_shown_again(tmp_path, capsys):
     saved = tmp_path / "r.json"
     saved.write_text(json.dumps(result_of(THREE)))
-    assert command.main(["show", str(saved), "--json"]) == 0
+    assert bench_command.main(["show", str(saved), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schema"] == 1
     page = tmp_path / "p.md"
     page.write_text("<!-- r -->\n<!-- /r -->\n")
-    command.main(["show", str(saved), "--into", str(page), "r"])
+    bench_command.main(["show", str(saved), "--into", str(page), "r"])
     assert "390 [300, 400]" in page.read_text()
 
 
@@ -384,12 +385,12 @@ def test_saved_result_is_shown_again(tmp_path, capsys):
 
 
 def test_peer_names_put_drapps_first_and_refuse_others():
-    assert command.peer_names("") == ["drapps", "drapps_first"]
-    assert command.peer_names("all") == list(peers.NAMES)
-    assert command.peer_names("dali,drapps") == ["drapps", "drapps_first", "dali"]
-    assert "drapps_first" not in command.others() and len(command.others()) == len(peers.NAMES) - 2
+    assert bench_command.peer_names("") == ["drapps", "drapps_first"]
+    assert bench_command.peer_names("all") == list(peers.NAMES)
+    assert bench_command.peer_names("dali,drapps") == ["drapps", "drapps_first", "dali"]
+    assert "drapps_first" not in bench_command.others() and len(bench_command.others()) == len(peers.NAMES) - 2
     with pytest.raises(SystemExit, match="no peer is called 'dally'"):
-        command.peer_names("dally")
+        bench_command.peer_names("dally")
 
 
 def test_every_peer_has_a_file_an_environment_and_settings():
@@ -420,7 +421,7 @@ def test_speed_and_memory_are_judged_from_a_result():
     assert checks["later epochs over torch_pil"] == (6.0, 6.5, False)
     assert checks["first epoch over hand"] == (0.92, 1.0, False)
     assert checks["first epoch over dali"] == (None, 1.7, None) and checks["later epochs over dali"][1] == 3.0
-    assert len(checks) == len(command.others()) + 2
+    assert len(checks) == len(bench_command.others()) + 2
     assert run_all.passed(run_all.memory_check(result)) is True
 
 

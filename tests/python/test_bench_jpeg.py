@@ -9,7 +9,7 @@ import pytest
 from imagesets import picture
 from PIL import Image
 
-from drapps.bench import command, jpeg, jpeg_child, jpeg_ways
+from drapps.bench import bench_command, jpeg_bench, jpeg_child, jpeg_ways
 
 OWN = ["libjpeg", "drapps", "index"]
 
@@ -27,13 +27,13 @@ def files(tmp_path_factory):
 
 def bench(files, names, tmp_path, **options):
     settings = {"n": 100, "rounds": 2, "threads": 1, "seed": 1, "envs": str(tmp_path), "say": lambda text: None}
-    return jpeg.run_jpeg(str(files), names, **{**settings, **options})
+    return jpeg_bench.run_jpeg(str(files), names, **{**settings, **options})
 
 
 def test_own_decoders(files, tmp_path):
     result = bench(files, OWN, tmp_path)
     assert result["data"]["files"] == 5 and result["data"]["left_out"] == 2 and result["missing"] == []
-    assert {(e["task"], e["decoder"]) for e in result["results"]} == {(t, n) for t in jpeg.TASKS for n in OWN}
+    assert {(e["task"], e["decoder"]) for e in result["results"]} == {(t, n) for t in jpeg_bench.TASKS for n in OWN}
     for entry in result["results"]:
         assert entry["ms_per_image"]["n"] == 2 and entry["ms_per_image"]["min"] > 0
         assert entry["differing_images"] == 0
@@ -64,7 +64,7 @@ def test_a_missing_peer_is_said(files, tmp_path, monkeypatch):
     assert [m["decoder"] for m in result["missing"]] == ["gone"]
     assert "gone" in result["missing"][0]["reason"] and "drapps bench setup torch" in result["missing"][0]["reason"]
     assert len(result["results"]) == 6
-    assert "gone: not measured" in jpeg.markdown(result)
+    assert "gone: not measured" in jpeg_bench.markdown(result)
 
 
 class Wrong(jpeg_ways.Way):
@@ -101,7 +101,7 @@ def test_differing_pixels_are_counted(files):
     server = jpeg_child.Server({"paths": paths, "boxes": [[0, 0, 8, 8]] * 3, "cpus": []}, Table)
     child = Here(server)
     started = {name: (child, child.ask(open=name)["version"]) for name in ("libjpeg", "wrong")}
-    differing = jpeg.compare(started, lambda text: None)
+    differing = jpeg_bench.compare(started, lambda text: None)
     assert differing == {("libjpeg", "full"): 0, ("wrong", "full"): 2, ("libjpeg", "crop"): 0, ("wrong", "crop"): 2}
     with pytest.raises(ValueError, match="no"):
         child.ask(run="wrong", task="full", threads=2)
@@ -114,26 +114,26 @@ def test_an_error_is_an_answer():
 
 
 def test_names():
-    assert command.decoder_names("none") == OWN
-    assert command.decoder_names("pillow,drapps") == [*OWN, "pillow"]
-    assert command.decoder_names("all") == [*OWN, *jpeg_ways.PEERS]
+    assert bench_command.decoder_names("none") == OWN
+    assert bench_command.decoder_names("pillow,drapps") == [*OWN, "pillow"]
+    assert bench_command.decoder_names("all") == [*OWN, *jpeg_ways.PEERS]
     with pytest.raises(SystemExit, match="nvjpeg"):
-        command.decoder_names("nvjpeg")
+        bench_command.decoder_names("nvjpeg")
 
 
 def test_command(files, tmp_path, capsys):
     saved = tmp_path / "result.json"
     arguments = ["jpeg", "--data", str(files), "--rounds", "1", "--peers", "none", "--envs", str(tmp_path)]
-    assert command.main([*arguments, "--json", "--save", str(saved)]) == 0
+    assert bench_command.main([*arguments, "--json", "--save", str(saved)]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result == json.loads(saved.read_text())
-    assert command.main(["show", str(saved)]) == 0
+    assert bench_command.main(["show", str(saved)]) == 0
     text = capsys.readouterr().out
     assert "drapps, with index" in text and "differing images" in text
-    assert command.main(["show", str(saved), "--markdown"]) == 0
+    assert bench_command.main(["show", str(saved), "--markdown"]) == 0
     assert "| full | drapps |" in capsys.readouterr().out
 
 
 def test_files_are_evenly_spread():
-    assert jpeg.choose(list("abcdefgh"), 4) == ["a", "c", "e", "g"]
-    assert jpeg.choose(list("ab"), 9) == ["a", "b"]
+    assert jpeg_bench.choose(list("abcdefgh"), 4) == ["a", "c", "e", "g"]
+    assert jpeg_bench.choose(list("ab"), 9) == ["a", "b"]

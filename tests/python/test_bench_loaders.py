@@ -11,10 +11,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from drapps.bench import command, report, volumes
-from drapps.bench.loaders import case as cases
-from drapps.bench.loaders import consumer, rounds, table, timed_work, volume_sets, workloads
-from drapps.bench.loaders.workloads import consumers, eight_consumers, published, segmentation
+from benchmarks import volumes
+from benchmarks.loaders import case as cases
+from benchmarks.loaders import case_table, consumer, rounds, timed_work, volume_sets, workloads
+from drapps.bench import bench_command, bench_table
+from benchmarks.loaders.workloads import consumers, eight_consumers, published, segmentation
 
 
 @pytest.fixture(autouse=True)
@@ -197,16 +198,16 @@ def result_of(monkeypatch, **answers):
 def test_ratio_and_memory_are_told(monkeypatch):
     result = result_of(monkeypatch, torch={"batches_per_s": 10, "pss_above_mb": 80, "digest": 1},
                        drapps={"batches_per_s": 25, "pss_above_mb": 20, "digest": 1})
-    text = table.markdown(result)
+    text = case_table.markdown(result)
     assert "| drapps | 25.0 [25.0, 25.0] | 20 [20, 20] | 2.50 x torch |" in text
     assert "The outputs of 4 runs were compared and are equal." in text and "over torch's: 0.25" in text
-    assert table.good(result)
+    assert case_table.good(result)
 
 
 def test_other_outputs_cannot_be_overlooked(monkeypatch):
     result = result_of(monkeypatch, torch={"batches_per_s": 10, "pss_above_mb": 80, "digest": 1},
                        drapps={"batches_per_s": 25, "pss_above_mb": 20, "digest": 2})
-    assert "**OUTPUTS DIFFER**: drapps" in table.markdown(result) and not table.good(result)
+    assert "**OUTPUTS DIFFER**: drapps" in case_table.markdown(result) and not case_table.good(result)
 
 
 def test_failure_is_told_with_its_reason(monkeypatch):
@@ -214,19 +215,19 @@ def test_failure_is_told_with_its_reason(monkeypatch):
 
     result = result_of(monkeypatch, torch=PeerError("worker exited"),
                        drapps={"batches_per_s": 25, "pss_above_mb": 20, "digest": 1})
-    assert "torch, round 2: failed: worker exited" in table.markdown(result)
-    assert table.good(result)  # torch's failure is a result, drapps's would not be
+    assert "torch, round 2: failed: worker exited" in case_table.markdown(result)
+    assert case_table.good(result)  # torch's failure is a result, drapps's would not be
 
 
 def test_command_line_runs_saves_and_writes_a_section(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- results-tiny -->\n<!-- /results-tiny -->\nafter\n")
-    done = command.main(["loaders", "tiny", "--quick", "--rounds", "1", "--only", "torch", "--set", "batches=[16]",
+    done = bench_command.main(["loaders", "tiny", "--quick", "--rounds", "1", "--only", "torch", "--set", "batches=[16]",
                          "--save", str(tmp_path / "saved"), "--into", str(page)])
     assert done == 0 and "torch, batches of 16" in capsys.readouterr().out
     saved = json.loads((tmp_path / "saved" / "tiny.json").read_text())
     assert saved["cases"][0]["figures"]["batches_per_s"]["n"] == 1
-    assert command.page_of(saved) is table and command.page_of({}) is report
+    assert bench_command.page_of(saved) is case_table and bench_command.page_of({}) is bench_table
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("after\n")
     assert "`drapps bench loaders tiny --rounds 1 --seed 0 --set batches=[16] --quick`" in text

@@ -16,7 +16,7 @@ from imagesets import write_folder
 
 import drapps
 from drapps import _core
-from drapps.experiment.disturb import MemoryLimit
+from benchmarks.experiments.disturb import MemoryLimit
 
 PACKAGE = pathlib.Path(drapps.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")

@@ -10,9 +10,9 @@ import pytest
 
 from drapps import _core, cli
 from drapps.bench import paced
-from drapps.experiment import adapt, command, images, script, statistics, tables, trainer
-from drapps.experiment.cells import Cells
-from drapps.experiment.script import Condition, Contender, Place
+from benchmarks.experiments import adapt, adapt_command, adapt_phases, adapt_tables, pictures, statistics, training
+from benchmarks.experiments.cells import Cells
+from benchmarks.experiments.adapt_phases import Condition, Contender, Place
 
 
 @pytest.mark.parametrize(("q", "freedom", "t"), [(0.975, 1, 12.7062), (0.95, 11, 1.7959), (0.995, 30, 2.75)])
@@ -66,10 +66,10 @@ def test_a_file_that_holds_something_else_is_named(tmp_path):
 
 
 def test_loss_is_an_area():
-    assert script.lost([0.0] * 4 + [100.0] * 36) == pytest.approx(1.0)  # a second without anything
-    assert script.lost([50.0] * 4 + [100.0] * 36) == pytest.approx(0.5)
-    assert script.lost([200.0] + [100.0] * 39) == pytest.approx(-0.25)
-    assert script.lost([100.0] * 8) == 0 == script.lost([0.0] * 8)
+    assert adapt_phases.lost([0.0] * 4 + [100.0] * 36) == pytest.approx(1.0)  # a second without anything
+    assert adapt_phases.lost([50.0] * 4 + [100.0] * 36) == pytest.approx(0.5)
+    assert adapt_phases.lost([200.0] + [100.0] * 39) == pytest.approx(-0.25)
+    assert adapt_phases.lost([100.0] * 8) == 0 == adapt_phases.lost([0.0] * 8)
 
 
 @pytest.mark.parametrize(("series", "seconds"), [
@@ -77,22 +77,22 @@ def test_loss_is_an_area():
     ([10] * 8 + [100] * 32, 2.0),  # an average over a second reaches into the time before
 ])  # fmt: skip
 def test_settling_is_when_the_rate_stays(series, seconds):
-    assert script.settling(series) == pytest.approx(seconds, abs=0.3)
+    assert adapt_phases.settling(series) == pytest.approx(seconds, abs=0.3)
 
 
 def test_a_batch_counts_over_the_time_since_the_one_before():
-    series = script._series([(10.5, 0.1, 8), (11.0, 0.1, 8)], 10.0, 11.0)
+    series = adapt_phases._series([(10.5, 0.1, 8), (11.0, 0.1, 8)], 10.0, 11.0)
     assert series == [16.0, 16.0, 16.0, 16.0]
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    return Place(images.make(tmp_path_factory.mktemp("images"), classes=2, each=8, size=(64, 48)), "no-environments")
+    return Place(pictures.make_images(tmp_path_factory.mktemp("images"), classes=2, each=8, size=(64, 48)), "no-environments")
 
 
 def test_a_run_delivers_in_every_phase_and_holds_the_step(place):
     phases = (Condition("fast"), Condition("slow", step=0.2))
-    found = script.run(Contender("x", "drapps", {"workers": 1, "seek_index": "off"}), phases, 2, place)["phases"]
+    found = adapt_phases.run(Contender("x", "drapps", {"workers": 1, "seek_index": "off"}), phases, 2, place)["phases"]
     assert [phase["condition"] for phase in found] == ["fast", "slow"]
     assert found[0]["samples_per_s"] > found[1]["samples_per_s"] > 0
     assert found[1]["samples_per_s"] <= 64 / 0.2 * 1.6  # one batch more than fits may fall into the phase
@@ -100,7 +100,7 @@ def test_a_run_delivers_in_every_phase_and_holds_the_step(place):
 
 def test_a_loader_that_fails_says_why(place):
     with pytest.raises(RuntimeError, match="workers"):
-        script.run(Contender("x", "drapps", {"workers": -5}), (Condition("calm"),), 2, place)
+        adapt_phases.run(Contender("x", "drapps", {"workers": -5}), (Condition("calm"),), 2, place)
 
 
 def phases(*rates):
@@ -116,7 +116,7 @@ def test_each_phase_is_compared_with_the_setting_that_is_best_in_it():
     rows = adapt.compare(runs, "analytic", {"calm": good, "burned": bad})
     assert [row["beside"] for row in rows] == [good.name, bad.name]
     assert all(row["equivalence"].equivalent for row in rows)
-    assert "equivalent" in tables.adapt(rows) and "| 1: calm |" in tables.adapt(rows)
+    assert "equivalent" in adapt_tables.adapt(rows) and "| 1: calm |" in adapt_tables.adapt(rows)
 
 
 def test_the_best_of_the_grid_is_found_for_each_condition(tmp_path, monkeypatch):
@@ -126,14 +126,14 @@ def test_the_best_of_the_grid_is_found_for_each_condition(tmp_path, monkeypatch)
     def run(contender, conditions, seconds, place):
         return {"phases": phases(*((c.name, 10 + (wanted[c.name] == contender.name)) for c in conditions))}
 
-    monkeypatch.setattr(script, "run", run)
+    monkeypatch.setattr(adapt_phases, "run", run)
     options = SimpleNamespace(seed=0, search_rounds=2, search_seconds=1, policies=["analytic"], peers=False)
     experiment = adapt.Experiment(Cells(tmp_path / "cells"), options, None, lambda text: None)
     rates = experiment.search("steps", scenario)
     best = adapt.best_static(rates, scenario)
     assert {name: contender.name for name, contender in best.items()} == wanted
     assert [c.name for c in experiment.contenders("steps", scenario, best)] == ["analytic", *wanted.values()]
-    assert tables.grid(rates).count("**11**") == 2 and len(tables.grid(rates).splitlines()) == 2 + len(adapt.GRID)
+    assert adapt_tables.grid(rates).count("**11**") == 2 and len(adapt_tables.grid(rates).splitlines()) == 2 + len(adapt.GRID)
 
 
 def test_the_pace_is_read_without_a_lock_that_a_fork_would_keep():
@@ -146,13 +146,13 @@ def test_the_pace_is_read_without_a_lock_that_a_fork_would_keep():
 
 
 def test_the_adaptive_training_is_compared_round_by_round():
-    rows = trainer.compare({trainer.DRAPPS_AUTO: [10.0, 11.0], "torch": [20.0, 22.0]})
-    assert rows[1]["equivalence"].ratio == pytest.approx(2.0) and "2.000" in tables.trainer(rows)
+    rows = training.compare({training.DRAPPS_AUTO: [10.0, 11.0], "torch": [20.0, 22.0]})
+    assert rows[1]["equivalence"].ratio == pytest.approx(2.0) and "2.000" in adapt_tables.trainer(rows)
 
 
 def test_an_unknown_scenario_is_named():
     with pytest.raises(_core.ArgumentError, match="--only nothing"):
-        command.main(["--only", "nothing"])
+        adapt_command.main(["--only", "nothing"])
 
 
 def test_the_help_lists_every_experiment(capsys):

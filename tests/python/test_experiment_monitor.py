@@ -7,13 +7,13 @@ import os
 import pytest
 
 from drapps import _core, cli
-from drapps.experiment import disturb, images
-from drapps.experiment.monitor import (
-    command, cost, disk, disk_child, findings, loader_child, machine, network, readings,
+from benchmarks.experiments import disturb, pictures
+from benchmarks.experiments.monitor import (
+    cost, disk, disk_child, loader_child, machine, monitor_command, monitor_findings, network, readings,
 )  # fmt: skip
 from drapps.monitor import Monitor, Snapshot
 
-RESULTS = {findings.KEPT, findings.MISSED, findings.OPEN}
+RESULTS = {monitor_findings.KEPT, monitor_findings.MISSED, monitor_findings.OPEN}
 
 
 def snapshot(number, cpu=(0.0,), **values):
@@ -23,7 +23,7 @@ def snapshot(number, cpu=(0.0,), **values):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return images.make(tmp_path_factory.mktemp("images"), classes=2, each=16, size=(64, 48))
+    return pictures.make_images(tmp_path_factory.mktemp("images"), classes=2, each=16, size=(64, 48))
 
 
 @pytest.fixture
@@ -33,15 +33,15 @@ def options(data, tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "cache_bytes", lambda: 0)
     monkeypatch.setattr(machine, "SETTLE", 0.3)
     monkeypatch.setattr(machine, "MOVE", 1.0)
-    return command.make_parser().parse_args(
+    return monitor_command.make_parser().parse_args(
         ["--seconds", "0.3", "--fuzz-seconds", "1", "--pairs", "2", "--segment", "0.1", "--memory-mb", "512",
          "--data", data, "--folder", str(tmp_path)])  # fmt: skip
 
 
 def found_by(name, options):
     """The findings of one test, which must not fail."""
-    rows = command.run([name], options)
-    assert rows and not [found for _, found in rows if found.result.startswith(findings.FAILED)], rows
+    rows = monitor_command.run([name], options)
+    assert rows and not [found for _, found in rows if found.result.startswith(monitor_findings.FAILED)], rows
     return [found for _, found in rows]
 
 
@@ -49,11 +49,11 @@ def found_by(name, options):
 
 
 @pytest.mark.parametrize(("low", "high", "result"), [
-    (0.9951, 1.002, findings.KEPT), (0.994, 1.002, findings.OPEN), (0.98, 0.9949, findings.MISSED),
+    (0.9951, 1.002, monitor_findings.KEPT), (0.994, 1.002, monitor_findings.OPEN), (0.98, 0.9949, monitor_findings.MISSED),
 ])  # fmt: skip
 def test_an_interval_is_on_one_side_of_a_bound_or_shows_nothing(low, high, result):
-    assert findings.side(low, high, least=0.995) == result
-    assert findings.side(-high, -low, most=-0.995) == result
+    assert monitor_findings.side(low, high, least=0.995) == result
+    assert monitor_findings.side(-high, -low, most=-0.995) == result
 
 
 def test_percentiles_are_values_that_were_there():
@@ -63,7 +63,7 @@ def test_percentiles_are_values_that_were_there():
 
 def test_a_sensor_that_is_absent_makes_a_test_impossible():
     assert readings.mean([snapshot(1, mem_used=2.0), snapshot(2), snapshot(3, mem_used=4.0)], "mem_used") == 3
-    with pytest.raises(findings.NotPossible, match="net_rtt"):
+    with pytest.raises(monitor_findings.NotPossible, match="net_rtt"):
         readings.mean([snapshot(1)], "net_rtt")
 
 
@@ -75,19 +75,19 @@ def test_entries_outside_their_range_are_found():
 
 def test_a_loss_is_shown_only_by_an_interval_that_excludes_it():
     none = cost.loss([[1.0, 1.0001], [1.0, 0.9999], [1.0, 1.0]], 100)
-    assert none.result == findings.KEPT and "100 samples/s: the interval excludes a loss of 0.5 %" in none.measured
+    assert none.result == monitor_findings.KEPT and "100 samples/s: the interval excludes a loss of 0.5 %" in none.measured
     unsure = cost.loss([[1.0, 1.05], [1.0, 0.95]], 100)
-    assert unsure.result == findings.OPEN and "does not exclude" in unsure.measured
+    assert unsure.result == monitor_findings.OPEN and "does not exclude" in unsure.measured
     slow = cost.loss([[1.0, 0.98], [1.0, 0.981], [1.0, 0.979]], 100)
-    assert slow.result == findings.MISSED and slow.figures["mean"] == pytest.approx(0.98)
+    assert slow.result == monitor_findings.MISSED and slow.figures["mean"] == pytest.approx(0.98)
     trace = cost.loss([[1.0, 0.993], [1.0, 0.9931], [1.0, 0.9929]], 100, to="a trace", most=0.01)
-    assert trace.result == findings.KEPT and trace.aim == "a loader loses less than 1 % of its throughput to a trace"
+    assert trace.result == monitor_findings.KEPT and trace.aim == "a loader loses less than 1 % of its throughput to a trace"
 
 
 def test_deciding_is_what_the_thread_uses_more():
     found = cost.deciding([[0.003, 0.0025], [0.0031, 0.0026], [0.0029, 0.0024]], 1.0)
-    assert found.result == findings.KEPT and found.figures["mean"] == pytest.approx(0.0005)
-    assert cost.deciding([[0.006, 0.002], [0.0061, 0.0021]], 1.0).result == findings.MISSED
+    assert found.result == monitor_findings.KEPT and found.figures["mean"] == pytest.approx(0.0005)
+    assert cost.deciding([[0.006, 0.002], [0.0061, 0.0021]], 1.0).result == monitor_findings.MISSED
 
 
 def test_readers_and_readings_are_compared():
@@ -170,18 +170,18 @@ def check_pairs(lost):
     ratios = [without / with_it for with_it, without in lost.figures["pairs"]]
     assert len(ratios) == 2 and lost.figures["mean"] == pytest.approx(sum(ratios) / 2)
     most = 0.01 if "to a trace" in lost.aim else 0.005
-    assert lost.result == findings.side(lost.figures["low"], lost.figures["high"], least=1 - most)
+    assert lost.result == monitor_findings.side(lost.figures["low"], lost.figures["high"], least=1 - most)
 
 
 def check_decisions(more):
     assert more.figures["n"] == 2 and more.figures["decisions_per_s"] >= 0
     assert more.figures["low"] <= more.figures["mean"] <= more.figures["high"] < 1
-    assert more.result == findings.side(more.figures["low"], more.figures["high"], most=0.002)
+    assert more.result == monitor_findings.side(more.figures["low"], more.figures["high"], most=0.002)
 
 
 def check_range(kept):
     """That is no matter of time or load."""
-    assert kept.result == findings.KEPT and kept.figures["wrong"] == []
+    assert kept.result == monitor_findings.KEPT and kept.figures["wrong"] == []
     assert kept.figures["entries"] > kept.figures["snapshots"] > 0
     assert {"cpu_total", "mem_used", "consumer_wait"} <= set(kept.figures["sensors"])
 
@@ -194,7 +194,7 @@ CHECKS = {"cpu": check_cpu, "memory_bandwidth": check_memory_bandwidth, "disk": 
 def test_a_test_finds_what_it_measured(name, options):
     """Whether an aim is kept in a moment on any machine says nothing; what was measured, and how it is judged, does."""
     found = found_by(name, options)
-    if found[-1].result.startswith(findings.IMPOSSIBLE):
+    if found[-1].result.startswith(monitor_findings.IMPOSSIBLE):
         assert name in ("cpu", "memory_bandwidth", "disk")  # one CPU; a sensor that is not there; no O_DIRECT
         pytest.skip(found[-1].result)
     CHECKS[name](*found)
@@ -240,7 +240,7 @@ def test_memory(options, nothing_left):
 def test_network(options, nothing_left):
     options.seconds = 1.5
     found = found_by("network", options)
-    if found[0].result.startswith(findings.IMPOSSIBLE):
+    if found[0].result.startswith(monitor_findings.IMPOSSIBLE):
         pytest.skip(found[0].result)
     assert found[0].figures["mbit"] < 200 and found[1].figures["seen"] > 0
     assert found[2].figures["overload"] > found[2].figures["calm"]
@@ -249,22 +249,22 @@ def test_network(options, nothing_left):
 def test_what_is_impossible_and_what_fails_are_rows(options, monkeypatch):
     def impossible(options):
         """An aim."""
-        yield findings.judged("the first", "2", True)
-        raise findings.NotPossible("there is no moon")
+        yield monitor_findings.judged("the first", "2", True)
+        raise monitor_findings.NotPossible("there is no moon")
 
     def failing(options):
         """Another."""
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(command, "TESTS", {"impossible": impossible, "failing": failing})
-    rows = command.run(["impossible", "failing"], options)
+    monkeypatch.setattr(monitor_command, "TESTS", {"impossible": impossible, "failing": failing})
+    rows = monitor_command.run(["impossible", "failing"], options)
     assert [found.result for _, found in rows] == ["kept", "not possible here: there is no moon", "failed: broken"]
-    assert "| `impossible` | An aim. | - | not possible here: there is no moon |" in findings.table(rows)
+    assert "| `impossible` | An aim. | - | not possible here: there is no moon |" in monitor_findings.table(rows)
 
 
 def test_the_program(data, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(command, "TESTS", {"one": lambda options: [findings.judged("aim", "3", False, x=3)]})
-    command.TESTS["one"].__doc__ = "One."
+    monkeypatch.setattr(monitor_command, "TESTS", {"one": lambda options: [monitor_findings.judged("aim", "3", False, x=3)]})
+    monitor_command.TESTS["one"].__doc__ = "One."
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- results-monitor -->\nold\n<!-- /results-monitor -->\nafter\n")
     assert cli.main(["experiment", "monitor", "--only", "one", "--seconds", "1", "--into", str(page)]) == 0
@@ -279,4 +279,4 @@ def test_the_program(data, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize("words", [["--only", "moon"], ["--pairs", "1"], ["--seconds", "0"]])
 def test_wrong_arguments(words):
     with pytest.raises(_core.ArgumentError, match=words[0]):
-        command.main(words)
+        monitor_command.main(words)

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from drapps.experiment import pictures, planted, plants, remedies
-from drapps.experiment.field import Case, Field, Remedy
-from drapps.experiment.remedies import Trial
+from benchmarks.experiments import pictures, planted, plants, remedies
+from benchmarks.experiments.planted_case import Case, Field, Remedy
+from benchmarks.experiments.remedies import Trial
 from drapps.profile.rules import NAMES
 
 

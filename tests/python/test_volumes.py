@@ -1,10 +1,10 @@
-"""Volumes through native pipelines against plain NumPy (drapps.bench.volumes)."""
+"""Volumes through native pipelines against plain NumPy (benchmarks.volumes)."""
 
 import numpy
 import pytest
 
 import drapps
-from drapps.bench import volumes
+from benchmarks import volumes
 
 SIZES = [(20, 33, 40), (9, 50, 31), (37, 28, 29)]
 HAVE = (2.5, 0.9, 1.1)  # the spacing of the cases

@@ -47,7 +47,7 @@ with pipe.loader(batch_size=256, trace="run.drtrace", trace_spans=float("inf")) 
 """
 FORMATS = PIPE + """
 import pathlib, tempfile
-from drapps.bench import volumes
+from benchmarks import volumes
 other = pipe
 cases = volumes.write_cases(pathlib.Path(tempfile.mkdtemp(dir=".")), [(20, 33, 40), (9, 50, 31)], (2.5, 0.9, 1.1))
 """

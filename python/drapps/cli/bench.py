@@ -1,6 +1,6 @@
-"""drapps bench: run a workload here and beside other loaders.  The work and the arguments are in drapps.bench."""
+"""drapps bench: measure drapps and other loaders.  The arguments are parsed in drapps.bench."""
 
-HELP = "measure a workload, also beside other loaders"
+HELP = "measure drapps and compare it with other loaders"
 
 
 def add_arguments(parser):
@@ -8,7 +8,7 @@ def add_arguments(parser):
 
 
 def main(argv):
-    """Takes over the rest of the command line."""
-    from drapps.bench import command
+    """Run the rest of the command line."""
+    from drapps.bench import bench_command
 
-    return command.main(argv)
+    return bench_command.main(argv)

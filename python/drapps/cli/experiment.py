@@ -1,34 +1,33 @@
-"""drapps experiment: reproduce a table of the evaluation.  The work and the arguments are in drapps.experiment."""
+"""drapps experiment: reproduce a table of the evaluation.  The work is in the benchmarks package of a checkout."""
 
 import argparse
 
-HELP = "reproduce a table of the evaluation, with statistics"
+HELP = "reproduce a table of the evaluation (needs a checkout)"
 
 
+# name: (summary, module of the checkout)
 EXPERIMENTS = {
-    "adapt": "does a policy do as well as the best setting for each moment?",
-    "ahead": "are batches ready when they are needed, and no more of them than that takes?",
-    "monitor": "does the monitor see what the machine does, and what does it cost?",
-    "planted": "does `drapps profile` name bottlenecks that were put there?",
+    "adapt": ("does a policy do as well as the best setting for each moment?", "adapt_command"),
+    "ahead": ("are batches ready when they are needed, and no more of them than that takes?", "ahead.ahead_command"),
+    "monitor": ("does the monitor see what the machine does, and what does it cost?", "monitor.monitor_command"),
+    "planted": ("does `drapps profile` name bottlenecks that were put there?", "planted"),
 }
 
 
 def add_arguments(parser):
     names = parser.add_subparsers(dest="experiment", metavar="experiment", required=True, title="experiments",
-                                  description="`drapps experiment NAME --help` lists the arguments of one")  # fmt: skip
-    for name, text in EXPERIMENTS.items():
+                                  description="`drapps experiment NAME --help` lists the arguments of one")
+    for name, (text, _) in EXPERIMENTS.items():
         names.add_parser(name, help=text, add_help=False)
 
 
 def main(argv):
-    """Takes over the rest of the command line."""
-    from drapps.experiment import command, planted
-    from drapps.experiment.ahead import command as ahead
-    from drapps.experiment.monitor import command as monitor
+    """Run the rest of the command line."""
+    from drapps.bench.checkout import import_benchmark
 
-    programs = {"adapt": command, "ahead": ahead, "monitor": monitor, "planted": planted}
-    if argv and argv[0] in programs:
-        return programs[argv[0]].main(argv[1:])
+    if argv and argv[0] in EXPERIMENTS:
+        module = f"benchmarks.experiments.{EXPERIMENTS[argv[0]][1]}"
+        return import_benchmark(module, f"drapps experiment {argv[0]}").main(argv[1:])
     parser = argparse.ArgumentParser(prog="drapps experiment", description=f"{HELP}.")
     add_arguments(parser)
     parser.parse_args(argv)

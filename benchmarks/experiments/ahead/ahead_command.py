@@ -1,0 +1,134 @@
+"""drapps experiment ahead: arguments, what is run, what is shown."""
+
+import argparse
+import datetime
+import json
+import math
+import random
+import sys
+import tempfile
+
+import drapps.trace
+from drapps import _core
+from drapps.bench import report, runner
+from drapps.cli.show import print_json
+from benchmarks.experiments import pictures
+from benchmarks.experiments.ahead import ahead_figures, ahead_judge
+from benchmarks.experiments.monitor import monitor_findings
+from benchmarks.experiments.monitor.monitor_command import shown
+from benchmarks.experiments.monitor.readings import run_child
+
+DESCRIPTION = "Are batches ready when they are needed, and no more than that takes?  On an otherwise idle machine."
+HELD_SECONDS = 6  # of each half of a run whose knobs stay: there is nothing to learn
+ADAPTIVE, HELD = "policy", "held"
+MOST_READERS = 64
+
+
+def make_parser():
+    parser = argparse.ArgumentParser(prog="drapps experiment ahead", description=DESCRIPTION)
+    parser.add_argument("--rounds", type=int, default=4, help="of each contender (default: 4)")
+    parser.add_argument("--before", type=float, default=20, help="seconds of the slow consumer (default: 20)")
+    parser.add_argument("--after", type=float, default=20, help="seconds of the fast one (default: 20)")
+    parser.add_argument("--step-ms", type=float, default=40, help="for which the slow one holds a batch (default: 40)")
+    parser.add_argument("--delay-ms", type=float, default=150, help="that a read takes (default: 150)")
+    parser.add_argument("--batch", type=int, default=4, help="samples (default: 4)")
+    parser.add_argument("--policy", default="analytic", help="(default: analytic)")
+    parser.add_argument("--data", metavar="DIR", help="folder of JPEG files for the loader (default: made for it)")
+    parser.add_argument("--seed", type=int, default=0, help="of the order of runs")
+    parser.add_argument("--json", action="store_true", help="print JSON, with all figures")
+    parser.add_argument("--into", metavar="FILE", help="write the tables into the section results-ahead")
+    return parser
+
+
+def held_knobs(options):
+    """As many batches as the slow consumer needs; all else is enough for the fast one."""
+    reads = options.delay_ms / options.step_ms  # while one batch is used
+    readers = min(math.ceil(1.15 * 2 * reads * options.batch), MOST_READERS)
+    return {"workers": 2, "prefetch": math.ceil(reads) + 1, "readers": readers}
+
+
+def script_of(name, options):
+    """What the child is to do, but for data and trace."""
+    script = {"batch": options.batch, "step": options.step_ms / 1000, "before": options.before, "after": options.after,
+              "policy": options.policy, "knobs": {}}  # fmt: skip
+    if name == HELD:
+        script |= {"before": min(options.before, HELD_SECONDS), "after": min(options.after, HELD_SECONDS),
+                   "policy": "fixed", "knobs": held_knobs(options)}  # fmt: skip
+    return script
+
+
+def run_one(name, options, data, folder):
+    """A round of a contender, in a process of its own."""
+    script = {**script_of(name, options), "data": data, "trace": f"{folder}/run.drtrace"}
+    delay = {"DRAPPS_READ_DELAY_US": str(round(1000 * options.delay_ms))}
+    environment = {**delay, "DRAPPS_POLICY": "", "DRAPPS_LIVE": "off"}
+    times = run_child("consumer_child", json.dumps(script), environment=environment, package=__package__)
+    return ahead_judge.Round(*ahead_figures.of_run(drapps.trace.read(script["trace"]), times))
+
+
+def run(options, say=lambda text: None):
+    """{contender's name: rounds}; who comes first in a round is by chance."""
+    runs, rng = {ADAPTIVE: [], HELD: []}, random.Random(options.seed)
+    with tempfile.TemporaryDirectory(prefix="drapps-experiment-") as folder:
+        data = options.data or pictures.make_images(folder, classes=4, each=32, size=(200, 150))
+        for k in range(options.rounds):
+            for name in rng.sample(list(runs), len(runs)):
+                runs[name].append(run_one(name, options, data, folder))
+                since = runs[name][-1].parts["since"]
+                say(f"round {k + 1}, {name}: waits {since.stall:.2%} since the change, prefetch {since.prefetch:g}")
+    return runs
+
+
+def title(name, options):
+    """Of a contender, for the table."""
+    held = ", ".join(f"{knob} {value}" for knob, value in held_knobs(options).items())
+    return {ADAPTIVE: f"`{options.policy}`", HELD: f"`fixed`: {held}"}[name]
+
+
+def page(runs, options, argv):
+    """The tables with what they were measured on."""
+    here, today = runner.machine(), datetime.date.today().isoformat()
+    head = (f"`drapps experiment ahead{''.join(' ' + word for word in shown(argv))}`; {here['cpu']}, {here['cpus']} "
+            f"CPUs, {here['system']}; {today}.  Reads take {options.delay_ms:g} ms, batches have {options.batch} "
+            f"samples; the consumer holds one for {options.step_ms:g} ms, after {options.before:g} s for half of that; "
+            f"{options.rounds} rounds: mean ± sd [95 % CI].")  # fmt: skip
+    rows = [("ahead", found) for found in ahead_judge.findings(runs[ADAPTIVE], runs[HELD])]
+    parts = ahead_judge.table({title(name, options): rounds for name, rounds in runs.items()})
+    return f"{head}\n\n{monitor_findings.table(rows)}\n{parts}"
+
+
+def as_dict(runs):
+    """For JSON."""
+    def plain(found):
+        parts = {name: {**p._asdict(), "need": p.need, "hoard": p.hoard} for name, p in found.parts.items()}
+        return {"doubled_s": found.doubled, "parts": parts}
+
+    def known(found):  # one round has no interval
+        return {key: value for key, value in found.figures.items() if value not in (math.inf, -math.inf)}
+
+    return {"rounds": {name: [plain(found) for found in rounds] for name, rounds in runs.items()},
+            "findings": [{**found._asdict(), "figures": known(found)}
+                         for found in ahead_judge.findings(runs[ADAPTIVE], runs[HELD])]}  # fmt: skip
+
+
+def check(options):
+    """Raises an ArgumentError."""
+    if options.rounds < 1 or options.batch < 1:
+        raise _core.ArgumentError(f"--rounds {options.rounds} --batch {options.batch}: at least 1")
+    if not min(options.before, options.after) >= 2:
+        raise _core.ArgumentError(f"--before {options.before:g} --after {options.after:g}: at least 2 s")
+    if options.step_ms <= 0 or options.delay_ms <= 0:
+        raise _core.ArgumentError(f"--step-ms {options.step_ms:g} --delay-ms {options.delay_ms:g}: above 0")
+
+
+def main(argv=None):
+    """The program."""
+    argv = sys.argv[1:] if argv is None else argv
+    args = make_parser().parse_args(argv)
+    check(args)
+    runs = run(args, lambda text: print(text, file=sys.stderr, flush=True))
+    if args.into:
+        report.write_section(args.into, "results-ahead", page(runs, args, argv))
+    if args.json:
+        return print_json(as_dict(runs))
+    print(page(runs, args, argv))

@@ -1,0 +1,42 @@
+"""What a test finds: an aim, what was measured, whether it was kept; and the table of these."""
+
+from typing import NamedTuple
+
+from benchmarks.experiments import adapt_tables
+
+KEPT, MISSED, OPEN, IMPOSSIBLE, FAILED = "kept", "missed", "not shown", "not possible here", "failed"
+
+
+class NotPossible(Exception):
+    """This machine lacks what a test needs."""
+
+
+class Finding(NamedTuple):
+    """One aim of a test."""
+
+    aim: str
+    measured: str
+    result: str
+    figures: dict  # behind the words, for machines
+
+
+def judged(aim, measured, kept, **figures):
+    """A finding that is clear."""
+    return Finding(aim, measured, KEPT if kept else MISSED, figures)
+
+
+def side(low, high, least=float("-inf"), most=float("inf")):
+    """What a confidence interval says of a bound: kept where all of it is inside, missed where none is.
+
+    >>> side(0.996, 1.001, least=0.995), side(0.99, 1.0, least=0.995), side(0.98, 0.99, least=0.995)
+    ('kept', 'not shown', 'missed')
+    """
+    if least <= low and high <= most:
+        return KEPT
+    return MISSED if high < least or low > most else OPEN
+
+
+def table(rows):
+    """rows: (test's name, finding)"""
+    columns = ("test", "aim", "measured", "result")
+    return adapt_tables.table(columns, [(f"`{name}`", found.aim, found.measured, found.result) for name, found in rows])

@@ -1,0 +1,135 @@
+"""Fourteen planted bottlenecks and two healthy runs: does `drapps profile` name them?
+
+    drapps experiment planted --seed 1
+    drapps experiment planted --seed 1 --remedies   # do remedies bring what it says?  (remedies.py)
+
+Each plant (plants.py) writes data and a training script, and makes the conditions around a child process that runs
+`drapps profile script.py` (field.py).  Strength and place are random by the seed.  The child sees only the run: no
+parameter of the plant but what any script says of itself.
+"""
+
+import argparse
+import datetime
+import random
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+from drapps.bench.report import write_section
+from drapps.bench.runner import machine
+from drapps.cli.show import print_json, print_table
+from benchmarks.experiments import remedies
+from benchmarks.experiments.planted_case import Field
+from benchmarks.experiments.plants import PLANTS
+
+SECONDS = 10  # of measuring, for each plant
+
+
+class Row(NamedTuple):
+    """What came of a plant."""
+
+    name: str
+    expected: str
+    verdict: str
+    strength: str
+    seconds: float
+    findings: list
+    facts: dict
+    trials: tuple = ()  # of remedies
+    where: str = ""  # what the verdict must name
+
+    @property
+    def right(self):
+        named = not self.where or any(self.where in found["evidence"] for found in self.findings[:1])
+        return self.verdict == self.expected and named
+
+
+def run(seed=1, names=None, seconds=SECONDS, say=lambda row: None, with_remedies=False):
+    """Rows, one a plant, in an order by the seed.  say: called with each as it is there."""
+    chosen = [plant for plant in PLANTS if not names or plant.name in names]
+    random.Random(seed).shuffle(chosen)
+    rows = []
+    for plant in chosen:
+        with tempfile.TemporaryDirectory(prefix="drapps-planted-") as root:
+            rows.append(_run_one(plant, Field(root, seed, plant.name), seconds, with_remedies))
+        say(rows[-1])
+    return rows
+
+
+def _run_one(plant, at, seconds, with_remedies):
+    begun = time.monotonic()
+    with at.undo:
+        try:
+            case = plant.make(at)
+        except SystemExit as error:  # this machine does not let us make the conditions
+            return Row(plant.name, plant.expected, "not run", str(error), 0.0, [], {})
+        found = at.profiled(case, seconds)
+        taken = time.monotonic() - begun
+        trials = remedies.tried(at, case, plant.expected, found, seconds) if with_remedies else ()
+    return Row(plant.name, plant.expected, found.get("verdict") or "none", case.strength, taken,
+               found.get("findings", []), found.get("facts", {}), trials, plant.where)  # fmt: skip
+
+
+def table(rows):
+    """Printed: what was planted, what was found, what remedies brought."""
+    shown = [(row.name, row.strength, row.verdict, "yes" if row.right else "no",
+              ", ".join(f"{found['name']} {found['gain']:.1f}x" for found in row.findings), f"{row.seconds:.0f} s")
+             for row in rows]  # fmt: skip
+    print_table(("planted", "strength", "verdict", "right", "findings", ("time", "right")), shown)
+    print(f"{sum(row.right for row in rows)} of {len(rows)} named")
+    if all_trials(rows):
+        print()
+        remedies.table(all_trials(rows))
+
+
+def all_trials(rows):
+    """Of all plants."""
+    return [trial for row in rows for trial in row.trials]
+
+
+def make_parser():
+    parser = argparse.ArgumentParser(prog="drapps experiment planted", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help=f"which ones (default: all): {', '.join(p.name for p in PLANTS)}")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of measuring, each (default: {SECONDS})")
+    parser.add_argument("--remedies", action="store_true",
+                        help="run each again with the plant taken away: is the gain as expected?")  # fmt: skip
+    parser.add_argument("--into", metavar="FILE", help="write the table of remedies into its section results-remedies")
+    parser.add_argument("--json", action="store_true", help="print JSON, with all facts")
+    return parser
+
+
+def main(argv=None):
+    """The program."""
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    unknown = set(args.names) - {plant.name for plant in PLANTS}
+    if unknown:
+        parser.error(f"no plant is called {', '.join(sorted(unknown))}")
+    if args.into and not args.remedies:
+        parser.error("--into is for the table of --remedies")
+    rows = run(args.seed, args.names, args.seconds, lambda row: print(row.name, row.verdict, file=sys.stderr),
+               args.remedies)  # fmt: skip
+    if args.into:
+        write_section(args.into, "results-remedies", f"{_how(args)}\n\n{remedies.page(all_trials(rows))}")
+    if args.json:
+        return print_json([as_dict(row) for row in rows])
+    table(rows)
+
+
+def _how(args):
+    """What was run, where and when."""
+    where = machine()
+    words = " ".join(["drapps experiment planted", *args.names, "--remedies"])
+    return (f"`{words} --seed {args.seed} --seconds {args.seconds:g}`; {where['cpu']}, "
+            f"{where['cpus']} CPUs, {where['system']}; {datetime.date.today().isoformat()}.")  # fmt: skip
+
+
+def as_dict(row):
+    """For JSON."""
+    return {**row._asdict(), "right": row.right, "trials": [trial.as_dict() for trial in row.trials]}
+
+
+if __name__ == "__main__":
+    main()
