@@ -16,7 +16,7 @@ import tempfile
 import time
 from typing import NamedTuple
 
-from drapps.bench.report import write_section
+from drapps.bench.bench_table import write_section
 from drapps.bench.runner import machine
 from drapps.cli.show import print_json, print_table
 from benchmarks.experiments import remedies

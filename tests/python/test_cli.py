@@ -1,6 +1,7 @@
 """The program `drapps`: results for people and machines, errors in one line."""
 
 import json
+import pathlib
 import re
 import subprocess
 import sys
@@ -154,3 +155,26 @@ def test_interrupted_while_it_imports():
             break
         assert (done.returncode, done.stderr) == (130, "drapps: interrupted\n"), n
     assert n > 3
+
+
+@pytest.mark.parametrize("words", [["bench", "loaders", "tiny"], ["experiment", "adapt"]])
+def test_what_needs_a_checkout_says_so(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DRAPPS_CHECKOUT", raising=False)
+    assert cli.main(words) == 2
+    assert f"drapps {words[0]} {words[1]} needs a checkout of drapps" in capsys.readouterr().err
+    monkeypatch.setenv("DRAPPS_CHECKOUT", str(tmp_path))
+    assert cli.main(words) == 2
+    assert f"DRAPPS_CHECKOUT is '{tmp_path}'" in capsys.readouterr().err
+
+
+def test_a_checkout_is_found_by_its_variable_and_around_the_working_folder(tmp_path, monkeypatch):
+    from drapps.bench.checkout import find_checkout
+
+    root = pathlib.Path(__file__).parents[2]
+    monkeypatch.delenv("DRAPPS_CHECKOUT", raising=False)
+    monkeypatch.chdir(root / "tests" / "python")
+    assert find_checkout("a test") == root
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DRAPPS_CHECKOUT", str(root))
+    assert find_checkout("a test") == root

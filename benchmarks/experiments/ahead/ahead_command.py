@@ -10,7 +10,7 @@ import tempfile
 
 import drapps.trace
 from drapps import _core
-from drapps.bench import report, runner
+from drapps.bench import bench_table, runner
 from drapps.cli.show import print_json
 from benchmarks.experiments import pictures
 from benchmarks.experiments.ahead import ahead_figures, ahead_judge
@@ -128,7 +128,7 @@ def main(argv=None):
     check(args)
     runs = run(args, lambda text: print(text, file=sys.stderr, flush=True))
     if args.into:
-        report.write_section(args.into, "results-ahead", page(runs, args, argv))
+        bench_table.write_section(args.into, "results-ahead", page(runs, args, argv))
     if args.json:
         return print_json(as_dict(runs))
     print(page(runs, args, argv))

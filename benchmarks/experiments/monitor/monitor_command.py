@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from drapps import _core
-from drapps.bench import report, runner
+from drapps.bench import bench_table, runner
 from drapps.cli.show import print_json
 from benchmarks.experiments.monitor import cost, machine
 from benchmarks.experiments.monitor.disk import disk
@@ -83,7 +83,7 @@ def main(argv=None):
         raise _core.ArgumentError("--pairs is 2 at least, --memory-mb 8, --seconds and --fuzz-seconds are above 0")
     rows = run(names, args, lambda text: print(text, file=sys.stderr, flush=True))
     if args.into:
-        report.write_section(args.into, "results-monitor", page(rows, shown(argv)))
+        bench_table.write_section(args.into, "results-monitor", page(rows, shown(argv)))
     if args.json:
         return print_json([{"test": name, **found._asdict()} for name, found in rows])
     print(page(rows, shown(argv)))
