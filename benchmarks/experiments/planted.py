@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from drapps.bench.bench_table import write_section
 from drapps.bench.runner import machine
-from drapps.cli.show import print_json, print_table
+from drapps.printing import print_json, print_table
 from benchmarks.experiments import remedies
 from benchmarks.experiments.planted_case import Field
 from benchmarks.experiments.plants import PLANTS

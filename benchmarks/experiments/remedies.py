@@ -8,7 +8,7 @@ planted one, each as the profile saw it.
 import math
 from typing import NamedTuple
 
-from drapps.cli.show import print_table
+from drapps.printing import print_table
 from benchmarks.experiments import adapt_tables
 
 FIGURES = ("predicted", "measured", "ratio")

@@ -37,7 +37,7 @@ _HOMES = {
     "deterministic": "cached",
     "flows": "sched",
     "from_arrays": "pipeline",
-    "info": "about",
+    "info": "build_info",
     "jpeg_header": "jpeg",
     "knobs": "sched",
     "mix": "pipeline",

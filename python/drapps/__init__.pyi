@@ -15,7 +15,7 @@ from ._core import (
     StateError as StateError,
     UnsupportedError as UnsupportedError,
 )
-from .about import info as info
+from .build_info import info as info
 from .batch import Batch as Batch
 from .cached import deterministic as deterministic
 from .coco import read_coco as read_coco

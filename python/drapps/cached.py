@@ -23,7 +23,7 @@ from collections import Counter
 
 from drapps import _core
 from drapps.digest import Unnamed, code_digest, digest
-from drapps.plain import pack, unpack
+from drapps.plain_serialize import pack, unpack
 
 TRIALS = 16  # calls that decide in "auto" mode
 WORTH = 2  # how many times faster reading must be

@@ -6,7 +6,7 @@ import os
 import tempfile
 
 from drapps import _core
-from drapps.about import info
+from drapps.build_info import info
 from drapps.pipeline import Pipeline
 
 

@@ -17,7 +17,7 @@ from drapps.arguments import EPOCH, check
 from drapps.badlist import BadList
 from drapps.batch import Batch, deliver
 from drapps.counted import counted
-from drapps.ranges import wait_range
+from drapps.profiler_range import wait_range
 from drapps.sched import check_knob
 from drapps.trace import warn_if_broken, warn_if_renamed
 

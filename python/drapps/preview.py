@@ -9,11 +9,11 @@ import numpy
 from drapps import _core
 from drapps.arguments import PREVIEW, check
 from drapps.counted import counted
-from drapps.figure import STYLE, draw
+from drapps.sample_html import STYLE, draw
 from drapps.optable import TABLE, graph_json
 from drapps.pipeline import Node
 from drapps.stages import Sample, from_rows
-from drapps.whole import write_whole
+from drapps.atomic_write import write_atomic
 
 DECODING = ("decode", "decode_masks")
 DRAWN = ("mask", "masks", "boxes", "keypoints")  # kinds of fields that are drawn onto the image
@@ -47,7 +47,7 @@ class Preview:
     def write(self, path):
         """Writes a page of HTML that needs nothing else; returns its size in bytes."""
         page = PAGE.format(title=html.escape(self.title), body=self._body).encode()
-        write_whole(path, page)
+        write_atomic(path, page)
         return len(page)
 
     def _repr_html_(self):

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy
 
 from drapps import _core, output as outputs, state_checks
-from drapps.about import info, usual_workers
+from drapps.build_info import info, usual_workers
 from drapps.adapting import Adapting
 from drapps.batch import Batch
 from drapps.cached import Cache, folder_text, is_marked

@@ -11,7 +11,7 @@ from imagesets import N_IMAGES, picture, run_python, write_folder
 from PIL import Image
 
 from drapps import cli, optable
-from drapps.cli.show import print_table
+from drapps.printing import print_table
 
 
 def run(*args):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import drapps
-from drapps import cached, plain
+from drapps import cached, plain_serialize
 from drapps.digest import Unnamed, code_digest, digest
 
 
@@ -47,8 +47,8 @@ VALUES = [
 
 
 def back(value):
-    text, block = plain.pack(value)
-    return plain.unpack(text, bytearray(b"head" * 16 + block), 64)
+    text, block = plain_serialize.pack(value)
+    return plain_serialize.unpack(text, bytearray(b"head" * 16 + block), 64)
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
@@ -88,13 +88,13 @@ class Point(tuple):
 ])  # fmt: skip
 def test_anything_else_is_an_error_that_names_it(value, said):
     with pytest.raises(TypeError, match=said):
-        plain.pack(value)
+        plain_serialize.pack(value)
 
 
 def test_tensors_with_gradients_are_refused():
     torch = pytest.importorskip("torch")
     with pytest.raises(TypeError, match="torch.Tensor"):
-        plain.pack(torch.zeros(2, requires_grad=True))
+        plain_serialize.pack(torch.zeros(2, requires_grad=True))
 
 
 # --- digests ---

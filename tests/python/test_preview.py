@@ -13,7 +13,7 @@ from PIL import Image
 
 import drapps
 from drapps import cli
-from drapps.png import encode_png
+from drapps.sample_html import encode_png
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])

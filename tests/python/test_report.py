@@ -22,7 +22,7 @@ from drapps.report.page import make_page
 from drapps.report.panels import knob_lines, knobs_at_rest, timeline
 from drapps.report.run import Run
 from drapps.report.text import escape
-from drapps.report.thin import POINTS, short, thin
+from drapps.report.downsample import POINTS, short, thin
 from drapps.report.verdict import diagnose, headline, limits, spells
 from drapps.sched import LIMITS
 

@@ -511,7 +511,7 @@ def test_dataloader_waits_are_ranges(kind, runs):
 
 
 def test_no_range_without_a_profiler():
-    from drapps.ranges import wait_range
+    from drapps.profiler_range import wait_range
 
     assert wait_range() is wait_range()
 

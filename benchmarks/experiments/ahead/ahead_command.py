@@ -11,7 +11,7 @@ import tempfile
 import drapps.trace
 from drapps import _core
 from drapps.bench import bench_table, runner
-from drapps.cli.show import print_json
+from drapps.printing import print_json
 from benchmarks.experiments import pictures
 from benchmarks.experiments.ahead import ahead_figures, ahead_judge
 from benchmarks.experiments.monitor import monitor_findings

@@ -7,7 +7,7 @@ import sys
 
 from drapps import _core
 from drapps.bench import bench_table, runner
-from drapps.cli.show import print_json
+from drapps.printing import print_json
 from benchmarks.experiments.monitor import cost, machine
 from benchmarks.experiments.monitor.disk import disk
 from benchmarks.experiments.monitor.monitor_findings import FAILED, IMPOSSIBLE, Finding, NotPossible, table

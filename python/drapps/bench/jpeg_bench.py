@@ -238,9 +238,9 @@ def markdown(result):
 
 
 def print_table(result):
-    from drapps.cli import show
+    from drapps import printing
 
     print(caption(result) + "\n")
-    show.print_table([(name, "right") if 2 <= i <= 4 else name for i, name in enumerate(COLUMNS)], table_rows(result))
+    printing.print_table([(name, "right") if 2 <= i <= 4 else name for i, name in enumerate(COLUMNS)], table_rows(result))
     for text in missing_lines(result):
         print(text)

@@ -26,7 +26,7 @@ def make_parser():
 
 
 def _module(name):
-    return import_module(f"drapps.cli.{name}")
+    return import_module(f"drapps.cli.cmd_{name}")
 
 
 def main(argv=None):

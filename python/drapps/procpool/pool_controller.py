@@ -10,7 +10,7 @@ import weakref
 from typing import Any, NamedTuple
 
 from drapps import _core
-from drapps.about import info
+from drapps.build_info import info
 
 BEGIN_S = 0.2
 LOOK_MS = 1000

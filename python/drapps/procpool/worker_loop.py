@@ -5,7 +5,7 @@ import os
 import time
 
 from drapps import _core
-from drapps.about import info
+from drapps.build_info import info
 from drapps.procpool.worker_diagnostics import Waits, offer_stack
 
 WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim

@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from drapps.about import info
+from drapps.build_info import info
 from drapps.bench.process import tree
 from drapps.monitor import Monitor
 

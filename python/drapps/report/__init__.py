@@ -12,11 +12,11 @@ takes, and the page's policy could not be as strict.
 from drapps.report.energy import WORLD_GRID
 from drapps.report.page import make_page
 from drapps.report.run import Run
-from drapps.whole import write_whole
+from drapps.atomic_write import write_atomic
 
 
 def write_report(traces, path, grid=WORLD_GRID):
     """Writes the page of some traces, as (name, drapps.trace.Trace); grid: gCO2 a kWh.  Returns its size in bytes."""
     page = make_page([Run(trace, name) for name, trace in traces], grid).encode("utf-8")
-    write_whole(path, page)
+    write_atomic(path, page)
     return len(page)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 
 from drapps import _core
-from drapps.report.about import about, words
+from drapps.report.about_run import about, words
 from drapps.report.cards import cards
 from drapps.report.compare import comparison, run_class
 from drapps.report.decisions import decision_table, shown

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from drapps.report.events import told, turns_by_user
-from drapps.report.thin import short, thin
+from drapps.report.downsample import short, thin
 from drapps.report.verdict import spells
 
 HEAT_COLUMNS = 400  # of the strip with the use of each CPU

@@ -4,7 +4,7 @@ import textwrap
 
 from rich.text import Text
 
-from drapps.cli.show import bytes_text
+from drapps.printing import bytes_text
 from drapps.sched import LIMITS, changes_text
 from drapps.top import parts
 from drapps.top.parts import DIM, NAME, Meter, ago, number, percent, rows, rule, seconds, wrapped

@@ -20,7 +20,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 import drapps
 from drapps import _core
-from drapps.ranges import is_profiled, wait_range
+from drapps.profiler_range import is_profiled, wait_range
 from drapps.torch import draws
 from drapps.torch.order import Order
 from drapps.torch.progress import Progress

@@ -11,7 +11,7 @@ import weakref
 
 import torch
 
-from drapps.about import usual_workers
+from drapps.build_info import usual_workers
 
 _lock = threading.Lock()
 _running = weakref.WeakKeyDictionary()  # iterator -> workers it has by drapps's choice

@@ -1,4 +1,4 @@
-"""What this build and this machine are."""
+"""Facts of this build and this machine."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from drapps import _core
 
 
 def info() -> dict[str, Any]:
-    """Version, CPU level, codecs, ops and limits of this machine, as a dict.
+    """Return version, CPU level, codecs, ops and limits of this machine as a dict.
 
     >>> import drapps
     >>> drapps.info()["version"] == drapps.__version__
@@ -19,6 +19,6 @@ def info() -> dict[str, Any]:
 
 
 def usual_workers(cpu_limit: float | None = None) -> int:
-    """The workers of a loader where nobody says how many: as many as the container has CPUs, or as may be used."""
+    """Return the default number of workers: the CPUs of the container, or fewer under a cpu_limit."""
     most: int = info()["limits"]["workers"]
     return min(most, math.ceil(cpu_limit)) if cpu_limit else most

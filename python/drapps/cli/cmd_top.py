@@ -57,7 +57,7 @@ def _once(watcher, sort):
 
 
 def _json(watcher):
-    from drapps.cli.show import print_json
+    from drapps.printing import print_json
 
     loaders, complaints = _look_twice(watcher)
     print_json({"loaders": [{**loader.status, "rates": loader.rates} for loader in loaders], "unreadable": complaints})

@@ -4,7 +4,7 @@ import json
 import sys
 from collections import Counter
 
-from drapps.cli.show import print_table
+from drapps.printing import print_table
 from drapps.counted import counted
 from drapps.printable import printable
 from drapps.sched import changes_text
@@ -106,10 +106,10 @@ def _row(kind, spans):
 
 def _export(args):
     from drapps.trace import read
-    from drapps.whole import write_whole
+    from drapps.atomic_write import write_atomic
 
     events = read(args.file).chrome(profile=args.profile)
-    write_whole(args.output, json.dumps(events).encode())
+    write_atomic(args.output, json.dumps(events).encode())
     print(f"{args.output}: {len(events['traceEvents'])} events; open it at ui.perfetto.dev or chrome://tracing")
 
 

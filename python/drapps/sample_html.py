@@ -3,17 +3,19 @@
 import base64
 import html
 import io
+import struct
+import zlib
 
 import numpy
 
 from drapps import _core
-from drapps.png import data_uri
 
 SHOWN_SIDE = 224  # longest side of an image on the page, in pixels
 EXACT_SIDE = 96  # images up to this side are kept as they are, and shown enlarged
 JPEG_QUALITY = 85
 IGNORED = 255  # the class of a mask that means "none"
 COLORS = ("#e6194b", "#3cb44b", "#4363d8", "#f58231", "#911eb4", "#008080", "#f032e6", "#808000", "#9a6324", "#000075")
+_PNG_COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # channels: grey, grey + alpha, RGB, RGBA
 _RGB = numpy.array([[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in COLORS])
 
 STYLE = """<style>
@@ -151,3 +153,23 @@ def _boxes(boxes, labels, scale, name_of):
 def _points(points, scale):
     for x, y in numpy.asarray(points, dtype=numpy.float64).reshape(-1, 2) * scale:
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{COLORS[0]}" stroke="#fff"/>'
+
+
+def encode_png(height, width, channels, pixels):
+    """Return a PNG file (8-bit gray, RGB or RGBA) of contiguous rows of uint8 pixels."""
+    row = width * channels
+    if len(pixels) != height * row or channels not in _PNG_COLOR_TYPES:
+        raise ValueError(f"{len(pixels)} bytes are not a {height} x {width} image with {channels} channels")
+    lines = b"".join(b"\0" + pixels[y * row : (y + 1) * row] for y in range(height))
+    header = struct.pack(">IIBBBBB", width, height, 8, _PNG_COLOR_TYPES[channels], 0, 0, 0)
+    chunks = (_png_chunk(b"IHDR", header), _png_chunk(b"IDAT", zlib.compress(lines, 6)), _png_chunk(b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def _png_chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def data_uri(height, width, channels, pixels):
+    """Return the image as a data: URI."""
+    return "data:image/png;base64," + base64.b64encode(encode_png(height, width, channels, pixels)).decode()

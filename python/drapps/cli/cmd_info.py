@@ -2,7 +2,7 @@
 
 import json
 
-from drapps.cli.show import bytes_text, print_json, print_table
+from drapps.printing import bytes_text, print_json, print_table
 
 HELP = "version, CPU level, codecs, formats, limits and sensors"
 

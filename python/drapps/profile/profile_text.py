@@ -2,7 +2,7 @@
 
 import textwrap
 
-from drapps.cli.show import print_table
+from drapps.printing import print_table
 
 WIDTH = 110
 

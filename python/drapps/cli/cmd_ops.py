@@ -2,7 +2,7 @@
 
 import difflib
 
-from drapps.cli.show import print_json, print_table
+from drapps.printing import print_json, print_table
 
 HELP = "list the ops, or show one with its parameters"
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from drapps import cli
-from drapps.whole import write_whole
+from drapps.atomic_write import write_atomic
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def full_disk(n_bytes=1000):
 def test_what_was_there_is_replaced(tmp_path):
     path = tmp_path / "page"
     for text in (b"first", b"second"):
-        write_whole(path, text)
+        write_atomic(path, text)
         assert path.read_bytes() == text
     assert os.listdir(tmp_path) == ["page"]
 
@@ -33,18 +33,18 @@ def test_what_was_there_stays_where_the_disk_is_full(tmp_path):
     path = tmp_path / "page"
     path.write_bytes(b"before")
     with full_disk(), pytest.raises(OSError) as caught:
-        write_whole(path, bytes(5000))
+        write_atomic(path, bytes(5000))
     assert caught.value.filename == str(path)
     assert path.read_bytes() == b"before" and os.listdir(tmp_path) == ["page"]
 
 
 def test_links_and_devices(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "page")
-    write_whole(tmp_path / "link", b"text")
+    write_atomic(tmp_path / "link", b"text")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "page").read_bytes() == b"text"
-    write_whole("/dev/null", b"text")
+    write_atomic("/dev/null", b"text")
     with pytest.raises(IsADirectoryError) as caught:
-        write_whole(tmp_path, b"text")
+        write_atomic(tmp_path, b"text")
     assert caught.value.filename == str(tmp_path)
 
 

@@ -5,7 +5,7 @@ import runpy
 import sys
 import traceback
 
-from drapps.cli import chain
+from drapps.cli import chain_arguments
 from drapps.counted import counted
 
 HELP = "a page of HTML that shows samples before and after a pipeline"
@@ -19,7 +19,7 @@ def add_arguments(parser):
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn at random (default: 0)")
     parser.add_argument("--epoch", type=int, default=0, help="likewise (default: 0)")
     parser.add_argument("--name", help="for a Python file: the variable that holds the pipeline")
-    chain.add_arguments(parser.add_argument_group("for data"))
+    chain_arguments.add_arguments(parser.add_argument_group("for data"))
 
 
 def run(args):
@@ -30,7 +30,7 @@ def run(args):
         try:
             names = _names_of(args.path)
         except Exception as error:  # the file's own, shown as Python shows it
-            from drapps.profile.script import own_traceback
+            from drapps.profile.run_script import own_traceback
 
             traceback.print_exception(type(error), error, own_traceback(error, args.path))
             return 1
@@ -38,7 +38,7 @@ def run(args):
     elif args.name:
         raise _core.ArgumentError("--name is for a Python file")
     else:
-        pipe = chain.pipeline_of(args)
+        pipe = chain_arguments.pipeline_of(args)
     shown = make_preview(pipe, args.n, args.seed, args.epoch)
     size = shown.write(args.output)
     print(f"{args.output}: {counted(shown.samples, 'sample')}, {size / 1000:.0f} kB, to be opened in a browser")

@@ -11,8 +11,8 @@ import traceback
 from contextlib import nullcontext, redirect_stdout
 from functools import partial
 
-from drapps.cli import chain
-from drapps.cli.show import bytes_text, print_json, print_table
+from drapps.cli import chain_arguments
+from drapps.printing import bytes_text, print_json, print_table
 
 HELP = "why training waits for data: of a script, or of your files"
 STEPS_NOTE = "some batches were used twice for training while it was measured: discard this run's checkpoint"
@@ -23,7 +23,7 @@ def add_arguments(parser):
     parser.add_argument("--seconds", type=float, default=14, help="to measure for (default: 14; 0: op costs alone)")
     parser.add_argument("--keep-running", action="store_true", help="let the Python file run to its end")
     data = parser.add_argument_group("for data")
-    chain.add_arguments(data)
+    chain_arguments.add_arguments(data)
     data.add_argument("--samples", type=int, default=256, help="samples for op costs (default: 256)")
     data.add_argument("--batch-size", type=int, default=64, help="of the loop (default: 64)")
     data.add_argument("--workers", type=int, help="of the loop (default: what the container allows)")
@@ -62,19 +62,19 @@ def _check(name, value, of_script=False):
 
 
 def _script(args):
-    from drapps.profile import diagnose, script, show
+    from drapps.profile import diagnose, run_script, profile_text
 
     with redirect_stdout(sys.stderr) if args.json else nullcontext():  # what the program prints is no JSON
-        done = script.run_script(args.path, args.arguments, args.seconds, stop=not args.keep_running)
+        done = run_script.run_script(args.path, args.arguments, args.seconds, stop=not args.keep_running)
     if done.facts is None:
         status = _status(done.error, args.path)
         print(f"drapps: {args.path} iterated no loader (drapps.DataLoader, Pipeline.loader, torch's DataLoader)", file=sys.stderr)
         return status or 1
     findings = diagnose(done.facts)
     if args.json:
-        print_json(show.as_dict(done, findings))
+        print_json(profile_text.as_dict(done, findings))
     else:
-        show.show(done, findings)
+        profile_text.show(done, findings)
         if done.again:
             print(STEPS_NOTE)
     return _status(done.error, args.path)
@@ -82,7 +82,7 @@ def _script(args):
 
 def _status(error, path):
     """The program's own end, passed on: its last words or traceback, its exit status, an interrupt."""
-    from drapps.profile.script import own_traceback
+    from drapps.profile.run_script import own_traceback
 
     if isinstance(error, SystemExit):
         if error.code is not None and not isinstance(error.code, int):
@@ -105,7 +105,7 @@ def _data(args):
 
     if args.samples < 1:
         raise _core.ArgumentError(f"--samples is {args.samples}, must be at least 1")
-    pipe = chain.pipeline_of(args)
+    pipe = chain_arguments.pipeline_of(args)
     if not len(pipe):
         raise _core.FormatError(f"{args.path}: has no samples")
     with pipe.loader(batch_size=1, workers=0, outputs="image", collate={"image": "list"}) as loader:
@@ -120,15 +120,15 @@ def _data(args):
 
 def _loop(pipe, args):
     """(findings as a dict, what shows them): a plain loop over the data."""
-    from drapps.profile import diagnose, script, show
+    from drapps.profile import diagnose, run_script, profile_text
 
     open_loader = partial(pipe.loader, args.batch_size, shuffle=True, workers=args.workers, outputs="image",
                           collate={"*": "list"}, output="raw")  # fmt: skip
-    done = script.run_loop(open_loader, args.step_ms / 1e3, args.seconds)
+    done = run_script.run_loop(open_loader, args.step_ms / 1e3, args.seconds)
     if done.error is not None:
         raise done.error
     findings = diagnose(done.facts)
-    return show.as_dict(done, findings), lambda: (print(), show.show(done, findings))
+    return profile_text.as_dict(done, findings), lambda: (print(), profile_text.show(done, findings))
 
 
 def _show(facts):

@@ -4,7 +4,7 @@ import mimetypes
 import os
 from collections import Counter
 
-from drapps.cli.show import print_json
+from drapps.printing import print_json
 from drapps.printable import printable
 
 HELP = "look into a data set"
@@ -38,7 +38,7 @@ def run(args):
 
 def _unread(dataset):
     """{extension: samples} of image files that no codec reads."""
-    from drapps.about import info
+    from drapps.build_info import info
 
     read = {extension for codec in info()["codecs"] for extension in codec["extensions"]}
     counts = Counter(os.path.splitext(dataset.key(i))[1].lower() for i in range(dataset.size))
