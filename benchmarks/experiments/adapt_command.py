@@ -7,7 +7,7 @@ import tempfile
 
 from drapps import _core
 from drapps.bench import bench_table, environments
-from benchmarks.experiments import adapt, adapt_tables, pictures, training
+from benchmarks.experiments import adapt, adapt_tables, adapt_training, pictures
 from benchmarks.experiments.cells import Cells
 from benchmarks.experiments.adapt_phases import Place
 
@@ -56,7 +56,7 @@ def run_adapt(name, cells, options, place):
 
 def run_trainer(name, cells, options, place):
     """The Markdown of the trainings."""
-    return adapt_tables.trainer(training.compare(training.measure(cells, options, place.data, progress)))
+    return adapt_tables.trainer(adapt_training.compare(adapt_training.measure(cells, options, place.data, progress)))
 
 
 SCENARIOS = {"steps": run_adapt, "quota": run_adapt, "demand": run_adapt, "trainer": run_trainer}

@@ -10,7 +10,7 @@ import pytest
 
 from drapps import _core, cli
 from drapps.bench import paced
-from benchmarks.experiments import adapt, adapt_command, adapt_phases, adapt_tables, pictures, statistics, training
+from benchmarks.experiments import adapt, adapt_command, adapt_phases, adapt_tables, adapt_training, pictures, statistics
 from benchmarks.experiments.cells import Cells
 from benchmarks.experiments.adapt_phases import Condition, Contender, Place
 
@@ -146,7 +146,7 @@ def test_the_pace_is_read_without_a_lock_that_a_fork_would_keep():
 
 
 def test_the_adaptive_training_is_compared_round_by_round():
-    rows = training.compare({training.DRAPPS_AUTO: [10.0, 11.0], "torch": [20.0, 22.0]})
+    rows = adapt_training.compare({adapt_training.DRAPPS_AUTO: [10.0, 11.0], "torch": [20.0, 22.0]})
     assert rows[1]["equivalence"].ratio == pytest.approx(2.0) and "2.000" in adapt_tables.trainer(rows)
 
 
