@@ -1,4 +1,4 @@
-/* bufpool.c: a list of idle mappings under a lock, and a count of who still needs the list. */
+/* bufpool.c: a list of idle mappings under a lock, and a count of the users of the list. */
 #include "data/bufpool.h"
 
 #include <pthread.h>

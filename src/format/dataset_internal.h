@@ -1,8 +1,8 @@
 /* dataset_internal.h: an ordered collection of samples and how to read one.
  *
- * A format is one file ending in a `const dr_format_def`, and one row in format_table.c.  It turns a path (or memory)
- * into a dataset.  A dataset is immutable once open and may be read by many threads at once; what reading needs to
- * change is in the caller's dr__record.
+ * A format is one file that ends in a `const dr_format_def`, and one row in format_table.c.  It opens a path as a
+ * dataset and reads its bytes through a source (source/source.h).  A dataset is immutable once open and may be read by
+ * many threads at once; the state of reading is in the caller's dr__record.
  *
  * Memory per sample stays under 100 bytes: names are kept in one block, not one allocation each.
  */
@@ -103,8 +103,8 @@ typedef struct dr_dataset_def {
     /* Optional: place 0 .. n_places - 1 of an epoch to a sample.  Default: place i is sample i. */
     dr__sample_ref (*place)(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place);
 
-    /* place depends on neither seed nor epoch: the same samples each time.  What stands in for a bad sample is then
-     * one of these, too. */
+    /* `place` depends on neither seed nor epoch: the same samples in every epoch.  The replacement of a bad sample is
+     * then one of these, too. */
     bool fixed_places;
 
     void (*close)(dr_dataset *set);
@@ -125,14 +125,14 @@ struct dr_dataset {
     size_t n_classes;
     uint64_t fingerprint; /* xxh3 of what identifies the content: names, sizes, labels, and which of it is taken */
     uint64_t content;     /* likewise, whichever samples are taken: ids mean the same; 0: the fingerprint */
-    char *keep_beside;    /* the file for what is learnt of its content while it is read; NULL: not beside it; owned */
-    char *keep_identity;  /* names it for a file in the cache folder; NULL: nothing is to be kept; owned */
+    char *keep_beside;    /* path of the seek index beside the data; NULL: none there; owned */
+    char *keep_identity;  /* identity of the seek index in the cache folder; NULL: no index is kept; owned */
     long read_delay_us;   /* for experiments: see dr__dataset_read */
     atomic_int refs;
 };
 
-/* Reads sample `id` into record, as def->read.  For experiments with slow storage, it sleeps before for as many
- * microseconds as the environment variable DRAPPS_READ_DELAY_US said when the set was opened (up to a minute). */
+/* Reads sample `id` into record by def->read.  For experiments with slow storage it first sleeps for as many
+ * microseconds as the environment variable DRAPPS_READ_DELAY_US had when the set was opened (up to a minute). */
 dr_status dr__dataset_read(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err);
 
 /* The sample at a place, whether the set has a `place` or not. */
@@ -141,7 +141,7 @@ dr__sample_ref dr__dataset_place(const dr_dataset *set, uint64_t seed, uint64_t 
 /* def->stamp; DR_ERR_UNSUPPORTED where there is none. */
 dr_status dr__dataset_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);
 
-/* What identifies the samples by their ids, whichever of them are taken. */
+/* Identifies the content behind the ids, whichever samples are selected. */
 uint64_t dr__dataset_content(const dr_dataset *set);
 
 typedef struct dr_format_def {

@@ -1,5 +1,4 @@
-/* files.c: files in memory order, named by the caller one by one, with a number each: what a front end hands over that
- * has listed the files itself.
+/* files.c: files that the caller has listed, with a label each: for front ends that list files by themselves.
  *
  * Paths are opened as they were given: relative ones start from the folder the process is in at that moment. */
 #include <string.h>

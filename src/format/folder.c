@@ -1,5 +1,5 @@
-/* folder.c: a folder with one folder per class, found and numbered as torchvision's ImageFolder does; and what it
- * shares with flat.c, images below a folder without classes. */
+/* folder.c: a folder with one folder per class, found and numbered as by torchvision's ImageFolder; and the data set of
+ * flat.c, image files below a folder without classes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static dr_status add_fields(dr_dataset *set, bool with_label, dr_error *err)
     return dr__dataset_add_field(set, "key", &text, err);
 }
 
-/* ImageFolder refuses classes without files, and so do we: a label nobody has is mostly a mistake in the data. */
+/* As ImageFolder, refuses classes without files: a label without samples is mostly a mistake in the data. */
 static dr_status check_classes(const dr_dataset *set, const dr__listing *l, const char **classes,
                                const char *const *extensions, dr_error *err)
 {

@@ -47,7 +47,8 @@ static dr_status check_size(const char *path, uint64_t size, dr_error *err)
                     (unsigned long long)size, (unsigned long long)most);
 }
 
-/* Piece by piece: a text has no zero bytes, of which the holes of a sparse file are full. */
+/* Reads piece by piece and stops at a zero byte, so that a large sparse file, whose holes are zeros, is refused early.
+ */
 static dr_status read_text(dr__source *source, uint64_t total, uint8_t **data, size_t *size, dr_error *err)
 {
     size_t cap = 0, got = 1;
@@ -143,7 +144,7 @@ static dr_status same_column(const dr__table *t, const char *a, const char *b, i
                     t->columns[column].name);
 }
 
-/* A column has one use.  What was asked for goes before what was found by its usual name. */
+/* A column has one use.  A column that was named by the caller overrides one that was found by its usual name. */
 static dr_status part_columns(struct list *l, const dr_read_options *o, dr_error *err)
 {
     if (l->label_column == l->path_column)
@@ -198,7 +199,7 @@ static dr_status take_paths(struct list *l, int column, dr__paths *paths, dr_err
     return DR_OK;
 }
 
-/* Numbers are no files: a usual name's column is a field then, one that was asked for a mistake. */
+/* A column of numbers holds no file names: it is a plain field, or an error where the caller named it. */
 static dr_status take_masks(struct list *l, const dr_read_options *o, dr_error *err)
 {
     if (l->mask_column < 0)
@@ -301,7 +302,7 @@ static dr_desc column_desc(const dr__column *c)
                                       : dr__desc_text(DR_UNKNOWN);
 }
 
-/* A column whose name one of our own fields has gets an underscore behind it. */
+/* A column with the name of a field that is already there gets an underscore appended. */
 static dr_status add_column_field(struct list *l, int column, dr_error *err)
 {
     const dr__column *c = &l->table.columns[column];
@@ -409,7 +410,7 @@ static size_t list_bytes(const struct list *l, uint64_t id)
     return bytes + dr__record_overhead(n_lists + OWN_VALUES);
 }
 
-/* But for lists, the value lies in the table, which outlives the record. */
+/* Values other than lists are borrowed from the table, which outlives the record. */
 static dr_status column_value(const dr__column *c, uint64_t id, dr__record *record, dr_error *err)
 {
     if (c->type == DR__CELL_LIST)

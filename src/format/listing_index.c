@@ -4,10 +4,10 @@
  *   section 2  u64 root_hash, u64 n_dirs, u64 n_files; then for each folder: u64 mtime_ns, u64 first, path, zero byte
  *   section 3  the file names, each with a zero byte
  *
- * A listing holds while no folder in it has another mtime: a name that was added, removed or renamed changes the
- * folder's.  The content of files may change freely, since only names are kept.  An index beside the data changes the
- * mtime of the root itself, so there the names in the root are compared instead; it is put there only when they are
- * few against the files.  Small folders are not worth a file in the user's data.
+ * A listing is valid while no folder in it has another mtime: adding, removing or renaming a file changes that of its
+ * folder.  The content of files may change freely, since only names are kept.  An index beside the data changes the
+ * mtime of the root itself, so there the names in the root are compared instead; it is put there only when they are few
+ * compared with the files.  Small folders get no index.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -22,11 +22,12 @@
 enum { SECTION_WHAT = 1, SECTION_DIRS = 2, SECTION_NAMES = 3, N_SECTIONS = 3 };
 enum { WORTH_FILES = 1000, FILES_PER_ROOT_ENTRY = 8, WHAT_SIZE = PATH_MAX + 512 };
 
-/* A clock of a file system may tick this rarely: a folder changed later than that may change again unnoticed. */
+/* The resolution of a file system's clock may be this coarse: a folder that changed less than this ago may change again
+ * with the same mtime. */
 static const int64_t fresh_ns = 2000000000;
 
 struct place {
-    dr__index_place path;
+    dr__index_paths path;
     char beside_what[512], cached_what[WHAT_SIZE];
 };
 
@@ -41,7 +42,7 @@ static bool place_make(struct place *p, const char *root, bool by_class, const c
     snprintf(p->cached_what, sizeof p->cached_what, "%s %s %s", kind, list, real);
     snprintf(beside, sizeof beside, "%s/.drapps-index", real);
     bool usual = by_class && extensions == dr__extensions(NULL); /* others would take turns in overwriting it */
-    dr__index_place_make(&p->path, usual ? beside : NULL, p->cached_what);
+    dr__index_paths_make(&p->path, usual ? beside : NULL, p->cached_what);
     return true;
 }
 
@@ -159,7 +160,7 @@ dr_status dr__listing_load(const char *root, const char *const *extensions, dr__
     dr_status status = try_load(p.path.beside, p.beside_what, true, out, err);
     if (status != DR_OK)
         status = try_load(p.path.cached, p.cached_what, false, out, err);
-    dr__index_place_free(&p.path);
+    dr__index_paths_free(&p.path);
     return status;
 }
 
@@ -216,5 +217,5 @@ void dr__listing_save(const char *root, const char *const *extensions, const dr_
     bool few = l->root_entries * FILES_PER_ROOT_ENTRY <= l->files.n;
     if (!(p.path.beside && few && save_as(p.path.beside, true, p.beside_what, l)) && p.path.cached)
         save_as(p.path.cached, false, p.cached_what, l);
-    dr__index_place_free(&p.path);
+    dr__index_paths_free(&p.path);
 }

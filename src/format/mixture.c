@@ -2,8 +2,8 @@
  *
  * Places first .. first + n - 1 of an epoch belong to one set.  A set hands out its samples in passes: a running
  * number counts its places over all epochs, number / size is the pass, and each pass goes through the set once in an
- * order of its own.  So nothing is remembered, any place of any epoch is found directly, and a set with a small share
- * goes on in the next epoch where it stopped.
+ * order of its own.  So there is no state, any place of any epoch is found directly, and a set with a small share
+ * continues in the next epoch where it stopped.
  */
 #include <math.h>
 #include <stdio.h>

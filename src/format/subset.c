@@ -1,8 +1,8 @@
 /* subset.c: some places of another data set: a range, a list, or all of them in a fixed random order.
  *
- * Samples keep the ids that they have in the other set, so that everything drawn for a sample, kept of it or told about
- * it is the same; only which of them an epoch has, and in which order, is said here.  A range takes no memory, a list 8
- * bytes a sample.  Subsets may stand on each other.
+ * Samples keep the ids that they have in the other set, and with them their draws, cache entries and messages.  A
+ * subset only maps places to places.  A range takes no memory, a list 8 bytes a sample.  Subsets of subsets are
+ * allowed.
  */
 #include <inttypes.h>
 #include <stdio.h>

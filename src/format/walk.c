@@ -3,8 +3,8 @@
  * Order is that of `sorted(os.walk(top, followlinks=True))` and `sorted(fnames)`: folders by their whole path, files
  * by name, both by code point.  Folders are read breadth first into a temporary list, then copied in order.
  *
- * Differences to os.walk: a link to a folder that contains it is not followed (os.walk goes round until the system
- * stops it), and a folder that cannot be read is an error (os.walk leaves it out without a word).
+ * Differences to os.walk: a link to a folder that contains it is not followed (os.walk follows it until the path is too
+ * long), and a folder that cannot be read is an error (os.walk leaves it out silently).
  */
 #include <string.h>
 #include <xxhash.h>
@@ -30,8 +30,8 @@ struct walk {
     size_t at;                /* its number */
     dr__source_dir *root;     /* borrowed */
     const char *const *extensions;
-    bool stop_at_first; /* one file answers the question */
-    bool only_dirs;     /* files of the folder being read do not count */
+    bool stop_at_first; /* end with the first file */
+    bool only_dirs;     /* take no files of the folder being read */
     dr__names paths;    /* of dirs */
     struct dir *dirs;
     size_t dirs_cap;
@@ -88,7 +88,7 @@ static bool is_loop(const struct walk *w, size_t i)
     return false;
 }
 
-/* A sum does not depend on the order in which the system names them.  Index files come and go without meaning. */
+/* A sum, so that the order of the names does not matter.  Index files do not count. */
 static void hash_name(const char *name, uint64_t *hash, uint64_t *n)
 {
     static const char own[] = ".drapps-";

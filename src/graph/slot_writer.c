@@ -1,4 +1,4 @@
-/* slot_writer.c: rows through tables, and plain copies with a change of layout. */
+/* slot_writer.c: rows through look-up tables, and plain copies with a change of layout. */
 #include "graph/slot_writer.h"
 
 #include <string.h>

@@ -120,10 +120,10 @@ bool dr__cache_folder(char *text, size_t size)
     return n > 0 && (size_t)n < size;
 }
 
-void dr__index_place_make(dr__index_place *place, const char *beside, const char *identity)
+void dr__index_paths_make(dr__index_paths *place, const char *beside, const char *identity)
 {
     char folder[3072], path[4096];
-    *place = (dr__index_place){ .beside = beside ? dr__strdup(beside) : NULL };
+    *place = (dr__index_paths){ .beside = beside ? dr__strdup(beside) : NULL };
     if (!dr__cache_folder(folder, sizeof folder))
         return;
     snprintf(path, sizeof path, "%s/%016llx.drapps-index", folder,
@@ -131,11 +131,11 @@ void dr__index_place_make(dr__index_place *place, const char *beside, const char
     place->cached = dr__strdup(path);
 }
 
-void dr__index_place_free(dr__index_place *place)
+void dr__index_paths_free(dr__index_paths *place)
 {
     dr__free(place->beside);
     dr__free(place->cached);
-    *place = (dr__index_place){ 0 };
+    *place = (dr__index_paths){ 0 };
 }
 
 uint8_t *dr__index_load(const char *path, size_t *size)
@@ -211,8 +211,8 @@ static void make_cache_folder(void)
     mkdir(folder, 0700);
 }
 
-/* Has nobody the permission to write into the folder of this file?  The system lets root do it all the same, and in a
- * container one mostly is root; but data that was made read-only is to stay as it is. */
+/* Does the folder of this file grant no one the permission to write?  Root could write all the same, and is the usual
+ * user of a container; but data that was made read-only stays unchanged. */
 static bool is_read_only(const char *path)
 {
     char folder[4096];

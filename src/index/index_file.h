@@ -1,4 +1,4 @@
-/* index_file.h: the container that listings and tar indexes are kept in, and where it lies.
+/* index_file.h: the container of listings and tar indexes, and the paths of such files.
  *
  *   "DRIDX\r\n\x1a"  u32 version  u32 n_sections
  *   n_sections times: u32 id  u32 zero  u64 offset  u64 length  u64 xxh3 of the section
@@ -6,8 +6,8 @@
  *   the sections
  *   u64 stamp (index_stamp.h)
  *
- * Little-endian.  Unknown ids are skipped.  An index is a cache: one that is damaged, stale, foreign or cannot be
- * written is never an error, only slower.
+ * Little-endian.  Unknown ids are skipped.  An index is a cache: one that is damaged, stale, of another user or
+ * cannot be written is never an error.
  */
 #ifndef DR_INDEX_INDEX_FILE_H
 #define DR_INDEX_INDEX_FILE_H
@@ -20,7 +20,8 @@
 
 enum { DR__INDEX_MAX_SECTIONS = 64 };
 
-/* Bytes of one section while it is made.  After a failed put `failed` stays set, so that one check at the end does. */
+/* Bytes of one section while it is made.  A failed put sets `failed`, which stays set: one
+ * check at the end is enough. */
 typedef struct dr__section {
     uint32_t id;
     uint8_t *data;
@@ -39,18 +40,18 @@ dr_status dr__index_section(const void *data, size_t size, uint32_t id, dr_curso
 /* $XDG_CACHE_HOME/drapps or ~/.cache/drapps; false when the user has neither. */
 bool dr__cache_folder(char *text, size_t size);
 
-/* Where an index may lie: beside what it describes, and in the user's cache folder.  NULL: not there. */
-typedef struct dr__index_place {
+/* The paths that an index may have: beside its data, and in the user's cache folder.  NULL: not there. */
+typedef struct dr__index_paths {
     char *beside;
     char *cached;
-} dr__index_place;
+} dr__index_paths;
 
 /* `beside` is a path or NULL.  The name in the cache folder ($XDG_CACHE_HOME/drapps, ~/.cache/drapps) is made from
- * `identity`, which the index must hold, too: two things may by chance have one name. */
-void dr__index_place_make(dr__index_place *place, const char *beside, const char *identity);
-void dr__index_place_free(dr__index_place *place);
+ * `identity`, which the index must hold, too: two identities may have the same hash. */
+void dr__index_paths_make(dr__index_paths *place, const char *beside, const char *identity);
+void dr__index_paths_free(dr__index_paths *place);
 
-/* The bytes of a file without its stamp, owned by the caller (dr__free); NULL when there is none that is believed
+/* The bytes of a file without its stamp, owned by the caller (dr__free); NULL when there is none that is trusted
  * (index_stamp.h) or it cannot be read. */
 uint8_t *dr__index_load(const char *path, size_t *size);
 
@@ -58,17 +59,18 @@ uint8_t *dr__index_load(const char *path, size_t *size);
  * When it is not `beside` its data the cache folder is made first, where it is missing. */
 bool dr__index_save(const char *path, bool beside, const dr__section *sections, int n_sections);
 
-/* A file under a temporary name that takes the place of the one at `path` once it is whole: what dr__index_save does,
- * for those who write piece by piece. */
+/* A file under a temporary name that replaces the one at `path` once it is complete: what dr__index_save does, for
+ * callers that write it in pieces. */
 typedef struct dr__index_temp {
     int fd;
     char name[4200];
 } dr__index_temp;
 
-/* False: the place cannot be written, or has a file of someone else. */
+/* False: the folder cannot be written to, or the path has a file of another user. */
 bool dr__index_temp_open(dr__index_temp *temp, const char *path, bool beside);
 
-/* Stamps, syncs and renames, or, unless all was `good` so far, removes it; false: nothing is left behind. */
+/* Stamps, syncs and renames the file, or removes it where `good` is false or one of these fails; returns whether the
+ * file is there. */
 bool dr__index_temp_close(dr__index_temp *temp, const char *path, bool good);
 
 bool dr__write_all(int fd, const void *data, size_t size);

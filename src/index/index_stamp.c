@@ -13,7 +13,7 @@ static bool is_ours(const struct stat *st)
     return st->st_uid == geteuid() || st->st_uid == 0;
 }
 
-/* Of a file with `size` bytes before its stamp; false: not to be had. */
+/* The stamp of a file with `size` bytes before it; false: the system does not tell. */
 static bool stamp_of(int fd, uint64_t size, uint64_t *stamp)
 {
     struct statx x;
@@ -26,7 +26,7 @@ static bool stamp_of(int fd, uint64_t size, uint64_t *stamp)
     return true;
 }
 
-static bool is_believed(int fd, const struct stat *st)
+static bool is_trusted(int fd, const struct stat *st)
 {
     uint64_t want, got;
     size_t n;
@@ -42,7 +42,7 @@ int dr__index_open(const char *path, struct stat *st, uint64_t *size)
     int fd;
     if (!path || dr__file_open(AT_FDCWD, NULL, path, &fd, st, NULL) != DR_OK)
         return -1;
-    if (!is_believed(fd, st)) {
+    if (!is_trusted(fd, st)) {
         close(fd);
         return -1;
     }

@@ -5,22 +5,22 @@
 
 struct dr__key_slot {
     dr_store_key key;
-    uint64_t place; /* 0: never used; GONE: was; else file number + 1 above the offset in units of 64 */
+    uint64_t location; /* 0: never used; GONE: was; else file number + 1 above the offset in units of 64 */
 };
 
 #define GONE UINT64_MAX
 
 enum { FIRST_SLOTS = 256, OFFSET_BITS = 44, UNIT = 64 };
 
-static uint64_t packed(dr__key_place p)
+static uint64_t packed(dr__key_location p)
 {
     return ((uint64_t)p.file + 1) << OFFSET_BITS | p.offset / UNIT;
 }
 
-static dr__key_place unpacked(uint64_t p)
+static dr__key_location unpacked(uint64_t p)
 {
     const uint64_t mask = (UINT64_C(1) << OFFSET_BITS) - 1;
-    return (dr__key_place){ (uint32_t)((p >> OFFSET_BITS) - 1), (p & mask) * UNIT };
+    return (dr__key_location){ (uint32_t)((p >> OFFSET_BITS) - 1), (p & mask) * UNIT };
 }
 
 static bool same(const dr_store_key *a, const dr_store_key *b)
@@ -32,7 +32,7 @@ static bool same(const dr_store_key *a, const dr_store_key *b)
 static struct dr__key_slot *slot_of(const dr__key_table *t, const dr_store_key *key)
 {
     size_t i = (size_t)key->low & (t->n_slots - 1);
-    while (t->slots[i].place && (t->slots[i].place == GONE || !same(&t->slots[i].key, key)))
+    while (t->slots[i].location && (t->slots[i].location == GONE || !same(&t->slots[i].key, key)))
         i = (i + 1) & (t->n_slots - 1);
     return &t->slots[i];
 }
@@ -46,47 +46,47 @@ static bool resize(dr__key_table *t)
     if (!larger.slots)
         return false;
     for (size_t i = 0; i < t->n_slots; i++)
-        if (t->slots[i].place && t->slots[i].place != GONE)
+        if (t->slots[i].location && t->slots[i].location != GONE)
             *slot_of(&larger, &t->slots[i].key) = t->slots[i];
     dr__free(t->slots);
     *t = larger;
     return true;
 }
 
-bool dr__key_table_set(dr__key_table *t, const dr_store_key *key, dr__key_place place)
+bool dr__key_table_set(dr__key_table *t, const dr_store_key *key, dr__key_location location)
 {
-    if (place.file >= DR__MOST_DATA_FILES - 2 || place.offset / UNIT >> OFFSET_BITS)
+    if (location.file >= DR__MOST_DATA_FILES - 2 || location.offset / UNIT >> OFFSET_BITS)
         return false;
     if (4 * (t->n_used + 1) > 3 * t->n_slots && !resize(t))
         return false;
     struct dr__key_slot *slot = slot_of(t, key);
-    if (!slot->place) {
+    if (!slot->location) {
         slot->key = *key;
         t->n++;
         t->n_used++;
     }
-    slot->place = packed(place);
+    slot->location = packed(location);
     return true;
 }
 
-bool dr__key_table_find(const dr__key_table *t, const dr_store_key *key, dr__key_place *out)
+bool dr__key_table_find(const dr__key_table *t, const dr_store_key *key, dr__key_location *out)
 {
     if (!t->n)
         return false;
     const struct dr__key_slot *slot = slot_of(t, key);
-    if (slot->place)
-        *out = unpacked(slot->place);
-    return slot->place != 0;
+    if (slot->location)
+        *out = unpacked(slot->location);
+    return slot->location != 0;
 }
 
-void dr__key_table_drop(dr__key_table *t, const dr_store_key *key, dr__key_place place)
+void dr__key_table_drop(dr__key_table *t, const dr_store_key *key, dr__key_location location)
 {
     if (!t->n)
         return;
     struct dr__key_slot *slot = slot_of(t, key);
-    if (slot->place != packed(place))
+    if (slot->location != packed(location))
         return;
-    slot->place = GONE;
+    slot->location = GONE;
     t->n--;
 }
 

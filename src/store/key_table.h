@@ -6,10 +6,10 @@
 
 enum { DR__MOST_DATA_FILES = 1 << 20 };
 
-typedef struct dr__key_place {
+typedef struct dr__key_location {
     uint32_t file;
     uint64_t offset; /* a multiple of 64, below 2^50 */
-} dr__key_place;
+} dr__key_location;
 
 typedef struct dr__key_table {
     struct dr__key_slot *slots; /* NULL: empty */
@@ -17,12 +17,12 @@ typedef struct dr__key_table {
     size_t n, n_used;           /* keys; slots that have or had one */
 } dr__key_table;
 
-/* Sets the place of a key, whether it had one or not; false: out of memory, or no such place. */
-bool dr__key_table_set(dr__key_table *table, const dr_store_key *key, dr__key_place place);
-bool dr__key_table_find(const dr__key_table *table, const dr_store_key *key, dr__key_place *out);
+/* Sets the location of a key, whether it had one or not; false: out of memory, or no such location. */
+bool dr__key_table_set(dr__key_table *table, const dr_store_key *key, dr__key_location location);
+bool dr__key_table_find(const dr__key_table *table, const dr_store_key *key, dr__key_location *out);
 
 /* Forgets a key, if it still lies there. */
-void dr__key_table_drop(dr__key_table *table, const dr_store_key *key, dr__key_place place);
+void dr__key_table_drop(dr__key_table *table, const dr_store_key *key, dr__key_location location);
 void dr__key_table_free(dr__key_table *table);
 
 #endif

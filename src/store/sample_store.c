@@ -1,11 +1,11 @@
-/* sample_store.c: a store at work.
+/* sample_store.c: opening and reading a store.
  *
  *   <folder>/<32 digits: hash of the identity>/about.txt              the identity, for people
  *                                              data-<process>.drst    one file of each process that has written
  *
  * The table says where the sample of each key lies.  It is filled by reading the heads of all records when the store is
  * opened, and now and then, when something is not found, from where reading ended before: so processes that work on one
- * data set find each other's samples.  Nothing of a record is believed that its checksums do not confirm.
+ * data set find each other's samples.  Every record is checked against its checksums.
  *
  * Files are read, not mapped: a mapped file that somebody cuts short would end the process.
  */
@@ -24,7 +24,7 @@
 #include "index/index_file.h"
 #include "source/file.h"
 #include "store/store_parts.h"
-#include "store/store_room.h"
+#include "store/store_space.h"
 
 enum { MOST_OPEN = 64 };
 
@@ -36,7 +36,7 @@ static dr_store_key hash_of(const void *data, size_t size, uint64_t seed)
     return (dr_store_key){ h.low64, h.high64 };
 }
 
-/* For people who wonder what a folder is; nothing reads it. */
+/* Explains the folder to people; no code reads it. */
 static void write_about(int folder_fd, const char *identity)
 {
     int fd = openat(folder_fd, "about.txt", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -69,14 +69,14 @@ static dr_status open_folder(dr_store *s, const char *folder, const char *identi
 {
     char path[4200];
     if (!strcmp(folder, "auto")) {
-        if (!dr__room_standard(s->root, sizeof s->root))
+        if (!dr__space_default_folder(s->root, sizeof s->root))
             return dr__fail(err, DR_ERR_NOT_FOUND, "cache: the user has no cache folder (XDG_CACHE_HOME, HOME)");
     } else if ((size_t)snprintf(s->root, sizeof s->root, "%s", folder) >= sizeof s->root) {
         return dr__fail(err, DR_ERR_LIMIT, "cache: the path has more than %zu bytes", sizeof s->root - 1);
     }
     s->identity = hash_of(identity, strlen(identity), 0);
     snprintf(path, sizeof path, "%s/%016" PRIx64 "%016" PRIx64, s->root, s->identity.high, s->identity.low);
-    DR_TRY(dr__room_make(path, err));
+    DR_TRY(dr__space_make_folder(path, err));
     s->folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->folder_fd < 0)
         return dr__fail_errno(err, DR_ERR_IO, "cache: cannot open %s", path);
@@ -105,9 +105,9 @@ dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit
         dr_store_close(&s);
         return status;
     }
-    s->used = dr__room_used(s->root);
+    s->used = dr__space_used(s->root);
     atomic_store(&s->taken, s->used);
-    s->limit = limit ? limit : s->used + dr__room_free(s->root) / 2;
+    s->limit = limit ? limit : s->used + dr__space_free(s->root) / 2;
     dr__store_refresh(s);
     *out = s;
     return DR_OK;
@@ -150,12 +150,12 @@ dr_store_key dr_store_key_of(const dr_store *s, const void *name, size_t size)
 /* --- reading --- */
 
 /* lock: */
-static bool look_up(dr_store *s, const dr_store_key *key, dr__key_place *place)
+static bool look_up(dr_store *s, const dr_store_key *key, dr__key_location *location)
 {
-    bool found = dr__key_table_find(&s->table, key, place);
+    bool found = dr__key_table_find(&s->table, key, location);
     if (!found && dr__now_ns() >= s->refresh_at_ns) {
         dr__store_refresh(s);
-        found = dr__key_table_find(&s->table, key, place);
+        found = dr__key_table_find(&s->table, key, location);
     }
     return found;
 }
@@ -173,12 +173,12 @@ static dr__data_file *use(dr_store *s, uint32_t number, outcome *result)
 }
 
 /* lock: */
-static void note(dr_store *s, outcome result, const dr_store_key *key, dr__key_place place)
+static void note(dr_store *s, outcome result, const dr_store_key *key, dr__key_location location)
 {
     s->stats.misses += result != GOOD;
     s->stats.damaged += result == GONE;
     if (result == GONE)
-        dr__key_table_drop(&s->table, key, place);
+        dr__key_table_drop(&s->table, key, location);
 }
 
 static bool is_record_of(const dr__data_file *file, uint64_t offset, const dr_store_key *key, dr_stored *out)
@@ -189,22 +189,22 @@ static bool is_record_of(const dr__data_file *file, uint64_t offset, const dr_st
 
 bool dr_store_find(dr_store *s, const dr_store_key *key, dr_stored *out)
 {
-    dr__key_place place = { 0 };
+    dr__key_location location = { 0 };
     outcome result = OUT_OF_REACH;
     if (!dr__store_is_ours(s))
         return false;
     pthread_mutex_lock(&s->lock);
-    bool found = look_up(s, key, &place);
-    dr__data_file *file = found ? use(s, place.file, &result) : NULL;
+    bool found = look_up(s, key, &location);
+    dr__data_file *file = found ? use(s, location.file, &result) : NULL;
     pthread_mutex_unlock(&s->lock);
-    if (file && !is_record_of(file, place.offset, key, out))
+    if (file && !is_record_of(file, location.offset, key, out))
         result = GONE;
     pthread_mutex_lock(&s->lock);
     if (file)
         dr__store_release(s, file);
-    note(s, result, key, place);
+    note(s, result, key, location);
     pthread_mutex_unlock(&s->lock);
-    out->file = place.file;
+    out->file = location.file;
     return result == GOOD;
 }
 
@@ -262,7 +262,7 @@ bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
     pthread_mutex_lock(&s->lock);
     if (file)
         dr__store_release(s, file);
-    note(s, result, &f->key, (dr__key_place){ f->file, f->record_at });
+    note(s, result, &f->key, (dr__key_location){ f->file, f->record_at });
     s->stats.hits += result == GOOD;
     s->stats.unpack_ns += unpack_ns;
     const uint64_t took_ns = dr__now_ns() - start;

@@ -1,7 +1,7 @@
 /* store_files.c: the data files of a store: finding them, reading the heads of their records, and their descriptors.
  *
- * Every process that ever wrote has left a file, so there may be thousands.  A few are open at a time; another one is
- * opened when it is wanted, and the one that was not for the longest time closed.
+ * Every process that has written leaves a file, so there may be thousands.  A bounded number is open at a time; opening
+ * another one closes the least recently used.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,13 +14,13 @@
 #include "base/compiler.h"
 #include "base/grow.h"
 #include "store/store_parts.h"
-#include "store/store_room.h"
+#include "store/store_space.h"
 
 enum { REFRESH_NS = 1000000000, REFRESH_SHARE = 20 };
 
 /* --- descriptors; all under lock --- */
 
-/* Of those that nobody uses, the one that was not wanted for the longest time; not the file that is written. */
+/* The least recently used file that no thread is reading; never the file that is being written. */
 static dr__data_file *find_oldest(const dr_store *s)
 {
     dr__data_file *oldest = NULL;
@@ -38,7 +38,7 @@ static void close_one(dr_store *s, dr__data_file *file)
     s->n_open--;
 }
 
-static void make_place(dr_store *s)
+static void make_room(dr_store *s)
 {
     dr__data_file *oldest = s->n_open < s->most_open ? NULL : find_oldest(s);
     if (oldest)
@@ -54,7 +54,7 @@ int dr__store_add_file(dr_store *s, const dr__data_file *file)
         return -1;
     }
     s->files = files;
-    make_place(s);
+    make_room(s);
     *copy = *file;
     copy->used_at = ++s->uses;
     s->n_open++;
@@ -66,7 +66,7 @@ dr__data_file *dr__store_use(dr_store *s, uint32_t number)
 {
     dr__data_file *f = s->files[number], again;
     if (f->fd < 0) {
-        make_place(s);
+        make_room(s);
         if (!dr__data_open(s->folder_fd, f->name, &s->identity, &again))
             return NULL;
         f->fd = again.fd;
@@ -117,7 +117,7 @@ static void scan_file(dr_store *s, uint32_t number)
     if (!f)
         return;
     while (dr__data_read_head(f, f->scanned, &head, &next)) {
-        if (!dr__key_table_set(&s->table, &head.key, (dr__key_place){ number, f->scanned }))
+        if (!dr__key_table_set(&s->table, &head.key, (dr__key_location){ number, f->scanned }))
             break;
         f->scanned = next;
     }

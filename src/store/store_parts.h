@@ -1,5 +1,5 @@
-/* store_parts.h: a store from inside: what its files (store_files.c), reading (sample_store.c) and writing
- * (store_write.c) share. */
+/* store_parts.h: the inside of a store, shared by store_files.c (its files), sample_store.c (opening, reading) and
+ * store_write.c (writing). */
 #ifndef DR_STORE_STORE_PARTS_H
 #define DR_STORE_STORE_PARTS_H
 
@@ -24,7 +24,7 @@ struct dr_store {
     dr__data_file *own_file;
     uint64_t limit, used;       /* bytes on disk of all stores: allowed, and as last looked at */
     uint64_t since;             /* put since then */
-    atomic_uint_fast64_t taken; /* used + since, for who must not wait for a lock */
+    atomic_uint_fast64_t taken; /* used + since, for readers that must not wait for a lock */
 
     pthread_mutex_t lock; /* all below */
     dr__key_table table;

@@ -1,7 +1,7 @@
 /* store_write.c: putting samples into a store: gathered, compressed where that pays, appended to the file of this
  * process.
  *
- * Whatever prevents that ends it for good, with a reason for the statistics: a sample that is not kept is no error.
+ * A failure ends writing for good and leaves a reason in the statistics: a sample that is not kept is no error.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "data/desc.h"
 #include "store/store_parts.h"
-#include "store/store_room.h"
+#include "store/store_space.h"
 
 enum { LOOK_SHARE = 64 };
 
@@ -37,7 +37,7 @@ static bool is_stopped(dr_store *s)
 static bool has_room(dr_store *s, uint64_t bytes)
 {
     if (s->since > s->limit / LOOK_SHARE || s->used + s->since + bytes > s->limit) {
-        s->used = dr__room_used(s->root);
+        s->used = dr__space_used(s->root);
         s->since = 0;
     }
     if (s->used + s->since + bytes <= s->limit)
@@ -88,7 +88,7 @@ static bool append(dr_store *s, dr_stored *sample, const void *payload)
     pthread_mutex_unlock(&s->write_lock);
     if (good) {
         pthread_mutex_lock(&s->lock);
-        good = dr__key_table_set(&s->table, &sample->key, (dr__key_place){ number, offset });
+        good = dr__key_table_set(&s->table, &sample->key, (dr__key_location){ number, offset });
         s->stats.written++;
         s->stats.written_bytes += sample->payload_bytes;
         s->stats.raw_bytes += sample->bytes;
@@ -147,9 +147,9 @@ static uint8_t *gather(dr_stored *sample, const dr_view *fields, int n)
 
 static bool is_there(dr_store *s, const dr_store_key *key)
 {
-    dr__key_place place;
+    dr__key_location location;
     pthread_mutex_lock(&s->lock);
-    bool found = dr__key_table_find(&s->table, key, &place);
+    bool found = dr__key_table_find(&s->table, key, &location);
     pthread_mutex_unlock(&s->lock);
     return found;
 }

@@ -37,7 +37,7 @@ checks="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 
 # What MemorySanitizer follows: drapps' JPEG decoder with the C kernels, and no library that it has not compiled.
 alone="$src/base/alloc.c $src/base/error.c $src/base/fmath.c $src/data/desc.c $src/kernel/*.c"
-for name in image exif pixels sink warm jpeg_parse jpeg_huffman jpeg_entropy jpeg_baseline jpeg_lines jpeg_seek; do
+for name in image exif pixels sink reuse_buffer jpeg_parse jpeg_huffman jpeg_entropy jpeg_baseline jpeg_lines jpeg_seek; do
     alone="$alone $src/codec/image/$name.c"
 done
 

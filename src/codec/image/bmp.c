@@ -424,7 +424,7 @@ static dr_status decode(dr_codec_state *state, const uint8_t *data, size_t size,
     DR_TRY(dr__check_target(&info, rect, out, err));
     struct target t = { .area = *rect };
     DR_TRY(dr__sink_open(&t.sink, state, b.kind, options, 1, rect->w, rect->h, out, err));
-    t.indices = dr__warm_get(&state->rows, 5 * (size_t)b.width);
+    t.indices = dr__reuse_buffer_get(&state->rows, 5 * (size_t)b.width);
     if (!t.indices)
         return dr__fail(err, DR_ERR_NOMEM, "no memory for a row of %" PRId64 " BMP pixels", b.width);
     t.row = t.indices + b.width;

@@ -251,7 +251,7 @@ static dr_status read_pixels(struct job *j)
     DR_TRY(dr__check_target(&j->facts, j->rect, j->out, j->err));
     DR_TRY(dr__sink_open(&t.sink, j->state, j->kind, j->options, 1, j->rect->w, j->rect->h, j->out, j->err));
     size_t lines = (size_t)(j->frame.w * (j->interlaced ? j->frame.h : 1));
-    uint8_t *room = dr__warm_get(&j->state->rows, lines + (size_t)j->rect->w * dr__pixel_bytes(j->kind));
+    uint8_t *room = dr__reuse_buffer_get(&j->state->rows, lines + (size_t)j->rect->w * dr__pixel_bytes(j->kind));
     if (!room)
         return dr__fail(j->err, DR_ERR_NOMEM, "no memory for %zu bytes of GIF rows", lines);
     t.row = room + lines;
@@ -271,7 +271,7 @@ static dr_status run(struct job *j)
     if (status == DR_OK && j->rect)
         status = read_pixels(j);
     DGifCloseFile(j->gif, NULL);
-    dr__warm_trim(&j->state->rows);
+    dr__reuse_buffer_trim(&j->state->rows);
     return status;
 }
 

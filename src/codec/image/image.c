@@ -39,11 +39,11 @@ void dr__codec_state_free(dr_codec_state **state)
         return;
     dr__jpeg_free(&s->jpeg);
     dr__baseline_free(&s->baseline);
-    dr__warm_free(&s->rows);
-    dr__warm_free(&s->turned);
-    dr__warm_free(&s->keyed);
-    dr__warm_free(&s->pointers);
-    dr__warm_free(&s->table);
+    dr__reuse_buffer_free(&s->rows);
+    dr__reuse_buffer_free(&s->turned);
+    dr__reuse_buffer_free(&s->keyed);
+    dr__reuse_buffer_free(&s->pointers);
+    dr__reuse_buffer_free(&s->table);
     dr__seek_free(&s->seek);
     dr__free(s);
     *state = NULL;

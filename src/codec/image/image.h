@@ -29,10 +29,10 @@ typedef struct dr__decode_options {
     int scale_denom;  /* 1 exact; 2, 4, 8: DCT-scaled JPEG (fast_decode), other codecs ignore it */
     int64_t max_side; /* limits on what a header may declare, checked before anything is allocated */
     int64_t max_pixels;
-    size_t max_bytes; /* of decoder working memory and output together */
-    size_t bleed;     /* bytes before and after each row of the output that are nobody's: a decoder that makes a few
-                         columns more than asked for may write them there instead of copying rows; 0 by default */
-    bool libjpeg;     /* decode every JPEG by libjpeg-turbo */
+    size_t max_bytes;             /* of decoder working memory and output together */
+    size_t bleed;                 /* unused bytes before and after each row of the output: a decoder that makes a few
+                                     columns more than asked for may write them there instead of copying rows; 0 by default */
+    bool libjpeg;                 /* decode every JPEG by libjpeg-turbo */
     struct dr__seek_points *seek; /* in and out: what is known of where the rows of this JPEG begin (jpeg_seek.h); rows
                                      that are passed for the first time are added.  NULL: nothing is used or kept */
 } dr__decode_options;

@@ -5,7 +5,7 @@
 #include "codec/image/image.h"
 #include "codec/image/jpeg_seek.h"
 #include "codec/image/pixels.h"
-#include "codec/image/warm.h"
+#include "codec/image/reuse_buffer.h"
 #include "kernel/kernel.h"
 
 struct dr__jpeg;
@@ -16,11 +16,11 @@ struct dr_codec_state {
     struct dr__baseline *baseline; /* the own decoder, made at the first JPEG */
     const dr__kernels *kernels;    /* those of this machine, unless a test sets others */
     bool bmi2;                     /* for entropy decoding */
-    dr__warm rows;                 /* rows (or a whole interlaced image) as the library decodes them */
-    dr__warm turned;               /* rows in the mode asked for, before they are turned or handed out */
-    dr__warm keyed;                /* one row to which a transparent colour gave its alpha */
-    dr__warm pointers;             /* row pointers of an interlaced PNG */
-    dr__warm table;                /* what the sample values of a PNM become */
+    dr__reuse_buffer rows;         /* rows (or a whole interlaced image) as the library decodes them */
+    dr__reuse_buffer turned;       /* rows in the mode asked for, before they are turned or handed out */
+    dr__reuse_buffer keyed;        /* one row to which a transparent colour gave its alpha */
+    dr__reuse_buffer pointers;     /* row pointers of an interlaced PNG */
+    dr__reuse_buffer table;        /* what the sample values of a PNM become */
     dr__seek_points seek;          /* of the JPEG at hand */
 };
 

@@ -23,7 +23,7 @@ struct dr__baseline {
     dr__ac_table ac[DR__JPEG_TABLES];
     dr__dc_table dc[DR__JPEG_TABLES];
     dr__jpeg_frame frame;
-    dr__warm planes;
+    dr__reuse_buffer planes;
     _Alignas(64) int16_t blocks[BLOCKS * DR__BLOCK];
 };
 
@@ -50,7 +50,7 @@ void dr__baseline_free(struct dr__baseline **baseline)
 {
     if (!*baseline)
         return;
-    dr__warm_free(&(*baseline)->planes);
+    dr__reuse_buffer_free(&(*baseline)->planes);
     dr__free_aligned(*baseline);
     *baseline = NULL;
 }
@@ -84,7 +84,7 @@ static const char *stored_name(const dr__jpeg_frame *f)
     return dr__jpeg_sampling_name((const int[]){ c[0].h, c[1].h, c[2].h }, (const int[]){ c[0].v, c[1].v, c[2].v });
 }
 
-/* Counted as libjpeg's memory is (jpeg_header.c): what max_bytes refuses must not depend on who decodes.  All but tiny
+/* Counted as libjpeg's memory is (jpeg_header.c): what max_bytes refuses must not depend on the decoder.  All but tiny
  * images take less here. */
 static double working_bytes(const dr__jpeg_frame *f, const dr__decode_options *options)
 {
@@ -335,7 +335,7 @@ static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t 
     if (out->bands)
         out->bands->begin(out->bands);
     *taken = read_rows(&job);
-    dr__warm_trim(&own->planes);
+    dr__reuse_buffer_trim(&own->planes);
     if (!*taken && options->seek)
         dr__seek_clear(options->seek); /* whatever they were, they do not belong to sound data */
     return DR_OK;

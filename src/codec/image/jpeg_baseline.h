@@ -58,7 +58,7 @@ typedef struct dr__mcu_range {
 dr__mcu_range dr__lines_range(const dr__jpeg_frame *frame, const dr_rect *area);
 
 /* Lays the planes and rows into memory that `warm` keeps.  False: out of memory. */
-bool dr__lines_open(dr__lines *lines, const dr__mcu_range *range, dr__warm *warm);
+bool dr__lines_open(dr__lines *lines, const dr__mcu_range *range, dr__reuse_buffer *warm);
 
 /* MCU row r is transformed: gives out the rows that can be made, and prepares for the next. */
 void dr__lines_emit(dr__lines *lines, int64_t r);

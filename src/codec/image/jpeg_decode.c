@@ -92,13 +92,13 @@ static void fail_short(struct dr__jpeg *jpeg)
 static uint8_t *row_buffer(struct dr__jpeg *jpeg, struct decode_job *job)
 {
     size_t row = jpeg->cinfo.output_width * job->pixel;
-    uint8_t *rows = dr__warm_get(&job->state->rows, ROWS_AT_ONCE * row + DR__BAND_SLACK);
+    uint8_t *rows = dr__reuse_buffer_get(&job->state->rows, ROWS_AT_ONCE * row + DR__BAND_SLACK);
     if (!rows)
         dr__jpeg_fail(jpeg, DR_ERR_NOMEM, "no memory for %d JPEG rows of %zu bytes", ROWS_AT_ONCE, row);
     return rows;
 }
 
-/* Reads `n` rows and gives them to the sink, or to nobody. */
+/* Reads `n` rows and gives them to the sink; without a sink they are dropped. */
 static void read_rows(struct dr__jpeg *jpeg, struct decode_job *job, int64_t n, const dr__sink *sink)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
@@ -147,7 +147,7 @@ static const uint8_t *converted(struct dr__jpeg *jpeg, struct decode_job *job, c
     if (!convert)
         return rows;
     size_t row = (size_t)job->area.w * dr__pixel_bytes(dr__pixel_result(job->facts.kind, job->options->mode));
-    uint8_t *to = dr__warm_get(&job->state->turned, ROWS_AT_ONCE * row + DR__BAND_SLACK);
+    uint8_t *to = dr__reuse_buffer_get(&job->state->turned, ROWS_AT_ONCE * row + DR__BAND_SLACK);
     if (!to)
         dr__jpeg_fail(jpeg, DR_ERR_NOMEM, "no memory for %d JPEG rows of %zu bytes", ROWS_AT_ONCE, row);
     for (int i = 0; i < n; i++)

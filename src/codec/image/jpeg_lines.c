@@ -81,11 +81,11 @@ static size_t lay_out(dr__lines *l, const dr__mcu_range *range, uint8_t *base)
     return used;
 }
 
-bool dr__lines_open(dr__lines *l, const dr__mcu_range *range, dr__warm *warm)
+bool dr__lines_open(dr__lines *l, const dr__mcu_range *range, dr__reuse_buffer *warm)
 {
     l->context = halves_y(l->frame);
     l->next = l->area.y;
-    uint8_t *block = dr__warm_get(warm, lay_out(l, range, NULL));
+    uint8_t *block = dr__reuse_buffer_get(warm, lay_out(l, range, NULL));
     if (!block)
         return false;
     lay_out(l, range, block);

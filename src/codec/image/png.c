@@ -236,9 +236,9 @@ static void read_header(struct job *j)
                              j->err));
 }
 
-static void *need(struct job *j, dr__warm *warm, size_t size)
+static void *need(struct job *j, dr__reuse_buffer *warm, size_t size)
 {
-    void *p = dr__warm_get(warm, size);
+    void *p = dr__reuse_buffer_get(warm, size);
     if (!p)
         check(j, dr__fail(j->err, DR_ERR_NOMEM, "no memory for %zu bytes of PNG rows", size));
     return p;
@@ -336,7 +336,7 @@ static dr_status run(struct job *j)
             read_pixels(j);
     }
     png_destroy_read_struct(&j->png, &j->info, NULL);
-    dr__warm_trim(&j->state->rows);
+    dr__reuse_buffer_trim(&j->state->rows);
     return j->status;
 }
 

@@ -270,7 +270,7 @@ static dr_status read_text(const struct pnm *p, const struct target *t, const ui
 
 static dr_status make_table(dr_codec_state *state, const struct pnm *p, struct target *t, dr_error *err)
 {
-    uint16_t *table = dr__warm_get(&state->table, 2 * ((size_t)p->maxval + 1));
+    uint16_t *table = dr__reuse_buffer_get(&state->table, 2 * ((size_t)p->maxval + 1));
     if (!table)
         return dr__fail(err, DR_ERR_NOMEM, "no memory for the values of a PNM image");
     for (uint32_t v = 0; v <= p->maxval; v++)
@@ -288,7 +288,7 @@ static dr_status decode(dr_codec_state *state, const uint8_t *data, size_t size,
     DR_TRY(dr__check_target(&info, rect, out, err));
     struct target t = { .area = *rect, .most = most_of(&p) };
     DR_TRY(dr__sink_open(&t.sink, state, p.kind, options, 1, rect->w, rect->h, out, err));
-    t.row = dr__warm_get(&state->rows, (size_t)rect->w * dr__pixel_bytes(p.kind));
+    t.row = dr__reuse_buffer_get(&state->rows, (size_t)rect->w * dr__pixel_bytes(p.kind));
     if (!t.row)
         return dr__fail(err, DR_ERR_NOMEM, "no memory for a row of %" PRId64 " PNM pixels", rect->w);
     if (needs_scaling(&p))

@@ -199,7 +199,7 @@ bool dr__seek_reader_next(dr__seek_reader *r, dr__seek_entry *e)
     for (;;) {
         while (next_entry(&r->left, e)) {
             if (r->any && dr__seek_key_order(&e->key, &r->last) <= 0)
-                continue; /* never written by us; who merges relies on the order */
+                continue; /* out of order: not written by this library; merging relies on the order */
             r->last = e->key;
             r->any = true;
             return true;

@@ -30,10 +30,10 @@ typedef struct dr__seek_file {
     uint64_t n_images, bytes;
     uint32_t n_buckets;
     uint64_t *starts; /* n_buckets + 1 offsets */
-    int users;        /* for who shares it */
+    int users;        /* of the caller: threads that are reading it */
 } dr__seek_file;
 
-/* NULL: there is none, or it is not believed (index/index_stamp.h) or none of ours. */
+/* NULL: there is none, it is not trusted (index/index_stamp.h), or it is no file of this format. */
 dr__seek_file *dr__seek_file_open(const char *path);
 void dr__seek_file_close(dr__seek_file **file);
 
@@ -71,7 +71,7 @@ typedef struct dr__seek_writer {
     uint64_t n_images;
     uint32_t *lengths;
     dr__section filling; /* entries of that bucket */
-    dr__section out;     /* bytes on their way into the file */
+    dr__section out;     /* bytes to be written next */
     bool failed;
 } dr__seek_writer;
 

@@ -24,7 +24,7 @@ enum {
 };
 
 struct dr__seek_store {
-    dr__index_place place;
+    dr__index_paths place;
     unsigned generation; /* of the process that it belongs to */
     size_t limit;
     dr__seek_table *table;
@@ -42,7 +42,7 @@ dr__seek_key dr__seek_key_of(const uint8_t *data, size_t size)
 
 /* Of the file beside the data and that in the cache folder, the one that knows more: the other may be an older one of
  * a user who can write there. */
-static dr__seek_file *open_larger(const dr__index_place *place)
+static dr__seek_file *open_larger(const dr__index_paths *place)
 {
     dr__seek_file *a = dr__seek_file_open(place->beside), *b = dr__seek_file_open(place->cached);
     bool take_b = b && (!a || b->n_images > a->n_images);
@@ -66,7 +66,7 @@ dr_status dr__seek_store_open(const char *beside, const char *identity, size_t l
     pthread_mutex_init(&s->save_lock, NULL);
     pthread_mutex_init(&s->file_lock, NULL);
     if (identity) {
-        dr__index_place_make(&s->place, beside, identity);
+        dr__index_paths_make(&s->place, beside, identity);
         s->file = open_larger(&s->place);
     }
     return DR_OK;
@@ -86,7 +86,7 @@ void dr__seek_store_close(dr__seek_store **store)
         return;
     dr__seek_file_close(&s->file);
     dr__seek_table_free(&s->table);
-    dr__index_place_free(&s->place);
+    dr__index_paths_free(&s->place);
     pthread_mutex_destroy(&s->file_lock);
     pthread_mutex_destroy(&s->save_lock);
     dr__free(s);
@@ -196,14 +196,14 @@ static bool save(dr__seek_store *s, const dr__seek_file *known)
     const char *path = s->place.beside;
     bool good = dr__seek_save(path, true, known, s->table);
     if (!good) {
-        dr__seek_table_settle(s->table, false);
+        dr__seek_table_end_save(s->table, false);
         path = s->place.cached;
         good = dr__seek_save(path, false, known, s->table);
     }
     dr__seek_file *file = good ? dr__seek_file_open(path) : NULL;
     if (file)
         replace_file(s, file);
-    dr__seek_table_settle(s->table, file != NULL); /* deleted at once: what is in memory stays */
+    dr__seek_table_end_save(s->table, file != NULL); /* deleted at once: what is in memory stays */
     size_t bytes = dr__seek_table_bytes(s->table);
     atomic_store(&s->retry_bytes, file ? 0 : bytes + bytes / 4);
     return good;

@@ -318,7 +318,7 @@ static void settle_entry(dr__seek_table *t, kept *k, bool saved)
     k->copied = k->was_copied = false;
 }
 
-void dr__seek_table_settle(dr__seek_table *t, bool saved)
+void dr__seek_table_end_save(dr__seek_table *t, bool saved)
 {
     atomic_fetch_add(&t->drops, saved);
     for (int i = 0; i < DR__SEEK_SHARDS; i++) {

@@ -47,6 +47,6 @@ bool dr__seek_table_copy(dr__seek_table *table, int shard, dr__seek_copy *copy);
 void dr__seek_copy_free(dr__seek_copy *copy);
 
 /* Ends saving: drops the entries that were copied and not put anew since (saved), or leaves everything as it is. */
-void dr__seek_table_settle(dr__seek_table *table, bool saved);
+void dr__seek_table_end_save(dr__seek_table *table, bool saved);
 
 #endif

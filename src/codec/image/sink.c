@@ -48,7 +48,7 @@ dr_status dr__sink_open(dr__sink *sink, dr_codec_state *state, dr__pixel_kind ki
     }
     if (sink->step_x == (ptrdiff_t)pixel)
         return DR_OK;
-    sink->turned = dr__warm_get(&state->turned, (size_t)width * pixel);
+    sink->turned = dr__reuse_buffer_get(&state->turned, (size_t)width * pixel);
     return sink->turned ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "no memory for a row of %lld pixels", (long long)width);
 }
 

@@ -666,7 +666,7 @@ static dr_status read_pixels(struct job *j)
     t.column = t.area.x / j->chunk_width;
     t.n = (t.area.x + t.area.w - 1) / j->chunk_width - t.column + 1;
     size_t chunks = (size_t)t.n * (size_t)j->planes * j->chunk_bytes, row = (size_t)t.area.w * 2 * MAX_KEPT;
-    t.samples = dr__warm_get(&j->state->rows, row + (size_t)t.area.w * 4 + chunks);
+    t.samples = dr__reuse_buffer_get(&j->state->rows, row + (size_t)t.area.w * 4 + chunks);
     if (!t.samples)
         return dr__fail(j->err, DR_ERR_NOMEM, "no memory for %zu bytes of TIFF strips or tiles", chunks);
     t.row = t.samples + row;
@@ -683,7 +683,7 @@ static dr_status run(struct job *j)
     if (status == DR_OK && j->rect)
         status = read_pixels(j);
     TIFFClose(j->tiff);
-    dr__warm_trim(&j->state->rows);
+    dr__reuse_buffer_trim(&j->state->rows);
     return status;
 }
 

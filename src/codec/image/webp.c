@@ -235,7 +235,7 @@ static dr_status decode_area(dr_codec_state *state, const struct still *s, const
             return decode_part(s, &part, sink->origin, (size_t)sink->step_y, err);
     }
     size_t blank = stride * (size_t)part.h;
-    uint8_t *rows = dr__warm_get(&state->rows, blank + (size_t)area->w * pixel);
+    uint8_t *rows = dr__reuse_buffer_get(&state->rows, blank + (size_t)area->w * pixel);
     if (!rows)
         return dr__fail(err, DR_ERR_NOMEM, "no memory for %lld WebP rows", (long long)area->h);
     const uint8_t *first = rows;
@@ -260,7 +260,7 @@ static dr_status decode(dr_codec_state *state, const uint8_t *data, size_t size,
     dr_rect area = dr__orient_rect(info.orientation, s.width, s.height, rect);
     DR_TRY(dr__sink_open(&sink, state, kind_of(&s), options, info.orientation, area.w, area.h, out, err));
     dr_status status = decode_area(state, &s, &area, &sink, err);
-    dr__warm_trim(&state->rows);
+    dr__reuse_buffer_trim(&state->rows);
     return status;
 }
 

@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "store/store_room.h"
+#include "store/store_space.h"
 #include "unit/loader/random_graph.h"
 #include "unit/stopped_clock.h"
 
@@ -432,14 +432,14 @@ static void a_killed_run_leaves_what_the_next_can_use(void **state)
     tape want = epoch_of(set, g, &o);
     o.cache = root;
     for (unsigned round = 0; round < 5; round++) {
-        uint64_t before = dr__room_used(root);
+        uint64_t before = dr__space_used(root);
         pid_t child = fork();
         if (child == 0) {
             tape t = epoch_of(set, g, &o);
             _exit(t.n == want.n ? 0 : 1);
         }
         siginfo_t end = { 0 };
-        while (dr__room_used(root) <= before && !waitid(P_PID, (id_t)child, &end, WEXITED | WNOHANG | WNOWAIT) &&
+        while (dr__space_used(root) <= before && !waitid(P_PID, (id_t)child, &end, WEXITED | WNOHANG | WNOWAIT) &&
                !end.si_pid)
             usleep(500);
         usleep(4000 * round);

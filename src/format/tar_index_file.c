@@ -1,4 +1,4 @@
-/* tar_store.c: keeping the index of a shard beside it.
+/* tar_index_file.c: the index of a shard as a file.
  *
  *   section 1  text: what the index is of; in the cache folder also the shard's real path
  *   section 2  u64 tar size, u64 tar version, u64 n_samples, u64 n_members, u32 flags, u32 n_exts, the extensions
@@ -95,7 +95,7 @@ static dr_status take_facts(dr_cursor *c, uint64_t *n_samples, uint64_t *n_parts
     return DR_OK;
 }
 
-/* The counts are only believed as far as the sections are long. */
+/* Counts are checked against the lengths of their sections before memory is allocated. */
 static dr_status make_room(dr__tar_index *x, uint64_t n_samples, uint64_t n_parts, const dr_cursor *samples,
                            const dr_cursor *members, dr_error *err)
 {
@@ -187,21 +187,21 @@ static bool load(const char *path, const char *what, dr__source *source, uint64_
 static dr_status load_or_build(dr__source *source, dr__tar_index *out, dr_error *err)
 {
     char real[PATH_MAX], beside[PATH_MAX + 32], what[PATH_MAX + 8];
-    dr__index_place place;
+    dr__index_paths place;
     uint64_t size;
     DR_TRY(dr__source_size(source, &size, err));
     if (!source->facts.version || !dr__source_real_name(source->name, real, sizeof real)) /* nothing to know it by */
         return dr__tar_index_build(source, out, err);
     snprintf(what, sizeof what, "tar %s", real);
     snprintf(beside, sizeof beside, "%s.drapps-index", real);
-    dr__index_place_make(&place, source->def->remote ? NULL : beside, what);
+    dr__index_paths_make(&place, source->def->remote ? NULL : beside, what);
     dr_status status = DR_OK;
     if (!load(place.beside, beside_what, source, size, out) && !load(place.cached, what, source, size, out)) {
         status = dr__tar_index_build(source, out, err);
         if (status == DR_OK && !save(place.beside, true, beside_what, out))
             save(place.cached, false, what, out);
     }
-    dr__index_place_free(&place);
+    dr__index_paths_free(&place);
     return status;
 }
 

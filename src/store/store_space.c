@@ -1,5 +1,5 @@
-/* store_room.c: folders, and the space in them. */
-#include "store/store_room.h"
+/* store_space.c: folders, and the space in them. */
+#include "store/store_space.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "index/index_file.h"
 
-bool dr__room_standard(char *path, size_t size)
+bool dr__space_default_folder(char *path, size_t size)
 {
     char folder[3072];
     if (!dr__cache_folder(folder, sizeof folder))
@@ -21,7 +21,7 @@ bool dr__room_standard(char *path, size_t size)
     return (size_t)snprintf(path, size, "%s/samples", folder) < size;
 }
 
-dr_status dr__room_make(const char *path, dr_error *err)
+dr_status dr__space_make_folder(const char *path, dr_error *err)
 {
     char part[4096];
     struct stat st;
@@ -63,7 +63,7 @@ static uint64_t used_by(int folder_fd, const char *name)
     return total;
 }
 
-uint64_t dr__room_used(const char *path)
+uint64_t dr__space_used(const char *path)
 {
     uint64_t total = 0;
     DIR *root = opendir(path);
@@ -76,7 +76,7 @@ uint64_t dr__room_used(const char *path)
     return total;
 }
 
-uint64_t dr__room_free(const char *path)
+uint64_t dr__space_free(const char *path)
 {
     struct statvfs v;
     return statvfs(path, &v) ? 0 : (uint64_t)v.f_bavail * v.f_frsize;
