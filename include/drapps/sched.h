@@ -31,17 +31,18 @@ extern "C" {
 
 /* --- knobs --- */
 
-/* X(id, name, unit, least, most, cooldown in ms, doc).  Dwell: a policy leaves a knob alone for so long after it was
- * turned.  New knobs are added at the end: numbers stay. */
+/* X(id, name, unit, least, most, cooldown in ms, doc).  Cooldown: how long a policy leaves a knob alone after a change.
+ * New knobs are added at the end: numbers stay. */
 #define DR_KNOB_MAP(X)                                                                                                 \
-    X(WORKERS, "workers", "threads or processes", 0, 256, 1000, "who decode and augment")                              \
-    X(READERS, "readers", "threads", 0, 64, 1000, "who only read, ahead of the workers; 0: workers read")              \
-    X(PREFETCH, "prefetch", "batches", 1, 64, 1000, "batches under way or ready at a time")                            \
-    X(PREFETCH_BYTES, "prefetch_bytes", "bytes", 0, 1e15, 1000, "what these may take; 0: the memory limit alone")      \
-    X(LANE_SHARE, "lane_share", "share", 0, 1, 1000, "of the workers, for slow samples; 0: as they are of the work")   \
-    X(LANE_THRESHOLD, "lane_threshold", "times", 1, 1000, 5000, "of the median cost: from there on a sample is slow")  \
-    X(CPU_CEILING, "cpu_ceiling", "cpus", 0, 512, 1000, "what the workers may use together; 0: no ceiling")            \
-    X(PRIORITY, "priority", "level", -1, 1, 5000, "-1: when nothing else wants the CPU, 0: as others, 1: first")
+    X(WORKERS, "workers", "threads or processes", 0, 256, 1000, "threads or processes that decode and augment")        \
+    X(READERS, "readers", "threads", 0, 64, 1000, "threads that only read ahead of the workers; 0: workers read")      \
+    X(PREFETCH, "prefetch", "batches", 1, 64, 1000, "prefetch window: batches in flight or ready")                     \
+    X(PREFETCH_BYTES, "prefetch_bytes", "bytes", 0, 1e15, 1000, "memory of these batches; 0: the memory limit alone")  \
+    X(LANE_SHARE, "lane_share", "share", 0, 1, 1000, "share of the workers for slow samples; 0: their share of work")  \
+    X(LANE_THRESHOLD, "lane_threshold", "times", 1, 1000, 5000,                                                        \
+      "multiple of the median cost that makes a sample slow")                                                          \
+    X(CPU_CEILING, "cpu_ceiling", "cpus", 0, 512, 1000, "CPUs that the workers may use together; 0: no limit")         \
+    X(PRIORITY, "priority", "level", -1, 1, 5000, "-1: runs when nothing else wants the CPU; 0: as others; 1: first")
 
 typedef enum dr_knob {
 #define DR_KNOB_ENUM(id, name, unit, least, most, cooldown, doc) DR_KNOB_##id,
@@ -196,8 +197,19 @@ DR_API double dr_decision_reward(const dr_decision *d);
 
 /* --- policies --- */
 
-/* [{"name", "doc"}, ...]: "fixed", "rules", "climb", "stages", "analytic"; not to be freed. */
+enum { DR_MAX_POLICY = 512 };
+
+/* The table as JSON: [{"name", "doc", "params": [{"name", "least", "most", "default", "doc"}, ...]}, ...]: "fixed",
+ * "rules", "climb", "stages", "analytic".  Static; not to be freed. */
 DR_API const char *dr_policies_json(void);
+
+/* Checks the text by which a policy is chosen: "name" or "name:param=value,param=value".  Names, parameters and their
+ * ranges are those of dr_policies_json; "off" is "fixed"; `load=PATH` starts with a state that
+ * dr_controller_save_policy has written.
+ *
+ * @param text  up to DR_MAX_POLICY - 1 bytes; NULL checks the variable DRAPPS_POLICY
+ * @return DR_OK, or DR_ERR_ARG with what is allowed.  The file of `load` is not looked at. */
+DR_API dr_status dr_policy_check(const char *text, dr_error *err);
 
 /* --- controllers --- */
 
@@ -221,7 +233,7 @@ typedef struct dr_plant {
 
 typedef struct dr_controller_options {
     size_t size;           /* sizeof(dr_controller_options) */
-    const char *policy;    /* a name of dr_policies_json; NULL: "analytic" */
+    const char *policy;    /* as dr_policy_check allows; NULL: "analytic" */
     uint32_t pinned;       /* bit (1 << dr_knob): the user's, never turned */
     int period_ms;         /* between decisions, 100..60000; 0: 1000 */
     uint64_t decided;      /* decisions before this controller, of another one: numbers go on from there */
@@ -236,7 +248,7 @@ typedef struct dr_controller dr_controller;
 
 DR_API void dr_controller_defaults(dr_controller_options *options);
 
-/* Begins to fly.  Refs the monitor.  The plant's struct is copied; `user` must outlive the controller. */
+/* Starts a controller.  Refs the monitor.  The plant's struct is copied; `user` must outlive the controller. */
 DR_API dr_status dr_controller_open(dr_monitor *monitor, const dr_controller_options *options, const dr_plant *plant,
                                     dr_controller **out, dr_error *err);
 
@@ -250,6 +262,12 @@ DR_API void dr_controller_hold(dr_controller *controller, bool held);
 DR_API dr_status dr_controller_pin(dr_controller *controller, int knob, bool pinned, dr_error *err);
 
 DR_API void dr_controller_set_weights(dr_controller *controller, const dr_weights *weights);
+
+/* Writes the state of the policy to a file, from which `load=PATH` of a later run begins.  Any thread.
+ *
+ * @param path  replaced if it exists, by renaming a temporary file beside it
+ * @return DR_OK; DR_ERR_IO, DR_ERR_NOT_FOUND or DR_ERR_NOMEM where it cannot be written */
+DR_API dr_status dr_controller_save_policy(dr_controller *controller, const char *path, dr_error *err);
 
 /* The newest decisions, at most `cap`, with numbers above `after`, oldest first; returns how many.  64 are kept; one
  * that changed nothing, but the first, only until the next, so that their numbers have gaps. */

@@ -5,7 +5,7 @@ import os
 
 from drapps import _core
 from drapps.procpool.pool_controller import Adapt
-from drapps.sched import Decision, check_environment, knobs, weights_text
+from drapps.sched import Decision, check_environment, knobs, policy_name, weights_text
 from drapps.trace import tell, warn_if_broken, warn_if_renamed
 
 
@@ -68,8 +68,7 @@ class Adapting:
     @property
     def policy_name(self):
         """Who turns the knobs."""
-        name = os.environ.get("DRAPPS_POLICY") or self.policy or "analytic"
-        return "fixed" if name == "off" else name
+        return policy_name(self.policy)
 
     def stats(self, settings):
         """policy, knobs, workers, prefetch, decisions and trace, as those of a native loader.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from drapps import _core
 from drapps.monitor import Monitor
 from drapps.output import OUTPUTS
-from drapps.sched import CPUS, policy_names, weights_text
+from drapps.sched import CPUS, check_policy, weights_text
 
 SHOWN = 200  # characters of a value in a message
 INT64 = 2**63 - 1  # the library's numbers end there
@@ -81,6 +81,11 @@ def _is_rules(value):
     return (isinstance(value, Mapping) and _is_names([*value, *value.values()]))
 
 
+def _is_policy(value):
+    check_policy(value)
+    return True
+
+
 def _is_weights(value):
     weights_text(value)
     return True
@@ -103,7 +108,7 @@ BOTH = {
     "cache": PATH,
     "cache_limit": COUNT,
     "lanes": FLAG,
-    "policy": choices(*policy_names()).or_none(),
+    "policy": Rule(_is_policy, "a policy").or_none(),
     "resource_monitor": Rule(lambda value: isinstance(value, Monitor), "a drapps.Monitor").or_none(),
     "adaptive_compression": FLAG,
     "weights": Rule(_is_weights, "'step', 'draadp', 'drapps', {name: number}, 'name=number,...'").or_none(),

@@ -32,11 +32,22 @@ class Flow(NamedTuple):
     doc: str
 
 
+class PolicyParam(NamedTuple):
+    """A number of a policy that the user may set: policy="analytic:margin=1.3"."""
+
+    name: str
+    least: float
+    most: float
+    default: float
+    doc: str
+
+
 class Policy(NamedTuple):
     """A row of the table of policies."""
 
     name: str
     doc: str
+    params: tuple[PolicyParam, ...]
 
 
 class Decision(NamedTuple):
@@ -94,23 +105,35 @@ def flows() -> tuple[Flow, ...]:
 
 
 def policies() -> tuple[Policy, ...]:
-    """Every policy, by the name that `policy=` takes."""
-    return tuple(Policy(**row) for row in json.loads(_core.policies_json()))
+    """Every policy with its parameters; `policy=` takes "name" or "name:param=value,param=value"."""
+    rows = json.loads(_core.policies_json())
+    return tuple(Policy(row["name"], row["doc"], tuple(PolicyParam(**param) for param in row["params"])) for row in rows)
 
 
 # --- what a user says ---
 
 
 def policy_names() -> list[str]:
-    """What policy= takes."""
+    """The names that policy= takes."""
     return [*(row.name for row in policies()), "off"]
 
 
+def check_policy(text: Any) -> None:
+    """Raises on a policy= that is not "name" or "name:param=value,..." within the ranges of policies()."""
+    if not isinstance(text, str):
+        raise _core.ArgumentError(f"policy must be text such as 'analytic' or 'analytic:margin=1.3', got {text!r}")
+    _core.check_policy(text)
+
+
 def check_environment() -> None:
-    """Raises where the variable that overrides policy= names no policy."""
-    value = os.environ.get("DRAPPS_POLICY")
-    if value and value not in policy_names():
-        raise _core.ArgumentError(f"DRAPPS_POLICY must be one of {', '.join(policy_names())}, got {value!r}")
+    """Raises where DRAPPS_POLICY, which overrides policy=, is not a policy."""
+    _core.check_policy(None)
+
+
+def policy_name(text: str | None) -> str:
+    """The name of the policy that runs where policy=text, without parameters."""
+    name = (os.environ.get("DRAPPS_POLICY") or text or "analytic").partition(":")[0]
+    return "fixed" if name == "off" else name
 
 
 def check_knob(name: Any, value: Any) -> float:

@@ -34,13 +34,14 @@ dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
 {
     dr__adapt *a = &l->adapt;
     const dr_loader_options *o = &l->exec.o;
-    const dr__policy_def *policy = NULL;
+    dr__policy_choice policy;
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
     DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &a->weights, err));
     DR_TRY(dr__cpu_limit_check(o->cpu_limit, err));
     if (o->monitor && !dr_monitor_interval(o->monitor))
         return dr__fail(err, DR_ERR_FORKED, "the monitor belongs to the parent process; open a new one after the fork");
-    a->policy = policy->name;
+    a->policy = policy.def->name;
+    snprintf(a->policy_text, sizeof a->policy_text, "%s", dr__policy_text(o->policy));
     a->given = o->monitor ? dr_monitor_ref(o->monitor) : NULL;
     a->pinned = pinned_by(o);
     a->memory_limit = dr__loader_memory(l, limits);
@@ -146,7 +147,7 @@ static dr_status open_controller(dr_loader *l, dr_error *err)
     dr__adapt *a = &l->adapt;
     dr_controller_options o;
     dr_controller_defaults(&o);
-    o.policy = a->policy;
+    o.policy = a->policy_text;
     pthread_mutex_lock(&a->knobs);
     o.pinned = a->pinned;
     pthread_mutex_unlock(&a->knobs);

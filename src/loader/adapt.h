@@ -15,7 +15,8 @@
 
 typedef struct dr__adapt {
     /* fixed when the loader is opened */
-    const char *policy; /* its name; static */
+    const char *policy;              /* its name; static */
+    char policy_text[DR_MAX_POLICY]; /* with its parameters */
     dr_weights weights;
     dr_monitor *given; /* the user's, a reference; NULL: the one that the process shares */
     double cpu_limit;  /* 0: what the controller finds out */

@@ -37,7 +37,7 @@ static bool is_ours(const dr_shmpool_controller *p)
 
 static dr_status check(const dr_shmpool_adapt_options *o, dr_error *err)
 {
-    const dr__policy_def *policy;
+    dr__policy_choice policy;
     if (o->size != sizeof *o)
         return dr__fail(err, DR_ERR_ARG,
                         "shmpool: controller options of %zu bytes, expected %zu: call dr_shmpool_adapt_defaults",
@@ -62,7 +62,7 @@ static void tell_monitor(void *user, dr__pipeline_facts *out)
 static dr_status take_off(dr_shmpool_controller *p, const dr_shmpool_adapt_options *o, dr_error *err)
 {
     dr_controller_options po;
-    const dr__policy_def *policy;
+    dr__policy_choice policy;
     dr_controller_defaults(&po);
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
     DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &po.weights, err));
@@ -73,7 +73,7 @@ static dr_status take_off(dr_shmpool_controller *p, const dr_shmpool_adapt_optio
     po.cpu_limit = o->cpu_limit;
     po.memory_limit = (uint64_t)p->plant.memory_limit;
     po.trace = o->trace;
-    po.live = p->live = o->name ? dr_live_open(o->name, policy->name) : NULL;
+    po.live = p->live = o->name ? dr_live_open(o->name, policy.def->name) : NULL;
     if (o->monitor)
         p->plant.monitor = p->given = dr_monitor_ref(o->monitor);
     else

@@ -16,48 +16,48 @@ static const double OTHERS = 0.15; /* of the CPUs: the same for others' load, wh
 static const double STARVED = 0.9; /* share of time that a consumer waits: of its demand little is seen then */
 enum { MIN_BATCHES = 4 };          /* in a short window: fewer say nothing about demand */
 
-dr_status dr__control_init(dr__control *f, const dr__policy_def *policy, const dr__terms_of_use *use, int period_ms,
+dr_status dr__control_init(dr__control *c, const dr__policy_choice *policy, const dr__terms_of_use *use, int period_ms,
                            dr_error *err)
 {
-    memset(f, 0, sizeof *f);
-    f->policy = policy;
-    f->use = *use;
-    f->period_ns = (uint64_t)period_ms * 1000000u;
-    f->state = dr__alloc_zero(1, DR_MAX(policy->state_bytes, 1));
-    return f->state
-               ? DR_OK
-               : dr__fail(err, DR_ERR_NOMEM, "policy %s: no memory for %zu bytes", policy->name, policy->state_bytes);
+    memset(c, 0, sizeof *c);
+    c->policy = *policy;
+    c->use = *use;
+    c->period_ns = (uint64_t)period_ms * 1000000u;
+    c->state = dr__alloc_zero(1, DR_MAX(policy->def->state_bytes, 1));
+    return c->state ? DR_OK
+                    : dr__fail(err, DR_ERR_NOMEM, "policy %s: no memory for %zu bytes", policy->def->name,
+                               policy->def->state_bytes);
 }
 
-void dr__control_free(dr__control *f)
+void dr__control_free(dr__control *c)
 {
-    dr__free(f->state);
-    f->state = NULL;
+    dr__free(c->state);
+    c->state = NULL;
 }
 
-void dr__control_rest(dr__control *f)
+void dr__control_pause(dr__control *c)
 {
-    f->begun = false;
-    f->n_recent = 0;
-    f->alarm_ns = 0;
-    dr__guard_rest(&f->guard);
+    c->begun = false;
+    c->n_recent = 0;
+    c->alarm_ns = 0;
+    dr__guard_pause(&c->guard);
 }
 
 /* --- when --- */
 
 /* The newest ticks, over at least EARLY seconds and none from before the last decision; false: not yet. */
-static bool short_window(const dr__control *f, dr__window *out)
+static bool short_window(const dr__control *c, dr__window *out)
 {
-    uint64_t now_ns = f->window.last.time_ns, kept = DR_MIN(f->n_recent, DR__RECENT), back = 0;
+    uint64_t now_ns = c->window.last.time_ns, kept = DR_MIN(c->n_recent, DR__RECENT), back = 0;
     while (back + 1 < kept &&
-           (double)(now_ns - f->recent[(f->n_recent - 1 - back) % DR__RECENT].time_ns) * 1e-9 < EARLY)
+           (double)(now_ns - c->recent[(c->n_recent - 1 - back) % DR__RECENT].time_ns) * 1e-9 < EARLY)
         back++;
-    const dr__tick *first = &f->recent[(f->n_recent - 1 - back) % DR__RECENT];
-    if (back < 2 || first->time_ns < f->window.first.time_ns)
+    const dr__tick *first = &c->recent[(c->n_recent - 1 - back) % DR__RECENT];
+    if (back < 2 || first->time_ns < c->window.first.time_ns)
         return false;
     dr__window_begin(out, first);
-    for (uint64_t i = f->n_recent - back; i < f->n_recent; i++)
-        dr__window_add(out, &f->recent[i % DR__RECENT]);
+    for (uint64_t i = c->n_recent - back; i < c->n_recent; i++)
+        dr__window_add(out, &c->recent[i % DR__RECENT]);
     return true;
 }
 
@@ -67,44 +67,44 @@ static bool moved(double before, double now, double by)
 }
 
 /* Whether the newest ticks differ clearly from what the last decision saw. */
-static bool is_sudden(const dr__control *f, const dr__observation *o)
+static bool is_sudden(const dr__control *c, const dr__observation *o)
 {
-    bool our_own = f->more_workers * (o->foreign_cpus - f->last_foreign) < 0; /* we took from them, or gave back */
-    if ((!our_own && moved(f->last_foreign, o->foreign_cpus, OTHERS * o->machine_cpus)) ||
-        moved(f->last_quota, o->quota_cpus, SUDDEN * f->last_quota))
+    bool our_own = c->more_workers * (o->foreign_cpus - c->last_foreign) < 0; /* we took from them, or gave back */
+    if ((!our_own && moved(c->last_foreign, o->foreign_cpus, OTHERS * o->machine_cpus)) ||
+        moved(c->last_quota, o->quota_cpus, SUDDEN * c->last_quota))
         return true;
-    return o->batches >= MIN_BATCHES && f->last_demand > 0 && o->demand > 0 && o->wait < STARVED &&
-           moved(f->last_demand, o->demand, SUDDEN * f->last_demand);
+    return o->batches >= MIN_BATCHES && c->last_demand > 0 && o->demand > 0 && o->wait < STARVED &&
+           moved(c->last_demand, o->demand, SUDDEN * c->last_demand);
 }
 
 /* Whether to decide now; then *o is what to decide upon. */
-static bool is_due(dr__control *f, const double knob[DR_N_KNOBS], dr__observation *o)
+static bool is_due(dr__control *c, const double knob[DR_N_KNOBS], dr__observation *o)
 {
-    double seconds = dr__window_seconds(&f->window);
-    bool flows = dr__window_went(&f->window, DR_FLOW_BATCHES) >= 1 || f->window.last.flow[DR_FLOW_CONSUMERS] > 0;
-    bool first = f->n_decisions == 0 && seconds >= EARLY && dr__window_went(&f->window, DR_FLOW_BATCHES) >= 2;
-    if (first || (f->window.n_ticks > 0 && flows && seconds * 1e9 + 1e6 >= (double)f->period_ns)) {
-        dr__window_observe(&f->window, &f->use, knob, o);
+    double seconds = dr__window_seconds(&c->window);
+    bool flows = dr__window_went(&c->window, DR_FLOW_BATCHES) >= 1 || c->window.last.flow[DR_FLOW_CONSUMERS] > 0;
+    bool first = c->n_decisions == 0 && seconds >= EARLY && dr__window_went(&c->window, DR_FLOW_BATCHES) >= 2;
+    if (first || (c->window.n_ticks > 0 && flows && seconds * 1e9 + 1e6 >= (double)c->period_ns)) {
+        dr__window_observe(&c->window, &c->use, knob, o);
         return true;
     }
     dr__window now;
-    if (f->n_decisions == 0 || !short_window(f, &now))
+    if (c->n_decisions == 0 || !short_window(c, &now))
         return false;
-    dr__window_observe(&now, &f->use, knob, o);
-    o->sudden = is_sudden(f, o);
-    if (!o->sudden || !f->alarm_ns)
-        f->alarm_ns = o->sudden ? o->time_ns : 0;
-    return o->sudden && (double)(o->time_ns - f->alarm_ns) * 1e-9 >= ALARM;
+    dr__window_observe(&now, &c->use, knob, o);
+    o->sudden = is_sudden(c, o);
+    if (!o->sudden || !c->alarm_ns)
+        c->alarm_ns = o->sudden ? o->time_ns : 0;
+    return o->sudden && (double)(o->time_ns - c->alarm_ns) * 1e-9 >= ALARM;
 }
 
-static void take_tick(dr__control *f, const dr__tick *tick)
+static void take_tick(dr__control *c, const dr__tick *tick)
 {
-    if (f->begun)
-        dr__window_add(&f->window, tick);
+    if (c->begun)
+        dr__window_add(&c->window, tick);
     else
-        dr__window_begin(&f->window, tick);
-    f->begun = true;
-    f->recent[f->n_recent++ % DR__RECENT] = *tick;
+        dr__window_begin(&c->window, tick);
+    c->begun = true;
+    c->recent[c->n_recent++ % DR__RECENT] = *tick;
 }
 
 /* --- what --- */
@@ -117,10 +117,10 @@ static int count_bits(uint32_t bits)
     return n;
 }
 
-static void fill_decision(dr__control *f, const dr__observation *o, const dr__proposal *proposal, dr_decision *d)
+static void fill_decision(dr__control *c, const dr__observation *o, const dr__proposal *proposal, dr_decision *d)
 {
-    *d = (dr_decision){ .time_ns = o->time_ns, .number = f->decided + ++f->n_decisions, .bound = proposal->bound };
-    memcpy(d->weight, f->use.weights.of, sizeof d->weight);
+    *d = (dr_decision){ .time_ns = o->time_ns, .number = c->decided + ++c->n_decisions, .bound = proposal->bound };
+    memcpy(d->weight, c->use.weights.of, sizeof d->weight);
     memcpy(d->reason, proposal->reason, sizeof d->reason);
     for (int i = 0; i < DR_N_KNOBS; i++) {
         if (!dr__has_knob(o, i))
@@ -130,21 +130,21 @@ static void fill_decision(dr__control *f, const dr__observation *o, const dr__pr
         if (d->after[i] != d->before[i])
             d->changed |= 1u << i;
     }
-    dr__terms_measure(o, f->turned, d->term);
-    d->reward = dr_decision_reward(d);
+    memcpy(d->term, o->term, sizeof d->term);
+    d->reward = o->reward;
 }
 
-static void remember(dr__control *f, const dr__observation *o, const dr_decision *d)
+static void remember(dr__control *c, const dr__observation *o, const dr_decision *d)
 {
-    int n = count_bits(f->use.knobs);
-    f->turned = n ? (double)count_bits(d->changed) / n : 0;
-    f->more_workers = d->after[DR_KNOB_WORKERS] - d->before[DR_KNOB_WORKERS];
-    f->last_foreign = o->foreign_cpus;
-    f->last_quota = o->quota_cpus;
+    int n = count_bits(c->use.knobs);
+    c->turned = n ? (double)count_bits(d->changed) / n : 0;
+    c->more_workers = d->after[DR_KNOB_WORKERS] - d->before[DR_KNOB_WORKERS];
+    c->last_foreign = o->foreign_cpus;
+    c->last_quota = o->quota_cpus;
     if (o->demand > 0)
-        f->last_demand = o->demand;
-    f->alarm_ns = 0;
-    dr__window_begin(&f->window, &f->recent[(f->n_recent - 1) % DR__RECENT]);
+        c->last_demand = o->demand;
+    c->alarm_ns = 0;
+    dr__window_begin(&c->window, &c->recent[(c->n_recent - 1) % DR__RECENT]);
 }
 
 static void begin_proposal(const dr__observation *o, dr__proposal *proposal)
@@ -153,51 +153,59 @@ static void begin_proposal(const dr__observation *o, dr__proposal *proposal)
     memcpy(proposal->knob, o->knob, sizeof proposal->knob);
 }
 
+/* The reward of the observed time, for the policy and for the decision's record. */
+static void measure_reward(const dr__control *c, dr__observation *o)
+{
+    dr__terms_measure(o, c->turned, o->term);
+    o->reward = dr__reward_of(o->term, c->use.weights.of);
+}
+
 /* The reward without the cost of turning knobs: by that a change is judged. */
-static double plain_reward(const dr__control *f, const dr__observation *o)
+static double plain_reward(const dr__control *c, const dr__observation *o)
 {
     double term[DR_N_TERMS];
     dr__terms_measure(o, 0, term);
-    return dr__reward_of(term, f->use.weights.of);
+    return dr__reward_of(term, c->use.weights.of);
 }
 
-static void decide(dr__control *f, const dr__observation *o, dr_decision *d)
+static void decide(dr__control *c, const dr__observation *o, dr_decision *d)
 {
     dr__proposal proposal;
-    double reward = plain_reward(f, o);
+    double reward = plain_reward(c, o);
     begin_proposal(o, &proposal);
-    f->policy->decide(f->state, o, &proposal);
+    c->policy.def->decide(c->state, c->policy.param, o, &proposal);
     proposal.reason[sizeof proposal.reason - 1] = 0;
-    bool undone = dr__guard_judge(&f->guard, o, reward, &proposal);
-    bool limited = dr__guard_limit(&f->guard, o, &proposal);
-    fill_decision(f, o, &proposal, d);
+    bool undone = dr__guard_judge(&c->guard, o, reward, &proposal);
+    bool limited = dr__guard_limit(&c->guard, o, &proposal);
+    fill_decision(c, o, &proposal, d);
     d->guarded = undone || limited;
-    dr__guard_turned(&f->guard, o, d->after, d->changed, reward, !undone);
+    dr__guard_turned(&c->guard, o, d->after, d->changed, reward, !undone);
 }
 
-bool dr__control_step(dr__control *f, const dr_snapshot *snapshot, const double flow[DR_N_FLOWS],
+bool dr__control_step(dr__control *c, const dr_snapshot *snapshot, const double flow[DR_N_FLOWS],
                       const double knob[DR_N_KNOBS], dr_decision *out)
 {
     dr__tick tick;
     dr__observation o;
     dr__proposal proposal;
-    dr__tick_fill(&tick, snapshot, flow, &f->quota_cpus);
-    take_tick(f, &tick);
-    if (f->window.n_ticks < 1)
+    dr__tick_fill(&tick, snapshot, flow, &c->quota_cpus);
+    take_tick(c, &tick);
+    if (c->window.n_ticks < 1)
         return false;
-    bool due = is_due(f, knob, &o);
+    bool due = is_due(c, knob, &o);
     if (!due)
-        dr__window_observe(&f->window, &f->use, knob, &o);
+        dr__window_observe(&c->window, &c->use, knob, &o);
+    measure_reward(c, &o);
     begin_proposal(&o, &proposal);
-    if (f->policy != &dr__policy_fixed && dr__guard_watch(&f->guard, &tick, &o, &proposal)) {
-        fill_decision(f, &o, &proposal, out);
+    if (c->policy.def != &dr__policy_fixed && dr__guard_watch(&c->guard, &tick, &o, &proposal)) {
+        fill_decision(c, &o, &proposal, out);
         out->guarded = true;
-        dr__guard_turned(&f->guard, &o, out->after, out->changed, 0, false);
+        dr__guard_turned(&c->guard, &o, out->after, out->changed, 0, false);
     } else if (due) {
-        decide(f, &o, out);
+        decide(c, &o, out);
     } else {
         return false;
     }
-    remember(f, &o, out);
+    remember(c, &o, out);
     return true;
 }

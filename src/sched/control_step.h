@@ -3,15 +3,15 @@
  *   tick ──► window ─ each period ──► observation ─► policy ─► guard ─► decision, which the caller carries out
  *     └────► guard's watchdog ──────────────────────────────────────────►
  */
-#ifndef DR_SCHED_FLIGHT_H
-#define DR_SCHED_FLIGHT_H
+#ifndef DR_SCHED_CONTROL_STEP_H
+#define DR_SCHED_CONTROL_STEP_H
 
 #include "sched/guard.h"
 
 enum { DR__RECENT = 32 }; /* ticks that are kept to notice a sudden change */
 
 typedef struct dr__control {
-    const dr__policy_def *policy;
+    dr__policy_choice policy;
     void *state; /* of the policy; owned */
     dr__terms_of_use use;
     uint64_t period_ns;
@@ -30,15 +30,15 @@ typedef struct dr__control {
     double last_foreign, last_quota, last_demand; /* at the last decision, to notice a sudden change */
 } dr__control;
 
-dr_status dr__control_init(dr__control *f, const dr__policy_def *policy, const dr__terms_of_use *use, int period_ms,
+dr_status dr__control_init(dr__control *c, const dr__policy_choice *policy, const dr__terms_of_use *use, int period_ms,
                            dr_error *err);
-void dr__control_free(dr__control *f);
+void dr__control_free(dr__control *c);
 
-/* Time that does not count: the next tick begins anew. */
-void dr__control_rest(dr__control *f);
+/* The consumer pauses: the next tick begins a new window. */
+void dr__control_pause(dr__control *c);
 
 /* True: *out is a decision; knobs in out->changed are to be set to out->after. */
-bool dr__control_step(dr__control *f, const dr_snapshot *snapshot, const double flow[DR_N_FLOWS],
+bool dr__control_step(dr__control *c, const dr_snapshot *snapshot, const double flow[DR_N_FLOWS],
                       const double knob[DR_N_KNOBS], dr_decision *out);
 
 #endif

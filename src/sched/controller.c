@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -16,7 +17,7 @@
 #include "sched/tables.h"
 
 enum { N_KEPT = 64, MIN_PERIOD_MS = 100, MAX_PERIOD_MS = 60000, PERIOD_MS = 1000 };
-enum { FIRST_REST = 10, LONGEST_REST = 640 }; /* decisions until a knob that could not be set is tried again */
+enum { FIRST_COOLDOWN = 10, LONGEST_COOLDOWN = 640 }; /* decisions until a knob that could not be set is tried again */
 
 struct dr_controller {
     dr_monitor *monitor; /* owns a reference */
@@ -30,6 +31,8 @@ struct dr_controller {
         int left;          /* decisions of it */
     } refused[DR_N_KNOBS]; /* of the monitor's thread */
     bool resting;          /* of the monitor's thread */
+
+    pthread_mutex_t policy_lock; /* for the state of the policy: held for a control step, and while it is saved */
 
     pthread_mutex_t lock; /* for what follows */
     bool held;
@@ -77,7 +80,7 @@ static bool turn(dr_controller *p, int knob, double value, dr_error *err)
 {
     const bool done = p->plant.set(p->plant.user, knob, value, err) >= 0;
     int *rest = &p->refused[knob].rest;
-    *rest = done ? 0 : *rest ? DR_MIN(2 * *rest, LONGEST_REST) : FIRST_REST;
+    *rest = done ? 0 : *rest ? DR_MIN(2 * *rest, LONGEST_COOLDOWN) : FIRST_COOLDOWN;
     p->refused[knob].left = *rest;
     return done;
 }
@@ -123,6 +126,15 @@ static void show(dr_controller *p, const dr_snapshot *snapshot, const double *fl
     dr_live_spreads(p->live, spreads, DR_N_SPREADS);
 }
 
+static bool step(dr_controller *p, const dr_snapshot *snapshot, const double *flow, const double *knob,
+                 dr_decision *out)
+{
+    pthread_mutex_lock(&p->policy_lock);
+    bool decided = dr__control_step(&p->control, snapshot, flow, knob, out);
+    pthread_mutex_unlock(&p->policy_lock);
+    return decided;
+}
+
 static void tick(void *user, const dr_snapshot *snapshot)
 {
     dr_controller *p = user;
@@ -134,9 +146,9 @@ static void tick(void *user, const dr_snapshot *snapshot)
     dr_trace_flow(p->trace, snapshot->time_ns, flow, DR_N_FLOWS);
     show(p, snapshot, flow, knob);
     if (held && !p->resting)
-        dr__control_rest(&p->control);
+        dr__control_pause(&p->control);
     p->resting = held;
-    if (held || !dr__control_step(&p->control, snapshot, flow, knob, &d))
+    if (held || !step(p, snapshot, flow, knob, &d))
         return;
     bool tell = carry_out(p, &d);
     keep(p, &d, tell);
@@ -205,10 +217,12 @@ static dr__terms_of_use terms_of_use(const dr_controller_options *o, const dr_pl
 
 static dr_status start(dr_controller *p, const dr_controller_options *o, dr_error *err)
 {
-    const dr__policy_def *policy;
+    dr__policy_choice policy;
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
     dr__terms_of_use use = terms_of_use(o, &p->plant);
-    DR_TRY(dr__control_init(&p->control, policy, &use, o->period_ms ? o->period_ms : PERIOD_MS, err));
+    DR_TRY(dr__control_init(&p->control, &policy, &use, o->period_ms ? o->period_ms : PERIOD_MS, err));
+    if (*policy.load)
+        DR_TRY(dr__policy_load_file(policy.def, p->control.state, dr__now_ns(), policy.load, err));
     p->control.decided = o->decided;
     return dr_monitor_subscribe(p->monitor, tick, p, &p->token, err);
 }
@@ -216,6 +230,7 @@ static dr_status start(dr_controller *p, const dr_controller_options *o, dr_erro
 static void free_controller(dr_controller *p)
 {
     dr__control_free(&p->control);
+    pthread_mutex_destroy(&p->policy_lock);
     pthread_mutex_destroy(&p->lock);
     dr_monitor_unref(&p->monitor);
     dr__free(p);
@@ -234,6 +249,7 @@ dr_status dr_controller_open(dr_monitor *monitor, const dr_controller_options *o
     if (!p)
         return dr__fail(err, DR_ERR_NOMEM, "controller: no memory for %zu bytes", sizeof *p);
     pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->policy_lock, NULL);
     p->monitor = dr_monitor_ref(monitor);
     p->plant = *plant;
     p->trace = o->trace;
@@ -282,6 +298,20 @@ void dr_controller_set_weights(dr_controller *p, const dr_weights *weights)
     pthread_mutex_lock(&p->lock);
     p->weights = *weights;
     pthread_mutex_unlock(&p->lock);
+}
+
+dr_status dr_controller_save_policy(dr_controller *p, const char *path, dr_error *err)
+{
+    const dr__policy_def *def = p->control.policy.def;
+    uint8_t *state = dr__alloc(DR_MAX(def->state_bytes, 1));
+    if (!state)
+        return dr__fail(err, DR_ERR_NOMEM, "controller: out of memory");
+    pthread_mutex_lock(&p->policy_lock);
+    memcpy(state, p->control.state, def->state_bytes);
+    pthread_mutex_unlock(&p->policy_lock);
+    dr_status status = dr__policy_save_file(def, state, dr__now_ns(), path, err);
+    dr__free(state);
+    return status;
 }
 
 size_t dr_controller_decisions(dr_controller *p, uint64_t after, dr_decision *out, size_t cap)

@@ -64,6 +64,6 @@ bool dr__guard_watch(dr__guard *g, const dr__tick *tick, const dr__observation *
 void dr__guard_ban(dr__guard *g, uint64_t now_ns, int knob, bool up);
 
 /* The consumer pauses, or goes on: no stall is counted over that. */
-void dr__guard_rest(dr__guard *g);
+void dr__guard_pause(dr__guard *g);
 
 #endif

@@ -71,6 +71,10 @@ typedef struct dr__observation {
     double busy;                           /* share of the time in which workers are at a sample */
     double wanting;                        /* the same in which they have a CPU or want one, as far as that is known */
     double cpu_load;                       /* of the machine, 0..1 */
+
+    /* what the last decision led to: of the time that is observed here; set by the control step */
+    double term[DR_N_TERMS]; /* each in [0, 1] */
+    double reward;           /* their sum by use.weights */
 } dr__observation;
 
 /* *quota_cpus is what was known before (0: nothing), and what is known now. */

@@ -20,20 +20,26 @@
 #include "sched/policy.h"
 #include "sched/prefetch_rule.h"
 
-static const double MARGIN = 1.15, DOWN_MARGIN = 1.3;        /* capacity over demand */
-static const double GAIN = 0.01;                             /* of the weights: less is not worth a change */
 static const double FULL = 0.9;                              /* load of a machine without a free CPU */
-static const double KEEPS_UP = 0.01;                         /* share of its time that a consumer may wait */
 static const double NO_STEP = 0.9;                           /* a consumer that waits so much does nothing else */
 static const double FEW = 0.1;                               /* of the workers: fewer by less is no gain */
 static const double FAR = 20;                                /* of a sample's CPU time: no wait for a CPU is so long */
 static const double WORTH_SAYING = 0.05;                     /* of the CPU time, of the CPUs */
 static const double STALLED = 0.3;                           /* share of time that tasks wait for storage */
-static const double SPARE = 0.25;                            /* of batches that wait for reads: how these vary */
-enum { MOST_PER_CPU = 2 };                                   /* workers that want a CPU, for each there is */
 enum { CALM = 10, FIRST_MEMORY = 60, LONGEST_MEMORY = 960 }; /* decisions */
 enum { TRIES = 2, LOOKS = 20 };                              /* at more cover, decisions then, before it is judged */
 static const double HELPED = 0.6;                            /* of the waiting before: cover that leaves less did */
+
+enum { MARGIN, DOWN_MARGIN, GAIN, PER_CPU, WAIT, SPARE, N_PARAMS };
+
+static const dr__policy_param params[] = {
+    [MARGIN] = { "margin", 1, 4, 1.15, "capacity that is wanted, as a multiple of the demand" },
+    [DOWN_MARGIN] = { "down_margin", 1, 4, 1.3, "multiple of the demand that fewer workers must still cover" },
+    [GAIN] = { "gain", 0, 1, 0.01, "least gain of reward that is worth more workers, as a share of the weights' sum" },
+    [PER_CPU] = { "per_cpu", 1, 16, 2, "most workers that want a CPU, for each CPU" },
+    [WAIT] = { "wait", 0, 0.5, 0.01, "share of its time that the consumer may wait before anything is done about it" },
+    [SPARE] = { "spare", 0, 4, 0.25, "batches to spare where readers read, as a share of those in flight" },
+};
 
 struct state {
     dr__costs costs;
@@ -77,12 +83,12 @@ static dr__plant_model model_of(const dr__costs *c, const dr__observation *o, bo
     };
 }
 
-static double least_gain(const dr_weights *w)
+static double least_gain(const dr_weights *w, const double *param)
 {
     double size = 0;
     for (int i = 0; i < DR_N_TERMS; i++)
         size += w->of[i];
-    return GAIN * size;
+    return param[GAIN] * size;
 }
 
 static double best_workers(const dr__plant_model *m, const dr_weights *w, double most, double margin)
@@ -115,16 +121,17 @@ static bool brings_more(const dr__plant_model *m, double now, double up)
 }
 
 /* More where that is clearly better; fewer only where they would do for a higher demand, too; between them it rests. */
-static double choose_workers(const dr__plant_model *m, const dr__observation *o)
+static double choose_workers(const dr__plant_model *m, const dr__observation *o, const double *param)
 {
     const dr_weights *w = &o->use.weights;
     double now = o->knob[DR_KNOB_WORKERS];
-    double crowd = ceil(0.95 * MOST_PER_CPU * ceil(m->cpus) * (m->cpu + m->block) / m->cpu);
+    double crowd = ceil(0.95 * param[PER_CPU] * ceil(m->cpus) * (m->cpu + m->block) / m->cpu);
     double most = DR_MIN(o->use.most[DR_KNOB_WORKERS], DR_MAX(crowd, 1));
-    double up = best_workers(m, w, most, MARGIN), down = best_workers(m, w, most, DOWN_MARGIN);
+    double up = best_workers(m, w, most, param[MARGIN]), down = best_workers(m, w, most, param[DOWN_MARGIN]);
     if (now < 1 || now > most)
         return up;
-    bool better = dr__plant_reward(m, w, up, MARGIN) - dr__plant_reward(m, w, now, MARGIN) > least_gain(w);
+    double gain = dr__plant_reward(m, w, up, param[MARGIN]) - dr__plant_reward(m, w, now, param[MARGIN]);
+    bool better = gain > least_gain(w, param);
     if (up > now && (better || brings_more(m, now, up)))
         return up;
     return down < (1 - FEW) * now && !trains_beside(o) ? down : now;
@@ -147,18 +154,19 @@ static bool should_split(const dr__costs *c, const dr__observation *o)
 }
 
 /* Reads under way at a rate. */
-static double choose_readers(const dr__costs *c, const dr__observation *o, double rate)
+static double choose_readers(const dr__costs *c, const dr__observation *o, double rate, const double *param)
 {
     double now = o->knob[DR_KNOB_READERS], reads = rate * c->read;
-    return 1.05 * reads > now || 1.6 * reads < now ? DR_MAX(ceil(MARGIN * reads), 1) : now;
+    return 1.05 * reads > now || 1.6 * reads < now ? DR_MAX(ceil(param[MARGIN] * reads), 1) : now;
 }
 
 /* Where more threads that read or wait bring no more samples, what they wait for is the limit: they go back, and that
  * is remembered. */
-static double within_storage(struct state *s, const dr__observation *o, int knob, double capacity, double proposal)
+static double within_storage(struct state *s, const dr__observation *o, int knob, double capacity, double proposal,
+                             const double *param)
 {
     double now = o->knob[knob];
-    bool starved = o->wait > KEEPS_UP && o->work_rate < 0.9 * capacity;
+    bool starved = o->wait > param[WAIT] && o->work_rate < 0.9 * capacity;
     if (s->tried > 0 && now > s->tried && starved && o->work_rate < s->tried_rate * (1 + 0.3 * (now / s->tried - 1))) {
         s->most_readers = s->tried;
         s->reader_memory = s->reader_pause =
@@ -250,10 +258,10 @@ static bool has_settled(const struct state *s, const dr__observation *o)
 
 /* More cover where the consumer waits though the others could keep up; less where it lies unused for long, but not so
  * little again that it waited. */
-static void adapt_cover(struct state *s, const dr__observation *o, double capacity)
+static void adapt_cover(struct state *s, const dr__observation *o, double capacity, const double *param)
 {
     double wait = mean_wait(s, o), more = more_cover(s, o);
-    bool waits = o->wait > KEEPS_UP, lacks = waits && wait > KEEPS_UP && more > s->cover;
+    bool waits = o->wait > param[WAIT], lacks = waits && wait > param[WAIT] && more > s->cover;
     s->quiet = waits ? 0 : s->quiet + 1;
     if (s->quiet >= FIRST_MEMORY)
         s->grown = 0; /* what was added was enough */
@@ -283,12 +291,13 @@ static double latency_of(const struct state *s, const dr__observation *o, double
 }
 
 /* Batches that wait for reads take long and are many: what is spare grows with them, and is soon given back. */
-static double choose_prefetch(const struct state *s, const dr__observation *o, double capacity, bool split)
+static double choose_prefetch(const struct state *s, const dr__observation *o, double capacity, bool split,
+                              const double *param)
 {
     double rate = DR_MIN(capacity, s->costs.demand);
     double now = o->knob[DR_KNOB_PREFETCH], batches = rate / o->batch_samples;
     double under_way = batches * latency_of(s, o, capacity, split);
-    double need = under_way + batches * s->cover + (split ? DR_MAX(SPARE * under_way, 1) : 1);
+    double need = under_way + batches * s->cover + (split ? DR_MAX(param[SPARE] * under_way, 1) : 1);
     double too_many = (split ? 1.05 : 1.2) * need + 0.75;
     bool change = need > now + 0.25 || too_many < now; /* between them it rests */
     return change ? DR_MAX(ceil(need - 0.25), DR__PREFETCH_LEAST) : now;
@@ -314,15 +323,16 @@ static int blocked_by(const struct state *s, const dr__observation *o)
     return reads ? DR_BOUND_STORAGE : DR_BOUND_BLOCKED;
 }
 
-static int bound_of(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity)
+static int bound_of(const struct state *s, const dr__plant_model *m, const dr__observation *o, double capacity,
+                    const double *param)
 {
-    if (o->wait <= KEEPS_UP)
+    if (o->wait <= param[WAIT])
         return DR_BOUND_TRAINER;
     if (o->memory_limit > 0 && o->flow[DR_FLOW_BYTES] > 0.9 * o->memory_limit)
         return DR_BOUND_MEMORY;
     if (s->costs.block_read > m->cpu && o->work_rate < 0.8 * capacity)
         return DR_BOUND_STORAGE;
-    if (capacity >= MARGIN * m->demand)
+    if (capacity >= param[MARGIN] * m->demand)
         return DR_BOUND_PREFETCH;
     if (m->block > m->cpu && (o->cpu_load < FULL || o->use.tells_delay))
         return blocked_by(s, o);
@@ -365,15 +375,15 @@ static void explain(const struct state *s, const dr__plant_model *m, const dr__o
         append(proposal, " Other programs use %.2g of %.3g CPUs.", o->foreign_cpus, o->machine_cpus);
 }
 
-static void proposal_readers(struct state *s, const dr__observation *o, bool split, double capacity,
-                             dr__proposal *proposal)
+static void propose_readers(struct state *s, const dr__observation *o, bool split, double capacity, const double *param,
+                            dr__proposal *proposal)
 {
     double *workers = &proposal->knob[DR_KNOB_WORKERS], *readers = &proposal->knob[DR_KNOB_READERS];
     if (!split && s->costs.block_read + s->costs.block_work > s->costs.cpu)
-        *workers = within_storage(s, o, DR_KNOB_WORKERS, capacity, *workers);
+        *workers = within_storage(s, o, DR_KNOB_WORKERS, capacity, *workers, param);
     else if (split)
         *readers = within_storage(s, o, DR_KNOB_READERS, capacity,
-                                  choose_readers(&s->costs, o, DR_MIN(capacity, s->costs.demand)));
+                                  choose_readers(&s->costs, o, DR_MIN(capacity, s->costs.demand), param), param);
     else
         s->tried = s->most_readers = 0;
     if (!split && dr__may_turn(o, DR_KNOB_READERS))
@@ -385,7 +395,7 @@ static bool rises(const dr__observation *o, const dr__proposal *proposal, int kn
     return proposal->knob[knob] > o->knob[knob];
 }
 
-static void decide(void *state, const dr__observation *o, dr__proposal *proposal)
+static void decide(void *state, const double *param, const dr__observation *o, dr__proposal *proposal)
 {
     struct state *s = state;
     dr__costs_learn(&s->costs, o);
@@ -401,13 +411,13 @@ static void decide(void *state, const dr__observation *o, dr__proposal *proposal
     bool split = should_split(&s->costs, o);
     dr__plant_model m = model_of(&s->costs, o, split), as_is = model_of(&s->costs, o, o->knob[DR_KNOB_READERS] > 0);
     double now = DR_MAX(o->knob[DR_KNOB_WORKERS], 1), here = dr__plant_capacity(&as_is, now);
-    double workers = dr__may_turn(o, DR_KNOB_WORKERS) ? choose_workers(&m, o) : now;
+    double workers = dr__may_turn(o, DR_KNOB_WORKERS) ? choose_workers(&m, o, param) : now;
     double capacity = dr__plant_capacity(&m, workers);
-    adapt_cover(s, o, here);
-    proposal->bound = bound_of(s, &as_is, o, here);
+    adapt_cover(s, o, here, param);
+    proposal->bound = bound_of(s, &as_is, o, here, param);
     proposal->knob[DR_KNOB_WORKERS] = workers;
-    proposal_readers(s, o, split, capacity, proposal);
-    proposal->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, capacity, split);
+    propose_readers(s, o, split, capacity, param, proposal);
+    proposal->knob[DR_KNOB_PREFETCH] = choose_prefetch(s, o, capacity, split, param);
     if (split && (rises(o, proposal, DR_KNOB_READERS) || rises(o, proposal, DR_KNOB_PREFETCH)))
         s->raised_ns = o->time_ns;
     else if (!split)
@@ -416,9 +426,19 @@ static void decide(void *state, const dr__observation *o, dr__proposal *proposal
     explain(s, &as_is, o, here, proposal);
 }
 
+static void shift_time(void *state, int64_t by_ns)
+{
+    struct state *s = state;
+    s->raised_ns = dr__shift_ns(s->raised_ns, by_ns);
+}
+
 const dr__policy_def dr__policy_analytic = {
     .name = "analytic",
     .doc = "the fewest workers and batches that cover the demand, from measured costs, CPUs and others' load",
+    .params = params,
+    .n_params = N_PARAMS,
     .state_bytes = sizeof(struct state),
+    .state_version = 1,
     .decide = decide,
+    .shift_time = shift_time,
 };

@@ -12,7 +12,13 @@
 #include "sched/stage_model.h"
 
 static const int knobs[] = { DR_KNOB_WORKERS, DR_KNOB_READERS, DR_KNOB_PREFETCH };
-enum { MOST_STEPS = 1000, FIRST_S = 1, LONGEST_S = 60 };
+enum { MOST_STEPS = 1000 };
+enum { FIRST_S, LONGEST_S, N_PARAMS };
+
+static const dr__policy_param params[] = {
+    [FIRST_S] = { "first_s", 0.1, 3600, 1, "seconds between the first two climbs; the pause then doubles" },
+    [LONGEST_S] = { "longest_s", 0.1, 3600, 60, "longest pause between two climbs in seconds" },
+};
 
 struct state {
     uint64_t next_ns; /* when to optimize again */
@@ -54,7 +60,7 @@ static void optimize(const dr__stage_model *m, const dr__observation *o, double 
             break;
 }
 
-static void decide(void *state, const dr__observation *o, dr__proposal *proposal)
+static void decide(void *state, const double *param, const dr__observation *o, dr__proposal *proposal)
 {
     struct state *s = state;
     dr__stage_model m;
@@ -63,7 +69,7 @@ static void decide(void *state, const dr__observation *o, dr__proposal *proposal
                  o->time_ns < s->next_ns ? (double)(s->next_ns - o->time_ns) * 1e-9 : 0);
         return;
     }
-    s->pause = s->pause > 0 ? DR_MIN(2 * s->pause, LONGEST_S) : FIRST_S;
+    s->pause = s->pause > 0 ? DR_MIN(2 * s->pause, param[LONGEST_S]) : DR_MIN(param[FIRST_S], param[LONGEST_S]);
     s->next_ns = o->time_ns + (uint64_t)(s->pause * 0.95e9);
     optimize(&m, o, proposal->knob);
     proposal->bound = o->wait < 0.01 ? DR_BOUND_TRAINER : DR_BOUND_WORKERS;
@@ -72,9 +78,19 @@ static void decide(void *state, const dr__observation *o, dr__proposal *proposal
              1e3 * dr__stage_work_time(&m, proposal->knob), 1e3 * m.step, s->pause);
 }
 
+static void shift_time(void *state, int64_t by_ns)
+{
+    struct state *s = state;
+    s->next_ns = dr__shift_ns(s->next_ns, by_ns);
+}
+
 const dr__policy_def dr__policy_climb = {
     .name = "climb",
     .doc = "tf.data's hill climbing: from the least up by what helps the model most; looks ever more seldom",
+    .params = params,
+    .n_params = N_PARAMS,
     .state_bytes = sizeof(struct state),
+    .state_version = 1,
     .decide = decide,
+    .shift_time = shift_time,
 };

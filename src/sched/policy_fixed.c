@@ -3,9 +3,10 @@
 
 #include "sched/policy.h"
 
-static void decide(void *state, const dr__observation *o, dr__proposal *proposal)
+static void decide(void *state, const double *param, const dr__observation *o, dr__proposal *proposal)
 {
     (void)state;
+    (void)param;
     snprintf(proposal->reason, sizeof proposal->reason,
              "The trainer takes %.0f samples/s and waits %.0f %% of its time; settings stay as they are.", o->rate,
              100 * o->wait);

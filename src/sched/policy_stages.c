@@ -11,7 +11,11 @@
 #include "sched/stage_model.h"
 
 enum { N_GAPS = 16, MOST_STEPS = 1000 };
-static const double OUTLIER = 2; /* times the mean of the gaps: cut */
+enum { OUTLIER, N_PARAMS };
+
+static const dr__policy_param params[] = {
+    [OUTLIER] = { "outlier", 1, 100, 2, "gaps longer than this multiple of their mean are left out" },
+};
 
 struct state {
     double gaps[N_GAPS]; /* seconds in which the consumer used up a sample */
@@ -19,14 +23,14 @@ struct state {
 };
 
 /* Mean of the newest gaps without outliers. */
-static double target_time(const struct state *s)
+static double target_time(const struct state *s, double outlier)
 {
     int n = DR_MIN(s->n_gaps, (int)N_GAPS), kept = 0;
     double mean = 0, sum = 0;
     for (int i = 0; i < n; i++)
         mean += s->gaps[i] / n;
     for (int i = 0; i < n; i++)
-        if (s->gaps[i] <= OUTLIER * mean) {
+        if (s->gaps[i] <= outlier * mean) {
             sum += s->gaps[i];
             kept++;
         }
@@ -47,14 +51,14 @@ static void raise_slowest(const dr__stage_model *m, const dr__observation *o, do
     }
 }
 
-static void decide(void *state, const dr__observation *o, dr__proposal *proposal)
+static void decide(void *state, const double *param, const dr__observation *o, dr__proposal *proposal)
 {
     struct state *s = state;
     dr__stage_model m;
     if (!dr__stage_model_of(o, &m))
         return;
     s->gaps[s->n_gaps++ % N_GAPS] = m.step;
-    double target = target_time(s), prefetch = o->knob[DR_KNOB_PREFETCH];
+    double target = target_time(s, param[OUTLIER]), prefetch = o->knob[DR_KNOB_PREFETCH];
     raise_slowest(&m, o, target, proposal->knob);
     if (o->least_ready < 1 && o->most_ready >= prefetch - 1 && o->wait > 0)
         dr__stage_raise(o, proposal->knob, DR_KNOB_PREFETCH, prefetch);
@@ -68,6 +72,9 @@ static void decide(void *state, const dr__observation *o, dr__proposal *proposal
 const dr__policy_def dr__policy_stages = {
     .name = "stages",
     .doc = "tf.data's stage-based tuning: the slowest stage gets a thread more until all keep up with the consumer",
+    .params = params,
+    .n_params = N_PARAMS,
     .state_bytes = sizeof(struct state),
+    .state_version = 1,
     .decide = decide,
 };

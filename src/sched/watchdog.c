@@ -12,7 +12,7 @@
 static const double FULL = 0.9, PRESSURE = 0.2; /* of memory */
 enum { STALL_S = 2, AFTER_CHANGE_S = 10, MEMORY_BAN_S = 10, SAFE_BATCHES = 2 };
 
-void dr__guard_rest(dr__guard *g)
+void dr__guard_pause(dr__guard *g)
 {
     g->fed_ns = 0;
     g->on_trial = false;
@@ -46,7 +46,7 @@ static void lower(const dr__observation *o, dr__proposal *proposal, int knob, do
 }
 
 /* Two batches, no more workers than in the beginning, no reading ahead. */
-static void proposal_little_memory(const dr__guard *g, const dr__observation *o, dr__proposal *proposal)
+static void propose_little_memory(const dr__guard *g, const dr__observation *o, dr__proposal *proposal)
 {
     double batch = o->flow[DR_FLOW_BATCH_BYTES];
     lower(o, proposal, DR_KNOB_PREFETCH, SAFE_BATCHES);
@@ -71,7 +71,7 @@ static bool is_stalled(dr__guard *g, const dr__tick *t)
            t->time_ns < g->changed_ns + DR_MAX((uint64_t)AFTER_CHANGE_S * SECONDS, 4 * g->gap_ns);
 }
 
-static void proposal_as_before(dr__guard *g, const dr__observation *o, const dr__tick *t, dr__proposal *proposal)
+static void propose_as_before(dr__guard *g, const dr__observation *o, const dr__tick *t, dr__proposal *proposal)
 {
     for (int i = 0; i < DR_N_KNOBS; i++)
         if (dr__may_turn(o, i) && g->changed >> i & 1) {
@@ -89,10 +89,10 @@ bool dr__guard_watch(dr__guard *g, const dr__tick *t, const dr__observation *o, 
     g->begun = true;
     const bool stalled = is_stalled(g, t); /* it keeps the time of the last batch, also while memory is short */
     if (memory_is_short(t, proposal)) {
-        proposal_little_memory(g, o, proposal);
+        propose_little_memory(g, o, proposal);
         g->memory_ban_ns = t->time_ns + (uint64_t)MEMORY_BAN_S * SECONDS;
     } else if (stalled) {
-        proposal_as_before(g, o, t, proposal);
+        propose_as_before(g, o, t, proposal);
     }
     return memcmp(proposal->knob, o->knob, sizeof proposal->knob) != 0;
 }

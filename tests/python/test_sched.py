@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import drapps
 from drapps.sched import Decision
 
@@ -26,3 +28,12 @@ def test_decision_of_facts():
     decision = Decision.of(facts)
     assert decision.number == 3 and decision.time == 1.5 and decision.changes == {"workers": (2.0, 3.0)}
     assert decision.reason == "why" and not decision.guarded
+
+
+def test_policies_have_parameters(pipe):
+    params = {policy.name: {param.name: param for param in policy.params} for policy in drapps.policies()}
+    assert params["analytic"]["margin"].default == 1.15 and not params["fixed"]
+    with pipe.loader(batch_size=2, policy="analytic:margin=1.3,wait=0.02") as loader:
+        assert loader.policy == "analytic"
+    with pytest.raises(drapps.ArgumentError, match="analytic has no parameter 'width', only margin, .*, load"):
+        pipe.loader(batch_size=2, policy="analytic:width=3")

@@ -122,6 +122,7 @@ int core_snapshot_unwrap(PyObject *facts, dr_snapshot *out);
 PyObject *core_knobs_json(PyObject *module, PyObject *unused);
 PyObject *core_flows_json(PyObject *module, PyObject *unused);
 PyObject *core_policies_json(PyObject *module, PyObject *unused);
+PyObject *core_check_policy(PyObject *module, PyObject *args);
 
 /* A Block; None for block 0.  own: it takes the block, and releases it in the end. */
 PyObject *core_block_wrap(core_state *state, dr_shmpool *shmpool, dr_shmpool_block block, int own);

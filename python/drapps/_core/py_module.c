@@ -148,6 +148,8 @@ static PyMethodDef functions[] = {
     { "knobs_json", core_knobs_json, METH_NOARGS, "Every knob of the scheduler, as JSON." },
     { "flows_json", core_flows_json, METH_NOARGS, "Every number that a pipeline tells its policy, as JSON." },
     { "policies_json", core_policies_json, METH_NOARGS, "Every policy, as JSON." },
+    { "check_policy", core_check_policy, METH_VARARGS,
+      "check_policy(text): raises unless it chooses a policy; None: unless DRAPPS_POLICY does" },
     { "info", info, METH_NOARGS, "This build and this machine, as JSON." },
     { "open_dataset", (PyCFunction)(void (*)(void))core_dataset_open, METH_VARARGS | METH_KEYWORDS,
       "open_dataset(path, *, format, root, extensions, path_column, label_column, mask_column, use_index, name)" },

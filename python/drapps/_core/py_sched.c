@@ -27,6 +27,18 @@ PyObject *core_policies_json(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(dr_policies_json());
 }
 
+PyObject *core_check_policy(PyObject *module, PyObject *args)
+{
+    const char *text = NULL;
+    dr_error err = { 0 };
+    if (!PyArg_ParseTuple(args, "z:check_policy", &text))
+        return NULL;
+    dr_status status = dr_policy_check(text, &err);
+    if (status == DR_OK)
+        Py_RETURN_NONE;
+    return raise_status(PyModule_GetState(module), status, &err);
+}
+
 /* --- decisions --- */
 
 /* Takes the value; NULL stands for an error that is set.  dict: NULL after an error. */

@@ -1,5 +1,7 @@
 #include "unit/sched/fluid.h"
 
+#include "unit/cm.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -127,7 +129,7 @@ static void train(fluid *f, double share, double each)
     f->flow[DR_FLOW_CONSUMERS] = 0;
 }
 
-static void go_on(fluid *f)
+static void advance(fluid *f)
 {
     double workers = busy_workers(f);
     double trainer = f->step_left > 0 ? f->step_cpu / (f->step + f->step_cpu) : 0;
@@ -152,7 +154,7 @@ void fluid_go(fluid *f, dr_snapshot *s)
 {
     f->used_own = f->used_foreign = f->used_workers = 0;
     for (int i = 0; i < 10; i++)
-        go_on(f);
+        advance(f);
     memset(s, 0, sizeof *s);
     s->time_ns = (uint64_t)(f->time * 1e9) + 1000000000u;
     s->number = ++f->n_snapshots;
@@ -171,7 +173,15 @@ void fluid_go(fluid *f, dr_snapshot *s)
     f->flow[DR_FLOW_BATCH_SAMPLES] = f->batch_samples;
 }
 
-void fluid_fly(fluid *f, dr__control *control, double seconds, fluid_fn *seen, void *user)
+dr__policy_choice fluid_policy(const char *text)
+{
+    dr__policy_choice choice;
+    dr_error err = { 0 };
+    assert_ok(dr__policy_choose(text, &choice, &err));
+    return choice;
+}
+
+void fluid_run(fluid *f, dr__control *control, double seconds, fluid_fn *seen, void *user)
 {
     for (double end = f->time + seconds; f->time < end - 1e-9;) {
         dr_snapshot s;

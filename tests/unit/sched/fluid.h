@@ -1,4 +1,4 @@
-/* fluid.h: a pipeline, its trainer and its machine as fluids: enough of a plant to fly a policy over in a test.
+/* fluid.h: a pipeline, its trainer and its machine as fluids: enough of a plant to run a policy on in a test.
  *
  * Threads that want a CPU share the CPUs alike, no thread more than one; a quota holds back workers and trainer.  Time
  * goes in steps of 10 ms; every 100 ms there is a snapshot.  Written apart from sched/plant_model.c on purpose.
@@ -37,9 +37,12 @@ double fluid_random(fluid *f);
 /* Goes on for 100 ms and makes a snapshot. */
 void fluid_go(fluid *f, dr_snapshot *out);
 
+/* A policy chosen by its text, which must be sound. */
+dr__policy_choice fluid_policy(const char *text);
+
 typedef void fluid_fn(void *user, fluid *f, const dr_decision *d);
 
-/* Flies for `seconds`; `seen` (may be NULL) is called after each decision, which was carried out. */
-void fluid_fly(fluid *f, dr__control *control, double seconds, fluid_fn *seen, void *user);
+/* Runs for `seconds`; `seen` (may be NULL) is called after each decision, which was carried out. */
+void fluid_run(fluid *f, dr__control *control, double seconds, fluid_fn *seen, void *user);
 
 #endif

@@ -29,15 +29,15 @@ static void note(void *user, fluid *f, const dr_decision *d)
 }
 
 /* Flies on for `settle` seconds and then measures for `measure`. */
-static result fly_on(fluid *f, dr__control *control, double settle, double measure)
+static result run_on(fluid *f, dr__control *control, double settle, double measure)
 {
     result r = { 0 };
     double begin = f->time;
-    fluid_fly(f, control, settle, note, &r);
+    fluid_run(f, control, settle, note, &r);
     double samples = f->flow[DR_FLOW_SAMPLES], wait = f->flow[DR_FLOW_WAIT];
     int n = 0;
     for (double end = f->time + measure; f->time < end - 1e-9; n++) {
-        fluid_fly(f, control, 0.1, note, &r);
+        fluid_run(f, control, 0.1, note, &r);
         r.ready += f->ready / f->batch_samples;
     }
     r.ready /= n;
@@ -49,19 +49,20 @@ static result fly_on(fluid *f, dr__control *control, double settle, double measu
     return r;
 }
 
-static dr__control take_off(const fluid *f, const char *policy, const char *weights)
+static dr__control begin_control(const fluid *f, const char *policy, const char *weights)
 {
     dr__control control;
     dr__terms_of_use use = fluid_use(f);
     assert_ok(dr_weights_parse(weights, &use.weights, &err));
-    assert_ok(dr__control_init(&control, dr__policy_find(policy), &use, 1000, &err));
+    dr__policy_choice choice = fluid_policy(policy);
+    assert_ok(dr__control_init(&control, &choice, &use, 1000, &err));
     return control;
 }
 
 static result fly(fluid f, const char *policy, double settle, double measure)
 {
-    dr__control control = take_off(&f, policy, "step");
-    result r = fly_on(&f, &control, settle, measure);
+    dr__control control = begin_control(&f, policy, "step");
+    result r = run_on(&f, &control, settle, measure);
     dr__control_free(&control);
     return r;
 }
@@ -121,15 +122,15 @@ static void one_of_two_cpus_burned(void **state)
     double workers;
     fluid f = fluid_ordinary(1);
     f.step = 0.001; /* takes all that it gets */
-    dr__control control = take_off(&f, "analytic", "step");
-    result r = fly_on(&f, &control, 5, 10);
+    dr__control control = begin_control(&f, "analytic", "step");
+    result r = run_on(&f, &control, 5, 10);
     assert_true(r.workers == 2 && r.bound == DR_BOUND_CPU);
     f.foreign = 1;
-    r = fly_on(&f, &control, 3, 10);
+    r = run_on(&f, &control, 3, 10);
     assert_true(r.last_change < 3 && r.bound == DR_BOUND_OTHERS);
     assert_true(r.rate > 0.95 * best_static(f, &workers));
     f.foreign = 0;
-    r = fly_on(&f, &control, 3, 10);
+    r = run_on(&f, &control, 3, 10);
     assert_true(r.last_change < 3 && r.workers == 2);
     dr__control_free(&control);
 }
@@ -154,9 +155,9 @@ static void cpu_limit_of_the_user(void **state)
     f.n_cpus = 16;
     f.step = 0.001;
     f.knob[DR_KNOB_WORKERS] = 16;
-    dr__control control = take_off(&f, "analytic", "step");
+    dr__control control = begin_control(&f, "analytic", "step");
     control.use.cpu_limit = 2.5;
-    result r = fly_on(&f, &control, 10, 10);
+    result r = run_on(&f, &control, 10, 10);
     assert_true(f.knob[DR_KNOB_CPU_CEILING] == 2.5);
     assert_true(r.workers >= 3 && r.workers <= 6 && fabs(r.rate - 1250) < 60);
     dr__control_free(&control);
@@ -168,12 +169,12 @@ static void slow_storage(void **state)
     (void)state;
     fluid f = fluid_ordinary(4);
     f.read = 0.02;
-    dr__control control = take_off(&f, "analytic", "step");
-    result r = fly_on(&f, &control, 6, 10);
+    dr__control control = begin_control(&f, "analytic", "step");
+    result r = run_on(&f, &control, 6, 10);
     assert_true(r.wait < 0.01 && fabs(r.rate - 640) < 20);
     assert_true(f.knob[DR_KNOB_READERS] >= 13 && f.knob[DR_KNOB_READERS] <= 21 && r.workers == 2);
     f.read = 0;
-    r = fly_on(&f, &control, 10, 10);
+    r = run_on(&f, &control, 10, 10);
     assert_true(f.knob[DR_KNOB_READERS] == 0 && r.wait < 0.01);
     dr__control_free(&control);
 }
@@ -186,14 +187,14 @@ static void consumer_four_times_faster_and_slower(void **state)
     fluid f = fluid_ordinary(5);
     f.n_cpus = 4;
     f.step = 0.1; /* 320 samples a second: one worker is enough */
-    dr__control control = take_off(&f, "analytic", "step");
-    result r = fly_on(&f, &control, 8, 10);
+    dr__control control = begin_control(&f, "analytic", "step");
+    result r = run_on(&f, &control, 8, 10);
     assert_true(r.workers == 1 && r.wait < 0.01 && r.bound == DR_BOUND_TRAINER);
     f.step = 0.025; /* 1280 a second */
-    r = fly_on(&f, &control, 3, 10);
+    r = run_on(&f, &control, 3, 10);
     assert_true(r.workers >= 3 && r.workers <= 4 && r.wait < 0.02 && r.last_change < 3);
     f.step = 0.1;
-    r = fly_on(&f, &control, 5, 10);
+    r = run_on(&f, &control, 5, 10);
     assert_true(r.workers == 1 && r.wait < 0.01); /* given back */
     dr__control_free(&control);
 }
@@ -205,10 +206,10 @@ static void prefetch_follows_demand(void **state)
     fluid f = fluid_ordinary(6);
     f.n_cpus = 8;
     f.lag = 0.5;
-    dr__control control = take_off(&f, "analytic", "step");
-    result before = fly_on(&f, &control, 10, 10);
+    dr__control control = begin_control(&f, "analytic", "step");
+    result before = run_on(&f, &control, 10, 10);
     f.step /= 2;
-    result after = fly_on(&f, &control, 3, 10);
+    result after = run_on(&f, &control, 3, 10);
     assert_true(after.last_change < 3 && after.wait < 0.02);
     assert_true(after.prefetch >= 1.8 * before.prefetch && after.prefetch <= 2.2 * before.prefetch);
     double need = 1 / f.step * (f.lag + f.batch_samples * f.cpu / after.workers); /* Little's law */
@@ -228,6 +229,12 @@ static dr__observation starved_consumer(void)
     return o;
 }
 
+static void decide_analytic(void *mind, const dr__observation *o, dr__proposal *proposal)
+{
+    const dr__policy_choice choice = fluid_policy("analytic");
+    choice.def->decide(mind, choice.param, o, proposal);
+}
+
 /* Decides n times upon the same, and turns the prefetch; the most that it came to. */
 static double decide_prefetch(void *mind, dr__observation *o, int n)
 {
@@ -235,7 +242,7 @@ static double decide_prefetch(void *mind, dr__observation *o, int n)
     for (int i = 0; i < n; i++) {
         dr__proposal proposal = { .bound = DR_BOUND_UNKNOWN };
         memcpy(proposal.knob, o->knob, sizeof proposal.knob);
-        dr__policy_find("analytic")->decide(mind, o, &proposal);
+        decide_analytic(mind, o, &proposal);
         *prefetch = DR_MIN(proposal.knob[DR_KNOB_PREFETCH], o->use.most[DR_KNOB_PREFETCH]);
         most = DR_MAX(most, *prefetch);
     }
@@ -351,7 +358,7 @@ static double readers_beside_others(double read)
     dr__proposal proposal = { .bound = DR_BOUND_UNKNOWN };
     o.knob[DR_KNOB_READERS] = 0;
     o.read_each = read, o.cpu_load = 1, o.foreign_cpus = 2;
-    dr__policy_find("analytic")->decide(mind, &o, &proposal);
+    decide_analytic(mind, &o, &proposal);
     dr__free(mind);
     return proposal.knob[DR_KNOB_READERS];
 }
@@ -426,15 +433,15 @@ static void weights_change_the_action(void **state)
     fluid f = fluid_ordinary(7);
     f.n_cpus = 8;
     f.step = 0.005; /* 6400 a second: more than eight CPUs can make */
-    dr__control control = take_off(&f, "analytic", "draadp");
-    double all = fly_on(&f, &control, 10, 1).workers;
+    dr__control control = begin_control(&f, "analytic", "draadp");
+    double all = run_on(&f, &control, 10, 1).workers;
     assert_ok(dr_weights_parse("draadp,energy=3", &control.use.weights, &err)); /* while it runs */
-    double frugal = fly_on(&f, &control, 10, 1).workers;
+    double frugal = run_on(&f, &control, 10, 1).workers;
     assert_true(all == 8 && frugal <= 2);
     assert_ok(dr_weights_parse("drapps", &control.use.weights, &err));
-    assert_true(fly_on(&f, &control, 10, 1).workers == 8);
+    assert_true(run_on(&f, &control, 10, 1).workers == 8);
     assert_ok(dr_weights_parse("drapps,throughput=0,idle=0", &control.use.weights, &err)); /* balance and latency */
-    assert_true(fly_on(&f, &control, 10, 1).workers < 8);
+    assert_true(run_on(&f, &control, 10, 1).workers < 8);
     dr__control_free(&control);
 }
 
@@ -443,8 +450,8 @@ static void reasons_have_numbers(void **state)
     (void)state;
     fluid f = fluid_ordinary(8);
     f.noise = 0;
-    dr__control control = take_off(&f, "analytic", "step");
-    result r = fly_on(&f, &control, 3, 1);
+    dr__control control = begin_control(&f, "analytic", "step");
+    result r = run_on(&f, &control, 3, 1);
     assert_string_equal(r.reason, "The trainer waits 0 % of its time and could take 640 samples/s. 2 workers can make "
                                   "1000/s: a sample takes 2 ms of CPU.");
     dr__control_free(&control);
@@ -484,7 +491,7 @@ static dr__proposal proposal_for(dr__observation *o)
     assert_true(dr__policy_analytic.state_bytes <= sizeof memory);
     dr__observation_derive(o, 2);
     memcpy(w.knob, o->knob, sizeof w.knob);
-    dr__policy_analytic.decide(memory, o, &w);
+    decide_analytic(memory, o, &w);
     return w;
 }
 

@@ -1,4 +1,6 @@
 /* The policies that are there to compare with do what their descriptions say. */
+#include "unit/sched/fluid.h"
+
 #include "unit/cm.h"
 
 #include <math.h>
@@ -27,7 +29,7 @@ static dr__proposal proposal_of(const dr__policy_def *policy, void *memory, cons
 {
     dr__proposal w = { 0 };
     memcpy(w.knob, o->knob, sizeof w.knob);
-    policy->decide(memory, o, &w);
+    policy->decide(memory, fluid_policy(policy->name).param, o, &w);
     return w;
 }
 

@@ -229,7 +229,8 @@ static void bad_options(void **state)
     assert_fails(dr_controller_open(m, &o, &plant, &controller, &err), DR_ERR_ARG, "weight of idle");
     o = good;
     o.policy = "best";
-    assert_fails(dr_controller_open(m, &o, &plant, &controller, &err), DR_ERR_ARG, "there are fixed, rules, climb");
+    assert_fails(dr_controller_open(m, &o, &plant, &controller, &err), DR_ERR_ARG,
+                 "policy must be one of fixed, rules, climb");
     plant.most[DR_KNOB_WORKERS] = 1000;
     assert_fails(dr_controller_open(m, &good, &plant, &controller, &err), DR_ERR_ARG, "workers goes from 1 to 1000");
     plant = plant_of(&p);

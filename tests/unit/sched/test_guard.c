@@ -268,7 +268,7 @@ static void stalls_of_others(void **state)
         t.flow[DR_FLOW_CONSUMERS] = 0;
         assert_false(watch(&g, &t, 12, 4, &w));
     }
-    dr__guard_rest(&g);
+    dr__guard_pause(&g);
     t = tick_at(18, 5);
     assert_false(watch(&g, &t, 12, 4, &w));
 }

@@ -54,7 +54,7 @@ static void flows_and_bounds(void **state)
 static void policies(void **state)
 {
     (void)state;
-    const dr__policy_def *p;
+    dr__policy_choice p;
     json_t *list = json_loads(dr_policies_json(), 0, NULL);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *name = text_of(json_array_get(list, i), "name");
@@ -64,16 +64,17 @@ static void policies(void **state)
     json_decref(list);
     unsetenv("DRAPPS_POLICY");
     assert_ok(dr__policy_choose(NULL, &p, &err));
-    assert_string_equal(p->name, "analytic");
-    assert_fails(dr__policy_choose("best", &p, &err), DR_ERR_ARG, "policy is \"best\"");
+    assert_string_equal(p.def->name, "analytic");
+    assert_fails(dr__policy_choose("best", &p, &err), DR_ERR_ARG,
+                 "policy must be one of fixed, rules, climb, stages, analytic, off, got 'best'");
     setenv("DRAPPS_POLICY", "off", 1);
     assert_ok(dr__policy_choose("analytic", &p, &err));
-    assert_string_equal(p->name, "fixed");
+    assert_string_equal(p.def->name, "fixed");
     setenv("DRAPPS_POLICY", "worst", 1);
-    assert_fails(dr__policy_choose("analytic", &p, &err), DR_ERR_ARG, "DRAPPS_POLICY is \"worst\"");
+    assert_fails(dr__policy_choose("analytic", &p, &err), DR_ERR_ARG, "DRAPPS_POLICY must be one of");
     setenv("DRAPPS_POLICY", "", 1);
     assert_ok(dr__policy_choose("fixed", &p, &err));
-    assert_string_equal(p->name, "fixed");
+    assert_string_equal(p.def->name, "fixed");
     unsetenv("DRAPPS_POLICY");
 }
 
