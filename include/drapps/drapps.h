@@ -9,6 +9,7 @@
 #include <drapps/graph.h>
 #include <drapps/info.h>
 #include <drapps/jpeg.h>
+#include <drapps/ledger.h>
 #include <drapps/live.h>
 #include <drapps/loader.h>
 #include <drapps/metrics.h>

@@ -169,6 +169,7 @@ static PyMethodDef functions[] = {
     { "parse_weights", core_parse_weights, METH_VARARGS, "parse_weights(text): {term: weight}" },
     { "adapt_shmpool", (PyCFunction)(void (*)(void))core_shmpool_adapt, METH_VARARGS | METH_KEYWORDS,
       "adapt_shmpool(shmpool, *, policy, weights, name, ...): see drapps/shmpool_controller.h" },
+    { "open_ledger", core_ledger_open, METH_VARARGS, "open_ledger(path, n_samples); path None: memory alone" },
     { "open_monitor", core_monitor_open, METH_VARARGS, "open_monitor(interval_ms, history, root)" },
     { "live_read", core_live_read, METH_VARARGS, "live_read(pid): what running loaders show, as JSON; 0: all" },
     { "metrics_text", core_metrics_text, METH_NOARGS, "The metrics of this process." },
@@ -231,6 +232,7 @@ static int add_types(PyObject *module, core_state *state)
         { &state->trace_type, &core_trace_spec },
         { &state->trace_reader_type, &core_trace_reader_spec },
         { &state->shmpool_controller_type, &core_shmpool_controller_spec },
+        { &state->ledger_type, &core_ledger_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);

@@ -36,7 +36,7 @@ class Costs:
         return self._ledger.predict(indices) if self._telling and self._known(indices) else None
 
     def _known(self, indices):
-        n = len(self._ledger.units)
+        n = self._ledger.n_samples
         return all(type(index) is int and 0 <= index < n for index in indices)
 
     def median(self):
@@ -73,10 +73,10 @@ class Costs:
         self._indices, self._ns, self._spent_ns = [], [], 0
         if self._noted >= self._next_look:
             self._next_look = 2 * self._noted
-            self._telling = self._ledger.is_telling or self._ledger.model.is_useful
+            self._telling = self._ledger.is_telling or self._ledger.is_estimating
 
     def save(self):
         """At the end of a pass: for this and later runs."""
         self._flush()
-        self._telling = self._ledger.is_telling or self._ledger.model.is_useful
+        self._telling = self._ledger.is_telling or self._ledger.is_estimating
         self._ledger.save()
