@@ -47,7 +47,13 @@ def _signature(app, what, name, obj, options, arguments, result):
     return docstrings.signature(obj)
 
 
+def _skip(app, what, name, obj, skip, options):
+    """Fields of a named tuple stand in its signature."""
+    return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else None
+
+
 def setup(app):
     """Hooks of autodoc."""
+    app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _docstring)
     app.connect("autodoc-process-signature", _signature)

@@ -42,11 +42,15 @@ def _prose(block):
     out = []
     for name, text in items:
         if name is None:
-            out += ["", rst.escape(text), ""]
+            out += ["", _linked(rst.escape(text)), ""]
         else:
             shown = re.sub(r"(\w+)", r"**\1**", name.replace("(or ", "or ").replace(")", "")).replace("**or**", "or")
-            out.append(f"* {shown}: {rst.escape(text)}")
+            out.append(f"* {shown}: {_linked(rst.escape(text))}")
     return [*out, ""]
+
+
+def _linked(text):
+    return re.sub(r"\bdocs/([\w/-]+)\.md\b", r":doc:`/\1`", text)
 
 
 # --- signatures ---
@@ -73,7 +77,7 @@ STUBS = _read_stubs()
 
 def signature(obj):
     """(arguments, result) of a function with the types of its stub and its true defaults; None: leave it."""
-    target = obj.__init__ if inspect.isclass(obj) else obj
+    target = obj.__init__ if inspect.isclass(obj) and not issubclass(obj, tuple) else obj
     target = inspect.unwrap(target)
     name = f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', '')}"
     node = STUBS.get(name)
