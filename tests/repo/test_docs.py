@@ -149,7 +149,7 @@ def test_examples_run(page, tmp_path):
     make_coco(tmp_path / "images").rename(tmp_path / "instances.json")
     given = GIVEN.get(ids(page), ""), examples(page), is_tutorial(page)
     done = subprocess.run([sys.executable, "-c", RUN], input=json.dumps(given), cwd=tmp_path, capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(ROOT / "examples"), "XDG_CACHE_HOME": str(tmp_path / "cache")})  # fmt: skip
+                          env={**os.environ, "PYTHONPATH": f"{ROOT / 'examples'}:{ROOT}", "XDG_CACHE_HOME": str(tmp_path / "cache")})  # fmt: skip
     assert done.returncode == 0, done.stderr
 
 
