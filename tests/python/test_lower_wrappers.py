@@ -13,7 +13,7 @@ from lower_sets import D, cifar, identity, lowered, v1, v2
 
 from drapps import DataLoader
 from drapps.torch.lower import lower
-from drapps.torch.lower_code import bindings, template
+from drapps.torch.lower_exact_code import bindings, template
 
 CHAIN = v1.Compose([v1.Resize((16, 16)), v1.ToTensor()])
 

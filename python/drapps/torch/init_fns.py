@@ -7,8 +7,8 @@ from torch.utils.data import IterDataPipe, MapDataPipe
 from torch.utils.data.dataloader import _sharding_worker_init_fn
 
 from drapps import cached
-from drapps.torch.lower_code import is_confined
-from drapps.torch.lower_genuine import is_of_library
+from drapps.torch.lower_exact_code import is_confined
+from drapps.torch.lower_exact_code import is_of_library
 
 # Trainers give loaders functions of these packages, which seed a worker and leave its data set alone.
 SEEDING = {"transformers", "lightning", "lightning_fabric", "pytorch_lightning", "accelerate"}

@@ -1,21 +1,25 @@
-"""A chain of transforms: as many as possible natively from its beginning, the rest in Python."""
+"""Lowers a chain of transforms: its longest native beginning runs natively, the rest in Python.
+
+Groups (RandomApply, RandomChoice, ...) are native as a whole or not at all; only Compose and Sequential are cut.  A row
+of a group calls lower_one for its members, so that they pass the same checks.
+"""
 
 import importlib
 from typing import NamedTuple
 
 from torch import nn
 
+from drapps import ops
 from drapps.optable import TABLE
-from drapps.torch.lower_genuine import check_transform
-from drapps.torch.lower_rows import IMAGE, NotNative, find_row, is_v2
-from drapps.torch.lower_wrappers import held_transforms
+from drapps.torch.lower_exact_code import check_transform, held_transforms
+from drapps.torch.lower_rows import IMAGE, NotNative, find_row, is_v2, make, plain, row
 
-FAMILIES = ("convert", "geometry", "color", "augment", "boxes", "groups", "presets", "timm")
+ROW_MODULES = ("lower_image_rows", "lower_augment_rows")
 SEQUENCES = (list, tuple, nn.ModuleList)
 
 
 class Chain(NamedTuple):
-    """What became of a transform."""
+    """The result of lowering a transform."""
 
     ops: tuple  # native, in their order
     form: object  # of the image after them
@@ -24,13 +28,13 @@ class Chain(NamedTuple):
 
 
 def load_rows():
-    """Fills the table.  Done late: the rows need torchvision, which a program may not have."""
-    for family in FAMILIES:
-        importlib.import_module(f"drapps.torch.lower_{family}")
+    """Fill the table of rows.  Called late: most rows import torchvision, which may not be installed."""
+    for module in ROW_MODULES:
+        importlib.import_module(f"drapps.torch.{module}")
 
 
 def lower_chain(transform, form, *later):
-    """The longest native beginning of a transform (None: there is nothing to do), and of others that follow it."""
+    """Lower the longest native beginning of a transform (None: no transform) and of those that follow it."""
     made, rest, lines, seen = [], [], [], []
     for member in (member for one in (transform, *later) for member in flatten(one, joint=bool(form.targets))):
         if rest:
@@ -52,7 +56,7 @@ def lower_chain(transform, form, *later):
 
 
 def lower_one(transform, form):
-    """(ops, form after them) of one transform; NotNative says why not."""
+    """Return (ops, form after them) of one transform; raise NotNative with the reason if it has no native form."""
     row = find_row(transform)
     check_transform(transform)
     if form.kind == IMAGE and not is_v2(transform) and "nn" not in row.versions:
@@ -116,3 +120,78 @@ def _has_row(transform):
 def name_of(transform):
     """A transform or function in a line of text."""
     return getattr(transform, "__qualname__", None) or type(transform).__name__
+
+
+# --- transforms that hold others ---
+
+
+def _lower_member(member, form):
+    try:
+        made, after = lower_one(member, form)
+        if any(op.name == "clamp_bounding_boxes" for op in made):
+            raise NotNative("acts on boxes and not on images, which a group does not natively")
+    except NotNative as reason:
+        raise NotNative(f"holds {type(member).__name__}: {reason}") from None
+    return made, after
+
+
+def _lower_members(transform, form):
+    """[(ops, form after)] of each member, each for the same image."""
+    return [_lower_member(member, form) for member in members(transform)]
+
+
+def _in_turn(transform, form):
+    """(ops, form after) of the members one after the other."""
+    made = []
+    for member in members(transform):
+        more, form = _lower_member(member, form)
+        made += more
+    return made, form
+
+
+def _as_one(made):
+    """One op that does what several do; a flip that never happens stands for none."""
+    if len(made) == 1:
+        return made[0]
+    return make(ops.random_apply, made, p=1) if made else make(ops.random_horizontal_flip, p=0)
+
+
+def _same_form(lowered, form):
+    if any(after != form for _, after in lowered):
+        raise NotNative("what comes out would depend on what is drawn")
+
+
+@row("RandomApply")
+def random_apply(transform, form):
+    """All or none: so the members must not change what kind of image it is."""
+    made, after = _in_turn(transform, form)
+    _same_form([(made, after)], form)
+    return ([make(ops.random_apply, made, p=plain(transform.p, "p"))] if made else []), form
+
+
+@row("RandomChoice")
+def random_choice(transform, form):
+    """One of them; each may change the image in the same way."""
+    lowered = _lower_members(transform, form)
+    _same_form(lowered, lowered[0][1])
+    weights = plain(transform.p, "p")
+    if weights is not None and len(set(weights)) == 1:
+        weights = None
+    return [make(ops.random_choice, [_as_one(made) for made, _ in lowered], p=weights)], lowered[0][1]
+
+
+@row("RandomOrder")
+def random_order(transform, form):
+    """All of them."""
+    lowered = _lower_members(transform, form)
+    _same_form(lowered, form)
+    return [make(ops.random_order, [_as_one(made) for made, _ in lowered])], form
+
+
+@row("Compose")
+def compose(transform, form):
+    """One after the other, inside of another group."""
+    return _in_turn(transform, form)
+
+
+row("Sequential", ("nn",))(compose)

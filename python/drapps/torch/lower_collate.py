@@ -21,11 +21,11 @@ import torch
 from torch import nn
 from torch.utils.data import default_collate
 
-from drapps.torch.lower_code import closure_template, is_confined, template, value_of
-from drapps.torch.lower_families import home
-from drapps.torch.lower_genuine import check_class, check_module, check_object, check_transform, is_of_library
+from drapps.torch.lower_exact_code import closure_template, is_confined, template, value_of
+from drapps.torch.lower_datasets import home
+from drapps.torch.lower_exact_code import check_class, check_module, check_object, check_transform, is_of_library
 from drapps.torch.lower_rows import NotNative, settings
-from drapps.torch.lower_wrappers import first_match
+from drapps.torch.lower_exact_code import first_match
 
 # MIX is called on what COLLATE makes of the samples.
 BODIES = (

@@ -20,9 +20,9 @@ import torch
 from drapps.coco import open_rows
 from drapps.optable import Op
 from drapps.pipeline import Pipeline
-from drapps.torch.lower_code import value_of
-from drapps.torch.lower_families import Family, check_decodable, check_object_reads, check_pillow, decode_op, home
-from drapps.torch.lower_genuine import check_class, check_object, inherits, is_of_library
+from drapps.torch.lower_exact_code import value_of
+from drapps.torch.lower_datasets import Family, check_decodable, check_object_reads, check_pillow, decode_op, home
+from drapps.torch.lower_exact_code import check_class, check_object, inherits, is_of_library
 from drapps.torch.lower_rows import IMAGE, PIL, Form, NotNative
 
 WRAPPER = "torchvision.tv_tensors._dataset_wrapper"

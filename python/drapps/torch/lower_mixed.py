@@ -4,6 +4,7 @@ It stands for a data set in worker processes (see drapps/procpool).  Natively dr
 torch's generator, so they follow torch's seeds as the Python rest does.
 """
 
+import io
 import threading
 
 import torch
@@ -11,7 +12,6 @@ from PIL import Image
 
 from drapps import _core
 from drapps.optable import TABLE, graph_json
-from drapps.torch.lower_header import read_info
 from drapps.torch.lower_rows import IMAGE, MODES, NotNative
 from drapps.torch.lower_tree import read_tree
 
@@ -120,3 +120,25 @@ class MixedDataset(torch.utils.data.Dataset):
         from torchvision import tv_tensors
 
         return tv_tensors.Image(tensor)
+
+
+# --- what Pillow knows of a file beside its pixels ---
+
+
+def read_info(data):
+    """Image.info as it is once Pillow has loaded the file and converted it to RGB, from the header alone.
+
+    NotNative where loading would change it: Pillow then has to do it all.
+    """
+    with Image.open(io.BytesIO(data)) as image:
+        is_whole = image.format in ("JPEG", "MPO", "BMP", "PPM") or (image.format == "PNG" and _ends_with_pixels(data))
+        if not is_whole or "transparency" in image.info:
+            raise NotNative(f"{image.format}: loading it changes its info")
+        return dict(image.info)
+
+
+def _ends_with_pixels(data):
+    """Whether nothing but the end mark comes after the pixels of a PNG file; texts and EXIF may stand there."""
+    start = data.rfind(b"IDAT")
+    end = start + 8 + int.from_bytes(data[max(start - 4, 0) : max(start, 0)], "big")
+    return data[end + 4 : end + 8] == b"IEND"

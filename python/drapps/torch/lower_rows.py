@@ -2,7 +2,7 @@
 
 A row is a function from a transform and the form of the image at that point to native ops and the form after them.  It
 raises NotNative, with the reason in words, where the native result would not equal torchvision's.  One file a family:
-lower_convert, lower_geometry, lower_color, lower_augment, lower_groups, lower_presets, lower_timm.
+lower_image_rows, lower_augment_rows, and lower_chain for groups.
 """
 
 import sys

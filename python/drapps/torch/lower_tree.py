@@ -10,10 +10,10 @@ import torch
 from torch.utils.data import ConcatDataset, Subset
 
 from drapps.torch.lower_chain import Chain, load_rows, lower_chain
-from drapps.torch.lower_families import family_of
-from drapps.torch.lower_genuine import check_class, check_object
+from drapps.torch.lower_datasets import family_of
+from drapps.torch.lower_exact_code import check_class, check_object
 from drapps.torch.lower_rows import NotNative
-from drapps.torch.lower_wrappers import Holds, held_dataset, with_held
+from drapps.torch.lower_exact_code import Holds, held_dataset, with_held
 
 INDEX_TYPES = (list, tuple, range, numpy.ndarray, torch.Tensor)
 

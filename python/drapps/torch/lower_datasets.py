@@ -15,7 +15,7 @@ import torch
 from drapps import _core
 from drapps.optable import Op
 from drapps.pipeline import Pipeline, from_arrays
-from drapps.torch.lower_genuine import check_class, inherits, is_of_library, own_attributes
+from drapps.torch.lower_exact_code import check_class, inherits, is_of_library, own_attributes
 from drapps.torch.lower_rows import PIL, Form, NotNative
 
 # Codecs that read what Pillow reads.  The others refuse some of it by design, which can be left to Pillow only where
