@@ -1,4 +1,4 @@
-"""tests/layers.py finds what it is there for, and finds nothing in this tree."""
+"""tests/layers.py finds wrong includes and imports, and finds none in this tree."""
 
 import subprocess
 import sys
@@ -45,5 +45,32 @@ def test_includes_that_go_up_are_fine(tmp_path):
     (tmp_path / "src/exec/meson.build").write_text("configure_file(output: 'made.h', configuration: c)")
     (tmp_path / "src/exec/a.c").write_text(
         '#include <stdio.h>\n#include <drapps/data.h>\n#include "base/alloc.h"\n#include "exec/made.h"\n')
+    done = run(tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("path, text, complaint", [
+    ("digest.py", "from drapps.pipeline import read", "helpers imports drapps.pipeline.read, but pipeline comes after"),
+    ("procpool/a.py", "if True:\n    import drapps.torch.b", "torch comes after procpool"),
+    ("passes/a.py", "class A:\n    from drapps import cli", "cli comes after passes"),
+    ("passes/a.py", "import torch.utils.data", "must not need a framework"),
+    ("new_module.py", "from drapps.loader import Loader", "pipeline comes after helpers"),
+])
+def test_wrong_imports_are_found(tmp_path, path, text, complaint):
+    target = tmp_path / "python" / "drapps" / path
+    target.parent.mkdir(parents=True)
+    target.write_text(text + "\n")
+    done = run(tmp_path)
+    assert done.returncode == 1
+    assert complaint in done.stdout
+
+
+def test_imports_that_go_up_or_wait_are_fine(tmp_path):
+    package = tmp_path / "python" / "drapps"
+    (package / "torch").mkdir(parents=True)
+    (package / "torch" / "a.py").write_text("import torch\nfrom drapps import _core\nfrom drapps.loader import Loader\n")
+    (package / "pipeline.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\n"
+        "def loader():\n    from drapps.pyloader import PythonLoader\n")
     done = run(tmp_path)
     assert done.returncode == 0, done.stdout
