@@ -227,7 +227,7 @@ static void mark_inputs(const dr__program *p, const dr__step *step, bool *live)
     for (int f = 0; f < node->n_fields; f++) {
         const int in = p->node_in[step->node][f];
         live[in] |=
-            f == 0 || f == step->field || node->op.def->look || (is_of(p, step->in, points) && is_of(p, in, images));
+            f == 0 || f == step->field || node->op.def->inspect || (is_of(p, step->in, points) && is_of(p, in, images));
     }
 }
 

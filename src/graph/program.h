@@ -28,7 +28,7 @@ enum { DR__MAX_STEPS = 512, DR__MAX_VALUES = DR__MAX_FIELDS + 600, DR__MAX_OUTPU
 typedef struct dr__step {
     int node;    /* in graph->nodes */
     int field;   /* which of the node's fields */
-    bool first;  /* of its node: draws and looks */
+    bool first;  /* of its node: draws and inspects */
     bool early;  /* carried out while the sample is planned: DR_OP_EARLY */
     int root;    /* early: the data set's field that its input was made from */
     int in, out; /* values */

@@ -73,7 +73,7 @@ static dr_task task_for(const dr__program *p, dr__workbench *b, const dr__node *
     };
 }
 
-/* What run and look see of the node's other fields. */
+/* The node's other fields, for run and inspect. */
 static void give_fields(const dr__program *p, const dr__workbench *b, const dr__step *step,
                         const dr_view *fields[DR__NODE_FIELDS], dr_task *task)
 {
@@ -123,15 +123,15 @@ static dr_status reserve_early(const dr__program *p, dr__workbench *b, dr_error 
     return DR_OK;
 }
 
-static dr_status look(const dr__program *p, dr__workbench *b, int s, dr_error *err)
+static dr_status inspect(const dr__program *p, dr__workbench *b, int s, dr_error *err)
 {
     const dr__node *node = &p->graph->nodes[p->steps[s].node];
     const dr_view *fields[DR__NODE_FIELDS];
-    if (!p->steps[s].first || !node->op.def->look)
+    if (!p->steps[s].first || !node->op.def->inspect)
         return DR_OK;
     dr_task task = task_for(p, b, node, err);
     give_fields(p, b, &p->steps[s], fields, &task);
-    return node->op.def->look(&task, b->pars + p->steps[s].par_at);
+    return node->op.def->inspect(&task, b->pars + p->steps[s].par_at);
 }
 
 static dr_status draw(const dr__program *p, dr__workbench *b, int s, const dr__rng_name *name, dr_error *err)
@@ -148,7 +148,7 @@ static dr_status draw(const dr__program *p, dr__workbench *b, int s, const dr__r
         dr_rng rng = dr__rng_open(name, node->id);
         DR_TRY(node->op.def->draw(node->op.conf, &rng, &b->values[p->node_in[step->node][0]].desc, par, err));
     }
-    return node->op.def->flags & DR_OP_EARLY ? look(p, b, s, err) : DR_OK;
+    return node->op.def->flags & DR_OP_EARLY ? inspect(p, b, s, err) : DR_OK;
 }
 
 static dr_status reserve_early_scratch(dr__workbench *b, size_t bytes, dr_error *err)
@@ -439,7 +439,7 @@ static dr_status run_step(const dr__program *p, dr__workbench *b, int s, uint8_t
     const dr_view *fields[DR__NODE_FIELDS];
     size_t bytes = 0;
     if (!(node->op.def->flags & DR_OP_EARLY))
-        DR_TRY(named(node->op.def, look(p, b, s, err), err));
+        DR_TRY(named(node->op.def, inspect(p, b, s, err), err));
     result_bytes(step, out, &bytes);
     out->data = arena_take(b, bytes) + bleed_of(step);
     dr_task task = task_for(p, b, node, err);

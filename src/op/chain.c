@@ -1,6 +1,6 @@
-/* chain.c: drawing, planning and running ops in a row.
+/* chain.c: drawing, planning and running several ops one after the other.
  *
- * Shapes in between are not stored: plan and run walk the chain alike, so that both come to the same layout of the
+ * Intermediate shapes are not stored: plan and run walk the chain in the same way and compute the same layout of the
  * scratch:  | even results | odd results | scratch of the op at work |
  */
 #include "op/chain.h"

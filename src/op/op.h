@@ -1,20 +1,19 @@
-/* op.h: what an op is.
+/* op.h: the interface of ops: functions from arrays to arrays.
  *
- * An op is one file in src/op/<domain>/ that ends in a `const dr_op_def`, and one row in op_table.c.  It says what it
- * is before it runs:
+ * An op is one file in src/op/<domain>/ that ends in a `const dr_op_def`, and one row in op_defs.h.  Its parts:
  *
  *   params   the settings with range, default and documentation; they fill the op's `struct conf`
  *   draws    the random choices, described like params; they are the op's `struct par`
  *   draw     makes every random choice, from header facts alone, before anything is decoded
- *   plan     says the exact output shape (or its upper bound) and the scratch it needs
- *   cost     says how much work it is, so that slowness is predicted, not discovered
- *   run      does what was drawn and planned: no allocation, no lock, no global, no randomness
+ *   plan     computes the exact output shape (or its upper bound) and the scratch memory that run needs
+ *   cost     predicts the work
+ *   run      computes the result: no allocation, no lock, no global state, no randomness
  *
- * One node of a graph may treat several fields (image and mask).  `draw` is called once with the first field's
- * description, plan/cost/run once for each field with the same par; `in->kind` tells an op what it has in hand, and
- * task->fields what the node's other fields are (boxes follow the image).  Masks of objects come plane by plane, each
- * as a mask (planes.h).  An op whose choice depends on what is in a field draws its numbers in `draw` and makes the
- * choice from them in `look`.
+ * One node of a graph may act on several fields (image and mask).  `draw` is called once, with the description of the
+ * first field; plan, cost and run once for each field, with the same par.  `in->kind` is the kind of the field, and
+ * task->fields are all fields of the node (boxes follow the image).  Masks of objects come plane by plane, each as a
+ * mask (planes.h).  An op whose choice depends on the content of a field draws its numbers in `draw` and makes the
+ * choice in `inspect`.
  */
 #ifndef DR_OP_OP_H
 #define DR_OP_OP_H
@@ -43,10 +42,10 @@ enum dr_op_flags {
     DR_OP_BATCH = 1 << 4,        /* works on a whole batch: has draw_batch/plan_batch/run_batch, not the others */
     DR_OP_DECODE = 1 << 5,       /* turns bytes into an array; needs header facts before draw */
     DR_OP_RESAMPLE = 1 << 6,     /* scales its input to a size that the input's resolution does not decide */
-    DR_OP_MOVES = 1 << 8,        /* moves pixels: what tells places in an image or volume has to follow */
-    DR_OP_DROPS = 1 << 9,        /* drops boxes: what has a row for each has to follow */
-    DR_OP_EARLY = 1 << 7, /* what it does with boxes and plain arrays is done while the sample is planned, so that
-                             shapes and regions may depend on them; their results are not larger than they are */
+    DR_OP_MOVES = 1 << 8,        /* moves pixels: fields with positions in the image or volume have to follow */
+    DR_OP_DROPS = 1 << 9,        /* drops boxes: fields with a row for each box have to follow */
+    DR_OP_EARLY = 1 << 7, /* runs on boxes and plain arrays while the sample is planned, so that shapes and regions may
+                             depend on them; the results are not larger than the inputs */
 };
 
 /* Sets of kinds: what an op acts on where a node does not name its fields. */
@@ -57,7 +56,7 @@ enum dr_op_flags {
 #define DR__ON_PLACES (DR__KIND(IMAGE) | DR__KIND(MASK) | DR__KIND(BOXES) | DR__KIND(KEYPOINTS) | DR__KIND(MASKS))
 #define DR__ON_INSTANCES (DR__KIND(BOXES) | DR__KIND(LABELS) | DR__KIND(MASKS) | DR__KIND(KEYPOINTS))
 
-/* What one call of plan says. */
+/* The result of plan. */
 typedef struct dr_plan {
     dr_desc desc;   /* of the output */
     size_t scratch; /* bytes that run may use at task->scratch, 64-byte aligned */
@@ -68,7 +67,7 @@ typedef struct dr__row_sink {
     void (*row)(struct dr__row_sink *sink, int64_t y, const uint8_t *row);
 } dr__row_sink;
 
-/* What run sees besides its arguments.  Owned by a worker; nothing in it is shared with another thread. */
+/* The context of run.  Owned by a worker; nothing in it is shared with another thread. */
 typedef struct dr_task {
     const dr__kernels *k;
     const void *conf;
@@ -113,15 +112,15 @@ typedef struct dr_op_def {
     /* With DR_OP_RANDOM.  `in` is fully known. */
     dr_status (*draw)(const void *conf, dr_rng *rng, const dr_desc *in, void *par, dr_error *err);
 
-    /* Optional.  Completes par from what the node's fields (task->fields) hold, once a sample: before plan with
-     * DR_OP_EARLY, else before the first run.  No memory is to be had.  An op with it cannot be nested in another. */
-    dr_status (*look)(dr_task *task, void *par);
+    /* Optional.  Completes par from the content of the node's fields (task->fields), once a sample: before plan with
+     * DR_OP_EARLY, else before the first run.  There is no scratch memory.  Such an op cannot be nested in another. */
+    dr_status (*inspect)(dr_task *task, void *par);
 
-    /* Optional: does a field of this description stay as it is, whatever was drawn?  It is then not touched at all. */
+    /* Optional: whether a field of this description stays unchanged, whatever was drawn.  Run is then not called. */
     bool (*passes)(const dr_desc *in);
 
-    /* Called twice: when the graph is built, with par NULL and unknown extents (DR_UNKNOWN) in `in`, where it says
-     * what is certain and checks types; and for each sample with par and a fully known `in`. */
+    /* Called when the graph is compiled, with par NULL and unknown extents (DR_UNKNOWN) in `in`, to check types and
+     * compute the extents that are certain; and for each sample, with par and a fully known `in`. */
     dr_status (*plan)(const void *conf, const void *par, const dr_desc *in, dr_plan *out, dr_error *err);
 
     /* Optional (default: output bytes).  Work units; one unit is about a nanosecond of one core. */
@@ -139,8 +138,8 @@ typedef struct dr_op_def {
     /* Optional, with DR_OP_DECODE: whether these settings allow decoding at a fraction of the size. */
     bool (*may_scale)(const void *conf);
 
-    /* Optional.  As run, for uint8 HWC images, but each finished row goes to the sink, top to bottom, so that what
-     * follows can work on it while it is in the cache.  out is the planned description. */
+    /* Optional.  As run, for uint8 HWC images, but each finished row goes to the sink, top to bottom, so that the next
+     * step works on it while it is in the CPU cache.  out is the planned description. */
     dr_status (*rows)(dr_task *task, const void *par, const dr_view *in, const dr_desc *out, dr__row_sink *sink);
 
     /* Optional, with rows: the same with the input pushed instead of pulled.  Prepares task->scratch, sets *bands to
@@ -157,7 +156,7 @@ typedef struct dr_op_def {
     dr_status (*stream)(dr_task *task, const void *par, const dr_view *in, const dr_rect *window,
                         struct dr__bands *bands);
 
-    /* Optional: what explain adds about these settings, in a few words; in reference mode or not. */
+    /* Optional: a few words on these settings for dr_graph_explain, in reference mode or not. */
     void (*note)(const void *conf, bool reference, char *text, size_t cap);
 
     /* Optional; for an op that mirrors left to right or does nothing: which of them was drawn. */
@@ -181,7 +180,7 @@ extern const dr_op_def *const dr__op_table[];
 /* The op with that name, or NULL. */
 const dr_op_def *dr__op_find(const char *name);
 
-/* An op with its settings: what a node of a graph, or an entry of random_apply, holds. */
+/* An op with its settings, as a node of a graph or an entry of random_apply holds it. */
 typedef struct dr__op {
     const dr_op_def *def;
     void *conf;
@@ -194,8 +193,8 @@ dr_status dr__op_open(const dr_op_def *def, const struct json_t *params, dr__op 
 void dr__op_close(dr__op *op);
 size_t dr__op_par_bytes(const dr__op *op);
 
-/* Kinds that the op acts on and whether it moves pixels, those nested in it considered.  Such an op acts on a kind when
- * one of its members does and none that moves pixels would leave it behind. */
+/* The kinds that the op acts on, and whether it moves pixels, with its nested ops.  An op with nested ops acts on a
+ * kind when one of them does, and none that moves pixels would leave the kind behind. */
 unsigned dr__op_kinds(const dr__op *op);
 bool dr__op_moves(const dr__op *op);
 

@@ -10,17 +10,19 @@
 #include "base/alloc.h"
 #include "op/op.h"
 
-static dr_status check_range(const dr_param *p, double v, const char *who, dr_error *err)
+static dr_status check_range(const dr_param *p, double v, const char *op_name, dr_error *err)
 {
     if (v >= p->min && v <= p->max)
         return DR_OK;
-    return dr__fail(err, DR_ERR_ARG, "%s: %s is %g, allowed are %g to %g", who, p->name, v, p->min, p->max);
+    return dr__fail(err, DR_ERR_ARG, "%s: %s is %g, allowed are %g to %g", op_name, p->name, v, p->min, p->max);
 }
 
-static dr_status wrong_type(const dr_param *p, const json_t *value, const char *want, const char *who, dr_error *err)
+static dr_status wrong_type(const dr_param *p, const json_t *value, const char *want, const char *op_name,
+                            dr_error *err)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    dr_status status = dr__fail(err, DR_ERR_ARG, "%s: %s must be %s, got %.60s", who, p->name, want, text ? text : "?");
+    dr_status status =
+        dr__fail(err, DR_ERR_ARG, "%s: %s must be %s, got %.60s", op_name, p->name, want, text ? text : "?");
     free(text);
     return status;
 }
@@ -33,23 +35,23 @@ static bool is_whole(const json_t *value)
            json_real_value(value) == (double)(int64_t)json_real_value(value);
 }
 
-static dr_status read_real(const dr_param *p, const json_t *value, const char *who, double *out, dr_error *err)
+static dr_status read_real(const dr_param *p, const json_t *value, const char *op_name, double *out, dr_error *err)
 {
     if (!json_is_number(value))
-        return wrong_type(p, value, "a number", who, err);
+        return wrong_type(p, value, "a number", op_name, err);
     *out = json_number_value(value);
-    return check_range(p, *out, who, err);
+    return check_range(p, *out, op_name, err);
 }
 
-static dr_status read_int(const dr_param *p, const json_t *value, const char *who, int64_t *out, dr_error *err)
+static dr_status read_int(const dr_param *p, const json_t *value, const char *op_name, int64_t *out, dr_error *err)
 {
     if (!is_whole(value))
-        return wrong_type(p, value, "a whole number", who, err);
+        return wrong_type(p, value, "a whole number", op_name, err);
     *out = json_is_integer(value) ? json_integer_value(value) : (int64_t)json_real_value(value);
-    return check_range(p, (double)*out, who, err);
+    return check_range(p, (double)*out, op_name, err);
 }
 
-static dr_status read_enum(const dr_param *p, const json_t *value, const char *who, int *out, dr_error *err)
+static dr_status read_enum(const dr_param *p, const json_t *value, const char *op_name, int *out, dr_error *err)
 {
     const char *text = json_string_value(value);
     char allowed[256];
@@ -62,7 +64,7 @@ static dr_status read_enum(const dr_param *p, const json_t *value, const char *w
         if (n < sizeof allowed)
             n += (size_t)snprintf(allowed + n, sizeof allowed - n, "%s\"%s\"", i ? ", " : "one of ", p->choices[i]);
     }
-    return wrong_type(p, value, allowed, who, err);
+    return wrong_type(p, value, allowed, op_name, err);
 }
 
 /* The length of a list value: a bare number counts as one, null as none; -1: neither. */
@@ -75,7 +77,7 @@ static int list_length(const json_t *value)
     return json_is_array(value) ? (int)json_array_size(value) : -1;
 }
 
-static dr_status check_length(const dr_param *p, const json_t *value, const char *who, dr_error *err)
+static dr_status check_length(const dr_param *p, const json_t *value, const char *op_name, dr_error *err)
 {
     int n = list_length(value);
     int most = DR_MIN(p->n_max, DR_PARAM_LIST);
@@ -86,7 +88,7 @@ static dr_status check_length(const dr_param *p, const json_t *value, const char
         snprintf(want, sizeof want, "a list of %d numbers", most);
     else
         snprintf(want, sizeof want, "a number or a list of %d to %d numbers", p->n_min, most);
-    return wrong_type(p, value, want, who, err);
+    return wrong_type(p, value, want, op_name, err);
 }
 
 static const json_t *entry(const json_t *value, int i)
@@ -94,80 +96,80 @@ static const json_t *entry(const json_t *value, int i)
     return json_is_array(value) ? json_array_get(value, (size_t)i) : value;
 }
 
-static dr_status read_reals(const dr_param *p, const json_t *value, const char *who, dr_reals *out, dr_error *err)
+static dr_status read_reals(const dr_param *p, const json_t *value, const char *op_name, dr_reals *out, dr_error *err)
 {
-    DR_TRY(check_length(p, value, who, err));
+    DR_TRY(check_length(p, value, op_name, err));
     out->n = list_length(value);
     for (int i = 0; i < out->n; i++)
-        DR_TRY(read_real(p, entry(value, i), who, &out->v[i], err));
+        DR_TRY(read_real(p, entry(value, i), op_name, &out->v[i], err));
     return DR_OK;
 }
 
-static dr_status read_ints(const dr_param *p, const json_t *value, const char *who, dr_ints *out, dr_error *err)
+static dr_status read_ints(const dr_param *p, const json_t *value, const char *op_name, dr_ints *out, dr_error *err)
 {
-    DR_TRY(check_length(p, value, who, err));
+    DR_TRY(check_length(p, value, op_name, err));
     out->n = list_length(value);
     for (int i = 0; i < out->n; i++)
-        DR_TRY(read_int(p, entry(value, i), who, &out->v[i], err));
+        DR_TRY(read_int(p, entry(value, i), op_name, &out->v[i], err));
     return DR_OK;
 }
 
-static dr_status read_nested(const dr_param *p, const json_t *value, const char *who, dr__op *out, dr_error *err)
+static dr_status read_nested(const dr_param *p, const json_t *value, const char *op_name, dr__op *out, dr_error *err)
 {
     const char *name = json_string_value(json_object_get(value, "op"));
     if (!name)
-        return wrong_type(p, value, "a list of {\"op\": name, \"params\": {...}}", who, err);
+        return wrong_type(p, value, "a list of {\"op\": name, \"params\": {...}}", op_name, err);
     const dr_op_def *def = dr__op_find(name);
     if (!def)
-        return dr__fail(err, DR_ERR_NOT_FOUND, "%s: no op \"%s\"", who, name);
-    if (def->flags & (DR_OP_BATCH | DR_OP_DECODE) || def->look)
-        return dr__fail(err, DR_ERR_ARG, "%s: %s cannot stand inside another op", who, name);
+        return dr__fail(err, DR_ERR_NOT_FOUND, "%s: no op \"%s\"", op_name, name);
+    if (def->flags & (DR_OP_BATCH | DR_OP_DECODE) || def->inspect)
+        return dr__fail(err, DR_ERR_ARG, "%s: %s cannot stand inside another op", op_name, name);
     return dr__op_open(def, json_object_get(value, "params"), out, err);
 }
 
-static dr_status read_ops(const dr_param *p, const json_t *value, const char *who, dr_op_list *out, dr_error *err)
+static dr_status read_ops(const dr_param *p, const json_t *value, const char *op_name, dr_op_list *out, dr_error *err)
 {
     if (!json_is_array(value) || !json_array_size(value) || (int)json_array_size(value) > p->n_max)
-        return wrong_type(p, value, "a list of ops", who, err);
+        return wrong_type(p, value, "a list of ops", op_name, err);
     size_t n = json_array_size(value);
     out->ops = dr__alloc_zero(n, sizeof *out->ops);
     if (!out->ops)
-        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", who);
+        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", op_name);
     for (size_t i = 0; i < n; i++, out->n++)
-        DR_TRY(read_nested(p, json_array_get(value, i), who, &out->ops[i], err));
+        DR_TRY(read_nested(p, json_array_get(value, i), op_name, &out->ops[i], err));
     return DR_OK;
 }
 
-static dr_status read_one(const dr_param *p, const json_t *value, const char *who, void *at, dr_error *err)
+static dr_status read_one(const dr_param *p, const json_t *value, const char *op_name, void *at, dr_error *err)
 {
     switch (p->type) {
     case DR_P_REAL:
-        return read_real(p, value, who, at, err);
+        return read_real(p, value, op_name, at, err);
     case DR_P_INT:
-        return read_int(p, value, who, at, err);
+        return read_int(p, value, op_name, at, err);
     case DR_P_BOOL:
         if (!json_is_boolean(value))
-            return wrong_type(p, value, "true or false", who, err);
+            return wrong_type(p, value, "true or false", op_name, err);
         *(bool *)at = json_is_true(value);
         return DR_OK;
     case DR_P_ENUM:
-        return read_enum(p, value, who, at, err);
+        return read_enum(p, value, op_name, at, err);
     case DR_P_REALS:
-        return read_reals(p, value, who, at, err);
+        return read_reals(p, value, op_name, at, err);
     case DR_P_INTS:
-        return read_ints(p, value, who, at, err);
+        return read_ints(p, value, op_name, at, err);
     case DR_P_OPS:
-        return read_ops(p, value, who, at, err);
+        return read_ops(p, value, op_name, at, err);
     case DR_P_TEXT:
         if (!json_is_string(value) || json_string_length(value) >= DR_PARAM_TEXT)
-            return wrong_type(p, value, "a short text", who, err);
+            return wrong_type(p, value, "a short text", op_name, err);
         memcpy(at, json_string_value(value), json_string_length(value) + 1);
         return DR_OK;
     }
-    return dr__fail(err, DR_ERR_ARG, "%s: %s has no type", who, p->name);
+    return dr__fail(err, DR_ERR_ARG, "%s: %s has no type", op_name, p->name);
 }
 
-static dr_status check_names(const dr_param *params, const json_t *object, const char *who, dr_error *err)
+static dr_status check_names(const dr_param *params, const json_t *object, const char *op_name, dr_error *err)
 {
     const char *name;
     json_t *value;
@@ -177,29 +179,29 @@ static dr_status check_names(const dr_param *params, const json_t *object, const
         while (p && p->name && strcmp(p->name, name))
             p++;
         if (!p || !p->name)
-            return dr__fail(err, DR_ERR_ARG, "%s: has no parameter \"%s\"", who, name);
+            return dr__fail(err, DR_ERR_ARG, "%s: has no parameter \"%s\"", op_name, name);
     }
     return DR_OK;
 }
 
-dr_status dr__params_read(const dr_param *params, const json_t *object, const char *who, void *out, dr_error *err)
+dr_status dr__params_read(const dr_param *params, const json_t *object, const char *op_name, void *out, dr_error *err)
 {
     if (object && !json_is_null(object) && !json_is_object(object))
-        return dr__fail(err, DR_ERR_ARG, "%s: parameters must be a JSON object", who);
-    DR_TRY(check_names(params, object, who, err));
+        return dr__fail(err, DR_ERR_ARG, "%s: parameters must be a JSON object", op_name);
+    DR_TRY(check_names(params, object, op_name, err));
     for (const dr_param *p = params; p && p->name; p++) {
         const json_t *given = json_object_get(object, p->name);
         void *at = (char *)out + p->offset;
         if (given) {
-            DR_TRY(read_one(p, given, who, at, err));
+            DR_TRY(read_one(p, given, op_name, at, err));
             continue;
         }
         if (!p->fallback)
-            return dr__fail(err, DR_ERR_ARG, "%s: %s must be given", who, p->name);
+            return dr__fail(err, DR_ERR_ARG, "%s: %s must be given", op_name, p->name);
         json_t *value = json_loads(p->fallback, JSON_DECODE_ANY, NULL);
         if (!value)
-            return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", who);
-        dr_status status = read_one(p, value, who, at, err);
+            return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", op_name);
+        dr_status status = read_one(p, value, op_name, at, err);
         json_decref(value);
         DR_TRY(status);
     }

@@ -81,9 +81,9 @@ typedef struct dr_param {
 #member, DR_P_OPS, offsetof(type, member), NULL, 0, 0, 1, 64, NULL, doc                                        \
     }
 
-/* Sets the struct at `out` (zeroed by the caller) from a JSON object (NULL: all defaults).  `who` names the op in
+/* Sets the struct at `out` (zeroed by the caller) from a JSON object (NULL: all defaults).  `op_name` names the op in
  * messages. */
-dr_status dr__params_read(const dr_param *params, const struct json_t *object, const char *who, void *out,
+dr_status dr__params_read(const dr_param *params, const struct json_t *object, const char *op_name, void *out,
                           dr_error *err);
 
 /* A new JSON object (owned by the caller) with the members of `in` that differ from their defaults, or all. NULL: out

@@ -51,7 +51,7 @@ static dr_status init(void *conf, dr_error *err)
     return DR_OK;
 }
 
-/* The numbers come from here on; look uses them, once it sees the boxes. */
+/* The numbers are drawn here; inspect uses them once the boxes are known. */
 static dr_status draw(const void *conf, dr_rng *rng, const dr_desc *in, void *par, dr_error *err)
 {
     struct par *p = par;
@@ -129,7 +129,7 @@ static bool find_rect(const struct conf *c, const dr_view *boxes, const dr_desc 
     return false;
 }
 
-static dr_status look(dr_task *task, void *par)
+static dr_status inspect(dr_task *task, void *par)
 {
     const struct conf *c = task->conf;
     struct par *p = par;
@@ -223,7 +223,7 @@ const dr_op_def dr__op_random_iou_crop = {
     .needs = DR__KIND(BOXES),
     .init = init,
     .draw = draw,
-    .look = look,
+    .inspect = inspect,
     .plan = plan,
     .run = run,
     .rows = rows,

@@ -51,7 +51,7 @@ static dr_status compare_rows(const dr_task *task, const dr_desc *boxes)
     return DR_OK;
 }
 
-static dr_status look(dr_task *task, void *par)
+static dr_status inspect(dr_task *task, void *par)
 {
     struct par *p = par;
     const dr_view *boxes = NULL;
@@ -102,7 +102,7 @@ const dr_op_def dr__op_sanitize_bounding_boxes = {
     .flags = DR_OP_EARLY | DR_OP_DROPS,
     .kinds = DR__ON_IMAGES | DR__ON_INSTANCES,
     .needs = DR__KIND(BOXES),
-    .look = look,
+    .inspect = inspect,
     .passes = passes,
     .plan = plan,
     .run = run,

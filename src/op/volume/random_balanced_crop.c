@@ -119,7 +119,7 @@ static int64_t around(int64_t centre, int64_t crop, int64_t extent)
     return at < 0 ? 0 : DR_MIN(at, extent - crop);
 }
 
-static dr_status look(dr_task *task, void *par)
+static dr_status inspect(dr_task *task, void *par)
 {
     const struct conf *c = task->conf;
     const dr_view *mask = NULL;
@@ -187,7 +187,7 @@ const dr_op_def dr__op_random_balanced_crop = {
     .kinds = DR__ON_VOXELS,
     .init = init,
     .draw = draw,
-    .look = look,
+    .inspect = inspect,
     .plan = plan,
     .cost = cost,
     .run = run,

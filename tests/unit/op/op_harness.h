@@ -106,8 +106,8 @@ static inline dr_task harness_task(struct op_run *r, const dr__kernels *k)
 /* As the graph: early ops look before they plan, others before they run. */
 static inline dr_status harness_look(struct op_run *r, dr_task *task, bool early)
 {
-    bool now = r->op.def->look && !!(r->op.def->flags & DR_OP_EARLY) == early;
-    return now ? r->op.def->look(task, r->par) : DR_OK;
+    bool now = r->op.def->inspect && !!(r->op.def->flags & DR_OP_EARLY) == early;
+    return now ? r->op.def->inspect(task, r->par) : DR_OK;
 }
 
 static inline dr_status harness_run(struct op_run *r, const dr__kernels *k, const dr_view *in)
