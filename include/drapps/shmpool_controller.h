@@ -1,8 +1,8 @@
-/* shmpool_controller.h: a controller for worker processes: who turns the knobs of a shmpool (shmpool.h) while it works.
+/* shmpool_controller.h: a controller of worker processes: turns the knobs of a shmpool (shmpool.h) while it works.
  *
- * The shmpool turns some knobs itself: prefetch_bytes, lane_threshold and cpu_ceiling.  `prefetch` is a number that
- * whoever posts looks at.  What takes the owner's hands, starting and ending processes and changing their priority, is
- * a proposal: a thread of the owner waits for it and does it.
+ * The shmpool applies prefetch_bytes, lane_threshold and cpu_ceiling itself.  `prefetch` is a number that the poster
+ * reads.  Starting and ending processes and changing their priority is up to the main process: these are proposals,
+ * which one of its threads waits for and carries out.
  *
  *     dr_shmpool_controller *controller;
  *     dr_shmpool_proposal proposal = { 0 };
@@ -11,7 +11,7 @@
  *         start_or_end(proposal.workers);
  *     dr_shmpool_controller_close(&controller);
  *
- * All calls may be made from any thread of the owner, but for dr_shmpool_controller_close, after which none may follow.
+ * Threads: all calls may be made from any thread of the main process.  None may follow dr_shmpool_controller_close.
  */
 #ifndef DRAPPS_SHMPOOL_CONTROLLER_H
 #define DRAPPS_SHMPOOL_CONTROLLER_H
@@ -23,7 +23,10 @@
 extern "C" {
 #endif
 
-/* What the shmpool did since it was opened, and where it stands: finds zeros, fills what it knows.  cpu is not there.
+/**
+ * Get what the shmpool did since it was opened, and what it does now.
+ *
+ * @param flow One number for each dr_flow.  Set to 0 by the caller; numbers that are not known stay so, among them cpu.
  */
 DR_API void dr_shmpool_flow(dr_shmpool *shmpool, double flow[DR_N_FLOWS]);
 
@@ -31,58 +34,117 @@ typedef struct dr_shmpool_adapt_options {
     size_t size;              /* sizeof(dr_shmpool_adapt_options) */
     const char *policy;       /* a name of dr_policies_json; NULL: "analytic" */
     const char *weights;      /* as dr_weights_parse reads it; NULL: "step" */
-    const char *name;         /* of the data set, for those who look (live.h); NULL: nobody may look */
+    const char *name;         /* of the data set, in the live status (live.h); NULL: no live status */
     dr_monitor *monitor;      /* a reference is kept; NULL: the one that the loaders of the process share */
-    dr_trace *trace;          /* borrowed until it is stopped; NULL: none */
+    dr_trace *trace;          /* borrowed until the controller is stopped; NULL: none */
     double cpu_limit;         /* CPUs that the workers may use, from 0.01 on: the ceiling of the shmpool from now on,
                                  whatever the policy; 0: this process's part of what the container allows */
-    uint64_t memory_limit;    /* bytes of batches under way; 0: a quarter of what the container may use, shared with the
+    uint64_t memory_limit;    /* bytes of batches in flight; 0: a quarter of what the container may use, shared with the
                                  other ranks there (LOCAL_WORLD_SIZE) */
-    uint32_t pinned;          /* bit (1 << dr_knob): the user's */
+    uint32_t pinned;          /* bits 1 << dr_knob: knobs that no policy changes */
     double workers, prefetch; /* as they are now */
-    double most_workers;      /* that it may come to by itself; 0: twice the CPUs */
+    double most_workers;      /* that a policy may use; 0: twice the CPUs */
     int period_ms;            /* between decisions; 0: 1000 */
-    uint64_t decided;         /* decisions of controllers before this one: numbers go on from there */
+    uint64_t decided;         /* decisions of earlier controllers: numbers continue from there */
 } dr_shmpool_adapt_options;
 
+/**
+ * Set all options to their defaults.
+ *
+ * @param options The options to fill, `size` included.
+ */
 DR_API void dr_shmpool_adapt_defaults(dr_shmpool_adapt_options *options);
 
 typedef struct dr_shmpool_controller dr_shmpool_controller;
 
-/* The shmpool is kept until the controller is closed.  DR_ERR_ARG names a policy or weight that is not known, or the
- * limit. A forked child has a copy without its threads: there nothing is turned (DR_ERR_FORKED) or waited for (DR_END),
- * knobs stand as they stood, there are no decisions, and closing forgets the copy. */
+/**
+ * Start a controller.  It decides in the thread of its monitor.
+ *
+ * A forked child has a copy without that thread: calls that change something return DR_ERR_FORKED, waits return DR_END,
+ * knobs keep their values, there are no decisions, and closing frees the copy.
+ *
+ * @param shmpool The shmpool.  A reference is kept until the controller is closed.
+ * @param options The options.  Borrowed during the call, but for the trace.
+ * @param out     The controller.  The caller owns it.
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG for an unknown policy or weight, or a wrong limit; DR_ERR_FORKED where the monitor is
+ *         the parent process's; DR_ERR_NOMEM; or what starting the monitor returned.
+ */
 DR_API dr_status dr_shmpool_adapt(dr_shmpool *shmpool, const dr_shmpool_adapt_options *options,
                                   dr_shmpool_controller **out, dr_error *err);
 
-/* Ends the controller: nothing is turned any more, and who waits for proposals gets DR_END. */
+/** Stop the controller: no knob is turned any more, and dr_shmpool_controller_wait returns DR_END. */
 DR_API void dr_shmpool_controller_stop(dr_shmpool_controller *controller);
+
+/**
+ * Stop and free a controller.
+ *
+ * @param controller Set to NULL.  NULL, or a pointer to NULL, is fine.
+ */
 DR_API void dr_shmpool_controller_close(dr_shmpool_controller **controller);
 
 typedef struct dr_shmpool_proposal {
-    uint64_t number; /* of the proposal: 0 before the first */
+    uint64_t number; /* of the proposal; 0 before the first */
     int workers;     /* processes that there should be */
     int priority;    /* -1: when nothing else wants the CPU, 0: as others */
 } dr_shmpool_proposal;
 
-/* The proposal after that of *proposal.number; DR_AGAIN after timeout_ms (-1: waits for ever), DR_END when it was
- * stopped. */
+/**
+ * Wait for a proposal.
+ *
+ * @param timeout_ms The longest wait; -1: no limit.
+ * @param proposal   `number` is that of the last proposal the caller knows.  Replaced by a later one.
+ *
+ * @return DR_OK; DR_AGAIN after that time; DR_END when the controller was stopped.
+ */
 DR_API dr_status dr_shmpool_controller_wait(dr_shmpool_controller *controller, int timeout_ms,
                                             dr_shmpool_proposal *proposal);
 
-/* How a knob stands; 0 for those that a shmpool does not have. */
+/**
+ * Get the value of a knob.
+ *
+ * @param knob A dr_knob.
+ *
+ * @return The value; 0 for a knob that a shmpool does not have.
+ */
 DR_API double dr_shmpool_controller_get(dr_shmpool_controller *controller, int knob);
 
-/* The user turns a knob: it stays so.  A proposal of it is not made: who calls this does it himself. */
+/**
+ * Set a knob for the user: no policy changes it any more.  Makes no proposal: the caller carries the value out itself.
+ *
+ * @param knob  A dr_knob.
+ * @param value The value.
+ * @param err   The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG for a value out of the knob's range, or a knob that a shmpool does not have;
+ *         DR_ERR_FORKED in a forked child.
+ */
 DR_API dr_status dr_shmpool_controller_set(dr_shmpool_controller *controller, int knob, double value, dr_error *err);
 
-/* A process that works for the shmpool and is none of its workers: counts as own (monitor.h). */
+/**
+ * Count a process as own (monitor.h) that works for the shmpool and is none of its workers.
+ *
+ * @param pid The process.
+ */
 DR_API void dr_shmpool_controller_watch(dr_shmpool_controller *controller, int pid);
 
-/* No pass runs: it watches and does not decide. */
+/**
+ * Hold the controller between passes: it observes and does not decide.
+ *
+ * @param held Whether it is held.
+ */
 DR_API void dr_shmpool_controller_hold(dr_shmpool_controller *controller, bool held);
 
-/* See dr_controller_decisions; also after it was stopped. */
+/**
+ * Get decisions, also after the controller was stopped.  See dr_controller_decisions.
+ *
+ * @param after Only decisions with higher numbers.
+ * @param out   Filled with up to `cap` decisions, oldest first.
+ * @param cap   The size of `out`.
+ *
+ * @return How many were written.
+ */
 DR_API size_t dr_shmpool_controller_decisions(dr_shmpool_controller *controller, uint64_t after, dr_decision *out,
                                               size_t cap);
 

@@ -1,5 +1,5 @@
 /* shmpool_controller.c: the controller of a shmpool: its plant, its monitor, its live view, and the proposals that its
- * owner waits for. */
+ * main process waits for. */
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct dr_shmpool_controller {
     dr_controller *controller;
     int token;
     unsigned generation; /* of the process that opened it: a forked child has neither its threads nor its locks */
-    bool held;           /* plant.lock: by the owner */
+    bool held;           /* plant.lock: by the main process */
     dr_decision last[KEPT];
     size_t n_last;
 };

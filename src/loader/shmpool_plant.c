@@ -18,7 +18,7 @@
 #include "sched/tables.h"
 #include "trace/event.h"
 
-_Static_assert((int)DR_MAX_WHERE == (int)DR_SHMPOOL_WHERE, "the same text");
+_Static_assert((int)DR_MAX_WHERE == (int)DR_SHMPOOL_WHERE_BYTES, "the same text");
 
 enum { FEWEST_WORKERS = 4, PAUSE_MS = 2000, PAUSE_STEPS = 8 };
 
@@ -199,7 +199,7 @@ static void see_cpu(dr__shmpool_plant *p, int worker, int pid)
 static void plant_flow(void *user, double flow[DR_N_FLOWS])
 {
     dr__shmpool_plant *p = user;
-    dr_shmpool_at at;
+    dr_shmpool_worker_state at;
     dr_shmpool_flow(p->shmpool, flow);
     for (int worker = 0; worker < DR__SHMPOOL_WORKERS && dr_shmpool_worker_at(p->shmpool, worker, &at, NULL) == DR_OK;
          worker++)
@@ -219,7 +219,7 @@ static void plant_spreads(void *user, dr_spread spreads[DR_N_SPREADS])
 static void plant_waits_in(void *user, char where[DR_MAX_WHERE])
 {
     dr__shmpool_plant *p = user;
-    dr_shmpool_place_waited places[DR_SHMPOOL_PLACES];
+    dr_shmpool_blocked_time places[DR_SHMPOOL_MAX_WAITS];
     if (!dr_shmpool_waits(p->shmpool, places) || !strcmp(where, places[0].where))
         return;
     memcpy(where, places[0].where, DR_MAX_WHERE);

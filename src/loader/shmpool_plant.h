@@ -1,6 +1,6 @@
 /* shmpool_plant.h: a shmpool of worker processes as the plant of a controller.
  *
- * Knobs that take the owner's hands are kept here as proposals; the others the shmpool turns at once.
+ * Knobs that take the main process's hands are kept here as proposals; the others the shmpool turns at once.
  */
 #ifndef DR_LOADER_SHMPOOL_PLANT_H
 #define DR_LOADER_SHMPOOL_PLANT_H

@@ -97,12 +97,11 @@ static void unlink_free(struct dr__arena *a, struct dr__node *t, uint32_t i)
 }
 
 /* The best of the first few in a bin: the smallest that is large enough, among those one with warm pages. */
-static uint32_t best_in_bin(const struct dr__arena *a, const struct dr__node *t, unsigned bin, uint64_t need,
-                            int look_at)
+static uint32_t best_in_bin(const struct dr__arena *a, const struct dr__node *t, unsigned bin, uint64_t need, int tries)
 {
     uint32_t best = 0;
     uint64_t best_size = UINT64_MAX;
-    for (uint32_t i = a->bins[bin]; i && look_at--; i = t[i].bin_next) {
+    for (uint32_t i = a->bins[bin]; i && tries--; i = t[i].bin_next) {
         uint64_t size = extent(t, i);
         if (size >= need && (size < best_size || (size == best_size && t[i].warm > t[best].warm)))
             best = i, best_size = size;

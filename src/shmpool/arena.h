@@ -50,7 +50,7 @@ struct dr__arena {
     uint32_t bins[DR__BINS];
     uint64_t bin_bits[DR__BINS / 64];
     uint32_t oldest, newest;  /* of the free extents with warm pages */
-    uint64_t used, held;      /* bytes in use; of them not the owner's */
+    uint64_t used, held;      /* bytes in use; of them not the main process's */
     uint64_t peak, recent[2]; /* the most of `used`: ever, and in this and the last row of batches */
     uint64_t warm;            /* bytes of free extents that may have pages */
     uint64_t keep_free;       /* given; 0: what the last batches needed at once */

@@ -2,10 +2,10 @@
  *
  * First, batches that only wait to be finished.  Then slots: in the order of posting, in runs that are worth a claim;
  * with lanes, slow slots are taken ahead of that by a part of the workers: in order, those of the oldest post that has
- * some, as the owner waits for its batch; out of order, those of all posts; the longest first.  Out of order, a slot
- * that always found longer ones before it comes when it is due, before its post holds back the later ones; and a pass
- * begins with the shortest slots, so that the owner gets its first batches soon.  A worker never goes without when
- * there is something that it may claim.
+ * some, as the main process waits for its batch; out of order, those of all posts; the longest first.  Out of order, a
+ * slot that always found longer ones before it comes when it is due, before its post holds back the later ones; and a
+ * pass begins with the shortest slots, so that the main process gets its first batches soon.  A worker never goes
+ * without when there is something that it may claim.
  */
 #include "shmpool/shared.h"
 
@@ -38,9 +38,9 @@ static bool any_batch_at_hand(const dr_shmpool *c)
     return false;
 }
 
-/* While the owner has nothing to take, the oldest post that is not over goes on: its samples (in order), or those of it
- * and the posts after it (out of order), complete a batch, whatever the window says. */
-static struct view look(dr_shmpool *c, int worker)
+/* While the main process has nothing to take, the oldest post that is not over continues: its samples (in order), or
+ * those of it and the posts after it (out of order), complete a batch, whatever the window says. */
+static struct view make_view(dr_shmpool *c, int worker)
 {
     const struct dr__board *b = c->board;
     bool limited = b->window_batches || b->window_bytes;
@@ -175,7 +175,7 @@ static bool find_slow(const struct view *v, struct dr__choice *out)
 
 /* --- the beginning of a pass --- */
 
-/* Out of order, the owner has hardly a batch of the pass, and nothing that it could take. */
+/* Out of order, the main process has hardly a batch of the pass, and nothing that it could take. */
 static bool has_just_begun(const dr_shmpool *c)
 {
     const struct dr__board *b = c->board;
@@ -283,7 +283,7 @@ void dr__choose(dr_shmpool *c, int worker, struct dr__choice *out)
     out->kind = 0;
     if (find_complete(c, out))
         return;
-    struct view v = look(c, worker);
+    struct view v = make_view(c, worker);
     if (c->board->lanes && has_just_begun(c) && find_shortest(&v, out))
         return;
     bool slow = c->board->lanes && any_slow(c);

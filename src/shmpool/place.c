@@ -15,7 +15,7 @@ static const uint64_t earlier_within_ns = 3000000, last_within_ns = 20000000;
 
 static const uint64_t brief_ns = 8000000; /* to hold a batch so long */
 
-/* A moving mean, on which a single long time (an owner without the CPU, a validation) has little weight. */
+/* A moving mean, on which a single long time (a main process without the CPU, a validation) has little weight. */
 void dr__slab_was_held(struct dr__board *b)
 {
     uint64_t ns = dr__now_ns() - b->taken_ns, mean = b->hold_ns;
@@ -24,9 +24,9 @@ void dr__slab_was_held(struct dr__board *b)
     b->taken_slab = 0;
 }
 
-/* The owner does not wait for the next batch, and mostly lets go of one sooner than two samples are made: a second slab
- * would be little faster; or within some milliseconds, in which no model is trained, but large memory read, and the
- * second slab would be half of what all of it takes.  Not when batches are to be made ahead. */
+/* The main process does not wait for the next batch, and mostly lets go of one sooner than two samples are made: a
+ * second slab would be little faster; or within some milliseconds, in which no model is trained, but large memory read,
+ * and the second slab would be half of what all of it takes.  Not when batches are to be made ahead. */
 static bool holds_last_briefly(const struct dr__board *b, size_t bytes)
 {
     bool holds_last = b->taken_slab && b->taken_bytes >= bytes - bytes / 4;
@@ -34,20 +34,20 @@ static bool holds_last_briefly(const struct dr__board *b, size_t bytes)
            b->hold_ns <= DR_MAX(brief_ns, 2 * dr__times_mean(&b->times));
 }
 
-/* An owner that takes a batch mostly lets go of the one before as soon as it has the CPU. */
+/* A main process that takes a batch mostly lets go of the one before as soon as it has the CPU. */
 static bool release_is_near(const dr_shmpool *c, size_t bytes)
 {
     const struct dr__board *b = c->board;
-    uint64_t owners = b->arena.used - b->arena.held;
-    bool holds_earlier = owners >= b->taken_bytes + bytes - bytes / 4;
+    uint64_t taken = b->arena.used - b->arena.held;
+    bool holds_earlier = taken >= b->taken_bytes + bytes - bytes / 4;
     if (holds_earlier)
         return dr__now_ns() < b->taken_ns + earlier_within_ns;
     return holds_last_briefly(b, bytes) && dr__now_ns() < b->taken_ns + last_within_ns;
 }
 
 /* With the lock held, which is let go meanwhile: a large slab waits for pages that are about to be free, so that a
- * window of one batch takes the memory of two batches, not of three, and that of one where the owner is quick.  Returns
- * the time that it took. */
+ * window of one batch takes the memory of two batches, not of three, and that of one where the main process is quick.
+ * Returns the time that it took. */
 static uint64_t await_warm(dr_shmpool *c, const struct dr__entry *e, size_t bytes)
 {
     const struct timespec a_while = { .tv_nsec = 100000 };

@@ -1,4 +1,4 @@
-/* post.c: the owner's side: posts, results, clearing, limits. */
+/* post.c: the main process's side: posts, results, clearing, limits. */
 #include "shmpool/shared.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/spread.h"
 
-enum { ROW = 16 }; /* batches between two looks at how much memory is needed */
+enum { ROW = 16 }; /* batches between two checks of how much memory is needed */
 
 /* --- posting --- */
 
@@ -180,7 +180,7 @@ static struct dr__entry *find_ready(const dr_shmpool *c)
     return NULL;
 }
 
-static void owner_gets(dr_shmpool *c, dr_shmpool_block block)
+static void main_process_gets(dr_shmpool *c, dr_shmpool_block block)
 {
     dr__arena_give(c->base, &c->board->arena, block, DR__BY_OWNER, getpid());
 }
@@ -209,16 +209,16 @@ static void take_result(dr_shmpool *c, struct dr__entry *e, dr_shmpool_result *o
         .samples = samples,
         .items = e->samples,
     };
-    owner_gets(c, e->head);
-    owner_gets(c, e->slab);
+    main_process_gets(c, e->head);
+    main_process_gets(c, e->slab);
     for (uint32_t i = 0; i < e->n_slots; i++) {
-        owner_gets(c, samples[i].block);
+        main_process_gets(c, samples[i].block);
         b->n_bad += samples[i].state != DR_SHMPOOL_OK;
     }
     b->taken_samples += e->n_slots;
     b->batch_samples = e->n_slots;
     count_latency(b, e->opened_ns && e->ready_ns > e->opened_ns ? e->ready_ns - e->opened_ns : 0);
-    owner_gets(c, e->samples);
+    main_process_gets(c, e->samples);
     dr__slab_was_held(b);
     b->taken_ns = dr__now_ns();
     b->taken_bytes = e->slab_bytes;
@@ -252,7 +252,7 @@ static dr_status try_next(dr_shmpool *c, dr_shmpool_result *out, unsigned *seen)
         take_result(c, e, out);
         let_on(c, &wakes);
         if (!c->board->n_untaken)
-            dr__wake_owner(c, &wakes); /* for other threads, this is the end */
+            dr__wake_main(c, &wakes); /* for other threads, this is the end */
     }
     *seen = atomic_load(&c->board->ready);
     if (status == DR_AGAIN)
@@ -292,7 +292,7 @@ void dr_shmpool_wake(dr_shmpool *c)
     struct dr__wakes wakes = { 0 };
     dr__shmpool_lock(c);
     atomic_fetch_add(&c->board->wakes, 1);
-    dr__wake_owner(c, &wakes);
+    dr__wake_main(c, &wakes);
     dr__shmpool_unlock_wake(c, &wakes);
 }
 
@@ -316,7 +316,7 @@ dr_status dr_shmpool_clear(dr_shmpool *c, int timeout_ms, dr_error *err)
     (void)err;
     dr__shmpool_lock(c);
     drop_all(c);
-    dr__wake_owner(c, &wakes); /* for threads that wait in dr_shmpool_next, this is the end */
+    dr__wake_main(c, &wakes); /* for threads that wait in dr_shmpool_next, this is the end */
     dr__shmpool_unlock_wake(c, &wakes);
     for (;;) {
         dr__shmpool_lock(c);

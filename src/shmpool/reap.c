@@ -1,4 +1,4 @@
-/* reap.c: looking after workers: what they are at, and what becomes of the work of those that died.
+/* reap.c: supervising workers: what they do now, and what becomes of the work of those that died.
  *
  * Here only told fields are changed; dr__repair does the rest.
  */
@@ -10,18 +10,18 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-dr_status dr_shmpool_worker_at(dr_shmpool *c, int worker, dr_shmpool_at *out, dr_error *err)
+dr_status dr_shmpool_worker_at(dr_shmpool *c, int worker, dr_shmpool_worker_state *out, dr_error *err)
 {
     if (!dr__is_worker(c, worker))
         return dr__fail(err, DR_ERR_ARG, "shmpool: worker %d, allowed are 0 to %u", worker, c->board->max_workers - 1);
     const struct dr__worker *w = &c->workers[worker];
     dr__shmpool_lock(c);
-    *out = (dr_shmpool_at){ .pid = w->pid,
-                            .kind = w->finishing ? DR_SHMPOOL_FINISH : w->kind,
-                            .since_ns = atomic_load(&w->since_ns),
-                            .claims = w->claims,
-                            .samples = w->samples,
-                            .busy_ns = w->busy_ns };
+    *out = (dr_shmpool_worker_state){ .pid = w->pid,
+                                      .kind = w->finishing ? DR_SHMPOOL_FINISH : w->kind,
+                                      .since_ns = atomic_load(&w->since_ns),
+                                      .claims = w->claims,
+                                      .samples = w->samples,
+                                      .busy_ns = w->busy_ns };
     if (out->kind == DR_SHMPOOL_FINISH)
         out->tag = dr__batch_tag(c, &c->entries[w->finish_entry]);
     if (out->kind == DR_SHMPOOL_WORK) {
@@ -127,7 +127,7 @@ uint32_t dr_shmpool_reap(dr_shmpool *c, int worker, dr_shmpool_redo *redone, uin
     dr__shmpool_lock(c);
     return_claim(&g);
     return_batches(c, worker);
-    if (w->pid && w->pid != getpid()) /* a process that buries itself is not dead */
+    if (w->pid && w->pid != getpid()) /* a process that reaps itself is not dead */
         dr__arena_free_of(c->base, &c->board->arena, (uint16_t)worker, w->pid);
     c->board->n_died += w->pid && !w->dismissed;
     dr__meter_forget(c, worker);

@@ -122,15 +122,15 @@ struct dr__board {
     uint64_t map_bytes, entries_at, workers_at; /* from the start of the memory */
     pthread_mutex_t lock;
 
-    uint64_t tail;                                 /* told: seq of the next post */
-    uint64_t group;                                /* told */
-    uint64_t served_group, n_served;               /* a hint: of which the owner got the last batch; how many of it */
-    uint64_t head, open, fill, take;               /* derived: oldest live, not over, with room, not taken */
+    uint64_t tail;                   /* told: seq of the next post */
+    uint64_t group;                  /* told */
+    uint64_t served_group, n_served; /* a hint: of which the main process got the last batch; how many of it */
+    uint64_t head, open, fill, take; /* derived: oldest live, not over, with room, not taken */
     uint64_t n_untaken, n_complete, started_slots; /* derived */
     uint64_t n_dropped;                            /* derived */
-    uint64_t taken_ns, taken_bytes;                /* the owner's last take: when, and the size of its slab, */
-    dr_shmpool_block taken_slab;                   /* which is this; 0: the owner let go of it */
-    uint64_t hold_ns;                              /* for how long the owner mostly holds a slab; 0: unknown */
+    uint64_t taken_ns, taken_bytes;                /* the main process's last take: when, and the size of its slab, */
+    dr_shmpool_block taken_slab;                   /* which is this; 0: the main process let go of it */
+    uint64_t hold_ns;                              /* for how long the main process mostly holds a slab; 0: unknown */
     bool held_back;                                /* a worker found slots, but the window was closed */
 
     uint32_t window_batches;
@@ -139,7 +139,7 @@ struct dr__board {
     struct dr__times times;
     dr__ceiling ceiling; /* of the CPU time of the workers */
 
-    atomic_uint ready; /* futex: the owner waits on it */
+    atomic_uint ready; /* futex: the main process waits on it */
     atomic_uint ready_waiters;
     atomic_uint wakes; /* by dr_shmpool_wake */
     atomic_bool closed;
@@ -152,7 +152,7 @@ struct dr__board {
     uint64_t taken_samples, latency_ns, slow_ns, n_bad, n_died;
     uint32_t batch_samples; /* of the last one taken */
 
-    dr_shmpool_place_waited waits[DR_SHMPOOL_PLACES]; /* hints: not computed again after a death */
+    dr_shmpool_blocked_time waits[DR_SHMPOOL_MAX_WAITS]; /* hints: not computed again after a death */
     uint64_t n_results, n_batches, n_samples, n_slow_samples, n_redone, n_deaths;
     struct dr__arena arena;
 };
@@ -178,12 +178,12 @@ void dr__repair(dr_shmpool *c);
 /* Whom to wake once the lock is free. */
 struct dr__wakes {
     uint64_t workers[4]; /* bits */
-    bool owner;
+    bool main;
 };
 
 void dr__wake_some(dr_shmpool *c, struct dr__wakes *wakes, uint32_t n); /* of those that wait */
 void dr__wake_worker(dr_shmpool *c, struct dr__wakes *wakes, uint32_t worker);
-void dr__wake_owner(dr_shmpool *c, struct dr__wakes *wakes);
+void dr__wake_main(dr_shmpool *c, struct dr__wakes *wakes);
 
 /* Unlocks, then wakes. */
 void dr__shmpool_unlock_wake(dr_shmpool *c, const struct dr__wakes *wakes);
@@ -276,7 +276,7 @@ double dr__shmpool_ceiling(dr_shmpool *c);
 
 /* --- place.c --- */
 
-/* The owner lets go of the slab that it took last, or takes the next one. */
+/* The main process lets go of the slab that it took last, or takes the next one. */
 void dr__slab_was_held(struct dr__board *b);
 
 /* --- times.c --- */

@@ -28,7 +28,7 @@ dr_status dr_shmpool_attach(dr_shmpool *c, int worker, int pid, dr_error *err)
     }
     dr__shmpool_unlock(c);
     if (busy)
-        return dr__fail(err, DR_ERR_STATE, "shmpool: worker %d is process %d, which was not buried", worker, before);
+        return dr__fail(err, DR_ERR_STATE, "shmpool: worker %d is process %d, which was not reaped", worker, before);
     return DR_OK;
 }
 
@@ -194,7 +194,7 @@ static void after_slots(dr_shmpool *c, struct dr__entry *e, bool finished, struc
     if (c->board->n_complete)
         dr__wake_some(c, wakes, (uint32_t)c->board->n_complete);
     if (e->dropped)
-        dr__wake_owner(c, wakes);
+        dr__wake_main(c, wakes);
 }
 
 /* The batch that a slot went to, if this completed it. */
@@ -354,7 +354,7 @@ dr_status dr_shmpool_finish(dr_shmpool *c, int worker, uint32_t batch, dr_shmpoo
     mark_time(w, dr__now_ns());
     after_slots(c, e, true, &wakes);
     if (!c->board->in_order || e->seq == c->board->take || e->dropped)
-        dr__wake_owner(c, &wakes);
+        dr__wake_main(c, &wakes);
     dr__shmpool_unlock_wake(c, &wakes);
     return DR_OK;
 }

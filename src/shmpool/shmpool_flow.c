@@ -1,4 +1,4 @@
-/* shmpool_flow.c: what a shmpool did and where it stands, as controllers look at it. */
+/* shmpool_flow.c: what a shmpool did and does now, as controllers see it. */
 #include <drapps/shmpool_controller.h>
 
 #include "base/clock.h"

@@ -1,9 +1,9 @@
 /* board.c: the lock, waiting and waking, and what is computed anew after a death.
  *
- * A worker sleeps on a word of its own, the owner's threads on one word of the board.  A sleeper reads the word with
- * the lock held, a waker changes it with the lock held: no wake is lost, and a sleeper that is killed leaves nothing
- * but its flag `waits`.  A wake may be lost with its sender, killed between unlock and futex: dr_shmpool_reap wakes
- * everybody.
+ * A worker sleeps on a word of its own, the main process's threads on one word of the board.  A sleeper reads the word
+ * with the lock held, a waker changes it with the lock held: no wake is lost, and a sleeper that is killed leaves
+ * nothing but its flag `waits`.  A wake may be lost with its sender, killed between unlock and futex: dr_shmpool_reap
+ * wakes everybody.
  */
 #include "shmpool/shared.h"
 
@@ -111,10 +111,10 @@ void dr__wake_some(dr_shmpool *c, struct dr__wakes *wakes, uint32_t n)
         }
 }
 
-void dr__wake_owner(dr_shmpool *c, struct dr__wakes *wakes)
+void dr__wake_main(dr_shmpool *c, struct dr__wakes *wakes)
 {
     atomic_fetch_add(&c->board->ready, 1);
-    wakes->owner = true;
+    wakes->main = true;
 }
 
 void dr__shmpool_unlock_wake(dr_shmpool *c, const struct dr__wakes *wakes)
@@ -123,7 +123,7 @@ void dr__shmpool_unlock_wake(dr_shmpool *c, const struct dr__wakes *wakes)
     for (unsigned word = 0; word < DR_COUNT(wakes->workers); word++)
         for (uint64_t bits = wakes->workers[word]; bits; bits &= bits - 1)
             futex_wake(&c->workers[word * 64 + (unsigned)__builtin_ctzll(bits)].wake, 1);
-    if (wakes->owner && atomic_load(&c->board->ready_waiters))
+    if (wakes->main && atomic_load(&c->board->ready_waiters))
         futex_wake(&c->board->ready, INT32_MAX);
 }
 

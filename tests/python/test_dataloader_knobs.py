@@ -12,13 +12,13 @@ from torch.utils import data
 
 import drapps
 from drapps import DataLoader
-from drapps.procpool.pool_controller import CONTROLLERED, POSTED, most_workers
+from drapps.procpool.pool_controller import CONTROLLER_KNOBS, POSTING_KNOBS, most_workers
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
 VALUES = {"workers": 2, "readers": 1, "prefetch": 5, "prefetch_bytes": 1 << 20, "lane_share": 0.5,
           "lane_threshold": 7.5, "cpu_ceiling": 1.5, "priority": -1}  # fmt: skip
-OF_PROCESSES = {knob: VALUES[knob] for knob in (*POSTED, *CONTROLLERED)}
+OF_PROCESSES = {knob: VALUES[knob] for knob in (*POSTING_KNOBS, *CONTROLLER_KNOBS)}
 
 
 def table(n=40):

@@ -19,8 +19,8 @@ from loadersets import Numbers, Slow, Stream, Who, children, lists, none_left, w
 
 import drapps
 from drapps import DataLoader
-from drapps.procpool.worker_loop import SAID
-from drapps.procpool.supervisor import Keeper, is_gone
+from drapps.procpool.worker_loop import MALLOC_SETTINGS
+from drapps.procpool.supervisor import Supervisor, is_gone
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -126,13 +126,13 @@ def test_what_was_told_to_leave_is_not_lost(monkeypatch):
     """A thread looks whether the zygote has said something, and it leaves just then."""
     iterator = iter(DataLoader(Numbers(2), 2, num_workers=1))
     next(iterator)
-    keeper = iterator._pool._keeper
+    supervisor = iterator._pool._supervisor
     while not is_gone(iterator._pool.zygote_pid):
         time.sleep(0.01)
-    keeper._ended = False
-    poll = keeper._conn.poll
-    monkeypatch.setattr(keeper._conn, "poll", lambda: (setattr(keeper, "_ended", True), poll())[1], raising=False)
-    assert all(message[0] != "ready" for message in keeper.messages())
+    supervisor._ended = False
+    poll = supervisor._conn.poll
+    monkeypatch.setattr(supervisor._conn, "poll", lambda: (setattr(supervisor, "_ended", True), poll())[1], raising=False)
+    assert all(message[0] != "ready" for message in supervisor.messages())
 
 
 def test_new_workers_see_the_data_set_as_it_is():
@@ -156,7 +156,7 @@ class Faults(Numbers):
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library decides by itself")
 @pytest.mark.skipif(drapps.info()["limits"]["memory_bytes"] < 1 << 30, reason="too little to keep some")
 def test_samples_are_made_of_memory_that_was_freed(monkeypatch):
-    for name in SAID:
+    for name in MALLOC_SETTINGS:
         monkeypatch.delenv(name, raising=False)
     kept = torch.cat(list(DataLoader(Faults(8), num_workers=1)))
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "131072")  # the user's word
@@ -178,8 +178,8 @@ def test_close_ends_passes():
 def test_several_threads_may_end_the_workers(monkeypatch):
     iterator = iter(DataLoader(Numbers(100), num_workers=2))
     next(iterator)
-    pool, ended, errors = iterator._pool, Keeper.end, []
-    monkeypatch.setattr(Keeper, "end", lambda keeper: (time.sleep(0.1), ended(keeper)))
+    pool, ended, errors = iterator._pool, Supervisor.end, []
+    monkeypatch.setattr(Supervisor, "end", lambda supervisor: (time.sleep(0.1), ended(supervisor)))
 
     def close():
         try:
@@ -226,9 +226,9 @@ def wait_until_gone(pids):
 
 KILLED_EARLY = """
 import os
-from drapps.procpool import supervisor as keeper
+from drapps.procpool import supervisor
 
-keeper.FIRST_S = 1.0  # the zygote begins after the trainer's death
+supervisor.FIRST_S = 1.0  # the zygote begins after the trainer's death
 """ + PROGRAM.format(end="os.kill(os.getpid(), 9)", persistent=True)
 
 

@@ -178,7 +178,7 @@ def test_an_iterator_goes_on_where_its_worker_died(tmp_path):
     with make(sets.Stream([12, 2], tmp_path / "note"), kind="iterable") as pool:
         with pytest.warns(RuntimeWarning, match="worker 0 .* was killed by SIGKILL and was replaced"):
             got = take_streams(pool, 2, 3)
-            pool._look_after()
+            pool._check_workers()
     assert [b.tolist() for b in got[0]] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
 
 
@@ -224,5 +224,5 @@ def test_errors(settings, kind, text):
 
 def test_settings_are_checked():
     for wrong in ({"workers": 0}, {"workers": 257}, {"kind": "bag"}, {"bad": "ignore"}):
-        with pytest.raises(ValueError, match=f"{next(iter(wrong))} is .*, allowed are"):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be .*, got"):
             make(sets.Squares(), **wrong)

@@ -47,7 +47,7 @@ def test_a_killed_worker_is_replaced_and_its_samples_are_made_again():
         deadline = time.monotonic() + 10
         while pool.stats()["deaths"] < killed and time.monotonic() < deadline:
             time.sleep(0.05)
-            pool._look_after()
+            pool._check_workers()
         texts = [str(w.message) for w in caught if w.category is RuntimeWarning]
         assert len(texts) == killed and all("was killed by SIGKILL and was replaced" in t for t in texts)
         assert any("made again: " in text for text in texts)
@@ -81,8 +81,8 @@ def parent_of(pid):
 
 
 def first_of(pool):
-    """The process that the trainer forked itself."""
-    return pool._keeper._first._process.pid
+    """The process that the main process forked itself."""
+    return pool._supervisor._first_worker._process.pid
 
 
 def wait_for(condition):
@@ -105,7 +105,7 @@ def test_a_first_worker_that_is_killed_is_replaced(adopted):
         with pytest.warns(RuntimeWarning, match=rf"worker 0 \(pid {first}\) was killed by SIGKILL and was replaced"):
             seen = [i for result in run(pool, batches_of(80, 8)) for i in result.value.tolist()]
             wait_for(lambda: pool.pids.get(0) not in (None, first))
-            pool._look_after()
+            pool._check_workers()
         assert seen == list(range(80)) and parent_of(pool.pids[0]) == pool.zygote_pid
 
 
@@ -114,7 +114,7 @@ def test_a_first_worker_ends_with_the_zygote():
         first, zygote = first_of(pool), pool.zygote_pid
         wait_for(lambda: len(pool.pids) == 2)
         os.kill(zygote, signal.SIGKILL)
-        wait_for(lambda: pool._look_after() or pool.zygote_pid != zygote)
+        wait_for(lambda: pool._check_workers() or pool.zygote_pid != zygote)
         assert first not in children()
         assert run(pool, [[1, 2]])[0].value.tolist() == [1, 2]
         wait_for(lambda: len(pool.pids) == 2)
@@ -139,7 +139,7 @@ def test_a_pool_outlives_the_thread_that_made_it():
     thread.join()
     with pools.pop() as pool:
         assert len(run(pool, batches_of(80, 8))) == 10
-        pool._look_after()
+        pool._check_workers()
         assert pool.pids[0] == first_of(pool) and pool.deaths == 0
 
 
@@ -248,7 +248,7 @@ def test_a_first_worker_is_a_process_of_multiprocessing(split):
         pool.post(0, [0])
         ((*known, pipes),) = pool.next(60).value
         assert known == ["drapps-worker-0", True, True, os.getpid(), True]
-        assert link_of(pool._keeper._process.sentinel) not in pipes  # it would hide the zygote's end
+        assert link_of(pool._supervisor._process.sentinel) not in pipes  # it would hide the zygote's end
         assert not multiprocessing.active_children()
 
 
@@ -283,7 +283,7 @@ def test_workers_come_and_go():
             pool.resize(workers)
         while set(pool.pids) != {0, 1} and time.monotonic() < deadline:
             time.sleep(0.02)
-        pool._look_after()
+        pool._check_workers()
         assert set(pool.pids) == {0, 1} and pool.stats()["deaths"] == 0
 
 
@@ -436,7 +436,7 @@ def test_a_closed_pool_lets_go_of_the_data_set_at_once(kind):
 def test_a_pool_in_a_cycle_ends_whatever_the_garbage_collector_finalizes_first():
     cycle = [make(sets.Squares())]
     cycle.append(cycle)
-    conn, popen = cycle[0]._keeper._conn, cycle[0]._keeper._process._popen
+    conn, popen = cycle[0]._supervisor._conn, cycle[0]._supervisor._process._popen
     gc.collect()  # puts what is held from here before the rest in its list
     del conn, popen, cycle
     gc.collect()
@@ -574,7 +574,7 @@ def test_a_fork_of_the_program_may_close_everything_and_have_a_pool_of_its_own()
     assert (done.stdout, done.stderr) == ("[9, 16] 0\n[25, 36] 0\n", "")
 
 
-def test_a_first_worker_ends_with_a_trainer_that_had_no_zygote_yet():
+def test_a_first_worker_ends_with_a_main_process_that_had_no_zygote_yet():
     pid = int(run_program(BEGIN + KILLED).stdout)
     wait_for(lambda: pid not in children())
 

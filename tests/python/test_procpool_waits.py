@@ -10,7 +10,7 @@ from torch.utils import data
 
 import drapps
 from drapps import DataLoader
-from drapps.procpool.worker_diagnostics import Delay, Waits, look_at, place_of
+from drapps.procpool.worker_diagnostics import Delay, Waits, profile_waits, place_of
 
 HERE = "test_procpool_waits.py"
 
@@ -40,7 +40,7 @@ def held(lock):
 
 
 def test_a_sleep_is_ascribed_to_the_function_around_it(delay):
-    places = look_at(lambda: (compute(), Slow()(1)), delay=delay)
+    places = profile_waits(lambda: (compute(), Slow()(1)), delay=delay)
     place, ns = places.most_common(1)[0]  # a host that stops this machine for a moment may be seen beside it
     assert place.startswith(f"Slow.__call__ ({HERE}:") and ns >= 3_000_000
 
@@ -49,13 +49,13 @@ def test_a_lock_is_ascribed_to_who_waits_for_it(delay):
     lock = threading.Lock()
     lock.acquire()
     threading.Timer(0.05, lock.release).start()
-    assert look_at(held, lock, delay=delay).most_common(1)[0][0].startswith("held (")
+    assert profile_waits(held, lock, delay=delay).most_common(1)[0][0].startswith("held (")
 
 
 def test_code_that_computes_waits_nowhere(delay):
     """Whoever else has the CPUs."""
     begun = time.monotonic_ns()
-    places = look_at(compute, delay=delay)
+    places = profile_waits(compute, delay=delay)
     assert sum(places.values()) < (time.monotonic_ns() - begun) / 2
 
 
@@ -63,7 +63,7 @@ def test_a_profile_function_of_the_program_stays(delay):
     seen = []
     sys.setprofile(lambda frame, event, arg: seen.append(event))
     try:
-        assert not look_at(Slow(), 1, delay=delay)
+        assert not profile_waits(Slow(), 1, delay=delay)
     finally:
         sys.setprofile(None)
     assert "call" in seen

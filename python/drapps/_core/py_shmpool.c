@@ -197,8 +197,7 @@ static dr_trace *trace_of(const py_shmpool *self)
 static PyObject *index_of(const py_shmpool *self, uint64_t tag, uint32_t slot)
 {
     PyObject *key = self->posted ? PyLong_FromUnsignedLongLong(tag) : NULL;
-    PyObject *posted = key ? PyDict_GetItemWithError(self->posted, key) : NULL;
-    PyObject *indices = posted && PyList_Check(posted) ? PyList_GetItem(posted, 0) : NULL;
+    PyObject *indices = key ? PyDict_GetItemWithError(self->posted, key) : NULL;
     Py_XDECREF(key);
     return indices && PyList_Check(indices) && slot < PyList_Size(indices) ? PyList_GetItem(indices, slot) : NULL;
 }
@@ -558,7 +557,7 @@ static PyObject *waited(PyObject *self, PyObject *args)
 static PyObject *waits(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    dr_shmpool_place_waited places[DR_SHMPOOL_PLACES];
+    dr_shmpool_blocked_time places[DR_SHMPOOL_MAX_WAITS];
     const size_t n = dr_shmpool_waits(shmpool_of(self), places);
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < n; i++) {
@@ -588,8 +587,8 @@ static PyMethodDef methods[] = {
     { "stats", stats, METH_NOARGS, "Counters." },
     { "set_epoch", set_epoch, METH_VARARGS, "set_epoch(number): of what is posted from now on, for the trace" },
     { "set_trace", set_trace, METH_VARARGS,
-      "set_trace(writer or None, posted={}, are_ids=True): gets spans of what next() takes; posted: {tag: [indices of "
-      "its slots, ...]}, ids of samples, or else positions" },
+      "set_trace(writer or None, posted={}, are_ids=True): gets spans of what next() takes; posted: {tag: [index of "
+      "each slot]}, ids of samples, or else positions" },
     { "flow", flow, METH_NOARGS, "What it did and where it stands: {name of drapps.sched.flows(): number}" },
     { "waited", waited, METH_VARARGS, "waited(where, ns): a worker's code was blocked in that function" },
     { "waits", waits, METH_NOARGS, "A list of BlockedTime, the longest first." },

@@ -65,7 +65,7 @@ PyObject *core_shmpool_claim_next(PyObject *self, PyObject *args)
 /* Whether the shmpool has a worker of that number: for calls that have no status of their own. */
 static int known_worker(PyObject *self, int worker)
 {
-    dr_shmpool_at at;
+    dr_shmpool_worker_state at;
     dr_error err = { 0 };
     dr_status status = dr_shmpool_worker_at(shmpool_of(self), worker, &at, &err);
     if (status != DR_OK)
@@ -180,7 +180,7 @@ PyObject *core_shmpool_worker_at(PyObject *self, PyObject *args)
     int worker;
     if (!PyArg_ParseTuple(args, "i:worker_at", &worker))
         return NULL;
-    dr_shmpool_at at;
+    dr_shmpool_worker_state at;
     dr_error err = { 0 };
     dr_status status = dr_shmpool_worker_at(shmpool_of(self), worker, &at, &err);
     if (status != DR_OK)

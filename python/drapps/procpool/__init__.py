@@ -1,10 +1,12 @@
 """Worker processes for Python code, on Linux.
 
-base.py is the side of the process that trains, with keeper.py; first.py starts the first worker, zygote.py the others
-and those that replace dead ones; claims.py is the life of one; pack.py carries what they make, tensors.py tensors in
-it; stacks.py shows where a worker is stuck.
+Main process:   process_pool.py, with dataset_pool.py for data sets of torch and chain_pool.py for chains with Python
+                functions; prefetch_window.py decides how many batches are in flight; pool_controller.py turns knobs;
+                supervisor.py and launch.py start and end the processes.
+Zygote:         zygote.py forks the workers and replaces dead ones.
+Workers:        worker_loop.py, with worker.py for data sets of torch (chain_pool.py has its own); seeds.py keys random
+                numbers by sample; worker_diagnostics.py tells where code waits or is stuck.
+Between them:   request.py carries indices, layout.py and pack.py samples and batches, torch_pack.py tensors and errors.
 
-On these stands what makes data sets of torch: pool.py and worker.py, with slots.py and items.py; request.py, layout.py
-and book.py carry indices and samples, failure.py errors, setup.py the data set; seeds.py makes random numbers
-independent of who draws them.  chain.py makes chains with Python functions, and does without torch.
+All files but dataset_pool, worker, layout, seeds and torch_pack do without torch.
 """

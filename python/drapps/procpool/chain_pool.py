@@ -1,7 +1,8 @@
-"""Worker processes for chains with Python functions (Pipeline.map, Pipeline.filter).
+"""ChainPool: worker processes for chains with Python functions (Pipeline.map, Pipeline.filter).
 
 A batch is posted as positions of an epoch's order; its result is a Group of outcomes.  Native ops of the chain run in
-the worker as well, so that what is between them and the functions need not travel.
+the worker as well, so that data between them and the functions stays in one process.  Workers are always forked, and
+need no torch.
 """
 
 import sys
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from drapps import _core
-from drapps.procpool.process_pool import CLAIM_NS, LOOK_S, MAX_BATCHES, TOGETHER_NS, NothingPosted, ProcessPool
-from drapps.procpool.worker_loop import GOOD, Claimer
+from drapps.procpool.process_pool import CLAIM_NS, POLL_S, MAX_BATCHES, TOGETHER_NS, NothingPosted, ProcessPool
+from drapps.procpool.worker_loop import GOOD, WorkerLoop
 from drapps.procpool.pack import PackError, pack, unpack
 from drapps.outcomes import Group, Outcome, gathered, portable
 
@@ -20,41 +21,41 @@ MAX_ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class ChainSetup:
-    """What the processes have in common; they are forked, so that functions need not be picklable."""
+    """The settings of the workers.  They are forked, so that functions need not be picklable."""
 
     new_maker: Any
-    collate: Any  # None: samples are put together in the trainer
+    collate: Any  # None: the main process collates
     workers: int
     shmpool: Any
     stacks: int  # the descriptor of the file where workers write their Python stacks when asked
 
     def opened(self):
-        """Itself: a forked process has everything."""
+        """Return the setup: a forked process has everything."""
         return self
 
     def new_worker(self, number):
-        """A worker, before its process is forked."""
+        """Return a worker, before its process is forked."""
         return ChainWorker(self, number)
 
 
 # --- the worker ---
 
 
-class ChainWorker(Claimer):
-    """Makes outcomes of positions.  Errors are outcomes, too."""
+class ChainWorker(WorkerLoop):
+    """Makes an outcome of each position.  Errors are outcomes, too."""
 
     def __init__(self, setup, number):
         super().__init__(setup, number)
         self._maker = None
 
     def begin(self):
-        """In its process."""
+        """Prepare the process."""
         super().begin()
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)
 
     def work(self, claim):
-        """Makes what is claimed."""
+        """Make the outcomes of a claim."""
         request = array("Q", bytes(claim.request))
         epoch, positions = request[0], request[1 + claim.first : 1 + claim.first + claim.n]
         made = []
@@ -77,7 +78,7 @@ class ChainWorker(Claimer):
             return portable(Outcome(position, "failed", error=error))
 
     def finish(self, claim):
-        """Puts a batch together.  Where samples ended their workers, the trainer does it, which knows which."""
+        """Gather a batch.  Where samples ended their workers, the main process does it: it knows which samples these are."""
         outcomes = [unpack(sample.block) for sample in claim.samples if sample.state == GOOD]
         self._deliver(claim.batch, outcomes, self.setup.collate if len(outcomes) == len(claim.samples) else None)
 
@@ -92,20 +93,20 @@ class ChainWorker(Claimer):
         self.shmpool.finish(self.number, batch, *self._packed(group, failed), False)
 
     def _packed(self, value, failed):
-        """A block with a value, or with what stands for it when it cannot be sent."""
+        """Pack a value, or failed(error) where it cannot be pickled."""
         try:
             return pack(value, self.new_block)
         except PackError as error:
             return pack(failed(error), self.new_block)
 
 
-# --- the trainer's side ---
+# --- the main process ---
 
 
 class ChainPool(ProcessPool):
     """The worker processes of a chain.
 
-    new_maker: makes a Maker, called in each worker with alone=True.  collate: makes a batch's fields of samples; None
+    new_maker: returns a Maker; called in each worker with alone=True.  collate: makes a batch's fields of samples; None
     where a batch is not what was posted together.
     """
 
@@ -114,12 +115,12 @@ class ChainPool(ProcessPool):
     def __init__(self, new_maker, collate, *, workers, in_order, lanes, memory_limit, cpu_limit):
         super().__init__(workers, context="fork", in_order=in_order, lanes=lanes, memory_limit=memory_limit,
                          cpu_limit=cpu_limit, max_attempts=MAX_ATTEMPTS, max_batches=MAX_BATCHES)  # fmt: skip
-        self._maker = new_maker()  # for names, and for what takes the place of samples that end workers
+        self._maker = new_maker()  # for names, and for replacements of samples that end workers
         self._tag = self._epoch = 0
         self._prepare(ChainSetup(new_maker, collate, workers, self._shmpool, *self._fds))
 
     def post(self, epoch, positions):
-        """Asks for the outcomes of some positions.  False: too many are under way."""
+        """Post a batch of positions.  Returns False when the shmpool is full."""
         self._tag, self._epoch = self._tag + 1, epoch
         request = array("Q", [epoch, *positions]).tobytes()
         return self._post(self._tag, positions, len(positions), request, None, -1, keep=self._cheap,
@@ -135,7 +136,7 @@ class ChainPool(ProcessPool):
 
     def _lost(self, sample):
         """Return the outcome of a sample that ended its workers."""
-        self._look_after()
+        self._check_workers()
         error = _core.BadSampleError(f"{self._index(sample.tag, sample.slot)}: each of {sample.attempts} worker "
                                      f"processes ended while it was made; the last: {self._last_death}")  # fmt: skip
         return self._maker.bad(self._epoch, super()._index(sample.tag, sample.slot), error)
@@ -175,7 +176,7 @@ class Groups:
     def __next__(self):
         self._post()
         try:
-            while (group := self._pool.next(LOOK_S)) is None:
+            while (group := self._pool.next(POLL_S)) is None:
                 if self._controls.given_up:
                     raise _core.CancelledError("the pass was given up")
         except NothingPosted:

@@ -1,7 +1,8 @@
-"""DatasetPool: worker processes that make the batches of a Python data set, seen from the process that trains.
+"""DatasetPool: worker processes that make the batches of a Python data set, for torch's DataLoader.
 
-The trainer posts batches of indices and takes results.  Who makes which sample, the order of results and the
-replacement of dead workers are the business of the shmpool (drapps/shmpool.h), the workers and the zygote.
+The main process posts batches of indices and takes Results; process_pool.py has what all pools share.  The value of a
+Result is the collated batch: tensors over the batch's slab in shared memory, or what a worker's collate_fn returned,
+unpacked over its block.  Neither is copied in the main process.
 """
 
 import mmap
@@ -38,7 +39,7 @@ def with_error(sample, error):
 
 
 class DatasetPool(ProcessPool):
-    """Worker processes for a data set of torch, and what they are at.
+    """Worker processes for a data set of torch.
 
     kind: "map" or "iterable".  bad: "raise": a sample's exception is the result of its batch; "report": it is in the
     result's samples, and the batch is made of the others (None when there are none); so a data set with __getitems__ is
@@ -65,14 +66,14 @@ class DatasetPool(ProcessPool):
     # --- posting ---
 
     def begin_epoch(self, base_seed, shared_seed=None):
-        """Other seeds from now on, and new iterators.  What was posted before has to be taken or cleared."""
+        """Use other seeds and new iterators from now on.  What was posted before must be taken or cleared."""
         self._epoch_number += 1
         self._epoch = requests.Epoch(self._epoch_number, base_seed, shared_seed)
         self._skipped = [0] * self._workers  # items that each iterator begins after
         self._asked = [0] * self._workers  # batches, of each iterator
 
     def post(self, tag, index, costs=None, worker=-1, keep=False, keys=None):
-        """Asks for a batch.  False: too many are under way.
+        """Post a batch.  Returns False when the shmpool is full.
 
         index: the indices of a batch, or, without auto_collation, one index.  Of an iterable data set: the number of
         items (None without auto_collation); worker: who has the iterator.  costs: predicted nanoseconds of each slot.
@@ -99,11 +100,11 @@ class DatasetPool(ProcessPool):
         return posted
 
     def expect(self, median_ns):
-        """What half of the samples take at most is known: which ones are slow, too, from the first post on."""
+        """Set the median cost of samples, so that slow ones are known from the first post on."""
         self._shmpool.expect(int(median_ns))
 
     def skip_items(self, worker, n):
-        """A worker's iterator begins after its first n items; before anything is posted for it."""
+        """Let a worker's iterator begin after its first n items.  To be called before the first post for it."""
         self._skipped[worker] = n
 
     # --- taking ---
@@ -116,8 +117,8 @@ class DatasetPool(ProcessPool):
         self._delivered(samples)
         try:
             value = self._value(raw, failures.values())
-        except Exception:  # of unpickling: the batch is taken, so this is what came of it
-            value = ExceptionWrapper(where=f"in the trainer, with what DataLoader worker process {raw.worker} sent")
+        except Exception:  # of unpickling: the batch was taken, so this is its result
+            value = ExceptionWrapper(where=f"in the main process, with what DataLoader worker process {raw.worker} sent")
         if value is not None and not isinstance(value, ExceptionWrapper):
             self.window.batch_made(bytes_of(raw), len(samples))
         return Result(raw.tag, value, samples, raw.worker, raw.number)
@@ -147,7 +148,7 @@ class DatasetPool(ProcessPool):
         if sample.state == STUCK:
             error = TimeoutError(f"sample {index!r} was given up: its worker did not come to an end")
         else:
-            self._look_after()
+            self._check_workers()
             pids = ", ".join(map(str, self._dead_pids[-sample.attempts:]))
             error = RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly: sample {index!r} was tried "
                                  f"{sample.attempts} times")  # fmt: skip
@@ -157,11 +158,11 @@ class DatasetPool(ProcessPool):
         return {} if self._whole else super()._traced()
 
     def _index(self, tag, slot):
-        index = self._pending.get(tag, (None,))[0]
+        index = self._indices.get(tag)
         return index[slot] if isinstance(index, list) and not self._whole else index
 
     def resize(self, workers):
-        """More or fewer workers, from now on; those that are too many finish what they are at."""
+        """Change the number of workers.  Those that are too many finish their claims first."""
         if self._setup.kind == "iterable":
             raise ValueError("each worker of an iterable data set has its own iterator: their number cannot change")
         super().resize(workers)
@@ -172,12 +173,12 @@ class DatasetPool(ProcessPool):
 
 @dataclass(frozen=True)
 class Setup:
-    """The settings of a pool."""
+    """The settings of a pool's workers."""
 
     dataset: Any
     collate_fn: Any
     worker_init_fn: Any
-    states: Any  # of iterable data sets that go on: the state of each worker's, or None
+    states: Any  # of iterable data sets that continue: the state of each worker's, or None
     kind: str  # "map" or "iterable"
     auto_collation: bool
     drop_last: bool
@@ -188,26 +189,26 @@ class Setup:
     seed_samples: bool
     skip_bad: bool  # a sample's error is reported, and its batch made of the others
     shmpool: Any
-    layouts: int  # the descriptor of the LayoutRegistry
+    layouts: int  # the descriptor of the LayoutRegistry's file
     stacks: int  # the descriptor of the file where workers write their Python stacks when asked
 
     def opened(self):
-        """Itself: a forked process has everything."""
+        """Return the setup: a forked process has everything."""
         return self
 
-    def parcel(self):
-        """Itself for a process that is started afresh."""
-        return Parcel(self)
+    def packed(self):
+        """Return the setup for a process that is started afresh."""
+        return PackedSetup(self)
 
     def new_worker(self, number):
-        """A worker, before its process is forked."""
+        """Return a worker, before its process is forked."""
         return Worker(self, number)
 
 
-class Parcel:
-    """A Setup on its way through multiprocessing's pickle to a process that is started afresh.
+class PackedSetup:
+    """A Setup that multiprocessing pickles for a process that is started afresh.
 
-    The data set goes into a file in memory, buffers apart: it is read there once, and its arrays are mapped.
+    The data set is packed into a file in memory: the process reads it once, and maps its arrays.
     """
 
     def __init__(self, setup):
@@ -215,7 +216,7 @@ class Parcel:
         self._fd = os.memfd_create("drapps-setup")
 
     def close(self):
-        """When the process is started."""
+        """Close the file, once the process is started."""
         os.close(self._fd)
 
     def __reduce__(self):
@@ -226,21 +227,21 @@ class Parcel:
             raise error.__cause__ from None
         bare = replace(setup, dataset=None, collate_fn=None, worker_init_fn=None, states=None, shmpool=None)
         fds = (self._fd, setup.shmpool.fd, setup.layouts, setup.stacks)
-        return Received, (bare, tuple(map(DupFd, fds)))
+        return ReceivedSetup, (bare, tuple(map(DupFd, fds)))
 
     def _map(self, nbytes):
         os.ftruncate(self._fd, nbytes)
         return mmap.mmap(self._fd, nbytes)
 
 
-class Received:
-    """A Parcel that arrived."""
+class ReceivedSetup:
+    """A PackedSetup in the process that received it."""
 
     def __init__(self, bare, fds):
         self._bare, self._fds = bare, fds
 
     def opened(self):
-        """The Setup; what fails here is the data set's own."""
+        """Return the Setup.  An exception here is the data set's own."""
         parts, shmpool, layouts, stacks = (fd.detach() for fd in self._fds)
         memory = mmap.mmap(parts, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
         os.close(parts)

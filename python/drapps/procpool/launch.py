@@ -1,4 +1,4 @@
-"""Processes of multiprocessing that are forked one right after the other.
+"""Start the zygote and the first worker by two forks with nothing in between.
 
 After a fork, the parent copies each page that it writes, at some microseconds each, and after the next fork the same
 pages again.  Process.start writes 150 pages around its fork.  So here a start has three steps: all that can be made
@@ -20,23 +20,24 @@ from multiprocessing import connection, popen_fork, process as processes
 
 from drapps import _core
 from drapps.procpool.worker_loop import live
-from drapps.procpool.zygote import Adopted
+from drapps.procpool.zygote import AdoptedWorker
 
 FIRST, SECOND = 1, 2  # roles of a process after fork_both
 
 
 def launch(process):
-    """What start() begins the process with; close(): in a process that has no part in it.
+    """Return an object whose start() starts the process; close() is for a process that has no part in it.
 
-    The process does not get into multiprocessing's list: each fork of the trainer would end or join it at its own end.
+    The process does not get into multiprocessing's list: each fork of the main process would end or join it when it
+    ends itself.
     """
     return Split(process) if _can_be_split(process) else Whole(process)
 
 
 def start_both(first, second, pause_s):
-    """Begins two processes that launch() gave; the second inherits first.fd, a descriptor by which the first is known.
+    """Start two processes that launch() returned.  The second inherits first.fd, a pidfd of the first.
 
-    pause_s: where it can, the second waits so long before it does anything, to leave the CPUs to the first.
+    pause_s: the second waits so long, where it can, to leave the CPUs to the first.
     """
     if not (isinstance(first, Split) and isinstance(second, Split)):
         first.start()
@@ -54,25 +55,25 @@ def start_both(first, second, pause_s):
 
 
 def has_ended(process):
-    """Whether a process has, also where multiprocessing cannot know: its exit code is lost where SIGCHLD is ignored, or
-    handled by somebody who waits for any child."""
+    """Return whether a process has ended, also where multiprocessing cannot know: its exit code is lost where SIGCHLD is
+    ignored, or where its handler waits for any child."""
     return process.exitcode is not None or bool(connection.wait([process.sentinel], 0))
 
 
 def let_go(process):
-    """Closes a process that has ended."""
+    """Close a process that has ended."""
     with contextlib.suppress(ValueError):  # its exit code is lost: its descriptors are closed with the last reference
         process.close()
 
 
 def _can_be_split(process):
-    """Only what is known here: later versions of Python have an atexit for forked processes; daemons get an error."""
+    """Return whether Split knows this kind.  Later versions of Python have an atexit for forked processes."""
     plain = process._Popen is multiprocessing.context.ForkProcess._Popen and not hasattr(popen_fork, "atexit")
     return plain and not processes.current_process().daemon
 
 
 class Whole:
-    """By Process.start."""
+    """A process that is started by Process.start."""
 
     pid = fd = None
 
@@ -80,13 +81,13 @@ class Whole:
         self._process = process
 
     def start(self):
-        """In its own way."""
+        """Start the process."""
         self._process.start()
         self.pid = self._process.pid
         processes._children.discard(self._process)
 
     def close(self):
-        """There is nothing yet."""
+        """Nothing is open yet."""
 
 
 class Split(popen_fork.Popen):
@@ -96,21 +97,21 @@ class Split(popen_fork.Popen):
     _fds = ()  # to be closed
 
     def _launch(self, process):
-        """What the constructor of Popen calls."""
+        """Prepare the start.  The constructor of Popen calls this."""
         self._process, self._owner = process, os.getpid()
         self._fds = [*os.pipe()]
         self._fds += os.pipe()
         self.sentinel, self._child_w, self._child_r, self._parent_w = self._fds
 
     def start(self):
-        """Forks."""
+        """Fork, and do both sides."""
         self.pid = os.fork()
         if self.pid == 0:
             self.live()
         self.began()
 
     def began(self):
-        """In the parent."""
+        """Do what follows the fork in the parent."""
         self._fds = (self.sentinel, self._parent_w)
         os.close(self._child_w)
         os.close(self._child_r)
@@ -119,7 +120,7 @@ class Split(popen_fork.Popen):
         del process._target, process._args, process._kwargs  # which may hold the process
 
     def live(self):
-        """The life of the child: it does not return."""
+        """Run the child.  Does not return."""
         code, self._fds = 1, ()
         try:
             os.close(self.sentinel)
@@ -129,13 +130,13 @@ class Split(popen_fork.Popen):
             os._exit(code)
 
     def close(self):
-        """Its descriptors."""
+        """Close the descriptors."""
         fds, self._fds = self._fds, ()
         for fd in fds:
             os.close(fd)
 
     def __del__(self):
-        if os.getpid() == self._owner:  # a fork of the trainer may have closed them, and have others by these numbers
+        if os.getpid() == self._owner:  # a fork may have closed them, and use these numbers for others
             self.close()
 
 
@@ -144,7 +145,7 @@ class Split(popen_fork.Popen):
 
 @functools.cache
 def can_adopt():
-    """Whether a process can be watched by one that is not its parent: not with an old kernel."""
+    """Return whether the kernel has pidfds, by which a process is watched that is no child."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):
@@ -152,8 +153,8 @@ def can_adopt():
     return True
 
 
-class First:
-    """The process, seen by the trainer.  forget: called in the worker, to close what is not its own."""
+class FirstWorker:
+    """The first worker, as the main process sees it.  forget: called in the worker, to close what is not its own."""
 
     def __init__(self, setup, context, forget):
         self._process = context.Process(target=_main, daemon=True, name="drapps-worker-0",
@@ -161,7 +162,7 @@ class First:
         self._launch = launch(self._process)
 
     def start_with(self, zygote, pause_s):
-        """Forks it, and the zygote, which leaves the CPUs to it for a moment."""
+        """Fork it and then the zygote, which leaves the CPUs to it for a moment."""
         try:
             start_both(self._launch, zygote, pause_s)
         except BaseException:
@@ -169,23 +170,23 @@ class First:
             raise
 
     def hand_over(self):
-        """What the zygote knows of it; called there, as it inherits the descriptor."""
+        """Return what the zygote knows of it.  Called in the zygote, which inherits the descriptor."""
         self._launch.close()
-        return Adopted(self._launch.pid, self._launch.fd)
+        return AdoptedWorker(self._launch.pid, self._launch.fd)
 
     def drop(self):
-        """Closes the descriptor."""
+        """Close the descriptor."""
         fd, self._launch.fd = self._launch.fd, None
         if fd is not None:
             os.close(fd)
 
     def exitcode(self):
-        """When it is dead."""
+        """Return the exit code of the dead process."""
         self._process.join()
         return self._process.exitcode
 
     def end(self):
-        """It is gone after that."""
+        """Kill it, and wait until it is gone."""
         if self._launch.pid is None:  # it could not be forked
             return
         if self._launch.fd is not None:
@@ -199,8 +200,8 @@ class First:
 
 
 def _main(worker, parent, forget):
-    """The life of the worker.  The kernel could end it with the thread that forked it, not with the trainer: it looks
-    for its parent between claims, and the zygote ends it when it is at work for longer."""
+    """Run the worker.  The kernel could end it with the thread that forked it, but not with the main process: it checks
+    for its parent between claims, and the zygote ends it when a claim takes longer."""
     gc.freeze()
     forget()
     live(worker, parent)

@@ -1,7 +1,8 @@
-"""Who turns the knobs of worker processes while they work (drapps/shmpool_controller.h), and the thread that does as it proposals.
+"""Controller: turns the knobs of worker processes while they work (drapps/shmpool_controller.h).
 
-A controller begins when the processes have worked for a moment, or at once where somebody looks (a trace, a monitor of the
-user): short passes cost nothing.
+The C controller decides in the thread of a monitor.  Workers and priority are changed by a thread here, because that
+takes messages to the zygote.  A controller starts when the processes have worked for BEGIN_S, so that short passes pay
+nothing for it; at once where there is a trace or a monitor of the user.
 """
 
 import _thread
@@ -13,16 +14,16 @@ from drapps import _core
 from drapps.build_info import info
 
 BEGIN_S = 0.2
-LOOK_MS = 1000
+POLL_MS = 1000
 WORKER_BYTES = 256 << 20  # memory that a further worker process should find
 
-# Knobs of worker processes (shmpool_plant.c has the same): who posts looks at the first two, the others take a controller.
-POSTED = ("workers", "prefetch")
-CONTROLLERED = ("prefetch_bytes", "lane_threshold", "cpu_ceiling", "priority")
+# Knobs of worker processes (as in shmpool_plant.c).  Front ends read the first two; the others need a controller.
+POSTING_KNOBS = ("workers", "prefetch")
+CONTROLLER_KNOBS = ("prefetch_bytes", "lane_threshold", "cpu_ceiling", "priority")
 
 
 class Adapt(NamedTuple):
-    """What a user said about it."""
+    """The settings of a controller."""
 
     policy: str | None = None
     monitor: Any = None  # drapps.Monitor; None: the one that the loaders of the process share
@@ -30,23 +31,23 @@ class Adapt(NamedTuple):
     cpu_limit: float = 0
     trace: Any = None  # a TraceWriter, or None
     name: str = "data set"
-    pinned: tuple[str, ...] = ()  # knobs that are the user's
-    decided: int = 0  # decisions in earlier passes: numbers go on from there
+    pinned: tuple[str, ...] = ()  # knobs that the user has set
+    decided: int = 0  # decisions in earlier passes: numbers continue from there
 
     @property
     def at_once(self):
-        """Somebody looks."""
+        """Whether the controller starts with the processes."""
         return self.monitor is not None or self.trace is not None
 
 
 def most_workers():
-    """Processes that a controller may come to: by CPUs, and by memory."""
+    """Return the most processes that a controller may use, by CPUs and by memory."""
     limits = info()["limits"]
     return max(1, min(2 * limits["workers"], limits["memory_bytes"] // (WORKER_BYTES * limits["local_world"])))
 
 
 class Controller:
-    """The controller of a pool.  It does not hold the pool."""
+    """The controller of a pool.  It holds no reference to the pool."""
 
     def __init__(self, pool, shmpool, adapt, *, workers, prefetch, memory_limit):
         monitor = getattr(adapt.monitor, "_core", adapt.monitor)
@@ -56,27 +57,27 @@ class Controller:
                                       prefetch=prefetch, most_workers=max(workers, most_workers()), decided=adapt.decided)  # fmt: skip
         self._follows = threading.Lock()  # held by the thread
         self._follows.acquire()
-        # Thread.start() would wait until it runs: milliseconds of the trainer where workers have all CPUs.
+        # Thread.start() would wait until the thread runs: milliseconds where workers have all CPUs.
         self._thread = _thread.start_new_thread(_follow, (self._core, weakref.ref(pool), self._follows))
 
     def get(self, knob):
-        """How it stands."""
+        """Return the value of a knob."""
         return self._core.get(knob)
 
     def set(self, knob, value):
-        """The user's, from now on."""
+        """Set a knob for the user: no policy changes it any more."""
         self._core.set(knob, value)
 
     def watch(self, pid):
-        """A process that works for the pool."""
+        """Count the CPU time of that process as the pool's."""
         self._core.watch(pid)
 
     def decisions(self, after=0):
-        """As tuples, see drapps.sched.Decision.of."""
+        """Return decisions as tuples (drapps.sched.Decision.of)."""
         return self._core.decisions(after)
 
     def end(self):
-        """Nothing is turned any more, and the thread is gone."""
+        """Stop turning knobs, and end the thread."""
         self._core.stop()
         if self._thread != threading.get_ident():
             with self._follows:
@@ -84,20 +85,20 @@ class Controller:
 
 
 def _follow(core, pool_ref, follows):
-    """The life of the thread."""
+    """Run the thread."""
     _core.name_process("drapps-control")  # in which it is a thread's name
     try:
-        _do_as_proposed(core, pool_ref)
+        _apply_proposals(core, pool_ref)
     finally:
         follows.release()
 
 
-def _do_as_proposed(core, pool_ref):
-    """Until the controller is stopped or the pool is gone."""
+def _apply_proposals(core, pool_ref):
+    """Apply proposals until the controller is stopped or the pool is gone."""
     number = 0
     while True:
         try:
-            proposed = core.wait_proposal(number, LOOK_MS)
+            proposed = core.wait_proposal(number, POLL_MS)
         except StopIteration:
             return
         pool = pool_ref()

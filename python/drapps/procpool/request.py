@@ -1,4 +1,4 @@
-"""What the trainer asks of workers: bytes that go with each batch.
+"""Requests: the bytes that the main process posts with each batch, and that workers read.
 
     mode, epoch, base seed, shared seed | what the mode needs
 
@@ -21,14 +21,14 @@ ONE_ITEM = (1 << 64) - 1  # without a batch around it
 
 
 class Epoch:
-    """The part of requests that is the same in an epoch."""
+    """Makes the requests of an epoch."""
 
     def __init__(self, number, base_seed, shared_seed):
         shared = NO_SEED if shared_seed is None else shared_seed
         self._heads = [HEAD.pack(mode, number, base_seed % (1 << 64), shared) for mode in MODES]
 
     def of_slots(self, indices, keys=None):
-        """Each slot has an index."""
+        """Return the request of a batch with an index for each slot."""
         if keys is not None:
             return self._heads[KEYED] + pickle.dumps((indices, keys))
         if all(type(index) is int for index in indices):
@@ -41,11 +41,11 @@ class Epoch:
         return self._heads[OBJECTS] + pickle.dumps(indices)
 
     def of_whole(self, index):
-        """One index, or a list of them that stays one."""
+        """Return the request of a batch that is asked for at once: one index, or a list of indices."""
         return self._heads[WHOLE] + pickle.dumps(index)
 
     def of_items(self, n, skipped, batches):
-        """The next n items of an iterator (None: one, alone)."""
+        """Return the request of the next n items of an iterator (None: one, without a batch)."""
         return self._heads[NEXT] + ITEMS.pack(ONE_ITEM if n is None else n, skipped, batches)
 
 
@@ -54,13 +54,13 @@ def _is_numpy_int(index):
 
 
 class _Last:
-    """The last pickle that was read: many claims of one batch come with the same."""
+    """The last pickle that was read: many claims of one batch have the same."""
 
     data = value = None
 
     @classmethod
     def loads(cls, payload):
-        """Its value."""
+        """Return the value of a pickle."""
         data = payload.obj
         if cls.data is None or cls.data != data:
             cls.value = pickle.loads(payload)
@@ -79,7 +79,7 @@ class Request:
         self.payload = memoryview(data)[HEAD.size :]
 
     def indices(self, first, n):
-        """The indices of some slots."""
+        """Return the indices of n slots from `first` on."""
         if self.mode == INTS:
             return self.payload[8 * first : 8 * (first + n)].cast("q").tolist()
         if self.mode == NUMPY_INTS:
@@ -90,14 +90,14 @@ class Request:
         return (found[0] if self.mode == KEYED else found)[first : first + n]
 
     def key(self, tag, slot):
-        """The batch and slot that a sample's random numbers follow from."""
+        """Return the batch and slot that key a sample's random numbers."""
         return _Last.loads(self.payload)[1][slot] if self.mode == KEYED else (tag, slot)
 
     def index(self):
-        """The one index."""
+        """Return the index of a WHOLE request."""
         return pickle.loads(self.payload)
 
     def items(self):
-        """How many items (None: one, alone), how many are left out first, and the batches asked for since."""
+        """Return how many items (None: one, without a batch), how many are skipped first, and batches asked for since."""
         n, skipped, batches = ITEMS.unpack(self.payload)
         return None if n == ONE_ITEM else n, skipped, batches

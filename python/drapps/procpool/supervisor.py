@@ -1,4 +1,7 @@
-"""The trainer's end of the processes: starts them, hears from the zygote, ends them."""
+"""Supervisor: starts the zygote and the first worker, exchanges messages with the zygote, and ends them all.
+
+It lives in the main process.  A fork of the main process never ends these processes: it only closes what it inherited.
+"""
 
 import multiprocessing
 import os
@@ -7,16 +10,16 @@ import threading
 import time
 from functools import partial
 
-from drapps.procpool.launch import First, can_adopt, has_ended, launch, let_go
+from drapps.procpool.launch import FirstWorker, can_adopt, has_ended, launch, let_go
 from drapps.procpool.zygote import zygote_main
 
 END_S = 3.0
-FIRST_S = 0.003  # in which the first worker has a CPU for itself, where there are few
+FIRST_S = 0.003  # the zygote waits this long, so that the first worker has a CPU where there are few
 
-# Those that were started and did not end; in a fork of the trainer also the trainer's.  Without this, a pool in a
-# cycle would be garbage together with its keeper, and the garbage collector may finalize connections and processes
-# before the pool, which needs them to end its workers.
-_keepers = set()
+# Supervisors that were started and did not end; in a fork, also those of the parent.  Without these references, a pool in
+# a reference cycle would be garbage together with its supervisor, and the garbage collector may finalize connections
+# and processes before the pool, which needs them to end its workers.
+_supervisors = set()
 
 
 class ZygoteGone(Exception):
@@ -24,14 +27,14 @@ class ZygoteGone(Exception):
 
 
 def context_of(context):
-    """A multiprocessing context from its name, or the standard one."""
+    """Return a multiprocessing context from its name; the default one for None."""
     if context is None or isinstance(context, str):
         return multiprocessing.get_context(context)
     return context
 
 
 def is_gone(pid):
-    """Whether a worker's process has ended: nothing of it runs any more."""
+    """Return whether a worker's process has ended."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             name, _, rest = file.read().partition("(")[2].rpartition(")")
@@ -40,30 +43,30 @@ def is_gone(pid):
     return not name.startswith("drapps-") or rest.split()[0] in "ZX"
 
 
-class Keeper:
+class Supervisor:
     """A zygote and the connection to it.
 
-    early: the trainer forks the first worker itself, before the zygote, which adopts it.
+    early: the main process forks the first worker itself, before the zygote, which adopts it.
     """
 
     def __init__(self, setup, context, *, early=False):
         self._pid = os.getpid()
         self._setup, self._context = setup, context
         self._early = early and context.get_start_method() == "fork" and can_adopt()
-        self._first = self._process = self._conn = None
-        self._ready = False  # the zygote has begun
-        self._ended = False  # or told to
+        self._first_worker = self._process = self._conn = None
+        self._ready = False  # the zygote runs
+        self._ended = False  # or was asked to end
         self._starts, self._sends = threading.Lock(), threading.Lock()
 
     def start(self):
-        """When that was not done yet."""
+        """Start the processes, unless that was done."""
         with self._starts:
             if self._process is not None:
                 return
             if self._ended:
                 raise RuntimeError("the pool is closed")
             self._conn, theirs = self._context.Pipe()
-            _keepers.add(self)
+            _supervisors.add(self)
             try:
                 self._process = self._started(theirs)
             except BaseException:
@@ -71,23 +74,23 @@ class Keeper:
                 raise
             finally:
                 theirs.close()
-            self._setup = None  # which may hold whoever is to end this
+            self._setup = None  # it may hold the object that is to end this one
 
     def _started(self, theirs):
         if self._context.get_start_method() == "fork":
             return self._forked(theirs)
-        parcel = self._setup.parcel()
+        packed = self._setup.packed()
         try:
-            process = self._new_zygote(zygote_main, parcel, theirs)
+            process = self._new_zygote(zygote_main, packed, theirs)
             launch(process).start()
             return process
         finally:
-            parcel.close()
+            packed.close()
 
     def _forked(self, theirs):
-        """All is prepared before the first fork: after one, the trainer copies each page that it writes."""
+        """Fork both.  All is prepared before the first fork: after it, each page that the main process writes is copied."""
         not_its_own = [theirs]
-        first = First(self._setup, self._context, partial(_drop_all, self._pid, not_its_own)) if self._early else None
+        first = FirstWorker(self._setup, self._context, partial(_drop_all, self._pid, not_its_own)) if self._early else None
         process = self._new_zygote(_forked_main, self._setup, theirs, first, self._pid)
         zygote = launch(process)
         not_its_own.append(zygote)
@@ -96,7 +99,7 @@ class Keeper:
                 zygote.start()
             else:
                 first.start_with(zygote, FIRST_S)
-                self._first = first
+                self._first_worker = first
         finally:
             not_its_own.clear()  # they would hold each other
         return process
@@ -105,26 +108,26 @@ class Keeper:
         return self._context.Process(target=main, args=args, name="drapps-zygote")
 
     def belongs_to(self, pid):
-        """To the process that made it."""
+        """Return whether that process made it."""
         return self._pid == pid
 
     @property
     def is_started(self):
-        """The zygote was."""
+        """Whether the zygote was started."""
         return self._process is not None
 
     @property
     def pid(self):
-        """Of the zygote."""
+        """The pid of the zygote."""
         self.start()
         return self._process.pid
 
-    def first_exitcode(self):
-        """Of the worker that was adopted, and is dead."""
-        return self._first.exitcode()
+    def first_worker_exitcode(self):
+        """Return the exit code of the adopted worker, which is dead."""
+        return self._first_worker.exitcode()
 
     def send(self, *message):
-        """See zygote.py; a zygote that is gone is noticed by messages()."""
+        """Send a message (see zygote.py).  messages() raises where the zygote is gone."""
         self.start()
         with self._sends:
             conn = self._conn
@@ -137,7 +140,7 @@ class Keeper:
                     raise
 
     def messages(self):
-        """What the zygote said.  Raises ZygoteGone."""
+        """Yield the messages of the zygote.  Raises ZygoteGone."""
         try:
             while (conn := self._conn) is not None and not self._ended and conn.poll():
                 message = conn.recv()
@@ -146,14 +149,14 @@ class Keeper:
                 else:
                     yield message
         except (OSError, EOFError) as error:
-            if self._ended:  # by another thread, since that was looked at
+            if self._ended:  # by another thread, since that was checked
                 return
             if not isinstance(error, (EOFError, ConnectionResetError)):
                 raise
             raise ZygoteGone from error
 
     def start_failure(self):
-        """After ZygoteGone: why it never began, when it ended by itself before that; another would do the same."""
+        """After ZygoteGone: return why the zygote never ran, or None.  A new one would fail in the same way."""
         self._process.join()
         code = self._process.exitcode  # None: somebody else got it
         if self._ready or (code is not None and code < 0):
@@ -163,7 +166,7 @@ class Keeper:
                 'part by `if __name__ == "__main__":`)')  # fmt: skip
 
     def wait_for_workers(self, pids):
-        """After ZygoteGone: until the workers are gone too, as the kernel kills them with their parent."""
+        """After ZygoteGone: wait until the workers are gone, too.  The kernel kills them with their parent."""
         self._process.join()
         self._end_first()
         end = time.monotonic() + END_S
@@ -175,30 +178,30 @@ class Keeper:
             time.sleep(0.002)
 
     def drop(self):
-        """Closes the descriptors."""
-        _keepers.discard(self)
+        """Close the descriptors."""
+        _supervisors.discard(self)
         self._hang_up()
-        if self._first is not None:
-            self._first.drop()
+        if self._first_worker is not None:
+            self._first_worker.drop()
 
     def _hang_up(self):
-        """It is forgotten before it is closed: another thread may fork meanwhile, and its child would close whatever
-        has that number by then."""
+        """Close the connection.  It is forgotten first: another thread may fork meanwhile, and its child would close
+        whatever has that descriptor by then."""
         conn, self._conn = self._conn, None
         if conn is not None:
             conn.close()
 
     def dismiss(self):
-        """The zygote and its workers may leave, while the trainer does something else; end() waits for that."""
+        """Let the zygote and its workers leave while the main process does something else.  end() waits for that."""
         with self._starts:
             self._ended = True
         if self._process is not None:
             self.send("close")
 
     def end(self):
-        """Ends the zygote and its workers, and waits until they are gone."""
+        """End the zygote and its workers, and wait until they are gone."""
         if os.getpid() != self._pid:  # not in a fork
-            _keepers.discard(self)
+            _supervisors.discard(self)
             return
         with self._starts:
             self._ended = True
@@ -221,26 +224,26 @@ class Keeper:
             let_go(self._process)
 
     def _end_first(self):
-        first, self._first = self._first, None
+        first, self._first_worker = self._first_worker, None
         if first is not None:
             first.end()
 
 
-def _drop_all(trainer, others=()):
-    """A child of the trainer must not keep the trainer's ends of connections open, nor those of other processes.  What
-    the trainer has from its own parent is not known here: it may have closed it.
+def _drop_all(main_pid, others=()):
+    """Close, in a child of the main process, the main process's ends of connections, and those of other processes.  What
+    the main process has from its own parent stays: it may have closed that.
 
-    trainer: its pid, as it was before the fork; os.getppid() is another process when the trainer has died since.
+    main_pid: taken before the fork; os.getppid() is another process when the main process has died since.
     """
-    for keeper in list(_keepers):
-        if keeper.belongs_to(trainer):
-            keeper.drop()
+    for supervisor in list(_supervisors):
+        if supervisor.belongs_to(main_pid):
+            supervisor.drop()
     for other in others:
         other.close()
 
 
-def _forked_main(setup, conn, first, trainer):
-    """The zygote as a fork of the trainer, whose pid is trainer."""
+def _forked_main(setup, conn, first, main_pid):
+    """Run the zygote as a fork of the main process."""
     adopted = first and first.hand_over()
-    _drop_all(trainer)
-    zygote_main(setup, conn, adopted, trainer)
+    _drop_all(main_pid)
+    zygote_main(setup, conn, adopted, main_pid)

@@ -22,7 +22,7 @@ from drapps.procpool.layout import Beside, Layout, LayoutRegistry
 from drapps.procpool.pack import pack, unpack
 from drapps.procpool.seeds import COLLATE, SampleSeeds, seed_worker
 from drapps.procpool.torch_pack import caught, pack_failure
-from drapps.procpool.worker_loop import GOOD, Claimer
+from drapps.procpool.worker_loop import GOOD, WorkerLoop
 
 HOPELESS = 16  # samples in a row without a layout, until none is looked for any more
 OF_ITERATOR = 1 << 63  # tags of random states: apart from those of batches
@@ -38,7 +38,7 @@ def keep_storages_private():
     torch.UntypedStorage._new_shared = _new_private
 
 
-class Worker(Claimer):
+class Worker(WorkerLoop):
     """What a worker of a data set does with its claims."""
 
     def __init__(self, setup, number):

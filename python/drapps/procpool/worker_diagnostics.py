@@ -19,13 +19,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-WINDOW_NS = 50_000_000  # of claims, over which it is decided whether to look
+WINDOW_NS = 50_000_000  # of claims, over which it is decided whether to profile
 MUCH = 0.2  # of that time
 LEAST_NS = 100_000  # shorter waits are not seen
-PAUSE_NS = 250_000_000  # between two looks, a tenth of it where the last one found nothing, or
+PAUSE_NS = 250_000_000  # between two profiles, a tenth of it where the last one found nothing, or
 PAUSE_TIMES = 20  # times what the last one took, whichever is longer
 
-# Code of others is not where people look for a wait of theirs, unless there is nothing else.
+# A wait is reported where the user's own code called a library; in the library where there is no such code.
 LIBRARIES = tuple(f"{folder}/" for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 PACKAGES = ("drapps", "torch", "torchvision", "PIL", "numpy")
 OWN = str(Path(__file__).parent.parent) + "/"
@@ -68,8 +68,8 @@ class Clock:
         return wall, max(0, wall - (time.thread_time_ns() - self._cpu) - (self._delay() - self._waited))
 
 
-class Look:
-    """A profile function that sums blocked time by place."""
+class WaitProfile:
+    """A profile function that sums blocked time by function and line."""
 
     def __init__(self, delay):
         self.places = Counter()
@@ -110,58 +110,58 @@ def _name(frame):
     return f"{name} ({file}:{frame.f_lineno})"
 
 
-def look_at(function, *args, delay):
+def profile_waits(function, *args, delay):
     """Calls the function; {place: nanoseconds blocked}.  A program that has a profile function of its own keeps it."""
-    look = Look(delay)
+    profile = WaitProfile(delay)
     if sys.getprofile() is not None:
         function(*args)
-        return look.places
-    sys.setprofile(look)
+        return profile.places
+    sys.setprofile(profile)
     try:
         function(*args)
     finally:
         sys.setprofile(None)
-    return look.places
+    return profile.places
 
 
 class Waits:
-    """Of one worker.  tell: called with a place and nanoseconds."""
+    """The waits of one worker.  tell(place, nanoseconds) is called for each."""
 
     def __init__(self, tell):
         self._tell = tell
         self._delay = None
         self._wall = self._cpu = self._delayed = 0  # of the claims in this window; delayed: when it began
-        self._looks, self._next = False, 0
+        self._profiles, self._next = False, 0
 
     def run(self, work, claim):
-        """Does the work on a claim."""
+        """Call work(claim), and profile the call now and then."""
         begun, cpu = time.monotonic_ns(), time.thread_time_ns()
-        looks = self._looks and begun >= self._next
+        profiles = self._profiles and begun >= self._next
         pause = PAUSE_NS
-        if looks:
-            pause = PAUSE_NS if self._look(work, claim) else PAUSE_NS // 10
+        if profiles:
+            pause = PAUSE_NS if self._profile(work, claim) else PAUSE_NS // 10
         else:
             work(claim)
         now = time.monotonic_ns()
         self._wall, self._cpu = self._wall + now - begun, self._cpu + time.thread_time_ns() - cpu
-        if looks:
+        if profiles:
             self._next = now + max(pause, PAUSE_TIMES * (now - begun))
         if self._wall > WINDOW_NS:
             self._judge()
 
-    def _look(self, work, claim):
-        """Whether a wait was seen: claims differ, the one that completes a batch also collates."""
-        places = look_at(work, claim, delay=self._delay)
+    def _profile(self, work, claim):
+        """Return whether a wait was seen.  Claims differ: the one that completes a batch also collates."""
+        places = profile_waits(work, claim, delay=self._delay)
         for place, ns in places.items():
             self._tell(place, ns)
         return bool(places)
 
     def _judge(self):
-        """Whether the claims of this window waited much."""
+        """Decide whether the claims of this window waited much."""
         if self._delay is None:
             self._delay = Delay()  # of this process
         delay = self._delay()
-        self._looks = self._wall - self._cpu - (delay - self._delayed) > MUCH * self._wall
+        self._profiles = self._wall - self._cpu - (delay - self._delayed) > MUCH * self._wall
         self._wall, self._cpu, self._delayed = 0, 0, delay
 
 
@@ -175,12 +175,12 @@ _one_at_a_time = threading.Lock()
 
 
 def offer_stack(fd):
-    """From now on this process writes its stacks to the end of the file."""
+    """Make this process append its stacks to the file when it gets STACK_SIGNAL."""
     faulthandler.register(STACK_SIGNAL, file=fd, all_threads=True, chain=False)
 
 
 def new_stacks():
-    """A file for the stacks of several processes: each writes at its end."""
+    """Return the descriptor of a file in memory to which several processes append their stacks."""
     fd = os.memfd_create("drapps-stacks")
     try:
         return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_APPEND)
@@ -189,7 +189,7 @@ def new_stacks():
 
 
 def stack_of(pid, fd):
-    """The stack of a process; empty when it does not answer."""
+    """Return the stack of a process as text; empty when it does not answer."""
     with _one_at_a_time:
         os.ftruncate(fd, 0)
         try:

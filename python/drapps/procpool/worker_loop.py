@@ -1,4 +1,8 @@
-"""The life of a worker process, whatever it makes: it claims work of the shmpool until it is told to leave."""
+"""WorkerLoop: a worker process claims work of the shmpool until it is dismissed, whatever it makes.
+
+A worker ends when the shmpool says so or its parent is gone.  It ignores SIGINT: the main process decides what Ctrl-C
+ends.
+"""
 
 import _signal  # signal's functions look up enums, in pages that a new process has to copy first
 import os
@@ -10,15 +14,15 @@ from drapps.procpool.worker_diagnostics import Waits, offer_stack
 
 WORK, FINISH, LEAVE = 1, 2, 3  # kinds of a claim
 GOOD, BAD, DIED, STUCK = range(4)  # states of a sample
-LOOK_MS = 1000
+POLL_MS = 1000
 LONG_NS = 10_000_000
 LEAST_KEPT, MOST_KEPT = 64 << 20, 256 << 20  # bytes of freed memory; less is not worth it
 KEPT_PART = 1 / 8  # of the container's memory, for all workers together
-SAID = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
+MALLOC_SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
 def worker_main(worker, parent, to_close):
-    """The life of a worker that the zygote forked."""
+    """Run a worker that the zygote forked."""
     _core.end_with_parent()
     if os.getppid() != parent:
         return
@@ -27,7 +31,7 @@ def worker_main(worker, parent, to_close):
 
 
 def live(worker, parent):
-    """The life of a worker process; parent: the process that forked it."""
+    """Run a worker.  parent: the pid of the process that forked it."""
     _core.name_process("drapps-worker")
     _signal.set_wakeup_fd(-1)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
@@ -38,20 +42,20 @@ def live(worker, parent):
 
 
 def keep_memory(workers):
-    """Samples are made of the memory that earlier ones have freed, unless the user has said something about that."""
-    if not any(name in os.environ for name in SAID):
+    """Keep freed memory for later samples, unless the environment has settings of malloc."""
+    if not any(name in os.environ for name in MALLOC_SETTINGS):
         limits = info()["limits"]
         part = int(limits["memory_bytes"] * KEPT_PART) // (workers * limits["local_world"])
         if part >= LEAST_KEPT:
             _core.keep_memory(min(part, MOST_KEPT))
 
 
-class Claimer:
-    """What all workers do alike; a subclass gives work (samples of a claim) and finish (a batch whose samples are
-    there).
+class WorkerLoop:
+    """The loop of a worker.  A subclass gives work(claim), which makes samples, and finish(claim), which makes a batch
+    of samples that are all there.
 
-    One is made before its process is forked, which copies each page that it writes: what can be made for it is made
-    here, and begin() does what must be done there.
+    The object is made before its process is forked, because a forked process copies each page that it writes.  begin()
+    does what must be done in the process.
     """
 
     def __init__(self, setup, number):
@@ -60,13 +64,13 @@ class Claimer:
         self._waits = Waits(self.shmpool.waited)
 
     def begin(self):
-        """In its process, before the first claim."""
+        """Prepare the process before its first claim."""
         self.shmpool.attach(self.number, os.getpid())
 
     def run(self, parent):
-        """Works until the shmpool says to leave, or the parent is gone."""
+        """Work until the worker is dismissed, or the parent is gone."""
         while os.getppid() == parent:
-            claim = self.shmpool.claim(self.number, LOOK_MS)
+            claim = self.shmpool.claim(self.number, POLL_MS)
             if claim is None:
                 continue
             if claim.kind == LEAVE:
@@ -80,17 +84,17 @@ class Claimer:
                     self._keep_memory()
 
     def done(self, i, n, block, bad):
-        """Some slots of the claim are done; see dr_shmpool_done.  A batch that this completes is finished at once: out of
+        """Hand over slots of the claim (dr_shmpool_done).  A batch that this completes is finished at once: out of
         order, the next slots may complete another."""
         complete = self.shmpool.done(self.number, i, n, block, bad)
         if complete is not None:
             self.finish(complete)
 
     def _keep_memory(self):
-        """Not before something took long: it writes to pages that all processes share, while a first batch is due."""
+        """Keep freed memory.  Done after a long claim: it writes to shared pages, which would delay the first batch."""
         self._keeps = True
         keep_memory(self.setup.workers)
 
     def new_block(self, nbytes):
-        """A block of shared memory that is this worker's until it is handed over."""
+        """Return a new block of shared memory, which is this worker's until it is handed over."""
         return self.shmpool.block(self.number, nbytes)

@@ -1,11 +1,11 @@
-"""The process that workers are forked from.
+"""The zygote: the process that workers are forked from.
 
-It has the data set and no threads, so that a worker can be added at any time.  It starts workers, adopts the one that
-the trainer started (first.py), notices at once when one dies, gives its samples to the others and puts a new one in its
-place.  It ends, and its workers with it, when the trainer says so, closes its end of the connection, or is gone.
+It has the data set and no threads, so that a worker can be forked at any time.  It starts workers, adopts the one that
+the main process started (launch.py), notices at once when a worker dies, returns its samples to the shmpool and starts
+a replacement.  It ends, and its workers with it, when the main process says so, closes the connection, or is gone.
 
-    trainer to zygote: ("resize", n)  ("renice", nice)  ("kill", worker)  ("close",)
-    zygote to trainer: ("ready",), first of all  ("died", Death)  ("failed", text)
+    main process to zygote: ("resize", n)  ("renice", nice)  ("kill", worker)  ("close",)
+    zygote to main process: ("ready",), first of all  ("died", Death)  ("failed", text)
 """
 
 import contextlib
@@ -21,28 +21,31 @@ from multiprocessing import connection
 from drapps import _core
 from drapps.procpool.worker_loop import worker_main
 
-LOOK_FOR_PARENT_S = 1.0
+CHECK_PARENT_S = 1.0
 LEAVE_S = 0.5  # for workers to leave by themselves
 MAX_DEATHS = 16  # without a finished batch in between
 
 Death = namedtuple("Death", "worker pid exitcode redone replaced")
-# exitcode: None of a worker that was adopted; redone: (tag, slot) of what the others do again
+# exitcode: None for an adopted worker.  redone: the Slots that other workers make again.  replaced: whether it was.
 
 
-def zygote_main(sent, trainer, adopted=None, parent=None):
-    """The life of the process.  sent: a Setup, or what a Parcel became; trainer: the connection; adopted: worker 0,
-    when there is one already; parent: the pid of the trainer when it forked this process."""
+def zygote_main(sent, conn, adopted=None, parent=None):
+    """Run the zygote.
+
+    sent: a Setup, or a ReceivedSetup.  conn: the connection to the main process.  adopted: worker 0, when the main
+    process has forked it.  parent: the pid of the main process when it forked this process.
+    """
     _core.name_process("drapps-zygote")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, exit codes are lost
     try:
-        trainer.send(("ready",))
-        Zygote(sent.opened(), trainer, adopted, parent or os.getppid()).run()
+        conn.send(("ready",))
+        Zygote(sent.opened(), conn, adopted, parent or os.getppid()).run()
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     except Exception:
-        trainer.send(("failed", traceback.format_exc()))
+        conn.send(("failed", traceback.format_exc()))
 
 
 class Child:
@@ -56,11 +59,11 @@ class Child:
             self.fd = os.dup(process.sentinel)
 
     def kill(self):
-        """At once."""
+        """Kill the process."""
         os.kill(self.pid, signal.SIGKILL)
 
     def reap(self):
-        """Its exit code."""
+        """Return the exit code of the dead process, and free what belongs to it."""
         self.process.join()
         exitcode = self.process.exitcode
         self.process.close()
@@ -68,42 +71,42 @@ class Child:
         return exitcode
 
 
-class Adopted:
-    """A worker process that is the trainer's child.  fd: by which it is known even when the trainer has reaped it."""
+class AdoptedWorker:
+    """A worker that is a child of the main process.  fd: a pidfd, valid even when the main process has reaped it."""
 
     def __init__(self, pid, fd):
         self.pid, self.fd = pid, fd
 
     def kill(self):
-        """At once."""
+        """Kill the process."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.fd, signal.SIGKILL)
 
     def reap(self):
-        """None: the trainer has its exit code."""
+        """Close the pidfd.  Returns None: the main process has the exit code."""
         os.close(self.fd)
 
 
 class Zygote:
-    """The workers of a pool, seen by the process that forks them."""
+    """The workers of a pool, as the process that forks them sees them."""
 
-    def __init__(self, setup, trainer, adopted, parent):
-        self._setup, self._shmpool, self._trainer = setup, setup.shmpool, trainer
-        self._parent = parent  # the trainer, or the fork server, which ends with it
+    def __init__(self, setup, conn, adopted, parent):
+        self._setup, self._shmpool, self._conn = setup, setup.shmpool, conn
+        self._parent = parent  # the main process, or the fork server, which ends with it
         self._context = multiprocessing.get_context("fork")
         self._children = {} if adopted is None else {0: adopted}  # by number
-        self._wanted, self._nice = setup.workers, 0
-        self._killed = set()  # workers at stuck samples, which are given up
-        self._leaving = set()  # workers that were told to
+        self._wanted, self._nice = setup.workers, 0  # number of workers, and their nice value
+        self._killed = set()  # workers at stuck samples: their samples are given up
+        self._leaving = set()  # workers that were asked to leave
         self._deaths, self._batches = 0, 0
 
     def run(self):
-        """Until the trainer does not need it any more."""
-        gc.freeze()  # what is there now is not looked at by the workers' collectors, and so not copied
+        """Run until the main process does not need the zygote any more."""
+        gc.freeze()  # the workers' garbage collectors skip what exists now, so that its pages are not copied
         try:
             self._fill()
             while os.getppid() == self._parent and self._listen():
-                self._wait_for_deaths(LOOK_FOR_PARENT_S)
+                self._wait_for_deaths(CHECK_PARENT_S)
         finally:
             self._end()
 
@@ -114,18 +117,18 @@ class Zygote:
 
     def _start(self, number):
         process = self._context.Process(target=worker_main, daemon=True, name=f"drapps-worker-{number}",
-                                        args=(self._setup.new_worker(number), os.getpid(), self._trainer))  # fmt: skip
+                                        args=(self._setup.new_worker(number), os.getpid(), self._conn))  # fmt: skip
         process.start()
         self._children[number] = Child(process)
         if self._nice:
             self._set_nice(process.pid)
 
-    # --- what the trainer says ---
+    # --- messages of the main process ---
 
     def _listen(self):
-        """False: it is over."""
-        while self._trainer.poll():
-            what, *arguments = self._trainer.recv()
+        """Handle all messages; return False after "close"."""
+        while self._conn.poll():
+            what, *arguments = self._conn.recv()
             if what == "close":
                 return False
             getattr(self, f"_{what}")(*arguments)
@@ -140,7 +143,7 @@ class Zygote:
         self._fill()
 
     def _renice(self, nice):
-        """Other processes go before the workers, or do not any more: what the kernel refuses there, new ones have."""
+        """Set the nice value of all workers.  One for which the kernel refuses it is replaced by a new one that has it."""
         self._nice = nice
         for number, child in self._children.items():
             if not self._set_nice(child.pid):
@@ -162,12 +165,12 @@ class Zygote:
             self._killed.add(number)
             child.kill()
 
-    # --- what becomes of workers ---
+    # --- deaths ---
 
     def _wait_for_deaths(self, timeout):
         numbers = {child.fd: number for number, child in self._children.items()}
-        for fd in connection.wait([self._trainer, *numbers], timeout):
-            if fd is not self._trainer:
+        for fd in connection.wait([self._conn, *numbers], timeout):
+            if fd is not self._conn:
                 self._replace_dead(numbers[fd])
 
     def _replace_dead(self, number):
@@ -183,10 +186,10 @@ class Zygote:
             self._fill()  # it may be wanted again by now
             return
         if self._too_many_deaths():
-            self._trainer.send(("failed", f"{self._deaths} worker processes died and no batch was finished in between; "
+            self._conn.send(("failed", f"{self._deaths} worker processes died and no batch was finished in between; "
                                           f"the last: {describe(number, pid, exitcode)}"))  # fmt: skip
             return
-        self._trainer.send(("died", Death(number, pid, exitcode, redone, number < self._wanted)))
+        self._conn.send(("died", Death(number, pid, exitcode, redone, number < self._wanted)))
         if number < self._wanted:
             self._start(number)
 
@@ -197,7 +200,7 @@ class Zygote:
         return self._deaths >= MAX_DEATHS
 
     def _end(self):
-        """Idle workers leave; the others are at samples that nobody waits for."""
+        """End all workers: idle ones leave by themselves, the others make samples that nobody waits for, and are killed."""
         for number in self._children:
             self._shmpool.dismiss(number)
         end = time.monotonic() + LEAVE_S
@@ -212,7 +215,7 @@ class Zygote:
 
 
 def describe(number, pid, exitcode):
-    """A dead worker, in words."""
+    """Describe a dead worker in words."""
     if exitcode is None:
         cause = "ended"
     elif exitcode < 0:

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import cycle, islice
 
 from drapps import _core
-from drapps.procpool.worker_diagnostics import Delay, look_at
+from drapps.procpool.worker_diagnostics import Delay, profile_waits
 from drapps.optable import graph_json
 from drapps.profile.host import cpu_delay
 
@@ -116,10 +116,10 @@ def waits_in(probe, seconds, samples=32):
     try:
         for i in range(min(samples, probe.size)):
             with suppress(Exception):
-                places += look_at(probe.make, i, delay=delay)
+                places += profile_waits(probe.make, i, delay=delay)
             if time.monotonic() > end:
                 break
-        places += look_at(probe.collate, delay=delay)
+        places += profile_waits(probe.collate, delay=delay)
     finally:
         delay.close()
     return places.most_common(1)[0][0] if places else ""

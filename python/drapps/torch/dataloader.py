@@ -24,7 +24,7 @@ from drapps.adapting import Adapting
 from drapps.arguments import DATALOADER, EPOCH, check
 from drapps.badlist import BadList
 from drapps.counted import counted
-from drapps.procpool.pool_controller import CONTROLLERED, POSTED
+from drapps.procpool.pool_controller import CONTROLLER_KNOBS, POSTING_KNOBS
 from drapps.sched import check_knob, knobs
 from drapps.stat_keys import with_all_keys
 from drapps.torch import bad, draws, explain, init_fns, rebuild, replay, state as states, workers
@@ -442,10 +442,10 @@ class DataLoader(data.DataLoader[_T_co]):
         if knob == "workers" and self._iterable:
             raise _core.ArgumentError(f"workers = {value}: each worker of an iterable data set has its own iterator, "
                                       "so their number cannot change; make a loader with num_workers")  # fmt: skip
-        of_processes = knob in (*POSTED, *CONTROLLERED) and not (knob == "priority" and value > 0)
+        of_processes = knob in (*POSTING_KNOBS, *CONTROLLER_KNOBS) and not (knob == "priority" and value > 0)
         if not of_processes and not self._is_native():
             raise _core.ArgumentError(f"{knob} = {value}: not with worker processes, whose knobs are "
-                                      f"{', '.join((*POSTED, *CONTROLLERED))} (-1 or 0)")  # fmt: skip
+                                      f"{', '.join((*POSTING_KNOBS, *CONTROLLER_KNOBS))} (-1 or 0)")  # fmt: skip
 
     def get(self, knob):
         """The value of a setting: what set() was called with, else as it is in the pass that runs, or was in the last.

@@ -9,7 +9,7 @@ from torch._utils import ExceptionWrapper
 
 from drapps import _core
 from drapps.procpool.dataset_pool import DatasetPool, NothingPosted
-from drapps.procpool.pool_controller import CONTROLLERED
+from drapps.procpool.pool_controller import CONTROLLER_KNOBS
 from drapps.torch import workers
 from drapps.torch.bad import note_samples
 from drapps.torch.iterator import Iterator, pinned
@@ -79,7 +79,7 @@ class WorkerIter(Iterator):
     def _turn_what_was_said(self):
         """Knobs that take a controller; the others the pool was opened with."""
         for knob, value in list(self._adapting.said.items()):
-            if knob in CONTROLLERED:
+            if knob in CONTROLLER_KNOBS:
                 self._pool.turn(knob, value)
 
     def _open_pool(self, loader, dataset, collate_fn, **options):

@@ -125,7 +125,7 @@ static void slow_slots_are_started_early_longest_first(void **state)
     give_up_all(shmpool);
 }
 
-/* The owner waits for the oldest batch: a longer sample of a later one does not go before it. */
+/* The main process waits for the oldest batch: a longer sample of a later one does not overtake it. */
 static void in_order_slow_slots_of_the_oldest_batch_come_first(void **state)
 {
     (void)state;
@@ -425,7 +425,7 @@ static void one_batch_always_goes_on(void **state)
             assert_false(done(shmpool, 0, 0, 1));
             assert_nothing(shmpool, 0);
             assert_true(done(shmpool, 1, 0, 1));
-            assert_nothing(shmpool, 0); /* until the owner took it */
+            assert_nothing(shmpool, 0); /* until the main process took it */
             dr_shmpool_result r = next(shmpool);
             release(shmpool, &r);
         }

@@ -83,7 +83,7 @@ static pid_t start(dr_shmpool *shmpool, int worker, long die_at)
     return pid;
 }
 
-/* --- what the owner checks --- */
+/* --- what the main process checks --- */
 
 static void check_result(dr_shmpool *shmpool, const dr_shmpool_result *r, uint8_t *seen)
 {
@@ -301,7 +301,7 @@ static void a_stuck_slot_is_given_up(void **state)
 {
     (void)state;
     dr_error err;
-    dr_shmpool_at at;
+    dr_shmpool_worker_state at;
     for (int in_order = 0; in_order < 2; in_order++) {
         dr_shmpool *shmpool = open_shmpool(1, 4, in_order);
         assert_ok(dr_shmpool_attach(shmpool, 0, 100, &err));

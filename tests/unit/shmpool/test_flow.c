@@ -146,8 +146,8 @@ static void deaths_are_those_of_workers_that_were_not_told_to_leave(void **state
 static void places_are_kept_by_how_long_they_waited(void **state)
 {
     (void)state;
-    char name[2 * DR_SHMPOOL_WHERE];
-    dr_shmpool_place_waited places[DR_SHMPOOL_PLACES];
+    char name[2 * DR_SHMPOOL_WHERE_BYTES];
+    dr_shmpool_blocked_time places[DR_SHMPOOL_MAX_WAITS];
     dr_shmpool *shmpool = open_shmpool(1, 4, true);
     assert_int_equal(dr_shmpool_waits(shmpool, places), 0);
     dr_shmpool_waited(shmpool, "f", 5);
@@ -161,13 +161,13 @@ static void places_are_kept_by_how_long_they_waited(void **state)
         snprintf(name, sizeof name, "little %d", i);
         dr_shmpool_waited(shmpool, name, 1);
     }
-    assert_int_equal(dr_shmpool_waits(shmpool, places), DR_SHMPOOL_PLACES);
+    assert_int_equal(dr_shmpool_waits(shmpool, places), DR_SHMPOOL_MAX_WAITS);
     assert_string_equal(places[0].where, "much");
-    memset(name, 'a', DR_SHMPOOL_WHERE - 2);
-    strcpy(name + DR_SHMPOOL_WHERE - 2, "\xc3\xa9"); /* a character that has one byte too many */
+    memset(name, 'a', DR_SHMPOOL_WHERE_BYTES - 2);
+    strcpy(name + DR_SHMPOOL_WHERE_BYTES - 2, "\xc3\xa9"); /* a character that has one byte too many */
     dr_shmpool_waited(shmpool, name, 2000000);
     dr_shmpool_waits(shmpool, places);
-    assert_int_equal(strlen(places[0].where), DR_SHMPOOL_WHERE - 2);
+    assert_int_equal(strlen(places[0].where), DR_SHMPOOL_WHERE_BYTES - 2);
     dr_shmpool_unref(&shmpool);
 }
 

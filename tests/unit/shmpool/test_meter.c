@@ -224,7 +224,7 @@ static void work(dr_shmpool *shmpool, int worker)
 }
 
 /* The bound is one of arithmetic: whatever else the machine does, CPU time is given out at the rate of the ceiling, and
- * only the pieces under way are not paid for yet. */
+ * only the pieces in flight are not paid for yet. */
 static void processes_keep_to_it(void **state)
 {
     (void)state;

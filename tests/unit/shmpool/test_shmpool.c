@@ -322,7 +322,7 @@ static void numbers_of_no_worker_or_slot_are_ignored(void **state)
 {
     (void)state;
     dr_error err;
-    dr_shmpool_at at;
+    dr_shmpool_worker_state at;
     dr_shmpool *shmpool = open_shmpool(2, 4, true);
     const int none[] = { -1, 2, 1 << 30 };
     post(shmpool, 0, 1);
@@ -347,7 +347,7 @@ static void a_slot_that_is_done_twice_counts_once(void **state)
     (void)state;
     dr_error err;
     dr_shmpool_claim c;
-    dr_shmpool_at at;
+    dr_shmpool_worker_state at;
     bool finish;
     dr_shmpool_block block;
     const float costs[] = { 1, 1 };
@@ -375,7 +375,7 @@ static void out_of_order_a_finisher_is_at_the_batch_it_was_given(void **state)
     (void)state;
     dr_error err;
     dr_shmpool_claim c;
-    dr_shmpool_at at;
+    dr_shmpool_worker_state at;
     bool finish;
     dr_shmpool *shmpool = open_shmpool(2, 4, false);
     post(shmpool, 5, 1);

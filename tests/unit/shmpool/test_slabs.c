@@ -1,5 +1,5 @@
-/* Large slabs: their pages are used again, by workers that wait for an owner about to let go of them, and are not taken
- * by small blocks. */
+/* Large slabs: their pages are used again, by workers that wait for a main process about to let go of them, and are not
+ * taken by small blocks. */
 #include "unit/shmpool/shmpool_helper.h"
 
 #include <pthread.h>
@@ -29,7 +29,7 @@ static dr_shmpool_result make_and_take(dr_shmpool *shmpool, uint64_t tag, size_t
     return next(shmpool);
 }
 
-/* The owner holds two batches, and has its time to release the first of them set to go on for so long. */
+/* The main process holds two batches, and has its time to release the first of them set to go on for so long. */
 static dr_shmpool *open_holding(dr_shmpool_result held[2], uint64_t for_ns)
 {
     dr_shmpool *shmpool = open_shmpool(1, 4, true);
@@ -51,7 +51,7 @@ static void end_holding(dr_shmpool *shmpool, dr_shmpool_result *held, int n)
     end_shmpool(shmpool);
 }
 
-/* --- the owner lets go --- */
+/* --- the main process lets go --- */
 
 struct placing {
     dr_shmpool *shmpool;
@@ -84,7 +84,7 @@ static void assert_same_pages(dr_shmpool *shmpool, dr_shmpool_block slab, const 
     assert_true(apart > -4096 && apart < 4096);
 }
 
-/* A worker places a slab and waits; the owner lets go of a batch; the slab has that one's pages. */
+/* A worker places a slab and waits; the main process lets go of a batch; the slab has that one's pages. */
 static void place_while_released(dr_shmpool *shmpool, const dr_shmpool_result *held)
 {
     struct placing p = { .shmpool = shmpool };
@@ -97,7 +97,7 @@ static void place_while_released(dr_shmpool *shmpool, const dr_shmpool_result *h
     assert_same_pages(shmpool, p.slab, pages);
 }
 
-static void a_worker_waits_for_what_the_owner_lets_go(void **state)
+static void a_worker_waits_for_what_the_main_process_lets_go(void **state)
 {
     (void)state;
     dr_shmpool_result held[2];
@@ -107,7 +107,7 @@ static void a_worker_waits_for_what_the_owner_lets_go(void **state)
     end_holding(shmpool, &held[1], 1);
 }
 
-/* The owner has taken a batch, of a window of so many, and has a long time to let go of it. */
+/* The main process has taken a batch, of a window of so many, and has a long time to let go of it. */
 static dr_shmpool *open_holding_one(dr_shmpool_result *held, uint32_t window)
 {
     dr_shmpool *shmpool = open_shmpool(1, 4, true);
@@ -119,7 +119,7 @@ static dr_shmpool *open_holding_one(dr_shmpool_result *held, uint32_t window)
     return shmpool;
 }
 
-static void a_quick_owner_is_waited_for_where_one_batch_is_made_at_a_time(void **state)
+static void a_quick_main_process_is_waited_for_where_one_batch_is_made_at_a_time(void **state)
 {
     (void)state;
     dr_shmpool_result held;
@@ -130,7 +130,7 @@ static void a_quick_owner_is_waited_for_where_one_batch_is_made_at_a_time(void *
 }
 
 /* Though two samples are made sooner. */
-static void an_owner_that_holds_batches_for_milliseconds_is_quick(void **state)
+static void a_main_process_that_holds_batches_for_milliseconds_is_quick(void **state)
 {
     (void)state;
     dr_shmpool_result held;
@@ -162,7 +162,7 @@ static void the_time_that_slabs_are_held_is_learnt(void **state)
 
 /* --- it does not --- */
 
-static void an_owner_that_keeps_all_holds_nobody_up(void **state)
+static void a_main_process_that_keeps_all_holds_nobody_up(void **state)
 {
     (void)state;
     dr_shmpool_result held[2];
@@ -183,7 +183,7 @@ static void only_large_slabs_of_a_known_size_are_waited_for(void **state)
     place_slab(shmpool, SLAB / 4, &slab);
     end_holding(shmpool, held, 2);
     shmpool = open_holding(held, long_ns);
-    place_slab(shmpool, SLAB * 2, &slab); /* what the owner holds would not do */
+    place_slab(shmpool, SLAB * 2, &slab); /* what the main process holds would not do */
     end_holding(shmpool, held, 2);
     shmpool = open_holding(held, long_ns);
     release(shmpool, &held[0]);
@@ -191,7 +191,7 @@ static void only_large_slabs_of_a_known_size_are_waited_for(void **state)
     end_holding(shmpool, &held[1], 1);
 }
 
-static void where_batches_are_made_ahead_the_only_one_of_the_owner_is_not_waited_for(void **state)
+static void where_batches_are_made_ahead_the_only_one_of_the_main_process_is_not_waited_for(void **state)
 {
     (void)state;
     for (uint32_t window = 0; window < 3; window += 2) {
@@ -203,7 +203,7 @@ static void where_batches_are_made_ahead_the_only_one_of_the_owner_is_not_waited
     }
 }
 
-static void an_owner_that_is_slow_or_waits_itself_is_not_waited_for(void **state)
+static void a_main_process_that_is_slow_or_waits_itself_is_not_waited_for(void **state)
 {
     (void)state;
     dr_shmpool_result held;
@@ -246,14 +246,14 @@ static void small_blocks_leave_the_place_of_a_large_one_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_worker_waits_for_what_the_owner_lets_go),
-        cmocka_unit_test(an_owner_that_keeps_all_holds_nobody_up),
+        cmocka_unit_test(a_worker_waits_for_what_the_main_process_lets_go),
+        cmocka_unit_test(a_main_process_that_keeps_all_holds_nobody_up),
         cmocka_unit_test(only_large_slabs_of_a_known_size_are_waited_for),
-        cmocka_unit_test(a_quick_owner_is_waited_for_where_one_batch_is_made_at_a_time),
-        cmocka_unit_test(an_owner_that_holds_batches_for_milliseconds_is_quick),
+        cmocka_unit_test(a_quick_main_process_is_waited_for_where_one_batch_is_made_at_a_time),
+        cmocka_unit_test(a_main_process_that_holds_batches_for_milliseconds_is_quick),
         cmocka_unit_test(the_time_that_slabs_are_held_is_learnt),
-        cmocka_unit_test(where_batches_are_made_ahead_the_only_one_of_the_owner_is_not_waited_for),
-        cmocka_unit_test(an_owner_that_is_slow_or_waits_itself_is_not_waited_for),
+        cmocka_unit_test(where_batches_are_made_ahead_the_only_one_of_the_main_process_is_not_waited_for),
+        cmocka_unit_test(a_main_process_that_is_slow_or_waits_itself_is_not_waited_for),
         cmocka_unit_test(small_blocks_leave_the_place_of_a_large_one_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
