@@ -181,11 +181,11 @@ class Writer:
                 out += [".. code-block:: c" if ";" in " ".join(block) else "::", ""]
                 out += [*rst.indent(rst.dedent(block), 3), ""]
                 continue
-            for is_item, text in rst.bullets(block):
-                lead = "* " if is_item else ""
-                body = self.prose(" ".join(text.split("\n")))
-                out += [*textwrap.wrap(body, 110, initial_indent=lead, subsequent_indent=" " * len(lead),
-                                       break_long_words=False, break_on_hyphens=False), ""]  # fmt: skip
+            for lead, text in rst.bullets(block):
+                out += textwrap.wrap(self.prose(text), 110, initial_indent=lead, subsequent_indent="  " if lead else "",
+                                     break_long_words=False, break_on_hyphens=False)  # fmt: skip
+                out += [] if lead.startswith(":") else [""]
+            out.append("")
         return out
 
     def _section(self, title):

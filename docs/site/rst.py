@@ -4,7 +4,8 @@ import re
 
 CODE = re.compile(r"`([^`\n]+)`")
 SPECIAL = re.compile(r"([*|\\]|(?<=\w)_(?=\W|$))")
-BULLET = re.compile(r"^(?:- |@(?:param|return|returns)\b)")
+BULLET = re.compile(r"^(?:- |@\w+)")
+FIELD = re.compile(r"^@(param)\s+(\w+)\s+|^@(return)s?\s+")
 
 
 def escape(text):
@@ -40,18 +41,26 @@ def dedent(lines):
 
 
 def bullets(block):
-    """A paragraph as items: (is_item, text) of its lines, each with the lines that continue it."""
-    items = []
+    """A paragraph as [(lead, text)]: what stands before an item of a list ("" for plain text), and its text.
+
+    `@param name text` and `@return text` become fields.  They go on until the next one, however they are indented.
+    """
+    items, fields = [], any(line.startswith("@") for line in block)
     for line in block:
         if BULLET.match(line):
-            items.append([True, re.sub(r"^- |^@", "", line)])
-        elif items and line.startswith("  ") and items[-1][0]:
+            items.append([_lead(line), FIELD.sub("", line.removeprefix("- "))])
+        elif items and (fields or not items[-1][0] or line.startswith("  ")):
             items[-1][1] += " " + line.strip()
-        elif items and not items[-1][0]:
-            items[-1][1] += "\n" + line.strip()
         else:
-            items.append([False, line.strip()])
+            items.append(["", line.strip()])
     return items
+
+
+def _lead(line):
+    field = FIELD.match(line)
+    if not field:
+        return "* "
+    return f":param {field.group(2)}: " if field.group(1) else ":returns: "
 
 
 def indent(lines, by):
