@@ -25,7 +25,7 @@ autodoc_docstring_signature = False
 autodoc_typehints = "none"
 maximum_signature_line_length = 80
 highlight_language = "none"
-smartquotes = False
+smartquotes_action = "D"  # dashes; quotes stay as they are
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
