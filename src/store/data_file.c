@@ -193,8 +193,7 @@ static bool sizes_agree(const dr_stored *s, uint64_t raw_bytes)
     if (s->codec > DR__BYTES_LAST)
         return false;
     /* A codec that this build is without makes the sample unreadable, not the records behind it. */
-    const dr_byte_codec *codec = dr__byte_codec_find(s->codec);
-    return !codec || raw_bytes / codec->most_ratio <= s->payload_bytes;
+    return raw_bytes / dr__byte_codec_ratio(s->codec) <= s->payload_bytes;
 }
 
 bool dr__data_parse_head(const uint8_t *data, size_t size, dr_stored *out, size_t *head_bytes)

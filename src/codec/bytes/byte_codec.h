@@ -18,7 +18,6 @@ typedef struct dr_byte_codec {
     const char *summary;
     const char *library; /* with its version; NULL: none */
     uint8_t wire_id;     /* DR__BYTES_... */
-    uint32_t most_ratio; /* most bytes that one encoded byte can decode to: bounds what a damaged header may claim */
 
     /* Returns the most bytes that encode can make of `size` bytes; 0: it cannot take so many. */
     size_t (*bound)(size_t size);
@@ -33,6 +32,10 @@ typedef struct dr_byte_codec {
 } dr_byte_codec;
 
 extern const dr_byte_codec *const dr__byte_codecs[]; /* the codecs of this build; NULL ends it */
+
+/* Returns the most bytes that one encoded byte can decode to, which bounds what a damaged header may claim.  Known for
+ * every wire id, whether this build has the codec or not. */
+uint32_t dr__byte_codec_ratio(unsigned wire_id);
 
 /* Returns the codec with this wire id, or NULL where this build has none. */
 const dr_byte_codec *dr__byte_codec_find(unsigned wire_id);

@@ -1,4 +1,6 @@
 /* byte_codec_table.c: the byte codecs of this build. */
+#include <assert.h>
+
 #include "codec/bytes/byte_codec.h"
 #include "codec/codec_config.h"
 
@@ -12,6 +14,13 @@ const dr_byte_codec *const dr__byte_codecs[] = {
 #endif
     NULL,
 };
+
+uint32_t dr__byte_codec_ratio(unsigned wire_id)
+{
+    static const uint32_t ratios[] = { [DR__BYTES_NONE] = 1, [DR__BYTES_LZ4] = 255 };
+    assert(wire_id <= DR__BYTES_LAST);
+    return ratios[wire_id];
+}
 
 const dr_byte_codec *dr__byte_codec_find(unsigned wire_id)
 {

@@ -29,7 +29,6 @@ const dr_byte_codec dr__byte_codec_lz4 = {
     .summary = "fast compression",
     .library = "liblz4 " LZ4_VERSION_STRING,
     .wire_id = DR__BYTES_LZ4,
-    .most_ratio = 255,
     .bound = bound,
     .encode = encode,
     .decode = decode,

@@ -26,7 +26,6 @@ const dr_byte_codec dr__byte_codec_none = {
     .name = "none",
     .summary = "bytes as they are",
     .wire_id = DR__BYTES_NONE,
-    .most_ratio = 1,
     .bound = bound,
     .encode = encode,
     .decode = decode,
