@@ -12,11 +12,12 @@ import threading
 import weakref
 from numbers import Real
 
-from drapps import _core, metrics, output as outputs, state_checks
+from drapps import _core, metrics, output as outputs
 from drapps.arguments import EPOCH, check
-from drapps.badlist import BadList
 from drapps.batch import Batch, deliver
 from drapps.counted import counted
+from drapps.passes import state as state_checks
+from drapps.passes.bad_samples import BadList
 from drapps.profiler_range import wait_range
 from drapps.sched import check_knob
 from drapps.trace import warn_if_broken, warn_if_renamed
@@ -131,7 +132,7 @@ class LoaderBase:
         if batch is None:
             self._running = self._spent = False
             raise StopIteration
-        self._bad_list.told(batch.bad, batch.epoch)
+        self._bad_list.add_rows(batch.bad, batch.epoch)
         return batch
 
     def _check_process(self):
@@ -272,7 +273,7 @@ class Loader(LoaderBase):
     def _next(self, box):
         core = box[0] if box else self._core.next(self.timeout_ms, box)
         if core is None:  # of the bad samples after the last batch, none has told
-            self._bad_list.told(json.loads(self._core.untold()), self.epoch)
+            self._bad_list.add_rows(json.loads(self._core.untold()), self.epoch)
         return None if core is None else Batch(core, outputs.choose(self.output))
 
     def _cancel(self):

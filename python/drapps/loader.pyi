@@ -2,7 +2,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 from drapps._core import Dataset, Graph
-from drapps.badlist import BadSample
+from drapps.passes.bad_samples import BadSample
 from drapps.batch import Batch
 from drapps.monitor import Monitor
 from drapps.sched import Decision

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import numpy
 
-from drapps import _core, output as outputs, state_checks
+from drapps import _core, output as outputs
 from drapps.build_info import info, usual_workers
 from drapps.adapting import Adapting
 from drapps.batch import Batch
@@ -24,13 +24,14 @@ from drapps.counted import counted
 from drapps.procpool.process_pool import MAX_WORKERS
 from drapps.procpool.chain_pool import ChainPool, Groups
 from drapps.loader import LoaderBase
-from drapps.outcomes import MAX_BAD, Group, Maker, filled
 from drapps.output import from_numpy
-from drapps.pace import Pace
+from drapps.passes import state as state_checks
+from drapps.passes.bad_samples import MAX_BAD
+from drapps.passes.consumer_timer import ConsumerTimer
+from drapps.passes.cursor import Cursor
 from drapps.pipeline import PythonStage
-from drapps.place import Place
 from drapps.sched import check_cpus
-from drapps.stages import FOLLOWERS, SampleRunner
+from drapps.stages import FOLLOWERS, Group, Maker, SampleRunner, filled
 from drapps.stat_keys import with_all_keys
 
 KNOBS = {"workers": range(MAX_WORKERS + 1), "prefetch": range(1, 65)}
@@ -45,7 +46,7 @@ class PythonBatch(Batch):
         super().__init__(SimpleNamespace(ids=ids, samples=len(ids), error=None, **facts), output)
         self._fields = fields
         self._bad = bad
-        self.before = None  # the place where the consumer was when it was made
+        self.before = None  # the consumer's cursor when it was made
 
     @property
     def bad(self):
@@ -103,8 +104,8 @@ class PythonLoader(LoaderBase):
         self._running_epoch = self._n_bad = 0
         self._ended = {"deaths": 0, "slow_samples": 0}  # of processes that are gone
         self._counts = {"samples": 0, "batches": 0, "epochs": 0, "bad_samples": 0, "wait_ns": 0, "step_ns": 0}
-        self._pace = Pace(self._counts)
-        self._place = Place()
+        self._timer = ConsumerTimer(self._counts)
+        self._cursor = Cursor()
         super().__init__(output)
 
     def _check(self):
@@ -146,10 +147,10 @@ class PythonLoader(LoaderBase):
             return len(range(self._rank, n, self._world))
         return (n // step if self._last == "drop" else -(-n // step)) * self._batch_size
 
-    def _positions(self, place):
+    def _positions(self, cursor):
         """Positions of the order that are not delivered yet; padding goes on past the end."""
         rank, world = self._rank, self._world
-        return (rank + i * world for i in range(place.local, self._length()) if i not in place.ahead)
+        return (rank + i * world for i in range(cursor.local, self._length()) if i not in cursor.ahead)
 
     def __len__(self):
         return (self._length() + self._batch_size - 1) // self._batch_size
@@ -158,7 +159,7 @@ class PythonLoader(LoaderBase):
 
     def _begin_groups(self):
         """An iterator that does not hold the loader, so that a loader that nobody holds ends its processes."""
-        epoch, size, positions = self._running_epoch, self._batch_size, self._positions(self._place)
+        epoch, size, positions = self._running_epoch, self._batch_size, self._positions(self._cursor)
         if self._pool:
             self._pool.clear()
         if self._controls.workers == 0:
@@ -175,9 +176,9 @@ class PythonLoader(LoaderBase):
 
     def _tell_begin(self):
         """For the trace; as native loaders say it."""
-        place = self._place
-        self._adapting.tell("start", epoch=self._running_epoch, base=place.local * self._world,
-                            samples=self._length() - place.local - len(place.ahead), workers=self._pool.workers,
+        cursor = self._cursor
+        self._adapting.tell("start", epoch=self._running_epoch, base=cursor.local * self._world,
+                            samples=self._length() - cursor.local - len(cursor.ahead), workers=self._pool.workers,
                             prefetch=self._pool.window.batches)  # fmt: skip
 
     def _open_pool(self, collate):
@@ -200,7 +201,7 @@ class PythonLoader(LoaderBase):
     # --- what LoaderBase asks for ---
 
     def _start(self, epoch):
-        self._go_to(epoch, Place())
+        self._go_to(epoch, Cursor())
         with self._work:
             try:
                 self._groups = self._begin_groups()
@@ -213,12 +214,12 @@ class PythonLoader(LoaderBase):
         self._groups = iter(())
         self._end_pool()
 
-    def _go_to(self, epoch, place):
+    def _go_to(self, epoch, cursor):
         self._check_open()
         with self._work:
-            self._running_epoch, self._place = epoch, place
+            self._running_epoch, self._cursor = epoch, cursor
             self._n_bad, self._controls.given_up = 0, False
-            self._pace.end()
+            self._timer.stop()
             self._counts["epochs"] += 1
             self._groups = None
 
@@ -226,13 +227,13 @@ class PythonLoader(LoaderBase):
         self._check_open()
         if box:  # a signal came before it could be given
             return box[0]
-        pace, batch = self._pace, None
-        pace.comes()
+        timer, batch = self._timer, None
+        timer.begin_wait()
         try:
             batch = self._next_made(box)
             return batch
         finally:
-            pace.leaves(over=batch is None and not box)
+            timer.end_wait(over=batch is None and not box)
 
     def _next_made(self, box):
         with self._work:
@@ -265,7 +266,7 @@ class PythonLoader(LoaderBase):
                 batch = self._batch(group, outcomes)
                 _core.defer_sigint(self._deliver, box, batch, outcomes)
                 return batch
-        self._bad_list.told([outcome.bad for outcome in outcomes if outcome.bad], self._running_epoch)
+        self._bad_list.add_rows([outcome.bad for outcome in outcomes if outcome.bad], self._running_epoch)
         return None
 
     def _with_stand_in(self, group):
@@ -302,11 +303,11 @@ class PythonLoader(LoaderBase):
                            [outcome.bad for outcome in outcomes if outcome.bad], [outcome.id for outcome in good],
                            positions=[outcome.position for outcome in good],
                            padded=sum(outcome.position >= len(self._pipe) for outcome in outcomes),
-                           number=self._place.number, epoch=self._running_epoch)  # fmt: skip
+                           number=self._cursor.number, epoch=self._running_epoch)  # fmt: skip
 
     def _deliver(self, box, batch, outcomes):
-        batch.before = self._place
-        self._place = self._place.after((outcome.position - self._rank) // self._world for outcome in outcomes)
+        batch.before = self._cursor
+        self._cursor = self._cursor.after((outcome.position - self._rank) // self._world for outcome in outcomes)
         self._counts["samples"] += batch.samples
         self._counts["batches"] += 1
         box.append(batch)
@@ -317,8 +318,8 @@ class PythonLoader(LoaderBase):
 
     def _native_state(self):
         held = self._held()
-        place = self._place if held is None else held.before
-        return {**self._configuration(), "epoch": self._running_epoch, **place.state()}
+        cursor = self._cursor if held is None else held.before
+        return {**self._configuration(), "epoch": self._running_epoch, **cursor.state()}
 
     def _check_inner(self, state):
         for key, mine in self._configuration().items():
@@ -336,10 +337,10 @@ class PythonLoader(LoaderBase):
             state_checks.wrong("number", f"an int from 0 to {local + len(ahead)}", number)
 
     def _restore(self, state):
-        self._go_to(state["epoch"], Place(state["number"], state["local"], frozenset(state.get("ahead", ()))))
+        self._go_to(state["epoch"], Cursor(state["number"], state["local"], frozenset(state.get("ahead", ()))))
 
     def _stop(self):
-        self._pace.end()
+        self._timer.stop()
         self._groups = iter(())
         self._end_pool()
         self._adapting.close()
@@ -360,7 +361,7 @@ class PythonLoader(LoaderBase):
 
     def stats(self):
         """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
-        self._pace.count()
+        self._timer.count()
         self._fly()
         settings = {knob: self.get(knob) for knob in KNOBS}
         adapting = self._adapting.stats(settings)

@@ -12,7 +12,7 @@ from torch.utils.data import ConcatDataset, Subset
 
 import drapps
 from drapps import DataLoader
-from drapps.badlist import MOST, BadList
+from drapps.passes.bad_samples import MAX_LISTED, BadList
 
 torchvision = import_torchvision()
 v2 = importlib.import_module("torchvision.transforms.v2")
@@ -127,9 +127,9 @@ def test_a_list_of_paths_gives_names(tmp_path, workers):
 
 def test_the_newest_are_kept():
     found = BadList()
-    for index in range(MOST + 200):
+    for index in range(MAX_LISTED + 200):
         found.add(index, "bad", 0)
-    assert [bad.index for bad in found.newest()] == list(range(200, MOST + 200))
+    assert [bad.index for bad in found.newest()] == list(range(200, MAX_LISTED + 200))
 
 
 # --- the other loaders ---

@@ -164,7 +164,7 @@ def test_in_order_stand_ins_are_in_their_place_and_the_same_in_every_run(picture
     bad = {*range(4, 8), *range(16, 20)}
 
     def batches():
-        with mock.patch("drapps.torch.bad.has_ranks", lambda loader: True), \
+        with mock.patch("drapps.torch.dataloader.has_ranks", lambda loader: True), \
              mock.patch("drapps.torch.native_iter.has_ranks", lambda loader: True):  # fmt: skip
             torch.manual_seed(3)
             return source.read(DataLoader(source.dataset(N, bad), 4, on_bad_sample="skip",

@@ -15,7 +15,7 @@ from op_runner import import_torchvision
 import drapps
 from drapps import DataLoader, cached
 from drapps.torch import rebuild
-from drapps.torch.tally import Tally
+from drapps.passes.counters import Counters
 
 torchvision = import_torchvision()
 v2 = importlib.import_module("torchvision.transforms.v2")
@@ -44,7 +44,7 @@ class Maker:
 
 
 def test_what_has_ended_stays_counted():
-    tally, one, other = Tally(), Maker(deaths=2, slow_samples=5, batches=9), Maker(slow_samples=1, cache_hits=7)
+    tally, one, other = Counters(), Maker(deaths=2, slow_samples=5, batches=9), Maker(slow_samples=1, cache_hits=7)
     tally.watch(one)
     tally.watch(other)
     assert tally.stats() == {"deaths": 2, "slow_samples": 6, "cache_hits": 7}
@@ -56,7 +56,7 @@ def test_what_has_ended_stays_counted():
 
 
 def test_who_works_does_not_keep_the_tally():
-    tally, maker = Tally(), Maker()
+    tally, maker = Counters(), Maker()
     tally.watch(maker)
     del tally
     maker.at_end(maker, {"deaths": 1})

@@ -14,7 +14,7 @@ from drapps import _core
 from drapps.procpool.process_pool import CLAIM_NS, POLL_S, MAX_BATCHES, TOGETHER_NS, NothingPosted, ProcessPool
 from drapps.procpool.worker_loop import GOOD, WorkerLoop
 from drapps.procpool.pack import PackError, pack, unpack
-from drapps.outcomes import Group, Outcome, gathered, portable
+from drapps.stages import Group, Outcome, gathered, portable
 
 MAX_ATTEMPTS = 3
 

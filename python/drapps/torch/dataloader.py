@@ -22,25 +22,27 @@ from torch.utils.data.dataloader import _DatasetKind
 from drapps import _core, metrics
 from drapps.adapting import Adapting
 from drapps.arguments import DATALOADER, EPOCH, check
-from drapps.badlist import BadList
 from drapps.counted import counted
+from drapps.passes import replay
+from drapps.passes.bad_samples import BadCounter, BadList
+from drapps.passes.costs import costs_of
+from drapps.passes.counters import Counters
+from drapps.passes.cursor import Progress
+from drapps.passes.order import sampler_chain
+from drapps.passes.state import running
 from drapps.procpool.pool_controller import CONTROLLER_KNOBS, POSTING_KNOBS
 from drapps.sched import check_knob, knobs
 from drapps.stat_keys import with_all_keys
-from drapps.torch import bad, draws, explain, init_fns, rebuild, replay, state as states, workers
-from drapps.torch.costs import costs_of
+from drapps.torch import explain, init_fns, rebuild, rng_state, state as states, workers
 from drapps.torch.pool_iter import PoolIter
 from drapps.torch.inline import InlineIter
 from drapps.torch.iterator import PASS_STEP
-from drapps.torch.kept import Kept
 from drapps.torch.lower import lower
 from drapps.torch.lower_collate import lower_collate
-from drapps.torch.native_iter import NativeIter
+from drapps.torch.native_iter import EngineCache, NativeIter
 from drapps.torch.open_files import open_file_in
-from drapps.torch.progress import Progress
-from drapps.torch.samplers import RandomSampler, RankBatchSampler
+from drapps.torch.samplers import RandomSampler, RankBatchSampler, has_ranks
 from drapps.torch.stream_iter import StreamIter
-from drapps.torch.tally import Tally
 
 log = logging.getLogger("drapps")
 
@@ -116,7 +118,7 @@ class DataLoader(data.DataLoader[_T_co]):
         self._progress = self._resume = self._plan = self._costs = None
         self.record = record
         self._iterators = weakref.WeakSet()  # passes that may have workers
-        self._kept, self._tally = Kept(), Tally()
+        self._engines, self._counters = EngineCache(), Counters()
         iterable = isinstance(dataset, data.IterableDataset)
         if iterable and record:
             raise _core.ArgumentError("record=True needs a map-style data set: an iterable one gives what comes next")
@@ -197,14 +199,14 @@ class DataLoader(data.DataLoader[_T_co]):
 
     def _get_iterator(self):
         if self.num_workers == 0 and not self._goes_on_natively():
-            self._kept.close()
+            self._engines.close()
             return InlineIter(self)
         if self.num_workers > 0 and self.prefetch_factor <= 0:
             raise AssertionError(f"prefetch_factor is {self.prefetch_factor}, must be greater than 0 with workers")
         self.check_worker_number_rationality()
         if self._is_native():
             return NativeIter(self)
-        self._kept.close()
+        self._engines.close()
         if self._iterable and not (self._may_be_inline and workers.why_no_children()):
             return StreamIter(self)  # states depend on the number of workers: it was decided when the loader was made
         if why := self._why_no_processes():
@@ -217,7 +219,7 @@ class DataLoader(data.DataLoader[_T_co]):
         """The state that was loaded is that of a native pass, and this loader can make the rest of it: Python code would
         draw other random numbers."""
         resume = self._resume
-        if resume is None or not states.running(resume):
+        if resume is None or not running(resume):
             return False
         return (resume.get("replay") or resume).get("native", False) and self._is_native()
 
@@ -286,7 +288,7 @@ class DataLoader(data.DataLoader[_T_co]):
         if epoch != self._epoch:
             self._resume = None
         self._epoch = epoch
-        for sampler in draws.chain(self._index_sampler):
+        for sampler in sampler_chain(self._index_sampler):
             if hasattr(sampler, "set_epoch"):
                 sampler.set_epoch(epoch)
 
@@ -301,10 +303,11 @@ class DataLoader(data.DataLoader[_T_co]):
 
     def _bad_of_pass(self):
         """Who counts the bad samples of the pass that begins now."""
-        return bad.BadSamples(self, self._progress.epoch)
+        return BadCounter(self.on_bad_sample, self.max_bad, self.on_bad_sample == "skip" and has_ranks(self),
+                          self._counts, self._bad_list, self._progress.epoch)  # fmt: skip
 
     def _sample_costs(self):
-        self._costs = self._costs or costs_of(self)
+        self._costs = self._costs or (costs_of(self.dataset, states.length_of(self.dataset)) if self.lanes else None)
         return self._costs
 
     # --- state ---
@@ -327,7 +330,7 @@ class DataLoader(data.DataLoader[_T_co]):
     def _between(self):
         """The state between two passes: that of the next one, which has drawn nothing."""
         kept = self._iterator.kept_seeds() if self._iterator is not None else None
-        coming = Progress(self._epoch, draws.take(self, kept_seeds=kept), self._counts)
+        coming = Progress(self._epoch, rng_state.save(self, kept_seeds=kept), self._counts)
         coming.finished = self._progress is not None
         return self._state_of(coming)
 
@@ -336,9 +339,9 @@ class DataLoader(data.DataLoader[_T_co]):
 
         state: of this rank; where it was saved out of order by another number of ranks, the list of all of them.
         """
-        placed = states.place(self, state)
+        placed = states.resume_point(self, state)
         if "replay" in placed:
-            replay.check_way(self, placed["replay"])
+            self._check_replay(placed["replay"])
         self._give_up(RESTORED)
         self._progress = None
         self._epoch, self._resume = placed["epoch"], placed
@@ -348,9 +351,9 @@ class DataLoader(data.DataLoader[_T_co]):
         found, self._resume = self._resume, None
         if found is None:
             return None, None
-        if states.running(found):
+        if running(found):
             return found, None
-        draws.put(self, found["draws"]["generators"])
+        rng_state.restore(self, found["draws"]["generators"])
         return None, found["draws"]["kept_seeds"]
 
     # --- repeating ---
@@ -375,7 +378,12 @@ class DataLoader(data.DataLoader[_T_co]):
     def replay(self, order):
         """The next iter() delivers the batches of an order() again, bit for bit, also with another number of workers
         or in_order=True; a pass that runs is given up."""
-        self.load_state_dict(replay.state_of(self, order))
+        self.load_state_dict(replay.state_of(order, self._between(), self.world_size))
+
+    def _check_replay(self, order):
+        """Raises where a pass would not be made as it was recorded.  With num_workers=0 it can be made either way."""
+        native = self._is_native() and not (self.num_workers == 0 and not order["native"])
+        replay.check_native(order, native)
 
     # --- looking inside ---
 
@@ -386,11 +394,11 @@ class DataLoader(data.DataLoader[_T_co]):
     def stats(self):
         """Counters since the loader was made, as a dict; docs/stats.md lists them."""
         if self._progress is not None:
-            self._progress.settle()
+            self._progress.commit()
         for iterator in list(self._iterators):
-            iterator._progress.pace.count()
+            iterator._progress.timer.count()
         counts = {name: self._counts[name] for name in COUNTS}
-        return with_all_keys({**self._tally.stats(), **counts, "delivered_samples": counts["samples"],
+        return with_all_keys({**self._counters.stats(), **counts, "delivered_samples": counts["samples"],
                               "epoch": max(0, self._epoch - 1), **self._adapting.stats(self._begins_with())})  # fmt: skip
 
     def bad_samples(self):
@@ -470,7 +478,7 @@ class DataLoader(data.DataLoader[_T_co]):
 
     def _give_up(self, why):
         for iterator in list(self._iterators):
-            iterator._progress.given_up = why
+            iterator._progress.invalid = why
             iterator._shutdown_workers()
         self._iterators.clear()
         self._iterator = None
@@ -478,7 +486,7 @@ class DataLoader(data.DataLoader[_T_co]):
     def close(self):
         """Ends the workers of passes that run.  Batches that are still held stay valid; iter() begins anew."""
         self._give_up(CLOSED)
-        self._kept.close()
+        self._engines.close()
         self._adapting.close()
 
     def __getstate__(self):

@@ -1,8 +1,11 @@
-"""DataLoader.explain(): what runs where, in words."""
+"""DataLoader.explain(): what runs where, in words; and the settings that a trace records."""
+
+from torch.utils import data
 
 from drapps import cached
 from drapps.counted import counted
-from drapps.torch import draws
+from drapps.passes.order import sampler_chain
+from drapps.torch.identity import length_of
 
 
 def text(loader):
@@ -22,7 +25,7 @@ def _data(loader):
 def _order(loader):
     ranks = f", rank {loader.rank} of {loader.world_size}" if loader.world_size > 1 else ""
     kept = "in this order" if loader.in_order or loader.num_workers == 0 else "as they are ready"
-    samplers = " of ".join(name_of(sampler) for sampler in draws.chain(loader._index_sampler))
+    samplers = " of ".join(name_of(sampler) for sampler in sampler_chain(loader._index_sampler))
     return f"order: {samplers}{ranks}; delivered {kept}"
 
 
@@ -70,10 +73,37 @@ def _cache(loader, plan):
 
 def _of_engine(loader, plan):
     """As the native loader says it, which is opened by the first pass."""
-    native = loader._tally.native if loader._tally.plan is plan else None
+    native = loader._counters.native if loader._counters.plan is plan else None
     said = native.explain().splitlines() if native is not None and not native._core.closed else ()
     begun = [line for line in said if line.startswith("cache: ")]
     if begun:
         return begun[0]
     return (f"cache: keeps in {cached.folder_text(loader.cache)} what the ops before the first random one make; which "
             "these are is said here once a pass has begun")  # fmt: skip
+
+
+# --- for traces ---
+
+
+def settings_of(loader):
+    """The arguments that say which samples come, and in which order; plain values."""
+    own = loader.batch_sampler if type(loader.batch_sampler).__module__.split(".")[0] not in ("torch", "drapps") else None
+    return {
+        "batch_size": loader.batch_size,
+        "shuffle": own is None and isinstance(loader.sampler, data.RandomSampler),
+        "sampler": type(own or loader.sampler).__name__,
+        "drop_last": loader.drop_last,
+        "in_order": bool(loader.in_order),
+        "seed": loader.seed,
+        "on_bad_sample": loader.on_bad_sample,
+        "rank": loader.rank,
+        "world": loader.world_size,
+    }
+
+
+def samples_of_pass(loader):
+    """Samples of a whole pass of this rank; None where the sampler does not tell, or forms batches of its own."""
+    if type(loader.batch_sampler) is not data.BatchSampler:
+        return None
+    n_samples = length_of(loader.sampler)
+    return n_samples - n_samples % loader.batch_size if n_samples and loader.drop_last else n_samples

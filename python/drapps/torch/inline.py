@@ -7,12 +7,13 @@ from itertools import islice
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from drapps import _core, cached
+from drapps.passes.bad_samples import indices_of, note_samples
+from drapps.passes.order import places_of, size_of, stateful
+from drapps.passes.replacement import CarefulFetcher
 from drapps.procpool.worker import restore
 from drapps.procpool.seeds import COLLATE
-from drapps.torch.bad import CarefulFetcher, indices_of, note_samples
 from drapps.torch.iterator import Iterator, pinned
-from drapps.torch.order import places_of, size_of, stateful
-from drapps.torch.replay import CallerSeeds
+from drapps.torch.rng_state import CallerSeeds
 from drapps.torch.state import length_of
 
 
@@ -56,7 +57,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
         self._cache = None
         if loader.cache is not None:
             self._cache = cached.Cache(loader.cache, loader.cache_limit, adaptive=loader.adaptive_compression,
-                                       counts=loader._tally.ended)  # fmt: skip
+                                       counts=loader._counters.ended)  # fmt: skip
         self._samples, self._seeds = self._dataset, None
         if not loader._iterable and (loader.record or self._progress.repeat is not None):
             self._samples, self._seeds = loader._lowered().dataset, CallerSeeds(self._base_seed, self._order)
@@ -73,7 +74,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
                 try:
                     with (
                         nullcontext() if self._cache is None else cached.using(self._cache),
-                        nullcontext() if self._seeds is None else self._seeds.lent(),
+                        nullcontext() if self._seeds is None else self._seeds.preserving(),
                     ):
                         made, batch = self._fetch(self._work)
                 except Exception as error:
@@ -88,7 +89,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
 
     def _delivery(self, work):
         """What says that a batch was delivered."""
-        return partial(self._progress.settled, work, self._careful.left_out if self._careful else ())
+        return partial(self._progress.delivered_work, work, self._careful.left_out if self._careful else ())
 
     def _leave_out(self):
         work, self._work = self._work, None

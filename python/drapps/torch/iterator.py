@@ -20,11 +20,12 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 import drapps
 from drapps import _core
+from drapps.passes.cursor import Progress
+from drapps.passes.order import Order
+from drapps.passes.replay import Record, Repeat
 from drapps.profiler_range import is_profiled, wait_range
-from drapps.torch import draws
-from drapps.torch.order import Order
-from drapps.torch.progress import Progress
-from drapps.torch.replay import Record, Repeat
+from drapps.torch import rng_state
+from drapps.torch.samplers import pass_config
 
 # What the first of its kind in a process looks up takes longer when a first batch is waited for, just after a fork.
 torch.empty((), dtype=torch.int64, device="cpu").random_(generator=torch.Generator()).item()  # as a base seed
@@ -53,19 +54,19 @@ class Iterator(_BaseDataLoaderIter):
     def _beginning(self, loader, kept_seeds=None):
         """A context in which the pass draws: as torch does, or, continuing, what it drew the first time."""
         if loader._progress is not None:
-            loader._progress.settle()
+            loader._progress.commit()
         resume, saved_seeds = loader._take_resume()
         epoch = loader._next_epoch(resume)
         asks = 1 if loader._may_be_inline else self._asks  # torch's default has no workers
-        drawn = resume["draws"] if resume else draws.take(loader, asks, kept_seeds or saved_seeds)
+        drawn = resume["draws"] if resume else rng_state.save(loader, asks, kept_seeds or saved_seeds)
         self._progress = loader._progress = Progress(epoch, drawn, loader._counts)
-        return draws.again(loader, resume) if resume else nullcontext(None)
+        return rng_state.redrawing(loader, resume) if resume else nullcontext(None)
 
     def _draw_pass(self, loader):
         """The sampler's iterator and the base seed: in the order in which this pass draws, whatever it ran on first."""
         drawn = self._progress.draws
         if drawn["kept_seeds"]:  # those workers are gone: these take their place
-            with draws.unmoved(loader):
+            with rng_state.preserving(loader):
                 super().__init__(loader)
             self._draw_later_pass(loader)
             return
@@ -83,7 +84,7 @@ class Iterator(_BaseDataLoaderIter):
             self._progress.yielded = resume["_num_yielded"]
             self._order = self._progress.repeat = Repeat(resume["replay"], self._auto_collation)
         else:
-            self._order = Order(loader, self._sampler_iter, self._progress, resume)
+            self._order = Order(pass_config(loader), self._sampler_iter, self._progress, resume)
         if loader.record:
             self._progress.record = Record(self._order, self._auto_collation, self._native_pass)
         self._resumed_at = self._progress.yielded if resume else None
@@ -91,7 +92,7 @@ class Iterator(_BaseDataLoaderIter):
     def _give_up_if_too_many(self, error):
         """An error came of bad samples."""
         if self._bad.too_many:
-            self._progress.given_up = f"this iteration was given up: {error}"
+            self._progress.invalid = f"this iteration was given up: {error}"
 
     def __next__(self):
         try:
@@ -102,8 +103,8 @@ class Iterator(_BaseDataLoaderIter):
             raise
 
     def _give(self):
-        if self._progress.given_up:
-            raise _core.StateError(self._progress.given_up)
+        if self._progress.invalid:
+            raise _core.StateError(self._progress.invalid)
         hand = self._progress.hand()
         if not hand.waits:
             self._wait_for_offer()
@@ -111,7 +112,7 @@ class Iterator(_BaseDataLoaderIter):
 
     def _wait_for_offer(self):
         progress = self._progress  # the pass may go on with another one
-        progress.pace.comes()
+        progress.timer.begin_wait()
         try:
             if self._IterableDataset_len_called is not None or is_profiled():
                 with wait_range():
@@ -123,11 +124,11 @@ class Iterator(_BaseDataLoaderIter):
             self._end(progress)
             raise
         finally:
-            progress.pace.leaves(over=progress.finished)
+            progress.timer.end_wait(over=progress.finished)
 
     def _end(self, progress):
         """The pass is over.  A trainer may take what is left of it, nothing, for an epoch."""
-        progress.settle()
+        progress.commit()
         progress.finished = True
         if progress.yielded == self._resumed_at:
             self._resumed_at = None
@@ -149,7 +150,7 @@ class Iterator(_BaseDataLoaderIter):
     def _draw_later_pass(self, loader):
         """As _draw_pass, with the same workers.  torch draws no base seed then; with `seed`, the epoch decides it."""
         super()._reset(loader)
-        self._base_seed = self._progress.draws["kept_seeds"][1] if loader.seed is None else draws.base_seed(loader)
+        self._base_seed = self._progress.draws["kept_seeds"][1] if loader.seed is None else rng_state.base_seed(loader)
 
     def kept_seeds(self):
         """Of the next pass, if it has the same workers: the base seeds that they were started with and that it has."""

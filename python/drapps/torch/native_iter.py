@@ -12,19 +12,55 @@ from collections import deque
 from functools import partial
 
 from drapps import _core
+from drapps.passes.inflight import Mixed, Times, Whole
+from drapps.passes.order import Work, places_of
+from drapps.passes.replacement import Refused, find, places_in
 from drapps.procpool.seeds import COLLATE
 from drapps.torch import workers
-from drapps.torch.bad import has_ranks
+from drapps.torch.explain import samples_of_pass, settings_of
 from drapps.torch.iterator import Iterator, pinned
-from drapps.torch.order import Work, mixable, places_of
-from drapps.torch.refused import Refused, find, places
-from drapps.torch.replay import CallerSeeds
-from drapps.torch.settings import samples_of_pass, settings_of
+from drapps.torch.rng_state import CallerSeeds
+from drapps.torch.samplers import has_ranks, mixable
 from drapps.torch.state import length_of
-from drapps.torch.under_way import Mixed, Times, Whole
 
 MAX_PREFETCH, MOST_NAMED = 64, 8
 AT_ONCE = ("workers", "prefetch")  # knobs that a loader is opened with
+
+
+class EngineCache:
+    """Keeps a native loader open between two passes, so that the next one begins at once."""
+
+    def __init__(self):
+        self._key = self._native = None
+        self._lock = threading.Lock()
+
+    def take(self, key):
+        """The loader that was opened with this key, or None.  One with another key is closed."""
+        with self._lock:
+            found, self._native = self._native, None
+        if found is not None and self._key != key:
+            found.close()
+            return None
+        return found
+
+    def put(self, key, native):
+        """Keeps the loader of a pass that is over.  If several passes ran concurrently, only one is kept."""
+        with self._lock:
+            if self._native is None:
+                self._key, self._native, native = key, native, None
+        if native is not None:
+            native.close()
+
+    def close(self):
+        """Closes the loader that is kept."""
+        with self._lock:
+            native, self._native = self._native, None
+        if native is not None:
+            native.close()
+
+    def __reduce__(self):
+        """A copy of a DataLoader has native loaders of its own."""
+        return EngineCache, ()
 
 
 def largest_batch(loader):
@@ -53,7 +89,7 @@ def open_native(loader, plan, n_workers, in_order):
     knobs = {"workers": n_workers, "prefetch": min(MAX_PREFETCH, ahead_of(loader, n_workers))}
     knobs = {knob: value for knob, value in knobs.items() if knob in loader._adapting.pinned} | loader._adapting.said
     key = (plan, os.getpid(), options)
-    native = loader._kept.take(key)
+    native = loader._engines.take(key)
     if native is None:
         native = _new_native(plan, {**options, **{knob: knobs.pop(knob) for knob in AT_ONCE if knob in knobs}})
     for knob, value in knobs.items():
@@ -81,14 +117,14 @@ class NativeIter(Iterator):
     def _begun(self, loader, resume):
         super()._begun(loader, resume)
         self._adapting = loader._adapting
-        self._plan, self._kept, self._counts_bad = loader._plan, loader._kept, loader._counts
+        self._plan, self._engines, self._counts_bad = loader._plan, loader._engines, loader._counts
         self._bad_list = loader._bad_list
         self._turn = threading.RLock()
         self._exhausted, self._ended = False, False
         self._bad, self._refused, self._pushed, self._taken = loader._bad_of_pass(), deque(), 0, 0
         if self._native is None:
-            self._native, self._key = open_native(loader, self._plan, self._n_workers, self._order.in_order)
-            loader._tally.watch_native(self._native, self._plan)
+            self._native, self._key = open_native(loader, self._plan, self._n_workers, self._order.config.in_order)
+            loader._counters.watch_native(self._native, self._plan)
         self._adapting.flies(self._native)
         self._native.timeout_ms = int(self._timeout * 1000) or -1
         self._native.set_epoch(self._base_seed)
@@ -117,7 +153,7 @@ class NativeIter(Iterator):
         ids, n_batches = self._past(self._order.passed)
         self._under_way, self._unit = 0, 1
         self._window = self._adapting.said.get("prefetch", ahead_of(loader, self._n_workers))
-        self._mixes = not self._order.in_order and mixable(loader)
+        self._mixes = not self._order.config.in_order and mixable(loader)
         if self._mixes:
             self._unit = loader.batch_size
             self._books = Mixed(self._progress, len(ids))
@@ -167,8 +203,8 @@ class NativeIter(Iterator):
             return None
         if self._mixes:  # else the batch is delivered as a whole
             gone = set(range(len(work.indices))).difference(found.slots)
-            self._progress.all_delivered(places(work, gone))
-        kept = places(work, found.slots) if self._mixes or work.places else None
+            self._progress.all_delivered(places_in(work, gone))
+        kept = places_in(work, found.slots) if self._mixes or work.places else None
         times = work.times and [work.times[slot] for slot in found.slots]
         return Work(work.number, [work.indices[slot] for slot in found.slots], kept, times)
 
@@ -188,8 +224,8 @@ class NativeIter(Iterator):
         with self._turn:
             while self._refused and self._refused[0].due <= self._taken:
                 _, work, error = self._refused.popleft()
-                left_out = () if error is not None else places(work, range(len(work.indices)))
-                self._progress.settled(work, left_out)
+                left_out = () if error is not None else places_in(work, range(len(work.indices)))
+                self._progress.delivered_work(work, left_out)
                 self._fill()
                 if error is not None:
                     self._give_up_if_too_many(error)
@@ -211,14 +247,14 @@ class NativeIter(Iterator):
             self._under_way -= back.freed
             self._note_bad(batch.bad)
             if batch.error and not self._plan.goes_on:  # as torch's: the batch is lost, and the next call goes on
-                self._progress.lost(back.settle)
+                self._progress.lost(back.commit)
                 self._fill()
                 raise batch.error
             if batch.samples or batch.error:
                 made = self._finished(batch, back)
-                self._progress.offer(hand, pinned(self, made), batch.samples or len(back.work.indices), back.settle)
+                self._progress.offer(hand, pinned(self, made), batch.samples or len(back.work.indices), back.commit)
             else:  # all were left out
-                back.settle()
+                back.commit()
             self._fill()
 
     def _finished(self, batch, back):
@@ -226,7 +262,7 @@ class NativeIter(Iterator):
         if not batch.error and not self._plan.collate.draws:
             return self._checked(self._plan.deliver, batch, back)
         seeds = CallerSeeds(self._base_seed, self._order)
-        with seeds.lent():
+        with seeds.preserving():
             if batch.error:
                 return self._checked(partial(self._in_python, seeds), back.work, back)
             seeds.set(back.first, COLLATE)
@@ -237,7 +273,7 @@ class NativeIter(Iterator):
         try:
             return make(of)
         except Exception:
-            self._progress.lost(back.settle)
+            self._progress.lost(back.commit)
             self._fill()
             raise
 
@@ -296,7 +332,7 @@ class NativeIter(Iterator):
 
     def _finish(self):
         if not self._persistent_workers:
-            self._kept.put(self._key, self._let_go())
+            self._engines.put(self._key, self._let_go())
 
     def _let_go(self):
         native, self._native = self._native, None
@@ -314,7 +350,7 @@ class NativeIter(Iterator):
             native.close()
         else:
             native.give_up()
-            self._kept.put(self._key, native)
+            self._engines.put(self._key, native)
 
     def __del__(self):
         """At the end of the program, all native loaders were closed, and modules may be gone: nothing is touched then."""

@@ -13,10 +13,11 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
 
 from drapps import _core
+from drapps.passes.bad_samples import indices_of
+from drapps.passes.order import Work, size_of
+from drapps.passes.replacement import no_replacement, replacements
 from drapps.procpool.pack import PackError
 from drapps.torch import init_fns
-from drapps.torch.bad import indices_of, no_stand_in, stand_ins
-from drapps.torch.order import Work, mixable, size_of
 from drapps.torch.state import length_of
 from drapps.torch.worker_iter import WorkerIter
 
@@ -63,8 +64,8 @@ class PoolIter(WorkerIter):
         return pool
 
     def _setup(self, loader, resume):
-        self._place, self._world = self._order.rank, self._order.world
-        self._in_order, self._keep = self._order.in_order, not mixable(loader)
+        self._place, self._world = self._order.config.rank, self._order.config.world_size
+        self._in_order, self._keep = self._order.config.in_order, not self._order.config.mixable
         many = getattr(loader._plan.dataset, "__getitems__", None) and self._bad.policy == "raise"
         self._whole = not self._auto_collation or bool(many)
         self._simple = self._bad.policy == "raise" and (self._in_order or self._whole)
@@ -144,7 +145,7 @@ class PoolIter(WorkerIter):
     def _go_inline(self):
         """Nobody asked for processes: it goes on in the caller, as torch would have begun."""
         self._before = self._progress
-        self._before.count_offers()
+        self._before.commit_offers()
         self._inline = self._loader._continue_inline(self._before)
         self._progress = self._inline._progress
 
@@ -187,8 +188,8 @@ class PoolIter(WorkerIter):
         work, _ = self._works.pop(result.tag)
         if self._costs and not self._one_slot(work):
             self._note_costs(work.indices, [sample.ns for sample in result.samples])
-        settle = partial(self._progress.settled, work)
-        return result.value, size_of(work.indices) if self._auto_collation else 1, settle
+        commit = partial(self._progress.delivered_work, work)
+        return result.value, size_of(work.indices) if self._auto_collation else 1, commit
 
     def _parts(self, sample):
         entry = self._works[sample.tag]
@@ -219,12 +220,12 @@ class PoolIter(WorkerIter):
                     [*(part[:2] for part in parts), *along])  # fmt: skip
         hopeless = self._hopeless.pop(parts[0][:2], None)
         if hopeless is not None:
-            return Lost(no_stand_in(hopeless.index, hopeless.error)), 0, partial(self._progress.settled, work, along)
-        settle = partial(self._progress.settled, work, [*(part[:2] for part in bad), *along])
+            return Lost(no_replacement(hopeless.index, hopeless.error)), 0, partial(self._progress.delivered_work, work, along)
+        commit = partial(self._progress.delivered_work, work, [*(part[:2] for part in bad), *along])
         if len(bad) == len(parts):  # nothing is left to be given
-            settle()
+            commit()
             return None
-        return value, len(parts) - len(bad), settle
+        return value, len(parts) - len(bad), commit
 
     def _places(self, part):
         """What is delivered with a part: its place, and those for which it stands."""
@@ -243,7 +244,7 @@ class PoolIter(WorkerIter):
         """Asks for some parts of a batch, or all, with others in the place of bad samples; False: not, or in vain."""
         indices, others = [], [part.index for part in parts]
         for part in again:
-            index = part.index if part.error is None else self._stand_in(part, others)
+            index = part.index if part.error is None else self._replacement_of(part, others)
             if index is None:
                 self._hopeless[parts[0][:2]] = self._others[part[:2]][0]
                 return False
@@ -259,10 +260,10 @@ class PoolIter(WorkerIter):
         """Without batches it has its own number, which its random numbers hang on."""
         return Work(places[0][0], indices, places) if self._auto_collation else Work(places[0][0], indices[0])
 
-    def _stand_in(self, part, others):
+    def _replacement_of(self, part, others):
         place = part.number, part.slot
         if place not in self._others:
-            self._others[place] = part, stand_ins(self._base_seed, *place, part.index, others, self._length)
+            self._others[place] = part, replacements(self._base_seed, *place, part.index, others, self._length)
         return next(self._others[place][1], None)
 
     def _take_held(self):

@@ -1,53 +1,40 @@
 """Samplers: which samples make up which batch.
 
 RandomSampler draws exactly what torch's does and remembers the seed, so that a saved state is one number.
-RankBatchSampler gives each of several processes its part of every global batch.
+RankBatchSampler gives each of several processes its part of every global batch.  pass_config() describes the samplers of
+a DataLoader for the pass layer.
 """
 
-from bisect import bisect_right
+from functools import partial
 from itertools import chain, cycle, islice
-from typing import NamedTuple
 
 import torch
+from torch import distributed
 from torch.utils import data
+
+from drapps.passes.order import Origin, PassConfig, sampler_chain
 
 
 class RandomSampler(data.RandomSampler):
-    """torch's RandomSampler, which also knows the seed that its latest pass drew."""
+    """torch's RandomSampler, which also remembers the seed that its latest pass drew."""
 
     seed = None  # of the latest pass; None while a generator is given
-    _replay = None  # seed for the next pass
+    _next_seed = None  # seed for the next pass
 
-    def replay(self, seed):
-        """The next pass gives the order of that seed and draws none."""
-        self._replay = seed
+    def replay_seed(self, seed):
+        """Makes the next pass use this seed and draw none."""
+        self._next_seed = seed
 
     def __iter__(self):
         if self.generator is not None:
             yield from super().__iter__()
             return
-        seed, self._replay = self._replay, None
+        seed, self._next_seed = self._next_seed, None
         if seed is None:
             seed = int(torch.empty((), dtype=torch.int64).random_().item())
         self.seed = seed
         generator = torch.Generator().manual_seed(seed)
         yield from data.RandomSampler(self.data_source, self.replacement, self._num_samples, generator)
-
-
-class Origin(NamedTuple):
-    """Where the batches of a pass begin in its order: not at the first sample, if another number of ranks has begun it.
-
-    The batch of that number begins at that position; what was delivered of later positions is left out.
-    """
-
-    position: int = 0
-    number: int = 0
-    without: tuple = ()  # ascending
-
-    def positions(self, counts):
-        """Those of samples that are counted from here, without what is left out."""
-        before = [left_out - self.position - i for i, left_out in enumerate(self.without)]  # samples before each
-        return [self.position + n + bisect_right(before, n) for n in counts]
 
 
 class RankBatchSampler(data.BatchSampler):
@@ -64,10 +51,10 @@ class RankBatchSampler(data.BatchSampler):
         self.rank, self.world = rank, world
 
     def __iter__(self):
-        return self.since(Origin())
+        return self.batches_since(Origin())
 
-    def since(self, origin, first=None):
-        """The batches from there on.  first: those of the order, where the sampler begins later."""
+    def batches_since(self, origin, first=None):
+        """The batches from an origin on.  first: the first samples of the order, where the sampler begins later."""
         skip, without = origin.position, frozenset(origin.without)
         order, total = iter(self.sampler), self.batch_size * self.world
         begun = list(islice(order, self.world))
@@ -82,3 +69,39 @@ class RankBatchSampler(data.BatchSampler):
     def __len__(self):
         whole, rest = divmod(len(self.sampler), self.batch_size * self.world)
         return whole + (rest > 0 and not self.drop_last)
+
+
+# --- what a pass needs to know of a DataLoader ---
+
+
+def pass_config(loader):
+    """The PassConfig of a DataLoader."""
+    ranks = partial(RankBatchSampler, loader.sampler, loader.batch_size, loader.drop_last)
+    rank, world = loader.rank, loader.world_size
+    return PassConfig(
+        loader._index_sampler,
+        lambda origin: ranks(rank, world).batches_since(origin),  # also where a run has come down to one rank
+        rank,
+        world,
+        in_order=loader.in_order,
+        batch_size=loader.batch_size,
+        batched=loader._auto_collation,
+        endless=loader._iterable,
+        takes_lists=bool(getattr(loader.dataset, "__getitems__", None)),
+        mixable=mixable(loader),
+        on_bad_sample=loader.on_bad_sample,
+    )
+
+
+def mixable(loader):
+    """Whether samples may go to other batches than the sampler put them in: torch's own plain batches."""
+    plain = loader._auto_collation and type(loader.batch_sampler) in (data.BatchSampler, RankBatchSampler)
+    return plain and not getattr(loader.dataset, "__getitems__", None)
+
+
+def has_ranks(loader):
+    """Whether other processes make their steps together with this one, and so need as many batches."""
+    samplers = sampler_chain(loader._index_sampler)
+    if loader.world_size > 1 or any(isinstance(s, data.DistributedSampler) and s.num_replicas > 1 for s in samplers):
+        return True
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1

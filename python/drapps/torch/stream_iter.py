@@ -9,8 +9,8 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import get_worker_info
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration
 
+from drapps.passes.order import stateful
 from drapps.torch import init_fns
-from drapps.torch.order import stateful
 from drapps.torch.worker_iter import WorkerIter
 
 
@@ -114,10 +114,10 @@ class StreamIter(WorkerIter):
         else:
             value, n, state = result.value
             stream.ended |= self._auto_collation and n < self._size
-        return value, n, partial(settle, self._progress, number, self._streams, worker, n, state, stream.ended)
+        return value, n, partial(commit, self._progress, number, self._streams, worker, n, state, stream.ended)
 
 
-def settle(progress, number, streams, worker, *delivered):
+def commit(progress, number, streams, worker, *delivered):
     """The consumer has the batch.  (It does not hold the iterator.)"""
     progress.delivered(number)
     streams.delivered(worker, *delivered)

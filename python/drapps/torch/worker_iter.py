@@ -8,12 +8,12 @@ from functools import partial
 from torch._utils import ExceptionWrapper
 
 from drapps import _core
+from drapps.passes.bad_samples import note_samples
 from drapps.procpool.dataset_pool import DatasetPool, NothingPosted
 from drapps.procpool.pool_controller import CONTROLLER_KNOBS
 from drapps.torch import workers
-from drapps.torch.bad import note_samples
 from drapps.torch.iterator import Iterator, pinned
-from drapps.torch.settings import settings_of
+from drapps.torch.explain import settings_of
 from drapps.torch.state import length_of
 
 LATER = 0.01
@@ -47,7 +47,7 @@ class WorkerIter(Iterator):
         is_new = self._pool is None
         if is_new:
             self._pool = self._open(loader, resume)
-            loader._tally.watch(self._pool)
+            loader._counters.watch(self._pool)
         self._begin_window(loader)
         if is_new:
             self._pool.adapt(self._controller_settings(loader))
@@ -86,7 +86,7 @@ class WorkerIter(Iterator):
         context = "fork" if loader._may_be_inline else loader.multiprocessing_context  # None would settle the program's
         return DatasetPool(dataset, collate_fn, workers=self._n_workers, auto_collation=self._auto_collation,
                      drop_last=self._drop_last, base_seed=self._workers_seed, shared_seed=self._shared_seed,
-                     context=context, in_order=self._order.in_order, lanes=loader.lanes,
+                     context=context, in_order=self._order.config.in_order, lanes=loader.lanes,
                      memory_limit=loader.memory_limit, cpu_limit=loader.cpu_limit, **options)  # fmt: skip
 
     def _controller_settings(self, loader):
@@ -160,13 +160,13 @@ class WorkerIter(Iterator):
             received = receive()
             if received is None:
                 return
-            value, n_samples, settle = received
+            value, n_samples, commit = received
             if isinstance(value, ExceptionWrapper):
                 self._look_at(value)
-                self._progress.lost(settle)
+                self._progress.lost(commit)
                 self._fill()
                 self._reraise(value)
-            self._progress.offer(hand, pinned(self, value), n_samples, settle)
+            self._progress.offer(hand, pinned(self, value), n_samples, commit)
             self._fill()
             pool = self._pool  # which another thread may close
             if pool is not None and self._over() and not self._persistent_workers:
@@ -229,7 +229,7 @@ class WorkerIter(Iterator):
     def _ended(self):
         """The workers are gone: because all is done, or too early."""
         if not self._over():
-            raise _core.StateError(self._progress.given_up or "this iteration was given up: its workers were ended")
+            raise _core.StateError(self._progress.invalid or "this iteration was given up: its workers were ended")
         return False
 
     def _late(self, pool):

@@ -1,26 +1,26 @@
-"""What a native pass has pushed and not got back, and what of it each batch that comes back means for its progress."""
+"""Batches in flight of a native pass: what was pushed, and what each batch that comes back means for the cursor."""
 
 from array import array
 from bisect import bisect_right
 from functools import partial
 from typing import NamedTuple
 
-from drapps.torch.order import Work, places_of
+from drapps.passes.order import Work, places_of
 
 
 class Back(NamedTuple):
-    """What came back with a batch."""
+    """A batch that came back."""
 
-    freed: int  # of the window
+    freed: int  # room in the prefetch window
     work: Work
     first: object  # the place of its first sample in the sampler's batches; None: all were left out
-    settle: object  # to call once the consumer has it
+    commit: object  # to call once the consumer has it
 
 
 def _left_out(batch):
     """Positions of samples that are not in a batch."""
     skipped = [bad["position"] for bad in batch.bad if bad["action"] == "skipped"]
-    there = set(batch.positions) if skipped else ()  # another may stand where one was left out
+    there = set(batch.positions) if skipped else ()  # a replacement may have the position of one that was left out
     return [position for position in skipped if position not in there]
 
 
@@ -46,7 +46,7 @@ class Whole:
             places = places_of(work, len(work.indices))
             left_out = [places[position - start] for position in left_out]
             first = next((place for place in places if place not in left_out), None)
-        return Back(1, work, first, partial(self._progress.settled, work, left_out))
+        return Back(1, work, first, partial(self._progress.delivered_work, work, left_out))
 
 
 class Mixed:
@@ -69,8 +69,8 @@ class Mixed:
         samples = [self._sample(position) for position in (*batch.positions, *left_out)]
         places, indices, times = map(list, zip(*samples, strict=True)) if samples else ([], [], [])
         work = Work(places[0][0] if places else 0, indices, places, None if None in times else times)
-        settle = partial(self._progress.settled, work, places[len(places) - len(left_out) :])
-        return Back(len(samples), work, next(iter(places), None), settle)
+        commit = partial(self._progress.delivered_work, work, places[len(places) - len(left_out) :])
+        return Back(len(samples), work, next(iter(places), None), commit)
 
     def _sample(self, position):
         """(place, index, time) of the sample at a position."""
@@ -82,9 +82,9 @@ class Mixed:
 
 class Times:
     """How often each sample came before in a pass: for a record, and where some were delivered and are not pushed.
-    The engine counts what is pushed in the same way, and does not tell.
+    The engine counts what is pushed in the same way, but does not report it.
 
-    find: what there is of a Work (refused.find).
+    find: a function that finds the samples of a Work that exist (replacement.find).
     """
 
     def __init__(self, find, table):
@@ -92,7 +92,7 @@ class Times:
         self._counts = array("I", bytes(4 * (int(table.max(initial=-1)) + 1)))
 
     def of_work(self, work):
-        """Of a batch that comes now; 0 of what is not there."""
+        """The counts of a batch that comes now; 0 for what does not exist."""
         found = self._find(work)
         times = self.of(found.ids)
         if found.slots is None:
@@ -101,7 +101,7 @@ class Times:
         return [there.get(slot, 0) for slot in range(len(work.indices))]
 
     def of(self, ids):
-        """Of some that come now."""
+        """The counts of samples that come now."""
         times = []
         for sample in map(int, ids):
             times.append(self._counts[sample])

@@ -1,6 +1,6 @@
-"""Tally: counters of whoever made the samples of a DataLoader, over all its passes.
+"""Counters: what the native loaders and process pools of a DataLoader counted, over all its passes.
 
-Native loaders and worker processes come and go: what they have counted is read once more when they end.
+Native loaders and pools come and go: their counters are read a last time when they end.
 """
 
 import threading
@@ -15,52 +15,52 @@ from drapps.stat_keys import CACHE_SUMS, ENGINE_SUMS
 # Keys of their stats() that are added up.
 COUNTS = ("deaths", "slow_samples")
 SUMS = (*COUNTS, *ENGINE_SUMS, *CACHE_SUMS)
-# What the engine counts by passes, where a DataLoader counts by itself.
-NOT_THE_ENGINES = ("samples", "delivered_samples", "batches", "epochs", "epoch", "bad_samples", "wait_ns", "step_ns")
+# A DataLoader counts these itself: the engine's are those of its latest pass.
+OWN_COUNTS = ("samples", "delivered_samples", "batches", "epochs", "epoch", "bad_samples", "wait_ns", "step_ns")
 
 
-class Tally:
-    """Of one DataLoader.
+class Counters:
+    """The counters of one DataLoader.
 
-    ended: the sums of those that are gone, and what is made in the caller.
+    ended: the sums of makers that ended, and of what is made in the caller.
     native, plan: the latest native loader, perhaps closed, and what it was opened for.
     """
 
     def __init__(self, counted=None):
         self.ended = Counter(counted)
         self.native = self.plan = None
-        self._at_work = weakref.WeakSet()
+        self._running = weakref.WeakSet()
         self._lock = threading.RLock()
 
     def watch(self, maker):
-        """Something makes samples now: has stats(), and calls at_end with itself and its last stats()."""
+        """Adds a maker of samples: it has stats(), and calls at_end with itself and its last stats()."""
         with self._lock:
-            self._at_work.add(maker)
-        maker.at_end = partial(_tell, weakref.ref(self))
+            self._running.add(maker)
+        maker.at_end = partial(_ended, weakref.ref(self))
 
     def watch_native(self, native, plan):
-        """The same, of a native loader."""
+        """Adds a native loader."""
         self.watch(native)
         self.native, self.plan = native, plan
 
     def end(self, maker, stats):
-        """It works no more."""
+        """Adds the last stats of a maker that ended."""
         with self._lock:
-            self._at_work.discard(maker)
+            self._running.discard(maker)
             add(self.ended, stats)
 
     def _sums(self):
         with self._lock:
             found = Counter(self.ended)
-            for maker in list(self._at_work):
+            for maker in list(self._running):
                 with suppress(_core.Error):  # in a forked child they are the parent's
                     add(found, maker.stats())
             return found
 
     def stats(self):
-        """The counters, as far as they are known: what the engine counts, worker processes do not."""
+        """The counters, as far as they are known: worker processes do not count all that the engine does."""
         sums = self._sums()
-        found = {name: value for name, value in self._of_native().items() if name not in NOT_THE_ENGINES}
+        found = {name: value for name, value in self._of_native().items() if name not in OWN_COUNTS}
         return found | {name: sums[name] for name in SUMS if name in sums or name in COUNTS}
 
     def _of_native(self):
@@ -70,17 +70,17 @@ class Tally:
             return {}
 
     def __reduce__(self):
-        """A copy begins with what was counted; those that work are the original's."""
-        return Tally, (self._sums(),)
+        """A copy begins with what was counted; the makers stay with the original."""
+        return Counters, (self._sums(),)
 
 
-def _tell(tally, maker, stats):
-    if tally() is not None:
-        tally().end(maker, stats)
+def _ended(counters, maker, stats):
+    if counters() is not None:
+        counters().end(maker, stats)
 
 
 def add(sums, stats):
-    """Adds what one has counted."""
+    """Adds the stats of one maker to the sums."""
     for name in SUMS:
         if name in stats:
             sums[name] += stats[name]

@@ -5,7 +5,6 @@ samples are not held up by book-keeping.
 """
 
 from drapps.ledger import Ledger
-from drapps.torch.state import length_of
 
 BLOCK, BLOCK_NS = 512, 100_000_000  # samples that are noted at a time, or what they took together,
 LEAST = 8  # and so many at least: fewer do not tell how fast the machine is
@@ -14,11 +13,9 @@ LEAST_NS = 1_000_000  # of the mean sample, for the longest one to tell somethin
 MOST = 10_000_000  # samples of a data set: above, remembering each takes more than it gives
 
 
-def costs_of(loader):
-    """The costs of a loader's samples, kept over its passes; None where samples have no numbers, or there are too many."""
-    if not loader.lanes or not 0 < (length_of(loader.dataset) or 0) <= MOST:
-        return None
-    return Costs(loader.dataset)
+def costs_of(dataset, length):
+    """The Costs of a data set; None where samples have no numbers, or there are too many."""
+    return Costs(dataset) if 0 < (length or 0) <= MOST else None
 
 
 class Costs:

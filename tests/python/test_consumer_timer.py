@@ -1,4 +1,4 @@
-"""Pace: waits and steps of a pass, by a clock that the test turns; and what loaders of every kind say of theirs."""
+"""ConsumerTimer: waits and steps of a pass, by a clock that the test turns; and what loaders of every kind say of theirs."""
 
 import threading
 import time
@@ -11,14 +11,15 @@ from loadersets import Numbers, Slow
 from torch.utils import data
 
 import drapps
-from drapps import DataLoader, pace
+from drapps import DataLoader
+from drapps.passes import consumer_timer
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """Turned by clock.now."""
     found = SimpleNamespace(now=0)
-    monkeypatch.setattr(pace, "time", SimpleNamespace(monotonic_ns=lambda: found.now))
+    monkeypatch.setattr(consumer_timer, "time", SimpleNamespace(monotonic_ns=lambda: found.now))
     return found
 
 
@@ -34,45 +35,45 @@ def in_thread(function, *args):
 
 
 def test_waits_and_steps_alternate(clock, sums):
-    one = pace.Pace(sums)
+    one = consumer_timer.ConsumerTimer(sums)
     clock.now = 5  # before the first call nothing counts
     for waited, stepped in ((10, 100), (20, 200)):
-        one.comes()
+        one.begin_wait()
         clock.now += waited
-        one.leaves()
+        one.end_wait()
         clock.now += stepped
-    one.comes()
+    one.begin_wait()
     clock.now += 3
-    one.leaves(over=True)
+    one.end_wait(over=True)
     clock.now += 1000  # nor after the end
     one.count()
     assert sums == {"wait_ns": 33, "step_ns": 300}
 
 
 def test_what_goes_on_is_counted_in(clock, sums):
-    one = pace.Pace(sums)
-    one.comes()
+    one = consumer_timer.ConsumerTimer(sums)
+    one.begin_wait()
     clock.now = 7
     one.count()
     assert sums["wait_ns"] == 7
-    one.leaves()
+    one.end_wait()
     clock.now = 9
     one.count()
     assert sums == {"wait_ns": 7, "step_ns": 2}
     clock.now = 10
-    one.end()
+    one.stop()
     clock.now = 20
     one.count()
     assert sums == {"wait_ns": 7, "step_ns": 3}
 
 
 def test_it_is_a_wait_while_any_thread_waits(clock, sums):
-    one = pace.Pace(sums)
-    one.comes()
+    one = consumer_timer.ConsumerTimer(sums)
+    one.begin_wait()
     clock.now = 1
-    in_thread(one.comes)  # a thread that goes on waiting
+    in_thread(one.begin_wait)  # a thread that goes on waiting
     clock.now = 3
-    one.leaves()
+    one.end_wait()
     clock.now = 6
     one.count()
     assert sums == {"wait_ns": 6, "step_ns": 0}
@@ -80,10 +81,10 @@ def test_it_is_a_wait_while_any_thread_waits(clock, sums):
 
 def test_passes_add_up(clock, sums):
     for _ in range(2):
-        one = pace.Pace(sums)
-        one.comes()
+        one = consumer_timer.ConsumerTimer(sums)
+        one.begin_wait()
         clock.now += 4
-        one.leaves(over=True)
+        one.end_wait(over=True)
     assert sums["wait_ns"] == 8
 
 

@@ -1,32 +1,26 @@
-"""Passes that are made again: what is noted of one (Record), and its batches in the order in which they came (Repeat).
+"""Replay: a pass is recorded (Record), and its batches are made again in the order in which they came (Repeat).
 
-A batch is noted with the indices that the data set was asked for and the places that these had in the sampler's
-batches, which their random numbers hang on: no sampler is needed to make it again, and no seed but the pass's own.
+A batch is recorded with the indices that the data set was asked for and the places that these had in the sampler's
+batches, which key their random numbers: making it again needs no sampler, and no seed but that of the pass.
 """
 
-import random
 from array import array
-from contextlib import contextmanager
 from itertools import chain
 
-import numpy
-import torch
-
 from drapps import _core
-from drapps.procpool.seeds import SampleSeeds
-from drapps.torch.order import Work, places_of, size_of
+from drapps.passes.order import PassConfig, Work, places_of, size_of
 
 
 class Record:
-    """The batches that a pass has delivered, in this order; 16 bytes for most samples."""
+    """The batches that a pass has delivered, in this order.  Most samples take 16 bytes."""
 
     def __init__(self, order, batched, native):
-        self._facts = {"rank": order.rank, "world_size": order.world, "native": native}
+        self._facts = {"rank": order.config.rank, "world_size": order.config.world_size, "native": native}
         self._batched = batched
         self._batches = []  # (indices, places or the number of the sampler's batch, times)
 
     def add(self, work, left_out=()):
-        """A batch was delivered, or lost by an error: then it fails again.  left_out: places that are not in it."""
+        """Adds a batch that was delivered, or lost by an error: a replay fails again.  left_out: places that are not in it."""
         indices = work.indices if self._batched else [work.indices]
         places, times = places_of(work, size_of(indices)), work.times
         if left_out:
@@ -41,12 +35,12 @@ class Record:
                               array("I", times) if times and any(times) else None))  # fmt: skip
 
     def as_dict(self):
-        """What is noted, as plain values."""
+        """The record as plain values."""
         return {**self._facts, "batches": [_as_dict(*batch) for batch in self._batches]}
 
 
 def _packed(indices):
-    """In little memory, where they are plain whole numbers."""
+    """The indices in an array, where they are plain ints."""
     if type(indices) is list and all(type(index) is int for index in indices):
         try:
             return array("q", indices)
@@ -62,12 +56,12 @@ def _as_dict(indices, places, times):
 
 
 class Repeat:
-    """Stands for the Order of a pass: gives the Work of one that was recorded."""
+    """The Order of a pass that repeats a recorded one."""
 
-    in_order, passed = True, ()
+    passed = ()
 
     def __init__(self, order, batched):
-        self.rank, self.world = order["rank"], order["world_size"]
+        self.config = PassConfig(None, None, order["rank"], order["world_size"])
         self._order, self._batched = order, batched
         self._coming = iter(order["batches"])
         self._left = {_first(batch["places"]): batch for batch in order["batches"]}
@@ -79,12 +73,12 @@ class Repeat:
         return Work(number, indices if self._batched else indices[0],
                     None if isinstance(places, int) else list(map(tuple, places)), times)  # fmt: skip
 
-    def given(self, work):
-        """The consumer has a batch."""
+    def delivered(self, work):
+        """A batch is with the consumer."""
         self._left.pop(work.first, None)
 
     def rest(self):
-        """The recorded pass without what was given."""
+        """The recorded pass without what was delivered."""
         return {**self._order, "batches": list(self._left.values())}
 
 
@@ -92,43 +86,18 @@ def _first(places):
     return (places, 0) if isinstance(places, int) else tuple(places[0])
 
 
-def state_of(loader, order):
-    """The state that begins to repeat a recorded pass; raises what keeps the loader from that."""
+def state_of(order, between, world_size):
+    """The state that begins to replay a recorded pass.  between: the loader's state between two passes."""
     if not isinstance(order, dict) or not {"batches", "native", "base_seed"} <= set(order):
         raise _core.ArgumentError("not a recorded pass: order() of a drapps.DataLoader with record=True gives one")
-    made_with = {**order["made_with"], "world_size": loader.world_size}  # any rank may repeat what one did
-    return {**loader._between(), "drapps": order["drapps"], "made_with": made_with, "epoch": order["epoch"],
+    made_with = {**order["made_with"], "world_size": world_size}  # any rank may repeat what one did
+    return {**between, "drapps": order["drapps"], "made_with": made_with, "epoch": order["epoch"],
             "base_seed": order["base_seed"], "_iterator_finished": False, "replay": order}  # fmt: skip
 
 
-def check_way(loader, order):
-    """Raises where the loader would not make a recorded pass as it was made.  With num_workers=0 it can do both."""
-    native = loader._is_native() and not (loader.num_workers == 0 and not order["native"])
+def check_native(order, native):
+    """Raises where the loader would not make a recorded pass as it was made.  native: the engine would make it."""
     if order["native"] != native:
         how = ("in Python", "natively")
         raise _core.ArgumentError(f"the pass was made {how[order['native']]}, this loader would make it "
                                   f"{how[native]}, which draws other random numbers: see explain()")  # fmt: skip
-
-
-class CallerSeeds:
-    """Samples that are made in the caller draw what they would draw in a worker process."""
-
-    def __init__(self, base_seed, order):
-        self._seeds, self._base_seed = SampleSeeds(), base_seed
-        self._rank, self._world = order.rank, order.world
-
-    def set(self, place, part=0):
-        """For the sample that comes now.  part: COLLATE for the batch that it is the first of."""
-        number, slot = place
-        self._seeds.set(self._base_seed, number * self._world + self._rank, part + slot)
-
-    @contextmanager
-    def lent(self):
-        """Around samples: afterwards the program's generators are as they were."""
-        before = random.getstate(), numpy.random.get_state(legacy=False), torch.get_rng_state()
-        try:
-            yield
-        finally:
-            random.setstate(before[0])
-            numpy.random.set_state(before[1])
-            torch.set_rng_state(before[2])

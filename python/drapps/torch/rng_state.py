@@ -1,27 +1,24 @@
-"""What the order of a pass is drawn from, kept so that the pass can be drawn again.
+"""Random number generators of torch: what the order of a pass is drawn from, saved so that it can be drawn again, and the
+seeds of samples that are made in the caller.
 
-A generator that was just seeded is kept as its seed; else as its state, 5 KB.
+A generator that was just seeded is saved as its seed; else as its state, 5 KB.
 """
 
+import random
 from contextlib import contextmanager
 
+import numpy
 import torch
 from torch.utils import data
 from torch.utils.data.dataloader import _InfiniteConstantSampler
 
+from drapps.passes.order import sampler_chain, tag_of
+from drapps.procpool.seeds import SampleSeeds
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 
 # Exactly these draw nothing from the global generator when they are iterated.
 QUIET = (data.SequentialSampler, data.BatchSampler, data.DistributedSampler, _InfiniteConstantSampler,
          RandomSampler, RankBatchSampler, list, tuple, range)  # fmt: skip
-
-
-def chain(sampler):
-    """A sampler and those that it takes its indices from."""
-    while sampler is not None:
-        yield sampler
-        inner = getattr(sampler, "sampler", None)
-        sampler = getattr(sampler, "batch_sampler", None) if inner is None else inner
 
 
 def pack(generator):
@@ -41,18 +38,18 @@ def unpack(generator, packed):
 
 def generators(loader):
     """The generators that were given for the loader or its samplers, each once."""
-    found = {id(g): g for part in (loader, *chain(loader._index_sampler))
+    found = {id(g): g for part in (loader, *sampler_chain(loader._index_sampler))
              if isinstance(g := getattr(part, "generator", None), torch.Generator)}  # fmt: skip
     return list(found.values())
 
 
-def take(loader, asks=1, kept_seeds=None):
-    """What the pass that begins now will draw from, and how; small where nothing is needed.
+def save(loader, asks=1, kept_seeds=None):
+    """The generator states that the next pass will draw from; small where none is needed.
 
-    asks: 2: the sampler is asked for an iterator before and after the base seed is drawn; 1: before.  kept_seeds: of
-    workers that are kept from the last pass: the base seeds that they were started with and that this pass has.
+    asks: 2: the sampler is asked for an iterator before and after the base seed is drawn; 1: before.  kept_seeds: the
+    base seeds of persistent workers: the one that they were started with, and the one of this pass.
     """
-    quiet = all(type(sampler) in QUIET for sampler in chain(loader._index_sampler))
+    quiet = all(type(sampler) in QUIET for sampler in sampler_chain(loader._index_sampler))
     datapipe = isinstance(loader.dataset, data.IterDataPipe)
     return {
         "generators": [pack(generator) for generator in generators(loader)],
@@ -63,22 +60,22 @@ def take(loader, asks=1, kept_seeds=None):
 
 
 def base_seed(loader):
-    """Drawn as torch draws it."""
+    """Draws a base seed as torch does."""
     return torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item()
 
 
-def put(loader, packed):
-    """Sets the loader's generators to what they were."""
+def restore(loader, packed):
+    """Sets the loader's generators to saved states."""
     mine = generators(loader)
     for generator, state in zip(mine, packed, strict=False):
         unpack(generator, state)
 
 
 @contextmanager
-def again(loader, resume):
+def redrawing(loader, resume):
     """Inside, a pass draws what it drew before the state was saved; outside, the global generator has not moved."""
     before, draws = torch.get_rng_state(), resume["draws"]
-    put(loader, draws["generators"])
+    restore(loader, draws["generators"])
     if draws["global"] is not None:
         torch.set_rng_state(draws["global"])
     try:
@@ -86,15 +83,41 @@ def again(loader, resume):
     finally:
         torch.set_rng_state(before)
         if "replay" in resume:  # it has what was drawn, and draws nothing
-            put(loader, draws["generators"])
+            restore(loader, draws["generators"])
 
 
 @contextmanager
-def unmoved(loader):
-    """What is drawn inside counts for nothing."""
+def preserving(loader):
+    """A context after which the generators are as before."""
     before, packed = torch.get_rng_state(), [pack(generator) for generator in generators(loader)]
     try:
         yield
     finally:
         torch.set_rng_state(before)
-        put(loader, packed)
+        restore(loader, packed)
+
+
+# --- samples in the caller ---
+
+
+class CallerSeeds:
+    """Samples that are made in the caller draw what they would draw in a worker process."""
+
+    def __init__(self, base_seed, order):
+        self._seeds, self._base_seed, self._config = SampleSeeds(), base_seed, order.config
+
+    def set(self, place, part=0):
+        """Seeds the global generators for a sample.  part: COLLATE for the batch that it is the first of."""
+        number, slot = place
+        self._seeds.set(self._base_seed, tag_of(self._config, number), part + slot)
+
+    @contextmanager
+    def preserving(self):
+        """A context for making samples: afterwards the program's generators are as they were."""
+        before = random.getstate(), numpy.random.get_state(legacy=False), torch.get_rng_state()
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            numpy.random.set_state(before[1])
+            torch.set_rng_state(before[2])

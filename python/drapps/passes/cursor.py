@@ -1,38 +1,62 @@
-"""Progress: how far one pass over the data has come.
+"""Where the consumer is in a pass: the one owner of that position.
 
-The iterator of a pass keeps it up to date; the loader keeps it when the iterator is gone, so that a state can be saved
-after a `break` too.
+Cursor is the plain form, a low-water mark and what was delivered beyond it; chains with .map() and .filter() use it.
+Progress is the full form of torch's DataLoader: batches with slots, several consumer threads, a sampler with a state.
+The iterator of a pass keeps its Progress up to date; the loader keeps it when the iterator is gone, so that a state can
+be saved after a `break`.
 """
 
 import threading
+from collections.abc import Set
+from typing import NamedTuple
 
 from drapps import _core
-from drapps.pace import Pace
-from drapps.torch.samplers import Origin
+from drapps.passes.consumer_timer import ConsumerTimer
+from drapps.passes.order import Origin
+
+
+class Cursor(NamedTuple):
+    """How far the consumer is in a rank's part of an epoch, whose batches may come out of order."""
+
+    number: int = 0  # of the next batch
+    local: int = 0  # all local positions before it are delivered,
+    ahead: Set = frozenset()  # and these beyond it
+
+    def after(self, locals):
+        """The cursor once a batch of these local positions is delivered."""
+        local, ahead = self.local, {*self.ahead, *locals}
+        while local in ahead:
+            ahead.discard(local)
+            local += 1
+        return Cursor(self.number + 1, local, ahead)
+
+    def state(self):
+        """The cursor as plain values."""
+        return {"number": self.number, "local": self.local, "ahead": sorted(self.ahead)}
 
 
 class Hand:
-    """What one consumer thread is being handed.
+    """The batch that one consumer thread is being handed.
 
     An exception that a signal's handler raises may come between any two steps.  So a batch is in `box` from the moment
     it is taken until it is accepted, in `value` until it is given, and counts as delivered only after that.
     """
 
-    __slots__ = ("box", "given", "n_samples", "offered", "settle", "value")
+    __slots__ = ("box", "commit", "given", "n_samples", "offered", "value")
 
     def __init__(self):
-        self.box = []  # what was taken and not looked at yet
+        self.box = []  # a raw result that was taken and not yet accepted
         self.offered = self.given = False
-        self.value = self.settle = None
+        self.value = self.commit = None
         self.n_samples = 0
 
     @property
     def waits(self):
-        """A batch is there that the consumer did not get."""
+        """Whether a batch is there that the consumer did not get."""
         return self.offered and not self.given
 
     def take(self):
-        """That batch, for the consumer.  Nothing in here gives a signal's handler the chance to come in between."""
+        """That batch, for the consumer.  No signal handler can run inside."""
         value, self.value, self.given = self.value, None, True
         return value
 
@@ -43,82 +67,82 @@ class Progress:
     def __init__(self, epoch, draws, counts):
         self.epoch = epoch
         self.counts = counts  # of the loader
-        self.pace = Pace(counts)
+        self.timer = ConsumerTimer(counts)
         self.draws = draws
         self.base_seed = None
         self.native = False  # the engine draws the samples' random numbers
-        self.order_seed = None  # of the RandomSampler that shuffle=True makes
+        self.order_seed = None  # of the sampler that shuffle=True makes
         self.drawn = False  # the sampler was asked for a batch
         self.yielded = 0  # batches that the consumer got
-        self.position = 0  # batches of the order before this one are done
+        self.position = 0  # all batches of the order before this one are delivered
         self.done = {}  # out of order: number of a batch from there on -> slots delivered, None: all of them
         self.origin = Origin()  # of the numbers of batches
         self.finished = False
-        self.given_up = None  # why the pass may not go on
+        self.invalid = None  # why the pass cannot continue
         self.data_state = None  # function: the state of the data set after what was delivered
         self.made_with = None  # what states of this pass are compared by, once one was asked for
         self.lock = threading.RLock()
         self._hands = {}  # by thread
-        self._sizes = {}  # batches under way: samples of each
-        self._sampler_states = {}  # after each batch under way
+        self._sizes = {}  # batches in flight: samples of each
+        self._sampler_states = {}  # after each batch in flight
         self.sampler_state = None  # after the batches before `position`
-        self.first = None  # samples that fill up the last batch of ranks, where the sampler goes on from a state
+        self.first = None  # samples that fill up the last batch of ranks, where the sampler continues from a state
         self.record = None  # replay.Record, where the pass is recorded
         self.repeat = None  # replay.Repeat, where it repeats another
 
     # --- handing over ---
 
     def hand(self):
-        """That of this thread."""
+        """The Hand of the calling thread."""
         me = threading.get_ident()
         return self._hands.get(me) or self._hands.setdefault(me, Hand())
 
-    def offer(self, hand, value, n_samples, settle):
-        """A batch is ready to be given; settle: says of what was delivered with it, once it was given."""
+    def offer(self, hand, value, n_samples, commit):
+        """Puts a batch into a hand.  commit: called once it was given, to note what was delivered with it."""
         with self.lock:
-            self._settle(hand)
-            hand.value, hand.n_samples, hand.settle = value, n_samples, settle
+            self._commit(hand)
+            hand.value, hand.n_samples, hand.commit = value, n_samples, commit
             hand.given, hand.offered = False, True
 
-    def settle(self):
-        """What was given counts from now on."""
-        _core.defer_sigint(self._settle_all)
+    def commit(self):
+        """Counts the batches that were given as delivered."""
+        _core.defer_sigint(self._commit_all)
 
-    def _settle_all(self):
+    def _commit_all(self):
         with self.lock:
             for hand in list(self._hands.values()):
-                self._settle(hand)
+                self._commit(hand)
 
-    def _settle(self, hand):
+    def _commit(self, hand):
         if hand.offered and hand.given:
             self._count(hand)
             hand.offered = False
 
     def _count(self, hand):
-        """Once: what count_offers has counted may be given afterwards."""
-        settle, hand.settle = hand.settle, None
-        if settle is None:
+        """Counts a batch once: one that commit_offers has counted may be given afterwards."""
+        commit, hand.commit = hand.commit, None
+        if commit is None:
             return
-        settle()
+        commit()
         self.yielded += 1
         self.counts["batches"] += 1
         self.counts["samples"] += hand.n_samples
 
-    def count_offers(self):
-        """The pass goes on elsewhere: what its threads have in their hands, and will give, counts as delivered."""
+    def commit_offers(self):
+        """Counts what the hands hold as delivered, too: the pass continues elsewhere, and its threads will give it."""
         with self.lock:
-            self._settle_all()
+            self._commit_all()
             for hand in list(self._hands.values()):
                 if hand.waits:
                     self._count(hand)
 
     # --- what was delivered ---
 
-    def settled(self, work, left_out=()):
+    def delivered_work(self, work, left_out=()):
         """A batch is with the consumer, or lost.  left_out: places of bad samples that are not in it."""
         with self.lock:
             if self.repeat is not None:
-                self.repeat.given(work)
+                self.repeat.delivered(work)
             elif work.places is None:
                 self.delivered(work.number)
             else:
@@ -126,14 +150,14 @@ class Progress:
             if self.record is not None:
                 self.record.add(work, left_out)
 
-    def lost(self, settle):
-        """An error comes in the place of a batch: after those that were given before."""
+    def lost(self, commit):
+        """An error takes the place of a batch, after those that were given before."""
         with self.lock:
-            self._settle_all()
-            settle()
+            self._commit_all()
+            commit()
 
     def begun(self, number, n_slots, sampler_state):
-        """A batch of the order was taken from the sampler; returns its slots that were delivered before, None: all."""
+        """A batch was taken from the sampler; returns its slots that were delivered before, None: all."""
         with self.lock:
             self.drawn = True
             self._sizes[number] = n_slots
@@ -158,7 +182,8 @@ class Progress:
             self.delivered(number, [slot])
 
     def _advance(self):
-        """Not beyond what was taken from the sampler: some was delivered before the state was saved."""
+        """Moves the position, but not beyond what was taken from the sampler: some batches were delivered before the
+        state was saved."""
         while self.position in self._sizes and self.done.get(self.position, ()) is None:
             del self.done[self.position]
             del self._sizes[self.position]
@@ -168,8 +193,8 @@ class Progress:
     # --- states ---
 
     def as_dict(self):
-        """The part of a state that belongs to the pass.  What is added here is read in go_on."""
-        self.settle()
+        """The part of a state that belongs to the pass.  restore() reads what is written here."""
+        self.commit()
         with self.lock:
             done = {number: slots and sorted(slots) for number, slots in self.done.items() if slots is None or slots}
             more = {} if self.first is None else {"first": self.first}
@@ -191,8 +216,8 @@ class Progress:
                 **more,
             }
 
-    def go_on(self, state):
-        """The pass continues that of a state; it has begun with the epoch, the draws and the base seed of that one."""
+    def restore(self, state):
+        """Continues the pass of a state, whose epoch, draws and base seed it began with."""
         self.yielded, self.position = state["_num_yielded"], state["_num_yielded"] + state["ahead"]
         self.done = {int(number): slots and set(slots) for number, slots in state["done"].items()}
         self.origin = Origin(*state["origin"])
