@@ -19,6 +19,7 @@ import numpy
 from drapps import _core
 from drapps.cached import using
 from drapps.optable import TABLE, graph_json
+from drapps.passes.replacement import ATTEMPTS
 from drapps.pipeline import Node, PythonStage, check_field, kind_by_name
 from drapps.printable import printable
 
@@ -60,7 +61,10 @@ class SampleRunner:
 
     def run(self, epoch, position):
         """The sample at a position of the epoch's order, or None when a filter dropped it."""
-        sample_id, occurrence = self.place(epoch, position)
+        return self.run_sample(epoch, *self.place(epoch, position))
+
+    def run_sample(self, epoch, sample_id, occurrence):
+        """A sample by its id and the occurrence that keys its draws."""
         name = (self.seed, epoch, sample_id, occurrence)
         sample = from_rows(sample_id, self.first.run(*name))
         for part in self.rest:
@@ -262,7 +266,6 @@ class Restored:
 
 # --- what became of samples ---
 
-REPLACE_TRIES = 16
 
 # Errors of a sample's data, which on_bad_sample decides about.
 BAD_DATA = (_core.FormatError, _core.IOError, _core.LimitError, _core.UnsupportedError, _core.FileMissingError)
@@ -294,13 +297,13 @@ class Maker:
 
     def make(self, epoch, position):
         """The outcome at a position of the epoch's order."""
-        outcome = self._try(epoch, position)
+        outcome = self._try(epoch, position, *self._runner.place(epoch, position))
         return self.bad(epoch, position, outcome.error) if outcome.what == "bad" else outcome
 
-    def _try(self, epoch, position):
+    def _try(self, epoch, position, sample_id, occurrence):
         """Errors of user functions come back as "failed", those of the data as "bad"."""
         try:
-            sample = self._runner.run(epoch, position)
+            sample = self._runner.run_sample(epoch, sample_id, occurrence)
         except UserError as error:
             return Outcome(position, "failed", error=error.__cause__)
         except BAD_DATA as error:
@@ -311,17 +314,18 @@ class Maker:
         """The outcome where the sample cannot be made."""
         if self._on_bad == "raise":
             return Outcome(position, "failed", error=error)
-        sample_id, _ = self._runner.place(epoch, position)
+        sample_id, occurrence = self._runner.place(epoch, position)
         note = {"position": position, "id": sample_id, "key": self._runner.dataset.key(sample_id), "error": str(error)}
         if self._on_bad == "skip":
             return Outcome(position, "left_out", bad={**note, "action": "skipped"})
-        return self.replacement(epoch, note)._replace(position=position, bad={**note, "action": "replaced"})
+        return self.replacement(epoch, note, occurrence)._replace(position=position, bad={**note, "action": "replaced"})
 
-    def replacement(self, epoch, note):
-        """A good sample in place of a bad one, of which the note tells, chosen by the seed."""
-        choice = random.Random(f"{self._runner.seed}/{epoch}/{note['position']}")
-        for _ in range(REPLACE_TRIES):
-            other = self._try(epoch, choice.randrange(self._runner.dataset.places))
+    def replacement(self, epoch, note, occurrence=0):
+        """A good sample in place of the bad one that the note describes; passes/replacement.py has the rule."""
+        runner = self._runner
+        for attempt in range(ATTEMPTS):
+            other = self._try(epoch, note["position"], *_core.replacement_sample(
+                runner.dataset, runner.seed, epoch, note["id"], occurrence, attempt))  # fmt: skip
             if other.what in ("sample", "failed"):
                 return other
         text = f"{note['key']}: {note['error']}; found no sample to take its place"

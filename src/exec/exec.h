@@ -234,6 +234,19 @@ uint64_t dr__order_position(const dr__exec *e, uint64_t local, bool *padding);
 /* The sample at a position of an epoch's order. */
 dr__sample_ref dr__order_sample(const dr_dataset *set, uint64_t seed, uint64_t epoch, bool shuffle, uint64_t position);
 
+/* Which of n candidates replaces a bad sample: the one rule, for loaders of every kind.  bad: the names of the sample
+ * that was bad in its own place, also where a replacement was bad, too; attempt: 0, 1, ... below DR__MAX_REPLACE. */
+uint64_t dr__replacement(const dr__rng_name *bad, uint32_t attempt, uint64_t n);
+
+/* The sample of a set that replaces a bad one.  Its occurrence is one that no sample of an epoch's order has. */
+dr__sample_ref dr__replacement_sample(const dr_dataset *set, const dr__rng_name *bad, uint32_t attempt);
+
+/* The occurrence that keys the draws of a replacement: not those of its own place in the epoch. */
+static inline uint32_t dr__replacement_occurrence(uint32_t attempt)
+{
+    return 0x80000000u | attempt;
+}
+
 /* --- batch.c --- */
 
 /* n_staged: 0, or fewer than n_slots: these first slots get memory of their own, the others with dr__batch_allocate.

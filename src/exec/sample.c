@@ -7,9 +7,6 @@
 #include "exec/cache_stage.h"
 #include "exec/exec.h"
 
-/* The op ids of the engine's own draws stand above those of any graph. */
-enum { REPLACE_OP = 0x7F000000 };
-
 /* The sample's bytes are in the bench's record: draws, shapes, memory, and what it will cost. */
 static dr_status plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
@@ -179,14 +176,13 @@ static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_
                             (unsigned long long)e->o.max_bad);
 }
 
-/* The caller may have said which ones take the place of others. */
-static uint64_t draw_replacement(const dr__exec *e, dr_rng *rng)
+/* The caller may have named the candidates. */
+static dr__sample_ref draw_replacement(const dr__exec *e, const dr__rng_name *bad, uint32_t attempt)
 {
-    if (e->replacements.ids)
-        return e->replacements.ids[dr__rng_below(rng, e->replacements.n)];
-    if (e->set->def->fixed_places) /* none that the set leaves out */
-        return dr__dataset_place(e->set, e->o.seed, e->order.epoch, dr__rng_below(rng, e->set->n_places)).id;
-    return dr__rng_below(rng, e->set->n_samples);
+    dr__sample_ref ref = dr__replacement_sample(e->set, bad, attempt);
+    if (e->replacements)
+        ref.id = e->replacements[dr__replacement(bad, attempt, e->n_replacements)];
+    return ref;
 }
 
 /* Another sample in the place of one that was booked, chosen by the seed; bad ones on the way are booked too. */
@@ -194,9 +190,7 @@ static dr_status replace(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error
 {
     dr__rng_name name = { e->o.seed, e->order.epoch, j->ref.id, j->ref.occurrence };
     for (uint32_t i = 0; i < DR__MAX_REPLACE; i++) {
-        dr_rng rng = dr__rng_open(&name, REPLACE_OP + i);
-        j->ref.id = draw_replacement(e, &rng);
-        j->ref.occurrence = 0x80000000u | i; /* not the draws of its own place in the epoch */
+        j->ref = draw_replacement(e, &name, i);
         dr_status status = try_sample(e, bench, j, err);
         if (status == DR_OK)
             book_sample(e, bench, j);

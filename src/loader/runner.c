@@ -26,6 +26,28 @@ dr_status dr_order_sample(const dr_dataset *set, uint64_t seed, uint64_t epoch, 
     return DR_OK;
 }
 
+static dr__rng_name rng_name(const dr_sample_name *name)
+{
+    return (dr__rng_name){ name->seed, name->epoch, name->id, name->occurrence };
+}
+
+uint64_t dr_replacement(const dr_sample_name *bad, uint32_t attempt, uint64_t n)
+{
+    const dr__rng_name name = rng_name(bad);
+    return dr__replacement(&name, attempt, n);
+}
+
+dr_status dr_replacement_sample(const dr_dataset *set, const dr_sample_name *bad, uint32_t attempt, dr_sample_name *out,
+                                dr_error *err)
+{
+    if (!set->n_places)
+        return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
+    const dr__rng_name name = rng_name(bad);
+    dr__sample_ref ref = dr__replacement_sample(set, &name, attempt);
+    *out = (dr_sample_name){ bad->seed, bad->epoch, ref.id, ref.occurrence };
+    return DR_OK;
+}
+
 static dr_status open_runner(dr_dataset *set, const dr__field *fields, int n_fields, dr_graph *graph,
                              const char *outputs, const char *layout, bool reference, dr_runner **out, dr_error *err)
 {

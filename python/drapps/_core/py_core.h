@@ -92,6 +92,8 @@ PyObject *core_loader_open(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *core_runner_open(PyObject *module, PyObject *args);
 PyObject *core_runner_open_fields(PyObject *module, PyObject *args);
 PyObject *core_order_sample(PyObject *module, PyObject *args);
+PyObject *core_replacement(PyObject *module, PyObject *args);
+PyObject *core_replacement_sample(PyObject *module, PyObject *args);
 PyObject *core_store_open(PyObject *module, PyObject *args);
 
 PyObject *core_fill_seeds(PyObject *module, PyObject *args);

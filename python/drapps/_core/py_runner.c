@@ -311,6 +311,37 @@ PyObject *core_order_sample(PyObject *module, PyObject *args)
     return Py_BuildValue("(KI)", (unsigned long long)name.id, (unsigned)name.occurrence);
 }
 
+PyObject *core_replacement(PyObject *module, PyObject *args)
+{
+    (void)module;
+    dr_sample_name bad = { 0 };
+    unsigned attempt;
+    uint64_t n;
+    if (!PyArg_ParseTuple(args, "O&O&O&IIO&:replacement", to_u64, &bad.seed, to_u64, &bad.epoch, to_u64, &bad.id,
+                          &bad.occurrence, &attempt, to_u64, &n))
+        return NULL;
+    if (n)
+        return PyLong_FromUnsignedLongLong(dr_replacement(&bad, attempt, n));
+    PyErr_SetString(PyExc_ValueError, "replacement: n must be above 0, got 0");
+    return NULL;
+}
+
+PyObject *core_replacement_sample(PyObject *module, PyObject *args)
+{
+    core_state *state = PyModule_GetState(module);
+    PyObject *set;
+    dr_sample_name bad = { 0 }, name;
+    unsigned attempt;
+    if (!PyArg_ParseTuple(args, "O!O&O&O&II:replacement_sample", state->dataset_type, &set, to_u64, &bad.seed, to_u64,
+                          &bad.epoch, to_u64, &bad.id, &bad.occurrence, &attempt))
+        return NULL;
+    dr_error err = { 0 };
+    const dr_status status = dr_replacement_sample(((py_dataset *)set)->set, &bad, attempt, &name, &err);
+    if (status != DR_OK)
+        return raise_status(state, status, &err);
+    return Py_BuildValue("(KI)", (unsigned long long)name.id, (unsigned)name.occurrence);
+}
+
 static PyMethodDef methods[] = {
     { "run", run, METH_VARARGS, "run(seed, epoch, id, occurrence): ((name, kind, dtype, dims, bytes), ...)" },
     { "feed", feed, METH_VARARGS, "feed(buffers, seed, epoch, id, occurrence): the same for fields that are given." },

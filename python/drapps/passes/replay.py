@@ -22,7 +22,7 @@ class Record:
     def add(self, work, left_out=()):
         """Adds a batch that was delivered, or lost by an error: a replay fails again.  left_out: places that are not in it."""
         indices = work.indices if self._batched else [work.indices]
-        places, times = places_of(work, size_of(indices)), work.times
+        places, times = places_of(work, size_of(indices)), work.times if self._facts["native"] else None
         if left_out:
             kept = [i for i, place in enumerate(places) if place not in left_out]
             if not kept:

@@ -14,7 +14,6 @@ from drapps.procpool.worker import restore
 from drapps.procpool.seeds import COLLATE
 from drapps.torch.iterator import Iterator, pinned
 from drapps.torch.rng_state import CallerSeeds
-from drapps.torch.state import length_of
 
 
 class Counting:
@@ -52,7 +51,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
             self._put_back = _continue_data(reader, self._auto_collation, loader.batch_size, resume)
         self._progress.data_state = _data_state(self._dataset, getattr(reader, "dataset_iter", None))
         self._collate = reader.collate_fn = Counting(self._collate_fn, self._auto_collation)
-        self._bad, self._bad_list, self._iterable = loader._bad_of_pass(), loader._bad_list, loader._iterable
+        self._bad_list, self._iterable = loader._bad_list, loader._iterable
         self._work = None
         self._cache = None
         if loader.cache is not None:
@@ -63,8 +62,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
             self._samples, self._seeds = loader._lowered().dataset, CallerSeeds(self._base_seed, self._order)
         self._careful = None
         if self._bad.policy != "raise" and not loader._iterable:
-            self._careful = CarefulFetcher(self._samples, self._bad, self._base_seed, length_of(self._dataset),
-                                           self._seeds and self._seeds.set)  # fmt: skip
+            self._careful = CarefulFetcher(self._samples, self._bad, self._replacements, self._seeds and self._seeds.set)
 
     def _next_data(self):
         with self._progress.lock:
@@ -115,7 +113,7 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
             if not getattr(self._samples, "__getitems__", None):  # which is asked once, and its numbers go on
                 self._seed_batch(places)
             return True, self._collate(samples)
-        samples = self._careful.samples(places, indices)
+        samples = self._careful.samples(places, indices, work.times)
         if not samples:
             return False, None
         self._seed_batch(place for place in places if place not in self._careful.left_out)

@@ -21,11 +21,13 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 import drapps
 from drapps import _core
 from drapps.passes.cursor import Progress
-from drapps.passes.order import Order
+from drapps.passes.order import Order, Work
+from drapps.passes.replacement import Occurrences, Replacements
 from drapps.passes.replay import Record, Repeat
 from drapps.profiler_range import is_profiled, wait_range
 from drapps.torch import rng_state
-from drapps.torch.samplers import pass_config
+from drapps.torch.identity import length_of
+from drapps.torch.samplers import native_id_of, pass_config
 
 # What the first of its kind in a process looks up takes longer when a first batch is waited for, just after a fork.
 torch.empty((), dtype=torch.int64, device="cpu").random_(generator=torch.Generator()).item()  # as a base seed
@@ -85,6 +87,14 @@ class Iterator(_BaseDataLoaderIter):
             self._order = self._progress.repeat = Repeat(resume["replay"], self._auto_collation)
         else:
             self._order = Order(pass_config(loader), self._sampler_iter, self._progress, resume)
+        self._bad = loader._bad_of_pass()
+        length = length_of(loader.dataset)
+        self._replacements = Replacements(self._base_seed, length, native_id_of(loader.dataset))
+        if not self._native_pass and (self._bad.policy == "replace" or self._bad.equal) and not self._progress.repeat:
+            occurrences = Occurrences(length, self._auto_collation)
+            for number, indices in enumerate(self._order.passed):
+                occurrences.of_work(Work(number, indices))
+            self._order.times_of = occurrences.of_work
         if loader.record:
             self._progress.record = Record(self._order, self._auto_collation, self._native_pass)
         self._resumed_at = self._progress.yielded if resume else None

@@ -11,6 +11,8 @@ import threading
 from collections import deque
 from functools import partial
 
+import numpy
+
 from drapps import _core
 from drapps.passes.inflight import Mixed, Times, Whole
 from drapps.passes.order import Work, places_of
@@ -99,8 +101,10 @@ def open_native(loader, plan, n_workers, in_order):
 
 def _new_native(plan, options):
     native = plan.pipe.loader(**options)
-    if options["on_bad_sample"] != "raise" and plan.ids.is_part_of(plan.pipe.dataset.size):
-        native.set_replacements(plan.ids.table)  # a Subset has no others
+    table = plan.ids.table
+    is_whole = numpy.array_equal(table, numpy.arange(plan.pipe.dataset.size))
+    if options["on_bad_sample"] != "raise" and len(table) and not is_whole:
+        native.set_replacements(table)  # candidates are the samples of a Subset, by their indices there
     return native
 
 
@@ -121,7 +125,7 @@ class NativeIter(Iterator):
         self._bad_list = loader._bad_list
         self._turn = threading.RLock()
         self._exhausted, self._ended = False, False
-        self._bad, self._refused, self._pushed, self._taken = loader._bad_of_pass(), deque(), 0, 0
+        self._refused, self._pushed, self._taken = deque(), 0, 0
         if self._native is None:
             self._native, self._key = open_native(loader, self._plan, self._n_workers, self._order.config.in_order)
             loader._counters.watch_native(self._native, self._plan)
@@ -149,7 +153,7 @@ class NativeIter(Iterator):
 
     def _open_window(self, loader):
         """Counted in batches, or in samples where these go to other batches: some may be left out of them."""
-        self._find = partial(find, self._plan.ids, policy=self._bad.policy, base_seed=self._base_seed)
+        self._find = partial(find, self._plan.ids, policy=self._bad.policy, replacements=self._replacements)
         ids, n_batches = self._past(self._order.passed)
         self._under_way, self._unit = 0, 1
         self._window = self._adapting.said.get("prefetch", ahead_of(loader, self._n_workers))

@@ -15,10 +15,9 @@ from torch.utils.data import default_collate
 from drapps import _core
 from drapps.passes.bad_samples import indices_of
 from drapps.passes.order import Work, size_of
-from drapps.passes.replacement import no_replacement, replacements
+from drapps.passes.replacement import no_replacement
 from drapps.procpool.pack import PackError
 from drapps.torch import init_fns
-from drapps.torch.state import length_of
 from drapps.torch.worker_iter import WorkerIter
 
 MADE_UP = 1 << 62  # tags of batches that are not the sampler's
@@ -46,6 +45,7 @@ class Part(NamedTuple):
     slot: int  # and its place there
     index: object
     error: object
+    time: int = 0  # how often it came before in the pass
 
 
 class PoolIter(WorkerIter):
@@ -69,7 +69,6 @@ class PoolIter(WorkerIter):
         many = getattr(loader._plan.dataset, "__getitems__", None) and self._bad.policy == "raise"
         self._whole = not self._auto_collation or bool(many)
         self._simple = self._bad.policy == "raise" and (self._in_order or self._whole)
-        self._length = length_of(loader.dataset)
         self._works = {}  # by tag: [Work, samples that did not come yet]
         self._others = {}  # by place of a bad sample: its Part, and an iterator of what may take its place
         self._hopeless = {}  # by first place of a batch: the Part for which nothing was found
@@ -199,7 +198,8 @@ class PoolIter(WorkerIter):
         work = entry[0]
         if not self._one_slot(work):
             number, slot = (work.number, sample.slot) if work.places is None else work.places[sample.slot]
-            return [Part(number, slot, work.indices[sample.slot], sample.error)]
+            time = work.times[sample.slot] if work.times else 0
+            return [Part(number, slot, work.indices[sample.slot], sample.error, time)]
         indices = work.indices if self._auto_collation and hasattr(work.indices, "__len__") else [work.indices]
         places = work.places or [(work.number, slot) for slot in range(len(indices))]
         return [Part(*place, index, sample.error) for place, index in zip(places, indices, strict=True)] or [
@@ -263,7 +263,8 @@ class PoolIter(WorkerIter):
     def _replacement_of(self, part, others):
         place = part.number, part.slot
         if place not in self._others:
-            self._others[place] = part, replacements(self._base_seed, *place, part.index, others, self._length)
+            occurrence = part.time if self._bad.policy == "replace" else 0
+            self._others[place] = part, self._replacements.of(part.index, place, others, occurrence)
         return next(self._others[place][1], None)
 
     def _take_held(self):

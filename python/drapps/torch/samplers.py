@@ -105,3 +105,18 @@ def has_ranks(loader):
     if loader.world_size > 1 or any(isinstance(s, data.DistributedSampler) and s.num_replicas > 1 for s in samplers):
         return True
     return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+
+
+def native_id_of(dataset):
+    """A function from an index to the id that the sample has in the engine: that of the data set below a Subset.  None:
+    the index."""
+    if type(dataset) is not data.Subset:
+        return None
+
+    def native_id(index):
+        inner = dataset
+        while type(inner) is data.Subset:
+            index, inner = int(inner.indices[index]), inner.dataset
+        return index
+
+    return native_id

@@ -39,7 +39,7 @@ class WorkerIter(Iterator):
 
     def _begun(self, loader, resume):
         super()._begun(loader, resume)
-        self._bad, self._bad_list = loader._bad_of_pass(), loader._bad_list
+        self._bad_list = loader._bad_list
         self._limit = loader.timeout or None
         self._adapting = loader._adapting
         self._exhausted, self._left = False, None
