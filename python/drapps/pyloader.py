@@ -257,7 +257,7 @@ class PythonLoader(LoaderBase):
                 raise _core.CancelledError("the pass was given up")
             self._inspect(group)
             if self._equal and all(outcome.what == "left_out" for outcome in group.outcomes):
-                group = self._with_stand_in(group)
+                group = self._with_replacement(group)
             outcomes += group.outcomes
             made = sum(outcome.what == "sample" for outcome in group.outcomes)
             if self._last == "drop" and made + self._left_out(group) < self._batch_size:
@@ -269,7 +269,7 @@ class PythonLoader(LoaderBase):
         self._bad_list.add_rows([outcome.bad for outcome in outcomes if outcome.bad], self._running_epoch)
         return None
 
-    def _with_stand_in(self, group):
+    def _with_replacement(self, group):
         """A group of which nothing is left, with a good sample in its first place: ranks make equally many steps."""
         if not group.outcomes:
             return group
