@@ -356,7 +356,7 @@ def test_images_that_do_not_stack_are_torchs_error(tmp_path):
 
 
 def native_of(loader):
-    return loader._kept._native
+    return loader._engines._native
 
 
 def test_the_native_loader_stays_open_between_passes(folder):
@@ -390,7 +390,7 @@ def test_passes_at_once_leave_one():
     list(zip(loader, loader, strict=True))
     list(zip(loader, loader, strict=True))
     gone = weakref.ref(native_of(loader))
-    assert pickle.loads(pickle.dumps(loader._kept))._native is None
+    assert pickle.loads(pickle.dumps(loader._engines))._native is None
     del loader
     gc.collect()
     assert gone() is None

@@ -102,7 +102,7 @@ def test_counters_of_the_engine_stay_when_it_is_closed(folder):
     loader = DataLoader(images(folder), 4, num_workers=1)
     lists(loader)
     before = loader.stats()
-    assert before["slow_samples"] == loader._kept._native.stats()["slow_samples"]
+    assert before["slow_samples"] == loader._engines._native.stats()["slow_samples"]
     loader.close()
     assert loader.stats()["slow_samples"] == before["slow_samples"] and loader.stats()["samples"] == 23
 
