@@ -46,17 +46,46 @@ typedef struct dr_field_spec {
 DR_API dr_status dr_order_sample(const dr_dataset *set, uint64_t seed, uint64_t epoch, bool shuffle, uint64_t position,
                                  dr_sample_name *out, dr_error *err);
 
-/* Which of n candidates replaces a bad sample, in loaders of every kind; a loader tries attempts 0 to 15.
- * bad: the sample that was bad, by the seed, epoch, id and occurrence that its draws have.  n: above 0. */
+/**
+ * Which of n candidates replaces a bad sample: the rule of loaders of every kind.  A loader tries attempts 0 to 15.
+ *
+ * @param bad     The sample that was bad, by the seed, epoch, id and occurrence that key its draws.
+ * @param attempt How many replacements were bad, too.
+ * @param n       Number of candidates, above 0.
+ *
+ * @return The candidate, 0 to n - 1.
+ */
 DR_API uint64_t dr_replacement(const dr_sample_name *bad, uint32_t attempt, uint64_t n);
 
-/* The sample of the set that a loader with on_bad = DR_BAD_REPLACE delivers in place of a bad one, with the name that
- * its draws have there.  DR_ERR_ARG: the set has no samples. */
+/**
+ * The sample that a loader with on_bad = DR_BAD_REPLACE delivers in place of a bad one.
+ *
+ * @param set     The data set.
+ * @param bad     The sample that was bad, by the seed, epoch, id and occurrence that key its draws.
+ * @param attempt How many replacements were bad, too.
+ * @param out     The name of the replacement, which keys its draws.
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG for a data set without samples.
+ */
 DR_API dr_status dr_replacement_sample(const dr_dataset *set, const dr_sample_name *bad, uint32_t attempt,
                                        dr_sample_name *out, dr_error *err);
 
-/* A runner over the samples of a set (reffed). outputs, layout: as in dr_loader_options; every output is collated as a
- * list, so that shapes may differ. */
+/**
+ * Open a runner over the samples of a data set.  Every output is handed out by itself, so that shapes may differ from
+ * sample to sample.
+ *
+ * @param set       The data set, to which the runner holds a reference.
+ * @param graph     What to do with its samples; copied.
+ * @param outputs   Names of the fields to hand out, separated by commas; NULL: as in dr_loader_options.
+ * @param layout    "NCHW" or "NHWC", for images; NULL: "NCHW".
+ * @param reference Run without fusion and SIMD.  The results are the same.
+ * @param out       The runner, which the caller frees by dr_runner_free.  NULL after a failure.
+ * @param err       The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_NOT_FOUND for a field that does not exist; DR_ERR_ARG where an op cannot take its field, or
+ *         works on whole batches; DR_ERR_LIMIT or DR_ERR_NOMEM.
+ */
 DR_API dr_status dr_runner_open(dr_dataset *set, dr_graph *graph, const char *outputs, const char *layout,
                                 bool reference, dr_runner **out, dr_error *err);
 

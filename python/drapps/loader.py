@@ -16,7 +16,7 @@ from drapps import _core, metrics, output as outputs
 from drapps.arguments import EPOCH, check
 from drapps.batch import Batch, deliver
 from drapps.counted import counted
-from drapps.passes import state as state_checks
+from drapps.passes import pass_state as state_checks
 from drapps.passes.bad_samples import BadList
 from drapps.profiler_range import wait_range
 from drapps.sched import check_knob

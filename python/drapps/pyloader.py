@@ -25,7 +25,7 @@ from drapps.procpool.process_pool import MAX_WORKERS
 from drapps.procpool.chain_pool import ChainPool, Groups
 from drapps.loader import LoaderBase
 from drapps.output import from_numpy
-from drapps.passes import state as state_checks
+from drapps.passes import pass_state as state_checks
 from drapps.passes.bad_samples import MAX_BAD
 from drapps.passes.consumer_timer import ConsumerTimer
 from drapps.passes.cursor import Cursor

@@ -180,8 +180,8 @@ static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_
 static dr__sample_ref draw_replacement(const dr__exec *e, const dr__rng_name *bad, uint32_t attempt)
 {
     dr__sample_ref ref = dr__replacement_sample(e->set, bad, attempt);
-    if (e->replacements)
-        ref.id = e->replacements[dr__replacement(bad, attempt, e->n_replacements)];
+    if (e->replacements.ids)
+        ref.id = e->replacements.ids[dr__replacement(bad, attempt, e->replacements.n)];
     return ref;
 }
 

@@ -29,7 +29,7 @@ from drapps.passes.costs import costs_of
 from drapps.passes.counters import Counters
 from drapps.passes.cursor import Progress
 from drapps.passes.order import sampler_chain
-from drapps.passes.state import running
+from drapps.passes.pass_state import running
 from drapps.procpool.pool_controller import CONTROLLER_KNOBS, POSTING_KNOBS
 from drapps.sched import check_knob, knobs
 from drapps.stat_keys import with_all_keys

@@ -1,7 +1,7 @@
 """States of a DataLoader: what identifies its data set, and which states it may load.
 
 The keys are those of torchdata's StatefulDataLoader where it has them (_num_yielded, _iterator_finished), because
-trainers look for these.  passes/state.py has the checks that need no torch.
+trainers look for these.  passes/pass_state.py has the checks that need no torch.
 """
 
 from itertools import zip_longest
@@ -11,7 +11,7 @@ from torch.utils import data
 
 from drapps import _core
 from drapps.passes.order import sampler_chain
-from drapps.passes.state import check_pass, get, mapping, state_of_rank, wholes, wrong
+from drapps.passes.pass_state import check_pass, get, mapping, state_of_rank, wholes, wrong
 from drapps.torch.identity import data_of, fingerprint_of, length_of, transforms_of
 from drapps.torch.samplers import RandomSampler, RankBatchSampler
 
