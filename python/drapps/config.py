@@ -33,12 +33,12 @@ class Key(NamedTuple):
     def text(self):
         """In words."""
         if self.allowed:
-            return ", ".join(map(repr, self.allowed))
-        names = " or ".join({bool: "true or false", str: "text", int: "a whole number", float: "a number"}[kind]
+            return "one of " + ", ".join(map(repr, self.allowed))
+        names = " or ".join({bool: "true or false", str: "a text", int: "an int", float: "a number"}[kind]
                             for kind in self.kinds if not (kind is int and float in self.kinds))  # fmt: skip
         if self.most < math.inf:
-            return f"{names}, {self.least:g} to {self.most:g}"
-        return names if self.least is None else f"{names}, at least {self.least:g}"
+            return f"{names} from {self.least:g} to {self.most:g}"
+        return names if self.least is None else f"{names} of at least {self.least:g}"
 
     def holds(self, value):
         """Whether it does."""
@@ -73,7 +73,7 @@ class Config:
         self.source = source
         for key in data:
             if key not in allowed:
-                raise self.error(f"no section is called {key!r}, allowed are {', '.join(allowed)}")
+                raise self.error(f"section must be one of {', '.join(allowed)}, got {key!r}")
         for section, keys in SECTIONS.items():
             setattr(self, section, self._section(section, data.get(section, {}), keys))
         if self.limits.get("cpu"):  # 0: none
@@ -96,20 +96,20 @@ class Config:
 
     def _section(self, name, found, keys):
         if not isinstance(found, dict):
-            raise self.error(f"{name} is {found!r}, allowed is a table")
+            raise self.error(f"{name} must be a table, got {found!r}")
         for key, value in found.items() if keys else ():
             if key not in keys:
-                raise self.error(f"{name}.{key} = {value!r}: no such key, allowed are {', '.join(keys)}")
+                raise self.error(f"{name} has no key {key!r}; there are {', '.join(keys)}")
             if not keys[key].holds(value):
-                raise self.error(f"{name}.{key} = {value!r}: allowed is {keys[key].text()}")
+                raise self.error(f"{name}.{key} must be {keys[key].text()}, got {value!r}")
         return found
 
     def _steps(self, steps):
         if not isinstance(steps, list):
-            raise self.error(f"steps is {steps!r}, allowed is a list of tables: [[steps]]")
+            raise self.error(f"steps must be a list of tables, [[steps]], got {steps!r}")
         for step in steps:
             if not isinstance(step, dict) or not isinstance(step.get("op"), str):
-                raise self.error(f"steps: {step!r}: allowed are tables with op = the name of an op")
+                raise self.error(f"each step must be a table with op = the name of an op, got {step!r}")
         return [(step["op"], {key: value for key, value in step.items() if key != "op"}) for step in steps]
 
     def _weights(self, weights):
@@ -129,7 +129,7 @@ def read(source):
     if source is None or isinstance(source, dict):
         return Config("config", source or {})
     if not isinstance(source, (str, bytes, os.PathLike)):
-        raise _core.ArgumentError(f"config is {source!r}, allowed are a path, a dict and None")
+        raise _core.ArgumentError(f"config must be a path, a dict or None, got {source!r}")
     return Config(*_read(source))
 
 
@@ -139,7 +139,7 @@ def read_policy(path):
     name = data.get("policy")
     allowed = SECTIONS["policy"]["name"]
     if not allowed.holds(name):
-        raise _core.ArgumentError(f"{source}: policy = {name!r}: allowed are {allowed.text()}")
+        raise _core.ArgumentError(f"{source}: policy must be {allowed.text()}, got {name!r}")
     rest = Config(source, {key: value for key, value in data.items() if key != "policy"}, ("weights", "limits"))
     return name, rest.weights, rest.limits
 
@@ -155,5 +155,5 @@ def _read(path):
         kind = "JSON" if source.endswith(".json") else "TOML"
         raise _core.FormatError(f"{source}: not {kind}: {error}") from None
     if not isinstance(data, dict):
-        raise _core.FormatError(f"{source}: holds {type(data).__name__}, allowed is a table of sections")
+        raise _core.FormatError(f"{source}: must hold a table of sections, got {type(data).__name__}")
     return source, data

@@ -13,7 +13,7 @@ OUTPUTS = ("auto", "torch", "numpy", "raw")
 def choose(output):
     """The name of the kind of arrays to deliver: "auto" is torch where the program has imported it, else NumPy."""
     if output not in OUTPUTS:
-        raise _core.ArgumentError(f"output={output!r}: allowed are {', '.join(OUTPUTS)}")
+        raise _core.ArgumentError(f"output must be one of {', '.join(map(repr, OUTPUTS))}, got {output!r}")
     if output == "auto":
         return "torch" if "torch" in sys.modules else "numpy"
     return output

@@ -200,66 +200,93 @@ class Pipeline(Selecting):
 
     # --- use ---
 
-    def loader(self, batch_size=1, *, shuffle=False, seed=0, workers=None, num_workers=None, prefetch=0, in_order=True,
-               last=None, drop_last=None, on_bad_sample="raise", max_bad=None, rank=0, world=None, world_size=None, memory_limit=0,
-               outputs=None, collate=None, layout="NCHW", output="auto", reference=None, keep_draws=False, trace=None,
-               trace_spans=0, seek_index="auto", cache=None, cache_limit=0, pushed_order=False, keep_batches=False,
-               lanes=True, policy=None, resource_monitor=None, cpu_limit=0, weights=None,
-               adaptive_compression=True, equal_batches=False):  # fmt: skip
+    def loader(
+        self, batch_size=1, *,
+        shuffle=False, seed=0, in_order=True, last="partial", rank=0, world_size=1, pushed_order=False, keep_batches=False,
+        on_bad_sample="raise", max_bad=None, equal_batches=False,
+        outputs=None, collate=None, layout="NCHW", output="auto", keep_draws=False,
+        workers=None, prefetch=None, memory_limit=None, cpu_limit=None,
+        cache=None, cache_limit=None, adaptive_compression=True, seek_index="auto",
+        policy=None, weights=None, resource_monitor=None, lanes=True,
+        trace=None, trace_spans=0, reference=None,
+    ):  # fmt: skip
         """A loader: an iterable of batches, one epoch per iter().
 
+        None means that drapps decides.  Only the first three groups change what batches hold.  docs/options.md compares
+        these arguments with those of DataLoader and C.
+
+        Order:
+
         batch_size: samples of a batch for this rank.
-        shuffle, seed: a new order each epoch, decided by the seed alone: by default 0, so that all runs have the same.
-        workers (or num_workers): threads; 0 does everything in the caller; None takes what the container allows.
-            With Python functions in the chain: processes; one that dies is replaced and its samples are made again.
-        prefetch: batches made ahead, 1 to 64, as far as memory_limit allows; 0 takes 2, of small ones as many as are
-            12 samples for each worker, or with Python functions in the chain 2 for each worker.
+        shuffle, seed: a new order in each epoch, decided by the seed alone; with the default, 0, all runs have the same.
         in_order: False delivers what is ready first; still each sample exactly once.
-        last: samples that fill no batch are delivered as a smaller one ("partial", the default), dropped ("drop"), or
+        last: samples that do not fill the last batch are delivered as a smaller one ("partial"), dropped ("drop"), or
             the batch is filled from the start of the order ("pad").
-        drop_last: torch's name: True is last="drop", False is last="partial".
+        rank, world_size: this process's share.  rank="auto" asks torch.distributed where it is initialised, else the
+            variables RANK and WORLD_SIZE.
+        pushed_order: each batch is made of the samples that Loader.push names, instead of shuffle, rank and last.
+        keep_batches: with pushed_order and in_order=False, samples that were pushed together stay together.
+
+        Bad samples:
+
         on_bad_sample: a sample that cannot be read ends the epoch ("raise"), is left out ("skip"), or another takes
-            its place ("replace"); the last two give up after max_bad of them in an epoch, 1000 where it is None.
-        equal_batches: with "skip", an epoch has as many batches as without bad samples, so that ranks make equally many
-            steps: one of which nothing is left has one sample, chosen as "replace" does.  Always so where world is more
-            than 1, but for chains with a filter.
-        rank, world (or world_size): this process's share.  rank="auto" asks torch.distributed where it is initialised,
-            else the variables RANK and WORLD_SIZE.
-        memory_limit: bytes for batches and working memory; 0 takes a quarter of the container's memory.
-        outputs: fields to deliver, default image and label where present, and what goes with the image (mask, boxes and
+            its place ("replace").
+        max_bad: "skip" and "replace" fail after this many bad samples in an epoch; None: 1000.
+        equal_batches: with "skip", an epoch has as many batches as without bad samples, so that all ranks make equally
+            many steps: a batch of which nothing is left has one sample, chosen as "replace" does.  Always so where
+            world_size is more than 1, except for chains with a filter.
+
+        Delivery:
+
+        outputs: fields to deliver; None: image and label where present, and what goes with the image (mask, boxes and
             their labels, masks, key points); without an image all.
         collate: {field: rule} with the rules stack, pad, ragged, list; the field "*" is every array not named whose
-            shape depends on the sample (not in chains with Python functions).  Default: stack; list for boxes and what
+            shape depends on the sample (not in chains with Python functions).  None: stack; list for boxes and what
             belongs to them, of which each sample has its own number.
         layout: "NCHW" or "NHWC", for images.
         output: "torch", "numpy", "raw" (drapps arrays), or "auto": torch where it is imported, else NumPy.
-        reference: slow and plain, the same bytes; None looks at the variable DRAPPS_REFERENCE.
         keep_draws: keep what was drawn for each sample: Batch.draws.
-        trace: write a trace to this file, for drapps.trace.read and `drapps trace`.  None: to that of the variable
-            DRAPPS_TRACE, if it is set.
-        trace_spans: of reading and working on samples, so many a second are written, the slowest always; 0 takes 2000,
-            float("inf") takes all, from which an epoch out of order can be repeated.
+
+        Limits:
+
+        workers: threads; 0 does everything in the caller; None: as many as the container allows.  With Python functions
+            in the chain: processes; one that dies is replaced and its samples are made again.
+        prefetch: the prefetch window: batches in flight, 1 to 64, as far as memory_limit allows.  None: 2, and of small
+            batches as many as are 12 samples for each worker; with Python functions in the chain 2 for each worker.
+        memory_limit: bytes for batches and working memory; None: a quarter of the container's memory.
+        cpu_limit: CPUs that the workers may use together, 0.01 to 512; None: this process's part of what the
+            container allows.
+
+        Cache:
+
+        cache: keep what the ops before the first random one make, and start there in later epochs and runs: in this
+            folder, or, with "auto", in the user's cache folder where that was measured to pay.  With Python functions
+            in the chain: the results of functions marked as deterministic.
+        cache_limit: bytes on disk; None: half of what is free there.
+        adaptive_compression: the cache is compressed by LZ4 where that is measured to pay; False: always.
         seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
-            ("off").  The variable DRAPPS_SEEK_INDEX overrides it.
-        cache: keep what the ops before the first random one make, as it is first made, and start there in later epochs
-            and runs: in this folder, or, with "auto", in the user's cache folder where that was measured to pay.  With
-            Python functions in the chain: what those make that are marked as deterministic.
-        cache_limit: bytes on disk; 0 takes half of what is free there.
-        pushed_order: each batch is made of the samples that Loader.push names, instead of shuffle, rank and last.
-        keep_batches: with pushed_order and in_order=False, samples that were pushed together stay together.
-        lanes: samples that are predicted to be slow never hold all workers; the bytes are the same.
-        policy: who turns workers, prefetch and the other knobs (drapps.knobs()) while it runs: a name of
-            drapps.policies(), default "analytic"; "fixed": nobody.  What is given here by number, or by Loader.set,
-            stays as it is.  The variable DRAPPS_POLICY overrides it ("off": nobody).  The bytes are the same.
-        resource_monitor: the drapps.Monitor that the policy looks at; several loaders may share one.  None: one that the
-            loaders of the process share.
-        cpu_limit: CPUs that the workers, threads or processes, may use together, however many there are, 0.01 to 512; 0
-            takes this process's part of what the container allows.
-        weights: what the policy aims for: "step" (default: the trainer never waits, with little CPU), "draadp"
+            ("off").  Overridden by the variable DRAPPS_SEEK_INDEX.
+
+        Tuning:
+
+        policy: sets workers, prefetch and the other knobs (drapps.knobs()) while the loader runs: a name of
+            drapps.policies(); None: "analytic"; "fixed": no changes.  Values given here or by Loader.set stay as they
+            are.  Overridden by the variable DRAPPS_POLICY ("off": no changes).
+        weights: what the policy aims for: "step" (default: the consumer never waits, with little CPU), "draadp"
             (throughput, latency, balance, energy), "drapps" (throughput, latency, waiting, balance), or {name: number} or
             "name=number,..." over it.
-        adaptive_compression: what the cache keeps is compressed by LZ4 where that is measured to pay; False: always.
+        resource_monitor: the drapps.Monitor that the policy reads; several loaders may share one.  None: one that the
+            loaders of the process share.
+        lanes: samples that are predicted to be slow never hold all workers.
+
+        Tracing and debugging:
+
+        trace: write a trace to this file, for drapps.trace.read and `drapps trace`.  None: to that of the variable
+            DRAPPS_TRACE, if it is set.
+        trace_spans: spans of samples written per second, the slowest always; 0: 2000, float("inf"): all, from which an
+            epoch out of order can be repeated.
+        reference: slow and plain, the same bytes; None: as the variable DRAPPS_REFERENCE says.
 
         >>> for images, labels in pipe.loader(batch_size=4, shuffle=True, seed=1, output="numpy"):
         ...     print(images.shape, labels.dtype)
@@ -270,15 +297,15 @@ class Pipeline(Selecting):
         check(LOADER, {name: given[name] for name in LOADER})
         check_environment()
         options = dict(
-            batch_size=batch_size, shuffle=shuffle, seed=seed, workers=_workers(workers, num_workers),
-            prefetch=prefetch, in_order=in_order, last=_last(last, drop_last), on_bad_sample=on_bad_sample,
-            memory_limit=memory_limit, outputs=_joined(outputs), collate=_collate(collate), layout=layout,
+            batch_size=batch_size, shuffle=shuffle, seed=seed, workers=-1 if workers is None else workers,
+            prefetch=prefetch or 0, in_order=in_order, last=last, on_bad_sample=on_bad_sample,
+            memory_limit=memory_limit or 0, outputs=_joined(outputs), collate=_collate(collate), layout=layout,
             keep_draws=keep_draws, reference=_reference(reference), trace=_file(trace), trace_spans=trace_spans,
-            seek_index=seek_index, cache=_file(cache), cache_limit=cache_limit, policy=policy,
-            resource_monitor=resource_monitor, cpu_limit=cpu_limit, weights=weights_text(weights),
+            seek_index=seek_index, cache=_file(cache), cache_limit=cache_limit or 0, policy=policy,
+            resource_monitor=resource_monitor, cpu_limit=cpu_limit or 0, weights=weights_text(weights),
             adaptive_compression=adaptive_compression, equal_batches=equal_batches,
         )  # fmt: skip
-        options["rank"], options["world"] = _rank(rank, _world(world, world_size))
+        options["rank"], options["world_size"] = _rank(rank, world_size)
         if max_bad is not None:
             options["max_bad"] = max_bad
         if not self.has_python:
@@ -287,7 +314,7 @@ class Pipeline(Selecting):
             options.update(pushed_order=pushed_order, keep_batches=keep_batches, lanes=lanes)
             return Loader(self._dataset, self._graph("loader"), output=output, **options)
         if pushed_order:
-            raise _core.ArgumentError("pushed_order is for chains without Python functions")
+            raise _core.ArgumentError("pushed_order must be False for chains with Python functions")
         from drapps.pyloader import PythonLoader
 
         return PythonLoader(self, output=output, lanes=lanes, **options)
@@ -491,36 +518,15 @@ def _file(value):
     return None if value is None else os.fsdecode(value)
 
 
-def _last(last, drop_last):
-    by_torch = "drop" if drop_last else "partial"
-    if None not in (last, drop_last) and last != by_torch:
-        raise _core.ArgumentError(f"last={last!r} and drop_last={drop_last} contradict each other: give one")
-    return by_torch if last is None else last
-
-
-def _workers(workers, num_workers):
-    if workers is not None and num_workers is not None:
-        raise _core.ArgumentError("workers and num_workers mean the same: give one")
-    workers = num_workers if workers is None else workers
-    return -1 if workers is None else workers
-
-
-def _world(world, world_size):
-    if world is not None and world_size is not None:
-        raise _core.ArgumentError("world and world_size mean the same: give one")
-    given = world_size if world is None else world
-    return 1 if given is None else given
-
-
 def _reference(reference):
     if reference is None:
         return os.environ.get("DRAPPS_REFERENCE", "0") not in ("", "0")
     return reference
 
 
-def _rank(rank, world):
+def _rank(rank, world_size):
     if rank != "auto":
-        return rank, world
+        return rank, world_size
     import sys
 
     distributed = sys.modules.get("torch.distributed")

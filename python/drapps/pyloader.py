@@ -73,7 +73,7 @@ class PythonLoader(LoaderBase):
     """
 
     def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, prefetch, in_order, last,
-                 on_bad_sample, rank, world, memory_limit, outputs, collate, layout, reference, lanes, cache,
+                 on_bad_sample, rank, world_size, memory_limit, outputs, collate, layout, reference, lanes, cache,
                  cache_limit, adaptive_compression=True, max_bad=MAX_BAD, policy=None, resource_monitor=None,
                  cpu_limit=0, weights=None, trace=None, equal_batches=False, **native):  # fmt: skip
         refuse_native_settings(native)
@@ -82,10 +82,10 @@ class PythonLoader(LoaderBase):
         limits = info()["limits"]
         self._pipe = pipe
         self._seed, self._shuffle, self._reference = seed, shuffle, reference
-        self._batch_size, self._last, self._rank, self._world = batch_size, last, rank, world
+        self._batch_size, self._last, self._rank, self._world = batch_size, last, rank, world_size
         self._on_bad, self._max_bad = on_bad_sample, max_bad
         self._has_filter = any(getattr(stage, "kind", None) == "filter" for stage in pipe.stages)
-        self._equal = on_bad_sample == "skip" and (equal_batches or world > 1) and not self._has_filter
+        self._equal = on_bad_sample == "skip" and (equal_batches or world_size > 1) and not self._has_filter
         self._in_order, self._lanes = in_order, lanes
         self._cache = (cache, cache_limit, "", adaptive_compression) if cache and not reference else None
         self._outputs = outputs.split(",") if outputs else None

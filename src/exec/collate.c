@@ -189,7 +189,7 @@ static dr_status run_batch_op(dr__exec *e, dr_batch *b, const dr__node *node, dr
     if (!block)
         return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory", def->name);
     void *par = block + ((scratch + 63) & ~(size_t)63);
-    dr__rng_name name = { e->o.seed, b->epoch, b->number * e->o.world + e->o.rank, UINT32_MAX };
+    dr__rng_name name = { e->o.seed, b->epoch, b->number * e->o.world_size + e->o.rank, UINT32_MAX };
     dr_rng rng = dr__rng_open(&name, node->id);
     dr_status status = def->batch->draw(node->op.conf, &rng, in, (int64_t)b->n_samples, par, err);
     for (int i = 0; status == DR_OK && i < def->batch->n_fields; i++) {

@@ -129,7 +129,7 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
  * that were replaced the batch with the others tells.) */
 static bool has_news(const dr__exec *e)
 {
-    return e->o.pushed_order && e->unordered.on && e->o.on_bad == DR_BAD_SKIP && e->bad.unreported &&
+    return e->o.pushed_order && e->unordered.on && e->o.on_bad_sample == DR_BAD_SKIP && e->bad.unreported &&
            e->progress.finished == e->order.n_local;
 }
 

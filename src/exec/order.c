@@ -12,14 +12,14 @@ enum { REPLACE_OP = 0x7F000000 };
 
 void dr__order_count(const dr__exec *e, uint64_t base, uint64_t *n_local, uint64_t *n_batches)
 {
-    uint64_t n = e->set->n_places, per_batch = e->o.world * e->o.batch_size;
+    uint64_t n = e->set->n_places, per_batch = e->o.world_size * e->o.batch_size;
     uint64_t left = base < n ? n - base : 0;
     uint64_t full = left / per_batch, rest = left % per_batch;
     *n_batches = full;
     *n_local = full * e->o.batch_size;
     if (!rest || e->o.last == DR_LAST_DROP)
         return;
-    uint64_t mine = rest > e->o.rank ? (rest - e->o.rank + e->o.world - 1) / e->o.world : 0;
+    uint64_t mine = rest > e->o.rank ? (rest - e->o.rank + e->o.world_size - 1) / e->o.world_size : 0;
     if (e->o.last == DR_LAST_PAD)
         mine = e->o.batch_size;
     *n_local += mine;
@@ -29,7 +29,7 @@ void dr__order_count(const dr__exec *e, uint64_t base, uint64_t *n_local, uint64
 uint64_t dr__order_position(const dr__exec *e, uint64_t local, bool *padding)
 {
     uint64_t batch = local / e->o.batch_size, slot = local % e->o.batch_size;
-    uint64_t position = e->order.base + (batch * e->o.batch_size + slot) * e->o.world + e->o.rank;
+    uint64_t position = e->order.base + (batch * e->o.batch_size + slot) * e->o.world_size + e->o.rank;
     *padding = position >= e->set->n_places;
     return position;
 }

@@ -48,8 +48,8 @@ dr_status dr__pushed_begin(dr__exec *e, dr_error *err)
 static dr_status check_ids(const dr__exec *e, const uint64_t *ids, uint64_t n, dr_error *err)
 {
     if (n < 1 || n > MOST_SAMPLES)
-        return dr__fail(err, DR_ERR_ARG, "%llu samples in a pushed batch, allowed are 1 to %d", (unsigned long long)n,
-                        MOST_SAMPLES);
+        return dr__fail(err, DR_ERR_ARG, "a pushed batch must have 1 to %d samples, got %llu", MOST_SAMPLES,
+                        (unsigned long long)n);
     for (uint64_t i = 0; i < n; i++)
         if (ids[i] >= e->set->n_samples)
             return dr__fail(err, DR_ERR_ARG, "%s: sample %llu, number %llu of a pushed batch, is not one of 0 to %llu",
@@ -62,8 +62,8 @@ static dr_status check_times(const uint64_t *times, uint64_t n, dr_error *err)
 {
     for (uint64_t i = 0; times && i < n; i++)
         if (times[i] > INT32_MAX) /* beyond are those of samples that stand in for bad ones */
-            return dr__fail(err, DR_ERR_ARG, "times of number %llu of a pushed batch is %llu, allowed are 0 to %d",
-                            (unsigned long long)i, (unsigned long long)times[i], INT32_MAX);
+            return dr__fail(err, DR_ERR_ARG, "times[%llu] of a pushed batch must be 0 to %d, got %llu",
+                            (unsigned long long)i, INT32_MAX, (unsigned long long)times[i]);
     return DR_OK;
 }
 

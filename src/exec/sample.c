@@ -259,10 +259,10 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_err
 {
     dr_status status = err->status;
     name_sample(e, j, err);
-    if (!is_sample_fault(status) || e->o.on_bad == DR_BAD_RAISE)
+    if (!is_sample_fault(status) || e->o.on_bad_sample == DR_BAD_RAISE)
         status = err->status;
     else
-        status = e->o.on_bad == DR_BAD_SKIP ? leave_out(e, j, err) : book_and_replace(e, bench, j, err);
+        status = e->o.on_bad_sample == DR_BAD_SKIP ? leave_out(e, j, err) : book_and_replace(e, bench, j, err);
     if (status == DR_OK)
         return;
     err->status = status;

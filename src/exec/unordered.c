@@ -129,7 +129,7 @@ void dr__unordered_close(dr__exec *e)
 
 uint64_t dr__unordered_local(const dr__exec *e, uint64_t position)
 {
-    return (position - e->order.base - e->o.rank) / e->o.world;
+    return (position - e->order.base - e->o.rank) / e->o.world_size;
 }
 
 void dr__unordered_delivered(dr__exec *e, const dr_batch *b)

@@ -248,7 +248,7 @@ static dr_status add_standard_outputs(dr__program *p, const dr__program_options 
 static dr_status add_outputs(dr__program *p, const dr__program_options *o, dr_error *err)
 {
     if (o->layout && strcmp(o->layout, "NCHW") && strcmp(o->layout, "NHWC"))
-        return dr__fail(err, DR_ERR_ARG, "layout is \"%s\", allowed are NCHW and NHWC", o->layout);
+        return dr__fail(err, DR_ERR_ARG, "layout must be NCHW or NHWC, got \"%s\"", o->layout);
     DR_TRY(check_rules(p, o->collate, err));
     if (!o->outputs || !*o->outputs)
         DR_TRY(add_standard_outputs(p, o, err));

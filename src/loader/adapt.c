@@ -38,17 +38,18 @@ dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
     DR_TRY(dr__policy_choose(o->policy, &policy, err));
     DR_TRY(dr_weights_parse(o->weights ? o->weights : "step", &a->weights, err));
     DR_TRY(dr__cpu_limit_check(o->cpu_limit, err));
-    if (o->monitor && !dr_monitor_interval(o->monitor))
+    if (o->resource_monitor && !dr_monitor_interval(o->resource_monitor))
         return dr__fail(err, DR_ERR_FORKED, "the monitor belongs to the parent process; open a new one after the fork");
     a->policy = policy.def->name;
     snprintf(a->policy_text, sizeof a->policy_text, "%s", dr__policy_text(o->policy));
-    a->given = o->monitor ? dr_monitor_ref(o->monitor) : NULL;
+    a->given = o->resource_monitor ? dr_monitor_ref(o->resource_monitor) : NULL;
     a->pinned = pinned_by(o);
     a->memory_limit = dr__loader_memory(l, limits);
     a->cpu_limit = o->cpu_limit;
     if (o->cpu_limit > 0) /* with every policy, and from the first sample on */
         dr__ceiling_set(&l->exec.knobs.ceiling, o->cpu_limit, dr__now_ns());
-    if (!a->cpu_limit && o->monitor && *dr__monitor_root(o->monitor)) /* the controller would look at this machine */
+    if (!a->cpu_limit && o->resource_monitor &&
+        *dr__monitor_root(o->resource_monitor)) /* the controller would look at this machine */
         a->cpu_limit = limits->cpus / limits->local_world;
     const double most = 2 * ceil((double)limits->affinity_cpus / limits->local_world);
     a->most_workers = DR_MIN(DR_MAX(most, FEWEST_WORKERS), DR__MAX_WORKERS);

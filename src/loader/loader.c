@@ -28,7 +28,7 @@ void dr_loader_defaults(dr_loader_options *o)
         .in_order = true,
         .workers = -1,
         .max_bad = 1000,
-        .world = 1,
+        .world_size = 1,
         .seek_index = "auto",
         .lanes = true,
         .adaptive_compression = true,
@@ -42,34 +42,35 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
                         "dr_loader_options: size is %zu, this library's is %zu; use dr_loader_defaults", o->size,
                         sizeof *o);
     if (o->batch_size < 1 || o->batch_size > (1u << 24))
-        return dr__fail(err, DR_ERR_ARG, "batch_size is %llu, allowed are 1 to 16777216",
+        return dr__fail(err, DR_ERR_ARG, "batch_size must be 1 to 16777216, got %llu",
                         (unsigned long long)o->batch_size);
     if (o->workers < -1 || o->workers > DR__MAX_WORKERS)
-        return dr__fail(err, DR_ERR_ARG, "workers is %d, allowed are -1 to %d", o->workers, DR__MAX_WORKERS);
+        return dr__fail(err, DR_ERR_ARG, "workers must be -1 to %d, got %d", DR__MAX_WORKERS, o->workers);
     if (o->prefetch < 0 || o->prefetch > DR__PREFETCH_MOST)
-        return dr__fail(err, DR_ERR_ARG, "prefetch is %d, allowed are 0 to %d", o->prefetch, DR__PREFETCH_MOST);
-    if (o->world < 1 || o->world > MOST_RANKS)
-        return dr__fail(err, DR_ERR_ARG, "world is %llu, allowed are 1 to %d", (unsigned long long)o->world,
-                        MOST_RANKS);
-    if (o->rank >= o->world)
-        return dr__fail(err, DR_ERR_ARG, "rank %llu of %llu: rank must be below world", (unsigned long long)o->rank,
-                        (unsigned long long)o->world);
+        return dr__fail(err, DR_ERR_ARG, "prefetch must be 0 to %d, got %d", DR__PREFETCH_MOST, o->prefetch);
+    if (o->world_size < 1 || o->world_size > MOST_RANKS)
+        return dr__fail(err, DR_ERR_ARG, "world_size must be 1 to %d, got %llu", MOST_RANKS,
+                        (unsigned long long)o->world_size);
+    if (o->rank >= o->world_size)
+        return dr__fail(err, DR_ERR_ARG, "rank must be below world_size = %llu, got %llu",
+                        (unsigned long long)o->world_size, (unsigned long long)o->rank);
     if ((unsigned)o->last > DR_LAST_PAD)
-        return dr__fail(err, DR_ERR_ARG, "last is %d, allowed are 0 to %d", (int)o->last, DR_LAST_PAD);
-    if ((unsigned)o->on_bad > DR_BAD_REPLACE)
-        return dr__fail(err, DR_ERR_ARG, "on_bad is %d, allowed are 0 to %d", (int)o->on_bad, DR_BAD_REPLACE);
+        return dr__fail(err, DR_ERR_ARG, "last must be 0 to %d, got %d", DR_LAST_PAD, (int)o->last);
+    if ((unsigned)o->on_bad_sample > DR_BAD_REPLACE)
+        return dr__fail(err, DR_ERR_ARG, "on_bad_sample must be 0 to %d, got %d", DR_BAD_REPLACE,
+                        (int)o->on_bad_sample);
     if (o->seek_index && !dr__seek_mode_is_known(o->seek_index))
-        return dr__fail(err, DR_ERR_ARG, "seek_index is \"%s\", allowed are \"auto\", \"memory\", \"off\"",
+        return dr__fail(err, DR_ERR_ARG, "seek_index must be \"auto\", \"memory\" or \"off\", got \"%s\"",
                         o->seek_index);
-    if (o->pushed_order && (o->shuffle || o->world > 1 || o->last != DR_LAST_PARTIAL))
+    if (o->pushed_order && (o->shuffle || o->world_size > 1 || o->last != DR_LAST_PARTIAL))
         return dr__fail(err, DR_ERR_ARG,
-                        "pushed_order: shuffle, rank, world and last are the caller's, who gives the order");
+                        "pushed_order excludes shuffle, world_size and last: the caller gives the order");
     if (o->keep_batches && !o->pushed_order)
-        return dr__fail(err, DR_ERR_ARG, "keep_batches is for batches that are pushed (pushed_order)");
+        return dr__fail(err, DR_ERR_ARG, "keep_batches needs pushed_order");
     if (set->n_places == 0)
         return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
-    if (!o->in_order && o->last == DR_LAST_PAD && o->world > 1)
-        return dr__fail(err, DR_ERR_ARG, "in_order = false with last = pad works for one rank only");
+    if (!o->in_order && o->last == DR_LAST_PAD && o->world_size > 1)
+        return dr__fail(err, DR_ERR_ARG, "last = pad with in_order = false works for one rank only");
     return DR_OK;
 }
 
@@ -122,8 +123,7 @@ static dr_status open_seek(dr_loader *l, dr_error *err)
     if (set && *set)
         mode = set;
     if (!dr__seek_mode_is_known(mode))
-        return dr__fail(err, DR_ERR_ARG, "DRAPPS_SEEK_INDEX is \"%s\", allowed are \"auto\", \"memory\", \"off\"",
-                        mode);
+        return dr__fail(err, DR_ERR_ARG, "DRAPPS_SEEK_INDEX must be \"auto\", \"memory\" or \"off\", got \"%s\"", mode);
     if (!strcmp(mode, "off") || e->o.reference || !decodes(e->program))
         return DR_OK;
     DR_TRY(
@@ -147,11 +147,11 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
 {
     dr__exec *e = &l->exec;
     dr__limits limits;
-    dr__limits_read(e->o.monitor ? dr__monitor_root(e->o.monitor) : "", &limits);
+    dr__limits_read(e->o.resource_monitor ? dr__monitor_root(e->o.resource_monitor) : "", &limits);
     const char *reference = getenv("DRAPPS_REFERENCE");
     e->o.reference |= reference && *reference && strcmp(reference, "0");
     e->unordered.on = !e->o.in_order && !e->o.keep_batches;
-    e->o.equal_batches = e->o.on_bad == DR_BAD_SKIP && (e->o.equal_batches || e->o.world > 1);
+    e->o.equal_batches = e->o.on_bad_sample == DR_BAD_SKIP && (e->o.equal_batches || e->o.world_size > 1);
     e->budget.batch_slots = e->o.batch_size;
     dr__predict_init(&e->lanes.predict);
     e->pushed.tail = &e->pushed.head;
@@ -182,7 +182,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     /* These pointed to the caller's memory. */
     e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.cache = NULL;
     e->o.policy = e->o.weights = NULL;
-    e->o.monitor = NULL;
+    e->o.resource_monitor = NULL;
     return DR_OK;
 }
 
@@ -303,7 +303,7 @@ dr_status dr_loader_next(dr_loader *l, int timeout_ms, dr_batch **out, dr_error 
 static dr_status check_pushed(const dr_loader *l, dr_error *err)
 {
     if (!l->exec.o.pushed_order)
-        return dr__fail(err, DR_ERR_STATE, "batches are pushed to loaders that were opened with pushed_order");
+        return dr__fail(err, DR_ERR_STATE, "the loader was opened without pushed_order");
     return l->begun ? DR_OK : dr__fail(err, DR_ERR_STATE, "dr_loader_start must come before batches are pushed");
 }
 

@@ -16,7 +16,7 @@ static json_t *settings_of(const dr__exec *e)
     return json_pack("{s:I, s:I, s:b, s:b, s:i, s:i, s:I, s:I, s:I, s:b, s:b}", "batch_size", (json_int_t)o->batch_size,
                      "seed", (json_int_t)o->seed, "shuffle", o->shuffle, "in_order", o->in_order, "workers",
                      e->knobs.workers, "prefetch", e->knobs.prefetch, "rank", (json_int_t)o->rank, "world",
-                     (json_int_t)o->world, "memory_limit", (json_int_t)o->memory_limit, "lanes", o->lanes,
+                     (json_int_t)o->world_size, "memory_limit", (json_int_t)o->memory_limit, "lanes", o->lanes,
                      "pushed_order", o->pushed_order);
 }
 

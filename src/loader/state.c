@@ -98,7 +98,7 @@ static void running_position(const dr__exec *e, const dr_batch *held, json_t *o)
     uint64_t batches = e->progress.delivered;
     if (held)
         batches = e->o.in_order ? held->number - e->order.first_batch : batches - 1;
-    uint64_t ahead = e->o.in_order ? batches * e->o.batch_size * e->o.world : 0;
+    uint64_t ahead = e->o.in_order ? batches * e->o.batch_size * e->o.world_size : 0;
     write_position(o, e->order.epoch, e->order.base + ahead, e->order.first_batch + batches);
     mark(e, held, false);
     if (e->unordered.marks)
@@ -140,9 +140,10 @@ dr_status dr_loader_state_without(dr_loader *l, const dr_batch *held, char **tex
     DR_TRY(dr__loader_check(l, err));
     DR_TRY(check_own_order(l, err));
     const dr__exec *e = &l->exec;
-    json_t *o = json_pack("{s:i, s:o, s:b, s:b, s:I, s:I, s:I}", "drapps_state", STATE_VERSION, "seed",
-                          whole(e->o.seed), "shuffle", e->o.shuffle, "in_order", e->o.in_order, "batch_size",
-                          (json_int_t)e->o.batch_size, "world", (json_int_t)e->o.world, "rank", (json_int_t)e->o.rank);
+    json_t *o =
+        json_pack("{s:i, s:o, s:b, s:b, s:I, s:I, s:I}", "drapps_state", STATE_VERSION, "seed", whole(e->o.seed),
+                  "shuffle", e->o.shuffle, "in_order", e->o.in_order, "batch_size", (json_int_t)e->o.batch_size,
+                  "world", (json_int_t)e->o.world_size, "rank", (json_int_t)e->o.rank);
     if (!o)
         return dr__fail(err, DR_ERR_NOMEM, "state: out of memory");
     json_object_set_new(o, "graph", hex(l->graph_hash));
@@ -180,7 +181,7 @@ static dr_status check_same(const dr_loader *l, const json_t *o, dr_error *err)
     DR_TRY(want_same(o, "graph", hex(l->graph_hash), err));
     DR_TRY(want_same(o, "data", hex(e->set->fingerprint), err));
     if (!e->o.in_order) { /* each rank knows only what itself delivered */
-        DR_TRY(want_same(o, "world", json_integer((json_int_t)e->o.world), err));
+        DR_TRY(want_same(o, "world", json_integer((json_int_t)e->o.world_size), err));
         DR_TRY(want_same(o, "rank", json_integer((json_int_t)e->o.rank), err));
     }
     return DR_OK;

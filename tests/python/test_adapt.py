@@ -88,7 +88,7 @@ def test_wrong_settings_are_named(pipe):
         pipe.loader(weights={"speed": 1})
     with pytest.raises(drapps.ArgumentError, match="cpu_limit must be .*, got -1"):
         pipe.loader(cpu_limit=-1)
-    with pytest.raises(drapps.ArgumentError, match=r"cpu_limit must be 0 \(the container's limit\) or a number from 0.01 to 512, got 0.001"):
+    with pytest.raises(drapps.ArgumentError, match=r"cpu_limit must be a number from 0.01 to 512 or None, got 0.001"):
         pipe.loader(cpu_limit=0.001)
 
 

@@ -124,14 +124,6 @@ def test_long_values_are_cut(pipe):
 
 
 @pytest.mark.parametrize("last", ["partial", "drop", "pad"])
-@pytest.mark.parametrize("drop_last", [False, True])
-def test_drop_last_is_last(pipe, last, drop_last):
-    with pipe.loader(batch_size=4, drop_last=drop_last) as loader, pipe.loader(
-        batch_size=4, last="drop" if drop_last else "partial"
-    ) as same:
-        assert len(loader) == len(same) == (len(pipe) // 4 if drop_last else -(-len(pipe) // 4))
-    if (last == "drop") == drop_last and last != "pad":
-        pipe.loader(batch_size=4, last=last, drop_last=drop_last).close()
-    else:
-        with pytest.raises(drapps.ArgumentError, match="contradict"):
-            pipe.loader(batch_size=4, last=last, drop_last=drop_last)
+def test_last(pipe, last):
+    with pipe.loader(batch_size=4, last=last) as loader:
+        assert len(loader) == (len(pipe) // 4 if last == "drop" else -(-len(pipe) // 4))

@@ -252,7 +252,7 @@ def test_pipelines(pictures, functions, workers, in_order, last):
     for bad in ({*range(0, N, 3)}, {*range(6, 12)}, set()):
         came, stand_ins = Counter(), 0
         for rank in range(3):
-            with chain(pictures, bad, functions).loader(2, rank=rank, world=3, workers=workers, in_order=in_order,
+            with chain(pictures, bad, functions).loader(2, rank=rank, world_size=3, workers=workers, in_order=in_order,
                                                         last=last, on_bad_sample="skip", output="numpy",
                                                         outputs=["image"]) as loader:  # fmt: skip
                 batches = list(loader.batches())

@@ -185,8 +185,8 @@ def test_a_thousand_bad_samples_are_enough_with_functions_and_without(tmp_path):
 
 def test_ranks(folder):
     pipe = images(folder).map(lambda sample: sample)
-    seen = [ids(epoch(pipe, rank=rank, world=2, workers=0)) for rank in (0, 1)]
-    native = [ids(epoch(images(folder), rank=rank, world=2)) for rank in (0, 1)]
+    seen = [ids(epoch(pipe, rank=rank, world_size=2, workers=0)) for rank in (0, 1)]
+    native = [ids(epoch(images(folder), rank=rank, world_size=2)) for rank in (0, 1)]
     assert seen == native
 
 

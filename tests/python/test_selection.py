@@ -93,7 +93,7 @@ def test_shuffle_and_ranks_see_the_selection_alone(chain):
     pipe = chain.select([1, 3, 5, 7, 9, 11, 13])
     _, shuffled = loaded(pipe, shuffle=True, seed=3)
     assert sorted(shuffled) == [1, 3, 5, 7, 9, 11, 13] and shuffled != sorted(shuffled)
-    ranks = [loaded(pipe, shuffle=True, seed=3, rank=rank, world=2)[1] for rank in range(2)]
+    ranks = [loaded(pipe, shuffle=True, seed=3, rank=rank, world_size=2)[1] for rank in range(2)]
     assert sorted(ranks[0] + ranks[1]) == sorted(shuffled)
 
 

@@ -261,11 +261,11 @@ def test_state_of_another_loader(pipe):
 
 def test_state_with_another_world_size(pipe):
     """Two ranks stop after one global batch; one rank goes on with twice the batch."""
-    whole = [batch.ids for batch in pipe.loader(**options(batch_size=4, world=1)).batches()]
-    loader = pipe.loader(**options(batch_size=4, rank=0, world=2))
+    whole = [batch.ids for batch in pipe.loader(**options(batch_size=4, world_size=1)).batches()]
+    loader = pipe.loader(**options(batch_size=4, rank=0, world_size=2))
     next(iter(loader))
     state = loader.state_dict()
-    alone = pipe.loader(**options(batch_size=4, world=1))
+    alone = pipe.loader(**options(batch_size=4, world_size=1))
     alone.load_state_dict(state)
     assert [batch.ids for batch in alone.batches()] == whole[2:]
 

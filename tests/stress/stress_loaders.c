@@ -74,7 +74,7 @@ static void open_station(station *s, dr_dataset *set, dr_graph *g)
     dr_loader_options o = options_of(1 + dice(&x, 9), (int)dice(&x, 5));
     o.shuffle = true;
     o.in_order = dice(&x, 2);
-    o.on_bad = dice(&x, 2) ? DR_BAD_SKIP : DR_BAD_REPLACE;
+    o.on_bad_sample = dice(&x, 2) ? DR_BAD_SKIP : DR_BAD_REPLACE;
     o.prefetch = 1 + (int)dice(&x, 4);
     o.shuffle = !(o.pushed_order = dice(&x, 3) == 0);
     o.keep_batches = o.pushed_order && dice(&x, 2);

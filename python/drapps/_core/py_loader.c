@@ -33,8 +33,7 @@ static int choose(const char *text, const char *what, const char *const *names, 
             *out = i;
             return 0;
         }
-    PyErr_Format(PyExc_ValueError, "%s=\"%s\": allowed are \"%s\", \"%s\", \"%s\"", what, text, names[0], names[1],
-                 names[2]);
+    PyErr_Format(PyExc_ValueError, "%s must be '%s', '%s' or '%s', got '%s'", what, names[0], names[1], names[2], text);
     return -1;
 }
 
@@ -53,7 +52,7 @@ static int apply_words(const struct words *words, dr_loader_options *o)
     if (choose(words->last, "last", lasts, &last) < 0 || choose(words->on_bad, "on_bad_sample", on_bads, &on_bad) < 0)
         return -1;
     o->last = (dr_last)last;
-    o->on_bad = (dr_on_bad)on_bad;
+    o->on_bad_sample = (dr_on_bad)on_bad;
     o->shuffle = words->shuffle;
     o->in_order = words->in_order;
     o->reference = words->reference;
@@ -72,25 +71,25 @@ static int apply_monitor(core_state *state, PyObject *monitor, dr_loader_options
     if (monitor == Py_None)
         return 0;
     if (!PyObject_TypeCheck(monitor, (PyTypeObject *)state->monitor_type)) {
-        PyErr_SetString(PyExc_TypeError, "resource_monitor must be a drapps.Monitor");
+        PyErr_SetString(PyExc_TypeError, "resource_monitor must be a drapps.Monitor or None");
         return -1;
     }
-    o->monitor = ((py_monitor *)monitor)->monitor;
-    if (!o->monitor) {
-        dr_error err = { .status = DR_ERR_STATE, .text = "resource_monitor: it is closed" };
+    o->resource_monitor = ((py_monitor *)monitor)->monitor;
+    if (!o->resource_monitor) {
+        dr_error err = { .status = DR_ERR_STATE, .text = "resource_monitor is closed" };
         raise_status(state, DR_ERR_STATE, &err);
     }
-    return o->monitor ? 0 : -1;
+    return o->resource_monitor ? 0 : -1;
 }
 
 static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject **set, PyObject **graph,
                  dr_loader_options *o)
 {
     static char *names[] = {
-        "dataset",      "graph",        "batch_size",    "seed",        "shuffle",       "in_order", "last",
-        "workers",      "prefetch",     "on_bad_sample", "max_bad",     "rank",          "world",    "memory_limit",
-        "outputs",      "collate",      "layout",        "reference",   "keep_draws",    "trace",    "seek_index",
-        "pushed_order", "keep_batches", "lanes",         "cache",       "cache_limit",   "policy",   "monitor",
+        "dataset",      "graph",        "batch_size",    "seed",        "shuffle",       "in_order",   "last",
+        "workers",      "prefetch",     "on_bad_sample", "max_bad",     "rank",          "world_size", "memory_limit",
+        "outputs",      "collate",      "layout",        "reference",   "keep_draws",    "trace",      "seek_index",
+        "pushed_order", "keep_batches", "lanes",         "cache",       "cache_limit",   "policy",     "monitor",
         "cpu_limit",    "weights",      "adaptive",      "trace_spans", "equal_batches", NULL
     };
     struct words words = {
@@ -101,7 +100,7 @@ static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject *
             args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&pppO&O&O&OdO&pdp:open_loader", names,
             state->dataset_type, set, state->graph_type, graph, to_u64, &o->batch_size, to_u64, &o->seed,
             &words.shuffle, &words.in_order, &words.last, &o->workers, &o->prefetch, &words.on_bad, to_u64, &o->max_bad,
-            to_u64, &o->rank, to_u64, &o->world, to_u64, &o->memory_limit, text_or_none, &o->outputs, text_or_none,
+            to_u64, &o->rank, to_u64, &o->world_size, to_u64, &o->memory_limit, text_or_none, &o->outputs, text_or_none,
             &o->collate, text_or_none, &o->layout, &words.reference, &words.keep_draws, text_or_none, &o->trace,
             text_or_none, &o->seek_index, &words.pushed_order, &words.keep_batches, &words.lanes, text_or_none,
             &o->cache, to_u64, &o->cache_limit, text_or_none, &o->policy, &words.monitor, &o->cpu_limit, text_or_none,
@@ -337,7 +336,7 @@ static PyObject *pass(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "OL:push_past", &ids, &batches))
         return NULL;
     if (batches < 0)
-        return PyErr_Format(PyExc_ValueError, "batches is %lld, allowed are whole numbers from 0 on", batches);
+        return PyErr_Format(PyExc_ValueError, "batches must be a non-negative int, got %lld", batches);
     return give(self, dr_loader_push_past, ids, (uint64_t)batches);
 }
 

@@ -210,7 +210,7 @@ class NativeProbe:
     def _open(self, **changed):
         from drapps.loader import Loader
 
-        options = {**self._options, "cache": None, "trace": None, "shuffle": False, "rank": 0, "world": 1,
+        options = {**self._options, "cache": None, "trace": None, "shuffle": False, "rank": 0, "world_size": 1,
                    "last": "partial", **changed}  # fmt: skip
         if "policy" in options:
             options["policy"] = "fixed"

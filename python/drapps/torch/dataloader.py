@@ -67,12 +67,12 @@ class DataLoader(data.DataLoader[_T_co]):
         runs natively).  0: everything in the caller.
     on_bad_sample: a sample that raises: "raise", leave it out ("skip"), or put another one in its place ("replace").
     max_bad: skip and replace give up after so many in a pass; None: 1000.
-    memory_limit: bytes for batches under way; 0: by the container's limit.
+    memory_limit: bytes of batches in flight; None: by the container's limit.
     cpu_limit: CPUs that the workers may use together, however many there are, 0.01 to 512; also caps the workers that
         drapps decides on.
     seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
     cache: keep what deterministic stages make: a folder, or "auto".
-    cache_limit: bytes on disk of all that the cache's folder holds; 0: half of what is free there.
+    cache_limit: bytes on disk of all that the cache's folder holds; None: half of what is free there.
     rank, world_size: this process takes its part of each global batch; "auto": from torch.distributed or the
         environment.  Not given: no sharding, as torch.
     lanes: slow samples get workers of their own, so that fast ones do not wait behind them.
@@ -98,14 +98,14 @@ class DataLoader(data.DataLoader[_T_co]):
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=NOT_GIVEN,
                  collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
-                 pin_memory_device="", in_order=True, on_bad_sample="raise", max_bad=None, memory_limit=0,
-                 cpu_limit=None, seed=None, cache=None, cache_limit=0, rank=None, world_size=None, lanes=True,
+                 pin_memory_device="", in_order=True, on_bad_sample="raise", max_bad=None, memory_limit=None,
+                 cpu_limit=None, seed=None, cache=None, cache_limit=None, rank=None, world_size=None, lanes=True,
                  policy=None, resource_monitor=None, adaptive_compression=True, weights=None, trace=None,
                  record=False):  # fmt: skip
         given = locals()
         check(DATALOADER, {name: given[name] for name in DATALOADER})
-        self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit
-        self.cpu_limit, self.cache, self.cache_limit, self.lanes = cpu_limit, cache, cache_limit, lanes
+        self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit or 0
+        self.cpu_limit, self.cache, self.cache_limit, self.lanes = cpu_limit, cache, cache_limit or 0, lanes
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
         self.adaptive_compression, self.weights, self.trace = adaptive_compression, weights, trace

@@ -101,7 +101,7 @@ def _of_pipeline(pipe, batch_size, settings, limits):
         settings["workers"] = workers
     if factor is not None:
         settings["prefetch"] = min(factor * max(workers or 1, 1), MAX_PREFETCH)
-    return pipe.loader(batch_size=batch_size, last="drop" if drop else "partial", cpu_limit=limits.get("cpu", 0),
+    return pipe.loader(batch_size=batch_size, last="drop" if drop else "partial", cpu_limit=limits.get("cpu") or None,
                        memory_limit=limits.get("memory", 0), **settings)  # fmt: skip
 
 

@@ -85,7 +85,7 @@ def open_native(loader, plan, n_workers, in_order):
         batch_size=largest_batch(loader), in_order=in_order, on_bad_sample=loader.on_bad_sample,
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
         output="torch", pushed_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
-        cache_limit=loader.cache_limit, cpu_limit=loader.cpu_limit or 0, equal_batches=has_ranks(loader),
+        cache_limit=loader.cache_limit, cpu_limit=loader.cpu_limit, equal_batches=has_ranks(loader),
         **loader._adapting.native(),
     )  # fmt: skip
     knobs = {"workers": n_workers, "prefetch": min(MAX_PREFETCH, ahead_of(loader, n_workers))}

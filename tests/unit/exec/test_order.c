@@ -6,13 +6,13 @@
 /* Positions that this rank takes, one after the other, by the definition alone. */
 static uint64_t count(const dr__exec *e, uint64_t base, uint64_t *first_pad)
 {
-    uint64_t n = e->set->n_places, per = e->o.world * e->o.batch_size, mine = 0;
+    uint64_t n = e->set->n_places, per = e->o.world_size * e->o.batch_size, mine = 0;
     *first_pad = UINT64_MAX;
     for (uint64_t start = base; start < n; start += per) {
         if (e->o.last == DR_LAST_DROP && n - start < per)
             break;
         for (uint64_t p = start; p < start + per; p++) {
-            if ((p - start) % e->o.world != e->o.rank || (p >= n && e->o.last != DR_LAST_PAD))
+            if ((p - start) % e->o.world_size != e->o.rank || (p >= n && e->o.last != DR_LAST_PAD))
                 continue;
             bool padding;
             assert_int_equal(dr__order_position(e, mine, &padding), p);
@@ -35,8 +35,8 @@ static void counts_are_right(void **state)
     for (int i = 0; i < 4000; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         set.n_places = 1 + (x >> 20) % 90;
-        e->o.world = 1 + (x >> 30) % 7;
-        e->o.rank = (x >> 36) % e->o.world;
+        e->o.world_size = 1 + (x >> 30) % 7;
+        e->o.rank = (x >> 36) % e->o.world_size;
         e->o.batch_size = 1 + (x >> 40) % 12;
         e->o.last = (dr_last)((x >> 50) % 3);
         e->order.base = (x >> 53) % (set.n_places + 1);

@@ -169,13 +169,13 @@ static void the_bytes_are_the_same(void **state)
         o.pushed_order = way / 4 % 2;
         o.keep_batches = o.pushed_order && way / 8 % 2;
         o.shuffle = !o.pushed_order;
-        o.on_bad = way / 16 % 2 ? DR_BAD_SKIP : DR_BAD_REPLACE;
+        o.on_bad_sample = way / 16 % 2 ? DR_BAD_SKIP : DR_BAD_REPLACE;
         tape want = run(set, &o, 0, false), got = run(set, &o, readers[way % 3], way / 32);
         assert_int_equal(samples_of(&want), samples_of(&got));
         assert_int_equal(count_bad(&want), count_bad(&got));
         if (o.in_order)
             assert_same_tape(&want, &got, "with readers");
-        if (o.on_bad == DR_BAD_REPLACE)
+        if (o.on_bad_sample == DR_BAD_REPLACE)
             assert_each_once(&got, N);
         tape_free(&want);
         tape_free(&got);

@@ -83,7 +83,7 @@ static void check(int workers, bool in_order, int bad_every)
     dr_loader_options o = options_of(8, workers);
     o.trace = path;
     o.trace_spans = HUGE_VAL;
-    o.on_bad = DR_BAD_SKIP;
+    o.on_bad_sample = DR_BAD_SKIP;
     o.in_order = in_order;
     dr_loader *l = open_loader(set, g, &o);
     tape t = { 0 };

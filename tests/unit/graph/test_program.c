@@ -126,7 +126,7 @@ static void outputs_and_layout(void **state)
     assert_int_equal(p->outputs[1].desc.dims[0], 8);
     dr__program_free(&p);
     assert_fails(compile(CROP, true, (dr__program_options){ .layout = "nchw" }, &p), DR_ERR_ARG,
-                 "layout is \"nchw\", allowed are NCHW and NHWC");
+                 "layout must be NCHW or NHWC, got \"nchw\"");
     /* the same field twice is two outputs */
     assert_ok(compile(CROP "," FLOAT, true, (dr__program_options){ .outputs = "image,image" }, &p));
     assert_int_equal(p->n_outputs, 2);

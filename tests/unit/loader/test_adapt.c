@@ -205,7 +205,7 @@ static void same_bytes(const char *policy, dr_monitor *monitor, const tape *want
 {
     for (int in_order = 0; in_order <= 1; in_order++) {
         dr_loader_options o = standard();
-        o.policy = policy, o.monitor = monitor, o.shuffle = true, o.in_order = in_order;
+        o.policy = policy, o.resource_monitor = monitor, o.shuffle = true, o.in_order = in_order;
         fixture f = open_all(&o, n, 600);
         assert_ok(dr__knob_set(f.loader, DR_KNOB_WORKERS, 2, &err)); /* on any machine it takes longer than a period */
         tape got = { 0 };
@@ -328,7 +328,7 @@ static void threads_are_chosen_from_the_quota(void **state)
         m.root = root;
         assert_ok(dr_monitor_open(&m, &monitor, &err));
         dr_loader_options o = standard();
-        o.monitor = monitor;
+        o.resource_monitor = monitor;
         fixture f = open_all(&o, N, 0);
         dr_monitor_unref(&monitor); /* the loader has its own reference */
         assert_true(knob(&f, DR_KNOB_WORKERS) == 1);
@@ -397,7 +397,7 @@ static void a_given_monitor_sees_the_queues(void **state)
     dr_snapshot s = { 0 };
     assert_ok(dr_monitor_open(NULL, &monitor, &err));
     dr_loader_options o = standard();
-    o.monitor = monitor;
+    o.resource_monitor = monitor;
     fixture a = open_all(&o, N, 500), b = open_all(&o, N, 500);
     take(&a, 0);
     take(&b, 0);
@@ -430,10 +430,10 @@ static int child_work(fixture *f, dr_monitor *monitor)
         return 1;
     if (dr_loader_set(f->loader, "workers", 1, &e) != DR_ERR_FORKED)
         return 2;
-    o.monitor = monitor;
+    o.resource_monitor = monitor;
     if (dr_loader_open(f->set, f->graph, &o, &own, &e) != DR_ERR_FORKED)
         return 3;
-    o.monitor = NULL;
+    o.resource_monitor = NULL;
     o.workers = CHILD_STARTS_THREADS ? -1 : 0;
     if (dr_loader_open(f->set, f->graph, &o, &own, &e) != DR_OK)
         return 4;

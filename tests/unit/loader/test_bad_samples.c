@@ -77,7 +77,7 @@ static void check_skip(const toy *t, bool in_order, int workers)
     dr_dataset *set = toy_set(t);
     dr_graph *g = graph_of(NULL);
     dr_loader_options o = options_of(6, workers);
-    o.on_bad = DR_BAD_SKIP;
+    o.on_bad_sample = DR_BAD_SKIP;
     o.in_order = in_order;
     dr_loader *l = open_loader(set, g, &o);
     tape got = { 0 };
@@ -127,7 +127,7 @@ static void a_whole_bad_batch_is_told(void **state)
     dr_graph *g = graph_of(NULL);
     for (int workers = 0; workers < 3; workers++) {
         dr_loader_options o = options_of(1, workers); /* the bad sample is a batch of its own */
-        o.on_bad = DR_BAD_SKIP;
+        o.on_bad_sample = DR_BAD_SKIP;
         o.outputs = "label,boxes,tokens";
         o.collate = "boxes=ragged,tokens=pad";
         tape got = epoch_of(set, g, &o);
@@ -148,7 +148,7 @@ static void replace_fills_the_place(void **state)
     dr_dataset *set = toy_set(&t);
     dr_graph *g = graph_of("{\"op\":\"random_horizontal_flip\"}");
     dr_loader_options o = options_of(8, 0);
-    o.on_bad = DR_BAD_REPLACE;
+    o.on_bad_sample = DR_BAD_REPLACE;
     o.shuffle = true;
     tape want = epoch_of(set, g, &o);
     assert_each_once(&want, 60); /* every position, with some sample */
@@ -182,7 +182,7 @@ static void limits_end_the_epoch(void **state)
         for (int workers = 0; workers < 3; workers++) {
             dr_loader_options o = options_of(4, workers);
             o.in_order = in_order;
-            o.on_bad = DR_BAD_SKIP;
+            o.on_bad_sample = DR_BAD_SKIP;
             o.max_bad = 3;
             dr_loader *l = open_loader(some, g, &o);
             dr_batch *b = NULL;
@@ -196,7 +196,7 @@ static void limits_end_the_epoch(void **state)
             tape t = epoch_of(some, g, &o);
             tape_free(&t);
             o.max_bad = 1000;
-            o.on_bad = DR_BAD_REPLACE;
+            o.on_bad_sample = DR_BAD_REPLACE;
             l = open_loader(all, g, &o);
             assert_fails(dr_loader_next(l, -1, &b, &err), DR_ERR_BAD_SAMPLES, "16 replacements in a row were bad");
             dr_loader_close(&l);
@@ -216,7 +216,7 @@ static void bad_after_its_slot(void **state)
         for (int workers = 0; workers < 3; workers++) {
             dr_loader_options o = options_of(4, workers);
             o.in_order = in_order;
-            o.on_bad = DR_BAD_SKIP;
+            o.on_bad_sample = DR_BAD_SKIP;
             o.outputs = "label,odd";
             o.prefetch = 2;
             dr_loader *l = open_loader(set, g, &o);
@@ -302,9 +302,9 @@ static void truncated_while_streaming(void **state)
                 o.outputs = "image";
                 o.collate = list ? "image=list" : NULL;
                 truncated_raises(set, g, &o);
-                o.on_bad = DR_BAD_SKIP;
+                o.on_bad_sample = DR_BAD_SKIP;
                 truncated_is_left_out(set, g, &o);
-                o.on_bad = DR_BAD_REPLACE;
+                o.on_bad_sample = DR_BAD_REPLACE;
                 truncated_is_replaced(set, g, &o);
             }
     dr_graph_free(&g);
@@ -323,7 +323,7 @@ static void skipped_and_resumed(void **state)
         for (int64_t k = 0; k < 8; k++) {
             dr_loader_options o = options_of(6, 2);
             o.in_order = in_order;
-            o.on_bad = DR_BAD_SKIP;
+            o.on_bad_sample = DR_BAD_SKIP;
             dr_loader *l = open_loader(set, g, &o);
             tape got = { 0 };
             char *text = NULL;
@@ -384,10 +384,10 @@ enum { N_WITH_BAD = sizeof with_bad / sizeof *with_bad };
 static dr_loader_options ranked(uint64_t rank, uint64_t world, bool in_order, int workers)
 {
     dr_loader_options o = options_of(2, workers);
-    o.on_bad = DR_BAD_SKIP;
+    o.on_bad_sample = DR_BAD_SKIP;
     o.in_order = in_order;
     o.rank = rank;
-    o.world = world;
+    o.world_size = world;
     o.equal_batches = world == 1; /* else by itself */
     return o;
 }
@@ -459,7 +459,7 @@ static void a_held_batch_is_told_again(void **state)
     dr_dataset *set = toy_set(t);
     dr_graph *g = graph_of(NULL);
     dr_loader_options o = options_of(8, 2);
-    o.on_bad = DR_BAD_SKIP;
+    o.on_bad_sample = DR_BAD_SKIP;
     o.equal_batches = true;
     o.in_order = false;
     dr_loader *l = open_loader(set, g, &o);
@@ -577,7 +577,7 @@ static void no_pushed_batch_is_empty_with_replacements(void **state)
     dr_dataset *set = toy_set(&(toy){ .n = 40, .bad_every = 2, .bad_at = 1 });
     dr_graph *g = graph_of(NULL);
     dr_loader_options o = options_of(3, 0);
-    o.on_bad = DR_BAD_REPLACE;
+    o.on_bad_sample = DR_BAD_REPLACE;
     o.in_order = false;
     o.pushed_order = true;
     dr_loader *l = open_loader(set, g, &o);
@@ -607,7 +607,7 @@ static void only_given_ones_stand_in(void **state)
     dr_graph *g = graph_of(NULL);
     for (dr_on_bad policy = DR_BAD_SKIP; policy <= DR_BAD_REPLACE; policy++) {
         dr_loader_options o = ranked(0, 1, true, 2);
-        o.on_bad = policy;
+        o.on_bad_sample = policy;
         o.batch_size = 1;
         dr_loader *l = open_loader(set, g, &o);
         assert_fails(dr_loader_set_replacements(l, odd, 1, &err), DR_ERR_ARG, "replacement 40 is not one of 0 to 39");
@@ -635,7 +635,7 @@ static void the_last_ones_are_told_at_the_end(void **state)
     dr_graph *g = graph_of(NULL);
     for (int in_order = 0; in_order < 2; in_order++) {
         dr_loader_options o = options_of(1, 1);
-        o.on_bad = DR_BAD_SKIP;
+        o.on_bad_sample = DR_BAD_SKIP;
         o.in_order = in_order;
         dr_loader *l = open_loader(set, g, &o);
         tape got = { 0 };

@@ -77,7 +77,7 @@ static tape run(dr_dataset *set, const random_graph *r, const char *cache, int w
 {
     dr_loader_options o = cache_options(cache);
     o.workers = workers;
-    o.on_bad = DR_BAD_SKIP;
+    o.on_bad_sample = DR_BAD_SKIP;
     o.outputs = r->outputs;
     o.collate = r->collate;
     o.reference = !cache;
@@ -272,7 +272,7 @@ static void bad_samples_stay_bad(void **state)
     snprintf(path, sizeof path, "%s", folder);
     truncate_jpeg(folder, 2);
     dr_loader_options o = cache_options(NULL);
-    o.on_bad = DR_BAD_SKIP;
+    o.on_bad_sample = DR_BAD_SKIP;
     dr_loader *l = open_loader(set, g, &o);
     tape want = epochs(l, 2);
     dr_loader_close(&l);

@@ -102,7 +102,7 @@ static void rules(const toy *t, int workers)
     dr_graph *g = graph_of(NULL);
     dr_loader_options o = options_of(9, workers);
     o.shuffle = true;
-    o.on_bad = DR_BAD_SKIP;
+    o.on_bad_sample = DR_BAD_SKIP;
     o.layout = "NHWC";
     o.outputs = "label,boxes,tokens,text,image";
     o.collate = "boxes=pad,tokens=ragged,image=stack";
@@ -207,7 +207,7 @@ static void draws_are_kept_with_their_samples(void **state)
     dr_dataset *set = toy_set(&(toy){ .n = 40, .bad_every = 4, .bad_at = 1 });
     dr_graph *g = graph_of("{\"op\":\"random_crop\",\"params\":{\"size\":[3,3]}}");
     dr_loader_options o = options_of(8, 2);
-    o.on_bad = DR_BAD_SKIP;
+    o.on_bad_sample = DR_BAD_SKIP;
     o.keep_draws = true;
     o.layout = "NHWC";
     dr_loader *l = open_loader(set, g, &o);

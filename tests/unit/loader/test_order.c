@@ -76,7 +76,7 @@ static void check_ranks(uint64_t n, uint64_t world, uint64_t size, dr_last last)
     for (uint64_t rank = 0; rank < world; rank++) {
         dr_loader_options o = options_of(size, 0);
         o.shuffle = true;
-        o.world = world;
+        o.world_size = world;
         o.rank = rank;
         o.last = last;
         dr_loader *l = open_loader(set, g, &o);
@@ -209,16 +209,16 @@ static void absurd_worlds_are_refused(void **state)
     dr_graph *g = graph_of(NULL);
     dr_loader *l = NULL;
     dr_loader_options o = options_of(1 << 24, 0);
-    o.world = (uint64_t)1 << 40; /* world x batch_size is 2^64 */
+    o.world_size = (uint64_t)1 << 40; /* world x batch_size is 2^64 */
     assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "world");
-    o.world = 2;
+    o.world_size = 2;
     o.rank = 2;
-    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "rank 2 of 2");
+    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "rank must be below world_size = 2, got 2");
     o.rank = 0;
     o.last = (dr_last)9;
     assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "last");
     o.last = DR_LAST_DROP;
-    o.on_bad = (dr_on_bad)-1;
+    o.on_bad_sample = (dr_on_bad)-1;
     assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "on_bad");
     dr_graph_free(&g);
     dr_dataset_unref(&set);

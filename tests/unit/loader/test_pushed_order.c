@@ -225,7 +225,7 @@ static void times_may_be_told(void **state)
     for (uint64_t i = TIMES; i-- > 0;)
         assert_ok(dr_loader_push_occurrences(l, &id, &i, 1, &err));
     assert_fails(dr_loader_push_occurrences(l, &id, (const uint64_t[]){ 1u << 31 }, 1, &err), DR_ERR_ARG,
-                 "allowed are 0 to");
+                 "must be 0 to");
     read_draws(l, again, TIMES);
     assert_string_not_equal(first[0], first[1]);
     for (int i = 0; i < TIMES; i++) {
@@ -285,7 +285,7 @@ static void mistakes_are_named(void **state)
     assert_fails(dr_loader_push(l, good, 2, &err), DR_ERR_STATE, "dr_loader_start must come before");
     assert_ok(dr_loader_start(l, 0, &err));
     assert_fails(dr_loader_push(l, bad, 2, &err), DR_ERR_ARG, "sample 10, number 1 of a pushed batch");
-    assert_fails(dr_loader_push(l, good, 0, &err), DR_ERR_ARG, "0 samples in a pushed batch");
+    assert_fails(dr_loader_push(l, good, 0, &err), DR_ERR_ARG, "a pushed batch must have 1 to 16777216 samples, got 0");
     assert_fails(dr_loader_state(l, &text, &err), DR_ERR_STATE, "the order is the caller's");
     assert_fails(dr_loader_restore(l, "{}", &err), DR_ERR_STATE, "the order is the caller's");
     push(l, good, 2);
@@ -345,7 +345,7 @@ static void bad_samples_follow_the_policy(void **state)
         dr_loader_options o = given_options(4, mode % 2 ? 2 : 0);
         o.in_order = mode < 2;
         o.keep_batches = mode >= 4;
-        o.on_bad = DR_BAD_SKIP;
+        o.on_bad_sample = DR_BAD_SKIP;
         dr_loader *l = open_loader(set, g, &o);
         uint64_t n = 0;
         tape t = { 0 };
@@ -358,7 +358,7 @@ static void bad_samples_follow_the_policy(void **state)
         assert_int_equal(n, 36);
         tape_free(&t);
         dr_loader_close(&l);
-        o.on_bad = DR_BAD_REPLACE;
+        o.on_bad_sample = DR_BAD_REPLACE;
         l = open_loader(set, g, &o);
         assert_ok(dr_loader_start(l, 0, &err));
         push_stairs(l, 40, 4);
@@ -381,7 +381,7 @@ static void whole_bad_batches_come_back(void **state)
         dr_loader_options o = given_options(2, mode % 3);
         o.in_order = mode < 3;
         o.keep_batches = mode >= 3;
-        o.on_bad = DR_BAD_SKIP;
+        o.on_bad_sample = DR_BAD_SKIP;
         o.outputs = "image,boxes,tokens,text";
         o.collate = "boxes=ragged,tokens=pad";
         dr_loader *l = open_loader(set, g, &o);
@@ -476,7 +476,7 @@ static void left_out_samples_are_told_of(void **state)
     for (int workers = 0; workers < 3; workers++) {
         dr_loader_options o = given_options(4, workers);
         o.in_order = false;
-        o.on_bad = DR_BAD_SKIP;
+        o.on_bad_sample = DR_BAD_SKIP;
         dr_loader *l = open_loader(set, g, &o);
         assert_ok(dr_loader_start(l, 0, &err));
         push(l, (const uint64_t[]){ 1, 2, 3, 4 }, 4);

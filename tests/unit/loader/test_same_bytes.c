@@ -62,7 +62,7 @@ static dr_loader_options plain_options(const random_graph *r, bool planar, int w
     dr_loader_options o = options_of(5, workers);
     o.shuffle = true;
     o.seed = 11;
-    o.on_bad = DR_BAD_SKIP;
+    o.on_bad_sample = DR_BAD_SKIP;
     o.outputs = r->outputs;
     o.collate = r->collate;
     o.layout = planar ? "NCHW" : "NHWC";

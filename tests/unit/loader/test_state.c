@@ -137,12 +137,12 @@ static void another_world_goes_on(void **state)
     char *text = NULL;
     dr_loader_options o = options_of(5, 1);
     o.shuffle = true;
-    o.world = 2;
+    o.world_size = 2;
     for (o.rank = 0; o.rank < 2; o.rank++) {
         dr_text_free(&text);
         text = read_and_save(set, g, &o, 4, &all);
     }
-    o.world = 3;
+    o.world_size = 3;
     for (o.rank = 0; o.rank < 3; o.rank++)
         restore_and_read(set, g, &o, text, &all);
     assert_each_once(&all, 100);
@@ -259,7 +259,7 @@ static void damaged_states_are_refused(void **state)
     assert_each_once(&t, 30);
     dr_loader_close(&l);
     /* out of order each rank knows its own only */
-    o.world = 2;
+    o.world_size = 2;
     l = open_loader(set, g, &o);
     assert_fails(dr_loader_restore(l, text, &err), DR_ERR_ARG, "world = 1, this loader has 2");
     dr_loader_close(&l);
