@@ -9,6 +9,7 @@
 #   make docs        the documentation as a site: build/docs/html/index.html
 #   make install     the C library, headers and pkg-config file: make install PREFIX=/usr/local
 #   make lint        ruff over the Python files, and whether clang-format would change a C file
+#   make lint-all    make lint, mypy over the Python package and cppcheck over the C files; part of CI
 #   make format      clang-format over the C files
 #   make clean       remove what was built (keeps .venv); make distclean removes that too
 #
@@ -35,7 +36,7 @@ PACKAGE_FILES := $(shell find meson.build meson.options pyproject.toml README.md
 	-type f -not -name '*.pyc' -not -path '*/.*')
 
 .PHONY: all test test-c test-python demo check-all check-compilers check-sanitizers check-fuzz check-stress \
-	check-arm check-arm-if-there bench docs wheel install lint format clean distclean system system-test system-check
+	check-arm check-arm-if-there bench docs wheel install lint lint-all format clean distclean system system-test system-check
 
 all: $(CONFIGURED)
 	$(MESON) compile -C build
@@ -136,6 +137,12 @@ install: $(VENV)/.ready | system
 lint: $(VENV)/.ready
 	$(PY) -m ruff check -q .
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
+
+# Slower checks: types of the Python package, and mistakes in the C files that compilers do not warn about.
+lint-all: lint
+	$(PY) -m mypy
+	cppcheck --quiet -j2 --std=c11 --enable=warning,performance,portability --error-exitcode=1 -Iinclude -Isrc \
+		-D_GNU_SOURCE --suppressions-list=scripts/cppcheck-suppressions.txt src tools benchmarks/c
 
 format: $(VENV)/.ready
 	clang-format -i $$(git ls-files '*.c' '*.h')

@@ -160,8 +160,8 @@ def read_tree(dataset, later=(), around=()):
     if form is None:
         return Leaf(dataset, family, Chain((), None, tuple(later or ()), ()))
     if later and form.targets:
-        reason = "a data set around it transforms the image alone, and not its boxes"
-        return Leaf(dataset, None, Chain((), None, tuple(later), ()), reason)
+        why = "a data set around it transforms the image alone, and not its boxes"
+        return Leaf(dataset, None, Chain((), None, tuple(later), ()), why)
     load_rows()
     return Leaf(dataset, family, lower_chain(family.transform(dataset), form, *(later or ())))
 
