@@ -18,6 +18,7 @@ The key is formed so:
 
 import operator
 from collections import Counter
+from itertools import islice
 from typing import NamedTuple
 
 from drapps import _core
@@ -174,8 +175,18 @@ def find(ids, work, policy, replacements):
         except Exception as error:
             bad.append((index, error))
             if policy == "replace" and len(ids.table):
-                found[slot] = ids(next(replacements.of(index, place, work.indices)))
+                candidates = replacements.of(index, place, work.indices)
+                known = (one for one in (_id_of(ids, other) for other in candidates) if one is not None)
+                found.update((slot, one) for one in islice(known, 1))
     return Found(list(found.values()), list(found), tuple(bad))
+
+
+def _id_of(ids, index):
+    """The id of an index; None: the data set does not have it."""
+    try:
+        return ids(index)
+    except Exception:
+        return None
 
 
 def places_in(work, slots):
