@@ -1,4 +1,4 @@
-"""default_collate without a collate: where each number and array of a sample lies in a batch's slab.
+"""Layout: where each number and array of a sample lies in a batch's slab, so that no batch has to be collated.
 
 A layout is learnt from one sample.  Workers write each sample into its row; the batch is then a tree of tensors over
 the slab, equal to what torch's default_collate gives for the same samples.  A sample that differs in a type, a dtype, a
@@ -44,7 +44,7 @@ Branch = namedtuple("Branch", "kind type keys children")  # kind: tuple, list, n
 
 
 class Beside(list):
-    """What of a sample is not in its row; or, of a whole batch, one such list for each sample."""
+    """The values of a sample that are not in its row; or, for a whole batch, one such list for each sample."""
 
 
 class NoLayout(Exception):
@@ -296,19 +296,19 @@ LENGTH = struct.Struct("<I")
 
 
 def new_layouts():
-    """The file, empty."""
+    """Return the descriptor of an empty file in memory."""
     return os.memfd_create("drapps-layouts")
 
 
 def _end_of(data, at):
-    """Of the record there; beyond the data where another process has written only a part of it yet."""
+    """Return the end of the record at that offset; beyond the data where it is only partly written."""
     if at + LENGTH.size > len(data):
         return len(data) + 1
     return at + LENGTH.size + LENGTH.unpack_from(data, at)[0]
 
 
 class LayoutRegistry:
-    """The layouts in a file, each with its number.  No process keeps the lock for longer than a write."""
+    """The layouts in a file, by number.  No process holds the file's lock for longer than a write."""
 
     def __init__(self, fd):
         self.fd = fd
@@ -330,7 +330,7 @@ class LayoutRegistry:
         return data
 
     def layout(self, number):
-        """The layout with a number."""
+        """Return the layout with that number."""
         if number >= len(self._known):
             self._catch_up()
         return self._known[number]
@@ -355,9 +355,9 @@ class LayoutRegistry:
         self._known.append(layout)
 
     def slab_bytes(self, layout, number, rows):
-        """The size of a slab, which says the number."""
+        """Return the size of a slab, from which of_slab() gets the number."""
         return (layout.nbytes(rows) + PAGE - 1) // PAGE * PAGE + number * STEP
 
     def of_slab(self, nbytes):
-        """The layout of a slab of that size."""
+        """Return the layout of a slab of that size."""
         return self.layout(nbytes % PAGE // STEP)

@@ -25,7 +25,7 @@ COLLATE = 1 << 32  # and a slot: for what is drawn when a batch is put together
 
 
 def seed_worker(base_seed, worker, *, only_torch=False):
-    """What torch does in a new worker; only_torch: where the others are seeded before they are used."""
+    """Seed as torch seeds a new worker.  only_torch: the other generators are seeded before they are used."""
     seed = base_seed + worker
     torch.default_generator.manual_seed(seed)  # torch.manual_seed takes a stack trace for each kind of accelerator
     if not only_torch:
@@ -53,7 +53,7 @@ def _random_words(key):
 
 @functools.lru_cache(1)
 def _random_address(generator):
-    """Where random's index and words are; 0 when they are not where CPython puts them."""
+    """Return the address of random's index and words; 0 when they are not where CPython puts them."""
     address = id(generator) + object.__basicsize__
     version, words, _ = generator.getstate()
     if sys.implementation.name != "cpython" or version != RANDOM_VERSION:
@@ -66,7 +66,7 @@ def _random_address(generator):
 
 @functools.lru_cache(1)
 def _numpy_address(generator):
-    """Where the words of numpy.random's MT19937 are; 0 when it has another generator."""
+    """Return the address of the words of numpy.random's MT19937; 0 when it has another generator."""
     if type(generator).__name__ != "MT19937":
         return 0
     address = generator.ctypes.state_address
@@ -77,7 +77,7 @@ def _numpy_address(generator):
 
 @functools.cache
 def _knows_torch():
-    """Whether the bytes of a generator of torch are as py_seed.c has them."""
+    """Return whether a generator of torch has the bytes that py_seed.c expects."""
     words = torch.Generator().manual_seed(5).get_state()
     return words.numel() == TORCH_BYTES and words[:32].view(torch.int64).tolist() == [5, (1 << 32) + 1, 0, 5]
 
@@ -98,11 +98,11 @@ class SampleSeeds:
 
     @property
     def sets_numpy(self):
-        """set() sets numpy.random too, and does not leave it alone."""
+        """Whether set() seeds numpy.random, too."""
         return self._numpy_address != 0
 
     def set(self, base_seed, tag, slot):
-        """The state for a sample."""
+        """Seed the generators for a sample."""
         _core.fill_seeds(base_seed, tag, slot, self._random, self._numpy_address, self._torch_address)
         if self._random:
             random._inst.gauss_next = None

@@ -34,17 +34,17 @@ def _new_private(cls, size, *, device="cpu"):
 
 
 def keep_storages_private():
-    """torch's default_collate uses /dev/shm when it runs in a worker; here its results are copied once anyway."""
+    """Keep default_collate from using /dev/shm, as it does in a worker of torch: here its results are copied once."""
     torch.UntypedStorage._new_shared = _new_private
 
 
 class Worker(WorkerLoop):
-    """What a worker of a data set does with its claims."""
+    """A worker of a data set of torch."""
 
     def __init__(self, setup, number):
         super().__init__(setup, number)
         self.dataset, self.init_failure = setup.dataset, None
-        self._base_seed = setup.base_seed  # of the epoch that was last heard of
+        self._base_seed = setup.base_seed  # of the last request's epoch
         self._info = torch_worker.WorkerInfo(id=number, num_workers=setup.workers, seed=setup.base_seed + number,
                                              dataset=setup.dataset)  # fmt: skip
         self.seeds = SampleSeeds(self._info.seed) if setup.seed_samples else None
@@ -52,20 +52,20 @@ class Worker(WorkerLoop):
         self.rows = RowWriter(self) if setup.auto_collation and setup.collate_fn is default_collate else None
 
     def begin(self):
-        """As torch starts a worker."""
+        """Prepare the process as torch prepares a worker."""
         super().begin()
         setup = self.setup
         torch.set_num_threads(1)
         keep_storages_private()
         seed_worker(setup.base_seed, self.number, only_torch=self._seeds_all_anew())
         self.seed_pipe(setup.shared_seed)
-        self.items = Items(self) if setup.kind == "iterable" else None  # here: they hold each other
+        self.items = Items(self) if setup.kind == "iterable" else None  # made here, as the two refer to each other
         torch_worker._worker_info = self._info
         if setup.worker_init_fn is not None:
             self._call_init_fn()
 
     def _seeds_all_anew(self):
-        """Each sample does, and nobody sees what was before the first one."""
+        """Whether each sample is seeded, and no code of the user runs before the first one."""
         unseen = self.setup.kind == "map" and self.setup.worker_init_fn is None
         return unseen and self.seeds is not None and self.seeds.sets_numpy
 
@@ -75,17 +75,17 @@ class Worker(WorkerLoop):
         except Exception:
             self.init_failure = caught(self.number)
         if self.seeds is not None:
-            self.seeds = SampleSeeds()  # of the generators that it may have put in place
+            self.seeds = SampleSeeds()  # worker_init_fn may have replaced generators
 
     def seed_pipe(self, shared_seed):
-        """Data pipes shuffle alike in all workers."""
+        """Seed data pipes, which shuffle alike in all workers."""
         if shared_seed is not None and isinstance(self.dataset, IterDataPipe):
             self.dataset = apply_random_seed(self.dataset, torch.Generator().manual_seed(shared_seed))
 
     # --- samples ---
 
     def work(self, claim):
-        """Makes what is claimed."""
+        """Make the samples of a claim."""
         request = requests.Request(claim.request)
         self._base_seed = request.base_seed
         if self.init_failure is not None:
@@ -98,13 +98,13 @@ class Worker(WorkerLoop):
             Slots(self, claim, request).run()
 
     def fail_slots(self, claim, wrapper, fatal=True):
-        """No sample of the claim can be made; fatal: and that is not the samples' fault."""
+        """Hand over an error for each sample of the claim.  fatal: it is not the samples' fault."""
         for i in range(claim.n):
             block, _ = pack_failure(wrapper, self.new_block, fatal=fatal)
             self.done(i, 1, block, True)
 
     def _deliver_whole(self, claim, request):
-        """What is asked for at once: a batch, or a sample without one, which may be bad.  What collate_fn raises is not
+        """Make what was asked for at once: a batch, or a single sample, which may be bad.  An error of collate_fn is not
         the samples' fault."""
         index = request.index()
         self.shmpool.begin(self.number, 0)
@@ -112,7 +112,7 @@ class Worker(WorkerLoop):
         try:
             data = self._fetch(index)
         except Exception:
-            if self.setup.skip_bad and self.setup.auto_collation:  # an empty batch: it has no sample that could be bad
+            if self.setup.skip_bad and self.setup.auto_collation:  # an empty batch has no sample that could be bad
                 self._report(claim.batch, caught(self.number))
             else:
                 self.fail_slots(claim, caught(self.number), fatal=False)
@@ -127,28 +127,28 @@ class Worker(WorkerLoop):
         return [self.dataset[i] for i in index]
 
     def getter(self):
-        """A function from one index to its sample."""
+        """Return a function from an index to its sample."""
         many = getattr(self.dataset, "__getitems__", None)
         return (lambda index: many([index])[0]) if many else partial(getitem, self.dataset)
 
     def seed(self, request, tag, slot):
-        """The generators' states for a sample."""
+        """Seed the generators for a sample."""
         if self.seeds is not None:
             self.seeds.set(request.base_seed, *request.key(tag, slot))
 
     def seed_batch(self, base_seed, number, slot):
-        """The generators' states for collate_fn, by the key of the batch's first sample: the same whoever calls it."""
+        """Seed the generators for collate_fn by the key of the batch's first sample, so that every worker draws the same."""
         if self.seeds is not None and not self.rows:
             self.seeds.set(base_seed, number, COLLATE + slot)
 
     def seed_anew(self, request):
-        """As a new worker is seeded, when a later epoch begins: what was drawn before has no part in it.  The first one
-        goes on from what worker_init_fn has left, as torch's."""
+        """Seed as a new worker is seeded when a later epoch begins.  The first epoch continues from the state that
+        worker_init_fn left, as torch's."""
         if self.seeds is not None and request.epoch > 0:
             seed_worker(request.base_seed, self.number)
 
     def deliver(self, claim, make):
-        """The result of a batch that is claimed whole."""
+        """Finish a batch with what make() returns, or with its exception."""
         try:
             block, nbytes = pack(make(), self.new_block)
         except Exception:
@@ -163,10 +163,10 @@ class Worker(WorkerLoop):
     # --- batches ---
 
     def finish(self, claim):
-        """All samples are there: in rows of the slab, or each in its block."""
+        """Finish a batch whose samples are all there: in rows of the slab, or each in its block."""
         good = [(i, sample.block) for i, sample in enumerate(claim.samples) if sample.state == GOOD]
         if len(good) < len(claim.samples) and not (self.setup.skip_bad and good):
-            self.shmpool.finish(self.number, claim.batch, None, 0, True)  # the samples say why
+            self.shmpool.finish(self.number, claim.batch, None, 0, True)  # the samples have the errors
         elif len(good) == len(claim.samples) and claim.slab is not None and all(b is None for _, b in good):
             self.shmpool.finish(self.number, claim.batch, None, 0, False)  # the slab is the result
         else:
@@ -175,7 +175,7 @@ class Worker(WorkerLoop):
     def _collated(self, claim, good):
         first = claim.samples[good[0][0]]
         self.seed_batch(*self._batch_key(claim, first.tag, first.slot))
-        if not self.rows:  # the user's collate_fn may keep what it gets, and the blocks are freed: it gets copies
+        if not self.rows:  # the blocks will be freed, and the user's collate_fn may keep its samples: it gets copies
             return self.setup.collate_fn([unpack(bytearray(block)) for _, block in good])
         found = [(i, Beside() if block is None else unpack(block)) for i, block in good]
         if len(good) == len(claim.samples) and all(type(value) is Beside for _, value in found):
@@ -183,7 +183,7 @@ class Worker(WorkerLoop):
         return self.setup.collate_fn([self._sample(claim, i, value) for i, value in found])
 
     def _batch_key(self, claim, tag, slot):
-        """For seed_batch; a batch of samples from several posts has no request, and no sample with a key of its own."""
+        """Return the arguments of seed_batch.  A batch of samples from several posts has no request, and no keys in it."""
         if not claim.request:
             return self._base_seed, tag, slot
         request = requests.Request(claim.request)
@@ -204,14 +204,14 @@ class Slots:
     def __init__(self, worker, claim, request):
         self.worker, self.claim, self.request = worker, claim, request
         self.shmpool, self.number = worker.shmpool, worker.number
-        self.open = 0  # the first slot that is not said to be done
+        self.open = 0  # the first slot that was not handed over
         # Of a whole batch, which this worker finishes itself:
         self.kept = {}  # samples that are not in the slab
         self.beside = {}  # what of samples in the slab is not there
         self.bad = set()
 
     def run(self):
-        """Makes each, and finishes the batch if it is complete."""
+        """Make each sample, and finish the batch if it is complete."""
         claim, get = self.claim, self.worker.getter()
         try:
             indices = self.request.indices(claim.first, claim.n)
@@ -236,7 +236,7 @@ class Slots:
             self._flush(claim.n)
 
     def _put(self, i, sample):
-        """Puts a sample where it belongs: the block, if it has one of its own."""
+        """Put a sample into its row or a block.  Returns the block, or None."""
         rows = self.worker.rows
         others = rows.write(self.claim, i, sample) if rows else None
         if others == []:
@@ -256,7 +256,7 @@ class Slots:
         self.worker.done(i, 1, block, bad)
 
     def _flush(self, end):
-        """Those in the slab that were not said to be done."""
+        """Hand over the samples in the slab up to `end`."""
         start = self.open
         for i in range(start, end + 1):
             if i == end or i in self.bad:
@@ -266,7 +266,7 @@ class Slots:
         self.open = end
 
     def _finish_whole(self):
-        """Nobody else has these samples: they are finished with the claim itself."""
+        """Finish a batch that was claimed whole: no other worker has samples of it."""
         worker, claim = self.worker, self.claim
         if len(self.beside) == claim.n:
             worker.deliver(claim, lambda: Beside(self.beside.values()))
@@ -289,7 +289,7 @@ class Slots:
 
 
 class RowWriter:
-    """Samples into the slabs of their batches, by the layout that the last ones had."""
+    """Writes samples into the slabs of their batches, by the layout that the last ones had."""
 
     def __init__(self, worker):
         self._shmpool, self._number, self._in_order = worker.shmpool, worker.number, worker.setup.in_order
@@ -300,14 +300,14 @@ class RowWriter:
         self._hopeless = 0
 
     def begin(self, claim):
-        """A new claim."""
+        """Begin a claim."""
         self._together = self._in_order or claim.whole
         self._slab = self._first = None
         if self._next is not None:
             (self._layout, self._layout_number), self._next = self._next, None
 
     def write(self, claim, i, sample):
-        """Writes a sample into its row: what goes beside it, or None when it is not there."""
+        """Write a sample into its row.  Returns what goes beside the row, or None when the sample does not fit."""
         if self._layout is None:
             self._learn(sample)
             if self._next is None:
@@ -322,7 +322,7 @@ class RowWriter:
         return None
 
     def read(self, row, rows, others):
-        """A sample of this claim that was written."""
+        """Return a sample of this claim that was written."""
         return self.registry.of_slab(self._slab.nbytes).read(self._slab, row, rows, others)
 
     def _place(self, claim, i):
@@ -334,7 +334,7 @@ class RowWriter:
         return placement.slot
 
     def _learn(self, sample):
-        """Takes the layout of a sample that did not fit, when it is the first, or the second of its kind in a row."""
+        """Use the layout of a sample that did not fit, when it is the first, or the second of its kind in a row."""
         layout = Layout.of(sample) if self._hopeless < HOPELESS else None
         self._hopeless = self._hopeless + 1 if layout is None else 0
         known, self._missed = self._missed, layout
@@ -347,8 +347,8 @@ class RowWriter:
 
 
 def restore(dataset, state):
-    """Puts a data set where it was, before it is iterated.  One that is its own iterator may need to be iterated first:
-    it is put there again then."""
+    """Load the state of a data set before it is iterated.  One that is its own iterator may have to be iterated first:
+    iterated_from() loads the state again then."""
     try:
         dataset.load_state_dict(state)
     except Exception:
@@ -357,16 +357,16 @@ def restore(dataset, state):
 
 
 def iterated_from(dataset, state):
-    """An iterator that goes on from a state of the data set."""
+    """Return an iterator that continues from a state of the data set."""
     restore(dataset, state)
     iterator = iter(dataset)
-    if iterator is dataset:  # which may have begun anew
+    if iterator is dataset:  # iter() may have reset it
         dataset.load_state_dict(state)
     return iterator
 
 
 class Items:
-    """The iterator of an iterable data set."""
+    """The iterator of a worker over an iterable data set."""
 
     def __init__(self, worker):
         self._worker = worker
@@ -385,7 +385,7 @@ class Items:
         self._epoch = request.epoch
 
     def _state(self):
-        """Of the data set, where the pass goes on; None where it has none."""
+        """Return the state of the data set where the pass continues, or None."""
         states = self._worker.setup.states
         return states[self._worker.number] if states else None
 
@@ -395,7 +395,7 @@ class Items:
         return next(self._iterator)
 
     def take(self, claim, request):
-        """The next batch, collated; or torch's object that says that there is none."""
+        """Return the next batch, collated; or torch's object for the end of the iterator."""
         self._worker.shmpool.begin(self._worker.number, 0)
         if self._epoch != request.epoch:
             self._begin(request)
@@ -408,10 +408,10 @@ class Items:
         return self._worker.setup.collate_fn(data)
 
     def _catch_up(self, request):
-        """To where the pass was that this one continues, and the worker that this one replaces: an error ended its
+        """Skip to where the pass was that this one continues, and the worker that this one replaces.  An error ended its
         batch, and the next one began with the item after it."""
         n, skipped, batches = request.items()
-        skipped -= self._taken  # which its state has brought it over
+        skipped -= self._taken  # what its state has skipped
         for size in chain(repeat(None, skipped), repeat(n, batches)):
             try:
                 self._batch(size, request)
