@@ -16,6 +16,7 @@
 
 #include <stdatomic.h>
 
+#include <drapps/ledger.h>
 #include <drapps/loader.h>
 
 #include "base/ceiling.h"
@@ -185,7 +186,8 @@ typedef struct dr__exec {
     struct dr__seek_store *seek; /* NULL: none; owned by the loader */
     struct dr__cache *cache;     /* NULL: none; see cache_stage.h */
     unsigned generation;
-    dr_trace *trace; /* NULL: none */
+    dr_trace *trace;   /* NULL: none */
+    dr_ledger *ledger; /* what samples cost before; NULL: none; owned by the loader */
     dr__replacements replacements;
 
     dr__stats stats; /* atomic */

@@ -144,12 +144,12 @@ bool dr__lane_park(dr__exec *e, dr__workbench *bench, const dr__job *job, bool m
         dr__record_swap(&p->record, &bench->record);
         dr__lane_count(&e->lanes, p);
         p->job = *job;
-        p->cost = bench->cost;
+        p->cost = job->cost;
         enqueue(&e->lanes, p);
         dr__pool_wake();
     } else {
         e->lanes.running++;
-        book_slow(&e->lanes, bench->cost);
+        book_slow(&e->lanes, job->cost);
     }
     dr__pool_unlock();
     return p;

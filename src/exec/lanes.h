@@ -28,6 +28,7 @@ typedef struct dr__job {
     bool unread; /* fetched in vain: its worker reads it */
     bool left_out;
     uint64_t read_ns, run_ns;
+    double cost;                   /* predicted, in units; of samples that were planned */
     uint64_t read_at_ns;           /* when reading began */
     int reader;                    /* worker that read it; -1, -2, ...: reader */
     uint64_t since_ns;             /* when it was read, or taken up again */

@@ -15,6 +15,9 @@ enum {
     FADE_AFTER = 1024, /* samples: the sums are halved */
 };
 
+static const double BETTER = 0.8;          /* an error of so much of the other is clearly smaller */
+static const double ERROR_PART = 1.0 / 64; /* of a new error in the mean */
+
 void dr__predict_init(dr__predict *p)
 {
     memset(p, 0, sizeof *p);
@@ -68,12 +71,38 @@ static void unpack(uint64_t pair, float *units, float *ns)
     memcpy(ns, &b, sizeof b);
 }
 
-void dr__predict_learn(dr__predict *p, uint64_t place, double units, uint64_t ns)
+double dr__predict_cost(const dr__predict *p, double units, float known_ns)
+{
+    if (!(known_ns > 0) || atomic_load_explicit(&p->n_both, memory_order_relaxed) < FEWEST)
+        return units;
+    const double ratio = ns_of_unit(p);
+    const bool better = atomic_load(&p->ledger_error) < BETTER * atomic_load(&p->units_error);
+    return better && ratio > 0 ? known_ns / ratio : units;
+}
+
+static void fade_to(_Atomic double *mean, double now)
+{
+    atomic_store(mean, atomic_load(mean) + (now - atomic_load(mean)) * ERROR_PART);
+}
+
+/* How far off both predictions were. */
+static void compare(dr__predict *p, double units, uint64_t ns, float known_ns)
+{
+    const double ratio = ns_of_unit(p);
+    if (!(known_ns > 0) || !(units > 0) || !(ratio > 0) || !ns)
+        return;
+    atomic_fetch_add(&p->n_both, 1);
+    fade_to(&p->units_error, fabs(log(units * ratio / (double)ns)));
+    fade_to(&p->ledger_error, fabs(log(known_ns / (double)ns)));
+}
+
+void dr__predict_learn(dr__predict *p, uint64_t place, double units, uint64_t ns, float known_ns)
 {
     if (atomic_load_explicit(&p->n, memory_order_relaxed) >= ALL_BELOW && place * 0x9E3779B97F4A7C15u >> 61)
         return;
     const uint64_t n = atomic_fetch_add(&p->n, 1), whole = (uint64_t)DR_MIN(units, 1e15);
     dr__histogram_add(&p->costs, whole);
+    compare(p, units, ns, known_ns);
     atomic_fetch_add(&p->units, whole);
     atomic_fetch_add(&p->ns, ns);
     if (dr__predict_is_slow(p, units))

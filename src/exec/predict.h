@@ -4,6 +4,9 @@
  * learnt here is how the units of this loader's samples are distributed, and how many nanoseconds a unit takes on this
  * machine.  A sample is slow when it costs several times the median, and long enough for parking it to pay.
  *
+ * A sample that was seen in an earlier pass has a remembered cost, too (drapps/ledger.h).  Which of the two counts is
+ * learnt: units know this pass's random draws, the ledger knows what units do not foresee.
+ *
  * Everything is atomic; no lock is needed.  After some hundred samples only one in eight is looked at.
  */
 #ifndef DR_EXEC_PREDICT_H
@@ -11,18 +14,22 @@
 
 #include <stdbool.h>
 
+#include <drapps/ledger.h>
+
 #include "exec/stats.h"
 
 enum { DR__PAIRS = 256 };
 
 typedef struct dr__predict {
-    dr__histogram costs;                     /* units */
-    atomic_uint_fast64_t slow_units;         /* a sample above it is slow; UINT64_MAX: not known yet */
-    atomic_uint_fast64_t units, ns, slow_ns; /* sums over the last samples; older ones fade */
-    atomic_uint_fast64_t n;                  /* samples looked at */
-    atomic_uint_fast64_t pairs[DR__PAIRS];   /* the last of them: units and nanoseconds, a float each */
-    uint64_t floor_ns;                       /* nothing shorter is slow */
-    _Atomic double slow_times;               /* the median is slow */
+    dr__histogram costs;                      /* units */
+    atomic_uint_fast64_t slow_units;          /* a sample above it is slow; UINT64_MAX: not known yet */
+    atomic_uint_fast64_t units, ns, slow_ns;  /* sums over the last samples; older ones fade */
+    atomic_uint_fast64_t n;                   /* samples looked at */
+    atomic_uint_fast64_t pairs[DR__PAIRS];    /* the last of them: units and nanoseconds, a float each */
+    uint64_t floor_ns;                        /* nothing shorter is slow */
+    _Atomic double slow_times;                /* the median is slow */
+    atomic_uint_fast64_t n_both;              /* samples looked at that had units and a remembered cost */
+    _Atomic double units_error, ledger_error; /* how far these were off, as logarithms; means that fade */
 } dr__predict;
 
 void dr__predict_init(dr__predict *p);
@@ -36,8 +43,22 @@ static inline bool dr__predict_is_slow(const dr__predict *p, double units)
 /* How many times the median cost is slow; what is known so far counts at once. */
 void dr__predict_set_times(dr__predict *p, double times);
 
-/* A sample took `ns`; `place` is its own number, by which some are chosen to be looked at. */
-void dr__predict_learn(dr__predict *p, uint64_t place, double units, uint64_t ns);
+/* Nanoseconds that a sample cost in earlier passes; 0: not known. */
+static inline float dr__ledger_ns(const dr_ledger *ledger, uint64_t id)
+{
+    float ns = 0;
+    if (ledger)
+        dr_ledger_predict(ledger, &id, 1, &ns);
+    return ns;
+}
+
+/* What a sample will cost, in units: by its ops, or by what it cost before where that has been the better prediction.
+ * known_ns: dr__ledger_ns. */
+double dr__predict_cost(const dr__predict *p, double units, float known_ns);
+
+/* A sample took `ns`; `place` is its own number, by which some are chosen to be looked at.  known_ns: what the ledger
+ * said before. */
+void dr__predict_learn(dr__predict *p, uint64_t place, double units, uint64_t ns, float known_ns);
 
 /* Nanoseconds that a slow sample takes at least; UINT64_MAX: not known yet. */
 uint64_t dr__predict_slow_ns(const dr__predict *p);

@@ -128,7 +128,9 @@ static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
     atomic_fetch_add(&e->stats.work_ns, j->run_ns);
     if (j->slow)
         atomic_fetch_add(&e->stats.slow_ns, j->run_ns);
-    dr__predict_learn(&e->lanes.predict, j->local, bench->cost, j->run_ns);
+    dr__predict_learn(&e->lanes.predict, j->local, bench->cost, j->run_ns, dr__ledger_ns(e->ledger, j->ref.id));
+    if (e->ledger && e->o.lanes)
+        dr_ledger_add(e->ledger, j->ref.id, j->run_ns);
     dr__spans_sample(e, bench, j, bytes);
 }
 
@@ -359,11 +361,13 @@ static void go_on(dr__exec *e, dr__workbench *bench, dr__job *j, bool more, dr_s
 {
     if (status == DR_OK)
         status = plan(e, bench, j, err);
-    j->slow = status == DR_OK && e->o.lanes && dr__predict_is_slow(&e->lanes.predict, bench->cost);
+    if (status == DR_OK)
+        j->cost = dr__predict_cost(&e->lanes.predict, bench->cost, dr__ledger_ns(e->ledger, j->ref.id));
+    j->slow = status == DR_OK && e->o.lanes && dr__predict_is_slow(&e->lanes.predict, j->cost);
     if (j->slow && dr__lane_park(e, bench, j, more))
         return;
     if (!j->slow && status == DR_OK)
-        dr__lane_book(&e->lanes, bench->cost);
+        dr__lane_book(&e->lanes, j->cost);
     if (status == DR_OK)
         status = run_and_store(e, bench, j, err);
     settle(e, bench, j, status, err);

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "exec/cache_stage.h"
+#include "index/index_file.h"
 #include "sched/prefetch_rule.h"
 
 enum {
@@ -132,6 +133,20 @@ static dr_status open_seek(dr_loader *l, dr_error *err)
     return DR_OK;
 }
 
+/* The ledger of sample costs of these data under this graph, in the user's cache folder: as for Python data sets, with
+ * lanes alone, and not with DRAPPS_LEDGER=off.  A loader without one is as good, but for what it could know. */
+static void open_ledger(dr_loader *l)
+{
+    dr__exec *e = &l->exec;
+    const char *mode = getenv("DRAPPS_LEDGER"), *identity = e->set->keep_identity;
+    char path[4096];
+    if (!e->o.lanes || e->o.reference || !identity || (mode && !strcmp(mode, "off")) || !dr__cache_folder(path, 4000))
+        return;
+    const uint64_t name = XXH3_64bits_withSeed(identity, strlen(identity), l->graph_hash);
+    snprintf(path + strlen(path), 64, "/ledgers/native-%016llx.ledger", (unsigned long long)name);
+    dr_ledger_open(path, e->set->n_samples, &e->ledger, NULL);
+}
+
 static dr_status note_graph(dr_loader *l, dr_graph *graph, dr_error *err)
 {
     const char *text;
@@ -178,6 +193,7 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     if (e->o.cache && *e->o.cache && !e->o.reference)
         DR_TRY(dr__cache_open(e, e->o.cache, e->o.cache_limit, &po, err));
     DR_TRY(note_graph(l, graph, err));
+    open_ledger(l);
     DR_TRY(dr__loader_trace(l, err));
     /* These pointed to the caller's memory. */
     e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.cache = NULL;
@@ -231,6 +247,9 @@ void dr_loader_close(dr_loader **loader)
     dr__workbench_free(&e->caller.bench);
     dr__cache_close(e);
     dr__seek_share_close(&l->seek);
+    if (e->ledger)
+        dr_ledger_save(e->ledger);
+    dr_ledger_close(&e->ledger);
     dr__bufpool_close(&e->buffers);
     dr__program_free(&e->program);
     dr_dataset_unref(&e->set);
@@ -290,6 +309,8 @@ dr_status dr_loader_next(dr_loader *l, int timeout_ms, dr_batch **out, dr_error 
     pthread_mutex_unlock(&l->lock);
     if (status == DR_OK)
         status = dr__exec_next(&l->exec, timeout_ms, out, err);
+    if (status == DR_END && l->exec.ledger)
+        dr_ledger_save(l->exec.ledger);
     pthread_mutex_lock(&l->lock);
     if (l->seek && (status == DR_END || (status == DR_OK && dr__seek_store_is_full(l->exec.seek))))
         dr__seek_share_save(l->seek);

@@ -51,6 +51,7 @@ struct dr_ledger {
 
     pthread_mutex_t lock; /* for what follows, and for writing cells */
     struct model model;
+    bool changed;                                    /* since it was read or saved */
     double guess_typical, guess_mean, guess_longest; /* hints; 0: no guess */
 
     atomic_uint_fast64_t n_added;
@@ -239,6 +240,7 @@ static void learn(dr_ledger *l, const uint64_t *ids, const double *ns, size_t n,
         atomic_store(&l->unit_ns, DR_MAX(quantile(scratch, n, 0.5), 1));
     }
     follow_machine(l, ids, ns, n, scratch, scratch + n);
+    l->changed = true;
     const double unit_ns = atomic_load(&l->unit_ns);
     for (size_t i = 0; i < n; i++) {
         const double old = get(l, ids[i]), now = ns[i] / unit_ns;
@@ -495,9 +497,11 @@ bool dr_ledger_save(dr_ledger *l)
 {
     bool good = true;
     pthread_mutex_lock(&l->lock);
-    if (l->path && look(l).differs) {
+    drain(l);
+    if (l->path && l->changed && look(l).differs) {
         merge_file(l);
         good = write_file(l);
+        l->changed = false;
         if (!good) { /* a folder that cannot be written, a full disk: go on without */
             dr__free(l->path);
             l->path = NULL;

@@ -4,7 +4,8 @@ import time
 
 import numpy
 import pytest
-from imagesets import run_python
+from imagesets import gather, run_python, same, train
+from PIL import Image
 from torch.utils.data import Subset
 
 import drapps.ledger
@@ -302,3 +303,47 @@ def test_costs_that_vary_stay_in_their_range():
     for _ in range(3000):
         ledger.note(range(64), rng.exponential(1e6, 64))
     assert 1e2 < ledger.unit_ns < 1e10 and 1e5 < numpy.median(ledger.predict(list(range(64)))) < 1e7
+
+
+# --- native loaders ---
+
+
+@pytest.fixture
+def uneven(tmp_path, monkeypatch):
+    """A folder of images of which a fifth take many times as long as the others, and a cache folder of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("DRAPPS_LEDGER", raising=False)
+    (tmp_path / "images" / "a").mkdir(parents=True)
+    rng = numpy.random.default_rng(1)
+    for i in range(40):
+        size = (1200, 900, 3) if i % 5 == 0 else (40, 30, 3)
+        Image.fromarray(rng.integers(0, 255, size, numpy.uint8)).save(tmp_path / "images" / "a" / f"{i:02}.png")
+    return tmp_path / "images"
+
+
+def native_files(tmp_path):
+    return list((tmp_path / "cache").rglob("native-*.ledger"))
+
+
+def run_native(folder, **options):
+    with train(folder).loader(batch_size=4, output="numpy", workers=2, policy="fixed", seed=3, **options) as loader:
+        return [gather(loader) for _ in range(2)]
+
+
+def test_native_loaders_remember_costs(uneven, tmp_path):
+    first = run_native(uneven)
+    (file,) = native_files(tmp_path)
+    units = numpy.frombuffer(file.read_bytes()[HEAD_BYTES:], "<f4")
+    assert units.size == 40 and (units > 0).all() and units[::5].mean() > 3 * numpy.delete(units, numpy.s_[::5]).mean()
+    assert all(same(a, b) for a, b in zip(first, run_native(uneven)))
+    file.write_bytes(b"damaged")
+    assert all(same(a, b) for a, b in zip(first, run_native(uneven)))
+    assert file.stat().st_size == HEAD_BYTES + 4 * 40
+
+
+@pytest.mark.parametrize("how", ["lanes", "variable"])
+def test_native_loaders_need_not_remember(uneven, tmp_path, monkeypatch, how):
+    if how == "variable":
+        monkeypatch.setenv("DRAPPS_LEDGER", "off")
+    run_native(uneven, lanes=how != "lanes")
+    assert not native_files(tmp_path)

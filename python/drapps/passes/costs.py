@@ -4,6 +4,8 @@ A Ledger remembers each sample; it is asked only where costs differ enough to ma
 samples are not held up by book-keeping.
 """
 
+import os
+
 from drapps.ledger import Ledger
 
 BLOCK, BLOCK_NS = 512, 100_000_000  # samples that are noted at a time, or what they took together,
@@ -22,7 +24,7 @@ class Costs:
     """Predictions for indices, and what samples really took."""
 
     def __init__(self, dataset):
-        self._ledger = Ledger(dataset)
+        self._ledger = Ledger(dataset, None if os.environ.get("DRAPPS_LEDGER") == "off" else "auto")
         self._telling = self._ledger.is_telling or self._ledger.is_guessing
         self._indices, self._ns = [], []
         self._spent_ns = 0

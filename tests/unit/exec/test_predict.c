@@ -25,7 +25,7 @@ static void rank_correlations(void **state)
 static void learn(dr__predict *p, int n, double units)
 {
     for (int i = 0; i < n; i++)
-        dr__predict_learn(p, (uint64_t)i, units, (uint64_t)units);
+        dr__predict_learn(p, (uint64_t)i, units, (uint64_t)units, 0);
 }
 
 static void slow_is_far_above_the_median(void **state)
@@ -77,7 +77,7 @@ static void units_become_nanoseconds(void **state)
     static dr__predict p;
     dr__predict_init(&p);
     for (uint64_t i = 0; i < 200; i++)
-        dr__predict_learn(&p, i, (double)(1000000 + i), 3 * (1000000 + i));
+        dr__predict_learn(&p, i, (double)(1000000 + i), 3 * (1000000 + i), 0);
     const double slow_ns = (double)dr__predict_slow_ns(&p);
     assert_true(slow_ns > 11.9e6 && slow_ns < 13.6e6);
     json_t *o = dr__predict_json(&p);
@@ -86,7 +86,7 @@ static void units_become_nanoseconds(void **state)
     assert_true(json_real_value(json_object_get(o, "relative_error")) < 0.001);
     json_decref(o);
     for (uint64_t i = 0; i < 100000; i++) /* the machine is busier now */
-        dr__predict_learn(&p, i, (double)(1000000 + i % 100), 9 * (1000000 + i % 100));
+        dr__predict_learn(&p, i, (double)(1000000 + i % 100), 9 * (1000000 + i % 100), 0);
     assert_true((double)dr__predict_slow_ns(&p) > 35e6);
 }
 
@@ -175,13 +175,39 @@ static void costs_rank_samples_as_work_does(void **state)
     remove_folder(folder);
 }
 
+/* --- remembered costs --- */
+
+/* What a sample cost before counts only where it has been clearly better than its units, and of samples that have one.
+ */
+static void remembered_costs(void **state)
+{
+    (void)state;
+    dr__predict p;
+    dr__predict_init(&p);
+    for (uint64_t i = 0; i < 200; i++) /* units that say nothing: every sample has the same, one in ten takes long */
+        dr__predict_learn(&p, i, 1e6, i % 10 ? 1000000 : 20000000, i % 10 ? 1e6f : 2e7f);
+    assert_true(dr__predict_cost(&p, 1e6, 0) == 1e6);
+    assert_true(dr__predict_cost(&p, 1e6, 2e7f) > 15 * dr__predict_cost(&p, 1e6, 1e6f));
+    dr__predict_init(&p);
+    for (uint64_t i = 0; i < 200; i++) /* units that say all, while earlier passes drew other numbers */
+        dr__predict_learn(&p, i, i % 10 ? 1e6 : 2e7, i % 10 ? 1000000 : 20000000, i % 7 ? 1e6f : 2e7f);
+    assert_true(dr__predict_cost(&p, 1e6, 2e7f) == 1e6);
+    dr__predict_init(&p);
+    assert_true(dr__predict_cost(&p, 1e6, 2e7f) == 1e6); /* nothing was compared yet */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rank_correlations),        cmocka_unit_test(slow_is_far_above_the_median),
-        cmocka_unit_test(how_far_can_be_set),       cmocka_unit_test(short_samples_are_never_slow),
-        cmocka_unit_test(units_become_nanoseconds), cmocka_unit_test(the_median_follows_the_samples),
-        cmocka_unit_test(nothing_to_predict),       cmocka_unit_test(costs_rank_samples_as_work_does),
+        cmocka_unit_test(remembered_costs),
+        cmocka_unit_test(rank_correlations),
+        cmocka_unit_test(slow_is_far_above_the_median),
+        cmocka_unit_test(how_far_can_be_set),
+        cmocka_unit_test(short_samples_are_never_slow),
+        cmocka_unit_test(units_become_nanoseconds),
+        cmocka_unit_test(the_median_follows_the_samples),
+        cmocka_unit_test(nothing_to_predict),
+        cmocka_unit_test(costs_rank_samples_as_work_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
