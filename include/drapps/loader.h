@@ -111,8 +111,8 @@ typedef struct dr_loader_options {
     dr_monitor *resource_monitor; /* what the policy reads; the loader keeps a reference.  NULL: one that the loaders of
                                      the process share.  With a root, limits are those of that machine, too */
     bool lanes; /* default true: samples wait in a fast or a slow lane by their predicted cost, so that
-                   slow samples never hold all workers.  Costs are
- remembered in the user's cache folder (drapps/ledger.h), unless DRAPPS_LEDGER is "off" */
+                   slow samples never hold all workers.  Costs are remembered in the user's cache folder
+                   (ledger.h), unless DRAPPS_LEDGER is "off" */
 
     /* --- tracing and debugging --- */
     const char *trace;  /* write a trace (trace.h) to this file; NULL: as DRAPPS_TRACE says */

@@ -36,7 +36,7 @@ def left():
             pass
     with open("/proc/self/maps") as file:
         maps = [line for line in file if "memfd:drapps" in line]
-    return len(links), [link for link in links if "drapps" in link], maps, children()
+    return len(links), [link for link in links if "memfd:drapps" in link], maps, children()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -19,9 +19,10 @@ from drapps import _core
 from benchmarks.experiments.disturb import MemoryLimit
 
 PACKAGE = pathlib.Path(drapps.__file__).parent
-MODULES = sorted(path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
-                 for path in PACKAGE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODULES = sorted(".".join((folder.name, *path.relative_to(folder).with_suffix("").parts))
+                 for folder in (PACKAGE, ROOT / "benchmarks")
+                 for path in folder.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
 
 
 # The programs of examples/ with arguments that make them quick, and what their last line says.
@@ -60,7 +61,8 @@ def test_program(name, tmp_path, small_machine):
 
 
 def test_modules_with_examples():
-    assert {"loader", "pipeline", "ledger", "torch.dataloader", "experiment.statistics"} <= set(MODULES)
+    assert {"drapps.loader", "drapps.pipeline", "drapps.ledger", "drapps.torch.dataloader",
+            "benchmarks.experiments.statistics"} <= set(MODULES)  # fmt: skip
 
 
 @pytest.fixture
@@ -74,12 +76,12 @@ def given(tmp_path, monkeypatch):
     with pipe.loader(batch_size=4, output="numpy") as loader, \
             drapps.DataLoader(torch.arange(6), batch_size=3, num_workers=1) as dataloader:  # fmt: skip
         everywhere = {"drapps": drapps, "torch": torch, "folder": folder, "pipe": pipe, "dataset": torch.arange(6)}
-        yield lambda name: {**everywhere, "loader": dataloader if name.startswith("torch.") else loader}
+        yield lambda name: {**everywhere, "loader": dataloader if name.startswith("drapps.torch.") else loader}
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name, given):
-    result = doctest.testmod(importlib.import_module(f"drapps.{name}"), extraglobs=given(name))
+    result = doctest.testmod(importlib.import_module(name), extraglobs=given(name))
     assert result.attempted > 0
     assert result.failed == 0
 

@@ -8,8 +8,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ENTRY_POINTS = {"__init__.py", "__main__.py"}
-# Names that exist twice for now.
-EXCEPTIONS = {"dataset.h", "graph.h", "loader.h", "store.h"}
 
 
 def repeated(paths):
@@ -26,8 +24,7 @@ def test_names_are_unique():
         listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git checkout")
-    found = repeated(path for path in listed.splitlines() if (ROOT / path).exists())
-    assert {name: paths for name, paths in found.items() if name not in EXCEPTIONS} == {}
+    assert repeated(path for path in listed.splitlines() if (ROOT / path).exists()) == {}
 
 
 def test_repeated_names_are_found():
