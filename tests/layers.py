@@ -24,7 +24,7 @@ PYTHON_LAYERS = [
     ("pipeline", ("arguments", "batch", "cached", "coco", "collate", "loader", "ops", "outcomes", "output", "pipeline",
                   "preview", "selection", "stages")),
     ("procpool", ("procpool",)),
-    ("chains", ("adapting", "pyloader")),
+    ("chains", ("tuning", "pyloader")),
     ("torch", ("torch",)),
     ("bench", ("bench",)),
     ("profile", ("profile",)),

@@ -16,7 +16,7 @@ import numpy
 
 from drapps import _core, output as outputs
 from drapps.build_info import info, usual_workers
-from drapps.adapting import Adapting
+from drapps.tuning import Tuning
 from drapps.batch import Batch
 from drapps.cached import Cache, folder_text, is_marked
 from drapps.collate import RULES, check_rules, collate
@@ -92,7 +92,7 @@ class PythonLoader(LoaderBase):
         self._rules = dict(rule.split("=") for rule in collate.split(",")) if collate else {}
         self._layout = layout
         self._controls = Controls(usual_workers(cpu_limit) if workers < 0 else workers, prefetch)
-        self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
+        self._tuning = Tuning(policy, resource_monitor, adaptive_compression, weights, trace,
                                   ("workers",) * (workers >= 0) + ("prefetch",) * (prefetch > 0))  # fmt: skip
         self._cpu_limit = cpu_limit
         self._memory_limit = memory_limit or limits["memory_bytes"] // (4 * limits["local_world"])
@@ -177,7 +177,7 @@ class PythonLoader(LoaderBase):
     def _tell_begin(self):
         """For the trace; as native loaders say it."""
         cursor = self._cursor
-        self._adapting.tell("start", epoch=self._running_epoch, base=cursor.local * self._world,
+        self._tuning.tell("start", epoch=self._running_epoch, base=cursor.local * self._world,
                             samples=self._length() - cursor.local - len(cursor.ahead), workers=self._pool.workers,
                             prefetch=self._pool.window.batches)  # fmt: skip
 
@@ -191,7 +191,7 @@ class PythonLoader(LoaderBase):
                                      batch_samples=self._batch_size)  # fmt: skip
         if is_new and not self._reference:
             settings = {"batch_size": self._batch_size, "workers": controls.workers}
-            self._pool.adapt(self._adapting.of_processes(self._pipe.dataset.name, self._cpu_limit, settings,
+            self._pool.adapt(self._tuning.of_processes(self._pipe.dataset.name, self._cpu_limit, settings,
                                                           stages=repr(self._pipe)))  # fmt: skip
 
     def _own_maker(self):
@@ -284,7 +284,7 @@ class PythonLoader(LoaderBase):
             if outcome.bad:
                 self._n_bad += 1
                 self._counts["bad_samples"] += 1
-                self._adapting.tell("bad", epoch=self._running_epoch, **outcome.bad)
+                self._tuning.tell("bad", epoch=self._running_epoch, **outcome.bad)
                 if self._n_bad > self._max_bad:
                     raise _core.BadSampleError(f"{self._n_bad} bad samples, allowed are {self._max_bad}; the last: "
                                                f"{outcome.bad['error']}")  # fmt: skip
@@ -343,7 +343,7 @@ class PythonLoader(LoaderBase):
         self._timer.stop()
         self._groups = iter(())
         self._end_pool()
-        self._adapting.close()
+        self._tuning.close()
         self._closed = True
 
     def _end_pool(self):
@@ -364,10 +364,10 @@ class PythonLoader(LoaderBase):
         self._timer.count()
         self._fly()
         settings = {knob: self.get(knob) for knob in KNOBS}
-        adapting = self._adapting.stats(settings)
-        adapting["knobs"] |= settings  # the others are those of the latest controller: none runs where all is made in the caller
+        tuning = self._tuning.stats(settings)
+        tuning["knobs"] |= settings  # the others are those of the latest controller: none runs where all is made in the caller
         return with_all_keys({**self._counts, "delivered_samples": self._counts["samples"], **self._pool_counts(),
-                              "epoch": self._running_epoch, **adapting, **settings})  # fmt: skip
+                              "epoch": self._running_epoch, **tuning, **settings})  # fmt: skip
 
     def _pool_counts(self):
         """Of the processes that there were and are."""
@@ -377,16 +377,16 @@ class PythonLoader(LoaderBase):
     @property
     def policy(self):
         """Who turns the knobs while it runs: a name of drapps.policies()."""
-        return self._adapting.policy_name
+        return self._tuning.policy_name
 
     def decisions(self, after=0):
         """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision."""
         self._fly()
-        return self._adapting.decisions(after)
+        return self._tuning.decisions(after)
 
     def _fly(self):
         if self._pool and self._pool.controller is not None:
-            self._adapting.flies(self._pool.controller)
+            self._tuning.attach(self._pool.controller)
 
     def explain(self):
         """The chain, in words."""
@@ -411,7 +411,7 @@ class PythonLoader(LoaderBase):
         processes stay as they are) or "prefetch" (1 to 64)."""
         check_knob(knob, value)
         setattr(self._controls, knob, int(value))
-        self._adapting.pin(knob, int(value))
+        self._tuning.pin(knob, int(value))
         if knob == "workers" and self._pool:
             self._pool.resize(int(value) or self._pool.workers)  # the policy turns it no more
         elif knob == "prefetch" and self._pool:

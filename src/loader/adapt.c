@@ -135,7 +135,7 @@ static void tell_monitor(void *user, dr__pipeline_facts *out)
     dr__facts_fill(&l->adapt.facts, out);
 }
 
-/* --- flying --- */
+/* --- running --- */
 
 static bool is_off(const char *variable)
 {
@@ -168,7 +168,7 @@ static dr_status open_controller(dr_loader *l, dr_error *err)
     return dr__monitor_add_pipeline(a->monitor, tell_monitor, l, &a->token, err);
 }
 
-static void land(dr_loader *l)
+static void stop_controller(dr_loader *l)
 {
     dr__adapt *a = &l->adapt;
     if (a->token)
@@ -182,7 +182,7 @@ static void land(dr_loader *l)
         dr__monitor_share_give(&a->monitor);
 }
 
-static void take_off(dr_loader *l)
+static void start_controller(dr_loader *l)
 {
     dr__adapt *a = &l->adapt;
     dr_error err = { 0 };
@@ -193,7 +193,7 @@ static void take_off(dr_loader *l)
     if (open_controller(l, &err) == DR_OK)
         return;
     snprintf(a->why, sizeof a->why, "%.*s", (int)sizeof a->why - 1, err.text);
-    land(l);
+    stop_controller(l);
 }
 
 void dr__adapt_run(dr_loader *l)
@@ -209,7 +209,7 @@ void dr__adapt_run(dr_loader *l)
     const uint64_t now = dr__now_ns();
     a->begun_ns = a->begun_ns ? a->begun_ns : now;
     if (a->given || l->exec.trace || now - a->begun_ns >= FIRST_MS * 1000000ull)
-        take_off(l);
+        start_controller(l);
 }
 
 dr_status dr__adapt_set(dr_loader *l, int knob, double value, dr_error *err)
@@ -229,7 +229,7 @@ dr_status dr__adapt_set(dr_loader *l, int knob, double value, dr_error *err)
 
 void dr__adapt_close(dr_loader *l)
 {
-    land(l);
+    stop_controller(l);
     dr_monitor_unref(&l->adapt.given);
 }
 

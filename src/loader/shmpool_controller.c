@@ -59,7 +59,7 @@ static void tell_monitor(void *user, dr__pipeline_facts *out)
     dr_controller_hold(p->controller, held || dr__shmpool_plant_pauses(&p->plant));
 }
 
-static dr_status take_off(dr_shmpool_controller *p, const dr_shmpool_adapt_options *o, dr_error *err)
+static dr_status start(dr_shmpool_controller *p, const dr_shmpool_adapt_options *o, dr_error *err)
 {
     dr_controller_options po;
     dr__policy_choice policy;
@@ -93,7 +93,7 @@ dr_status dr_shmpool_adapt(dr_shmpool *shmpool, const dr_shmpool_adapt_options *
         return dr__fail(err, DR_ERR_NOMEM, "shmpool: out of memory");
     p->generation = dr__fork_generation();
     dr__shmpool_plant_init(&p->plant, shmpool, options);
-    dr_status status = take_off(p, options, err);
+    dr_status status = start(p, options, err);
     if (status == DR_OK)
         *out = p;
     else

@@ -1,4 +1,4 @@
-/* controller.c: a control in the air: ticks from a monitor, knobs of a plant, decisions that are kept.
+/* controller.c: runs control steps on the ticks of a monitor, sets the knobs of a plant, keeps decisions.
  *
  * The monitor's thread calls `tick`, which owns the control.  What other threads say (hold, pin, weights) is kept under
  * `lock` and taken over at the next tick; the plant's callbacks run without it.

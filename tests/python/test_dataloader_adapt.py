@@ -16,7 +16,7 @@ from loadersets import Burning, Numbers, Slow, burn
 from torch.utils import data
 
 import drapps
-from drapps import DataLoader, adapting
+from drapps import DataLoader, tuning
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -170,7 +170,7 @@ def test_a_chain_with_functions_has_a_controller_too(monitor, tmp_path):
 
 def test_what_is_given_is_pinned():
     given = DataLoader(Numbers(8), 4, num_workers=1, prefetch_factor=2)
-    assert given._adapting.pinned == ("workers", "prefetch") and DataLoader(Numbers(8))._adapting.pinned == ()
+    assert given._tuning.pinned == ("workers", "prefetch") and DataLoader(Numbers(8))._tuning.pinned == ()
 
 
 def test_two_loaders_share_a_monitor(monitor):
@@ -490,14 +490,14 @@ def test_draadp_gives_what_torch_gives(num_workers):
 def test_settings_are_those_of_the_class():
     loader = drapps.DRAADPDataLoader(Numbers(8))
     assert loader.weights == "draadp" and loader.batch_size == 32 and loader.prefetch_factor == 2
-    assert isinstance(loader._adapting, adapting.Adapting) and loader._adapting.pinned == ()
+    assert isinstance(loader._tuning, tuning.Tuning) and loader._tuning.pinned == ()
 
 
 @pytest.mark.parametrize("batch_size, least", [(1, 4), (3, 2), (8, 2)])
 def test_no_policy_leaves_workers_without_a_sample(batch_size, least):
     """Those of a batch are spread over the workers: where it has few, as many batches are under way."""
     with DataLoader(Slow(48, range(48), 0.01), batch_size, num_workers=4) as loader:
-        loader._adapting.learnt["prefetch"] = 2  # as the policy of an earlier pass may have left it
+        loader._tuning.learnt["prefetch"] = 2  # as the policy of an earlier pass may have left it
         iterator = iter(loader)
         assert iterator._ahead() == least
         assert sum(len(batch) for batch in iterator) == 48
@@ -519,7 +519,7 @@ class Sized(Numbers):
 def test_small_batches_are_made_as_far_ahead_as_torchs(nbytes, least, in_order):
     """Whatever a policy says: a slow sample is begun as early then."""
     with DataLoader(Sized(24, nbytes), 2, num_workers=3, in_order=in_order, lanes=False) as loader:
-        loader._adapting.learnt["prefetch"] = 1  # as the policy of an earlier pass may have left it
+        loader._tuning.learnt["prefetch"] = 1  # as the policy of an earlier pass may have left it
         iterator = iter(loader)
         next(iterator)
         assert iterator._ahead() >= least and (least == 2) == (iterator._ahead() == 2)
@@ -530,7 +530,7 @@ def test_a_pass_begins_with_the_workers_that_the_last_ones_policy_left(tmp_path,
     monkeypatch.setattr("drapps.torch.workers.usual_workers", lambda *_: 2)
     for trace in (None, tmp_path / "run.drtrace"):
         with DataLoader(Slow(48, range(48), 0.01), 4, trace=trace) as loader:
-            loader._adapting.learnt["workers"] = 4  # as the policy of an earlier pass may have left it
+            loader._tuning.learnt["workers"] = 4  # as the policy of an earlier pass may have left it
             iterator = iter(loader)
             next(iterator)
             assert iterator._pool.workers == 4

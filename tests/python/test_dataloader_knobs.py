@@ -200,7 +200,7 @@ def test_mistakes_are_named(dataset, knob, value, text):
     loader = DataLoader(dataset, num_workers=1)
     with pytest.raises(drapps.ArgumentError, match=text):
         loader.set(knob, value)
-    assert loader._adapting.said == {}
+    assert loader._tuning.overrides == {}
 
 
 def test_what_is_known_before_the_first_pass():

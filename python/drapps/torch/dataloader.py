@@ -20,7 +20,7 @@ from torch.utils.data import dataloader as torchs
 from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
-from drapps.adapting import Adapting
+from drapps.tuning import Tuning
 from drapps.arguments import DATALOADER, EPOCH, check
 from drapps.counted import counted
 from drapps.passes import replay
@@ -110,9 +110,9 @@ class DataLoader(data.DataLoader[_T_co]):
         self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
         self.adaptive_compression, self.weights, self.trace = adaptive_compression, weights, trace
         prefetch_factor = _said(prefetch_factor, num_workers)
-        self._adapting = Adapting(policy, resource_monitor, adaptive_compression, weights, trace,
+        self._tuning = Tuning(policy, resource_monitor, adaptive_compression, weights, trace,
                                   pinned=_given(num_workers, prefetch_factor))  # fmt: skip
-        self.policy = self._adapting.policy_name
+        self.policy = self._tuning.policy_name
         self._counts, self._epoch = Counter(), 0
         self._bad_list = BadList(dataset)
         self._progress = self._resume = self._plan = self._costs = None
@@ -184,7 +184,7 @@ class DataLoader(data.DataLoader[_T_co]):
     @property
     def resource_monitor(self):
         """The drapps.Monitor that was given, or None."""
-        return self._adapting.monitor
+        return self._tuning.monitor
 
     @property
     def _iterable(self):
@@ -399,7 +399,7 @@ class DataLoader(data.DataLoader[_T_co]):
             iterator._progress.timer.count()
         counts = {name: self._counts[name] for name in COUNTS}
         return with_all_keys({**self._counters.stats(), **counts, "delivered_samples": counts["samples"],
-                              "epoch": max(0, self._epoch - 1), **self._adapting.stats(self._begins_with())})  # fmt: skip
+                              "epoch": max(0, self._epoch - 1), **self._tuning.stats(self._begins_with())})  # fmt: skip
 
     def bad_samples(self):
         """The samples that were left out or replaced, oldest first and at most the newest 1000: a list of named tuples
@@ -418,7 +418,7 @@ class DataLoader(data.DataLoader[_T_co]):
         >>> loader.decisions()
         []
         """
-        return self._adapting.decisions(after)
+        return self._tuning.decisions(after)
 
     def set(self, knob, value):
         """Changes a setting, a name of drapps.knobs(), of passes that run and of later ones: no policy turns it then.
@@ -439,7 +439,7 @@ class DataLoader(data.DataLoader[_T_co]):
             iterator._set_knob(knob, value)
         if knob == "workers":
             self.num_workers = value
-        self._adapting.pin(knob, value)
+        self._tuning.pin(knob, value)
 
     def _check_has(self, knob, value):
         """Raises where a pass that begins now would not have that knob, or not that value of it."""
@@ -463,7 +463,7 @@ class DataLoader(data.DataLoader[_T_co]):
         names = [row.name for row in knobs()]
         if knob not in names:
             raise _core.ArgumentError(f"the setting is {knob!r}, allowed are {', '.join(map(repr, names))}")
-        found = self._adapting.get(knob) if self.num_workers else None
+        found = self._tuning.get(knob) if self.num_workers else None
         found = self._begins_with().get(knob) if found is None else found
         if found is None:
             raise _core.StateError(f"{knob} is not known before a pass has run for a moment, and with num_workers=0")
@@ -487,7 +487,7 @@ class DataLoader(data.DataLoader[_T_co]):
         """Ends the workers of passes that run.  Batches that are still held stay valid; iter() begins anew."""
         self._give_up(CLOSED)
         self._engines.close()
-        self._adapting.close()
+        self._tuning.close()
 
     def __getstate__(self):
         """A copy has no pass that runs."""

@@ -46,7 +46,7 @@ def _work(loader):
         yield from _cache(loader, None)
         return
     where = f"by {counted(n, 'thread')}, natively" if native else f"in {counted(n, 'worker process', 'worker processes')}"
-    ahead = loader._adapting.said.get("prefetch", loader.prefetch_factor * n)
+    ahead = loader._tuning.overrides.get("prefetch", loader.prefetch_factor * n)
     yield f"runs: {where} ({'decided' if n.decided else 'given'}), {ahead} batches under way"
     if plan:
         yield from plan.lines

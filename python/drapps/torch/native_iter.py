@@ -86,10 +86,10 @@ def open_native(loader, plan, n_workers, in_order):
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
         output="torch", pushed_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
         cache_limit=loader.cache_limit, cpu_limit=loader.cpu_limit, equal_batches=has_ranks(loader),
-        **loader._adapting.native(),
+        **loader._tuning.native(),
     )  # fmt: skip
     knobs = {"workers": n_workers, "prefetch": min(MAX_PREFETCH, ahead_of(loader, n_workers))}
-    knobs = {knob: value for knob, value in knobs.items() if knob in loader._adapting.pinned} | loader._adapting.said
+    knobs = {knob: value for knob, value in knobs.items() if knob in loader._tuning.pinned} | loader._tuning.overrides
     key = (plan, os.getpid(), options)
     native = loader._engines.take(key)
     if native is None:
@@ -120,7 +120,7 @@ class NativeIter(Iterator):
 
     def _begun(self, loader, resume):
         super()._begun(loader, resume)
-        self._adapting = loader._adapting
+        self._tuning = loader._tuning
         self._plan, self._engines, self._counts_bad = loader._plan, loader._engines, loader._counts
         self._bad_list = loader._bad_list
         self._turn = threading.RLock()
@@ -129,7 +129,7 @@ class NativeIter(Iterator):
         if self._native is None:
             self._native, self._key = open_native(loader, self._plan, self._n_workers, self._order.config.in_order)
             loader._counters.watch_native(self._native, self._plan)
-        self._adapting.flies(self._native)
+        self._tuning.attach(self._native)
         self._native.timeout_ms = int(self._timeout * 1000) or -1
         self._native.set_epoch(self._base_seed)
         self._tell_begin(loader)
@@ -156,7 +156,7 @@ class NativeIter(Iterator):
         self._find = partial(find, self._plan.ids, policy=self._bad.policy, replacements=self._replacements)
         ids, n_batches = self._past(self._order.passed)
         self._under_way, self._unit = 0, 1
-        self._window = self._adapting.said.get("prefetch", ahead_of(loader, self._n_workers))
+        self._window = self._tuning.overrides.get("prefetch", ahead_of(loader, self._n_workers))
         self._mixes = not self._order.config.in_order and mixable(loader)
         if self._mixes:
             self._unit = loader.batch_size
@@ -350,7 +350,7 @@ class NativeIter(Iterator):
 
     def _leave(self, native):
         """A pass that has not come to its end is left.  A trace is that of all passes: its writer waits for the next."""
-        if self._adapting.trace is None:
+        if self._tuning.trace is None:
             native.close()
         else:
             native.give_up()

@@ -32,7 +32,7 @@ class WorkerIter(Iterator):
 
     def __init__(self, loader):
         self._pool = None
-        self._learnt = loader._adapting.learnt
+        self._learnt = loader._tuning.learnt
         wanted = self._learnt.get("workers", int(loader.num_workers))
         self._n_workers = workers.share(self, wanted, loader.num_workers.decided)
         super().__init__(loader)
@@ -41,7 +41,7 @@ class WorkerIter(Iterator):
         super()._begun(loader, resume)
         self._bad_list = loader._bad_list
         self._limit = loader.timeout or None
-        self._adapting = loader._adapting
+        self._tuning = loader._tuning
         self._exhausted, self._left = False, None
         self._turn = threading.RLock()
         is_new = self._pool is None
@@ -67,9 +67,9 @@ class WorkerIter(Iterator):
             raise
 
     def _begin_window(self, loader):
-        override = self._adapting.said.get("prefetch", 0)
+        override = self._tuning.overrides.get("prefetch", 0)
         default = override or self._learnt.get("prefetch", loader.prefetch_factor * self._n_workers)
-        is_given = "prefetch" in self._adapting.pinned and not override
+        is_given = "prefetch" in self._tuning.pinned and not override
         batch_samples = loader.batch_size or (1 if loader.batch_sampler is None else self._n_workers)
         self._window = self._pool.window
         self._window.begin_pass(default, override=override, per_worker=loader.prefetch_factor if is_given else 0,
@@ -78,7 +78,7 @@ class WorkerIter(Iterator):
 
     def _turn_what_was_said(self):
         """Knobs that take a controller; the others the pool was opened with."""
-        for knob, value in list(self._adapting.said.items()):
+        for knob, value in list(self._tuning.overrides.items()):
             if knob in CONTROLLER_KNOBS:
                 self._pool.turn(knob, value)
 
@@ -92,15 +92,15 @@ class WorkerIter(Iterator):
     def _controller_settings(self, loader):
         settings = {**settings_of(loader), "workers": self._n_workers, "prefetch": self._window.default}
         n_samples = None if loader._iterable else length_of(loader.dataset)
-        return self._adapting.of_processes(type(loader.dataset).__name__, loader.cpu_limit, settings,
+        return self._tuning.of_processes(type(loader.dataset).__name__, loader.cpu_limit, settings,
                                            ("workers",) if loader._iterable else (),
                                            **({} if n_samples is None else {"samples": n_samples}))  # fmt: skip
 
     def _tell_begin(self):
         """For the trace: the pass, and its bad samples."""
         epoch = self._progress.epoch
-        self._bad.tell = partial(self._adapting.tell, "bad", epoch=epoch)
-        self._adapting.tell("start", epoch=epoch, workers=self._pool.workers, prefetch=self._ahead())
+        self._bad.tell = partial(self._tuning.tell, "bad", epoch=epoch)
+        self._tuning.tell("start", epoch=epoch, workers=self._pool.workers, prefetch=self._ahead())
 
     def _alive(self):
         return self._pool is not None
@@ -125,7 +125,7 @@ class WorkerIter(Iterator):
         """Posts until the prefetch window is full; False: it took too long."""
         controller, end = self._pool.controller, time.monotonic() + seconds
         if controller is not None:
-            self._adapting.flies(controller)
+            self._tuning.attach(controller)
         for _ in range(self._window.room()):
             if self._exhausted:
                 break
@@ -264,7 +264,7 @@ class WorkerIter(Iterator):
     def _learn(self, pool):
         """The next pass begins where the controller has left this one."""
         for knob in ("workers", "prefetch"):
-            if pool.controller is not None and knob not in self._adapting.pinned:
+            if pool.controller is not None and knob not in self._tuning.pinned:
                 self._learnt[knob] = int(pool.controller.get(knob))
 
     def __del__(self):

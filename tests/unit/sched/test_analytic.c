@@ -28,7 +28,7 @@ static void note(void *user, fluid *f, const dr_decision *d)
     memcpy(r->reason, d->reason, sizeof r->reason);
 }
 
-/* Flies on for `settle` seconds and then measures for `measure`. */
+/* Runs for `settle` seconds and then measures for `measure`. */
 static result run_on(fluid *f, dr__control *control, double settle, double measure)
 {
     result r = { 0 };
@@ -59,7 +59,7 @@ static dr__control begin_control(const fluid *f, const char *policy, const char 
     return control;
 }
 
-static result fly(fluid f, const char *policy, double settle, double measure)
+static result run(fluid f, const char *policy, double settle, double measure)
 {
     dr__control control = begin_control(&f, policy, "step");
     result r = run_on(&f, &control, settle, measure);
@@ -75,7 +75,7 @@ static double best_static(fluid f, double *workers)
     f.knob[DR_KNOB_PREFETCH] = 8;
     for (double n = 1; n <= most; n = ceil(n * 1.2)) {
         f.knob[DR_KNOB_WORKERS] = n;
-        double rate = fly(f, "fixed", 5, 20).rate;
+        double rate = run(f, "fixed", 5, 20).rate;
         if (rate > best * 1.001) {
             best = rate;
             *workers = n;
@@ -107,7 +107,7 @@ static void near_the_best_static_setting(void **state)
     double sum = 0;
     for (uint64_t seed = 0; seed < N; seed++) {
         fluid f = random_world(seed);
-        double workers = 0, best = best_static(f, &workers), part = fly(f, "analytic", 15, 20).rate / best;
+        double workers = 0, best = best_static(f, &workers), part = run(f, "analytic", 15, 20).rate / best;
         if (part < 0.85)
             fail_msg("seed %d: %.2f of the %g/s that %g workers make", (int)seed, part, best, workers);
         sum += DR_MIN(part, 1);
@@ -143,7 +143,7 @@ static void quota_of_half_a_cpu_on_a_large_machine(void **state)
     f.quota = 0.5;
     f.knob[DR_KNOB_WORKERS] = 64;
     f.step = 0.001;
-    result r = fly(f, "analytic", 15, 10);
+    result r = run(f, "analytic", 15, 10);
     assert_true(r.workers == 1 && r.bound == DR_BOUND_QUOTA);
     assert_true(fabs(r.rate - 250) < 15);
 }
@@ -421,7 +421,7 @@ static void trainer_on_the_same_cpus(void **state)
         f.step = 0.005;
         f.step_cpu = 0.02 * i;
         f.knob[DR_KNOB_WORKERS] = 4;
-        assert_true(fly(f, "analytic", 10, 20).rate > 0.93 * best_static(f, &workers));
+        assert_true(run(f, "analytic", 10, 20).rate > 0.93 * best_static(f, &workers));
     }
 }
 

@@ -188,7 +188,7 @@ static void a_plant_that_refuses(void **state)
     dr_monitor_unref(&m);
 }
 
-static void weights_while_it_flies(void **state)
+static void weights_while_it_runs(void **state)
 {
     (void)state;
     struct plant p = { .workers = 4, .prefetch = 2 };
@@ -279,14 +279,10 @@ int main(void)
 {
     unsetenv("DRAPPS_POLICY");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knobs_are_turned),
-        cmocka_unit_test(decisions_are_kept),
-        cmocka_unit_test(held_and_pinned),
-        cmocka_unit_test(a_plant_that_refuses),
-        cmocka_unit_test(weights_while_it_flies),
-        cmocka_unit_test(bad_options),
-        cmocka_unit_test(kill_switch),
-        cmocka_unit_test(memory_is_short),
+        cmocka_unit_test(knobs_are_turned),      cmocka_unit_test(decisions_are_kept),
+        cmocka_unit_test(held_and_pinned),       cmocka_unit_test(a_plant_that_refuses),
+        cmocka_unit_test(weights_while_it_runs), cmocka_unit_test(bad_options),
+        cmocka_unit_test(kill_switch),           cmocka_unit_test(memory_is_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

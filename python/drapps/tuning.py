@@ -1,4 +1,4 @@
-"""Adapting: what the user of a loader with worker processes said about policies, and the controller of its latest pass."""
+"""Tuning: the policy settings of a loader with worker processes, and the controller of its latest pass."""
 
 import json
 import os
@@ -9,8 +9,8 @@ from drapps.sched import Decision, check_environment, knobs, policy_name, weight
 from drapps.trace import tell, warn_if_broken, warn_if_renamed
 
 
-class Adapting:
-    """Of one loader, over its passes."""
+class Tuning:
+    """The tuning of one loader, over its passes."""
 
     def __init__(self, policy, monitor, adaptive_compression, weights, trace, pinned):
         check_environment()
@@ -19,9 +19,9 @@ class Adapting:
         self.trace = None if trace is None else os.fspath(trace)
         self.pinned = pinned
         self.learnt = {}  # knob: where the controller of the last pass left it
-        self.said = {}  # knob: what the user turned it to since; stays so in later passes
+        self.overrides = {}  # knob: the value that the user set; kept in later passes
         self._writer = None
-        self._flown = None  # what the latest pass ran on: the native loader, or a controller
+        self._running = None  # what the latest pass ran on: the native loader, or a controller
 
     def native(self):
         """The arguments of a native loader."""
@@ -43,47 +43,47 @@ class Adapting:
         tell(self._writer, event, **members)
 
     def pin(self, knob, value):
-        """The user turns it: it stays so, in later passes too."""
+        """Sets a knob for the user: no policy changes it, in later passes neither."""
         self.pinned = tuple(dict.fromkeys((*self.pinned, knob)))
         self.learnt.pop(knob, None)
-        self.said[knob] = value
+        self.overrides[knob] = value
 
     # --- looking inside ---
 
-    def flies(self, flown):
-        """The pass runs on that now: has get(knob) and decisions(after)."""
-        self._flown = flown
+    def attach(self, running):
+        """Names what the pass runs on: a native loader or a controller, with get(knob) and decisions(after)."""
+        self._running = running
 
     def get(self, knob):
-        """What the user turned it to, or how it stands in the latest pass; None: not known yet."""
-        if knob in self.said:
-            return self.said[knob]
-        return None if self._flown is None else self._flown.get(knob)
+        """Returns the user's value of a knob, or that of the latest pass; None: not known yet."""
+        if knob in self.overrides:
+            return self.overrides[knob]
+        return None if self._running is None else self._running.get(knob)
 
     def decisions(self, after=0):
         """A list of drapps.Decision."""
-        found = self._flown.decisions(after) if self._flown is not None else []
+        found = self._running.decisions(after) if self._running is not None else []
         return [one if isinstance(one, Decision) else Decision.of(one) for one in found]
 
     @property
     def policy_name(self):
-        """Who turns the knobs."""
+        """The name of the policy that runs."""
         return policy_name(self.policy)
 
     def stats(self, settings):
         """policy, knobs, workers, prefetch, decisions and trace, as those of a native loader.
 
-        settings: knobs whose value is known before a pass flies; of others it is None until then.
+        settings: knobs whose value is known before a pass runs; others are None until then.
         """
-        flown, found = self._flown, self.decisions()
-        values = {knob.name: None if flown is None else flown.get(knob.name) for knob in knobs()}
-        values |= {knob: value for knob, value in settings.items() if values[knob] is None} | self.said
+        running, found = self._running, self.decisions()
+        values = {knob.name: None if running is None else running.get(knob.name) for knob in knobs()}
+        values |= {knob: value for knob, value in settings.items() if values[knob] is None} | self.overrides
         return {"policy": self.policy_name, "knobs": values, "workers": values["workers"],
                 "prefetch": values["prefetch"], "decisions": found[-1].number if found else 0,
                 "trace": self._told_trace()}  # fmt: skip
 
     def _told_trace(self):
-        return getattr(self._flown, "_trace", None) if self._writer is None else self._writer.status()
+        return getattr(self._running, "_trace", None) if self._writer is None else self._writer.status()
 
     def close(self):
         """Ends the trace."""
@@ -95,4 +95,4 @@ class Adapting:
 
     def __getstate__(self):
         """A copy has no pass that runs, and neither monitor nor trace of another process."""
-        return {**vars(self), "_writer": None, "_flown": None, "monitor": None}
+        return {**vars(self), "_writer": None, "_running": None, "monitor": None}
