@@ -44,7 +44,7 @@ extern "C" {
     X(THROTTLED, "throttled", "share", "always", "time in which the quota held our cgroup back")                       \
     X(DISK_BANDWIDTH, "disk_bandwidth", "bytes/s", "the highest seen, at least 100 MB/s", "read and written")          \
     X(DISK_BUSY, "disk_busy", "share", "always", "time in which the busiest disk had a request")                       \
-    X(DISK_QUEUE, "disk_queue", "requests", "32 requests", "requests under way, mean over the interval")               \
+    X(DISK_QUEUE, "disk_queue", "requests", "32 requests", "requests in flight, mean over the interval")               \
     X(DISK_LATENCY, "disk_latency", "s", "0.1 s", "time of a request that ended; 0: none did")                         \
     X(NET_BANDWIDTH, "net_bandwidth", "bytes/s", "the links' speed, or the highest seen, at least 125 MB/s",           \
       "received and sent")                                                                                             \
@@ -69,7 +69,7 @@ extern "C" {
     X(CONSUMER_WAIT, "consumer_wait", "share", "always", "time in which the trainer waited for a batch")               \
     X(CACHE_HITS, "cache_hits", "share", "every sample", "samples that came from the cache")                           \
     X(CACHE_FILL, "cache_fill", "share", "full", "the cache")                                                          \
-    X(IN_FLIGHT, "in_flight", "bytes", "the byte budget", "samples and batches under way")
+    X(IN_FLIGHT, "in_flight", "bytes", "the byte budget", "samples and batches in flight")
 
 typedef enum dr_sensor {
 #define DR_SENSOR_ENUM(id, name, unit, full, doc) DR_SENSOR_##id,

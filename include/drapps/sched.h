@@ -83,7 +83,7 @@ DR_API bool dr_knob_is_whole(int knob);    /* a count, which takes whole numbers
     X(ACTIVE, "active", GAUGE, "workers", "at a sample")                                                               \
     X(FETCHED, "fetched", GAUGE, "samples", "read ahead, waiting for a worker")                                        \
     X(PARKED, "parked", GAUGE, "samples", "slow ones that wait for a worker")                                          \
-    X(BYTES, "bytes", GAUGE, "bytes", "samples and batches under way")                                                 \
+    X(BYTES, "bytes", GAUGE, "bytes", "samples and batches in flight")                                                 \
     X(BYTES_LIMIT, "bytes_limit", GAUGE, "bytes", "what these may take")                                               \
     X(BATCH_BYTES, "batch_bytes", GAUGE, "bytes", "one batch")                                                         \
     X(BATCH_SAMPLES, "batch_samples", GAUGE, "samples", "one batch")                                                   \

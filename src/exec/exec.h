@@ -377,7 +377,7 @@ void dr__exec_spreads(dr__exec *e, dr_spread *spreads);
 uint64_t dr__exec_idle_ns(dr__exec *e);
 
 /* How full its queues are, 0 .. 1: samples that nobody has begun, samples that were fetched (NAN without readers),
- * slow ones that are parked, as parts of those that may be under way; and of the batches that may be, those that are
+ * slow ones that are parked, as parts of those that may be in flight; and of the batches that may be, those that are
  * ready. */
 typedef struct dr__fill {
     double unclaimed, fetched, parked, ready;

@@ -18,7 +18,7 @@
 
 struct dr__exec;
 
-/* A sample under way. */
+/* A sample in flight. */
 typedef struct dr__job {
     uint64_t local, position;
     dr__sample_ref ref;

@@ -2,7 +2,7 @@
  *
  * There is one lock for all scheduling.  A claim is at least some tens of microseconds of work, so that even many
  * threads seldom meet at it.  Threads are as many as the most demanding loader asks for; a loader has at most
- * `workers` claims under way, so several loaders share them in turn.
+ * `workers` claims in flight, so several loaders share them in turn.
  *
  * Workers and readers are teams of their own, and so are those for loaders of priority -1: a thread that stands back
  * may not be allowed to step forward again, and while it does it would keep a loader of higher priority waiting.  So a

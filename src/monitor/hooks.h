@@ -35,7 +35,7 @@ void dr__hooks_destroy(dr__hooks *h);
 /* The new hook's token; 0: no room. */
 int dr__hooks_add(dr__hooks *h, dr__hook hook);
 
-/* Waits until no call is under way, except in the calling thread itself. */
+/* Waits until no call is in flight, except in the calling thread itself. */
 void dr__hooks_remove(dr__hooks *h, int token);
 
 /* Copies the hooks of now; the caller calls those that are still there by dr__hooks_has, then ends.  One thread only.

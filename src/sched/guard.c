@@ -12,7 +12,7 @@
 
 static const double WORSE = 0.05;      /* of the weights' size: a reward that fell by so much fell clearly */
 static const double SAME = 0.25;       /* demand and others' load within this are as they were */
-static const double MEMORY_PART = 0.9; /* of its limit, for batches under way */
+static const double MEMORY_PART = 0.9; /* of its limit, for batches in flight */
 enum { FIRST_BAN_S = 10, LONGEST_BAN_S = 600, SETTLED_MS = 900, LONGEST_COOLDOWN_S = 60, SOON_S = 15, MIN_BATCHES = 4 };
 
 /* --- masks and budgets --- */

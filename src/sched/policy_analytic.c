@@ -3,8 +3,8 @@
  *
  *   workers    the fewest whose predicted reward is the best, from measured costs and demand, shared CPUs and the
  *              user's weights (plant_model.h); fewer only where that stays so with demand a third higher
- *   readers   where reading blocks: as many as there are reads under way at that rate (Little's law)
- *   prefetch   as many batches as are under way at that rate (Little's law), and some more for how they vary: more
+ *   readers   where reading blocks: as many as there are reads in flight at that rate (Little's law)
+ *   prefetch   as many batches as are in flight at that rate (Little's law), and some more for how they vary: more
  *              where the consumer waits though workers and readers could keep up, less where they lie ready unused
  *   bytes      what these batches take, where memory is short
  *   priority   left alone: below a trainer that fills the CPUs, workers starve
@@ -43,7 +43,7 @@ static const dr__policy_param params[] = {
 
 struct state {
     dr__costs costs;
-    double cover;               /* seconds of demand that lie ready, beyond what is under way */
+    double cover;               /* seconds of demand that lie ready, beyond what is in flight */
     double too_small;           /* cover with which the consumer waited; 0: none known */
     int calm, memory, remember; /* decisions: unused, since it was too small, for which that counts */
     double waited;              /* share of time that the consumer waited, summed over the last decisions */
@@ -153,7 +153,7 @@ static bool should_split(const dr__costs *c, const dr__observation *o)
     return c->block_read > 0.25 * all && (o->cpu_load < FULL || c->block_read > FAR * c->cpu);
 }
 
-/* Reads under way at a rate. */
+/* Reads in flight at a rate. */
 static double choose_readers(const dr__costs *c, const dr__observation *o, double rate, const double *param)
 {
     double now = o->knob[DR_KNOB_READERS], reads = rate * c->read;
@@ -229,7 +229,7 @@ static bool in_vain(struct state *s, const dr__observation *o, double wait)
 }
 
 /* Twice as much, but no more than all batches hold: that would only take long to give back.  At first a batch, or half
- * of those under way; of those that wait for reads there is some to spare already. */
+ * of those in flight; of those that wait for reads there is some to spare already. */
 static double more_cover(const struct state *s, const dr__observation *o)
 {
     const dr__costs *c = &s->costs;

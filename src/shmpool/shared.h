@@ -167,7 +167,7 @@ struct dr_shmpool {
     struct dr__worker *workers;
 };
 
-/* --- board.c --- */
+/* --- task_board.c --- */
 
 void dr__shmpool_lock(dr_shmpool *c);
 void dr__shmpool_unlock(dr_shmpool *c);
@@ -255,7 +255,7 @@ struct dr__choice {
 
 void dr__choose(dr_shmpool *c, int worker, struct dr__choice *out);
 
-/* --- claim.c --- */
+/* --- shmpool_claim.c --- */
 
 /* Whether slots i to i + n - 1 are some of the worker's claim. */
 dr_status dr__check_claim(const dr_shmpool *c, int worker, uint32_t i, uint32_t n, dr_error *err);

@@ -1,4 +1,4 @@
-/* claim.c: the workers' side: claims, samples that are done, batches that are finished. */
+/* shmpool_claim.c: the workers' side: claims, samples that are done, batches that are finished. */
 #include "shmpool/shared.h"
 
 #include <unistd.h>

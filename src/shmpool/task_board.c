@@ -1,4 +1,4 @@
-/* board.c: the lock, waiting and waking, and what is computed anew after a death.
+/* task_board.c: the lock, waiting and waking, and what is computed anew after a death.
  *
  * A worker sleeps on a word of its own, the main process's threads on one word of the board.  A sleeper reads the word
  * with the lock held, a waker changes it with the lock held: no wake is lost, and a sleeper that is killed leaves

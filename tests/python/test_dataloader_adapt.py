@@ -495,7 +495,7 @@ def test_settings_are_those_of_the_class():
 
 @pytest.mark.parametrize("batch_size, least", [(1, 4), (3, 2), (8, 2)])
 def test_no_policy_leaves_workers_without_a_sample(batch_size, least):
-    """Those of a batch are spread over the workers: where it has few, as many batches are under way."""
+    """Those of a batch are spread over the workers: where it has few, as many batches are in flight."""
     with DataLoader(Slow(48, range(48), 0.01), batch_size, num_workers=4) as loader:
         loader._tuning.learnt["prefetch"] = 2  # as the policy of an earlier pass may have left it
         iterator = iter(loader)

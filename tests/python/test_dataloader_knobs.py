@@ -215,4 +215,4 @@ def test_what_is_known_before_the_first_pass():
 def test_a_copy_has_what_was_set():
     loader = DataLoader(Numbers(4), num_workers=1)
     loader.set("prefetch", 7)
-    assert pickle.loads(pickle.dumps(loader)).get("prefetch") == 7 and "7 batches under way" in loader.explain()
+    assert pickle.loads(pickle.dumps(loader)).get("prefetch") == 7 and "7 batches in flight" in loader.explain()

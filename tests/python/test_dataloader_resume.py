@@ -229,7 +229,7 @@ def test_each_sample_comes_once_whoever_goes_on(draw):
 
 
 def deliver(loader, some):
-    """Samples as workers deliver them out of order: some of each batch that is under way; [(key, index)]."""
+    """Samples as workers deliver them out of order: some of each batch that is in flight; [(key, index)]."""
     order, got = iter(loader)._order, []
     for slots in some:
         work = next(order, None)

@@ -1,4 +1,4 @@
-"""DataLoader's worker processes: which batch comes when, how much is under way, what is known of slow samples."""
+"""DataLoader's worker processes: which batch comes when, how much is in flight, what is known of slow samples."""
 
 import multiprocessing
 import os
@@ -113,7 +113,7 @@ def test_ranks_out_of_order_need_all_states():
     assert sorted(set(found)) == list(range(48)) and len(found) <= 48 + 4
 
 
-# --- how much is under way ---
+# --- how much is in flight ---
 
 
 class Wide(Numbers):

@@ -1,4 +1,4 @@
-"""What a run's trace says of its parts: how long the consumer waited, what was under way, what that takes."""
+"""What a run's trace says of its parts: how long the consumer waited, what was in flight, what that takes."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class Part(NamedTuple):
 
     @property
     def need(self):
-        """Under way at that rate, by Little's law."""
+        """In flight at that rate, by Little's law."""
         return self.rate * self.latency
 
     @property

@@ -1,6 +1,6 @@
 /* py_loader.c: Loader: the native loader, usable from several Python threads.
  *
- * Calls that may block run without the GIL.  `users` counts the calls under way, so that close, which may come from
+ * Calls that may block run without the GIL.  `users` counts the calls in flight, so that close, which may come from
  * another thread, frees the loader only after the last of them has left; it is protected by the GIL.  In a forked child
  * the threads of those calls do not exist, and nobody is waited for.
  */

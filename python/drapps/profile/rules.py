@@ -287,7 +287,7 @@ def memory_limit(facts):
     wanted = max(2, facts.prefetch or 2)
     if facts.ahead is None or facts.ahead >= wanted:
         return None
-    evidence = (f"the memory limit has room for {facts.ahead:.2g} of {wanted} batches under way; workers are busy "
+    evidence = (f"the memory limit has room for {facts.ahead:.2g} of {wanted} batches in flight; workers are busy "
                 f"{_any(facts.busy):.0%} of the time and the trainer waits {facts.wait:.0%}")  # fmt: skip
     rate = _with_trainer(facts, facts.unlimited_rate, facts.waiting)
     return Told(rate, evidence, "a higher memory_limit, or smaller batches")

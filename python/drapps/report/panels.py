@@ -34,7 +34,7 @@ PANELS = (
           {"pressure_cpu": "CPU", "pressure_io": "storage", "pressure_memory": "memory", "throttled": "held by quota",
            "disk_busy": "disk busy"}),
     Panel("memory", "Memory", "B", "snapshots", {"mem_used": "machine", "mem_own": "this process"}),
-    Panel("bytes", "Bytes under way", "B", "flow", {"bytes": "under way", "bytes_limit": "limit"}),
+    Panel("bytes", "Bytes in flight", "B", "flow", {"bytes": "in flight", "bytes_limit": "limit"}),
     Panel("latency", "Latencies", "s", "snapshots",
           {"batch_latency": "batch", "disk_latency": "disk request", "net_rtt": "network"}),
     Panel("service", "Time of a sample", "s", "snapshots",

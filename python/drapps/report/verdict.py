@@ -180,7 +180,7 @@ def _evidence(run, bound):
     if bound in ("storage", "workers", "cpu") and figures.read_ms is not None and figures.work_ms is not None:
         yield _sample_time(run, figures)
     if bound == "memory" and _memory_is_full(run):
-        yield "bytes under way reach their limit"
+        yield "bytes in flight reach their limit"
 
 
 def _sample_time(run, figures):
@@ -242,6 +242,6 @@ def _losses(figures):
 
 
 def _memory_is_full(run):
-    """Bytes under way were at their limit for half of the time."""
+    """Bytes in flight were at their limit for half of the time."""
     pairs = [(b, m) for b, m in zip(run.gauge("bytes"), run.gauge("bytes_limit")) if b is not None and m]
     return bool(pairs) and sum(b > 0.95 * m for b, m in pairs) > len(pairs) / 2

@@ -29,7 +29,7 @@ WORDS = (
     ("waits", "share of the trainer's time in which it waited for a batch"),
     ("step", "what the trainer did between two batches"),
     ("ready", "batches that are made and not taken, of those that are made ahead"),
-    ("under way", "memory of batches and samples that are being made or are ready"),
+    ("in flight", "memory of batches and samples that are being made or are ready"),
     ("slow lane", "samples that take far longer than most, which others pass"),
 )
 LEAST = 6  # lines for decisions, where the machine can be said in fewer
@@ -261,8 +261,8 @@ def _workers(loader):
 def _under_way(loader):
     used, limit = loader.flow.get("bytes", 0.0), loader.flow.get("bytes_limit", 0.0)
     if limit <= 0:
-        return Meter("under way", None, bytes_text(used))
-    return Meter("under way", used / limit, f"{bytes_text(used)} of {bytes_text(limit)}")
+        return Meter("in flight", None, bytes_text(used))
+    return Meter("in flight", used / limit, f"{bytes_text(used)} of {bytes_text(limit)}")
 
 
 def _extras(loader):

@@ -173,7 +173,7 @@ class Iterator(_BaseDataLoaderIter):
         return False
 
     def _leave_pass(self):
-        """What is under way from a pass that was left early is given up."""
+        """What is in flight from a pass that was left early is given up."""
 
     # --- for subclasses ---
 

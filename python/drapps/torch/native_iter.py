@@ -75,7 +75,7 @@ def largest_batch(loader):
 
 
 def ahead_of(loader, n_workers):
-    """Batches under way, as torch counts them; without workers, one."""
+    """Batches in flight, as torch counts them; without workers, one."""
     return (loader.prefetch_factor or 1) * max(1, n_workers)
 
 

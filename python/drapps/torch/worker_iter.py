@@ -209,7 +209,7 @@ class WorkerIter(Iterator):
     # --- waiting ---
 
     def _wait(self, box):
-        """Whether the next result is in the box; False: nothing is under way any more."""
+        """Whether the next result is in the box; False: nothing is in flight any more."""
         while True:
             pool = self._pool
             if pool is None:

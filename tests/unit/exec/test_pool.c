@@ -1,4 +1,4 @@
-/* Threads that come and go while samples are under way, and whom they serve. */
+/* Threads that come and go while samples are in flight, and whom they serve. */
 #include "unit/loader/toy.h"
 
 #include <dirent.h>
@@ -266,7 +266,7 @@ static void priority_changes_in_an_epoch(void **state)
             set_knob(l, "priority", turns[i]);
         }
         set_knob(l, "priority", 0);
-        tape_read(&t, l, 4); /* two are under way, those after them are begun by others */
+        tape_read(&t, l, 4); /* two are in flight, those after them are begun by others */
         assert_int_equal(atomic_load(&nice_seen[0]), own);
         finish_epoch(&t, &l, N);
     }

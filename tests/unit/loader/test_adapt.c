@@ -190,7 +190,7 @@ static void between_epochs_nothing_is_decided(void **state)
     while (dr_loader_next(f.loader, -1, &b, &err) == DR_OK)
         dr_batch_unref(&b);
     assert_true(last_number(&f) > 0);
-    usleep(300000); /* a tick that was under way */
+    usleep(300000); /* a tick that was in flight */
     const uint64_t number = last_number(&f);
     usleep(500000);
     assert_int_equal(last_number(&f), number);

@@ -252,7 +252,7 @@ static void the_budget_bounds_what_is_ahead(void **state)
     dr_dataset_unref(&set);
 }
 
-/* Batches that are under way come to be so many; never more. */
+/* Batches that are in flight come to be so many; never more. */
 static void wait_open(dr_loader *l, uint64_t want)
 {
     for (uint64_t open = 0, tries = 0; open < want; tries++) {
@@ -262,7 +262,7 @@ static void wait_open(dr_loader *l, uint64_t want)
         open = l->exec.progress.opened - l->exec.progress.delivered;
         dr__pool_unlock();
         if (open > want || tries > 100000)
-            fail_msg("%llu batches under way, wanted %llu", (unsigned long long)open, (unsigned long long)want);
+            fail_msg("%llu batches in flight, wanted %llu", (unsigned long long)open, (unsigned long long)want);
     }
 }
 

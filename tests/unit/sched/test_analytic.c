@@ -163,7 +163,7 @@ static void cpu_limit_of_the_user(void **state)
     dr__control_free(&control);
 }
 
-/* Reading blocks: threads that read, as many as there are reads under way. */
+/* Reading blocks: threads that read, as many as there are reads in flight. */
 static void slow_storage(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void consumer_four_times_faster_and_slower(void **state)
     dr__control_free(&control);
 }
 
-/* Batches are made in half a second: twice the consumer's speed is twice the batches under way. */
+/* Batches are made in half a second: twice the consumer's speed is twice the batches in flight. */
 static void prefetch_follows_demand(void **state)
 {
     (void)state;
@@ -336,7 +336,7 @@ static void reads_under_way_follow_demand(void **state)
 {
     (void)state;
     void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
-    dr__observation o = reading_consumer(100); /* 4 batches under way */
+    dr__observation o = reading_consumer(100); /* 4 batches in flight */
     assert_true(decide_each_second(mind, &o, 5) == 5);
     o = reading_consumer(200);
     o.knob[DR_KNOB_PREFETCH] = 5;

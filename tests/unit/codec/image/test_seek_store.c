@@ -593,7 +593,7 @@ static void processes_save_at_once(void **state)
 static bool fork_in_fsync;
 static pid_t forked;
 
-/* Instead of the C library's: a save is under way, and its lock is held. */
+/* Instead of the C library's: a save is in flight, and its lock is held. */
 int fsync(int fd)
 {
     if (fork_in_fsync && (forked = fork()) == 0) {

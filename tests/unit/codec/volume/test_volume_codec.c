@@ -1,4 +1,4 @@
-/* test_volume.c: NIfTI and npy files: each type and byte order, scaling, axes, gzip, and files that lie. */
+/* test_volume_codec.c: NIfTI and npy files: each type and byte order, scaling, axes, gzip, and files that lie. */
 #include "unit/cm.h"
 
 #include "base/alloc.h"
