@@ -101,6 +101,7 @@ check-fuzz: $(VENV)/.ready | system-check
 
 check-stress: $(INSTALLED)
 	$(PY) -m pytest tests/stress
+	PACK_KILLS=50 PACK_FLIPS=1000 $(PY) -m pytest tests/python/test_packing_damage.py
 
 check-arm: $(VENV)/.ready
 	@scripts/check-arm

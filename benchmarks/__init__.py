@@ -2,8 +2,8 @@
 
     loaders/       `drapps bench loaders`: torch's DataLoader and drapps's on Python data sets
     experiments/   `drapps experiment`: tables of the evaluation
-    run_all.py     `make bench`: measures what docs/benchmarks.md promises
-    c/             programs in C: the bare loop that drapps is compared with, and the JPEG decoder's speed
+    run_all.py     `make bench`: checks the promises of docs/benchmarks.md
+    c/             C programs: the bare loop that drapps is compared with, and the speed of the JPEG decoder
 
 `drapps bench image` and `drapps bench jpeg` need no checkout: they are in drapps.bench.
 """

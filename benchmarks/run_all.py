@@ -1,7 +1,7 @@
-"""Everything that `make bench` judges: python -m benchmarks.run_all --data DIR [--photos DIR] [--limit PROGRAM].
+"""The checks of `make bench`: python -m benchmarks.run_all --data DIR [--photos DIR] [--limit PROGRAM].
 
-Runs the peers, the bare C loop, start-up and import; compares each figure with what drapps promises on two cores;
-ends with status 1 if a promise was measured and not kept.  Nothing else should run on the machine meanwhile.
+Measures the peers, the bare C loop, start-up and import; compares each figure with drapps' promise for two cores; exits
+with status 1 if a promise is not kept.  The machine should be otherwise idle.
 """
 
 import argparse
@@ -14,8 +14,8 @@ from collections import namedtuple
 
 from drapps.bench import bench_command, bench_table, environments, runner, stats, workload
 
-# value: a number, or None where it could not be measured.  bound: None for a figure that is only told.
-# at_least: which side of the bound is good.
+# value: a number, or None if it could not be measured.  bound: None for a figure without a promise.
+# at_least: whether the bound is a minimum.
 Check = namedtuple("Check", "what value bound at_least note", defaults=("",))
 
 FIRST = {"torch_pil": 4.5, "torch_uint8": 2.2, "dali": 1.7}  # over the peer without seek points; over any other: 1
@@ -33,7 +33,7 @@ FRESH_PROCESSES = 7
 
 
 def passed(check):
-    """True, False, or None: not measured, or nothing promised."""
+    """Return True, False, or None (not measured, or no promise)."""
     if check.value is None or check.bound is None:
         return None
     return check.value >= check.bound if check.at_least else check.value <= check.bound
@@ -48,7 +48,7 @@ def middle(spread):
 
 
 def speed_checks(result):
-    """drapps over each peer on the main data, without seek points and with them."""
+    """Return the speed of drapps over each peer on the main data, with and without seek points."""
     def over(way, name, bound):
         return Check(f"{WAYS[way]} over {name}", middle((entry(result, name) or {}).get(RATIOS[way])), bound, True)
 
@@ -57,7 +57,7 @@ def speed_checks(result):
 
 
 def noise_checks(result):
-    """Faster than each peer in every round, both ways: by more than the noise between rounds."""
+    """Check that drapps is faster than each peer in every round, with and without seek points."""
     checks = []
     for name in bench_command.others():
         for way, words in WAYS.items():
@@ -68,7 +68,7 @@ def noise_checks(result):
 
 
 def memory_check(result):
-    """With seek points, which take some."""
+    """Return the check of memory, with seek points, which add to it."""
     ours, torch = (middle((entry(result, n) or {}).get("pss_above_mb")) for n in ("drapps", runner.REFERENCE))
     share = ours / torch if ours is not None and torch else None
     return Check("memory, share of PyTorch's", share, 1 / 3, False)
@@ -85,7 +85,8 @@ def pixel_checks(result):
 
 
 def limit_rounds(bench, program, rounds):
-    """Interleaved rounds of the loader and the loops with each decoder: {run: [samples/s or None, ...]} for RUNS."""
+    """Run interleaved rounds of the loader and the loops with each decoder: {run: [samples/s or
+    None, ...]} for RUNS."""
     rates = {run: [] for run in RUNS}
     for k in range(rounds):
         for run in RUNS:
@@ -96,7 +97,7 @@ def limit_rounds(bench, program, rounds):
 
 def _rate(bench, program, who, decoder, threads):
     try:
-        if who == "loader":  # without seek points and without a sampler of memory, as the loop
+        if who == "loader":  # without seek points and without the memory sampler, like the loop
             settings = {"seek_index": "off", "workers": threads, "decoder": DECODERS[decoder]}
             run = bench.measure("drapps_first", settings, memory=False)
         else:
@@ -115,7 +116,7 @@ def run_limit(bench, program, decoder, threads, arguments=()):
 
 
 def limit_pixels(bench, program, decoder):
-    """Images that the bare loop makes differently from torchvision on PIL: it must do the same work exactly."""
+    """Return the number of images for which the bare loop differs from torchvision on PIL: it must do the same work."""
     import numpy as np
 
     with tempfile.TemporaryDirectory(prefix="drapps-bench-") as folder:
@@ -141,7 +142,7 @@ def limit_exact_check(bench, program, decoder):
 
 
 def limit_checks(rates):
-    """The loader against each loop with the same decoder, and how both gain from a second thread."""
+    """Compare the loader with each loop with the same decoder, and their gains from a second thread."""
     turbo = stats.paired_ratio(rates["loader", "drapps", 2], rates["loop", "libjpeg", 2])
     return [check for who in LOOPS for decoder in DECODERS for check in _limit_checks_of(who, decoder, rates)] + [
         Check("first epoch over the bare C loop on libjpeg-turbo", middle(turbo), None, True, "2 threads")]
@@ -163,11 +164,11 @@ def _limit_checks_of(loop, decoder, rates):
 
 
 def fresh(argument, key, say, cache=None):
-    """Median of a start-up figure over fresh processes."""
+    """Return the median of a start-up figure over fresh processes."""
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup.py")
     values = []
     for k in range(FRESH_PROCESSES):
-        # a cache folder of its own for each: no listing of an earlier run helps
+        # each has its own cache folder, so that no saved listing helps
         extra = {"XDG_CACHE_HOME": os.path.join(cache, str(k))} if cache else None
         try:
             values.append(runner.run_process([sys.executable, script, argument], extra)[key])
@@ -207,20 +208,20 @@ def parse(argv):
     parser.add_argument("--data", required=True, metavar="DIR", help="ImageNet-like JPEG files")
     parser.add_argument("--photos", metavar="DIR", help="large photographs")
     parser.add_argument("--limit", metavar="PROGRAM", help="benchmarks/c/limit of a build with -Dbench=true")
-    parser.add_argument("--loop-alone", action="store_true", help="judge the bare loop and nothing else")
+    parser.add_argument("--loop-alone", action="store_true", help="check only the bare loop")
     parser.add_argument("--peers", default="all", metavar="all|NAME,...")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--samples", type=int, default=4096)
     parser.add_argument("--photos-samples", type=int, metavar="N", help="for --photos; default: as --samples")
-    parser.add_argument("--retune", action="store_true", help="search the peers' settings again")
+    parser.add_argument("--retune", action="store_true", help="search for the peers' best settings again")
     parser.add_argument("--envs", default=environments.default_folder(), metavar="DIR")
-    parser.add_argument("--save", metavar="FOLDER", help="write DATA.json for each set, and checks.json, there")
+    parser.add_argument("--save", metavar="FOLDER", help="folder for DATA.json of each data set, and checks.json")
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
     return parser.parse_args(argv)
 
 
 def run_folder(args, data, samples):
-    """The peers on one folder: prints the table, saves and returns the result."""
+    """Measure the peers on a folder; print the table, save and return the result."""
     result = runner.run_image(data, bench_command.peer_names(args.peers), args.rounds, samples, args.envs, args.retune,
                               say=bench_command.progress)
     if not args.json:
@@ -237,7 +238,7 @@ def save(args, name, value):
 
 
 def collect(args):
-    """All checks of this run."""
+    """Return all checks of this run."""
     if args.loop_alone:
         return bare_loop(args)
     result = run_folder(args, args.data, args.samples)

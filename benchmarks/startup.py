@@ -1,7 +1,6 @@
-"""How long until the first batch: `PYTHON startup.py DIR` builds the loader of the workload in a fresh process.
+"""Time to the first batch: `PYTHON startup.py DIR` builds the loader of the workload in a fresh process.
 
-Prints one JSON line.  What is imported (torch, drapps) is imported before the clock starts; --import measures
-`import drapps` alone instead.
+Prints a JSON line.  torch and drapps are imported before the clock starts; --import measures only `import drapps`.
 """
 
 import json
@@ -23,7 +22,7 @@ def first_batch_ms(root):
     began = time.perf_counter()
     pipe = drapps.read(root).decode().random_resized_crop(224).random_horizontal_flip()
     pipe = pipe.normalize(mean=drapps.IMAGENET_MEAN, std=drapps.IMAGENET_STD)
-    loader = pipe.loader(batch_size=64, shuffle=True, seed=0, seek_index="memory")  # no file beside the data
+    loader = pipe.loader(batch_size=64, shuffle=True, seed=0, seek_index="memory")  # writes no file beside the data
     images, _ = next(iter(loader))
     line = {"first_batch_ms": (time.perf_counter() - began) * 1e3, "samples": len(images)}
     loader.close()

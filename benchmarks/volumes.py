@@ -1,7 +1,7 @@
-"""Segmentation of volumes in plain NumPy: made-up cases in NIfTI files, and the ops of the 3D-UNet workload.
+"""Segmentation of volumes in plain NumPy: generated cases in NIfTI files, and the ops of the 3D-UNet workload.
 
-The ops say what the native ones do, in other words; tests compare the two, and benchmarks use them as the data set that
-a user would write in Python.  Arrays are (channels, depth, height, width).
+The ops are an independent version of the native ones: tests compare the two, and benchmarks use them as the data set
+that a user would write in Python.  Arrays are (channels, depth, height, width).
 """
 
 import gzip
@@ -21,7 +21,7 @@ NIFTI_TYPES = {"uint8": 2, "int16": 4, "int32": 8, "float32": 16, "float64": 64}
 
 
 def write_nifti(path, array, spacing):
-    """A (depth, height, width) array as a NIfTI-1 file; gzipped where the name ends in .gz."""
+    """Write a (depth, height, width) array as a NIfTI-1 file, gzipped if the name ends in .gz."""
     header = bytearray(352)
     depth, height, width = array.shape
     struct.pack_into("<i", header, 0, 348)
@@ -36,7 +36,7 @@ def write_nifti(path, array, spacing):
 
 
 def read_nifti(path):
-    """(array, spacing) of a little-endian NIfTI-1 file: what write_nifti wrote."""
+    """Return (array, spacing) of a little-endian NIfTI-1 file of write_nifti."""
     data = pathlib.Path(path).read_bytes()
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
@@ -48,7 +48,7 @@ def read_nifti(path):
 
 
 def make_case(size, seed):
-    """A body with an organ and a tumour in it: (image int16, label uint8) of (depth, height, width)."""
+    """Return a body with an organ and a tumour: (image int16, label uint8) of (depth, height, width)."""
     random = numpy.random.default_rng(seed)
     place = numpy.stack(numpy.meshgrid(*(numpy.linspace(-1, 1, n) for n in size), indexing="ij"))
     label = numpy.zeros(size, "uint8")
@@ -60,7 +60,7 @@ def make_case(size, seed):
 
 
 def write_cases(folder, sizes, spacing=SPACING, suffix=".nii.gz", seed=0):
-    """Writes one case for each size; gives the lists of images and labels, for drapps.read(images, labels=labels)."""
+    """Write a case for each size; return lists of images and labels for drapps.read(images, labels=labels)."""
     images, labels = [], []
     for i, size in enumerate(sizes):
         case = pathlib.Path(folder) / f"case_{i:05d}"
@@ -73,11 +73,11 @@ def write_cases(folder, sizes, spacing=SPACING, suffix=".nii.gz", seed=0):
     return images, labels
 
 
-# --- once ---
+# --- offline ops ---
 
 
 def resampled_size(shape, spacing, wanted):
-    """The extents after resampling to another spacing."""
+    """Return the extents after resampling to another spacing."""
     return tuple(max(1, round(n * (have / want))) for n, have, want in zip(shape, spacing, wanted))
 
 
@@ -86,7 +86,7 @@ def _places(n, to):
 
 
 def resample(array, size):
-    """Linear interpolation of a volume, in float64; the outermost voxels stay where they are."""
+    """Resample by linear interpolation in float64; the outermost voxels keep their places."""
     out = array.astype("float64")
     for axis, to in enumerate(size, 1):
         at = _places(out.shape[axis], to)
@@ -98,7 +98,7 @@ def resample(array, size):
 
 
 def resample_labels(array, size):
-    """The nearest voxel."""
+    """Resample by the nearest voxel."""
     for axis, to in enumerate(size, 1):
         at = numpy.minimum((_places(array.shape[axis], to) + 0.5).astype(int), array.shape[axis] - 1)
         array = array.take(at, axis)
@@ -106,21 +106,21 @@ def resample_labels(array, size):
 
 
 def normalize(array):
-    """Clipped, then with mean 0 and deviation 1 over the training set."""
+    """Clip, then scale to mean 0 and deviation 1 over the training set."""
     return ((array.astype("float32").clip(*CLIP) - numpy.float32(MEAN)) / numpy.float32(STD)).astype("float32")
 
 
 def pad(array, size=PATCH):
-    """At least so large; the outermost voxels are repeated."""
+    """Pad to at least `size` by repeating the outermost voxels."""
     missing = [max(0, want - have) for want, have in zip(size, array.shape[1:])]
     return numpy.pad(array, [(0, 0)] + [(n // 2, n - n // 2) for n in missing], mode="edge")
 
 
-# --- for each sample anew ---
+# --- online ops ---
 
 
 def balanced_crop(image, label, random, size=PATCH, oversampling=0.4):
-    """A part of both; with a chance of `oversampling` around a voxel of one of the classes above 0."""
+    """Crop both; with probability `oversampling` around a voxel of a class above 0."""
     room = [have - want for have, want in zip(image.shape[1:], size)]
     start = [int(random.integers(0, n + 1)) for n in room]
     found = numpy.unique(label[label > 0]) if random.random() < oversampling else ()
@@ -133,28 +133,28 @@ def balanced_crop(image, label, random, size=PATCH, oversampling=0.4):
 
 
 def flip(image, label, random, p=1 / 3):
-    """Mirrored along each axis with chance p."""
+    """Mirror along each axis with probability p."""
     axes = [axis for axis in (1, 2, 3) if random.random() < p]
     return numpy.flip(image, axes), numpy.flip(label, axes)
 
 
 def brightness(image, random, factor=0.3, p=0.1):
-    """Multiplied by 1 - factor to 1 + factor, with chance p."""
+    """Multiply by 1 - factor to 1 + factor with probability p."""
     return image * numpy.float32(random.uniform(1 - factor, 1 + factor)) if random.random() < p else image
 
 
 def noise(image, random, std=0.1, p=0.1):
-    """Normal noise with a deviation of up to std, with chance p."""
+    """Add normal noise with a deviation of up to std with probability p."""
     if random.random() >= p:
         return image
     return image + random.normal(0, random.uniform(0, std), image.shape).astype("float32")
 
 
-# --- both ways ---
+# --- both stages, in NumPy and natively ---
 
 
 def prepare(image_path, label_path, spacing=SPACING, patch=PATCH):
-    """A stored case resampled, normalised and padded: (image float32, label uint8)."""
+    """Return a stored case resampled, normalised and padded: (image float32, label uint8)."""
     image, have = read_nifti(image_path)
     label, _ = read_nifti(label_path)
     size = resampled_size(image.shape, have, spacing)
@@ -162,14 +162,14 @@ def prepare(image_path, label_path, spacing=SPACING, patch=PATCH):
 
 
 def augment(image, label, random, patch=PATCH, oversampling=0.4):
-    """What training does to a prepared case."""
+    """Apply the online ops to a prepared case."""
     image, label = flip(*balanced_crop(image, label, random, patch, oversampling), random)
     image = noise(brightness(image, random), random)
     return numpy.ascontiguousarray(image), numpy.ascontiguousarray(label)
 
 
 def native(images, labels, spacing=SPACING, patch=PATCH, oversampling=0.4):
-    """The same as a drapps pipeline: prepare and augment for these files."""
+    """Return prepare and augment for these files as a drapps pipeline."""
     import drapps
 
     both = "image,label"

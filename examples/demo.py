@@ -1,13 +1,13 @@
-"""Shows what a change of the import brings: torch's DataLoader and drapps' over the same images, data set and transforms.
+"""Shows the gain of one changed import: torch's DataLoader and drapps.DataLoader over the same data set and transforms.
 
     python examples/demo.py [--trainings N] [--data FOLDER]
 
-1. each loader alone: how many samples a second it can deliver
-2. with a training step as short as a fast accelerator's (emulated: the trainer sleeps that long)
+1. each loader alone: samples per second
+2. with the training step of a fast accelerator (emulated: the training loop sleeps that long)
 3. a small network trained on this CPU, several times with each loader: speed, and accuracy with its interval
 
-Then: whether the pixels are the same, what drapps' scheduler decided, and a report of the second part as a page of HTML.
-It shows what to expect and is no benchmark: `make bench` measures with care.
+Finally it compares the pixels, prints the last decision of drapps' scheduler, and writes a report of the second part as
+an HTML page.  It is a demonstration, not a benchmark: `make bench` measures with care.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Threads that wait for each other by spinning would take the CPU from those that load data.
+# Spinning threads of OpenMP would take CPU time from loading.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
@@ -32,21 +32,22 @@ from vision import import_torchvision
 
 SIZE = 96
 BATCH = 64
-STEP = 0.020  # seconds for a batch: 3200 samples a second
+STEP = 0.020  # seconds per batch: 3200 samples per second
 ALONE_SECONDS = STEP_SECONDS = 5.0
-EPOCHS = 8  # of a training
-STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}  # 95 % of so many values
+EPOCHS = 8  # of a training run
+# T quantiles for 95 % intervals, by number of values.
+STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 CPUS = len(os.sched_getaffinity(0))
 
 
 @dataclass
 class Result:
-    """What one of the loaders did."""
+    """The results of one loader."""
 
     name: str
     alone: float = 0.0  # samples a second
     stepping: float = 0.0
-    idle: float = 0.0  # the part of the time that the emulated accelerator waited
+    idle: float = 0.0  # share of the time in which the emulated accelerator waited
     training: float = 0.0
     accuracies: list = field(default_factory=list)
 
@@ -59,23 +60,25 @@ class Side:
         self.result = Result(name)
 
     def training(self, seed=0, **options):
-        """A loader of the training set."""
+        """Return a loader of the training set."""
         return self.make(self.train, BATCH, shuffle=True, num_workers=CPUS, persistent_workers=True, drop_last=True,
                          generator=torch.Generator().manual_seed(seed), **options)  # fmt: skip
 
 
 def data_sets(data):
-    """torchvision's folders with the usual transforms, for training and validation."""
+    """Return torchvision's ImageFolders with the usual transforms, for training and validation."""
     torchvision = import_torchvision()
     t = torchvision.transforms
     finish = [t.ToTensor(), t.Normalize(drapps.IMAGENET_MEAN, drapps.IMAGENET_STD)]
     augment = t.Compose([t.RandomResizedCrop(SIZE, scale=(0.3, 1)), t.RandomHorizontalFlip(), *finish])
     plain = t.Compose([t.Resize(SIZE + 16), t.CenterCrop(SIZE), *finish])
-    return torchvision.datasets.ImageFolder(data / "train", augment), torchvision.datasets.ImageFolder(data / "val", plain)
+    return torchvision.datasets.ImageFolder(data / "train", augment), torchvision.datasets.ImageFolder(
+        data / "val", plain
+    )
 
 
 def pace(loader, step, seconds):
-    """(samples a second, part of the time that was waited) over as many passes as it takes."""
+    """Return (samples per second, share of the time spent waiting) over some seconds of passes."""
     for _ in loader:  # a pass to warm up
         pass
     samples, waited, begun = 0, 0.0, time.perf_counter()
@@ -101,7 +104,7 @@ def make_model(n_classes, seed):
 
 
 def accuracy(model, batches):
-    """The share of right answers."""
+    """Return the share of correct predictions."""
     model.eval()
     with torch.no_grad():
         right = torch.cat([model(images).argmax(1) == labels for images, labels in batches])
@@ -109,7 +112,7 @@ def accuracy(model, batches):
 
 
 def train(loader, batches, n_classes, seed):
-    """(samples, seconds, accuracy) of a new model; validation is outside the time."""
+    """Train a new model; return (samples, seconds, accuracy).  Validation is not timed."""
     model = make_model(n_classes, seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=EPOCHS * len(loader))
@@ -126,7 +129,7 @@ def train(loader, batches, n_classes, seed):
 
 
 def train_by_turns(sides, trainings, n_classes, said):
-    """Each trains as often, with the same seeds; by turns, so that a busy minute costs both."""
+    """Train with both loaders alternately, with the same seeds, so that a busy phase of the machine affects both."""
     batches = list(sides[0].make(sides[0].val, BATCH, num_workers=CPUS))  # the same for all models
     totals = {side.result.name: [0, 0.0] for side in sides}
     for seed in range(trainings):
@@ -143,7 +146,7 @@ def train_by_turns(sides, trainings, n_classes, said):
 
 
 def largest_difference(sides):
-    """Between the validation pixels of the two loaders."""
+    """Return the largest difference between the validation pixels of the two loaders."""
     left, right = (side.make(side.val, BATCH, num_workers=CPUS) for side in sides)
     return max((a - b).abs().max().item() for (a, _), (b, _) in zip(left, right, strict=True))
 
@@ -170,14 +173,17 @@ def show(console, results, n_val):
     gains = [right - left for left, right in zip(*(result.accuracies for result in results), strict=True)]
     if len(gains) in STUDENT:
         spread = math.sqrt(sum((gain - mean(gains)) ** 2 for gain in gains) / (len(gains) - 1) / len(gains))
-        console.print(f"accuracy, drapps less torch: {100 * mean(gains):+.1f} ± {100 * STUDENT[len(gains)] * spread:.1f} points "
-                      f"(95 % interval, {len(gains)} trainings each, {n_val} validation images)", soft_wrap=True)  # fmt: skip
+        half = STUDENT[len(gains)] * spread
+        console.print(f"accuracy of drapps minus torch: {100 * mean(gains):+.1f} ± {100 * half:.1f} points (95 % "
+                      f"interval, {len(gains)} training runs each, {n_val} validation images)",
+                      soft_wrap=True)  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trainings", type=int, default=8, help="with each loader (default: 8)")
-    parser.add_argument("--data", type=Path, default=Path("build/demo-data"), help="made there if missing")
+    parser.add_argument("--trainings", type=int, default=8, help="training runs with each loader (default: 8)")
+    parser.add_argument("--data", type=Path, default=Path("build/demo-data"),
+                        help="folder of the images, which are made there if missing")
     arguments = parser.parse_args()
 
     console = Console()
@@ -187,7 +193,7 @@ def main():
     sides = [Side("torch", torch.utils.data.DataLoader, *sets), Side("drapps", drapps.DataLoader, *sets)]
     trace = arguments.data / "demo.drtrace"
     trace.unlink(missing_ok=True)
-    # Half of the CPUs train; loading may use all, as each loader sees fit.
+    # Half of the CPUs train; each loader may use all CPUs.
     torch.set_num_threads(max(1, CPUS // 2))
     with console.status("") as status:
         for side in sides:

@@ -1,4 +1,4 @@
-"""The image set of the demo: crops of the photos that come with scikit-image, as JPEG files of many sizes and qualities.
+"""The image set of the demo: crops of scikit-image's photos, as JPEG files of many sizes and qualities.
 
 A class is a photo, a sample is a crop of it.  Training crops come from the left part of each photo and validation crops
 from the right part, so no validation pixel was ever trained on.  Nothing is downloaded.
@@ -15,11 +15,11 @@ PHOTOS = ["astronaut.png", "brick.png", "chelsea.png", "coffee.png", "coins.png"
           "hubble_deep_field.jpg", "ihc.png", "motorcycle_left.png", "retina.jpg", "rocket.jpg"]
 TRAIN_PART = 0.65
 PER_CLASS = {"train": 50, "val": 80}
-VERSION = "2"  # another number makes everyone's cached set anew
+VERSION = "2"  # a new number invalidates cached sets
 
 
 def photo_folder():
-    """Where scikit-image keeps its photos; it is not imported, only looked up."""
+    """Return the folder of scikit-image's photos, without importing it."""
     spec = importlib.util.find_spec("skimage")
     if spec is None:
         raise SystemExit("the demo's photos come with scikit-image: pip install --no-deps scikit-image")
@@ -33,7 +33,8 @@ def part_of(photo, split):
 
 
 def crop_of(part, rng):
-    """A crop of a third to all of the part, enlarged or reduced to the size of an ordinary photo, a little re-lit."""
+    """Return a crop of a third to all of the part, resized to the size of an ordinary photo, with a
+    small change of light."""
     width, height = (round(side * rng.uniform(0.35, 1.0)) for side in part.size)
     x, y = rng.randint(0, part.width - width), rng.randint(0, part.height - height)
     scale = rng.uniform(320, 640) / max(width, height)
@@ -51,7 +52,7 @@ def write_class(photo, folder, split, rng):
 
 
 def make_demo_data(root):
-    """Makes the set below `root` unless it is there; returns `root`."""
+    """Make the set below `root` if it is missing; return `root`."""
     root = Path(root)
     stamp = root / "version"
     if stamp.is_file() and stamp.read_text() == VERSION:

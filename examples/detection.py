@@ -3,7 +3,8 @@
     python examples/detection.py [--images N] [--epochs N]
     python examples/detection.py --annotations instances_train2017.json --root train2017
 
-Without arguments it draws a small set of its own.  Boxes follow their image through every op; labels go with their boxes.
+Without arguments it generates a small set.  Boxes are transformed with their image by every op; labels stay with their
+boxes.
 """
 
 import argparse
@@ -23,7 +24,7 @@ SIDE, CELLS = 96, 6
 
 
 def draw_set(folder, n):
-    """Images with one to four bright squares, and COCO's instances.json beside them."""
+    """Write images with one to four bright squares, and an instances.json of COCO's form."""
     images, annotations = [], []
     for number in range(n):
         rng = np.random.default_rng(number)
@@ -32,7 +33,9 @@ def draw_set(folder, n):
         side = round(0.15 * min(width, height), 2)
         for x, y in np.round(rng.uniform(0, 0.8, (int(rng.integers(1, 5)), 2)) * (width, height), 2).tolist():
             ImageDraw.Draw(image).rectangle((x, y, x + side, y + side), fill=(255, 240, 80))
-            annotations.append({"id": len(annotations), "image_id": number, "category_id": 1, "bbox": [x, y, side, side]})
+            annotations.append(
+                {"id": len(annotations), "image_id": number, "category_id": 1, "bbox": [x, y, side, side]}
+            )
         image.save(folder / f"{number}.jpg")
         images.append({"id": number, "file_name": f"{number}.jpg", "width": width, "height": height})
     path = folder / "instances.json"
@@ -41,7 +44,7 @@ def draw_set(folder, n):
 
 
 def middles(boxes, offsets):
-    """1 in the cells that hold the middle of a box: what the detector learns to find."""
+    """Return the target of the detector: 1 in the cells that contain the centre of a box."""
     n = len(offsets) - 1
     target = torch.zeros(n, 1, CELLS, CELLS)
     owner = torch.repeat_interleave(torch.arange(n), offsets.diff())
@@ -51,7 +54,7 @@ def middles(boxes, offsets):
 
 
 class Batches:
-    """(images, what to find, image ids) of each batch."""
+    """Yields (images, targets, image ids) of each batch."""
 
     def __init__(self, loader):
         self.loader = loader
@@ -63,9 +66,9 @@ class Batches:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--annotations", help="COCO's instances file")
-    parser.add_argument("--root", help="the folder of its images")
-    parser.add_argument("--images", type=int, default=256, help="how many to draw without --annotations")
+    parser.add_argument("--annotations", help="instances file of COCO's form")
+    parser.add_argument("--root", help="folder of its images")
+    parser.add_argument("--images", type=int, default=256, help="number of images to generate without --annotations")
     parser.add_argument("--epochs", type=int, default=3)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,8 @@
-"""A training script for PyTorch and torchvision.  To use drapps, one import was changed.
+"""A training script for PyTorch and torchvision.  Only one import was changed to use drapps.
 
     python examples/train_torch.py [--data IMAGEFOLDER] [--epochs N] [--torch]
 
---torch takes torch's own loader, to compare.  Without --data it makes some images first.
+--torch uses torch's loader, to compare.  Without --data it generates some images first.
 """
 
 import argparse
@@ -30,7 +30,7 @@ TRANSFORM = transforms.Compose([
 
 
 def make_images(root, per_class):
-    """Circles and squares of any colour, as JPEG files in two folders."""
+    """Write circles and squares of random colours as JPEG files in two folders."""
     generator = torch.Generator().manual_seed(0)
     for name in ("circle", "square"):
         (root / name).mkdir(parents=True)
@@ -50,7 +50,7 @@ def network(n_classes):
 
 
 def train_epoch(model, optimizer, loader):
-    """(samples, right ones)"""
+    """Return (samples, correct predictions)."""
     samples = right = 0
     for images, labels in loader:
         output = model(images)
@@ -64,8 +64,8 @@ def train_epoch(model, optimizer, loader):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, help="one folder a class")
-    parser.add_argument("--images", type=int, default=200, help="images of each class to make, without --data")
+    parser.add_argument("--data", type=Path, help="folder with one folder per class")
+    parser.add_argument("--images", type=int, default=200, help="number of images per class to generate without --data")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--torch", action="store_true", help="use torch's loader")

@@ -6,7 +6,7 @@ import torch
 
 
 def train_epoch(model, optimizer, loader, loss_of):
-    """(keys of the samples, mean loss)"""
+    """Train an epoch; return (keys of the samples, mean loss)."""
     keys, losses = set(), []
     for inputs, targets, batch_keys in loader:
         loss = loss_of(model(inputs), targets)
@@ -19,7 +19,7 @@ def train_epoch(model, optimizer, loader, loss_of):
 
 
 def train(model, loader, loss_of, epochs, what):
-    """Trains on batches (inputs, targets, keys) and says how each epoch went; `what`: what the samples are."""
+    """Train on batches (inputs, targets, keys) and print a line per epoch.  what: the name of the samples."""
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     for epoch in range(epochs):
         began = time.perf_counter()

@@ -2,9 +2,10 @@
 
     python examples/unet3d.py [--volumes N] [--epochs N] [--cache FOLDER]
 
-The offline part (normalise, resample, pad) depends on the volume alone, the online part (flip, noise, crop) on chance.
-Nothing is prepared beforehand: training starts at once, and what the offline part makes is kept in the cache for later
-epochs (and runs, if a folder is given).  `in_order=False` lets the small volumes pass the large ones.
+The offline part (normalise, resample, pad) depends only on the volume, the online part (flip, noise, crop) is random.
+Nothing is preprocessed beforehand: training starts at once, and the results of the offline part are cached for later
+epochs (and runs, if a folder is given).  `in_order=False` delivers small volumes before large ones that were started
+earlier.
 """
 
 import argparse
@@ -21,7 +22,7 @@ CROP = 16
 
 
 class Scans(Dataset):
-    """Generated scans: a bright organ somewhere in noise, with from 20 to 120 slices."""
+    """Generated scans: a bright organ in noise, with 20 to 120 slices."""
 
     def __init__(self, n):
         self.n = n
@@ -39,7 +40,7 @@ class Scans(Dataset):
 
     @deterministic
     def offline(self, key):
-        """Intensities to mean 0 and deviation 1, half as many slices."""
+        """Scale intensities to mean 0 and deviation 1, and halve the number of slices."""
         image, label = self.read(key)
         image = (image - image.mean()) / image.std()
         image = (image[0::2][:image.shape[0] // 2] + image[1::2]) / 2
@@ -55,7 +56,7 @@ class Scans(Dataset):
         if np.random.random() < 0.1:
             image = image + np.random.normal(0, 0.1, image.shape)
         low = [np.random.randint(0, n - CROP + 1) for n in image.shape]
-        if np.random.random() < 0.4:  # a crop that has some of the organ
+        if np.random.random() < 0.4:  # a crop that contains a part of the organ
             middle = np.argwhere(label)[np.random.randint(np.count_nonzero(label))]
             low = [int(np.clip(m - CROP // 2, 0, n - CROP)) for m, n in zip(middle, image.shape)]
         box = tuple(slice(a, a + CROP) for a in low)

@@ -1,4 +1,4 @@
-"""torchvision for the examples."""
+"""Imports torchvision for the examples."""
 
 import sys
 
@@ -6,7 +6,7 @@ import torch
 
 
 def import_torchvision():
-    """torchvision, also where its compiled part does not fit the installed torch (a CUDA build beside a CPU torch, say).
+    """Return torchvision, even if its compiled part does not fit the installed torch (a CUDA build beside a CPU torch).
 
     Its transforms need none of the compiled ops, but its import fails unless two of them are declared.
     """
@@ -19,5 +19,5 @@ def import_torchvision():
         for name in ("nms", "qnms"):
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         import torchvision
-        torchvision.declared_ops = library  # the declaration lives as long as this object
+        torchvision.declared_ops = library  # the declaration exists as long as this object
     return torchvision

@@ -14,8 +14,8 @@ before = set(Path("/proc/self/maps").read_text().split())
 
 import drapps
 
-CODEC_LIBRARIES = ("libjpeg", "libpng", "libwebp", "libgif", "libtiff", "libdeflate", "libjbig", "libLerc", "libjansson",
-                   "libxxhash", "liblz4", "libsharpyuv")
+CODEC_LIBRARIES = ("libjpeg", "libpng", "libwebp", "libgif", "libtiff", "libdeflate", "libjbig", "libLerc",
+                   "libjansson", "libxxhash", "liblz4", "libzstd", "libsnappy", "libsharpyuv")
 
 
 def loaded_since(before):

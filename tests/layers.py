@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 # The order of ARCHITECTURE.md.  A folder of src/ that is missing here is an error, not a free pass.
-LAYERS = ["base", "trace", "shmpool", "data", "kernel", "source", "index", "codec", "format", "store", "op", "graph", "remote",
+LAYERS = ["base", "trace", "shmpool", "data", "kernel", "source", "index", "codec", "format", "store", "op", "graph",
+          "pack", "remote",
           "monitor", "rl", "sched", "exec", "sim", "serve", "loader"]
 
 # The order of the Python package: (layer, its modules and folders).  A top-level module that is not listed is a helper.
@@ -21,14 +22,15 @@ PYTHON_LAYERS = [
     ("_core", ("_core",)),
     (HELPERS, ()),
     ("passes", ("passes",)),
-    ("pipeline", ("arguments", "batch", "cached", "coco", "collate", "loader", "ops", "outcomes", "output", "pipeline",
-                  "preview", "selection", "stages")),
+    ("pipeline", ("arguments", "batch", "cached", "coco", "collate", "loader", "ops", "outcomes", "output", "packing",
+                  "pipeline", "preview", "selection", "set_files", "stages")),
     ("procpool", ("procpool",)),
-    ("chains", ("tuning", "pyloader")),
+    ("chains", ("pyloader",)),
     ("torch", ("torch",)),
     ("bench", ("bench",)),
     ("profile", ("profile",)),
     ("report and top", ("report", "top")),
+    ("plan", ("plan",)),
     ("cli", ("cli",)),
 ]
 FRAMEWORKS = ("torch", "torchvision", "tensorflow", "jax")

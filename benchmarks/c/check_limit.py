@@ -1,6 +1,6 @@
-"""The bare loop does what it says: check_limit.py PROGRAM.
+"""Tests the bare loop: check_limit.py PROGRAM.
 
-Makes some JPEG files with Pillow (status 77, skipped, where there is none) and runs it in all its ways.
+Makes some JPEG files with Pillow (without Pillow: status 77, skipped) and runs the program in all its modes.
 """
 
 import json
@@ -30,7 +30,7 @@ def run(program, lines, *arguments):
 
 
 def check_counts(program, paths):
-    """Every sample is made and, with a consumer, read: also where the last batch is short, or the only one."""
+    """Every sample is made and, with a consumer, read, also if the last batch is short, or the only one."""
     for threads, samples in ((1, 1), (1, 64), (2, 65), (3, 700)):
         for extra in ((), ("--consumer",), ("--files",), ("--consumer", "--files")):
             line = run(program, paths, "--threads", threads, "--samples", samples, *extra)
@@ -41,7 +41,7 @@ def check_counts(program, paths):
 
 
 def check_pixels(program, paths, folder):
-    """Both decoders make the same of a crop."""
+    """Both decoders give the same pixels of a crop."""
     made = []
     for decoder in ("drapps", "libjpeg"):
         out = os.path.join(folder, decoder)

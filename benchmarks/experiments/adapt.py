@@ -1,9 +1,9 @@
-"""adapt: do the knobs follow the machine?  Policies against static settings found by search, on scripts of disturbances.
+"""adapt: do the knobs follow the machine?  Compares policies with searched static settings under scripted disturbances.
 
-For each scenario the grid of static settings is searched under each of its conditions, held still.  Then contenders run
-through the script in rounds, in random order: the policies, the static settings that are best under some condition of the
-scenario, torch with its best worker count, and tf.data with AUTOTUNE.  A phase of the policy is compared, round by round,
-with the same phase of the static setting that is best under that phase's condition.
+For each scenario, the grid of static settings is searched under each condition by itself.  Then the contenders run
+through the script in rounds, in random order: the policies, the static settings that are best under some condition,
+torch with its best worker count, and tf.data with AUTOTUNE.  Each phase of a policy is compared, round by round, with
+the same phase of the static setting that is best under that phase's condition.
 """
 
 import random
@@ -14,18 +14,19 @@ from benchmarks.experiments.adapt_phases import Condition, Contender
 
 WORKERS, PREFETCH = (1, 2, 3, 4), (1, 2, 8)
 DRAPPS = "drapps"
-COMMON = {"seek_index": "memory", "joined": True}  # nothing is written beside the data; one long epoch, as of the peers
+# Nothing is written beside the data; one long epoch, as for the peers.
+COMMON = {"seek_index": "memory", "joined": True}
 
 
 class Scenario(NamedTuple):
-    """Conditions that follow each other, each held for the same time."""
+    """A sequence of conditions of equal duration."""
 
     title: str
     phases: tuple
 
 
 def scenarios(cpus, step):
-    """By name; step: how long the slow consumer holds a batch."""
+    """Return the scenarios by name.  step: seconds for which the slow consumer holds a batch."""
     calm, burned = Condition("calm"), Condition("one CPU taken", burn=1)
     slow, fast = Condition("slow consumer", step=step), Condition("4 x faster consumer", step=step / 4)
     quotas = tuple(Condition(f"quota {share:.0%}", quota=cpus * share) for share in (1.0, 0.25, 0.5, 1.0))
@@ -37,7 +38,7 @@ def scenarios(cpus, step):
 
 
 def static(workers, prefetch):
-    """A contender with settings that stay."""
+    """Return a contender with static settings."""
     return Contender(f"{workers} workers, prefetch {prefetch}", DRAPPS,
                      {"workers": workers, "prefetch": prefetch, **COMMON})  # fmt: skip
 
@@ -46,17 +47,17 @@ GRID = tuple(static(workers, prefetch) for workers in WORKERS for prefetch in PR
 
 
 def policy(name):
-    """A contender that adapts, from its defaults."""
+    """Return a contender that adapts from its defaults."""
     return Contender(name, DRAPPS, dict(COMMON), policy=name)
 
 
 def distinct(conditions):
-    """Each condition once, in the order of the script."""
+    """Return each condition once, in the order of the script."""
     return tuple(dict.fromkeys(conditions))
 
 
 def best_static(rates, scenario):
-    """{condition's name: the contender of the grid that is best under it}"""
+    """Return {name of a condition: the best contender of the grid}."""
     return {condition.name: max(GRID, key=lambda contender: rates[condition.name, contender.name])
             for condition in distinct(scenario.phases)}  # fmt: skip
 
@@ -77,7 +78,8 @@ class Experiment:
     # --- search ---
 
     def search(self, name, scenario):
-        """{(condition's name, contender's name): mean rate}; every setting runs under each condition, held still."""
+        """Run every setting under each condition by itself; return {(condition's name, contender's
+        name): mean rate}."""
         conditions, options, rates = distinct(scenario.phases), self._options, {}
         for k in range(options.search_rounds):
             order = random.Random(f"{options.seed} {name} {k}").sample(GRID, len(GRID))
@@ -88,7 +90,7 @@ class Experiment:
         return {key: sum(values) / len(values) for key, values in rates.items()}
 
     def best_torch(self, name, scenario):
-        """torch with the worker count that is fastest under the scenario's first condition."""
+        """Return torch with the worker count that is fastest under the scenario's first condition."""
         rates = {}
         for workers in WORKERS:
             contender = Contender(f"torch, {workers} workers", "torch_pil", {"workers": workers})
@@ -100,7 +102,7 @@ class Experiment:
     # --- rounds ---
 
     def contenders(self, name, scenario, best):
-        """Policies, the static settings that are best somewhere, and the peers that are installed."""
+        """Return the policies, the best static settings, and the installed peers."""
         static = {contender.name: contender for contender in best.values()}
         found = [policy(p) for p in self._options.policies] + list(static.values())
         if self._options.peers and adapt_phases.can_run(self._place, "torch_pil"):
@@ -110,7 +112,7 @@ class Experiment:
         return found
 
     def rounds(self, name, scenario, found):
-        """{contender's name: [phases of each round]}"""
+        """Run the rounds; return {contender's name: [phases of each round]}."""
         options, runs = self._options, {contender.name: [] for contender in found}
         for k in range(options.pairs):
             for contender in random.Random(f"{options.seed} {name} {k}").sample(found, len(found)):
@@ -123,7 +125,7 @@ class Experiment:
 
 
 def compare(runs, name, best):
-    """One row per phase of a policy's runs: its rate, the best static setting's, and whether they are equivalent."""
+    """Return a row per phase: the policy's rate, that of the best static setting, and whether they are equivalent."""
     rows = []
     for k, phase in enumerate(runs[name][0]):
         beside = best[phase["condition"]].name

@@ -1,4 +1,4 @@
-"""drapps experiment adapt: arguments, what is run, what is shown."""
+"""drapps experiment adapt: arguments, runs, output."""
 
 import argparse
 import os
@@ -11,25 +11,31 @@ from benchmarks.experiments import adapt, adapt_tables, adapt_training, pictures
 from benchmarks.experiments.cells import Cells
 from benchmarks.experiments.adapt_phases import Place
 
-DESCRIPTION = "Does a loader that turns its own knobs do as well as the best setting for each moment?"
+DESCRIPTION = "Is a loader that sets its own knobs as good as the best setting for each moment?"
 
 
 def make_parser():
     parser = argparse.ArgumentParser(prog="drapps experiment adapt", description=DESCRIPTION)
     parser.add_argument("--only", default=",".join(SCENARIOS), help=f"scenarios, of {', '.join(SCENARIOS)}")
-    parser.add_argument("--data", metavar="DIR", help="folder of JPEG files, a class a folder (default: made for it)")
-    parser.add_argument("--envs", default=environments.default_folder(), help="the peers' environments")
-    parser.add_argument("--results", default="adapt.jsonl", help="file of cells: what is there is not run again")
+    parser.add_argument("--data", metavar="DIR", help="folder of JPEG files, one folder per class (default: generated)")
+    parser.add_argument("--envs", default=environments.default_folder(), help="folder of the peers' environments")
+    parser.add_argument(
+        "--results", default="adapt.jsonl", help="file of results; existing results are not measured again"
+    )
     parser.add_argument("--pairs", type=int, default=12, help="rounds of each contender (default: 12)")
     parser.add_argument("--peer-pairs", type=int, help="rounds of torch and tf.data (default: as --pairs)")
-    parser.add_argument("--phase", type=float, default=20, help="seconds of a phase (default: 20)")
-    parser.add_argument("--search-seconds", type=float, default=8, help="seconds of a setting under a condition")
+    parser.add_argument("--phase", type=float, default=20, help="seconds per phase (default: 20)")
+    parser.add_argument(
+        "--search-seconds", type=float, default=8, help="seconds per setting and condition of the search"
+    )
     parser.add_argument("--search-rounds", type=int, default=2)
     parser.add_argument("--policies", default="analytic", help="comma-separated (default: analytic)")
-    parser.add_argument("--step-ms", type=float, default=80, help="how long the slow consumer holds a batch of 64")
-    parser.add_argument("--samples", type=int, default=20_000, help="of a training")
+    parser.add_argument(
+        "--step-ms", type=float, default=80, help="seconds for which the slow consumer holds a batch of 64"
+    )
+    parser.add_argument("--samples", type=int, default=20_000, help="samples per training run")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--no-peers", dest="peers", action="store_false", help="neither torch nor tf.data")
+    parser.add_argument("--no-peers", dest="peers", action="store_false", help="run neither torch nor tf.data")
     parser.add_argument("--into", metavar="FILE", help="write each table into the section results-adapt-SCENARIO")
     return parser
 
@@ -39,7 +45,7 @@ def progress(text):
 
 
 def run_adapt(name, cells, options, place):
-    """The Markdown of one scenario."""
+    """Run a scenario; return its Markdown."""
     scenario = adapt.scenarios(len(os.sched_getaffinity(0)), options.step_ms / 1000)[name]
     experiment = adapt.Experiment(cells, options, place, progress)
     rates = experiment.search(name, scenario)
@@ -54,12 +60,12 @@ def run_adapt(name, cells, options, place):
     return "\n".join(parts)
 
 
-def run_trainer(name, cells, options, place):
-    """The Markdown of the trainings."""
-    return adapt_tables.trainer(adapt_training.compare(adapt_training.measure(cells, options, place.data, progress)))
+def run_training(name, cells, options, place):
+    """Run the training runs; return their Markdown."""
+    return adapt_tables.training(adapt_training.compare(adapt_training.measure(cells, options, place.data, progress)))
 
 
-SCENARIOS = {"steps": run_adapt, "quota": run_adapt, "demand": run_adapt, "trainer": run_trainer}
+SCENARIOS = {"steps": run_adapt, "quota": run_adapt, "demand": run_adapt, "training": run_training}
 
 
 def main(argv=None):
@@ -70,10 +76,10 @@ def main(argv=None):
     names = args.only.split(",")
     unknown = [name for name in names if name not in SCENARIOS]
     if unknown:
-        raise _core.ArgumentError(f"--only {unknown[0]}: no scenario is called so; there are {', '.join(SCENARIOS)}")
+        raise _core.ArgumentError(f"--only must be one of {', '.join(SCENARIOS)}, got {unknown[0]!r}")
     if args.pairs < 1 or args.peer_pairs < 1 or args.phase < 2:
-        raise _core.ArgumentError(f"--pairs {args.pairs} --peer-pairs {args.peer_pairs} --phase {args.phase}: at least 1, "
-                                  "1 and 2 s")  # fmt: skip
+        raise _core.ArgumentError("--pairs and --peer-pairs must be at least 1, --phase at least 2, got "
+                                  f"{args.pairs}, {args.peer_pairs} and {args.phase}")  # fmt: skip
     cells = Cells(args.results)
     with tempfile.TemporaryDirectory(prefix="drapps-experiment-") as folder:
         data = args.data or pictures.make_images(folder)

@@ -1,4 +1,4 @@
-"""A script of disturbances, and one loader that runs through it in a process of its own."""
+"""A script of disturbances, and a loader that runs through it in its own process."""
 
 import json
 import os
@@ -11,17 +11,17 @@ from drapps.bench import environments, peers, process
 from benchmarks.experiments.disturb import Quota, burning
 
 CHILD = os.path.join(os.path.dirname(process.__file__), "child.py")
-SLICE_S = 0.25  # of the time series
-SETTLE_S = 3.0  # in which a loader may settle after a change
+SLICE_S = 0.25  # seconds of a slice of the time series
+SETTLE_S = 3.0  # seconds in which a loader may settle after a change
 
 
 class Condition(NamedTuple):
-    """What a phase is like."""
+    """The condition of a phase."""
 
     name: str
-    burn: int = 0  # foreign threads
+    burn: int = 0  # threads of other programs
     quota: float | None = None  # CPUs
-    step: float = 0.0  # s, how long the consumer holds a batch
+    step: float = 0.0  # seconds for which the consumer holds a batch
 
 
 class Contender(NamedTuple):
@@ -34,14 +34,14 @@ class Contender(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where runs find what they need."""
+    """The folders that runs need."""
 
     data: str  # folder of images
     envs: str  # folder of the peers' environments
 
 
 def run(contender, conditions, seconds, place):
-    """{"phases": [figures of each condition], ...}; seconds: of each phase."""
+    """Run a contender; return {"phases": [figures of each condition], ...}.  seconds: duration of a phase."""
     quota = Quota() if any(c.quota for c in conditions) else None
     child = _start(contender, place, quota)
     try:
@@ -74,7 +74,7 @@ def _expect_first_batch(child):
 
 
 def _phase(child, condition, seconds, quota):
-    """(name, begin, end, CPU seconds of the loader's process and its children)"""
+    """Run a phase; return (name, begin, end, CPU seconds of the loader's process and its children)."""
     child.stdin.write(f"step {condition.step}\n")
     child.stdin.flush()
     if quota:
@@ -86,7 +86,7 @@ def _phase(child, condition, seconds, quota):
 
 
 def _figures(batches, phase):
-    """Of one phase, whole and without its first 3 seconds, in which a loader may settle."""
+    """Return the figures of a phase, of all of it and without the 3 seconds in which a loader may settle."""
     name, began, ended, cpu = phase
     inside = [batch for batch in batches if began <= batch[0] < ended]
     settled = [batch for batch in inside if batch[0] >= began + min(SETTLE_S, (ended - began) / 2)]
@@ -102,7 +102,7 @@ def _rates(batches, began, ended):
 
 
 def _series(batches, began, ended):
-    """Samples per second in slices of the phase; a batch counts evenly over the time since the one before."""
+    """Return samples per second in slices of the phase; a batch counts evenly over the time since the previous one."""
     slices, before = [0.0] * max(1, int((ended - began) / SLICE_S)), began
     for came, _, n in batches:
         _spread(slices, before - began, came - began, n)
@@ -118,15 +118,17 @@ def _spread(slices, begin, end, amount):
 
 
 def lost(series, slice_s=SLICE_S):
-    """The area under the loss: by how many seconds' worth of samples the first 3 seconds, or the first half, fell short
-    of the mean rate of the second half.  Negative: batches that were ready came in a burst."""
+    """Return the loss of the first 3 seconds (or first half) against the mean rate of the second half.
+
+    In seconds' worth of samples.  Negative: ready batches came in a burst.
+    """
     half = len(series) // 2
     level = sum(series[half:]) / (len(series) - half)
     return sum(1 - rate / level for rate in series[: min(half, round(SETTLE_S / slice_s))]) * slice_s if level else 0.0
 
 
 def settling(series, margin=0.15, slice_s=SLICE_S):
-    """Seconds until the rate, averaged over a second, stays within the margin of its mean over the second half."""
+    """Return the seconds until the rate, averaged over a second, stays within the margin of the second half's mean."""
     width = max(1, round(1 / slice_s))
     smooth = [sum(series[k : k + width]) / width for k in range(max(1, len(series) - width + 1))]
     level = sum(smooth[len(smooth) // 2 :]) / len(smooth[len(smooth) // 2 :])
@@ -135,7 +137,7 @@ def settling(series, margin=0.15, slice_s=SLICE_S):
 
 
 def can_run(place, peer):
-    """Whether a peer can be run here; says why not."""
+    """Return whether a peer can run here; print why not."""
     missing = environments.missing(place.envs, peers.row(peer).environment)
     if missing:
         print(f"{peer} is left out: {missing}", file=sys.stderr)

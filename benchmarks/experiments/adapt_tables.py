@@ -1,8 +1,8 @@
-"""The tables of experiments, as Markdown."""
+"""The tables of the experiments, as Markdown."""
 
 
 def table(columns, rows):
-    """Rows of text."""
+    """Return a table of texts."""
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]) + "\n"
 
@@ -14,7 +14,7 @@ def spread(summary, digits=0):
 
 
 def verdict(equivalence):
-    """Ratio with its 90 % interval and what the test says."""
+    """Return the ratio with its 90 % interval and the result of the test."""
     if equivalence is None:
         return "one round: not tested"
     words = "equivalent" if equivalence.equivalent else "at least as good" if equivalence.at_least else "not shown"
@@ -23,9 +23,9 @@ def verdict(equivalence):
 
 
 def adapt(rows):
-    """The phases of one policy."""
+    """Return the table of the phases of a policy."""
     columns = ("phase", "samples/s", "best static setting of the phase", "its samples/s", "ratio, TOST ± 10 %",
-               "trainer waits", "CPUs used", "settled after, longest", "lost in 3 s, by the static one")  # fmt: skip
+               "consumer waits", "CPUs used", "settled after, longest", "lost in 3 s, by the static one")  # fmt: skip
     return table(columns, [
         (f"{row['phase']}: {row['condition']}", spread(row["rate"]), row["beside"], spread(row["static_rate"]),
          verdict(row["equivalence"]), f"{row['wait'].mean:.1%}", f"{row['cpu'].mean:.2f}",
@@ -35,7 +35,7 @@ def adapt(rows):
 
 
 def grid(rates):
-    """The searched grid: rates {(condition's name, contender's name): samples/s}."""
+    """Return the table of the searched grid.  rates: {(condition's name, contender's name): samples/s}."""
     conditions, names = (list(dict.fromkeys(key[k] for key in rates)) for k in range(2))
     best = {condition: max(rates[condition, name] for name in names) for condition in conditions}
     return table(("setting", *conditions), [
@@ -47,7 +47,7 @@ def _marked(rate, best):
 
 
 def others(runs, names):
-    """Mean rate of each phase, for contenders beside the policy."""
+    """Return the table of mean rates per phase of all contenders."""
     conditions = [f"{k}: {phase['condition']}" for k, phase in enumerate(next(iter(runs.values()))[0], 1)]
     return table(("loader", *conditions, "rounds"), [
         (name, *(f"{_mean(run[k]['settled']['samples_per_s'] for run in runs[name]):.0f}"
@@ -59,7 +59,7 @@ def _mean(values):
     return sum(values) / len(values)
 
 
-def trainer(rows):
-    """Training times."""
+def training(rows):
+    """Return the table of training times."""
     return table(("loader", "seconds of training", "drapps's speed with a policy, as part of it"), [
         (row["name"], spread(row["seconds"], 1), verdict(row["equivalence"])) for row in rows])

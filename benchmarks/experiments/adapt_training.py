@@ -1,4 +1,4 @@
-"""trainer: a network that trains on the CPUs that load its data; a policy against every static worker count."""
+"""training: a network trains on the CPUs that load its data; a policy against every static worker count."""
 
 import json
 import random
@@ -23,14 +23,14 @@ class Contender(NamedTuple):
 
 
 def contenders():
-    """drapps with a policy, with each worker count, and torch."""
+    """Return drapps with a policy, drapps with each worker count, and torch."""
     static = [Contender(f"drapps, {n} workers", "drapps", str(n)) for n in (1, 2, 3, 4)]
     peers = [Contender(TORCH_DEFAULT, "torch", "auto"), Contender("torch, 2 workers", "torch", "2")]
     return [Contender(DRAPPS_AUTO, "drapps", "auto", "analytic"), *static, *peers]
 
 
 def run_one(contender, data, samples):
-    """Seconds, samples and loss of one training."""
+    """Return seconds, samples and loss of a training run."""
     command = [sys.executable, "-m", "benchmarks.experiments.train_child", "--data", data, "--loader", contender.loader,
                "--workers", contender.workers, "--samples", str(samples)]  # fmt: skip
     run = subprocess.run(command, capture_output=True, text=True,
@@ -41,12 +41,12 @@ def run_one(contender, data, samples):
 
 
 def measure(cells, options, data, say):
-    """{contender's name: [seconds of each round]}"""
+    """Run the rounds; return {contender's name: [seconds of each round]}."""
     found = contenders()
     runs = {contender.name: [] for contender in found}
     for k in range(options.pairs):
-        for contender in random.Random(f"{options.seed} trainer {k}").sample(found, len(found)):
-            key = ("trainer", contender.name, k, options.samples)
+        for contender in random.Random(f"{options.seed} training {k}").sample(found, len(found)):
+            key = ("training", contender.name, k, options.samples)
 
             def one(contender=contender, key=key):
                 say(" · ".join(map(str, key)))
@@ -57,7 +57,7 @@ def measure(cells, options, data, say):
 
 
 def compare(runs):
-    """One row per contender: its time, and the adaptive loader's speed against it, round by round."""
+    """Return a row per contender: its time, and the speed of the adaptive loader relative to it, round by round."""
     rows = []
     for name, seconds in runs.items():
         ratios = [theirs / ours for theirs, ours in zip(seconds, runs[DRAPPS_AUTO], strict=True)]

@@ -1,11 +1,11 @@
-"""Cells: results in a file of JSON lines, one appended as soon as it is measured; what is there is not run again."""
+"""Cells: a file of results in JSON lines, appended as they are measured; existing results are not measured again."""
 
 import json
 import os
 
 
 class Cells:
-    """The results of an experiment.  A key is a tuple of words and numbers."""
+    """The results of an experiment.  A key is a tuple of texts and numbers."""
 
     def __init__(self, path):
         self._path = path
@@ -15,7 +15,7 @@ class Cells:
                 self.results = dict(_entry(line, path, k) for k, line in enumerate(file, 1) if line.endswith("\n"))
 
     def get(self, key, measure):
-        """The result of a cell; measure() gives one that is not there yet, as a dict."""
+        """Return the result of a cell, a dict; measure() makes a missing one."""
         if key not in self.results:
             result = measure()
             self._append(key, result)
@@ -23,7 +23,7 @@ class Cells:
         return self.results[key]
 
     def _append(self, key, result):
-        """A line that a kill cut short has no end and is dropped when it is next written to."""
+        """Append a result.  An incomplete last line, left by a kill, is overwritten."""
         text = json.dumps({"cell": key, **result}) + "\n"
         with open(self._path, "a+b") as file:
             file.seek(0)

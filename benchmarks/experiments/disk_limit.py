@@ -1,4 +1,4 @@
-"""A disk that reads slowly for one child process: a control group of version 1, removed after the run."""
+"""Slows down the disk for one child process by a control group of version 1, which is removed after the run."""
 
 import os
 import time
@@ -11,8 +11,10 @@ ROOT = Path("/sys/fs/cgroup/blkio")
 
 @contextmanager
 def disk_limit(path, kind, value):
-    """Reads from the disk that holds `path` are limited to `value` bytes ("bps") or reads ("iops") a second.  Gives
-    a function that puts the calling process under the limit: for a child before it becomes the program."""
+    """Limit reads from the disk of `path` to `value` bytes ("bps") or reads ("iops") per second.
+
+    Yields a function that puts the calling process under the limit, to be called in a child before exec.
+    """
     device, folder = _device_of(path), ROOT / f"drapps-{uuid.uuid4().hex[:12]}"
     try:
         folder.mkdir()
@@ -26,7 +28,7 @@ def disk_limit(path, kind, value):
 
 
 def _device_of(path):
-    """The disk of a file as "major:minor"; of a partition, its disk."""
+    """Return the disk of a file as "major:minor"; for a partition that of the whole disk."""
     number = os.stat(path).st_dev
     entry = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
     entry = entry.parent if (entry / "partition").exists() else entry
@@ -37,7 +39,7 @@ def _device_of(path):
 
 
 def _remove(folder):
-    """The last process in it may not be quite gone."""
+    """Remove the group; retry while its last process is still exiting."""
     for _ in range(50):
         with suppress(OSError):
             return folder.rmdir()

@@ -1,4 +1,4 @@
-"""What disturbs a run: foreign load, control groups with a limit, a consumer that changes its pace."""
+"""Disturbances of a run: foreign load, control groups with a limit, a consumer that changes its pace."""
 
 import json
 import os
@@ -18,7 +18,7 @@ PERIOD_US = 100_000
 
 @contextmanager
 def beside(run):
-    """run(end) in a thread of its own; it returns when `end`, an event, is set, at the end of the block."""
+    """Call run(end) in a thread inside the with block; `end`, an event, is set at the end of the block."""
     end = threading.Event()
     thread = threading.Thread(target=run, args=(end,))
     thread.start()
@@ -31,7 +31,7 @@ def beside(run):
 
 @contextmanager
 def load(kind, seconds, *arguments, cpus=None):
-    """`drapps burn`, until the block ends; cpus: the only ones it runs on."""
+    """Run `drapps burn` inside the with block.  cpus: the CPUs it may use."""
     enter = cpus and (lambda: os.sched_setaffinity(0, cpus))
     burn = subprocess.Popen([BURN, kind, "--seconds", str(seconds), *map(str, arguments)], stdout=subprocess.DEVNULL,
                             preexec_fn=enter)  # fmt: skip
@@ -43,7 +43,7 @@ def load(kind, seconds, *arguments, cpus=None):
 
 
 def moved(kind, seconds, *arguments):
-    """Bytes a second that `drapps burn` moves."""
+    """Return the bytes per second that `drapps burn` moves."""
     command = [BURN, kind, "--seconds", str(seconds), *map(str, arguments)]
     done = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     return done["bytes"] / done["seconds"]
@@ -51,7 +51,7 @@ def moved(kind, seconds, *arguments):
 
 @contextmanager
 def burning(threads, seconds):
-    """Foreign threads that take a CPU each, until the block ends."""
+    """Run foreign threads that each use a CPU inside the with block."""
     if not threads:
         yield
         return
@@ -60,7 +60,7 @@ def burning(threads, seconds):
 
 
 class Group:
-    """A control group of our own, of either version.  Needs the rights to make one."""
+    """A new control group, of version 1 or 2.  Needs the rights to make one."""
 
     def __init__(self, controller, v1_file):
         self._v1 = (GROUPS / controller / v1_file).exists()
@@ -71,11 +71,11 @@ class Group:
             raise SystemExit(f"{self._folder}: {error.strerror}: limits need a writable control group") from None
 
     def add(self, pid):
-        """Puts a process and all it will start into the group."""
+        """Put a process and its future children into the group."""
         (self._folder / "cgroup.procs").write_text(str(pid))
 
     def close(self):
-        """Removes the group; what still runs in it goes back first."""
+        """Remove the group; processes still in it are moved back first."""
         for pid in (self._folder / "cgroup.procs").read_text().split():
             try:
                 (self._folder.parent / "cgroup.procs").write_text(pid)
@@ -84,7 +84,7 @@ class Group:
         for _ in range(50):
             try:
                 return self._folder.rmdir()
-            except OSError:  # the last process is not quite gone
+            except OSError:  # the last process is still exiting
                 time.sleep(0.1)
 
 

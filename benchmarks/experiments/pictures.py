@@ -1,4 +1,4 @@
-"""Image files made up for experiments, and files that are not in memory."""
+"""Generated image files for experiments, and files that are not in the page cache."""
 
 import os
 from contextlib import contextmanager
@@ -8,11 +8,11 @@ from pathlib import Path
 from benchmarks.experiments.disturb import beside
 
 CLASSES, EACH, WIDTH, HEIGHT = 8, 64, 500, 375  # of make_images
-DIFFERENT = 24  # pictures that are drawn; files repeat them
+DIFFERENT = 24  # different pictures; files repeat them
 
 
 def picture(rng, side, quality=90):
-    """A JPEG of coloured blobs with some noise, as bytes."""
+    """Return a JPEG of coloured blobs with some noise, as bytes."""
     import numpy
     from PIL import Image
 
@@ -25,7 +25,7 @@ def picture(rng, side, quality=90):
 
 
 def write_pictures(folder, n, side, seed, quality=90, first=0):
-    """n files of pictures whose sides are within a quarter of `side`."""
+    """Write n files of pictures whose sides are within a quarter of `side`."""
     import numpy
 
     rng = numpy.random.default_rng(seed)
@@ -37,7 +37,7 @@ def write_pictures(folder, n, side, seed, quality=90, first=0):
 
 
 def forget(folder):
-    """Drops files from the page cache, as if memory were too small for them.  What is not written yet stays."""
+    """Drop files from the page cache, as if memory were too small for them.  Unwritten pages stay."""
     for entry in os.scandir(folder):
         handle = os.open(entry.path, os.O_RDONLY)
         try:
@@ -48,7 +48,7 @@ def forget(folder):
 
 @contextmanager
 def forgotten(folder, every=2.0):
-    """Files of a folder are dropped again and again: a data set larger than memory."""
+    """Drop the files of a folder repeatedly inside the with block, to imitate a data set larger than memory."""
     os.sync()
     forget(folder)
 

@@ -1,11 +1,11 @@
-"""Fourteen planted bottlenecks and two healthy runs: does `drapps profile` name them?
+"""Fourteen planted bottlenecks and two healthy runs: does `drapps profile` find them?
 
     drapps experiment planted --seed 1
-    drapps experiment planted --seed 1 --remedies   # do remedies bring what it says?  (remedies.py)
+    drapps experiment planted --seed 1 --remedies   # do remedies have the predicted gain?  (remedies.py)
 
 Each plant (plants.py) writes data and a training script, and makes the conditions around a child process that runs
-`drapps profile script.py` (field.py).  Strength and place are random by the seed.  The child sees only the run: no
-parameter of the plant but what any script says of itself.
+`drapps profile script.py` (planted_case.py).  Strength and place are random by the seed.  The child sees only the run,
+not the parameters of the plant.
 """
 
 import argparse
@@ -23,11 +23,11 @@ from benchmarks.experiments import remedies
 from benchmarks.experiments.planted_case import Field
 from benchmarks.experiments.plants import PLANTS
 
-SECONDS = 10  # of measuring, for each plant
+SECONDS = 10  # seconds of measuring for each plant
 
 
 class Row(NamedTuple):
-    """What came of a plant."""
+    """The result of a plant."""
 
     name: str
     expected: str
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     findings: list
     facts: dict
     trials: tuple = ()  # of remedies
-    where: str = ""  # what the verdict must name
+    where: str = ""  # the name that the verdict must have
 
     @property
     def right(self):
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 def run(seed=1, names=None, seconds=SECONDS, say=lambda row: None, with_remedies=False):
-    """Rows, one a plant, in an order by the seed.  say: called with each as it is there."""
+    """Run the plants in an order given by the seed; return a row each.  say: called with each row."""
     chosen = [plant for plant in PLANTS if not names or plant.name in names]
     random.Random(seed).shuffle(chosen)
     rows = []
@@ -62,7 +62,7 @@ def _run_one(plant, at, seconds, with_remedies):
     with at.undo:
         try:
             case = plant.make(at)
-        except SystemExit as error:  # this machine does not let us make the conditions
+        except SystemExit as error:  # the conditions cannot be made on this machine
             return Row(plant.name, plant.expected, "not run", str(error), 0.0, [], {})
         found = at.profiled(case, seconds)
         taken = time.monotonic() - begun
@@ -72,7 +72,7 @@ def _run_one(plant, at, seconds, with_remedies):
 
 
 def table(rows):
-    """Printed: what was planted, what was found, what remedies brought."""
+    """Print what was planted, what was found, and the gains of remedies."""
     shown = [(row.name, row.strength, row.verdict, "yes" if row.right else "no",
               ", ".join(f"{found['name']} {found['gain']:.1f}x" for found in row.findings), f"{row.seconds:.0f} s")
              for row in rows]  # fmt: skip
@@ -84,29 +84,29 @@ def table(rows):
 
 
 def all_trials(rows):
-    """Of all plants."""
+    """Return the trials of all plants."""
     return [trial for row in rows for trial in row.trials]
 
 
 def make_parser():
     parser = argparse.ArgumentParser(prog="drapps experiment planted", description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help=f"which ones (default: all): {', '.join(p.name for p in PLANTS)}")
+    parser.add_argument("names", nargs="*", help=f"plants to run (default: all): {', '.join(p.name for p in PLANTS)}")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of measuring, each (default: {SECONDS})")
     parser.add_argument("--remedies", action="store_true",
-                        help="run each again with the plant taken away: is the gain as expected?")  # fmt: skip
+                        help="run each plant again with its remedies: is the gain as expected?")  # fmt: skip
     parser.add_argument("--into", metavar="FILE", help="write the table of remedies into its section results-remedies")
     parser.add_argument("--json", action="store_true", help="print JSON, with all facts")
     return parser
 
 
 def main(argv=None):
-    """The program."""
+    """Run the command."""
     parser = make_parser()
     args = parser.parse_args(argv)
     unknown = set(args.names) - {plant.name for plant in PLANTS}
     if unknown:
-        parser.error(f"no plant is called {', '.join(sorted(unknown))}")
+        parser.error(f"a plant must be one of {', '.join(p.name for p in PLANTS)}, got {', '.join(sorted(unknown))}")
     if args.into and not args.remedies:
         parser.error("--into is for the table of --remedies")
     rows = run(args.seed, args.names, args.seconds, lambda row: print(row.name, row.verdict, file=sys.stderr),
@@ -119,7 +119,7 @@ def main(argv=None):
 
 
 def _how(args):
-    """What was run, where and when."""
+    """Return the command, the machine and the date."""
     where = machine()
     words = " ".join(["drapps experiment planted", *args.names, "--remedies"])
     return (f"`{words} --seed {args.seed} --seconds {args.seconds:g}`; {where['cpu']}, "

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from benchmarks.experiments import pictures
 
 LIMIT = 120  # seconds that a run may take
-CALM = {"DRAPPS_POLICY": "off", "DRAPPS_SEEK_INDEX": "memory"}  # settings stay as the script says; no file is left
+CALM = {"DRAPPS_POLICY": "off", "DRAPPS_SEEK_INDEX": "memory"}  # the script's settings stay fixed; no files are left
 
 SCRIPT = """
 import itertools
@@ -46,7 +46,7 @@ while True:
 """
 
 
-# A data set of torch: seconds are waited in a transform, in the data set under a lock, or in collate_fn.
+# A data set of torch that waits in a transform, under a lock in the data set, or in collate_fn.
 TORCH_SCRIPT = """
 import contextlib
 import multiprocessing
@@ -91,7 +91,7 @@ while True:
         {step}
 """
 
-# The script of a newcomer: torchvision's image folder in torch's own DataLoader.
+# The usual script: torchvision's ImageFolder in torch's own DataLoader.
 IMPORT = "from torch.utils.data import DataLoader"
 TORCHS_OWN_SCRIPT = f"""
 import time
@@ -112,36 +112,36 @@ while True:
 
 
 class Remedy(NamedTuple):
-    """What is done against a plant."""
+    """A remedy against a plant."""
 
     name: str  # for the table
     change: object = None  # (facts of the run) -> {attribute of the case: value}; None: the script stays
-    gone: bool = True  # the conditions around the program are taken away; else it copes with them
+    gone: bool = True  # whether the conditions around the program are removed
 
 
 @dataclass
 class Case:
-    """What a plant makes: a script, and the conditions around it."""
+    """The case that a plant makes: a script, and the conditions around it."""
 
     chain: str = ".decode().random_resized_crop(160).random_horizontal_flip()"
     settings: dict = field(default_factory=dict)
     step: str = "pass"
     environment: dict = field(default_factory=dict)
-    enter: object = None  # called in the child before it becomes the program
-    turns: float = 1  # of the Python function, where the chain has it; seconds that code waits, in a data set of torch
+    enter: object = None  # called in the child before exec
+    turns: float = 1  # rounds of the chain's Python function; in a data set of torch the seconds that code waits
     script: str = SCRIPT
-    data: str = ""  # what is read; "": the field's folder
+    data: str = ""  # the data; "": the field's folder
     strength: str = ""  # for the table
     remedies: list = field(default_factory=list, compare=False)
 
     def remedied(self, remedy, facts):
-        """The case after a remedy."""
+        """Return the case after a remedy."""
         calm = {"enter": None, "environment": {}} if remedy.gone else {}
         changed = remedy.change(facts) if remedy.change else {}
         return replace(self, **calm, **changed)
 
     def write(self, path, folder):
-        """The script."""
+        """Write the script."""
         folder = self.data or folder
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
         with open(path, "w") as file:
@@ -150,7 +150,7 @@ class Case:
 
 
 class Field:
-    """Where a plant grows: a folder, random numbers, and things to be undone."""
+    """The environment of a plant: a folder, random numbers, and conditions to undo."""
 
     def __init__(self, root, seed, name):
         self.root, self.folder = root, f"{root}/data"
@@ -159,15 +159,15 @@ class Field:
         os.makedirs(self.folder, exist_ok=True)
 
     def usual(self, n=400, side=320):
-        """Pictures of the usual size."""
+        """Write pictures of the usual size."""
         pictures.write_pictures(self.folder, n, side, self.random.randrange(1 << 30))
 
     def between(self, low, high):
-        """A strength, even on a logarithmic scale."""
+        """Return a random strength, uniform on a logarithmic scale."""
         return low * (high / low) ** self.random.random()
 
     def batch_seconds(self, case, workers=2):
-        """How long the loader takes for a batch of the case, by a short run here without its conditions."""
+        """Return the loader's time for a batch of the case, measured here without its conditions."""
         from drapps.pipeline import read
 
         pipe = eval(f"source{case.chain}", {"source": read(self.folder)})  # the plant's own text
@@ -176,14 +176,14 @@ class Field:
             return min(_drain(loader) for _ in range(3))
 
     def profiled(self, case, seconds):
-        """What `drapps profile` says of the case."""
+        """Return the result of `drapps profile` on the case."""
         script = f"{self.root}/train.py"
         case.write(script, self.folder)
         return _profiled(script, case, seconds)
 
 
 def _drain(loader):
-    """Seconds for a batch, over an epoch of at most a second."""
+    """Return the seconds per batch, over an epoch of at most a second."""
     begun, made = time.monotonic(), 0
     for _ in loader:
         made += 1
@@ -193,7 +193,7 @@ def _drain(loader):
 
 
 def _profiled(script, case, seconds):
-    """The same of its script, in a process of its own."""
+    """Return the result of `drapps profile` on the script, run in its own process."""
     command = [sys.executable, "-m", "drapps.cli", "profile", script, "--json", "--seconds", str(seconds)]
     environment = {**os.environ, **CALM, **case.environment}
     try:

@@ -1,7 +1,7 @@
 """Fourteen planted bottlenecks and two healthy runs: each is a function that makes a Case in a Field.
 
-Strength and place are random by the field's seed.  Conditions around the program are ended by `at.undo`: a remedy, too,
-does that, unless it says otherwise.
+Strength and place are random by the field's seed.  `at.undo` ends the conditions around the program; a remedy does so,
+too, unless it says otherwise.
 """
 
 import os
@@ -15,19 +15,19 @@ from benchmarks.experiments.planted_case import IMPORT, LIMIT, TORCH_SCRIPT, TOR
 
 
 class Plant(NamedTuple):
-    """A row of the table: what is expected, and what makes it."""
+    """A row of the table: the expected verdict, and the function that makes the case."""
 
     name: str
     expected: str
     make: object  # (Field) -> Case
-    where: str = ""  # what the verdict must name
+    where: str = ""  # the name that the verdict must have
 
 
-IN_MEMORY = Remedy("files in memory")  # nobody limits reads, or drops files from the page cache
+IN_MEMORY = Remedy("files in memory")  # reads are not limited, and no files are dropped from the page cache
 
 
 def slow_disk(at):
-    """Few bytes a second from the disk."""
+    """A disk with few bytes per second."""
     pictures.write_pictures(at.folder, 300, 640, at.random.randrange(1 << 30), quality=95)
     speed = at.between(4e6, 16e6)
     case = Case(settings={"batch_size": 8, "workers": 2}, step="accelerator(0.004)",
@@ -38,7 +38,7 @@ def slow_disk(at):
 
 
 def small_files(at):
-    """Files of a few KB on a disk that finds a few thousand a second."""
+    """Files of a few KB on a disk with a few thousand reads per second."""
     side, finds = at.between(48, 96), at.between(1000, 3000)
     pictures.write_pictures(at.folder, 12000, int(side), at.random.randrange(1 << 30))
     case = Case(".decode().resize(64).center_crop(48)", {"batch_size": 64, "workers": 2}, "accelerator(0.002)",
@@ -50,7 +50,7 @@ def small_files(at):
 
 
 def _packed(at):
-    """The files in one archive on the same disk, which has just been written and is in memory."""
+    """Pack the files into an archive on the same disk, which is in memory as it was just written."""
     path = f"{at.root}/all.tar"
     with tarfile.open(path, "w") as shard:
         for name in sorted(os.listdir(at.folder)):
@@ -60,7 +60,7 @@ def _packed(at):
 
 
 def slow_source(at):
-    """Each read waits, whatever it reads."""
+    """A delay for each read."""
     at.usual()
     delay = at.between(3e-3, 15e-3)
     return Case(settings={"batch_size": 16, "workers": 2}, step="accelerator(0.004)",
@@ -69,7 +69,7 @@ def slow_source(at):
 
 
 def slow_op(at):
-    """One op, or one Python function, costs more than all others."""
+    """An op or a Python function that costs more than all others."""
     at.usual()
     ops = ["decode()", "random_resized_crop(160)", "random_horizontal_flip()", "color_jitter(brightness=0.2)"]
     size, turns = at.random.choice([45, 61, 75]), at.random.randint(4, 10)
@@ -87,7 +87,7 @@ def _chain(ops):
 
 
 def slow_samples(at):
-    """One picture in some is huge."""
+    """Some pictures are huge."""
     at.usual(360)
     share, side = at.between(0.05, 0.12), int(at.between(2000, 3200))
     pictures.write_pictures(at.folder, int(360 * share / (1 - share)), side, at.random.randrange(1 << 30), first=360)
@@ -97,7 +97,7 @@ def slow_samples(at):
 
 
 def _without(folder, first):
-    """Files from a number on are removed."""
+    """Return a folder without the files from a number on."""
     for name in sorted(os.listdir(folder)):
         if name.endswith(".jpg") and int(name[:-4]) >= first:
             os.remove(f"{folder}/{name}")
@@ -105,7 +105,7 @@ def _without(folder, first):
 
 
 def starved_cpu(at):
-    """Another program has the CPUs, too."""
+    """Another program that uses the CPUs."""
     at.usual()
     threads = at.random.randint(1, 2) * len(os.sched_getaffinity(0))
     case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{threads} threads",
@@ -116,7 +116,7 @@ def starved_cpu(at):
 
 
 def throttled_quota(at):
-    """The container has a part of a CPU."""
+    """A container with a fraction of a CPU."""
     at.usual()
     quota = at.between(0.3, 0.8)
     case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{quota:.2f} CPUs", remedies=[Remedy("no quota")])
@@ -129,7 +129,7 @@ def throttled_quota(at):
 
 
 def slow_consumer(at):
-    """The trainer takes far longer than the loader."""
+    """A consumer that is far slower than the loader."""
     at.usual()
     times = at.between(5, 12)
     case = Case(settings={"batch_size": 32, "workers": 2}, strength=f"{times:.1f} times the loader",
@@ -139,7 +139,7 @@ def slow_consumer(at):
 
 
 def memory_limit(at):
-    """One batch fits, and the trainer pauses now and then: what could be made meanwhile has no room."""
+    """Memory for one batch, and a consumer that pauses: the loader has no room to work during a pause."""
     at.usual()
     room, every, times = at.random.uniform(1.1, 1.6), at.random.randint(5, 9), at.random.uniform(1.05, 1.3)
     case = Case(settings={"batch_size": at.random.choice([32, 48, 64]), "workers": 2, "prefetch": every + 2},
@@ -152,12 +152,12 @@ def memory_limit(at):
 
 
 def oversubscribed_workers(at):
-    """Many workers on few CPUs, and a trainer that needs one of these, a little longer than a worker for a batch."""
+    """Many workers on few CPUs, and a consumer that uses a CPU a little longer per batch than a worker."""
     at.usual()
     cpus = len(os.sched_getaffinity(0))
     workers, times = at.random.randint(12, 20) * cpus, at.between(1.1, 1.25) * cpus
     case = Case(settings={"batch_size": 32, "prefetch": 4},
-                strength=f"{workers} workers, trainer {times:.1f} times the loader")  # fmt: skip
+                strength=f"{workers} workers, consumer {times:.1f} times the loader")  # fmt: skip
     case.step = f"on_cpu({times * at.batch_seconds(case, cpus):.4f})"
     case.settings["workers"] = workers
     case.remedies = [Remedy("workers as told", lambda facts: {"settings": _fewer(case.settings, facts, cpus)})]
@@ -165,12 +165,12 @@ def oversubscribed_workers(at):
 
 
 def _fewer(settings, facts, otherwise):
-    """Workers as `drapps profile` advises."""
+    """Return the settings with the number of workers that `drapps profile` advises."""
     return {**settings, "workers": facts.get("fewer_workers") or otherwise}
 
 
 def _waiting(at, dataset, **options):
-    """Python code of a data set of torch waits some milliseconds for each sample."""
+    """A data set of torch whose Python code waits some milliseconds per sample."""
     delay = at.between(2e-3, 8e-3)
     settings = {"batch_size": 16, "num_workers": 2, **options}
     return Case(dataset, settings, "accelerator(0.002)", script=TORCH_SCRIPT, turns=round(delay, 5),
@@ -195,7 +195,7 @@ def slow_collate(at):
 
 
 def torch_loader(at):
-    """torch's own DataLoader makes in Python what drapps makes natively."""
+    """torch's DataLoader makes batches in Python that drapps makes natively."""
     side = int(at.between(200, 420))
     at.usual(side=side)
     drapps_script = TORCHS_OWN_SCRIPT.replace(IMPORT, "from drapps import DataLoader")
@@ -206,7 +206,7 @@ def torch_loader(at):
 
 
 class Named(str):
-    """A name in the script, and not a text."""
+    """A name in the script, as opposed to a text."""
 
     __slots__ = ()
 
@@ -214,7 +214,7 @@ class Named(str):
         return str(self)
 
 
-def _trainer_bound(at, low, high):
+def _consumer_bound(at, low, high):
     at.usual()
     times = at.random.uniform(low, high)
     case = Case(settings={"batch_size": 32, "workers": 2, "prefetch": 4}, strength=f"{times:.2f} times the loader")
@@ -223,13 +223,13 @@ def _trainer_bound(at, low, high):
 
 
 def healthy(at):
-    """The trainer is the limit, by a little."""
-    return _trainer_bound(at, 1.6, 2.2)
+    """The consumer is slightly slower than the loader."""
+    return _consumer_bound(at, 1.6, 2.2)
 
 
 def balanced(at):
-    """Trainer and loader are about as fast."""
-    return _trainer_bound(at, 1.1, 1.3)
+    """Consumer and loader are equally fast."""
+    return _consumer_bound(at, 1.1, 1.3)
 
 
 PLANTS = (

@@ -1,8 +1,8 @@
-"""Do remedies bring what `drapps profile` says?  The same program again, with the plant taken away.
+"""Do remedies have the gain that `drapps profile` predicts?  Runs the same program again without the plant.
 
-Predicted is what the finding says that should be there, whichever verdict came first: the gain without the cause at
-all, or that of its usual remedy where only this is done.  Measured is the rate of the remedied run over that of the
-planted one, each as the profile saw it.
+The predicted gain is that of the expected finding, even if it was not the verdict: the gain without the cause, or the
+gain of its usual remedy if only that was done.  The measured gain is the rate of the remedied run over that of the
+planted run, both by the profile.
 """
 
 import math
@@ -13,27 +13,27 @@ from benchmarks.experiments import adapt_tables
 
 FIGURES = ("predicted", "measured", "ratio")
 COLUMNS = ("planted", "strength", "remedy", *FIGURES, "then")
-CLOSE = 1.25  # a factor: short runs of the same program differ by a tenth
+CLOSE = 1.25  # a factor; short runs of the same program differ by a tenth
 
 
 class Trial(NamedTuple):
-    """What came of a remedy."""
+    """The result of a remedy."""
 
     planted: str
     strength: str
     remedy: str
     predicted: float | None  # None: the cause was not found
-    measured: float | None  # None: one of both runs came to nothing
+    measured: float | None  # None: one of the runs failed
     after: str  # the verdict on the remedied run
 
     @property
     def ratio(self):
-        """Measured over predicted; None where one of both is missing."""
+        """Measured over predicted gain; None if either is missing."""
         return self.measured / self.predicted if self.measured and self.predicted else None
 
     @property
     def close(self):
-        """Whether both are about the same."""
+        """Whether both gains are about equal."""
         return self.ratio is not None and 1 / CLOSE <= self.ratio <= CLOSE
 
     def as_dict(self):
@@ -41,9 +41,9 @@ class Trial(NamedTuple):
 
 
 def tried(at, case, expected, found, seconds):
-    """Trials of all remedies of a case, of whose run the profile said `found`."""
+    """Return the trials of all remedies of a case.  found: the profile of its run."""
     trials = []
-    for remedy in sorted(case.remedies, key=lambda remedy: remedy.gone):  # first those that keep the conditions
+    for remedy in sorted(case.remedies, key=lambda remedy: remedy.gone):  # remedies that keep the conditions come first
         if remedy.gone:
             at.undo.close()
         after = at.profiled(case.remedied(remedy, found.get("facts", {})), seconds)
@@ -53,25 +53,25 @@ def tried(at, case, expected, found, seconds):
 
 
 def predicted_gain(name, found, remedy):
-    """What the finding of that name promises; None: it is not among the findings."""
+    """Return the gain that the finding of that name predicts; None if there is no such finding."""
     key = "without" if remedy.gone else "gain"
     return next((finding[key] for finding in found.get("findings", []) if finding["name"] == name), None)
 
 
 def measured_gain(before, after):
-    """Rate after over rate before; None where one of both was not measured."""
+    """Return rate after over rate before; None if either was not measured."""
     rates = [run.get("facts", {}).get("rate") for run in (before, after)]
     return rates[1] / rates[0] if all(rates) else None
 
 
 def table(trials):
-    """Printed: gains predicted and measured."""
+    """Print the predicted and measured gains."""
     print_table([(name, "right") if name in FIGURES else name for name in COLUMNS], _cells(trials))
     print(summary(trials))
 
 
 def page(trials):
-    """The same as Markdown."""
+    """Return the same table as Markdown."""
     return f"{adapt_tables.table(COLUMNS, _cells(trials))}\n{summary(trials)}.\n"
 
 
@@ -81,7 +81,7 @@ def _cells(trials):
 
 
 def summary(trials):
-    """How good the predictions are, in a line."""
+    """Return a line about the accuracy of the predictions."""
     ratios = [trial.ratio for trial in trials if trial.ratio]
     text = f"{sum(trial.close for trial in trials)} of {len(trials)} gains predicted within a factor of {CLOSE}"
     if ratios:

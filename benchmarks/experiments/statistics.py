@@ -1,4 +1,4 @@
-"""Mean, standard deviation, confidence interval, and the test for equivalence, from the standard library alone."""
+"""Mean, standard deviation, confidence interval and equivalence test, with only the standard library."""
 
 import math
 import statistics
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Summary(NamedTuple):
-    """Of a list of numbers."""
+    """The summary of a list of numbers."""
 
     n: int
     mean: float
@@ -19,15 +19,15 @@ class Equivalence(NamedTuple):
     """Two one-sided tests of paired ratios against the margins 1 / (1 + margin) and 1 + margin."""
 
     ratio: float  # geometric mean
-    low: float  # its 90 % confidence interval: equivalent at 5 % where it lies within the margins
+    low: float  # its 90 % confidence interval: equivalent at 5 % if it lies within the margins
     high: float
-    p: float  # the larger of the two tests'
+    p: float  # the larger p value of the two tests
     equivalent: bool
     at_least: bool  # not worse by more than the margin
 
 
 def _beta_fraction(a, b, x):
-    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
     tiny = 1e-300
     c, d = 1.0, 1 / max(1 - (a + b) * x / (a + 1), tiny)
     result = d
@@ -45,7 +45,7 @@ def _beta_fraction(a, b, x):
 
 
 def beta_cdf(a, b, x):
-    """The regularised incomplete beta function."""
+    """Return the regularised incomplete beta function."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
@@ -55,13 +55,13 @@ def beta_cdf(a, b, x):
 
 
 def t_cdf(t, freedom):
-    """Student's distribution."""
+    """Return the distribution function of Student's t."""
     tail = beta_cdf(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
     return 1 - tail if t > 0 else tail
 
 
 def t_quantile(q, freedom):
-    """The t below which a share q lies, by bisection."""
+    """Return the quantile of Student's t, by bisection."""
     low, high = -1e4, 1e4
     while high - low > 1e-9:
         middle = (low + high) / 2
@@ -79,7 +79,7 @@ def _interval(values, level):
 
 
 def summary(values):
-    """n, mean, standard deviation and the 95 % confidence interval of the mean.
+    """Return n, mean, standard deviation and the 95 % confidence interval of the mean.
 
     >>> [round(x, 2) for x in summary([1, 2, 3])]
     [3, 2.0, 1.0, -0.48, 4.48]
@@ -88,14 +88,14 @@ def summary(values):
 
 
 def _one_sided(mean, sd, n, bound):
-    """P that the mean is at the bound or below, from the sample's mean above it."""
+    """Return the p value of the hypothesis that the mean is at most the bound."""
     if sd == 0:
         return float(mean <= bound)
     return 1 - t_cdf((mean - bound) / (sd / math.sqrt(n)), n - 1)
 
 
 def equivalence(ratios, margin=0.10):
-    """TOST over the logarithms of paired ratios; two pairs at least.
+    """Return the TOST over the logarithms of at least two paired ratios.
 
     >>> equivalence([1.0, 1.01, 0.99, 1.0]).equivalent
     True

@@ -1,8 +1,8 @@
-"""Trains a small network on a folder of images, with one loader, and prints one JSON line.
+"""Trains a small network on a folder of images with one loader, and prints a JSON line.
 
     python -m benchmarks.experiments.train_child --data DIR --loader drapps|torch --workers N|auto --samples N
 
-The network trains on the CPUs that the loader uses, too.
+The network trains on the CPUs that also load the data.
 """
 
 import argparse
@@ -18,7 +18,7 @@ BATCH, SIZE = 32, 96
 
 
 def make_network(classes):
-    """Three convolutions: a step takes about as long as the samples of its batch."""
+    """Return a network of three convolutions: a step takes about as long as making its batch."""
     def block(into, out):
         return torch.nn.Conv2d(into, out, 3, stride=2, padding=1), torch.nn.BatchNorm2d(out), torch.nn.ReLU()
 
@@ -27,7 +27,7 @@ def make_network(classes):
 
 
 def open_loader(args):
-    """The loader that is asked for, over torchvision's ImageFolder; workers "auto": not given."""
+    """Return the loader over torchvision's ImageFolder.  workers "auto": not given."""
     import_torchvision()
     from torchvision import datasets, transforms
 
@@ -43,7 +43,7 @@ def open_loader(args):
 
 
 def train(loader, samples):
-    """(seconds of all, samples, mean loss)"""
+    """Return (seconds, samples, mean loss)."""
     network = make_network(len(loader.dataset.classes))
     optimizer, taken, losses = torch.optim.SGD(network.parameters(), 0.05, momentum=0.9), 0, []
     began = time.monotonic()

@@ -1,31 +1,31 @@
-"""What a workload of `drapps bench loaders` is made of."""
+"""The parts of a workload of `drapps bench loaders`."""
 
 from typing import Any, NamedTuple
 from collections.abc import Callable
 
 
 class Case(NamedTuple):
-    """One row of a workload's table: a loader with its arguments."""
+    """A row of a workload's table: a loader with its arguments."""
 
     name: str
-    loader: str  # of LOADERS, or a word that the workload itself knows
+    loader: str  # one of LOADERS, or a name that only the workload knows
     arguments: dict[str, Any] = {}
-    beside: str | None = None  # the case whose figure is 1
+    beside: str | None = None  # the case that ratios are relative to
 
 
 class Column(NamedTuple):
-    """A figure of the table."""
+    """A column of the table."""
 
     title: str
-    key: str  # in what `run` gives
+    key: str  # key in the result of `run`
     digits: int = 0
 
 
 class Workload(NamedTuple):
-    """`run(make, case, options)` does the work of one case once and gives its figures.
+    """A workload: `run(make, case, options)` does the work of a case once and returns its figures.
 
-    `make` is the loader's class.  Among the figures may be "digest", which must be the same in all runs; wrong samples
-    raise.  `options` are numbers and texts with their defaults; `quick` are those of a trial that takes seconds.
+    `make` is the loader's class.  A figure "digest" must be the same in all runs; wrong samples raise.  `options` are
+    numbers and texts with their defaults; `quick` has those of a trial that takes seconds.
     """
 
     title: str
@@ -34,20 +34,20 @@ class Workload(NamedTuple):
     cases: Callable[[dict], list]
     run: Callable[[Any, Case, dict], dict]
     columns: tuple
-    ratio: str | None = None  # the figure whose ratio to `beside` is told
-    prepare: Callable[[dict, str], dict] | None = None  # (options, scratch folder): what is made once for all runs
+    ratio: str | None = None  # the figure whose ratio to `beside` is shown
+    prepare: Callable[[dict, str], dict] | None = None  # prepare(options, scratch folder) is called once for all runs
     notes: Callable[[dict], list] | None = None  # lines below the table, from the result
     counted: bool = True  # whether `run` counts every sample
     partial: tuple = ()  # figures that only some cases have
 
 
 def both(arguments, **more):
-    """torch and drapps with the same arguments: the cases of most workloads."""
+    """Return the cases of most workloads: torch and drapps with the same arguments."""
     return [Case("torch", "torch", {**arguments, **more}), Case("drapps", "drapps", {**arguments, **more}, "torch")]
 
 
 def in_order_both_ways(arguments):
-    """torch and drapps, each in order and in order of completion; all beside torch in order."""
+    """Return torch and drapps, each in order and in order of completion; ratios are relative to torch in order."""
     first = "torch, in order"
     cases = []
     for loader in ("torch", "drapps"):
@@ -58,7 +58,7 @@ def in_order_both_ways(arguments):
 
 
 def loader_class(name):
-    """The class behind a loader's name; None for a word that only the workload knows."""
+    """Return the class of a loader's name; None for a name that only the workload knows."""
     if name == "torch":
         from torch.utils.data import DataLoader
     elif name == "drapps":

@@ -9,7 +9,7 @@ def heading(workload):
 
 
 def rows(result):
-    """Cells as text, in the order of the cases."""
+    """Return the cells as text, in the order of the cases."""
     workload = workloads.load(result["workload"])
     lines = []
     for entry in result["cases"]:
@@ -29,17 +29,17 @@ def caption(result):
 
 
 def verdict(result):
-    """What was compared, in words; a failure cannot be overlooked."""
+    """Return what was compared; differences are printed in bold."""
     if result["differing"]:
         return f"**OUTPUTS DIFFER**: {', '.join(result['differing'])}"
     words = [f"The outputs of {result['compared']} runs were compared and are equal."] if result["compared"] else []
     if workloads.load(result["workload"]).counted:
-        words.append("In every run that came to its end the consumer counted each sample exactly once per epoch.")
+        words.append("In every completed run the consumer counted each sample exactly once per epoch.")
     return "  ".join(words)
 
 
 def below(result):
-    """Lines below the table."""
+    """Return the lines below the table."""
     failed = [f"{f['case']}, round {f['round']}: failed: {f['reason']}" for f in result["failed"]]
     return [line for line in (verdict(result), *result["notes"], *failed) if line]
 
@@ -73,6 +73,6 @@ def print_table(result):
 
 
 def good(result):
-    """Whether every run of drapps came to its end with the right samples."""
+    """Return whether every run of drapps completed with the right samples."""
     ours = {entry["case"] for entry in result["cases"] if entry["loader"] != "torch"}
     return not result["differing"] and not any(f["case"] in ours for f in result["failed"])

@@ -1,15 +1,15 @@
-"""The consumer: takes batches, counts samples by their keys, holds each batch as long as an accelerator would."""
+"""The consumer: takes batches, counts samples by their keys, holds each batch as long as an accelerator does."""
 
 import time
 import zlib
 
 
 class WrongSamples(Exception):
-    """Samples came twice, never, or with other content."""
+    """Samples were delivered twice, never, or with wrong content."""
 
 
 class Tally:
-    """How often each of n keys was delivered."""
+    """Counts the deliveries of each of n keys."""
 
     def __init__(self, n):
         self.counts = [0] * n
@@ -19,7 +19,7 @@ class Tally:
             self.counts[key] += 1
 
     def check(self, times=1):
-        """Raises unless every key came `times` times; gives the number of samples."""
+        """Raise unless every key was delivered `times` times; return the number of samples."""
         wrong = {key: count for key, count in enumerate(self.counts) if count != times}
         if wrong:
             some = ", ".join(f"{key} x {count}" for key, count in list(wrong.items())[:5])
@@ -28,7 +28,7 @@ class Tally:
 
 
 def fingerprint(keys, arrays):
-    """A number for samples and their content that does not depend on the order in which they came."""
+    """Return a digest of samples and their content that does not depend on their order."""
     total = 0
     for key, array in zip(keys.tolist(), arrays.numpy()):
         total += (zlib.crc32(memoryview(array).cast("B")) + 1) * (2 * key + 1)
@@ -36,7 +36,7 @@ def fingerprint(keys, arrays):
 
 
 def whole_digest(loader, n):
-    """One epoch with every byte looked at and every key counted; not for the clock.  Batches are (array, keys)."""
+    """Run an epoch with every byte hashed and every key counted; not timed.  Batches are (array, keys)."""
     tally, total = Tally(n), 0
     for arrays, keys in loader:
         tally.add(keys)
@@ -46,7 +46,7 @@ def whole_digest(loader, n):
 
 
 class Drained:
-    """What the consumer saw of one epoch; times in seconds."""
+    """The consumer's figures of one epoch; times in seconds."""
 
     def __init__(self, wall, held, waits, first=0.0, end=0.0):
         self.wall, self.held, self.waits = wall, held, waits
@@ -54,20 +54,22 @@ class Drained:
 
     @property
     def utilisation(self):
-        """Share of the time in which the emulated accelerator had a batch."""
+        """The share of the time in which the emulated accelerator had a batch."""
         return self.held / self.wall
 
 
 def hold(seconds, began=None):
-    """The emulated accelerator: a step that takes this long and no CPU, from `began` on.  Gives the time it took."""
+    """Emulate a step of an accelerator: wait until `began` + seconds without CPU; return the time it took."""
     began = time.perf_counter() if began is None else began
     time.sleep(max(0.0, began + seconds - time.perf_counter()))
     return time.perf_counter() - began
 
 
 def drain(loader, step_s, take):
-    """One epoch, from the call of iter() to its end: for every batch a step, at whose beginning `take(batch)` looks at
-    it: an accelerator does not wait for what the host does meanwhile."""
+    """Run an epoch, from the call of iter() to its end, with a step for every batch.
+
+    take(batch) runs at the beginning of the step: an accelerator does not wait for the host meanwhile.
+    """
     waits, held, first, began = [], 0.0, 0.0, time.perf_counter()
     batches = iter(loader)
     while True:
@@ -87,5 +89,5 @@ def drain(loader, step_s, take):
 
 
 def take_keys(tally):
-    """A `take` for batches whose last part are the keys."""
+    """Return a `take` for batches whose last part are the keys."""
     return lambda batch: tally.add(batch[-1])

@@ -1,4 +1,4 @@
-"""Images with boxes for SSD-like detection: COCO's layout or generated, and the five online ops, on PIL and NumPy."""
+"""Data sets for SSD-like detection: COCO's layout or generated, with the five online ops in PIL and NumPy."""
 
 import glob
 import json
@@ -14,7 +14,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def find_coco(folder):
-    """(annotations, folder of the images) somewhere below a folder."""
+    """Find (annotations, folder of the images) below a folder."""
     tables = sorted(glob.glob(os.path.join(folder, "**", "instances*.json"), recursive=True))
     images = sorted(glob.glob(os.path.join(folder, "**", "*.jpg"), recursive=True))
     if not tables or not images:
@@ -23,7 +23,7 @@ def find_coco(folder):
 
 
 def read_boxes(folder):
-    """[(path, boxes x0 y0 x1 y1, labels)] of the images that have boxes."""
+    """Return [(path, boxes x0 y0 x1 y1, labels)] of the images that have boxes."""
     table, images = find_coco(folder)
     with open(table) as f:
         coco = json.load(f)
@@ -39,7 +39,7 @@ def read_boxes(folder):
 
 
 def write_coco(folder, n):
-    """Rectangles on noise, in COCO's layout."""
+    """Write images of rectangles on noise, in COCO's layout."""
     os.makedirs(os.path.join(folder, "images"))
     rng = np.random.default_rng(0)
     images, annotations = [], []
@@ -59,7 +59,7 @@ def write_coco(folder, n):
 
 
 def overlap(boxes, window):
-    """Intersection over union of each box with a window."""
+    """Return the intersection over union of each box with a window."""
     low, high = np.maximum(boxes[:, :2], window[:2]), np.minimum(boxes[:, 2:], window[2:])
     inner = np.prod(np.clip(high - low, 0, None), axis=1)
     area = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1) + np.prod(window[2:] - window[:2])
@@ -67,7 +67,7 @@ def overlap(boxes, window):
 
 
 def random_window(size, boxes, rng, tries=50):
-    """SSD's crop: a window that overlaps some box by at least a drawn share; the whole image if none is found."""
+    """Return SSD's crop: a window that overlaps a box by at least a random share; the whole image if none is found."""
     whole = np.array([0, 0, *size], np.float32)
     least = rng.choice([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
     for _ in range(0 if least == 1.0 else tries):
@@ -80,20 +80,20 @@ def random_window(size, boxes, rng, tries=50):
 
 
 def kept(boxes, window):
-    """Boxes whose middle lies in the window."""
+    """Return which boxes have their centre in the window."""
     middle = (boxes[:, :2] + boxes[:, 2:]) / 2
     return ((middle > window[:2]) & (middle < window[2:])).all(axis=1)
 
 
 def crop_boxes(boxes, window):
-    """Clipped to the window, in shares of it."""
+    """Return boxes clipped to the window, relative to its size."""
     size = window[2:] - window[:2]
     low, high = np.maximum(boxes[:, :2], window[:2]), np.minimum(boxes[:, 2:], window[2:])
     return np.concatenate([(low - window[:2]) / size, (high - window[:2]) / size], axis=1)
 
 
 def augment(image, boxes, labels, rng):
-    """Crop, resize, flip, colour, normalise: (float32 CHW, boxes in shares of the image, labels)."""
+    """Crop, resize, flip, colour, normalise; return (float32 CHW, boxes relative to the image's size, labels)."""
     window = random_window(np.array(image.size), boxes, rng)
     stay = kept(boxes, window)
     boxes, labels = crop_boxes(boxes[stay], window), labels[stay]
@@ -109,7 +109,7 @@ def augment(image, boxes, labels, rng):
 
 
 class Detection(Dataset):
-    """Random choices depend on key and epoch alone, so that all loaders make the same samples."""
+    """The data set.  Random choices depend only on key and epoch, so all loaders make the same samples."""
 
     def __init__(self, entries):
         self.entries, self.epoch = entries, 0
@@ -126,7 +126,7 @@ class Detection(Dataset):
 
 
 def collate(samples):
-    """Images stacked; boxes in one list with the number of their image first: (images, boxes, labels, keys)."""
+    """Return (images, boxes, labels, keys): images stacked, boxes in one list with the number of their image first."""
     images, boxes, labels, keys = zip(*samples)
     owner = np.repeat(np.arange(len(samples), dtype=np.float32), [len(b) for b in boxes])
     return (torch.from_numpy(np.stack(images)), torch.from_numpy(np.column_stack([owner, np.concatenate(boxes)])),

@@ -12,7 +12,7 @@ from . import case_table, rounds, workloads
 def make_parser():
     parser = argparse.ArgumentParser(
         prog="drapps bench loaders", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Compare torch's DataLoader and drapps's on Python data sets.",
+        description="Compare torch's DataLoader with drapps.DataLoader on Python data sets.",
         epilog="\n".join(["workloads:", *(f"  {row.name:15} {row.summary}" for row in workloads.TABLE)]))
     parser.add_argument("names", nargs="+", metavar="WORKLOAD", help="one or more of the workloads below, or all")
     parser.add_argument("--data", metavar="DIR", help="files for folder, unet3d and ssd (default: generated)")
@@ -21,8 +21,8 @@ def make_parser():
     parser.add_argument("--rounds", type=bench_command.positive, default=5,
                         help="run each case once a round, in random order (5)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the order (0)")
-    parser.add_argument("--only", metavar="LOADER,...", help="run these loaders alone, for example torch")
-    parser.add_argument("--quick", action="store_true", help="run for seconds only; the figures mean nothing")
+    parser.add_argument("--only", metavar="LOADER,...", help="run only these loaders, for example torch")
+    parser.add_argument("--quick", action="store_true", help="a trial of some seconds, whose figures mean nothing")
     parser.add_argument("--save", metavar="DIR", help="also write DIR/WORKLOAD.json")
     parser.add_argument("--into", metavar="FILE",
                         help="write each table into the section results-WORKLOAD of a Markdown file")
@@ -34,7 +34,7 @@ def _option(text):
     """Parse "workers=4" as ("workers", 4); a value that is not JSON is a string."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
     try:
         return name, json.loads(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Runs the cases of a workload in rounds, in random order within each round, and gathers one result."""
+"""Runs the cases of a workload in rounds, in random order within each round, and collects one result."""
 
 import datetime
 import json
@@ -19,7 +19,7 @@ def run_one(name, case, options):
 
 
 def in_rounds(name, cases, options, n, seed, say):
-    """({case: [figures or None, ...]}, [what failed]) of n rounds."""
+    """Run n rounds; return ({case: [figures or None, ...]}, [failures])."""
     rng, failed = random.Random(seed), []
     runs = {case.name: [None] * n for case in cases}
     for k in range(n):
@@ -34,7 +34,7 @@ def in_rounds(name, cases, options, n, seed, say):
 
 
 def differing(runs):
-    """The cases with a digest unlike the first one's."""
+    """Return the cases whose digest differs from the first one."""
     first = None
     odd = []
     for case, of_case in runs.items():
@@ -46,7 +46,7 @@ def differing(runs):
 
 
 def summarise(cases, runs, workload):
-    """One entry per case: the spread of each column's figure, and its ratio to the case it is beside, by round."""
+    """Return an entry per case: the spread of each column, and the ratio to the case in `beside`, by round."""
     def figures(case, key):
         return [run and run.get(key) for run in runs.get(case, [])]
 
@@ -60,16 +60,18 @@ def summarise(cases, runs, workload):
 
 
 def chosen(name, options):
-    """The workload and all its options; an unknown one ends the program."""
+    """Return the workload and all its options; exit for unknown options."""
     workload = workloads.load(name)
     unknown = set(options) - set(workload.options)
     if unknown:
-        raise SystemExit(f"{name}: no option {', '.join(sorted(unknown))}; there are {', '.join(workload.options)}")
+        raise SystemExit(
+            f"{name}: options must be among {', '.join(workload.options)}, got {', '.join(sorted(unknown))}"
+        )
     return workload, {**workload.options, **options}
 
 
 def run(name, options=None, rounds=5, seed=0, only=None, command="", say=lambda text: None):
-    """The result object of one workload.  options: what differs from the defaults.  only: names of loaders."""
+    """Return the result object of a workload.  options: other values than the defaults.  only: names of loaders."""
     workload, given = chosen(name, options or {})
     with tempfile.TemporaryDirectory(prefix="drapps-bench-") as folder:
         known = {**given, **(workload.prepare(given, folder) if workload.prepare else {})}

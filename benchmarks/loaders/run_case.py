@@ -1,6 +1,6 @@
-"""One case of one workload in this process: python -m benchmarks.loaders.run_case WORKLOAD CASE.json.
+"""Runs a case of a workload in this process: python -m benchmarks.loaders.run_case WORKLOAD CASE.json.
 
-Prints one JSON line with the figures.  CASE.json has the case's parts and the options.
+Prints a JSON line with the figures.  CASE.json has the case and the options.
 """
 
 import gc

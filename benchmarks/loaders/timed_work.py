@@ -1,4 +1,4 @@
-"""Data sets whose samples cost a known time: real CPU work in calibrated amounts, or sleep."""
+"""Data sets whose samples take a known time: calibrated CPU work, or sleep."""
 
 import hashlib
 import random
@@ -12,13 +12,13 @@ CALIBRATION_SECONDS = 0.1
 
 
 def work(rounds):
-    """CPU work without memory or lock: hashes a block `rounds` times."""
+    """Do CPU work without memory traffic or locks: hash a block `rounds` times."""
     for _ in range(rounds):
         hashlib.sha256(BLOCK).digest()
 
 
 def rounds_per_ms():
-    """How many rounds of `work` take a millisecond on an idle CPU of this machine: the best of five trials."""
+    """Return the number of rounds of `work` per millisecond on an idle CPU: the best of five trials."""
     best = 0.0
     for _ in range(5):
         rounds, began = 0, time.perf_counter()
@@ -47,7 +47,7 @@ class TimedWork(Dataset):
 
 
 def skewed_costs(n, fast_ms, slow_times=20, every=10, seed=1):
-    """One sample in `every`, at places drawn by the seed, costs `slow_times` as much as the others."""
+    """Return costs in which one sample in `every`, at random places, costs `slow_times` as much as the others."""
     costs = [fast_ms] * n
     for key in random.Random(seed).sample(range(n), n // every):
         costs[key] = fast_ms * slow_times
@@ -55,5 +55,5 @@ def skewed_costs(n, fast_ms, slow_times=20, every=10, seed=1):
 
 
 def calibrated(options, folder):
-    """A Workload.prepare: the speed of this machine where the options ask for CPU work."""
+    """A Workload.prepare: measures the speed of this machine if the options ask for CPU work."""
     return {"speed": rounds_per_ms() if options["work"] == "cpu" else None}

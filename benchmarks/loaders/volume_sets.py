@@ -1,6 +1,7 @@
-"""Data sets of volumes for 3D-UNet, with the ops of ../volumes.py: all at each access, or the offline part from files.
+"""Data sets of volumes for 3D-UNet with the ops of ../volumes.py: all ops at each access, or offline results from
+files.
 
-The volumes are NIfTI files: cases that are made up, or a user's own, brought into the form that ../volumes.py reads.
+The volumes are NIfTI files: generated cases, or a user's own, converted to the form that ../volumes.py reads.
 """
 
 import glob
@@ -13,12 +14,12 @@ from torch.utils.data import Dataset
 
 from benchmarks import volumes
 
-SPACING = (2.4, 0.9, 0.9)  # mm, of the made-up cases
-TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4"}  # numbers of NIfTI
+SPACING = (2.4, 0.9, 0.9)  # mm, of the generated cases
+TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4"}  # number types of NIfTI
 
 
 class Volumes(Dataset):
-    """Random choices depend on key and epoch alone, so that all loaders make the same samples."""
+    """The data set.  Random choices depend only on key and epoch, so all loaders make the same samples."""
 
     def __init__(self, images, labels, crop):
         self.images, self.labels, self.patch, self.epoch = images, labels, (crop,) * 3, 0
@@ -38,7 +39,7 @@ class Volumes(Dataset):
 
 
 class OfflinePass(Dataset):
-    """Writes what the offline ops make of each volume; the sample is its key."""
+    """Writes the result of the offline ops for each volume; the sample is its key."""
 
     def __init__(self, data, folder):
         self.data, self.folder = data, folder
@@ -53,7 +54,7 @@ class OfflinePass(Dataset):
 
 
 class AfterOffline(Dataset):
-    """Reads what OfflinePass wrote, and runs the online ops."""
+    """Reads the files of OfflinePass and runs the online ops."""
 
     def __init__(self, data, folder):
         self.data, self.folder = data, folder
@@ -70,7 +71,7 @@ class AfterOffline(Dataset):
 
 
 def sizes(n, scale):
-    """53 to 734 slices of 64 to 512 squared, as KiTS19's, scaled."""
+    """Return n sizes like those of KiTS19, scaled: 53 to 734 slices of 64 to 512 squared."""
     rng = np.random.default_rng(0)
     for _ in range(n):
         slices, side = rng.uniform(53, 734), rng.choice([64, 128, 256, 512])
@@ -78,13 +79,13 @@ def sizes(n, scale):
 
 
 def read_any(path):
-    """(array in order z, y, x; spacing) of a NIfTI-1 file with three axes, of any byte order and number type."""
+    """Return (array in order z, y, x; spacing) of a NIfTI-1 file with three axes, any byte order and number type."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:
         data = f.read()
     order = "<" if struct.unpack_from("<i", data, 0)[0] == 348 else ">"
     dims, kind = struct.unpack_from(order + "8h", data, 40), struct.unpack_from(order + "h", data, 70)[0]
     if dims[0] < 3 or max(dims[4:dims[0] + 1], default=1) > 1 or kind not in TYPES:
-        raise ValueError(f"{path}: {dims[0]} axes of type {kind}, not three of a plain number type")
+        raise ValueError(f"{path}: must have three axes of a plain number type, got {dims[0]} of type {kind}")
     offset, slope, shift = struct.unpack_from(order + "3f", data, 108)
     array = np.frombuffer(data, order + TYPES[kind], int(np.prod(dims[1:4])), int(offset)).reshape(dims[3:0:-1])
     if slope not in (0.0, 1.0) or shift:
@@ -94,7 +95,7 @@ def read_any(path):
 
 
 def bring_in(source, folder):
-    """All volumes below a folder as cases: what is greater than 0 is the organ.  Files that are no volumes stay out."""
+    """Convert all volumes below a folder to cases, with values above 0 as the organ.  Other files are skipped."""
     images, labels = [], []
     for path in sorted(glob.glob(os.path.join(source, "**", "*.nii*"), recursive=True)):
         try:
@@ -105,12 +106,12 @@ def bring_in(source, folder):
             made.append(os.path.join(folder, f"{len(made)}-{name}.nii.gz"))
             volumes.write_nifti(made[-1], part if part.dtype != bool else part.astype(np.uint8), spacing)
     if not images:
-        raise SystemExit(f"{source}: no NIfTI file with three axes")
+        raise SystemExit(f"{source}: must have a NIfTI file with three axes, found none")
     return images, labels
 
 
 def write_files(options, folder):
-    """A Workload.prepare: the files of the set, written once for all runs; a user's are repeated to the number."""
+    """A Workload.prepare: writes the files of the set once for all runs; a user's files are repeated as needed."""
     if not options["data"]:
         images, labels = volumes.write_cases(folder, sizes(options["volumes"], options["scale"]), SPACING)
     else:

@@ -266,7 +266,11 @@ class Writer:
             body = text[text.index("{") + 1 : text.rindex("}")]
             return [f".. c:enum:: {made.group(1)}", "", *rst.indent(self.text(doc), 3), *self._enumerators(body)]
         if opaque := re.match(r"typedef struct (\w+) \w+;", bare):
-            return [f".. c:struct:: {opaque.group(1)}", "", *rst.indent(self.text([*doc] if any(doc) else ["An opaque handle."]), 3)]
+            return [
+                f".. c:struct:: {opaque.group(1)}",
+                "",
+                *rst.indent(self.text([*doc] if any(doc) else ["An opaque handle."]), 3),
+            ]
         if bare.startswith("enum {"):
             out = []
             for name, value, said in re.findall(r"\b(DR_\w+) = ([^,}/]+?)\s*[,}]\s*(/\*.*?\*/)?", text, re.S):
@@ -319,7 +323,9 @@ class Writer:
         if "#define" in body:
             return ["   One value for each row of the table above.", ""]
         out = []
-        for name, value, said in re.findall(r"\b(\w+)(?:\s*=\s*([^,/}]+?))?\s*(?:,|$|(?=/))\s*(/\*.*?\*/)?", body.strip(), re.S):
+        for name, value, said in re.findall(
+            r"\b(\w+)(?:\s*=\s*([^,/}]+?))?\s*(?:,|$|(?=/))\s*(/\*.*?\*/)?", body.strip(), re.S
+        ):
             out += [f"   .. c:enumerator:: {name}{' = ' + value.strip() if value else ''}", ""]
             out += rst.indent(self.text(comment_lines(COMMENT.match(said).group(1)) if said else []), 6)
         return out
@@ -336,7 +342,9 @@ def write_pages(include, folder):
         (folder / header.name).with_suffix(".rst").write_text(page, encoding="utf-8")
     _write_index(headers, folder, Writer(headers[0], names, pages))
     declared = {name for path in include.glob("*.h") for name in _functions(path)}
-    missing = sorted(name for name in declared if not any(f"{name}(" in (folder / f"{page}.rst").read_text() for page in pages))
+    missing = sorted(
+        name for name in declared if not any(f"{name}(" in (folder / f"{page}.rst").read_text() for page in pages)
+    )
     if missing:
         raise SystemExit(f"docs: no page has {', '.join(missing)}")
     return names
@@ -349,9 +357,10 @@ def _functions(path):
 
 def _write_index(headers, folder, writer):
     lines = ["C API", "=====", "",
-             "``libdrapps`` is a C11 library. ``make install PREFIX=/usr/local`` installs it with its headers and a pkg-config",
-             "file; ``#include <drapps/drapps.h>`` includes all headers. Every call that can fail returns a",
-             ":c:enum:`dr_status` and fills a :c:struct:`dr_error` that the caller owns. These pages are made from the headers.",
+             "``libdrapps`` is a C11 library. ``make install PREFIX=/usr/local`` installs it with its headers and a",
+             "pkg-config file; ``#include <drapps/drapps.h>`` includes all headers. Every call that can fail returns a",
+             ":c:enum:`dr_status` and fills a :c:struct:`dr_error` that the caller owns. These pages are made from the",
+             "headers.",
              "", ".. list-table::", "   :header-rows: 1", "", "   * - header", "     - what it is for"]  # fmt: skip
     for header in headers:
         stem = header.name.removesuffix(".h")

@@ -10,15 +10,15 @@ from drapps.cli import COMMANDS
 
 HEAD = """# Command line
 
-`drapps COMMAND --help` prints what is below. Every command ends with status 0 if it succeeded, 1 if it failed, 2 if it was
-called wrongly, and 130 after Ctrl-C. `bench loaders` and `experiment` need a source checkout.
+This page has the output of `drapps COMMAND --help`. Every command exits with status 0 on success, 1 on failure, 2 on
+wrong usage, and 130 after Ctrl-C. `bench loaders` and `experiment` need a source checkout.
 
 """
 
 
 def _help(words):
     done = subprocess.run([sys.executable, "-m", "drapps.cli", *words, "--help"], capture_output=True, text=True,
-                          env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"})  # fmt: skip
+                          env={**os.environ, "COLUMNS": "82", "NO_COLOR": "1", "XDG_CACHE_HOME": "~/.cache"})
     if done.returncode:
         raise SystemExit(f"docs: drapps {' '.join(words)} --help failed: {done.stderr}")
     return done.stdout.strip()

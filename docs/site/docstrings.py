@@ -93,7 +93,11 @@ def signature(obj):
              for p in own.parameters.values() if p.name not in ("self", "cls")]  # fmt: skip
     shown = [p.replace(default=_Text("not given")) if type(p.default).__name__ == "Count" else p for p in shown]
     text = str(own.replace(parameters=shown, return_annotation=inspect.Signature.empty))
-    result = ast.unparse(node.returns) if node is not None and node.returns is not None and not inspect.isclass(obj) else None
+    result = (
+        ast.unparse(node.returns)
+        if node is not None and node.returns is not None and not inspect.isclass(obj)
+        else None
+    )
     return text, result
 
 

@@ -18,8 +18,8 @@ All ops, with their parameters, ranges and defaults. This page is made from the 
 `drapps.Pipeline`, the functions of `drapps.ops` and `drapps ops` on the command line.
 
 Names, arguments, defaults and results of image ops are those of `torchvision.transforms.v2` on PIL images;
-[parity](../parity.md) has the tolerance of each. An op acts on all fields of the kinds that it knows, with one draw for all
-([formats](../formats.md#kinds-of-fields)). Every method also takes:
+[parity](../parity.md) has the tolerance of each. An op acts on all fields of the kinds that it supports, with one
+random choice for all of them ([formats](../formats.md#kinds-of-fields)). Every method also takes:
 
 | argument | meaning |
 |---|---|
@@ -37,7 +37,7 @@ def _allowed(p):
     if "choices" in p:
         return ", ".join(f"`{choice}`" for choice in p["choices"])
     if "min" in p:
-        low, high = (f"{p[end]:g}" for end in ("min", "max"))
+        low, high = (f"{p[end]:g}" if p[end] % 1 else str(int(p[end])) for end in ("min", "max"))
         return f"{low} to {high}" if abs(p["min"]) < 1e9 and abs(p["max"]) < 1e9 else ""
     return ""
 

@@ -1,7 +1,7 @@
 """Makes the source folder of the site: pages of docs/, files of the repository that they link to, generated pages.
 
-The pages are plain Markdown that GitHub shows, too.  Here their links to files outside of docs/ become links to pages of
-the site, and the list of contents below becomes the navigation.
+The pages are plain Markdown that GitHub shows, too.  Here their links to files outside of docs/ become links to pages
+of the site, and the list of contents below becomes the navigation.
 """
 
 import os
@@ -16,16 +16,18 @@ NAVIGATION = {
     "Getting started": ["quickstart", "migration"],
     "Tutorials": ["tutorials/image-folder", "tutorials/drop-in", "tutorials/python-datasets", "tutorials/detection",
                   "tutorials/volumes", "tutorials/resume-and-ranks"],
-    "Guides": ["pytorch", "python", "formats", "cache", "scheduler", "tuning", "troubleshooting"],
-    "Tools": ["profile", "watch", "report", "trace"],
-    "Reference": ["options", "stats", "reference/python", "reference/ops", "reference/cli", "reference/c/index", "monitor", "jpeg",
-                  "parity"],
+    "Guides": ["pytorch", "python", "formats", "shards", "cache", "codecs", "scheduler", "tuning", "troubleshooting"],
+    "Tools": ["plan", "profile", "watch", "report", "trace"],
+    "Reference": ["options", "stats", "reference/python", "reference/ops", "reference/cli", "reference/c/index",
+                  "monitor", "jpeg", "parity"],
     "Evidence": ["benchmarks", "programs", "notes/index", "fuzzing"],
-    "Project": ["project/changelog", "project/contributing", "project/architecture", "project/style", "project/security"],
+    "Project": ["project/changelog", "project/contributing", "project/architecture", "project/style",
+                "project/security"],
 }  # fmt: skip
 BELOW = {
     "benchmarks": ["benchmarks/method", "benchmarks/images", "benchmarks/jpeg", "benchmarks/python-datasets",
-                   "benchmarks/unet3d", "benchmarks/adaptation", "benchmarks/monitor", "benchmarks/profile"],
+                   "benchmarks/unet3d", "benchmarks/storage", "benchmarks/adaptation", "benchmarks/monitor",
+                   "benchmarks/profile"],
 }  # fmt: skip
 PROJECT = {"CHANGELOG.md": "project/changelog.md", "CONTRIBUTING.md": "project/contributing.md",
            "ARCHITECTURE.md": "project/architecture.md", "STYLE.md": "project/style.md",
@@ -65,7 +67,9 @@ class Stage:
         text = (ROOT / name).read_text(encoding="utf-8")
         parts = FENCE.split(text)
         for i in range(0, len(parts), 2):
-            parts[i] = LINK.sub(lambda found: found.group(1) + self._target(name, found.group(2)) + found.group(3), parts[i])
+            parts[i] = LINK.sub(
+                lambda found: found.group(1) + self._target(name, found.group(2)) + found.group(3), parts[i]
+            )
         self.write(place_of(name), "".join(parts) + extra)
 
     def _target(self, name, link):
@@ -85,14 +89,17 @@ class Stage:
             shutil.copy(path, self.folder / place)
             return place
         if path.is_dir():
-            files = sorted(p for p in path.rglob("*") if p.suffix in (".py", ".c", ".toml") and "__pycache__" not in p.parts)
+            files = sorted(
+                p for p in path.rglob("*") if p.suffix in (".py", ".c", ".toml") and "__pycache__" not in p.parts
+            )
             if not files:
                 raise SystemExit(f"docs: {name} links to {target}, which has no page")
             place = f"source/{target}.md"
             if target not in self.sources:
                 self.sources[target] = None
-                links = [f"- [{p.relative_to(path)}]({os.path.relpath(self.folder / self._source(name, str(p.relative_to(ROOT))), self.folder / 'source')})"
-                         for p in files]  # fmt: skip
+                pages = [self.folder / self._source(name, str(p.relative_to(ROOT))) for p in files]
+                links = [f"- [{p.relative_to(path)}]({os.path.relpath(page, self.folder / 'source')})"
+                         for p, page in zip(files, pages)]  # fmt: skip
                 self.write(place, f"---\norphan: true\n---\n\n# {target}/\n\n" + "\n".join(links) + "\n")
             return place
         if path.suffix not in LANGUAGES and path.name not in ("Makefile", "LICENSE"):

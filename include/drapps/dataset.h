@@ -206,6 +206,20 @@ DR_API dr_status dr_dataset_select(dr_dataset *set, const int64_t *indices, uint
  */
 DR_API dr_status dr_dataset_shuffled(dr_dataset *set, uint64_t seed, dr_dataset **out, dr_error *err);
 
+/**
+ * Number the places of a data set from 0 on, as the samples of a data set of its own: of a selection, which has the ids
+ * of what it was taken from, it makes one that can be stored and read again under the same ids.
+ *
+ * @param set The data set, to which the result holds a reference.  A subset is allowed, a mixture is not.
+ * @param out The data set.  The caller owns one reference.
+ * @param err The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK, DR_ERR_ARG, DR_ERR_UNSUPPORTED (a mixture) or DR_ERR_NOMEM.
+ *
+ * @note May be called from any thread.
+ */
+DR_API dr_status dr_dataset_renumbered(dr_dataset *set, dr_dataset **out, dr_error *err);
+
 /* --- references --- */
 
 /**

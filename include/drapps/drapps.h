@@ -4,6 +4,7 @@
 
 #include <drapps/shmpool.h>
 #include <drapps/shmpool_controller.h>
+#include <drapps/codec.h>
 #include <drapps/data.h>
 #include <drapps/dataset.h>
 #include <drapps/graph.h>
@@ -14,6 +15,7 @@
 #include <drapps/loader.h>
 #include <drapps/metrics.h>
 #include <drapps/monitor.h>
+#include <drapps/pack.h>
 #include <drapps/sample.h>
 #include <drapps/sched.h>
 #include <drapps/status.h>

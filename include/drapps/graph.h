@@ -98,6 +98,21 @@ DR_API dr_status dr_graph_from_json(const char *text, dr_graph **out, dr_error *
 DR_API dr_status dr_graph_explain(dr_graph *graph, const dr_dataset *set, char **text, dr_error *err);
 
 /**
+ * List the edges of a graph at which samples could be stored: before the first node, and after each.
+ *
+ * @param graph The graph.
+ * @param set   The data set.
+ * @param text  Receives a JSON array of n + 1 objects for n nodes, which the caller frees by dr_text_free: "nodes", how
+ *              many nodes are before the edge; "after", the op of the last of these; "why", why samples must not be
+ *              stored there ("": they may); "fields", what would be stored of a sample: the "name" and "form" of each
+ *              field, and its "bytes" where all samples have the same number.
+ * @param err   The reason of a failure.  May be NULL.
+ *
+ * @return What dr_graph_explain returns.
+ */
+DR_API dr_status dr_graph_cuts(dr_graph *graph, const dr_dataset *set, char **text, dr_error *err);
+
+/**
  * List every op, as JSON for front ends: name, version, parameters, what it draws, the kinds it acts on.
  *
  * @return A static text.

@@ -97,7 +97,14 @@ typedef struct dr_loader_options {
                                   and runs.  A folder, or "auto": the user's cache folder, and only where that was
                                   measured to pay; NULL: none */
     uint64_t cache_limit;      /* bytes on disk; 0: half of what is free there when the loader is opened */
-    bool adaptive_compression; /* default true: LZ4 or none, by measurement; false: always LZ4 */
+    uint64_t cache_memory;     /* bytes of a tier in memory, in front of the one on disk or without it (cache = NULL);
+                                  for all loaders and ranks of the machine that keep the same samples together, at
+                                  least 1 MiB; 0: none */
+    const char *cache_at;      /* the op whose output is kept: its name, or its number in the graph, from 0 on; it and
+                                  all that it depends on must not be random.  NULL: the last one before the first
+                                  random op that is worth it */
+    bool adaptive_compression; /* default true: what is kept is compressed by whichever codec is measured to suit data
+                                  and machine best, or none; false: always by the build's default, LZ4 */
     const char *seek_index;    /* where the rows of JPEGs begin, learnt when a file is first decoded, so that later
                                   epochs decode only the rows that a crop needs.  "auto" (default): in memory, within
                                   1/32 of the memory limit, and in an index file beside the data or in the user's cache
@@ -120,67 +127,101 @@ typedef struct dr_loader_options {
     bool reference;     /* slow and plain: one thread, no fusion, full decode, C kernels.  DRAPPS_REFERENCE=1 sets it */
 } dr_loader_options;
 
-/* Fills in the defaults.
+/**
+ * Fill in the defaults.
  *
- * @param options  overwritten, its `size` included. */
+ * @param options Overwritten, its `size` included.
+ */
 DR_API void dr_loader_defaults(dr_loader_options *options);
 
 /* --- opening and closing --- */
 
-/* Opens a loader and checks the graph against the data set.  Starts no thread.
+/**
+ * Open a loader and check the graph against the data set.  Starts no thread.
  *
- * @param set      the loader keeps a reference.
- * @param graph    copied.
- * @param options  copied; pointers in it are borrowed for this call.
- * @param out      the loader, to be closed with dr_loader_close; NULL after an error.
- * @param err      may be NULL, as in all calls.
+ * @param set     The data set; the loader keeps a reference.
+ * @param graph   The graph; copied.
+ * @param options The settings; copied.  Pointers in it are borrowed for the call.
+ * @param out     The loader, which the caller closes by dr_loader_close.  NULL after a failure.
+ * @param err     The reason of a failure.  May be NULL.
+ *
  * @return DR_OK; DR_ERR_ARG: an option or op is wrong; DR_ERR_LIMIT: a batch does not fit in the memory limit;
- *         DR_ERR_IO; DR_ERR_NOMEM. */
+ *         DR_ERR_IO; DR_ERR_NOMEM.
+ */
 DR_API dr_status dr_loader_open(dr_dataset *set, dr_graph *graph, const dr_loader_options *options, dr_loader **out,
                                 dr_error *err);
 
-/* Stops a loader, waits for samples in flight, and frees it.  Batches that are still held stay valid.
+/**
+ * Stop a loader, wait for samples in flight, and free it.  Batches that are still held stay valid.
  *
- * A loader with a trace makes up to 32 samples once more, op by op, to record what the ops cost: that reads data for at
- * most 0.1 s and one sample.  It does not where the run failed or made no sample.
+ * A loader with a trace makes up to 32 samples once more, op by op, to record what the ops cost: that takes at
+ * most 0.1 s and the time of one sample.  It does not do so if the run failed or made no sample.
  *
- * @param loader  set to NULL; NULL is fine.  No other thread may begin a call with it; threads that wait in
- *                dr_loader_next return DR_ERR_CANCELLED. */
+ * @param loader The loader; set to NULL.  NULL and a pointer to NULL are allowed.  No other thread may begin a call
+ * with it; threads that wait in dr_loader_next return DR_ERR_CANCELLED.
+ */
 DR_API void dr_loader_close(dr_loader **loader);
 
 /* --- batches of an epoch --- */
 
-/* Waits for the next batch.
+/**
+ * Wait for the next batch.
  *
  * An error ends the epoch; the loader stays at the failed batch, so that a state saved then repeats it.  With
  * pushed_order, an error of a sample (DR_BAD_RAISE) or of joining its batch costs that batch alone: *out is the batch,
  * with the ids and positions of the lost samples and without fields, and the next call continues with the next batch.
  *
- * @param timeout_ms  the longest time to wait; -1: no limit.
- * @param out         the batch, owned by the caller (dr_batch_unref); NULL without one.
+ * @param loader     The loader.
+ * @param timeout_ms The longest time to wait; -1: no limit.
+ * @param out        The batch, owned by the caller (dr_batch_unref); NULL without one.
+ * @param err        The reason of a failure.  May be NULL.
+ *
  * @return DR_OK; DR_AGAIN: timeout; DR_END: the epoch is over, until dr_loader_start; DR_ERR_CANCELLED; the error of a
  *         sample; DR_ERR_BAD_SAMPLES; DR_ERR_NOMEM; DR_ERR_FORKED.
- * Any number of threads: each batch goes to the thread that has waited longest.  With workers = 0 the calling thread
- * does the work. */
+ *
+ * @note Any number of threads: each batch goes to the thread that has waited longest.  With workers = 0 the calling
+ *       thread does the work.
+ */
 DR_API dr_status dr_loader_next(dr_loader *loader, int timeout_ms, dr_batch **out, dr_error *err);
 
-/* Starts an epoch at position 0 and abandons one that runs.  The first call of dr_loader_next starts epoch 0 by itself.
+/**
+ * Start an epoch at position 0 and abandon one that runs.  The first call of dr_loader_next starts epoch 0 by itself.
  *
- * @param epoch  its number, which keys order and draws.
+ * @param loader The loader.
+ * @param epoch  The number of the epoch, which keys order and draws.
+ * @param err    The reason of a failure.  May be NULL.
+ *
  * @return DR_OK; DR_ERR_LIMIT: no thread can be started; DR_ERR_NOMEM; DR_ERR_FORKED.
- * Any thread. */
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_loader_start(dr_loader *loader, uint64_t epoch, dr_error *err);
 
-/* Wakes every thread that waits in dr_loader_next; those calls return DR_ERR_CANCELLED.  The loader can be started
- * again.  Any thread. */
+/**
+ * Wake every thread that waits in dr_loader_next; those calls return DR_ERR_CANCELLED.  The loader can be started
+ * again.
+ *
+ * @param loader The loader.
+ *
+ * @note May be called from any thread.
+ */
 DR_API void dr_loader_cancel(dr_loader *loader);
 
-/* @return the batches of an epoch for this rank; pushed_order: those pushed so far.  Any thread. */
+/**
+ * Count the batches of an epoch.
+ *
+ * @param loader The loader.
+ *
+ * @return The batches of an epoch for this rank; pushed_order: those pushed so far.
+ *
+ * @note May be called from any thread.
+ */
 DR_API uint64_t dr_loader_batches(const dr_loader *loader);
 
 /* --- pushed order --- */
 
-/* Pushes a batch: the next batch of the running epoch is made of these samples, in this order.
+/**
+ * Push a batch: the next batch of the running epoch is made of these samples, in this order.
  *
  * Work begins at once; any number of batches may be pushed, of which `prefetch` are in flight.  batch_size is what
  * memory is planned for; a larger batch must fit in the budget.  Positions count the samples pushed.  A sample that is
@@ -188,147 +229,273 @@ DR_API uint64_t dr_loader_batches(const dr_loader *loader);
  * (DR_BAD_SKIP without equal_batches).  Unordered, where samples go to other batches, a batch without samples reports
  * what was left out when nothing else is in flight.
  *
- * @param ids  n ids of the data set, copied.
- * @param n    at least 1.
+ * @param loader The loader.
+ * @param ids    Ids of the data set, copied.
+ * @param n      Their number, at least 1.
+ * @param err    The reason of a failure.  May be NULL.
+ *
  * @return DR_OK; DR_ERR_ARG: an id or n is out of range; DR_ERR_LIMIT: the batch does not fit; DR_ERR_STATE: not
  *         pushed_order, no epoch was started, or its end was pushed; DR_ERR_CANCELLED; the error that ended the epoch.
  *         After an error nothing has changed.
- * Any thread. */
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_loader_push(dr_loader *loader, const uint64_t *ids, uint64_t n, dr_error *err);
 
-/* Pushes the end of the epoch: dr_loader_next returns DR_END once all pushed batches are delivered.
+/**
+ * Push the end of the epoch: dr_loader_next returns DR_END once all pushed batches are delivered.
  *
- * @return as dr_loader_push.  Any thread. */
+ * @param loader The loader.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return As dr_loader_push.
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_loader_push_end(dr_loader *loader, dr_error *err);
 
-/* Pushes a batch of an epoch that is repeated with its samples in another order.  An epoch is pushed by this call or by
+/**
+ * Push a batch of an epoch that is repeated with its samples in another order.  An epoch is pushed by this call or by
  * dr_loader_push, not by both.
  *
- * @param times  n numbers below 2^31: how often sample ids[i] came before in the first run, so that it draws what it
- * drew there.  NULL: counted.
- * @return as dr_loader_push.  Any thread. */
+ * @param loader The loader.
+ * @param ids    Ids of the data set, copied.
+ * @param times  Numbers below 2^31: how often sample ids[i] came before in the first run, so that it draws what it drew
+ *               there.  NULL: counted.
+ * @param n      Their number, at least 1.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return As dr_loader_push.
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_loader_push_occurrences(dr_loader *loader, const uint64_t *ids, const uint64_t *times, uint64_t n,
                                             dr_error *err);
 
-/* Counts samples and batches as pushed and delivered without making them: an epoch is resumed.  Positions, occurrences
+/**
+ * Count samples and batches as pushed and delivered without making them, to resume an epoch.  Positions, occurrences
  * and batch numbers of later pushes are those of the whole epoch.  The caller remembers what was delivered
  * (dr_batch_ids, dr_batch_positions): dr_loader_state fails with DR_ERR_STATE under pushed_order.
  *
- * @param ids      n ids of the data set; n may be 0.
- * @param batches  how many batches they were.
- * @return as dr_loader_push.  Any thread. */
+ * @param loader  The loader.
+ * @param ids     Ids of the data set.
+ * @param n       Their number; may be 0.
+ * @param batches The number of batches that they were in.
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return As dr_loader_push.
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_loader_push_past(dr_loader *loader, const uint64_t *ids, uint64_t n, uint64_t batches,
                                      dr_error *err);
 
-/* How many batches the caller should keep pushed and not yet delivered.
+/**
+ * Get the number of batches that the caller should keep pushed and not yet delivered.
  *
- * @param wanted  the caller's own prefetch window, in batches.
+ * @param loader The loader.
+ * @param wanted The caller's own prefetch window, in batches.
+ *
  * @return `wanted`; while a policy sets the knob `prefetch`, at least one more than that knob.
- * Any thread. */
+ *
+ * @note May be called from any thread.
+ */
 DR_API uint64_t dr_loader_prefetch_window(dr_loader *loader, uint64_t wanted);
 
-/* Chooses the samples that may replace bad ones; without this call, all may.  For callers that push only some samples
+/**
+ * Choose the samples that may replace bad ones; without this call, all may.  For callers that push only some samples
  * of a data set.
  *
- * @param ids  n ids of the data set, copied.
+ * @param loader The loader.
+ * @param ids    Ids of the data set, copied.
+ * @param n      Their number.
+ * @param err    The reason of a failure.  May be NULL.
+ *
  * @return DR_OK; DR_ERR_ARG: n is 0 or an id is out of range; DR_ERR_STATE: an epoch was started, or it is the second
  *         call; DR_ERR_NOMEM.
- * Any thread. */
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_loader_set_replacements(dr_loader *loader, const uint64_t *ids, uint64_t n, dr_error *err);
 
 /* --- saving and restoring --- */
 
-/* Saves where the consumer is: seed, epoch, position and a hash of the configuration.
+/**
+ * Save the cursor of the consumer: seed, epoch, position and a hash of the configuration.
  *
- * @param text  JSON, under 1 KB for in-order loaders; free with dr_text_free.
+ * @param loader The loader.
+ * @param text   Receives JSON, under 1 KB for in-order loaders, which the caller frees by dr_text_free.
+ * @param err    The reason of a failure.  May be NULL.
+ *
  * @return DR_OK; DR_ERR_STATE: pushed_order; DR_ERR_NOMEM; DR_ERR_FORKED.
- * Any thread. */
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_loader_state(dr_loader *loader, char **text, dr_error *err);
 
-/* Saves the state as if a batch of dr_loader_next had not been delivered: for a consumer that was interrupted before it
+/**
+ * Save the state as if a batch of dr_loader_next had not been delivered: for a consumer that was interrupted before it
  * could use it.  In order, batches delivered after it come again, too.
  *
- * @param batch  borrowed; a batch of another epoch, or NULL, makes no difference.
- * @return as dr_loader_state.  Any thread. */
+ * @param loader The loader.
+ * @param batch  The batch, borrowed; a batch of another epoch, or NULL, makes no difference.
+ * @param text   As for dr_loader_state.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return As dr_loader_state.
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_loader_state_without(dr_loader *loader, const dr_batch *batch, char **text, dr_error *err);
 
-/* Resumes from a state: the next call of dr_loader_next delivers what followed.
+/**
+ * Resume from a state: the next call of dr_loader_next delivers what followed.
  *
  * Workers, prefetch and world_size may differ from those of the loader that saved it.
  *
- * @param text  borrowed.
+ * @param loader The loader.
+ * @param text   The state, borrowed.
+ * @param err    The reason of a failure.  May be NULL.
+ *
  * @return DR_OK; DR_ERR_STATE: another graph, data set, seed, shuffle or batch_size, which the error names;
  *         DR_ERR_FORMAT: a value of the wrong type or range (24.0 is not an int).  After an error nothing has changed.
- * Any thread, while none is in dr_loader_next. */
+ *
+ * @note May be called from any thread while none is in dr_loader_next.
+ */
 DR_API dr_status dr_loader_restore(dr_loader *loader, const char *text, dr_error *err);
 
-/* Checks a state: returns what dr_loader_restore would return, and changes nothing.  Any thread. */
+/**
+ * Check a state, without changing anything.
+ *
+ * @param loader The loader.
+ * @param text   The state, borrowed.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return As dr_loader_restore.
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_loader_check_state(dr_loader *loader, const char *text, dr_error *err);
 
 /* --- knobs --- */
 
-/* Changes a knob of a running loader.  It takes effect at once and does not wait for samples in flight; none is lost or
+/**
+ * Change a knob of a running loader.  It takes effect at once and does not wait for samples in flight; none is lost or
  * made twice.  The policy leaves the knob alone from then on.
  *
- * @param knob   a name of DR_KNOB_MAP in drapps/sched.h.
- * @param value  within the range that is given there.
+ * @param loader The loader.
+ * @param knob   A name of DR_KNOB_MAP in drapps/sched.h.
+ * @param value  Within the range that is given there.
+ * @param err    The reason of a failure.  May be NULL.
+ *
  * @return DR_OK; DR_ERR_NOT_FOUND: no such knob; DR_ERR_ARG: out of range; DR_ERR_LIMIT: no thread can be started.
- * Any thread. */
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_loader_set(dr_loader *loader, const char *knob, double value, dr_error *err);
 
-/* Reads a knob.
+/**
+ * Read a knob.
  *
- * @param value  set unless the call fails.
- * @return DR_OK; DR_ERR_NOT_FOUND.  Any thread. */
+ * @param loader The loader.
+ * @param knob   A name of DR_KNOB_MAP in drapps/sched.h.
+ * @param value  Set unless the call fails.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_NOT_FOUND.
+ *
+ * @note May be called from any thread.
+ */
 DR_API dr_status dr_loader_get(dr_loader *loader, const char *knob, double *value, dr_error *err);
 
-/* Copies the newest decisions of the policy, oldest first.  The last 64 are kept.
+/**
+ * Copy the newest decisions of the policy, oldest first.  The last 64 are kept.
  *
- * @param after  only decisions with higher numbers.
- * @param out    room for `cap` decisions.
- * @return how many were copied; 0 in a forked child.
- * Any thread. */
+ * @param loader The loader.
+ * @param after  Only decisions with higher numbers.
+ * @param out    Room for `cap` decisions.
+ * @param cap    How many to copy at most.
+ *
+ * @return How many were copied; 0 in a forked child.
+ *
+ * @note May be called from any thread.
+ */
 DR_API size_t dr_loader_decisions(dr_loader *loader, uint64_t after, struct dr_decision *out, size_t cap);
 
-/* --- looking inside: texts are freed with dr_text_free; any thread --- */
-
-/* Lists the samples that threads are at, the longest first.  Samples that begin or end during the call may be reported
- * wrongly.
+/* --- reports ---
  *
- * @param text  JSON array of {"id", "key", "worker" (negative: a reader), "seconds"}. */
+ * The caller frees the texts by dr_text_free.  The calls may be made from any thread. */
+
+/**
+ * List the samples that threads are working on, the longest first.  Samples that begin or end during the call may be
+ * reported wrongly.
+ *
+ * @param loader The loader.
+ * @param text   Receives a JSON array of {"id", "key", "worker" (negative: a reader), "seconds"}.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK, DR_ERR_NOMEM or DR_ERR_FORKED.
+ */
 DR_API dr_status dr_loader_running(dr_loader *loader, char **text, dr_error *err);
 
-/* Lists bad samples of an epoch that has ended (DR_END) which no batch reported, because none came after them.  The
+/**
+ * List bad samples of an epoch that has ended (DR_END) which no batch reported, because none came after them.  The
  * next call returns "[]".
  *
- * @param text  JSON array as of dr_batch_bad. */
+ * @param loader The loader.
+ * @param text   Receives a JSON array as of dr_batch_bad.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK, DR_ERR_NOMEM or DR_ERR_FORKED.
+ */
 DR_API dr_status dr_loader_untold(dr_loader *loader, char **text, dr_error *err);
 
-/* Returns counters and times since the loader was opened.
+/**
+ * Get counters and times since the loader was opened.
  *
- * @param text  JSON object; keys are the same in every language and are listed in docs/stats.md. */
+ * @param loader The loader.
+ * @param text   Receives a JSON object; its keys are the same in every language and are listed in docs/stats.md.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK, DR_ERR_NOMEM or DR_ERR_FORKED.
+ */
 DR_API dr_status dr_loader_stats(dr_loader *loader, char **text, dr_error *err);
 
-/* Describes what runs: ops, shapes, fusion, workers, budget.
+/**
+ * Describe what runs: ops, shapes, fusion, workers, budget.
  *
- * @param text  lines for people. */
+ * @param loader The loader.
+ * @param text   Receives lines for people.
+ * @param err    The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK, DR_ERR_NOMEM or DR_ERR_FORKED.
+ */
 DR_API dr_status dr_loader_explain(dr_loader *loader, char **text, dr_error *err);
 
-/* Measures ops: runs samples in the calling thread, each op by op and then fused, as the loader does.
+/**
+ * Measure ops: run samples in the calling thread, each op by op and then fused, as the loader does.
  *
- * @param samples  how many.
- * @param text     JSON: CPU time and bytes of each op; CPU time of all ops one by one, and of a fused sample. */
+ * @param loader  The loader.
+ * @param samples How many samples to run.
+ * @param text    Receives JSON: CPU time and bytes of each op; CPU time of all ops one by one, and of a fused sample.
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK, DR_ERR_NOMEM or DR_ERR_FORKED.
+ */
 DR_API dr_status dr_loader_profile(dr_loader *loader, uint64_t samples, char **text, dr_error *err);
 
-/* Writes an event of the caller into the loader's trace, with the present time.  Does nothing without a trace.
+/**
+ * Write an event of the caller into the loader's trace, with the present time.  Does nothing without a trace.
  *
- * @param json  an object with the member "event", under 64 KB; borrowed. */
+ * @param loader The loader.
+ * @param json   A JSON object with the member "event", under 64 KB; borrowed.
+ */
 DR_API void dr_loader_note(dr_loader *loader, const char *json);
 
 /* --- batches ---
  *
- * A batch is read-only but for the memory of its fields, which belongs to its holder alone and may be written to.
- * Results below are borrowed from the batch unless they say otherwise.  Any thread. */
+ * A batch is read-only except for the memory of its fields, which belongs to its holder alone and may be written to.
+ * Results are borrowed from the batch unless the call says otherwise.  The calls may be made from any thread. */
 
 typedef enum dr_collate {
     DR_COLLATE_STACK = 0,
@@ -351,56 +518,126 @@ typedef struct dr_batch_field {
     const dr_view *items;
 } dr_batch_field;
 
-/* Adds a reference.
+/**
+ * Add a reference.
  *
- * @return the same batch; each reference is released with dr_batch_unref. */
+ * @param batch The batch.
+ *
+ * @return The same batch; each reference is released with dr_batch_unref.
+ */
 DR_API dr_batch *dr_batch_ref(dr_batch *batch);
 
-/* Releases a reference; the last one returns the memory to the loader's pool.  May be called from any thread, after the
+/**
+ * Release a reference; the last one returns the memory to the loader's pool.  May be called from any thread, after the
  * loader is closed, and in a forked child.  Needs no lock of any language.
  *
- * @param batch  set to NULL; NULL is fine. */
+ * @param batch The batch; set to NULL.  NULL and a pointer to NULL are allowed.
+ */
 DR_API void dr_batch_unref(dr_batch **batch);
 
-/* @return samples in the batch. */
+/**
+ * Get the number of samples in a batch.
+ *
+ * @param batch The batch.
+ *
+ * @return The number of samples.
+ */
 DR_API uint64_t dr_batch_samples(const dr_batch *batch);
 
-/* @return its number in the epoch, from 0. */
+/**
+ * Get the number of a batch.
+ *
+ * @param batch The batch.
+ *
+ * @return Its number in the epoch, from 0.
+ */
 DR_API uint64_t dr_batch_number(const dr_batch *batch);
 
-/* @return the epoch it belongs to. */
+/**
+ * Get the epoch of a batch.
+ *
+ * @param batch The batch.
+ *
+ * @return The epoch it belongs to.
+ */
 DR_API uint64_t dr_batch_epoch(const dr_batch *batch);
 
-/* @return samples at its end that repeat others (DR_LAST_PAD). */
+/**
+ * Count the samples that pad a batch.
+ *
+ * @param batch The batch.
+ *
+ * @return The number of samples at its end that repeat others (DR_LAST_PAD).
+ */
 DR_API uint64_t dr_batch_padded(const dr_batch *batch);
 
-/* @return its fields; 0 of a batch that failed. */
+/**
+ * Get the number of fields of a batch.
+ *
+ * @param batch The batch.
+ *
+ * @return The number of fields; 0 for a batch that failed.
+ */
 DR_API int dr_batch_fields(const dr_batch *batch);
 
-/* Describes a field.
+/**
+ * Describe a field.
  *
- * @param i    0 to dr_batch_fields - 1.
- * @param out  filled in; what it points to belongs to the batch.
- * @return DR_OK; DR_ERR_ARG: no such field. */
+ * @param batch The batch.
+ * @param i     0 to dr_batch_fields - 1.
+ * @param out   Receives the description; its pointers are borrowed from the batch.
+ * @param err   The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG: no such field.
+ */
 DR_API dr_status dr_batch_field_at(const dr_batch *batch, int i, dr_batch_field *out, dr_error *err);
 
-/* @return the ids of its samples in the data set, dr_batch_samples of them. */
+/**
+ * Get the ids of the samples.
+ *
+ * @param batch The batch.
+ *
+ * @return The ids of its samples in the data set, dr_batch_samples of them.
+ */
 DR_API const uint64_t *dr_batch_ids(const dr_batch *batch);
 
-/* @return the positions of its samples in the epoch's order, dr_batch_samples of them. */
+/**
+ * Get the positions of the samples.
+ *
+ * @param batch The batch.
+ *
+ * @return The positions of its samples in the epoch's order, dr_batch_samples of them.
+ */
 DR_API const uint64_t *dr_batch_positions(const dr_batch *batch);
 
-/* Returns what was drawn for a sample, with keep_draws.
+/**
+ * Get what was drawn for a sample, with keep_draws.
  *
+ * @param batch The batch.
  * @param i     0 to dr_batch_samples - 1.
- * @param text  JSON object {"<node id>": {...}}; free with dr_text_free.
- * @return DR_OK; DR_ERR_STATE: keep_draws is off; DR_ERR_ARG; DR_ERR_NOMEM. */
+ * @param text  Receives a JSON object {"<node id>": {...}}, which the caller frees by dr_text_free.
+ * @param err   The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_STATE: keep_draws is off; DR_ERR_ARG; DR_ERR_NOMEM.
+ */
 DR_API dr_status dr_batch_draws(const dr_batch *batch, uint64_t i, char **text, dr_error *err);
 
-/* @return samples skipped or replaced in this batch: JSON array of {"position", "id", "key", "error", "action"}. */
+/**
+ * List the bad samples that a batch reports.
+ *
+ * @param batch The batch.
+ *
+ * @return The samples skipped or replaced: JSON array of {"position", "id", "key", "error", "action"}.
+ */
 DR_API const char *dr_batch_bad(const dr_batch *batch);
 
-/* @return the error with which dr_loader_next delivered this batch (pushed_order); NULL: none. */
+/**
+ * Get the error of a batch.
+ *
+ * @param batch The batch.
+ *
+ * @return The error with which dr_loader_next delivered this batch (pushed_order); NULL: none.
+ */
 DR_API const dr_error *dr_batch_error(const dr_batch *batch);
 
 #ifdef __cplusplus

@@ -1,13 +1,12 @@
-/* metrics.h: what the pipelines of this process do, for Prometheus and whoever else reads OpenMetrics.
+/* metrics.h: metrics of the pipelines of this process, for Prometheus and other readers of OpenMetrics.
  *
  *     dr_metrics *m;
  *     if (dr_metrics_start("9464", &m, &err) == DR_OK)
  *         printf("http://127.0.0.1:%d/metrics\n", dr_metrics_port(m));
  *
- * A small HTTP server in a thread of its own, off unless it is asked for, and then reachable from this machine alone
- * unless another address is given.  It reads the live files of this process (live.h): pipelines are not slowed down by
- * it, and what is not shown there is not served.  All calls may be made from any thread.  docs/watch.md lists the
- * metrics.
+ * A small HTTP server in a thread of its own.  It is off by default and listens on 127.0.0.1 unless another address is
+ * given.  It reads the live files of this process (live.h), so pipelines are not slowed down, and serves nothing that
+ * is not in these files.  docs/watch.md lists the metrics.  All calls may be made from any thread.
  */
 #ifndef DRAPPS_METRICS_H
 #define DRAPPS_METRICS_H
@@ -20,24 +19,57 @@ extern "C" {
 
 typedef struct dr_metrics dr_metrics;
 
-/* address: a port ("9464": on 127.0.0.1), "address:port" or "[address]:port" with a numeric address or "localhost";
- * port 0 is any that is free.  "0.0.0.0:9464" and "[::]:9464" are open to the network: there is neither a password nor
- * encryption.  DR_ERR_ARG: not an address; DR_ERR_IO: the system refuses it, as when the port is taken;
- * DR_ERR_UNSUPPORTED: libmicrohttpd is not there; DR_ERR_LIMIT: 8 run already; DR_ERR_NOMEM. */
+/**
+ * Start a server.
+ *
+ * @param address A port ("9464": on 127.0.0.1), "address:port" or "[address]:port" with a numeric address or
+ *                "localhost"; port 0: any free port.  "0.0.0.0:9464" and "[::]:9464" are open to the network, without a
+ *                password or encryption.
+ * @param out     The server, which the caller stops by dr_metrics_stop.  NULL after a failure.
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG where address has another form; DR_ERR_IO where the system refuses it (the port is taken);
+ *         DR_ERR_UNSUPPORTED without libmicrohttpd; DR_ERR_LIMIT where 8 servers run already; DR_ERR_NOMEM.
+ */
 DR_API dr_status dr_metrics_start(const char *address, dr_metrics **out, dr_error *err);
 
-/* The port that it listens on. */
+/**
+ * Get the port of a server.
+ *
+ * @param metrics The server.
+ *
+ * @return The port that it listens on.
+ */
 DR_API int dr_metrics_port(const dr_metrics *metrics);
 
-/* Ends it, and the connections that are open; in the child of a fork, where it never ran, it frees. */
+/**
+ * Stop a server and close its connections.  In the child of a fork, where the server does not run, only free it.
+ *
+ * @param metrics The server; set to NULL.  NULL and a pointer to NULL are allowed.
+ */
 DR_API void dr_metrics_stop(dr_metrics **metrics);
 
-/* Starts what the environment asks for, once in a process: DRAPPS_METRICS is an address as above.  A process of a group
- * on one machine (LOCAL_RANK is set, as torchrun does) adds its rank to a port that is not 0.  DR_OK where the variable
- * is not set.  Each later call says what the first said.  Loaders call it. */
+/**
+ * Start the server that the environment variable DRAPPS_METRICS asks for, once in a process.  Loaders call this.
+ *
+ * DRAPPS_METRICS is an address as for dr_metrics_start.  Where LOCAL_RANK is set (torchrun does), it is added to a port
+ * that is not 0.
+ *
+ * @param err The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK, also where the variable is not set; else as dr_metrics_start.  Later calls return the result of the
+ *         first one.
+ */
 DR_API dr_status dr_metrics_from_environment(dr_error *err);
 
-/* What the server answers: OpenMetrics 1.0 text (free with dr_text_free). */
+/**
+ * Make the text that the server answers with.
+ *
+ * @param text Receives OpenMetrics 1.0 text, which the caller frees by dr_text_free (graph.h).
+ * @param err  The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK or DR_ERR_NOMEM.
+ */
 DR_API dr_status dr_metrics_text(char **text, dr_error *err);
 
 #ifdef __cplusplus

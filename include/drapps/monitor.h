@@ -1,7 +1,7 @@
-/* monitor.h: what the machine and the pipelines are doing, ten times a second.
+/* monitor.h: readings of the machine and of the pipelines, ten times a second.
  *
  * A monitor is one thread that reads /proc, /sys and a few libraries at a fixed interval and keeps the results as
- * snapshots: one plain struct with a place for each sensor.  What a machine does not have is absent, never an error:
+ * snapshots: one plain struct with a slot for each sensor.  A sensor that a machine lacks is absent, never an error:
  * its bit in `present` is 0, and so are its value and level.
  *
  *     dr_monitor *m;
@@ -66,7 +66,7 @@ extern "C" {
     X(SERVICE_BATCH, "service_batch", "s", "the demand interval", "a sample's share of making a batch")                \
     X(SERVICE_SLOW, "service_slow", "s", "the demand interval", "a sample of the slow lane")                           \
     X(BATCH_LATENCY, "batch_latency", "s", "1 s", "from a batch's first sample begun to the batch ready")              \
-    X(CONSUMER_WAIT, "consumer_wait", "share", "always", "time in which the trainer waited for a batch")               \
+    X(CONSUMER_WAIT, "consumer_wait", "share", "always", "time in which the consumer waited for a batch")              \
     X(CACHE_HITS, "cache_hits", "share", "every sample", "samples that came from the cache")                           \
     X(CACHE_FILL, "cache_fill", "share", "full", "the cache")                                                          \
     X(IN_FLIGHT, "in_flight", "bytes", "the byte budget", "samples and batches in flight")
@@ -92,11 +92,20 @@ typedef struct dr_snapshot {
     float cpu[DR_MAX_CPUS];     /* use of each CPU, in [0, 1]; 0 for one that is offline */
 } dr_snapshot;
 
-/* The table above as JSON: [{"name", "unit", "full", "doc"}, ...] in the order of the enum.  Never NULL; not to be
- * freed. */
+/**
+ * Get the table of sensors.
+ *
+ * @return A static JSON text: [{"name", "unit", "full", "doc"}, ...] in the order of the enum.  Never NULL.
+ */
 DR_API const char *dr_sensors_json(void);
 
-/* The name of a sensor; NULL for a number that is none. */
+/**
+ * Get the name of a sensor.
+ *
+ * @param sensor A dr_sensor.
+ *
+ * @return A static text; NULL for a number that is no sensor.
+ */
 DR_API const char *dr_sensor_name(int sensor);
 
 /* --- a monitor --- */
@@ -111,55 +120,164 @@ typedef struct dr_monitor_options {
                          call. With one, the GPU, memory bandwidth and connections of this machine stay out. */
 } dr_monitor_options;
 
-DR_API void dr_monitor_defaults(dr_monitor_options *options); /* 100 ms, 300 snapshots, "" */
+/**
+ * Fill in the defaults: 100 ms, 300 snapshots, root "".
+ *
+ * @param options Overwritten, its `size` included.
+ */
+DR_API void dr_monitor_defaults(dr_monitor_options *options);
 
-/* Starts a monitor; options NULL: the defaults.  The caller owns a reference.  DR_ERR_ARG, DR_ERR_NOMEM. */
+/**
+ * Start a monitor and wait for its first snapshot.
+ *
+ * @param options The settings; NULL: the defaults.
+ * @param out     A reference, which the caller releases by dr_monitor_unref.  NULL after a failure.
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG where an option is out of range; DR_ERR_NOMEM.
+ */
 DR_API dr_status dr_monitor_open(const dr_monitor_options *options, dr_monitor **out, dr_error *err);
 
-/* One reference more, and one less; the last stops the thread and frees: not in a callback.  One monitor may serve
- * several loaders. */
+/**
+ * Add a reference.  One monitor may serve several loaders.
+ *
+ * @param monitor The monitor.
+ *
+ * @return The same monitor; the caller releases the reference by dr_monitor_unref.
+ */
 DR_API dr_monitor *dr_monitor_ref(dr_monitor *monitor);
+
+/**
+ * Release a reference.  The last one stops the thread and frees the monitor.
+ *
+ * @param monitor The monitor; set to NULL.  A pointer to NULL is allowed.
+ *
+ * @note Not from a callback of the monitor.
+ */
 DR_API void dr_monitor_unref(dr_monitor **monitor);
 
-/* Stops the thread now, whoever else holds a reference: no callback runs after this, snapshots stay readable.  Not from
- * a callback. */
+/**
+ * Stop the thread, also if there are other references.  No callback runs after this call; snapshots stay readable.
+ *
+ * @param monitor The monitor.
+ *
+ * @note Not from a callback of the monitor.
+ */
 DR_API void dr_monitor_close(dr_monitor *monitor);
 
 /* --- reading --- */
 
+/**
+ * Get the newest snapshot.
+ *
+ * @param monitor The monitor.
+ * @param out     Receives the snapshot.
+ *
+ * @return DR_OK or DR_ERR_FORKED.
+ */
 DR_API dr_status dr_monitor_latest(dr_monitor *monitor, dr_snapshot *out);
 
-/* The first snapshot with a number above `after` that is still there; waits for it up to timeout_ms.  DR_AGAIN: none
- * within that time; DR_END: closed, and none will come. */
+/**
+ * Wait for a snapshot.
+ *
+ * @param monitor    The monitor.
+ * @param after      The snapshot must have a higher number.
+ * @param timeout_ms The longest time to wait.
+ * @param out        Receives the oldest such snapshot that is kept.
+ *
+ * @return DR_OK; DR_AGAIN after the timeout; DR_END where the monitor was closed and there is none; DR_ERR_FORKED.
+ */
 DR_API dr_status dr_monitor_wait(dr_monitor *monitor, uint64_t after, int timeout_ms, dr_snapshot *out);
 
-/* Copies the newest snapshots, at most `cap`, with numbers above `after`, oldest first; returns how many. */
+/**
+ * Copy the newest snapshots, oldest first.
+ *
+ * @param monitor The monitor.
+ * @param after   Only snapshots with higher numbers.
+ * @param out     Room for `cap` snapshots.
+ * @param cap     How many to copy at most.
+ *
+ * @return How many were copied; 0 in the child of a fork.
+ */
 DR_API size_t dr_monitor_history(dr_monitor *monitor, uint64_t after, dr_snapshot *out, size_t cap);
 
-/* 10..1000 ms, from the next snapshot on, which is due that long after the last.  DR_ERR_ARG. */
+/**
+ * Change the interval.  The next snapshot is made that long after the last one.
+ *
+ * @param monitor     The monitor.
+ * @param interval_ms 10 .. 1000.
+ * @param err         The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG where interval_ms is out of range; DR_ERR_FORKED.
+ */
 DR_API dr_status dr_monitor_set_interval(dr_monitor *monitor, int interval_ms, dr_error *err);
+
+/**
+ * Get the interval.
+ *
+ * @param monitor The monitor.
+ *
+ * @return The interval in ms; 0 in the child of a fork.
+ */
 DR_API int dr_monitor_interval(dr_monitor *monitor);
 
-/* --- taking part --- */
+/* --- callbacks and processes --- */
 
 /* Called in the monitor's thread after each snapshot, which is borrowed for the call.  Must be quick. */
 typedef void dr_monitor_fn(void *user, const dr_snapshot *snapshot);
 
-/* *token is for dr_monitor_unsubscribe.  DR_ERR_LIMIT: there are 64 already. */
+/**
+ * Register a callback.
+ *
+ * @param monitor The monitor.
+ * @param fn      The callback.
+ * @param user    Its first argument; must stay valid until dr_monitor_unsubscribe.
+ * @param token   Receives the argument of dr_monitor_unsubscribe.
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_LIMIT where there are 64 already; DR_ERR_FORKED.
+ */
 DR_API dr_status dr_monitor_subscribe(dr_monitor *monitor, dr_monitor_fn *fn, void *user, int *token, dr_error *err);
 
-/* When it returns, the callback does not run and will not again; from inside a callback it only keeps it from the next.
+/**
+ * Remove a callback.  When this returns, the callback does not run and will not run again.
+ *
+ * @param monitor The monitor.
+ * @param token   Of dr_monitor_subscribe.
+ *
+ * @note From inside a callback, this does not wait for the running call.
  */
 DR_API void dr_monitor_unsubscribe(dr_monitor *monitor, int token);
 
-/* Counts another process (a worker) as own from now on, or no longer.  DR_ERR_LIMIT: there are 256 already;
- * DR_ERR_NOT_FOUND: no such process.  One that ends is forgotten by itself. */
+/**
+ * Count the CPU time of another process, such as a worker, as own.
+ *
+ * @param monitor The monitor.
+ * @param pid     The process.  One that ends is removed automatically.
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_LIMIT where 256 processes are watched already; DR_ERR_NOT_FOUND where there is no such process;
+ *         DR_ERR_FORKED.
+ */
 DR_API dr_status dr_monitor_watch(dr_monitor *monitor, int pid, dr_error *err);
+
+/**
+ * Count a process as own no longer.
+ *
+ * @param monitor The monitor.
+ * @param pid     The process; one that is not watched is ignored.
+ */
 DR_API void dr_monitor_unwatch(dr_monitor *monitor, int pid);
 
-/* An accelerator that NVML does not know (an OpenCL device, by the times of its events; an emulated one) was busy for
- * so long since the last call: fills gpu_busy where there is no GPU of NVML.  From the first call on, silence means
- * that it is idle.  One device: of several, the mean. */
+/**
+ * Report for how long an accelerator that NVML does not know (an OpenCL device, an emulated one) was busy.
+ *
+ * The times become the sensor gpu_busy where NVML has no GPU.  From the first call on, time that is not reported counts
+ * as idle.
+ *
+ * @param monitor The monitor.
+ * @param busy_ns Busy time since the last call; of several devices, their mean.
+ */
 DR_API void dr_monitor_add_busy(dr_monitor *monitor, uint64_t busy_ns);
 
 #ifdef __cplusplus

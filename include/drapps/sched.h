@@ -1,15 +1,15 @@
-/* sched.h: who turns the knobs of a pipeline, when, and why.
+/* sched.h: controllers and policies, which set the knobs of a running pipeline.
  *
- * A controller looks at a monitor and at one pipeline, and once a second a policy decides how the pipeline's knobs
- * should stand.  A guard keeps that within the budgets and goes back to a safe setting where a change made things
- * worse. Every decision has a reason that people can read.
+ * A controller reads a monitor and one pipeline.  Once a second a policy proposes values for the pipeline's knobs.  A
+ * guard keeps them within the budgets and reverts a change that made things worse.  Every decision has a reason that
+ * people can read.
  *
  *   pipeline ─ flow ──► controller ◄── snapshot ─ monitor
  *                         │ observation
  *                       policy ─ proposals ──► guard ─ set ──► knobs of the pipeline
  *
- * Loaders make their own controller (dr_loader_options.policy); this header is for those who bring another kind of
- * pipeline, and for tools that read what controllers say.
+ * Loaders make their own controller (dr_loader_options.policy); this header is for other kinds of pipelines, and for
+ * tools that read decisions.
  *
  * The environment variable DRAPPS_POLICY overrides every setting: the name of a policy; "off" is "fixed".
  */
@@ -42,7 +42,9 @@ extern "C" {
     X(LANE_THRESHOLD, "lane_threshold", "times", 1, 1000, 5000,                                                        \
       "multiple of the median cost that makes a sample slow")                                                          \
     X(CPU_CEILING, "cpu_ceiling", "cpus", 0, 512, 1000, "CPUs that the workers may use together; 0: no limit")         \
-    X(PRIORITY, "priority", "level", -1, 1, 5000, "-1: runs when nothing else wants the CPU; 0: as others; 1: first")
+    X(PRIORITY, "priority", "level", -1, 1, 5000, "-1: runs when nothing else wants the CPU; 0: as others; 1: first")  \
+    X(CODEC, "codec", "number", -1, 255, 5000,                                                                         \
+      "codec of what a cache keeps, by its number; -1: the one that suits best")
 
 typedef enum dr_knob {
 #define DR_KNOB_ENUM(id, name, unit, least, most, cooldown, doc) DR_KNOB_##id,
@@ -51,15 +53,50 @@ typedef enum dr_knob {
         DR_N_KNOBS
 } dr_knob;
 
-/* The table as JSON: [{"name", "unit", "least", "most", "cooldown_ms", "whole", "doc"}, ...]; not to be freed. */
+/**
+ * Get the table of knobs.
+ *
+ * @return A static JSON text: [{"name", "unit", "least", "most", "cooldown_ms", "whole", "doc"}, ...].  Never NULL.
+ */
 DR_API const char *dr_knobs_json(void);
-DR_API const char *dr_knob_name(int knob); /* NULL for a number that is none */
-DR_API int dr_knob_find(const char *name); /* -1: none */
-DR_API bool dr_knob_is_whole(int knob);    /* a count, which takes whole numbers alone */
 
-/* --- flow: what a pipeline did and where it stands --- */
+/**
+ * Get the name of a knob.
+ *
+ * @param knob A dr_knob.
+ *
+ * @return A static text; NULL for a number that is no knob.
+ */
+DR_API const char *dr_knob_name(int knob);
 
-/* X(id, name, kind, unit, doc).  SUM: grows from 0 on; rates are differences.  GAUGE: as it is now. */
+/**
+ * Find a knob by its name.
+ *
+ * @param name The name.
+ *
+ * @return The dr_knob, or -1 where no knob has that name.
+ */
+DR_API int dr_knob_find(const char *name);
+
+/**
+ * Ask whether a knob is a count, which takes only whole numbers.
+ *
+ * @param knob A dr_knob.
+ *
+ * @return Whether it is.
+ */
+DR_API bool dr_knob_is_whole(int knob);
+
+/* --- the default prefetch window --- */
+
+/* A prefetch window that neither the user nor a policy has set grows while batches are cheap: up to
+ * DR_PREFETCH_SAMPLES_PER_WORKER samples in flight for each worker, which evens out that some samples take much longer
+ * than others, and as long as all batches in flight take no more than DR_PREFETCH_CHEAP_BYTES. */
+enum { DR_PREFETCH_CHEAP_BYTES = 64 << 20, DR_PREFETCH_SAMPLES_PER_WORKER = 12 };
+
+/* --- flow: what a pipeline has done, and its present state --- */
+
+/* X(id, name, kind, unit, doc).  SUM: a counter from 0; rates are differences.  GAUGE: the present value. */
 #define DR_FLOW_MAP(X)                                                                                                 \
     X(SAMPLES, "samples", SUM, "samples", "delivered to the consumer")                                                 \
     X(BATCHES, "batches", SUM, "batches", "delivered to the consumer")                                                 \
@@ -69,7 +106,7 @@ DR_API bool dr_knob_is_whole(int knob);    /* a count, which takes whole numbers
     X(READ, "read", SUM, "s", "reading samples, summed over threads")                                                  \
     X(WORK, "work", SUM, "s", "decoding and augmenting, summed over workers")                                          \
     X(CPU, "cpu", SUM, "s", "CPU time of the workers, reading included")                                               \
-    X(DELAY, "delay", SUM, "s", "workers could run and had no CPU; where the plant tells it")                          \
+    X(DELAY, "delay", SUM, "s", "workers could run and had no CPU; where the plant knows it")                          \
     X(BYTES_READ, "bytes_read", SUM, "bytes", "encoded bytes")                                                         \
     X(LATENCY, "latency", SUM, "s", "from a batch's first sample begun to the batch ready, summed over batches")       \
     X(SLOW, "slow", SUM, "samples", "that went through the slow lane")                                                 \
@@ -88,7 +125,12 @@ DR_API bool dr_knob_is_whole(int knob);    /* a count, which takes whole numbers
     X(BATCH_BYTES, "batch_bytes", GAUGE, "bytes", "one batch")                                                         \
     X(BATCH_SAMPLES, "batch_samples", GAUGE, "samples", "one batch")                                                   \
     X(CACHE_FILL, "cache_fill", GAUGE, "share", "of what the cache may take")                                          \
-    X(CONSUMERS, "consumers", GAUGE, "threads", "waiting for a batch now")
+    X(CONSUMERS, "consumers", GAUGE, "threads", "waiting for a batch now")                                             \
+    X(CODEC, "codec", GAUGE, "number", "codec of the sample that the cache kept last")                                 \
+    X(CODEC_V, "codec_v", GAUGE, "share", "its speed, of the fastest codec's")                                         \
+    X(CODEC_RHO, "codec_rho", GAUGE, "share", "its ratio, of the densest codec's")                                     \
+    X(CODEC_COMPAT, "codec_compat", GAUGE, "share", "how well it fits the machine as it is")                           \
+    X(CODEC_U, "codec_u", GAUGE, "utility", "its utility, the sum of these with their weights")
 
 typedef enum dr_flow {
 #define DR_FLOW_ENUM(id, name, kind, unit, doc) DR_FLOW_##id,
@@ -97,10 +139,14 @@ typedef enum dr_flow {
         DR_N_FLOWS
 } dr_flow;
 
-/* The table as JSON: [{"name", "kind": "sum" | "gauge", "unit", "doc"}, ...]; not to be freed. */
+/**
+ * Get the table of flows.
+ *
+ * @return A static JSON text: [{"name", "kind": "sum" | "gauge", "unit", "doc"}, ...].  Never NULL.
+ */
 DR_API const char *dr_flows_json(void);
 
-/* --- spreads: how long single waits and batches took --- */
+/* --- spreads: histograms of single waits and batches --- */
 
 /* X(id, name, doc). */
 #define DR_SPREAD_MAP(X)                                                                                               \
@@ -116,17 +162,17 @@ typedef enum dr_spread_of {
 
 enum { DR_SPREAD_BINS = 10 };
 
-/* A histogram: bin i counts times from 2^(16 + 2i) to 2^(18 + 2i) ns (0.26 ms, 1 ms, 4.2 ms, ... 17 s); the first has
- * all that are shorter, the last all that are longer. */
+/* A histogram: bin i counts times from 2^(16 + 2i) to 2^(18 + 2i) ns (ends at 0.26 ms, 1 ms, 4.2 ms, ...).  The first
+ * bin also counts all shorter times, the last one all longer times. */
 typedef struct dr_spread {
     double sum; /* s */
     uint64_t n[DR_SPREAD_BINS];
 } dr_spread;
 
-/* --- what is wanted --- */
+/* --- the reward --- */
 
-/* X(id, name, doc).  Each term is in [0, 1]; the reward of a decision is the sum of weight * term, with the sign that
- * the table of terms in docs/scheduler.md says. */
+/* X(id, name, doc).  Each term is in [0, 1].  The reward of a decision is the sum of weight * term; terms that count
+ * against have a negative sign. */
 #define DR_TERM_MAP(X)                                                                                                 \
     X(THROUGHPUT, "throughput", "samples delivered, of what is asked for and the CPUs can make: counts for")           \
     X(LATENCY, "latency", "time from a batch's begin to its end, as part of lat_ref: counts against")                  \
@@ -134,7 +180,7 @@ typedef struct dr_spread {
     X(ENERGY, "energy", "power, as part of the machine's: counts against")                                             \
     X(IDLE, "idle", "time in which the consumer waited: counts against")                                               \
     X(HOST, "host", "CPU that the pipeline uses, as part of what it may: counts against")                              \
-    X(CHANGE, "change", "knobs turned, as part of all: counts against")
+    X(CHANGE, "change", "knobs changed, as part of all: counts against")
 
 typedef enum dr_term {
 #define DR_TERM_ENUM(id, name, doc) DR_TERM_##id,
@@ -147,9 +193,17 @@ typedef struct dr_weights {
     double of[DR_N_TERMS]; /* 0 or more each */
 } dr_weights;
 
-/* "step" (default: the training step: throughput, waiting, and a little host cost), "draadp" (throughput, latency,
- * balance, energy), "drapps" (throughput, latency, idle, balance), or "name=number,..." over "step" or over a preset
- * named first ("draadp,energy=0.5").  DR_ERR_ARG names what is not known. */
+/**
+ * Parse weights.
+ *
+ * @param text "step" (the default: throughput, waiting, and a little host cost), "draadp" (throughput, latency,
+ * balance, energy), "drapps" (throughput, latency, idle, balance), or "name=number,...", which changes weights of
+ *             "step" or of a preset that comes first ("draadp,energy=0.5").
+ * @param out  Receives the weights.
+ * @param err  The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG where a preset, a term or a number is wrong.
+ */
 DR_API dr_status dr_weights_parse(const char *text, dr_weights *out, dr_error *err);
 
 /* --- decisions --- */
@@ -157,7 +211,7 @@ DR_API dr_status dr_weights_parse(const char *text, dr_weights *out, dr_error *e
 /* X(id, name, doc): what limits a pipeline, as a policy sees it. */
 #define DR_BOUND_MAP(X)                                                                                                \
     X(UNKNOWN, "unknown", "too little is known yet")                                                                   \
-    X(TRAINER, "trainer", "the trainer: it does not wait for batches")                                                 \
+    X(CONSUMER, "consumer", "the consumer: it does not wait for batches")                                              \
     X(CPU, "cpu", "the CPUs that the pipeline may use are busy")                                                       \
     X(WORKERS, "workers", "workers are busy, CPUs are not")                                                            \
     X(STORAGE, "storage", "workers wait for reads")                                                                    \
@@ -174,6 +228,13 @@ typedef enum dr_bound {
         DR_N_BOUNDS
 } dr_bound;
 
+/**
+ * Get the name of a bound.
+ *
+ * @param bound A dr_bound.
+ *
+ * @return A static text; NULL for a number that is no bound.
+ */
 DR_API const char *dr_bound_name(int bound);
 
 enum { DR_MAX_REASON = 320 };
@@ -182,95 +243,170 @@ typedef struct dr_decision {
     uint64_t time_ns;
     uint64_t number;           /* 1, 2, ... */
     int32_t bound;             /* dr_bound */
-    uint32_t changed;          /* bit (1 << dr_knob): was turned */
-    double before[DR_N_KNOBS]; /* knobs that the pipeline lacks: 0 */
+    uint32_t changed;          /* bit (1 << dr_knob): the knob was changed */
+    double before[DR_N_KNOBS]; /* 0 for knobs that the pipeline lacks */
     double after[DR_N_KNOBS];
-    double term[DR_N_TERMS];   /* of the time since the decision before */
-    double weight[DR_N_TERMS]; /* as they were then */
+    double term[DR_N_TERMS];   /* over the time since the previous decision */
+    double weight[DR_N_TERMS]; /* at that time */
     double reward;
-    bool guarded;               /* the guard, not the policy, had the last word */
-    char reason[DR_MAX_REASON]; /* sentences: "The trainer waits 12 % of its time and could take 640 samples/s. ..." */
+    bool guarded;               /* the guard overrode the policy */
+    char reason[DR_MAX_REASON]; /* sentences: "The consumer waits 12 % of its time and could take 640 samples/s. ..." */
 } dr_decision;
 
-/* The reward again, from the terms and weights: equal to d->reward to 1e-6. */
+/**
+ * Compute the reward of a decision from its terms and weights.
+ *
+ * @param d The decision.
+ *
+ * @return The reward, equal to d->reward to 1e-6.
+ */
 DR_API double dr_decision_reward(const dr_decision *d);
 
 /* --- policies --- */
 
 enum { DR_MAX_POLICY = 512 };
 
-/* The table as JSON: [{"name", "doc", "params": [{"name", "least", "most", "default", "doc"}, ...]}, ...]: "fixed",
- * "rules", "climb", "stages", "analytic".  Static; not to be freed. */
+/**
+ * Get the table of policies: "fixed", "rules", "climb", "stages", "analytic".
+ *
+ * @return A static JSON text: [{"name", "doc", "params": [{"name", "least", "most", "default", "doc"}, ...]}, ...].
+ *         Never NULL.
+ */
 DR_API const char *dr_policies_json(void);
 
-/* Checks the text by which a policy is chosen: "name" or "name:param=value,param=value".  Names, parameters and their
- * ranges are those of dr_policies_json; "off" is "fixed"; `load=PATH` starts with a state that
- * dr_controller_save_policy has written.
+/**
+ * Check the text by which a policy is chosen: "name" or "name:param=value,param=value".
  *
- * @param text  up to DR_MAX_POLICY - 1 bytes; NULL checks the variable DRAPPS_POLICY
- * @return DR_OK, or DR_ERR_ARG with what is allowed.  The file of `load` is not looked at. */
+ * Names, parameters and their ranges are those of dr_policies_json.  "off" is "fixed".  `load=PATH` starts with a state
+ * that dr_controller_save_policy has written.
+ *
+ * @param text Up to DR_MAX_POLICY - 1 bytes; NULL checks the variable DRAPPS_POLICY.
+ * @param err  The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG where the text is wrong.  The file of `load` is not read.
+ */
 DR_API dr_status dr_policy_check(const char *text, dr_error *err);
 
 /* --- controllers --- */
 
 enum { DR_MAX_WHERE = 96 };
 
-/* A pipeline as a controller sees it.  The callbacks run in the monitor's thread, without a lock held, and must not
- * wait for anything: what takes time is done later by the pipeline itself. */
+/* A pipeline as a controller sees it.  The callbacks run in the monitor's thread, with no lock held, and must not
+ * block: the pipeline does slow work later, in its own threads. */
 typedef struct dr_plant {
     void *user;
     uint32_t knobs;                                    /* bit (1 << dr_knob): it has the knob */
-    bool tells_delay;                                  /* its flow has the delay: work that is neither CPU time nor
-                                                          delay is blocked */
-    double least[DR_N_KNOBS], most[DR_N_KNOBS];        /* within the table's */
-    void (*flow)(void *user, double flow[DR_N_FLOWS]); /* finds zeros; fills what it knows */
+    bool tells_delay;                                  /* its flow has DELAY: work that is neither CPU time nor delay
+                                                          is blocked */
+    double least[DR_N_KNOBS], most[DR_N_KNOBS];        /* within the ranges of DR_KNOB_MAP */
+    void (*flow)(void *user, double flow[DR_N_FLOWS]); /* sets the values that it knows; all are 0 before */
     double (*get)(void *user, int knob);
     dr_status (*set)(void *user, int knob, double value, dr_error *err);
-    void (*spreads)(void *user, dr_spread spreads[DR_N_SPREADS]); /* finds zeros, fills; NULL: not known */
-    void (*waits_in)(void *user, char where[DR_MAX_WHERE]); /* the function in which workers are blocked most, finds "";
-                                                                NULL: not known */
+    void (*spreads)(void *user, dr_spread spreads[DR_N_SPREADS]); /* sets the spreads, which are 0 before; NULL: not
+                                                                     known */
+    void (*waits_in)(void *user, char where[DR_MAX_WHERE]); /* sets the function in which workers are blocked most,
+                                                               which is "" before; NULL: not known */
 } dr_plant;
 
 typedef struct dr_controller_options {
     size_t size;           /* sizeof(dr_controller_options) */
-    const char *policy;    /* as dr_policy_check allows; NULL: "analytic" */
-    uint32_t pinned;       /* bit (1 << dr_knob): the user's, never turned */
-    int period_ms;         /* between decisions, 100..60000; 0: 1000 */
-    uint64_t decided;      /* decisions before this controller, of another one: numbers go on from there */
-    double cpu_limit;      /* CPUs that the pipeline may use, to which its cpu_ceiling is turned; 0: the container's */
-    uint64_t memory_limit; /* bytes; 0: what the plant's flow says */
+    const char *policy;    /* as for dr_policy_check; NULL: "analytic" */
+    uint32_t pinned;       /* bit (1 << dr_knob): set by the user, never changed */
+    int period_ms;         /* between decisions, 100 .. 60000; 0: 1000 */
+    uint64_t decided;      /* decisions of an earlier controller of this pipeline: numbers continue from there */
+    double cpu_limit;      /* CPUs that the pipeline may use: the limit of cpu_ceiling; 0: the container's limit */
+    uint64_t memory_limit; /* bytes; 0: BYTES_LIMIT of the flow */
     dr_weights weights;
-    dr_trace *trace; /* where it writes snapshots, flow and decisions; NULL: nowhere.  Borrowed */
-    dr_live *live;   /* what others see of it; NULL: nothing.  Borrowed */
+    dr_trace *trace; /* receives snapshots, flow and decisions; NULL: none.  Borrowed until the controller is closed */
+    dr_live *live;   /* receives them, too; NULL: none.  Borrowed until the controller is closed */
 } dr_controller_options;
 
 typedef struct dr_controller dr_controller;
 
+/**
+ * Fill in the defaults.
+ *
+ * @param options Overwritten, its `size` included.
+ */
 DR_API void dr_controller_defaults(dr_controller_options *options);
 
-/* Starts a controller.  Refs the monitor.  The plant's struct is copied; `user` must outlive the controller. */
+/**
+ * Start a controller.
+ *
+ * @param monitor The monitor; the controller keeps a reference.
+ * @param options The settings, borrowed for the call.
+ * @param plant   The pipeline; copied.  plant->user must stay valid until dr_controller_close.
+ * @param out     The controller, which the caller closes by dr_controller_close.  NULL after a failure.
+ * @param err     The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG where an option or the plant is wrong; DR_ERR_LIMIT where the monitor has no room for
+ * another callback; DR_ERR_FORKED; DR_ERR_NOMEM.
+ *
+ * @note The calls below may be made from any thread, but not from a callback of the plant.
+ */
 DR_API dr_status dr_controller_open(dr_monitor *monitor, const dr_controller_options *options, const dr_plant *plant,
                                     dr_controller **out, dr_error *err);
 
-/* When it returns, no callback of the plant runs any more. */
+/**
+ * Stop a controller and free it.  When this returns, no callback of the plant runs.
+ *
+ * @param controller The controller; set to NULL.  A pointer to NULL is allowed.
+ */
 DR_API void dr_controller_close(dr_controller **controller);
 
-/* While it is held (between epochs, with a consumer that pauses), it watches and does not decide. */
+/**
+ * Hold a controller, or let it go on.  While it is held (between epochs, while the consumer pauses), it observes and
+ * does not decide.
+ *
+ * @param controller The controller.
+ * @param held       Whether it is held.
+ */
 DR_API void dr_controller_hold(dr_controller *controller, bool held);
 
-/* What the user turned himself: never again turned by the policy, or free again. */
+/**
+ * Pin a knob that the user has set, so that the policy does not change it; or unpin it.
+ *
+ * @param controller The controller.
+ * @param knob       A dr_knob.
+ * @param pinned     Whether it is pinned.
+ * @param err        The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_ARG where there is no such knob.
+ */
 DR_API dr_status dr_controller_pin(dr_controller *controller, int knob, bool pinned, dr_error *err);
 
+/**
+ * Change the weights of the reward, from the next decision on.
+ *
+ * @param controller The controller.
+ * @param weights    The weights; copied.
+ */
 DR_API void dr_controller_set_weights(dr_controller *controller, const dr_weights *weights);
 
-/* Writes the state of the policy to a file, from which `load=PATH` of a later run begins.  Any thread.
+/**
+ * Write the state of the policy to a file, with which a later run can start (`load=PATH`).
  *
- * @param path  replaced if it exists, by renaming a temporary file beside it
- * @return DR_OK; DR_ERR_IO, DR_ERR_NOT_FOUND or DR_ERR_NOMEM where it cannot be written */
+ * @param controller The controller.
+ * @param path       The file; replaced by renaming a temporary file beside it.
+ * @param err        The reason of a failure.  May be NULL.
+ *
+ * @return DR_OK; DR_ERR_IO, DR_ERR_NOT_FOUND or DR_ERR_NOMEM where it cannot be written.
+ */
 DR_API dr_status dr_controller_save_policy(dr_controller *controller, const char *path, dr_error *err);
 
-/* The newest decisions, at most `cap`, with numbers above `after`, oldest first; returns how many.  64 are kept; one
- * that changed nothing, but the first, only until the next, so that their numbers have gaps. */
+/**
+ * Copy the newest decisions, oldest first.
+ *
+ * The last 64 are kept.  A decision that changed nothing, except the first, is kept only until the next one, so that
+ * numbers have gaps.
+ *
+ * @param controller The controller.
+ * @param after      Only decisions with higher numbers.
+ * @param out        Room for `cap` decisions.
+ * @param cap        How many to copy at most.
+ *
+ * @return How many were copied.
+ */
 DR_API size_t dr_controller_decisions(dr_controller *controller, uint64_t after, dr_decision *out, size_t cap);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* store.h: a cache of samples on disk, so that later epochs and runs need not make them again.
+/* store.h: a cache of samples on disk and in memory, so that later epochs and runs need not make them again.
  *
  *   dr_store *s = NULL;
  *   dr_store_open("/scratch/cache", "what was done with the data, version 1", 0, &s, &err);
@@ -51,6 +51,8 @@ typedef struct dr_stored {
     dr_store_key key;
     uint32_t file, codec;
     uint64_t record_at, payload_at, payload_bytes, payload_sum;
+    uint64_t stamp;
+    bool in_memory;
 } dr_stored;
 
 /**
@@ -74,6 +76,27 @@ typedef struct dr_stored {
 DR_API dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit, dr_store **out, dr_error *err);
 
 /**
+ * Open a store with a tier in memory, in front of the one on disk or without it.
+ *
+ * The tier in memory is shared by all processes of this user on the machine that open the same identity; it lasts as
+ * long as one of them has it open.  It is a file in /dev/shm, or in the folder that the variable DRAPPS_SHM names.
+ *
+ * @param folder   As in dr_store_open.  NULL: nothing is kept on disk.
+ * @param identity As in dr_store_open.
+ * @param limit    As in dr_store_open.
+ * @param memory   Bytes of the tier in memory for all its users together, at least 1 MiB; the first user's counts.  0:
+ *                 none.
+ * @param out      As in dr_store_open.
+ * @param err      The reason of a failure.  May be NULL.
+ *
+ * @return As dr_store_open; DR_ERR_ARG where there is neither a folder nor memory.
+ *
+ * @note May be called from any thread.
+ */
+DR_API dr_status dr_store_open_tiers(const char *folder, const char *identity, uint64_t limit, uint64_t memory,
+                                     dr_store **out, dr_error *err);
+
+/**
  * Close a store.  Its samples stay on disk.
  *
  * @param store The store, which no other thread may be using; set to NULL.  A pointer to NULL is allowed.
@@ -84,7 +107,8 @@ DR_API void dr_store_close(dr_store **store);
  * Choose how the samples are compressed that are put from now on.
  *
  * @param store    The store.
- * @param adaptive true (the default): by LZ4 where that is measured to save time; false: always, if this build has LZ4.
+ * @param adaptive true (the default): each sample by the codec of this build, or none, that is measured to suit data
+ * and machine best (docs/cache.md); false: always by the default codec, LZ4, if this build has it.
  */
 DR_API void dr_store_adapt(dr_store *store, bool adaptive);
 
@@ -153,8 +177,14 @@ typedef struct dr_store_stats {
     uint64_t unpack_ns;               /* time for checking and decompressing samples that were read */
     uint64_t read_ns, read_bytes;     /* time for reading samples, unpack_ns included, and their bytes on disk */
     uint64_t disk_bytes, limit_bytes; /* of all stores below the folder: bytes taken, and allowed */
-    char codec[160];                  /* how samples are compressed, and why */
-    char stopped[160];                /* why no more samples are kept; "": they are */
+    char codec[480];                  /* how samples are compressed, and why */
+    char stopped[160];                /* why no more samples are kept on disk; "": they are */
+    uint64_t memory_hits;             /* of the hits, from the tier in memory */
+    uint64_t memory_records, memory_bytes, memory_limit_bytes; /* of all users of the tier: now, and allowed */
+    uint64_t memory_evicted;                                   /* by all users */
+    uint64_t memory_written, memory_raw_bytes; /* samples that this process has put there, before compression */
+    uint64_t memory_refused;                   /* samples of this process that were not kept there */
+    char memory_codec[480];                    /* how they are compressed there, and why; "": no tier in memory */
 } dr_store_stats;
 
 /**

@@ -7,7 +7,7 @@
     for images, labels in pipe.loader(batch_size=256, shuffle=True, seed=0):
         ...
 
-Importing drapps loads neither NumPy nor a framework: each name below is fetched when it is first used.
+Importing drapps imports neither NumPy nor a framework: each name below is imported when it is first used.
 """
 
 from importlib import import_module as _import_module
@@ -44,10 +44,12 @@ _HOMES = {
     "policies": "sched",
     "read": "pipeline",
     "read_coco": "coco",
+    "unpack": "set_files",
+    "verify": "set_files",
     **dict.fromkeys(_ERRORS, "_core"),
 }
 
-_MODULES = ("live", "metrics", "ops", "trace")
+_MODULES = ("codec", "live", "metrics", "ops", "trace")
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", *_MODULES, *sorted(_HOMES)]  # noqa: PLE0604
 
@@ -65,7 +67,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    """What can be had: help() asks for each of them."""
+    """Return the public names, also those that are not imported yet."""
     from importlib.util import find_spec
 
     names = {*globals(), *__all__}

@@ -24,6 +24,7 @@ from .loader import Loader as Loader
 from .monitor import Monitor as Monitor
 from .optable import Op as Op
 from .pipeline import Pipeline as Pipeline, from_arrays as from_arrays, mix as mix, read as read
+from .set_files import unpack as unpack, verify as verify
 from .sched import Decision as Decision, flows as flows, knobs as knobs, policies as policies
 from .torch.dataloader import DataLoader as DataLoader
 from .torch.named import DRAADPDataLoader as DRAADPDataLoader, DRAPPSLoader as DRAPPSLoader

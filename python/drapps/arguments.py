@@ -1,42 +1,47 @@
-"""The arguments of loaders: for each, which values it takes, in code and in words.
+"""The arguments of loaders: for each, the values that are allowed, as a test and in words.
 
-Pipeline.loader and DataLoader check what they are given by these tables before anything else happens, so that a mistake
-is an error of the form "workers must be a non-negative int or None, got 'x'".
+Pipeline.loader and DataLoader check their arguments by these tables before they do anything else.  A wrong value is an
+error of the form "workers must be a non-negative int or None, got 'x'".
 """
 
 import os
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import NamedTuple
 
 from drapps import _core
 from drapps.monitor import Monitor
 from drapps.output import OUTPUTS
+from drapps.real_number import is_real
 from drapps.sched import CPUS, check_policy, weights_text
 
 SHOWN = 200  # characters of a value in a message
-INT64 = 2**63 - 1  # the library's numbers end there
+INT64 = 2**63 - 1  # the largest int that the library takes
 
 
 class Rule(NamedTuple):
-    """Which values an argument takes.  test: may raise TypeError or ValueError for others; an Error of drapps says
-    what is wrong in more detail."""
+    """The values that an argument may have.
+
+    test: returns whether a value is allowed.  A TypeError or ValueError counts as no; a drapps.Error is passed on.
+    words: completes "must be".
+    """
 
     test: object
     words: str
-    most: int | None = None  # an int above is too large, for which there are other words
+    most: int | None = None  # a larger int gets a message of its own
 
     def or_none(self):
-        """Also None."""
+        """Return the rule that also allows None."""
         return Rule(lambda value: value is None or self.test(value), f"{self.words} or None", self.most)
 
     def words_for(self, value):
-        """What a value that is wrong must be."""
-        return f"at most {self.most}" if self.most is not None and type(value) is int and value > self.most else self.words
+        """Return the words for the message about a wrong value."""
+        return (
+            f"at most {self.most}" if self.most is not None and type(value) is int and value > self.most else self.words
+        )
 
 
 def check(rules, given):
-    """Raises ArgumentError, a ValueError, for the first of {name: value} that the rules do not allow."""
+    """Raise ArgumentError, a ValueError, for the first of {name: value} that the rules do not allow."""
     for name, value in given.items():
         rule = rules[name]
         try:
@@ -59,14 +64,14 @@ def _is_int(value):
 
 
 def ints(least, most=None, words=None):
-    """Ints of a range."""
+    """Return the rule of ints in a range."""
     text = words or (f"an int from {least} to {most}" if most is not None else f"an int of at least {least}")
     limit = INT64 if most is None else most
     return Rule(lambda value: _is_int(value) and least <= value <= limit, text, None if most is not None else limit)
 
 
 def choices(*allowed):
-    """One of some texts."""
+    """Return the rule of a text that is one of `allowed`."""
     *most, last = map(repr, allowed)
     return Rule(lambda value: isinstance(value, str) and value in allowed, f"{', '.join(most)} or {last}")
 
@@ -79,6 +84,10 @@ def _is_rules(value):
     if isinstance(value, str):
         return all("=" in rule for rule in value.split(","))
     return (isinstance(value, Mapping) and _is_names([*value, *value.values()]))
+
+
+def _is_codecs(value):
+    return isinstance(value, str) or (isinstance(value, Mapping) and _is_names([*value, *value.values()]))
 
 
 def _is_policy(value):
@@ -95,9 +104,9 @@ FLAG = Rule(lambda value: isinstance(value, bool) or bool(value in (0, 1)), "Tru
 SEED = ints(0, 2**64 - 1, "a non-negative int below 2**64")
 COUNT = ints(0, words="a non-negative int")
 POSITIVE = ints(1, words="a positive int")
-NUMBER = Rule(lambda value: isinstance(value, Real) and value >= 0, "a non-negative number")
+NUMBER = Rule(lambda value: is_real(value) and value >= 0, "a non-negative number")
 PATH = Rule(lambda value: isinstance(value, (str, bytes, os.PathLike)), "a path").or_none()
-CPU_LIMIT = Rule(lambda value: isinstance(value, Real) and CPUS[0] <= value <= CPUS[1],
+CPU_LIMIT = Rule(lambda value: is_real(value) and CPUS[0] <= value <= CPUS[1],
                  f"a number from {CPUS[0]} to {CPUS[1]}")  # fmt: skip
 
 BOTH = {
@@ -107,6 +116,7 @@ BOTH = {
     "memory_limit": COUNT.or_none(),
     "cache": PATH,
     "cache_limit": COUNT.or_none(),
+    "cache_memory": COUNT.or_none(),
     "lanes": FLAG,
     "policy": Rule(_is_policy, "a policy").or_none(),
     "resource_monitor": Rule(lambda value: isinstance(value, Monitor), "a drapps.Monitor").or_none(),
@@ -115,7 +125,7 @@ BOTH = {
     "trace": PATH,
 }
 
-# Of set_epoch, and of Pipeline.preview.
+# The arguments of set_epoch and of Pipeline.preview.
 EPOCH = {"epoch": COUNT}
 PREVIEW = {
     "n": POSITIVE,
@@ -125,7 +135,23 @@ PREVIEW = {
                     "a list of names, {number: name}").or_none(),
 }  # fmt: skip
 
-# Of Pipeline.loader, all but self.
+# The arguments of Pipeline.pack, but for the folder and progress.
+PACK = {
+    "upto": Rule(lambda value: isinstance(value, str) or COUNT.test(value), "a non-negative int, the name of an op",
+                 INT64).or_none(),
+    "codec": Rule(_is_codecs, "a codec, {field: codec}").or_none(),
+    "name": Rule(lambda value: isinstance(value, str) and value and not set(value) & set("/\\*?[]{}"),
+                 "the beginning of a file's name"),
+    "shard_bytes": POSITIVE,
+    "shard_samples": POSITIVE.or_none(),
+    "workers": ints(1, 64).or_none(),
+    "append": FLAG,
+    "seek_points": FLAG,
+    "on_bad_sample": choices("raise", "keep"),
+    "check_space": FLAG,
+}  # fmt: skip
+
+# The arguments of Pipeline.loader.
 LOADER = {
     **BOTH,
     "batch_size": POSITIVE,
@@ -147,10 +173,12 @@ LOADER = {
     "pushed_order": FLAG,
     "keep_batches": FLAG,
     "cpu_limit": CPU_LIMIT.or_none(),
+    "cache_at": Rule(lambda value: isinstance(value, str) or COUNT.test(value),
+                     "an op's name, or its place in the chain").or_none(),
     "equal_batches": FLAG,
 }  # fmt: skip
 
-# Of DataLoader, those that torch's has not: torch checks its own, and raises what it always did.
+# The arguments that DataLoader adds to those of torch, which torch checks itself.
 DATALOADER = {
     **{name: rule for name, rule in BOTH.items() if name != "in_order"},
     "cpu_limit": CPU_LIMIT.or_none(),

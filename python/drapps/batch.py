@@ -1,4 +1,4 @@
-"""Batch: the samples that a loader hands out together, with where they come from."""
+"""Batch: the samples that a loader delivers together, and where they come from."""
 
 import json
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from drapps.output import CONVERT, from_numpy
 
 
 class Batch(Mapping):
-    """One batch: a mapping from field names to arrays, plus facts about its samples.
+    """One batch: a mapping from field names to arrays, with facts about its samples.
 
-    A field is an array with one row per sample, or a list (texts, bytes, images of unequal size).  A padded field
-    brings `<name>_sizes`, the true extents of each sample; a ragged one `<name>_offsets`.
+    A field is an array with one row per sample, or a list (texts, bytes, images of unequal size).  A padded field comes
+    with `<name>_sizes`, the true extents of each sample, a ragged field with `<name>_offsets`.
 
-    ids and positions say which samples these are and where they stand in the epoch's order.
+    ids and positions tell which samples these are and where they are in the epoch's order.
     """
 
     __slots__ = ("_convert", "_core", "_fields", "output")
@@ -76,27 +76,27 @@ class Batch(Mapping):
 
     @property
     def number(self):
-        """Its number in the epoch, from 0."""
+        """The number of the batch in the epoch, from 0."""
         return self._core.number
 
     @property
     def epoch(self):
-        """The epoch it belongs to."""
+        """The epoch that the batch belongs to."""
         return self._core.epoch
 
     @property
     def padded(self):
-        """How many samples at its end repeat others, because of last="pad"."""
+        """The number of samples at the end of the batch that repeat others, because of last="pad"."""
         return self._core.padded
 
     @property
     def ids(self):
-        """The ids of its samples in the data set."""
+        """The ids of the samples in the data set."""
         return self._core.ids
 
     @property
     def positions(self):
-        """The positions of its samples in the epoch's order."""
+        """The positions of the samples in the epoch's order."""
         return self._core.positions
 
     @property
@@ -107,11 +107,11 @@ class Batch(Mapping):
 
     @property
     def error(self):
-        """Why it failed, an exception: a batch of pushed_order=True whose samples are lost.  None: it did not."""
+        """The exception of a batch of pushed_order=True whose samples are lost; else None."""
         return self._core.error
 
     def draws(self, i):
-        """What was drawn for sample i, by node id; needs keep_draws=True."""
+        """Return the random choices made for sample i, by node id; needs keep_draws=True."""
         return {int(node): drawn for node, drawn in json.loads(self._core.draws(i)).items()}
 
     def __repr__(self):
@@ -119,7 +119,7 @@ class Batch(Mapping):
 
 
 def deliver(batch):
-    """What iterating a loader gives: (images, labels) where these are the fields, else a dict by name."""
+    """Return what a loader yields: (images, labels) if these are the fields, else a dict by field name."""
     fields = batch.fields
     if tuple(fields) == ("image", "label"):
         return fields["image"], fields["label"]

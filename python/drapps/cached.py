@@ -1,4 +1,4 @@
-"""drapps.deterministic: results of Python functions kept on disk, so that later epochs and runs need not make them.
+"""drapps.deterministic: keeps results of Python functions on disk for later epochs and runs.
 
     class Scans(Dataset):
         @drapps.deterministic
@@ -8,8 +8,9 @@
         def __getitem__(self, i):
             return random_crop(self.prepare(i))
 
-The function runs as it is where no cache is active in the process.  drapps.DataLoader(cache=...) and
-Pipeline.loader(cache=...) make one active where the samples are made; docs/cache.md says what a result is kept under.
+Without an active cache in the process, the function runs as usual.  drapps.DataLoader(cache=...) and
+Pipeline.loader(cache=...) activate a cache in the processes that make the samples.  docs/cache.md says what the key of
+a result consists of.
 """
 
 import contextlib
@@ -25,9 +26,9 @@ from drapps import _core
 from drapps.digest import Unnamed, code_digest, digest
 from drapps.plain_serialize import pack, unpack
 
-TRIALS = 16  # calls that decide in "auto" mode
-WORTH = 2  # how many times faster reading must be
-DISK_BYTES_PER_S = 500e6  # what data sets that are larger than memory are read at
+TRIALS = 16  # calls that are measured before "auto" mode decides
+WORTH = 2  # reading a result must be this many times faster than making it
+DISK_BYTES_PER_S = 500e6  # bytes/s at which data sets larger than memory are read
 FORMAT = 1
 
 _active = None  # in this process,
@@ -35,11 +36,11 @@ _here = threading.local()  # or, as .cache, in this thread alone
 
 
 def deterministic(function=None, *, key=None):
-    """Marks a function or method whose result depends on its arguments alone, so that it may be kept.
+    """Mark a function or method whose result depends only on its arguments, so that the result may be cached.
 
-    key: a function of the same arguments that returns what decides the result (texts, numbers, tuples of them), for
-        objects that cannot be told apart by their attributes, or that have some which do not matter.  Whatever it
-        returns, the function's name and code belong to the key as well.
+    key: a function of the same arguments that returns what decides the result (texts, numbers, tuples of them).  Needed
+        for objects that their attributes do not identify, or whose attributes do not all matter.  The function's name
+        and code are always part of the key.
 
     >>> @drapps.deterministic
     ... def prepare(number):
@@ -61,28 +62,29 @@ def deterministic(function=None, *, key=None):
     return call
 
 
-def activate(folder, limit=0, key="", adaptive=True):
+def activate(folder, limit=0, key="", adaptive=True, memory=0):
     """Makes a cache active in this process; returns it.  The child of a fork activates its own.
 
     folder: where, or "auto": the user's cache folder, and only functions for which that was measured to pay.
     limit: bytes on disk of all that is kept in the folder; 0: half of what is free there.
     key: a text that belongs to the key of every result.
     adaptive: compressed where that is measured to pay; False: always.
+    memory: bytes for each function in memory, shared by the processes of the machine; folder None: there alone.
     """
     global _active
-    _active = Cache(folder, limit, key, adaptive)
+    _active = Cache(folder, limit, key, adaptive, memory=memory)
     return _active
 
 
 def deactivate():
-    """Functions run as they are again."""
+    """Deactivate the cache of this process."""
     global _active
     _active = None
 
 
 @contextlib.contextmanager
 def using(cache):
-    """Makes a cache (or None) active for a while, in this thread."""
+    """Activate a cache (or none) in this thread for the length of a with block."""
     before = vars(_here).copy()
     _here.cache = cache
     try:
@@ -94,27 +96,31 @@ def using(cache):
 
 def folder_text(folder):
     """Where a cache is, in words."""
+    if folder is None:
+        return "memory"
     folder = os.fspath(folder)
-    return "the user's cache folder, where that is measured to pay" if folder == "auto" else folder
+    return "the user's cache folder, where that is measured to save time" if folder == "auto" else folder
 
 
 def is_marked(function):
-    """Whether its results may be kept."""
+    """Return whether a function is marked as deterministic."""
     return hasattr(function, "drapps_function")
 
 
 class Cache:
-    """The stores of some functions below one folder.  counts: where cache_hits and cache_misses are added up."""
+    """The stores of the marked functions, below one folder.  counts: the dict that counts
+    cache_hits and cache_misses."""
 
-    def __init__(self, folder, limit=0, key="", adaptive=True, counts=None):
-        self.folder, self.limit, self.key, self.adaptive = os.fspath(folder), limit, key, adaptive
+    def __init__(self, folder, limit=0, key="", adaptive=True, counts=None, memory=0):
+        self.folder = None if folder is None else os.fspath(folder)
+        self.limit, self.key, self.adaptive, self.memory = limit, key, adaptive, memory
         self.counts = Counter() if counts is None else counts
         self.pid = os.getpid()
         self.stores = {}
-        self.selves = weakref.WeakKeyDictionary()  # what was found out about an object, while it lives
+        self.selves = weakref.WeakKeyDictionary()  # by id: the digest of an object, for its lifetime
 
     def call(self, wrapper, args, kwargs):
-        """The function's result: kept, or made and put there."""
+        """Return the function's result: from the store, or made now and stored."""
         kept = self.stores.get(wrapper)
         if kept is None:
             kept = self.stores[wrapper] = Kept(self, wrapper.drapps_function)
@@ -123,18 +129,18 @@ class Cache:
         return kept.call(self._name(wrapper, args, kwargs), args, kwargs)
 
     def _name(self, wrapper, args, kwargs):
-        """The bytes that a result is kept under."""
+        """Return the key of a result."""
         if wrapper.drapps_key is not None:
             return digest(wrapper.drapps_key(*args, **kwargs))
         try:
             return b"".join(map(self._digest, args)) + (digest(kwargs) if kwargs else b"")
         except Unnamed as error:
             name = wrapper.drapps_function.__qualname__
-            raise _core.ArgumentError(f"{name}: {error}; say what decides the result by "
+            raise _core.ArgumentError(f"{name}: {error}; name what decides the result by "
                                       "@drapps.deterministic(key=...)") from None  # fmt: skip
 
     def _digest(self, value):
-        """Objects, mostly the data set, are looked through once."""
+        """Return a digest; that of an object (mostly the data set) is computed once."""
         if not hasattr(value, "__dict__") or type(value).__hash__ is not object.__hash__:
             return digest(value)
         known = self.selves.get(value)
@@ -143,7 +149,7 @@ class Cache:
         return known
 
     def stats(self):
-        """Counters of each function's store, by its name."""
+        """Return the counters of each function's store, by the function's name."""
         return {kept.name: {**kept.store.stats(), "why": kept.why} for kept in self.stores.values() if kept.store}
 
     def close(self):
@@ -159,12 +165,12 @@ class Kept:
         self.function = function
         self.name = f"{function.__module__}.{function.__qualname__}"
         self.why, self.refused = "asked for", False
-        self.counts = cache.counts
+        self.counts, self.in_memory = cache.counts, bool(cache.memory)
         self.calls = self.call_ns = 0  # of the trial
         identity = {"format": FORMAT, "python": self.name, "code": code_digest(function).hex(), "key": cache.key}
         try:
             name = json.dumps(identity, sort_keys=True)
-            self.store = _core.open_store(cache.folder, name, cache.limit, cache.adaptive)
+            self.store = _core.open_store(cache.folder, name, cache.limit, cache.adaptive, cache.memory)
         except _core.Error as error:
             if cache.folder != "auto":
                 raise
@@ -198,10 +204,10 @@ class Kept:
         reads = max(stats["hits"], 1)
         read_ns = (stats["unpack_ns"] + stats["read_bytes"] * 1e9 / DISK_BYTES_PER_S) / reads
         pays = stats["hits"] > 0 and self.call_ns / self.calls >= WORTH * read_ns
-        self.refused = not pays
+        self.refused = not pays and not self.in_memory
         self.why = (f"{'pays' if pays else 'does not pay'}: a call takes {self.call_ns / self.calls / 1e3:.0f} us, "
                     f"reading its result {read_ns / 1e3:.0f} us")  # fmt: skip
-        if self.refused:
+        if not pays:
             self.store.discard("does not pay")
 
     def close(self):

@@ -11,15 +11,17 @@ from drapps.pipeline import Pipeline
 
 
 def read_coco(annotations, root, empty=False, masks=False, keypoints=False, crowds=False):
-    """A pipeline over the images of a COCO instances file, with the fields image, boxes, labels and image_id.
+    """Return a pipeline over the images of a COCO instances file, with the fields image, boxes, labels and image_id.
 
-    annotations: the JSON file.  root: the folder that its file names start from.
-    empty: also images without boxes.  crowds: also boxes of crowds (iscrowd), with a field of that name.
-    masks: also a field of uint8 masks, objects x height x width, made of polygons or run lengths as pycocotools does it.
-    keypoints: also a field of float32 key points, objects x points x 3: x, y and visibility.
+    annotations: the JSON file.
+    root: the folder that its file names are relative to.
+    empty: include images without boxes.
+    crowds: include boxes of crowds, marked by a field "iscrowd".
+    masks: add a field of uint8 masks (objects x height x width), made from polygons or run lengths as pycocotools does.
+    keypoints: add a field of float32 key points (objects x points x 3: x, y, visibility).
 
-    Boxes are float32 x0, y0, x1, y1; labels are category ids.  Boxes, masks and key points follow their image through all
-    ops, masks by nearest neighbour.  All are delivered by default, as lists of one array for each image.
+    Boxes are float32 x0, y0, x1, y1; labels are category ids.  Boxes, masks and key points are transformed with their
+    image by all ops, masks by nearest neighbour.  By default all are delivered, as lists with one array per image.
 
     >>> pipe = drapps.read_coco("instances_train2017.json", "train2017").decode()
     """
@@ -27,12 +29,15 @@ def read_coco(annotations, root, empty=False, masks=False, keypoints=False, crow
     annotations = os.fspath(annotations)
     content = _load(annotations)
     rows = {
-        _of(image, "id", annotations): _row(image, annotations, wanted) for image in _list(content, "images", annotations)
+        _of(image, "id", annotations): _row(image, annotations, wanted)
+        for image in _list(content, "images", annotations)
     }
     for note in _list(content, "annotations", annotations):
         row = rows.get(_of(note, "image_id", annotations))
         if row is None:
-            raise _core.FormatError(f"{annotations}: {_who(note)} is of image {note['image_id']!r}, which is not there")
+            raise _core.FormatError(
+                f"{annotations}: {_who(note)} names image {note['image_id']!r}, which the file does not list"
+            )
         if crowds or not note.get("iscrowd"):
             _add(row, note, annotations, wanted)
     if keypoints:
@@ -55,7 +60,7 @@ def _load(annotations):
         with open(annotations, encoding="utf-8") as file:
             content = json.load(file)
     except ValueError as error:  # also bytes that are not UTF-8
-        raise _core.FormatError(f"{annotations}: no JSON: {error}") from None
+        raise _core.FormatError(f"{annotations}: not a JSON file: {error}") from None
     if not isinstance(content, dict):
         raise _core.FormatError(f"{annotations}: must be an object with images and annotations")
     return content
@@ -81,7 +86,7 @@ def _of(entry, name, annotations):
 def _number(entry, name, annotations):
     value = _of(entry, name, annotations)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _core.FormatError(f'{annotations}: {_who(entry)}: "{name}" must be a whole number, got {value!r}')
+        raise _core.FormatError(f'{annotations}: {_who(entry)}: "{name}" must be an int, got {value!r}')
     return value
 
 
@@ -102,25 +107,32 @@ def _add(row, note, annotations, wanted):
         row["segmentation"]["objects"].append(_outline(note, annotations))
     if wanted["keypoints"]:
         points = _of(note, "keypoints", annotations)
-        if not isinstance(points, list) or len(points) % 3 or not points or not all(_is_real(value) for value in points):
-            raise _core.FormatError(f'{annotations}: {_who(note)}: "keypoints" must be x, y, visibility of each, got {points!r:.60}')
+        triples = isinstance(points, list) and points and len(points) % 3 == 0
+        if not triples or not all(_is_real(value) for value in points):
+            raise _core.FormatError(
+                f'{annotations}: {_who(note)}: "keypoints" must be x, y, visibility of each, got {points!r:.60}'
+            )
         row["keypoints"].append(points)
 
 
 def _outline(note, annotations):
-    """Polygons as they are; run lengths with their members in the order that decode_masks reads."""
+    """Return polygons unchanged, and run lengths with their members in the order that decode_masks reads."""
     shape = _of(note, "segmentation", annotations)
     if isinstance(shape, dict):
         return {"size": _of(shape, "size", annotations), "counts": _of(shape, "counts", annotations)}
     if not isinstance(shape, list) or not shape:
-        raise _core.FormatError(f'{annotations}: {_who(note)}: "segmentation" must be polygons or run lengths, got {shape!r:.60}')
+        raise _core.FormatError(
+            f'{annotations}: {_who(note)}: "segmentation" must be polygons or run lengths, got {shape!r:.60}'
+        )
     return shape
 
 
 def _check_equal_lengths(rows, annotations):
     lengths = {len(points) for row in rows for points in row["keypoints"]}
     if len(lengths) > 1:
-        raise _core.FormatError(f'{annotations}: "keypoints" have {sorted(lengths)} numbers; all must have as many')
+        raise _core.FormatError(
+            f'{annotations}: all "keypoints" must have the same number of values, got {sorted(lengths)}'
+        )
 
 
 def _is_real(value):
@@ -146,19 +158,23 @@ def _row(image, annotations, wanted):
 
 
 def _with_text(row):
-    """Outlines stay text until they are decoded: as JSON they would be read, and written anew with more digits."""
+    """Return the row with its outlines as text.  As JSON they would be parsed and written again with more digits."""
     if "segmentation" not in row:
         return row
     return {**row, "segmentation": json.dumps(row["segmentation"], separators=(",", ":"))}
 
 
 def open_rows(rows, name, root):
-    """A native data set of dicts: path, from root on, and other columns.  Handed over as a list, which the library keeps in
-    memory; errors speak of `name`."""
+    """Return a native data set from dicts with a path (relative to root) and other columns.
+
+    The library gets them as a file list in memory.  name: the file that errors name.
+    """
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as listing:
         listing.writelines(json.dumps(_with_text(row)) + "\n" for row in rows)
         listing.flush()
         try:
-            return _core.open_dataset(listing.name, format="list", root=os.path.abspath(root), use_index=False, name=name)
+            return _core.open_dataset(
+                listing.name, format="list", root=os.path.abspath(root), use_index=False, name=name
+            )
         except _core.Error as error:
             raise type(error)(str(error).replace(listing.name, name)) from None

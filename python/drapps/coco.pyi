@@ -1,5 +1,6 @@
 import os
 
+from ._core import Dataset
 from .pipeline import Pipeline
 
 def read_coco(
@@ -10,3 +11,6 @@ def read_coco(
     keypoints: bool = ...,
     crowds: bool = ...,
 ) -> Pipeline: ...
+
+# Used by other modules of drapps.
+def open_rows(rows: list[dict[str, object]], name: str, root: str) -> Dataset: ...

@@ -1,4 +1,9 @@
-"""Batches of samples that Python made: the collate rules of the library, on NumPy arrays."""
+"""The library's collate rules for NumPy arrays: batches of samples made by Python functions.
+
+The rules are those of src/exec/collate.c, and a test compares the two.  C cannot be asked: it collates in place, in the
+slots of a batch whose fields, types and layout the graph has planned before the first sample exists.  What a Python
+function returns is known when it is there, in an array of its own, mostly in another process than the executor's.
+"""
 
 import numpy
 
@@ -9,7 +14,7 @@ CHANNELS = (1, 2, 3, 4)
 
 
 def check_rules(names, rules):
-    """A rule for a field that is not delivered would do nothing: it is a mistake."""
+    """Raise for a rule of a field that is not delivered: it would have no effect."""
     for name in rules:
         if name not in names:
             known = ", ".join(names)
@@ -19,7 +24,7 @@ def check_rules(names, rules):
 
 
 def collate(samples, names, rules, layout):
-    """{field: array or list} from the fields of samples, as dr_loader_options.collate says."""
+    """Return {field: array or list} from the fields of samples, by the rules of dr_loader_options.collate."""
     fields = {}
     check_rules(names, rules)
     for name in names:

@@ -1,4 +1,4 @@
-"""Settings of a loader from a file, TOML or JSON, or a dict: what is allowed in one, and errors that say where and what.
+"""Settings of a loader from a TOML or JSON file or a dict: what is allowed, and errors that name the file and the key.
 
     [loader]                    [limits]                 [weights]             [policy]
     shuffle = true              cpu = 2.5                preset = "drapps"     name = "analytic"
@@ -23,7 +23,7 @@ from drapps.sched import check_cpus
 
 
 class Key(NamedTuple):
-    """What a key may hold."""
+    """The values that a key may have."""
 
     kinds: tuple
     least: float | None = None
@@ -31,7 +31,7 @@ class Key(NamedTuple):
     most: float = math.inf
 
     def text(self):
-        """In words."""
+        """Return a description of the allowed values."""
         if self.allowed:
             return "one of " + ", ".join(map(repr, self.allowed))
         names = " or ".join({bool: "true or false", str: "a text", int: "an int", float: "a number"}[kind]
@@ -41,7 +41,7 @@ class Key(NamedTuple):
         return names if self.least is None else f"{names} of at least {self.least:g}"
 
     def holds(self, value):
-        """Whether it does."""
+        """Return whether a value is allowed."""
         if isinstance(value, bool) != (self.kinds == (bool,)) or not isinstance(value, self.kinds):
             return False
         if self.allowed:
@@ -52,13 +52,13 @@ class Key(NamedTuple):
 FLAG, TEXT = Key((bool,)), Key((str,))
 POLICIES = tuple(row["name"] for row in json.loads(_core.policies_json()))
 
-# What the sections of a file may hold.  "steps" is a list of tables, each with "op" and the settings of that op.
+# The keys that each section of a file may have.  "steps" is a list of tables, each with "op" and the op's settings.
 SECTIONS = {
     "loader": {
         "shuffle": FLAG, "drop_last": FLAG, "in_order": FLAG, "lanes": FLAG, "adaptive_compression": FLAG,
         "seed": Key((int,), 0), "num_workers": Key((int,), 0, most=256), "prefetch_factor": Key((int,), 1),
         "on_bad_sample": Key((str,), allowed=("raise", "skip", "replace")), "max_bad": Key((int,), 0),
-        "cache": TEXT, "cache_limit": Key((int,), 0), "trace": TEXT,
+        "cache": TEXT, "cache_limit": Key((int,), 0), "cache_memory": Key((int,), 0), "trace": TEXT,
     },
     "limits": {"cpu": Key((int, float), 0), "memory": Key((int,), 0)},
     "weights": {},  # checked by the library, which has the table of terms
@@ -67,7 +67,7 @@ SECTIONS = {
 
 
 class Config:
-    """What a file or dict says, checked.  source: its name in errors."""
+    """The checked content of a file or dict.  source: its name in errors."""
 
     def __init__(self, source, data, allowed=(*SECTIONS, "steps")):
         self.source = source
@@ -83,12 +83,12 @@ class Config:
         self.weights = self._weights(self.weights)
 
     def error(self, text):
-        """To be raised."""
+        """Return the error to raise."""
         return _core.ArgumentError(f"{self.source}: {text}")
 
     @contextmanager
     def naming(self):
-        """What is wrong in here is wrong in the file."""
+        """Put the name of the file before the text of errors raised inside."""
         try:
             yield
         except _core.ArgumentError as error:
@@ -99,7 +99,7 @@ class Config:
             raise self.error(f"{name} must be a table, got {found!r}")
         for key, value in found.items() if keys else ():
             if key not in keys:
-                raise self.error(f"{name} has no key {key!r}; there are {', '.join(keys)}")
+                raise self.error(f"{name}: key must be one of {', '.join(keys)}, got {key!r}")
             if not keys[key].holds(value):
                 raise self.error(f"{name}.{key} must be {keys[key].text()}, got {value!r}")
         return found
@@ -113,7 +113,7 @@ class Config:
         return [(step["op"], {key: value for key, value in step.items() if key != "op"}) for step in steps]
 
     def _weights(self, weights):
-        """As text for the library; None: nothing is said."""
+        """Return weights as text for the library; None if there are none."""
         terms = [f"{name}={value}" for name, value in weights.items() if name != "preset"]
         text = ",".join(([str(weights["preset"])] if "preset" in weights else []) + terms)
         try:
@@ -125,7 +125,7 @@ class Config:
 
 
 def read(source):
-    """A Config from a path, a dict or None."""
+    """Return a Config from a path, a dict or None."""
     if source is None or isinstance(source, dict):
         return Config("config", source or {})
     if not isinstance(source, (str, bytes, os.PathLike)):
@@ -134,7 +134,7 @@ def read(source):
 
 
 def read_policy(path):
-    """(name, weights, limits) that a policy file says."""
+    """Return (name, weights, limits) of a policy file."""
     source, data = _read(path)
     name = data.get("policy")
     allowed = SECTIONS["policy"]["name"]
@@ -145,7 +145,7 @@ def read_policy(path):
 
 
 def _read(path):
-    """(name, the dict in it) of a TOML or JSON file."""
+    """Return (name, content as a dict) of a TOML or JSON file."""
     source = os.fspath(path)
     with open(source, "rb") as file:
         text = file.read()

@@ -1,7 +1,7 @@
 """A digest of Python values: equal for equal values, in every process and run.
 
-For naming what a function was called with.  A value that cannot be told from another one of its type (an open file, a
-lock) is an error, not a guess.
+Used to name the arguments of a function call.  A value that cannot be distinguished from another value of its type (an
+open file, a lock) raises an error.
 """
 
 import enum
@@ -15,25 +15,25 @@ import types
 
 
 class Unnamed(TypeError):
-    """A value without a digest; its text says where and what."""
+    """The value has no digest; the text says which value and where it is."""
 
 
 def digest(value):
-    """16 bytes."""
+    """Return the digest of a value: 16 bytes."""
     h = hashlib.blake2b(digest_size=16)
     _add(h, value, "value", [])
     return h.digest()
 
 
 def code_digest(function):
-    """16 bytes of a function's code: its instructions, constants, defaults and what it closes over."""
+    """Return the digest of a function's code (instructions, constants, defaults, closure): 16 bytes."""
     h = hashlib.blake2b(digest_size=16)
     _add_function(h, function, "function", [])
     return h.digest()
 
 
 def _put(h, letter, data=b""):
-    """Everything is written with its kind and length, so that no two values run into one."""
+    """Hash data with its kind and length, so that different values never give the same bytes."""
     h.update(struct.pack("<cQ", letter, len(data)))
     h.update(data)
 
@@ -80,7 +80,7 @@ def _add_composed(h, value, kind, where, above):
 
 
 def _add_sequence(h, value, where, above):
-    """Long lists of texts and numbers go through JSON, which is as exact here and much faster."""
+    """Hash a sequence; long lists of texts and numbers as JSON, which is exact here and much faster."""
     _put(h, b"l" if type(value) is list else b"t", struct.pack("<Q", len(value)))
     if len(value) > 64 and _is_flat(value):
         _put(h, b"j", json.dumps(value).encode())
@@ -102,7 +102,7 @@ def _add_dict(h, value, where, above):
 
 
 def _add_array(h, value):
-    """NumPy arrays and scalars, tensors on the CPU; False: it is none."""
+    """Hash a NumPy array or scalar, or a tensor on the CPU; return False for other values."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if torch and isinstance(value, torch.Tensor) and value.device.type == "cpu" and value.layout is torch.strided:
         flat = value.detach().contiguous().reshape(-1)
@@ -118,12 +118,12 @@ def _add_array(h, value):
 
 
 def _add_object(h, value, kind, where, above):
-    """An object of a Python class: its type and attributes."""
+    """Hash the type and the attributes of an object."""
     slots = [name for base in kind.__mro__ for name in getattr(base, "__slots__", ())]
     state = {name: getattr(value, name) for name in slots if name not in ("__dict__", "__weakref__") and
              hasattr(value, name)}  # fmt: skip
     if not hasattr(value, "__dict__") and not slots:
-        raise Unnamed(f"{where} is a {kind.__module__}.{kind.__qualname__}, which cannot be told from another")
+        raise Unnamed(f"{where} is a {kind.__module__}.{kind.__qualname__}, which has no attributes that identify it")
     _put(h, b"o", f"{kind.__module__}.{kind.__qualname__}".encode())
     for name, item in sorted({**state, **getattr(value, "__dict__", {})}.items()):
         _put(h, b"m", name.encode())

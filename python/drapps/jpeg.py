@@ -10,14 +10,15 @@ if TYPE_CHECKING:
     import numpy
     import numpy.typing
 
+CROP = "crop must be four ints: x, y, width, height"
 DECODERS = ("auto", "libjpeg")
-_LARGEST = 2**31  # sides of images end long before
+_LARGEST = 2**31  # above the side of any image
 
-_idle: list[_core.JpegDecoder] = []  # decoders that no thread uses now; append and pop are atomic
+_idle: list[_core.JpegDecoder] = []  # decoders that no thread is using; append and pop are atomic
 
 
 class JpegHeader(NamedTuple):
-    """What the header of a JPEG says."""
+    """The header of a JPEG."""
 
     width: int
     height: int
@@ -32,15 +33,13 @@ def decode_jpeg(
     decoder: Literal["auto", "libjpeg"] = "auto",
     index: JpegIndex | None = None,
 ) -> "numpy.typing.NDArray[numpy.uint8]":
-    """Pixels of a JPEG as a NumPy array (height, width, 3) of uint8: what Pillow's convert("RGB") gives.
+    """Decode a JPEG to a uint8 NumPy array (height, width, 3), equal to the result of Pillow's convert("RGB").
 
     data: the encoded bytes: bytes, bytearray, memoryview, a one-dimensional uint8 NumPy array or torch tensor.
-    crop: (x, y, width, height) in pixels, inside the image; the pixels are those of decoding everything and cutting,
-        in less time.
-    decoder: "auto" decodes by drapps what it can and by libjpeg-turbo the rest, "libjpeg" everything by libjpeg-turbo;
-        the pixels are the same.
-    index: a JpegIndex of this file, which makes further crops of it faster: it is filled while decoding, and used the
-        next time.
+    crop: (x, y, width, height) in pixels, inside the image.  The pixels equal those of decoding everything and slicing.
+    decoder: "auto": drapps' own decoder, and libjpeg-turbo for files that it does not support; "libjpeg": always
+        libjpeg-turbo.  The pixels are the same.
+    index: a JpegIndex of this file.  It is filled while decoding and makes further crops of the file faster.
 
     Several threads may decode at once: the GIL is released.  Raises FormatError for damaged data, ArgumentError for a
     crop that leaves the image, LimitError for an image that is too large; each is a ValueError.
@@ -66,7 +65,7 @@ def decode_jpeg(
 
 
 def jpeg_header(data: Any, *, decoder: Literal["auto", "libjpeg"] = "auto") -> JpegHeader:
-    """Size and kind of a JPEG, and what will decode it, without decoding.
+    """Return size, kind and decoder of a JPEG from its header.
 
     >>> import io
     >>> from PIL import Image
@@ -83,7 +82,7 @@ def jpeg_header(data: Any, *, decoder: Literal["auto", "libjpeg"] = "auto") -> J
 
 
 def _take() -> _core.JpegDecoder:
-    """A decoder for this call: one for each thread that decodes at the same time."""
+    """Return an idle decoder, or a new one: each decodes for one thread at a time."""
     try:
         return _idle.pop()
     except IndexError:
@@ -92,24 +91,25 @@ def _take() -> _core.JpegDecoder:
 
 def _by_libjpeg(decoder: str) -> bool:
     if decoder not in DECODERS:
-        raise _core.ArgumentError(f"decoder={decoder!r}: allowed are {', '.join(DECODERS)}")
+        raise _core.ArgumentError(f"decoder must be {' or '.join(map(repr, DECODERS))}, got {decoder!r}")
     return decoder == "libjpeg"
 
 
 def _encoded(data: Any) -> Any:
-    """The argument as an object with dense bytes behind it."""
+    """Return the argument as an object with contiguous bytes."""
     if isinstance(data, (bytes, bytearray)):
         return data
     if isinstance(data, str):
-        raise TypeError("data must be the encoded bytes, not a str; read the file first")
+        raise TypeError(f"data must be the encoded bytes, got the str {data[:40]!r}; read the file first")
     if hasattr(data, "numpy") and hasattr(data, "detach"):  # a torch tensor, which has no buffer of its own
         data = data.detach().numpy()
     try:
         view = memoryview(data)
     except TypeError:
-        raise TypeError(f"data must be bytes, or a uint8 array of them, not {type(data).__name__}") from None
+        raise TypeError(f"data must be bytes or a one-dimensional uint8 array, got {type(data).__name__}") from None
     if view.ndim != 1 or view.itemsize != 1:
-        raise TypeError(f"data must be a line of bytes, not an array of shape {view.shape} and type {view.format!r}")
+        raise TypeError("data must be bytes or a one-dimensional uint8 array, "
+                        f"got an array of shape {view.shape} and type {view.format!r}")
     return view if view.c_contiguous else bytes(view)
 
 
@@ -119,9 +119,9 @@ def _rectangle(crop: Any) -> tuple[int, ...] | None:
     try:
         numbers = tuple(_to_int(number) for number in crop)
     except TypeError:
-        raise TypeError(f"crop={crop!r}: four integers are wanted: x, y, width, height") from None
+        raise TypeError(f"{CROP}, got {crop!r}") from None
     if len(numbers) != 4:
-        raise _core.ArgumentError(f"crop={crop!r}: {len(numbers)} numbers; four are wanted: x, y, width, height")
+        raise _core.ArgumentError(f"{CROP}, got {crop!r}")
     if any(abs(number) >= _LARGEST for number in numbers):
-        raise _core.ArgumentError(f"crop={crop!r}: outside of every image")
+        raise _core.ArgumentError(f"crop must be inside the image, got {crop!r}")
     return numbers

@@ -1,4 +1,4 @@
-"""What running loaders of this user show to other programs: `drapps top` reads it, and so may you."""
+"""The status of this user's running loaders, which `drapps top` shows and any program may read."""
 
 import json
 from typing import Any
@@ -7,5 +7,5 @@ from drapps import _core
 
 
 def read(pid: int = 0) -> list[dict[str, Any]]:
-    """All loaders that are running (0), or those of one process; oldest first.  The keys are those of drapps/live.h."""
+    """Return the status of the running loaders of one process (0: of all), oldest first; drapps/live.h has the keys."""
     return json.loads(_core.live_read(pid))

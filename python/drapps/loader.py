@@ -1,7 +1,7 @@
 """Loader: batches from a pipeline, epoch after epoch.
 
-LoaderBase has what every loader does alike: epochs, iteration, state.  Loader runs natively; a pipeline with Python
-stages has its own in pyloader.py.
+LoaderBase has what all loaders share: epochs, iteration, state.  Loader runs natively; pyloader.py has the loader of
+pipelines with Python stages.
 """
 
 import atexit
@@ -18,25 +18,25 @@ from drapps.batch import Batch, deliver
 from drapps.counted import counted
 from drapps.passes import pass_state as state_checks
 from drapps.passes.bad_samples import BadList
-from drapps.profiler_range import wait_range
+from drapps.passes.cursor import wait_range
 from drapps.sched import check_knob
 from drapps.trace import warn_if_broken, warn_if_renamed
 
-GIVEN_UP = "this iteration was given up: the loader was closed, restored or iterated anew"
-CANCEL_AGAIN_S = 0.01  # a thread may have come to wait just after it was cancelled
+GIVEN_UP = "iterator invalidated: the loader was closed, restored or iterated again"
+CANCEL_AGAIN_S = 0.01  # s: a thread may have begun to wait just after the pass was cancelled
 
 _open_loaders = weakref.WeakSet()
 
 
 @atexit.register
 def _close_all():
-    """The interpreter ends: stop threads and processes while everything still exists."""
+    """At interpreter exit, stop threads and processes while modules still exist."""
     for loader in list(_open_loaders):
         loader.close()
 
 
 class Epoch:
-    """One pass over the data: an iterator that any number of threads may share, each batch going to one of them."""
+    """One pass over the data: an iterator that threads may share; each batch goes to one of them."""
 
     __slots__ = ("_boxes", "_loader", "_number", "_wrap")
 
@@ -61,25 +61,30 @@ class Epoch:
         return value
 
     def take(self, box):
-        """The next batch, also one that failed.  It is in the box, too, until that is emptied: a call that a signal
-        ended loses nothing."""
+        """Return the next batch, also one that failed.
+
+        box: a list that also holds the batch until the caller empties it, so that a signal that interrupts the call
+        loses no batch.
+        """
         return self._loader._next_batch(self._number, box)
 
 
 class LoaderBase:
-    """Epochs, iteration and state; a subclass gives _start, _next, _cancel, _native_state, _check_inner,
-    _restore and _stop."""
+    """Epochs, iteration and state.
+
+    A subclass defines _start, _next, _cancel, _native_state, _check_inner, _restore and _stop.
+    """
 
     def __init__(self, batches_output):
         self.output = batches_output
-        self._epoch = 0  # the epoch that the next iter() begins
-        self._pass = 0  # counts calls of iter(); an older iterator must not take the newer one's batches
-        self._running = False  # an epoch was begun and has not ended
+        self._epoch = 0  # the epoch that the next iter() starts
+        self._pass = 0  # counts iter() calls: an older iterator must not take batches of a newer one
+        self._running = False  # an epoch has started and not ended
         self._resume = False  # the next iter() continues where a restored state says
-        self._spent = False  # ... and nothing is left there: the epoch's last batch had been delivered
-        self._boxes = {}  # by thread: a batch that was taken, until it is given
-        self._inside = set()  # threads that wait for a batch
-        self._changed = threading.Condition()  # for all of the above
+        self._spent = False  # ... and there is nothing left: the last batch of the epoch was delivered
+        self._boxes = {}  # by thread: a batch that was taken and not yet delivered
+        self._inside = set()  # number of threads that wait for a batch
+        self._changed = threading.Condition()  # guards all of the above
         self._bad_list = BadList()
         self._pid = os.getpid()
         _open_loaders.add(self)
@@ -88,11 +93,11 @@ class LoaderBase:
     # --- iteration ---
 
     def __iter__(self):
-        """Begins the next epoch (or continues a restored one); an epoch that runs is given up."""
+        """Start the next epoch (or continue a restored one).  An epoch that is still running is abandoned."""
         return self._begin(deliver)
 
     def batches(self):
-        """Like iterating the loader, but gives drapps.Batch objects: ids, positions, draws, bad samples.
+        """Iterate over drapps.Batch objects, which also have ids, positions, draws and bad samples.
 
         >>> batch = next(loader.batches())
         >>> len(batch.ids)
@@ -114,9 +119,9 @@ class LoaderBase:
             return Epoch(self, self._pass, wrap, self._boxes)
 
     def _give_up(self):
-        """Ends the pass that runs: threads that wait for its batches leave before anything else begins."""
+        """End the running pass, and wait until no thread waits for its batches."""
         self._pass += 1
-        self._inside.discard(threading.get_ident())  # a signal may have kept it from leaving
+        self._inside.discard(threading.get_ident())  # a signal may have kept this thread from leaving
         while self._inside:
             self._cancel()
             self._changed.wait(CANCEL_AGAIN_S)
@@ -136,10 +141,10 @@ class LoaderBase:
         return batch
 
     def _check_process(self):
-        """A forked child has neither the threads nor the processes, and the lock may be held by a thread that is not
-        there."""
+        """Raise in a forked child: it has neither threads nor processes, and the lock may be held
+        by a missing thread."""
         if os.getpid() != self._pid:
-            raise _core.ForkedError("the loader belongs to the parent process; open one here")
+            raise _core.ForkedError("the loader belongs to the parent process; make a new one in this process")
 
     def _enter(self, number):
         self._check_process()
@@ -154,21 +159,24 @@ class LoaderBase:
             self._changed.notify_all()
 
     def set_epoch(self, epoch):
-        """Makes the next iter() begin that epoch.  A restored state of the same epoch is kept."""
+        """Make the next iter() start that epoch.  A restored state of the same epoch is kept; one of another epoch is
+        dropped, and a warning is logged."""
         check(EPOCH, {"epoch": epoch})
         epoch = operator.index(epoch)
         if epoch != self._epoch:
+            if self._resume and not self._spent:
+                state_checks.warn_of_dropped_state(epoch, self._epoch)
             self._resume = False
         self._epoch = epoch
 
     @property
     def epoch(self):
-        """The epoch that runs, or that the next iter() begins."""
+        """The running epoch, or the epoch that the next iter() starts."""
         return self._epoch - 1 if self._running else self._epoch
 
     def bad_samples(self):
-        """The samples that were left out or replaced, oldest first and at most the newest 1000: a list of named tuples
-        (index, name, error, epoch).
+        """Return the newest 1000 samples that were left out or replaced, oldest first, as named tuples (index, name,
+        error, epoch).
 
         >>> for bad in loader.bad_samples():
         ...     print(bad.name, bad.error)
@@ -178,14 +186,15 @@ class LoaderBase:
     # --- state ---
 
     def _held(self):
-        """A batch that this thread was being given when a signal came: the next call gives it.  None: there is none."""
+        """Return the batch whose delivery to this thread a signal interrupted: the next call
+        delivers it.  Else None."""
         box = self._boxes.get(threading.get_ident())
         return box[0] if box else None
 
     def state_dict(self):
-        """Where the consumer is: small, made of plain values, valid for another number of workers.
+        """Return the state of the loader: small, of plain values, valid for any number of workers.
 
-        A batch that Ctrl-C kept from it does not count as delivered.
+        A batch whose delivery Ctrl-C interrupted does not count as delivered.
 
         >>> state = loader.state_dict()
         >>> loader.load_state_dict(state)
@@ -193,9 +202,9 @@ class LoaderBase:
         return {"loader": self._native_state(), "epoch": self.epoch, "running": self._running or self._resume}
 
     def load_state_dict(self, state):
-        """Continues from a state: the next iter() delivers the batches that had not been delivered then.
+        """Continue from a state: the next iter() delivers the batches that were not delivered when it was saved.
 
-        A state that is wrong is an error that names the field, and the loader goes on as if nothing was asked.
+        An invalid state raises an error that names the field, and leaves the loader unchanged.
         """
         self._check_state(state)
         self._check_process()
@@ -210,18 +219,18 @@ class LoaderBase:
 
     def _check_state(self, state):
         if not isinstance(state, dict) or not {"loader", "epoch", "running"} <= set(state):
-            raise _core.ArgumentError("not a state of a drapps loader: needs loader, epoch and running")
+            raise _core.ArgumentError("state must be the state of a drapps loader, with loader, epoch and running")
         inner = state_checks.mapping(state, "loader")
         epoch, running = state_checks.whole(state, "epoch"), state_checks.flag(state, "running")
         self._check_inner(inner)
-        # After the last batch of a pass the inside is at the beginning of the next one.
+        # After the last batch of a pass, the inner state is at the beginning of the next pass.
         if running and epoch != inner["epoch"] and (epoch + 1 != inner["epoch"] or inner.get("position")):
-            state_checks.wrong("epoch", f"that of the pass inside, {inner['epoch']}", epoch)
+            state_checks.wrong("epoch", f"the epoch of the inner state, {inner['epoch']}", epoch)
 
     # --- closing ---
 
     def give_up(self):
-        """Ends the pass that runs, after what is being made now; the next iter() begins anew."""
+        """End the running pass when the samples in work are done.  The next iter() starts a new pass."""
         if os.getpid() == self._pid:
             with self._changed:
                 self._give_up()
@@ -229,7 +238,7 @@ class LoaderBase:
                 self._cancel()
 
     def close(self):
-        """Stops workers and frees memory.  Batches that are still held stay valid."""
+        """Stop the workers and free the memory.  Batches that are still held stay valid."""
         if os.getpid() == self._pid:
             with self._changed:
                 self._give_up()
@@ -237,8 +246,8 @@ class LoaderBase:
         _open_loaders.discard(self)
 
     def __reduce__(self):
-        raise TypeError(f"a drapps.{type(self).__name__} cannot be pickled or copied: it has threads or processes; make it "
-                        "where it is used")  # fmt: skip
+        raise TypeError(f"a drapps.{type(self).__name__} cannot be pickled or copied: it has threads or processes; "
+                        "make it where it is used")  # fmt: skip
 
     def __enter__(self):
         return self
@@ -248,14 +257,14 @@ class LoaderBase:
 
 
 class Loader(LoaderBase):
-    """Batches from a pipeline without Python stages: all work is done by native threads.
+    """Batches from a pipeline without Python stages, made by native threads.
 
-    Made by Pipeline.loader.  Iterating gives (images, labels), or a dict by field name where the outputs are others.
+    Made by Pipeline.loader.  Iterating yields (images, labels), or a dict by field name for other outputs.
     """
 
-    timeout_ms = -1  # for a batch: then TimeoutError
-    at_end = None  # called with itself and stats() when it is closed
-    _last_stats, _last_decisions = None, ()  # as they were when it was closed
+    timeout_ms = -1  # longest wait for a batch; then TimeoutError
+    at_end = None  # called with the loader and its stats() when it is closed
+    _last_stats, _last_decisions = None, ()  # those at the time it was closed
 
     def __init__(self, dataset, graph, output="auto", resource_monitor=None, adaptive_compression=True, **options):
         self._dataset = dataset
@@ -265,14 +274,14 @@ class Loader(LoaderBase):
         super().__init__(output)
         if options.get("trace") is not None:
             warn_if_renamed(os.fsdecode(options["trace"]), self._trace)
-        outputs.choose(output)  # says now what would fail at the first batch
+        outputs.choose(output)  # raises here what would fail at the first batch
 
     def _start(self, epoch):
         self._core.start(epoch)
 
     def _next(self, box):
         core = box[0] if box else self._core.next(self.timeout_ms, box)
-        if core is None:  # of the bad samples after the last batch, none has told
+        if core is None:  # no batch reported the bad samples after the last one
             self._bad_list.add_rows(json.loads(self._core.untold()), self.epoch)
         return None if core is None else Batch(core, outputs.choose(self.output))
 
@@ -306,15 +315,15 @@ class Loader(LoaderBase):
         warn_if_broken(trace)
 
     def __len__(self):
-        """Batches of an epoch for this rank; with pushed_order, those pushed so far."""
+        """Return the number of batches of an epoch for this rank; with pushed_order, of those pushed so far."""
         return self._core.batches()
 
     # --- an order given by the caller (pushed_order=True) ---
 
     def push(self, ids, times=None):
-        """The next batch of the epoch that iter() began is made of these samples; work begins at once.
+        """Push the samples of the next batch of the running epoch.  Work on them starts at once.
 
-        times: how often each came before in an epoch that is made again in another order: it draws what it drew there.
+        times: how often each sample occurred before, to repeat an epoch in another order with the same random choices.
 
         >>> loader = pipe.loader(batch_size=2, pushed_order=True)
         >>> batches = loader.batches()
@@ -329,18 +338,18 @@ class Loader(LoaderBase):
             self._core.push_occurrences(ids, times)
 
     def push_end(self):
-        """No further batch comes in this epoch: the iterator ends after the last one pushed."""
+        """End the epoch: the iterator stops after the last pushed batch."""
         self._core.push_end()
 
     def push_past(self, ids, batches=0):
-        """Counts samples (and batches) as pushed and delivered before, without making them: goes on with an epoch.
+        """Count samples (and batches) as already delivered, without making them, to resume an epoch.
 
-        What is pushed then has the positions, batch numbers and random draws that it has in the whole epoch.
+        What is pushed afterwards has the positions, batch numbers and random choices of the whole epoch.
         """
         self._core.push_past(ids, batches)
 
     def prefetch_window(self, wanted):
-        """Batches to keep pushed and not yet delivered: `wanted`, or more while the policy sets the knob "prefetch".
+        """Return how many batches to keep in flight: `wanted`, or more if the policy sets the knob "prefetch" higher.
 
         >>> with pipe.loader(batch_size=2, pushed_order=True, prefetch=4) as loader:
         ...     loader.prefetch_window(3)
@@ -360,27 +369,27 @@ class Loader(LoaderBase):
     # --- looking inside ---
 
     def stats(self):
-        """Counters and times since the loader was opened, as a dict; docs/stats.md lists them."""
+        """Return counters and times since the loader was opened, as a dict; docs/stats.md lists them."""
         facts = json.loads(self._core.stats())
         facts["knobs"] = {knob: self._core.get(knob) for knob in facts["knobs"]}  # JSON has one kind of number
         return facts
 
     def last_stats(self):
-        """stats(); of a closed loader, as they were then."""
+        """Return stats(), of a closed loader those at the time it was closed."""
         return self._last_stats if self._core.closed and self._last_stats else self.stats()
 
     @property
     def policy(self):
-        """Who turns the knobs while it runs: a name of drapps.policies()."""
+        """Return the name of the policy that runs, one of drapps.policies()."""
         return self.last_stats()["policy"]
 
     @property
     def _trace(self):
-        """What stats() says of the trace; None where there is none, and of a closed loader."""
+        """Return the trace's part of stats(); None without a trace and for a closed loader."""
         return None if self._core.closed else self.stats()["trace"]
 
     def decisions(self, after=0):
-        """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision.
+        """Return the last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision.
 
         They can be read after the loader is closed, too.
 
@@ -394,12 +403,11 @@ class Loader(LoaderBase):
         return [Decision.of(facts) for facts in self._core.decisions(after)]
 
     def explain(self):
-        """What runs: ops, shapes, fusion, workers, budget, as text."""
+        """Return a description of what runs: ops, shapes, fusion, workers, memory budget."""
         return self._core.explain()
 
     def running(self):
-        """What the threads are at, who is longest at it first: a list of dicts with worker (below 0: one that only
-        reads), id and key of the sample, and seconds since it was begun.
+        """Return the samples in work, longest first: dicts with worker (below 0: a reader), id, key and seconds.
 
         >>> for at in loader.running():
         ...     print(at["key"], at["seconds"])
@@ -407,11 +415,11 @@ class Loader(LoaderBase):
         return json.loads(self._core.running())
 
     def profile(self, samples=64):
-        """What the ops cost, as a dict: means over some samples that are run in this thread, CPU time in microseconds.
+        """Measure the ops: means over some samples that are run in this thread, CPU time in microseconds.
 
-        ops: op, field, us, in_bytes and out_bytes of each, unfused; read_us and store_us: before and after them. sum_us is
-        their sum and cpu_us what the thread's clock says of the same. fused_us is a sample as the loader runs it, which
-        decodes only what is needed and runs several ops as one.
+        Returns a dict.  ops: op, field, us, in_bytes and out_bytes of each op, run unfused.  read_us, store_us: before
+        and after the ops.  sum_us: the sum of all these.  cpu_us: the same by the thread's clock.  fused_us: a sample
+        as the loader runs it, with ops fused and only the needed region decoded.
 
         >>> facts = loader.profile(4)
         >>> [(op["op"], op["out_bytes"]) for op in facts["ops"]][-1]
@@ -420,18 +428,18 @@ class Loader(LoaderBase):
         return json.loads(self._core.profile(samples))
 
     def set(self, knob, value):
-        """Changes a setting while it runs, a name of drapps.knobs(): the policy leaves it alone from then on.
+        """Set a knob, one of drapps.knobs(), while the loader runs.  The policy no longer changes it.
 
         >>> loader.set("prefetch", 4)
         >>> loader.get("prefetch")
         4
         """
         if not isinstance(value, Real):
-            check_knob(knob, value)  # says what is allowed
+            check_knob(knob, value)  # raises an error with the allowed values
         self._core.set(knob, value)
 
     def get(self, knob):
-        """The value of a setting; of a closed loader, what it was."""
+        """Return the value of a knob; of a closed loader, its last value."""
         knobs = self._last_stats["knobs"] if self._core.closed and self._last_stats else {}
         return knobs[knob] if knob in knobs else self._core.get(knob)
 

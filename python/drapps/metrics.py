@@ -1,4 +1,4 @@
-"""What the loaders of this process do, for Prometheus and whoever else reads OpenMetrics: an HTTP endpoint."""
+"""An HTTP endpoint with the metrics of this process's loaders, for Prometheus and other readers of OpenMetrics."""
 
 import warnings
 from typing import Any
@@ -7,7 +7,7 @@ from drapps import _core
 
 
 class Server:
-    """A running endpoint.  It ends with `stop`, at the end of a `with`, or with the process."""
+    """A running endpoint.  It ends by stop(), at the end of a with block, or with the process."""
 
     def __init__(self, address: str | int) -> None:
         address = str(address)
@@ -17,11 +17,11 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where the metrics are."""
+        """The address of the metrics."""
         return f"http://{self._host}:{self.port}/metrics"
 
     def stop(self) -> None:
-        """Ends it; a second call does nothing."""
+        """Stop the endpoint; a second call does nothing."""
         self._core = None
 
     def __enter__(self) -> "Server":
@@ -34,15 +34,15 @@ class Server:
         return f"Server({self.url!r})" if self._core else "Server(stopped)"
 
 
-_running: list[Server] = []  # those that nobody keeps would else end at once
-_told: list[str] = []  # what went wrong with the variable: each loader tries again, and one warning is enough
+_running: list[Server] = []  # keeps servers alive whose object the caller dropped
+_warned: list[str] = []  # problems with the variable that a warning was given for: each loader tries again
 
 
 def start(address: str | int = "127.0.0.1:9464") -> Server:
-    """Starts an endpoint.
+    """Start an endpoint.
 
-    address: a port (on 127.0.0.1), as text or a number, "address:port" or "[address]:port"; port 0 is any that is
-    free.  An address other than 127.0.0.1, ::1 or localhost opens it to the network, without a password.
+    address: a port (on 127.0.0.1) as text or a number, "address:port" or "[address]:port"; port 0: any free port.
+        An address other than 127.0.0.1, ::1 or localhost opens it to the network, without a password.
 
     >>> import drapps
     >>> with drapps.metrics.start("127.0.0.1:0") as server:
@@ -55,15 +55,15 @@ def start(address: str | int = "127.0.0.1:9464") -> Server:
 
 
 def text() -> str:
-    """What an endpoint answers now."""
+    """Return the metrics as an endpoint would answer now."""
     return _core.metrics_text()
 
 
 def from_environment() -> None:
-    """Starts what DRAPPS_METRICS asks for, once in a process; what goes wrong is a warning."""
+    """Start the endpoint that DRAPPS_METRICS asks for, once per process.  Failures are warnings."""
     try:
         _core.metrics_from_environment()
     except _core.Error as error:
-        if str(error) not in _told:
-            _told.append(str(error))
+        if str(error) not in _warned:
+            _warned.append(str(error))
             warnings.warn(f"DRAPPS_METRICS: {error}", RuntimeWarning, stacklevel=2)

@@ -1,12 +1,12 @@
-"""What the machine and the pipelines are doing, ten times a second: CPU, memory, storage, network, GPU, energy."""
+"""Monitor: reads CPU, memory, storage, network, GPU, energy and pipelines ten times a second."""
 
 import json
 import os
 from collections.abc import Iterator, Mapping
-from numbers import Real
 from typing import Any, NamedTuple
 
 from drapps import _core
+from drapps.real_number import is_real
 
 LEAST, MOST = 0.01, 1  # seconds between snapshots
 
@@ -16,16 +16,18 @@ class Sensor(NamedTuple):
 
     name: str
     unit: str
-    full: str  # what level 1.0 means
+    full: str  # the value that is level 1.0
     doc: str
 
 
 class Snapshot(Mapping[str, float]):
-    """One reading: a mapping of sensor names to values in their units, with what is there and nothing else."""
+    """One reading: a mapping from the names of the available sensors to values in their units."""
 
-    def __init__(self, facts: tuple[int, int, dict[str, float], dict[str, float], list[str], tuple[float, ...]]) -> None:
+    def __init__(
+        self, facts: tuple[int, int, dict[str, float], dict[str, float], list[str], tuple[float, ...]]
+    ) -> None:
         time_ns, self.number, self._values, self.levels, modelled, self.cpu = facts
-        self.time = time_ns * 1e-9  # of time.monotonic()
+        self.time = time_ns * 1e-9  # by time.monotonic()
         self.modelled = frozenset(modelled)  # sensors whose value is an estimate
 
     def __getitem__(self, name: str) -> float:
@@ -42,11 +44,11 @@ class Snapshot(Mapping[str, float]):
 
 
 class Monitor:
-    """Watches the machine in a thread of its own, which runs no Python.
+    """Watches the machine in a native thread.
 
     interval: seconds between snapshots, 0.01 to 1.
-    history: how many snapshots are kept.
-    root: a folder with the /proc and /sys of another machine; "" is this one.
+    history: number of snapshots that are kept.
+    root: a folder with the /proc and /sys of another machine; "": this machine.
 
     >>> import drapps
     >>> with drapps.Monitor() as monitor:
@@ -61,7 +63,7 @@ class Monitor:
 
     @property
     def interval(self) -> float:
-        """Seconds between snapshots; may be set."""
+        """Seconds between snapshots; can be set."""
         return self._core.interval_ms / 1000
 
     @interval.setter
@@ -69,32 +71,32 @@ class Monitor:
         self._core.interval_ms = _milliseconds(seconds)
 
     def latest(self) -> Snapshot:
-        """The newest snapshot.  In the first one, made by opening, what needs two readings is missing."""
+        """Return the newest snapshot.  The first one, made on opening, lacks sensors that need two readings."""
         return Snapshot(self._core.latest())
 
     def wait(self, after: int = 1, timeout: float = 10.0) -> Snapshot | None:
-        """The first snapshot with a number above `after`, once it is there; None after `timeout` seconds."""
+        """Wait for the first snapshot with a number above `after`; return None after `timeout` seconds."""
         facts = self._core.wait(after, round(timeout * 1000))
         return None if facts is None else Snapshot(facts)
 
     def history(self, after: int = 0) -> list[Snapshot]:
-        """The snapshots that are kept, with numbers above `after`, oldest first."""
+        """Return the kept snapshots with numbers above `after`, oldest first."""
         return [Snapshot(facts) for facts in self._core.history(after, self._history)]
 
     def watch(self, pid: int) -> None:
-        """Counts another process as own (`cpu_own`) until it ends."""
+        """Count another process as own (`cpu_own`) until it ends."""
         self._core.watch(pid)
 
     def add_busy(self, seconds: float) -> None:
-        """An accelerator that NVML does not know, of OpenCL or emulated, was busy for so long more (`gpu_busy`)."""
+        """Add busy time (`gpu_busy`) of an accelerator that NVML does not know: OpenCL, or emulated."""
         self._core.add_busy(seconds)
 
     def unwatch(self, pid: int) -> None:
-        """Counts a process as foreign again."""
+        """Count a process as foreign again."""
         self._core.unwatch(pid)
 
     def close(self) -> None:
-        """Lets go of the monitor; its thread ends with the last who holds it."""
+        """Release the monitor; its thread ends when the last owner releases it."""
         self._core.close()
 
     def __enter__(self) -> "Monitor":
@@ -105,11 +107,11 @@ class Monitor:
 
 
 def _milliseconds(interval: Any) -> int:
-    if not isinstance(interval, Real) or not LEAST <= interval <= MOST:
-        raise _core.ArgumentError(f"interval is {interval!r}, allowed are {LEAST} to {MOST} seconds")
+    if not is_real(interval) or not LEAST <= interval <= MOST:
+        raise _core.ArgumentError(f"interval must be a number of seconds from {LEAST} to {MOST}, got {interval!r}")
     return round(interval * 1000)
 
 
 def sensors() -> tuple[Sensor, ...]:
-    """Every sensor there is, whether this machine has it or not."""
+    """Return all sensors that drapps knows, also those that this machine lacks."""
     return tuple(Sensor(**row) for row in json.loads(_core.sensors_json()))

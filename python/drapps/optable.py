@@ -1,4 +1,4 @@
-"""Ops as Python sees them: the library's table, settings as JSON, and functions with real signatures.
+"""The ops in Python: the library's table, settings as JSON, and functions with real signatures.
 
 The table in C is the only list of ops.  From it come the methods of Pipeline, the functions of drapps.ops and the
 type stubs (scripts/make_stubs.py).
@@ -9,12 +9,12 @@ from enum import Enum
 
 from drapps import _core
 
-# The fields that a node works on, said by every method of Pipeline.
+# The arguments of every op method of Pipeline that name the fields it works on.
 FIELD_ARGUMENTS = "field=None, fields=None, out=None"
 
 
 def load_table():
-    """{name: row} of every op, as dr_ops_json gives it."""
+    """Return {name: row} of all ops, from dr_ops_json."""
     return {row["name"]: row for row in json.loads(_core.ops_json())}
 
 
@@ -22,7 +22,7 @@ TABLE = load_table()
 
 
 class Op:
-    """An op with its settings: what random_apply and random_choice take, and what a node of a graph holds.
+    """An op with its settings, as random_apply, random_choice and the nodes of a graph take it.
 
     >>> import drapps
     >>> drapps.ops.random_horizontal_flip(p=0.25)
@@ -34,14 +34,14 @@ class Op:
     def __init__(self, name, params):
         row = TABLE.get(name)
         if row is None:
-            raise _core.NotFoundError(f'no op "{name}"; drapps.ops has {", ".join(TABLE)}')
+            raise _core.NotFoundError(f"name must be the name of an op, got {name!r}; there are {', '.join(TABLE)}")
         self.name = name
         self.params = _differing(row, params)
-        # The library checks types and ranges here, so that the mistake is reported where it was made.
+        # The library checks types and ranges now, so that the traceback points to the mistake.
         _core.graph_from_json(graph_json([self.to_json()]))
 
     def to_json(self):
-        """The op as part of a graph's JSON."""
+        """Return the op as part of a graph's JSON."""
         node = {"op": self.name}
         if self.params:
             node["params"] = self.params
@@ -58,7 +58,7 @@ class Op:
 
 
 def call_text(value):
-    """A setting as Python source: nested ops as the calls that make them."""
+    """Return a setting as Python source, with nested ops as calls."""
     if isinstance(value, dict):
         arguments = ", ".join(f"{key}={call_text(entry)}" for key, entry in value.get("params", {}).items())
         return f"drapps.ops.{value['op']}({arguments})"
@@ -68,19 +68,19 @@ def call_text(value):
 
 
 def graph_json(nodes):
-    """The JSON text of a graph with these nodes."""
+    """Return the JSON text of a graph with these nodes."""
     return json.dumps({"version": 1, "nodes": nodes})
 
 
 def _differing(row, params):
-    """Settings as JSON values, without those that have their default."""
+    """Return settings as JSON values, without those that equal their default."""
     defaults = {p["name"]: p.get("default") for p in row["params"]}
     plain = {key: to_plain(value) for key, value in params.items()}
     return {key: value for key, value in plain.items() if key not in defaults or value != defaults[key]}
 
 
 def to_plain(value):
-    """A setting as a JSON value: tuples, NumPy numbers, dtypes and torchvision's enums are understood."""
+    """Return a setting as a JSON value.  Accepts tuples, NumPy numbers, dtypes and torchvision's enums."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Op):
@@ -97,20 +97,20 @@ def to_plain(value):
 
 
 def _dtype_name(value):
-    """torch.float32, numpy.float32 and numpy.dtype("float32") are all "float32"."""
+    """Return "float32" for torch.float32, numpy.float32 and numpy.dtype("float32")."""
     module = getattr(value, "__module__", None) or type(value).__module__
     if type(value).__name__ == "dtype" and str(value).startswith("torch."):
         return str(value).removeprefix("torch.")
     if module.split(".")[0] == "numpy":
         return getattr(value, "name", None) or value.__name__
-    raise _core.ArgumentError(f"a setting cannot be {value!r}: allowed are numbers, texts, lists, dtypes and ops")
+    raise _core.ArgumentError(f"a setting must be a number, a text, a list, a dtype or an op, got {value!r}")
 
 
 # --- functions with signatures ---
 
 
 def parameters(row):
-    """The arguments of an op as source text: what is required first, then the rest in the table's order."""
+    """Return the arguments of an op as source text: required ones first, then the rest in the table's order."""
     required = [p["name"] for p in row["params"] if p.get("required")]
     optional = [f"{p['name']}={_literal(p.get('default'))}" for p in row["params"] if not p.get("required")]
     return required + optional
@@ -121,7 +121,7 @@ def _literal(value):
 
 
 def describe(row):
-    """The docstring of an op."""
+    """Return the docstring of an op."""
     lines = [row["summary"][:1].upper() + row["summary"][1:] + "."]
     if row["params"]:
         lines.append("")
@@ -152,7 +152,7 @@ def _source(row, method):
 
 
 def make_functions(module, method=False):
-    """{name: function} for every op, compiled from the table so that help() and inspect see true signatures."""
+    """Return {name: function} for every op, compiled from the table so that help() and inspect see real signatures."""
     namespace = {"Op": Op, "__name__": module}
     exec("".join(_source(row, method) for row in TABLE.values()), namespace)
     functions = {name: namespace[name] for name in TABLE}

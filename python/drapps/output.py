@@ -1,6 +1,6 @@
-"""From native arrays to what the user's framework calls an array, without a copy.
+"""Native arrays as arrays of the user's framework, without a copy.
 
-torch and NumPy are looked up when the first batch is made, never at import.
+torch and NumPy are imported when the first batch is made, not with this module.
 """
 
 import sys
@@ -11,7 +11,7 @@ OUTPUTS = ("auto", "torch", "numpy", "raw")
 
 
 def choose(output):
-    """The name of the kind of arrays to deliver: "auto" is torch where the program has imported it, else NumPy."""
+    """Return the kind of arrays to deliver; "auto": torch if the program has imported it, else NumPy."""
     if output not in OUTPUTS:
         raise _core.ArgumentError(f"output must be one of {', '.join(map(repr, OUTPUTS))}, got {output!r}")
     if output == "auto":
@@ -20,23 +20,23 @@ def choose(output):
 
 
 def to_torch(array):
-    """A native array as a torch tensor over the same memory."""
+    """Return a torch tensor over the memory of a native array."""
     import torch
 
     return torch.from_dlpack(array)
 
 
 def to_numpy(array):
-    """A native array as a NumPy array over the same memory."""
+    """Return a NumPy array over the memory of a native array."""
     import numpy
 
     if isinstance(array, _core.Array):
-        array = memoryview(array)  # bfloat16 is refused here, in words
+        array = memoryview(array)  # raises for bfloat16
     return numpy.asarray(array)
 
 
 def keep(array):
-    """The native array itself."""
+    """Return the native array itself."""
     return array
 
 
@@ -44,7 +44,7 @@ CONVERT = {"torch": to_torch, "numpy": to_numpy, "raw": keep}
 
 
 def from_numpy(array, output):
-    """A NumPy array that drapps made as an array of the chosen kind ("raw" keeps NumPy)."""
+    """Return a NumPy array made by drapps as the chosen kind of array ("raw" keeps NumPy)."""
     if output == "torch":
         import torch
 

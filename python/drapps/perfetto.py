@@ -1,8 +1,8 @@
-"""A trace as Chrome and Perfetto show it: threads as tracks, batches as bars of their own, numbers as curves, and
-arrows from samples to their batch and from there to the trainer.
+"""Exports a trace for Chrome and Perfetto: threads as tracks, batches as bars, numbers as curves, and arrows from
+samples to their batch and from batches to the consumer.
 
 The clock is that of torch.profiler's traces: Unix time, in microseconds after their `baseTimeNanoseconds`.  A drapps
-trace says at its begin what the monotonic clock and Unix time were at one moment.
+trace begins with the monotonic clock and the Unix time of the same moment.
 """
 
 import json
@@ -10,12 +10,12 @@ import math
 
 from drapps.sched import changes_text
 
-MOST_PROCESSES = 1 << 22  # Linux gives no higher number
-TRAINER = "trainer"
-OF_SAMPLES = ("read", "work")  # spans of a worker, which never overlap there
-BATCHES = 10_000  # the first of their tracks
+MOST_PROCESSES = 1 << 22  # above every process id of Linux
+CONSUMER = "consumer"
+OF_SAMPLES = ("read", "work")  # spans of one worker never overlap
+BATCHES = 10_000  # the first track of batches
 PIPELINE = "pipeline"
-GROUPS = {  # how the names of sensors begin
+GROUPS = {  # prefixes of the names of sensors
     "CPU": ("cpu_", "io_wait", "quota_", "throttled", "power"),
     "pressure": ("pressure_",),
     "memory": ("mem_",),
@@ -27,7 +27,7 @@ GROUPS = {  # how the names of sensors begin
 
 
 def chrome(trace, profile=None):
-    """The dict that json.dump turns into such a file."""
+    """Return the dict to write as JSON."""
     torch = _load(profile)
     base_ns = torch.get("baseTimeNanoseconds", 0)
     clock = trace.meta["clock"]
@@ -57,18 +57,18 @@ def _load(profile):
 
 
 def _process_number(trace, torch):
-    """The trace's own; beside torch's tracks one that no process has, so that the threads of the two are apart."""
+    """Return the process id of the trace; beside torch's tracks an unused one, to keep the threads of the two apart."""
     pid = trace.meta["pid"]
     return pid + MOST_PROCESSES if torch else pid
 
 
 class _Writer:
-    """Events of one loader: its process, and beside it one for the machine."""
+    """Collects the events of one loader, in its process and in one for the machine."""
 
     def __init__(self, pid, shift_us, passes):
         self._pid, self._machine, self._shift_us = pid, pid + 2 * MOST_PROCESSES, shift_us
         self._passes = passes
-        self._last = {}  # of each curve, which is flat until its next event
+        self._last = {}  # last value of each curve, which is flat until its next event
         self.events = []
 
     def _put(self, phase, name, time, **more):
@@ -103,7 +103,7 @@ class _Writer:
             self._arrow(number, name, places)
 
     def _arrow(self, number, name, places):
-        """From each place, a (span, track), to the next; an event is in the span that it belongs to."""
+        """Add an arrow from each (span, track) to the next; its events lie within those spans."""
         time = -math.inf
         for i, (span, track) in enumerate(places):
             time = max(time, span.begin)
@@ -131,7 +131,7 @@ class _Writer:
                 self._curve(f"knob: {name}", time, value, self._pid)
 
     def _curve(self, name, time, value, pid):
-        if math.isfinite(value) and self._last.get(name) != value:  # JSON knows no others
+        if math.isfinite(value) and self._last.get(name) != value:  # JSON has only finite numbers
             self._last[name] = value
             self._put("C", name, time, pid=pid, args={"value": value})
 
@@ -158,16 +158,17 @@ class _Writer:
 
 
 def _track(thread):
-    """Tracks are sorted by number: the consumer, workers, readers, batches."""
+    """Return the number of a thread's track.  Tracks are sorted by number: consumer, workers, readers, batches."""
     return thread if thread >= 0 else 1000 - thread
 
 
 def _thread_name(thread):
-    return TRAINER if thread == 0 else f"worker {thread}" if thread > 0 else f"reader {-thread}"
+    return CONSUMER if thread == 0 else f"worker {thread}" if thread > 0 else f"reader {-thread}"
 
 
 def _lanes(batches):
-    """[(span, track), ...]: batches overlap, those of one track do not.  (Arrows end at spans of threads alone.)"""
+    """Return [(span, track), ...]: batches overlap, so each is put on a track that is free then.  Arrows end only at
+    spans of threads."""
     placed, ends = [], []
     for span in sorted(batches, key=lambda span: span.begin):
         lane = next((i for i, end in enumerate(ends) if end <= span.begin), len(ends))
@@ -180,7 +181,7 @@ def _lanes(batches):
 
 
 def _arrows(spans, batches):
-    """(name, [(span, track), ...]): a sample from its read over its work to its batch; a batch to its wait and step."""
+    """Yield (name, [(span, track), ...]): a sample's read, work and batch; a batch's end, wait and step."""
     made, reads = _by_batch(batches), {}
     for span in spans:
         key = span.epoch, span.batch, span.slot
@@ -200,7 +201,7 @@ def _arrows(spans, batches):
 
 
 def _by_batch(places):
-    """{(epoch, batch): [(span, track), ...]}, the earliest end first; out of order, a number may come twice."""
+    """Return {(epoch, batch): [(span, track), ...]}, earliest end first.  Out of order, a number can occur twice."""
     found = {}
     for span, track in sorted(places, key=lambda place: place[0].end):
         found.setdefault((span.epoch, span.batch), []).append((span, track))
@@ -208,7 +209,7 @@ def _by_batch(places):
 
 
 def _first(places, span, end):
-    """The first of the same batch that ended at that time or later; None: it is not in the trace."""
+    """Return the first of the same batch that ended at that time or later; None if the trace does not have it."""
     return next((place for place in places.get((span.epoch, span.batch), ()) if place[0].end >= end), None)
 
 
@@ -216,7 +217,7 @@ def _first(places, span, end):
 
 
 def group_of(sensor):
-    """One of GROUPS, or "machine"."""
+    """Return the group of a sensor: one of GROUPS, or "machine"."""
     return next((group for group, names in GROUPS.items() if sensor.startswith(names)), "machine")
 
 

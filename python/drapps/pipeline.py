@@ -1,9 +1,9 @@
-"""Pipeline: where samples come from and what is done with them, said as a chain of methods.
+"""Pipeline: a source of samples and the stages they go through, built as a chain of methods.
 
     pipe = drapps.read("photos").decode().resize(256).center_crop(224)
 
-A pipeline never changes: each method returns a new one, so that a common beginning can be shared.  The methods named
-as ops are made from the library's table.
+A pipeline is immutable: each method returns a new one, so pipelines can share a common beginning.  The op methods are
+made from the library's table.
 """
 
 import json
@@ -13,6 +13,7 @@ import reprlib
 from typing import NamedTuple
 
 from drapps import _core
+from drapps.argument_hints import METHODS, named_arguments
 from drapps.arguments import LOADER, check
 from drapps.counted import counted
 from drapps.optable import TABLE, Op, call_text, graph_json, make_functions
@@ -38,7 +39,7 @@ class Node(NamedTuple):
 
 
 class PythonStage(NamedTuple):
-    """A Python function in the chain: "map" changes a sample, "filter" decides whether it stays."""
+    """A Python function in the chain: "map" changes a sample, "filter" decides whether it is kept."""
 
     kind: str
     function: object
@@ -46,9 +47,9 @@ class PythonStage(NamedTuple):
 
 
 def check_field(kind, field, known):
-    """Raises where a Python stage is for a field that there is not."""
+    """Raise if a Python stage names a field that does not exist."""
     if field not in known:
-        raise _core.NotFoundError(f"{kind}: no field {field!r}; there are {', '.join(known)}")
+        raise _core.NotFoundError(f"{kind}: field must be one of {', '.join(known)}, got {field!r}")
 
 
 class Pipeline(Selecting):
@@ -59,16 +60,21 @@ class Pipeline(Selecting):
     def __init__(self, dataset, stages=()):
         self._dataset = dataset
         self._stages = tuple(stages)
-        self._runner = None  # of pipe[i], once there was one
+        self._runner = None  # runs the samples of pipe[i]; made at the first use
+
+    def __getattr__(self, name):
+        """What there is not: the message says what other libraries' methods are called here."""
+        hint = f"; {METHODS[name]}" if name in METHODS else ""
+        raise AttributeError(f"a drapps.Pipeline has no attribute {name!r}{hint}", name=name, obj=self)
 
     # --- building ---
 
     def op(self, op, *, field=None, fields=None, out=None):
-        """Adds an op made by drapps.ops.  The methods named as ops do the same.
+        """Add an op made by drapps.ops.  The methods named as ops do the same.
 
-        field or fields: what it acts on; several fields share one draw.  Default: all fields of the kinds that it
-        knows, so that masks, boxes and key points follow their image, and a label volume its volume; with out= the
-        field "image".  out: names for the results (default: in place).
+        field or fields: the fields to work on; several fields share one random choice.  Default: all fields of the
+        kinds that the op supports, so that masks, boxes and key points are transformed with their image, and a label
+        volume with its volume; with out=: the field "image".  out: names for the results (default: in place).
 
         >>> pipe.op(drapps.ops.random_horizontal_flip(p=0.1)) == pipe.random_horizontal_flip(p=0.1)
         True
@@ -76,21 +82,21 @@ class Pipeline(Selecting):
         if field is not None and fields is not None:
             raise _core.ArgumentError(f"{op.name}: give field or fields, not both")
         fields = fields if field is None else field
-        if fields is None and out is None:  # where an op makes one field of another by itself
+        if fields is None and out is None:  # an op that makes one field from another by default
             fields, out = TABLE[op.name]["reads"], TABLE[op.name]["makes"]
         node = Node(self._next_id(), op, _names(fields), _names(out))
         _core.graph_from_json(graph_json([node.to_json()]))
         return Pipeline(self._dataset, (*self._stages, node))
 
     def map(self, function, field=None, deterministic=False):
-        """Adds a Python function: it gets the sample as a dict of NumPy arrays, numbers and texts, and returns one.
+        """Add a Python function that gets the sample as a dict of NumPy arrays, numbers and texts, and returns a dict.
 
-        field: the function gets and returns that field alone.  Functions run in forked worker processes (see loader),
-        so a lambda is fine.  Before each call the global generators of Python, NumPy and torch are seeded for the
-        sample, so that what is drawn does not depend on the workers.
+        field: the function gets and returns only this field.  Functions run in forked worker processes (see loader), so
+        a lambda is fine.  Before each call the global generators of Python, NumPy and torch are seeded for the sample,
+        so random choices do not depend on the workers.
 
-        deterministic: the result depends on what the function gets alone, so that loader(cache=...) may keep it; the
-        same as giving drapps.deterministic(function).
+        deterministic: the result depends only on the arguments, so loader(cache=...) may cache it; the same as passing
+        drapps.deterministic(function).
 
         >>> darker = pipe.map(lambda image: image // 2, field="image")
         """
@@ -101,7 +107,7 @@ class Pipeline(Selecting):
         return self._add_python("map", function, field)
 
     def filter(self, function, field=None):
-        """Adds a Python function that decides which samples stay.  Batches are filled from the following ones.
+        """Add a Python function that returns whether to keep a sample.  Batches are filled from the following samples.
 
         >>> some = pipe.filter(lambda label: label == 0, field="label")
         """
@@ -109,14 +115,14 @@ class Pipeline(Selecting):
 
     def _add_python(self, kind, function, field):
         if not callable(function):
-            raise _core.ArgumentError(f"{kind}: needs a function, got {function!r}")
+            raise _core.ArgumentError(f"{kind}: function must be callable, got {function!r}")
         known = self._known_fields()
         if field is not None and known is not None:
             check_field(kind, field, known)
         return Pipeline(self._dataset, (*self._stages, PythonStage(kind, function, field)))
 
     def _known_fields(self):
-        """Names of the fields after the stages; None where a function that maps whole samples decides them."""
+        """Return the names of the fields after the stages; None if a function that maps whole samples decides them."""
         functions = [stage for stage in self._stages if isinstance(stage, PythonStage)]
         if any(stage.kind == "map" and stage.field is None for stage in functions):
             return None
@@ -129,7 +135,7 @@ class Pipeline(Selecting):
     # --- text forms ---
 
     def to_json(self):
-        """The canonical JSON of the ops: equal pipelines have equal text.
+        """Return the canonical JSON of the ops: equal pipelines have equal text.
 
         >>> pipe.from_json(pipe.to_json()) == pipe
         True
@@ -137,14 +143,14 @@ class Pipeline(Selecting):
         return self._graph("to_json").json()
 
     def from_json(self, text):
-        """This source with the ops of to_json, in place of its own.  Ids are kept, so the same is drawn."""
+        """Return this source with the ops of to_json.  Node ids are kept, and with them the random choices."""
         if not isinstance(text, str) or "\0" in text:
             raise _core.ArgumentError(f"text must be the JSON of a graph, got {reprlib.repr(text)}")
         nodes = json.loads(_core.graph_from_json(text).json())["nodes"]
         return Pipeline(self._dataset, [_node_from_json(i, node) for i, node in enumerate(nodes)])
 
     def explain(self):
-        """What would run: fields, ops with the shapes after each, fusion, outputs.
+        """Describe what would run: fields, ops with the shape after each, fusion, outputs.
 
         >>> print(pipe.explain())  # doctest: +ELLIPSIS
         fields of a sample:
@@ -166,21 +172,21 @@ class Pipeline(Selecting):
 
     @property
     def stages(self):
-        """The stages, in their order."""
+        """The stages, in order."""
         return self._stages
 
     @property
     def classes(self):
-        """Names of the classes, where labels stand for folders."""
+        """The names of the classes, if labels come from folders."""
         return self._dataset.classes
 
     @property
     def has_python(self):
-        """Whether the chain has Python functions."""
+        """True if the chain has Python functions."""
         return any(isinstance(stage, PythonStage) for stage in self._stages)
 
     def __len__(self):
-        """Samples of an epoch (before any filter)."""
+        """Return the number of samples of an epoch, before any filter."""
         return self._dataset.places
 
     def __eq__(self, other):
@@ -200,62 +206,65 @@ class Pipeline(Selecting):
 
     # --- use ---
 
+    @named_arguments
     def loader(
         self, batch_size=1, *,
-        shuffle=False, seed=0, in_order=True, last="partial", rank=0, world_size=1, pushed_order=False, keep_batches=False,
+        shuffle=False, seed=0, in_order=True, last="partial", rank=0, world_size=1, pushed_order=False,
+        keep_batches=False,
         on_bad_sample="raise", max_bad=None, equal_batches=False,
         outputs=None, collate=None, layout="NCHW", output="auto", keep_draws=False,
         workers=None, prefetch=None, memory_limit=None, cpu_limit=None,
-        cache=None, cache_limit=None, adaptive_compression=True, seek_index="auto",
+        cache=None, cache_limit=None, cache_memory=None, cache_at=None, adaptive_compression=True, seek_index="auto",
         policy=None, weights=None, resource_monitor=None, lanes=True,
         trace=None, trace_spans=0, reference=None,
     ):  # fmt: skip
-        """A loader: an iterable of batches, one epoch per iter().
+        """Return a loader: an iterable of batches, one epoch per iter().
 
-        None means that drapps decides.  Only the first three groups change what batches hold.  docs/options.md compares
-        these arguments with those of DataLoader and C.
+        None means that drapps decides.  Only the first three groups affect the content of batches.  docs/options.md
+        compares these arguments with those of DataLoader and C.
 
         Order:
 
-        batch_size: samples of a batch for this rank.
-        shuffle, seed: a new order in each epoch, decided by the seed alone; with the default, 0, all runs have the same.
-        in_order: False delivers what is ready first; still each sample exactly once.
-        last: samples that do not fill the last batch are delivered as a smaller one ("partial"), dropped ("drop"), or
-            the batch is filled from the start of the order ("pad").
-        rank, world_size: this process's share.  rank="auto" asks torch.distributed where it is initialised, else the
-            variables RANK and WORLD_SIZE.
-        pushed_order: each batch is made of the samples that Loader.push names, instead of shuffle, rank and last.
+        batch_size: samples per batch on this rank.
+        shuffle, seed: a new order in each epoch that depends only on the seed; runs with the same seed have the same
+            order.
+        in_order: False: deliver samples as they become ready; each is still delivered exactly once.
+        last: the last batch, if samples do not fill it: "partial": a smaller batch; "drop": no batch; "pad": filled
+            from the start of the order.
+        rank, world_size: the share of this process.  rank="auto": from torch.distributed if it is initialised, else
+            from the variables RANK and WORLD_SIZE.
+        pushed_order: Loader.push names the samples of each batch; shuffle, rank and last do not apply.
         keep_batches: with pushed_order and in_order=False, samples that were pushed together stay together.
 
         Bad samples:
 
-        on_bad_sample: a sample that cannot be read ends the epoch ("raise"), is left out ("skip"), or another takes
-            its place ("replace").
+        on_bad_sample: a sample that cannot be read ends the epoch ("raise"), is left out ("skip"), or is replaced by
+            another ("replace").
         max_bad: "skip" and "replace" fail after this many bad samples in an epoch; None: 1000.
-        equal_batches: with "skip", an epoch has as many batches as without bad samples, so that all ranks make equally
-            many steps: a batch of which nothing is left has one sample, chosen as "replace" does.  Always so where
-            world_size is more than 1, except for chains with a filter.
+        equal_batches: with "skip", an epoch has as many batches as without bad samples, so that all ranks make the same
+            number of steps: an empty batch gets one sample, chosen as by "replace".  Always on if world_size is more
+            than 1, except for chains with a filter.
 
         Delivery:
 
-        outputs: fields to deliver; None: image and label where present, and what goes with the image (mask, boxes and
-            their labels, masks, key points); without an image all.
-        collate: {field: rule} with the rules stack, pad, ragged, list; the field "*" is every array not named whose
-            shape depends on the sample (not in chains with Python functions).  None: stack; list for boxes and what
-            belongs to them, of which each sample has its own number.
+        outputs: fields to deliver; None: image and label if present, and the annotations of the image (mask, boxes and
+            their labels, masks, key points); without an image all fields.
+        collate: {field: rule} with the rules stack, pad, ragged, list; the field "*" stands for all other arrays whose
+            shape depends on the sample (not in chains with Python functions).  None: stack, and list for boxes and
+            other annotations whose number varies by sample.
         layout: "NCHW" or "NHWC", for images.
         output: "torch", "numpy", "raw" (drapps arrays), or "auto": torch where it is imported, else NumPy.
-        keep_draws: keep what was drawn for each sample: Batch.draws.
+        keep_draws: keep the random choices of each sample: Batch.draws.
 
         Limits:
 
-        workers: threads; 0 does everything in the caller; None: as many as the container allows.  With Python functions
-            in the chain: processes; one that dies is replaced and its samples are made again.
-        prefetch: the prefetch window: batches in flight, 1 to 64, as far as memory_limit allows.  None: 2, and of small
-            batches as many as are 12 samples for each worker; with Python functions in the chain 2 for each worker.
+        workers: threads; 0: everything runs in the caller; None: as many as the container allows.  With Python
+            functions in the chain: processes; a process that dies is replaced and its samples are made again.
+        prefetch: the prefetch window: batches in flight, 1 to 64, as far as memory_limit allows.  None: 2, or for small
+            batches enough for 12 samples per worker; with Python functions in the chain 2 per worker.
         memory_limit: bytes for batches and working memory; None: a quarter of the container's memory.
-        cpu_limit: CPUs that the workers may use together, 0.01 to 512; None: this process's part of what the
-            container allows.
+        cpu_limit: CPUs that the workers may use together, 0.01 to 512; None: this process's share of the container's
+            CPUs.
 
         Cache:
 
@@ -263,7 +272,12 @@ class Pipeline(Selecting):
             folder, or, with "auto", in the user's cache folder where that was measured to pay.  With Python functions
             in the chain: the results of functions marked as deterministic.
         cache_limit: bytes on disk; None: half of what is free there.
-        adaptive_compression: the cache is compressed by LZ4 where that is measured to pay; False: always.
+        cache_memory: bytes of a cache in memory, in front of the one on disk or (cache=None) without it; shared by all
+            loaders and ranks of the machine that keep the same samples; at least 1 MiB.  None: none.
+        cache_at: the op whose output is kept: its name, or its number in the chain, from 0 on.  None: the last op
+            before the first random one that is worth it.
+        adaptive_compression: what the cache keeps is compressed by whichever codec is measured to suit data and machine
+            best, or by none; False: always by LZ4.
         seek_index: where the rows of JPEGs begin, learnt when a file is first decoded, so that later epochs decode only
             what a crop needs: kept in memory and in an index file ("auto"), in memory alone ("memory"), or not at all
             ("off").  Overridden by the variable DRAPPS_SEEK_INDEX.
@@ -271,22 +285,23 @@ class Pipeline(Selecting):
         Tuning:
 
         policy: sets workers, prefetch and the other knobs (drapps.knobs()) while the loader runs: a name of
-            drapps.policies(); None: "analytic"; "fixed": no changes.  Values given here or by Loader.set stay as they
-            are.  Overridden by the variable DRAPPS_POLICY ("off": no changes).
-        weights: what the policy aims for: "step" (default: the consumer never waits, with little CPU), "draadp"
-            (throughput, latency, balance, energy), "drapps" (throughput, latency, waiting, balance), or {name: number} or
-            "name=number,..." over it.
-        resource_monitor: the drapps.Monitor that the policy reads; several loaders may share one.  None: one that the
+            drapps.policies(); None: "analytic"; "fixed": no changes.  Values given here or by Loader.set are not
+            changed.  Overridden by the variable DRAPPS_POLICY ("off": no changes).
+        weights: the aims of the policy: "step" (default: the consumer never waits, with little CPU), "draadp"
+            (throughput, latency, balance, energy), "drapps" (throughput, latency, waiting, balance), or {name: number}
+            or "name=number,..." to change single weights.
+        resource_monitor: the drapps.Monitor that the policy reads; several loaders may share one.  None: one that all
             loaders of the process share.
-        lanes: samples that are predicted to be slow never hold all workers.
+        lanes: samples that are predicted to be slow never occupy all workers.
 
         Tracing and debugging:
 
-        trace: write a trace to this file, for drapps.trace.read and `drapps trace`.  None: to that of the variable
-            DRAPPS_TRACE, if it is set.
-        trace_spans: spans of samples written per second, the slowest always; 0: 2000, float("inf"): all, from which an
-            epoch out of order can be repeated.
-        reference: slow and plain, the same bytes; None: as the variable DRAPPS_REFERENCE says.
+        trace: write a trace to this file, for drapps.trace.read and `drapps trace`.  None: to the file that the
+            variable DRAPPS_TRACE names, if it is set.
+        trace_spans: spans of samples written per second, always including the slowest; 0: 2000; float("inf"): all,
+            which allows to repeat an epoch that ran out of order.
+        reference: run in the slow reference mode, with the same bytes as result; None: as the variable
+            DRAPPS_REFERENCE says.
 
         >>> for images, labels in pipe.loader(batch_size=4, shuffle=True, seed=1, output="numpy"):
         ...     print(images.shape, labels.dtype)
@@ -301,7 +316,8 @@ class Pipeline(Selecting):
             prefetch=prefetch or 0, in_order=in_order, last=last, on_bad_sample=on_bad_sample,
             memory_limit=memory_limit or 0, outputs=_joined(outputs), collate=_collate(collate), layout=layout,
             keep_draws=keep_draws, reference=_reference(reference), trace=_file(trace), trace_spans=trace_spans,
-            seek_index=seek_index, cache=_file(cache), cache_limit=cache_limit or 0, policy=policy,
+            seek_index=seek_index, cache=_file(cache), cache_limit=cache_limit or 0,
+            cache_memory=cache_memory or 0, policy=policy,
             resource_monitor=resource_monitor, cpu_limit=cpu_limit or 0, weights=weights_text(weights),
             adaptive_compression=adaptive_compression, equal_batches=equal_batches,
         )  # fmt: skip
@@ -311,19 +327,23 @@ class Pipeline(Selecting):
         if not self.has_python:
             from drapps.loader import Loader
 
-            options.update(pushed_order=pushed_order, keep_batches=keep_batches, lanes=lanes)
+            options.update(pushed_order=pushed_order, keep_batches=keep_batches, lanes=lanes,
+                           cache_at=None if cache_at is None else str(cache_at))  # fmt: skip
             return Loader(self._dataset, self._graph("loader"), output=output, **options)
         if pushed_order:
             raise _core.ArgumentError("pushed_order must be False for chains with Python functions")
+        if cache_at is not None:
+            raise _core.ArgumentError("cache_at must be None for chains with Python functions: mark the function by "
+                                      "deterministic=True")  # fmt: skip
         from drapps.pyloader import PythonLoader
 
         return PythonLoader(self, output=output, lanes=lanes, **options)
 
     def preview(self, path=None, n=16, seed=0, epoch=0, classes=None):
-        """n samples after the pipeline, each beside its original, with class names, boxes, masks and key points.
+        """Show n samples after the pipeline beside their originals, with class names, boxes, masks and key points.
 
-        path: an HTML file to write, which needs nothing else.  None: an object is returned that a notebook shows.
-        classes: names of the labels, as a list or {number: name}; None takes Pipeline.classes.
+        path: a self-contained HTML file to write.  None: return an object that a notebook displays.
+        classes: names of the labels, as a list or {number: name}; None: Pipeline.classes.
 
         >>> pipe.preview("out.html", n=4)
         >>> pipe.preview(n=4)  # doctest: +ELLIPSIS
@@ -336,6 +356,96 @@ class Pipeline(Selecting):
             return shown
         shown.write(path)
 
+    def plan(
+        self, budget=300.0, *, weights=None, prices=None, batch_size=64, workers=None, work=None, memory=None, rounds=5,
+        samples=None, seed=0, drop_caches=False,
+    ):  # fmt: skip
+        """Measures what of the pipeline to do once and in which form to keep it: a drapps.plan.Plan; see docs/plan.md.
+
+        budget: seconds to measure for.
+        weights: (preprocessing, storage, throughput); None: (0, 0, 1), the highest throughput.
+        prices: in place of weights, a dict with cpu_hour, gb_month, gpu_hour, epochs, months and cpus.
+        batch_size, workers: of training.
+        work: the folder where strategies are tried; None: the system's folder for temporary files.
+        memory: bytes for samples in memory; None: half of what is free.
+        rounds, samples: at most so many measurements of a strategy, with so many samples.
+        seed: of the choice of samples.
+        drop_caches: drop the system's whole page cache before cold epochs; for root alone.
+
+        >>> found = pipe.plan(budget=2.0)
+        >>> found.chosen is not None
+        True
+        """
+        from drapps.plan import Prices, Weights, plan
+
+        if weights is not None and prices is not None:
+            raise _core.ArgumentError("plan: give weights or prices, not both")
+        objective = Prices(**prices) if prices is not None else Weights(*(weights or ()))
+        options = {"batch_size": batch_size, **({} if workers is None else {"workers": workers})}
+        return plan(self, budget=budget, objective=objective, options=options, work=work, memory=memory, rounds=rounds,
+                    samples=samples, seed=seed, drop_caches=drop_caches)  # fmt: skip
+
+    def reordered(self, order):
+        """The same pipeline with its stages in another order; an error where that might change a byte.
+
+        order: the numbers of the stages, from 0.  Nodes keep their ids, so that the same is drawn.
+
+        >>> drapps.read(folder).decode().random_horizontal_flip().grayscale().reordered([0, 2, 1])  # doctest: +ELLIPSIS
+        drapps.read('...').decode().grayscale().random_horizontal_flip()
+        """
+        from drapps.plan.reorder import reordered
+
+        return reordered(self, order)
+
+    # --- packed sets ---
+
+    def pack(
+        self, folder, *, upto=None, codec=None, name="shard", shard_bytes=512 << 20, shard_samples=None, workers=None,
+        append=False, seek_points=True, on_bad_sample="raise", check_space=True, progress=None,
+    ):  # fmt: skip
+        """Pack the samples into tar shards, which drapps, WebDataset and tar read; return what was done.
+
+        docs/shards.md describes packed sets.  A packing that was interrupted goes on when it is called again with the
+        same arguments.
+
+        upto: the ops that run before storing, once for all epochs: so many of the first ones, or those up to the first
+            of that name; 0: none, files are stored as they are.  None: as many as draw nothing and are worth it.
+        codec: of arrays and texts: a codec of `drapps codec list`, {field: codec}, or "auto"; None: none.  Encoded
+            images stay as they are.
+        name: shards are called NAME-000000.tar, ...
+        shard_bytes, shard_samples: where a shard ends.
+        workers: threads; None: as many as the container allows.
+        append: add to the set that is there: new shards, and a new generation of the manifest.
+        seek_points: learn where the rows of JPEGs begin, so that crops are fast from the first epoch on.
+        on_bad_sample: a sample that cannot be made ends the packing ("raise"), or is stored as a bad one ("keep").
+        check_space: refuse to begin where the disk has too little room.
+        progress: called now and then with a dict: samples, samples_total, bytes, estimated_bytes, ...
+
+        >>> drapps.read(folder).pack("packed").samples
+        6
+        >>> len(drapps.read("packed"))
+        6
+        """
+        from drapps.packing import pack
+
+        return pack(self, folder, upto=upto, codec=codec, name=name, shard_bytes=shard_bytes,
+                    shard_samples=shard_samples, workers=workers, append=append, seek_points=seek_points,
+                    on_bad_sample=on_bad_sample, check_space=check_space, progress=progress)  # fmt: skip
+
+    def use(self, folder):
+        """This pipeline over a set that pack() made of it: what was run before storing is left out, the rest draws what
+        it drew.  Fails where the set was made of other data or by other ops.
+
+        >>> augmented = pipe.random_horizontal_flip()
+        >>> augmented.pack("decoded").shards  # decode and resize run now, the flip in each epoch
+        1
+        >>> augmented.use("decoded")
+        drapps.read('decoded').random_horizontal_flip()
+        """
+        from drapps.packing import use
+
+        return use(self, folder)
+
 
 for _name, _function in make_functions(__name__, method=True).items():
     setattr(Pipeline, _name, _function)
@@ -346,17 +456,17 @@ for _name, _function in make_functions(__name__, method=True).items():
 
 def read(path, *, format="auto", root=None, extensions=None, path_column=None, label_column=None, mask_column=None,
          labels=None, index=True):  # fmt: skip
-    """A pipeline over a folder, a file list, tar shards, or a Python list of image files.
+    """Return a pipeline over a folder, a file list, tar shards, or a Python list of image files.
 
-    path: a folder with one folder per class, a flat folder, a list (text, CSV or JSON lines), a tar, a pattern or
-        range of tars ("train-{000..099}.tar"), or a Python list of image files.
+    path: a folder with one folder per class, a flat folder, a list (text, CSV or JSON lines), a tar file, a pattern or
+        range of tar files ("train-{000..099}.tar"), or a Python list of image files.
     format: "auto", or a name that `drapps info` lists.
     root: for lists, the folder that relative paths start from.
-    extensions: files to take of a folder, with the dot; default those of torchvision's ImageFolder, which leaves out
-        .gif. Of a Python list every file is taken.
+    extensions: file name extensions to read from a folder, with the dot; default: those of torchvision's ImageFolder,
+        which leaves out .gif.  All files of a Python list are read.
     path_column, label_column, mask_column: for lists with columns; a mask is a second file of a sample.
-    labels: for a Python list of files, a number each, or a file each (a mask, a volume of labels).
-    index: keep and use listings and tar indexes.
+    labels: for a Python list of files, one number per file, or one file per file (a mask, a volume of labels).
+    index: save listings and tar indexes, and use saved ones.
 
     >>> drapps.read(folder).decode().resize(64)  # doctest: +ELLIPSIS
     drapps.read('...').decode().resize(size=64)
@@ -369,11 +479,13 @@ def read(path, *, format="auto", root=None, extensions=None, path_column=None, l
         if labels is not None:
             raise _core.ArgumentError("read: labels go with a Python list of files")
         return Pipeline(_open(path, options))
+    if not hasattr(path, "__iter__"):
+        raise _core.ArgumentError(f"read: path must be a path or a list of files, got {path!r}")
     return Pipeline(_read_files(list(path), labels, options))
 
 
 def _extensions(kind):
-    """File name extensions of the codecs of a kind ("image", "volume")."""
+    """Return the file name extensions of the codecs of a kind ("image", "volume")."""
     return tuple(e for codec in json.loads(_core.codecs_json()) if codec["kind"] == kind for e in codec["extensions"])
 
 
@@ -381,14 +493,14 @@ def _open(path, options):
     try:
         return _core.open_dataset(path, **options)
     except (_core.FileMissingError, _core.UnsupportedError) as error:
-        hint = _other_reader(os.fsdecode(path))
+        hint = _other_reader(os.fsdecode(path)) or _where(os.fsdecode(path))
         if not hint:
             raise
         raise type(error)(f"{error}; {hint}") from None
 
 
 def _other_reader(path):
-    """What reads a path that read does not."""
+    """Return a hint how to read a path that read does not support."""
     if path.endswith(".json") and os.path.isfile(path):
         return "for COCO annotations use drapps.read_coco(annotations, root)"
     if path.endswith(_extensions("volume")) and os.path.isfile(path):
@@ -404,16 +516,25 @@ def _other_reader(path):
     return None
 
 
+def _where(path):
+    """Return a hint about a path that does not exist."""
+    if os.path.exists(path) or "://" in path:
+        return None
+    if ("*" in path or "?" in path) and not path.endswith(".tar"):
+        return "patterns are for tar files; for other files give a list, as of glob.glob"
+    return None if os.path.isabs(path) else f"the current folder is {os.getcwd()}"
+
+
 def _absolute(path):
     return os.path.abspath(os.fsdecode(path))
 
 
 def _read_files(paths, labels, options):
-    """A data set of single files: handed over as a list, which the library keeps in memory."""
+    """Return a data set of single files, which the library gets as a list in memory."""
     if not paths:
-        raise _core.ArgumentError("read: the list of files is empty")
+        raise _core.ArgumentError("read: path must be a list of at least one file, got []")
     if labels is not None and len(labels) != len(paths):
-        raise _core.ArgumentError(f"read: {len(paths)} files but {len(labels)} labels")
+        raise _core.ArgumentError(f"read: labels must be {len(paths)}, one for each file, got {len(labels)}")
     import tempfile
 
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8", delete=True) as listing:
@@ -440,12 +561,13 @@ def _label(value):
 
 
 def from_arrays(arrays=None, /, *, kinds=None, **fields):
-    """A pipeline over arrays in memory, by field name; the first axis counts samples.  Nothing is copied.
+    """Return a pipeline over arrays in memory, by field name.  The first axis is the samples.  Nothing is copied.
 
-    kinds: {field: kind}: what the numbers mean, which decides what ops do with them.  By default the fields image, mask
-    (both n, height, width[, channels]), boxes (n, boxes, 4: x0, y0, x1, y1), keypoints (n, ..., 2 or 3: x, y and maybe
-    visibility), masks (n, boxes, height, width) and labels (n, boxes[, ...]) have the kind of that name where they have
-    these axes and there is an image, and all others are array.  The kinds volume and volume_mask have the axes
+    kinds: {field: kind}: the meaning of the numbers, which decides how ops treat them.  By default, beside an image,
+        fields
+    with these names and axes have the kind of that name: image, mask (n, height, width[, channels]), boxes (n, boxes,
+    4: x0, y0, x1, y1), keypoints (n, ..., 2 or 3: x, y and optionally visibility), masks (n, boxes, height, width),
+    labels (n, boxes[, ...]).  All other fields have the kind array.  The kinds volume and volume_mask have the axes
     (n[, channels], depth, height, width).
 
     >>> import numpy
@@ -466,7 +588,7 @@ def from_arrays(arrays=None, /, *, kinds=None, **fields):
 
 
 def kind_by_name(name, shape, fields):
-    """What the arrays of a field, of that shape in each sample, are where nothing else is said."""
+    """Return the default kind of a field, by its name and the shape of its arrays in each sample."""
     if name in ("image", "mask"):
         return name if len(shape) in (2, 3) else "array"
     fits = {
@@ -479,9 +601,10 @@ def kind_by_name(name, shape, fields):
 
 
 def mix(pipes, weights=None, length=0):
-    """A pipeline over several sources with the same fields: source i fills weights[i] / sum of each epoch.
+    """Return a pipeline over several sources with the same fields: source i fills weights[i] / sum of each epoch.
 
-    weights: default, by size.  length: samples of an epoch; 0: as many as the sources have together.
+    weights: default: by size.
+    length: samples per epoch; 0: the sum of the sources' samples.
 
     >>> both = drapps.mix([drapps.read(folder), drapps.read(folder)], weights=[3, 1])
     >>> len(both)
@@ -525,6 +648,8 @@ def _reference(reference):
 
 
 def _rank(rank, world_size):
+    if rank and rank != "auto" and world_size == 1:
+        raise _core.ArgumentError(f"rank must be below world_size = 1, got {rank}: give world_size=, too")
     if rank != "auto":
         return rank, world_size
     import sys

@@ -8,6 +8,8 @@ from drapps._core import Dataset
 from drapps.loader import Loader
 from drapps.monitor import Monitor
 from drapps.optable import Op
+from drapps.packing import Packed
+from drapps.plan import Plan
 from drapps.preview import Preview
 from drapps.pyloader import PythonLoader
 
@@ -92,6 +94,8 @@ class Pipeline:
         cpu_limit: float | None = ...,
         cache: str | os.PathLike[str] | None = ...,
         cache_limit: int | None = ...,
+        cache_memory: int | None = ...,
+        cache_at: str | int | None = ...,
         adaptive_compression: bool = ...,
         seek_index: Literal["auto", "memory", "off"] = ...,
         policy: str | None = ...,
@@ -102,6 +106,22 @@ class Pipeline:
         trace_spans: float = ...,
         reference: bool | None = ...,
     ) -> Loader | PythonLoader: ...
+    def plan(
+        self,
+        budget: float = ...,
+        *,
+        weights: tuple[float, float, float] | None = ...,
+        prices: dict[str, float] | None = ...,
+        batch_size: int = ...,
+        workers: int | None = ...,
+        work: str | os.PathLike[str] | None = ...,
+        memory: int | None = ...,
+        rounds: int = ...,
+        samples: int | None = ...,
+        seed: int = ...,
+        drop_caches: bool = ...,
+    ) -> Plan: ...
+    def reordered(self, order: Sequence[int]) -> Pipeline: ...
     @overload
     def preview(
         self, path: None = ..., n: int = ..., seed: int = ..., epoch: int = ..., classes: Classes = ...
@@ -110,6 +130,23 @@ class Pipeline:
     def preview(
         self, path: str | os.PathLike[str], n: int = ..., seed: int = ..., epoch: int = ..., classes: Classes = ...
     ) -> None: ...
+    def pack(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        upto: int | str | None = ...,
+        codec: str | Mapping[str, str] | None = ...,
+        name: str = ...,
+        shard_bytes: int = ...,
+        shard_samples: int | None = ...,
+        workers: int | None = ...,
+        append: bool = ...,
+        seek_points: bool = ...,
+        on_bad_sample: Literal["raise", "keep"] = ...,
+        check_space: bool = ...,
+        progress: Callable[[dict[str, int]], object] | None = ...,
+    ) -> Packed: ...
+    def use(self, folder: str | os.PathLike[str]) -> Pipeline: ...
 
     def aug_mix(self, severity: int = ..., mixture_width: int = ..., chain_depth: int = ..., alpha: float = ..., all_ops: bool = ..., interpolation: Literal['nearest', 'bilinear'] = ..., fill: float | Sequence[float] | None = ..., *, field: str | Sequence[str] | None = ..., fields: str | Sequence[str] | None = ..., out: str | Sequence[str] | None = ...) -> Pipeline:
         """Several chains of primitives, mixed with each other and the image.
@@ -588,3 +625,7 @@ def from_arrays(
     arrays: Mapping[str, Any] | None = ..., /, *, kinds: Mapping[str, str] | None = ..., **fields: Any
 ) -> Pipeline: ...
 def mix(pipes: Sequence[Pipeline], weights: Sequence[float] | None = ..., length: int = ...) -> Pipeline: ...
+
+# Used by other modules of drapps.
+def check_field(kind: str, field: str, known: Sequence[str]) -> None: ...
+def kind_by_name(name: str, shape: Sequence[int], fields: Mapping[str, Any]) -> str: ...

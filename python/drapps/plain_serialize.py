@@ -1,7 +1,7 @@
-"""Plain values as a text and a block of bytes, and back: what drapps.deterministic keeps on disk.
+"""Serialises plain values to a text and a block of bytes: the form in which drapps.deterministic caches results.
 
-Nothing here runs code that was stored: the text is JSON that describes numbers, texts, arrays, tensors, and tuples,
-lists and dicts of them; the block holds the bytes of the arrays.  A value of any other type is an error that names it.
+Reading never runs stored code: the text is JSON that describes numbers, texts, arrays, tensors, and tuples, lists and
+dicts of them; the block has the bytes of the arrays.  A value of any other type raises an error that names it.
 """
 
 import json
@@ -11,14 +11,14 @@ ALIGN = 64
 
 
 class Packer:
-    """Gathers the buffers of a value while it is described."""
+    """Collects the buffers of a value while it is described."""
 
     def __init__(self):
         self.parts = []
         self.size = 0
 
     def add(self, buffer):
-        """Adds bytes to the block; [where they begin, how many]."""
+        """Add bytes to the block; return [offset, size]."""
         buffer = memoryview(buffer).cast("B") if len(buffer) else b""
         at, n = self.size, len(buffer)
         self.parts += [buffer, bytes(-n % ALIGN)]
@@ -27,14 +27,14 @@ class Packer:
 
 
 def pack(value):
-    """(text, block) of a plain value; TypeError with the place and type of what is not."""
+    """Return (text, block) of a plain value.  TypeError names the place and type of a value that is not plain."""
     packer = Packer()
     text = json.dumps(_describe(value, packer, "the result"), separators=(",", ":"))
     return text, b"".join(packer.parts)
 
 
 def unpack(text, memory, at):
-    """The value whose block begins at memory[at]; arrays share the memory and may be written to."""
+    """Return the value whose block begins at memory[at].  Its arrays share the memory and are writable."""
     return _rebuild(json.loads(text), memory, at)
 
 
@@ -60,7 +60,7 @@ def _describe(value, packer, where):
 
 def _pair(key, value, packer, where):
     if type(key) not in (str, int):
-        raise TypeError(f"{where} has a key of type {_name(type(key))}; keys are kept where they are str or int")
+        raise TypeError(f"{where}: keys must be str or int, got {_name(type(key))}")
     return [key, _describe(value, packer, f"{where}[{key!r}]")]
 
 

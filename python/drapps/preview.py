@@ -1,4 +1,4 @@
-"""preview: what a pipeline does: each sample as it leaves beside its original, as a page or in a notebook."""
+"""Pipeline.preview: samples after the pipeline beside their originals, as a page or in a notebook."""
 
 import html
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ BODY = """{style}<p>Left: the original. Right: what the pipeline delivers (epoch
 
 
 class Preview:
-    """Samples of a pipeline beside their originals.  A notebook shows it by itself; write(path) makes a page."""
+    """Samples of a pipeline beside their originals.  A notebook displays it; write(path) makes a page."""
 
     def __init__(self, title, body, samples):
         self.title = title
@@ -45,7 +45,7 @@ class Preview:
         self._body = body
 
     def write(self, path):
-        """Writes a page of HTML that needs nothing else; returns its size in bytes."""
+        """Write a self-contained HTML page; return its size in bytes."""
         page = PAGE.format(title=html.escape(self.title), body=self._body).encode()
         write_atomic(path, page)
         return len(page)
@@ -54,11 +54,11 @@ class Preview:
         return self._body
 
     def __repr__(self):
-        return f"<drapps preview of {self.title}: a notebook shows it, write(path) makes a page>"
+        return f"<drapps preview of {self.title}: a notebook displays it, write(path) makes a page>"
 
 
 def make_preview(pipe, n=16, seed=0, epoch=0, classes=None):
-    """The first samples of an epoch; see Pipeline.preview."""
+    """Return a preview of the first samples of an epoch; see Pipeline.preview."""
     check(PREVIEW, {"n": n, "seed": seed, "epoch": epoch, "classes": classes})
     _check_pipe(pipe)
     originals, restore = Originals(pipe, seed, epoch), _unnormalize(pipe)
@@ -74,7 +74,9 @@ def make_preview(pipe, n=16, seed=0, epoch=0, classes=None):
         notes = [_label_text(before.fields.get("label"), name_of)]
         notes += [_draw_text(drawn) for drawn in ({} if pipe.has_python else batch.draws(i)).values()]
         figures.append(_figure(pipe.dataset.key(sample_id), images, [note for note in notes if note]))
-    body = BODY.format(style=STYLE, epoch=epoch, seed=seed, pipeline=html.escape(repr(pipe)), figures="\n".join(figures))
+    body = BODY.format(
+        style=STYLE, epoch=epoch, seed=seed, pipeline=html.escape(repr(pipe)), figures="\n".join(figures)
+    )
     return Preview(f"{counted(len(figures), 'sample')} of {pipe.dataset.name}", body, len(figures))
 
 
@@ -87,7 +89,7 @@ def _check_pipe(pipe):
 
 
 def _first_batch(pipe, n, seed, epoch, names):
-    """The first n samples of an epoch in the data set's order; sizes may differ, and bad ones are left out."""
+    """Return the first n samples of an epoch in the data set's order.  Sizes may differ; bad samples are left out."""
     options = {"workers": 0, "outputs": names, "collate": dict.fromkeys(names, "list"), "layout": "NHWC",
                "output": "numpy", "on_bad_sample": "skip", "keep_draws": not pipe.has_python}  # fmt: skip
     with pipe.loader(batch_size=n, seed=seed, **options) as loader:
@@ -96,25 +98,26 @@ def _first_batch(pipe, n, seed, epoch, names):
 
 
 class Originals:
-    """Samples as they are before any op but the decoding, by id."""
+    """Samples that are only decoded, by id."""
 
     def __init__(self, pipe, seed, epoch):
         nodes = list(takewhile(lambda stage: isinstance(stage, Node) and stage.op.name in DECODING, pipe.stages))
         made = [name for node in nodes for name in node.out]
         fields = ",".join(dict.fromkeys([*(field[0] for field in pipe.dataset.fields), *made]))
         self.dataset, self.seed, self.epoch = pipe.dataset, seed, epoch
-        self.runner = _core.open_runner(pipe.dataset, _core.graph_from_json(graph_json([node.to_json() for node in nodes])),
+        self.runner = _core.open_runner(pipe.dataset,
+                                        _core.graph_from_json(graph_json([node.to_json() for node in nodes])),
                                         fields, False)  # fmt: skip
 
     def sample(self, sample_id) -> Sample:
-        """The original of a sample, with what its fields mean."""
+        """Return the original of a sample, with the kinds of its fields."""
         sample = from_rows(sample_id, self.runner.run(self.seed, self.epoch, sample_id, 0))
         if sample.kinds.get("mask") == "image" and sample.fields["mask"].shape[2:] == (1,):  # a decoded file
             sample.kinds["mask"] = "mask"
         return sample
 
     def names_to_draw(self, n):
-        """The fields that can be shown, by the first sample of n that can be read."""
+        """Return the fields that can be shown, from the first readable sample of n."""
         for position in range(n):
             sample_id, _ = _core.order_sample(self.dataset, self.seed, self.epoch, False, position)
             try:
@@ -129,7 +132,7 @@ class Originals:
 
 
 def _unnormalize(pipe):
-    """Undoes a normalize of the chain, so that its result can be looked at."""
+    """Return a function that undoes the chain's normalize, so that its result can be shown."""
     for stage in pipe.stages:
         if isinstance(stage, Node) and stage.op.name == "normalize":
             mean, std = (numpy.asarray(stage.op.params[key], dtype=numpy.float32) for key in ("mean", "std"))
@@ -141,7 +144,7 @@ def _unnormalize(pipe):
 
 
 def _namer(classes):
-    """What tells the name of a class number, its digits where there is none."""
+    """Return a function from a class number to its name, or to its digits if it has no name."""
     known = classes if isinstance(classes, Mapping) else dict(enumerate(classes))
     return lambda number: str(known.get(number, number))
 

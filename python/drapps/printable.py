@@ -1,4 +1,4 @@
-r"""Text from outside, such as names of files, made safe to print: a terminal follows control characters.
+r"""Makes outside text, such as file names, safe to print: a terminal obeys control characters.
 
 >>> printable("a\x1b[2J\nb")
 'a\\x1b[2J\\nb'
@@ -6,12 +6,12 @@ r"""Text from outside, such as names of files, made safe to print: a terminal fo
 
 import re
 
-# C0 and C1 controls, line separators, controls of the writing direction, and bytes that are no UTF-8 (surrogates).
+# C0 and C1 controls, line separators, controls of the writing direction, and bytes that are not UTF-8 (surrogates).
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text, but=""):
-    """The text with control characters escaped, as repr does.  but: characters that stay."""
+    """Return the text with control characters escaped, as by repr.  but: characters to keep."""
     return UNSAFE.sub(lambda found: found[0] if found[0] in but else _escape(found[0]), str(text))
 
 

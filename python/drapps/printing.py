@@ -1,4 +1,4 @@
-"""How results are shown: tables, or JSON for programs."""
+"""Prints results: as tables, or as JSON for programs."""
 
 import json
 import sys
@@ -7,13 +7,13 @@ from drapps.printable import UNSAFE, printable
 
 
 def print_json(value):
-    """A result as JSON."""
+    """Print a result as JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     print(UNSAFE.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text))
 
 
 def print_table(columns, rows, title=None):
-    """A table for people.  A column is a name, or (name, "right")."""
+    """Print a table.  A column is a name, or (name, "right")."""
     if not sys.stdout.isatty():
         return _print_plain(columns, rows)
     from rich import box
@@ -30,7 +30,7 @@ def print_table(columns, rows, title=None):
 
 
 def _print_plain(columns, rows):
-    """Columns padded with blanks, whole, for a file or a pipe."""
+    """Print columns padded with blanks and never cut, for a file or a pipe."""
     names = [column[0] if isinstance(column, tuple) else column for column in columns]
     right = [isinstance(column, tuple) for column in columns]
     lines = [names] + [[printable(cell, but="\n") for cell in row] for row in rows]

@@ -1,9 +1,9 @@
 """PythonLoader: batches from a chain with Python functions, which run in worker processes.
 
-Positions of the epoch's order are posted batch by batch, some ahead.  Where the chain has no filter, a batch is what
-was posted together, and the worker that completes it puts it together; filters drop samples, so there it is done here.
-Either way a batch does not depend on the number of workers.  workers=0 runs everything in the caller, where a
-breakpoint works.
+Positions of the epoch's order are posted batch by batch, within the prefetch window.  Without a filter, a batch is what
+was posted together, and the worker that completes it collates it.  Filters drop samples, so batches of a chain with a
+filter are collated here.  In both cases a batch does not depend on the number of workers.  workers=0 runs everything in
+the caller, where a breakpoint works.
 """
 
 import threading
@@ -16,7 +16,7 @@ import numpy
 
 from drapps import _core, output as outputs
 from drapps.build_info import info, usual_workers
-from drapps.tuning import Tuning
+from drapps.procpool.tuning import Tuning
 from drapps.batch import Batch
 from drapps.cached import Cache, folder_text, is_marked
 from drapps.collate import RULES, check_rules, collate
@@ -27,8 +27,7 @@ from drapps.loader import LoaderBase
 from drapps.output import from_numpy
 from drapps.passes import pass_state as state_checks
 from drapps.passes.bad_samples import MAX_BAD
-from drapps.passes.consumer_timer import ConsumerTimer
-from drapps.passes.cursor import Cursor
+from drapps.passes.cursor import ConsumerTimer, Cursor
 from drapps.pipeline import PythonStage
 from drapps.sched import check_cpus
 from drapps.stages import FOLLOWERS, Group, Maker, SampleRunner, filled
@@ -54,12 +53,12 @@ class PythonBatch(Batch):
         return self._bad
 
     def draws(self, i):
-        """Not kept in a chain with Python functions."""
+        """Raise: random choices are not kept in a chain with Python functions."""
         raise _core.UnsupportedError("draws are not kept in a chain with Python functions")
 
 
 def refuse_native_settings(settings):
-    """Raises on a setting that only a loader without Python functions can follow."""
+    """Raise for a setting that only loaders without Python functions support."""
     standard = {"keep_draws": False, "trace_spans": 0, "seek_index": "auto"}
     for name, value in settings.items():
         if value != standard[name]:
@@ -69,12 +68,13 @@ def refuse_native_settings(settings):
 class PythonLoader(LoaderBase):
     """Batches from a pipeline with Python functions.
 
-    A filter drops samples and the following ones fill the batch, so len() is the most that an epoch can have.
+    A filter drops samples and following samples fill the batch, so len() is the largest number of batches of an epoch.
     """
 
     def __init__(self, pipe, output="auto", *, batch_size, seed, shuffle, workers, prefetch, in_order, last,
                  on_bad_sample, rank, world_size, memory_limit, outputs, collate, layout, reference, lanes, cache,
-                 cache_limit, adaptive_compression=True, max_bad=MAX_BAD, policy=None, resource_monitor=None,
+                 cache_limit, cache_memory=0, adaptive_compression=True,
+                 max_bad=MAX_BAD, policy=None, resource_monitor=None,
                  cpu_limit=0, weights=None, trace=None, equal_batches=False, **native):  # fmt: skip
         refuse_native_settings(native)
         if cpu_limit != 0:
@@ -87,7 +87,8 @@ class PythonLoader(LoaderBase):
         self._has_filter = any(getattr(stage, "kind", None) == "filter" for stage in pipe.stages)
         self._equal = on_bad_sample == "skip" and (equal_batches or world_size > 1) and not self._has_filter
         self._in_order, self._lanes = in_order, lanes
-        self._cache = (cache, cache_limit, "", adaptive_compression) if cache and not reference else None
+        wanted = (cache or cache_memory) and not reference
+        self._cache = (cache, cache_limit, "", adaptive_compression, None, cache_memory) if wanted else None
         self._outputs = outputs.split(",") if outputs else None
         self._rules = dict(rule.split("=") for rule in collate.split(",")) if collate else {}
         self._layout = layout
@@ -99,10 +100,10 @@ class PythonLoader(LoaderBase):
         self._check()
         self._pool = self._maker = None
         self._closed = False
-        self._work = threading.Lock()  # one thread at a time makes a batch
-        self._groups = iter(())  # of a batch each; None: begins with the next batch
+        self._work = threading.Lock()  # held by the thread that makes a batch
+        self._groups = iter(())  # iterator of groups, one per batch; None: made with the next batch
         self._running_epoch = self._n_bad = 0
-        self._ended = {"deaths": 0, "slow_samples": 0}  # of processes that are gone
+        self._ended = {"deaths": 0, "slow_samples": 0}  # totals of pools that were closed
         self._counts = {"samples": 0, "batches": 0, "epochs": 0, "bad_samples": 0, "wait_ns": 0, "step_ns": 0}
         self._timer = ConsumerTimer(self._counts)
         self._cursor = Cursor()
@@ -112,7 +113,7 @@ class PythonLoader(LoaderBase):
         if not len(self._pipe):
             raise _core.ArgumentError(f"{self._pipe.dataset.name}: has no samples")
         if not 0 <= self._rank < self._world:
-            raise _core.ArgumentError(f"rank is {self._rank}, allowed are 0 to {self._world - 1}")
+            raise _core.ArgumentError(f"rank must be an int from 0 to {self._world - 1}, got {self._rank!r}")
         for what, value, allowed in (
             ("last", self._last, ("partial", "drop", "pad")),
             ("on_bad_sample", self._on_bad, ("raise", "skip", "replace")),
@@ -120,7 +121,7 @@ class PythonLoader(LoaderBase):
             *(("collate", rule, tuple(RULES)) for rule in self._rules.values()),
         ):
             if value not in allowed:
-                raise _core.ArgumentError(f"{what}={value!r}: allowed are {', '.join(allowed)}")
+                raise _core.ArgumentError(f"{what} must be {' or '.join(map(repr, allowed))}, got {value!r}")
         if "*" in self._rules:  # which fields vary is not known before the functions have run
             raise _core.UnsupportedError('collate: "*" does not work in a chain with .map() or .filter(): name fields')
         if self._outputs:
@@ -130,25 +131,25 @@ class PythonLoader(LoaderBase):
         self._new_maker()()  # the native segments are checked before anything runs
 
     def _new_maker(self):
-        """What makes a Maker, in this process or another.  It does not hold the loader."""
+        """Return a function that makes a Maker, in this process or another.  It does not refer to the loader."""
         return partial(new_maker, self._pipe, self._seed, self._shuffle, self._reference, self._cache, self._on_bad,
                        outputs=self._outputs)  # fmt: skip
 
     def _collate(self):
-        """What makes fields of samples."""
+        """Return the function that collates samples."""
         return partial(collated, outputs=self._outputs, rules=self._rules, layout=self._layout)
 
     # --- the order ---
 
     def _length(self):
-        """Positions of this rank's stream in an epoch."""
+        """Return the number of positions of this rank in an epoch."""
         n, step = len(self._pipe), self._world * self._batch_size
         if self._last == "partial":
             return len(range(self._rank, n, self._world))
         return (n // step if self._last == "drop" else -(-n // step)) * self._batch_size
 
     def _positions(self, cursor):
-        """Positions of the order that are not delivered yet; padding goes on past the end."""
+        """Return the positions that are not delivered yet; padding continues past the end of the order."""
         rank, world = self._rank, self._world
         return (rank + i * world for i in range(cursor.local, self._length()) if i not in cursor.ahead)
 
@@ -158,7 +159,7 @@ class PythonLoader(LoaderBase):
     # --- groups ---
 
     def _begin_groups(self):
-        """An iterator that does not hold the loader, so that a loader that nobody holds ends its processes."""
+        """Return an iterator that does not refer to the loader, so that an unreferenced loader ends its processes."""
         epoch, size, positions = self._running_epoch, self._batch_size, self._positions(self._cursor)
         if self._pool:
             self._pool.clear()
@@ -175,7 +176,7 @@ class PythonLoader(LoaderBase):
         return filled((outcome for group in groups for outcome in group.outcomes), size)
 
     def _tell_begin(self):
-        """For the trace; as native loaders say it."""
+        """Write the "epoch" event of the trace, as native loaders do."""
         cursor = self._cursor
         self._tuning.tell("start", epoch=self._running_epoch, base=cursor.local * self._world,
                             samples=self._length() - cursor.local - len(cursor.ahead), workers=self._pool.workers,
@@ -210,7 +211,7 @@ class PythonLoader(LoaderBase):
                 raise
 
     def _end_epoch(self):
-        """The epoch ends here, and with it its processes; the state stays at this batch."""
+        """End the epoch and its processes; the state stays at this batch."""
         self._groups = iter(())
         self._end_pool()
 
@@ -225,7 +226,7 @@ class PythonLoader(LoaderBase):
 
     def _next(self, box):
         self._check_open()
-        if box:  # a signal came before it could be given
+        if box:  # a signal interrupted its delivery
             return box[0]
         timer, batch = self._timer, None
         timer.begin_wait()
@@ -250,11 +251,11 @@ class PythonLoader(LoaderBase):
         self._controls.given_up = True
 
     def _make_batch(self, box):
-        """The next batch that has samples, or None."""
+        """Return the next batch that has samples, or None."""
         outcomes = []
         for group in self._groups:
             if self._controls.given_up:
-                raise _core.CancelledError("the pass was given up")
+                raise _core.CancelledError("the pass was ended")
             self._inspect(group)
             if self._equal and all(outcome.what == "left_out" for outcome in group.outcomes):
                 group = self._with_replacement(group)
@@ -270,7 +271,8 @@ class PythonLoader(LoaderBase):
         return None
 
     def _with_replacement(self, group):
-        """A group of which nothing is left, with a good sample in its first place: ranks make equally many steps."""
+        """Return a group without samples with a replacement in its first slot, so that ranks make
+        equally many steps."""
         if not group.outcomes:
             return group
         first, *rest = group.outcomes
@@ -295,7 +297,7 @@ class PythonLoader(LoaderBase):
         return sum(outcome.what == "left_out" for outcome in group.outcomes)
 
     def _batch(self, group, outcomes):
-        """outcomes: also those before the group's that were no samples."""
+        """Return the batch of a group.  outcomes: the group's, and those before it that gave no sample."""
         good = [outcome for outcome in group.outcomes if outcome.what == "sample"]
         kind = outputs.choose(self.output)
         fields = group.fields or self._collate()([outcome.sample for outcome in good])
@@ -313,7 +315,8 @@ class PythonLoader(LoaderBase):
         box.append(batch)
 
     def _configuration(self):
-        return {"samples": len(self._pipe), "data": f"{self._pipe.dataset.fingerprint:016x}", "seed": self._seed, "shuffle": self._shuffle, "world": self._world,
+        return {"samples": len(self._pipe), "data": f"{self._pipe.dataset.fingerprint:016x}", "seed": self._seed,
+                "shuffle": self._shuffle, "world": self._world,
                 "batch_size": self._batch_size, "stages": repr(self._pipe)}  # fmt: skip
 
     def _native_state(self):
@@ -348,7 +351,7 @@ class PythonLoader(LoaderBase):
 
     def _end_pool(self):
         if self._pool:
-            self._fly()
+            self._attach_controller()
             self._ended = self._pool_counts()
             self._pool.close()
         self._pool = None
@@ -360,38 +363,43 @@ class PythonLoader(LoaderBase):
     # --- looking inside ---
 
     def stats(self):
-        """Counters since the loader was opened, as a dict; docs/stats.md lists them."""
+        """Return counters since the loader was opened, as a dict; docs/stats.md lists them."""
         self._timer.count()
-        self._fly()
+        self._attach_controller()
         settings = {knob: self.get(knob) for knob in KNOBS}
         tuning = self._tuning.stats(settings)
-        tuning["knobs"] |= settings  # the others are those of the latest controller: none runs where all is made in the caller
+        tuning["knobs"] |= settings  # the other keys are those of the latest controller; with workers=0 there is none
         return with_all_keys({**self._counts, "delivered_samples": self._counts["samples"], **self._pool_counts(),
                               "epoch": self._running_epoch, **tuning, **settings})  # fmt: skip
 
     def _pool_counts(self):
-        """Of the processes that there were and are."""
+        """Return the totals of all pools so far."""
         now = self._pool.stats() if self._pool else {}
         return {name: count + now.get(name, 0) for name, count in self._ended.items()}
 
     @property
     def policy(self):
-        """Who turns the knobs while it runs: a name of drapps.policies()."""
+        """Return the name of the policy that runs, one of drapps.policies()."""
         return self._tuning.policy_name
 
     def decisions(self, after=0):
-        """The last decisions of the policy with numbers above `after`, oldest first: a list of drapps.Decision."""
-        self._fly()
+        """Return the last decisions of the policy with numbers above `after`, oldest first: a list
+        of drapps.Decision."""
+        self._attach_controller()
         return self._tuning.decisions(after)
 
-    def _fly(self):
+    def _attach_controller(self):
         if self._pool and self._pool.controller is not None:
             self._tuning.attach(self._pool.controller)
 
     def explain(self):
-        """The chain, in words."""
-        where = f"in {counted(self._controls.workers, 'process', 'processes')}" if self._controls.workers else "in the caller"
-        order = "in order" if self._in_order else "as they are ready"
+        """Return a description of the chain."""
+        where = (
+            f"in {counted(self._controls.workers, 'process', 'processes')}"
+            if self._controls.workers
+            else "in the caller"
+        )
+        order = "in order" if self._in_order else "as they become ready"
         seeded = f"order: shuffled by seed {self._seed} and epoch, the same in every process\n"
         shuffled = seeded if self._shuffle else ""
         return (f"{self._pipe!r}\n{shuffled}{counted(self._batch_size, 'sample')} a batch, {order}, {where}\n"
@@ -402,68 +410,70 @@ class PythonLoader(LoaderBase):
             return ""
         functions = [stage.function for stage in self._pipe.stages if isinstance(stage, PythonStage)]
         marked = [function.__qualname__ for function in functions if is_marked(function)]
-        return (f"cache: keeps in {folder_text(self._cache[0])} what functions return that are marked as "
-                f"deterministic; of the chain: {', '.join(marked) or 'none itself'}; native ops of a chain with "
-                "functions are not kept\n")  # fmt: skip
+        return (f"cache: keeps in {folder_text(self._cache[0])} the results of functions marked as deterministic "
+                f"(in the chain: {', '.join(marked) or 'none'}), not those of native ops\n")  # fmt: skip
 
     def set(self, knob, value):
-        """Changes a setting while it runs: "workers" (0 to 256; from 0 and to 0 with the next epoch: until then, the
-        processes stay as they are) or "prefetch" (1 to 64)."""
+        """Set a knob while the loader runs: "workers" (0 to 256; a change from or to 0 takes effect with the next
+        epoch) or "prefetch" (1 to 64)."""
         check_knob(knob, value)
         setattr(self._controls, knob, int(value))
         self._tuning.pin(knob, int(value))
         if knob == "workers" and self._pool:
-            self._pool.resize(int(value) or self._pool.workers)  # the policy turns it no more
+            self._pool.resize(int(value) or self._pool.workers)  # the policy no longer changes it
         elif knob == "prefetch" and self._pool:
             self._pool.window.override(int(value))
             if self._pool.controller is not None:
                 self._pool.controller.set("prefetch", value)
 
     def get(self, knob):
-        """The value of a setting; of "workers", the processes that there are, or, without any, what was set."""
+        """Return the value of a knob; of "workers", the running processes, or the setting if no pool runs."""
         if knob not in KNOBS:
-            raise _core.NotFoundError(f'no setting "{knob}"; there are {", ".join(KNOBS)}')
+            raise _core.NotFoundError(f"knob must be {' or '.join(map(repr, KNOBS))}, got {knob!r}")
         if knob == "workers":
             return self._pool.workers if self._pool else self._controls.workers
         return self._pool.window.batches if self._pool else self._controls.default_prefetch
 
     def __repr__(self):
-        return f"<drapps.PythonLoader of {self._pipe!r}: at most {counted(len(self), 'batch', 'batches')} of {self._batch_size}>"
+        batches = counted(len(self), "batch", "batches")
+        return f"<drapps.PythonLoader of {self._pipe!r}: at most {batches} of {self._batch_size}>"
 
 
 @dataclass
 class Controls:
-    """What may change while an epoch runs."""
+    """Settings that can change while an epoch runs."""
 
     workers: int
-    prefetch: int  # 0: two for each worker
-    given_up: bool = False  # nobody waits for the epoch's batches any more
+    prefetch: int  # batches in flight; 0: two per worker
+    given_up: bool = False  # the pass was ended
 
     @property
     def default_prefetch(self):
-        """Batches in flight until a controller decides."""
+        """The number of batches in flight until a controller decides."""
         return self.prefetch or 2 * max(self.workers, 1)
 
 
 def check_knob(knob, value):
-    """Raises on a setting that cannot be changed, or to that value."""
-    if knob not in KNOBS or value not in KNOBS[knob]:
-        text = " and ".join(f'"{name}", {values[0]} to {values[-1]}' for name, values in KNOBS.items())
-        raise _core.ArgumentError(f"{knob}={value}: allowed are {text}")
+    """Raise unless the knob can be changed, and to that value."""
+    if knob not in KNOBS:
+        raise _core.ArgumentError(f"knob must be {' or '.join(map(repr, KNOBS))}, got {knob!r}")
+    allowed = KNOBS[knob]
+    if value not in allowed:
+        raise _core.ArgumentError(f"{knob} must be an int from {allowed[0]} to {allowed[-1]}, got {value!r}")
 
 
 def new_maker(pipe, seed, shuffle, reference, cache, on_bad, alone=False, outputs=None):
-    """What makes a chain's samples, in the process that calls this; alone: a worker."""
+    """Return a Maker of a chain's samples in the calling process.  alone: the process is a worker."""
     return Maker(SampleRunner(pipe, seed, shuffle, reference, cache and Cache(*cache), alone, outputs), on_bad)
 
 
 def collated(samples, outputs, rules, layout):
-    """The fields of a batch."""
+    """Return the fields of a batch."""
     return collate(samples, outputs or _standard_outputs(samples[0]), rules, layout)
 
 
 def _standard_outputs(sample):
-    """As the library's: image, label and what goes with the image, or all."""
+    """Return the default outputs, as in the library: image, label and the image's annotations, or all fields."""
     if "image" not in sample.fields:
         return list(sample.fields)
     first = [name for name in ("image", "label") if name in sample.fields]

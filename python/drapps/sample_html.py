@@ -1,4 +1,4 @@
-"""A sample as HTML: its image, small enough for a page, with masks, boxes, key points and class names on it."""
+"""Draws a sample as HTML: its image, scaled for a page, with masks, boxes, key points and class names on it."""
 
 import base64
 import html
@@ -11,7 +11,7 @@ import numpy
 from drapps import _core
 
 SHOWN_SIDE = 224  # longest side of an image on the page, in pixels
-EXACT_SIDE = 96  # images up to this side are kept as they are, and shown enlarged
+EXACT_SIDE = 96  # images up to this side are not scaled, and shown enlarged
 JPEG_QUALITY = 85
 IGNORED = 255  # the class of a mask that means "none"
 COLORS = ("#e6194b", "#3cb44b", "#4363d8", "#f58231", "#911eb4", "#008080", "#f032e6", "#808000", "#9a6324", "#000075")
@@ -33,7 +33,7 @@ STYLE = """<style>
 
 
 def draw(fields, kinds, name_of):
-    """The HTML of one sample.  kinds: what the numbers of each field mean; name_of: the name of a class number."""
+    """Return the HTML of a sample.  kinds: the kind of each field; name_of: a function from class number to name."""
     image = _as_bytes(fields["image"])
     height, width = image.shape[:2]
     scale = _scale(height, width)
@@ -57,7 +57,7 @@ def draw(fields, kinds, name_of):
 
 
 def _as_bytes(image):
-    """(height, width, channels) of uint8."""
+    """Return the image as uint8 (height, width, channels)."""
     image = numpy.asarray(image)
     if image.ndim not in (2, 3):
         raise _core.ArgumentError(f"preview: an image has the shape {image.shape}; is a .decode() missing?")
@@ -70,13 +70,13 @@ def _as_bytes(image):
 
 
 def _scale(height, width):
-    """Pixels on the page for one of the image: a whole number for small images."""
+    """Return the number of page pixels per image pixel: an integer for small images."""
     side = max(height, width, 1)
     return SHOWN_SIDE / side if side > SHOWN_SIDE else SHOWN_SIDE // side if side <= EXACT_SIDE else 1
 
 
 def _shrunk(image, scale):
-    """Each pixel the mean of those it stands for; never enlarged: the page does that."""
+    """Return the image reduced by averaging; enlarging is left to the page."""
     for axis in (0, 1) if scale < 1 else ():
         starts = _starts(image.shape[axis], scale)
         counts = numpy.diff(starts, append=image.shape[axis]).reshape((-1, 1, 1) if axis == 0 else (1, -1, 1))
@@ -90,10 +90,10 @@ def _starts(side, scale):
 
 
 def _encode(image):
-    """The image as an address: a JPEG where it is large and Pillow is there, else a PNG."""
+    """Return the image as a data URI: a JPEG if it is large and Pillow is installed, else a PNG."""
     height, width, channels = image.shape
     if channels not in (1, 2, 3, 4):
-        raise _core.ArgumentError(f"preview: an image has {channels} channels, must have 1 to 4")
+        raise _core.ArgumentError(f"preview: an image must have 1 to 4 channels, got {channels}")
     if channels in (1, 3) and max(height, width) > EXACT_SIDE:
         try:
             from PIL import Image
@@ -110,7 +110,7 @@ def _encode(image):
 
 
 def _classes(mask, kind):
-    """(height, width): a class number for each pixel, 0 where there is none."""
+    """Return a class number for each pixel (height, width); 0: no class."""
     mask = numpy.asarray(mask)
     if kind == "mask":
         return mask if mask.ndim == 2 else mask[:, :, 0]
@@ -121,7 +121,7 @@ def _classes(mask, kind):
 
 
 def _blend(image, classes):
-    """The image with each class in its color, half through."""
+    """Return the image with the colour of each class blended in."""
     rows, columns = (numpy.arange(n) * side // n for n, side in zip(image.shape[:2], classes.shape))
     classes = classes[rows][:, columns].astype(numpy.int64)
     marked = (classes != 0) & (classes != IGNORED)
@@ -131,7 +131,7 @@ def _blend(image, classes):
 
 
 def _labels(fields, kinds, n):
-    """A class number for each box, where the sample has them."""
+    """Return a class number for each box, or None if the sample has none."""
     for name, value in fields.items():
         if name == "labels" or (kinds.get(name) == "labels" and "labels" not in fields):
             value = numpy.asarray(value)
@@ -159,7 +159,9 @@ def encode_png(height, width, channels, pixels):
     """Return a PNG file (8-bit gray, RGB or RGBA) of contiguous rows of uint8 pixels."""
     row = width * channels
     if len(pixels) != height * row or channels not in _PNG_COLOR_TYPES:
-        raise ValueError(f"{len(pixels)} bytes are not a {height} x {width} image with {channels} channels")
+        raise ValueError(
+            f"pixels must be the bytes of a {height} x {width} image with {channels} channels, got {len(pixels)} bytes"
+        )
     lines = b"".join(b"\0" + pixels[y * row : (y + 1) * row] for y in range(height))
     header = struct.pack(">IIBBBBB", width, height, 8, _PNG_COLOR_TYPES[channels], 0, 0, 0)
     chunks = (_png_chunk(b"IHDR", header), _png_chunk(b"IDAT", zlib.compress(lines, 6)), _png_chunk(b"IEND", b""))

@@ -1,7 +1,7 @@
-"""Which samples of its source a pipeline has: take, skip, select, split, concat, and single samples by their index.
+"""Selection of samples: take, skip, select, split, concat, and single samples by index.
 
-Whatever is selected, a sample keeps its id, and with it what is drawn for it: pipe.take(10) makes of a sample what pipe
-makes of it.  Ranges and splits take no memory per sample, a list of indices takes 8 bytes each.
+A selected sample keeps its id, and with it its random choices: pipe.take(10) makes the same of a sample as pipe.
+Ranges and splits take no memory per sample, a list of indices takes 8 bytes per sample.
 """
 
 import math
@@ -11,14 +11,14 @@ from drapps import _core
 
 
 class Selecting:
-    """What Pipeline can do with the samples of its source, whatever is done with each of them."""
+    """The methods of Pipeline that select samples of its source."""
 
     __slots__ = ()
 
     # --- fewer samples ---
 
     def take(self, n):
-        """The first n samples (all, where there are fewer).
+        """Return a pipeline over the first n samples (or all, if there are fewer).
 
         >>> len(pipe.take(4))
         4
@@ -26,7 +26,7 @@ class Selecting:
         return self._cut("take", slice(0, _count("take", n)))
 
     def skip(self, n):
-        """All but the first n samples.
+        """Return a pipeline over all but the first n samples.
 
         >>> len(pipe.skip(4))
         2
@@ -34,10 +34,10 @@ class Selecting:
         return self._cut("skip", slice(_count("skip", n), None))
 
     def select(self, indices):
-        """The samples with these indices, in this order.
+        """Return a pipeline over the samples with these indices, in this order.
 
-        indices: ints (negative ones count from the end) as a list, range, NumPy array or tensor; or a bool for each
-            sample.  A sample that is named several times is augmented anew each time.
+        indices: ints (negative ones count from the end) as a list, range, NumPy array or tensor; or one bool per
+            sample.  A sample that occurs several times is augmented differently each time.
 
         >>> len(pipe.select([5, 0, -1]))
         3
@@ -48,11 +48,11 @@ class Selecting:
         return self._of(self._dataset.select(_as_array(indices, len(self))))
 
     def split(self, lengths, seed=0):
-        """Pipelines that share the samples out at random, as torch.utils.data.random_split does.
+        """Return pipelines over random parts of the samples, as torch.utils.data.random_split does.
 
-        lengths: counts that sum to len(pipe), or fractions that sum to 1: these are rounded down, and what is left over
-            goes to the first parts, one each.
-        seed: decides which sample goes where; the same each time, also in other processes.
+        lengths: counts that sum to len(pipe), or fractions that sum to 1: counts are rounded down, and the first parts
+            get one of the remaining samples each.
+        seed: decides which sample goes to which part, the same way in every process.
 
         >>> train, val = pipe.split([0.5, 0.5], seed=1)
         >>> len(train), len(val)
@@ -68,16 +68,16 @@ class Selecting:
     # --- more samples ---
 
     def concat(self, *others):
-        """The samples of this pipeline, then those of others with the same fields, classes and ops.
+        """Return a pipeline over the samples of this one, then those of others with the same fields, classes and ops.
 
-        The ids of the others' samples follow those of this one's.  pipe + other is the same.
+        The ids of the others' samples follow those of this pipeline.  pipe + other is the same.
 
         >>> len(pipe.concat(pipe))
         12
         """
         for other in others:
             if not isinstance(other, type(self)):
-                raise _core.ArgumentError(f"concat: needs pipelines, got {other!r}")
+                raise _core.ArgumentError(f"concat: others must be pipelines, got {other!r}")
             if not self._same_stages(other):
                 raise _core.ArgumentError("concat: the pipelines have different ops; concat the sources, then add ops")
         return self._of(_core.concat((self._dataset, *(other._dataset for other in others))))
@@ -88,8 +88,8 @@ class Selecting:
     # --- single samples ---
 
     def __getitem__(self, index):
-        """pipe[i]: sample i as a dict of NumPy arrays (images as height x width x channels), numbers and texts: what a
-        function given to map() would see, with the draws of seed 0 and epoch 0.  pipe[a:b] is a pipeline.
+        """pipe[i]: sample i as a dict of NumPy arrays (images as height x width x channels), numbers and texts, as
+        map() functions get it, with the random choices of seed 0 and epoch 0.  pipe[a:b]: a pipeline.
 
         >>> pipe[0]["image"].shape, pipe[-1]["label"], len(pipe[::2])
         ((32, 32, 3), 2, 3)
@@ -102,19 +102,19 @@ class Selecting:
         except TypeError:
             raise TypeError(f"an index must be an int or a slice, got {index!r}; select() takes lists") from None
         if not -len(self) <= number < len(self):
-            raise IndexError(f"index {number} of a pipeline with {len(self)} samples")
+            raise IndexError(f"index must be from {-len(self)} to {len(self) - 1}, got {number}")
         return self._sample(number % len(self))
 
     def __iter__(self):
-        """Samples one by one, each as pipe[i]; those that a filter drops are left out.  For training, use loader()."""
+        """Yield each sample as pipe[i], without samples that a filter drops.  For training, use loader()."""
         for i in range(len(self)):
             sample = self._sample(i)
             if sample is not None:
                 yield sample
 
     def _sample(self, position):
-        """The sample at a position of the source's order; None: a filter dropped it."""
-        runner, self._runner = self._runner, None  # it serves one thread at a time
+        """Return the sample at a position of the source's order; None if a filter dropped it."""
+        runner, self._runner = self._runner, None  # the runner serves one thread at a time
         if runner is None:
             from drapps.stages import SampleRunner
 
@@ -140,7 +140,7 @@ class Selecting:
             )
 
     def _same_stages(self, other):
-        """Whether the same is done with each sample: size=224 and size=(224,) are the same."""
+        """Return whether two pipelines have the same stages; size=224 equals size=(224,)."""
         if self.has_python or other.has_python:
             return self._stages == other._stages
         return self.to_json() == other.to_json()
@@ -157,7 +157,7 @@ def _count(what, n):
 
 
 def _as_array(indices, n):
-    """Indices from 0 on, as contiguous int64."""
+    """Return non-negative indices as contiguous int64."""
     import numpy
 
     array = numpy.asarray(indices)
@@ -165,17 +165,21 @@ def _as_array(indices, n):
         raise _core.ArgumentError(f"select: indices must be a list of ints, or a bool for each sample, got {indices!r}")
     if array.dtype.kind == "b":
         if array.size != n:
-            raise _core.ArgumentError(f"select: {array.size} bools for {n} samples")
+            raise _core.ArgumentError(f"select: indices must be {n} bools, one for each sample, got {array.size}")
         return numpy.flatnonzero(array).astype(numpy.int64)
     if array.size and array.dtype.kind == "u" and array.max() > numpy.iinfo(numpy.int64).max:
-        raise _core.ArgumentError(f"select: index {array.max()} is not one of the {n} samples")
+        raise _core.ArgumentError(f"select: indices must be below {n}, the number of samples, got {array.max()}")
     array = array.astype(numpy.int64)
     return numpy.where(array < 0, array + n, array) if (array < 0).any() else array
 
 
 def _split_counts(lengths, n):
     lengths = list(lengths) if hasattr(lengths, "__iter__") else lengths
-    if not isinstance(lengths, list) or not lengths or not all(isinstance(part, (int, float)) and part >= 0 for part in lengths):
+    if (
+        not isinstance(lengths, list)
+        or not lengths
+        or not all(isinstance(part, (int, float)) and part >= 0 for part in lengths)
+    ):
         raise _core.ArgumentError(f"split: lengths must be counts or fractions, got {lengths!r}")
     if math.isclose(sum(lengths), 1) and not (n == 1 and all(isinstance(part, int) for part in lengths)):
         counts = [math.floor(n * part) for part in lengths]

@@ -1,8 +1,7 @@
-"""Running one sample through a chain that has Python functions.
+"""Runs one sample through a chain with Python functions.
 
-The chain is cut at the Python stages into native segments.  Each native node keeps the id it has in the whole chain, so
-it draws what it would draw in a chain without Python.  This module runs in the caller (workers=0) or in a worker
-process; it knows nothing of either.
+The chain is cut at the Python stages into native segments.  Each native node keeps its id of the whole chain, and with
+it its random choices.  This module runs in the caller (workers=0) or in a worker process, and depends on neither.
 """
 
 import hashlib
@@ -19,18 +18,18 @@ import numpy
 from drapps import _core
 from drapps.cached import using
 from drapps.optable import TABLE, graph_json
-from drapps.passes.replacement import ATTEMPTS
+from drapps.passes.bad_samples import ATTEMPTS
 from drapps.pipeline import Node, PythonStage, check_field, kind_by_name
 from drapps.printable import printable
 
 
-# Kinds of which a sample has any number, and all that go where their image goes.
+# Kinds of which a sample has any number, and all kinds that are transformed with their image.
 INSTANCES = ("boxes", "labels", "masks", "keypoints")
 FOLLOWERS = ("mask", *INSTANCES)
 
 
 class Sample(NamedTuple):
-    """A sample on its way: its fields, and what the numbers of each mean (image, mask, array, ...)."""
+    """A sample in work: its fields, and the kind of each (image, mask, array, ...)."""
 
     id: int
     fields: dict
@@ -44,8 +43,9 @@ class UserError(Exception):
 class SampleRunner:
     """Runs the samples of one pipeline, one at a time.
 
-    alone: the process has nothing else to do, so that the global random generators need not be put back.
-    outputs: fields that are delivered; None: what goes with an image is.  One that an op left behind is an error.
+    alone: the process does nothing else, so the global random generators need not be restored.
+    outputs: fields that are delivered; None: the image and its annotations.  It is an error if an op changed the image
+        and not one of these.
     """
 
     def __init__(self, pipe, seed, shuffle, reference, cache=None, alone=False, outputs=None):
@@ -56,15 +56,16 @@ class SampleRunner:
         names = _outputs([field[0] for field in pipe.dataset.fields], first)
         self.first = _core.open_runner(pipe.dataset, _graph(first), ",".join(names), reference)
         Delivered(outputs, rest).check(self.first, names)
-        self.rest = [part if isinstance(part, PythonStage) else Segment(part, reference, Delivered(outputs, rest[i + 1 :]))
-                     for i, part in enumerate(rest)]  # fmt: skip
+        later = [Delivered(outputs, rest[i + 1 :]) for i in range(len(rest))]
+        self.rest = [part if isinstance(part, PythonStage) else Segment(part, reference, delivered)
+                     for part, delivered in zip(rest, later)]  # fmt: skip
 
     def run(self, epoch, position):
-        """The sample at a position of the epoch's order, or None when a filter dropped it."""
+        """Return the sample at a position of the epoch's order, or None if a filter dropped it."""
         return self.run_sample(epoch, *self.place(epoch, position))
 
     def run_sample(self, epoch, sample_id, occurrence):
-        """A sample by its id and the occurrence that keys its draws."""
+        """Return a sample by its id and the occurrence that keys its random choices."""
         name = (self.seed, epoch, sample_id, occurrence)
         sample = from_rows(sample_id, self.first.run(*name))
         for part in self.rest:
@@ -79,26 +80,29 @@ class SampleRunner:
         return sample
 
     def place(self, epoch, position):
-        """The id of the sample at a position, and how often it stood in the epoch before."""
+        """Return the id of the sample at a position, and how often it occurred earlier in the epoch."""
         return _core.order_sample(self.dataset, self.seed, epoch, self.shuffle, position)
 
 
 class Delivered:
-    """Which fields reach the batch as native ops leave them.  A later function may see to a field itself; one that gets
-    the whole sample, to all of them."""
+    """The fields that reach the batch as native ops leave them.
+
+    A later function may adapt its field to the changed image; one that gets the whole sample may adapt all fields.
+    """
 
     def __init__(self, outputs, later):
         maps = [stage for stage in later if isinstance(stage, PythonStage) and stage.kind == "map"]
         self.outputs, self.mapped = outputs, {stage.field for stage in maps}
 
     def check(self, runner, names):
-        """Raises where an op of the runner left a field behind."""
+        """Raise if an op of the runner changed the image and not a field that belongs to it."""
         if None not in self.mapped:
             runner.check(",".join(n for n in names if n not in self.mapped and (not self.outputs or n in self.outputs)))
 
 
 class Segment:
-    """Native ops after a Python stage.  What a function returns may change: each form of a sample has its runner."""
+    """Native ops after a Python stage.  Functions may return different types and shapes: each form
+    has its own runner."""
 
     def __init__(self, nodes, reference, delivered):
         self.nodes, self.delivered = nodes, delivered
@@ -107,7 +111,7 @@ class Segment:
         self.runners = {}
 
     def run(self, sample, name):
-        """The sample after the ops."""
+        """Return the sample after the ops."""
         rows = [(field, *_to_native(field, value, sample.kinds.get(field, "array")))
                 for field, value in sample.fields.items()]  # fmt: skip
         form = tuple((field, kind, _dtype(value), _extents(kind, value)) for field, kind, value in rows)
@@ -120,7 +124,7 @@ class Segment:
 
 
 def _outputs(names, nodes):
-    """All fields that there are after some nodes."""
+    """Return the names of all fields after some nodes."""
     return list(dict.fromkeys([*names, *(name for node in nodes for name in node.out)]))
 
 
@@ -129,7 +133,7 @@ def _dtype(value):
 
 
 def _extents(kind, value):
-    """What is the same for all samples of a form: the number of axes, an image's channels, a box's four numbers."""
+    """Return what all samples of a form share: the number of axes, an image's channels, a box's four numbers."""
     if isinstance(value, bytes):
         return (-1,)
     known = value.shape[2:] if kind in ("image", "mask") else value.shape[-1:] if kind in ("boxes", "keypoints") else ()
@@ -137,7 +141,8 @@ def _extents(kind, value):
 
 
 def _cut(stages):
-    """Lists of native nodes and single Python stages by turns; the first is a list of nodes, maybe empty."""
+    """Return alternating lists of native nodes and single Python stages, starting with a (maybe
+    empty) list of nodes."""
     nodes = []
     started = False
     for stage in stages:
@@ -155,25 +160,25 @@ def _cut(stages):
 
 def _check(node):
     if "batch" in TABLE[node.op.name]["flags"]:
-        raise _core.ArgumentError(f"{node.op.name} works on whole batches: it can stand neither beside Python functions nor "
-                                  "before pipe[i]")  # fmt: skip
+        raise _core.ArgumentError(f"{node.op.name} works on whole batches: it can be used neither beside Python "
+                                  "functions nor before pipe[i]")  # fmt: skip
 
 
 def _graph(nodes):
     return _core.graph_from_json(graph_json([node.to_json() for node in nodes]))
 
 
-# --- between native arrays and what a Python function sees ---
+# --- conversion between native arrays and Python values ---
 
 
 def from_rows(sample_id, rows):
-    """A sample from what a runner gives."""
+    """Return a Sample from the rows of a runner."""
     fields = {name: _to_python(*row) for name, *row in rows}
     return Sample(sample_id, fields, {row[0]: row[1] for row in rows})
 
 
 def _to_python(kind, dtype, dims, data):
-    """Numbers for scalars, texts and bytes as such, NumPy arrays over the memory for the rest."""
+    """Return a number for a scalar, a text or bytes unchanged, and for the rest a NumPy array over the memory."""
     if kind == "text":
         return data.decode("utf-8", "surrogateescape")
     if kind == "bytes":
@@ -185,25 +190,29 @@ def _to_python(kind, dtype, dims, data):
 
 
 def _to_native(name, value, kind):
-    """(kind, buffer) of a field for native ops."""
+    """Return (kind, buffer) of a field for native ops."""
     if isinstance(value, str):
         return "text", value.encode("utf-8", "surrogateescape")
     if isinstance(value, (bytes, bytearray, memoryview)):
         return "bytes" if kind != "text" else kind, bytes(value)
     array = to_array(name, value)
-    array = numpy.ascontiguousarray(array, "float32" if kind in ("boxes", "keypoints") else None) if array.ndim else array
-    if kind in ("bytes", "text"):  # a function decoded it: an image if it has an image's shape
+    array = (
+        numpy.ascontiguousarray(array, "float32" if kind in ("boxes", "keypoints") else None) if array.ndim else array
+    )
+    if kind in ("bytes", "text"):  # decoded by a function: an image if it has the shape of one
         kind = "image" if array.ndim == 3 and array.shape[-1] <= 4 else "array"
     return kind, array
 
 
 def to_array(name, value):
-    """What a function returned for a field as a NumPy array: tensors, PIL images, numbers and lists are understood."""
+    """Return a function's result for a field as a NumPy array.  Accepts tensors, PIL images, numbers and lists."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     array = numpy.asarray(value)
     if array.dtype == object:
-        raise _core.ArgumentError(f'field "{name}": {type(value).__name__} is no array, number, text or bytes')
+        raise _core.ArgumentError(
+            f'field "{name}" must be an array, a number, a text or bytes, got {type(value).__name__}'
+        )
     return array
 
 
@@ -211,7 +220,7 @@ def to_array(name, value):
 
 
 def _call(stage, sample, dataset):
-    """The sample after a Python stage; None: dropped."""
+    """Return the sample after a Python stage; None if it was dropped."""
     try:
         if stage.field is not None:
             check_field(stage.kind, stage.field, sample.fields)
@@ -231,15 +240,15 @@ def _call(stage, sample, dataset):
 
 
 def _kinds_of_new(fields, known):
-    """What belongs to the image of what a function has added: by its name, as in from_arrays."""
+    """Return the kinds of fields that a function added, by their names as in from_arrays."""
     new = [name for name in FOLLOWERS if name in fields and name not in known]
     return {name: kind_by_name(name, to_array(name, fields[name]).shape, fields) for name in new}
 
 
 def seed_generators(*key):
-    """Seeds the global generators of Python, NumPy and torch for one sample.
+    """Seed the global generators of Python, NumPy and torch for one sample.
 
-    A function that uses them then gives the same result whichever process runs it.
+    A function that uses them then returns the same in every process.
     """
     value = int.from_bytes(hashlib.blake2b(struct.pack("<4Q", *key), digest_size=4).digest(), "little")
     random.seed(value)
@@ -249,7 +258,7 @@ def seed_generators(*key):
 
 
 class Restored:
-    """Puts the global generators back to where they were."""
+    """Restores the global generators at the end of a with block."""
 
     def __enter__(self):
         self.python, self.numpy = random.getstate(), numpy.random.get_state()
@@ -264,29 +273,29 @@ class Restored:
             self.torch.set_rng_state(self.torch_state)
 
 
-# --- what became of samples ---
+# --- outcomes of samples ---
 
 
-# Errors of a sample's data, which on_bad_sample decides about.
+# Errors of a sample's data, which on_bad_sample handles.
 BAD_DATA = (_core.FormatError, _core.IOError, _core.LimitError, _core.UnsupportedError, _core.FileMissingError)
 
 
 class Outcome(NamedTuple):
-    """What became of a position: "sample", "dropped" by a filter, "left_out" (bad, and skipped), or "failed"."""
+    """The outcome of a position: "sample", "dropped" (by a filter), "left_out" (bad, and skipped), or "failed"."""
 
     position: int
     what: str
     sample: object = None
     id: int = -1
     error: object = None
-    bad: dict | None = None  # the bad sample that was here: position, id, key, error and action
+    bad: dict | None = None  # the bad sample at this position: position, id, key, error and action
 
 
 class Group(NamedTuple):
-    """Outcomes that belong together: those of a batch, or of a part of the order."""
+    """The outcomes of a batch, or of a part of the order."""
 
     outcomes: list
-    fields: dict | None = None  # of the batch; the samples are then not in the outcomes
+    fields: dict | None = None  # fields of the collated batch; the outcomes then have no samples
 
 
 class Maker:
@@ -296,12 +305,12 @@ class Maker:
         self._runner, self._on_bad = runner, on_bad
 
     def make(self, epoch, position):
-        """The outcome at a position of the epoch's order."""
+        """Return the outcome at a position of the epoch's order."""
         outcome = self._try(epoch, position, *self._runner.place(epoch, position))
         return self.bad(epoch, position, outcome.error) if outcome.what == "bad" else outcome
 
     def _try(self, epoch, position, sample_id, occurrence):
-        """Errors of user functions come back as "failed", those of the data as "bad"."""
+        """Return an outcome: "failed" for errors of user functions, "bad" for errors of the data."""
         try:
             sample = self._runner.run_sample(epoch, sample_id, occurrence)
         except UserError as error:
@@ -311,7 +320,7 @@ class Maker:
         return Outcome(position, "dropped") if sample is None else Outcome(position, "sample", sample, sample.id)
 
     def bad(self, epoch, position, error):
-        """The outcome where the sample cannot be made."""
+        """Return the outcome of a sample that cannot be made."""
         if self._on_bad == "raise":
             return Outcome(position, "failed", error=error)
         sample_id, occurrence = self._runner.place(epoch, position)
@@ -321,23 +330,23 @@ class Maker:
         return self.replacement(epoch, note, occurrence)._replace(position=position, bad={**note, "action": "replaced"})
 
     def replacement(self, epoch, note, occurrence=0):
-        """A good sample in place of the bad one that the note describes; passes/replacement.py has the rule."""
+        """Return a good sample to replace the bad one of the note; passes/bad_samples.py has the rule."""
         runner = self._runner
         for attempt in range(ATTEMPTS):
             other = self._try(epoch, note["position"], *_core.replacement_sample(
                 runner.dataset, runner.seed, epoch, note["id"], occurrence, attempt))  # fmt: skip
             if other.what in ("sample", "failed"):
                 return other
-        text = f"{note['key']}: {note['error']}; found no sample to take its place"
+        text = f"{note['key']}: {note['error']}; found no sample to replace it"
         return Outcome(note["position"], "failed", error=_core.BadSampleError(text))
 
     def name(self, epoch, position):
-        """The name of the sample at a position."""
+        """Return the name of the sample at a position."""
         return self._runner.dataset.key(self._runner.place(epoch, position)[0])
 
 
 def portable(outcome):
-    """The outcome with an error that can be pickled, and its traceback as a note."""
+    """Return the outcome with an error that can be pickled and has its traceback as a note."""
     if outcome.what != "failed":
         return outcome
     error = outcome.error
@@ -351,7 +360,7 @@ def portable(outcome):
 
 
 def gathered(outcomes, collate):
-    """The group of a batch's outcomes, its fields made by collate(samples); None: that is done elsewhere."""
+    """Return the group of a batch's outcomes, with fields made by collate(samples); None: collated elsewhere."""
     samples = [outcome.sample for outcome in outcomes if outcome.what == "sample"]
     whole = all(outcome.what in ("sample", "left_out") for outcome in outcomes)
     if collate is None or not samples or not whole:
@@ -360,7 +369,7 @@ def gathered(outcomes, collate):
 
 
 def filled(outcomes, batch_size):
-    """Groups of a batch each: those that a filter dropped do not count."""
+    """Yield one group per batch; samples that a filter dropped do not count."""
     group, n = [], 0
     for outcome in outcomes:
         group.append(outcome)

@@ -1,11 +1,11 @@
-"""What happened in a run, read from its trace: snapshots, flow, decisions, spans of work, events.
+"""Reads the trace of a run: snapshots, flow, decisions, spans of work, events.
 
     loader = pipe.loader(batch_size=64, trace="run.drtrace")
     ...
     run = drapps.trace.read("run.drtrace")
     slowest = sorted(run.spans, key=lambda span: span.begin - span.end)[:10]
 
-All times are seconds of time.monotonic() in the process that wrote it.
+All times are seconds of time.monotonic() in the process that wrote the trace.
 """
 
 import contextlib
@@ -20,42 +20,42 @@ from drapps import _core
 from drapps.monitor import Snapshot
 from drapps.sched import Decision
 
-LONGEST = 1000  # characters of a text in an event
+LONGEST = 1000  # largest number of characters of a text in an event
 
 
 class Flow(NamedTuple):
-    """What a pipeline had done by then, and where it stood: see drapps.sched.flows()."""
+    """The counters and gauges of a pipeline at one time; see drapps.sched.flows()."""
 
     time: float
     values: dict[str, float]
 
 
 class Span(NamedTuple):
-    """Something that took time: "read" and "work" of a sample; "finish", "batch", "wait" and "step" of a batch."""
+    """A time span: "read" or "work" of a sample; "finish", "batch", "wait" or "step" of a batch."""
 
     kind: str
     begin: float
     end: float
-    thread: int  # worker 1, 2, ...; reader -1, -2, ...; 0: a consumer, or not known
+    thread: int  # worker 1, 2, ...; reader -1, -2, ...; 0: a consumer, or unknown
     epoch: int
     batch: int
     position: int
     id: int
     bytes: int
-    cost: float  # predicted; 0: not known
+    cost: float  # predicted cost; 0: unknown
     slow: bool  # went through the slow lane
-    key: str  # name of the sample, its end if it is long
-    slot: int = 0  # place in the batch; of a batch: its samples
-    cpu: float = 0.0  # "work": CPU time of its thread, in seconds; 0: not known, as of worker processes
+    key: str  # name of the sample; only its end if it is long
+    slot: int = 0  # slot in the batch; of a batch: number of samples
+    cpu: float = 0.0  # "work": CPU seconds of its thread; 0: unknown, as of worker processes
 
 
 def busy_time(span: Span) -> float:
-    """Seconds for which a span had a CPU; where that is not known, from its begin to its end."""
+    """Return the CPU seconds of a span; if unknown, its whole duration."""
     return span.cpu or max(0.0, span.end - span.begin)
 
 
 class Replayed(NamedTuple):
-    """A decision's reward as it was written, and as it follows from the terms and weights that were."""
+    """A decision's reward as logged, and as recomputed from its terms and weights."""
 
     number: int
     logged: float
@@ -63,72 +63,75 @@ class Replayed(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """0, but for rounding, unless the trace was changed or the formula was."""
+        """0, up to rounding, unless the trace or the formula was changed."""
         return abs(self.logged - self.recomputed)
 
 
 class Passes:
-    """The numbers of passes.  A drapps.DataLoader that runs natively names each by the seed of its draws ("epoch"), and
-    tells the number beside it, in a "pass" event before the pass."""
+    """The numbers of passes.
+
+    A native drapps.DataLoader identifies a pass by its random seed ("epoch"); a "pass" event before it has its number.
+    """
 
     def __init__(self, events: Iterable[dict[str, Any]]) -> None:
-        self._told: dict[int, list[dict[str, Any]]] = {}
+        self._events: dict[int, list[dict[str, Any]]] = {}
         for event in events:
             if event.get("event") == "pass" and all(type(event.get(name)) is int for name in ("pass", "epoch")):
-                self._told.setdefault(event["epoch"], []).append(event)
+                self._events.setdefault(event["epoch"], []).append(event)
 
-    def told(self, epoch: int, time: float) -> dict[str, Any]:
-        """What was told of the pass that had this name at some time; {}: nothing, so that its name is its number."""
-        told = self._told.get(epoch, []) if isinstance(epoch, int) else []
-        before = [event for event in told if event["t"] <= time]
+    def event_of(self, epoch: int, time: float) -> dict[str, Any]:
+        """Return the "pass" event of an epoch at some time; {} if there is none, and the epoch is the number."""
+        events = self._events.get(epoch, []) if isinstance(epoch, int) else []
+        before = [event for event in events if event["t"] <= time]
         return before[-1] if before else {}
 
     def number(self, epoch: int, time: float) -> int:
         """0, 1, 2, ..."""
-        return int(self.told(epoch, time).get("pass", epoch))
+        return int(self.event_of(epoch, time).get("pass", epoch))
 
 
 class Trace:
     """A whole trace in memory; see read()."""
 
     def __init__(self) -> None:
-        self.meta: dict[str, Any] = {}  # the run: data, graph, settings, machine, clock
+        self.meta: dict[str, Any] = {}  # data, graph, settings, machine, clock
         self.snapshots: list[Snapshot] = []
         self.flow: list[Flow] = []
         self.decisions: list[Decision] = []
-        self.knobs: list[tuple[float, dict[str, float]]] = []  # all of them after each decision
+        self.knobs: list[tuple[float, dict[str, float]]] = []  # (time, values of all knobs) after each decision
         self.spans: list[Span] = []
         self.events: list[dict[str, Any]] = []  # each with "t" and "event"
         self._rewards: list[float] = []
 
     @property
     def ended(self) -> str | None:
-        """Why the trace ends: "closed", "limit" (of its size), or None: the process was killed, or still writes."""
+        """Why the trace ends: "closed", "limit" (of its size), or None: the process was killed, or is still writing."""
         last = self.events[-1] if self.events else {}
         return last.get("reason") if last.get("event") == "end" else None
 
     @property
     def missing(self) -> dict[str, int]:
-        """Records that found no room while they were written ("lost"), and spans left out by choice ("left_out")."""
-        told = [event for event in self.events if event["event"] == "missing"]
-        return {name: told[-1][name] if told else 0 for name in ("lost", "left_out")}
+        """The numbers of records dropped because the buffer was full ("lost"), and of spans not
+        sampled ("left_out")."""
+        found = [event for event in self.events if event["event"] == "missing"]
+        return {name: found[-1][name] if found else 0 for name in ("lost", "left_out")}
 
     @property
     def passes(self) -> Passes:
-        """The numbers of the passes that spans and events name by `epoch`."""
+        """The numbers of the passes that spans and events identify by `epoch`."""
         return Passes(self.events)
 
     def replay(self) -> list[Replayed]:
-        """Computes each decision's reward again."""
+        """Recompute each decision's reward."""
         return [Replayed(d.number, d.reward, again) for d, again in zip(self.decisions, self._rewards)]
 
     def order(self, epoch: int = 0) -> list[list[int]]:
-        """The ids of each batch of an epoch, as they were delivered: a loader with pushed_order=True makes them again.
+        """Return the ids of each batch of an epoch, as delivered: a loader with pushed_order=True can repeat them.
 
         Needs the spans of all samples (trace_spans=float("inf")).
         """
         if any(self.missing.values()):
-            raise _core.StateError(f"the trace has not the spans of all samples (trace_spans=inf): {self.missing}")
+            raise _core.StateError(f"the trace lacks the spans of some samples (needs trace_spans=inf): {self.missing}")
         spans = [span for span in self.spans if span.epoch == epoch]
         made: dict[int, dict[int, int]] = {}
         for span in spans:
@@ -136,14 +139,16 @@ class Trace:
                 made.setdefault(span.batch, {})[span.slot] = span.id
         ids = [sample for batch in made.values() for sample in batch.values()]
         if len(set(ids)) < len(ids):
-            raise _core.UnsupportedError("a sample came more than once: the trace does not say which time was which")
+            raise _core.UnsupportedError(
+                "a sample occurred more than once: the trace does not tell the occurrences apart"
+            )
         waits = sorted((span for span in spans if span.kind == "wait"), key=lambda span: span.end)
         return [[made[span.batch][slot] for slot in sorted(made[span.batch])] for span in waits]
 
     def chrome(self, profile: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """The trace as Chrome and Perfetto (ui.perfetto.dev) show it: json.dump it into a file.
+        """Return the trace in the format of Chrome and Perfetto (ui.perfetto.dev): json.dump it into a file.
 
-        profile: a trace of torch.profiler from the same run, to be shown with it, on one clock.
+        profile: a trace of torch.profiler from the same run, to be shown together on one clock.
         """
         from drapps.perfetto import chrome
 
@@ -173,7 +178,7 @@ class Trace:
     def _add_text(self, time_ns: int, text: str) -> None:
         event = {**_event(text), "t": time_ns * 1e-9}
         self.events.append(event)
-        if event.get("event") == "pass":  # of a loader whose order comes from Python: what was asked for there
+        if event.get("event") == "pass":  # settings of a loader whose order comes from Python
             settings, asked = self.meta.get("settings"), event.pop("settings", None)
             known = settings if isinstance(settings, dict) else {}
             known = {name: value for name, value in known.items() if name != "pushed_order"}
@@ -181,7 +186,7 @@ class Trace:
 
 
 def read(path: str | os.PathLike[str]) -> Trace:
-    """Reads a trace, up to its last whole record if its writer was killed.
+    """Read a trace; if its writer was killed, up to the last complete record.
 
     Damage is a FormatError that names the byte where it begins.
     """
@@ -190,19 +195,19 @@ def read(path: str | os.PathLike[str]) -> Trace:
         with _named(path):
             trace._add(*record)
     if not trace.meta:
-        raise _core.FormatError(f"{os.fspath(path)}: a trace that was cut off before its first record ends")
+        raise _core.FormatError(f"{os.fspath(path)}: the trace ends within its first record")
     return trace
 
 
 def records(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """The records of a trace as dicts that JSON can say, one after the other, without all of them in memory."""
+    """Yield the records of a trace as JSON-compatible dicts, without loading all of them into memory."""
     for kind, *facts in _core.open_trace_reader(os.fspath(path)):
         with _named(path):
             record = {"kind": kind, **_PLAIN[kind](*facts)}
         yield record
 
 
-# --- checks: the sums of a file say that it is whole, not what its JSON holds ---
+# --- checks: the checksums of a file do not cover the meaning of its JSON ---
 
 
 @contextlib.contextmanager
@@ -216,7 +221,7 @@ def _named(path: str | os.PathLike[str]) -> Iterator[None]:
 def _object(text: str) -> dict[str, Any]:
     value = json.loads(text)
     if not isinstance(value, dict):
-        raise ValueError(f"expected a JSON object, got {text[:40]!r}")
+        raise ValueError(f"the text must be a JSON object, got {text[:40]!r}")
     return value
 
 
@@ -241,7 +246,8 @@ def _event(text: str) -> dict[str, Any]:
 
 def _check(table: dict[str, Any], name: str, kind: type) -> None:
     value = table.get(name)
-    if not isinstance(value, kind) or (kind is int and not -(2**63) <= value < 2**63):
+    too_large = isinstance(value, int) and not -(2**63) <= value < 2**63
+    if not isinstance(value, kind) or too_large:
         raise ValueError(f"{name} must be of type {kind.__name__}, got {str(value)[:40]!r}")
 
 
@@ -249,7 +255,7 @@ def _check(table: dict[str, Any], name: str, kind: type) -> None:
 
 
 def tell(writer: Any, event: str, **members: Any) -> None:
-    """Writes an event, with the present time, into a trace that is open (None: nowhere).  What is None is left out."""
+    """Write an event with the present time into an open trace (None: nothing).  Values that are None are left out."""
     if writer is None:
         return
     said = {name: _short(value) for name, value in members.items() if value is not None}
@@ -261,16 +267,16 @@ def _short(value: Any) -> Any:
     return value[:LONGEST] if isinstance(value, str) else value
 
 
-def warn_if_broken(told: dict[str, Any] | None) -> None:
-    """Warns of a trace that could not be written to its end; told: what a loader's stats() say of it."""
-    if told and told["error"]:
-        warnings.warn(f"the run's {told['error']}; it holds what came before", RuntimeWarning, stacklevel=4)
+def warn_if_broken(status: dict[str, Any] | None) -> None:
+    """Warn about a trace that could not be written completely.  status: the trace's part of a loader's stats()."""
+    if status and status["error"]:
+        warnings.warn(f"the run's {status['error']}; it is complete up to there", RuntimeWarning, stacklevel=4)
 
 
-def warn_if_renamed(asked: str | None, told: dict[str, Any] | None) -> None:
-    """Warns of a trace that went to another file than was asked for."""
-    if asked is not None and told and told.get("path", asked) != asked:
-        text = f"trace: another loader writes {asked} now; this one writes {told['path']}"
+def warn_if_renamed(asked: str | None, status: dict[str, Any] | None) -> None:
+    """Warn about a trace that was written to another file than asked for."""
+    if asked is not None and status and status.get("path", asked) != asked:
+        text = f"trace: another loader writes {asked} now; this one writes {status['path']}"
         warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
@@ -287,7 +293,7 @@ def _plain_decision(facts: tuple[Any, ...], knobs: dict[str, float], reward: flo
 
 def _span(kind: str, begin_ns: int, end_ns: int, *rest: Any) -> Span:
     *facts, cpu_ns = rest
-    return Span(kind, begin_ns * 1e-9, end_ns * 1e-9, *facts, cpu=cpu_ns * 1e-9)
+    return Span._make((kind, begin_ns * 1e-9, end_ns * 1e-9, *facts, cpu_ns * 1e-9))
 
 
 def _plain_span(kind: str, begin_ns: int, end_ns: int, *rest: Any) -> dict[str, Any]:

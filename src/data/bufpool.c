@@ -1,4 +1,4 @@
-/* bufpool.c: a list of idle mappings under a lock, and a count of the users of the list. */
+/* bufpool.c: a list of idle mappings under a lock, with a reference count. */
 #include "data/bufpool.h"
 
 #include <pthread.h>
@@ -86,8 +86,8 @@ size_t dr__bufpool_bytes(const dr__bufpool *pool)
     return atomic_load(&pool->bytes);
 }
 
-/* lock: where the list has a buffer for `size`, or its end.  Not one that is far too large: a small array would hold on
- * to the memory of a large one. */
+/* lock: the link to an idle buffer that fits `size`, or the end of the list.  A buffer of more than twice the size does
+ * not fit: a small array would hold the memory of a large one. */
 static dr__buf **find_idle(dr__bufpool *pool, size_t size)
 {
     dr__buf **at = &pool->idle;
@@ -131,7 +131,7 @@ static dr__buf *map_new(size_t size)
         dr__free(buf);
         return NULL;
     }
-    if (unit == HUGE_PAGE) { /* fewer faults; where it is refused nothing is lost.  The last one would be part empty */
+    if (unit == HUGE_PAGE) { /* fewer page faults.  The last page is not huge, since it would be partly empty */
         size_t full = size / HUGE_PAGE * HUGE_PAGE;
         madvise(buf->data, full, MADV_HUGEPAGE);
         madvise(buf->data + full, buf->mapped - full, MADV_NOHUGEPAGE);

@@ -1,4 +1,4 @@
-/* desc.c: shapes, sizes and their texts. */
+/* desc.c: descriptions of arrays: sizes, comparisons, texts, checks. */
 #include "data/desc.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* desc.h: small helpers over dr_desc and dr_view. */
+/* desc.h: helpers for dr_desc and dr_view. */
 #ifndef DR_DATA_DESC_H
 #define DR_DATA_DESC_H
 
@@ -36,27 +36,28 @@ static inline bool dr__is_volume(const dr_desc *d)
     return d->kind == DR_KIND_VOLUME || d->kind == DR_KIND_VOLUME_MASK;
 }
 
-dr_desc dr__desc_volume(dr_dtype dtype, const int64_t dims[4]); /* DR_KIND_VOLUME, spacing not known */
-dr_desc dr__desc_image(dr_dtype dtype, int64_t height, int64_t width, int64_t channels); /* HWC, DR_KIND_IMAGE */
+/* Descriptions of a volume (spacing not known), an HWC image, bytes, a text, and a scalar. */
+dr_desc dr__desc_volume(dr_dtype dtype, const int64_t dims[4]);
+dr_desc dr__desc_image(dr_dtype dtype, int64_t height, int64_t width, int64_t channels);
 dr_desc dr__desc_bytes(int64_t size);
 dr_desc dr__desc_text(int64_t size);
 dr_desc dr__desc_scalar(dr_dtype dtype);
 
-/* The same image description with another height and width. */
+/* The description of an image with another height and width. */
 dr_desc dr__desc_resized(const dr_desc *d, int64_t height, int64_t width);
 
-/* All extents known? */
+/* Whether all extents are known. */
 bool dr__desc_known(const dr_desc *d);
 
 bool dr__desc_equal(const dr_desc *a, const dr_desc *b);
 
-/* Bytes of a dense array; false when it overflows or is not known. */
+/* Bytes of a dense array; false: they overflow or are not known. */
 bool dr__desc_bytes_dense(const dr_desc *d, size_t *bytes);
 
 /* Bytes of one row of an HWC image, one row of a plane of a CHW image. */
 size_t dr__row_bytes(const dr_desc *d);
 
-/* "uint8 HWC (480, 640, 3)", unknown extents as "?"; returns text. */
+/* Writes "image uint8 HWC (480, 640, 3)", with "?" for unknown extents; returns text. */
 const char *dr__desc_text_of(const dr_desc *d, char *text, size_t size);
 
 /* A view of a whole dense array. */
@@ -65,22 +66,23 @@ dr_view dr__view_dense(const dr_desc *d, void *data);
 /* Copies pixels (or bytes) between views of equal desc; both hold their whole arrays. */
 void dr__view_copy(dr_view *out, const dr_view *in);
 
-/* For ops: HWC image or mask of an allowed type, else an error that names the op. `types` is a set of 1 << dr_dtype. */
+/* Checks of ops: fail with an error that names the op unless `in` is an HWC image or mask of one of `types` (a set of
+ * 1 << dr_dtype). */
 dr_status dr__want_image(const dr_desc *in, unsigned types, const char *op, dr_error *err);
 
-/* Likewise a volume (or mask of one). */
+/* The same for a volume or a volume mask. */
 dr_status dr__want_volume(const dr_desc *in, unsigned types, const char *op, dr_error *err);
 
-/* Boxes or key points? */
+/* Whether `d` describes boxes or key points. */
 static inline bool dr__is_points(const dr_desc *d)
 {
     return d->kind == DR_KIND_BOXES || d->kind == DR_KIND_KEYPOINTS;
 }
 
-/* Likewise boxes, or key points: float32, x and y first in each row. */
+/* The same for boxes or key points: float32, x and y first in each row. */
 dr_status dr__want_points(const dr_desc *in, const char *op, dr_error *err);
 
-/* Likewise boxes: float32, n x 4. */
+/* The same for boxes: float32, n x 4. */
 dr_status dr__want_boxes(const dr_desc *in, const char *op, dr_error *err);
 
 #endif

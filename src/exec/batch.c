@@ -1,4 +1,4 @@
-/* batch.c: the memory of a batch, and its life after it was handed out. */
+/* batch.c: allocating a batch, and the calls on a batch that a consumer holds. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,18 +35,18 @@ static void batch_free(dr_batch *b)
     dr__free(b);
 }
 
-/* Room for a whole batch even for the last of an epoch: the memory of the others then fits.  Given batches may have any
- * size: a far smaller one does not take the memory of a whole one. */
-static uint64_t room_for(const dr__exec *e, uint64_t n_slots)
+/* The last batch of an epoch may be smaller, but gets the memory of a whole one, so that pooled buffers fit.  Pushed
+ * batches may have any size: one of at most half of batch_size gets only what it needs. */
+static uint64_t slots_to_allocate(const dr__exec *e, uint64_t n_slots)
 {
     const bool small = e->o.pushed_order ? n_slots <= e->o.batch_size / 2 : e->order.n_local < e->o.batch_size;
     return small ? n_slots : DR_MAX(n_slots, e->o.batch_size);
 }
 
-static bool give_memory(dr__exec *e, const dr_batch *b, struct dr__batch_field *f)
+static bool allocate_field(dr__exec *e, const dr_batch *b, struct dr__batch_field *f)
 {
     size_t total;
-    if (!dr__mul_size(f->bytes, room_for(e, b->n_slots), &total))
+    if (!dr__mul_size(f->bytes, slots_to_allocate(e, b->n_slots), &total))
         return false;
     f->buf = dr__buf_new(e->buffers, total);
     return f->buf;
@@ -67,7 +67,7 @@ static bool open_field(dr__exec *e, dr_batch *b, int i)
     if (!dr__desc_bytes_dense(&o->desc, &f->bytes) || !dr__mul_size(f->bytes, b->n_staged, &staging))
         return false;
     if (!b->is_staged)
-        return give_memory(e, b, f);
+        return allocate_field(e, b, f);
     f->staging = dr__buf_new(e->buffers, staging);
     return f->staging;
 }
@@ -76,7 +76,7 @@ bool dr__batch_allocate(dr__exec *e, dr_batch *b)
 {
     bool ok = true;
     for (int i = 0; ok && i < b->n_fields; i++)
-        ok = b->fields[i].collate != DR_COLLATE_STACK || give_memory(e, b, &b->fields[i]);
+        ok = b->fields[i].collate != DR_COLLATE_STACK || allocate_field(e, b, &b->fields[i]);
     if (ok)
         b->n_staged = b->used;
     b->is_staged = !ok;
@@ -112,7 +112,7 @@ dr_batch *dr__batch_new(dr__exec *e, uint64_t number, uint64_t n_slots, uint64_t
     return NULL;
 }
 
-void *dr__batch_place(dr_batch *b, int field, uint64_t slot, const dr_desc *desc)
+void *dr__batch_slot_memory(dr_batch *b, int field, uint64_t slot, const dr_desc *desc)
 {
     struct dr__batch_field *f = &b->fields[field];
     if (f->collate == DR_COLLATE_STACK)
@@ -120,7 +120,7 @@ void *dr__batch_place(dr_batch *b, int field, uint64_t slot, const dr_desc *desc
     size_t bytes;
     if (!dr__desc_bytes_dense(desc, &bytes))
         return NULL;
-    dr__free_aligned(f->items[slot].data); /* of a failed try */
+    dr__free_aligned(f->items[slot].data); /* left by a failed attempt */
     atomic_fetch_add(&b->item_bytes, bytes);
     f->items[slot] = dr__view_dense(desc, dr__alloc_aligned(bytes));
     return f->items[slot].data;
@@ -170,7 +170,7 @@ int dr_batch_fields(const dr_batch *batch)
 dr_status dr_batch_field_at(const dr_batch *batch, int i, dr_batch_field *out, dr_error *err)
 {
     if (i < 0 || i >= dr_batch_fields(batch))
-        return dr__fail(err, DR_ERR_ARG, "batch has %d fields, asked for number %d", dr_batch_fields(batch), i);
+        return dr__fail(err, DR_ERR_ARG, "i must be 0 to %d, got %d", dr_batch_fields(batch) - 1, i);
     const struct dr__batch_field *f = &batch->fields[i];
     *out = (dr_batch_field){
         .name = f->name,
@@ -196,9 +196,9 @@ const uint64_t *dr_batch_positions(const dr_batch *batch)
 dr_status dr_batch_draws(const dr_batch *batch, uint64_t i, char **text, dr_error *err)
 {
     if (!batch->draws)
-        return dr__fail(err, DR_ERR_STATE, "draws are kept only with keep_draws");
+        return dr__fail(err, DR_ERR_STATE, "keep_draws must be true to read draws, got false");
     if (i >= batch->n_samples)
-        return dr__fail(err, DR_ERR_ARG, "batch has %llu samples, asked for number %llu",
+        return dr__fail(err, DR_ERR_ARG, "i must be below the %llu samples of the batch, got %llu",
                         (unsigned long long)batch->n_samples, (unsigned long long)i);
     *text = dr__strdup(batch->draws[i] ? batch->draws[i] : "{}");
     return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory");

@@ -1,18 +1,19 @@
-/* cache_stage.h: the deterministic beginning of a program, kept in a store.
+/* cache_stage.h: the deterministic beginning of a program, kept in a store on disk and in memory.
  *
- * A sample is looked for in the store.  If it is not there, it is read, and the first part of the program is what is
- * planned, predicted and run; its results are put there.  Then the second part runs on them.  Whatever fails on the
- * way, the whole program runs as without a store, so that samples and errors are the same with it and without.
+ * A program is split before its first random op.  A sample is looked up in the store.  On a miss it is read, the first
+ * part is planned, predicted and run, and its results are stored.  The second part then runs on these results.  If
+ * anything of this fails, the whole program runs as without a store, so that samples and errors are the same with and
+ * without a cache.
  *
- * In "auto" mode the first samples go both ways in turn, and are timed.  Keeping pays where
+ * In "auto" mode the first samples run alternately with and without the store and are timed.  The cache is kept if
  *
  *     2 x (time of the second part + time to check and unpack + bytes x workers / DR__DISK_BYTES_PER_S)
  *
- * is no more than the time of a sample without the store: workers compute side by side, but share the disk.  Else what
- * was put is deleted.
+ * is at most the time of a sample without the store: workers compute in parallel, but share the disk.  Otherwise the
+ * stored samples are deleted.
  */
-#ifndef DR_EXEC_CACHED_H
-#define DR_EXEC_CACHED_H
+#ifndef DR_EXEC_CACHE_STAGE_H
+#define DR_EXEC_CACHE_STAGE_H
 
 #include <drapps/store.h>
 
@@ -21,41 +22,57 @@
 
 typedef struct dr__cache dr__cache;
 
-/* folder, limit: as in dr_loader_options.  options: those of e->program. */
-dr_status dr__cache_open(dr__exec *e, const char *folder, uint64_t limit, const dr__program_options *options,
+/* As in dr_loader_options; borrowed for the call. */
+typedef struct dr__cache_options {
+    const char *folder; /* NULL: nothing on disk */
+    uint64_t limit, memory;
+    const char *at; /* NULL: chosen */
+    int local_world;
+} dr__cache_options;
+
+/* options: those of e->program. */
+dr_status dr__cache_open(dr__exec *e, const dr__cache_options *cache, const dr__program_options *options,
                          dr_error *err);
+
+/* The knob `codec`: whether this build has a codec, by its wire id (-1: chosen by measurement), and obeying it from the
+ * next sample that is kept. */
+bool dr__cache_has_codec(int wire_id);
+void dr__cache_set_codec(dr__exec *e, int wire_id);
 void dr__cache_close(dr__exec *e);
 
-/* Looks for a sample in the store and sets job->program: what follows on it, if it was found; what is to be kept, if it
- * is to be made; else the whole.  True: its fields are in bench->record; false: it is to be read. */
-bool dr__cache_look(dr__exec *e, dr__workbench *bench, dr__job *job);
+/* Looks up the job's sample and sets job->program: the second part on a hit, the first part on a miss, the whole
+ * program without a cache.
+ *
+ * @return true: the fields that job->program starts with are in bench->record; false: the sample must be read. */
+bool dr__cache_lookup(dr__exec *e, dr__workbench *bench, dr__job *job);
 
-/* Is what is to be kept still to be made? */
-bool dr__cache_makes(const dr__exec *e, const dr__job *job);
+/* Whether the job missed the cache, so that dr__cache_run_head must run. */
+bool dr__cache_must_fill(const dr__exec *e, const dr__job *job);
 
-/* The sample was planned: makes what is kept, puts it into the store and sets job->program to what follows on it. Where
- * that fails, to the whole, and bench->record is as it was. */
-void dr__cache_make(dr__exec *e, dr__workbench *bench, dr__job *job);
+/* Runs the planned first part, stores its results, leaves them in bench->record, and sets job->program to the second
+ * part.  On failure job->program is the whole program and bench->record is unchanged. */
+void dr__cache_run_head(dr__exec *e, dr__workbench *bench, dr__job *job);
 
-/* Books the times of a sample that was run. */
-void dr__cache_note(dr__exec *e, const dr__job *job);
+/* While measuring: adds the times of a finished sample, and decides when there are enough. */
+void dr__cache_record_times(dr__exec *e, const dr__job *job);
 
-/* What a sample was measured to take, in microseconds: as a whole without the store, and with it. */
+/* Measured times of a sample in microseconds: plain is the whole program without the store; the sum of the others is
+ * the time with it. */
 typedef struct dr__cache_costs {
     double plain_us, rest_us, unpack_us, disk_us;
 } dr__cache_costs;
 
-/* Time of one worker to read so many bytes from the disk that all share. */
+/* Time of one worker to read `bytes` from the disk that all workers share. */
 double dr__cache_disk_us(uint64_t bytes, int workers);
 bool dr__cache_pays(const dr__cache_costs *costs);
 
-/* How much of what it may take is taken, 0 .. 1; 0 without a cache.  Waits for nothing. */
-double dr__cache_fill(const dr__exec *e);
+/* Used share of the disk limit, 0 .. 1; 0 without a cache.  Takes no lock. */
+double dr__cache_usage(const dr__exec *e);
 
-/* Counters, as members "cache_..." of a loader's statistics. */
+/* Adds the members "cache_..." to a loader's statistics. */
 void dr__cache_stats(dr__exec *e, json_t *stats);
 
-/* A line for people: what is kept, where, how, and why or why not. */
+/* Writes one line for people: what is stored, where, how compressed, and why or why not. */
 void dr__cache_explain(dr__exec *e, char *text, size_t size);
 
 #endif

@@ -15,9 +15,8 @@ static void copy_staged(dr_batch *b)
     }
 }
 
-/* Closes up the slots that were left out, keeping the order of the others; where the former stood is told behind the
- * latter. */
-static void close_up(dr_batch *b)
+/* Moves the samples together over the skipped slots, in order.  The positions of skipped samples go behind them. */
+static void compact_slots(dr_batch *b)
 {
     uint64_t to = 0;
     for (uint64_t from = 0; from < b->n_slots; from++) {
@@ -49,7 +48,7 @@ static void close_up(dr_batch *b)
     b->n_samples = to;
 }
 
-/* The description of all samples together: one more extent in front. */
+/* The description of n stacked samples: one more extent in front. */
 static dr_desc stacked(const dr_desc *one, uint64_t n)
 {
     dr_desc d = *one;
@@ -69,7 +68,7 @@ static dr_status no_memory(const struct dr__batch_field *f, dr_error *err)
     return dr__fail(err, DR_ERR_NOMEM, "field \"%s\": out of memory for the batch", f->name);
 }
 
-static dr_status same_rank(const struct dr__batch_field *f, const dr_batch *b, dr_error *err)
+static dr_status check_same_rank(const struct dr__batch_field *f, const dr_batch *b, dr_error *err)
 {
     for (uint64_t i = 1; i < b->n_samples; i++)
         if (f->items[i].desc.n_dims != f->items[0].desc.n_dims || f->items[i].desc.dtype != f->items[0].desc.dtype)
@@ -98,10 +97,10 @@ static void copy_corner(uint8_t *dst, const int64_t *room, const uint8_t *src, c
     }
 }
 
-/* Zeros behind each sample up to the largest extents; true extents in sizes. */
+/* Pads each sample with zeros to the largest extents of the batch; f->sizes has the true extents. */
 static dr_status pad(dr__exec *e, dr_batch *b, struct dr__batch_field *f, dr_error *err)
 {
-    DR_TRY(same_rank(f, b, err));
+    DR_TRY(check_same_rank(f, b, err));
     dr_desc most = b->n_samples ? f->items[0].desc : f->desc;
     int n = most.n_dims;
     for (uint64_t i = 0; i < b->n_samples; i++)
@@ -123,10 +122,10 @@ static dr_status pad(dr__exec *e, dr_batch *b, struct dr__batch_field *f, dr_err
     return DR_OK;
 }
 
-/* Samples one after the other along their first extent. */
+/* Joins the samples along their first extent. */
 static dr_status join_ragged(dr__exec *e, dr_batch *b, struct dr__batch_field *f, dr_error *err)
 {
-    DR_TRY(same_rank(f, b, err));
+    DR_TRY(check_same_rank(f, b, err));
     dr_desc all = b->n_samples ? f->items[0].desc : f->desc;
     if (all.n_dims == 0)
         return dr__fail(err, DR_ERR_ARG, "field \"%s\": a scalar cannot be ragged", f->name);
@@ -170,7 +169,7 @@ static struct dr__batch_field *find_field(dr_batch *b, const char *name)
     return NULL;
 }
 
-/* One op on the whole batch; a field whose description changes gets new memory. */
+/* Runs one op on the whole batch; a field whose description changes gets new memory. */
 static dr_status run_batch_op(dr__exec *e, dr_batch *b, const dr__node *node, dr_error *err)
 {
     const dr_op_def *def = node->op.def;
@@ -218,7 +217,7 @@ static dr_status run_batch_op(dr__exec *e, dr_batch *b, const dr__node *node, dr
     return status;
 }
 
-bool dr__batch_empty(dr_batch *b)
+bool dr__batch_make_empty(dr_batch *b)
 {
     bool ok = true;
     b->n_samples = 0;
@@ -226,7 +225,7 @@ bool dr__batch_empty(dr_batch *b)
         struct dr__batch_field *f = &b->fields[i];
         dr_desc one = f->desc;
         for (int d = 0; d < one.n_dims; d++)
-            one.dims[d] = DR_MAX(one.dims[d], 0); /* no sample says how large they would be */
+            one.dims[d] = DR_MAX(one.dims[d], 0); /* no sample tells the extents that are DR_UNKNOWN */
         set_array(f, &one, 0);
         if (f->collate == DR_COLLATE_RAGGED) {
             one.dims[0] = 0;
@@ -237,7 +236,7 @@ bool dr__batch_empty(dr_batch *b)
     return ok;
 }
 
-void dr__batch_lose(dr_batch *b)
+void dr__batch_discard(dr_batch *b)
 {
     b->n_samples = 0;
     for (uint64_t i = 0; i < b->n_slots; i++) {
@@ -255,9 +254,9 @@ void dr__batch_lose(dr_batch *b)
 dr_status dr__batch_finish(dr__exec *e, dr_batch *b, dr_error *err)
 {
     copy_staged(b);
-    close_up(b);
+    compact_slots(b);
     if (b->n_samples == 0)
-        return dr__batch_empty(b) ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");
+        return dr__batch_make_empty(b) ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");
     for (int i = 0; i < b->n_fields; i++) {
         struct dr__batch_field *f = &b->fields[i];
         if (f->collate == DR_COLLATE_STACK)

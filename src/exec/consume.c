@@ -35,10 +35,10 @@ void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n, int by)
     if (!b->error.status && dr__batch_replace_empty(e, b, by, &err) != DR_OK)
         b->error = err;
     if (b->error.status)
-        dr__batch_lose(b);
+        dr__batch_discard(b);
     else
         dr__batch_finish(e, b, &err);
-    b->n_booked = e->o.equal_batches ? b->used : b->n_samples;
+    b->n_accounted = e->o.equal_batches ? b->used : b->n_samples;
     atomic_fetch_add(&e->stats.finish_ns, dr__now_ns() - start);
     dr__spans_batch(e, b, start, by);
     dr__pool_lock();
@@ -46,7 +46,7 @@ void dr__slots_done(dr__exec *e, dr_batch *b, uint64_t n, int by)
     dr__pool_unlock();
 }
 
-/* pool lock: the ring place of the batch to hand out next, or NULL. */
+/* pool lock: the ring slot of the batch to deliver next, or NULL. */
 static dr_batch **find_ready(dr__exec *e)
 {
     if (e->o.in_order) {
@@ -60,7 +60,7 @@ static dr_batch **find_ready(dr__exec *e)
     return best;
 }
 
-bool dr__exec_is_over(const dr__exec *e)
+bool dr__exec_is_finished(const dr__exec *e)
 {
     if (!e->order.complete)
         return false;
@@ -70,7 +70,7 @@ bool dr__exec_is_over(const dr__exec *e)
 }
 
 /* pool lock */
-static void book_delivery(dr__exec *e, dr_batch *b)
+static void count_delivery(dr__exec *e, dr_batch *b)
 {
     e->progress.delivered++;
     e->staging.deferred_ns = 0;
@@ -83,12 +83,12 @@ static void book_delivery(dr__exec *e, dr_batch *b)
     if (e->unordered.on)
         dr__unordered_delivered(e, b);
     else if (e->o.pushed_order)
-        dr__pushed_left(e, b->n_slots);
+        dr__pushed_delivered(e, b->n_slots);
     dr__pool_wake();
 }
 
-/* pool lock: the batch tells of its bad samples, and of those before it that no batch could tell of. */
-static void tell_bad(dr__exec *e, dr_batch *b)
+/* pool lock: the batch reports its bad samples, and earlier ones that no batch has reported. */
+static void attach_bad_reports(dr__exec *e, dr_batch *b)
 {
     if (e->bad.unreported) {
         json_array_extend(e->bad.unreported, b->bad);
@@ -101,19 +101,19 @@ static void tell_bad(dr__exec *e, dr_batch *b)
     free(text);
 }
 
-/* pool lock: hands out the batch at `at`; DR_AGAIN: it was empty.  Who pushed a batch gets it even so, and one that
- * failed, too: the pusher counts what comes back. */
-static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
+/* pool lock: delivers the batch at `at`; DR_AGAIN: it was empty and was dropped.  In pushed order, empty and failed
+ * batches are delivered as well: the caller counts what comes back. */
+static dr_status deliver(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
 {
     dr_batch *b = *at;
     *at = NULL;
-    if (b->error.status && !dr__exec_outlives(e, b->error.status)) {
+    if (b->error.status && !dr__exec_survives(e, b->error.status)) {
         dr__exec_fail(e, &b->error);
         dr_batch_unref(&b);
         return dr__fail(err, e->run.error.status, "%s", e->run.error.text);
     }
-    book_delivery(e, b);
-    tell_bad(e, b);
+    count_delivery(e, b);
+    attach_bad_reports(e, b);
     if (b->n_samples == 0 && !e->o.pushed_order) {
         e->bad.unreported = b->bad;
         b->bad = NULL;
@@ -124,40 +124,40 @@ static dr_status take(dr__exec *e, dr_batch **at, dr_batch **out, dr_error *err)
     return b->error.status ? dr__fail(err, b->error.status, "%s", b->error.text) : DR_OK;
 }
 
-/* pool lock: given order, out of order: all that was pushed is worked on, and of some that were left out no batch
- * tells. The batch being filled waits for as many others, which the caller pushes only if it hears of these.  (Of those
- * that were replaced the batch with the others tells.) */
-static bool has_news(const dr__exec *e)
+/* pool lock: pushed order, unordered: whether a batch without samples must report skipped ones.  All pushed samples are
+ * finished, and the batch being filled lacks as many as were skipped.  The caller pushes more only when it learns of
+ * these.  (Replaced samples are reported by the batch that holds their replacements.) */
+static bool must_deliver_reports(const dr__exec *e)
 {
     return e->o.pushed_order && e->unordered.on && e->o.on_bad_sample == DR_BAD_SKIP && e->bad.unreported &&
            e->progress.finished == e->order.n_local;
 }
 
-/* pool lock: a batch without samples that tells of them. */
-static dr_status tell_news(dr__exec *e, dr_batch **out, dr_error *err)
+/* pool lock */
+static dr_status deliver_reports(dr__exec *e, dr_batch **out, dr_error *err)
 {
     dr_batch *b = dr__batch_new(e, e->order.first_batch + e->progress.opened, 1, 0);
-    b = b && dr__batch_empty(b) ? b : (dr_batch_unref(&b), NULL);
+    b = b && dr__batch_make_empty(b) ? b : (dr_batch_unref(&b), NULL);
     if (!b) {
         dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch");
         dr__exec_fail(e, err);
         return err->status;
     }
     e->progress.opened++;
-    book_delivery(e, b);
-    tell_bad(e, b);
+    count_delivery(e, b);
+    attach_bad_reports(e, b);
     *out = b;
     return DR_OK;
 }
 
-/* pool lock, given up while working: the caller does some work itself; false: none to be had. */
-static bool work_here(dr__exec *e)
+/* pool lock, released while working: with workers = 0, the consumer works itself.  false: there was no work. */
+static bool work_in_caller(dr__exec *e)
 {
     dr__claim claim;
     if (e->knobs.workers > 0 || e->caller.busy)
         return false;
     if (!dr__claim_next(e, &claim))
-        return e->run.failed; /* it may have failed just now, for want of memory: not a time to wait */
+        return e->run.failed; /* claiming may just have failed for lack of memory: do not wait then */
     e->caller.busy = true;
     dr__pool_unlock();
     if (!e->caller.bench)
@@ -167,16 +167,16 @@ static bool work_here(dr__exec *e)
     dr__pool_lock();
     if (!e->caller.bench) {
         dr_error err;
-        dr__lane_drop(e, &claim.slow);
+        dr__lane_abandon(e, &claim.slow);
         if (claim.read_ahead)
-            dr__lane_keep(&e->lanes, claim.read_ahead);
+            dr__lane_recycle(&e->lanes, claim.read_ahead);
         dr__fail(&err, DR_ERR_NOMEM, "out of memory");
         dr__exec_fail(e, &err);
     }
     e->caller.busy = false;
-    dr__claim_over(e, &claim);
-    dr__cond_broadcast(&e->changed); /* other callers may work now */
-    dr__pool_wake();                 /* or threads, if workers was raised meanwhile */
+    dr__claim_done(e, &claim);
+    dr__cond_broadcast(&e->changed); /* another consumer may work now */
+    dr__pool_wake();                 /* or threads, if `workers` was raised meanwhile */
     return true;
 }
 
@@ -189,7 +189,7 @@ static bool wait_for_change(dr__exec *e, uint64_t deadline_ns)
     return in_time;
 }
 
-static void join_line(dr__exec *e, dr__waiter *me)
+static void enqueue_waiter(dr__exec *e, dr__waiter *me)
 {
     dr__waiter **at = &e->consumers.queue;
     while (*at)
@@ -197,8 +197,8 @@ static void join_line(dr__exec *e, dr__waiter *me)
     *at = me;
 }
 
-/* The others may have waited for this one to go: for the next batch, for the end, or for work to do. */
-static void leave_line(dr__exec *e, dr__waiter *me)
+/* The next consumer in the queue may go on now: with a batch, the end, or work to do. */
+static void dequeue_waiter(dr__exec *e, dr__waiter *me)
 {
     dr__waiter **at = &e->consumers.queue;
     while (*at != me)
@@ -208,26 +208,26 @@ static void leave_line(dr__exec *e, dr__waiter *me)
         dr__cond_broadcast(&e->changed);
 }
 
-/* pool lock: who came first gets the next batch, so that no consumer goes without. */
-static dr_status next_in_line(dr__exec *e, const dr__waiter *me, uint64_t deadline_ns, dr_batch **out, dr_error *err)
+/* pool lock: the consumer that has waited longest gets the next batch. */
+static dr_status wait_for_batch(dr__exec *e, const dr__waiter *me, uint64_t deadline_ns, dr_batch **out, dr_error *err)
 {
     for (;;) {
         if (e->run.cancelled || !e->run.running)
             return dr__fail(err, DR_ERR_CANCELLED, "cancelled");
-        if (e->run.failed) /* before what else gets ready: an error ends the epoch for good */
+        if (e->run.failed) /* checked before ready batches: an error ends the epoch */
             return dr__fail(err, e->run.error.status, "%s", e->run.error.text);
         dr_batch **at = e->consumers.queue == me ? find_ready(e) : NULL;
         if (at) {
-            dr_status status = take(e, at, out, err);
+            dr_status status = deliver(e, at, out, err);
             if (status != DR_AGAIN)
                 return status;
             continue;
         }
-        if (e->consumers.queue == me && has_news(e))
-            return tell_news(e, out, err);
-        if (dr__exec_is_over(e))
+        if (e->consumers.queue == me && must_deliver_reports(e))
+            return deliver_reports(e, out, err);
+        if (dr__exec_is_finished(e))
             return DR_END;
-        bool in_time = work_here(e) ? dr__now_ns() < deadline_ns : wait_for_change(e, deadline_ns);
+        bool in_time = work_in_caller(e) ? dr__now_ns() < deadline_ns : wait_for_change(e, deadline_ns);
         if (!in_time && !(e->consumers.queue == me && find_ready(e)) && !e->run.failed)
             return DR_AGAIN;
     }
@@ -237,12 +237,12 @@ static dr_status next_locked(dr__exec *e, uint64_t deadline_ns, dr_batch **out, 
 {
     dr__waiter me = { 0 };
     if (!e->consumers.queue)
-        dr__consumer_is(e, DR__CONSUMER_WAITS);
-    join_line(e, &me);
-    dr_status status = next_in_line(e, &me, deadline_ns, out, err);
-    leave_line(e, &me);
+        dr__consumer_set_state(e, DR__CONSUMER_WAITS);
+    enqueue_waiter(e, &me);
+    dr_status status = wait_for_batch(e, &me, deadline_ns, out, err);
+    dequeue_waiter(e, &me);
     if (!e->consumers.queue)
-        dr__consumer_is(e, *out || status == DR_AGAIN ? DR__CONSUMER_STEPS : DR__CONSUMER_AWAY);
+        dr__consumer_set_state(e, *out || status == DR_AGAIN ? DR__CONSUMER_STEPS : DR__CONSUMER_AWAY);
     return status;
 }
 
@@ -267,7 +267,7 @@ void dr__exec_stop(dr__exec *e)
     dr__pool_lock();
     e->run.running = false;
     if (!e->consumers.queue)
-        dr__consumer_is(e, DR__CONSUMER_AWAY);
+        dr__consumer_set_state(e, DR__CONSUMER_AWAY);
     dr__cond_broadcast(&e->changed);
     while (e->run.active > 0 || e->read_ahead.active > 0)
         dr__cond_wait(&e->changed, dr__pool_mutex(), UINT64_MAX);
@@ -289,7 +289,7 @@ static void begin(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t first_bat
     e->progress.opened = e->progress.delivered = e->progress.oldest = e->progress.delivered_samples = 0;
     e->bad.n = 0;
     e->budget.batch_slots = e->o.batch_size;
-    e->consumers.times = (dr__consumer_times){ 0 }; /* what it did before this epoch is no step */
+    e->consumers.times = (dr__consumer_times){ 0 }; /* time before this epoch is not a step */
     e->staging.deferred_ns = e->consumers.unserved_ns = 0;
     e->run.failed = e->run.cancelled = e->staging.off = false;
     json_decref(e->bad.unreported);
@@ -317,7 +317,7 @@ dr_status dr__exec_start(dr__exec *e, uint64_t epoch, uint64_t base, uint64_t fi
                     (unsigned long long)epoch, (unsigned long long)base, (unsigned long long)e->order.n_local, workers,
                     prefetch);
     status = dr__pool_add(e, err);
-    if (status != DR_OK) /* no thread at all: nothing would ever be ready */
+    if (status != DR_OK) /* no thread could be started: no batch would ever be ready */
         dr__exec_stop(e);
     return status;
 }

@@ -1,4 +1,4 @@
-/* facts.c: differences of a loader's flow between two ticks, as shares and times of one sample. */
+/* facts.c: a loader's flow between two ticks of the monitor, as shares and as times per sample. */
 #include "exec/facts.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ void dr__facts_init(dr__facts *f, dr__exec *e)
         all[i] = NAN;
 }
 
-/* A time in ns where something happened; else what it was. */
+/* Sets a mean time in ns if anything happened in the interval; else keeps the last one. */
 static void note_time(double *at, double seconds, double n)
 {
     if (n > 0)
@@ -34,7 +34,7 @@ static void note_times(dr__facts *f, const double *d, double finish_s)
         last->cache_hits = d[DR_FLOW_CACHE_HITS] / looked_for;
 }
 
-/* What there is to say from two readings. */
+/* Computes the facts that need two readings. */
 static void compare(dr__facts *f, const double *now, double finish_s, uint64_t now_ns)
 {
     double change[DR_N_FLOWS];

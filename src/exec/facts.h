@@ -1,8 +1,7 @@
-/* facts.h: what a loader tells the monitor at each tick: how full its queues are, how long its stages take.
+/* facts.h: what a loader reports to the monitor at each tick: how full its queues are and how long its stages take.
  *
- * A worker takes a sample through reading, decoding and augmenting in one go, mostly fused.  So the samples that wait
- * for a worker are the queue of `fetch`, and `decode` is the time of all that is not reading; `augment` has no queue
- * and no time of its own.
+ * A worker reads, decodes and augments a sample in one go, mostly fused.  So the queue of `fetch` holds the samples
+ * that wait for a worker, `decode` is the time of everything but reading, and `augment` has no queue and no time.
  */
 #ifndef DR_EXEC_FACTS_H
 #define DR_EXEC_FACTS_H
@@ -14,11 +13,11 @@
 
 typedef struct dr__facts {
     dr__exec *exec;
-    bool begun; /* `before` is one tick old */
+    bool begun; /* `before` has been filled */
     double before[DR_N_FLOWS];
     double finish_before; /* s */
     uint64_t before_ns;
-    dr__pipeline_facts last; /* times: what was measured last stays until something else is */
+    dr__pipeline_facts last; /* times keep their last value until a newer one is measured */
 } dr__facts;
 
 void dr__facts_init(dr__facts *facts, dr__exec *e);

@@ -1,7 +1,7 @@
-/* flow.c: a loader's counters and places in the form that schedulers and monitors read.
+/* flow.c: a loader's counters and queues in the form that controllers and monitors read.
  *
- * Waiting and stepping are times of the clock on the wall, whoever and however many the consumers are: together they
- * are the time from a consumer's first call on.  What goes on right now is counted in.
+ * Wait and step are wall-clock times, whatever the number of consumers: together they are the time since the first call
+ * of a consumer.  The interval that is still running counts as well.
  */
 #include <math.h>
 
@@ -12,7 +12,7 @@
 
 /* --- consumers --- */
 
-/* pool lock: how long it has been as it is; the two sums with that. */
+/* pool lock: the time in the present state; *wait_ns and *step_ns: the sums, that time included. */
 static uint64_t count_time(const dr__exec *e, uint64_t *wait_ns, uint64_t *step_ns)
 {
     const uint64_t past = e->consumers.state == DR__CONSUMER_AWAY ? 0 : dr__now_ns() - e->consumers.since_ns;
@@ -21,7 +21,7 @@ static uint64_t count_time(const dr__exec *e, uint64_t *wait_ns, uint64_t *step_
     return past;
 }
 
-void dr__consumer_is(dr__exec *e, dr__consumer what)
+void dr__consumer_set_state(dr__exec *e, dr__consumer what)
 {
     e->consumers.since_ns += count_time(e, &e->consumers.wait_ns, &e->consumers.step_ns);
     if (e->consumers.state == DR__CONSUMER_AWAY)
@@ -39,7 +39,7 @@ uint64_t dr__exec_idle_ns(dr__exec *e)
     return what == DR__CONSUMER_AWAY ? UINT64_MAX : what == DR__CONSUMER_WAITS ? 0 : past;
 }
 
-/* --- places --- */
+/* --- gauges --- */
 
 /* pool lock */
 static uint64_t count_ready(const dr__exec *e)
@@ -89,7 +89,7 @@ dr__fill dr__exec_fill(dr__exec *e)
 }
 
 /* pool lock */
-static void flow_of_places(const dr__exec *e, double *flow)
+static void fill_gauges(const dr__exec *e, double *flow)
 {
     const size_t batch_bytes = dr__prefetch_batch_bytes(e);
     const uint64_t open = e->progress.opened - e->progress.delivered;
@@ -115,7 +115,7 @@ static double seconds(uint64_t ns)
     return (double)ns * 1e-9;
 }
 
-static void flow_of_stats(const dr__stats *s, double *flow)
+static void fill_sums(const dr__stats *s, double *flow)
 {
     flow[DR_FLOW_SAMPLES] = (double)atomic_load(&s->delivered);
     flow[DR_FLOW_BATCHES] = (double)atomic_load(&s->batches);
@@ -134,12 +134,14 @@ static void flow_of_stats(const dr__stats *s, double *flow)
 void dr__exec_flow(dr__exec *e, double *flow)
 {
     uint64_t wait_ns, step_ns;
-    flow_of_stats(&e->stats, flow);
+    fill_sums(&e->stats, flow);
     flow[DR_FLOW_SLOW] = (double)atomic_load(&e->lanes.slow_samples);
-    flow[DR_FLOW_CACHE_FILL] = dr__cache_fill(e);
+    flow[DR_FLOW_CACHE_FILL] = dr__cache_usage(e);
+    for (int i = 0; i < 5; i++)
+        flow[DR_FLOW_CODEC + i] = atomic_load(&e->stats.codec[i]);
     dr__pool_lock();
     count_time(e, &wait_ns, &step_ns);
-    flow_of_places(e, flow);
+    fill_gauges(e, flow);
     dr__pool_unlock();
     flow[DR_FLOW_WAIT] = seconds(wait_ns);
     flow[DR_FLOW_STEP] = seconds(step_ns);

@@ -1,4 +1,4 @@
-/* lanes.c: who works at slow samples, and those that wait for it. */
+/* lanes.c: how many workers run slow samples, and the queue of parked ones. */
 #include "exec/lanes.h"
 
 #include "base/alloc.h"
@@ -6,21 +6,21 @@
 #include "exec/exec.h"
 
 enum {
-    BUDGET_PART = 4,    /* of the memory for batches may be parked records */
-    CREDIT_SAMPLES = 8, /* slow ones */
+    BUDGET_PART = 4,    /* 1/4 of the memory for batches may be parked records */
+    CREDIT_SAMPLES = 8, /* limit of the credit, in slow samples */
 };
 
 /* --- workers --- */
 
-/* pool lock: the slow samples' part of the workers: one at least, and never all. */
-static int most_slow(const dr__exec *e)
+/* pool lock: the workers that slow samples may occupy: at least one, never all. */
+static int max_slow_workers(const dr__exec *e)
 {
     const int share = (int)(dr__predict_slow_share(&e->lanes.predict) * e->knobs.workers + 0.99);
     return DR_MAX(DR_MIN(share, e->knobs.workers - 1), 1);
 }
 
-/* pool lock: workers at slow samples, those included that take as long unforeseen. */
-static int now_slow(const dr__exec *e)
+/* pool lock: workers at slow samples, and at samples that were not predicted to be slow but take as long. */
+static int count_slow_workers(const dr__exec *e)
 {
     const uint64_t slow_ns = dr__predict_slow_ns(&e->lanes.predict), now = dr__now_ns();
     return e->lanes.running + (slow_ns < now ? dr__pool_busy_since(e, now - slow_ns) : 0);
@@ -39,9 +39,9 @@ void dr__lane_set_share(dr__lanes *lanes, double share)
     atomic_store(&lanes->credit, 0);
 }
 
-/* Slow samples are owed so much more or less, within some samples' worth: while there is only one kind, the other does
- * not save up for later. */
-static void owe(dr__lanes *lanes, double units, double sample)
+/* Adds `units` of work to what slow samples may use.  The credit is bounded by CREDIT_SAMPLES slow samples either way,
+ * so that a lane without samples saves up no more than that. */
+static void add_credit(dr__lanes *lanes, double units, double sample)
 {
     const int64_t most = (int64_t)DR_MIN(CREDIT_SAMPLES * sample, 1e18);
     int64_t was = atomic_load(&lanes->credit), now;
@@ -50,32 +50,32 @@ static void owe(dr__lanes *lanes, double units, double sample)
     while (!atomic_compare_exchange_weak(&lanes->credit, &was, now));
 }
 
-void dr__lane_book(dr__lanes *lanes, double units)
+void dr__lane_note_fast(dr__lanes *lanes, double units)
 {
     const double slow_units = (double)atomic_load_explicit(&lanes->predict.slow_units, memory_order_relaxed);
     if (has_share(lanes))
-        owe(lanes, units * atomic_load(&lanes->share), slow_units);
+        add_credit(lanes, units * atomic_load(&lanes->share), slow_units);
 }
 
-static void book_slow(dr__lanes *lanes, double units)
+static void note_slow(dr__lanes *lanes, double units)
 {
     if (has_share(lanes))
-        owe(lanes, units * (atomic_load(&lanes->share) - 1), units);
+        add_credit(lanes, units * (atomic_load(&lanes->share) - 1), units);
 }
 
-/* pool lock: is it their turn? */
+/* pool lock: whether the share of slow samples allows another one now. */
 static bool slow_is_due(const dr__exec *e)
 {
     if (!has_share(&e->lanes))
-        return now_slow(e) < most_slow(e);
-    return atomic_load(&e->lanes.credit) >= 0 && now_slow(e) < DR_MAX(e->knobs.workers - 1, 1);
+        return count_slow_workers(e) < max_slow_workers(e);
+    return atomic_load(&e->lanes.credit) >= 0 && count_slow_workers(e) < DR_MAX(e->knobs.workers - 1, 1);
 }
 
-/* pool lock: a worker without other work helps.  The last one does not while the batches that a consumer takes next
- * will make room for fast samples: then nobody would be there for those. */
+/* pool lock: whether a worker without other work may take a slow sample beyond their share.  The last free worker may
+ * not, if delivering a ready batch will make room for fast samples. */
 static bool may_help(const dr__exec *e)
 {
-    return e->knobs.workers < 2 || now_slow(e) < e->knobs.workers - 1 || !dr__claim_will_open(e);
+    return e->knobs.workers < 2 || count_slow_workers(e) < e->knobs.workers - 1 || !dr__claim_will_open(e);
 }
 
 /* pool lock */
@@ -88,7 +88,7 @@ static bool may_run_now(const dr__exec *e, bool more)
 
 /* --- parking --- */
 
-dr__parked *dr__lane_new(dr__lanes *lanes)
+dr__parked *dr__lane_get_entry(dr__lanes *lanes)
 {
     dr__parked *p = lanes->spare;
     if (!p)
@@ -97,27 +97,27 @@ dr__parked *dr__lane_new(dr__lanes *lanes)
     return p;
 }
 
-void dr__lane_keep(dr__lanes *lanes, dr__parked *p)
+void dr__lane_recycle(dr__lanes *lanes, dr__parked *p)
 {
     p->next = lanes->spare;
     lanes->spare = p;
 }
 
-void dr__lane_count(dr__lanes *lanes, dr__parked *p)
+void dr__lane_update_bytes(dr__lanes *lanes, dr__parked *p)
 {
     lanes->bytes += p->record.block_cap - p->counted;
     p->counted = p->record.block_cap;
 }
 
-/* pool lock: NULL: the budget says no, or there is no memory. */
-static dr__parked *new_parked(dr__exec *e, size_t bytes)
+/* pool lock: NULL: beyond the budget, or out of memory. */
+static dr__parked *get_entry_within_budget(dr__exec *e, size_t bytes)
 {
     const dr__parked *spare = e->lanes.spare;
     const size_t had = spare ? spare->counted : 0;
-    return e->lanes.bytes - had + bytes > e->budget.batch_bytes / BUDGET_PART ? NULL : dr__lane_new(&e->lanes);
+    return e->lanes.bytes - had + bytes > e->budget.batch_bytes / BUDGET_PART ? NULL : dr__lane_get_entry(&e->lanes);
 }
 
-static bool goes_before(const dr__parked *a, const dr__parked *b)
+static bool precedes(const dr__parked *a, const dr__parked *b)
 {
     if (a->job.batch && a->job.batch->number != b->job.batch->number)
         return a->job.batch->number < b->job.batch->number;
@@ -128,7 +128,7 @@ static bool goes_before(const dr__parked *a, const dr__parked *b)
 static void enqueue(dr__lanes *lanes, dr__parked *p)
 {
     dr__parked **at = &lanes->parked;
-    while (*at && !goes_before(p, *at))
+    while (*at && !precedes(p, *at))
         at = &(*at)->next;
     p->next = *at;
     *at = p;
@@ -137,25 +137,25 @@ static void enqueue(dr__lanes *lanes, dr__parked *p)
 bool dr__lane_park(dr__exec *e, dr__workbench *bench, const dr__job *job, bool more)
 {
     atomic_fetch_add(&e->lanes.slow_samples, 1);
-    atomic_store(&bench->began_ns, 0); /* it is counted by its lane */
+    atomic_store(&bench->started_ns, 0); /* lanes.running counts it from now on */
     dr__pool_lock();
-    dr__parked *p = may_run_now(e, more) ? NULL : new_parked(e, bench->record.block_cap);
+    dr__parked *p = may_run_now(e, more) ? NULL : get_entry_within_budget(e, bench->record.block_cap);
     if (p) {
         dr__record_swap(&p->record, &bench->record);
-        dr__lane_count(&e->lanes, p);
+        dr__lane_update_bytes(&e->lanes, p);
         p->job = *job;
         p->cost = job->cost;
         enqueue(&e->lanes, p);
         dr__pool_wake();
     } else {
         e->lanes.running++;
-        book_slow(&e->lanes, job->cost);
+        note_slow(&e->lanes, job->cost);
     }
     dr__pool_unlock();
     return p;
 }
 
-void dr__lane_leave(dr__exec *e)
+void dr__lane_end_slow(dr__exec *e)
 {
     dr__pool_lock();
     e->lanes.running--;
@@ -169,34 +169,33 @@ dr__parked *dr__lane_take(dr__exec *e, bool within_share)
         return NULL;
     e->lanes.parked = p->next;
     e->lanes.running++;
-    book_slow(&e->lanes, p->cost);
+    note_slow(&e->lanes, p->cost);
     return p;
 }
 
-void dr__lane_drop(dr__exec *e, dr__parked **parked)
+void dr__lane_abandon(dr__exec *e, dr__parked **parked)
 {
     dr__parked *p = *parked;
     *parked = NULL;
     if (!p)
         return;
-    dr__lane_keep(&e->lanes, p);
+    dr__lane_recycle(&e->lanes, p);
     e->lanes.running--;
 }
 
 void dr__lane_unpark(dr__exec *e, dr__parked *p, dr__workbench *bench)
 {
-    if (!p->job.unread)
+    if (!p->job.read_failed)
         dr__record_swap(&p->record, &bench->record);
     dr__pool_lock();
-    dr__lane_count(&e->lanes, p);
-    if (e->lanes.bytes >
-        e->budget.batch_bytes / (2 * BUDGET_PART)) { /* what the bench had is larger, and readers need room */
+    dr__lane_update_bytes(&e->lanes, p);
+    if (e->lanes.bytes > e->budget.batch_bytes / (2 * BUDGET_PART)) { /* the bench's record was larger */
         dr__record_free(&p->record);
-        dr__lane_count(&e->lanes, p);
+        dr__lane_update_bytes(&e->lanes, p);
     }
-    dr__lane_keep(&e->lanes, p);
+    dr__lane_recycle(&e->lanes, p);
     if (e->knobs.readers)
-        dr__pool_wake_one(e, true); /* there is room again */
+        dr__pool_wake_one(e, true); /* there is room for reading ahead */
     dr__pool_unlock();
 }
 

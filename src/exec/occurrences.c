@@ -1,9 +1,9 @@
-/* occurrences.c: how often each id of an epoch was seen.  Most come once and take a bit; the others have a row in a
- * table with open addressing, at most half full. */
+/* occurrences.c: counts how often each id of an epoch was pushed.  Every id has a bit for its first time; repeated ids
+ * have a row in a table with open addressing, at most half full. */
 #include "base/alloc.h"
 #include "exec/pushed_order.h"
 
-enum { FEWEST_ROWS = 64 };
+enum { MIN_ROWS = 64 };
 
 dr_status dr__occurrences_begin(dr__occurrences *t, uint64_t n_ids, dr_error *err)
 {
@@ -15,12 +15,12 @@ dr_status dr__occurrences_begin(dr__occurrences *t, uint64_t n_ids, dr_error *er
 void dr__occurrences_free(dr__occurrences *t)
 {
     dr__free(t->seen);
-    dr__free(t->again);
+    dr__free(t->repeats);
     *t = (dr__occurrences){ 0 };
 }
 
-/* The row of an id, or the free one where it would stand. */
-static struct dr__again *find_row(struct dr__again *rows, size_t cap, uint64_t id)
+/* The row of an id, or the free row where it belongs. */
+static struct dr__repeat *find_row(struct dr__repeat *rows, size_t cap, uint64_t id)
 {
     size_t at = (size_t)(id * 0x9E3779B97F4A7C15u >> 20) & (cap - 1);
     while (rows[at].n && rows[at].id != id)
@@ -30,19 +30,19 @@ static struct dr__again *find_row(struct dr__again *rows, size_t cap, uint64_t i
 
 dr_status dr__occurrences_reserve(dr__occurrences *t, uint64_t n, dr_error *err)
 {
-    size_t cap = t->cap ? t->cap : FEWEST_ROWS;
+    size_t cap = t->cap ? t->cap : MIN_ROWS;
     while (cap / 2 < t->used + n)
         cap *= 2;
     if (cap == t->cap)
         return DR_OK;
-    struct dr__again *rows = dr__alloc_zero(cap, sizeof *rows);
+    struct dr__repeat *rows = dr__alloc_zero(cap, sizeof *rows);
     if (!rows)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory");
     for (size_t i = 0; i < t->cap; i++)
-        if (t->again[i].n)
-            *find_row(rows, cap, t->again[i].id) = t->again[i];
-    dr__free(t->again);
-    t->again = rows;
+        if (t->repeats[i].n)
+            *find_row(rows, cap, t->repeats[i].id) = t->repeats[i];
+    dr__free(t->repeats);
+    t->repeats = rows;
     t->cap = cap;
     return DR_OK;
 }
@@ -54,7 +54,7 @@ uint32_t dr__occurrences_count(dr__occurrences *t, uint64_t id)
         *seen |= bit;
         return 0;
     }
-    struct dr__again *row = find_row(t->again, t->cap, id);
+    struct dr__repeat *row = find_row(t->repeats, t->cap, id);
     t->used += row->n == 0;
     row->id = id;
     return ++row->n;

@@ -1,13 +1,13 @@
-/* order.c: positions of an epoch, ranks, and the samples that stand there.
+/* order.c: positions of an epoch, their ranks and their samples.
  *
  * The order of an epoch has as many positions as the data set has places.  From `base` on, a global batch is world x
- * batch_size consecutive positions, and rank r takes r, r + world, ... of each.  Behind the end of the order, padding
- * starts over at its beginning.
+ * batch_size consecutive positions, of which rank r takes r, r + world, ...  Padding continues past the end of the
+ * order at its beginning.
  */
 #include "base/permute.h"
 #include "exec/exec.h"
 
-/* The op ids of the engine's own draws are above those of any graph. */
+/* Op ids of the executor's own draws; above those of any graph. */
 enum { REPLACE_OP = 0x7F000000 };
 
 void dr__order_count(const dr__exec *e, uint64_t base, uint64_t *n_local, uint64_t *n_batches)
@@ -53,7 +53,7 @@ uint64_t dr__replacement(const dr__rng_name *bad, uint32_t attempt, uint64_t n)
 dr__sample_ref dr__replacement_sample(const dr_dataset *set, const dr__rng_name *bad, uint32_t attempt)
 {
     dr__sample_ref ref = { .occurrence = dr__replacement_occurrence(attempt) };
-    if (set->def->fixed_places) /* none that the set leaves out */
+    if (set->def->fixed_places) /* only samples that have a place in the set */
         ref.id = dr__dataset_place(set, bad->seed, bad->epoch, dr__replacement(bad, attempt, set->n_places)).id;
     else
         ref.id = dr__replacement(bad, attempt, set->n_samples);

@@ -1,12 +1,12 @@
-/* pool.c: the threads of the process, and who works for whom.
+/* pool.c: the threads of the process, shared by all loaders.
  *
- * There is one lock for all scheduling.  A claim is at least some tens of microseconds of work, so that even many
- * threads seldom meet at it.  Threads are as many as the most demanding loader asks for; a loader has at most
- * `workers` claims in flight, so several loaders share them in turn.
+ * One lock covers all scheduling.  A claim is at least some tens of microseconds of work, so there is little contention
+ * even with many threads.  A team has as many threads as its most demanding loader asks for.  A loader has at most
+ * `workers` claims in flight, so several loaders take turns.
  *
- * Workers and readers are teams of their own, and so are those for loaders of priority -1: a thread that stands back
- * may not be allowed to step forward again, and while it does it would keep a loader of higher priority waiting.  So a
- * loader whose priority changes gets other threads, and no thread changes its own.
+ * Workers and readers are separate teams.  Loaders of priority -1 have teams of their own: an unprivileged thread
+ * cannot undo nice(), so a low-priority thread could not serve other loaders at full priority later.  A loader whose
+ * priority changes is served by other threads; no thread changes its own priority.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +15,21 @@
 #include "base/clock.h"
 #include "exec/exec.h"
 
-enum { FAVOUR = 4 }; /* claims in a row for a loader of priority 1 */
+enum { MAX_CLAIMS_IN_A_ROW = 4 }; /* for a loader of priority 1 */
 
 enum { WORK, WORK_LOW, FETCH, FETCH_LOW, N_TEAMS };
 
 typedef struct team team;
 
 typedef struct worker {
-    struct worker *next; /* of those that leave */
+    struct worker *next; /* in pool.leaving */
     team *team;
     pthread_t thread;
     dr__workbench *bench;
-    uint64_t cpu_ns;        /* the thread's CPU time after its last claim; its own */
-    const dr__exec *serves; /* pool lock, as the rest; NULL: waits */
-    bool leave;
-    bool gone; /* touches nothing any more */
+    uint64_t cpu_ns;        /* CPU time of the thread after its last claim; used by the thread alone */
+    const dr__exec *serves; /* NULL: it waits; pool lock, as below */
+    bool leave;             /* it is to end after its claim */
+    bool gone;              /* it has ended and can be joined without waiting */
 } worker;
 
 /* pool lock */
@@ -39,17 +39,17 @@ struct team {
     dr__cond work; /* something may be claimed */
     worker *workers[DR__MAX_WORKERS];
     int n;
-    dr__exec *turn;    /* last served */
-    int row;           /* how often in a row */
-    uint64_t watch_ns; /* when one of them looks again for all; UINT64_MAX: none does */
+    dr__exec *turn;    /* the loader served last */
+    int in_a_row;      /* how many claims in a row it got */
+    uint64_t watch_ns; /* when one thread looks for deferred claims again; UINT64_MAX: none does */
 };
 
 static struct {
     pthread_mutex_t lock;
-    dr__exec *execs; /* ring is walked from a team's `turn` on */
+    dr__exec *execs; /* a team goes round this list, starting after its `turn` */
     team teams[N_TEAMS];
     worker *leaving;
-    uint64_t look_ns; /* a claim was put off until then */
+    uint64_t recheck_ns; /* earliest time that a claim was deferred to; UINT64_MAX: none */
     bool ready;
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -64,7 +64,8 @@ static void set_up_teams(void)
 
 static void reset_in_child(void)
 {
-    /* The threads are gone and the lock may be held by one of them: begin anew.  What the parent had is left alone. */
+    /* The threads do not exist in the child, and one of them may have held the lock: start afresh.  Memory of the
+     * parent's pool is left alone. */
     pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     memset(&pool, 0, sizeof pool);
     pool.lock = fresh;
@@ -112,9 +113,9 @@ void dr__pool_wake_one(const dr__exec *e, bool reader)
     dr__cond_signal(&pool.teams[(reader ? FETCH : WORK) + (e->knobs.priority < 0)].work);
 }
 
-void dr__pool_look_at(uint64_t ns)
+void dr__pool_wake_at(uint64_t ns)
 {
-    pool.look_ns = DR_MIN(pool.look_ns, ns);
+    pool.recheck_ns = DR_MIN(pool.recheck_ns, ns);
 }
 
 /* pool lock */
@@ -122,7 +123,7 @@ static bool is_busy(const worker *w, const dr__exec *e, uint64_t since_ns)
 {
     if (w->serves != e || w->team->reads)
         return false;
-    const uint64_t began = atomic_load(&w->bench->began_ns);
+    const uint64_t began = atomic_load(&w->bench->started_ns);
     return began && began < since_ns;
 }
 
@@ -137,33 +138,33 @@ int dr__pool_busy_since(const dr__exec *e, uint64_t ns)
     return n;
 }
 
-/* pool lock: n is raised where the thread is at a sample. */
-static void note_running(const worker *w, const dr__exec *e, dr__at *out, size_t cap, size_t *n)
+/* pool lock: appends the sample of a thread, if it is at one. */
+static void add_running(const worker *w, const dr__exec *e, dr__running_sample *out, size_t cap, size_t *n)
 {
-    const uint64_t since = w->serves == e ? atomic_load(&w->bench->at_ns) : 0;
+    const uint64_t since = w->serves == e ? atomic_load(&w->bench->running_since_ns) : 0;
     if (!since || *n == cap)
         return;
-    out[(*n)++] = (dr__at){ .id = atomic_load(&w->bench->at_id),
-                            .since_ns = since,
-                            .worker = w->team->reads ? -w->bench->worker : w->bench->worker };
+    out[(*n)++] = (dr__running_sample){ .id = atomic_load(&w->bench->running_id),
+                                        .since_ns = since,
+                                        .worker = w->team->reads ? -w->bench->worker : w->bench->worker };
 }
 
-size_t dr__pool_running(const dr__exec *e, dr__at *out, size_t cap)
+size_t dr__pool_running(const dr__exec *e, dr__running_sample *out, size_t cap)
 {
     size_t n = 0;
     for (const team *t = pool.teams; t < pool.teams + N_TEAMS; t++)
         for (int i = 0; i < t->n; i++)
-            note_running(t->workers[i], e, out, cap, &n);
+            add_running(t->workers[i], e, out, cap, &n);
     for (const worker *w = pool.leaving; w; w = w->next)
         if (!w->gone)
-            note_running(w, e, out, cap, &n);
+            add_running(w, e, out, cap, &n);
     return n;
 }
 
 /* --- finding work; pool lock --- */
 
-/* How many threads of a team a loader asks for. */
-static int asks_for(const dr__exec *e, const team *t)
+/* How many threads of a team a loader wants. */
+static int threads_for(const dr__exec *e, const team *t)
 {
     if ((e->knobs.priority < 0) != t->low)
         return 0;
@@ -172,12 +173,12 @@ static int asks_for(const dr__exec *e, const team *t)
 
 static bool take_claim(team *t, dr__exec *e, dr__claim *c)
 {
-    if (!asks_for(e, t))
+    if (!threads_for(e, t))
         return false;
     if (e->knobs.ceiling.cpus > 0) {
         const uint64_t now = dr__now_ns(), opens = dr__ceiling_opens(&e->knobs.ceiling, now);
         if (opens > now) {
-            dr__pool_look_at(opens);
+            dr__pool_wake_at(opens);
             return false;
         }
     }
@@ -187,22 +188,22 @@ static bool take_claim(team *t, dr__exec *e, dr__claim *c)
     return true;
 }
 
-/* Who is asked first: the one after the last served, or this one again, if it is favoured. */
-static dr__exec *first_in_turn(const team *t)
+/* The loader to try first: the one after the last served, or the last served again if it has priority 1. */
+static dr__exec *first_candidate(const team *t)
 {
-    if (t->turn && t->turn->knobs.priority > 0 && t->row < FAVOUR)
+    if (t->turn && t->turn->knobs.priority > 0 && t->in_a_row < MAX_CLAIMS_IN_A_ROW)
         return t->turn;
     return t->turn && t->turn->next ? t->turn->next : pool.execs;
 }
 
-/* A claim of any loader. */
+/* Claims work of any loader; NULL: there is none now. */
 static dr__exec *find_work(team *t, dr__claim *c)
 {
-    dr__exec *first = first_in_turn(t), *e = first;
-    pool.look_ns = UINT64_MAX;
+    dr__exec *first = first_candidate(t), *e = first;
+    pool.recheck_ns = UINT64_MAX;
     while (e) {
         if (take_claim(t, e, c)) {
-            t->row = e == t->turn ? t->row + 1 : 1;
+            t->in_a_row = e == t->turn ? t->in_a_row + 1 : 1;
             t->turn = e;
             return e;
         }
@@ -215,10 +216,10 @@ static dr__exec *find_work(team *t, dr__claim *c)
 
 /* --- threads --- */
 
-/* pool lock: waits for work.  Where a claim was put off, one thread of the team looks again for all. */
-static void rest(team *t)
+/* pool lock: waits for work.  If a claim was deferred, one thread of the team wakes at that time. */
+static void wait_for_work(team *t)
 {
-    const uint64_t until = pool.look_ns;
+    const uint64_t until = pool.recheck_ns;
     const bool watches = until < t->watch_ns;
     if (watches)
         t->watch_ns = until;
@@ -227,8 +228,8 @@ static void rest(team *t)
         t->watch_ns = UINT64_MAX;
 }
 
-/* pool lock, given up meanwhile */
-static void work_off(worker *w, dr__exec *e, dr__claim *claim)
+/* pool lock, released meanwhile */
+static void run_claim(worker *w, dr__exec *e, dr__claim *claim)
 {
     const bool reads = w->team->reads;
     dr__pool_unlock();
@@ -245,29 +246,29 @@ static void work_off(worker *w, dr__exec *e, dr__claim *claim)
     if (reads)
         dr__read_ahead_done(e, claim);
     else
-        dr__claim_over(e, claim);
+        dr__claim_done(e, claim);
 }
 
-static void *serve(void *arg)
+static void *worker_main(void *arg)
 {
     worker *w = arg;
     team *t = w->team;
-    const dr__exec *last = NULL; /* only compared: it may be gone */
-    bool rested = false;
+    const dr__exec *last = NULL; /* only compared: the loader may be closed */
+    bool had_waited = false;
     if (t->low)
         dr__thread_stand_back();
     dr__pool_lock();
     while (!w->leave) {
         dr__claim claim;
         dr__exec *e = find_work(t, &claim);
-        if ((last && e != last) || (e && rested))
-            dr__cond_signal(&t->work); /* another thread may find work, too, or take the place that this one gave up */
+        if ((last && e != last) || (e && had_waited))
+            dr__cond_signal(&t->work); /* more work may be there, or the loader left may take another thread */
         last = w->serves = e;
-        rested = !e;
+        had_waited = !e;
         if (e)
-            work_off(w, e, &claim);
+            run_claim(w, e, &claim);
         else
-            rest(t);
+            wait_for_work(t);
     }
     dr__workbench *bench = w->bench;
     w->serves = NULL;
@@ -278,7 +279,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* pool lock: the lowest number, from 1, that no thread of the team has. */
+/* pool lock: the lowest worker number, from 1, that is free in the team. */
 static int free_number(const team *t)
 {
     for (int number = 1;; number++) {
@@ -290,8 +291,8 @@ static int free_number(const team *t)
     }
 }
 
-/* pool lock: a thread that was to leave and has not yet. */
-static worker *call_back(const team *t)
+/* pool lock: takes back a thread that was told to leave and has not left yet; NULL: there is none. */
+static worker *recall_worker(const team *t)
 {
     for (worker **at = &pool.leaving; *at; at = &(*at)->next)
         if ((*at)->team == t && !(*at)->gone) {
@@ -315,7 +316,7 @@ static dr_status start_worker(team *t, worker **out, dr_error *err)
     }
     w->team = t;
     w->bench->worker = free_number(t);
-    if (!dr__thread_start(&w->thread, t->reads ? "drapps-reader" : "drapps-worker", serve, w)) {
+    if (!dr__thread_start(&w->thread, t->reads ? "drapps-reader" : "drapps-worker", worker_main, w)) {
         dr__workbench_free(&w->bench);
         dr__free(w);
         return dr__fail(err, DR_ERR_LIMIT, "cannot start worker thread %d", t->n + 1);
@@ -324,22 +325,22 @@ static dr_status start_worker(team *t, worker **out, dr_error *err)
     return DR_OK;
 }
 
-/* pool lock: as many as the most demanding loader asks for. */
-static int wanted(const team *t)
+/* pool lock: the number of threads that the most demanding loader wants. */
+static int max_threads_wanted(const team *t)
 {
     int want = 0;
     for (const dr__exec *e = pool.execs; e; e = e->next)
-        want = DR_MAX(want, asks_for(e, t));
+        want = DR_MAX(want, threads_for(e, t));
     return want;
 }
 
-/* pool lock: fewer threads than wanted still do the work, and where there are no readers workers read. */
+/* pool lock: starts missing threads.  Fails only if the team has no thread at all; without readers, workers read. */
 static dr_status grow(team *t, dr_error *err)
 {
-    const int want = wanted(t);
+    const int want = max_threads_wanted(t);
     dr_status status = DR_OK;
     while (t->n < want && status == DR_OK) {
-        worker *w = call_back(t);
+        worker *w = recall_worker(t);
         if (!w)
             status = start_worker(t, &w, err);
         if (w)
@@ -351,7 +352,7 @@ static dr_status grow(team *t, dr_error *err)
 /* pool lock */
 static void shrink(team *t)
 {
-    for (const int want = wanted(t); t->n > want;) {
+    for (const int want = max_threads_wanted(t); t->n > want;) {
         worker *w = t->workers[--t->n];
         w->leave = true;
         w->next = pool.leaving;
@@ -360,9 +361,9 @@ static void shrink(team *t)
     }
 }
 
-/* pool lock: takes threads off the list that can be joined without waiting for a sample: those that are gone, and all
- * once there is nobody to work for. */
-static worker *take_leavers(void)
+/* pool lock: takes the threads off pool.leaving that can be joined without waiting for a sample: those that have ended,
+ * or all if there is no loader. */
+static worker *take_joinable(void)
 {
     worker *list = NULL;
     for (worker **at = &pool.leaving; *at;) {
@@ -385,14 +386,14 @@ dr_status dr__pool_resize(dr_error *err)
     prepare();
     for (int i = 0; i < N_TEAMS && status == DR_OK; i++)
         status = grow(&pool.teams[i], err);
-    for (int i = 0; i < N_TEAMS && status == DR_OK; i++) /* not before others are there */
+    for (int i = 0; i < N_TEAMS && status == DR_OK; i++) /* only after other teams have grown */
         shrink(&pool.teams[i]);
-    worker *leavers = take_leavers();
+    worker *finished = take_joinable();
     dr__pool_wake();
     dr__pool_unlock();
-    while (leavers) {
-        worker *w = leavers;
-        leavers = w->next;
+    while (finished) {
+        worker *w = finished;
+        finished = w->next;
         pthread_join(w->thread, NULL);
         dr__free(w);
     }

@@ -1,4 +1,4 @@
-/* predict.c: costs and times of the last samples. */
+/* predict.c: learns how predicted costs relate to times, and which samples are slow. */
 #include "exec/predict.h"
 
 #include <math.h>
@@ -8,22 +8,22 @@
 #include "base/compiler.h"
 
 enum {
-    SLOW_TIMES = 4, /* the median, unless set otherwise */
-    FLOOR_NS = 200000,
-    FEWEST = 32,       /* samples before anything is called slow, and between looking again */
-    ALL_BELOW = 256,   /* so many samples are all looked at */
-    FADE_AFTER = 1024, /* samples: the sums are halved */
+    SLOW_FACTOR = 4,        /* default of slow_factor */
+    FLOOR_NS = 200000,      /* no shorter sample is slow */
+    MIN_SAMPLES = 32,       /* before any sample is slow, and between updates of the threshold */
+    SAMPLE_ALL_BELOW = 256, /* the first samples are all looked at, later ones 1 in 8 */
+    FADE_AFTER = 1024,      /* samples after which the sums are halved */
 };
 
-static const double BETTER = 0.8;          /* an error of so much of the other is clearly smaller */
-static const double ERROR_PART = 1.0 / 64; /* of a new error in the mean */
+static const double CLEARLY_BETTER = 0.8; /* the ledger is used if its error is below this part of the units' error */
+static const double ERROR_WEIGHT = 1.0 / 64; /* of a new error in the running mean */
 
 void dr__predict_init(dr__predict *p)
 {
     memset(p, 0, sizeof *p);
     atomic_init(&p->slow_units, UINT64_MAX);
     p->floor_ns = FLOOR_NS;
-    atomic_init(&p->slow_times, SLOW_TIMES);
+    atomic_init(&p->slow_factor, SLOW_FACTOR);
 }
 
 static double ns_of_unit(const dr__predict *p)
@@ -32,25 +32,24 @@ static double ns_of_unit(const dr__predict *p)
     return units ? (double)ns / (double)units : 0;
 }
 
-/* Slow is what costs several times the median. */
 static void set_threshold(dr__predict *p)
 {
     const double ratio = ns_of_unit(p);
     if (ratio <= 0)
-        return; /* ops that cost nothing */
+        return; /* the ops state no costs */
     const double floor_units = (double)p->floor_ns / ratio;
-    const double units = atomic_load(&p->slow_times) * (double)dr__histogram_quantile(&p->costs, 0.5);
+    const double units = atomic_load(&p->slow_factor) * (double)dr__histogram_quantile(&p->costs, 0.5);
     atomic_store(&p->slow_units, (uint64_t)DR_MIN(DR_MAX(units, floor_units), 1e18));
 }
 
-void dr__predict_set_times(dr__predict *p, double times)
+void dr__predict_set_slow_factor(dr__predict *p, double times)
 {
-    atomic_store(&p->slow_times, times);
-    if (atomic_load(&p->n) >= FEWEST)
+    atomic_store(&p->slow_factor, times);
+    if (atomic_load(&p->n) >= MIN_SAMPLES)
         set_threshold(p);
 }
 
-/* Counts that other threads add meanwhile may be lost: these are estimates. */
+/* Additions by other threads may be lost; the sums are estimates. */
 static void fade(atomic_uint_fast64_t *sum)
 {
     atomic_store(sum, atomic_load(sum) / 2);
@@ -71,38 +70,38 @@ static void unpack(uint64_t pair, float *units, float *ns)
     memcpy(ns, &b, sizeof b);
 }
 
-double dr__predict_cost(const dr__predict *p, double units, float known_ns)
+double dr__predict_cost(const dr__predict *p, double units, float ledger_ns)
 {
-    if (!(known_ns > 0) || atomic_load_explicit(&p->n_both, memory_order_relaxed) < FEWEST)
+    if (!(ledger_ns > 0) || atomic_load_explicit(&p->n_both, memory_order_relaxed) < MIN_SAMPLES)
         return units;
     const double ratio = ns_of_unit(p);
-    const bool better = atomic_load(&p->ledger_error) < BETTER * atomic_load(&p->units_error);
-    return better && ratio > 0 ? known_ns / ratio : units;
+    const bool better = atomic_load(&p->ledger_error) < CLEARLY_BETTER * atomic_load(&p->units_error);
+    return better && ratio > 0 ? ledger_ns / ratio : units;
 }
 
-static void fade_to(_Atomic double *mean, double now)
+static void update_mean(_Atomic double *mean, double now)
 {
-    atomic_store(mean, atomic_load(mean) + (now - atomic_load(mean)) * ERROR_PART);
+    atomic_store(mean, atomic_load(mean) + (now - atomic_load(mean)) * ERROR_WEIGHT);
 }
 
-/* How far off both predictions were. */
-static void compare(dr__predict *p, double units, uint64_t ns, float known_ns)
+/* Updates the errors of both predictions. */
+static void compare(dr__predict *p, double units, uint64_t ns, float ledger_ns)
 {
     const double ratio = ns_of_unit(p);
-    if (!(known_ns > 0) || !(units > 0) || !(ratio > 0) || !ns)
+    if (!(ledger_ns > 0) || !(units > 0) || !(ratio > 0) || !ns)
         return;
     atomic_fetch_add(&p->n_both, 1);
-    fade_to(&p->units_error, fabs(log(units * ratio / (double)ns)));
-    fade_to(&p->ledger_error, fabs(log(known_ns / (double)ns)));
+    update_mean(&p->units_error, fabs(log(units * ratio / (double)ns)));
+    update_mean(&p->ledger_error, fabs(log(ledger_ns / (double)ns)));
 }
 
-void dr__predict_learn(dr__predict *p, uint64_t place, double units, uint64_t ns, float known_ns)
+void dr__predict_learn(dr__predict *p, uint64_t place, double units, uint64_t ns, float ledger_ns)
 {
-    if (atomic_load_explicit(&p->n, memory_order_relaxed) >= ALL_BELOW && place * 0x9E3779B97F4A7C15u >> 61)
+    if (atomic_load_explicit(&p->n, memory_order_relaxed) >= SAMPLE_ALL_BELOW && place * 0x9E3779B97F4A7C15u >> 61)
         return;
     const uint64_t n = atomic_fetch_add(&p->n, 1), whole = (uint64_t)DR_MIN(units, 1e15);
     dr__histogram_add(&p->costs, whole);
-    compare(p, units, ns, known_ns);
+    compare(p, units, ns, ledger_ns);
     atomic_fetch_add(&p->units, whole);
     atomic_fetch_add(&p->ns, ns);
     if (dr__predict_is_slow(p, units))
@@ -114,7 +113,7 @@ void dr__predict_learn(dr__predict *p, uint64_t place, double units, uint64_t ns
         fade(&p->slow_ns);
         dr__histogram_fade(&p->costs);
     }
-    if (n % FEWEST == FEWEST - 1)
+    if (n % MIN_SAMPLES == MIN_SAMPLES - 1)
         set_threshold(p);
 }
 
@@ -130,7 +129,7 @@ double dr__predict_slow_share(const dr__predict *p)
     return all ? DR_MIN((double)slow / (double)all, 1.0) : 0;
 }
 
-/* --- how good it was --- */
+/* --- quality of the prediction --- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -138,7 +137,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Twice the rank of x among n sorted values, counted from 0; equal ones have their mean rank. */
+/* Twice the rank of x among n sorted values, from 0; equal values share their mean rank. */
 static double twice_rank(const float *sorted, int n, float x)
 {
     int below = 0, upto = 0;

@@ -4,7 +4,7 @@
 #include "exec/exec.h"
 #include "sched/prefetch_rule.h"
 
-/* false: some samples may be much larger than others. */
+/* Whether all samples have the same size, so that a batch's size is known beforehand. */
 static bool has_known_size(const dr__program *p)
 {
     size_t ignored;
@@ -25,7 +25,7 @@ size_t dr__prefetch_batch_bytes(const dr__exec *e)
     return e->budget.batch_slots * e->budget.sample_bytes + e->budget.item_bytes;
 }
 
-/* Memory that other loaders take from the same budget: the process's, unless a loader has a memory_limit. */
+/* Memory that other loaders use of the shared budget; 0 for a loader with a memory_limit of its own. */
 static size_t taken_by_others(const dr__exec *e)
 {
     size_t bytes = 0;

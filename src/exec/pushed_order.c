@@ -1,4 +1,4 @@
-/* pushed_order.c: pushed batches: checked, counted, queued. */
+/* pushed_order.c: checks, counts and queues pushed batches. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -61,13 +61,13 @@ static dr_status check_ids(const dr__exec *e, const uint64_t *ids, uint64_t n, d
 static dr_status check_times(const uint64_t *times, uint64_t n, dr_error *err)
 {
     for (uint64_t i = 0; times && i < n; i++)
-        if (times[i] > INT32_MAX) /* beyond are those of samples that stand in for bad ones */
+        if (times[i] > INT32_MAX) /* higher values are the occurrences of replacements */
             return dr__fail(err, DR_ERR_ARG, "times[%llu] of a pushed batch must be 0 to %d, got %llu",
                             (unsigned long long)i, INT32_MAX, (unsigned long long)times[i]);
     return DR_OK;
 }
 
-/* A batch larger than batch_size, which the budget was made for, must fit as well. */
+/* The budget was made for batch_size; a larger batch must fit, too. */
 static dr_status check_size(const dr__exec *e, uint64_t n, dr_error *err)
 {
     size_t bytes;
@@ -90,7 +90,7 @@ static dr_status can_push(const dr__exec *e, dr_error *err)
     return DR_OK;
 }
 
-void dr__pushed_left(dr__exec *e, uint64_t n_slots)
+void dr__pushed_delivered(dr__exec *e, uint64_t n_slots)
 {
     const uint64_t before = e->budget.batch_slots;
     if (n_slots < before || before == e->o.batch_size)
@@ -99,7 +99,7 @@ void dr__pushed_left(dr__exec *e, uint64_t n_slots)
     for (uint64_t i = e->progress.oldest; i < e->progress.opened; i++)
         if (e->ring[i % DR__RING])
             most = DR_MAX(most, e->ring[i % DR__RING]->n_slots);
-    for (const dr__push *p = e->pushed.head; p && most < before; p = p->next) /* anybody may push a million */
+    for (const dr__push *p = e->pushed.head; p && most < before; p = p->next) /* the queue may be long */
         most = DR_MAX(most, p->n);
     e->budget.batch_slots = most;
 }
@@ -118,7 +118,7 @@ static void enqueue(dr__exec *e, dr__push *p)
     e->order.n_batches++;
     if (!e->unordered.on)
         e->budget.batch_slots = DR_MAX(e->budget.batch_slots, p->n);
-    dr__cond_broadcast(&e->changed); /* a consumer may have to work itself */
+    dr__cond_broadcast(&e->changed); /* with workers = 0 a consumer works itself */
     dr__pool_wake();
 }
 
@@ -148,7 +148,7 @@ dr_status dr__pushed_push(dr__exec *e, const uint64_t *ids, const uint64_t *time
     return status;
 }
 
-dr_status dr__pushed_past(dr__exec *e, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err)
+dr_status dr__pushed_skip(dr__exec *e, const uint64_t *ids, uint64_t n, uint64_t batches, dr_error *err)
 {
     if (n > 0)
         DR_TRY(check_ids(e, ids, n, err));
@@ -173,7 +173,7 @@ dr_status dr__pushed_end(dr__exec *e, dr_error *err)
     if (status == DR_OK) {
         e->order.complete = true;
         dr__cond_broadcast(&e->changed);
-        dr__pool_wake(); /* nobody has to be kept for what comes */
+        dr__pool_wake(); /* no worker needs to stay free for later samples */
     }
     dr__pool_unlock();
     if (status == DR_OK && e->unordered.on)

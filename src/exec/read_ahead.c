@@ -1,26 +1,27 @@
-/* read_ahead.c: reading ahead of the workers, within a number and a part of the budget. */
+/* read_ahead.c: readers' claims and the queue of samples read ahead, bounded in number and in memory. */
 #include "exec/read_ahead.h"
 
 #include "base/alloc.h"
 #include "exec/exec.h"
 
 enum {
-    BUDGET_PART = 8, /* of the memory for batches: half of what may be set aside; the other is for slow samples */
-    FORGET = 64,     /* samples: the largest one counts half then */
+    BUDGET_PART = 8, /* 1/8 of the memory for batches; parked slow samples may use another 1/8 */
+    HALF_LIFE = 64,  /* samples after which the size of the largest record counts half */
 };
 
-/* pool lock: bytes that a sample may have.  One that was very large does not end fetching for good. */
-static size_t expected(const dr__exec *e)
+/* pool lock: the size to expect of the next record: that of the largest, which decays, so that one very large sample
+ * does not stop reading ahead for good. */
+static size_t expected_bytes(const dr__exec *e)
 {
-    return e->read_ahead.largest >> DR_MIN((e->progress.claimed - e->read_ahead.largest_at) / FORGET, 63);
+    return e->read_ahead.largest >> DR_MIN((e->progress.claimed - e->read_ahead.largest_at) / HALF_LIFE, 63);
 }
 
-/* pool lock: may one more be read ahead? */
+/* pool lock: whether one more sample may be read ahead. */
 static bool has_room(const dr__exec *e)
 {
     const dr__read_ahead *f = &e->read_ahead;
     const size_t had = e->lanes.spare ? e->lanes.spare->record.block_cap : 0;
-    const size_t one = expected(e), reading = (size_t)f->active * one; /* not counted yet */
+    const size_t one = expected_bytes(e), reading = (size_t)f->active * one; /* not counted yet */
     return f->n < DR__READ_AHEAD_PER_WORKER * DR_MAX(e->knobs.workers, 1) &&
            e->lanes.bytes + reading + DR_MAX(one, had) - had <= e->budget.batch_bytes / BUDGET_PART;
 }
@@ -28,12 +29,12 @@ static bool has_room(const dr__exec *e)
 bool dr__read_ahead_claim(dr__exec *e, dr__claim *c)
 {
     if (!e->run.running || e->read_ahead.active >= e->knobs.readers || !has_room(e))
-        return false; /* once it was stopped, nothing is kept that nobody would free */
-    dr__parked *p = dr__lane_new(&e->lanes);
+        return false; /* nothing may be added after dr__exec_stop has cleared the queue */
+    dr__parked *p = dr__lane_get_entry(&e->lanes);
     if (!p)
-        return false; /* workers read then */
-    if (!dr__claim_one(e, c)) {
-        dr__lane_keep(&e->lanes, p);
+        return false; /* out of memory: workers read */
+    if (!dr__claim_for_reader(e, c)) {
+        dr__lane_recycle(&e->lanes, p);
         return false;
     }
     c->read_ahead = p;
@@ -50,22 +51,22 @@ void dr__read_ahead_work(dr__exec *e, dr__claim *c, dr__workbench *bench)
     dr__record_swap(&p->record, &bench->record);
 }
 
-/* pool lock: its bytes count from now on; those that are too many are let go. */
-static void account(dr__exec *e, dr__parked *p)
+/* pool lock: counts the bytes of a sample that was read; beyond the budget they are freed, and a worker reads again. */
+static void account_bytes(dr__exec *e, dr__parked *p)
 {
-    if (p->record.block_cap >= expected(e)) {
+    if (p->record.block_cap >= expected_bytes(e)) {
         e->read_ahead.largest = p->record.block_cap;
         e->read_ahead.largest_at = e->progress.claimed;
     }
-    dr__lane_count(&e->lanes, p);
+    dr__lane_update_bytes(&e->lanes, p);
     if (e->lanes.bytes <= e->budget.batch_bytes / BUDGET_PART)
         return;
     dr__record_free(&p->record);
-    dr__lane_count(&e->lanes, p);
-    p->job.unread = true;
+    dr__lane_update_bytes(&e->lanes, p);
+    p->job.read_failed = true;
 }
 
-/* pool lock: mostly at the end. */
+/* pool lock: inserts by rank-local index, mostly at the end. */
 static void enqueue(dr__read_ahead *f, dr__parked *p)
 {
     dr__parked **at = f->tail && f->tail->job.local < p->job.local ? &f->tail->next : &f->head;
@@ -79,15 +80,15 @@ static void enqueue(dr__read_ahead *f, dr__parked *p)
 
 void dr__read_ahead_done(dr__exec *e, dr__claim *c)
 {
-    account(e, c->read_ahead);
+    account_bytes(e, c->read_ahead);
     if (c->n)
         enqueue(&e->read_ahead, c->read_ahead);
-    else /* nothing is to be done for it */
-        dr__lane_keep(&e->lanes, c->read_ahead);
+    else /* the sample needs no work */
+        dr__lane_recycle(&e->lanes, c->read_ahead);
     e->read_ahead.active--;
     dr__push_unref(&c->push);
     dr__pool_wake_one(e, false);
-    if (!e->run.running || e->knobs.workers == 0) /* who stops it waits for this, and a caller that works itself */
+    if (!e->run.running || e->knobs.workers == 0) /* wakes dr__exec_stop, and a consumer that works itself */
         dr__cond_broadcast(&e->changed);
 }
 

@@ -1,16 +1,16 @@
-/* read_ahead.h: samples read ahead of the workers, by threads that do nothing else.
+/* read_ahead.h: readers: threads that read samples ahead of the workers.
  *
- * A reader claims one sample, reads it (or finds it in the cache) and leaves it with its bytes, as a slow sample is
- * parked (lanes.h).  Workers take what was fetched, and read themselves only while fewer samples are being fetched than
- * there are workers: fetched ones would wait meanwhile.  What could not be read, or kept within the budget, they read
- * again, so that all that can be wrong with a sample is dealt with in one place.
+ * A reader claims one sample, reads it (or finds it in the cache) and queues it with its bytes, in an entry of the kind
+ * that holds a parked sample (lanes.h).  Workers take queued samples.  They read themselves only while the readers have
+ * fewer samples in hand than there are workers, since queued samples wait during such a read.  A sample that a reader
+ * could not read, or keep within the budget, is read again by its worker, so that errors are handled in one place.
  */
 #ifndef DR_EXEC_READ_AHEAD_H
 #define DR_EXEC_READ_AHEAD_H
 
 #include "exec/lanes.h"
 
-/* Workers find the next one while the readers are held up for a moment. */
+/* Samples that may be queued per worker: a reserve while readers are delayed. */
 enum { DR__READ_AHEAD_PER_WORKER = 4 };
 
 struct dr__exec;
@@ -18,26 +18,26 @@ struct dr__claim;
 
 /* pool lock */
 typedef struct dr__read_ahead {
-    dr__parked *head, *tail; /* fetched, in the order of their places */
-    int n;                   /* of them */
-    int active;              /* being read */
-    size_t largest;          /* bytes of the largest record, */
-    uint64_t largest_at;     /* when so many samples were claimed */
+    dr__parked *head, *tail; /* the queue, by rank-local index */
+    int n;                   /* samples in the queue */
+    int active;              /* samples that are being read */
+    size_t largest;          /* bytes of the largest record */
+    uint64_t largest_at;     /* progress.claimed when it was read */
 } dr__read_ahead;
 
-/* pool lock: a sample to read; false: none now. */
+/* pool lock: claims a sample to read.  false: there is none now. */
 bool dr__read_ahead_claim(struct dr__exec *e, struct dr__claim *claim);
 
-/* Reads it.  Not under the lock. */
+/* Reads the sample of a claim.  Not under the pool lock. */
 void dr__read_ahead_work(struct dr__exec *e, struct dr__claim *claim, dr__workbench *bench);
 
-/* pool lock: it was read, and is left for a worker. */
+/* pool lock: ends the claim and queues the sample for a worker. */
 void dr__read_ahead_done(struct dr__exec *e, struct dr__claim *claim);
 
-/* pool lock: a fetched sample to run, or NULL. */
+/* pool lock: takes the first queued sample; NULL: there is none. */
 dr__parked *dr__read_ahead_take(struct dr__exec *e);
 
-/* pool lock: forgets what was fetched. */
+/* pool lock: frees the queue. */
 void dr__read_ahead_clear(dr__read_ahead *fetch);
 
 #endif

@@ -1,4 +1,4 @@
-/* sample.c: one sample from its bytes to its slot, and what happens when it is bad. */
+/* sample.c: takes one sample from its bytes to its slot, and handles bad samples. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,43 +7,45 @@
 #include "exec/cache_stage.h"
 #include "exec/exec.h"
 
-/* The sample's bytes are in the bench's record: draws, shapes, memory, and what it will cost. */
+/* Plans the sample whose bytes are in the bench's record: draws, shapes, memory and cost. */
 static dr_status plan(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr__rng_name name = { e->o.seed, e->order.epoch, j->ref.id, j->ref.occurrence };
     dr_status status = dr__sample_plan(j->program, bench, &name, err);
-    if (status == DR_OK || !dr__cache_makes(e, j))
+    if (status == DR_OK || !dr__cache_must_fill(e, j))
         return status;
-    j->program = e->program; /* what is wrong with the sample is said as without a cache */
+    j->program = e->program; /* so that the error is the same as without a cache */
     return dr__sample_plan(j->program, bench, &name, err);
 }
 
-/* Runs the part of the program whose results are kept, where that is what was planned, and plans the rest. */
-static dr_status make_kept(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
+/* After a cache miss: runs the first part of the program, stores its results, and plans the second part. */
+static dr_status run_cached_head(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    if (!dr__cache_makes(e, j))
+    if (!dr__cache_must_fill(e, j))
         return DR_OK;
     const double cost = bench->cost;
-    dr__cache_make(e, bench, j);
+    dr__cache_run_head(e, bench, j);
     DR_TRY(plan(e, bench, j, err));
     bench->cost += cost;
     return DR_OK;
 }
 
-/* For who asks what the threads are at.  Who sees the time must see the id: the one before may be of a larger data set,
- * and is looked up in this one. */
-static void come_to(dr__workbench *bench, uint64_t id, uint64_t now_ns)
+/* Published for dr_loader_running.  The id is stored before the time: a stale id may be out of range for this data
+ * set. */
+static void publish_running(dr__workbench *bench, uint64_t id, uint64_t now_ns)
 {
-    atomic_store_explicit(&bench->at_id, id, memory_order_relaxed);
-    atomic_store_explicit(&bench->at_ns, now_ns, memory_order_release);
+    atomic_store_explicit(&bench->running_id, id, memory_order_relaxed);
+    atomic_store_explicit(&bench->running_since_ns, now_ns, memory_order_release);
 }
 
-static void leave_all(dr__workbench *bench)
+static void clear_running(dr__workbench *bench)
 {
-    atomic_store_explicit(&bench->at_ns, 0, memory_order_relaxed); /* the pool's lock comes before another loader */
+    atomic_store_explicit(&bench->running_since_ns, 0,
+                          memory_order_relaxed); /* the pool lock is taken before the next loader */
 }
 
-/* Work on a sample begins, or goes on in another thread.  Reading that clock is a system call. */
+/* Work on a sample begins, or continues in another thread.  The thread's CPU clock costs a system call, so it is read
+ * only for a trace. */
 static void begin_work(const dr__exec *e, dr__job *j)
 {
     j->since_ns = dr__now_ns();
@@ -53,10 +55,10 @@ static void begin_work(const dr__exec *e, dr__job *j)
 static dr_status read_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     const uint64_t start = dr__now_ns();
-    /* Who looks at it wants to know whether it was long ago: nothing else depends on it. */
-    atomic_store_explicit(&bench->began_ns, start, memory_order_relaxed);
-    come_to(bench, j->ref.id, start);
-    if (!dr__cache_look(e, bench, j))
+    /* Relaxed: only read to see whether the sample has run for long. */
+    atomic_store_explicit(&bench->started_ns, start, memory_order_relaxed);
+    publish_running(bench, j->ref.id, start);
+    if (!dr__cache_lookup(e, bench, j))
         DR_TRY(dr__sample_read(bench, e->set, j->ref.id, err));
     begin_work(e, j);
     j->read_ns = j->since_ns - start;
@@ -81,8 +83,8 @@ static dr_status store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *
         dr_desc desc = dr__sample_desc(j->program, bench, i);
         const dr__output *out = &e->program->outputs[i];
         if (out->collate == DR_COLLATE_STACK && !dr__desc_equal(&desc, &out->desc))
-            return dr__fail(err, DR_ERR_ARG, "field \"%s\" has another shape than planned", out->name);
-        void *place = dr__batch_place(j->batch, i, j->slot, &desc);
+            return dr__fail(err, DR_ERR_ARG, "field \"%s\" does not have the shape that was planned", out->name);
+        void *place = dr__batch_slot_memory(j->batch, i, j->slot, &desc);
         if (!place)
             return dr__fail(err, DR_ERR_NOMEM, "out of memory");
         DR_TRY(dr__sample_store(j->program, bench, i, place, err));
@@ -94,11 +96,11 @@ static dr_status store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *
     return DR_OK;
 }
 
-/* Out of order the slot is taken as late as possible, so that a slow sample holds up none (and so that nothing is
- * decoded into it: dr__program_options.late_store). */
+/* An unordered loader takes the slot as late as possible, so that a slow sample delays no batch.  Nothing is decoded
+ * into the slot then: dr__program_options.late_store. */
 static dr_status run_and_store(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
-    DR_TRY(make_kept(e, bench, j, err));
+    DR_TRY(run_cached_head(e, bench, j, err));
     DR_TRY(dr__sample_run(j->program, bench, err));
     if (!j->batch)
         DR_TRY(dr__unordered_take_slot(e, &j->batch, &j->slot, err));
@@ -118,7 +120,7 @@ static dr_status try_sample(dr__exec *e, dr__workbench *bench, dr__job *j, dr_er
 static void book_sample(dr__exec *e, dr__workbench *bench, const dr__job *j)
 {
     uint64_t bytes = 0;
-    dr__cache_note(e, j);
+    dr__cache_record_times(e, j);
     for (int i = 0; i < bench->record.n_fields; i++)
         if (bench->record.fields[i].desc.kind == DR_KIND_BYTES)
             bytes += (uint64_t)bench->record.fields[i].desc.dims[0];
@@ -146,14 +148,14 @@ static void name_sample(const dr__exec *e, const dr__job *j, dr_error *err)
 {
     char key[512];
     e->set->def->key(e->set, j->ref.id, key, sizeof key);
-    if (e->o.pushed_order) /* the epoch is any number that the caller wants draws to hang on */
+    if (e->o.pushed_order) /* the epoch is only a key for draws, chosen by the caller */
         dr__error_prefix(err, "%s: sample \"%s\" (position %llu)", e->set->name, key, (unsigned long long)j->position);
     else
         dr__error_prefix(err, "%s: sample \"%s\" (position %llu of epoch %llu)", e->set->name, key,
                          (unsigned long long)j->position, (unsigned long long)e->order.epoch);
 }
 
-/* Books a bad sample; the limit turns the policy into an error. */
+/* Records a bad sample; beyond max_bad this is an error. */
 static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_error *err)
 {
     char key[512];
@@ -178,7 +180,7 @@ static dr_status note_bad(dr__exec *e, const dr__job *j, const char *action, dr_
                             (unsigned long long)e->o.max_bad);
 }
 
-/* The caller may have named the candidates. */
+/* Chosen among all samples, or among those of dr_loader_set_replacements. */
 static dr__sample_ref draw_replacement(const dr__exec *e, const dr__rng_name *bad, uint32_t attempt)
 {
     dr__sample_ref ref = dr__replacement_sample(e->set, bad, attempt);
@@ -187,7 +189,7 @@ static dr__sample_ref draw_replacement(const dr__exec *e, const dr__rng_name *ba
     return ref;
 }
 
-/* Another sample in the place of one that was booked, chosen by the seed; bad ones on the way are booked too. */
+/* Makes another sample, chosen by the seed, in the slot of a bad one.  Replacements that are bad are recorded, too. */
 static dr_status replace(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr__rng_name name = { e->o.seed, e->order.epoch, j->ref.id, j->ref.occurrence };
@@ -211,7 +213,7 @@ static dr_status book_and_replace(dr__exec *e, dr__workbench *bench, dr__job *j,
     return replace(e, bench, j, err);
 }
 
-/* Its batch is shorter; with equal_batches it has a place in one out of order, too. */
+/* Skips a bad sample: its batch is shorter.  With equal_batches it takes up a slot in an unordered loader, too. */
 static dr_status leave_out(dr__exec *e, dr__job *j, dr_error *err)
 {
     if (e->o.equal_batches && !j->batch)
@@ -226,12 +228,12 @@ static dr_status leave_out(dr__exec *e, dr__job *j, dr_error *err)
     return DR_OK;
 }
 
-bool dr__exec_outlives(const dr__exec *e, dr_status status)
+bool dr__exec_survives(const dr__exec *e, dr_status status)
 {
     return e->o.pushed_order && is_sample_fault(status);
 }
 
-/* The sample has its slot as others have, in a batch that is lost with it. */
+/* Fails the batch of a bad sample.  In an unordered loader the sample takes a slot of the batch being filled. */
 static dr_status lose_batch(dr__exec *e, dr__job *j, dr_error *err)
 {
     dr_error why = *err;
@@ -251,12 +253,12 @@ static void end_epoch(dr__exec *e, dr__job *j, const dr_error *err)
     dr__pool_lock();
     if (j->batch && !j->batch->error.status)
         j->batch->error = *err;
-    if (e->unordered.on) /* else it counts when the consumer comes to this batch */
+    if (e->unordered.on) /* in order, the epoch ends when the consumer reaches this batch */
         dr__exec_fail(e, err);
     dr__pool_unlock();
 }
 
-/* Turns a failed sample into what the policy says; an error that remains fails its batch. */
+/* Handles a failed sample as on_bad_sample says; a remaining error fails its batch or ends the epoch. */
 static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_error *err)
 {
     dr_status status = err->status;
@@ -268,11 +270,11 @@ static void handle_failure(dr__exec *e, dr__workbench *bench, dr__job *j, dr_err
     if (status == DR_OK)
         return;
     err->status = status;
-    if (!dr__exec_outlives(e, status) || lose_batch(e, j, err) != DR_OK)
+    if (!dr__exec_survives(e, status) || lose_batch(e, j, err) != DR_OK)
         end_epoch(e, j, err);
 }
 
-static bool given_up(dr__exec *e)
+static bool is_stopping(dr__exec *e)
 {
     dr__pool_lock();
     bool over = !e->run.running || e->run.failed || e->run.cancelled;
@@ -280,17 +282,17 @@ static bool given_up(dr__exec *e)
     return over;
 }
 
-/* All slots of it were left out. */
+/* Whether all samples of a batch were skipped. */
 static bool is_empty(const dr_batch *b)
 {
     return !memchr(b->missing, 0, b->n_slots);
 }
 
-/* What was left out there is booked.  The choice hangs on its first sample, so it is the same in every run.  This is
- * rare: no workbench is kept ready for it. */
+/* The skipped samples are recorded already.  The first of them keys the choice, so that it is the same in every run.
+ * This is rare, so the workbench is made on demand. */
 dr_status dr__batch_replace_empty(dr__exec *e, dr_batch *b, int by, dr_error *err)
 {
-    if (!e->o.equal_batches || !is_empty(b) || given_up(e))
+    if (!e->o.equal_batches || !is_empty(b) || is_stopping(e))
         return DR_OK;
     dr__workbench *bench = dr__workbench_new();
     if (!bench)
@@ -303,11 +305,11 @@ dr_status dr__batch_replace_empty(dr__exec *e, dr_batch *b, int by, dr_error *er
     b->missing[0] = status != DR_OK;
     dr__workbench_free(&bench);
     if (status == DR_OK)
-        *err = (dr_error){ 0 }; /* of others that were tried */
+        *err = (dr_error){ 0 }; /* of replacements that were bad */
     return status;
 }
 
-/* Which sample stands at the job's place. */
+/* Finds the job's position and sample. */
 static void locate(const dr__exec *e, const dr__claim *claim, dr__job *j)
 {
     bool padding;
@@ -321,8 +323,8 @@ static void locate(const dr__exec *e, const dr__claim *claim, dr__job *j)
     j->ref = dr__order_sample(e->set, e->o.seed, e->order.epoch, e->o.shuffle, j->position);
 }
 
-/* Ends a job that was run, or could not be. */
-static void settle(dr__exec *e, dr__workbench *bench, dr__job *j, dr_status status, dr_error *err)
+/* Records the result of a job. */
+static void finish_job(dr__exec *e, dr__workbench *bench, dr__job *j, dr_status status, dr_error *err)
 {
     if (status == DR_OK)
         book_sample(e, bench, j);
@@ -331,33 +333,33 @@ static void settle(dr__exec *e, dr__workbench *bench, dr__job *j, dr_status stat
 }
 
 /* by: worker 1, 2, ...; reader -1, -2, ... */
-static void close_job(dr__exec *e, int by, dr__job *j)
+static void release_slot(dr__exec *e, int by, dr__job *j)
 {
     if (j->slow)
-        dr__lane_leave(e);
+        dr__lane_end_slow(e);
     if (j->batch)
         dr__slots_done(e, j->batch, 1, by);
     if (e->unordered.on)
-        dr__unordered_worked(e, j->local, j->left_out, by);
+        dr__unordered_sample_done(e, j->local, j->left_out, by);
 }
 
-/* A sample of the slow lane: it was read, and is planned again here. */
+/* Runs a sample of the slow lane.  Its plan stayed with the bench that parked it, so it is planned again. */
 static void work_parked(dr__exec *e, dr__parked *parked, dr__workbench *bench)
 {
     dr__job j = parked->job;
     dr_error err = { 0 };
     dr__lane_unpark(e, parked, bench);
     begin_work(e, &j);
-    come_to(bench, j.ref.id, j.since_ns);
+    publish_running(bench, j.ref.id, j.since_ns);
     dr_status status = plan(e, bench, &j, &err);
     if (status == DR_OK)
         status = run_and_store(e, bench, &j, &err);
-    settle(e, bench, &j, status, &err);
-    close_job(e, bench->worker, &j);
+    finish_job(e, bench, &j, status, &err);
+    release_slot(e, bench->worker, &j);
 }
 
-/* A sample that was read, or could not be: it is run, or parked. */
-static void go_on(dr__exec *e, dr__workbench *bench, dr__job *j, bool more, dr_status status, dr_error *err)
+/* Runs or parks a sample.  status: the result of reading it. */
+static void run_or_park(dr__exec *e, dr__workbench *bench, dr__job *j, bool more, dr_status status, dr_error *err)
 {
     if (status == DR_OK)
         status = plan(e, bench, j, err);
@@ -367,11 +369,11 @@ static void go_on(dr__exec *e, dr__workbench *bench, dr__job *j, bool more, dr_s
     if (j->slow && dr__lane_park(e, bench, j, more))
         return;
     if (!j->slow && status == DR_OK)
-        dr__lane_book(&e->lanes, j->cost);
+        dr__lane_note_fast(&e->lanes, j->cost);
     if (status == DR_OK)
         status = run_and_store(e, bench, j, err);
-    settle(e, bench, j, status, err);
-    close_job(e, bench->worker, j);
+    finish_job(e, bench, j, status, err);
+    release_slot(e, bench->worker, j);
 }
 
 static void work_sample(dr__exec *e, const dr__claim *claim, uint64_t i, dr__workbench *bench)
@@ -379,12 +381,12 @@ static void work_sample(dr__exec *e, const dr__claim *claim, uint64_t i, dr__wor
     dr__job j = { .local = claim->first + i, .batch = claim->batch, .slot = claim->slot + i };
     dr_error err = { 0 };
     if (dr__unordered_was_delivered(e, j.local)) {
-        close_job(e, bench->worker, &j);
+        release_slot(e, bench->worker, &j);
         return;
     }
     locate(e, claim, &j);
     const dr_status status = read_sample(e, bench, &j, &err);
-    go_on(e, bench, &j, i + 1 < claim->n, status, &err);
+    run_or_park(e, bench, &j, i + 1 < claim->n, status, &err);
 }
 
 bool dr__claim_read(dr__exec *e, const dr__claim *claim, dr__workbench *bench, dr__job *j)
@@ -393,12 +395,12 @@ bool dr__claim_read(dr__exec *e, const dr__claim *claim, dr__workbench *bench, d
     *j = (dr__job){ .local = claim->first, .batch = claim->batch, .slot = claim->slot };
     bench->memory_limit = e->budget.bench_bytes;
     if (dr__unordered_was_delivered(e, j->local)) {
-        close_job(e, -bench->worker, j);
+        release_slot(e, -bench->worker, j);
         return false;
     }
     locate(e, claim, j);
-    j->unread = read_sample(e, bench, j, &err) != DR_OK;
-    leave_all(bench);
+    j->read_failed = read_sample(e, bench, j, &err) != DR_OK;
+    clear_running(bench);
     return true;
 }
 
@@ -409,12 +411,12 @@ static void work_fetched(dr__exec *e, dr__parked *fetched, dr__workbench *bench)
     dr_status status = DR_OK;
     dr__lane_unpark(e, fetched, bench);
     begin_work(e, &j);
-    come_to(bench, j.ref.id, j.since_ns);
-    atomic_store_explicit(&bench->began_ns, j.since_ns, memory_order_relaxed); /* as in read_sample */
-    if (j.unread)
+    publish_running(bench, j.ref.id, j.since_ns);
+    atomic_store_explicit(&bench->started_ns, j.since_ns, memory_order_relaxed); /* as in read_sample */
+    if (j.read_failed)
         status = read_sample(e, bench, &j, &err);
-    j.unread = false; /* its bytes are on the bench now: the slow lane must take them */
-    go_on(e, bench, &j, false, status, &err);
+    j.read_failed = false; /* its bytes are on the bench now and can be parked */
+    run_or_park(e, bench, &j, false, status, &err);
 }
 
 void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
@@ -427,10 +429,10 @@ void dr__claim_work(dr__exec *e, const dr__claim *claim, dr__workbench *bench)
         work_fetched(e, claim->read_ahead, bench);
     for (uint64_t i = 0; i < claim->n; i++) {
         dr__stall();
-        if (claim->n > 1 && i % 16 == 15 && given_up(e))
+        if (claim->n > 1 && i % 16 == 15 && is_stopping(e))
             break;
         work_sample(e, claim, i, bench);
     }
-    atomic_store_explicit(&bench->began_ns, 0, memory_order_relaxed); /* as in read_sample */
-    leave_all(bench);
+    atomic_store_explicit(&bench->started_ns, 0, memory_order_relaxed); /* as in read_sample */
+    clear_running(bench);
 }

@@ -1,4 +1,4 @@
-/* spans.c: spans of a loader's samples, batches and consumers. */
+/* spans.c: writes the spans of a loader's samples, batches and consumers. */
 #include "exec/spans.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "exec/exec.h"
 
-/* The end of the name: folders are alike, files are not. */
+/* Copies the end of the key: file names differ, folders mostly do not. */
 static void copy_key(const dr__exec *e, uint64_t id, char out[64])
 {
     char key[512];
@@ -18,7 +18,7 @@ static void copy_key(const dr__exec *e, uint64_t id, char out[64])
 
 void dr__spans_sample(dr__exec *e, const dr__workbench *bench, const dr__job *j, uint64_t bytes)
 {
-    if (!e->trace || !dr__trace_takes(e->trace, DR_SPAN_WORK, j->read_ns + j->run_ns, 2))
+    if (!e->trace || !dr__trace_wants_span(e->trace, DR_SPAN_WORK, j->read_ns + j->run_ns, 2))
         return;
     dr_span s = { .kind = DR_SPAN_READ,
                   .thread = j->reader,
@@ -64,9 +64,10 @@ void dr__spans_batch(dr__exec *e, const dr_batch *b, uint64_t finish_ns, int by)
     put(e, b, DR_SPAN_BATCH, by, b->opened_ns, now);
 }
 
-/* pool lock: the consumer's times before this call, and those after it.  With several consumers only the one that was
- * last here is followed: a step of another is left out, never ascribed to the wrong one. */
-static dr__consumer_times turn(dr__exec *e, dr_status status, const dr_batch *b, uint64_t start_ns, uint64_t now)
+/* pool lock: returns the consumer's times before this call and stores those after it.  With several consumers only the
+ * last caller is followed: steps of others are omitted, never ascribed to the wrong thread. */
+static dr__consumer_times advance_times(dr__exec *e, dr_status status, const dr_batch *b, uint64_t start_ns,
+                                        uint64_t now)
 {
     dr__consumer_times before = e->consumers.times;
     if (!pthread_equal(before.thread, pthread_self()))
@@ -74,7 +75,7 @@ static dr__consumer_times turn(dr__exec *e, dr_status status, const dr_batch *b,
     before.asked_ns = before.asked_ns ? before.asked_ns : start_ns;
     e->consumers.times = (dr__consumer_times){ .thread = pthread_self() };
     if (status == DR_OK) {
-        e->consumers.times.given_ns = now;
+        e->consumers.times.received_ns = now;
         e->consumers.times.batch = b->number;
     } else if (status == DR_AGAIN) {
         e->consumers.times.asked_ns = before.asked_ns;
@@ -88,13 +89,15 @@ void dr__spans_next(dr__exec *e, dr_status status, const dr_batch *b, uint64_t s
         return;
     const uint64_t now = dr__now_ns();
     dr__pool_lock();
-    const dr__consumer_times before = turn(e, status, b, start_ns, now);
+    const dr__consumer_times before = advance_times(e, status, b, start_ns, now);
     const uint64_t epoch = e->order.epoch;
     dr__pool_unlock();
-    if (before.given_ns) {
-        const dr_span step = {
-            .kind = DR_SPAN_STEP, .begin_ns = before.given_ns, .end_ns = start_ns, .epoch = epoch, .batch = before.batch
-        };
+    if (before.received_ns) {
+        const dr_span step = { .kind = DR_SPAN_STEP,
+                               .begin_ns = before.received_ns,
+                               .end_ns = start_ns,
+                               .epoch = epoch,
+                               .batch = before.batch };
         dr_trace_span(e->trace, &step);
     }
     if (status == DR_OK)

@@ -3,7 +3,7 @@
 
 #include "base/spread.h"
 
-/* Bins 0 .. 7 hold one value each; from 8 on, eight bins an octave: bin 8 is 8, bin 15 is 15, bin 16 is 16 and 17. */
+/* Bins 0 .. 7 hold one value each; above, an octave has eight bins: bin 8 is 8, bin 15 is 15, bin 16 is 16 and 17. */
 static int bin_of(uint64_t ns)
 {
     int octave = 0;
@@ -60,7 +60,7 @@ uint64_t dr__histogram_quantile(const dr__histogram *h, double q)
     return quantile(h, atomic_load(&h->count), q);
 }
 
-/* A bin lies in one of the spread's as a whole: these end at powers of two. */
+/* Each bin lies within one bin of the spread, since those end at powers of two. */
 void dr__histogram_spread(const dr__histogram *h, dr_spread *out)
 {
     out->sum = (double)atomic_load(&h->sum_ns) * 1e-9;

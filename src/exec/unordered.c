@@ -1,9 +1,9 @@
-/* unordered.c: out of order, a sample has no batch of its own: when it is ready it goes to the one being filled.
+/* unordered.c: unordered loaders (in_order = false): a finished sample goes to the batch that is being filled.
  *
- * Each sample has a byte of marks.  Every sample below `worked_below` has been worked on; claims stay within a window
- * above it, which bounds how far a slow sample is displaced, and above what was delivered, which bounds the memory.
- * With an order given by the caller there is no end to count to: the marks are then a ring as wide as the widest
- * window.
+ * Each sample has a byte of marks.  Every sample below `worked_below` is finished.  Claims stay within the prefetch
+ * window above it, which bounds how far a slow sample is displaced, and within the window above what was delivered,
+ * which bounds the memory.  In pushed order the number of samples is not known: the marks are then a ring as wide as
+ * the widest window.
  */
 #include <string.h>
 
@@ -41,8 +41,8 @@ bool dr__unordered_was_delivered(const dr__exec *e, uint64_t local)
     return e->unordered.marks && *marks_of(e, local) & DR__DONE_BEFORE;
 }
 
-/* pool lock: a free place in the ring. */
-static dr_batch **free_place(dr__exec *e)
+/* pool lock: NULL: the ring is full. */
+static dr_batch **free_ring_slot(dr__exec *e)
 {
     for (int i = 0; i < DR__RING; i++)
         if (!e->ring[i])
@@ -53,7 +53,7 @@ static dr_batch **free_place(dr__exec *e)
 /* pool lock */
 static dr_status open_filling(dr__exec *e, dr_error *err)
 {
-    dr_batch **place = free_place(e);
+    dr_batch **place = free_ring_slot(e);
     dr_batch *b = place ? dr__batch_new(e, e->order.first_batch + e->progress.opened, e->o.batch_size, 0) : NULL;
     if (!b)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for a batch of %llu samples",
@@ -87,10 +87,10 @@ static void note_worked(dr__exec *e, uint64_t local)
     for (; e->unordered.worked_below < e->order.n_local && *marks_of(e, e->unordered.worked_below) & DR__DONE_WORKED;
          e->unordered.worked_below++)
         *marks_of(e, e->unordered.worked_below) &= (uint8_t)~DR__DONE_WORKED;
-    dr__pool_wake(); /* the window has moved on */
+    dr__pool_wake(); /* the window has moved */
 }
 
-/* pool lock, which it gives up: after the last sample, the batch being filled gets no more. */
+/* pool lock, released here: after the last sample of the epoch, finishes the batch being filled. */
 static void close_and_unlock(dr__exec *e, int by)
 {
     const bool idle = e->progress.finished == e->order.n_local, last = e->order.complete && idle;
@@ -101,18 +101,18 @@ static void close_and_unlock(dr__exec *e, int by)
         memset(b->missing + b->used, 1, unused);
         e->unordered.filling = NULL;
     }
-    if (idle) /* the end, or left-out samples to tell of */
+    if (idle) /* the end of the epoch, or skipped samples to report */
         dr__cond_broadcast(&e->changed);
     dr__pool_unlock();
     if (b)
         dr__slots_done(e, b, unused, by);
 }
 
-void dr__unordered_worked(dr__exec *e, uint64_t local, bool left_out, int by)
+void dr__unordered_sample_done(dr__exec *e, uint64_t local, bool left_out, int by)
 {
     dr__pool_lock();
     if (left_out || *marks_of(e, local) & DR__DONE_BEFORE) {
-        e->progress.delivered_samples++; /* keeps the window open for the others */
+        e->progress.delivered_samples++; /* moves the window on */
         dr__pool_wake();
     }
     if (left_out && !e->o.pushed_order)
@@ -134,7 +134,7 @@ uint64_t dr__unordered_local(const dr__exec *e, uint64_t position)
 
 void dr__unordered_delivered(dr__exec *e, const dr_batch *b)
 {
-    e->progress.delivered_samples += b->n_booked;
-    for (uint64_t i = 0; i < b->n_booked && !e->o.pushed_order; i++)
+    e->progress.delivered_samples += b->n_accounted;
+    for (uint64_t i = 0; i < b->n_accounted && !e->o.pushed_order; i++)
         *marks_of(e, dr__unordered_local(e, b->positions[i])) |= DR__DONE_DELIVERED;
 }

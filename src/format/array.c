@@ -105,8 +105,8 @@ static dr_status check(const dr_array *array, int i, int64_t n, dr_error *err)
     if (!array->name)
         return dr__fail(err, DR_ERR_ARG, "array %d has no name", i);
     if (d->n_dims < 1 || d->n_dims > DR_MAX_DIMS)
-        return dr__fail(err, DR_ERR_ARG, "array \"%s\": %d extents; allowed are 1 to %d", array->name, d->n_dims,
-                        DR_MAX_DIMS);
+        return dr__fail(err, DR_ERR_ARG, "array \"%s\": extents must be 1 to %d, got %d", array->name, DR_MAX_DIMS,
+                        d->n_dims);
     if (!dr_dtype_size(d->dtype))
         return dr__fail(err, DR_ERR_ARG, "array \"%s\": element type %d is not known", array->name, (int)d->dtype);
     if (!dr__desc_bytes_dense(d, &bytes))

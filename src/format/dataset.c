@@ -47,6 +47,25 @@ dr_status dr__dataset_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, d
     return set->def->stamp(set, id, out, err);
 }
 
+dr_status dr__dataset_file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err)
+{
+    if (!set->def->file)
+        return dr__dataset_no_file(set, field, err);
+    return set->def->file(set, id, field, text, size, err);
+}
+
+dr_status dr__dataset_file_is(const dr_dataset *set, const char *path, char *text, size_t size, dr_error *err)
+{
+    if (snprintf(text, size, "%s", path) < (int)size)
+        return DR_OK;
+    return dr__fail(err, DR_ERR_LIMIT, "%s: %.200s...: path too long", set->name, path);
+}
+
+dr_status dr__dataset_no_file(const dr_dataset *set, int field, dr_error *err)
+{
+    return dr__fail(err, DR_ERR_NOT_FOUND, "%s: field \"%s\" comes from no file", set->name, set->fields[field].name);
+}
+
 uint64_t dr__dataset_content(const dr_dataset *set)
 {
     return set->content ? set->content : set->fingerprint;
@@ -195,7 +214,7 @@ static dr_status no_format(const char *path, dr_error *err)
     for (int i = 0; dr__format_table[i] && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s (%s)", i ? ", " : "", dr__format_table[i]->name,
                                  dr__format_table[i]->uses);
-    return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: no format fits; there are %s", path, text);
+    return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: no format fits; known formats are %s", path, text);
 }
 
 static dr_status choose(const char *path, const char *name, const dr_format_def **out, dr_error *err)
@@ -203,8 +222,7 @@ static dr_status choose(const char *path, const char *name, const dr_format_def 
     if (name && strcmp(name, "auto")) {
         *out = find_format(name);
         if (!*out)
-            return dr__fail(err, DR_ERR_ARG, "format \"%s\" is not known; there are auto, flat, folder, list, tar",
-                            name);
+            return dr__fail(err, DR_ERR_ARG, "format must be auto, flat, folder, list or tar, got \"%s\"", name);
         return DR_OK;
     }
     *out = probe_formats(path);

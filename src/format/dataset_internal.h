@@ -100,6 +100,10 @@ typedef struct dr_dataset_def {
      * names, sizes and times.  DR_ERR_UNSUPPORTED, as without it: only its bytes tell. */
     dr_status (*stamp)(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);
 
+    /* Optional: the name of the file that a field's bytes come from, relative to the root where they have one.
+     * DR_ERR_NOT_FOUND: from none. */
+    dr_status (*file)(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err);
+
     /* Optional: place 0 .. n_places - 1 of an epoch to a sample.  Default: place i is sample i. */
     dr__sample_ref (*place)(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place);
 
@@ -140,6 +144,13 @@ dr__sample_ref dr__dataset_place(const dr_dataset *set, uint64_t seed, uint64_t 
 
 /* def->stamp; DR_ERR_UNSUPPORTED where there is none. */
 dr_status dr__dataset_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err);
+
+/* def->file; DR_ERR_NOT_FOUND where there is none; DR_ERR_LIMIT where the name is longer than size. */
+dr_status dr__dataset_file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err);
+
+/* For that function of a format: it is this path; and: the field comes from no file. */
+dr_status dr__dataset_file_is(const dr_dataset *set, const char *path, char *text, size_t size, dr_error *err);
+dr_status dr__dataset_no_file(const dr_dataset *set, int field, dr_error *err);
 
 /* Identifies the content behind the ids, whichever samples are selected. */
 uint64_t dr__dataset_content(const dr_dataset *set);

@@ -36,6 +36,15 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     dr__paths_get(&((const struct files *)set)->paths, id, text, size);
 }
 
+static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err)
+{
+    char path[MAX_PATH];
+    if (field != 0)
+        return dr__dataset_no_file(set, field, err);
+    dr__paths_get(&((const struct files *)set)->paths, id, path, sizeof path);
+    return dr__dataset_file_is(set, path, text, size, err);
+}
+
 static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
 {
     const struct files *f = (const struct files *)set;
@@ -56,6 +65,7 @@ static const dr_dataset_def files_def = {
     .read = read_sample,
     .key = key,
     .stamp = stamp,
+    .file = file,
     .close = close_files,
 };
 
@@ -63,7 +73,7 @@ static dr_status add_path(struct files *f, const char *path, size_t i, const cha
 {
     size_t len = strlen(path);
     if (!len || len >= MAX_PATH)
-        return dr__fail(err, DR_ERR_ARG, "file %zu: its path has %zu bytes, allowed are 1 to %d", i, len, MAX_PATH - 1);
+        return dr__fail(err, DR_ERR_ARG, "file %zu: path must have 1 to %d bytes, got %zu", i, MAX_PATH - 1, len);
     if (extensions && !dr__has_extension(path, len, extensions)) {
         char text[256];
         return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: the name ends with none of %s", path,

@@ -36,6 +36,15 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     dr__listing_path(&((const struct folder *)set)->listing, id, text, size);
 }
 
+static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err)
+{
+    char path[MAX_PATH];
+    if (field != 0)
+        return dr__dataset_no_file(set, field, err);
+    dr__listing_path(&((const struct folder *)set)->listing, id, path, sizeof path);
+    return dr__dataset_file_is(set, path, text, size, err);
+}
+
 static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
 {
     const struct folder *f = (const struct folder *)set;
@@ -54,6 +63,7 @@ static const dr_dataset_def folder_def = {
     .read = read_sample,
     .key = key,
     .stamp = stamp,
+    .file = file,
     .close = close_folder,
 };
 

@@ -450,6 +450,17 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     dr__paths_get(&((const struct list *)set)->paths, id, text, size);
 }
 
+static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err)
+{
+    const struct list *l = (const struct list *)set;
+    const bool image = field == 0, mask = l->mask_column >= 0 && field == dr__dataset_find_field(set, "mask");
+    char path[MAX_PATH];
+    if (!image && !mask)
+        return dr__dataset_no_file(set, field, err);
+    dr__paths_get(image ? &l->paths : &l->masks, id, path, sizeof path);
+    return dr__dataset_file_is(set, path, text, size, err);
+}
+
 static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
 {
     const struct list *l = (const struct list *)set;
@@ -481,6 +492,7 @@ static const dr_dataset_def list_def = {
     .read = read_sample,
     .key = key,
     .stamp = stamp,
+    .file = file,
     .close = close_list,
 };
 

@@ -41,6 +41,7 @@ static const dr_dataset_def mix_def = {
     .read = dr__parts_read,
     .key = dr__parts_key,
     .stamp = dr__parts_stamp,
+    .file = dr__parts_file,
     .place = place,
     .close = dr__parts_close,
 };

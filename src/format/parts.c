@@ -60,6 +60,12 @@ dr_status dr__parts_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_
     return dr__dataset_stamp(p->set, id - p->first_id, out, err);
 }
 
+dr_status dr__parts_file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err)
+{
+    const dr__part *p = part_of_id((const dr__parts *)set, id);
+    return dr__dataset_file(p->set, id - p->first_id, p->field ? p->field[field] : field, text, size, err);
+}
+
 void dr__parts_close(dr_dataset *set)
 {
     dr__parts *p = (dr__parts *)set;
@@ -190,6 +196,7 @@ static const dr_dataset_def concat_def = {
     .read = dr__parts_read,
     .key = dr__parts_key,
     .stamp = dr__parts_stamp,
+    .file = dr__parts_file,
     .place = place,
     .fixed_places = true,
     .close = dr__parts_close,

@@ -59,6 +59,11 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     of->def->key(of, id, text, size);
 }
 
+static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err)
+{
+    return dr__dataset_file(((const struct subset *)set)->set, id, field, text, size, err);
+}
+
 static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
 {
     return dr__dataset_stamp(((const struct subset *)set)->set, id, out, err);
@@ -76,6 +81,7 @@ static const dr_dataset_def subset_def = {
     .read = read_sample,
     .key = key,
     .stamp = stamp,
+    .file = file,
     .place = place,
     .fixed_places = true,
     .close = close_subset,

@@ -4,7 +4,7 @@
  * .cls is "label", .txt and .json are texts, the rest bytes.  Where samples have images in two encodings (picture.jpg,
  * depth.png), only the extension that comes first in file_types.h is "image", and the others keep their names.
  *
- * Shards are opened when first read.  A bounded number stays open; others are opened for each read.
+ * A folder with a manifest (set_manifest.h) is a packed set, which packed.c reads.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,14 +16,16 @@
 #include "data/desc.h"
 #include "format/braces.h"
 #include "format/dataset_internal.h"
+#include "format/packed.h"
+#include "format/shard_source.h"
 #include "format/tar_index.h"
 
-enum { MAX_OPEN = 128, LOOK_AT = 256 };
+enum { LOOK_AT = 256 };
 
 struct shard {
     dr__tar_index index;
     uint64_t first; /* number of its first sample */
-    _Atomic(dr__source *) source;
+    dr__shard_source source;
     uint8_t field_of[DR__TAR_MAX_EXTS]; /* field of each of its extensions */
 };
 
@@ -48,23 +50,6 @@ static size_t shard_of(const struct tar *t, uint64_t id)
             hi = mid;
     }
     return lo;
-}
-
-/* The shard's source; *own: the caller closes it. */
-static dr_status shard_open(const struct tar *t, size_t i, dr__source **out, bool *own, dr_error *err)
-{
-    struct shard *s = &t->shards[i];
-    *own = i >= MAX_OPEN;
-    *out = atomic_load(&s->source);
-    if (*out)
-        return DR_OK;
-    DR_TRY(dr__source_open(dr__names_get(&t->paths, i), &t->options, out, err));
-    dr__source *none = NULL;
-    if (!*own && !atomic_compare_exchange_strong(&s->source, &none, *out)) {
-        dr__source_close(out); /* another thread was first */
-        *out = none;
-    }
-    return DR_OK;
 }
 
 static dr_status read_part(dr__source *source, uint64_t header, const dr__tar_part *part, void *data, dr_error *err)
@@ -135,7 +120,7 @@ static dr_status read_sample(const dr_dataset *set, uint64_t id, dr__record *rec
     bool own;
     const size_t overhead = dr__record_overhead((size_t)set->n_fields);
     DR_TRY(dr__record_reset(record, sample_bytes(x, k) + dr__names_len(&x->keys, k) + 8 + overhead, err));
-    DR_TRY(shard_open(t, i, &source, &own, err));
+    DR_TRY(dr__shard_source_get(&t->shards[i].source, i, dr__names_get(&t->paths, i), &t->options, &source, &own, err));
     dr_status status = DR_OK;
     for (int f = 0; f < set->n_fields && status == DR_OK; f++)
         status = read_field(t, &t->shards[i], k, f, source, record, err);
@@ -149,6 +134,22 @@ static void key(const dr_dataset *set, uint64_t id, char *text, size_t size)
     const struct tar *t = (const struct tar *)set;
     const struct shard *s = &t->shards[shard_of(t, id)];
     snprintf(text, size, "%s", dr__names_get(&s->index.keys, (size_t)(id - s->first)));
+}
+
+static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err)
+{
+    const struct tar *t = (const struct tar *)set;
+    const struct shard *s = &t->shards[shard_of(t, id)];
+    const dr__tar_index *x = &s->index;
+    const size_t k = (size_t)(id - s->first);
+    for (size_t i = x->samples[k].first; i < parts_end(x, k); i++) {
+        if (s->field_of[x->part_ext[i]] != field)
+            continue;
+        const int n =
+            snprintf(text, size, "%s.%s", dr__names_get(&x->keys, k), dr__names_get(&x->exts, x->part_ext[i]));
+        return n < (int)size ? DR_OK : dr__fail(err, DR_ERR_LIMIT, "%.200s...: path too long", text);
+    }
+    return dr__dataset_no_file(set, field, err);
 }
 
 static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
@@ -168,8 +169,7 @@ static void close_tar(dr_dataset *set)
 {
     struct tar *t = (struct tar *)set;
     for (size_t i = 0; i < t->n_shards; i++) {
-        dr__source *source = atomic_load(&t->shards[i].source);
-        dr__source_close(&source);
+        dr__shard_source_close(&t->shards[i].source);
         dr__tar_index_free(&t->shards[i].index);
     }
     dr__free(t->shards);
@@ -181,6 +181,7 @@ static const dr_dataset_def tar_def = {
     .read = read_sample,
     .key = key,
     .stamp = stamp,
+    .file = file,
     .close = close_tar,
 };
 
@@ -332,6 +333,8 @@ static dr_status fill(struct tar *t, const char *path, const dr_read_options *op
 static dr_status open_tar(const char *path, const dr_read_options *options, dr_dataset **out, dr_error *err)
 {
     dr_dataset *set;
+    if (is_folder(path) && dr__packed_is(path))
+        return dr__packed_open(path, options, out, err);
     DR_TRY(dr__dataset_new(sizeof(struct tar), &tar_def, "tar", path, &set, err));
     dr_status status = fill((struct tar *)set, path, options, err);
     if (status != DR_OK) {
@@ -370,7 +373,7 @@ static bool holds_tars(const char *path)
 static int probe(const char *path)
 {
     if (is_folder(path))
-        return holds_tars(path) ? 20 : 0;
+        return dr__packed_is(path) ? 100 : holds_tars(path) ? 20 : 0;
     return is_tar_name(path) && dr__source_def_of(path) ? 100 : 0;
 }
 

@@ -24,6 +24,9 @@ void dr__tar_index_free(dr__tar_index *x)
     dr__free(x->samples);
     dr__free(x->parts);
     dr__free(x->part_ext);
+    dr__free(x->sums);
+    dr__free(x->raw_sizes);
+    dr__names_free(&x->origins);
     *x = (dr__tar_index){ 0 };
 }
 
@@ -122,25 +125,18 @@ static dr_status add_part(dr__tar_index *x, dr__source *source, const dr__tar_me
     return DR_OK;
 }
 
-static dr_status add_label(dr__tar_index *x, dr__tar_reader *r, const dr__tar_member *m, dr_error *err)
+static dr_status add_label(dr__tar_index *x, dr__source *source, int64_t label, dr_error *err)
 {
     dr__tar_sample *s = &x->samples[x->keys.n - 1];
-    const uint8_t *text;
     if (s->label != DR__LABEL_NONE)
-        return dr__fail(err, DR_ERR_FORMAT, "%s: sample \"%.200s\" has two members .cls", r->source->name,
+        return dr__fail(err, DR_ERR_FORMAT, "%s: sample \"%.200s\" has two members .cls", source->name,
                         dr__names_get(&x->keys, x->keys.n - 1));
     x->has_labels = true;
-    s->label = DR__LABEL_BAD;
-    if (m->size > MAX_LABEL_TEXT)
-        return DR_OK;
-    DR_TRY(dr__tar_peek(r, m->offset, (size_t)m->size, &text, err));
-    int64_t value;
-    if (dr__parse_i64((const char *)text, (size_t)m->size, &value) && value > DR__LABEL_BAD)
-        s->label = value;
+    s->label = label;
     return DR_OK;
 }
 
-static dr_status add_member(dr__tar_index *x, dr__tar_reader *r, const dr__tar_member *m, dr_error *err)
+dr_status dr__tar_index_add(dr__tar_index *x, dr__source *source, const dr__tar_member *m, int64_t label, dr_error *err)
 {
     char ext[MAX_EXT + 1] = "";
     size_t key_len, ext_len, last = x->keys.n - 1;
@@ -149,10 +145,33 @@ static dr_status add_member(dr__tar_index *x, dr__tar_reader *r, const dr__tar_m
     bool same = x->keys.n && dr__names_len(&x->keys, last) == key_len &&
                 !memcmp(dr__names_get(&x->keys, last), m->name, key_len);
     if (!same && !start_sample(x, m, key_len))
-        return no_memory(r->source, err);
+        return no_memory(source, err);
     if (ext_len == 3 && !memcmp(ext, "cls", 3))
-        return add_label(x, r, m, err);
-    return add_part(x, r->source, m, ext, ext_len, err);
+        return add_label(x, source, label, err);
+    return add_part(x, source, m, ext, ext_len, err);
+}
+
+/* The number in a .cls member. */
+static dr_status read_label(dr__tar_reader *r, const dr__tar_member *m, int64_t *label, dr_error *err)
+{
+    char ext[MAX_EXT + 1] = "";
+    size_t key_len, ext_len;
+    const uint8_t *text;
+    int64_t value;
+    *label = DR__LABEL_BAD;
+    if (!split(m, &key_len, ext, &ext_len) || strcmp(ext, "cls") || m->size > MAX_LABEL_TEXT)
+        return DR_OK;
+    DR_TRY(dr__tar_peek(r, m->offset, (size_t)m->size, &text, err));
+    if (dr__parse_i64((const char *)text, (size_t)m->size, &value) && value > DR__LABEL_BAD)
+        *label = value;
+    return DR_OK;
+}
+
+static dr_status add_member(dr__tar_index *x, dr__tar_reader *r, const dr__tar_member *m, dr_error *err)
+{
+    int64_t label;
+    DR_TRY(read_label(r, m, &label, err));
+    return dr__tar_index_add(x, r->source, m, label, err);
 }
 
 dr_status dr__tar_index_build(dr__source *source, dr__tar_index *out, dr_error *err)

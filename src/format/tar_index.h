@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "format/names.h"
+#include "format/tar_reader.h"
+#include "index/index_file.h"
 #include "source/source.h"
 
 enum { DR__TAR_MAX_EXTS = 128 };
@@ -41,6 +43,11 @@ typedef struct dr__tar_index {
     uint8_t *part_ext; /* number of the member's extension in exts */
     size_t n_parts, parts_cap, part_ext_cap;
     dr__names exts; /* in lower case, without the first dot; .cls is not among them */
+    uint64_t *sums; /* of packed sets: xxh3 of each part; else NULL */
+    size_t sums_cap;
+    uint32_t *raw_sizes; /* of packed sets: size of each part once it is decompressed; 0: it is not compressed */
+    size_t raw_cap;
+    dr__names origins; /* of packed sets: the key that each sample had where it came from; else none */
     bool has_labels;
     bool image_ext[DR__TAR_MAX_EXTS]; /* which of exts are image files (codec/file_types.h) */
     bool two_images;                  /* a sample has images in more than one encoding */
@@ -58,6 +65,16 @@ dr_status dr__tar_index_open(const char *path, const dr__source_options *options
  */
 dr_status dr__tar_index_decode(const void *data, size_t size, const char *what, uint64_t tar_size, uint64_t tar_version,
                                dr__tar_index *out, dr_error *err);
+
+/* The bytes of an index file without its stamp (index/index_file.h), into *out, which the caller frees; out->failed:
+ * out of memory. */
+void dr__tar_index_encode(const dr__tar_index *index, const char *what, dr__section *out);
+
+/* For whoever finds members in their order: adds one to the sample that it belongs to, or to a new one.  Members that
+ * are of no sample (no dot in their name) are left out.  `label`: of .cls members, their number.  A part's number is
+ * index->n_parts - 1 afterwards. */
+dr_status dr__tar_index_add(dr__tar_index *index, dr__source *source, const dr__tar_member *member, int64_t label,
+                            dr_error *err);
 
 /* Is the extension one that becomes the field "image"? */
 bool dr__tar_is_image(const char *ext);

@@ -5,6 +5,9 @@
  *   section 3  the keys
  *   section 4  for each sample: u64 header, u64 label, u32 number of members
  *   section 5  for each member: u32 offset, u32 size, u8 extension
+ *   section 6  in packed sets, for each member: u64 xxh3 of its bytes
+ *   section 8  in packed sets, for each member: u32 size once it is decompressed, 0 where it is not compressed
+ *   section 7  in packed sets: the keys that the samples had where they came from
  *
  * Texts end with a zero byte.  The index holds while the shard has its size and version (dr__source_facts).
  */
@@ -17,7 +20,7 @@
 #include "index/index_file.h"
 #include "format/tar_index.h"
 
-enum { WHAT = 1, FACTS = 2, KEYS = 3, SAMPLES = 4, MEMBERS = 5, N_SECTIONS = 5 };
+enum { WHAT = 1, FACTS = 2, KEYS = 3, SAMPLES = 4, MEMBERS = 5, SUMS = 6, ORIGINS = 7, RAW_SIZES = 8, N_SECTIONS = 8 };
 enum { HAS_LABELS = 1 }; /* flag 2 was two_images, which follows from the members */
 
 static const char beside_what[] = "tar";
@@ -109,6 +112,40 @@ static dr_status make_room(dr__tar_index *x, uint64_t n_samples, uint64_t n_part
     return x->samples && x->parts && x->part_ext ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "index: out of memory");
 }
 
+static dr_status take_raw_sizes(const void *data, size_t size, dr__tar_index *x, dr_error *err)
+{
+    dr_cursor c;
+    DR_TRY(dr__index_section(data, size, RAW_SIZES, &c, err));
+    if (x->n_parts != dr__cursor_left(&c) / 4 || dr__cursor_left(&c) % 4)
+        return wrong(err);
+    x->raw_cap = x->n_parts;
+    x->raw_sizes = dr__alloc_zero(x->n_parts ? x->n_parts : 1, sizeof *x->raw_sizes);
+    if (!x->raw_sizes)
+        return dr__fail(err, DR_ERR_NOMEM, "index: out of memory");
+    for (size_t i = 0; i < x->n_parts; i++)
+        DR_TRY(dr__cursor_u32(&c, &x->raw_sizes[i], err));
+    return DR_OK;
+}
+
+/* The sections of packed sets, where they are. */
+static dr_status take_packed(const void *data, size_t size, dr__tar_index *x, dr_error *err)
+{
+    dr_cursor c;
+    if (dr__index_section(data, size, SUMS, &c, NULL) != DR_OK)
+        return DR_OK;
+    if (x->n_parts != dr__cursor_left(&c) / 8 || dr__cursor_left(&c) % 8)
+        return wrong(err);
+    x->sums_cap = x->n_parts;
+    x->sums = dr__alloc_zero(x->n_parts ? x->n_parts : 1, sizeof *x->sums);
+    if (!x->sums)
+        return dr__fail(err, DR_ERR_NOMEM, "index: out of memory");
+    for (size_t i = 0; i < x->n_parts; i++)
+        DR_TRY(dr__cursor_u64(&c, &x->sums[i], err));
+    DR_TRY(take_raw_sizes(data, size, x, err));
+    DR_TRY(dr__index_section(data, size, ORIGINS, &c, err));
+    return take_names(&c, x->keys.n, &x->origins, err);
+}
+
 static dr_status decode(const void *data, size_t size, const char *what, dr__tar_index *x, dr_error *err)
 {
     dr_cursor c, samples, members;
@@ -127,7 +164,8 @@ static dr_status decode(const void *data, size_t size, const char *what, dr__tar
     DR_TRY(dr__index_section(data, size, KEYS, &c, err));
     DR_TRY(take_names(&c, n_samples, &x->keys, err));
     DR_TRY(take_samples(&samples, x, err));
-    return take_members(&members, x, err);
+    DR_TRY(take_members(&members, x, err));
+    return take_packed(data, size, x, err);
 }
 
 dr_status dr__tar_index_decode(const void *data, size_t size, const char *what, uint64_t tar_size, uint64_t tar_version,
@@ -140,7 +178,7 @@ dr_status dr__tar_index_decode(const void *data, size_t size, const char *what, 
     return status;
 }
 
-static void encode(dr__section s[N_SECTIONS], const char *what, const dr__tar_index *x)
+static void encode(dr__section *s, const char *what, const dr__tar_index *x)
 {
     dr__put_bytes(&s[0], what, strlen(what) + 1);
     dr__put_u64(&s[1], x->tar_size);
@@ -164,14 +202,38 @@ static void encode(dr__section s[N_SECTIONS], const char *what, const dr__tar_in
     }
 }
 
+static int encode_all(dr__section s[N_SECTIONS], const char *what, const dr__tar_index *x)
+{
+    static const uint32_t ids[N_SECTIONS] = { WHAT, FACTS, KEYS, SAMPLES, MEMBERS, SUMS, ORIGINS, RAW_SIZES };
+    for (int i = 0; i < N_SECTIONS; i++)
+        s[i] = (dr__section){ .id = ids[i] };
+    encode(s, what, x);
+    if (!x->sums)
+        return SUMS - 1;
+    for (size_t i = 0; i < x->n_parts; i++)
+        dr__put_u64(&s[SUMS - 1], x->sums[i]);
+    dr__put_bytes(&s[ORIGINS - 1], x->origins.block, x->origins.used);
+    for (size_t i = 0; i < x->n_parts; i++)
+        dr__put_u32(&s[RAW_SIZES - 1], x->raw_sizes ? x->raw_sizes[i] : 0);
+    return N_SECTIONS;
+}
+
+void dr__tar_index_encode(const dr__tar_index *x, const char *what, dr__section *out)
+{
+    dr__section sections[N_SECTIONS];
+    const int n = encode_all(sections, what, x);
+    dr__index_encode(sections, n, out);
+    dr__sections_free(sections, n);
+}
+
 static bool save(const char *path, bool beside, const char *what, const dr__tar_index *x)
 {
-    dr__section sections[N_SECTIONS] = { { WHAT }, { FACTS }, { KEYS }, { SAMPLES }, { MEMBERS } };
+    dr__section sections[N_SECTIONS];
     if (!path)
         return false;
-    encode(sections, what, x);
-    bool good = dr__index_save(path, beside, sections, N_SECTIONS);
-    dr__sections_free(sections, N_SECTIONS);
+    const int n = encode_all(sections, what, x);
+    bool good = dr__index_save(path, beside, sections, n);
+    dr__sections_free(sections, n);
     return good;
 }
 

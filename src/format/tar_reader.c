@@ -96,8 +96,8 @@ static dr_status set_name(dr__tar_reader *r, dr__tar_member *m, const void *text
     const char *zero = len ? memchr(text, 0, len) : NULL;
     len = zero ? (size_t)(zero - (const char *)text) : len;
     if (len >= sizeof m->name)
-        return dr__fail(err, DR_ERR_LIMIT, "%s: a member's name has %zu bytes; allowed are %zu", r->source->name, len,
-                        sizeof m->name - 1);
+        return dr__fail(err, DR_ERR_LIMIT, "%s: a member's name must have at most %zu bytes, got %zu", r->source->name,
+                        sizeof m->name - 1, len);
     if (len)
         memcpy(m->name, text, len);
     m->name[len] = 0;
@@ -172,8 +172,8 @@ static dr_status take_extra(dr__tar_reader *r, char type, uint64_t offset, uint6
     if (type == 'K' || type == 'g') /* a long link name; defaults for the whole archive, which give no names */
         return DR_OK;
     if (size > DR__TAR_WINDOW)
-        return dr__fail(err, DR_ERR_LIMIT, "%s: %llu bytes of extended header at %llu; allowed are %d", r->source->name,
-                        (unsigned long long)size, (unsigned long long)offset, DR__TAR_WINDOW);
+        return dr__fail(err, DR_ERR_LIMIT, "%s: the extended header at %llu must have at most %d bytes, got %llu",
+                        r->source->name, (unsigned long long)offset, DR__TAR_WINDOW, (unsigned long long)size);
     DR_TRY(dr__tar_peek(r, offset, (size_t)size, &data, err));
     if (type == 'L') {
         x->has_name = true;

@@ -1,7 +1,7 @@
-/* canonical.c: JSON with one spelling for each value (RFC 8785).
+/* canonical.c: writes canonical JSON (RFC 8785), in which each value has one spelling.
  *
- * Members sorted by name, no blanks, numbers as ECMAScript prints them: the shortest digits that read back as the same
- * double.  Names here are ASCII, for which sorting by bytes equals sorting by UTF-16 units.
+ * Members are sorted by name; there is no white space; numbers are printed as by ECMAScript: the shortest digits that
+ * read back as the same double.  Names are ASCII here, so sorting by bytes equals sorting by UTF-16 units.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* explain.c: what a program does, in words. */
+/* explain.c: describes a program for people. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,14 +6,14 @@
 #include "base/alloc.h"
 #include "graph/program.h"
 
-typedef struct page {
+typedef struct buffer {
     char *text;
     size_t used, cap;
-} page;
+} buffer;
 
-static void say(page *p, const char *format, ...) DR_PRINTF(2, 3);
+static void append(buffer *p, const char *format, ...) DR_PRINTF(2, 3);
 
-static void say(page *p, const char *format, ...)
+static void append(buffer *p, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -24,7 +24,7 @@ static void say(page *p, const char *format, ...)
     va_end(args);
 }
 
-/* Does a tail take the step's rows as they are decoded? */
+/* Whether a tail takes the step's rows as they are decoded. */
 static bool streams(const dr__program *p, const dr__step *step)
 {
     for (int t = 0; t < p->n_tails; t++)
@@ -33,26 +33,26 @@ static bool streams(const dr__program *p, const dr__step *step)
     return false;
 }
 
-static void say_step(page *out, const dr__program *p, const dr__step *step)
+static void append_step(buffer *out, const dr__program *p, const dr__step *step)
 {
     const dr__node *node = &p->graph->nodes[step->node];
     char shape[128];
     json_t *params = dr__params_write(node->op.def->params, node->op.conf, 0);
     char *text = params ? dr__canonical(params) : NULL;
-    say(out, "  %-3u %s%s", node->id, node->op.def->name, text && strcmp(text, "{}") ? text : "");
+    append(out, "  %-3u %s%s", node->id, node->op.def->name, text && strcmp(text, "{}") ? text : "");
     if (strcmp(node->in[step->field], "image") || strcmp(node->out[step->field], "image"))
-        say(out, " [%s -> %s]", node->in[step->field], node->out[step->field]);
-    say(out, " -> %s", dr__desc_text_of(&p->values[step->out], shape, sizeof shape));
+        append(out, " [%s -> %s]", node->in[step->field], node->out[step->field]);
+    append(out, " -> %s", dr__desc_text_of(&p->values[step->out], shape, sizeof shape));
     if (node->op.def->note) {
         char note[256];
         node->op.def->note(node->op.conf, !p->fused, note, sizeof note);
-        say(out, "; %s", note);
+        append(out, "; %s", note);
     }
     if (step->windowed)
-        say(out, "; decodes only what is read%s", streams(p, step) ? ", JPEG row by row into the batch" : "");
+        append(out, "; decodes only what is read%s", streams(p, step) ? ", JPEG row by row into the batch" : "");
     if (step->tail >= 0)
-        say(out, "; fused, row by row, into the batch");
-    say(out, "\n");
+        append(out, "; fused, row by row, into the batch");
+    append(out, "\n");
     dr__free(text);
     json_decref(params);
 }
@@ -61,22 +61,22 @@ char *dr__program_explain(const dr__program *p)
 {
     static const char *const rules[] = { "stack", "pad", "ragged", "list" };
     char shape[128];
-    page out = { .text = dr__alloc(64 * 1024), .cap = 64 * 1024 };
+    buffer out = { .text = dr__alloc(64 * 1024), .cap = 64 * 1024 };
     if (!out.text)
         return NULL;
-    say(&out, "fields of a sample:\n");
+    append(&out, "fields of a sample:\n");
     for (int i = 0; i < p->n_inputs; i++)
-        say(&out, "      %s: %s\n", p->names[i], dr__desc_text_of(&p->values[i], shape, sizeof shape));
-    say(&out, "ops:\n");
+        append(&out, "      %s: %s\n", p->names[i], dr__desc_text_of(&p->values[i], shape, sizeof shape));
+    append(&out, "ops:\n");
     for (int s = 0; s < p->n_steps; s++)
-        say_step(&out, p, &p->steps[s]);
+        append_step(&out, p, &p->steps[s]);
     for (int i = 0; i < p->n_batch_nodes; i++)
-        say(&out, "  %-3u %s on whole batches\n", p->graph->nodes[p->batch_nodes[i]].id,
-            p->graph->nodes[p->batch_nodes[i]].op.def->name);
-    say(&out, "outputs:\n");
+        append(&out, "  %-3u %s on whole batches\n", p->graph->nodes[p->batch_nodes[i]].id,
+               p->graph->nodes[p->batch_nodes[i]].op.def->name);
+    append(&out, "outputs:\n");
     for (int i = 0; i < p->n_outputs; i++)
-        say(&out, "      %s: %s, %s\n", p->outputs[i].name,
-            dr__desc_text_of(&p->outputs[i].delivered, shape, sizeof shape), rules[p->outputs[i].collate]);
+        append(&out, "      %s: %s, %s\n", p->outputs[i].name,
+               dr__desc_text_of(&p->outputs[i].delivered, shape, sizeof shape), rules[p->outputs[i].collate]);
     return out.text;
 }
 

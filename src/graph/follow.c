@@ -1,9 +1,9 @@
-/* follow.c: which fields a node acts on, and whether what is delivered still belongs together.
+/* follow.c: which fields a node acts on, and whether delivered fields still match.
  *
- * An op that moves pixels moves all fields that tell places in them: masks, boxes, key points follow their image, label
- * volumes their volume.  A node may name its fields, and an op may not be able to move a kind; a field that was left
- * behind in that way must not be delivered beside what it belongs to.  The history of a value is the list of nodes that
- * moved it (or dropped rows of it): fields that belong together have the same one.
+ * An op that moves pixels also moves the fields that refer to positions in them: masks, boxes and key points follow
+ * their image, label volumes their volume.  But a node may name its fields, and some ops cannot move every kind.  A
+ * field that was left behind in this way must not be delivered together with the image it belongs to.  The history of a
+ * value is the list of nodes that moved it (or dropped rows of it); matching fields have equal histories.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,17 +19,17 @@ static const char *const kind_words[] = {
     [DR_KIND_MASKS] = "masks of boxes",
 };
 
-static bool is_of(const dr__program *p, int value, unsigned kinds)
+static bool is_of_kind(const dr__program *p, int value, unsigned kinds)
 {
     return kinds >> p->values[value].kind & 1;
 }
 
 /* --- fields of a node --- */
 
-static dr_status name_those(dr__program *p, dr__node *node, unsigned kinds, dr_error *err)
+static dr_status name_fields_of_kind(dr__program *p, dr__node *node, unsigned kinds, dr_error *err)
 {
     for (int v = 0; v < p->n_values; v++) {
-        if (!is_of(p, v, kinds) || dr__program_find(p, p->names[v]) != v)
+        if (!is_of_kind(p, v, kinds) || dr__program_find_value(p, p->names[v]) != v)
             continue;
         if (node->n_fields == DR__NODE_FIELDS)
             return dr__fail(err, DR_ERR_LIMIT, "%s: there are more than %d fields that it acts on; name some (fields=)",
@@ -47,16 +47,16 @@ dr_status dr__program_name_fields(dr__program *p, int node_index, dr_error *err)
     if (node->n_fields)
         return DR_OK;
     const unsigned kinds = dr__op_kinds(&node->op);
-    const char *standard = dr__standard_fields(node->op.def);
+    const char *standard = dr__default_fields(node->op.def);
     node->found = true;
-    DR_TRY(name_those(p, node, kinds & first, err)); /* draws are made from the first field's size */
-    if (node->n_fields || dr__program_find(p, standard) < 0) {
-        DR_TRY(name_those(p, node, kinds & then, err));
-        DR_TRY(name_those(p, node, kinds & ~(first | then), err));
+    DR_TRY(name_fields_of_kind(p, node, kinds & first, err)); /* draws are made from the first field's size */
+    if (node->n_fields || dr__program_find_value(p, standard) < 0) {
+        DR_TRY(name_fields_of_kind(p, node, kinds & then, err));
+        DR_TRY(name_fields_of_kind(p, node, kinds & ~(first | then), err));
     }
     if (node->n_fields)
         return DR_OK;
-    snprintf(node->in[0], DR__NAME, "%s", standard); /* the op will say what it misses: an image that is not decoded */
+    snprintf(node->in[0], DR__NAME, "%s", standard); /* the op reports what is missing: a decoded image */
     snprintf(node->out[0], DR__NAME, "%s", standard);
     node->n_fields = 1;
     return DR_OK;
@@ -65,7 +65,7 @@ dr_status dr__program_name_fields(dr__program *p, int node_index, dr_error *err)
 static bool has_field(const dr__program *p, int node, unsigned kinds)
 {
     for (int f = 0; f < p->graph->nodes[node].n_fields; f++)
-        if (is_of(p, p->node_in[node][f], kinds))
+        if (is_of_kind(p, p->node_in[node][f], kinds))
             return true;
     return false;
 }
@@ -81,15 +81,15 @@ dr_status dr__program_check_fields(const dr__program *p, int node, dr_error *err
     if (!has_field(p, node, images) && dr__op_kinds(&p->graph->nodes[node].op) & points)
         return dr__fail(err, DR_ERR_ARG, "%s: boxes need their image among the fields (fields=\"image,boxes\")",
                         def->name);
-    if (has_field(p, node, images) && !is_of(p, p->node_in[node][0], images))
+    if (has_field(p, node, images) && !is_of_kind(p, p->node_in[node][0], images))
         return dr__fail(err, DR_ERR_ARG, "%s: the image must stand before its boxes in fields", def->name);
     return DR_OK;
 }
 
-/* --- what belongs together --- */
+/* --- fields that must match --- */
 
-/* Fields of one kind go where those of another go, in the ops with a flag. */
-struct bond {
+/* Ops with the flag must treat followers as they treat leaders. */
+struct relation {
     unsigned flag;
     unsigned leaders, followers;
     const char *verb, *base; /* for messages */
@@ -97,7 +97,7 @@ struct bond {
 
 #define FOLLOW_IMAGES (DR__KIND(MASK) | DR__KIND(MASKS) | DR__KIND(BOXES) | DR__KIND(KEYPOINTS))
 
-static const struct bond bonds[] = {
+static const struct relation relations[] = {
     { DR_OP_MOVES, DR__ON_IMAGES, FOLLOW_IMAGES, "moves", "move" },
     { DR_OP_MOVES, DR__ON_VOLUMES, DR__KIND(VOLUME_MASK), "moves", "move" },
     { DR_OP_DROPS, DR__KIND(BOXES), DR__ON_INSTANCES & ~DR__KIND(BOXES), "drops rows of", "drop rows of" },
@@ -108,11 +108,11 @@ static bool has_flag(const dr__op *op, unsigned flag)
     return flag == DR_OP_MOVES ? dr__op_moves(op) : op->def->flags & flag;
 }
 
-/* The nodes with the flag that a value went through, first to last. */
+/* The nodes with the flag that a value has passed, first to last. */
 static int history_of(const dr__program *p, int value, unsigned flag, int nodes[DR__MAX_NODES])
 {
     int n = 0;
-    for (int s = p->n_steps - 1; s >= 0; s--) { /* a step stands behind those that make what it reads */
+    for (int s = p->n_steps - 1; s >= 0; s--) { /* a step comes after those that make its input */
         if (p->steps[s].out != value)
             continue;
         value = p->steps[s].in;
@@ -127,63 +127,62 @@ static int history_of(const dr__program *p, int value, unsigned flag, int nodes[
     return n;
 }
 
-/* The first node that moved the one and not the other; -1: there is none.  *led: it was the leader that it moved. */
-static int first_difference(const dr__program *p, int leader, int follower, unsigned flag, bool *led)
+/* The first node that moved only one of two fields; -1: there is none.  *leader_moved: it moved the leader. */
+static int first_difference(const dr__program *p, int leader, int follower, unsigned flag, bool *leader_moved)
 {
     int a[DR__MAX_NODES], b[DR__MAX_NODES];
     int n_a = history_of(p, leader, flag, a), n_b = history_of(p, follower, flag, b), i = 0;
     while (i < n_a && i < n_b && a[i] == b[i])
         i++;
-    *led = i < n_a;
+    *leader_moved = i < n_a;
     return i < n_a ? a[i] : i < n_b ? b[i] : -1;
 }
 
-static dr_status left_behind(const dr__program *p, const struct bond *bond, int node, bool led, int leader,
-                             int follower, dr_error *err)
+static dr_status fail_left_behind(const dr__program *p, const struct relation *relation, int node, bool leader_moved,
+                                  int leader, int follower, dr_error *err)
 {
     const dr__op *op = &p->graph->nodes[node].op;
     const char *name = p->names[follower], *other = p->names[leader];
     const dr_kind kind = p->values[follower].kind;
-    if (!led)
+    if (!leader_moved)
         return dr__fail(err, DR_ERR_ARG,
                         "%s: %s \"%s\", which is delivered, but not \"%s\": name both in its fields, or leave its "
                         "fields out (all that belongs together follows)",
-                        op->def->name, bond->verb, name, other);
+                        op->def->name, relation->verb, name, other);
     if (!(dr__op_kinds(op) >> kind & 1))
         return dr__fail(err, DR_ERR_ARG,
                         "%s: %s \"%s\" but cannot %s %s, and \"%s\" is delivered: take another op, or leave \"%s\" out "
                         "of outputs",
-                        op->def->name, bond->verb, other, bond->base, kind_words[kind], name, name);
+                        op->def->name, relation->verb, other, relation->base, kind_words[kind], name, name);
     return dr__fail(err, DR_ERR_ARG,
                     "%s: %s \"%s\" but not \"%s\", which is delivered: add \"%s\" to its fields, leave its fields out "
                     "(all that belongs together follows), or leave \"%s\" out of outputs",
-                    op->def->name, bond->verb, other, name, name, name);
+                    op->def->name, relation->verb, other, name, name, name);
 }
 
-/* Fails where `follower` went another way than each of the leaders that are delivered, or, if none is, that there are.
- */
-static dr_status check_follower(const dr__program *p, const struct bond *bond, int follower, dr_error *err)
+/* Fails if no leader has the history of `follower`.  Leaders are those that are delivered, or, if none is, all. */
+static dr_status check_follower(const dr__program *p, const struct relation *relation, int follower, dr_error *err)
 {
     int node = -1, leader = -1;
-    bool led = false;
+    bool leader_moved = false;
     for (int delivered = 1; delivered >= 0 && leader < 0; delivered--)
         for (int v = 0; v < p->n_values; v++) {
             bool here;
-            if (!is_of(p, v, bond->leaders) || dr__program_find(p, p->names[v]) != v ||
+            if (!is_of_kind(p, v, relation->leaders) || dr__program_find_value(p, p->names[v]) != v ||
                 (delivered && dr__program_output_of(p, v) < 0))
                 continue;
-            const int difference = first_difference(p, v, follower, bond->flag, &here);
+            const int difference = first_difference(p, v, follower, relation->flag, &here);
             if (difference < 0)
                 return DR_OK;
             if (leader < 0)
-                leader = v, node = difference, led = here;
+                leader = v, node = difference, leader_moved = here;
         }
-    return leader < 0 ? DR_OK : left_behind(p, bond, node, led, leader, follower, err);
+    return leader < 0 ? DR_OK : fail_left_behind(p, relation, node, leader_moved, leader, follower, err);
 }
 
 static dr_status check_batch_ops(const dr__program *p, int value, dr_error *err)
 {
-    for (int i = 0; i < p->n_batch_nodes && is_of(p, value, bonds[0].followers); i++) {
+    for (int i = 0; i < p->n_batch_nodes && is_of_kind(p, value, relations[0].followers); i++) {
         const dr__op *op = &p->graph->nodes[p->batch_nodes[i]].op;
         if (dr__op_moves(op))
             return dr__fail(err, DR_ERR_ARG,
@@ -209,29 +208,29 @@ dr_status dr__program_check_followers(const dr__program *p, const char *names, d
         if (names && !is_among(names, p->outputs[i].name))
             continue;
         DR_TRY(check_batch_ops(p, value, err));
-        for (size_t b = 0; b < DR_COUNT(bonds); b++)
-            if (is_of(p, value, bonds[b].followers))
-                DR_TRY(check_follower(p, &bonds[b], value, err));
+        for (size_t b = 0; b < DR_COUNT(relations); b++)
+            if (is_of_kind(p, value, relations[b].followers))
+                DR_TRY(check_follower(p, &relations[b], value, err));
     }
     return DR_OK;
 }
 
-/* --- what nobody needs --- */
+/* --- unused fields --- */
 
-/* Marks what a step reads: its field, the first field of its node (draws are made from its size), all that it looks at,
- * and the image that boxes and key points lie in. */
+/* Marks the values that a step needs: its field, the first field of its node (whose size the draws depend on), all
+ * fields if the op inspects, and the image that boxes and key points refer to. */
 static void mark_inputs(const dr__program *p, const dr__step *step, bool *live)
 {
     const dr__node *node = &p->graph->nodes[step->node];
     const unsigned points = DR__KIND(BOXES) | DR__KIND(KEYPOINTS), images = DR__KIND(IMAGE) | DR__KIND(MASK);
     for (int f = 0; f < node->n_fields; f++) {
         const int in = p->node_in[step->node][f];
-        live[in] |=
-            f == 0 || f == step->field || node->op.def->inspect || (is_of(p, step->in, points) && is_of(p, in, images));
+        live[in] |= f == 0 || f == step->field || node->op.def->inspect ||
+                    (is_of_kind(p, step->in, points) && is_of_kind(p, in, images));
     }
 }
 
-/* Takes a field out of its node. */
+/* Removes a field from its node. */
 static void drop_field(dr__program *p, int node_index, int field)
 {
     dr__node *node = &p->graph->nodes[node_index];

@@ -1,4 +1,4 @@
-/* fuse.c: which decodes read only a window, which outputs end in a tail, and which of those take decoded rows. */
+/* fuse.c: decides which decodes make only a window, which outputs end in a tail, and which decodes stream into one. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@ static const dr_op_def *def_of(const dr__program *p, int step)
     return p->graph->nodes[p->steps[step].node].op.def;
 }
 
-/* The step that made a value, if that value goes nowhere but to one reader; else -1. */
+/* The step that made a value, if the value has one reader and is no output; else -1. */
 static int sole_maker(const dr__program *p, int value)
 {
     int reader;
@@ -46,7 +46,7 @@ static bool deterministic_lut(const dr__program *p, int step)
     return def->flags & DR_OP_POINTWISE_U8 && !(def->flags & DR_OP_RANDOM);
 }
 
-/* Tables of 256 results for the ops at steps[0 .. n), first op first. */
+/* Makes the tables of 256 results per channel for the ops at steps[0 .. n), in the order in which they run. */
 static void compose_lut(dr__program *p, dr__tail *tail, const int *steps, int n, dr_dtype dtype, int channels)
 {
     float in[DR__LUT_CHANNELS * 256], *values = tail->lut.value;
@@ -72,12 +72,12 @@ static void compose_lut(dr__program *p, dr__tail *tail, const int *steps, int n,
     dr__lut_u16_prepare(&tail->lut16);
 }
 
-static bool tail_type(const dr_desc *d)
+static bool can_end_in_tail(const dr_desc *d)
 {
     return d->dtype == DR_F32 || d->dtype == DR_F16 || d->dtype == DR_BF16 || d->dtype == DR_U8;
 }
 
-/* Walks back from an output: type and normalisation, then one mirror, then one op that makes rows. */
+/* Walks back from an output over type and normalisation, then one mirror, then one op that makes rows. */
 static void build_tail(dr__program *p, dr__output *out, dr__tail *tail)
 {
     int luts[DR__MAX_STEPS], n = 0, index = p->n_tails;
@@ -125,7 +125,7 @@ static void build_tail(dr__program *p, dr__output *out, dr__tail *tail)
     out->tail = p->n_tails++;
 }
 
-/* The tail's pixels come from a decode that nothing else reads, and both sides can work on bands of rows. */
+/* Streams if the tail alone reads a decode, and both can work on bands of rows. */
 static void find_stream(dr__program *p, dr__tail *tail)
 {
     int decode = tail->rows_step >= 0 ? sole_maker(p, tail->source) : -1;
@@ -142,7 +142,7 @@ dr_status dr__program_fuse(dr__program *p, bool late_store, dr_error *err)
     for (int i = 0; i < p->n_outputs; i++) {
         dr__output *out = &p->outputs[i];
         const dr_desc *d = &p->values[out->value];
-        if (d->kind == DR_KIND_IMAGE && d->layout == DR_LAYOUT_HWC && tail_type(d) && dr__channels(d) > 0 &&
+        if (d->kind == DR_KIND_IMAGE && d->layout == DR_LAYOUT_HWC && can_end_in_tail(d) && dr__channels(d) > 0 &&
             dr__channels(d) <= DR__LUT_CHANNELS)
             build_tail(p, out, &p->tails[p->n_tails]);
     }

@@ -1,4 +1,4 @@
-/* graph_internal.h: nodes over named fields, as the user built them. */
+/* graph_internal.h: the struct of a graph: nodes over named fields, as the user has added them. */
 #ifndef DR_GRAPH_GRAPH_INTERNAL_H
 #define DR_GRAPH_GRAPH_INTERNAL_H
 
@@ -11,10 +11,10 @@
 enum { DR__NODE_FIELDS = 8, DR__NAME = 64, DR__MAX_NODES = 256 };
 
 typedef struct dr__node {
-    uint32_t id; /* keys the node's randomness; stays with it through every rewriting */
+    uint32_t id; /* keys the node's random draws; kept when a graph is copied or split */
     dr__op op;
-    int n_fields; /* 0: none are named, the op acts on the fields of the kinds it knows (dr__op_kinds) */
-    bool found;   /* a program found its fields, by their kinds */
+    int n_fields; /* 0: no field is named; the op acts on all fields of its kinds (dr__op_kinds) */
+    bool found;   /* the program found the fields by their kinds */
     char in[DR__NODE_FIELDS][DR__NAME];
     char out[DR__NODE_FIELDS][DR__NAME];
 } dr__node;
@@ -23,21 +23,20 @@ struct dr_graph {
     int n_nodes;
     dr__node nodes[DR__MAX_NODES];
     uint32_t next_id;
-    char *json; /* canonical text, made when asked for; NULL: stale */
+    char *json; /* canonical text, made on demand; NULL: stale */
 };
 
-/* What an op acts on where no fields are named and there is none of a kind it knows. */
-const char *dr__standard_fields(const dr_op_def *def);
+/* The fields that an op acts on if none is named and none is of a kind that it knows. */
+const char *dr__default_fields(const dr_op_def *def);
 
 /* A deep copy. */
 dr_status dr__graph_copy(dr_graph *graph, dr_graph **out, dr_error *err);
 
-/* The canonical text of a graph whose fields are all named (a program's): what stands for it in saved states and keys
- * of stored data.  A node on what was the only field before there were kinds ("image") does not name it.  Owned by the
- * caller (dr__free).  NULL: out of memory. */
+/* The canonical text that identifies a program's graph in saved states and in the keys of stored samples.  It names
+ * all fields but default fields.  Owned by the caller (dr__free).  NULL: out of memory. */
 char *dr__graph_identity(const dr_graph *graph);
 
-/* Canonical text (RFC 8785) of a JSON value; owned by the caller (dr__free).  NULL: out of memory. */
+/* The canonical text (RFC 8785) of a JSON value; owned by the caller (dr__free).  NULL: out of memory. */
 char *dr__canonical(const json_t *value);
 
 #endif

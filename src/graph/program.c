@@ -1,4 +1,4 @@
-/* program.c: from a graph and a data set's fields to numbered values and steps. */
+/* program.c: compiles a graph and the fields of a data set into numbered values and steps. */
 #include "graph/program.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "op/batch.h"
 #include "op/planes.h"
 
-int dr__program_find(const dr__program *p, const char *name)
+int dr__program_find_value(const dr__program *p, const char *name)
 {
     for (int v = p->n_values - 1; v >= 0; v--)
         if (!strcmp(p->names[v], name))
@@ -16,12 +16,12 @@ int dr__program_find(const dr__program *p, const char *name)
     return -1;
 }
 
-static dr_status no_field(const dr__program *p, const char *who, const char *name, dr_error *err)
+static dr_status fail_no_field(const dr__program *p, const char *who, const char *name, dr_error *err)
 {
     char known[256] = "";
     size_t n = 0;
     for (int v = 0; v < p->n_values && n < sizeof known; v++)
-        if (dr__program_find(p, p->names[v]) == v)
+        if (dr__program_find_value(p, p->names[v]) == v)
             n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", p->names[v]);
     return dr__fail(err, DR_ERR_NOT_FOUND, "%s: no field \"%s\"; there are %s", who, name, known);
 }
@@ -36,7 +36,7 @@ static dr_status new_value(dr__program *p, const char *name, const dr_desc *desc
     return DR_OK;
 }
 
-/* The data set's field that an early step on this value starts from; -1: the value is not there early. */
+/* The data set's field that an early step on this value starts from; -1: the value is not available early. */
 static int early_root(const dr__program *p, int value)
 {
     dr_kind kind = p->values[value].kind;
@@ -49,7 +49,7 @@ static int early_root(const dr__program *p, int value)
     return -1;
 }
 
-static bool passes(const dr__program *p, const dr__node *node, int field, int in)
+static bool passes_through(const dr__program *p, const dr__node *node, int field, int in)
 {
     return node->op.def->passes && node->op.def->passes(&p->values[in]) && !strcmp(node->in[field], node->out[field]);
 }
@@ -76,9 +76,9 @@ static dr_status find_inputs(dr__program *p, int node_index, dr_error *err)
 {
     const dr__node *node = &p->graph->nodes[node_index];
     for (int f = 0; f < node->n_fields; f++) {
-        p->node_in[node_index][f] = dr__program_find(p, node->in[f]);
+        p->node_in[node_index][f] = dr__program_find_value(p, node->in[f]);
         if (p->node_in[node_index][f] < 0)
-            return no_field(p, node->op.def->name, node->in[f], err);
+            return fail_no_field(p, node->op.def->name, node->in[f], err);
     }
     return DR_OK;
 }
@@ -100,7 +100,7 @@ static dr_status add_nodes(dr__program *p, dr_error *err)
         DR_TRY(find_inputs(p, i, err));
         DR_TRY(dr__program_check_fields(p, i, err));
         for (int f = 0; f < node->n_fields; f++) {
-            if (passes(p, node, f, p->node_in[i][f]))
+            if (passes_through(p, node, f, p->node_in[i][f]))
                 continue;
             DR_TRY(add_step(p, i, f, err));
             const bool own = f > 0 && node->op.def->flags & DR_OP_DECODE;
@@ -111,7 +111,7 @@ static dr_status add_nodes(dr__program *p, dr_error *err)
     return DR_OK;
 }
 
-/* The rule with that name, or -1. */
+/* The collate rule with that name, or -1. */
 static int parse_rule(const char *text, size_t n)
 {
     static const char *const rules[] = { "stack", "pad", "ragged", "list" };
@@ -129,25 +129,25 @@ static int find_output(const dr__program *p, const char *name)
     return -1;
 }
 
-/* Are they "field=rule,..." with fields that there are? */
+/* Fails unless the rules have the form "field=rule,..." and name existing fields. */
 static dr_status check_rules(const dr__program *p, const char *rules, dr_error *err)
 {
     for (const char *at = rules; at && *at; at += strcspn(at, ","), at += *at == ',') {
         char name[DR__NAME];
         size_t n = strcspn(at, "=,"), length = strcspn(at, ",");
         if (at[n] != '=' || n >= sizeof name)
-            return dr__fail(err, DR_ERR_ARG, "collate: \"%.*s\" is not of the form field=rule", (int)length, at);
+            return dr__fail(err, DR_ERR_ARG, "collate must be field=rule,..., got \"%.*s\"", (int)length, at);
         snprintf(name, sizeof name, "%.*s", (int)n, at);
-        if (strcmp(name, "*") && dr__program_find(p, name) < 0)
-            return no_field(p, "collate", name, err);
+        if (strcmp(name, "*") && dr__program_find_value(p, name) < 0)
+            return fail_no_field(p, "collate", name, err);
         if (parse_rule(at + n + 1, length - n - 1) < 0)
-            return dr__fail(err, DR_ERR_ARG, "collate: \"%.*s\" is none of stack, pad, ragged, list",
+            return dr__fail(err, DR_ERR_ARG, "collate: a rule must be stack, pad, ragged or list, got \"%.*s\"",
                             (int)(length - n - 1), at + n + 1);
     }
     return DR_OK;
 }
 
-/* A rule for what is not delivered would do nothing: it is a mistake. */
+/* Fails on a rule for a field that is not delivered, which would have no effect. */
 static dr_status check_rules_delivered(const dr__program *p, const char *rules, dr_error *err)
 {
     char names[256] = "";
@@ -165,7 +165,7 @@ static dr_status check_rules_delivered(const dr__program *p, const char *rules, 
     return DR_OK;
 }
 
-/* What checked rules say of one field; -1: nothing. */
+/* The rule for a field, from checked rules; -1: none. */
 static int rule_for(const char *rules, const char *name)
 {
     int rule = -1;
@@ -177,8 +177,7 @@ static int rule_for(const char *rules, const char *name)
     return rule;
 }
 
-/* Of a field that no rule names and whose shape depends on the sample: of boxes and such there are as many as there
- * are. */
+/* The rule for a field that no rule names and whose shape depends on the sample.  Boxes and the like become lists. */
 static int rule_for_unknown(const dr__program_options *o, dr_kind kind)
 {
     const int rule = rule_for(o->collate, "*");
@@ -197,9 +196,9 @@ static dr_desc batch_desc(const dr_desc *value, bool planar)
 
 static dr_status add_output(dr__program *p, const char *name, const dr__program_options *o, dr_error *err)
 {
-    int value = dr__program_find(p, name), rule = rule_for(o->collate, name);
+    int value = dr__program_find_value(p, name), rule = rule_for(o->collate, name);
     if (value < 0)
-        return no_field(p, "outputs", name, err);
+        return fail_no_field(p, "outputs", name, err);
     if (p->n_outputs == DR__MAX_OUTPUTS)
         return dr__fail(err, DR_ERR_LIMIT, "more than %d outputs", DR__MAX_OUTPUTS);
     const dr_desc *desc = &p->values[value];
@@ -219,28 +218,28 @@ static dr_status add_output(dr__program *p, const char *name, const dr__program_
     return DR_OK;
 }
 
-/* What goes with an image: masks, boxes, their labels. */
+/* Adds the fields that belong to an image: masks, boxes, their labels. */
 static dr_status add_followers(dr__program *p, const dr__program_options *o, dr_error *err)
 {
     const unsigned kinds = DR__KIND(MASK) | DR__ON_INSTANCES;
-    for (int v = 0; v < p->n_values; v++) { /* in the order of the data set, whatever was made of them */
-        const int latest = dr__program_find(p, p->names[v]);
+    for (int v = 0; v < p->n_values; v++) { /* in the order of the data set's fields */
+        const int latest = dr__program_find_value(p, p->names[v]);
         if (kinds >> p->values[latest].kind & 1 && find_output(p, p->names[v]) < 0)
             DR_TRY(add_output(p, p->names[v], o, err));
     }
     return DR_OK;
 }
 
-static dr_status add_standard_outputs(dr__program *p, const dr__program_options *o, dr_error *err)
+static dr_status add_default_outputs(dr__program *p, const dr__program_options *o, dr_error *err)
 {
-    if (dr__program_find(p, "image") >= 0) {
+    if (dr__program_find_value(p, "image") >= 0) {
         DR_TRY(add_output(p, "image", o, err));
-        if (dr__program_find(p, "label") >= 0)
+        if (dr__program_find_value(p, "label") >= 0)
             DR_TRY(add_output(p, "label", o, err));
         return add_followers(p, o, err);
     }
     for (int v = 0; v < p->n_values; v++)
-        if (dr__program_find(p, p->names[v]) == v)
+        if (dr__program_find_value(p, p->names[v]) == v)
             DR_TRY(add_output(p, p->names[v], o, err));
     return DR_OK;
 }
@@ -251,7 +250,7 @@ static dr_status add_outputs(dr__program *p, const dr__program_options *o, dr_er
         return dr__fail(err, DR_ERR_ARG, "layout must be NCHW or NHWC, got \"%s\"", o->layout);
     DR_TRY(check_rules(p, o->collate, err));
     if (!o->outputs || !*o->outputs)
-        DR_TRY(add_standard_outputs(p, o, err));
+        DR_TRY(add_default_outputs(p, o, err));
     for (const char *s = o->outputs; s && *s; s += strcspn(s, ","), s += *s == ',') {
         char name[DR__NAME];
         snprintf(name, sizeof name, "%.*s", (int)DR_MIN(strcspn(s, ","), sizeof name - 1), s);
@@ -264,7 +263,7 @@ static dr_status add_outputs(dr__program *p, const dr__program_options *o, dr_er
     return DR_OK;
 }
 
-/* A batch op works in place on stacked outputs; what they are after it is noted. */
+/* Checks a batch op, which works in place on stacked outputs, and updates their descriptions. */
 static dr_status check_batch_node(dr__program *p, const dr__node *node, dr_error *err)
 {
     const dr_op_def *def = node->op.def;
@@ -272,12 +271,12 @@ static dr_status check_batch_node(dr__program *p, const dr__node *node, dr_error
     int at[DR__BATCH_OP_FIELDS];
     size_t scratch;
     if (node->n_fields != def->batch->n_fields)
-        return dr__fail(err, DR_ERR_ARG, "%s: works on %d fields, %d given", def->name, def->batch->n_fields,
+        return dr__fail(err, DR_ERR_ARG, "%s: fields must be %d names, got %d", def->name, def->batch->n_fields,
                         node->n_fields);
     for (int f = 0; f < node->n_fields; f++) {
         at[f] = find_output(p, node->in[f]);
         if (at[f] < 0 || p->outputs[at[f]].collate != DR_COLLATE_STACK)
-            return dr__fail(err, DR_ERR_ARG, "%s: field \"%s\" is no stacked output of the loader", def->name,
+            return dr__fail(err, DR_ERR_ARG, "%s: field \"%s\" must be a stacked output of the loader", def->name,
                             node->in[f]);
         if (strcmp(node->in[f], node->out[f]))
             return dr__fail(err, DR_ERR_ARG, "%s: works in place, \"%s\" cannot become \"%s\"", def->name, node->in[f],
@@ -318,7 +317,7 @@ static dr_status compile(dr__program *p, dr_graph *graph, const dr__field *field
         int value;
         DR_TRY(new_value(p, fields[i].name, &fields[i].desc, &value, err));
     }
-    p->n_inputs = n_fields; /* early_root asks for it */
+    p->n_inputs = n_fields; /* early_root reads it */
     DR_TRY(add_nodes(p, err));
     DR_TRY(add_outputs(p, o, err));
     for (int i = 0; i < p->n_batch_nodes; i++)

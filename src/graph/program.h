@@ -1,18 +1,18 @@
-/* program.h: a graph made ready to run on the samples of one data set.
+/* program.h: a graph compiled for the samples of one data set.
  *
- * Compiling gives each intermediate result a number (a value), checks types and shapes as far as they are known
- * beforehand, and decides what is fused.  A program is read-only and shared by all workers; what a sample needs while
- * it runs is in a workbench.
+ * Compiling numbers each intermediate result (a value), checks types and shapes as far as they are known beforehand,
+ * and decides what is fused.  A program is read-only and shared by all workers; the state of a sample is in a
+ * workbench.
  *
  *   values   0 .. n_inputs-1 are the data set's fields; each step makes one more
  *   steps    one op on one field, in the order of the nodes
- *   outputs  the values that leave in a batch
+ *   outputs  the values that a batch delivers
  *
- * Fusion changes how steps are carried out, never what they compute:
+ * Fusion changes how steps run, never what they compute:
  *   window   a decode whose readers need only a part of the image decodes that part
  *   tail     the last ops of an output image (resize or crop, mirror, type and normalisation, layout) write row by row
  *            from 8-bit pixels into the batch slot through one table of 256 results per channel
- *   stream   a windowed decode that only such a tail reads hands it its rows as they are decoded
+ *   stream   a windowed decode that only such a tail reads passes its rows on as they are decoded
  */
 #ifndef DR_GRAPH_PROGRAM_H
 #define DR_GRAPH_PROGRAM_H
@@ -26,16 +26,15 @@
 enum { DR__MAX_STEPS = 512, DR__MAX_VALUES = DR__MAX_FIELDS + 600, DR__MAX_OUTPUTS = DR__MAX_FIELDS };
 
 typedef struct dr__step {
-    int node;    /* in graph->nodes */
-    int field;   /* which of the node's fields */
-    bool first;  /* of its node: draws and inspects */
-    bool early;  /* carried out while the sample is planned: DR_OP_EARLY */
-    int root;    /* early: the data set's field that its input was made from */
-    int in, out; /* values */
-    size_t
-        par_at; /* where its draws stand in a sample's block: its node's, but each decode has header facts of its own */
-    bool windowed; /* decode: only the region that its readers need */
-    int tail;      /* >= 0: carried out by that tail, not by itself */
+    int node;      /* in graph->nodes */
+    int field;     /* which of the node's fields */
+    bool first;    /* the first step of its node, which draws and inspects */
+    bool early;    /* runs while the sample is planned: DR_OP_EARLY */
+    int root;      /* early: the data set's field that its input was made from */
+    int in, out;   /* values */
+    size_t par_at; /* offset of its draws in a sample's block: its node's; each decode has its own for header facts */
+    bool windowed; /* decode: makes only the region that its readers need */
+    int tail;      /* >= 0: the tail that runs it; -1: it runs by itself */
 } dr__step;
 
 /* The fused end of one output. */
@@ -43,7 +42,7 @@ typedef struct dr__tail {
     int source;      /* value of uint8 pixels that the tail starts from */
     int rows_step;   /* step whose `rows` makes the rows; -1: the source's own rows */
     int flip_step;   /* step that may mirror; -1: none */
-    int decode_step; /* decode that can hand its rows to rows_step; -1: none */
+    int decode_step; /* decode that can stream into rows_step; -1: none */
     bool has_lut;
     dr__lut_f32 lut;                      /* for float32 results */
     dr__lut_u16 lut16;                    /* for 16-bit results */
@@ -56,7 +55,7 @@ typedef struct dr__output {
     int tail; /* index of its tail, or -1 */
     dr_collate collate;
     dr_desc desc;      /* of one sample as it is stored in the batch: images in the batch's layout */
-    dr_desc delivered; /* the same after the ops on whole batches */
+    dr_desc delivered; /* the same after the batch ops */
 } dr__output;
 
 typedef struct dr__program {
@@ -68,9 +67,9 @@ typedef struct dr__program {
     dr__tail *tails; /* owned */
     dr__output outputs[DR__MAX_OUTPUTS];
     int node_in[DR__MAX_NODES][DR__NODE_FIELDS]; /* values that a node's fields are read from */
-    size_t par_at[DR__MAX_NODES];                /* where a node's draws stand in a sample's block of draws */
+    size_t par_at[DR__MAX_NODES];                /* offset of a node's draws in a sample's block of draws */
     size_t par_bytes;
-    int batch_nodes[DR__MAX_NODES]; /* nodes that work on whole batches, after all steps */
+    int batch_nodes[DR__MAX_NODES]; /* batch ops, which run after all steps */
     bool fused;
     const dr__kernels *kernels;
 } dr__program;
@@ -80,41 +79,43 @@ typedef struct dr__program_options {
     const char *collate;
     const char *layout;
     bool reference;
-    bool late_store; /* where outputs go is known only when all steps have run: no decode can wait for it */
-    bool part;       /* of a chain that goes on elsewhere: outputs need not belong together */
-    bool any_shape;  /* fields whose shape depends on the sample become lists where `collate` says nothing */
+    bool late_store; /* a sample's slot is known only when all steps have run, so no decode can stream into it */
+    bool part;       /* a part of a chain: outputs need not match (follow.c) */
+    bool any_shape;  /* fields whose shape depends on the sample become lists unless `collate` names them */
 } dr__program_options;
 
-/* fields: what the samples have. */
+/* Compiles a graph.  fields: of the data set's samples. */
 dr_status dr__program_compile(dr_graph *graph, const dr__field *fields, int n_fields,
                               const dr__program_options *options, dr__program **out, dr_error *err);
 void dr__program_free(dr__program **program);
 
-/* What runs, for people; owned by the caller (dr_text_free). */
+/* A description for people; owned by the caller (dr_text_free).  NULL: out of memory. */
 char *dr__program_explain(const dr__program *program);
 
-/* Decides windows, tails and, where outputs have their places early, streams (fuse.c). */
+/* Decides windows, tails and, unless late_store, streams (fuse.c). */
 dr_status dr__program_fuse(dr__program *program, bool late_store, dr_error *err);
 
-/* The latest value of that name: an op in place hides what it read.  -1: none. */
-int dr__program_find(const dr__program *program, const char *name);
+/* The newest value of that name (an op in place makes a new one); -1: none. */
+int dr__program_find_value(const dr__program *program, const char *name);
 
-/* Names the fields of a node that names none: those of the kinds that its op acts on, images and volumes first
- * (follow.c). */
+/* Gives a node without named fields all fields of the kinds that its op acts on, images and volumes first (follow.c).
+ */
 dr_status dr__program_name_fields(dr__program *program, int node, dr_error *err);
 
-/* Do the fields of a node that are named or found hold what its op needs? */
+/* Fails unless the fields of a node include what its op needs. */
 dr_status dr__program_check_fields(const dr__program *program, int node, dr_error *err);
 
-/* An error where an output tells places in an image, or has rows for boxes, that an op has moved or dropped without
- * it.  names: of the outputs to look at, with commas; NULL: all. */
+/* Fails if an output refers to positions in an image, or has rows for boxes, that an op has moved or dropped without
+ * it. names: the outputs to check, separated by commas; NULL: all. */
 dr_status dr__program_check_followers(const dr__program *program, const char *names, dr_error *err);
 
-/* Takes out fields that were found for a node (not named) where nobody needs what it makes of them. */
+/* Removes fields that were found for a node (not named) and whose results are not used. */
 void dr__program_prune(dr__program *program);
 
-/* How many steps read a value, and one of them (-1: none). */
+/* The number of steps that read a value; *reader: the last of them, or -1. */
 int dr__program_readers(const dr__program *program, int value, int *reader);
-int dr__program_output_of(const dr__program *program, int value); /* output that is this value, or -1 */
+
+/* The output with this value, or -1. */
+int dr__program_output_of(const dr__program *program, int value);
 
 #endif

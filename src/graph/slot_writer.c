@@ -1,4 +1,4 @@
-/* slot_writer.c: rows through look-up tables, and plain copies with a change of layout. */
+/* slot_writer.c: writes rows through look-up tables, and copies arrays with a change of layout. */
 #include "graph/slot_writer.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static void store_packed(dr__slot_writer *s, int64_t y, const uint8_t *row, size
         s->k->lut_packed_f32((float *)s->out.data + at, row, w, c, s->mirror, s->tail->lut.value);
         break;
     case DR_U8:
-        /* A table for packed bytes would be one more kernel for a rare case: mirror or copy, then look up. */
+        /* Packed bytes with a table are rare and have no kernel: mirror or copy, then look up. */
         if (s->mirror)
             s->k->hflip_row(s->out.data + at, row, w, (size_t)c);
         else
@@ -72,7 +72,7 @@ static void split_row_32(uint32_t *dst, size_t plane, const uint32_t *src, size_
             dst[k * plane + x] = src[x * c + k];
 }
 
-/* One row of pixels of any type into planes; `plane` in bytes. */
+/* Splits one row of pixels of any type into planes, `plane` bytes apart. */
 static void split_row(uint8_t *dst, size_t plane, const uint8_t *src, size_t w, size_t c, size_t element)
 {
     if (element == 4) {
@@ -84,7 +84,7 @@ static void split_row(uint8_t *dst, size_t plane, const uint8_t *src, size_t w, 
             memcpy(dst + k * plane + x * element, src + (x * c + k) * element, element);
 }
 
-void dr__slot_copy(const dr__kernels *k, const dr_view *in, dr_view *out)
+void dr__slot_write_array(const dr__kernels *k, const dr_view *in, dr_view *out)
 {
     if (out->desc.layout != DR_LAYOUT_CHW || in->desc.layout != DR_LAYOUT_HWC) {
         dr__view_copy(out, in);

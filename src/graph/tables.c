@@ -55,7 +55,7 @@ static json_t *flags_json(unsigned flags)
     return list;
 }
 
-/* What it acts on where a node names no fields, by the names that front ends use. */
+/* The kinds that an op acts on if a node names no fields. */
 static json_t *kinds_json(unsigned kinds)
 {
     static const char *const names[] = {

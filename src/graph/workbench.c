@@ -1,8 +1,8 @@
-/* workbench.c: one sample through a program.
+/* workbench.c: plans, runs and stores one sample.
  *
- * All memory of a sample is one block, the arena: plan adds up what every step will need and reserves it once, so
- * that run only moves a pointer.  Each result has some slack behind it, because row kernels may read a little past the
- * last pixel.  An image that is streamed has no place there: its rows go from the decoder's few to the batch.
+ * All memory of a sample is one block, the arena: planning adds up what every step will need and reserves it once, so
+ * that running only moves a pointer.  Each result has some slack behind it, because row kernels may read a little past
+ * the last pixel.  A streamed image is never in the arena: its rows go from the decoder to the batch.
  */
 #include "graph/workbench.h"
 
@@ -18,7 +18,7 @@
 enum {
     ALIGN = 64,
     SLACK = 64,
-    BLEED = 128, /* around rows of a window: a JPEG decoder begins at a block, up to 32 pixels before the window */
+    WINDOW_BLEED = 128, /* bytes before and after rows of a window: a JPEG decoder starts up to 32 pixels before it */
 };
 
 dr__workbench *dr__workbench_new(void)
@@ -50,8 +50,8 @@ void dr__workbench_free(dr__workbench **bench)
     *bench = NULL;
 }
 
-/* Messages of codecs and kernels do not know the op; those of ops begin with its name. */
-static dr_status named(const dr_op_def *def, dr_status status, dr_error *err)
+/* Puts the op's name before an error, unless it is there: errors of codecs and kernels lack it. */
+static dr_status prefix_op_name(const dr_op_def *def, dr_status status, dr_error *err)
 {
     size_t n = strlen(def->name);
     if (status == DR_OK || !err || (!strncmp(err->text, def->name, n) && err->text[n] == ':'))
@@ -73,9 +73,9 @@ static dr_task task_for(const dr__program *p, dr__workbench *b, const dr__node *
     };
 }
 
-/* The node's other fields, for run and inspect. */
-static void give_fields(const dr__program *p, const dr__workbench *b, const dr__step *step,
-                        const dr_view *fields[DR__NODE_FIELDS], dr_task *task)
+/* Gives a task all fields of its node, for run and inspect. */
+static void set_fields(const dr__program *p, const dr__workbench *b, const dr__step *step,
+                       const dr_view *fields[DR__NODE_FIELDS], dr_task *task)
 {
     task->n_fields = p->graph->nodes[step->node].n_fields;
     for (int f = 0; f < task->n_fields; f++)
@@ -104,7 +104,7 @@ static dr_status reserve_pars(const dr__program *p, dr__workbench *b, dr_error *
     return DR_OK;
 }
 
-/* Room for the results of early steps: none is larger than the field that it comes from. */
+/* Reserves memory for the results of early steps; none is larger than the data set's field it starts from. */
 static dr_status reserve_early(const dr__program *p, dr__workbench *b, dr_error *err)
 {
     size_t total = 0, bytes = 0;
@@ -130,7 +130,7 @@ static dr_status inspect(const dr__program *p, dr__workbench *b, int s, dr_error
     if (!p->steps[s].first || !node->op.def->inspect)
         return DR_OK;
     dr_task task = task_for(p, b, node, err);
-    give_fields(p, b, &p->steps[s], fields, &task);
+    set_fields(p, b, &p->steps[s], fields, &task);
     return node->op.def->inspect(&task, b->pars + p->steps[s].par_at);
 }
 
@@ -164,7 +164,7 @@ static dr_status reserve_early_scratch(dr__workbench *b, size_t bytes, dr_error 
     return DR_OK;
 }
 
-/* Boxes and such are known before anything is decoded: later shapes may depend on them. */
+/* Runs an early step, on boxes and the like: later shapes may depend on them before anything is decoded. */
 static dr_status run_early(const dr__program *p, dr__workbench *b, const dr__step *step, size_t scratch, dr_error *err)
 {
     const dr__node *node = &p->graph->nodes[step->node];
@@ -174,17 +174,17 @@ static dr_status run_early(const dr__program *p, dr__workbench *b, const dr__ste
     DR_TRY(reserve_early_scratch(b, scratch, err));
     dr_task task = task_for(p, b, node, err);
     task.scratch = b->early_scratch;
-    give_fields(p, b, step, fields, &task);
+    set_fields(p, b, step, fields, &task);
     dr__desc_bytes_dense(&out->desc, &bytes);
     out->data = b->early + b->early_used;
     add_bytes(&b->early_used, bytes);
     if (b->early_used > b->early_cap)
-        return dr__fail(err, DR_ERR_LIMIT, "makes %zu bytes, more than there are in field \"%s\", which it comes from",
+        return dr__fail(err, DR_ERR_LIMIT, "a result of %zu bytes is larger than field \"%s\", which it is made from",
                         bytes, p->names[step->root]);
     return dr__op_run(&node->op, &task, b->pars + step->par_at, &b->values[step->in], out);
 }
 
-/* What is drawn for an image holds for its masks only if they have its size. */
+/* The draws for an image apply to its masks only if these have the size of the image. */
 static dr_status check_frame(const dr__program *p, const dr__workbench *b, const dr__step *step, dr_error *err)
 {
     const dr_desc *in = &b->values[step->in].desc, *frame = &b->values[p->node_in[step->node][0]].desc;
@@ -217,7 +217,7 @@ static dr_status plan_step(const dr__program *p, dr__workbench *b, int s, const 
     return DR_OK;
 }
 
-/* What a step will cost, once it is known which part of a decoded image is needed. */
+/* The predicted cost of a step, given which part of a decoded image is needed. */
 static double cost_of(const dr__program *p, const dr__workbench *b, int s)
 {
     const dr__step *step = &p->steps[s];
@@ -225,7 +225,7 @@ static double cost_of(const dr__program *p, const dr__workbench *b, int s)
     const dr_view *out = &b->values[step->out];
     const dr_desc *in = &b->values[step->in].desc;
     const void *par = b->pars + step->par_at;
-    if (step->early || in->kind == DR_KIND_BOXES || in->kind == DR_KIND_KEYPOINTS) /* nothing beside the image */
+    if (step->early || in->kind == DR_KIND_BOXES || in->kind == DR_KIND_KEYPOINTS) /* negligible */
         return 0;
     if (op->def->part_cost && step->windowed)
         return op->def->part_cost(op->conf, par, in, &out->window);
@@ -258,12 +258,12 @@ static void set_window(const dr__program *p, dr__workbench *b, int value)
     v->window = need;
 }
 
-static size_t bleed_of(const dr__step *step)
+static size_t bleed_bytes(const dr__step *step)
 {
-    return step->windowed ? BLEED : 0;
+    return step->windowed ? WINDOW_BLEED : 0;
 }
 
-/* Bytes of a step's result in memory, window and bleed considered; sets its stride. */
+/* Bytes of a step's result in memory, with its window and bleed; sets its stride. */
 static bool result_bytes(const dr__step *step, dr_view *v, size_t *bytes)
 {
     if (!dr__is_image(&v->desc) || v->desc.layout != DR_LAYOUT_HWC)
@@ -271,13 +271,13 @@ static bool result_bytes(const dr__step *step, dr_view *v, size_t *bytes)
     dr_desc part = dr__desc_resized(&v->desc, v->window.h, v->window.w);
     if (!dr__desc_bytes_dense(&part, bytes)) /* the product of all extents: each row fits as well */
         return false;
-    size_t row = dr__row_bytes(&part) + 2 * bleed_of(step);
+    size_t row = dr__row_bytes(&part) + 2 * bleed_bytes(step);
     v->stride = (ptrdiff_t)row;
     return dr__mul_size(row, (size_t)v->window.h, bytes);
 }
 
-/* A step that a tail carries out makes no result of its own, nor does a decode that streams into one; that of an early
- * step is there already. */
+/* Whether a step makes a result in the arena.  Steps of a tail and decodes that stream into one make none; early steps
+ * have theirs elsewhere. */
 static bool has_result(const dr__program *p, const dr__workbench *b, int s)
 {
     return p->steps[s].tail < 0 && !p->steps[s].early && !b->streamed[s];
@@ -299,13 +299,13 @@ static dr_status reserve_arena(const dr__program *p, dr__workbench *b, dr_error 
             fits = result_bytes(&p->steps[s], &b->values[p->steps[s].out], &bytes) && add_bytes(&total, bytes);
     }
     if (!fits || total > b->memory_limit)
-        return dr__fail(err, DR_ERR_LIMIT, "needs %zu bytes of working memory, the limit is %zu", total,
-                        b->memory_limit);
+        return dr__fail(err, DR_ERR_LIMIT, "needs %zu bytes of working memory, the limit is %zu, 1/%d of memory_limit",
+                        total, b->memory_limit, DR__BENCH_PART);
     if (total <= b->arena_cap && !dr__should_shrink(&b->n_small, b->arena_cap, total))
         return DR_OK;
     dr__free_aligned(b->arena);
     b->arena_cap = 0;
-    size_t grown = DR_MIN(total + total / 4, b->memory_limit); /* a little more, so that it soon stops growing */
+    size_t grown = DR_MIN(total + total / 4, b->memory_limit); /* 1/4 more, so that it rarely grows again */
     b->arena = dr__alloc_aligned(grown);
     if (!b->arena)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for %zu bytes", grown);
@@ -325,7 +325,7 @@ static dr_status plan_all(const dr__program *p, dr__workbench *b, const dr__rng_
     b->scratch_most = 0;
     b->early_used = 0;
     for (int s = 0; s < p->n_steps; s++)
-        DR_TRY(named(p->graph->nodes[p->steps[s].node].op.def, plan_step(p, b, s, name, err), err));
+        DR_TRY(prefix_op_name(p->graph->nodes[p->steps[s].node].op.def, plan_step(p, b, s, name, err), err));
     for (int s = 0; s < p->n_steps; s++)
         if (p->steps[s].windowed)
             set_window(p, b, p->steps[s].out);
@@ -347,7 +347,8 @@ static size_t round_up(size_t bytes)
     return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-/* Decides for this sample which decodes stream; their scratch is in use together with that of what takes the rows. */
+/* Decides which decodes stream for this sample.  Such a decode and the step that takes its rows use their scratch at
+ * the same time. */
 static void choose_streams(const dr__program *p, dr__workbench *b)
 {
     memset(b->streamed, 0, sizeof b->streamed);
@@ -361,8 +362,9 @@ static void choose_streams(const dr__program *p, dr__workbench *b)
     }
 }
 
-/* Boxes and masks tell places in the image as it was stored, so it must keep its size for an op that treats both. */
-static bool has_places(const dr__program *p, int node)
+/* Whether a node also has boxes or masks.  They refer to positions in the image at its stored size, so the image must
+ * be decoded at that size. */
+static bool has_positions(const dr__program *p, int node)
 {
     for (int f = 0; f < p->graph->nodes[node].n_fields; f++)
         if ((DR__ON_PLACES & ~DR__ON_IMAGES) >> p->values[p->node_in[node][f]].kind & 1)
@@ -370,8 +372,8 @@ static bool has_places(const dr__program *p, int node)
     return false;
 }
 
-/* The largest divisor that leaves the reader of a decoded image as many pixels as it makes, or more. */
-static int fitting_scale(const dr__program *p, const dr__workbench *b, int s)
+/* The largest divisor of the decoded size that still gives the reader at least as many pixels as it makes. */
+static int choose_scale(const dr__program *p, const dr__workbench *b, int s)
 {
     const dr__step *step = &p->steps[s];
     const dr__op *op = &p->graph->nodes[step->node].op;
@@ -379,7 +381,7 @@ static int fitting_scale(const dr__program *p, const dr__workbench *b, int s)
     if (!op->def->may_scale || !op->def->may_scale(op->conf) || dr__program_output_of(p, step->out) >= 0 ||
         dr__program_readers(p, step->out, &reader) != 1 ||
         !(p->graph->nodes[p->steps[reader].node].op.def->flags & DR_OP_RESAMPLE) ||
-        has_places(p, p->steps[reader].node))
+        has_positions(p, p->steps[reader].node))
         return 1;
     int node = p->steps[reader].node;
     dr_rect from = b->values[step->out].window;
@@ -404,10 +406,10 @@ dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_
     DR_TRY(plan_all(p, b, name, err));
     bool scaled = false;
     for (int s = 0; s < p->n_steps; s++) {
-        b->scale[s] = fitting_scale(p, b, s);
+        b->scale[s] = choose_scale(p, b, s);
         scaled |= b->scale[s] > 1;
     }
-    /* The draws are made anew from the smaller image: the same numbers, so the same part of it. */
+    /* Drawn again for the smaller image: the same random numbers, so the same part of it. */
     if (scaled)
         DR_TRY(plan_all(p, b, name, err));
     b->cost = 0;
@@ -419,7 +421,7 @@ dr_status dr__sample_plan(const dr__program *p, dr__workbench *b, const dr__rng_
 
 /* --- run --- */
 
-static void note_time(dr__workbench *b, int s, const dr__step *step, uint64_t ns)
+static void add_step_time(dr__workbench *b, int s, const dr__step *step, uint64_t ns)
 {
     dr__step_time *t = &b->times[s];
     size_t in = 0, out = 0;
@@ -439,14 +441,15 @@ static dr_status run_step(const dr__program *p, dr__workbench *b, int s, uint8_t
     const dr_view *fields[DR__NODE_FIELDS];
     size_t bytes = 0;
     if (!(node->op.def->flags & DR_OP_EARLY))
-        DR_TRY(named(node->op.def, inspect(p, b, s, err), err));
+        DR_TRY(prefix_op_name(node->op.def, inspect(p, b, s, err), err));
     result_bytes(step, out, &bytes);
-    out->data = arena_take(b, bytes) + bleed_of(step);
+    out->data = arena_take(b, bytes) + bleed_bytes(step);
     dr_task task = task_for(p, b, node, err);
     task.scratch = scratch;
-    task.bleed = bleed_of(step);
-    give_fields(p, b, step, fields, &task);
-    return named(node->op.def, dr__op_run(&node->op, &task, b->pars + step->par_at, &b->values[step->in], out), err);
+    task.bleed = bleed_bytes(step);
+    set_fields(p, b, step, fields, &task);
+    return prefix_op_name(node->op.def, dr__op_run(&node->op, &task, b->pars + step->par_at, &b->values[step->in], out),
+                          err);
 }
 
 dr_status dr__sample_run(const dr__program *p, dr__workbench *b, dr_error *err)
@@ -459,7 +462,7 @@ dr_status dr__sample_run(const dr__program *p, dr__workbench *b, dr_error *err)
         uint64_t start = b->times ? dr__thread_cpu_ns() : 0;
         DR_TRY(run_step(p, b, s, scratch, err));
         if (b->times)
-            note_time(b, s, &p->steps[s], dr__thread_cpu_ns() - start);
+            add_step_time(b, s, &p->steps[s], dr__thread_cpu_ns() - start);
     }
     return DR_OK;
 }
@@ -478,7 +481,7 @@ dr_desc dr__sample_desc(const dr__program *p, const dr__workbench *b, int output
     return d;
 }
 
-/* Decodes into the op that makes the tail's rows. */
+/* Decodes row by row into the op that makes the tail's rows. */
 static dr_status stream(const dr__program *p, dr__workbench *b, const dr__tail *tail, dr__row_sink *sink, dr_error *err)
 {
     const dr__step *from = &p->steps[tail->decode_step], *to = &p->steps[tail->rows_step];
@@ -487,15 +490,15 @@ static dr_status stream(const dr__program *p, dr__workbench *b, const dr__tail *
     dr__bands *bands = NULL;
     dr_task task = task_for(p, b, rows, err);
     task.scratch = b->arena;
-    DR_TRY(named(
+    DR_TRY(prefix_op_name(
         rows->op.def,
         rows->op.def->feed(&task, b->pars + p->par_at[to->node], &pixels->desc, &b->values[to->out].desc, sink, &bands),
         err));
     task = task_for(p, b, decode, err);
     task.scratch = b->arena + round_up(b->scratch[tail->rows_step]);
-    return named(decode->op.def,
-                 decode->op.def->stream(&task, b->pars + from->par_at, &b->values[from->in], &pixels->window, bands),
-                 err);
+    return prefix_op_name(
+        decode->op.def,
+        decode->op.def->stream(&task, b->pars + from->par_at, &b->values[from->in], &pixels->window, bands), err);
 }
 
 dr_status dr__sample_store(const dr__program *p, dr__workbench *b, int output, void *place, dr_error *err)
@@ -504,7 +507,7 @@ dr_status dr__sample_store(const dr__program *p, dr__workbench *b, int output, v
     dr_desc desc = dr__sample_desc(p, b, output);
     dr_view out = dr__view_dense(&desc, place);
     if (o->tail < 0) {
-        dr__slot_copy(p->kernels, &b->values[o->value], &out);
+        dr__slot_write_array(p->kernels, &b->values[o->value], &out);
         return DR_OK;
     }
     const dr__tail *tail = &p->tails[o->tail];
@@ -524,7 +527,7 @@ dr_status dr__sample_store(const dr__program *p, dr__workbench *b, int output, v
     const dr__step *step = &p->steps[tail->rows_step];
     const dr__node *node = &p->graph->nodes[step->node];
     dr_task task = task_for(p, b, node, err);
-    task.scratch = b->arena; /* run has put every step's scratch here */
+    task.scratch = b->arena; /* the scratch of every step is at the start of the arena */
     return node->op.def->rows(&task, b->pars + p->par_at[step->node], &b->values[tail->source],
                               &b->values[step->out].desc, &sink.rows);
 }

@@ -109,17 +109,6 @@ dr_status dr__index_section(const void *data, size_t size, uint32_t id, dr_curso
     return dr__fail(err, DR_ERR_FORMAT, "index: no section %u", id);
 }
 
-bool dr__cache_folder(char *text, size_t size)
-{
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = -1;
-    if (xdg && xdg[0] == '/')
-        n = snprintf(text, size, "%s/drapps", xdg);
-    else if (home && home[0] == '/')
-        n = snprintf(text, size, "%s/.cache/drapps", home);
-    return n > 0 && (size_t)n < size;
-}
-
 void dr__index_paths_make(dr__index_paths *place, const char *beside, const char *identity)
 {
     char folder[3072], path[4096];
@@ -196,6 +185,16 @@ static bool write_sections(int fd, const dr__section *sections, int n)
     for (int i = 0; good && i < n; i++)
         good = dr__write_all(fd, sections[i].data, sections[i].size);
     return good;
+}
+
+void dr__index_encode(const dr__section *sections, int n, dr__section *out)
+{
+    *out = (dr__section){ 0 };
+    make_head(out, sections, n);
+    for (int i = 0; i < n; i++) {
+        out->failed = out->failed || sections[i].failed;
+        dr__put_bytes(out, sections[i].data, sections[i].size);
+    }
 }
 
 /* The cache folder and its parent, where they are missing. */

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cache_folder.h"
 #include "base/cursor.h"
 
 enum { DR__INDEX_MAX_SECTIONS = 64 };
@@ -37,9 +38,6 @@ void dr__put_u64(dr__section *s, uint64_t value);
 /* Finds a section in the bytes of an index and checks it. */
 dr_status dr__index_section(const void *data, size_t size, uint32_t id, dr_cursor *out, dr_error *err);
 
-/* $XDG_CACHE_HOME/drapps or ~/.cache/drapps; false when the user has neither. */
-bool dr__cache_folder(char *text, size_t size);
-
 /* The paths that an index may have: beside its data, and in the user's cache folder.  NULL: not there. */
 typedef struct dr__index_paths {
     char *beside;
@@ -58,6 +56,9 @@ uint8_t *dr__index_load(const char *path, size_t *size);
 /* Writes an index to a temporary name, syncs, renames.  False when that was not possible; nothing is left behind.
  * When it is not `beside` its data the cache folder is made first, where it is missing. */
 bool dr__index_save(const char *path, bool beside, const dr__section *sections, int n_sections);
+
+/* The bytes of such a file without its stamp, into *out, which begins as zeros; out->failed: out of memory. */
+void dr__index_encode(const dr__section *sections, int n_sections, dr__section *out);
 
 /* A file under a temporary name that replaces the one at `path` once it is complete: what dr__index_save does, for
  * callers that write it in pieces. */

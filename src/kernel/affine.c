@@ -1,9 +1,9 @@
-/* affine.c: sampling an image at the places an affine map says, in PIL's arithmetic.
+/* affine.c: samples an image under an affine map, in PIL's arithmetic.
  *
- * PIL takes three ways for nearest neighbour: a map without rotation and shear adds up the step in double; others run
- * in 16.16 fixed point while the image's corners fit, else in double.  Bilinear and bicubic compute each place afresh
- * in double and cut the result to 8 bits.  The order of operations below is that of PIL, since it decides the bits.
- * floor, ceil and fmod are exact by IEEE 754 and so the same everywhere.
+ * PIL has three code paths for nearest neighbour: a map without rotation and shear sums up the step in double; others
+ * run in 16.16 fixed point if the image's corners fit, else in double.  Bilinear and bicubic compute each coordinate
+ * anew in double and truncate the result to 8 bits.  The order of operations is that of PIL, since it decides the bits.
+ * floor, ceil and fmod are exact by IEEE 754, so they are the same everywhere.
  */
 #include "kernel/affine.h"
 
@@ -211,7 +211,7 @@ void dr__affine_u8(const dr__raster *dst, const dr__raster *src, size_t pixel, c
         interpolate(dst, src, pixel, m, filter, fill);
 }
 
-/* torch's affine_grid and grid_sample (align_corners=False): places go from -1 to 1 across the input in between. */
+/* torch's affine_grid and grid_sample (align_corners=False), which use coordinates from -1 to 1 in between. */
 void dr__affine_nearest_torch(const dr__raster *dst, const dr__raster *src, size_t pixel, const double m[6],
                               const uint8_t *fill)
 {
@@ -292,7 +292,7 @@ static double map_y(const double m[6], double x, double y)
     return m[3] * x + m[4] * y + m[5];
 }
 
-/* The output size that holds the whole turned image, and the matrix moved to its middle. */
+/* The output size that holds the whole rotated image, and the matrix moved to its centre. */
 static void expand_to_fit(dr__rotation *r)
 {
     double w = (double)r->w, h = (double)r->h;

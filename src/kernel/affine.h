@@ -1,8 +1,8 @@
 /* affine.h: PIL's Image.transform(AFFINE) and Image.rotate on 8-bit pixels, bit for bit.
  *
- * A matrix m maps places in the output to places in the input, pixel centres at .5:
+ * A matrix m maps output coordinates to input coordinates, with pixel centres at .5:
  *     x_in = m[0] * (x + .5) + m[1] * (y + .5) + m[2],    y_in = m[3] * (x + .5) + m[4] * (y + .5) + m[5]
- * Output pixels whose place lies outside the input take the fill.
+ * Output pixels that map to outside the input get the fill.
  */
 #ifndef DR_KERNEL_AFFINE_H
 #define DR_KERNEL_AFFINE_H
@@ -31,8 +31,8 @@ typedef struct dr__raster {
 void dr__affine_u8(const dr__raster *dst, const dr__raster *src, size_t pixel, const double m[6],
                    dr__affine_filter filter, const uint8_t *fill);
 
-/* Fills dst from src by nearest neighbours as torchvision does on tensors, in float32.  m maps places in the output to
- * places in the input, both measured from the middle of the image.  `pixel` is any number of bytes. */
+/* Fills dst from src by nearest neighbours, in float32, as torchvision does on tensors.  m maps output coordinates to
+ * input coordinates, both measured from the centre of the image.  `pixel` is any number of bytes. */
 void dr__affine_nearest_torch(const dr__raster *dst, const dr__raster *src, size_t pixel, const double m[6],
                               const uint8_t *fill);
 
@@ -41,7 +41,7 @@ void dr__affine_nearest_torch(const dr__raster *dst, const dr__raster *src, size
 void dr__affine_matrix(double m[6], const double center[2], double angle, const double translate[2], double scale,
                        const double shear[2]);
 
-/* The same map the other way: from places in the input to places in the output. */
+/* The inverse map: from input coordinates to output coordinates. */
 void dr__affine_forward(double m[6], const double center[2], double angle, const double translate[2], double scale,
                         const double shear[2]);
 
@@ -52,10 +52,10 @@ typedef struct dr__rotation {
     int64_t w, h; /* of the output */
 } dr__rotation;
 
-/* center: x, y in pixels; NULL: the middle. */
+/* center: x, y in pixels; NULL: the centre of the image. */
 dr__rotation dr__rotation_of(int64_t w, int64_t h, double angle, bool expand, const double *center);
 
-/* dst has the size that dr__rotation_of said. */
+/* Rotates an image; dst has the size given by dr__rotation_of. */
 void dr__rotate_u8(const dr__raster *dst, const dr__raster *src, size_t pixel, const dr__rotation *rotation,
                    dr__affine_filter filter, const uint8_t *fill);
 

@@ -1,4 +1,4 @@
-/* cpu.c: which instructions this machine has, and which of them the environment allows. */
+/* cpu.c: the instruction sets of this machine, and those that the environment allows. */
 #include "kernel/cpu.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* cpu.h: which instructions this machine has. */
+/* cpu.h: the instruction sets of this machine. */
 #ifndef DR_KERNEL_CPU_H
 #define DR_KERNEL_CPU_H
 
@@ -6,7 +6,7 @@
 
 #include "kernel/kernel.h"
 
-/* The highest level of the CPU and the build, whatever the environment says. */
+/* The highest level of the CPU and the build, without regard to the environment. */
 dr__cpu_level dr__cpu_has(void);
 
 /* Whether the CPU and the build have this level: levels of x86 contain those before them, NEON only C. */

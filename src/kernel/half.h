@@ -1,4 +1,4 @@
-/* half.h: float32 to the 16-bit floats, to nearest with halves to even, as NumPy and PyTorch convert. */
+/* half.h: float32 to the 16-bit floats, to nearest with halves to even, as NumPy and PyTorch convert; and back. */
 #ifndef DR_KERNEL_HALF_H
 #define DR_KERNEL_HALF_H
 
@@ -46,6 +46,27 @@ static inline uint16_t dr__f32_to_bf16(float f)
     if ((bits & 0x7fffffffu) > 0x7f800000u)
         return 0x7fc0u;
     return (uint16_t)dr__shift_round_even(bits, 16);
+}
+
+static inline float dr__float_of_bits(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline float dr__bf16_to_f32(uint16_t h)
+{
+    return dr__float_of_bits((uint32_t)h << 16);
+}
+
+/* Exact; without a branch for normal numbers: the exponent is moved by a multiplication, which subnormals survive. */
+static inline float dr__f16_to_f32(uint16_t h)
+{
+    const uint32_t sign = (h & 0x8000u) << 16, magnitude = (uint32_t)(h & 0x7fffu) << 13;
+    const uint32_t special = magnitude >= 0x0f800000u ? 0x7f800000u : 0;                /* infinity and NaN */
+    const float scaled = dr__float_of_bits(magnitude) * dr__float_of_bits(0x77800000u); /* 2^112 */
+    return dr__float_of_bits(dr__float_bits(scaled) | special | sign);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* kernel.c: the table of kernels: C first, then what the CPU's level replaces. */
+/* kernel.c: the table of kernels: the C reference, then the kernels that the CPU's level replaces. */
 #include "kernel/kernel.h"
 
 #include <pthread.h>

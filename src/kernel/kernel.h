@@ -108,11 +108,11 @@ typedef struct dr__kernels {
     void (*rgb_to_l)(uint8_t *dst, const uint8_t *src, size_t n);
 } dr__kernels;
 
-/* What this CPU can do, highest last.  DRAPPS_CPU=c|avx2|avx512|neon caps it.  AVX512 means F, BW, VL, VBMI and VNNI
- * (Ice Lake, Zen 4 and later); NEON is that of 64-bit ARM, which every such CPU has. */
+/* Levels of instruction sets, highest last.  DRAPPS_CPU=c|avx2|avx512|neon caps it.  AVX512 means F, BW, VL, VBMI and
+ * VNNI (Ice Lake, Zen 4 and later); NEON is that of 64-bit ARM, which every such CPU has. */
 typedef enum dr__cpu_level { DR__CPU_C = 0, DR__CPU_AVX2 = 1, DR__CPU_AVX512 = 2, DR__CPU_NEON = 3 } dr__cpu_level;
 
-/* Fills `k` for a level: C first, then what the level replaces. */
+/* Fills `k` for a level: the C reference, then the kernels that the level replaces. */
 void dr__kernels_fill(dr__kernels *k, dr__cpu_level level);
 
 /* The kernels of this machine (chosen once), and the C reference. */

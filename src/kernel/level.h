@@ -1,4 +1,4 @@
-/* level.h: what each kernel file offers to the table in kernel.c. */
+/* level.h: the functions of each kernel file, for the table in kernel.c. */
 #ifndef DR_KERNEL_LEVEL_H
 #define DR_KERNEL_LEVEL_H
 
@@ -14,7 +14,7 @@ void dr__idct_c(dr__kernels *k);
 void dr__upsample_c(dr__kernels *k);
 void dr__ycc_c(dr__kernels *k);
 
-/* What SIMD versions fall back to for coefficients beyond their range, and for short rows. */
+/* Fallbacks of SIMD versions for coefficients beyond their range and for short rows. */
 void dr__idct_8x8_c(uint8_t *dst, ptrdiff_t stride, const int16_t *coef, const int16_t *quant, int n);
 void dr__resample_v_c(uint8_t *dst, const uint8_t *const *rows, const dr__taps *taps, size_t y, size_t bytes);
 
@@ -28,7 +28,7 @@ void dr__idct_avx2(dr__kernels *k);
 void dr__upsample_avx2(dr__kernels *k);
 void dr__ycc_avx2(dr__kernels *k);
 
-/* AVX-512 (see kernel.h) on top of AVX2, and what it falls back to. */
+/* AVX-512 (see kernel.h) on top of AVX2, and its fallbacks. */
 void dr__resample_avx512(dr__kernels *k);
 void dr__lut_avx512(dr__kernels *k);
 void dr__idct_avx512(dr__kernels *k);

@@ -25,7 +25,7 @@ void dr__lut_u16_prepare(dr__lut_u16 *lut)
 /* Source column of output column x: the same, or counted from the right. */
 #define COLUMN(x) (mirror ? w - 1 - (x) : (x))
 
-/* The four shapes differ in nothing but the element type. */
+/* The four functions differ only in the element type. */
 #define LUT_PLANAR(name, type, table)                                                                                  \
     static void name(type *dst, ptrdiff_t plane, const uint8_t *src, size_t w, int channels, int mirror,               \
                      const table *lut)                                                                                 \

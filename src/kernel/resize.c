@@ -1,5 +1,5 @@
-/* resize.c: PIL's Image.resize, and torch's interpolate, as a plan in caller's memory, into which rows go and finished
- * rows come out.
+/* resize.c: PIL's Image.resize and torch's interpolate, as a plan in memory of the caller that takes input rows and
+ * passes on finished rows.
  *
  * The passes are PIL's and torch's, each rounded to 8 bits.  The horizontal one runs four rows at a time, and the
  * vertical one follows as soon as it can: the results wait in a ring of a few rows, so that the working set is some
@@ -7,8 +7,8 @@
  * loses more than twice as many pixels as the width; then the vertical pass makes four rows and the horizontal one
  * finishes them.  Torch never does.
  *
- * Input comes in bands of any height; an image that is in memory is one band.  What later output rows need of a band is
- * kept when it ends: rows after the horizontal pass are in the ring anyway, others are copied there.
+ * Input comes in bands of any height; an image that is in memory is one band.  Rows of a band that later output rows
+ * need are kept when it ends: rows after the horizontal pass are in the ring already, others are copied to it.
  */
 #include "kernel/resize.h"
 
@@ -171,7 +171,7 @@ static uint8_t *ring_row(const flow *f, int y)
     return f->r->ring + (size_t)(y % f->r->n_ring) * f->r->ring_stride;
 }
 
-/* Row y of the band at hand. */
+/* Row y of the current band. */
 static const uint8_t *band_row(const flow *f, int y)
 {
     return f->rows + (y - f->taken) * f->stride;
@@ -248,7 +248,7 @@ static void take_h(flow *f)
     }
 }
 
-/* Is the next output row's input among the first `end` rows? */
+/* Whether the input of the next output row is among the first `end` rows. */
 static bool can_finish(const flow *f, int end)
 {
     const dr__resize *r = f->r;
@@ -274,7 +274,7 @@ static void take_hv(flow *f)
     }
 }
 
-/* The vertical pass for the next output row straight from the input, or from what was kept of it. */
+/* The vertical pass for the next output row, from the input itself or from kept rows. */
 static void narrow(const flow *f, uint8_t *to)
 {
     const dr__resize *r = f->r;
@@ -285,7 +285,7 @@ static void narrow(const flow *f, uint8_t *to)
     f->k->resample_v(to, r->rows, &r->v, (size_t)f->y, input_bytes(f));
 }
 
-/* Copies what later output rows need of the band. */
+/* Copies the rows of the band that later output rows need. */
 static void keep_rows(const flow *f)
 {
     if (f->y == f->r->spec.out_h)
@@ -303,7 +303,7 @@ static void take_v(flow *f)
     keep_rows(f);
 }
 
-/* The rows that wait, through the horizontal pass. */
+/* Runs the horizontal pass on the waiting rows. */
 static void finish_middle(flow *f)
 {
     const dr__resize *r = f->r;

@@ -1,16 +1,16 @@
 /* resize.h: PIL's Image.resize of 8-bit images, or torch's interpolate, bit for bit, a row at a time.
  *
- * The image is what the caller points at: to resize a crop, point at its first pixel and give its size, and pixels
- * outside it have no influence, as when PIL crops first.  Finished rows are handed out one by one from the top while
- * they are in the first cache.  RGBA is four plain channels here; PIL multiplies colour by alpha before and divides
- * after, which is the caller's; torch does not.
+ * To resize a crop, pass a pointer to its first pixel and its size: pixels outside it have no influence, as when PIL
+ * crops first.  Finished rows are passed to the sink one by one from the top, while they are in the L1 cache.  RGBA is
+ * treated as four plain channels; PIL multiplies colours by alpha before and divides after, which is left to the
+ * caller; torch does not.
  *
  *     size_t bytes;
  *     if (!dr__resize_scratch(&spec, &bytes)) ...too large
  *     dr__resize_plan(&r, &spec, scratch);         (once for each size)
  *     dr__resize_run(&r, kernels, pixels, stride, sink, user);
  *
- * An image that is never whole in memory is pushed instead, some rows at a time, with the same result:
+ * An image that is never completely in memory is pushed some rows at a time, with the same result:
  *
  *     dr__resize_begin(&flow, &r, kernels, sink, user);
  *     dr__resize_take(&flow, rows, stride, n, slack);      (until all in_h rows were given)
@@ -33,7 +33,7 @@ typedef struct dr__resize_spec {
     dr__resize_rule rule;
 } dr__resize_spec;
 
-/* What is done in which order. */
+/* The order of the passes. */
 typedef enum dr__resize_order {
     DR__RESIZE_COPY,
     DR__RESIZE_NEAREST,
@@ -43,7 +43,7 @@ typedef enum dr__resize_order {
     DR__RESIZE_VH,
 } dr__resize_order;
 
-/* A plan; its pointers lead into the scratch block. */
+/* A plan; its pointers point into the scratch block. */
 typedef struct dr__resize {
     dr__resize_spec spec;
     dr__resize_order order;
@@ -53,7 +53,7 @@ typedef struct dr__resize {
     uint8_t *ring;        /* row y in slot y % n_ring.  HV: input rows after the horizontal pass; V, VH: input rows of
                              earlier bands that are still needed */
     uint8_t *middle;      /* VH: 4 rows after the vertical pass */
-    uint8_t *padded;      /* H, HV: copies of input rows behind which too little can be read */
+    uint8_t *padded;      /* H, HV: copies of input rows with too few readable bytes behind them */
     uint8_t *out;         /* 4 finished rows */
     size_t padded_stride; /* of padded and middle */
     size_t out_stride;    /* of out */
@@ -64,17 +64,17 @@ typedef struct dr__resize {
 /* Called for y = 0, 1, ... out_h - 1; `row` has out_w pixels and is valid during the call. */
 typedef void (*dr__resize_sink)(void *user, const uint8_t *row, int y);
 
-/* How many bytes of scratch a plan and its runs need; false when a size is out of range. */
+/* Computes the bytes of scratch that a plan and its runs need; false: a size is out of range. */
 bool dr__resize_scratch(const dr__resize_spec *spec, size_t *bytes);
 
-/* Fills r and the scratch block (64-byte aligned, of the size that dr__resize_scratch tells), which r borrows. */
+/* Fills r and the scratch block (64-byte aligned, of the size by dr__resize_scratch), which r borrows. */
 void dr__resize_plan(dr__resize *r, const dr__resize_spec *spec, void *scratch);
 
 /* Resizes the image at src, whose rows are `stride` bytes apart.  Uses the plan's scratch: one thread at a time. */
 void dr__resize_run(const dr__resize *r, const dr__kernels *k, const uint8_t *src, ptrdiff_t stride,
                     dr__resize_sink sink, void *user);
 
-/* An image on its way through a plan. */
+/* An image that is being pushed through a plan. */
 typedef struct dr__resize_flow {
     const dr__resize *r;
     const dr__kernels *k;
@@ -84,18 +84,18 @@ typedef struct dr__resize_flow {
     int y;        /* the next output row */
     int n_middle; /* VH: rows before it that wait for the horizontal pass */
 
-    const uint8_t *rows; /* the band at hand: */
+    const uint8_t *rows; /* the current band: */
     ptrdiff_t stride;
     int n;
     size_t slack;
 } dr__resize_flow;
 
-/* The first row comes next.  The plan and its scratch are borrowed until the last one: one flow at a time. */
+/* Starts an image.  The plan and its scratch are borrowed until its last row: one flow at a time. */
 void dr__resize_begin(dr__resize_flow *flow, const dr__resize *r, const dr__kernels *k, dr__resize_sink sink,
                       void *user);
 
-/* The next n >= 1 rows, `stride` bytes apart and borrowed for the call; `slack` bytes after the end of each can be
- * read. The horizontal pass is quickest with four rows at once: bands of 4, 8, 16 rows waste nothing. */
+/* Pushes the next n >= 1 rows, `stride` bytes apart and borrowed for the call; `slack` bytes after the end of each can
+ * be read.  The horizontal pass takes four rows at once, so bands of 4, 8 or 16 rows are fastest. */
 void dr__resize_take(dr__resize_flow *flow, const uint8_t *rows, ptrdiff_t stride, int n, size_t slack);
 
 #endif

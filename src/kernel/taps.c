@@ -2,9 +2,8 @@
  *
  * Every operation on doubles happens in the order of the original, so that the rounded coefficients are the same.
  *
- * Torch multiplies 8-bit pixels with coefficients of 16 bits, that have as many bits of fraction as the largest weight
- * of the axis leaves.  With zeros behind them they are coefficients of 22 bits of fraction, and give the same sums: the
- * kernels need not know whose they are.
+ * Torch multiplies 8-bit pixels by 16-bit coefficients, with as many fraction bits as the largest weight of the axis
+ * allows.  Shifted to 22 fraction bits they give the same sums, so that the kernels serve both libraries.
  */
 #include "kernel/taps.h"
 
@@ -57,7 +56,7 @@ static inline double bicubic(double x)
     return 0.0;
 }
 
-/* torch's, where it does not antialias: a = -0.75 instead of -0.5. */
+/* torch's cubic filter without antialiasing: a = -0.75 instead of -0.5. */
 static inline double sharp_bicubic(double x)
 {
     const double a = -0.75;
@@ -307,8 +306,8 @@ static void nearest_pil(int32_t *start, int n_in, int n_out)
     }
 }
 
-/* Torch computes places in float32: the pixel at the output's corner, or at its middle, whose place it rounds once
- * (by a fused multiply and add) before it adds the half that it took away. */
+/* Torch computes coordinates in float32, of the output pixel's corner or of its centre.  The latter is rounded once (by
+ * a fused multiply-add) before the half that was subtracted is added back. */
 static void nearest_torch(int32_t *start, int n_in, int n_out, bool exact)
 {
     const float scale = (float)n_in / (float)n_out;

@@ -14,19 +14,19 @@ typedef enum dr__filter {
     DR__FILTER_NEAREST_EXACT = 6, /* torch's; the same as nearest where PIL's rule holds */
 } dr__filter;
 
-/* Whose arithmetic it is.  Torch's are those of torch.nn.functional.interpolate on CPU tensors of uint8, for bilinear,
- * bicubic and nearest neighbours: it keeps coefficients in 16 bits. */
+/* The library whose arithmetic is used.  The rules of torch are those of torch.nn.functional.interpolate on CPU tensors
+ * of uint8, for bilinear, bicubic and nearest neighbours, with coefficients of 16 bits. */
 typedef enum dr__resize_rule {
     DR__RULE_PIL = 0,
     DR__RULE_TORCH,         /* antialias=True */
     DR__RULE_TORCH_ALIASED, /* antialias=False */
 } dr__resize_rule;
 
-/* Room for the coefficients of one output when n_in pixels become n_out: a bound of dr__taps.stride.  Not for nearest
+/* A bound of dr__taps.stride, the coefficients of one output, for n_in pixels that become n_out.  Not for nearest
  * neighbours, which have none. */
 int dr__taps_room(int n_in, int n_out, dr__filter filter, dr__resize_rule rule);
 
-/* How many doubles of scratch dr__taps_fill needs: torch looks at all weights before it rounds any. */
+/* The number of doubles of scratch that dr__taps_fill needs: torch computes all weights before it rounds any. */
 size_t dr__taps_weights(int n_in, int n_out, dr__filter filter, dr__resize_rule rule);
 
 /* Fills t, whose pointers the caller has set: start and size have n_out entries, coef n_out times the room, split

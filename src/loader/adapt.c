@@ -1,4 +1,4 @@
-/* adapt.c: a loader as the plant of a controller. */
+/* adapt.c: the controller of a loader, and the loader as its plant. */
 #include "loader/adapt.h"
 
 #include <math.h>
@@ -15,15 +15,15 @@
 #include "sched/tables.h"
 
 enum {
-    FIRST_MS = 200,    /* a run that is over by then needs no controller */
-    PAUSE_MS = 2000,   /* a consumer that stays away for so long, ... */
-    PAUSE_STEPS = 8,   /* and so many times as long as it usually does, pauses */
-    FEWEST_WORKERS = 8 /* that a controller may come to, however few CPUs there are: workers also wait for reads */
+    START_AFTER_MS = 200,      /* shorter runs get no controller */
+    PAUSE_MS = 2000,           /* a step that is longer than this, */
+    PAUSE_STEPS = 8,           /* and longer than this many mean steps, is a pause */
+    WORKERS_ALWAYS_ALLOWED = 8 /* even with fewer CPUs: workers also wait for reads */
 };
 
 /* --- opening --- */
 
-/* What the user has set stays as it is. */
+/* The knobs that the user has set. */
 static uint32_t pinned_by(const dr_loader_options *o)
 {
     return (o->workers >= 0 ? 1u << DR_KNOB_WORKERS : 0) | (o->prefetch > 0 ? 1u << DR_KNOB_PREFETCH : 0) |
@@ -42,17 +42,16 @@ dr_status dr__adapt_open(dr_loader *l, const dr__limits *limits, dr_error *err)
         return dr__fail(err, DR_ERR_FORKED, "the monitor belongs to the parent process; open a new one after the fork");
     a->policy = policy.def->name;
     snprintf(a->policy_text, sizeof a->policy_text, "%s", dr__policy_text(o->policy));
-    a->given = o->resource_monitor ? dr_monitor_ref(o->resource_monitor) : NULL;
+    a->user_monitor = o->resource_monitor ? dr_monitor_ref(o->resource_monitor) : NULL;
     a->pinned = pinned_by(o);
     a->memory_limit = dr__loader_memory(l, limits);
     a->cpu_limit = o->cpu_limit;
-    if (o->cpu_limit > 0) /* with every policy, and from the first sample on */
+    if (o->cpu_limit > 0) /* applies with every policy, from the first sample on */
         dr__ceiling_set(&l->exec.knobs.ceiling, o->cpu_limit, dr__now_ns());
-    if (!a->cpu_limit && o->resource_monitor &&
-        *dr__monitor_root(o->resource_monitor)) /* the controller would look at this machine */
-        a->cpu_limit = limits->cpus / limits->local_world;
+    if (!a->cpu_limit && o->resource_monitor && *dr__monitor_root(o->resource_monitor))
+        a->cpu_limit = limits->cpus / limits->local_world; /* else the controller would use this machine's limits */
     const double most = 2 * ceil((double)limits->affinity_cpus / limits->local_world);
-    a->most_workers = DR_MIN(DR_MAX(most, FEWEST_WORKERS), DR__MAX_WORKERS);
+    a->most_workers = DR_MIN(DR_MAX(most, WORKERS_ALWAYS_ALLOWED), DR__MAX_WORKERS);
     return DR_OK;
 }
 
@@ -80,14 +79,14 @@ static double plant_get(void *user, int knob)
     return dr__knob_get(user, knob);
 }
 
-/* A decision may be on its way while the user sets the same knob: the user has the last word. */
+/* A decision may arrive after the user has set the same knob: the user's value stays. */
 static dr_status plant_set(void *user, int knob, double value, dr_error *err)
 {
     dr__adapt *a = &((dr_loader *)user)->adapt;
-    pthread_mutex_lock(&a->knobs);
+    pthread_mutex_lock(&a->knobs_lock);
     dr_status status = a->pinned >> knob & 1 ? dr__fail(err, DR_ERR_STATE, "it was just set by the user")
                                              : dr__knob_set(user, knob, value, err);
-    pthread_mutex_unlock(&a->knobs);
+    pthread_mutex_unlock(&a->knobs_lock);
     return status;
 }
 
@@ -105,7 +104,7 @@ static dr_plant plant_of(dr_loader *l)
         plant.least[i] = dr__knob_row_of(i)->least;
         plant.most[i] = dr__knob_row_of(i)->most;
     }
-    plant.least[DR_KNOB_WORKERS] = 1; /* with none the consumer would have to work itself */
+    plant.least[DR_KNOB_WORKERS] = 1; /* with 0 the consumer would have to work itself */
     plant.most[DR_KNOB_WORKERS] = l->adapt.most_workers;
     plant.least[DR_KNOB_PREFETCH] = DR_MAX(plant.least[DR_KNOB_PREFETCH], l->adapt.least_prefetch);
     return plant;
@@ -113,8 +112,8 @@ static dr_plant plant_of(dr_loader *l)
 
 /* --- pauses --- */
 
-/* Does the consumer pause?  A step that is only long is none. */
-static bool pauses(dr__exec *e)
+/* Whether the consumer pauses: its step is far longer than usual, not only long. */
+static bool consumer_pauses(dr__exec *e)
 {
     double flow[DR_N_FLOWS] = { 0 };
     const uint64_t idle_ns = dr__exec_idle_ns(e);
@@ -128,10 +127,10 @@ static bool pauses(dr__exec *e)
 }
 
 /* Runs in the monitor's thread, before the controller does. */
-static void tell_monitor(void *user, dr__pipeline_facts *out)
+static void report_to_monitor(void *user, dr__pipeline_facts *out)
 {
     dr_loader *l = user;
-    dr_controller_hold(l->adapt.controller, pauses(&l->exec));
+    dr_controller_hold(l->adapt.controller, consumer_pauses(&l->exec));
     dr__facts_fill(&l->adapt.facts, out);
 }
 
@@ -149,9 +148,9 @@ static dr_status open_controller(dr_loader *l, dr_error *err)
     dr_controller_options o;
     dr_controller_defaults(&o);
     o.policy = a->policy_text;
-    pthread_mutex_lock(&a->knobs);
+    pthread_mutex_lock(&a->knobs_lock);
     o.pinned = a->pinned;
-    pthread_mutex_unlock(&a->knobs);
+    pthread_mutex_unlock(&a->knobs_lock);
     o.cpu_limit = a->cpu_limit;
     o.memory_limit = a->memory_limit;
     o.weights = a->weights;
@@ -159,13 +158,13 @@ static dr_status open_controller(dr_loader *l, dr_error *err)
     o.trace = l->exec.trace;
     o.live = a->live;
     const dr_plant plant = plant_of(l);
-    if (a->given)
-        a->monitor = dr_monitor_ref(a->given);
+    if (a->user_monitor)
+        a->monitor = dr_monitor_ref(a->user_monitor);
     else
-        DR_TRY(dr__monitor_share_take(&a->monitor, err));
+        DR_TRY(dr__monitor_share_ref(&a->monitor, err));
     DR_TRY(dr_controller_open(a->monitor, &o, &plant, &a->controller, err));
     dr__facts_init(&a->facts, &l->exec);
-    return dr__monitor_add_pipeline(a->monitor, tell_monitor, l, &a->token, err);
+    return dr__monitor_add_pipeline(a->monitor, report_to_monitor, l, &a->token, err);
 }
 
 static void stop_controller(dr_loader *l)
@@ -176,19 +175,19 @@ static void stop_controller(dr_loader *l)
     a->token = 0;
     dr_controller_close(&a->controller);
     dr_live_close(&a->live);
-    if (a->given)
+    if (a->user_monitor)
         dr_monitor_unref(&a->monitor);
     else
-        dr__monitor_share_give(&a->monitor);
+        dr__monitor_share_unref(&a->monitor);
 }
 
 static void start_controller(dr_loader *l)
 {
     dr__adapt *a = &l->adapt;
     dr_error err = { 0 };
-    a->tried = true;
+    a->start_tried = true;
     a->live = is_off("DRAPPS_LIVE") ? NULL : dr_live_open(l->exec.set->name, a->policy);
-    if (!strcmp(a->policy, "fixed") && !a->live && !a->given && !l->exec.trace) /* nobody would look */
+    if (!strcmp(a->policy, "fixed") && !a->live && !a->user_monitor && !l->exec.trace) /* nothing reads it */
         return;
     if (open_controller(l, &err) == DR_OK)
         return;
@@ -196,10 +195,10 @@ static void start_controller(dr_loader *l)
     stop_controller(l);
 }
 
-void dr__adapt_run(dr_loader *l)
+void dr__adapt_start_if_due(dr_loader *l)
 {
     dr__adapt *a = &l->adapt;
-    if (a->tried || l->exec.o.reference)
+    if (a->start_tried || l->exec.o.reference)
         return;
     dr__pool_lock();
     const int workers = l->exec.knobs.workers;
@@ -207,19 +206,19 @@ void dr__adapt_run(dr_loader *l)
     if (workers == 0)
         return;
     const uint64_t now = dr__now_ns();
-    a->begun_ns = a->begun_ns ? a->begun_ns : now;
-    if (a->given || l->exec.trace || now - a->begun_ns >= FIRST_MS * 1000000ull)
+    a->first_epoch_ns = a->first_epoch_ns ? a->first_epoch_ns : now;
+    if (a->user_monitor || l->exec.trace || now - a->first_epoch_ns >= START_AFTER_MS * 1000000ull)
         start_controller(l);
 }
 
 dr_status dr__adapt_set(dr_loader *l, int knob, double value, dr_error *err)
 {
     dr__adapt *a = &l->adapt;
-    pthread_mutex_lock(&a->knobs);
+    pthread_mutex_lock(&a->knobs_lock);
     dr_status status = dr__knob_set(l, knob, value, err);
     if (status == DR_OK)
         a->pinned |= 1u << knob;
-    pthread_mutex_unlock(&a->knobs);
+    pthread_mutex_unlock(&a->knobs_lock);
     pthread_mutex_lock(&l->lock);
     if (status == DR_OK && a->controller)
         dr_controller_pin(a->controller, knob, true, NULL);
@@ -230,10 +229,10 @@ dr_status dr__adapt_set(dr_loader *l, int knob, double value, dr_error *err)
 void dr__adapt_close(dr_loader *l)
 {
     stop_controller(l);
-    dr_monitor_unref(&l->adapt.given);
+    dr_monitor_unref(&l->adapt.user_monitor);
 }
 
-/* --- telling --- */
+/* --- reporting --- */
 
 size_t dr_loader_decisions(dr_loader *l, uint64_t after, dr_decision *out, size_t cap)
 {

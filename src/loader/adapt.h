@@ -1,9 +1,9 @@
-/* adapt.h: a loader's controller: who turns its knobs while it runs.
+/* adapt.h: the controller that sets a loader's knobs while it runs.
  *
- * The controller and what it needs (a monitor, a live view) are made when the loader has run for a moment, or at once
- * where a trace is written or a monitor was given: short runs cost nothing.  They stay until the loader is closed.
- * While no consumer is there, or one pauses, the controller is held.  Nothing here ever fails a run: without a
- * controller the settings stay as they are, and explain says why.
+ * The controller and what it needs (a monitor, a live view) are made once the loader has run for a moment, so that
+ * short runs cost nothing; or at once if a trace is written or the user gave a monitor.  They stay until the loader is
+ * closed. The controller is held while there is no consumer or the consumer pauses.  An error here never fails a run:
+ * the knobs then stay as they are, and dr_loader_explain says why.
  */
 #ifndef DR_LOADER_ADAPT_H
 #define DR_LOADER_ADAPT_H
@@ -15,22 +15,22 @@
 
 typedef struct dr__adapt {
     /* fixed when the loader is opened */
-    const char *policy;              /* its name; static */
+    const char *policy;              /* name of the policy; static */
     char policy_text[DR_MAX_POLICY]; /* with its parameters */
     dr_weights weights;
-    dr_monitor *given; /* the user's, a reference; NULL: the one that the process shares */
-    double cpu_limit;  /* 0: what the controller finds out */
+    dr_monitor *user_monitor; /* a reference; NULL: the monitor that the loaders of the process share */
+    double cpu_limit;         /* 0: the controller finds it out */
     uint64_t memory_limit;
     double most_workers;
     double least_prefetch; /* 0: any */
-    int period_ms;         /* between decisions; 0: the controller's standard */
+    int period_ms;         /* between decisions; 0: the controller's default */
 
-    pthread_mutex_t knobs; /* held while one is turned; after the loader's lock, before the pool's */
-    uint32_t pinned;       /* bit (1 << dr_knob): the user's */
+    pthread_mutex_t knobs_lock; /* held while a knob is set; after the loader's lock, before the pool's */
+    uint32_t pinned;            /* bit (1 << dr_knob): set by the user */
 
     /* the loader's lock */
-    uint64_t begun_ns; /* when the first epoch began; 0: none did */
-    bool tried;
+    uint64_t first_epoch_ns; /* when the first epoch began; 0: not yet */
+    bool start_tried;
     char why[160]; /* why there is no controller; "" */
     dr_monitor *monitor;
     dr_live *live;
@@ -38,27 +38,27 @@ typedef struct dr__adapt {
 
     /* the monitor's thread */
     dr__facts facts;
-    int token; /* of the facts */
+    int token; /* of the facts' registration with the monitor */
 } dr__adapt;
 
-/* Checks and keeps the options of a loader that is being opened.  limits: what the machine allows. */
+/* Checks and copies the options of a loader that is being opened.  limits: of the machine. */
 dr_status dr__adapt_open(dr_loader *loader, const dr__limits *limits, dr_error *err);
 
-/* The loader's lock: an epoch runs. */
-void dr__adapt_run(dr_loader *loader);
+/* The loader's lock, an epoch runs: starts the controller if it is time to. */
+void dr__adapt_start_if_due(dr_loader *loader);
 
-/* Threads to begin with, where the user did not say. */
+/* The default number of workers. */
 int dr__adapt_workers(const dr_loader *loader, const dr__limits *limits);
 
-/* Sets a knob for the user: it stays so. */
+/* Sets a knob for the user and pins it. */
 dr_status dr__adapt_set(dr_loader *loader, int knob, double value, dr_error *err);
 
 void dr__adapt_close(dr_loader *loader);
 
-/* "policy", "knobs", "decisions" for the statistics. */
+/* Adds "policy", "knobs" and "decisions" to the statistics. */
 void dr__adapt_stats(dr_loader *loader, json_t *stats);
 
-/* A line for people. */
+/* Writes a line for people. */
 void dr__adapt_explain(dr_loader *loader, char *text, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* info.c: what this build and this machine are. */
+/* info.c: versions of this build, and limits of this machine. */
 #include <drapps/info.h>
 
 #include <jansson.h>
@@ -34,7 +34,7 @@ dr_status dr_info(char **text, dr_error *err)
         return dr__fail(err, DR_ERR_NOMEM, "info: out of memory");
     json_object_set_new(o, "codecs", json_loads(dr_codecs_json(), 0, NULL));
     json_object_set_new(o, "formats", json_loads(dr_formats_json(), 0, NULL));
-    /* Device kernels come with the ops that use them; until then there is the CPU. */
+
     json_object_set_new(o, "devices", json_pack("[s]", "cpu"));
     *text = dr__canonical(o);
     json_decref(o);

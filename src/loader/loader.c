@@ -1,4 +1,4 @@
-/* loader.c: opening, starting, reading and closing. */
+/* loader.c: opening and closing a loader, epochs, batches and pushed order. */
 #include "loader/loader_internal.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 enum {
     MOST_RANKS = 1 << 24,
-    MOST_SEEK_BYTES = 512 << 20, /* half a million images that no file has yet */
+    MOST_SEEK_BYTES = 512 << 20, /* about half a million images that no index file has yet */
 };
 
 void dr_loader_defaults(dr_loader_options *o)
@@ -39,9 +39,8 @@ void dr_loader_defaults(dr_loader_options *o)
 static dr_status check_options(const dr_loader_options *o, const dr_dataset *set, dr_error *err)
 {
     if (o->size != sizeof *o)
-        return dr__fail(err, DR_ERR_ARG,
-                        "dr_loader_options: size is %zu, this library's is %zu; use dr_loader_defaults", o->size,
-                        sizeof *o);
+        return dr__fail(err, DR_ERR_ARG, "dr_loader_options.size must be %zu, got %zu: call dr_loader_defaults first",
+                        sizeof *o, o->size);
     if (o->batch_size < 1 || o->batch_size > (1u << 24))
         return dr__fail(err, DR_ERR_ARG, "batch_size must be 1 to 16777216, got %llu",
                         (unsigned long long)o->batch_size);
@@ -64,14 +63,14 @@ static dr_status check_options(const dr_loader_options *o, const dr_dataset *set
         return dr__fail(err, DR_ERR_ARG, "seek_index must be \"auto\", \"memory\" or \"off\", got \"%s\"",
                         o->seek_index);
     if (o->pushed_order && (o->shuffle || o->world_size > 1 || o->last != DR_LAST_PARTIAL))
-        return dr__fail(err, DR_ERR_ARG,
-                        "pushed_order excludes shuffle, world_size and last: the caller gives the order");
+        return dr__fail(err, DR_ERR_ARG, "shuffle, world_size and last must keep their defaults with pushed_order");
     if (o->keep_batches && !o->pushed_order)
-        return dr__fail(err, DR_ERR_ARG, "keep_batches needs pushed_order");
+        return dr__fail(err, DR_ERR_ARG, "keep_batches must be false without pushed_order");
     if (set->n_places == 0)
         return dr__fail(err, DR_ERR_ARG, "%s: has no samples", set->name);
     if (!o->in_order && o->last == DR_LAST_PAD && o->world_size > 1)
-        return dr__fail(err, DR_ERR_ARG, "last = pad with in_order = false works for one rank only");
+        return dr__fail(err, DR_ERR_ARG, "world_size must be 1 for last = pad with in_order = false, got %llu",
+                        (unsigned long long)o->world_size);
     return DR_OK;
 }
 
@@ -81,8 +80,8 @@ uint64_t dr__loader_memory(const dr_loader *l, const dr__limits *limits)
     return limit ? limit : dr__limits_memory(limits);
 }
 
-/* Memory: half for batches that wait.  The encoded bytes of one sample and its intermediate results may each take an
- * eighth, however many workers there are: which samples are too large must not depend on that. */
+/* Half of the memory is for batches in flight.  The encoded bytes of one sample, and its intermediate results, may take
+ * 1/8 each, whatever the number of workers: which samples are too large must not depend on it. */
 static dr_status set_budget(dr__exec *e, uint64_t limit, dr_error *err)
 {
     e->budget.batch_bytes = (size_t)(limit / 2);
@@ -116,7 +115,8 @@ static bool decodes(const dr__program *p)
     return false;
 }
 
-/* Seek points: the variable DRAPPS_SEEK_INDEX overrides the setting, and 1/32 of the memory is for new ones. */
+/* Opens the store of seek points.  DRAPPS_SEEK_INDEX overrides the option.  New seek points may use 1/32 of the memory.
+ */
 static dr_status open_seek(dr_loader *l, dr_error *err)
 {
     dr__exec *e = &l->exec;
@@ -133,8 +133,8 @@ static dr_status open_seek(dr_loader *l, dr_error *err)
     return DR_OK;
 }
 
-/* The ledger of sample costs of these data under this graph, in the user's cache folder: as for Python data sets, with
- * lanes alone, and not with DRAPPS_LEDGER=off.  A loader without one is as good, but for what it could know. */
+/* Opens the ledger of sample costs of this data set and graph, in the user's cache folder.  As for Python data sets,
+ * only with lanes and unless DRAPPS_LEDGER is "off".  A loader works without one, too, so errors are ignored. */
 static void open_ledger(dr_loader *l)
 {
     dr__exec *e = &l->exec;
@@ -147,7 +147,17 @@ static void open_ledger(dr_loader *l)
     dr_ledger_open(path, e->set->n_samples, &e->ledger, NULL);
 }
 
-static dr_status note_graph(dr_loader *l, dr_graph *graph, dr_error *err)
+static dr_status open_cache(dr__exec *e, const dr__limits *limits, const dr__program_options *po, dr_error *err)
+{
+    const dr__cache_options o = { e->o.cache && *e->o.cache ? e->o.cache : NULL, e->o.cache_limit, e->o.cache_memory,
+                                  e->o.cache_at && *e->o.cache_at ? e->o.cache_at : NULL, limits->local_world };
+    e->knobs.codec = -1;
+    if (!o.folder && !o.memory)
+        return o.at ? dr__fail(err, DR_ERR_ARG, "cache_at needs cache or cache_memory") : DR_OK;
+    return e->o.reference ? DR_OK : dr__cache_open(e, &o, po, err);
+}
+
+static dr_status hash_graph(dr_loader *l, dr_graph *graph, dr_error *err)
 {
     const char *text;
     DR_TRY(dr_graph_json(graph, &text, err));
@@ -173,9 +183,9 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
     dr__program_options po = { e->o.outputs, e->o.collate, e->o.layout, e->o.reference, e->unordered.on };
     e->generation = dr__fork_generation();
     dr__cond_init(&e->changed);
-    dr__cond_init(&l->left);
+    dr__cond_init(&l->caller_left);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_mutex_init(&l->adapt.knobs, NULL);
+    pthread_mutex_init(&l->adapt.knobs_lock, NULL);
     e->set = dr_dataset_ref(set);
     DR_TRY(dr__program_compile(graph, set->fields, set->n_fields, &po, &e->program, err));
     DR_TRY(dr__adapt_open(l, &limits, err));
@@ -184,19 +194,18 @@ static dr_status open_exec(dr_loader *l, dr_dataset *set, dr_graph *graph, dr_er
         e->knobs.workers = 0;
     DR_TRY(set_budget(e, dr__loader_memory(l, &limits), err));
     e->knobs.prefetch = e->o.prefetch ? e->o.prefetch : dr__prefetch_first(e);
-    if (e->unordered.on) /* the window that a slow sample keeps open is as wide */
+    if (e->unordered.on) /* the prefetch window also bounds how far samples overtake a slow one */
         l->adapt.least_prefetch = e->knobs.prefetch;
     e->buffers = dr__bufpool_new((e->knobs.prefetch + 2) * e->program->n_outputs);
     if (!e->buffers)
         return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
     DR_TRY(open_seek(l, err));
-    if (e->o.cache && *e->o.cache && !e->o.reference)
-        DR_TRY(dr__cache_open(e, e->o.cache, e->o.cache_limit, &po, err));
-    DR_TRY(note_graph(l, graph, err));
+    DR_TRY(open_cache(e, &limits, &po, err));
+    DR_TRY(hash_graph(l, graph, err));
     open_ledger(l);
     DR_TRY(dr__loader_trace(l, err));
     /* These pointed to the caller's memory. */
-    e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.cache = NULL;
+    e->o.outputs = e->o.collate = e->o.layout = e->o.trace = e->o.seek_index = e->o.cache = e->o.cache_at = NULL;
     e->o.policy = e->o.weights = NULL;
     e->o.resource_monitor = NULL;
     return DR_OK;
@@ -211,7 +220,7 @@ dr_status dr_loader_open(dr_dataset *set, dr_graph *graph, const dr_loader_optio
     if (!l)
         return dr__fail(err, DR_ERR_NOMEM, "loader: out of memory");
     l->exec.o = *options;
-    dr_metrics_from_environment(NULL); /* a loader without its endpoint is better than none */
+    dr_metrics_from_environment(NULL); /* a loader works without its endpoint, too */
     dr_status status = open_exec(l, set, graph, err);
     if (status != DR_OK)
         dr_loader_close(&l);
@@ -219,14 +228,14 @@ dr_status dr_loader_open(dr_dataset *set, dr_graph *graph, const dr_loader_optio
     return status;
 }
 
-/* Threads that wait in dr_loader_next are told that it is cancelled. */
-static void send_callers_off(dr_loader *l)
+/* Stops the epoch, so that threads in dr_loader_next return DR_ERR_CANCELLED, and waits for them. */
+static void wait_for_callers(dr_loader *l)
 {
     pthread_mutex_lock(&l->lock);
     l->begun = true;
     dr__exec_stop(&l->exec);
     while (l->callers > 0)
-        dr__cond_wait(&l->left, &l->lock, UINT64_MAX);
+        dr__cond_wait(&l->caller_left, &l->lock, UINT64_MAX);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -238,8 +247,8 @@ void dr_loader_close(dr_loader **loader)
     dr__exec *e = &l->exec;
     *loader = NULL;
     if (e->generation != dr__fork_generation())
-        return; /* the parent's: its threads and locks mean nothing here */
-    send_callers_off(l);
+        return; /* it is the parent's: its threads do not exist here, and its locks may be held */
+    wait_for_callers(l);
     dr__adapt_close(l);
     dr__pool_remove(e);
     dr__loader_trace_ops(l);
@@ -258,8 +267,8 @@ void dr_loader_close(dr_loader **loader)
     dr__free(e->replacements.ids);
     dr__free(e->unordered.marks);
     dr__cond_destroy(&e->changed);
-    dr__cond_destroy(&l->left);
-    pthread_mutex_destroy(&l->adapt.knobs);
+    dr__cond_destroy(&l->caller_left);
+    pthread_mutex_destroy(&l->adapt.knobs_lock);
     pthread_mutex_destroy(&l->lock);
     dr__free(l->done);
     dr__free(l->graph_text);
@@ -273,13 +282,14 @@ dr_status dr__loader_check(const dr_loader *l, dr_error *err)
     return DR_OK;
 }
 
-/* lock: an epoch runs, from where epoch, position and batch say.  A start that fails leaves them for the next try. */
+/* lock: starts the epoch at l->epoch, l->position and l->batch, unless one runs.  After a failure these are unchanged,
+ * so that the next call tries again. */
 static dr_status begin(dr_loader *l, dr_error *err)
 {
     if (!l->begun)
         DR_TRY(dr__exec_start(&l->exec, l->epoch, l->position, l->batch, l->done, err));
     l->begun = true;
-    dr__adapt_run(l);
+    dr__adapt_start_if_due(l);
     return DR_OK;
 }
 
@@ -287,7 +297,7 @@ dr_status dr_loader_start(dr_loader *l, uint64_t epoch, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     pthread_mutex_lock(&l->lock);
-    if (l->seek && l->begun) /* an epoch that ended, or was given up */
+    if (l->seek && l->begun) /* an epoch ended or is abandoned */
         dr__seek_share_save(l->seek);
     l->begun = false;
     l->epoch = epoch;
@@ -315,7 +325,7 @@ dr_status dr_loader_next(dr_loader *l, int timeout_ms, dr_batch **out, dr_error 
     if (l->seek && (status == DR_END || (status == DR_OK && dr__seek_store_is_full(l->exec.seek))))
         dr__seek_share_save(l->seek);
     if (--l->callers == 0)
-        dr__cond_broadcast(&l->left);
+        dr__cond_broadcast(&l->caller_left);
     pthread_mutex_unlock(&l->lock);
     return status;
 }
@@ -324,7 +334,7 @@ dr_status dr_loader_next(dr_loader *l, int timeout_ms, dr_batch **out, dr_error 
 static dr_status check_pushed(const dr_loader *l, dr_error *err)
 {
     if (!l->exec.o.pushed_order)
-        return dr__fail(err, DR_ERR_STATE, "the loader was opened without pushed_order");
+        return dr__fail(err, DR_ERR_STATE, "pushed_order must be true to push batches, got false");
     return l->begun ? DR_OK : dr__fail(err, DR_ERR_STATE, "dr_loader_start must come before batches are pushed");
 }
 
@@ -351,7 +361,7 @@ dr_status dr_loader_push_past(dr_loader *l, const uint64_t *ids, uint64_t n, uin
     pthread_mutex_lock(&l->lock);
     dr_status status = check_pushed(l, err);
     if (status == DR_OK)
-        status = dr__pushed_past(&l->exec, ids, n, batches, err);
+        status = dr__pushed_skip(&l->exec, ids, n, batches, err);
     pthread_mutex_unlock(&l->lock);
     return status;
 }
@@ -371,11 +381,11 @@ static dr_status check_replacements(const dr_loader *l, const uint64_t *ids, uin
 {
     const dr_dataset *set = l->exec.set;
     if (n < 1)
-        return dr__fail(err, DR_ERR_ARG, "replacements: none is given");
+        return dr__fail(err, DR_ERR_ARG, "replacements must be at least 1 id, got 0");
     for (uint64_t i = 0; i < n; i++)
         if (ids[i] >= set->n_samples)
-            return dr__fail(err, DR_ERR_ARG, "%s: replacement %llu is not one of 0 to %llu", set->name,
-                            (unsigned long long)ids[i], (unsigned long long)(set->n_samples - 1));
+            return dr__fail(err, DR_ERR_ARG, "%s: replacements must be ids from 0 to %llu, got %llu", set->name,
+                            (unsigned long long)(set->n_samples - 1), (unsigned long long)ids[i]);
     return DR_OK;
 }
 
@@ -389,16 +399,16 @@ dr_status dr_loader_set_replacements(dr_loader *l, const uint64_t *ids, uint64_t
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for replacements");
     memcpy(copy, ids, n * sizeof *copy);
     pthread_mutex_lock(&l->lock);
-    const bool late = l->begun || e->replacements.ids; /* workers read them without a lock */
-    if (!late) {
+    const bool too_late = l->begun || e->replacements.ids; /* workers read them without a lock */
+    if (!too_late) {
         e->replacements.ids = copy;
         e->replacements.n = n;
     }
     pthread_mutex_unlock(&l->lock);
-    if (!late)
+    if (!too_late)
         return DR_OK;
     dr__free(copy);
-    return dr__fail(err, DR_ERR_STATE, "replacements are given once, before the first epoch");
+    return dr__fail(err, DR_ERR_STATE, "replacements must be set once, before the first epoch");
 }
 
 uint64_t dr_loader_batches(const dr_loader *l)
@@ -418,12 +428,12 @@ uint64_t dr_loader_prefetch_window(dr_loader *l, uint64_t wanted)
 {
     if (dr__loader_check(l, NULL) != DR_OK)
         return wanted;
-    pthread_mutex_lock(&l->adapt.knobs);
+    pthread_mutex_lock(&l->adapt.knobs_lock);
     const bool by_user = l->adapt.pinned >> DR_KNOB_PREFETCH & 1;
     dr__pool_lock();
     const uint64_t window = dr__prefetch_to_push(&l->exec, wanted, by_user);
     dr__pool_unlock();
-    pthread_mutex_unlock(&l->adapt.knobs);
+    pthread_mutex_unlock(&l->adapt.knobs_lock);
     return window;
 }
 

@@ -1,4 +1,4 @@
-/* loader_internal.h: what the files of the front door share. */
+/* loader_internal.h: the loader's struct, and functions that the files of loader/ share. */
 #ifndef DR_LOADER_LOADER_INTERNAL_H
 #define DR_LOADER_LOADER_INTERNAL_H
 
@@ -9,33 +9,34 @@
 struct dr_loader {
     dr__exec exec;
     char *graph_text;     /* canonical JSON */
-    uint64_t graph_hash;  /* xxh3 of what was made of it (dr__graph_identity) */
+    uint64_t graph_hash;  /* xxh3 of dr__graph_identity */
     dr__seek_share *seek; /* NULL: none */
 
     pthread_mutex_t lock; /* starting and saving; outside the pool lock, never held while waiting for a batch */
-    dr__cond left;        /* a caller has left dr_loader_next */
+    dr__cond caller_left; /* a thread has left dr_loader_next */
     int callers;          /* lock: threads in dr_loader_next */
     bool begun;           /* lock: an epoch was started */
-    /* lock: where the next call of dr_loader_next begins, if not begun */
+    /* lock: where the next call of dr_loader_next starts, if not begun */
     uint64_t epoch, position, batch;
-    uint8_t *done; /* out of order: delivered before; one byte a sample of this rank */
+    uint8_t *done; /* unordered: delivered before the resume; one byte per sample of this rank */
 
-    dr__adapt adapt; /* who turns the knobs; see there */
+    dr__adapt adapt;
 };
 
-/* An object of the parent process is not ours to use. */
+/* DR_ERR_FORKED if the loader belongs to the parent process. */
 dr_status dr__loader_check(const dr_loader *loader, dr_error *err);
 
-/* Bytes that it may take, by its setting or as the machine allows. */
+/* The memory limit in bytes: memory_limit, or the default of the machine. */
 uint64_t dr__loader_memory(const dr_loader *loader, const dr__limits *limits);
 
 /* Opens the trace that the options or the environment ask for. */
 dr_status dr__loader_trace(dr_loader *loader, dr_error *err);
 
-/* Writes what the ops cost, each by itself, as an event; without a trace, nothing.  When no thread works any more. */
+/* Measures the ops one by one and writes the result to the trace, if there is one.  No thread may work on the loader.
+ */
 void dr__loader_trace_ops(dr_loader *loader);
 
-/* dr_loader_profile, which ends at end_ns with the sample that it is at. */
+/* As dr_loader_profile, but begins no sample after end_ns. */
 dr_status dr__loader_profile(dr_loader *loader, uint64_t samples, uint64_t end_ns, char **text, dr_error *err);
 
 /* null, or {"path", "state": "writing" | "limit" | "failed", "error"}. */

@@ -1,4 +1,4 @@
-/* loader_knobs.h: settings that change while a loader runs, by their numbers (dr_knob). */
+/* loader_knobs.h: the knobs of a loader, by number (dr_knob). */
 #ifndef DR_LOADER_KNOBS_H
 #define DR_LOADER_KNOBS_H
 
@@ -6,8 +6,10 @@
 
 #include "loader/loader_internal.h"
 
-/* Never waits for a sample.  DR_ERR_ARG names the range; DR_ERR_LIMIT or DR_ERR_NOMEM: not one thread could be started,
- * and all is as it was. */
+/* Sets a knob.  Does not wait for samples in flight.
+ *
+ * @return DR_OK; DR_ERR_ARG: out of range; DR_ERR_LIMIT or DR_ERR_NOMEM: no thread could be started.  After an error
+ *         nothing has changed. */
 dr_status dr__knob_set(dr_loader *loader, int knob, double value, dr_error *err);
 double dr__knob_get(dr_loader *loader, int knob);
 

@@ -1,4 +1,4 @@
-/* loader_trace.c: the trace of a loader, and what it says of the run at its begin. */
+/* loader_trace.c: opens the trace of a loader and writes its description of the run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "loader/loader_internal.h"
 
-enum { OPS_SAMPLES = 32, OPS_NS = 100000000 }; /* what measuring the ops may take */
+enum { OPS_SAMPLES = 32, OPS_NS = 100000000 }; /* limits of measuring the ops */
 
-/* Settings as they were given; what changes later is in the trace itself. */
+/* Settings when the loader was opened; later changes of knobs are events in the trace. */
 static json_t *settings_of(const dr__exec *e)
 {
     const dr_loader_options *o = &e->o;

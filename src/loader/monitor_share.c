@@ -1,4 +1,4 @@
-/* monitor_share.c: one monitor and who holds it. */
+/* monitor_share.c: the shared monitor and the count of its holders. */
 #include "loader/monitor_share.h"
 
 #include <stdbool.h>
@@ -8,12 +8,12 @@
 
 static struct {
     pthread_mutex_t lock;
-    dr_monitor *monitor; /* NULL: nobody needs one */
+    dr_monitor *monitor; /* NULL: no loader needs one */
     int shares;
     bool ready;
 } share = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The parent's monitor has no thread here, and who holds shares of it never gives them back. */
+/* The parent's monitor has no thread in the child, and its references are not counted here. */
 static void reset_in_child(void)
 {
     pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
@@ -22,7 +22,7 @@ static void reset_in_child(void)
     share.shares = 0;
 }
 
-dr_status dr__monitor_share_take(dr_monitor **out, dr_error *err)
+dr_status dr__monitor_share_ref(dr_monitor **out, dr_error *err)
 {
     pthread_mutex_lock(&share.lock);
     if (!share.ready)
@@ -35,14 +35,14 @@ dr_status dr__monitor_share_take(dr_monitor **out, dr_error *err)
     return status;
 }
 
-void dr__monitor_share_give(dr_monitor **monitor)
+void dr__monitor_share_unref(dr_monitor **monitor)
 {
     dr_monitor *ours = *monitor, *last = NULL;
     if (!ours)
         return;
     *monitor = NULL;
     pthread_mutex_lock(&share.lock);
-    if (ours == share.monitor && --share.shares == 0) { /* else the parent's, which is not counted here */
+    if (ours == share.monitor && --share.shares == 0) { /* a monitor of the parent is not counted here */
         last = share.monitor;
         share.monitor = NULL;
     }

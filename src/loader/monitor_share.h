@@ -4,8 +4,8 @@
 
 #include <drapps/monitor.h>
 
-/* A share of it, to be given back. */
-dr_status dr__monitor_share_take(dr_monitor **out, dr_error *err);
-void dr__monitor_share_give(dr_monitor **monitor);
+/* Takes and releases a reference to the shared monitor. */
+dr_status dr__monitor_share_ref(dr_monitor **out, dr_error *err);
+void dr__monitor_share_unref(dr_monitor **monitor);
 
 #endif

@@ -1,4 +1,4 @@
-/* report.c: what a loader says of itself: statistics, explanation, profile, what it is at. */
+/* report.c: statistics, explanation and profile of a loader, and the samples it is working on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "kernel/cpu.h"
 #include "loader/loader_internal.h"
 
-static dr_status give_text(json_t *o, char **text, dr_error *err)
+static dr_status dump_json(json_t *o, char **text, dr_error *err)
 {
     *text = o ? dr__canonical(o) : NULL;
     json_decref(o);
@@ -24,7 +24,7 @@ static json_int_t count(const atomic_uint_fast64_t *v)
     return (json_int_t)atomic_load(v);
 }
 
-static void set_count(json_t *o, const char *name, uint64_t value)
+static void set_counter(json_t *o, const char *name, uint64_t value)
 {
     json_object_set_new(o, name, json_integer((json_int_t)value));
 }
@@ -34,7 +34,7 @@ static void set_flow(json_t *o, const char *name, double value)
     json_object_set_new(o, name, json_integer((json_int_t)value));
 }
 
-/* What changes from one moment to the next, as the scheduler sees it. */
+/* Adds the part of the flow that the statistics have. */
 static void add_flow(json_t *o, dr__exec *e)
 {
     double flow[DR_N_FLOWS] = { 0 };
@@ -44,7 +44,7 @@ static void add_flow(json_t *o, dr__exec *e)
     set_flow(o, "ready_batches", flow[DR_FLOW_READY]);
     set_flow(o, "active_workers", flow[DR_FLOW_ACTIVE]);
     set_flow(o, "parked_samples", flow[DR_FLOW_PARKED]);
-    set_flow(o, "bytes_under_way", flow[DR_FLOW_BYTES]);
+    set_flow(o, "bytes_in_flight", flow[DR_FLOW_BYTES]);
 }
 
 static void add_seek_counts(json_t *o, dr__seek_store *store)
@@ -78,11 +78,11 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
                           count(&e->stats.read_ns), "work_ns", count(&e->stats.work_ns));
     if (!o)
         return dr__fail(err, DR_ERR_NOMEM, "stats: out of memory");
-    set_count(o, "deaths", 0); /* of processes, which other kinds of loaders have */
-    set_count(o, "delivered_samples", atomic_load(&e->stats.delivered));
+    set_counter(o, "deaths", 0); /* of worker processes, which this kind of loader lacks */
+    set_counter(o, "delivered_samples", atomic_load(&e->stats.delivered));
     json_object_set_new(o, "trace", dr__loader_trace_json(l));
-    set_count(o, "finish_ns", atomic_load(&e->stats.finish_ns));
-    set_count(o, "slow_work_ns", atomic_load(&e->stats.slow_ns));
+    set_counter(o, "finish_ns", atomic_load(&e->stats.finish_ns));
+    set_counter(o, "slow_work_ns", atomic_load(&e->stats.slow_ns));
     json_object_set_new(o, "wait", dr__histogram_json(&e->stats.wait));
     json_object_set_new(o, "batch_latency", dr__histogram_json(&e->stats.batch));
     dr__pool_lock();
@@ -101,10 +101,10 @@ dr_status dr_loader_stats(dr_loader *l, char **text, dr_error *err)
     add_seek_counts(o, e->seek);
     dr__cache_stats(e, o);
     dr__adapt_stats(l, o);
-    return give_text(o, text, err);
+    return dump_json(o, text, err);
 }
 
-/* "1.5 KB", as `drapps info` writes it. */
+/* "1.5 KB", in the form of `drapps info`. */
 static const char *bytes_text(size_t bytes, char text[16])
 {
     static const char *const units[] = { "B", "KB", "MB", "GB", "TB" };
@@ -120,7 +120,7 @@ dr_status dr_loader_explain(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
     dr__exec *e = &l->exec;
-    char *ops = dr__program_explain(e->program), cache[1600], policy[256], batch[16], batches[16], worker[16];
+    char *ops = dr__program_explain(e->program), cache[2048], policy[256], batch[16], batches[16], worker[16];
     char order[128] = "";
     dr__cache_explain(e, cache, sizeof cache);
     dr__adapt_explain(l, policy, sizeof policy);
@@ -159,7 +159,7 @@ static json_t *step_json(const dr__program *p, int s, const dr__step_time *t, ui
                      "out_bytes", (double)t->out_bytes / n);
 }
 
-/* One sample, unfused, into a spare place. */
+/* Runs one sample of a program and discards the results. */
 static dr_status profile_sample(dr__exec *e, const dr__program *p, dr__workbench *bench, uint64_t position,
                                 uint64_t *read_ns, uint64_t *store_ns, dr_error *err)
 {
@@ -189,8 +189,8 @@ static dr_status profile_sample(dr__exec *e, const dr__program *p, dr__workbench
 
 typedef struct profile {
     uint64_t samples, bad;
-    uint64_t read_ns, store_ns, cpu_ns; /* op by op: beside the ops, and altogether */
-    uint64_t fused_ns;                  /* the program that the loader runs, altogether */
+    uint64_t read_ns, store_ns, cpu_ns; /* op by op: reading, storing, and everything */
+    uint64_t fused_ns;                  /* the loader's own program: everything */
 } profile;
 
 static json_t *profile_json(const dr__program *p, const dr__step_time *times, const profile *f)
@@ -207,8 +207,8 @@ static json_t *profile_json(const dr__program *p, const dr__step_time *times, co
                      (double)f->fused_ns / 1e3 / n);
 }
 
-/* The same graph without fusion, so that each op can be timed alone. */
-static dr_status unfused(const dr__exec *e, dr__program **out, dr_error *err)
+/* Compiles the graph without fusion, so that each op can be timed alone. */
+static dr_status compile_unfused(const dr__exec *e, dr__program **out, dr_error *err)
 {
     dr__text outputs = { 0 };
     for (int i = 0; i < e->program->n_outputs; i++) {
@@ -225,7 +225,7 @@ static dr_status unfused(const dr__exec *e, dr__program **out, dr_error *err)
     return status;
 }
 
-/* benches: for the ops one by one, and for the loader's own program. */
+/* benches: [0] runs the ops one by one, [1] the loader's own program. */
 static dr_status run_profile(dr__exec *e, const dr__program *p, dr__workbench *benches[2], uint64_t samples,
                              uint64_t end_ns, char **text, dr_error *err)
 {
@@ -244,13 +244,13 @@ static dr_status run_profile(dr__exec *e, const dr__program *p, dr__workbench *b
         f.samples += status == DR_OK;
         f.bad += status != DR_OK;
     }
-    return give_text(profile_json(p, benches[0]->times, &f), text, err);
+    return dump_json(profile_json(p, benches[0]->times, &f), text, err);
 }
 
 dr_status dr__loader_profile(dr_loader *l, uint64_t samples, uint64_t end_ns, char **text, dr_error *err)
 {
     dr__program *program = NULL;
-    DR_TRY(unfused(&l->exec, &program, err));
+    DR_TRY(compile_unfused(&l->exec, &program, err));
     dr__workbench *benches[] = { dr__workbench_new(), dr__workbench_new() };
     dr__step_time *times = dr__alloc_zero(DR__MAX_STEPS, sizeof *times);
     dr_status status = DR_ERR_NOMEM;
@@ -277,28 +277,28 @@ dr_status dr_loader_profile(dr_loader *l, uint64_t samples, char **text, dr_erro
     return dr__loader_profile(l, samples, UINT64_MAX, text, err);
 }
 
-/* --- what happens now --- */
+/* --- samples in work --- */
 
 static int longest_first(const void *a, const void *b)
 {
-    const uint64_t x = ((const dr__at *)a)->since_ns, y = ((const dr__at *)b)->since_ns;
+    const uint64_t x = ((const dr__running_sample *)a)->since_ns, y = ((const dr__running_sample *)b)->since_ns;
     return (x > y) - (x < y);
 }
 
-static json_t *at_json(const dr__exec *e, const dr__at *at, uint64_t now)
+static json_t *running_json(const dr__exec *e, const dr__running_sample *at, uint64_t now)
 {
     char key[512];
     e->set->def->key(e->set, at->id, key, sizeof key);
     json_t *row = json_pack("{s:I, s:i, s:f}", "id", (json_int_t)at->id, "worker", at->worker, "seconds",
                             (double)(now - DR_MIN(at->since_ns, now)) * 1e-9);
-    json_object_set_new(row, "key", json_string(key)); /* stays away where it is not UTF-8 */
+    json_object_set_new(row, "key", json_string(key)); /* omitted if it is not UTF-8 */
     return row;
 }
 
 dr_status dr_loader_running(dr_loader *l, char **text, dr_error *err)
 {
     DR_TRY(dr__loader_check(l, err));
-    dr__at at[2 * DR__MAX_WORKERS];
+    dr__running_sample at[2 * DR__MAX_WORKERS];
     dr__pool_lock();
     const size_t n = dr__pool_running(&l->exec, at, sizeof at / sizeof *at);
     dr__pool_unlock();
@@ -306,8 +306,8 @@ dr_status dr_loader_running(dr_loader *l, char **text, dr_error *err)
     qsort(at, n, sizeof *at, longest_first);
     json_t *rows = json_array();
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(rows, at_json(&l->exec, &at[i], now));
-    return give_text(rows, text, err);
+        json_array_append_new(rows, running_json(&l->exec, &at[i], now));
+    return dump_json(rows, text, err);
 }
 
 dr_status dr_loader_untold(dr_loader *l, char **text, dr_error *err)
@@ -317,5 +317,5 @@ dr_status dr_loader_untold(dr_loader *l, char **text, dr_error *err)
     json_t *rows = l->exec.bad.unreported;
     l->exec.bad.unreported = NULL;
     dr__pool_unlock();
-    return give_text(rows ? rows : json_array(), text, err);
+    return dump_json(rows ? rows : json_array(), text, err);
 }

@@ -1,4 +1,4 @@
-/* runner.c: single samples in the calling thread. */
+/* runner.c: runs single samples in the calling thread. */
 #include <drapps/sample.h>
 
 #include <stdio.h>
@@ -12,8 +12,8 @@ struct dr_runner {
     dr_dataset *set; /* NULL: fields are handed in */
     dr__program *program;
     dr__workbench *bench;
-    dr_view outputs[DR__MAX_OUTPUTS]; /* memory owned, reused */
-    size_t room[DR__MAX_OUTPUTS];
+    dr_view outputs[DR__MAX_OUTPUTS]; /* memory owned and reused */
+    size_t capacity[DR__MAX_OUTPUTS];
 };
 
 dr_status dr_order_sample(const dr_dataset *set, uint64_t seed, uint64_t epoch, bool shuffle, uint64_t position,
@@ -83,7 +83,7 @@ dr_status dr_runner_open_fields(const dr_field_spec *specs, int n, dr_graph *gra
                                 const char *layout, bool reference, dr_runner **out, dr_error *err)
 {
     if (n < 0 || n > DR__MAX_FIELDS)
-        return dr__fail(err, DR_ERR_LIMIT, "%d fields, at most %d are allowed", n, DR__MAX_FIELDS);
+        return dr__fail(err, DR_ERR_LIMIT, "fields must be 0 to %d, got %d", DR__MAX_FIELDS, n);
     dr__field *fields = dr__alloc_zero((size_t)n, sizeof *fields);
     if (!fields)
         return dr__fail(err, DR_ERR_NOMEM, "out of memory for %d fields", n);
@@ -115,21 +115,21 @@ void dr_runner_free(dr_runner **runner)
     dr__free(r);
 }
 
-static dr_status keep_output(dr_runner *r, int i, dr_error *err)
+static dr_status store_output(dr_runner *r, int i, dr_error *err)
 {
     dr_desc desc = dr__sample_desc(r->program, r->bench, i);
     size_t bytes;
     if (!dr__desc_bytes_dense(&desc, &bytes))
         return dr__fail(err, DR_ERR_LIMIT, "output \"%s\" is too large", r->program->outputs[i].name);
     uint8_t *data = r->outputs[i].data;
-    if (bytes > r->room[i] || !data) {
+    if (bytes > r->capacity[i] || !data) {
         dr__free_aligned(data);
         r->outputs[i].data = NULL;
-        r->room[i] = 0;
+        r->capacity[i] = 0;
         data = dr__alloc_aligned(bytes);
         if (!data)
             return dr__fail(err, DR_ERR_NOMEM, "out of memory");
-        r->room[i] = bytes;
+        r->capacity[i] = bytes;
     }
     r->outputs[i] = dr__view_dense(&desc, data);
     return dr__sample_store(r->program, r->bench, i, data, err);
@@ -141,17 +141,17 @@ static dr_status run(dr_runner *r, const dr_sample_name *name, dr_error *err)
     DR_TRY(dr__sample_plan(r->program, r->bench, &rng, err));
     DR_TRY(dr__sample_run(r->program, r->bench, err));
     for (int i = 0; i < r->program->n_outputs; i++)
-        DR_TRY(keep_output(r, i, err));
+        DR_TRY(store_output(r, i, err));
     return DR_OK;
 }
 
 dr_status dr_runner_run(dr_runner *r, const dr_sample_name *name, dr_error *err)
 {
     if (!r->set)
-        return dr__fail(err, DR_ERR_STATE, "this runner has no data set; hand the fields in with dr_runner_feed");
+        return dr__fail(err, DR_ERR_STATE, "this runner has no data set; use dr_runner_feed");
     if (name->id >= r->set->n_samples)
-        return dr__fail(err, DR_ERR_ARG, "sample %llu of %llu", (unsigned long long)name->id,
-                        (unsigned long long)r->set->n_samples);
+        return dr__fail(err, DR_ERR_ARG, "sample id must be below %llu, got %llu",
+                        (unsigned long long)r->set->n_samples, (unsigned long long)name->id);
     dr_status status = dr__sample_read(r->bench, r->set, name->id, err);
     if (status == DR_OK)
         status = run(r, name, err);
@@ -163,7 +163,7 @@ dr_status dr_runner_run(dr_runner *r, const dr_sample_name *name, dr_error *err)
     return status;
 }
 
-/* Is it what was said beforehand?  Fused ops rely on every extent that was known. */
+/* Whether a field is as described when the runner was opened.  Fused ops rely on every extent that was known then. */
 static bool fits(const dr_desc *have, const dr_desc *want)
 {
     if (have->kind != want->kind || have->dtype != want->dtype || have->layout != want->layout ||
@@ -185,9 +185,9 @@ dr_status dr_runner_feed(dr_runner *r, const dr_view *fields, const dr_sample_na
         char have[128], want[128];
         r->bench->record.fields[i] = dr__view_dense(&fields[i].desc, fields[i].data);
         if (!fits(&fields[i].desc, &r->program->values[i]))
-            return dr__fail(err, DR_ERR_ARG, "field \"%s\" is %s, the runner was opened for %s", r->program->names[i],
-                            dr__desc_text_of(&fields[i].desc, have, sizeof have),
-                            dr__desc_text_of(&r->program->values[i], want, sizeof want));
+            return dr__fail(err, DR_ERR_ARG, "field \"%s\" must be %s, got %s", r->program->names[i],
+                            dr__desc_text_of(&r->program->values[i], want, sizeof want),
+                            dr__desc_text_of(&fields[i].desc, have, sizeof have));
     }
     r->bench->record.n_fields = r->program->n_inputs;
     return run(r, name, err);

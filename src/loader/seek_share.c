@@ -1,4 +1,4 @@
-/* seek_share.c: a small list of open stores by what they belong to, and the threads that save them. */
+/* seek_share.c: the open stores of seek points by data set, and the threads that save them. */
 #include "loader/seek_share.h"
 
 #include <pthread.h>
@@ -10,13 +10,13 @@
 #include "base/thread.h"
 
 struct dr__seek_share {
-    char *name; /* of mode and data; NULL: shared with nobody */
+    char *name; /* mode and identity of the data; NULL: not shared */
     int refs;   /* registry lock */
     dr__seek_store *store;
     dr__seek_share *next;
 
-    pthread_mutex_t lock; /* for the thread */
-    bool started;         /* and not joined */
+    pthread_mutex_t lock; /* the fields below */
+    bool started;         /* the thread was started and not joined */
     atomic_bool done;
     pthread_t thread;
 };
@@ -58,7 +58,7 @@ static dr_status share_new(const dr_dataset *set, bool with_file, size_t limit, 
                                &s->store, err);
 }
 
-/* What loaders of the same data call their store; NULL: data that have no name, or no memory for it. */
+/* The name by which loaders of the same data share a store; NULL: the data set has no identity, or out of memory. */
 static char *name_of(const dr_dataset *set, const char *mode)
 {
     if (!set->keep_identity)
@@ -79,7 +79,7 @@ static dr__seek_share *find(const char *name)
     return s;
 }
 
-/* registry lock; takes the name if it succeeds. */
+/* registry lock; takes *name if it succeeds. */
 static dr_status find_or_open(const dr_dataset *set, const char *mode, size_t limit, char **name, dr__seek_share **out,
                               dr_error *err)
 {
@@ -147,8 +147,8 @@ void dr__seek_share_save(dr__seek_share *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Takes it out of the list; false: others have it still. */
-static bool unlist(dr__seek_share *s)
+/* Drops a reference; after the last one, removes the share from the registry and returns true. */
+static bool release(dr__seek_share *s)
 {
     pthread_mutex_lock(&registry.lock);
     bool last = --s->refs == 0;
@@ -165,7 +165,7 @@ void dr__seek_share_close(dr__seek_share **share)
 {
     dr__seek_share *s = *share;
     *share = NULL;
-    if (!s || !unlist(s))
+    if (!s || !release(s))
         return;
     if (s->started)
         pthread_join(s->thread, NULL);

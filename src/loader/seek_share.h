@@ -7,20 +7,22 @@
 
 typedef struct dr__seek_share dr__seek_share;
 
-/* Is it a mode: "auto", "memory" or "off"? */
+/* Whether mode is "auto", "memory" or "off". */
 bool dr__seek_mode_is_known(const char *mode);
 
-/* The store of these data, opened when the first loader asks for it.  mode: "auto", or "memory": without a file.
- * `limit`: bytes of memory, where it is opened. */
+/* Takes a reference to the store of a data set, which the first loader opens.
+ *
+ * @param mode   "auto"; or "memory": without an index file.
+ * @param limit  bytes of memory; used if this call opens the store. */
 dr_status dr__seek_share_open(const dr_dataset *set, const char *mode, size_t limit, dr__seek_share **out,
                               dr_error *err);
 
-/* The last one to close it saves. */
+/* Releases a reference; the last one saves and closes the store. */
 void dr__seek_share_close(dr__seek_share **share);
 
 dr__seek_store *dr__seek_share_store(dr__seek_share *share);
 
-/* Saves in a thread of its own, unless one is at it. */
+/* Saves the store in a thread of its own, unless such a thread is running. */
 void dr__seek_share_save(dr__seek_share *share);
 
 #endif

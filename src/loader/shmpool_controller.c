@@ -1,4 +1,4 @@
-/* shmpool_controller.c: the controller of a shmpool: its plant, its monitor, its live view, and the proposals that its
+/* shmpool_controller.c: the controller of a shmpool, with its plant, monitor and live view, and the proposals that the
  * main process waits for. */
 #include <math.h>
 #include <string.h>
@@ -11,17 +11,18 @@
 #include "sched/policy.h"
 #include "sched/tables.h"
 
-enum { KEPT = 64 }; /* decisions that can be read after the controller was stopped */
+enum { MAX_KEPT = 64 }; /* decisions that can be read after the controller was stopped */
 
 struct dr_shmpool_controller {
     dr__shmpool_plant plant;
-    dr_monitor *given; /* the user's, a reference; NULL: the shared one */
+    dr_monitor *user_monitor; /* a reference; NULL: the shared monitor */
     dr_live *live;
     dr_controller *controller;
     int token;
-    unsigned generation; /* of the process that opened it: a forked child has neither its threads nor its locks */
-    bool held;           /* plant.lock: by the main process */
-    dr_decision last[KEPT];
+    unsigned
+        generation; /* fork generation of the process that opened it: a child has neither its threads nor its locks */
+    bool held;      /* plant.lock: held by the main process */
+    dr_decision last[MAX_KEPT];
     size_t n_last;
 };
 
@@ -40,8 +41,8 @@ static dr_status check(const dr_shmpool_adapt_options *o, dr_error *err)
     dr__policy_choice policy;
     if (o->size != sizeof *o)
         return dr__fail(err, DR_ERR_ARG,
-                        "shmpool: controller options of %zu bytes, expected %zu: call dr_shmpool_adapt_defaults",
-                        o->size, sizeof *o);
+                        "dr_shmpool_adapt_options.size must be %zu, got %zu: call dr_shmpool_adapt_defaults first",
+                        sizeof *o, o->size);
     DR_TRY(dr__cpu_limit_check(o->cpu_limit, err));
     if (o->monitor && !dr_monitor_interval(o->monitor))
         return dr__fail(err, DR_ERR_FORKED, "the monitor belongs to the parent process; open a new one after the fork");
@@ -49,14 +50,14 @@ static dr_status check(const dr_shmpool_adapt_options *o, dr_error *err)
 }
 
 /* Runs in the monitor's thread, before the controller does. */
-static void tell_monitor(void *user, dr__pipeline_facts *out)
+static void report_to_monitor(void *user, dr__pipeline_facts *out)
 {
     dr_shmpool_controller *p = user;
     dr__shmpool_plant_facts(&p->plant, out);
     pthread_mutex_lock(&p->plant.lock);
     const bool held = p->held;
     pthread_mutex_unlock(&p->plant.lock);
-    dr_controller_hold(p->controller, held || dr__shmpool_plant_pauses(&p->plant));
+    dr_controller_hold(p->controller, held || dr__shmpool_plant_consumer_pauses(&p->plant));
 }
 
 static dr_status start(dr_shmpool_controller *p, const dr_shmpool_adapt_options *o, dr_error *err)
@@ -75,12 +76,12 @@ static dr_status start(dr_shmpool_controller *p, const dr_shmpool_adapt_options 
     po.trace = o->trace;
     po.live = p->live = o->name ? dr_live_open(o->name, policy.def->name) : NULL;
     if (o->monitor)
-        p->plant.monitor = p->given = dr_monitor_ref(o->monitor);
+        p->plant.monitor = p->user_monitor = dr_monitor_ref(o->monitor);
     else
-        DR_TRY(dr__monitor_share_take(&p->plant.monitor, err));
+        DR_TRY(dr__monitor_share_ref(&p->plant.monitor, err));
     const dr_plant plant = dr__shmpool_plant_of(&p->plant);
     DR_TRY(dr_controller_open(p->plant.monitor, &po, &plant, &p->controller, err));
-    return dr__monitor_add_pipeline(p->plant.monitor, tell_monitor, p, &p->token, err);
+    return dr__monitor_add_pipeline(p->plant.monitor, report_to_monitor, p, &p->token, err);
 }
 
 dr_status dr_shmpool_adapt(dr_shmpool *shmpool, const dr_shmpool_adapt_options *options, dr_shmpool_controller **out,
@@ -115,17 +116,17 @@ void dr_shmpool_controller_stop(dr_shmpool_controller *p)
         return;
     if (p->token)
         dr__monitor_remove_pipeline(p->plant.monitor, p->token);
-    p->n_last = p->controller ? dr_controller_decisions(p->controller, 0, p->last, KEPT) : 0;
-    pthread_mutex_lock(&p->plant.lock); /* dr_shmpool_controller_decisions looks at it */
+    p->n_last = p->controller ? dr_controller_decisions(p->controller, 0, p->last, MAX_KEPT) : 0;
+    pthread_mutex_lock(&p->plant.lock); /* dr_shmpool_controller_decisions reads it */
     dr_controller *controller = p->controller;
     p->controller = NULL;
     pthread_mutex_unlock(&p->plant.lock);
     dr_controller_close(&controller);
     dr_live_close(&p->live);
-    if (p->given)
-        dr_monitor_unref(&p->given);
+    if (p->user_monitor)
+        dr_monitor_unref(&p->user_monitor);
     else
-        dr__monitor_share_give(&p->plant.monitor);
+        dr__monitor_share_unref(&p->plant.monitor);
 }
 
 void dr_shmpool_controller_close(dr_shmpool_controller **controller)
@@ -160,7 +161,7 @@ dr_status dr_shmpool_controller_wait(dr_shmpool_controller *p, int timeout_ms, d
 
 double dr_shmpool_controller_get(dr_shmpool_controller *p, int knob)
 {
-    return is_ours(p) ? dr__shmpool_plant_get(&p->plant, knob) : dr__shmpool_plant_peek(&p->plant, knob);
+    return is_ours(p) ? dr__shmpool_plant_get(&p->plant, knob) : dr__shmpool_plant_get_locked(&p->plant, knob);
 }
 
 dr_status dr_shmpool_controller_set(dr_shmpool_controller *p, int knob, double value, dr_error *err)

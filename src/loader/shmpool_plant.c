@@ -1,4 +1,4 @@
-/* shmpool_plant.c: the knobs of a shmpool, and what it tells of itself. */
+/* shmpool_plant.c: the knobs and the flow of a shmpool. */
 #include "loader/shmpool_plant.h"
 
 #include <fcntl.h>
@@ -20,17 +20,18 @@
 
 _Static_assert((int)DR_MAX_WHERE == (int)DR_SHMPOOL_WHERE_BYTES, "the same text");
 
-enum { FEWEST_WORKERS = 4, PAUSE_MS = 2000, PAUSE_STEPS = 8 };
+enum { WORKERS_ALWAYS_ALLOWED = 4, PAUSE_MS = 2000, PAUSE_STEPS = 8 };
 
 static const uint32_t knobs = 1u << DR_KNOB_WORKERS | 1u << DR_KNOB_PREFETCH | 1u << DR_KNOB_PREFETCH_BYTES |
                               1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_CPU_CEILING | 1u << DR_KNOB_PRIORITY;
 
-/* Knobs that the shmpool has, which has a lock of its own. */
-static const uint32_t of_shmpool =
+/* Knobs that the shmpool itself keeps, under its own lock. */
+static const uint32_t shmpool_knobs =
     1u << DR_KNOB_PREFETCH_BYTES | 1u << DR_KNOB_LANE_THRESHOLD | 1u << DR_KNOB_CPU_CEILING;
 
-/* For how long its main thread, which makes the samples, could run and had no CPU; false: the kernel does not say. */
-static bool delay_of(int pid, double *s)
+/* How long the main thread of a process, which makes the samples, was runnable and had no CPU.  false: the kernel does
+ * not report it. */
+static bool read_delay(int pid, double *s)
 {
     char path[48], text[96];
     snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
@@ -56,18 +57,19 @@ void dr__shmpool_plant_init(dr__shmpool_plant *p, dr_shmpool *shmpool, const dr_
         (dr__shmpool_plant){ .shmpool = dr_shmpool_ref(shmpool),
                              .memory_limit = o->memory_limit ? (double)o->memory_limit
                                                              : (double)limits.memory_limit / (4.0 * limits.local_world),
-                             .most_workers = o->most_workers > 0 ? o->most_workers : DR_MAX(2 * cpus, FEWEST_WORKERS),
+                             .most_workers =
+                                 o->most_workers > 0 ? o->most_workers : DR_MAX(2 * cpus, WORKERS_ALWAYS_ALLOWED),
                              .workers = o->workers,
                              .prefetch = o->prefetch,
                              .trace = o->trace,
                              .pinned = o->pinned | (o->cpu_limit > 0 ? 1u << DR_KNOB_CPU_CEILING : 0) };
     double delay;
-    p->tells_delay = delay_of(getpid(), &delay);
+    p->tells_delay = read_delay(getpid(), &delay);
     p->memory_limit = DR_MIN(p->memory_limit, dr__knob_row_of(DR_KNOB_PREFETCH_BYTES)->most);
     p->most_workers = DR_MIN(DR_MAX(p->most_workers, o->workers), DR__SHMPOOL_WORKERS);
     pthread_mutex_init(&p->lock, NULL);
     dr__cond_init(&p->proposed);
-    if (o->cpu_limit > 0) /* with every policy */
+    if (o->cpu_limit > 0) /* applies with every policy */
         dr_shmpool_set_ceiling(shmpool, o->cpu_limit, NULL);
 }
 
@@ -80,7 +82,7 @@ void dr__shmpool_plant_free(dr__shmpool_plant *p)
 
 /* --- knobs --- */
 
-double dr__shmpool_plant_peek(const dr__shmpool_plant *p, int knob)
+double dr__shmpool_plant_get_locked(const dr__shmpool_plant *p, int knob)
 {
     if (knob == DR_KNOB_PREFETCH_BYTES)
         return (double)dr__shmpool_bytes(p->shmpool);
@@ -96,10 +98,10 @@ double dr__shmpool_plant_peek(const dr__shmpool_plant *p, int knob)
 
 double dr__shmpool_plant_get(dr__shmpool_plant *p, int knob)
 {
-    if (knob >= 0 && knob < DR_N_KNOBS && of_shmpool >> knob & 1)
-        return dr__shmpool_plant_peek(p, knob);
+    if (knob >= 0 && knob < DR_N_KNOBS && shmpool_knobs >> knob & 1)
+        return dr__shmpool_plant_get_locked(p, knob);
     pthread_mutex_lock(&p->lock);
-    double value = dr__shmpool_plant_peek(p, knob);
+    double value = dr__shmpool_plant_get_locked(p, knob);
     pthread_mutex_unlock(&p->lock);
     return value;
 }
@@ -111,8 +113,8 @@ static void make_proposal(dr__shmpool_plant *p)
     dr__cond_broadcast(&p->proposed);
 }
 
-/* lock; the shmpool's own is taken inside of it */
-static void keep(dr__shmpool_plant *p, int knob, double value, bool by_user)
+/* lock; the shmpool's lock is taken inside it */
+static void store_value(dr__shmpool_plant *p, int knob, double value, bool by_user)
 {
     if (knob == DR_KNOB_PREFETCH_BYTES) {
         dr__shmpool_set_bytes(p->shmpool, (uint64_t)value);
@@ -133,10 +135,10 @@ static void keep(dr__shmpool_plant *p, int knob, double value, bool by_user)
         make_proposal(p);
 }
 
-/* lock, without which the trace may be closed: it is gone when the controller is stopped */
-static void tell(dr__shmpool_plant *p, int knob)
+/* lock: p->trace is borrowed and reset under it when the controller is stopped */
+static void trace_knob(dr__shmpool_plant *p, int knob)
 {
-    dr__trace_set(p->trace, dr_knob_name(knob), dr__shmpool_plant_peek(p, knob));
+    dr__trace_set(p->trace, dr_knob_name(knob), dr__shmpool_plant_get_locked(p, knob));
 }
 
 dr_status dr__shmpool_plant_set(dr__shmpool_plant *p, int knob, double value, bool by_user, dr_error *err)
@@ -146,23 +148,23 @@ dr_status dr__shmpool_plant_set(dr__shmpool_plant *p, int knob, double value, bo
     const dr_plant plant = dr__shmpool_plant_of(p);
     const double most = by_user && knob == DR_KNOB_WORKERS ? DR__SHMPOOL_WORKERS : plant.most[knob];
     if (!(value >= plant.least[knob] && value <= most))
-        return dr__fail(err, DR_ERR_ARG, "%s is %g, allowed are %g to %g", dr_knob_name(knob), value, plant.least[knob],
-                        most);
+        return dr__fail(err, DR_ERR_ARG, "%s must be %g to %g, got %g", dr_knob_name(knob), plant.least[knob], most,
+                        value);
     pthread_mutex_lock(&p->lock);
-    const bool his = !by_user && p->pinned >> knob & 1;
+    const bool user_pinned = !by_user && p->pinned >> knob & 1;
     p->pinned |= by_user ? 1u << knob : 0;
-    if (!his) {
-        keep(p, knob, knob == DR_KNOB_PREFETCH || knob == DR_KNOB_WORKERS ? floor(value + 0.5) : value, by_user);
-        tell(p, knob);
+    if (!user_pinned) {
+        store_value(p, knob, knob == DR_KNOB_PREFETCH || knob == DR_KNOB_WORKERS ? floor(value + 0.5) : value, by_user);
+        trace_knob(p, knob);
     }
     pthread_mutex_unlock(&p->lock);
-    return his ? dr__fail(err, DR_ERR_STATE, "it was just set by the user") : DR_OK;
+    return user_pinned ? dr__fail(err, DR_ERR_STATE, "it was just set by the user") : DR_OK;
 }
 
 /* --- CPU of the processes --- */
 
-/* Those that have ended since count as far as they were seen. */
-static double cpu_of(int pid)
+/* CPU time of a process in seconds; 0 if it has ended. */
+static double read_cpu(int pid)
 {
     clockid_t clock;
     struct timespec t;
@@ -171,30 +173,30 @@ static double cpu_of(int pid)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void see_delay(dr__shmpool_plant *p, struct dr__cpu_seen *seen, int pid)
+static void update_delay(dr__shmpool_plant *p, struct dr__process_usage *usage, int pid)
 {
     double s;
-    if (!pid || !p->tells_delay || !delay_of(pid, &s))
+    if (!pid || !p->tells_delay || !read_delay(pid, &s))
         return;
-    p->delay += s > seen->delay ? s - seen->delay : 0;
-    seen->delay = DR_MAX(s, seen->delay);
+    p->delay += s > usage->delay ? s - usage->delay : 0;
+    usage->delay = DR_MAX(s, usage->delay);
 }
 
-static void see_cpu(dr__shmpool_plant *p, int worker, int pid)
+static void update_cpu(dr__shmpool_plant *p, int worker, int pid)
 {
-    struct dr__cpu_seen *seen = &p->seen[worker];
-    if (pid != seen->pid) {
-        *seen = (struct dr__cpu_seen){ .pid = pid };
+    struct dr__process_usage *usage = &p->usage[worker];
+    if (pid != usage->pid) {
+        *usage = (struct dr__process_usage){ .pid = pid };
         if (pid)
             dr_monitor_watch(p->monitor, pid, NULL);
     }
-    const double s = pid ? cpu_of(pid) : 0;
-    p->cpu += s > seen->s ? s - seen->s : 0;
-    seen->s = DR_MAX(s, seen->s);
-    see_delay(p, seen, pid);
+    const double s = pid ? read_cpu(pid) : 0;
+    p->cpu += s > usage->s ? s - usage->s : 0;
+    usage->s = DR_MAX(s, usage->s);
+    update_delay(p, usage, pid);
 }
 
-/* --- telling --- */
+/* --- the plant --- */
 
 static void plant_flow(void *user, double flow[DR_N_FLOWS])
 {
@@ -203,11 +205,11 @@ static void plant_flow(void *user, double flow[DR_N_FLOWS])
     dr_shmpool_flow(p->shmpool, flow);
     for (int worker = 0; worker < DR__SHMPOOL_WORKERS && dr_shmpool_worker_at(p->shmpool, worker, &at, NULL) == DR_OK;
          worker++)
-        if (at.pid || p->seen[worker].pid)
-            see_cpu(p, worker, at.pid);
+        if (at.pid || p->usage[worker].pid)
+            update_cpu(p, worker, at.pid);
     flow[DR_FLOW_CPU] = p->cpu;
     flow[DR_FLOW_DELAY] = p->delay;
-    flow[DR_FLOW_BYTES_LIMIT] = p->memory_limit; /* not where the knob stands, which would then only go down */
+    flow[DR_FLOW_BYTES_LIMIT] = p->memory_limit; /* not the knob's value, which could then never rise */
 }
 
 static void plant_spreads(void *user, dr_spread spreads[DR_N_SPREADS])
@@ -215,7 +217,7 @@ static void plant_spreads(void *user, dr_spread spreads[DR_N_SPREADS])
     dr__shmpool_spreads(((dr__shmpool_plant *)user)->shmpool, spreads);
 }
 
-/* The place is told to the trace, too, when it changes. */
+/* A change of the function is also written to the trace. */
 static void plant_waits_in(void *user, char where[DR_MAX_WHERE])
 {
     dr__shmpool_plant *p = user;
@@ -289,7 +291,7 @@ void dr__shmpool_plant_facts(dr__shmpool_plant *p, dr__pipeline_facts *out)
     p->before_ns = now;
 }
 
-bool dr__shmpool_plant_pauses(dr__shmpool_plant *p)
+bool dr__shmpool_plant_consumer_pauses(dr__shmpool_plant *p)
 {
     const uint64_t left = atomic_load(&p->shmpool->board->consumer_left_ns), now = dr__now_ns();
     const double idle = left && now > left ? (double)(now - left) * 1e-9 : 0;

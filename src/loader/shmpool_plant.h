@@ -1,6 +1,7 @@
 /* shmpool_plant.h: a shmpool of worker processes as the plant of a controller.
  *
- * Knobs that take the main process's hands are kept here as proposals; the others the shmpool turns at once.
+ * Knobs that only the main process can change (workers, priority) are kept here as proposals; the shmpool applies the
+ * others at once.
  */
 #ifndef DR_LOADER_SHMPOOL_PLANT_H
 #define DR_LOADER_SHMPOOL_PLANT_H
@@ -12,8 +13,8 @@
 
 enum { DR__SHMPOOL_WORKERS = 256 };
 
-/* What a process has used, as far as it was seen. */
-struct dr__cpu_seen {
+/* CPU time and delay of a worker process at the last reading, in seconds. */
+struct dr__process_usage {
     int pid;
     double s, delay;
 };
@@ -32,8 +33,8 @@ typedef struct dr__shmpool_plant {
     bool stopped;
 
     /* the monitor's thread */
-    struct dr__cpu_seen seen[DR__SHMPOOL_WORKERS];
-    double cpu, delay; /* s, of all processes that there were */
+    struct dr__process_usage usage[DR__SHMPOOL_WORKERS];
+    double cpu, delay; /* s, summed over all worker processes, ended ones included */
     bool tells_delay;
     double before[DR_N_FLOWS];
     uint64_t before_ns;
@@ -44,16 +45,17 @@ void dr__shmpool_plant_free(dr__shmpool_plant *plant);
 
 dr_plant dr__shmpool_plant_of(dr__shmpool_plant *plant);
 
-/* Turns a knob; by_user: it is his from then on, and no proposal is made of it. */
+/* Sets a knob.  by_user: pins it, and makes no proposal. */
 dr_status dr__shmpool_plant_set(dr__shmpool_plant *plant, int knob, double value, bool by_user, dr_error *err);
 double dr__shmpool_plant_get(dr__shmpool_plant *plant, int knob);
-double dr__shmpool_plant_peek(const dr__shmpool_plant *plant,
-                              int knob); /* without the lock: where no other thread is */
 
-/* What the monitor is told: a dr__pipeline_fn but for its user. */
+/* As dr__shmpool_plant_get, but takes no lock: the caller holds it, or there is no other thread. */
+double dr__shmpool_plant_get_locked(const dr__shmpool_plant *plant, int knob);
+
+/* Fills in what the monitor reads; to be called by a dr__pipeline_fn. */
 void dr__shmpool_plant_facts(dr__shmpool_plant *plant, dr__pipeline_facts *out);
 
-/* Does the consumer stay away, longer than its steps are? */
-bool dr__shmpool_plant_pauses(dr__shmpool_plant *plant);
+/* Whether the consumer pauses: its step is far longer than usual, not only long. */
+bool dr__shmpool_plant_consumer_pauses(dr__shmpool_plant *plant);
 
 #endif

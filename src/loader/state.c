@@ -1,8 +1,8 @@
-/* state.c: where the consumer is, saved and restored.
+/* state.c: saves and restores the cursor of the consumer.
  *
- * In order, everything before one position was delivered, and that position says all.  Out of order, the samples
- * around it that were delivered already are listed as ranges of the rank's own count.  `held` is a batch that the
- * consumer has and that does not count, or NULL.
+ * In order, everything before one position was delivered, so the position is the whole cursor.  An unordered loader
+ * also lists the samples that were delivered, as ranges of rank-local indices.  `held` is a batch that the consumer has
+ * and that counts as not delivered, or NULL.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { STATE_VERSION = 1 };
 
-/* Canonical JSON has numbers that a double holds: others are written as text. */
+/* Canonical JSON has numbers that a double holds exactly; larger ones are written as text. */
 static json_t *whole(uint64_t v)
 {
     if (v <= (uint64_t)1 << 53)
@@ -56,16 +56,16 @@ static void write_position(json_t *o, uint64_t epoch, uint64_t position, uint64_
     json_object_set_new(o, "batch", json_integer((json_int_t)batch));
 }
 
-/* pool lock: delivered samples of a batch that does not count are marked as such, or not. */
-static void mark(const dr__exec *e, const dr_batch *held, bool delivered)
+/* pool lock: sets or clears DR__DONE_DELIVERED of the samples of a batch. */
+static void mark_delivered(const dr__exec *e, const dr_batch *held, bool delivered)
 {
-    for (uint64_t i = 0; held && e->unordered.marks && i < held->n_booked; i++) {
+    for (uint64_t i = 0; held && e->unordered.marks && i < held->n_accounted; i++) {
         uint8_t *marks = &e->unordered.marks[dr__unordered_local(e, held->positions[i])];
         *marks = (uint8_t)(delivered ? *marks | DR__DONE_DELIVERED : *marks & ~DR__DONE_DELIVERED);
     }
 }
 
-/* pool lock: out of order: were these samples delivered in this run? */
+/* pool lock, unordered: whether the samples of a batch were delivered in this run. */
 static bool were_delivered(const dr__exec *e, const dr_batch *held)
 {
     for (uint64_t i = 0; i < held->n_samples; i++) {
@@ -78,7 +78,8 @@ static bool were_delivered(const dr__exec *e, const dr_batch *held)
     return true;
 }
 
-/* pool lock: was it delivered in this run?  It may be of another epoch, or of an earlier run of this one. */
+/* pool lock: whether a batch was delivered in this run.  It may be of another epoch, or of an earlier run of this one.
+ */
 static bool is_of_this_run(const dr__exec *e, const dr_batch *held)
 {
     if (held->epoch != e->order.epoch || held->number < e->order.first_batch || !e->progress.delivered)
@@ -86,12 +87,12 @@ static bool is_of_this_run(const dr__exec *e, const dr_batch *held)
     return e->unordered.marks ? were_delivered(e, held) : held->number - e->order.first_batch < e->progress.delivered;
 }
 
-/* pool lock: of the epoch that runs. */
+/* pool lock: writes the cursor in the running epoch. */
 static void running_position(const dr__exec *e, const dr_batch *held, json_t *o)
 {
     if (held && !is_of_this_run(e, held))
         held = NULL;
-    if (!held && dr__exec_is_over(e)) { /* the next epoch, from its start */
+    if (!held && dr__exec_is_finished(e)) { /* the next epoch, from its start */
         write_position(o, e->order.epoch + 1, 0, 0);
         return;
     }
@@ -100,11 +101,11 @@ static void running_position(const dr__exec *e, const dr_batch *held, json_t *o)
         batches = e->o.in_order ? held->number - e->order.first_batch : batches - 1;
     uint64_t ahead = e->o.in_order ? batches * e->o.batch_size * e->o.world_size : 0;
     write_position(o, e->order.epoch, e->order.base + ahead, e->order.first_batch + batches);
-    mark(e, held, false);
+    mark_delivered(e, held, false);
     if (e->unordered.marks)
         json_object_set_new(o, "done",
                             done_ranges(e->unordered.marks, e->order.n_local, DR__DONE_DELIVERED | DR__DONE_BEFORE));
-    mark(e, held, true);
+    mark_delivered(e, held, true);
 }
 
 /* lock */
@@ -126,7 +127,7 @@ static void position_of(const dr_loader *l, const dr_batch *held, json_t *o)
 static dr_status check_own_order(const dr_loader *l, dr_error *err)
 {
     if (l->exec.o.pushed_order)
-        return dr__fail(err, DR_ERR_STATE, "pushed_order: the order is the caller's, and so is its state");
+        return dr__fail(err, DR_ERR_STATE, "pushed_order: the caller gives the order and must save its own state");
     return DR_OK;
 }
 
@@ -156,14 +157,22 @@ dr_status dr_loader_state_without(dr_loader *l, const dr_batch *held, char **tex
     return *text ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "state: out of memory");
 }
 
-static dr_status want_same(const json_t *o, const char *name, const json_t *mine, dr_error *err)
+/* What a difference of a field that is only a number to the user means. */
+static const char *meaning_of(const char *name)
+{
+    if (!strcmp(name, "graph"))
+        return " (another pipeline: its ops or their arguments differ)";
+    return !strcmp(name, "data") ? " (another data set: its files or their order differ)" : "";
+}
+
+static dr_status check_equal(const json_t *o, const char *name, const json_t *mine, dr_error *err)
 {
     const json_t *saved = json_object_get(o, name);
     dr_status status = DR_OK;
     if (!saved || !json_equal(saved, mine)) {
         char *a = saved ? json_dumps(saved, JSON_ENCODE_ANY) : NULL, *b = json_dumps(mine, JSON_ENCODE_ANY);
-        status = dr__fail(err, DR_ERR_ARG, "the state was saved with %s = %s, this loader has %s", name, a ? a : "none",
-                          b ? b : "?");
+        status = dr__fail(err, DR_ERR_ARG, "the state was saved with %s = %s, this loader has %s%s", name,
+                          a ? a : "none", b ? b : "?", meaning_of(name));
         free(a);
         free(b);
     }
@@ -174,22 +183,22 @@ static dr_status want_same(const json_t *o, const char *name, const json_t *mine
 static dr_status check_same(const dr_loader *l, const json_t *o, dr_error *err)
 {
     const dr__exec *e = &l->exec;
-    DR_TRY(want_same(o, "seed", whole(e->o.seed), err));
-    DR_TRY(want_same(o, "shuffle", json_boolean(e->o.shuffle), err));
-    DR_TRY(want_same(o, "in_order", json_boolean(e->o.in_order), err));
-    DR_TRY(want_same(o, "batch_size", json_integer((json_int_t)e->o.batch_size), err));
-    DR_TRY(want_same(o, "graph", hex(l->graph_hash), err));
-    DR_TRY(want_same(o, "data", hex(e->set->fingerprint), err));
-    if (!e->o.in_order) { /* each rank knows only what itself delivered */
-        DR_TRY(want_same(o, "world", json_integer((json_int_t)e->o.world_size), err));
-        DR_TRY(want_same(o, "rank", json_integer((json_int_t)e->o.rank), err));
+    DR_TRY(check_equal(o, "seed", whole(e->o.seed), err));
+    DR_TRY(check_equal(o, "shuffle", json_boolean(e->o.shuffle), err));
+    DR_TRY(check_equal(o, "in_order", json_boolean(e->o.in_order), err));
+    DR_TRY(check_equal(o, "batch_size", json_integer((json_int_t)e->o.batch_size), err));
+    DR_TRY(check_equal(o, "graph", hex(l->graph_hash), err));
+    DR_TRY(check_equal(o, "data", hex(e->set->fingerprint), err));
+    if (!e->o.in_order) { /* a rank knows only what it has delivered itself */
+        DR_TRY(check_equal(o, "world", json_integer((json_int_t)e->o.world_size), err));
+        DR_TRY(check_equal(o, "rank", json_integer((json_int_t)e->o.rank), err));
     }
     return DR_OK;
 }
 
-/* --- restoring: type by type, because a number that was read as 0 would repeat or drop an epoch --- */
+/* --- restoring: types are checked strictly, since a number misread as 0 would repeat or drop an epoch --- */
 
-static dr_status wrong(const char *name, const char *must, const json_t *got, dr_error *err)
+static dr_status fail_value(const char *name, const char *must, const json_t *got, dr_error *err)
 {
     char *text = got ? json_dumps(got, JSON_ENCODE_ANY) : NULL;
     const dr_status status =
@@ -203,18 +212,18 @@ static bool is_count(const json_t *v, uint64_t most)
     return json_is_integer(v) && json_integer_value(v) >= 0 && (uint64_t)json_integer_value(v) <= most;
 }
 
-static dr_status want_count(const json_t *o, const char *name, uint64_t most, uint64_t *out, dr_error *err)
+static dr_status read_count(const json_t *o, const char *name, uint64_t most, uint64_t *out, dr_error *err)
 {
     const json_t *v = json_object_get(o, name);
     char must[64];
     snprintf(must, sizeof must, "an int from 0 to %" PRIu64, most);
     if (!is_count(v, most))
-        return wrong(name, must, v, err);
+        return fail_value(name, must, v, err);
     *out = (uint64_t)json_integer_value(v);
     return DR_OK;
 }
 
-/* [first, n, first, n, ...], ascending, within n_local: marks them. */
+/* Marks the samples of [first, n, first, n, ...]; false: not ascending, or not within n_local. */
 static bool mark_ranges(const json_t *ranges, uint64_t n_local, uint8_t *done)
 {
     uint64_t at = 0;
@@ -233,8 +242,7 @@ static bool mark_ranges(const json_t *ranges, uint64_t n_local, uint8_t *done)
     return true;
 }
 
-/* The ranges as one byte a sample of this rank; NULL without ranges, which only a pass has that has delivered nothing.
- */
+/* The ranges as one byte per sample of this rank.  NULL: none, which is valid only if nothing was delivered. */
 static dr_status read_done(const dr_loader *l, const json_t *o, uint64_t position, uint64_t batch, uint8_t **out,
                            dr_error *err)
 {
@@ -253,7 +261,7 @@ static dr_status read_done(const dr_loader *l, const json_t *o, uint64_t positio
     dr__free(*out);
     *out = NULL;
     snprintf(must, sizeof must, "pairs of ints [first, n, ...], ascending and within %" PRIu64 " samples", n_local);
-    return wrong("done", must, ranges, err);
+    return fail_value("done", must, ranges, err);
 }
 
 struct restored {
@@ -261,21 +269,21 @@ struct restored {
     uint8_t *done;
 };
 
-/* Changes nothing. */
+/* Reads and checks a state; does not change the loader. */
 static dr_status read_state(const dr_loader *l, const json_t *o, struct restored *to, dr_error *err)
 {
     const json_t *version = json_object_get(o, "drapps_state");
-    uint64_t world, rank; /* in order any will do */
+    uint64_t world, rank; /* only checked */
     *to = (struct restored){ 0 };
     if (!json_is_integer(version) || json_integer_value(version) != STATE_VERSION)
-        return wrong("drapps_state", "version 1", version, err);
+        return fail_value("drapps_state", "version 1", version, err);
     DR_TRY(check_same(l, o, err));
-    DR_TRY(want_count(o, "world", UINT32_MAX, &world, err));
-    DR_TRY(want_count(o, "rank", world ? world - 1 : 0, &rank, err));
-    DR_TRY(want_count(o, "epoch", UINT64_C(1) << 53, &to->epoch, err));
-    DR_TRY(want_count(o, "position", l->exec.set->n_places, &to->position, err));
-    /* A batch has taken a place at least. */
-    DR_TRY(want_count(o, "batch", l->exec.o.in_order ? to->position : l->exec.set->n_places, &to->batch, err));
+    DR_TRY(read_count(o, "world", UINT32_MAX, &world, err));
+    DR_TRY(read_count(o, "rank", world ? world - 1 : 0, &rank, err));
+    DR_TRY(read_count(o, "epoch", UINT64_C(1) << 53, &to->epoch, err));
+    DR_TRY(read_count(o, "position", l->exec.set->n_places, &to->position, err));
+    /* Every batch took at least one place. */
+    DR_TRY(read_count(o, "batch", l->exec.o.in_order ? to->position : l->exec.set->n_places, &to->batch, err));
     return read_done(l, o, to->position, to->batch, &to->done, err);
 }
 

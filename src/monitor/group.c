@@ -1,7 +1,7 @@
-/* group.c: finds the files of our cgroup.
+/* group.c: finds the files of this process's cgroup.
  *
  * /proc/self/cgroup has a line "id:controllers:path" for each hierarchy; version 2 has no controllers.  Inside a
- * container the path is often one of the host's and does not exist below the mount: then the mount's root is our group.
+ * container the path is often one of the host and does not exist below the mount: then the mount's root is the group.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 enum { GROUP_PATH = 512 };
 
-/* Whether a list "cpu,cpuacct" has the name. */
-static bool lists(const char *list, size_t n, const char *name)
+/* Whether a list such as "cpu,cpuacct" contains the name. */
+static bool has_name(const char *list, size_t n, const char *name)
 {
     size_t len = strlen(name);
     for (const char *at = list, *end = list + n; at + len <= end; at++)
@@ -20,7 +20,7 @@ static bool lists(const char *list, size_t n, const char *name)
     return false;
 }
 
-/* The controllers (as listed) and path of the hierarchy that has `controller`; of version 2 for "". */
+/* The controllers (as listed) and the path of the hierarchy with `controller`; "": version 2. */
 static bool find_line(const char *text, const char *controller, char *names, char *path)
 {
     for (; text; text = dr__next_line(text)) {
@@ -32,7 +32,7 @@ static bool find_line(const char *text, const char *controller, char *names, cha
         size_t n_list = (size_t)(group - list - 1), n_path = line - (size_t)(group + 1 - text);
         if (n_list >= GROUP_PATH || n_path >= GROUP_PATH || group[1] != '/')
             continue;
-        if (*controller ? !lists(list + 1, n_list, controller) : n_list > 0)
+        if (*controller ? !has_name(list + 1, n_list, controller) : n_list > 0)
             continue;
         snprintf(names, GROUP_PATH, "%.*s", (int)n_list, list + 1);
         snprintf(path, GROUP_PATH, "%.*s", (int)n_path, group + 1);
@@ -41,9 +41,9 @@ static bool find_line(const char *text, const char *controller, char *names, cha
     return false;
 }
 
-/* A file in the group and each above it. */
-static int open_way_up(dr__host *host, const char *mount, const char *group, const char *name, dr__procfile *files,
-                       int cap)
+/* Opens a file in the group and in each group above it. */
+static int open_up_to_root(dr__host *host, const char *mount, const char *group, const char *name, dr__procfile *files,
+                           int cap)
 {
     char dir[GROUP_PATH];
     snprintf(dir, sizeof dir, "%s", strcmp(group, "/") ? group : "");
@@ -72,13 +72,13 @@ int dr__group_open(dr__host *host, const char *controller, const char *v1_name, 
     if (find_line(text, controller, names, path)) {
         *v1 = true;
         snprintf(mount, sizeof mount, "/%s", names);
-        n = open_way_up(host, mount, path, v1_name, files, cap);
+        n = open_up_to_root(host, mount, path, v1_name, files, cap);
         snprintf(mount, sizeof mount, "/%s", controller);
-        return n ? n : open_way_up(host, mount, path, v1_name, files, cap);
+        return n ? n : open_up_to_root(host, mount, path, v1_name, files, cap);
     }
     if (find_line(text, "", names, path)) {
-        n = open_way_up(host, "", path, v2_name, files, cap);
-        return n ? n : open_way_up(host, "/unified", path, v2_name, files, cap);
+        n = open_up_to_root(host, "", path, v2_name, files, cap);
+        return n ? n : open_up_to_root(host, "/unified", path, v2_name, files, cap);
     }
     return 0;
 }

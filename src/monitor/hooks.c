@@ -1,4 +1,4 @@
-/* hooks.c: see hooks.h.  A hook that removes another from inside a call keeps that one from being called, too. */
+/* hooks.c: see hooks.h.  A callback may remove another one, which is then not called any more. */
 #include "monitor/hooks.h"
 
 void dr__hooks_init(dr__hooks *h)

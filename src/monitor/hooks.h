@@ -1,4 +1,4 @@
-/* hooks.h: callbacks that come and go while another thread calls them, without a lock held during a call. */
+/* hooks.h: callbacks that are added and removed while another thread calls them; no lock is held during a call. */
 #ifndef DR_MONITOR_HOOKS_H
 #define DR_MONITOR_HOOKS_H
 
@@ -16,8 +16,8 @@ typedef void dr__pipeline_fn(void *user, struct dr__pipeline_facts *out);
 typedef struct dr__hook {
     int token; /* 0: free */
     void *user;
-    dr_monitor_fn *tick; /* one of the two */
-    dr__pipeline_fn *pipeline;
+    dr_monitor_fn *tick;       /* either this */
+    dr__pipeline_fn *pipeline; /* or this; the other is NULL */
 } dr__hook;
 
 typedef struct dr__hooks {
@@ -32,14 +32,14 @@ typedef struct dr__hooks {
 void dr__hooks_init(dr__hooks *h);
 void dr__hooks_destroy(dr__hooks *h);
 
-/* The new hook's token; 0: no room. */
+/* Adds a hook and returns its token; 0: there are DR__MAX_HOOKS already. */
 int dr__hooks_add(dr__hooks *h, dr__hook hook);
 
-/* Waits until no call is in flight, except in the calling thread itself. */
+/* Removes a hook.  Waits until no call is in progress, except in the calling thread itself. */
 void dr__hooks_remove(dr__hooks *h, int token);
 
-/* Copies the hooks of now; the caller calls those that are still there by dr__hooks_has, then ends.  One thread only.
- */
+/* Calls the hooks: dr__hooks_begin copies them; the caller calls each one for which dr__hooks_has is still true, and
+ * ends with dr__hooks_end.  Only one thread may do so. */
 int dr__hooks_begin(dr__hooks *h, dr__hook *out);
 bool dr__hooks_has(dr__hooks *h, int token);
 void dr__hooks_end(dr__hooks *h);

@@ -1,7 +1,7 @@
-/* inet_dump.c: netlink messages, each an inet_diag_msg with attributes, one of which is a tcp_info.
+/* inet_dump.c: parses netlink messages, each an inet_diag_msg with attributes, one of which is a tcp_info.
  *
- * The kernel is trusted no more than a file: every length is checked, and every struct is copied out before it is
- * looked at.  An older kernel's tcp_info is shorter, a newer one's longer than ours; only its first fields count.
+ * The replies are parsed like an untrusted file: every length is checked, and every struct is copied before it is read.
+ * The tcp_info of an older kernel is shorter, that of a newer one longer than ours; only its first fields are used.
  */
 #include "monitor/inet_dump.h"
 
@@ -19,7 +19,7 @@
 
 enum { ESTABLISHED = 1, ACTIVE_MS = 10000, ALIGNMENT = 4 }; /* of messages and of attributes */
 
-/* Bytes that are still to be read. */
+/* The bytes not yet parsed. */
 struct rest {
     const unsigned char *at;
     size_t size;
@@ -37,8 +37,8 @@ static size_t aligned(size_t n)
     return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Loopback, or this machine by another of its addresses. */
-static bool stays_here(const struct inet_diag_sockid *id, bool v6)
+/* Whether a connection is over loopback, or to another address of this machine. */
+static bool is_local(const struct inet_diag_sockid *id, bool v6)
 {
     static const unsigned char mapped[12] = { [10] = 0xff, [11] = 0xff }; /* ::ffff:a.b.c.d */
     unsigned char from[16], to[16];
@@ -73,7 +73,7 @@ static void add_connection(struct rest body, dr__round_trips *out)
         return;
     memcpy(&message, body.at, sizeof message);
     skip(&body, aligned(sizeof message));
-    if (message.idiag_state != ESTABLISHED || stays_here(&message.id, message.idiag_family == AF_INET6) ||
+    if (message.idiag_state != ESTABLISHED || is_local(&message.id, message.idiag_family == AF_INET6) ||
         !find_info(body, &info))
         return;
     uint32_t idle_ms = DR_MIN(info.tcpi_last_data_sent, DR_MIN(info.tcpi_last_data_recv, info.tcpi_last_ack_recv));

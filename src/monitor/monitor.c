@@ -1,8 +1,8 @@
-/* monitor.c: the thread that ticks, the ring of snapshots, and those who listen.
+/* monitor.c: the monitor's thread, the ring of snapshots, and the subscribers.
  *
- * The thread reads the probes without a lock, then takes `lock` to put the snapshot into the ring and wake those who
- * wait, then calls the subscribers, again without it.  Ticks are due at fixed times; those that were missed because the
- * machine was busy are left out, not made up for.
+ * The thread reads the probes without a lock, then takes `lock` to put the snapshot into the ring and wake waiting
+ * threads, then calls the subscribers, again without a lock.  Ticks are due at fixed times; ticks that were missed
+ * because the machine was busy are skipped.
  */
 #include <stdatomic.h>
 
@@ -16,14 +16,14 @@ enum { MIN_INTERVAL_MS = 10, MAX_INTERVAL_MS = 1000, MAX_HISTORY = 100000 };
 
 struct dr_monitor {
     atomic_int refs;
-    unsigned generation; /* of forks */
-    dr__sampler sampler; /* the thread's; hooks and own have locks of their own */
-    dr_snapshot scratch; /* the thread's */
+    unsigned generation; /* fork generation of the process that opened it */
+    dr__sampler sampler; /* used by the thread alone; its hooks and own_cpu have their own locks */
+    dr_snapshot scratch; /* used by the thread alone */
     dr__hooks subscribers;
     pthread_t thread;
     bool started;
 
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* the fields below */
     dr__cond changed;
     dr_snapshot *ring;
     size_t ring_cap;
@@ -39,7 +39,7 @@ void dr_monitor_defaults(dr_monitor_options *options)
 
 /* --- the thread --- */
 
-static void keep_snapshot(dr_monitor *m)
+static void publish_snapshot(dr_monitor *m)
 {
     pthread_mutex_lock(&m->lock);
     m->ring[m->n_made++ % m->ring_cap] = m->scratch;
@@ -57,8 +57,8 @@ static void call_subscribers(dr_monitor *m)
     dr__hooks_end(&m->subscribers);
 }
 
-/* Sleeps until the next tick after the one that was due at `due_ns`; false: to stop.  A changed interval counts at
- * once. */
+/* Sleeps until the tick after the one that was due at *due_ns; false: the thread is to stop.  A changed interval
+ * applies at once. */
 static bool wait_for_tick(dr_monitor *m, uint64_t *due_ns)
 {
     uint64_t next_ns = 0;
@@ -76,16 +76,16 @@ static bool wait_for_tick(dr_monitor *m, uint64_t *due_ns)
     return go_on;
 }
 
-/* The first snapshot opens the probes, for which nobody else should have to wait. */
+/* The first snapshot opens the probes, which takes milliseconds: done here, not by the caller of dr_monitor_open. */
 static void *run(void *arg)
 {
     dr_monitor *m = arg;
     dr__sampler_tick(&m->sampler, dr__now_ns(), &m->scratch);
-    keep_snapshot(m);
+    publish_snapshot(m);
     uint64_t due_ns = m->scratch.time_ns;
     while (wait_for_tick(m, &due_ns)) {
         dr__sampler_tick(&m->sampler, dr__now_ns(), &m->scratch);
-        keep_snapshot(m);
+        publish_snapshot(m);
         call_subscribers(m);
     }
     return NULL;
@@ -96,19 +96,20 @@ static void *run(void *arg)
 static dr_status check_interval(int ms, dr_error *err)
 {
     if (ms < MIN_INTERVAL_MS || ms > MAX_INTERVAL_MS)
-        return dr__fail(err, DR_ERR_ARG, "monitor: interval_ms is %d, allowed are %d to %d", ms, MIN_INTERVAL_MS,
-                        MAX_INTERVAL_MS);
+        return dr__fail(err, DR_ERR_ARG, "monitor: interval_ms must be %d to %d, got %d", MIN_INTERVAL_MS,
+                        MAX_INTERVAL_MS, ms);
     return DR_OK;
 }
 
 static dr_status check_options(const dr_monitor_options *o, dr_error *err)
 {
     if (o->size != sizeof *o)
-        return dr__fail(err, DR_ERR_ARG, "monitor: size of the options is %zu, expected is %zu", o->size, sizeof *o);
+        return dr__fail(err, DR_ERR_ARG, "dr_monitor_options.size must be %zu, got %zu: call dr_monitor_defaults first",
+                        sizeof *o, o->size);
     if (o->history < 1 || o->history > MAX_HISTORY)
-        return dr__fail(err, DR_ERR_ARG, "monitor: history is %d, allowed are 1 to %d", o->history, MAX_HISTORY);
+        return dr__fail(err, DR_ERR_ARG, "monitor: history must be 1 to %d, got %d", MAX_HISTORY, o->history);
     if (!o->root)
-        return dr__fail(err, DR_ERR_ARG, "monitor: root is NULL; \"\" is this machine");
+        return dr__fail(err, DR_ERR_ARG, "monitor: root must be a path or \"\" (this machine), got NULL");
     return check_interval(o->interval_ms, err);
 }
 
@@ -189,7 +190,7 @@ void dr_monitor_close(dr_monitor *m)
         return;
     pthread_mutex_lock(&m->lock);
     bool join = m->started;
-    m->started = false; /* whoever comes second has nothing to join */
+    m->started = false; /* a second call must not join the thread again */
     m->stop = true;
     dr__cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->lock);
@@ -204,13 +205,13 @@ void dr_monitor_unref(dr_monitor **monitor)
     if (!m || atomic_fetch_sub(&m->refs, 1) > 1)
         return;
     dr_monitor_close(m);
-    if (is_ours(m)) /* a child leaves the locks alone, which the thread may have held when it was forked */
+    if (is_ours(m)) /* in a forked child the locks may be held by a thread that does not exist there */
         free_monitor(m);
 }
 
 /* --- reading --- */
 
-static const dr_snapshot *at_number(const dr_monitor *m, uint64_t number)
+static const dr_snapshot *snapshot_at(const dr_monitor *m, uint64_t number)
 {
     return &m->ring[(number - 1) % m->ring_cap];
 }
@@ -228,7 +229,7 @@ dr_status dr_monitor_latest(dr_monitor *m, dr_snapshot *out)
         return DR_ERR_FORKED;
     wait_for_first(m);
     pthread_mutex_lock(&m->lock);
-    *out = *at_number(m, m->n_made);
+    *out = *snapshot_at(m, m->n_made);
     pthread_mutex_unlock(&m->lock);
     return DR_OK;
 }
@@ -243,7 +244,7 @@ dr_status dr_monitor_wait(dr_monitor *m, uint64_t after, int timeout_ms, dr_snap
         ;
     dr_status status = m->n_made > after ? DR_OK : m->stop ? DR_END : DR_AGAIN;
     if (status == DR_OK)
-        *out = *at_number(m, first_after(m, after));
+        *out = *snapshot_at(m, first_after(m, after));
     pthread_mutex_unlock(&m->lock);
     return status;
 }
@@ -258,7 +259,7 @@ size_t dr_monitor_history(dr_monitor *m, uint64_t after, dr_snapshot *out, size_
     if (m->n_made >= cap && first < m->n_made - cap + 1)
         first = m->n_made - cap + 1;
     for (uint64_t number = first; number <= m->n_made; number++)
-        out[n++] = *at_number(m, number);
+        out[n++] = *snapshot_at(m, number);
     pthread_mutex_unlock(&m->lock);
     return n;
 }
@@ -285,14 +286,14 @@ int dr_monitor_interval(dr_monitor *m)
     return interval_ms;
 }
 
-/* --- taking part --- */
+/* --- callbacks and processes --- */
 
 static dr_status add_hook(dr_monitor *m, dr__hooks *hooks, dr__hook hook, int *token, dr_error *err)
 {
     if (!is_ours(m))
         return dr__fail(err, DR_ERR_FORKED, "monitor: it belongs to the parent process");
     *token = dr__hooks_add(hooks, hook);
-    return *token ? DR_OK : dr__fail(err, DR_ERR_LIMIT, "monitor: %d callbacks are there, no more fit", DR__MAX_HOOKS);
+    return *token ? DR_OK : dr__fail(err, DR_ERR_LIMIT, "monitor: there are %d callbacks already", DR__MAX_HOOKS);
 }
 
 dr_status dr_monitor_subscribe(dr_monitor *m, dr_monitor_fn *fn, void *user, int *token, dr_error *err)
@@ -326,9 +327,9 @@ dr_status dr_monitor_watch(dr_monitor *m, int pid, dr_error *err)
 {
     if (!is_ours(m))
         return dr__fail(err, DR_ERR_FORKED, "monitor: it belongs to the parent process");
-    switch (dr__own_add(&m->sampler.host.own, pid)) {
+    switch (dr__own_cpu_watch(&m->sampler.host.own, pid)) {
     case DR__WATCH_FULL:
-        return dr__fail(err, DR_ERR_LIMIT, "monitor: %d processes are watched, no more fit", DR__MAX_WATCHED);
+        return dr__fail(err, DR_ERR_LIMIT, "monitor: %d processes are watched already", DR__MAX_WATCHED);
     case DR__WATCH_GONE:
         return dr__fail(err, DR_ERR_NOT_FOUND, "monitor: there is no process %d", pid);
     default:
@@ -339,7 +340,7 @@ dr_status dr_monitor_watch(dr_monitor *m, int pid, dr_error *err)
 void dr_monitor_unwatch(dr_monitor *m, int pid)
 {
     if (is_ours(m))
-        dr__own_remove(&m->sampler.host.own, pid);
+        dr__own_cpu_unwatch(&m->sampler.host.own, pid);
 }
 
 void dr_monitor_add_busy(dr_monitor *m, uint64_t busy_ns)

@@ -3,18 +3,18 @@
 
 #include "base/clock.h"
 
-void dr__own_init(dr__own *own)
+void dr__own_cpu_init(dr__own_cpu *own)
 {
-    *own = (dr__own){ 0 };
+    *own = (dr__own_cpu){ 0 };
     pthread_mutex_init(&own->lock, NULL);
 }
 
-void dr__own_destroy(dr__own *own)
+void dr__own_cpu_destroy(dr__own_cpu *own)
 {
     pthread_mutex_destroy(&own->lock);
 }
 
-static int find(const dr__own *own, int pid)
+static int find(const dr__own_cpu *own, int pid)
 {
     for (int i = 0; i < own->n_watched; i++)
         if (own->watched[i].pid == pid)
@@ -31,7 +31,7 @@ static bool read_clock(clockid_t clock, uint64_t *out)
     return true;
 }
 
-dr__watch_result dr__own_add(dr__own *own, int pid)
+dr__watch_result dr__own_cpu_watch(dr__own_cpu *own, int pid)
 {
     struct dr__watched w = { .pid = pid };
     if (pid <= 0 || clock_getcpuclockid(pid, &w.clock) != 0 || !read_clock(w.clock, &w.seen_ns))
@@ -48,7 +48,7 @@ dr__watch_result dr__own_add(dr__own *own, int pid)
     return result;
 }
 
-void dr__own_remove(dr__own *own, int pid)
+void dr__own_cpu_unwatch(dr__own_cpu *own, int pid)
 {
     pthread_mutex_lock(&own->lock);
     int i = find(own, pid);
@@ -57,7 +57,7 @@ void dr__own_remove(dr__own *own, int pid)
     pthread_mutex_unlock(&own->lock);
 }
 
-uint64_t dr__own_cpu_ns(dr__own *own)
+uint64_t dr__own_cpu_ns(dr__own_cpu *own)
 {
     uint64_t now;
     pthread_mutex_lock(&own->lock);

@@ -1,4 +1,4 @@
-/* probe.c: the table of probes, and files and text for all of them. */
+/* probe.c: the table of probes, and their common functions for files and text. */
 #include "monitor/probe.h"
 
 #include <fcntl.h>
@@ -49,7 +49,7 @@ void dr__procfile_close(dr__procfile *file)
     file->fd = -1;
 }
 
-/* Files of /proc may come in pieces of a page. */
+/* A read of a /proc file may return only a page. */
 bool dr__procfile_read(const dr__procfile *file, dr__host *host)
 {
     size_t n = 0;

@@ -1,11 +1,10 @@
 /* probe_cpu.c: use of the CPUs from /proc/stat, own use from the CPU clocks of processes.
  *
- * The kernel counts in hundredths of a second, so readings closer than 90 ms would be mostly rounding: until then the
- * probe repeats what it found last.  Time on a CPU is user, nice, system, irq and softirq; guests are in user already.
+ * The kernel counts in hundredths of a second, so differences over less than 90 ms would be mostly rounding: until then
+ * the probe repeats its last values.  Busy time is user, nice, system, irq and softirq; user includes guests.
  *
- * Most kernels know idle time exactly, but take the rest by looking at each timer tick who runs: a load that goes on
- * and off in step with the ticks is counted too high or too low, by a tenth and more.  So a CPU's use is the time that
- * it was not idle, by the clock.
+ * Most kernels measure idle time exactly, but sample the rest at each timer tick: a load that runs in step with the
+ * ticks is counted wrongly by 10 % and more.  So a CPU's use is the time, by the clock, in which it was not idle.
  */
 #include "monitor/probe.h"
 
@@ -23,18 +22,18 @@ struct times {
 struct reading {
     struct times all;
     struct times cpu[DR_MAX_CPUS];
-    uint32_t n_cpus, n_online; /* highest number + 1; lines, also beyond DR_MAX_CPUS */
+    uint32_t n_cpus, n_online; /* highest CPU number + 1; CPUs listed, also those beyond DR_MAX_CPUS */
     uint64_t own_ns, at_ns;
 };
 
 struct state {
     dr__procfile stat, self;
     struct reading before, now;
-    dr_snapshot last; /* what was found at `before` */
+    dr_snapshot last; /* the sensors at `before` */
     bool primed;
 };
 
-/* Numbers of one line; false when it has not even idle time. */
+/* Parses the times of one line; false: it ends before the idle time. */
 static bool read_times(const char *at, struct times *out)
 {
     uint64_t t[N_TIMES] = { 0 };
@@ -68,7 +67,8 @@ static bool read_stat(const char *text, struct reading *r)
     return r->n_online > 0;
 }
 
-/* Of a redirected tree: user and system time in fields 14 and 15, counted behind the name, which may hold anything. */
+/* For a redirected tree: user and system time, fields 14 and 15.  Fields are counted after the program's name, which
+ * may contain any character. */
 static bool read_self(const char *text, uint64_t *out_ns)
 {
     const char *at = strrchr(text, ')');
@@ -96,18 +96,20 @@ struct shares {
     double busy, io_wait, steal;
 };
 
-/* `span`: CPU time that went by, by the clock.  Counters that do not go with it at all are of another machine, or
- * damaged: then their sum is the time.  In doubles: damaged counters cannot wrap around to a share above 1. */
+/* `span`: the CPU time between the readings, by the clock.  If the counters differ from it by more than half, they are
+ * of another machine or damaged, and their own sum is the time.  In doubles, so that damaged counters cannot wrap
+ * around to a share above 1. */
 static struct shares shares_of(const struct times *a, const struct times *b, double span)
 {
-    double busy = (double)dr__went(a->busy, b->busy), idle = (double)dr__went(a->idle, b->idle);
-    double io_wait = (double)dr__went(a->io_wait, b->io_wait), steal = (double)dr__went(a->steal, b->steal);
+    double busy = (double)dr__counter_delta(a->busy, b->busy), idle = (double)dr__counter_delta(a->idle, b->idle);
+    double io_wait = (double)dr__counter_delta(a->io_wait, b->io_wait),
+           steal = (double)dr__counter_delta(a->steal, b->steal);
     double counted = busy + idle + io_wait + steal;
     double all = fabs(counted - span) <= span / 2 ? span : counted;
     if (!(all > 0))
         return (struct shares){ 0 };
     return (struct shares){
-        /* an idle CPU's counters are read a tick early or late, too: that is no use of it */
+        /* without busy ticks, a gap between idle time and the clock is a tick read early or late, not use */
         .busy = busy > 0 ? DR_MAX(1 - (idle + io_wait + steal) / all, 0) : 0,
         .io_wait = DR_MIN(io_wait / all, 1),
         .steal = DR_MIN(steal / all, 1),
@@ -142,14 +144,14 @@ static void sense_all(const struct reading *a, const struct reading *b, bool own
     dr__sense(out, DR_SENSOR_IO_WAIT, n * shares.io_wait, n);
     if (!own_known)
         return;
-    double own = (double)dr__went(a->own_ns, b->own_ns) / (double)(b->at_ns - a->at_ns);
+    double own = (double)dr__counter_delta(a->own_ns, b->own_ns) / (double)(b->at_ns - a->at_ns);
     own = DR_MIN(own, n);
     dr__sense(out, DR_SENSOR_CPU_OWN, own, n);
     dr__sense(out, DR_SENSOR_CPU_FOREIGN, DR_MAX(total - own, 0), n);
 }
 
-/* Puts the sensors of this probe from one snapshot into another. */
-static void repeat(const dr_snapshot *from, dr_snapshot *out)
+/* Copies the sensors of this probe from one snapshot to another. */
+static void copy_sensors(const dr_snapshot *from, dr_snapshot *out)
 {
     for (int i = DR_SENSOR_CPU_TOTAL; i <= DR_SENSOR_IO_WAIT; i++) {
         out->value[i] = from->value[i];
@@ -172,7 +174,7 @@ static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_
     (void)elapsed_ns;
     struct state *s = state;
     if (s->primed && now_ns - s->before.at_ns < MIN_SPAN_NS) {
-        repeat(&s->last, out);
+        copy_sensors(&s->last, out);
         return;
     }
     bool found = dr__procfile_read(&s->stat, host) && read_stat(host->text, &s->now);
@@ -192,7 +194,7 @@ static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_
     }
     s->before = s->now;
     s->primed = true;
-    repeat(&s->last, out);
+    copy_sensors(&s->last, out);
 }
 
 static void close_files(void *state)

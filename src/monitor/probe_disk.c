@@ -1,7 +1,7 @@
-/* probe_disk.c: bytes, queue and latency of the disks from /proc/diskstats; where that is missing, the bytes alone from
+/* probe_disk.c: bytes, queue and latency of the disks from /proc/diskstats; if that is missing, only the bytes, from
  * the cgroup's io.stat.
  *
- * Only whole disks count: partitions would count twice, and so would what is stacked on disks (dm, md, loop, zram).
+ * Only whole disks count: partitions and stacked devices (dm, md, loop, zram) would count twice.
  */
 #include "monitor/probe.h"
 
@@ -56,7 +56,8 @@ static bool is_stacked(const char *name)
     return false;
 }
 
-/* sda1 of sda, nvme0n1p2 of nvme0n1: a disk's partitions follow it. */
+/* Whether `name` is a partition of `disk`: sda1 of sda, nvme0n1p2 of nvme0n1.  Partitions are listed after their disk.
+ */
 static bool is_part_of(const char *name, const char *disk)
 {
     size_t n = strlen(disk);
@@ -125,12 +126,13 @@ static bool read_group(const char *text, struct sums *out)
 
 static void sense_requests(const struct sums *a, const struct sums *b, double elapsed_s, dr_snapshot *out)
 {
-    uint64_t requests = dr__went(a->requests, b->requests);
-    double waited_s = (double)dr__went(a->request_ms, b->request_ms) * 1e-3, busiest = 0;
+    uint64_t requests = dr__counter_delta(a->requests, b->requests);
+    double waited_s = (double)dr__counter_delta(a->request_ms, b->request_ms) * 1e-3, busiest = 0;
     for (int i = 0; i < DR_MIN(a->n_disks, b->n_disks); i++)
-        busiest = DR_MAX(busiest, (double)dr__went(a->busy_ms[i], b->busy_ms[i]) * 1e-3 / elapsed_s);
+        busiest = DR_MAX(busiest, (double)dr__counter_delta(a->busy_ms[i], b->busy_ms[i]) * 1e-3 / elapsed_s);
     dr__sense(out, DR_SENSOR_DISK_BUSY, DR_MIN(busiest, 1), 1);
-    dr__sense(out, DR_SENSOR_DISK_QUEUE, (double)dr__went(a->queue_ms, b->queue_ms) * 1e-3 / elapsed_s, QUEUE_FULL);
+    dr__sense(out, DR_SENSOR_DISK_QUEUE, (double)dr__counter_delta(a->queue_ms, b->queue_ms) * 1e-3 / elapsed_s,
+              QUEUE_FULL);
     dr__sense(out, DR_SENSOR_DISK_LATENCY, requests ? waited_s / (double)requests : 0, latency_full_s);
 }
 
@@ -143,7 +145,7 @@ static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_
     bool found = disks || (dr__procfile_read(&s->group, host) && read_group(host->text, &now));
     if (found && s->primed && elapsed_ns) {
         double elapsed_s = (double)elapsed_ns * 1e-9;
-        double rate = (double)dr__went(s->before.bytes, now.bytes) / elapsed_s;
+        double rate = (double)dr__counter_delta(s->before.bytes, now.bytes) / elapsed_s;
         s->peak = DR_MAX(s->peak, rate);
         dr__sense(out, DR_SENSOR_DISK_BANDWIDTH, rate, s->peak);
         if (disks)

@@ -1,18 +1,18 @@
 /* probe_energy.c: power of the CPU packages from the energy counters in /sys/class/powercap (RAPL).  Tested on trees
  * written by hand, not on hardware.
  *
- * Where there are none, or only root may read them, a model stands in and says so in `modelled`: 0.7 W for each CPU at
- * rest, 3.5 W for each that is busy, which is the size of servers' figures for a hardware thread and no more than that.
+ * Without counters, or if only root may read them, the power is modelled and marked so in `modelled`: 0.7 W for each
+ * idle CPU and 3.5 W for each busy one, the order of magnitude of a server's hardware thread.
  */
 #include "monitor/probe.h"
 
 enum { MAX_ZONES = 16 };
-static const double rest_w = 0.7, busy_w = 3.5;
+static const double idle_w = 0.7, busy_w = 3.5;
 
 struct state {
     struct zone {
         dr__procfile energy;
-        uint64_t range_uj, before_uj; /* the counter starts again at its range */
+        uint64_t range_uj, before_uj; /* the counter wraps at range_uj */
     } zones[MAX_ZONES];
     int n_zones;
     double limit_w;
@@ -38,7 +38,7 @@ static void open_files(void *state, dr__host *host)
         open_zone(state, host, i);
 }
 
-/* The energy since the last reading; false at the first and when a counter cannot be read. */
+/* The energy since the last reading; false: it is the first one, or a counter could not be read. */
 static bool read_joules(struct state *s, dr__host *host, double *out)
 {
     bool primed = s->primed;
@@ -68,9 +68,9 @@ static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_
         double power = joules * 1e9 / (double)elapsed_ns;
         s->limit_w = DR_MAX(s->limit_w, 1);
         dr__sense(out, DR_SENSOR_POWER, power, s->limit_w);
-    } else if (!s->primed && dr__has(out, DR_SENSOR_CPU_TOTAL)) {
+    } else if (!s->primed && dr__is_present(out, DR_SENSOR_CPU_TOTAL)) {
         double n = host->n_cpus;
-        dr__sense(out, DR_SENSOR_POWER, n * rest_w + out->value[DR_SENSOR_CPU_TOTAL] * (busy_w - rest_w), n * busy_w);
+        dr__sense(out, DR_SENSOR_POWER, n * idle_w + out->value[DR_SENSOR_CPU_TOTAL] * (busy_w - idle_w), n * busy_w);
         out->modelled |= (uint64_t)1 << DR_SENSOR_POWER;
     }
 }

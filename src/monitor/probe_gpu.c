@@ -1,7 +1,7 @@
-/* probe_gpu.c: NVIDIA GPUs by NVML, which is loaded if it is there and not linked.  Tested with a library that imitates
- * it, not on hardware.
+/* probe_gpu.c: NVIDIA GPUs by NVML, which is loaded at run time if it is installed.  Tested with a library that
+ * imitates NVML, not on hardware.
  *
- * CUDA_VISIBLE_DEVICES restricts it to the GPUs of this process when it lists numbers; else all of the machine count.
+ * If CUDA_VISIBLE_DEVICES lists numbers, only these GPUs count; else all GPUs of the machine.
  */
 #include "monitor/probe.h"
 
@@ -70,7 +70,7 @@ static bool is_visible(unsigned gpu)
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
     uint64_t number;
     if (!list || !dr__next_u64(&list, &number))
-        return true; /* not set, or names */
+        return true; /* not set, or not numbers */
     while (number != gpu) {
         if (*list++ != ',' || !dr__next_u64(&list, &number))
             return false;
@@ -159,7 +159,7 @@ static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_
         sense_power(s, &s->last);
     }
     for (int i = DR_SENSOR_GPU_BUSY; i <= DR_SENSOR_GPU_POWER; i++)
-        if (dr__has(&s->last, i)) {
+        if (dr__is_present(&s->last, i)) {
             out->value[i] = s->last.value[i];
             out->level[i] = s->last.level[i];
         }

@@ -1,8 +1,8 @@
-/* probe_memory.c: memory in use and to be had, within the container's limit.
+/* probe_memory.c: memory used and available, within the container's limit.
  *
- * With a limit below the machine's memory, the cgroup counts: its use without the file pages that are dropped first.
- * That part is read once a second, as the kernel has to add it up over all CPUs.  Of several limits on the way up, each
- * with the use of all that is below it, the one that leaves the least room counts.
+ * With a limit below the machine's memory, the use of the cgroup counts, less the inactive file pages, which the kernel
+ * drops first.  That part is read once a second, since the kernel sums it over all CPUs.  Of the limits of the group
+ * and the groups above it, the one that leaves the least memory counts.
  */
 #include "monitor/probe.h"
 
@@ -13,14 +13,14 @@ static const uint64_t stat_every_ns = 1000000000u;
 
 struct state {
     dr__procfile meminfo, statm;
-    dr__procfile limit[MAX_LEVELS], usage[MAX_LEVELS], stat[MAX_LEVELS]; /* from our group up */
+    dr__procfile limit[MAX_LEVELS], usage[MAX_LEVELS], stat[MAX_LEVELS]; /* from the process's group up */
     int n_limits, n_usages, n_stats;
     bool v1;
     uint64_t droppable[MAX_LEVELS], next_stat_ns;
 };
 
-/* What a group may use, and uses. */
-struct room {
+/* The limit and the use of a group. */
+struct group_use {
     uint64_t limit, used;
 };
 
@@ -53,8 +53,9 @@ static void read_droppable(struct state *s, dr__host *host, int level)
         s->droppable[level] = 0;
 }
 
-/* False: the group has no limit below the machine's memory ("max" of version 2 is no number), or does not tell. */
-static bool read_room(struct state *s, dr__host *host, int level, bool with_stat, uint64_t total, struct room *out)
+/* false: the group has no limit below the machine's memory ("max" in version 2), or its files cannot be read. */
+static bool read_group(struct state *s, dr__host *host, int level, bool with_stat, uint64_t total,
+                       struct group_use *out)
 {
     if (!dr__procfile_u64(&s->limit[level], host, &out->limit) || !out->limit || out->limit >= total)
         return false;
@@ -66,21 +67,23 @@ static bool read_room(struct state *s, dr__host *host, int level, bool with_stat
     return true;
 }
 
-static uint64_t left_in(struct room r)
+static uint64_t bytes_left(struct group_use r)
 {
     return r.limit - DR_MIN(r.used, r.limit);
 }
 
-/* The tightest on the way up from our group to the machine. */
-static struct room find_room(struct state *s, dr__host *host, uint64_t now_ns, uint64_t total, uint64_t available)
+/* The group with the least memory left, from the process's group up to the machine. */
+static struct group_use find_tightest(struct state *s, dr__host *host, uint64_t now_ns, uint64_t total,
+                                      uint64_t available)
 {
-    struct room least = { total, total - available }, group;
+    struct group_use least = { total, total - available }, group;
     const bool with_stat = now_ns >= s->next_stat_ns;
     bool limited = false;
     if (with_stat)
         s->next_stat_ns = now_ns + stat_every_ns;
     for (int level = 0; level < s->n_limits; level++)
-        if (read_room(s, host, level, with_stat, total, &group) && (!limited || left_in(group) < left_in(least))) {
+        if (read_group(s, host, level, with_stat, total, &group) &&
+            (!limited || bytes_left(group) < bytes_left(least))) {
             least = group;
             limited = true;
         }
@@ -104,11 +107,11 @@ static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_
         !read_kb(host->text, "MemAvailable:", &available))
         return;
     available = DR_MIN(available, total);
-    const struct room room = find_room(s, host, now_ns, total, available);
-    available = DR_MIN(available, left_in(room));
-    dr__sense(out, DR_SENSOR_MEM_USED, (double)room.used, (double)room.limit);
-    dr__sense(out, DR_SENSOR_MEM_AVAILABLE, (double)available, (double)room.limit);
-    sense_own(s, host, room.limit, out);
+    const struct group_use group_use = find_tightest(s, host, now_ns, total, available);
+    available = DR_MIN(available, bytes_left(group_use));
+    dr__sense(out, DR_SENSOR_MEM_USED, (double)group_use.used, (double)group_use.limit);
+    dr__sense(out, DR_SENSOR_MEM_AVAILABLE, (double)available, (double)group_use.limit);
+    sense_own(s, host, group_use.limit, out);
 }
 
 static void close_all(dr__procfile *files, int n)

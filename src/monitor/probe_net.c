@@ -1,7 +1,7 @@
 /* probe_net.c: bytes over the network interfaces from /proc/net/dev, TCP segments sent again from /proc/net/snmp.
  *
- * Interfaces inside the machine (lo, bridges, ends of containers) are left out: their bytes pass another one too, or
- * none.
+ * Interfaces inside the machine (lo, bridges, ends of containers) are skipped: their bytes also pass a physical
+ * interface, or never leave the machine.
  */
 #include "monitor/probe.h"
 
@@ -12,7 +12,7 @@ enum { NAME = 32, RX_BYTES = 0, TX_BYTES = 8, N_FIELDS = 16, MAX_COLUMNS = 64 };
 static const double bandwidth_floor = 125e6, retransmits_full = 0.1;
 
 struct tcp {
-    uint64_t sent, again;
+    uint64_t sent, resent;
 };
 
 struct state {
@@ -23,7 +23,7 @@ struct state {
     double full;
 };
 
-static bool is_inside(const char *name)
+static bool is_internal(const char *name)
 {
     static const char *const kinds[] = {
         "lo", "ifb", "veth", "docker", "br-", "virbr", "cni", "flannel", "dummy", "tap"
@@ -34,7 +34,7 @@ static bool is_inside(const char *name)
     return false;
 }
 
-/* "  eth0: 1 2 3 ..."; false for the two lines of headings. */
+/* Parses "  eth0: 1 2 3 ..."; false for the two heading lines. */
 static bool read_line(const char *at, char *name, uint64_t *fields)
 {
     at += strspn(at, " ");
@@ -53,7 +53,7 @@ static bool read_bytes(const char *text, uint64_t *out)
     uint64_t fields[N_FIELDS];
     bool found = false;
     for (*out = 0; text; text = dr__next_line(text)) {
-        if (!read_line(text, name, fields) || is_inside(name))
+        if (!read_line(text, name, fields) || is_internal(name))
             continue;
         *out += fields[RX_BYTES] + fields[TX_BYTES];
         found = true;
@@ -92,11 +92,11 @@ static bool read_tcp(const char *text, struct tcp *out)
     const char *row = rest ? dr__after_key(rest, "Tcp:") : NULL;
     if (!row)
         return false;
-    int sent = find_column(heads, "OutSegs"), again = find_column(heads, "RetransSegs");
-    return sent >= 0 && again >= 0 && read_column(row, sent, &out->sent) && read_column(row, again, &out->again);
+    int sent = find_column(heads, "OutSegs"), resent = find_column(heads, "RetransSegs");
+    return sent >= 0 && resent >= 0 && read_column(row, sent, &out->sent) && read_column(row, resent, &out->resent);
 }
 
-/* What all links carry in both directions, as far as they say; megabits.  The text is copied: files are read meanwhile.
+/* The sum of the known link speeds, in bytes per second.  The text is copied, since reading the speeds overwrites it.
  */
 static double read_speed(struct state *s, dr__host *host)
 {
@@ -107,7 +107,7 @@ static double read_speed(struct state *s, dr__host *host)
         return 0;
     snprintf(text, sizeof text, "%s", host->text);
     for (const char *at = text; at; at = dr__next_line(at))
-        if (read_line(at, name, fields) && !is_inside(name) && !strchr(name, '/') &&
+        if (read_line(at, name, fields) && !is_internal(name) && !strchr(name, '/') &&
             dr__procfile_once(host, &mbit, "/sys/class/net/%s/speed", name) && mbit < 10000000)
             sum += (double)mbit * 1e6 / 8;
     return sum;
@@ -125,7 +125,7 @@ static void open_files(void *state, dr__host *host)
 
 static void sense_bytes(struct state *s, uint64_t bytes, uint64_t elapsed_ns, dr_snapshot *out)
 {
-    double rate = (double)dr__went(s->bytes, bytes) * 1e9 / (double)elapsed_ns;
+    double rate = (double)dr__counter_delta(s->bytes, bytes) * 1e9 / (double)elapsed_ns;
     if (!s->speed_known)
         s->full = DR_MAX(s->full, rate);
     dr__sense(out, DR_SENSOR_NET_BANDWIDTH, rate, s->full);
@@ -133,8 +133,8 @@ static void sense_bytes(struct state *s, uint64_t bytes, uint64_t elapsed_ns, dr
 
 static void sense_tcp(const struct tcp *a, const struct tcp *b, dr_snapshot *out)
 {
-    uint64_t sent = dr__went(a->sent, b->sent), again = dr__went(a->again, b->again);
-    double share = sent + again ? (double)again / (double)(sent + again) : 0;
+    uint64_t sent = dr__counter_delta(a->sent, b->sent), resent = dr__counter_delta(a->resent, b->resent);
+    double share = sent + resent ? (double)resent / (double)(sent + resent) : 0;
     dr__sense(out, DR_SENSOR_NET_RETRANSMITS, share, retransmits_full);
 }
 

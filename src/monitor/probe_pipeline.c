@@ -5,7 +5,7 @@
 
 #include "monitor/pipeline_facts.h"
 
-/* The facts are nothing but doubles, and are summed as such. */
+/* All facts are doubles, and are summed as an array. */
 enum { N_FACTS = sizeof(dr__pipeline_facts) / sizeof(double) };
 
 struct mean {

@@ -49,7 +49,7 @@ static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_
         uint64_t total;
         bool found = dr__procfile_read(&s->files[i], host) && read_total(host->text, &total);
         if (found && s->primed[i] && elapsed_ns) {
-            double waited = (double)dr__went(s->total_us[i], total) * 1e3 / (double)elapsed_ns;
+            double waited = (double)dr__counter_delta(s->total_us[i], total) * 1e3 / (double)elapsed_ns;
             dr__sense(out, rows[i].sensor, DR_MIN(waited, 1), 1);
         }
         s->primed[i] = found;

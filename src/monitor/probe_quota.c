@@ -1,6 +1,6 @@
-/* probe_quota.c: CPU time that our cgroup uses, out of its quota, and how long the quota held it back.
+/* probe_quota.c: CPU time that this process's cgroup uses of its quota, and the time for which the quota throttled it.
  *
- * The quota is read again at each tick, in our group and each above it: it may change while training runs.
+ * The quota is read at each tick, in the group and each group above it, since it may change while a program runs.
  */
 #include "monitor/probe.h"
 
@@ -27,7 +27,7 @@ static void open_files(void *state, dr__host *host)
         s->usage.fd = -1;
 }
 
-/* CPUs of one group's quota; 0: none, which version 1 writes as -1 and version 2 as "max". */
+/* The quota of one group in CPUs; 0: none ("-1" in version 1, "max" in version 2). */
 static double read_quota(struct state *s, dr__host *host, int i)
 {
     uint64_t n[2] = { 0 };
@@ -97,11 +97,11 @@ static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_
     bool use = read_use(s, host, &used), held = read_throttled(s, host, &throttled);
     double full = quota > 0 ? quota : host->n_cpus;
     if (use && s->primed_use && elapsed_ns)
-        dr__sense(out, DR_SENSOR_QUOTA_USED, (double)dr__went(s->used_ns, used) / (double)elapsed_ns, full);
-    /* Throttled time is a sum over CPUs: it can go faster than the clock. */
+        dr__sense(out, DR_SENSOR_QUOTA_USED, (double)dr__counter_delta(s->used_ns, used) / (double)elapsed_ns, full);
+    /* Throttled time is a sum over CPUs, so it may exceed the elapsed time. */
     if (held && s->primed_throttle && elapsed_ns)
         dr__sense(out, DR_SENSOR_THROTTLED,
-                  DR_MIN((double)dr__went(s->throttled_ns, throttled) / (double)elapsed_ns, 1), 1);
+                  DR_MIN((double)dr__counter_delta(s->throttled_ns, throttled) / (double)elapsed_ns, 1), 1);
     s->primed_use = use;
     s->primed_throttle = held;
     s->used_ns = use ? used : 0;
@@ -121,7 +121,7 @@ static void close_files(void *state)
 
 const dr__probe_def dr__probe_quota = {
     .name = "quota",
-    .summary = "CPU quota of the cgroup, what is used of it, time held back by it",
+    .summary = "CPU quota of the cgroup, its use, and the time throttled by it",
     .state_size = sizeof(struct state),
     .open = open_files,
     .read = tick,

@@ -1,8 +1,8 @@
-/* probe_rtt.c: the round trip time that the kernel measures on TCP connections: the mean over all of this network
- * namespace that lead to other addresses and were active in the last 10 s.  Which are the loader's cannot be told:
- * storage is often mounted by the kernel.  Without such a connection the sensor is absent.
+/* probe_rtt.c: the round trip time of TCP connections as measured by the kernel: the mean over all connections of this
+ * network namespace that lead to other addresses and were active in the last 10 s.  The loader's own connections cannot
+ * be singled out, since storage is often mounted by the kernel.  Without such a connection the sensor is absent.
  *
- * The kernel walks through its whole table of connections for this: once a second or less, and at most 0.1 % of a CPU.
+ * The kernel walks its whole table of connections for this: once a second or less, and at most 0.1 % of a CPU.
  */
 #include "monitor/probe.h"
 
@@ -16,11 +16,11 @@
 #include "base/clock.h"
 #include "monitor/inet_dump.h"
 
-enum { ESTABLISHED = 1, MAX_BLOCKS = 16, PAUSE_PER_NS = 1000, MIN_PAUSE_NS = 1000000000, MOST_REFUSALS = 3 };
+enum { ESTABLISHED = 1, MAX_BLOCKS = 16, PAUSE_PER_NS = 1000, MIN_PAUSE_NS = 1000000000, MAX_REFUSALS = 3 };
 static const double rtt_full_s = 0.1;
 
 struct state {
-    int fd;       /* -1: to be opened */
+    int fd;       /* -1: not open */
     int refusals; /* in a row */
     uint64_t next_ns;
     double rtt_s; /* 0: no connection */
@@ -30,10 +30,10 @@ static void open_nothing(void *state, dr__host *host)
 {
     struct state *s = state;
     s->fd = -1;
-    s->refusals = host->redirected ? MOST_REFUSALS : 0; /* there is no file of this */
+    s->refusals = host->redirected ? MAX_REFUSALS : 0; /* a tree of files cannot answer */
 }
 
-static bool ask(int fd, int family)
+static bool send_request(int fd, int family)
 {
     struct {
         struct nlmsghdr head;
@@ -50,8 +50,8 @@ static bool ask(int fd, int family)
     return send(fd, &request, sizeof request, MSG_DONTWAIT) == (ssize_t)sizeof request;
 }
 
-/* MAX_BLOCKS: some thousand connections; the mean over these will do. */
-static dr__dump_state hear(int fd, dr__host *host, dr__round_trips *out)
+/* MAX_BLOCKS holds some thousand connections, enough for a mean. */
+static dr__dump_state receive_replies(int fd, dr__host *host, dr__round_trips *out)
 {
     dr__dump_state state = DR__DUMP_MORE;
     for (int i = 0; i < MAX_BLOCKS && state == DR__DUMP_MORE; i++) {
@@ -61,40 +61,41 @@ static dr__dump_state hear(int fd, dr__host *host, dr__round_trips *out)
     return state;
 }
 
-static void hang_up(struct state *s)
+static void close_netlink(struct state *s)
 {
     if (s->fd >= 0)
         close(s->fd);
     s->fd = -1;
 }
 
-/* A list that was not read to its end, or not understood, ends with its socket.  False: the kernel does not tell. */
+/* Adds the connections of one address family.  Unless the list was read to its end, the socket is closed.  false: the
+ * kernel refused, or the reply was malformed. */
 static bool add_family(struct state *s, dr__host *host, int family, dr__round_trips *out)
 {
     if (s->fd < 0)
         s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-    dr__dump_state state = s->fd >= 0 && ask(s->fd, family) ? hear(s->fd, host, out) : DR__DUMP_BAD;
+    dr__dump_state state = s->fd >= 0 && send_request(s->fd, family) ? receive_replies(s->fd, host, out) : DR__DUMP_BAD;
     if (state != DR__DUMP_END)
-        hang_up(s);
+        close_netlink(s);
     return state != DR__DUMP_BAD;
 }
 
-/* A kernel that refuses is not asked for ever, since it may look for a module each time. */
+/* After MAX_REFUSALS in a row the kernel is not asked again, since it may try to load a module each time. */
 static void measure(struct state *s, dr__host *host)
 {
     dr__round_trips found = { 0 };
-    const bool told = add_family(s, host, AF_INET, &found);
-    s->refusals = told ? 0 : s->refusals + 1;
-    if (told)
+    const bool answered = add_family(s, host, AF_INET, &found);
+    s->refusals = answered ? 0 : s->refusals + 1;
+    if (answered)
         add_family(s, host, AF_INET6, &found);
-    s->rtt_s = told && found.n ? found.sum_s / found.n : 0;
+    s->rtt_s = answered && found.n ? found.sum_s / found.n : 0;
 }
 
 static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_ns, dr_snapshot *out)
 {
     (void)elapsed_ns;
     struct state *s = state;
-    if (s->refusals < MOST_REFUSALS && now_ns >= s->next_ns) {
+    if (s->refusals < MAX_REFUSALS && now_ns >= s->next_ns) {
         uint64_t begin_ns = dr__thread_cpu_ns();
         measure(s, host);
         s->next_ns = now_ns + DR_MAX((dr__thread_cpu_ns() - begin_ns) * PAUSE_PER_NS, MIN_PAUSE_NS);
@@ -105,7 +106,7 @@ static void tick(void *state, dr__host *host, uint64_t now_ns, uint64_t elapsed_
 
 static void close_socket(void *state)
 {
-    hang_up(state);
+    close_netlink(state);
 }
 
 const dr__probe_def dr__probe_rtt = {

@@ -1,9 +1,9 @@
-/* probe_stream.c: how fast memory can be read just now: a timed pass over 1 MB, twice a second or less: at most 0.2 %
- * of a CPU.
+/* probe_stream.c: how fast memory can be read at the moment, by a timed pass over 1 MB, at most twice a second and 0.2
+ * % of a CPU.
  *
- * Memory that others load with their own streams serves this one more slowly.  Each pass takes another of 4 pieces, so
- * that a piece is not in the caches of a core any more when its turn comes again, seconds later.  A proxy: it says
- * "slower than at best", not what the machine moves.
+ * The pass is slower while other streams load the memory.  Each pass reads another of 4 pieces, so that a piece has
+ * left the caches of the core when its turn comes again, seconds later.  This is a proxy: it shows "slower than at
+ * best", not the machine's memory traffic.
  */
 #include "monitor/probe.h"
 
@@ -19,7 +19,7 @@ struct state {
     unsigned piece;
     uint64_t next_ns;
     double rate, best;
-    volatile uint64_t sum; /* so that the pass is not left out */
+    volatile uint64_t sum; /* so that the compiler keeps the pass */
 };
 
 static void open_memory(void *state, dr__host *host)
@@ -29,10 +29,10 @@ static void open_memory(void *state, dr__host *host)
         return;
     s->words = dr__alloc_aligned((size_t)N_PIECES * STREAM_BYTES);
     if (s->words)
-        memset(s->words, 1, (size_t)N_PIECES * STREAM_BYTES); /* pages of its own, not the shared one of zeros */
+        memset(s->words, 1, (size_t)N_PIECES * STREAM_BYTES); /* maps real pages, not the shared zero page */
 }
 
-/* Wall time would count other tasks that ran meanwhile; this thread's CPU time does not. */
+/* Timed by the thread's CPU time: wall time would include other tasks. */
 static uint64_t time_pass(struct state *s)
 {
     const size_t n = STREAM_BYTES / sizeof *s->words;

@@ -3,13 +3,13 @@
 
 #include "base/alloc.h"
 
-enum { TEXT_CAP = 128 << 10 }; /* /proc/stat of 1024 CPUs, as far as its lines of CPUs go */
+enum { TEXT_CAP = 128 << 10 }; /* enough for the CPU lines of /proc/stat with 1024 CPUs */
 
 dr_status dr__sampler_open(dr__sampler *s, const char *root, dr_error *err)
 {
     *s = (dr__sampler){ 0 };
     dr__hooks_init(&s->host.pipelines);
-    dr__own_init(&s->host.own);
+    dr__own_cpu_init(&s->host.own);
     s->root = dr__strdup(root);
     s->host.text_cap = TEXT_CAP;
     s->host.text = dr__alloc(TEXT_CAP);
@@ -41,7 +41,7 @@ void dr__sampler_close(dr__sampler *s)
     }
     dr__free(s->host.text);
     dr__free(s->root);
-    dr__own_destroy(&s->host.own);
+    dr__own_cpu_destroy(&s->host.own);
     dr__hooks_destroy(&s->host.pipelines);
 }
 

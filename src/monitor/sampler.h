@@ -1,4 +1,4 @@
-/* sampler.h: all probes together, without a thread or a clock of their own. */
+/* sampler.h: runs all probes; has no thread and no clock. */
 #ifndef DR_MONITOR_SAMPLER_H
 #define DR_MONITOR_SAMPLER_H
 
@@ -14,12 +14,13 @@ typedef struct dr__sampler {
     uint64_t last_ns, n_ticks;
 } dr__sampler;
 
-/* For the tree below root ("": this machine).  dr__sampler_close also after a failure. */
+/* Opens a sampler for the tree below root ("": this machine).  Call dr__sampler_close also after a failure. */
 dr_status dr__sampler_open(dr__sampler *s, const char *root, dr_error *err);
 void dr__sampler_close(dr__sampler *s);
 
-/* Reads everything; now_ns must not go back.  The first time it opens the probes, which takes milliseconds; after that
- * it allocates nothing. */
+/* Runs all probes.  The first call opens them, which takes milliseconds; later calls allocate nothing.
+ *
+ * @param now_ns  must not decrease from call to call. */
 void dr__sampler_tick(dr__sampler *s, uint64_t now_ns, dr_snapshot *out);
 
 #endif

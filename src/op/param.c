@@ -14,7 +14,7 @@ static dr_status check_range(const dr_param *p, double v, const char *op_name, d
 {
     if (v >= p->min && v <= p->max)
         return DR_OK;
-    return dr__fail(err, DR_ERR_ARG, "%s: %s is %g, allowed are %g to %g", op_name, p->name, v, p->min, p->max);
+    return dr__fail(err, DR_ERR_ARG, "%s: %s must be %g to %g, got %g", op_name, p->name, p->min, p->max, v);
 }
 
 static dr_status wrong_type(const dr_param *p, const json_t *value, const char *want, const char *op_name,
@@ -46,7 +46,7 @@ static dr_status read_real(const dr_param *p, const json_t *value, const char *o
 static dr_status read_int(const dr_param *p, const json_t *value, const char *op_name, int64_t *out, dr_error *err)
 {
     if (!is_whole(value))
-        return wrong_type(p, value, "a whole number", op_name, err);
+        return wrong_type(p, value, "an int", op_name, err);
     *out = json_is_integer(value) ? json_integer_value(value) : (int64_t)json_real_value(value);
     return check_range(p, (double)*out, op_name, err);
 }

@@ -167,15 +167,17 @@ void dr_controller_defaults(dr_controller_options *options)
 static dr_status check_options(const dr_controller_options *o, dr_error *err)
 {
     if (o->size != sizeof *o)
-        return dr__fail(err, DR_ERR_ARG, "controller: size of the options is %zu, expected is %zu", o->size, sizeof *o);
+        return dr__fail(err, DR_ERR_ARG,
+                        "dr_controller_options.size must be %zu, got %zu: call dr_controller_defaults first", sizeof *o,
+                        o->size);
     if (o->period_ms && (o->period_ms < MIN_PERIOD_MS || o->period_ms > MAX_PERIOD_MS))
-        return dr__fail(err, DR_ERR_ARG, "controller: period_ms is %d, allowed are 0 and %d to %d", o->period_ms,
-                        MIN_PERIOD_MS, MAX_PERIOD_MS);
+        return dr__fail(err, DR_ERR_ARG, "controller: period_ms must be 0 or %d to %d, got %d", MIN_PERIOD_MS,
+                        MAX_PERIOD_MS, o->period_ms);
     if (!(o->cpu_limit >= 0) || isinf(o->cpu_limit))
-        return dr__fail(err, DR_ERR_ARG, "controller: cpu_limit is %g, allowed are 0 and more", o->cpu_limit);
+        return dr__fail(err, DR_ERR_ARG, "controller: cpu_limit must be a number from 0, got %g", o->cpu_limit);
     for (int i = 0; i < DR_N_TERMS; i++)
         if (!(o->weights.of[i] >= 0) || isinf(o->weights.of[i]))
-            return dr__fail(err, DR_ERR_ARG, "controller: the weight of %s is %g, allowed are 0 and more",
+            return dr__fail(err, DR_ERR_ARG, "controller: the weight of %s must be a number from 0, got %g",
                             dr__term_name(i), o->weights.of[i]);
     return DR_OK;
 }
@@ -286,7 +288,7 @@ void dr_controller_hold(dr_controller *p, bool held)
 dr_status dr_controller_pin(dr_controller *p, int knob, bool pinned, dr_error *err)
 {
     if (!dr_knob_name(knob))
-        return dr__fail(err, DR_ERR_ARG, "controller: %d is no knob, allowed are 0 to %d", knob, DR_N_KNOBS - 1);
+        return dr__fail(err, DR_ERR_ARG, "controller: knob must be 0 to %d, got %d", DR_N_KNOBS - 1, knob);
     pthread_mutex_lock(&p->lock);
     p->pinned = pinned ? p->pinned | 1u << knob : p->pinned & ~(1u << knob);
     pthread_mutex_unlock(&p->lock);

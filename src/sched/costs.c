@@ -49,7 +49,7 @@ void dr__costs_learn(dr__costs *c, const dr__observation *o)
         smooth(&c->block_work, DR_MAX(o->work_each - on_cpu - noise, 0), 0.5, JUMP * cpu);
     }
     if (o->rate > 0)
-        smooth(&c->trainer, o->trainer_cpus / o->rate, part, jump * c->cpu);
+        smooth(&c->consumer, o->consumer_cpus / o->rate, part, jump * c->cpu);
     if (o->demand > 0)
         smooth(&c->demand, o->demand, part, jump * c->demand);
     if (o->latency > 0)

@@ -88,7 +88,7 @@ static void derive_cpus(dr__observation *o, double n_cpus)
     double ours = n_cpus > 0 ? o->machine_cpus / n_cpus : 1; /* others run everywhere, also where we may not */
     o->foreign_cpus =
         DR_MIN((o->sensor[DR_SENSOR_CPU_FOREIGN] + o->sensor[DR_SENSOR_CPU_STEAL]) * ours, o->machine_cpus);
-    o->trainer_cpus = DR_MAX((1 - INEXACT) * o->sensor[DR_SENSOR_CPU_OWN] - o->flow[DR_FLOW_CPU], 0);
+    o->consumer_cpus = DR_MAX((1 - INEXACT) * o->sensor[DR_SENSOR_CPU_OWN] - o->flow[DR_FLOW_CPU], 0);
     double busy = o->sensor[DR_SENSOR_CPU_TOTAL] + o->sensor[DR_SENSOR_CPU_STEAL];
     o->cpu_load = DR_MIN(n_cpus > 0 ? busy / n_cpus : o->level[DR_SENSOR_CPU_TOTAL], 1);
 }
@@ -97,7 +97,7 @@ static void derive_cpus(dr__observation *o, double n_cpus)
  * How long they waited for a CPU is told, or taken to be all of it, as far as more threads want one than there are. */
 static void derive_stretch(dr__observation *o)
 {
-    double threads = o->knob[DR_KNOB_WORKERS] + o->knob[DR_KNOB_READERS], ours = threads + o->trainer_cpus;
+    double threads = o->knob[DR_KNOB_WORKERS] + o->knob[DR_KNOB_READERS], ours = threads + o->consumer_cpus;
     double left = DR_MAX(o->machine_cpus - o->foreign_cpus, 0.05 * o->machine_cpus); /* by others */
     double most = ours / DR_MIN(left, o->quota_cpus);
     bool calm = dr__senses(o, DR_SENSOR_PRESSURE_CPU) && o->sensor[DR_SENSOR_PRESSURE_CPU] < PRESSURE &&
@@ -113,7 +113,7 @@ static void derive_stretch(dr__observation *o)
 static void derive_demand(dr__observation *o)
 {
     double wait = o->flow[DR_FLOW_WAIT], step = o->flow[DR_FLOW_STEP], all = wait + step;
-    double lost = o->trainer_cpus * (o->stretch - 1) * o->wanting; /* of its steps, to our workers */
+    double lost = o->consumer_cpus * (o->stretch - 1) * o->wanting; /* of its steps, to our workers */
     o->rate = o->flow[DR_FLOW_SAMPLES];
     if (o->flow[DR_FLOW_BATCHES] > 0 && all > 0) {
         o->wait = wait / all;

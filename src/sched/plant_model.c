@@ -22,18 +22,18 @@ static double wanting(const dr__plant_model *m, double workers)
 
 /* What a thread that wants a CPU gets of it: the share s at which all is used,
  *     n (c + k) s / (c + b s) + F s = N
- * for n workers with c and b seconds a sample on a CPU and blocked, a trainer with k, F threads of others, N CPUs. */
+ * for n workers with c and b seconds a sample on a CPU and blocked, a consumer with k, F threads of others, N CPUs. */
 static double share_of(const dr__plant_model *m, double workers)
 {
     double c = m->cpu, b = m->block, cpus = m->machine_cpus;
-    double square = m->foreign * b, line = workers * (c + m->trainer) + m->foreign * c - cpus * b;
+    double square = m->foreign * b, line = workers * (c + m->consumer) + m->foreign * c - cpus * b;
     double root = sqrt(line * line + 4 * square * cpus * c);
     return DR_MIN(2 * cpus * c / DR_MAX(line + root, 1e-12), 1); /* the form that stays exact for small squares */
 }
 
 double dr__plant_cpus(const dr__plant_model *m, double workers)
 {
-    double share = share_of(m, workers), by_quota = m->quota_cpus / (1 + m->trainer / m->cpu);
+    double share = share_of(m, workers), by_quota = m->quota_cpus / (1 + m->consumer / m->cpu);
     return DR_MIN(workers * m->cpu * share / (m->cpu + m->block * share), DR_MIN(by_quota, m->cpus));
 }
 
@@ -48,11 +48,11 @@ static double crowd_of(const dr__plant_model *m, double ours)
     return DR_MAX(DR_MAX((ours + m->foreign) / m->machine_cpus, ours / m->quota_cpus), 1);
 }
 
-/* A sample takes the trainer its time with a CPU, and what it waits for CPUs while workers run; these run as long as
+/* A sample takes the consumer its time with a CPU, and what it waits for CPUs while workers run; these run as long as
  * its samples take them.  That is solved by going round a few times. */
 double dr__plant_demand(const dr__plant_model *m, double workers)
 {
-    double own = DR_MIN(m->trainer, 1 / m->demand), threads = DR_MIN(m->trainer * m->demand, m->machine_cpus);
+    double own = DR_MIN(m->consumer, 1 / m->demand), threads = DR_MIN(m->consumer * m->demand, m->machine_cpus);
     double beside = crowd_of(m, workers + threads), alone = crowd_of(m, threads), rate = m->demand;
     for (int i = 0; i < ROUNDS; i++) {
         double busy = DR_MIN(rate * (m->cpu * beside + m->block) / workers, 1);
@@ -80,7 +80,7 @@ double dr__plant_reward(const dr__plant_model *m, const dr_weights *weights, dou
 {
     double capacity = dr__plant_capacity(m, workers), demand = dr__plant_demand(m, workers);
     double rate = DR_MIN(capacity, demand), lacking = DR_MAX(1 - capacity / (margin * demand), 0);
-    double load = DR_MIN((rate * (m->cpu + m->trainer) + m->foreign) / m->machine_cpus, 1);
+    double load = DR_MIN((rate * (m->cpu + m->consumer) + m->foreign) / m->machine_cpus, 1);
     double term[DR_N_TERMS] = {
         [DR_TERM_THROUGHPUT] = rate / DR_MIN(m->demand, m->cpus / m->cpu),
         [DR_TERM_LATENCY] = DR_MIN(m->batch_samples / DR_MAX(capacity, 1e-9), 1),

@@ -7,7 +7,7 @@
  *   prefetch   as many batches as are in flight at that rate (Little's law), and some more for how they vary: more
  *              where the consumer waits though workers and readers could keep up, less where they lie ready unused
  *   bytes      what these batches take, where memory is short
- *   priority   left alone: below a trainer that fills the CPUs, workers starve
+ *   priority   left alone: below a consumer that fills the CPUs, workers starve
  */
 #include <math.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static dr__plant_model model_of(const dr__costs *c, const dr__observation *o, bo
     return (dr__plant_model){
         .cpu = c->cpu,
         .block = c->block_work + (split ? 0 : c->block_read),
-        .trainer = c->trainer,
+        .consumer = c->consumer,
         .demand = c->demand,
         .foreign = c->foreign,
         .machine_cpus = o->machine_cpus,
@@ -104,12 +104,12 @@ static double best_workers(const dr__plant_model *m, const dr_weights *w, double
     return best;
 }
 
-/* A trainer that computes on all our CPUs at once, in threads that wait for each other, is held up for as long as one
+/* A consumer that computes on all our CPUs at once, in threads that wait for each other, is held up for as long as one
  * of them shares its CPU: the same work by fewer workers takes longer.  So there are no fewer workers than CPUs beside
  * it. */
 static bool trains_beside(const dr__observation *o)
 {
-    return o->trainer_cpus > 0.25 * o->machine_cpus && o->cpu_load > FULL && o->knob[DR_KNOB_WORKERS] <= ceil(o->cpus);
+    return o->consumer_cpus > 0.25 * o->machine_cpus && o->cpu_load > FULL && o->knob[DR_KNOB_WORKERS] <= ceil(o->cpus);
 }
 
 /* Of samples that wait far more than they compute, even many workers make few of what the CPUs could: there the reward
@@ -296,8 +296,8 @@ static double choose_prefetch(const struct state *s, const dr__observation *o, d
 {
     double rate = DR_MIN(capacity, s->costs.demand);
     double now = o->knob[DR_KNOB_PREFETCH], batches = rate / o->batch_samples;
-    double under_way = batches * latency_of(s, o, capacity, split);
-    double need = under_way + batches * s->cover + (split ? DR_MAX(param[SPARE] * under_way, 1) : 1);
+    double in_flight = batches * latency_of(s, o, capacity, split);
+    double need = in_flight + batches * s->cover + (split ? DR_MAX(param[SPARE] * in_flight, 1) : 1);
     double too_many = (split ? 1.05 : 1.2) * need + 0.75;
     bool change = need > now + 0.25 || too_many < now; /* between them it rests */
     return change ? DR_MAX(ceil(need - 0.25), DR__PREFETCH_LEAST) : now;
@@ -327,7 +327,7 @@ static int bound_of(const struct state *s, const dr__plant_model *m, const dr__o
                     const double *param)
 {
     if (o->wait <= param[WAIT])
-        return DR_BOUND_TRAINER;
+        return DR_BOUND_CONSUMER;
     if (o->memory_limit > 0 && o->flow[DR_FLOW_BYTES] > 0.9 * o->memory_limit)
         return DR_BOUND_MEMORY;
     if (s->costs.block_read > m->cpu && o->work_rate < 0.8 * capacity)
@@ -361,10 +361,10 @@ static void explain(const struct state *s, const dr__plant_model *m, const dr__o
     double workers = o->knob[DR_KNOB_WORKERS];
     bool reads = s->costs.block_read > s->costs.block_work;
     if (o->wait < NO_STEP)
-        append(proposal, "The trainer waits %.0f %% of its time and could take %.0f samples/s.", 100 * o->wait,
+        append(proposal, "The consumer waits %.0f %% of its time and could take %.0f samples/s.", 100 * o->wait,
                m->demand);
     else
-        append(proposal, "The trainer takes each batch at once and gets %.0f samples/s.", o->rate);
+        append(proposal, "The consumer takes each batch at once and gets %.0f samples/s.", o->rate);
     append(proposal, " %g worker%s can make %.0f/s: a sample takes %.3g ms of CPU", workers, workers == 1 ? "" : "s",
            capacity, 1e3 * m->cpu);
     if (m->block > WORTH_SAYING * m->cpu)

@@ -72,9 +72,9 @@ static void decide(void *state, const double *param, const dr__observation *o, d
     s->pause = s->pause > 0 ? DR_MIN(2 * s->pause, param[LONGEST_S]) : DR_MIN(param[FIRST_S], param[LONGEST_S]);
     s->next_ns = o->time_ns + (uint64_t)(s->pause * 0.95e9);
     optimize(&m, o, proposal->knob);
-    proposal->bound = o->wait < 0.01 ? DR_BOUND_TRAINER : DR_BOUND_WORKERS;
+    proposal->bound = o->wait < 0.01 ? DR_BOUND_CONSUMER : DR_BOUND_WORKERS;
     snprintf(proposal->reason, sizeof proposal->reason,
-             "By the model a sample takes %.3g ms, and the trainer %.3g ms; it climbs again in %.0f s.",
+             "By the model a sample takes %.3g ms, and the consumer %.3g ms; it climbs again in %.0f s.",
              1e3 * dr__stage_work_time(&m, proposal->knob), 1e3 * m.step, s->pause);
 }
 

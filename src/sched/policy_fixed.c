@@ -8,7 +8,7 @@ static void decide(void *state, const double *param, const dr__observation *o, d
     (void)state;
     (void)param;
     snprintf(proposal->reason, sizeof proposal->reason,
-             "The trainer takes %.0f samples/s and waits %.0f %% of its time; settings stay as they are.", o->rate,
+             "The consumer takes %.0f samples/s and waits %.0f %% of its time; settings stay as they are.", o->rate,
              100 * o->wait);
 }
 

@@ -25,7 +25,7 @@ static void decide(void *state, const double *param, const dr__observation *o, d
     struct state *s = state;
     double prefetch = DR_MAX(o->knob[DR_KNOB_PREFETCH], 1), fill = o->flow[DR_FLOW_READY] / prefetch;
     s->full_s = fill > param[HIGH] ? s->full_s + o->span : 0;
-    proposal->bound = fill > param[HIGH] ? DR_BOUND_TRAINER : fill < param[LOW] ? DR_BOUND_WORKERS : DR_BOUND_UNKNOWN;
+    proposal->bound = fill > param[HIGH] ? DR_BOUND_CONSUMER : fill < param[LOW] ? DR_BOUND_WORKERS : DR_BOUND_UNKNOWN;
     snprintf(proposal->reason, sizeof proposal->reason,
              "%.0f %% of %g batches are ready; more than %.0f %% were ready for %.0f s.", 100 * fill, prefetch,
              100 * param[HIGH], s->full_s);

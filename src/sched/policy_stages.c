@@ -62,9 +62,9 @@ static void decide(void *state, const double *param, const dr__observation *o, d
     raise_slowest(&m, o, target, proposal->knob);
     if (o->least_ready < 1 && o->most_ready >= prefetch - 1 && o->wait > 0)
         dr__stage_raise(o, proposal->knob, DR_KNOB_PREFETCH, prefetch);
-    proposal->bound = o->wait < 0.01 ? DR_BOUND_TRAINER : DR_BOUND_WORKERS;
+    proposal->bound = o->wait < 0.01 ? DR_BOUND_CONSUMER : DR_BOUND_WORKERS;
     snprintf(proposal->reason, sizeof proposal->reason,
-             "Reading takes %.3g ms a sample, work %.3g ms, and the trainer %.3g ms.",
+             "Reading takes %.3g ms a sample, work %.3g ms, and the consumer %.3g ms.",
              1e3 * dr__stage_read_time(&m, proposal->knob), 1e3 * dr__stage_work_time(&m, proposal->knob),
              1e3 * target);
 }

@@ -55,8 +55,8 @@ dr_status dr__cpu_limit_check(double cpus, dr_error *err)
     const double least = 0.01, most = knob_rows[DR_KNOB_CPU_CEILING].most; /* below, a sample takes minutes */
     if (cpus == 0 || (cpus >= least && cpus <= most))
         return DR_OK;
-    return dr__fail(err, DR_ERR_ARG, "cpu_limit is %g, allowed are 0 (what the container allows) and %g to %g", cpus,
-                    least, most);
+    return dr__fail(err, DR_ERR_ARG, "cpu_limit must be 0 (the limit of the container) or %g to %g, got %g", least,
+                    most, cpus);
 }
 
 bool dr_knob_is_whole(int knob)

@@ -62,7 +62,7 @@ static dr_status set_preset(const char *name, dr_weights *out, dr_error *err)
             *out = presets[i].weights;
             return DR_OK;
         }
-    return dr__fail(err, DR_ERR_ARG, "weights: there is no preset \"%s\"; there are step, draadp, drapps", name);
+    return dr__fail(err, DR_ERR_ARG, "weights: preset must be step, draadp or drapps, got \"%s\"", name);
 }
 
 /* "name=number" over what is there. */
@@ -72,13 +72,13 @@ static dr_status set_term(char *part, char *equals, dr_weights *out, dr_error *e
     int term = find_term(part);
     if (term < 0)
         return dr__fail(err, DR_ERR_ARG,
-                        "weights: there is no term \"%s\"; there are throughput, latency, balance, energy, idle, host, "
-                        "change",
+                        "weights: term must be throughput, latency, balance, energy, idle, host or change, "
+                        "got \"%s\"",
                         part);
     char *end;
     double weight = strtod(equals + 1, &end);
     if (end == equals + 1 || *end || !isfinite(weight) || weight < 0)
-        return dr__fail(err, DR_ERR_ARG, "weights: %s is \"%s\", allowed are numbers from 0 on", part, equals + 1);
+        return dr__fail(err, DR_ERR_ARG, "weights: %s must be a number from 0, got \"%s\"", part, equals + 1);
     out->of[term] = weight;
     return DR_OK;
 }

@@ -1,5 +1,5 @@
-/* listen.c: numeric addresses to listening sockets.  Names are not looked up: that may wait, and say another thing
- * later. */
+/* listen.c: parses numeric addresses and opens listening sockets.  Names are not resolved: that may block, and may give
+ * another address later. */
 #include "serve/listen.h"
 
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@ static bool parse_port(const char *text, int *port)
     return !*end && errno == 0 && value <= 65535;
 }
 
-/* "127.0.0.1", "localhost" or, without its brackets, "::1". */
+/* Parses "127.0.0.1", "localhost" or "::1" (without brackets). */
 static bool parse_host(const char *host, dr__address *out)
 {
     memset(out, 0, sizeof *out);
@@ -52,8 +52,8 @@ dr_status dr__address_parse(const char *text, dr__address *out, dr_error *err)
     sound = sound && (bracketed || !strchr(host, ':')) && parse_host(host, out) && parse_port(port_text, &port);
     if (!sound || bracketed != (out->any.sa_family == AF_INET6))
         return dr__fail(err, DR_ERR_ARG,
-                        "metrics: \"%.100s\" is no address; allowed are PORT, ADDRESS:PORT and [ADDRESS]:PORT with a "
-                        "numeric address or localhost and a port from 0 to 65535",
+                        "metrics: address must be PORT, ADDRESS:PORT or [ADDRESS]:PORT with a numeric address or "
+                        "localhost and a port from 0 to 65535, got \"%.100s\"",
                         text ? text : "");
     dr__address_set_port(out, port);
     return DR_OK;
@@ -89,8 +89,7 @@ dr_status dr__listen(dr__address *address, int *fd, dr_error *err)
     *fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0)
         return dr__fail_errno(err, DR_ERR_IO, "metrics: no socket for %s", text);
-    setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on,
-               sizeof on); /* a program that is started again at once gets its port */
+    setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* a restarted program gets its port at once */
     if (family == AF_INET6)
         setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     if (bind(*fd, &address->any, size) == 0 && listen(*fd, BACKLOG) == 0 && getsockname(*fd, &address->any, &size) == 0)

@@ -1,4 +1,4 @@
-/* listen.h: from the text of an address to a socket that listens there. */
+/* listen.h: parses an address and opens a socket that listens on it. */
 #ifndef DR_SERVE_LISTEN_H
 #define DR_SERVE_LISTEN_H
 
@@ -13,16 +13,18 @@ typedef union dr__address {
     struct sockaddr_in6 v6;
 } dr__address;
 
-/* "9464", "127.0.0.1:9464", "localhost:9464", "[::1]:9464".  DR_ERR_ARG. */
+/* Parses "9464", "127.0.0.1:9464", "localhost:9464" or "[::1]:9464".  Fails with DR_ERR_ARG. */
 dr_status dr__address_parse(const char *text, dr__address *out, dr_error *err);
 
 int dr__address_port(const dr__address *address);
 void dr__address_set_port(dr__address *address, int port);
 
-/* Whether only this machine can reach it. */
+/* Whether only this machine can reach the address. */
 bool dr__address_is_loopback(const dr__address *address);
 
-/* A socket that listens, closed by exec, and the address with the port that it has.  DR_ERR_IO. */
+/* Opens a listening socket, which exec closes.  Fails with DR_ERR_IO.
+ *
+ * @param address  its port is set to the one in use, if it was 0. */
 dr_status dr__listen(dr__address *address, int *fd, dr_error *err);
 
 #endif

@@ -1,12 +1,12 @@
 /* metrics.c: the HTTP server of the metrics, by libmicrohttpd.
  *
- * The library is loaded when a server is started, not with drapps: it brings a TLS library and nine more along, which
+ * The library is loaded when a server is started, not with drapps: it depends on a TLS library and nine more, which
  * most programs never need.
  *
- * One thread answers all requests.  A page takes some hundred microseconds to make.  Connections are few.  One that
- * idles is closed; one that sends its request byte by byte never idles, so a new connection beyond MAX_OPEN closes the
- * oldest one: slow clients cannot keep others out.  After a fork the child closes the listening socket, so that the
- * port is free when the parent has ended.
+ * One thread answers all requests; making a page takes some hundred microseconds.  Idle connections are closed.  A
+ * client that sends its request byte by byte is never idle, so a new connection beyond MAX_OPEN closes the oldest one:
+ * slow clients cannot lock others out.  After a fork the child closes the listening socket, so that the port is free
+ * once the parent has ended.
  */
 #include <drapps/metrics.h>
 
@@ -44,8 +44,8 @@ struct dr_metrics {
     struct MHD_Daemon *daemon;
     dr__address address;
     unsigned generation;
-    int slot; /* of sockets */
-    /* Oldest first.  Only the server's thread touches these. */
+    int slot; /* index in `sockets` */
+    /* Open connections, oldest first; used by the server's thread alone. */
     struct open {
         struct MHD_Connection *connection;
         int fd;
@@ -69,7 +69,7 @@ static struct {
 #define MEMBER(name) DR_TYPEOF(&name) name;
     CALLS(MEMBER)
 #undef MEMBER
-    bool there;
+    bool loaded;
 } mhd;
 
 static pthread_once_t mhd_once = PTHREAD_ONCE_INIT;
@@ -77,10 +77,10 @@ static pthread_once_t mhd_once = PTHREAD_ONCE_INIT;
 static void load_library(void)
 {
     void *library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
-    mhd.there = library;
+    mhd.loaded = library;
 #define FIND(name)                                                                                                     \
     *(void **)&mhd.name = library ? dlsym(library, #name) : NULL;                                                      \
-    mhd.there = mhd.there && mhd.name;
+    mhd.loaded = mhd.loaded && mhd.name;
     CALLS(FIND)
 #undef FIND
 }
@@ -105,7 +105,7 @@ static void watch_forks(void)
     dr__fork_in_child(close_in_child);
 }
 
-static bool take_slot(dr_metrics *m, int fd)
+static bool claim_slot(dr_metrics *m, int fd)
 {
     pthread_once(&sockets_once, watch_forks);
     for (m->slot = 0; m->slot < MAX_SERVERS; m->slot++) {
@@ -132,13 +132,13 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned code, 
     return result;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned code, const char *text)
+static enum MHD_Result answer_error(struct MHD_Connection *connection, unsigned code, const char *text)
 {
     return answer(connection, code, "text/plain; charset=utf-8", text);
 }
 
-/* A page of a foreign web site may have a name that leads here, and would be allowed to read what we answer to it: who
- * is meant for this machine alone answers to this machine's names alone. */
+/* Guards against DNS rebinding: a web page may have a host name that resolves to this machine, and its scripts could
+ * then read the answers.  A server on a loopback address answers only to local host names. */
 static bool is_local_name(const char *host)
 {
     char text[128];
@@ -155,20 +155,21 @@ static enum MHD_Result answer_page(struct MHD_Connection *connection)
     dr_error err = { 0 };
     char *text = NULL;
     if (dr_metrics_text(&text, &err) != DR_OK)
-        return refuse(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, err.text);
+        return answer_error(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, err.text);
     enum MHD_Result result = answer(connection, MHD_HTTP_OK, CONTENT_TYPE, text);
     dr__free(text);
     return result;
 }
 
-/* Called when the head of a request is there, and again when all of it is.  Who sends a body gets an answer at once. */
+/* Called when the header of a request is complete, and again when its body is.  Other methods than GET and HEAD are
+ * answered at the first call. */
 static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *url, const char *method,
                               const char *version, const char *upload, size_t *n_upload, void **seen)
 {
     const dr_metrics *m = user;
     (void)version, (void)upload;
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+        return answer_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
     if (!*seen) {
         *seen = (void *)m;
         return MHD_YES;
@@ -176,9 +177,9 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
     *n_upload = 0;
     if (dr__address_is_loopback(&m->address) &&
         !is_local_name(mhd.MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host")))
-        return refuse(connection, MHD_HTTP_MISDIRECTED_REQUEST, "only for this machine: ask for localhost\n");
+        return answer_error(connection, MHD_HTTP_MISDIRECTED_REQUEST, "only for this machine: ask for localhost\n");
     if (strcmp(url, "/metrics") != 0)
-        return refuse(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n");
+        return answer_error(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n");
     return answer_page(connection);
 }
 
@@ -195,8 +196,8 @@ static void remove_connection(dr_metrics *m, const struct MHD_Connection *connec
     memmove(&m->open[i], &m->open[i + 1], (size_t)(m->n_open - i) * sizeof m->open[0]);
 }
 
-/* The library closes a connection whose socket is shut down as soon as it looks at it: this is called from the same
- * thread, so the descriptor cannot be another file's yet. */
+/* The library closes a connection whose socket is shut down when it polls it next.  That is in the same thread, so the
+ * descriptor cannot have been reused. */
 static void on_connection(void *user, struct MHD_Connection *connection, void **data,
                           enum MHD_ConnectionNotificationCode code)
 {
@@ -218,7 +219,7 @@ static void on_connection(void *user, struct MHD_Connection *connection, void **
 
 /* --- servers --- */
 
-/* Its thread must not get signals: they belong to the program's own threads. */
+/* The server's thread blocks all signals: they are for the program's own threads. */
 static struct MHD_Daemon *start_daemon(dr_metrics *m, int fd)
 {
     sigset_t all, before;
@@ -237,7 +238,7 @@ static dr_status run(dr_metrics *m, dr_error *err)
 {
     int fd;
     DR_TRY(dr__listen(&m->address, &fd, err));
-    if (!take_slot(m, fd)) {
+    if (!claim_slot(m, fd)) {
         close(fd);
         return dr__fail(err, DR_ERR_LIMIT, "metrics: %d servers run already", MAX_SERVERS);
     }
@@ -252,7 +253,7 @@ static dr_status run(dr_metrics *m, dr_error *err)
 static dr_status start(const dr__address *address, dr_metrics **out, dr_error *err)
 {
     pthread_once(&mhd_once, load_library);
-    if (!mhd.there)
+    if (!mhd.loaded)
         return dr__fail(err, DR_ERR_UNSUPPORTED,
                         "metrics: libmicrohttpd.so.12 is not there; it comes with libmicrohttpd12 (Debian, Ubuntu), "
                         "libmicrohttpd (Fedora, Homebrew)");
@@ -269,7 +270,7 @@ static dr_status start(const dr__address *address, dr_metrics **out, dr_error *e
     return status;
 }
 
-/* The slot goes first: a number that is not in it any more may be another file's when somebody forks. */
+/* The slot is cleared first: once the socket is closed, its number may be another file's when a thread forks. */
 void dr_metrics_stop(dr_metrics **metrics)
 {
     dr_metrics *m = metrics ? *metrics : NULL;
@@ -322,7 +323,7 @@ dr_status dr_metrics_start(const char *text, dr_metrics **out, dr_error *err)
 /* --- by the environment --- */
 
 static pthread_once_t environment_once = PTHREAD_ONCE_INIT;
-static dr_metrics *asked_for; /* until the process ends */
+static dr_metrics *environment_server; /* runs until the process ends */
 static dr_status first_status;
 static dr_error first_error;
 
@@ -338,7 +339,7 @@ static void start_from_environment(void)
     const int port = dr__address_port(&address), step = rank ? atoi(rank) : 0;
     if (port && step > 0 && port + step <= 65535)
         dr__address_set_port(&address, port + step);
-    first_status = start(&address, &asked_for, &first_error);
+    first_status = start(&address, &environment_server, &first_error);
 }
 
 dr_status dr_metrics_from_environment(dr_error *err)

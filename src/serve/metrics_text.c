@@ -1,8 +1,8 @@
-/* metrics_text.c: the live files of this process as OpenMetrics 1.0 text.
+/* metrics_text.c: writes the live files of this process as OpenMetrics 1.0 text.
  *
- * A family is a row of the tables of sched.h and monitor.h.  Its name ends in its unit, as the format wants it: "wait",
- * a sum in s, is drapps_wait_seconds_total; "bytes_read" is drapps_read_bytes_total.  What a loader does has the labels
- * loader (its number in the process) and name (of its data set); what the machine does has none.
+ * A family is a row of the tables of sched.h and monitor.h.  Its name ends in its unit, as the format requires: "wait",
+ * a sum in s, is drapps_wait_seconds_total; "bytes_read" is drapps_read_bytes_total.  Metrics of a loader have the
+ * labels loader (its number in the process) and name (of its data set); those of the machine have no labels.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -40,14 +40,14 @@ static const family sensors[] = {
 #undef ROW
 };
 
-/* Units of knobs are words for people ("threads or processes"), and their names say enough. */
+/* Without units: those of knobs are words for people ("threads or processes"). */
 static const family knobs[] = {
 #define ROW(id, name, unit, least, most, cooldown, doc) { name, "", doc, GAUGE },
     DR_KNOB_MAP(ROW)
 #undef ROW
 };
 
-/* Their names begin as those of sums do, which they must not be. */
+/* The family names are spelled out, because they must differ from those of the sums. */
 static const struct {
     const char *name, *family, *doc;
 } spreads[] = {
@@ -66,8 +66,8 @@ static const struct {
 
 /* --- text --- */
 
-/* As label values and help texts have to be: backslash, quote and end of line with a backslash. */
-static void say_escaped(dr__text *p, const char *text)
+/* Escapes backslash, quote and end of line, as in label values and help texts. */
+static void append_escaped(dr__text *p, const char *text)
 {
     for (; *text; text++)
         if (*text == '\n')
@@ -79,17 +79,17 @@ static void say_escaped(dr__text *p, const char *text)
         }
 }
 
-static void say_label(dr__text *p, const char *before, const char *name, const char *value)
+static void append_label(dr__text *p, const char *before, const char *name, const char *value)
 {
     dr__text_say(p, before);
     dr__text_say(p, name);
     dr__text_say(p, "=\"");
-    say_escaped(p, value);
+    append_escaped(p, value);
     dr__text_say(p, "\"");
 }
 
-/* jansson writes numbers the same in every locale. */
-static void say_number(dr__text *p, const json_t *value)
+/* Uses jansson, which ignores the locale. */
+static void append_number(dr__text *p, const json_t *value)
 {
     char text[64];
     size_t n = json_dumpb(value, text, sizeof text, JSON_ENCODE_ANY);
@@ -98,7 +98,7 @@ static void say_number(dr__text *p, const json_t *value)
     dr__text_say(p, "\n");
 }
 
-/* The same in every locale, too. */
+/* Ignores the locale. */
 static void seconds_text(uint64_t ns, char *out, size_t room)
 {
     snprintf(out, room, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
@@ -114,7 +114,7 @@ static const char *unit_of(const family *f)
     return f->unit;
 }
 
-/* "bytes_limit" is limit_bytes: a unit that comes first is said at the end alone. */
+/* The name of a family: a unit at the start moves to the end, so "bytes_limit" becomes limit_bytes. */
 static void family_name(const char *prefix, const family *f, char *out, size_t room)
 {
     const char *unit = unit_of(f), *name = f->name;
@@ -125,7 +125,7 @@ static void family_name(const char *prefix, const family *f, char *out, size_t r
     snprintf(out, room, "%s%s%s%s", prefix, name, n && !last ? "_" : "", last ? "" : unit);
 }
 
-static void say_head(dr__text *p, const char *name, const char *type, const char *unit, const char *doc)
+static void append_head(dr__text *p, const char *name, const char *type, const char *unit, const char *doc)
 {
     dr__text_say(p, "# TYPE ");
     dr__text_say(p, name);
@@ -140,7 +140,7 @@ static void say_head(dr__text *p, const char *name, const char *type, const char
     dr__text_say(p, "\n# HELP ");
     dr__text_say(p, name);
     dr__text_say(p, " ");
-    say_escaped(p, doc);
+    append_escaped(p, doc);
     dr__text_say(p, "\n");
 }
 
@@ -150,17 +150,17 @@ static const char *text_of(const json_t *o, const char *key)
     return text ? text : "";
 }
 
-/* Opens the labels of a loader; the caller closes them. */
-static void say_loader(dr__text *p, const json_t *loader)
+/* Writes the opening brace and the labels of a loader; the caller closes the brace. */
+static void append_loader_labels(dr__text *p, const json_t *loader)
 {
     char number[24];
     snprintf(number, sizeof number, "%lld", (long long)json_integer_value(json_object_get(loader, "loader")));
-    say_label(p, "{", "loader", number);
-    say_label(p, ",", "name", text_of(loader, "name"));
+    append_label(p, "{", "loader", number);
+    append_label(p, ",", "name", text_of(loader, "name"));
 }
 
-/* One family over all loaders; part: "flow" or "knobs". */
-static void say_family(dr__text *p, const char *prefix, const family *f, const json_t *loaders, const char *part)
+/* Writes one family over all loaders.  part: "flow" or "knobs". */
+static void append_family(dr__text *p, const char *prefix, const family *f, const json_t *loaders, const char *part)
 {
     char name[128];
     size_t i;
@@ -173,89 +173,89 @@ static void say_family(dr__text *p, const char *prefix, const family *f, const j
         if (!value)
             continue;
         if (!begun)
-            say_head(p, name, f->kind == SUM ? "counter" : "gauge", unit_of(f), f->doc);
+            append_head(p, name, f->kind == SUM ? "counter" : "gauge", unit_of(f), f->doc);
         begun = true;
         dr__text_say(p, name);
         dr__text_say(p, f->kind == SUM ? "_total" : "");
-        say_loader(p, loader);
+        append_loader_labels(p, loader);
         dr__text_say(p, "}");
-        say_number(p, value);
+        append_number(p, value);
     }
 }
 
-static void say_build(dr__text *p)
+static void append_build(dr__text *p)
 {
-    say_head(p, "drapps_build", "info", "", "the version of drapps");
-    say_label(p, "drapps_build_info{", "version", DR_VERSION);
+    append_head(p, "drapps_build", "info", "", "the version of drapps");
+    append_label(p, "drapps_build_info{", "version", DR_VERSION);
     dr__text_say(p, "} 1\n");
 }
 
-static void say_loaders(dr__text *p, const json_t *loaders)
+static void append_loaders(dr__text *p, const json_t *loaders)
 {
     size_t i;
     json_t *loader;
     if (!json_array_size(loaders))
         return;
-    say_head(p, "drapps_loader", "info", "", "the loaders of this process");
+    append_head(p, "drapps_loader", "info", "", "the loaders of this process");
     json_array_foreach(loaders, i, loader)
     {
         dr__text_say(p, "drapps_loader_info");
-        say_loader(p, loader);
-        say_label(p, ",", "policy", text_of(loader, "policy"));
+        append_loader_labels(p, loader);
+        append_label(p, ",", "policy", text_of(loader, "policy"));
         dr__text_say(p, "} 1\n");
     }
 }
 
-/* A counter for each name of a part of the live files, with the name as a label. */
-static void say_counts(dr__text *p, const json_t *loaders, const char *family, const char *part, const char *label,
-                       const char *doc)
+/* Writes a counter for each name of a part of the live files, with the name as a label. */
+static void append_counts(dr__text *p, const json_t *loaders, const char *family, const char *part, const char *label,
+                          const char *doc)
 {
     size_t i;
     json_t *loader, *count;
     const char *name;
     if (!json_array_size(loaders))
         return;
-    say_head(p, family, "counter", "", doc);
+    append_head(p, family, "counter", "", doc);
     json_array_foreach(loaders, i, loader) json_object_foreach(json_object_get(loader, part), name, count)
     {
         dr__text_say(p, family);
         dr__text_say(p, "_total");
-        say_loader(p, loader);
-        say_label(p, ",", label, name);
+        append_loader_labels(p, loader);
+        append_label(p, ",", label, name);
         dr__text_say(p, "}");
-        say_number(p, count);
+        append_number(p, count);
     }
 }
 
 /* --- histograms --- */
 
-static void say_part(dr__text *p, const char *family, const char *part, const json_t *loader)
+static void append_sample_start(dr__text *p, const char *family, const char *part, const json_t *loader)
 {
     dr__text_say(p, family);
     dr__text_say(p, part);
-    say_loader(p, loader);
+    append_loader_labels(p, loader);
 }
 
-static void say_integer(dr__text *p, uint64_t value)
+static void append_integer(dr__text *p, uint64_t value)
 {
     char text[32];
     snprintf(text, sizeof text, " %" PRIu64 "\n", value);
     dr__text_say(p, text);
 }
 
-/* Buckets count all that are not above their end. */
-static void say_bucket(dr__text *p, const char *family, const json_t *loader, const json_t *end, uint64_t below)
+/* Buckets are cumulative: each counts all values up to its end. */
+static void append_bucket(dr__text *p, const char *family, const json_t *loader, const json_t *end, uint64_t below)
 {
     char text[48] = "+Inf";
     if (json_is_real(end))
         seconds_text((uint64_t)llround(json_real_value(end) * 1e9), text, sizeof text);
-    say_part(p, family, "_bucket", loader);
-    say_label(p, ",", "le", text);
+    append_sample_start(p, family, "_bucket", loader);
+    append_label(p, ",", "le", text);
     dr__text_say(p, "}");
-    say_integer(p, below);
+    append_integer(p, below);
 }
 
-static void say_spread(dr__text *p, const char *family, const json_t *loader, const json_t *spread)
+static void append_spread(dr__text *p, const char *family, const json_t *loader, const json_t *spread)
 {
     size_t i;
     json_t *bin;
@@ -263,32 +263,32 @@ static void say_spread(dr__text *p, const char *family, const json_t *loader, co
     json_array_foreach(json_object_get(spread, "bins"), i, bin)
     {
         below += (uint64_t)json_integer_value(json_array_get(bin, 1));
-        say_bucket(p, family, loader, json_array_get(bin, 0), below);
+        append_bucket(p, family, loader, json_array_get(bin, 0), below);
     }
-    say_part(p, family, "_count", loader);
+    append_sample_start(p, family, "_count", loader);
     dr__text_say(p, "}");
-    say_integer(p, below);
-    say_part(p, family, "_sum", loader);
+    append_integer(p, below);
+    append_sample_start(p, family, "_sum", loader);
     dr__text_say(p, "}");
-    say_number(p, json_object_get(spread, "sum"));
+    append_number(p, json_object_get(spread, "sum"));
 }
 
-static void say_spreads(dr__text *p, const json_t *loaders)
+static void append_spreads(dr__text *p, const json_t *loaders)
 {
     size_t i;
     json_t *loader;
     for (size_t k = 0; k < DR_COUNT(spreads) && json_array_size(loaders); k++) {
-        say_head(p, spreads[k].family, "histogram", "seconds", spreads[k].doc);
+        append_head(p, spreads[k].family, "histogram", "seconds", spreads[k].doc);
         json_array_foreach(loaders, i, loader)
         {
             const json_t *spread = json_object_get(json_object_get(loader, "spreads"), spreads[k].name);
             if (spread)
-                say_spread(p, spreads[k].family, loader, spread);
+                append_spread(p, spreads[k].family, loader, spread);
         }
     }
 }
 
-static void say_rewards(dr__text *p, const json_t *loaders)
+static void append_rewards(dr__text *p, const json_t *loaders)
 {
     size_t i;
     json_t *loader;
@@ -299,18 +299,18 @@ static void say_rewards(dr__text *p, const json_t *loaders)
         if (!json_object_get(last, "reward"))
             continue;
         if (!begun)
-            say_head(p, "drapps_reward", "gauge", "", "the reward of the last decision");
+            append_head(p, "drapps_reward", "gauge", "", "the reward of the last decision");
         begun = true;
         dr__text_say(p, "drapps_reward");
-        say_loader(p, loader);
+        append_loader_labels(p, loader);
         dr__text_say(p, "}");
-        say_number(p, json_object_get(last, "reward"));
+        append_number(p, json_object_get(last, "reward"));
     }
 }
 
 /* --- the machine --- */
 
-/* Loaders may have looked at different times: the newest look counts. */
+/* The loader with the newest snapshot. */
 static const json_t *newest(const json_t *loaders)
 {
     size_t i;
@@ -322,7 +322,7 @@ static const json_t *newest(const json_t *loaders)
     return found;
 }
 
-static void say_sensors(dr__text *p, const json_t *loader)
+static void append_sensors(dr__text *p, const json_t *loader)
 {
     for (size_t i = 0; i < DR_COUNT(sensors); i++) {
         char name[128];
@@ -330,46 +330,46 @@ static void say_sensors(dr__text *p, const json_t *loader)
         if (!value)
             continue;
         family_name("drapps_sensor_", &sensors[i], name, sizeof name);
-        say_head(p, name, "gauge", unit_of(&sensors[i]), sensors[i].doc);
+        append_head(p, name, "gauge", unit_of(&sensors[i]), sensors[i].doc);
         dr__text_say(p, name);
-        say_number(p, value);
+        append_number(p, value);
     }
 }
 
-static void say_cpus(dr__text *p, const json_t *loader)
+static void append_cpus(dr__text *p, const json_t *loader)
 {
     size_t i;
     json_t *use;
     const json_t *list = json_object_get(loader, "cpu");
     if (!json_array_size(list))
         return;
-    say_head(p, "drapps_cpu_use_ratio", "gauge", "ratio", "use of each CPU");
+    append_head(p, "drapps_cpu_use_ratio", "gauge", "ratio", "use of each CPU");
     json_array_foreach(list, i, use)
     {
         char number[24];
         snprintf(number, sizeof number, "%zu", i);
-        say_label(p, "drapps_cpu_use_ratio{", "cpu", number);
+        append_label(p, "drapps_cpu_use_ratio{", "cpu", number);
         dr__text_say(p, "}");
-        say_number(p, use);
+        append_number(p, use);
     }
 }
 
-/* The group's own counter: nothing is missed between two looks. */
-static void say_throttled(dr__text *p)
+/* Reads the group's counter itself, so that nothing is missed between two snapshots. */
+static void append_throttled(dr__text *p)
 {
     char text[48];
     uint64_t ns;
     if (!dr__throttled_ns("", &ns))
         return;
-    say_head(p, "drapps_cpu_throttled_seconds", "counter", "seconds",
-             "the quota held the cgroup of this process back, summed over CPUs, since the cgroup is there");
+    append_head(p, "drapps_cpu_throttled_seconds", "counter", "seconds",
+                "time for which the quota throttled the cgroup of this process, summed over CPUs, since it was made");
     seconds_text(ns, text, sizeof text);
     dr__text_say(p, "drapps_cpu_throttled_seconds_total ");
     dr__text_say(p, text);
     dr__text_say(p, "\n");
 }
 
-static dr_status give(dr__text *p, char **text, dr_error *err)
+static dr_status return_text(dr__text *p, char **text, dr_error *err)
 {
     if (!p->failed) {
         *text = p->text;
@@ -387,21 +387,22 @@ dr_status dr_metrics_text(char **text, dr_error *err)
     DR_TRY(dr_live_read((int)getpid(), &live, err));
     json_t *loaders = json_loads(live, 0, NULL);
     dr__free(live);
-    say_build(&p);
-    say_loaders(&p, loaders);
+    append_build(&p);
+    append_loaders(&p, loaders);
     for (size_t i = 0; i < DR_COUNT(flows); i++)
-        say_family(&p, "drapps_", &flows[i], loaders, "flow");
+        append_family(&p, "drapps_", &flows[i], loaders, "flow");
     for (size_t i = 0; i < DR_COUNT(knobs); i++)
-        say_family(&p, "drapps_knob_", &knobs[i], loaders, "knobs");
-    say_spreads(&p, loaders);
-    say_counts(&p, loaders, "drapps_decisions", "bounds", "bound",
-               "decisions of the policy, by what limited the pipeline");
-    say_counts(&p, loaders, "drapps_turns", "turns", "knob", "decisions of the policy that turned a knob, by the knob");
-    say_rewards(&p, loaders);
-    say_sensors(&p, newest(loaders));
-    say_cpus(&p, newest(loaders));
-    say_throttled(&p);
+        append_family(&p, "drapps_knob_", &knobs[i], loaders, "knobs");
+    append_spreads(&p, loaders);
+    append_counts(&p, loaders, "drapps_decisions", "bounds", "bound",
+                  "decisions of the policy, by what limited the pipeline");
+    append_counts(&p, loaders, "drapps_turns", "turns", "knob",
+                  "decisions of the policy that changed a knob, by the knob");
+    append_rewards(&p, loaders);
+    append_sensors(&p, newest(loaders));
+    append_cpus(&p, newest(loaders));
+    append_throttled(&p);
     dr__text_say(&p, "# EOF\n");
     json_decref(loaders);
-    return give(&p, text, err);
+    return return_text(&p, text, err);
 }

@@ -18,10 +18,10 @@ static dr_status check_post(const dr_shmpool *c, const dr_shmpool_post_options *
     if (o->size != sizeof *o)
         return dr__fail(err, DR_ERR_ARG, "shmpool: post options of %zu bytes, expected %zu", o->size, sizeof *o);
     if (o->n_slots < 1 || o->n_slots > 1u << 24)
-        return dr__fail(err, DR_ERR_ARG, "shmpool: %u slots, allowed are 1 to %u", o->n_slots, 1u << 24);
+        return dr__fail(err, DR_ERR_ARG, "shmpool: n_slots must be 1 to %u, got %u", 1u << 24, o->n_slots);
     if (o->worker < -1 || o->worker >= (int)c->board->max_workers)
-        return dr__fail(err, DR_ERR_ARG, "shmpool: worker %d, allowed are -1 to %u", o->worker,
-                        c->board->max_workers - 1);
+        return dr__fail(err, DR_ERR_ARG, "shmpool: worker must be -1 to %u, got %d", c->board->max_workers - 1,
+                        o->worker);
     if (atomic_load(&c->board->closed))
         return dr__fail(err, DR_ERR_CANCELLED, "shmpool: closed");
     return DR_OK;

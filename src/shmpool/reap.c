@@ -13,7 +13,7 @@
 dr_status dr_shmpool_worker_at(dr_shmpool *c, int worker, dr_shmpool_worker_state *out, dr_error *err)
 {
     if (!dr__is_worker(c, worker))
-        return dr__fail(err, DR_ERR_ARG, "shmpool: worker %d, allowed are 0 to %u", worker, c->board->max_workers - 1);
+        return dr__fail(err, DR_ERR_ARG, "shmpool: worker must be 0 to %u, got %d", c->board->max_workers - 1, worker);
     const struct dr__worker *w = &c->workers[worker];
     dr__shmpool_lock(c);
     *out = (dr_shmpool_worker_state){ .pid = w->pid,

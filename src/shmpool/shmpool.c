@@ -60,19 +60,17 @@ static void point(dr_shmpool *c)
 static dr_status check_options(const dr_shmpool_options *o, dr_error *err)
 {
     if (o->size != sizeof *o)
-        return dr__fail(err, DR_ERR_ARG, "shmpool: options of %zu bytes, expected %zu: call dr_shmpool_defaults first",
-                        o->size, sizeof *o);
+        return dr__fail(err, DR_ERR_ARG, "dr_shmpool_options.size must be %zu, got %zu: call dr_shmpool_defaults first",
+                        sizeof *o, o->size);
     if (o->max_workers < 1 || o->max_workers > MAX_WORKERS)
-        return dr__fail(err, DR_ERR_ARG, "shmpool: max_workers is %d, allowed are 1 to %d", o->max_workers,
-                        MAX_WORKERS);
+        return dr__fail(err, DR_ERR_ARG, "shmpool: max_workers must be 1 to %d, got %d", MAX_WORKERS, o->max_workers);
     if (o->max_batches < 1 || o->max_batches > MAX_BATCHES)
-        return dr__fail(err, DR_ERR_ARG, "shmpool: max_batches is %d, allowed are 1 to %d", o->max_batches,
-                        MAX_BATCHES);
+        return dr__fail(err, DR_ERR_ARG, "shmpool: max_batches must be 1 to %d, got %d", MAX_BATCHES, o->max_batches);
     if (o->reorder_window < 0 || o->reorder_window > MAX_REORDER_WINDOW)
-        return dr__fail(err, DR_ERR_ARG, "shmpool: reorder_window is %d, allowed are 0 to %d", o->reorder_window,
-                        MAX_REORDER_WINDOW);
+        return dr__fail(err, DR_ERR_ARG, "shmpool: reorder_window must be 0 to %d, got %d", MAX_REORDER_WINDOW,
+                        o->reorder_window);
     if (o->max_attempts < 0 || o->max_attempts > 200)
-        return dr__fail(err, DR_ERR_ARG, "shmpool: max_attempts is %d, allowed are 0 to 200", o->max_attempts);
+        return dr__fail(err, DR_ERR_ARG, "shmpool: max_attempts must be 0 to 200, got %d", o->max_attempts);
     return DR_OK;
 }
 
@@ -244,7 +242,7 @@ void dr_shmpool_close(dr_shmpool *shmpool)
 dr_status dr_shmpool_block_new(dr_shmpool *c, int worker, size_t bytes, dr_shmpool_block *out, dr_error *err)
 {
     if (worker < -1 || worker >= (int)c->board->max_workers)
-        return dr__fail(err, DR_ERR_ARG, "shmpool: worker %d, allowed are -1 to %u", worker, c->board->max_workers - 1);
+        return dr__fail(err, DR_ERR_ARG, "shmpool: worker must be -1 to %u, got %d", c->board->max_workers - 1, worker);
     struct dr__arena *a = &c->board->arena;
     dr__shmpool_lock(c);
     *out = dr__arena_new(c->base, a, bytes, worker < 0 ? DR__BY_OWNER : (uint16_t)worker, getpid());

@@ -10,7 +10,7 @@
 static dr_status check_worker(const dr_shmpool *c, int worker, dr_error *err)
 {
     if (!dr__is_worker(c, worker))
-        return dr__fail(err, DR_ERR_ARG, "shmpool: worker %d, allowed are 0 to %u", worker, c->board->max_workers - 1);
+        return dr__fail(err, DR_ERR_ARG, "shmpool: worker must be 0 to %u, got %d", c->board->max_workers - 1, worker);
     return DR_OK;
 }
 

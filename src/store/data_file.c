@@ -110,7 +110,7 @@ void dr__data_close(dr__data_file *file)
 
 /* --- heads of records --- */
 
-static size_t make_record_head(const dr_stored *s, uint8_t head[DR__DATA_RECORD_HEAD])
+size_t dr__data_make_head(const dr_stored *s, uint8_t head[DR__DATA_RECORD_HEAD])
 {
     dr__section out = { .data = head, .cap = DR__DATA_RECORD_HEAD };
     size_t size = FIXED;
@@ -261,7 +261,7 @@ bool dr__data_append(dr__data_file *f, dr_stored *s, const void *payload, uint64
 {
     uint8_t head[DR__DATA_RECORD_HEAD], zeros[DR__DATA_ALIGN] = { 0 };
     s->payload_sum = XXH3_64bits(payload, s->payload_bytes);
-    size_t length = make_record_head(s, head), tail = (size_t)(dr__data_round(s->payload_bytes) - s->payload_bytes);
+    size_t length = dr__data_make_head(s, head), tail = (size_t)(dr__data_round(s->payload_bytes) - s->payload_bytes);
     struct iovec parts[] = { { head, length }, { (void *)payload, s->payload_bytes }, { zeros, tail } };
     if (!write_parts(f->fd, parts, DR_COUNT(parts), f->scanned)) {
         int code = errno;

@@ -50,6 +50,9 @@ void dr__data_close(dr__data_file *file);
 /* The record that begins at `offset`; *next: where the one after it does.  False: there is none that is whole. */
 bool dr__data_read_head(const dr__data_file *file, uint64_t offset, dr_stored *out, uint64_t *next);
 
+/* Writes a record's head, payload_sum included; returns its size. */
+size_t dr__data_make_head(const dr_stored *sample, uint8_t head[DR__DATA_RECORD_HEAD]);
+
 /* Parses a record's head from memory; *head_bytes: how long it is. */
 bool dr__data_parse_head(const uint8_t *data, size_t size, dr_stored *out, size_t *head_bytes);
 

@@ -26,7 +26,7 @@
 #include "store/store_parts.h"
 #include "store/store_space.h"
 
-enum { MOST_OPEN = 64 };
+enum { MOST_OPEN = 64, FRESH = 64 << 20 /* bytes written last, which may still be in the page cache */ };
 
 /* --- opening and closing --- */
 
@@ -74,7 +74,6 @@ static dr_status open_folder(dr_store *s, const char *folder, const char *identi
     } else if ((size_t)snprintf(s->root, sizeof s->root, "%s", folder) >= sizeof s->root) {
         return dr__fail(err, DR_ERR_LIMIT, "cache: the path has more than %zu bytes", sizeof s->root - 1);
     }
-    s->identity = hash_of(identity, strlen(identity), 0);
     snprintf(path, sizeof path, "%s/%016" PRIx64 "%016" PRIx64, s->root, s->identity.high, s->identity.low);
     DR_TRY(dr__space_make_folder(path, err));
     s->folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -85,10 +84,21 @@ static dr_status open_folder(dr_store *s, const char *folder, const char *identi
     return DR_OK;
 }
 
-dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit, dr_store **out, dr_error *err)
+static dr_status open_disk(dr_store *s, const char *folder, const char *identity, uint64_t limit, dr_error *err)
+{
+    DR_TRY(open_folder(s, folder, identity, err));
+    s->used = dr__space_used(s->root);
+    atomic_store(&s->taken, s->used);
+    s->limit = limit ? limit : s->used + dr__space_free(s->root) / 2;
+    dr__store_refresh(s);
+    return DR_OK;
+}
+
+dr_status dr_store_open_tiers(const char *folder, const char *identity, uint64_t limit, uint64_t memory, dr_store **out,
+                              dr_error *err)
 {
     *out = NULL;
-    if (!folder || !*folder)
+    if ((!folder && !memory) || (folder && !*folder))
         return dr__fail(err, DR_ERR_ARG, "cache: needs a folder, or \"auto\"");
     if (!identity)
         return dr__fail(err, DR_ERR_ARG, "cache: needs an identity, got NULL");
@@ -98,19 +108,24 @@ dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit
     s->generation = dr__fork_generation();
     s->own = s->folder_fd = -1;
     s->most_open = MOST_OPEN;
+    dr__codec_manager_init(&s->codecs);
+    dr__codec_manager_init(&s->memory_codecs);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->write_lock, NULL);
-    dr_status status = open_folder(s, folder, identity, err);
-    if (status != DR_OK) {
+    s->identity = hash_of(identity, strlen(identity), 0);
+    dr_status status = folder ? open_disk(s, folder, identity, limit, err) : DR_OK;
+    if (status == DR_OK && memory)
+        status = dr__memory_open(&s->identity, memory, &s->memory, err);
+    if (status == DR_OK)
+        *out = s;
+    else
         dr_store_close(&s);
-        return status;
-    }
-    s->used = dr__space_used(s->root);
-    atomic_store(&s->taken, s->used);
-    s->limit = limit ? limit : s->used + dr__space_free(s->root) / 2;
-    dr__store_refresh(s);
-    *out = s;
-    return DR_OK;
+    return status;
+}
+
+dr_status dr_store_open(const char *folder, const char *identity, uint64_t limit, dr_store **out, dr_error *err)
+{
+    return dr_store_open_tiers(folder ? folder : "", identity, limit, 0, out, err);
 }
 
 void dr_store_close(dr_store **store)
@@ -119,6 +134,7 @@ void dr_store_close(dr_store **store)
     *store = NULL;
     if (!s)
         return;
+    dr__memory_close(&s->memory);
     dr__store_close_files(s);
     dr__key_table_free(&s->table);
     if (s->folder_fd >= 0)
@@ -128,12 +144,39 @@ void dr_store_close(dr_store **store)
     dr__free(s);
 }
 
+/* Of stores that do not adapt. */
+static int default_codec(void)
+{
+    return dr__byte_codec_find(DR__BYTES_LZ4) ? DR__BYTES_LZ4 : DR__BYTES_NONE;
+}
+
 void dr_store_adapt(dr_store *s, bool adaptive)
 {
     if (!dr__store_is_ours(s))
         return;
     pthread_mutex_lock(&s->lock);
-    s->compress.fixed = !adaptive;
+    dr__codec_manager_force(&s->codecs, adaptive ? DR__CODEC_AUTO : default_codec());
+    dr__codec_manager_force(&s->memory_codecs, adaptive ? DR__CODEC_AUTO : default_codec());
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool dr__store_force_codec(dr_store *s, int wire_id)
+{
+    if (!dr__store_is_ours(s))
+        return false;
+    pthread_mutex_lock(&s->lock);
+    const bool good =
+        dr__codec_manager_force(&s->codecs, wire_id) && dr__codec_manager_force(&s->memory_codecs, wire_id);
+    pthread_mutex_unlock(&s->lock);
+    return good;
+}
+
+void dr__store_tell(dr_store *s, const dr__store_facts *facts)
+{
+    if (!dr__store_is_ours(s))
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->facts = *facts;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -149,11 +192,22 @@ dr_store_key dr_store_key_of(const dr_store *s, const void *name, size_t size)
 
 /* --- reading --- */
 
+void dr__store_use_tiers(dr_store *s, bool disk, bool memory)
+{
+    atomic_store(&s->disk_off, !disk);
+    atomic_store(&s->memory_off, !memory);
+}
+
+static bool disk_is_on(dr_store *s)
+{
+    return s->folder_fd >= 0 && !atomic_load(&s->disk_off);
+}
+
 /* lock: */
 static bool look_up(dr_store *s, const dr_store_key *key, dr__key_location *location)
 {
-    bool found = dr__key_table_find(&s->table, key, location);
-    if (!found && dr__now_ns() >= s->refresh_at_ns) {
+    bool found = disk_is_on(s) && dr__key_table_find(&s->table, key, location);
+    if (!found && disk_is_on(s) && dr__now_ns() >= s->refresh_at_ns) {
         dr__store_refresh(s);
         found = dr__key_table_find(&s->table, key, location);
     }
@@ -193,6 +247,8 @@ bool dr_store_find(dr_store *s, const dr_store_key *key, dr_stored *out)
     outcome result = OUT_OF_REACH;
     if (!dr__store_is_ours(s))
         return false;
+    if (dr__store_memory_is_on(s) && dr__store_memory_find(s, key, out))
+        return true;
     pthread_mutex_lock(&s->lock);
     bool found = look_up(s, key, &location);
     dr__data_file *file = found ? use(s, location.file, &result) : NULL;
@@ -219,65 +275,96 @@ static bool is_whole(const dr_stored *f, const void *payload)
     return XXH3_64bits(payload, f->payload_bytes) == f->payload_sum;
 }
 
-static outcome read_packed(int fd, const dr_stored *f, void *memory, uint64_t *unpack_ns)
+/* What checking and decompressing took. */
+typedef struct unpack_time {
+    uint64_t wall_ns, cpu_ns;
+} unpack_time;
+
+static outcome read_stored(int fd, const dr_stored *f, void *memory, unpack_time *took)
 {
-    void *packed = dr__alloc(f->payload_bytes);
+    const bool raw = f->codec == DR__BYTES_NONE;
+    void *packed = raw ? memory : dr__alloc(f->payload_bytes);
     if (!packed)
         return OUT_OF_REACH;
     bool good = read_payload(fd, f, packed);
-    uint64_t start = dr__now_ns();
-    const dr_byte_codec *codec = dr__byte_codec_find(f->codec);
-    good = good && codec && is_whole(f, packed) && codec->decode(packed, f->payload_bytes, memory, f->bytes);
-    *unpack_ns = dr__now_ns() - start;
-    dr__free(packed);
-    return good ? GOOD : GONE;
-}
-
-static outcome read_raw(int fd, const dr_stored *f, void *memory, uint64_t *unpack_ns)
-{
-    bool good = read_payload(fd, f, memory);
-    uint64_t start = dr__now_ns();
-    good = good && is_whole(f, memory);
-    *unpack_ns = dr__now_ns() - start;
+    const uint64_t wall = dr__now_ns(), cpu = dr__thread_cpu_ns();
+    good = good && is_whole(f, packed);
+    if (!raw) {
+        const dr_byte_codec *codec = dr__byte_codec_find(f->codec);
+        good = good && codec && codec->decode(packed, f->payload_bytes, memory, f->bytes);
+        dr__free(packed);
+    }
+    *took = (unpack_time){ dr__now_ns() - wall, dr__thread_cpu_ns() - cpu };
     return good ? GOOD : GONE;
 }
 
 /* lock: was it among the last that this process wrote? */
 static bool is_fresh(const dr_store *s, const dr_stored *f)
 {
-    return s->own >= 0 && f->file == (uint32_t)s->own && f->record_at + DR__COMPRESS_FRESH > s->stats.written_bytes;
+    return s->own >= 0 && f->file == (uint32_t)s->own && f->record_at + FRESH > s->stats.written_bytes;
 }
 
-bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
+/* lock: what a read says of codec and disk. */
+static void note_times(dr_store *s, const dr_stored *f, uint64_t took_ns, const unpack_time *unpack)
+{
+    const int which = dr__codec_index(&s->codecs, f->codec);
+    if (which >= 0)
+        dr__codec_note_decoded(&s->codecs, dr__data_class_of(f->fields, f->n_fields), which, f->bytes, unpack->cpu_ns,
+                               unpack->wall_ns);
+    if (!is_fresh(s, f))
+        dr__codec_note_read(&s->codecs, f->payload_bytes, took_ns - unpack->wall_ns);
+}
+
+static bool read_disk(dr_store *s, const dr_stored *f, void *memory)
 {
     outcome result;
-    if (!dr__store_is_ours(s))
-        return false;
-    uint64_t start = dr__now_ns(), unpack_ns = 0;
+    const uint64_t start = dr__now_ns();
+    unpack_time unpack = { 0 };
     pthread_mutex_lock(&s->lock);
     dr__data_file *file = use(s, f->file, &result);
     pthread_mutex_unlock(&s->lock);
     if (file)
-        result = (f->codec == DR__BYTES_NONE ? read_raw : read_packed)(file->fd, f, memory, &unpack_ns);
+        result = read_stored(file->fd, f, memory, &unpack);
     pthread_mutex_lock(&s->lock);
     if (file)
         dr__store_release(s, file);
     note(s, result, &f->key, (dr__key_location){ f->file, f->record_at });
     s->stats.hits += result == GOOD;
-    s->stats.unpack_ns += unpack_ns;
+    s->stats.unpack_ns += unpack.wall_ns;
     const uint64_t took_ns = dr__now_ns() - start;
     s->stats.read_ns += took_ns;
     s->stats.read_bytes += result == GOOD ? f->payload_bytes : 0;
-    if (result == GOOD && !is_fresh(s, f))
-        dr__compress_note_read(&s->compress, f->payload_bytes, took_ns - unpack_ns);
+    if (result == GOOD)
+        note_times(s, f, took_ns, &unpack);
     pthread_mutex_unlock(&s->lock);
     return result == GOOD;
 }
 
+bool dr__store_read(dr_store *s, const dr_stored *f, void *memory, const dr__use *use)
+{
+    if (!dr__store_is_ours(s))
+        return false;
+    if (f->in_memory)
+        return dr__store_memory_read(s, f, memory, use);
+    if (!read_disk(s, f, memory))
+        return false;
+    if (dr__store_memory_is_on(s))
+        dr__store_memory_put(s, f, memory, use);
+    return true;
+}
+
+bool dr_store_read(dr_store *s, const dr_stored *f, void *memory)
+{
+    return dr__store_read(s, f, memory, NULL);
+}
+
 double dr__store_fill(const dr_store *s)
 {
-    const double limit = (double)DR_MAX(s->limit, 1);
-    return DR_MIN((double)atomic_load(&s->taken) / limit, 1);
+    dr__memory_stats memory = { 0 };
+    if (s->folder_fd < 0 && s->memory)
+        dr__memory_get_stats(s->memory, &memory);
+    const double limit = (double)(memory.limit ? memory.limit : DR_MAX(s->limit, 1));
+    return DR_MIN((double)(memory.limit ? memory.bytes : atomic_load(&s->taken)) / limit, 1);
 }
 
 void dr_store_get_stats(dr_store *s, dr_store_stats *out)
@@ -291,8 +378,23 @@ void dr_store_get_stats(dr_store *s, dr_store_stats *out)
     pthread_mutex_lock(&s->lock);
     *out = s->stats;
     out->records = s->table.n;
-    dr__compress_explain(&s->compress, out->codec, sizeof out->codec);
+    if (s->chosen.n)
+        dr__codec_explain(&s->codecs, &s->chosen, out->codec, sizeof out->codec);
+    else
+        snprintf(out->codec, sizeof out->codec, "not chosen yet");
+    if (s->memory && s->memory_chosen.n)
+        dr__codec_explain(&s->memory_codecs, &s->memory_chosen, out->memory_codec, sizeof out->memory_codec);
+    else if (s->memory)
+        snprintf(out->memory_codec, sizeof out->memory_codec, "not chosen yet");
     pthread_mutex_unlock(&s->lock);
     out->disk_bytes = disk;
     out->limit_bytes = limit;
+    if (s->memory) {
+        dr__memory_stats memory;
+        dr__memory_get_stats(s->memory, &memory);
+        out->memory_records = memory.records;
+        out->memory_bytes = memory.bytes;
+        out->memory_limit_bytes = memory.limit;
+        out->memory_evicted = memory.evicted;
+    }
 }

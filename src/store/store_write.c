@@ -11,11 +11,12 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "data/desc.h"
 #include "store/store_parts.h"
 #include "store/store_space.h"
 
-enum { LOOK_SHARE = 64 };
+enum { LOOK_SHARE = 64, REUSE = 8 /* reads of a sample that is kept, at least */ };
 
 static void stop(dr_store *s, const char *why)
 {
@@ -101,29 +102,42 @@ static bool append(dr_store *s, dr_stored *sample, const void *payload)
     return good;
 }
 
-/* Compresses where that was found to pay, and finds out.  The result is `raw` or owned by the caller. */
-static void *compress_payload(dr_store *s, dr_stored *sample, void *raw)
+/* lock: what the codecs are weighed with. */
+static void set_resources(dr_store *s)
+{
+    dr__codec_resources *r = &s->codecs.resources;
+    const double mean = s->stats.written ? (double)s->stats.raw_bytes / (double)s->stats.written : 0;
+    r->cores = DR_MAX(s->facts.cores, 1);
+    r->capacity = (double)s->limit;
+    r->wanted = (double)s->facts.n_samples * mean;
+    r->make_s = s->facts.make_s;
+    r->reuse = REUSE;
+}
+
+void dr__store_tell_choice(dr_store *s, const char *tier, const dr__codec_manager *manager, const dr__packed *p)
+{
+    char text[1800];
+    if (!s->on_choice)
+        return;
+    pthread_mutex_lock(&s->lock);
+    dr__codec_choice_json(manager, &p->choice, text, sizeof text);
+    pthread_mutex_unlock(&s->lock);
+    s->on_choice(s->on_choice_user, tier, p, text);
+}
+
+/* Chooses a codec, compresses, and remembers the choice. */
+static void pack(dr_store *s, dr_stored *sample, const void *raw, dr__packed *out)
 {
     pthread_mutex_lock(&s->lock);
-    dr__compress_choice choice = dr__compress_choose(&s->compress);
-    if (choice != DR__COMPRESS_TRY)
-        dr__compress_note_skipped(&s->compress);
+    set_resources(s);
     pthread_mutex_unlock(&s->lock);
-    const dr_byte_codec *codec = dr__compress_codec();
-    size_t size = sample->bytes;
-    void *packed = choice == DR__COMPRESS_OFF ? NULL : dr__compress(codec, raw, sample->bytes, &size);
-    if (choice == DR__COMPRESS_TRY) {
-        uint64_t start = dr__now_ns();
-        if (packed)
-            codec->decode(packed, size, raw, sample->bytes); /* onto the same bytes */
-        uint64_t ns = dr__now_ns() - start;
-        pthread_mutex_lock(&s->lock);
-        dr__compress_note_trial(&s->compress, sample->bytes, size, ns);
-        pthread_mutex_unlock(&s->lock);
-    }
-    sample->codec = packed ? codec->wire_id : DR__BYTES_NONE;
-    sample->payload_bytes = size;
-    return packed ? packed : raw;
+    dr__sample_pack(&s->codecs, &s->lock, sample, raw, out);
+    sample->codec = out->codec;
+    sample->payload_bytes = out->bytes;
+    pthread_mutex_lock(&s->lock);
+    s->chosen = out->choice;
+    pthread_mutex_unlock(&s->lock);
+    dr__store_tell_choice(s, "disk", &s->codecs, out);
 }
 
 /* The fields one after the other, as a record has them. */
@@ -154,22 +168,48 @@ static bool is_there(dr_store *s, const dr_store_key *key)
     return found;
 }
 
-bool dr_store_put(dr_store *s, const dr_store_key *key, const dr_view *fields, int n_fields)
+/* Neither full nor failed, and no other thread was first; *kept: whether it is there then. */
+static bool wants(dr_store *s, const dr_store_key *key, bool *kept)
 {
-    if (!dr__store_is_ours(s) || n_fields < 0 || n_fields > DR_STORE_FIELDS || is_stopped(s))
+    *kept = false;
+    if (s->folder_fd < 0 || atomic_load(&s->disk_off) || is_stopped(s))
         return false;
-    if (is_there(s, key)) /* another thread was first */
-        return true;
+    *kept = is_there(s, key);
+    return !*kept;
+}
+
+static bool put_on_disk(dr_store *s, dr_stored *sample, const void *raw)
+{
+    dr__packed packed;
+    pack(s, sample, raw, &packed);
+    const bool good = append(s, sample, packed.payload);
+    dr__packed_free(&packed);
+    return good;
+}
+
+bool dr__store_put(dr_store *s, const dr_store_key *key, const dr_view *fields, int n_fields, const dr__use *use)
+{
+    bool kept;
+    if (!dr__store_is_ours(s) || n_fields < 0 || n_fields > DR_STORE_FIELDS)
+        return false;
+    const bool on_disk = wants(s, key, &kept), in_memory = dr__store_memory_is_on(s);
+    if (!on_disk && !in_memory)
+        return kept;
     dr_stored sample = { .key = *key };
     uint8_t *raw = gather(&sample, fields, n_fields);
     if (!raw)
         return false;
-    void *payload = compress_payload(s, &sample, raw);
-    bool good = append(s, &sample, payload);
-    if (payload != raw)
-        dr__free(payload);
+    if (in_memory)
+        kept |= dr__store_memory_put(s, &sample, raw, use);
+    if (on_disk)
+        kept |= put_on_disk(s, &sample, raw);
     dr__free(raw);
-    return good;
+    return kept;
+}
+
+bool dr_store_put(dr_store *s, const dr_store_key *key, const dr_view *fields, int n_fields)
+{
+    return dr__store_put(s, key, fields, n_fields, NULL);
 }
 
 void dr_store_discard(dr_store *s, const char *why)

@@ -1,4 +1,4 @@
-/* event.c: texts made of members. */
+/* event.c: writes events as JSON texts. */
 #include "trace/event.h"
 
 #include <locale.h>
@@ -21,7 +21,7 @@ void dr__trace_event(dr_trace *trace, const char *event, const char *format, ...
     n += vsnprintf(text + n, sizeof text - (size_t)n, format, args);
     va_end(args);
     if ((size_t)n + 2 > sizeof text)
-        return; /* events have a fixed set of short members: half an object would only spoil the file */
+        return; /* members are short; a truncated object would make the text invalid */
     text[n] = '}';
     text[n + 1] = '\0';
     dr_trace_text(trace, dr__now_ns(), text);

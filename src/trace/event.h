@@ -1,4 +1,4 @@
-/* event.h: what the layers above write into a trace besides the public calls. */
+/* event.h: calls by which other folders of the library write to a trace, besides the public ones. */
 #ifndef DR_TRACE_EVENT_H
 #define DR_TRACE_EVENT_H
 
@@ -6,18 +6,18 @@
 
 #include "base/compiler.h"
 
-/* Writes the text {"event": event, <format>} with the present time; the format gives members without braces, short
- * ones. NULL trace: nothing. */
+/* Writes the text {"event": event, <format>} with the present time.  The format gives short members, without braces.
+ * Does nothing without a trace. */
 void dr__trace_event(dr_trace *trace, const char *event, const char *format, ...) DR_PRINTF(3, 4);
 
-/* A knob was turned; the number is JSON in every locale. */
+/* Writes that a knob was set; the number is valid JSON in every locale. */
 void dr__trace_set(dr_trace *trace, const char *knob, double value);
 
-/* Are n spans to be written of which the main one has this kind and duration?  Counts them as left out if not.  For
- * those who have work with making the span. */
-bool dr__trace_takes(dr_trace *trace, int kind, uint64_t duration_ns, int n);
+/* Whether n spans are to be written, of which the main one has this kind and duration; if not, counts them as left out.
+ * To be called before making a span that takes time to make. */
+bool dr__trace_wants_span(dr_trace *trace, int kind, uint64_t duration_ns, int n);
 
-/* Writes a span without asking whether. */
+/* Writes a span, without dr__trace_wants_span. */
 void dr__trace_put_span(dr_trace *trace, const dr_span *span);
 
 #endif

@@ -1,4 +1,4 @@
-/* frame.c: the beginning of a trace and of each of its records. */
+/* frame.c: the header of a trace and the frame of each record. */
 #include <string.h>
 #include <xxhash.h>
 
@@ -46,7 +46,7 @@ dr_status dr__header_read(const uint8_t in[DR__TRACE_HEADER], uint64_t *start_ns
     return DR_OK;
 }
 
-/* Not that of zeros: a file that a crash filled with them is not full of records. */
+/* Never 0 for zeros, so that a file filled with zeros by a crash has no valid records. */
 static uint8_t check_of(const uint8_t in[4])
 {
     return (uint8_t)(0xA5 ^ in[0] ^ in[1] ^ in[2] ^ in[3]);

@@ -1,8 +1,8 @@
 /* live.c: the writer of a live file.
  *
- * The file is mapped; a reader copies it with read() and looks at the sequence number before and after.  So writing is
- * plain stores, and a reader that comes at a bad time tries again.  The pages are allocated when the file is made:
- * no store can fail later, however full the disk or memory gets.
+ * The file is mapped.  A reader copies it with read() and compares the sequence number before and after (a seqlock):
+ * the writer only stores, and a reader that collides with it tries again.  All pages are allocated when the file is
+ * made, so that no store can fail later when the disk or the memory is full.
  */
 #include <drapps/live.h>
 
@@ -28,17 +28,17 @@
 #endif
 
 struct dr_live {
-    int folder, fd; /* fd holds the lock that says that we live */
+    int folder, fd; /* fd holds the lock that marks the writer as alive */
     char file[64];
     unsigned number;     /* in this process, from 1 on */
-    unsigned generation; /* a child neither writes nor removes */
+    unsigned generation; /* fork generation: a child neither writes nor removes the file */
     dr__live_head *head; /* the mapped file */
     size_t bytes;
     uint64_t *state;
     dr__live_map map;
 };
 
-/* --- making one --- */
+/* --- making a file --- */
 
 static void copy_text(char *to, size_t room, const char *from)
 {
@@ -60,7 +60,7 @@ static void read_command(char *out, size_t room)
             out[i] = ' ';
 }
 
-/* A sweeper may find the file before it is locked, and remove it: then the next is tried. */
+/* Another process may remove the file as abandoned before it is locked: then another name is tried. */
 static bool create_locked(dr_live *live)
 {
     for (int i = 0; i < 8; i++) {
@@ -97,7 +97,9 @@ static bool map_file(dr_live *live)
 
 static void fill_head(dr_live *live, const char *name, const char *policy)
 {
-    dr__live_head head = { .pid = (int32_t)getpid(), .pid_space = dr__live_pid_space(), .started_ns = dr__now_ns() };
+    dr__live_head head = { .pid = (int32_t)getpid(),
+                           .pid_space = dr__live_pid_namespace(),
+                           .started_ns = dr__now_ns() };
     dr__live_head_init(&head);
     head.loader = live->number;
     head.start_ticks = dr__live_start_ticks(head.pid);
@@ -111,7 +113,7 @@ static void fill_head(dr_live *live, const char *name, const char *policy)
     memcpy(magic, head.magic, sizeof magic);
     memset(head.magic, 0, sizeof head.magic);
     memcpy(live->head, &head, sizeof head);
-    atomic_thread_fence(memory_order_release); /* who sees the magic sees the rest */
+    atomic_thread_fence(memory_order_release); /* a reader that sees the magic sees the rest */
     memcpy(live->head->magic, magic, sizeof magic);
 }
 
@@ -129,7 +131,7 @@ dr_live *dr_live_open(const char *name, const char *policy)
     live->number = atomic_fetch_add(&counter, 1) + 1;
     dr__live_sweep(folder);
     if (create_locked(live) && map_file(live)) {
-        dr_live_spreads(live, (dr_spread[DR_N_SPREADS]){ 0 }, DR_N_SPREADS); /* their bins have ends from now on */
+        dr_live_spreads(live, (dr_spread[DR_N_SPREADS]){ 0 }, DR_N_SPREADS); /* writes the ends of the bins */
         fill_head(live, name, policy);
     } else {
         dr_live_close(&live);
@@ -137,7 +139,7 @@ dr_live *dr_live_open(const char *name, const char *policy)
     return live;
 }
 
-/* The name goes before the lock: nobody finds a file without a writer. */
+/* The name is removed before the lock is released, so that no reader finds a file without a writer. */
 void dr_live_close(dr_live **livep)
 {
     dr_live *live = livep ? *livep : NULL;
@@ -162,19 +164,20 @@ static _Atomic uint64_t *sequence(dr_live *live)
     return (_Atomic uint64_t *)&live->state[DR__LIVE_SEQ];
 }
 
-/* False: not ours to write. */
+/* false: no file, or it belongs to the parent process. */
 static bool begin(dr_live *live)
 {
     if (!live || live->generation != dr__fork_generation())
         return false;
     atomic_fetch_add_explicit(sequence(live), 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* the odd number is seen before any of what follows */
+    atomic_thread_fence(memory_order_release); /* the odd number is visible before the stores that follow */
     return true;
 }
 
 static void end(dr_live *live)
 {
-    atomic_fetch_add_explicit(sequence(live), 1, memory_order_release); /* the even one after all of it */
+    atomic_fetch_add_explicit(sequence(live), 1,
+                              memory_order_release); /* the even number is visible after all stores */
 }
 
 static void put_double(dr_live *live, size_t at, double value)

@@ -1,4 +1,4 @@
-/* live_layout.c: counts, names and places of a live file. */
+/* live_layout.c: computes the layout of a live file. */
 #include "trace/live_layout.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ void dr__live_head_init(dr__live_head *head)
 
 _Static_assert(sizeof(dr__live_head) % 8 == 0, "the state begins at a whole word");
 
-bool dr__live_head_sound(const dr__live_head *head)
+bool dr__live_head_is_valid(const dr__live_head *head)
 {
     dr__live_map map;
     for (int i = 0; i < DR__N_LIVE_TABLES; i++)

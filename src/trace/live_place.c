@@ -1,7 +1,7 @@
-/* live_place.c: folders of live files, and signs of life.
+/* live_place.c: finds the folders of live files and tells whether their writers are alive.
  *
- * A folder in /dev/shm or /tmp could be somebody else's who wants to be found there: one is taken only if it is a real
- * folder, owned by this user, in which nobody else may write.
+ * Another user could have planted a folder in /dev/shm or /tmp.  A folder is used only if it is not a symbolic link, is
+ * owned by this user, and nobody else may write to it.
  */
 #include "trace/live_place.h"
 
@@ -14,26 +14,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 512 };
+enum { PATH_SIZE = 512 };
 
-/* The i-th place, best first.  A folder in memory goes before /tmp: where that is on a disk, a busy disk would hold up
- * whoever writes to a mapped page. */
-static bool place(int i, char path[PATH_ROOM])
+/* The i-th candidate, best first.  A folder in memory is preferred to /tmp: if that is on a disk, a busy disk could
+ * delay the stores of the writer. */
+static bool folder_path(int i, char path[PATH_SIZE])
 {
     const char *given = getenv("DRAPPS_LIVE"), *run = getenv("XDG_RUNTIME_DIR");
     const unsigned uid = (unsigned)geteuid();
     int n = -1;
     if (given && *given)
-        n = i == 0 && strcmp(given, "off") != 0 ? snprintf(path, PATH_ROOM, "%s", given) : -1;
+        n = i == 0 && strcmp(given, "off") != 0 ? snprintf(path, PATH_SIZE, "%s", given) : -1;
     else if (i == 0)
-        n = run && *run == '/' ? snprintf(path, PATH_ROOM, "%s/drapps", run) : -1;
+        n = run && *run == '/' ? snprintf(path, PATH_SIZE, "%s/drapps", run) : -1;
     else if (i == 1)
-        n = snprintf(path, PATH_ROOM, "/dev/shm/drapps-%u", uid);
+        n = snprintf(path, PATH_SIZE, "/dev/shm/drapps-%u", uid);
     else if (i == 2)
-        n = snprintf(path, PATH_ROOM, "/tmp/drapps-%u", uid);
-    else if (i == 3) /* where a program finds files that was started without the variable */
-        n = snprintf(path, PATH_ROOM, "/run/user/%u/drapps", uid);
-    return n > 0 && n < PATH_ROOM;
+        n = snprintf(path, PATH_SIZE, "/tmp/drapps-%u", uid);
+    else if (i == 3) /* for readers that were started without XDG_RUNTIME_DIR */
+        n = snprintf(path, PATH_SIZE, "/run/user/%u/drapps", uid);
+    return n > 0 && n < PATH_SIZE;
 }
 
 static int open_own(const char *path)
@@ -49,11 +49,11 @@ static int open_own(const char *path)
 
 int dr__live_folder_make(void)
 {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     int fd = -1;
     for (int i = 0; fd < 0 && i < 3; i++)
-        if (place(i, path)) {
-            mkdir(path, 0700); /* that it is there already is fine, if it is ours */
+        if (folder_path(i, path)) {
+            mkdir(path, 0700); /* may exist already; open_own checks it */
             fd = open_own(path);
         }
     return fd;
@@ -67,11 +67,11 @@ static bool same_folder(const char *a, const char *b)
 
 int dr__live_folder_open(int i)
 {
-    char path[PATH_ROOM], before[PATH_ROOM];
-    if (!place(i, path))
+    char path[PATH_SIZE], before[PATH_SIZE];
+    if (!folder_path(i, path))
         return -1;
     for (int k = 0; k < i; k++)
-        if (place(k, before) && same_folder(before, path))
+        if (folder_path(k, before) && same_folder(before, path))
             return -1;
     return open_own(path);
 }
@@ -87,7 +87,7 @@ uint64_t dr__live_start_ticks(int pid)
     if (n <= 0)
         return 0;
     text[n] = 0;
-    const char *rest = strrchr(text, ')'); /* the program's name may hold blanks and brackets */
+    const char *rest = strrchr(text, ')'); /* the program's name may contain blanks and brackets */
     char life = 0;
     unsigned long long ticks = 0;
     if (!rest || sscanf(rest + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
@@ -96,7 +96,7 @@ uint64_t dr__live_start_ticks(int pid)
     return life == 'Z' || life == 'X' ? 0 : ticks;
 }
 
-uint64_t dr__live_pid_space(void)
+uint64_t dr__live_pid_namespace(void)
 {
     struct stat s;
     return stat("/proc/self/ns/pid", &s) == 0 ? (uint64_t)s.st_ino : 0;
@@ -108,21 +108,21 @@ bool dr__live_is_alive(int fd, const dr__live_head *head)
         flock(fd, LOCK_UN);
         return false;
     }
-    if (!head->pid_space || head->pid_space != dr__live_pid_space())
+    if (!head->pid_space || head->pid_space != dr__live_pid_namespace())
         return true;
     return dr__live_start_ticks(head->pid) == head->start_ticks;
 }
 
-static bool is_left(int fd)
+static bool is_abandoned(int fd)
 {
     dr__live_head head;
     if (pread(fd, &head, sizeof head, 0) >= DR__LIVE_COMMON && !memcmp(head.magic, DR__LIVE_MAGIC, sizeof head.magic))
         return !dr__live_is_alive(fd, &head);
-    /* Begun and not filled: its writer has the lock, or is about to take it and will see that the file is gone. */
+    /* Not filled yet: its writer has the lock, or is about to take it and will see that the file was removed. */
     return flock(fd, LOCK_SH | LOCK_NB) == 0;
 }
 
-/* Names are never used again (live.c), so that what is removed is what was looked at. */
+/* File names are never reused (live.c), so the file that is removed is the one that was checked. */
 static void sweep_one(int folder, const char *name)
 {
     size_t n = strlen(name), suffix = strlen(DR__LIVE_SUFFIX);
@@ -131,7 +131,7 @@ static void sweep_one(int folder, const char *name)
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return;
-    if (is_left(fd))
+    if (is_abandoned(fd))
         unlinkat(folder, name, 0);
     close(fd);
 }

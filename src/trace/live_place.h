@@ -1,4 +1,4 @@
-/* live_place.h: the folders in which live files lie, and whether the process that writes one is alive. */
+/* live_place.h: the folders of live files, and whether the writer of a file is alive. */
 #ifndef DR_TRACE_LIVE_PLACE_H
 #define DR_TRACE_LIVE_PLACE_H
 
@@ -9,24 +9,25 @@
 
 #define DR__LIVE_SUFFIX ".live"
 
-/* The folder that this process writes to, made if need be, as a descriptor; -1: there is none. */
+/* Opens the folder that this process writes to, and makes it if it is missing; -1: there is none. */
 int dr__live_folder_make(void);
 
-/* The folders in which files may lie: the i-th, from 0 on.  -1: not there, not ours, or the same as one before. */
+/* Opens the i-th folder in which live files may be, from 0.  -1: it is missing, not this user's, or the same as an
+ * earlier one. */
 enum { DR__LIVE_FOLDERS = 4 };
 int dr__live_folder_open(int i);
 
-/* When a process began, in clock ticks since boot; 0: it is not there, or it is dead and not yet buried. */
+/* When a process started, in clock ticks since boot; 0: there is no such process, or it is a zombie. */
 uint64_t dr__live_start_ticks(int pid);
 
-/* The pid namespace that this process is in; 0: not known. */
-uint64_t dr__live_pid_space(void);
+/* The inode of this process's pid namespace; 0: not known. */
+uint64_t dr__live_pid_namespace(void);
 
-/* Whether the writer of an open file lives.  It holds a lock on it; but so do children that it forked, for which the
- * process itself is looked for where its pid means something here. */
+/* Whether the writer of an open file is alive.  The writer holds a lock on it, but its forked children hold the lock as
+ * well; so in the same pid namespace the process itself is checked, too. */
 bool dr__live_is_alive(int fd, const dr__live_head *head);
 
-/* Removes what dead processes left in a folder. */
+/* Removes the files of dead processes from a folder. */
 void dr__live_sweep(int folder);
 
 #endif

@@ -1,6 +1,6 @@
-/* live_read.c: live files to JSON.
+/* live_read.c: reads live files and writes them as JSON.
  *
- * A file is copied, not mapped: whatever happens to it meanwhile, a reader gets a short copy and no signal.
+ * A file is copied, not mapped: if it is truncated meanwhile, the copy is short and no signal is raised.
  */
 #include <drapps/live.h>
 
@@ -23,15 +23,15 @@
 enum { TRIES = 200 };
 
 /* A copy of a file. */
-typedef struct picture {
+typedef struct live_copy {
     dr__live_head head;
-    char *bytes; /* the whole file; NULL: another format, only the first part of the head is good */
+    char *bytes; /* the whole file; NULL: another format, of which only the common part of the head is valid */
     const uint64_t *state;
     dr__live_map map;
     const char **names; /* of all tables, one after another */
-} picture;
+} live_copy;
 
-static void forget(picture *p)
+static void free_copy(live_copy *p)
 {
     dr__free(p->bytes);
     dr__free(p->names);
@@ -39,8 +39,8 @@ static void forget(picture *p)
 
 /* --- copying --- */
 
-/* The state between two looks at the same even sequence number. */
-static bool copy_state(int fd, picture *p)
+/* Copies the state; retries until the sequence number is even and the same before and after. */
+static bool copy_state(int fd, live_copy *p)
 {
     const struct timespec pause = { .tv_nsec = 50000 };
     const off_t at = (off_t)p->head.state_at;
@@ -62,7 +62,7 @@ static bool copy_state(int fd, picture *p)
     return false;
 }
 
-static bool find_names(picture *p)
+static bool find_names(live_copy *p)
 {
     size_t n = 0;
     for (int i = 0; i < DR__N_LIVE_TABLES; i++)
@@ -79,21 +79,21 @@ static bool find_names(picture *p)
     return p->names;
 }
 
-static bool copy_file(int fd, picture *p)
+static bool copy_file(int fd, live_copy *p)
 {
-    if (!dr__live_head_sound(&p->head))
+    if (!dr__live_head_is_valid(&p->head))
         return false;
     p->bytes = dr__alloc_zero(1, p->head.bytes);
     if (!p->bytes || pread(fd, p->bytes, p->head.bytes, 0) != (ssize_t)p->head.bytes)
         return false;
     dr__live_map_of(&p->head, &p->map);
     p->state = (const uint64_t *)(p->bytes + p->head.state_at);
-    return copy_state(fd, p) && find_names(p); /* nothing is copied over what was looked at, whatever the head says */
+    return copy_state(fd, p) && find_names(p);
 }
 
 /* --- JSON --- */
 
-/* Paths and command lines need not be UTF-8, and may be cut in the middle of a character. */
+/* A JSON string of a text that may not be UTF-8 or may end within a character. */
 static json_t *text_json(const char *text, size_t room)
 {
     char copy[4097];
@@ -106,22 +106,22 @@ static json_t *text_json(const char *text, size_t room)
     return json_stringn(copy, n);
 }
 
-static double number(const picture *p, size_t at)
+static double number(const live_copy *p, size_t at)
 {
     double value;
     memcpy(&value, &p->state[at], sizeof value);
     return value;
 }
 
-static const char *name_of(const picture *p, dr__live_table table, size_t i)
+static const char *name_of(const live_copy *p, dr__live_table table, size_t i)
 {
     for (int t = 0; t < (int)table; t++)
         i += p->head.n[t];
     return p->names[i];
 }
 
-/* {name: value} of those in the mask; what is no finite number is left out by jansson. */
-static json_t *table_json(const picture *p, dr__live_table table, size_t at, uint64_t mask)
+/* {name: value} of the rows in the mask; jansson leaves out values that are not finite. */
+static json_t *table_json(const live_copy *p, dr__live_table table, size_t at, uint64_t mask)
 {
     json_t *o = json_object();
     for (size_t i = 0; i < p->head.n[table]; i++)
@@ -130,7 +130,7 @@ static json_t *table_json(const picture *p, dr__live_table table, size_t at, uin
     return o;
 }
 
-static json_t *modelled_json(const picture *p)
+static json_t *modelled_json(const live_copy *p)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < p->head.n[DR__LIVE_SENSORS]; i++)
@@ -140,7 +140,7 @@ static json_t *modelled_json(const picture *p)
 }
 
 /* {name: count} */
-static json_t *counts_json(const picture *p, dr__live_table table, size_t at)
+static json_t *counts_json(const live_copy *p, dr__live_table table, size_t at)
 {
     json_t *o = json_object();
     for (size_t i = 0; i < p->head.n[table]; i++)
@@ -148,18 +148,18 @@ static json_t *counts_json(const picture *p, dr__live_table table, size_t at)
     return o;
 }
 
-static json_t *spread_json(const picture *p, size_t at)
+static json_t *spread_json(const live_copy *p, size_t at)
 {
     json_t *bins = json_array();
     for (size_t i = 0; i < p->head.n_bins; i++) {
         const size_t bin = at + DR__LIVE_BINS + 2 * i;
-        json_t *end = json_real(number(p, bin)); /* NULL where it has none */
+        json_t *end = json_real(number(p, bin)); /* NULL: infinite */
         json_array_append_new(bins, json_pack("[o, I]", end ? end : json_null(), (json_int_t)p->state[bin + 1]));
     }
     return json_pack("{s:f, s:o}", "sum", number(p, at + DR__LIVE_SUM), "bins", bins);
 }
 
-static json_t *spreads_json(const picture *p)
+static json_t *spreads_json(const live_copy *p)
 {
     json_t *o = json_object();
     for (size_t i = 0; i < p->head.n[DR__LIVE_SPREADS]; i++)
@@ -168,7 +168,7 @@ static json_t *spreads_json(const picture *p)
     return o;
 }
 
-static json_t *cpu_json(const picture *p)
+static json_t *cpu_json(const live_copy *p)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < p->state[DR__LIVE_CPUS] && i < p->head.n_cpus; i++)
@@ -176,7 +176,7 @@ static json_t *cpu_json(const picture *p)
     return list;
 }
 
-static json_t *changes_json(const picture *p, size_t at)
+static json_t *changes_json(const live_copy *p, size_t at)
 {
     json_t *o = json_object();
     const size_t n = p->head.n[DR__LIVE_KNOBS];
@@ -188,7 +188,7 @@ static json_t *changes_json(const picture *p, size_t at)
     return o;
 }
 
-static json_t *decision_json(const picture *p, size_t slot)
+static json_t *decision_json(const live_copy *p, size_t slot)
 {
     const size_t at = p->map.decisions + slot * p->map.decision_words;
     const uint64_t bound = p->state[at + DR__LIVE_BOUND];
@@ -203,7 +203,7 @@ static json_t *decision_json(const picture *p, size_t slot)
     return o;
 }
 
-static json_t *decisions_json(const picture *p)
+static json_t *decisions_json(const live_copy *p)
 {
     json_t *list = json_array();
     const uint64_t all = p->state[DR__LIVE_DECIDED], kept = p->head.n_kept;
@@ -212,8 +212,8 @@ static json_t *decisions_json(const picture *p)
     return list;
 }
 
-/* null: there was none. */
-static json_t *last_json(const picture *p)
+/* The last decision; null: there is none. */
+static json_t *last_json(const live_copy *p)
 {
     json_t *last = decision_json(p, p->head.n_kept);
     if (json_integer_value(json_object_get(last, "number")) > 0)
@@ -222,7 +222,7 @@ static json_t *last_json(const picture *p)
     return json_null();
 }
 
-static json_t *who_json(const picture *p)
+static json_t *identity_json(const live_copy *p)
 {
     json_t *o = json_pack("{s:i, s:i}", "pid", (int)p->head.pid, "loader", (int)p->head.loader);
     json_object_set_new(o, "command", text_json(p->head.command, sizeof p->head.command));
@@ -230,9 +230,9 @@ static json_t *who_json(const picture *p)
     return o;
 }
 
-static json_t *picture_json(const picture *p)
+static json_t *live_json(const live_copy *p)
 {
-    json_t *o = who_json(p);
+    json_t *o = identity_json(p);
     json_object_set_new(o, "name", text_json(p->head.name, sizeof p->head.name));
     json_object_set_new(o, "policy", text_json(p->head.policy, sizeof p->head.policy));
     json_object_set_new(o, "started_ns", json_integer((json_int_t)p->head.started_ns));
@@ -252,10 +252,10 @@ static json_t *picture_json(const picture *p)
     return o;
 }
 
-static json_t *other_format_json(const picture *p)
+static json_t *other_format_json(const live_copy *p)
 {
     char text[160];
-    json_t *o = who_json(p);
+    json_t *o = identity_json(p);
     snprintf(text, sizeof text, "written in format %u by another version of drapps; this one reads format %d",
              (unsigned)p->head.format, DR__LIVE_FORMAT);
     json_object_set_new(o, "unreadable", json_string(text));
@@ -264,30 +264,30 @@ static json_t *other_format_json(const picture *p)
 
 /* --- folders --- */
 
-/* By number and namespace: containers may share the folder, and have a process 1 each. */
-static bool is_asked_for(const dr__live_head *head, int pid)
+/* Compares pid and pid namespace: containers that share the folder each have a process 1. */
+static bool is_of_process(const dr__live_head *head, int pid)
 {
-    return pid == 0 || (pid == head->pid && (!head->pid_space || head->pid_space == dr__live_pid_space()));
+    return pid == 0 || (pid == head->pid && (!head->pid_space || head->pid_space == dr__live_pid_namespace()));
 }
 
-/* NULL: no live file, or of a process that nobody asked for. */
+/* NULL: not a live file, or one of another process. */
 static json_t *read_one(int folder, const char *name, int pid)
 {
-    picture p = { 0 };
+    live_copy p = { 0 };
     json_t *o = NULL;
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return NULL;
     ssize_t n = pread(fd, &p.head, sizeof p.head, 0);
     if (n >= DR__LIVE_COMMON && !memcmp(p.head.magic, DR__LIVE_MAGIC, sizeof p.head.magic) &&
-        is_asked_for(&p.head, pid)) {
+        is_of_process(&p.head, pid)) {
         if (p.head.format != DR__LIVE_FORMAT)
             o = other_format_json(&p);
         else if (n == sizeof p.head && copy_file(fd, &p))
-            o = picture_json(&p);
+            o = live_json(&p);
     }
     close(fd);
-    forget(&p);
+    free_copy(&p);
     return o;
 }
 
@@ -314,7 +314,7 @@ static json_int_t when_started(const json_t *o)
     return json_integer_value(json_object_get(o, "started_ns"));
 }
 
-/* Oldest first, so that a list keeps its order while programs come and go. */
+/* Sorts by start time, so that the order stays the same while programs start and end. */
 static json_t *sorted(json_t *list)
 {
     for (size_t i = 1; i < json_array_size(list); i++) {
@@ -328,7 +328,7 @@ static json_t *sorted(json_t *list)
     return list;
 }
 
-static dr_status give(json_t *list, char **json, dr_error *err)
+static dr_status dump_json(json_t *list, char **json, dr_error *err)
 {
     size_t n = json_dumpb(list, NULL, 0, JSON_COMPACT);
     *json = n ? dr__alloc(n + 1) : NULL;
@@ -342,7 +342,7 @@ static dr_status give(json_t *list, char **json, dr_error *err)
 dr_status dr_live_read(int pid, char **json, dr_error *err)
 {
     if (pid < 0)
-        return dr__fail(err, DR_ERR_ARG, "live: pid is %d, allowed are 0 (all) and above", pid);
+        return dr__fail(err, DR_ERR_ARG, "live: pid must be 0 (all) or a process id, got %d", pid);
     json_t *list = json_array();
     for (int i = 0; i < DR__LIVE_FOLDERS; i++) {
         int folder = dr__live_folder_open(i);
@@ -351,7 +351,7 @@ dr_status dr_live_read(int pid, char **json, dr_error *err)
         dr__live_sweep(folder);
         read_folder(folder, pid, list);
     }
-    dr_status status = give(sorted(list), json, err);
+    dr_status status = dump_json(sorted(list), json, err);
     json_decref(list);
     return status;
 }

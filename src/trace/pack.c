@@ -1,11 +1,11 @@
-/* pack.c: records to bytes. */
+/* pack.c: encodes records (wire.h). */
 #include <math.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "trace/wire.h"
 
-/* DR__MAX_RECORD is more than the longest of each: no check on the way. */
+/* Writes without bounds checks: DR__MAX_RECORD holds the longest record of each kind. */
 typedef struct pen {
     uint8_t *start, *at;
 } pen;
@@ -70,7 +70,7 @@ static void put_text(pen *p, const char *text, size_t room)
     put_bytes(p, text, n);
 }
 
-/* [0, 1] in whole steps. */
+/* A share in [0, 1] as a whole number of steps. */
 static uint64_t steps_of(double share, double steps)
 {
     return share > 0 ? (uint64_t)(DR_MIN(share, 1) * steps + 0.5) : 0;

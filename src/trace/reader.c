@@ -1,4 +1,4 @@
-/* reader.c: a trace from its first record to the last that is whole. */
+/* reader.c: reads a trace, record by record, up to the last complete one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -19,16 +19,16 @@ struct dr_trace_reader {
     char *text;
     size_t text_room;
     uint64_t start_ns;
-    bool described; /* META was read */
+    bool has_meta; /* META was read */
     dr__tables tables;
-    /* what the last record is made of */
+    /* the contents of the last record */
     dr_snapshot snapshot;
     dr_decision decision;
     dr_span span;
     double flow[DR_N_FLOWS];
 };
 
-/* Room for n bytes from `at` on. */
+/* Makes room for n bytes from `at` on. */
 static dr_status make_room(dr_trace_reader *r, size_t n, dr_error *err)
 {
     memmove(r->data, r->data + r->at, r->end - r->at);
@@ -44,8 +44,8 @@ static dr_status make_room(dr_trace_reader *r, size_t n, dr_error *err)
     return DR_OK;
 }
 
-/* At least n bytes from `at` on; DR_END: the file ends before. */
-static dr_status have(dr_trace_reader *r, size_t n, dr_error *err)
+/* Reads until there are n bytes from `at` on; DR_END: the file ends before that. */
+static dr_status fill_to(dr_trace_reader *r, size_t n, dr_error *err)
 {
     if (r->end - r->at >= n)
         return DR_OK;
@@ -63,7 +63,7 @@ static dr_status have(dr_trace_reader *r, size_t n, dr_error *err)
     return DR_OK;
 }
 
-static void pass(dr_trace_reader *r, size_t n)
+static void advance(dr_trace_reader *r, size_t n)
 {
     r->at += n;
     r->offset += n;
@@ -74,14 +74,14 @@ static dr_status damaged(const dr_trace_reader *r, const char *what, dr_error *e
     return dr__fail(err, DR_ERR_FORMAT, "%s: damaged: byte %llu: %s", r->path, (unsigned long long)r->offset, what);
 }
 
-/* The next record's payload. */
+/* Reads the frame and the payload of the next record. */
 static dr_status next_payload(dr_trace_reader *r, int *kind, dr_cursor *out, dr_error *err)
 {
     size_t length;
-    DR_TRY(have(r, DR__FRAME, err));
+    DR_TRY(fill_to(r, DR__FRAME, err));
     if (!dr__frame_read(r->data + r->at, kind, &length))
         return damaged(r, "no record begins here", err);
-    DR_TRY(have(r, DR__FRAME + length, err));
+    DR_TRY(fill_to(r, DR__FRAME + length, err));
     const uint8_t *payload = r->data + r->at + DR__FRAME;
     if (!dr__frame_holds(r->data + r->at, payload, length))
         return damaged(r, "the record's checksum does not fit", err);
@@ -89,8 +89,8 @@ static dr_status next_payload(dr_trace_reader *r, int *kind, dr_cursor *out, dr_
     return DR_OK;
 }
 
-/* The rest of the payload, with a zero behind it. */
-static dr_status take_text(dr_trace_reader *r, dr_cursor *c, const char **out, dr_error *err)
+/* Copies the rest of the payload as a zero-terminated text. */
+static dr_status read_text(dr_trace_reader *r, dr_cursor *c, const char **out, dr_error *err)
 {
     const size_t n = dr__cursor_left(c);
     if (memchr(c->at, 0, n))
@@ -108,23 +108,23 @@ static dr_status take_text(dr_trace_reader *r, dr_cursor *c, const char **out, d
     return DR_OK;
 }
 
-static dr_status take_meta(dr_trace_reader *r, dr_cursor *c, dr_trace_record *out, dr_error *err)
+static dr_status read_meta(dr_trace_reader *r, dr_cursor *c, dr_trace_record *out, dr_error *err)
 {
     DR_TRY(dr__meta_tables((const char *)c->at, dr__cursor_left(c), &r->tables, err));
-    r->described = true;
+    r->has_meta = true;
     out->time_ns = r->start_ns;
-    return take_text(r, c, &out->text, err);
+    return read_text(r, c, &out->text, err);
 }
 
-/* DR_AGAIN: of a kind that is not known here. */
-static dr_status take(dr_trace_reader *r, int kind, dr_cursor *c, dr_trace_record *out, dr_error *err)
+/* Decodes a record; DR_AGAIN: its kind is not known to this version. */
+static dr_status read_record(dr_trace_reader *r, int kind, dr_cursor *c, dr_trace_record *out, dr_error *err)
 {
     *out = (dr_trace_record){ .kind = (dr_trace_kind)kind };
-    if (!r->described && kind != DR_TRACE_META)
+    if (!r->has_meta && kind != DR_TRACE_META)
         return dr__fail(err, DR_ERR_FORMAT, "a record before the description of the run");
     switch (kind) {
     case DR_TRACE_META:
-        return take_meta(r, c, out, err);
+        return read_meta(r, c, out, err);
     case DR_TRACE_SNAPSHOT:
         DR_TRY(dr__unpack_snapshot(c, r->start_ns, &r->tables, &r->snapshot, err));
         out->snapshot = &r->snapshot;
@@ -147,7 +147,7 @@ static dr_status take(dr_trace_reader *r, int kind, dr_cursor *c, dr_trace_recor
         return DR_OK;
     case DR_TRACE_TEXT:
         DR_TRY(dr__unpack_time(c, r->start_ns, &out->time_ns, err));
-        return take_text(r, c, &out->text, err);
+        return read_text(r, c, &out->text, err);
     default:
         return DR_AGAIN;
     }
@@ -162,12 +162,12 @@ dr_status dr_trace_next(dr_trace_reader *r, dr_trace_record *out, dr_error *err)
         dr_error why;
         DR_TRY(next_payload(r, &kind, &c, err));
         const size_t length = dr__cursor_left(&c);
-        status = take(r, kind, &c, out, &why);
+        status = read_record(r, kind, &c, out, &why);
         if (status == DR_ERR_FORMAT)
             return damaged(r, why.text, err);
         if (status < 0)
             return dr__fail(err, status, "%s: %s", r->path, why.text);
-        pass(r, DR__FRAME + length);
+        advance(r, DR__FRAME + length);
     }
     return status;
 }
@@ -183,13 +183,13 @@ static dr_status begin(dr_trace_reader *r, const char *path, dr_error *err)
     r->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (r->fd < 0)
         return dr__fail_errno(err, errno == ENOENT ? DR_ERR_NOT_FOUND : DR_ERR_IO, "%s: cannot read", path);
-    dr_status status = have(r, DR__TRACE_HEADER, err);
+    dr_status status = fill_to(r, DR__TRACE_HEADER, err);
     if (status == DR_END)
         return dr__fail(err, DR_ERR_FORMAT, "%s: not a trace: it ends at byte %zu", path, r->end);
     DR_TRY(status);
     if (dr__header_read(r->data, &r->start_ns, &why) != DR_OK)
         return dr__fail(err, DR_ERR_FORMAT, "%s: %s", path, why.text);
-    pass(r, DR__TRACE_HEADER);
+    advance(r, DR__TRACE_HEADER);
     return DR_OK;
 }
 

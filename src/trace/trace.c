@@ -1,9 +1,8 @@
-/* trace.c: the writer.
+/* trace.c: the writer of a trace.
  *
- * Who writes makes the record's bytes on the stack and copies them, under a lock that is held for nothing else, behind
- * the others in `front`.  The writer's thread takes `front` away every 200 ms, or when it is half full, leaves the
- * other half of the memory in its place, and writes.  So nobody waits for the disk, and nothing is allocated for a
- * record.
+ * A caller encodes a record on its stack and appends it to the buffer `front` under a lock that is held for nothing
+ * else.  Every 200 ms, or when `front` is half full, the writer's thread swaps `front` with the buffer `back` and
+ * writes that to the file.  So no caller waits for the disk, and no record allocates memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,37 +23,37 @@
 #include "trace/wire.h"
 
 enum {
-    ROOM = 2 << 20, /* of a half */
+    HALF_BYTES = 2 << 20, /* of each buffer */
     FLUSH_NS = 200000000,
-    NOTE = 512,  /* kept for the last words of a file that is full */
-    NAMES = 100, /* that are tried where the one that was asked for is taken */
+    NOTE_BYTES = 512,      /* reserved for the last record of a file that reaches its limit */
+    MAX_NAMES_TRIED = 100, /* if the requested file is being written by another trace */
 };
 
 enum { WRITING, FULL, BROKEN };
 
 struct dr_trace {
     unsigned generation;
-    int fd; /* of the thread, once it runs */
+    int fd; /* used by the thread alone, once it runs */
     char *path;
     uint64_t start_ns;
     uint64_t max_bytes;
-    uint64_t written; /* of the thread */
+    uint64_t written; /* used by the thread alone */
     pthread_t thread;
-    atomic_int state; /* only the thread changes it */
-    int why;          /* errno, set before state becomes BROKEN */
+    atomic_int state; /* changed by the thread alone */
+    int why;          /* errno; set before state becomes BROKEN */
 
     pthread_mutex_t lock;
     dr__cond wake;
-    bool closing;           /* lock */
-    uint8_t *front;         /* lock */
-    size_t used;            /* lock */
-    dr__picker samples;     /* lock; read and work, which there are many of */
-    dr__picker batches;     /* lock; the others */
-    uint64_t lost;          /* lock; records */
-    uint64_t lost_told;     /* lock */
-    uint64_t left_out_told; /* lock */
+    bool closing;               /* lock */
+    uint8_t *front;             /* lock */
+    size_t used;                /* lock */
+    dr__picker samples;         /* lock; for READ and WORK spans, of which there are many */
+    dr__picker batches;         /* lock; for other spans */
+    uint64_t lost;              /* lock; records */
+    uint64_t lost_reported;     /* lock */
+    uint64_t left_out_reported; /* lock */
 
-    uint8_t *back; /* of the thread */
+    uint8_t *back; /* used by the thread alone */
 };
 
 static bool is_open(const dr_trace *t)
@@ -64,16 +63,16 @@ static bool is_open(const dr_trace *t)
 
 /* --- into memory --- */
 
-/* lock: room for a frame and its payload; NULL: there is none. */
+/* lock: reserves room for a frame and its payload; NULL: the buffer is full, and the record is lost. */
 static uint8_t *reserve(dr_trace *t, size_t length)
 {
-    if (t->used + DR__FRAME + length > ROOM) {
+    if (t->used + DR__FRAME + length > HALF_BYTES) {
         t->lost++;
         return NULL;
     }
     uint8_t *at = t->front + t->used;
     t->used += DR__FRAME + length;
-    if (t->used > ROOM / 2)
+    if (t->used > HALF_BYTES / 2)
         dr__cond_signal(&t->wake);
     return at;
 }
@@ -91,7 +90,7 @@ static void put(dr_trace *t, int kind, const uint8_t *payload, size_t length)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* lock: a text of any length is put together where it goes. */
+/* lock: encodes a text in the buffer itself, since it may be too long for the stack. */
 static void put_text(dr_trace *t, uint64_t time_ns, const char *json)
 {
     uint8_t time[DR__MAX_TIME];
@@ -129,16 +128,16 @@ void dr_trace_decision(dr_trace *t, const struct dr_decision *decision)
         put(t, DR_TRACE_DECISION, payload, dr__pack_decision(t->start_ns, decision, payload));
 }
 
-bool dr__trace_takes(dr_trace *t, int kind, uint64_t duration_ns, int n)
+bool dr__trace_wants_span(dr_trace *t, int kind, uint64_t duration_ns, int n)
 {
     if (!is_open(t) || kind < 0 || kind >= DR_N_SPANS)
         return false;
     dr__picker *p = kind == DR_SPAN_READ || kind == DR_SPAN_WORK ? &t->samples : &t->batches;
-    if (p->per_s == HUGE_VAL) /* never changes */
+    if (p->per_s == HUGE_VAL) /* constant: needs no lock */
         return true;
     const uint64_t now = dr__now_ns();
     pthread_mutex_lock(&t->lock);
-    const bool takes = dr__picker_takes(p, now, kind, duration_ns, n);
+    const bool takes = dr__picker_wants(p, now, kind, duration_ns, n);
     pthread_mutex_unlock(&t->lock);
     return takes;
 }
@@ -152,7 +151,7 @@ void dr__trace_put_span(dr_trace *t, const dr_span *span)
 
 void dr_trace_span(dr_trace *t, const dr_span *span)
 {
-    if (dr__trace_takes(t, span->kind, span->end_ns - span->begin_ns, 1))
+    if (dr__trace_wants_span(t, span->kind, span->end_ns - span->begin_ns, 1))
         dr__trace_put_span(t, span);
 }
 
@@ -185,7 +184,7 @@ static bool write_all(dr_trace *t, const uint8_t *data, size_t size)
     return true;
 }
 
-/* How much of the records is within the limit. */
+/* The bytes of the complete records that fit into `room`. */
 static size_t whole_records_within(const uint8_t *data, size_t size, uint64_t room)
 {
     size_t at = 0, length;
@@ -197,13 +196,13 @@ static size_t whole_records_within(const uint8_t *data, size_t size, uint64_t ro
 
 static void write_records(dr_trace *t, const uint8_t *data, size_t size)
 {
-    const uint64_t left = t->max_bytes > t->written + NOTE ? t->max_bytes - t->written - NOTE : 0;
+    const uint64_t left = t->max_bytes > t->written + NOTE_BYTES ? t->max_bytes - t->written - NOTE_BYTES : 0;
     const size_t fits = size <= left ? size : whole_records_within(data, size, left);
     if (!write_all(t, data, fits) || fits == size)
         return;
-    uint8_t note[DR__FRAME + NOTE];
+    uint8_t note[DR__FRAME + NOTE_BYTES];
     size_t n = dr__pack_time(t->start_ns, dr__now_ns(), note + DR__FRAME);
-    n += (size_t)snprintf((char *)note + DR__FRAME + n, NOTE - DR__FRAME - n,
+    n += (size_t)snprintf((char *)note + DR__FRAME + n, NOTE_BYTES - DR__FRAME - n,
                           "{\"event\":\"end\",\"reason\":\"limit\",\"max_bytes\":%llu}",
                           (unsigned long long)t->max_bytes);
     dr__frame_write(DR_TRACE_TEXT, note + DR__FRAME, n, note);
@@ -211,17 +210,17 @@ static void write_records(dr_trace *t, const uint8_t *data, size_t size)
         atomic_store(&t->state, FULL);
 }
 
-/* lock: what a reader has to know of what it does not see; sums since the begin. */
-static void tell_missing(dr_trace *t)
+/* lock: writes how many records were lost and left out since the start, if that has changed. */
+static void report_missing(dr_trace *t)
 {
     char text[128];
     const uint64_t left_out = t->samples.left_out + t->batches.left_out;
-    if (t->lost == t->lost_told && left_out == t->left_out_told)
+    if (t->lost == t->lost_reported && left_out == t->left_out_reported)
         return;
     snprintf(text, sizeof text, "{\"event\":\"missing\",\"lost\":%llu,\"left_out\":%llu}", (unsigned long long)t->lost,
              (unsigned long long)left_out);
-    t->lost_told = t->lost;
-    t->left_out_told = left_out;
+    t->lost_reported = t->lost;
+    t->left_out_reported = left_out;
     put_text(t, dr__now_ns(), text);
 }
 
@@ -236,17 +235,17 @@ static size_t swap_halves(dr_trace *t)
     return size;
 }
 
-static void *write_behind(void *arg)
+static void *writer_main(void *arg)
 {
     dr_trace *t = arg;
     pthread_mutex_lock(&t->lock);
     for (bool last = false; !last;) {
         const uint64_t until = dr__now_ns() + FLUSH_NS;
-        while (!t->closing && t->used <= ROOM / 2 && dr__cond_wait(&t->wake, &t->lock, until))
+        while (!t->closing && t->used <= HALF_BYTES / 2 && dr__cond_wait(&t->wake, &t->lock, until))
             ;
         last = t->closing;
         size_t size = swap_halves(t);
-        tell_missing(t); /* there is room for it now */
+        report_missing(t); /* the fresh buffer has room for it */
         if (last)
             put_text(t, dr__now_ns(), "{\"event\":\"end\",\"reason\":\"closed\"}");
         pthread_mutex_unlock(&t->lock);
@@ -274,10 +273,10 @@ static dr_status check_options(const dr_trace_options *given, dr_trace_options *
     if (!given)
         return DR_OK;
     if (given->size != sizeof *given)
-        return dr__fail(err, DR_ERR_ARG, "trace: options of %zu bytes, expected %zu: use dr_trace_defaults",
-                        given->size, sizeof *given);
+        return dr__fail(err, DR_ERR_ARG, "dr_trace_options.size must be %zu, got %zu: call dr_trace_defaults first",
+                        sizeof *given, given->size);
     if (!(given->spans_per_s >= 0))
-        return dr__fail(err, DR_ERR_ARG, "trace: spans_per_s is %g, allowed are 0 and above", given->spans_per_s);
+        return dr__fail(err, DR_ERR_ARG, "trace: spans_per_s must be a number from 0, got %g", given->spans_per_s);
     if (given->max_bytes)
         o->max_bytes = given->max_bytes;
     if (given->spans_per_s > 0)
@@ -288,19 +287,19 @@ static dr_status check_options(const dr_trace_options *given, dr_trace_options *
 static void trace_free(dr_trace *t)
 {
     if (t->fd >= 0) {
-        flock(t->fd, LOCK_UN); /* a process that was forked meanwhile would keep it */
+        flock(t->fd, LOCK_UN); /* a forked child's copy of the descriptor would keep the lock */
         close(t->fd);
     }
-    dr__pages_free(t->front, ROOM);
-    dr__pages_free(t->back, ROOM);
+    dr__pages_free(t->front, HALF_BYTES);
+    dr__pages_free(t->back, HALF_BYTES);
     dr__cond_destroy(&t->wake);
     pthread_mutex_destroy(&t->lock);
     dr__free(t->path);
     dr__free(t);
 }
 
-/* The file, empty, and locked as long as it is written: two writers would spoil each other's records.  Others than
- * plain files, and file systems without locks, are taken as they are.  *taken: another trace is being written there. */
+/* Opens the file, locks it against other writers, and empties it.  Special files, and file systems without locks, are
+ * used without a lock.  *taken: another trace is being written there. */
 static dr_status try_file(dr_trace *t, bool *taken, dr_error *err)
 {
     struct stat s;
@@ -316,13 +315,13 @@ static dr_status try_file(dr_trace *t, bool *taken, dr_error *err)
     return dr__fail_errno(err, DR_ERR_IO, "trace: cannot write %s", t->path);
 }
 
-/* What is taken is left alone: there are names with this process's id. */
+/* Opens t->path, or, if another trace is being written there, a name with this process's id. */
 static dr_status open_file(dr_trace *t, dr_error *err)
 {
     bool taken;
     dr_status status = try_file(t, &taken, err);
     char *wanted = taken ? t->path : NULL;
-    for (int i = 1; taken && i <= NAMES; i++) {
+    for (int i = 1; taken && i <= MAX_NAMES_TRIED; i++) {
         close(t->fd);
         t->fd = -1;
         if (t->path != wanted)
@@ -338,7 +337,7 @@ static dr_status open_file(dr_trace *t, dr_error *err)
     return status;
 }
 
-/* The beginning is written at once: so an open trace can be read, and a full disk is told of. */
+/* Writes header and META at once, so that an open trace can be read and a full disk is reported. */
 static dr_status begin_file(dr_trace *t, const char *meta, const dr_trace_options *o, dr_error *err)
 {
     uint8_t header[DR__TRACE_HEADER], frame[DR__FRAME];
@@ -366,12 +365,12 @@ static dr_status begin(dr_trace *t, const char *meta, const dr_trace_options *o,
     dr__cond_init(&t->wake);
     dr__picker_init(&t->samples, o->spans_per_s, t->start_ns);
     dr__picker_init(&t->batches, o->spans_per_s, t->start_ns + 2);
-    t->front = dr__pages_new(ROOM);
-    t->back = dr__pages_new(ROOM);
+    t->front = dr__pages_new(HALF_BYTES);
+    t->back = dr__pages_new(HALF_BYTES);
     if (!t->path || !t->front || !t->back)
         return dr__fail(err, DR_ERR_NOMEM, "trace: out of memory");
     DR_TRY(begin_file(t, meta, o, err));
-    if (!dr__thread_start(&t->thread, "drapps-trace", write_behind, t))
+    if (!dr__thread_start(&t->thread, "drapps-trace", writer_main, t))
         return dr__fail(err, DR_ERR_LIMIT, "trace: cannot start its thread");
     return DR_OK;
 }
@@ -383,7 +382,7 @@ dr_status dr_trace_open(const char *path, const char *meta, const dr_trace_optio
     char *name;
     *out = NULL;
     DR_TRY(check_options(options, &o, err));
-    if (!path && !dr__trace_path_wanted())
+    if (!path && !dr__trace_path_is_set())
         return DR_OK;
     name = path ? dr__strdup(path) : dr__trace_path_next();
     dr_trace *t = dr__alloc_zero(1, sizeof *t);
@@ -408,7 +407,7 @@ void dr_trace_close(dr_trace **trace)
     dr_trace *t = *trace;
     *trace = NULL;
     if (t->generation != dr__fork_generation())
-        return; /* the parent's: its thread and lock mean nothing here */
+        return; /* it is the parent's: its thread does not exist here, and its lock may be held */
     pthread_mutex_lock(&t->lock);
     t->closing = true;
     dr__cond_signal(&t->wake);

@@ -1,4 +1,4 @@
-/* trace_meta.c: the first record of a trace: what runs, where, and what the numbers in it are called. */
+/* trace_meta.c: META, the first record of a trace: the run, the machine, and the names of sensors, knobs and so on. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const struct table {
     const char *name;
     const char *const *names;
     size_t n;
-    size_t offset; /* of its numbers in dr__tables */
+    size_t offset; /* of its dr__numbers in dr__tables */
 } tables[] = {
     { "sensors", sensor_names, DR_COUNT(sensor_names), offsetof(dr__tables, sensors) },
     { "flow", flow_names, DR_COUNT(flow_names), offsetof(dr__tables, flow) },
@@ -58,7 +58,7 @@ static json_t *machine(void)
     dr__limits_read("", &limits);
     gethostname(host, sizeof host - 1);
     json_t *o = json_pack("{s:f, s:I}", "cpus", limits.cpus, "memory", (json_int_t)limits.memory_limit);
-    json_object_set_new(o, "host", json_string(host)); /* left out where it is not UTF-8 */
+    json_object_set_new(o, "host", json_string(host)); /* omitted if it is not UTF-8 */
     return o;
 }
 
@@ -68,7 +68,7 @@ dr_status dr__meta_make(const char *meta, const dr_trace_options *o, uint64_t st
     json_t *all = json_loads(meta ? meta : "{}", 0, &why);
     *out = NULL;
     if (!json_is_object(all)) {
-        dr__fail(err, DR_ERR_ARG, "trace: meta is not a JSON object: %s", all ? "another value" : why.text);
+        dr__fail(err, DR_ERR_ARG, "trace: meta must be a JSON object: %s", all ? "got another value" : why.text);
         json_decref(all);
         return DR_ERR_ARG;
     }
@@ -80,7 +80,7 @@ dr_status dr__meta_make(const char *meta, const dr_trace_options *o, uint64_t st
                                   "unix_ns", (json_int_t)dr__clock_ns(CLOCK_REALTIME)));
     json_object_set_new(all, "trace",
                         json_pack("{s:I, s:f}", "max_bytes", (json_int_t)o->max_bytes, "spans_per_s",
-                                  DR_MIN(o->spans_per_s, 1e300))); /* JSON knows no infinity */
+                                  DR_MIN(o->spans_per_s, 1e300))); /* JSON has no infinity */
     json_object_set_new(all, "tables", all_names());
     char *text = json_dumps(all, JSON_COMPACT);
     json_decref(all);

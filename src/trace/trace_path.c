@@ -1,4 +1,5 @@
-/* trace_path.c: DRAPPS_TRACE=run.drtrace: run.drtrace, run-2.drtrace, ...; in a forked child run-PID.drtrace, ... */
+/* trace_path.c: the names of traces: for DRAPPS_TRACE=run.drtrace, run.drtrace, run-2.drtrace, ...; in a forked child
+ * run-PID.drtrace, run-PID-2.drtrace, ... */
 #include "trace/trace_path.h"
 
 #include <stdatomic.h>
@@ -13,13 +14,13 @@
 static atomic_int n_traces;
 static atomic_uint counted_for; /* generation */
 
-bool dr__trace_path_wanted(void)
+bool dr__trace_path_is_set(void)
 {
     const char *path = getenv("DRAPPS_TRACE");
     return path && *path;
 }
 
-/* 1 for the first of this process.  The child of a fork counts anew. */
+/* Counts the traces of this process, from 1.  A forked child starts at 1 again. */
 static int count(unsigned generation)
 {
     if (atomic_exchange(&counted_for, generation) != generation)
@@ -27,8 +28,8 @@ static int count(unsigned generation)
     return atomic_fetch_add(&n_traces, 1) + 1;
 }
 
-/* With the process id in place of each %p. */
-static char *with_pid(const char *path)
+/* Replaces each %p by the process id. */
+static char *expand_pid(const char *path)
 {
     size_t room = strlen(path) + 1;
     for (const char *at = path; (at = strstr(at, "%p")) != NULL; at += 2)
@@ -47,18 +48,18 @@ static char *with_pid(const char *path)
     return out;
 }
 
-/* Where the suffix of the file's name begins; its end without one. */
-static size_t suffix_of(const char *path)
+/* The offset of the suffix in a path; its length if it has none. */
+static size_t suffix_offset(const char *path)
 {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     const char *dot = strrchr(name, '.');
     return dot && dot > name ? (size_t)(dot - path) : strlen(path);
 }
 
-/* A copy with that in front of the suffix. */
-static char *with_extra(const char *path, const char *extra)
+/* A copy with `extra` before the suffix. */
+static char *insert_suffix(const char *path, const char *extra)
 {
-    const size_t room = strlen(path) + strlen(extra) + 1, suffix = suffix_of(path);
+    const size_t room = strlen(path) + strlen(extra) + 1, suffix = suffix_offset(path);
     char *out = dr__alloc(room);
     if (out)
         snprintf(out, room, "%.*s%s%s", (int)suffix, path, extra, path + suffix);
@@ -71,20 +72,20 @@ char *dr__trace_path_of_process(const char *path, int i)
     const int used = snprintf(extra, sizeof extra, "-%d", (int)getpid());
     if (i > 1)
         snprintf(extra + used, sizeof extra - (size_t)used, "-%d", i);
-    return with_extra(path, extra);
+    return insert_suffix(path, extra);
 }
 
 char *dr__trace_path_next(void)
 {
     const unsigned generation = dr__fork_generation();
     const int n = count(generation);
-    char *path = with_pid(getenv("DRAPPS_TRACE")), extra[64] = "";
+    char *path = expand_pid(getenv("DRAPPS_TRACE")), extra[64] = "";
     if (!path)
         return NULL;
     int used = generation ? snprintf(extra, sizeof extra, "-%d", (int)getpid()) : 0;
     if (n > 1)
         snprintf(extra + used, sizeof extra - (size_t)used, "-%d", n);
-    char *out = with_extra(path, extra);
+    char *out = insert_suffix(path, extra);
     dr__free(path);
     return out;
 }

@@ -1,4 +1,4 @@
-/* unpack.c: bytes of records, not to be trusted, to records. */
+/* unpack.c: decodes records (wire.h) from untrusted bytes. */
 #include <string.h>
 
 #include "base/compiler.h"
@@ -53,13 +53,13 @@ static dr_status get_double(dr_cursor *c, double *out, dr_error *err)
     return DR_OK;
 }
 
-/* A count of rows that a table has names for. */
+/* Reads a count of at most `most`. */
 static dr_status get_count(dr_cursor *c, uint64_t most, uint64_t *out, dr_error *err)
 {
     DR_TRY(get_number(c, out, err));
     if (*out > most)
-        return dr__fail(err, DR_ERR_FORMAT, "%s: a count of %llu, at most %llu is possible", c->what,
-                        (unsigned long long)*out, (unsigned long long)most);
+        return dr__fail(err, DR_ERR_FORMAT, "%s: a count must be at most %llu, got %llu", c->what,
+                        (unsigned long long)most, (unsigned long long)*out);
     return DR_OK;
 }
 
@@ -75,8 +75,8 @@ static dr_status get_text(dr_cursor *c, char *out, size_t room, dr_error *err)
     return DR_OK;
 }
 
-/* The own number of what the file calls i; -1: not known here. */
-static int own_of(const dr__numbers *numbers, uint64_t i)
+/* This version's number of the row that the file numbers i; -1: unknown. */
+static int local_index(const dr__numbers *numbers, uint64_t i)
 {
     return i < (uint64_t)numbers->n ? numbers->own[i] : -1;
 }
@@ -118,7 +118,7 @@ dr_status dr__unpack_snapshot(dr_cursor *c, uint64_t start_ns, const dr__tables 
     DR_TRY(get_number(c, &modelled, err));
     for (uint64_t i = 0; i < DR__MAX_NAMES; i++)
         if (present >> i & 1)
-            DR_TRY(get_sensor(c, s, own_of(&t->sensors, i), modelled >> i & 1, err));
+            DR_TRY(get_sensor(c, s, local_index(&t->sensors, i), modelled >> i & 1, err));
     return get_cpus(c, s, err);
 }
 
@@ -130,7 +130,7 @@ dr_status dr__unpack_flow(dr_cursor *c, uint64_t start_ns, const dr__tables *t, 
     DR_TRY(dr__unpack_time(c, start_ns, time_ns, err));
     DR_TRY(get_count(c, DR__MAX_NAMES, &n, err));
     for (uint64_t i = 0; i < n; i++) {
-        const int own = own_of(&t->flow, i);
+        const int own = local_index(&t->flow, i);
         double value = 0;
         DR_TRY(get_double(c, &value, err));
         if (own >= 0)
@@ -144,7 +144,7 @@ static dr_status get_pairs(dr_cursor *c, const dr__numbers *numbers, double *fir
     uint64_t n = 0;
     DR_TRY(get_count(c, DR__MAX_NAMES, &n, err));
     for (uint64_t i = 0; i < n; i++) {
-        const int own = own_of(numbers, i);
+        const int own = local_index(numbers, i);
         double a = 0, b = 0;
         DR_TRY(get_double(c, &a, err));
         DR_TRY(get_double(c, &b, err));
@@ -167,12 +167,12 @@ dr_status dr__unpack_decision(dr_cursor *c, uint64_t start_ns, const dr__tables 
     DR_TRY(get_pairs(c, &t->terms, d->term, d->weight, err));
     DR_TRY(get_double(c, &d->reward, err));
     DR_TRY(get_text(c, d->reason, sizeof d->reason, err));
-    const int own = own_of(&t->bounds, bound);
+    const int own = local_index(&t->bounds, bound);
     d->bound = own < 0 ? DR_BOUND_UNKNOWN : own;
     d->guarded = guarded != 0;
     for (uint64_t i = 0; i < DR__MAX_NAMES; i++)
-        if (changed >> i & 1 && own_of(&t->knobs, i) >= 0)
-            d->changed |= 1u << own_of(&t->knobs, i);
+        if (changed >> i & 1 && local_index(&t->knobs, i) >= 0)
+            d->changed |= 1u << local_index(&t->knobs, i);
     return DR_OK;
 }
 
@@ -189,11 +189,11 @@ dr_status dr__unpack_span(dr_cursor *c, uint64_t start_ns, const dr__tables *t, 
         DR_TRY(get_number(c, numbers[i], err));
     DR_TRY(get_float(c, &s->cost, err));
     DR_TRY(get_text(c, s->key, sizeof s->key, err));
-    if (dr__cursor_left(c) > 0) /* files of before have no more */
+    if (dr__cursor_left(c) > 0) /* missing in older files */
         DR_TRY(get_number(c, &s->cpu_ns, err));
     s->end_ns = s->begin_ns + duration;
     s->slow = kind & 1;
     s->thread = (int32_t)unzigzag(thread);
-    s->kind = own_of(&t->spans, kind >> 1);
+    s->kind = local_index(&t->spans, kind >> 1);
     return s->kind < 0 ? DR_AGAIN : DR_OK;
 }

@@ -2,10 +2,12 @@
 #ifndef DR_TESTS_CHECKKERNEL_H
 #define DR_TESTS_CHECKKERNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "kernel/codec_kernel.h"
 #include "kernel/kernel.h"
 
 /* A check, called once for each level above C that this CPU has: compares `simd` with `ref`. */
@@ -27,6 +29,19 @@ CHECK_KERNEL(upsample_h2);
 CHECK_KERNEL(upsample_h2v2);
 CHECK_KERNEL(upsample_v2);
 CHECK_KERNEL(ycc_to_rgb);
+
+/* The same for the kernels of the array codecs. */
+#define CHECK_CODEC_KERNEL(kernel) void check_##kernel(const dr__codec_kernels *ref, const dr__codec_kernels *simd)
+
+CHECK_CODEC_KERNEL(shuffle);
+CHECK_CODEC_KERNEL(unshuffle);
+CHECK_CODEC_KERNEL(bitshuffle);
+CHECK_CODEC_KERNEL(bitunshuffle);
+CHECK_CODEC_KERNEL(delta);
+CHECK_CODEC_KERNEL(undelta);
+CHECK_CODEC_KERNEL(pack);
+CHECK_CODEC_KERNEL(unpack);
+CHECK_CODEC_KERNEL(svb_decode);
 
 /* Bytes between guard bytes, in a ring of blocks that is reused: at most GUARDED_LIVE are alive at once. */
 enum { GUARDED_LIVE = 16, GUARD = 64 };

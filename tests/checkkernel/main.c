@@ -95,6 +95,32 @@ static const struct check checks[] = {
 /* A kernel added to the table without a check here shows as a wrong count. */
 static_assert(sizeof(dr__kernels) == DR_COUNT(checks) * sizeof(void (*)(void)), "a kernel has no check");
 
+struct codec_check {
+    const char *name;
+    void (*run)(const dr__codec_kernels *ref, const dr__codec_kernels *simd);
+};
+
+static const struct codec_check codec_checks[] = {
+    ROW(shuffle), ROW(unshuffle), ROW(bitshuffle), ROW(bitunshuffle), ROW(delta),
+    ROW(undelta), ROW(pack),      ROW(unpack),     ROW(svb_decode),
+};
+
+static_assert(sizeof(dr__codec_kernels) == DR_COUNT(codec_checks) * sizeof(void (*)(void)),
+              "a kernel of the array codecs has no check");
+
+static void check_codec_level(dr__cpu_level level)
+{
+    dr__codec_kernels ref, simd;
+    dr__codec_kernels_fill(&ref, DR__CPU_C);
+    dr__codec_kernels_fill(&simd, level);
+    for (size_t i = 0; i < DR_COUNT(codec_checks); i++) {
+        const int before = n_failed;
+        current = codec_checks[i].name;
+        codec_checks[i].run(&ref, &simd);
+        printf("%s %-16s %s\n", dr__cpu_name(level), current, n_failed == before ? "ok" : "FAILED");
+    }
+}
+
 static void check_level(dr__cpu_level level)
 {
     dr__kernels simd;
@@ -117,7 +143,9 @@ int main(void)
     if (dr__cpu_has() == DR__CPU_C)
         printf("this CPU has no level above C: nothing to compare\n");
     for (int level = DR__CPU_C + 1; level <= (int)dr__cpu_has(); level++)
-        if (dr__cpu_can((dr__cpu_level)level))
+        if (dr__cpu_can((dr__cpu_level)level)) {
             check_level((dr__cpu_level)level);
+            check_codec_level((dr__cpu_level)level);
+        }
     return n_failed ? 1 : 0;
 }

@@ -33,6 +33,8 @@ static void read_both(const void *data, size_t size)
         for (size_t s = 0; s < index.keys.n; s++)
             if (index.samples[s].header > TAR_SIZE || index.samples[s].first > index.n_parts)
                 abort();
+        if (index.sums && (index.origins.n != index.keys.n || !index.raw_sizes))
+            abort();
         dr__tar_index_free(&index);
     }
 }

@@ -11,10 +11,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "codec/bytes/byte_codec.h"
 #include "data/desc.h"
 #include "index/index_file.h"
 #include "store/data_file.h"
-#include "store/compress_policy.h"
+#include "store/codec_manager.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

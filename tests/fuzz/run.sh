@@ -8,7 +8,7 @@
 set -eu
 minutes=${1:?usage: run.sh MINUTES [TARGET...]}
 shift
-targets=${*:-jpeg jpeg_diff jpeg_own png webp bmp gif pnm tiff header tar list index masks seek store volume proc inet trace ledger}
+targets=${*:-jpeg jpeg_diff jpeg_own png webp bmp gif pnm tiff header tar list index masks seek store volume proc inet trace ledger codec manifest memory}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=${FUZZ_DIR:-$root/build-fuzz}
 cc=${FUZZ_CC:-clang}
@@ -18,18 +18,21 @@ cat >"$dir/src/codec/codec_config.h" <<END
 #define DR_HAVE_PNG
 #define DR_HAVE_WEBP
 #define DR_HAVE_LZ4
+#define DR_HAVE_ZSTD
+#define DR_HAVE_SNAPPY
 #define DR_HAVE_ZLIB
 #define DR_HAVE_GIF
 #define DR_HAVE_TIFF
 #define DR_PNG_VERSION "$(pkg-config --modversion libpng)"
 #define DR_WEBP_VERSION "$(pkg-config --modversion libwebp)"
 #define DR_TIFF_VERSION "$(pkg-config --modversion libtiff-4)"
+#define DR_SNAPPY_VERSION "$(pkg-config --modversion snappy)"
 END
 flags="-std=gnu11 -D_GNU_SOURCE -DDR_VERSION=\"fuzz\" -O1 -g -ffp-contract=off -I$root/include -I$root/src -I$root/tests -I$dir/src"
 src=$root/src
 library="$src/base/*.c $src/trace/*.c $src/data/*.c $src/kernel/*.c $src/source/*.c $src/index/*.c $src/codec/*.c $src/codec/*/*.c $src/format/*.c $src/store/*.c"
-library="$library $src/monitor/*.c"
-libs="$(pkg-config --libs libjpeg libpng libwebp libtiff-4 zlib liblz4 libxxhash jansson) -lgif -lm -pthread"
+library="$library $src/monitor/*.c $src/sched/cost_ledger.c"
+libs="$(pkg-config --libs libjpeg libpng libwebp libtiff-4 zlib liblz4 libzstd snappy libxxhash jansson) -lgif -lm -pthread"
 made=$root/tests/unit/codec/image
 changes="$made/blob.c $made/jpeg_part.c $made/odd_jpeg.c $made/damaged_jpeg.c"
 case $(uname -m) in x86_64) simd="-DDR_HAVE_AVX2=1 -DDR_HAVE_AVX512=1" ;; *) simd= ;; esac

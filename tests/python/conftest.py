@@ -23,7 +23,8 @@ def _own_cache_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_process_group():
-    """Tests that look for processes left behind look in their process group; pytest-xdist runs several tests at a time."""
+    """Tests that look for processes left behind look in their process group; pytest-xdist runs
+    several tests at a time."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         os.setpgid(0, 0)
 

@@ -27,10 +27,10 @@ def decision(number, age, reason, changes=None, guarded=False, bound="workers"):
 
 
 DECISIONS = [
-    decision(1, 200, "The trainer waits 12 % of its time, 20 of 64 CPUs are free.", {"workers": [8.0, 12.0]}),
+    decision(1, 200, "The consumer waits 12 % of its time, 20 of 64 CPUs are free.", {"workers": [8.0, 12.0]}),
     decision(2, 90, "The reward fell: the change is taken back.", {"workers": [14.0, 12.0]}, guarded=True),
 ]
-LAST = decision(192, 0, "The trainer waits 3.1 % of its time: nothing to gain.")
+LAST = decision(192, 0, "The consumer waits 3.1 % of its time: nothing to gain.")
 
 
 def status(seconds, name="imagenet/train", pid=4711, loader=1, factor=1.0, **more):

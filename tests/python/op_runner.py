@@ -50,7 +50,7 @@ class OpRunner:
         self.process.stdin.write(json.dumps(request).encode() + b"\n" + pixels)
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        assert line, "op_run died at %s" % request
+        assert line, f"op_run died at {request}"
         answer = json.loads(line)
         if "error" in answer:
             raise OpError(answer["error"])

@@ -92,7 +92,9 @@ def test_numbers_of_other_libraries_are_numbers(pipe):
     with pipe.loader(batch_size=numpy.int64(2), shuffle=numpy.bool_(True), workers=numpy.int32(0), seed=numpy.uint64(3),
                      prefetch=numpy.int8(2), cpu_limit=numpy.float32(1)) as loader:  # fmt: skip
         assert len(next(loader.batches()).ids) == 2
-    loader = drapps.DataLoader(Numbers(4), torch.tensor(2).item(), shuffle=numpy.bool_(False), num_workers=numpy.int64(0))
+    loader = drapps.DataLoader(
+        Numbers(4), torch.tensor(2).item(), shuffle=numpy.bool_(False), num_workers=numpy.int64(0)
+    )
     assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
 
 

@@ -1,4 +1,5 @@
-"""A bad sample is replaced by the same one natively, in worker processes, in the caller and in a chain with functions."""
+"""A bad sample is replaced by the same one natively, in worker processes, in the caller and in a
+chain with functions."""
 
 import importlib
 
@@ -11,7 +12,7 @@ from torch.utils.data import RandomSampler, Subset, default_collate
 
 import drapps
 from drapps import DataLoader, _core
-from drapps.passes.replacement import Occurrences, Replacements
+from drapps.passes.bad_samples import Occurrences, Replacements
 from drapps.passes.order import Work
 
 torchvision = import_torchvision()
@@ -45,9 +46,14 @@ def images_of(folder):
     return torchvision.datasets.ImageFolder(folder, v2.Compose([v2.Resize((4, 4)), v2.PILToTensor()]))
 
 
-WAYS = {"native": {}, "workers": {"collate_fn": in_python, "num_workers": 2}, "caller": {"collate_fn": in_python, "num_workers": 0}}
+WAYS = {
+    "native": {},
+    "workers": {"collate_fn": in_python, "num_workers": 2},
+    "caller": {"collate_fn": in_python, "num_workers": 0},
+}
 SETS = {"whole": lambda d: d, "part": lambda d: Subset(d, range(1, N, 2)),
-        "turned": lambda d: Subset(d, range(N - 1, -1, -1)), "nested": lambda d: Subset(Subset(d, range(30)), range(5, 25))}  # fmt: skip
+        "turned": lambda d: Subset(d, range(N - 1, -1, -1)),
+        "nested": lambda d: Subset(Subset(d, range(30)), range(5, 25))}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", SETS)
@@ -115,7 +121,7 @@ def test_the_key_of_a_torch_pass():
     assert list(chosen.of(3, (0, 0), [], occurrence=2)) == list(chosen.of(-7, (5, 1), [], occurrence=2)) == wanted
     named = list(chosen.of("x", (2, 1), ["x", "y", "z"]))
     assert named == ["xyz"[_core.replacement(0, 77, (2 << 32) + 1, 0, attempt, 3)] for attempt in range(16)]
-    with pytest.raises(ValueError, match="n must be above 0"):
+    with pytest.raises(ValueError, match="n must be a positive int"):
         _core.replacement(0, 0, 0, 0, 0, 0)
 
 

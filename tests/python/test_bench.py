@@ -81,9 +81,9 @@ def test_files_are_listed_as_image_folder_does(tmp_path):
 
 
 def test_folder_without_jpegs_is_a_clear_error(tmp_path):
-    with pytest.raises(SystemExit, match="no file ends in .jpg"):
+    with pytest.raises(SystemExit, match="files that end in .jpg"):
         workload.find_files(tmp_path)
-    with pytest.raises(SystemExit, match="no such folder"):
+    with pytest.raises(SystemExit, match="--data must be a folder, got"):
         workload.find_files(tmp_path / "absent")
 
 
@@ -108,7 +108,7 @@ def test_consumer_refuses_batches_that_it_would_have_to_copy():
     batch = np.ones((4, 3, 8, 8), np.float32)
     assert workload.read_batch(batch) == batch.size / 16
     assert workload.read_batch(batch.transpose(0, 2, 3, 1)) == batch.size / 16
-    with pytest.raises(ValueError, match="not dense"):
+    with pytest.raises(ValueError, match="must be dense"):
         workload.read_batch(batch[:, :, ::2])
 
 
@@ -359,7 +359,7 @@ def test_the_report_says_why_pixels_were_not_compared():
     assert "- largest diff. n/a: --no-pixels was given" in bench_table.markdown(result)
     pixels = {"largest": 0.0}
     text = bench_table.markdown(result_of(THREE, {"torch_pil": pixels, "drapps": pixels}))
-    assert "- largest diff. n/a: drapps_first cannot be told which part of an image to crop" in text
+    assert "- largest diff. n/a: drapps_first cannot crop a given part of an image" in text
     assert "n/a" not in bench_table.markdown(result_of(THREE, dict.fromkeys(THREE, pixels)))
 
 
@@ -375,7 +375,7 @@ def test_section_of_a_file_is_replaced(tmp_path):
     bench_table.write_section(page, "x", "new\n")
     bench_table.write_section(page, "x", "new\n")
     assert page.read_text() == "head\n<!-- x -->\n\nnew\n\n<!-- /x -->\ntail\n"
-    with pytest.raises(SystemExit, match="once each"):
+    with pytest.raises(SystemExit, match="exactly once"):
         bench_table.write_section(page, "y", "new\n")
 
 
@@ -398,7 +398,7 @@ def test_peer_names_put_drapps_first_and_refuse_others():
     assert bench_command.peer_names("all") == list(peers.NAMES)
     assert bench_command.peer_names("dali,drapps") == ["drapps", "drapps_first", "dali"]
     assert "drapps_first" not in bench_command.others() and len(bench_command.others()) == len(peers.NAMES) - 2
-    with pytest.raises(SystemExit, match="no peer is called 'dally'"):
+    with pytest.raises(SystemExit, match="peer must be one of .*, got 'dally'"):
         bench_command.peer_names("dally")
 
 
@@ -488,7 +488,9 @@ def test_bare_loops_and_the_loader_run_in_turn(tmp_path):
 
 def test_without_the_bare_loop_it_is_said_what_was_not_measured():
     checks = run_all.bare_loop(run_all.parse(["--data", "x"]))
-    assert [(c.value, c.note) for c in checks] == [(None, "give --limit")] * len(run_all.limit_checks({run: [] for run in run_all.RUNS}))
+    assert [(c.value, c.note) for c in checks] == [(None, "give --limit")] * len(
+        run_all.limit_checks({run: [] for run in run_all.RUNS})
+    )
 
 
 def test_the_loop_may_be_judged_alone(monkeypatch):

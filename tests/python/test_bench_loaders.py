@@ -61,9 +61,9 @@ def test_cases_stand_beside_cases(name, tmp_path):
 
 
 def test_unknown_words_are_told():
-    with pytest.raises(SystemExit, match="no workload is called 'nothing'; there are folder"):
+    with pytest.raises(SystemExit, match="workload must be one of folder.*, got 'nothing'"):
         workloads.load("nothing")
-    with pytest.raises(SystemExit, match="tiny: no option depth; there are samples"):
+    with pytest.raises(SystemExit, match="tiny: options must be among samples.*, got depth"):
         rounds.run("tiny", {"depth": 3})
 
 
@@ -154,7 +154,7 @@ def test_bound_of_the_utilisation():
 
 def test_cpu_time_beside_the_samples_counts_in_a_bound_of_its_own():
     options = {"step": 10.0, "batch": 2, "workers": 1, "costs_ms": [5.0] * 20}
-    run = {"au": 0.5, "work_s": 0.1, "trainer_s": 0.03, "children_s": 0.11}
+    run = {"au": 0.5, "work_s": 0.1, "consumer_s": 0.03, "children_s": 0.11}
     assert segmentation.rest_ms(run) == pytest.approx(40)
     assert segmentation.share_of_all(run, options) == pytest.approx(0.5 * 150 / 100)
 
@@ -222,7 +222,8 @@ def test_failure_is_told_with_its_reason(monkeypatch):
 def test_command_line_runs_saves_and_writes_a_section(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- results-tiny -->\n<!-- /results-tiny -->\nafter\n")
-    done = bench_command.main(["loaders", "tiny", "--quick", "--rounds", "1", "--only", "torch", "--set", "batches=[16]",
+    done = bench_command.main(["loaders", "tiny", "--quick", "--rounds", "1", "--only", "torch", "--set",
+                               "batches=[16]",
                          "--save", str(tmp_path / "saved"), "--into", str(page)])
     assert done == 0 and "torch, batches of 16" in capsys.readouterr().out
     saved = json.loads((tmp_path / "saved" / "tiny.json").read_text())
@@ -258,7 +259,7 @@ def test_foreign_volumes_are_brought_in(tmp_path, order):
     got, spacing = volumes.read_nifti(images[0])
     assert len(images) == 1 and np.array_equal(got, array * 2 - 1) and spacing == (3.0, 0.75, 0.5)
     assert np.array_equal(volumes.read_nifti(labels[0])[0], array > 0)
-    with pytest.raises(SystemExit, match="no NIfTI file with three axes"):
+    with pytest.raises(SystemExit, match="must have a NIfTI file with three axes"):
         volume_sets.bring_in(str(tmp_path / "to" / "nothing"), str(tmp_path))
 
 

@@ -52,7 +52,8 @@ def affine(**settings):
 
 
 def padded_center_crop(size):
-    """As torchvision does with the image.  Its own boxes are a pixel off the image where a border of 3, 7, 11... is added."""
+    """As torchvision does with the image.  Its own boxes are a pixel off the image where a border
+    of 3, 7, 11... is added."""
 
     def moved(boxes, drawn):
         missing = [max(wanted - given, 0) for wanted, given in zip(size, boxes.canvas_size)]
@@ -87,7 +88,8 @@ REFERENCE = {
         ({"degrees": (90, 90)}, rotate()),
         ({"degrees": 180, "expand": True, "center": (11, 70)}, rotate(expand=True, center=[11, 70])),
     ],
-    "random_affine": [({"degrees": 0}, affine()), (FREE, affine()), ({**FREE, "center": (5, 9)}, affine(center=[5, 9]))],
+    "random_affine": [({"degrees": 0}, affine()), (FREE, affine()),
+                      ({**FREE, "center": (5, 9)}, affine(center=[5, 9]))],
 }  # fmt: skip
 
 # Ops that move pixels and not boxes, and why.

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import drapps
+from drapps import cached
 
 
 @pytest.fixture
@@ -166,3 +167,152 @@ def test_an_image_that_later_ops_only_look_at_is_kept(tmp_path):
             runs.append([(batch["boxes"].copy(), batch["volume"].copy()) for batch in loader])
     assert_same(runs[1], runs[0])
     assert_same(runs[2], runs[0])
+
+
+# --- in memory, and at a place of one's choice ---
+
+
+@pytest.mark.parametrize("disk", [False, True])
+def test_memory_gives_the_same_batches(photos, tmp_path, disk):
+    kept = {"cache": tmp_path / "cache"} if disk else {}
+    got, stats, text = epochs(photos, cache_memory=64 << 20, **kept)
+    assert_same(got, epochs(photos)[0])
+    assert stats["cache_memory_records"] == stats["cache_memory_written"] == 24
+    assert stats["cache_memory_hits"] == stats["cache_hits"] > 0
+    assert 0 < stats["cache_memory_bytes"] <= stats["cache_memory_limit_bytes"] == 64 << 20
+    assert stats["cache_written"] == (24 if disk else 0)
+    assert "cache in memory: 24 samples" in text and "by the order of the next epochs" in text
+    assert stats["cache_memory_codec"] in text
+
+
+def test_loaders_of_a_machine_share_memory(photos):
+    want, stats, _ = epochs(photos, 1, cache_memory=16 << 20)
+    assert stats["cache_hits"] == 0
+    code = (
+        "import sys, drapps\n"
+        "pipe = drapps.read(sys.argv[1], index=False).decode().resize(32).random_crop(24).random_horizontal_flip()\n"
+        "loader = pipe.loader(batch_size=5, shuffle=True, seed=2, output='numpy', cache_memory=16 << 20)\n"
+        "list(loader)\n"
+        "print(loader.stats()['cache_memory_records'], flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code, str(photos)], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+    try:
+        assert child.stdout.readline() == b"24\n"
+        got, stats, _ = epochs(photos, 1, cache_memory=16 << 20)
+        assert stats["cache_memory_hits"] == 24 and stats["bytes_read"] == 0
+        assert_same(got, want)
+    finally:
+        child.kill()
+        child.communicate()
+    got, stats, _ = epochs(photos, 1, cache_memory=16 << 20)  # the last user was killed: begun anew
+    assert stats["cache_memory_hits"] == 0 and stats["cache_memory_records"] == 24
+    assert_same(got, want)
+
+
+@pytest.mark.parametrize("at, kept", [("decode", "decode ->"), (0, "decode ->"), ("resize", "decode, resize ->")])
+def test_the_place_can_be_chosen(photos, tmp_path, at, kept):
+    got, _, text = epochs(photos, cache=tmp_path / "cache", cache_at=at)
+    assert_same(got, epochs(photos)[0])
+    assert f"cache: keeps {kept}" in text
+
+
+@pytest.mark.parametrize("at, words", [
+    ("random_crop", "op 2 .random_crop. is random"), (7, "ops 0 to 3"), ("crop", "no such op"),
+])  # fmt: skip
+def test_no_other_place_can(photos, at, words):
+    with pytest.raises(drapps.ArgumentError, match=words):
+        epochs(photos, 1, cache_memory=1 << 20, cache_at=at)
+
+
+def test_wrong_memory(photos):
+    with pytest.raises(drapps.ArgumentError, match="cache_memory must be 0 or at least 1048576 bytes, got 5"):
+        epochs(photos, 1, cache_memory=5)
+    with pytest.raises((ValueError, TypeError), match="cache_memory must be"):
+        epochs(photos, 1, cache_memory=-1)
+    with pytest.raises(drapps.ArgumentError, match="cache_at needs cache or cache_memory"):
+        epochs(photos, 1, cache_at="decode")
+
+
+def test_every_choice_is_in_the_trace(photos, tmp_path):
+    """Forced codecs are obeyed and written down, choices with the terms that they were made of."""
+    pipe = drapps.read(photos, index=False).decode().resize(32).random_crop(24)
+    loader = pipe.loader(batch_size=4, output="numpy", cache_memory=16 << 20, trace=tmp_path / "run.drtrace")
+    loader.set("codec", 0)
+    list(loader)
+    loader.close()
+    events = [e for e in drapps.trace.read(tmp_path / "run.drtrace").events if e["event"] == "codec"]
+    assert len(events) == 24
+    assert {(e["tier"], e["codec"], e["why"], e["class"]) for e in events} == {("memory", "none", "set", "8-bit")}
+    loader = pipe.loader(batch_size=4, output="numpy", cache=tmp_path / "kept", trace=tmp_path / "auto.drtrace")
+    list(loader)
+    assert loader.get("codec") == -1
+    loader.close()
+    events = [e for e in drapps.trace.read(tmp_path / "auto.drtrace").events if e["event"] == "codec"]
+    assert len(events) == 24 and {e["tier"] for e in events} == {"disk"}
+    for event in events:
+        known = {t["codec"]: t["u"] for t in event["terms"] if t["u"] is not None}
+        unknown = {t["codec"] for t in event["terms"]} - set(known)
+        assert event["codec"] in unknown if unknown else known[event["codec"]] == max(known.values())
+        for t in event["terms"]:
+            if t["u"] is not None:
+                assert 0 <= t["compat"] <= 1 and 0 < t["v"] <= 1 and 0 < t["rho"] <= 1
+                assert abs(t["u"] - (0.02 * t["v"] + 0.02 * t["rho"] + t["compat"] + t["bonus"])) < 1e-5
+
+
+def test_python_functions_in_memory(tmp_path):
+    made = []
+
+    @drapps.deterministic
+    def prepare(i):
+        made.append(i)
+        return np.full(1000, i)
+
+    cache = cached.Cache(None, memory=4 << 20)
+    with cached.using(cache):
+        for _ in range(3):
+            assert [int(prepare(i)[7]) for i in range(20)] == list(range(20))
+    (stats,) = cache.stats().values()
+    assert made == list(range(20)) and stats["memory_hits"] == 40 and stats["memory_records"] == 20
+    cache.close()
+
+
+def test_the_report_has_the_choices(photos, tmp_path):
+    from drapps.report.codecs import codec_table
+    from drapps.report.run import Run
+
+    pipe = drapps.read(photos, index=False).decode().resize(32).random_crop(24)
+    loader = pipe.loader(batch_size=4, output="numpy", cache_memory=16 << 20, trace=tmp_path / "run.drtrace")
+    list(loader)
+    loader.close()
+    text = codec_table(Run(drapps.trace.read(tmp_path / "run.drtrace"), "run"))
+    assert "Compression of the cache" in text and "<td>memory<td>8-bit<td>none" in text
+    other = pipe.loader(batch_size=4, output="numpy", trace=tmp_path / "none.drtrace")
+    list(other)
+    other.close()
+    assert codec_table(Run(drapps.trace.read(tmp_path / "none.drtrace"), "none")) == ""
+
+
+class Marked:
+    """A data set in Python; each sample says in which process it was made."""
+
+    def __len__(self):
+        return 12
+
+    @drapps.deterministic(key=lambda self, i: i)
+    def prepare(self, i):
+        return np.array([i, os.getpid()])
+
+    def __getitem__(self, i):
+        return self.prepare(i)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_dataloader_keeps_in_memory(workers):
+    pytest.importorskip("torch")
+    loader = drapps.DataLoader(Marked(), 3, num_workers=workers, cache_memory=4 << 20, persistent_workers=workers > 0)
+    first, second = ([row.tolist() for batch in loader for row in batch] for _ in range(2))
+    assert first == second and [row[0] for row in first] == list(range(12))
+    assert loader.cache_memory == 4 << 20
+    if workers == 0:
+        assert loader.stats()["cache_hits"] == 12

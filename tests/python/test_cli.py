@@ -77,9 +77,9 @@ def test_profile(folder):
         ([], 2, ""),
         (["profile", "no/such/folder"], 1, "no/such/folder"),
         (["profile", ".", "--samples", "0"], 2, "samples"),
-        (["profile", ".", "--seconds", "-1"], 2, "--seconds is -1, must be 0 or more"),
-        (["profile", ".", "--seconds", "nan"], 2, "--seconds is nan"),
-        (["profile", ".", "--step-ms", "-5"], 2, "--step-ms is -5, must be 0 or more"),
+        (["profile", ".", "--seconds", "-1"], 2, "--seconds must be a non-negative number, got -1"),
+        (["profile", ".", "--seconds", "nan"], 2, "--seconds must be a non-negative number, got nan"),
+        (["profile", ".", "--step-ms", "-5"], 2, "--step-ms must be a non-negative number, got -5"),
         (["profile", __file__, "--seconds", "0"], 2, "must be above 0 for a Python file"),
     ],
 )

@@ -1,4 +1,5 @@
-"""ConsumerTimer: waits and steps of a pass, by a clock that the test turns; and what loaders of every kind say of theirs."""
+"""ConsumerTimer: waits and steps of a pass, by a clock that the test turns; and what loaders of
+every kind say of theirs."""
 
 import threading
 import time
@@ -12,14 +13,14 @@ from torch.utils import data
 
 import drapps
 from drapps import DataLoader
-from drapps.passes import consumer_timer
+from drapps.passes import cursor
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """Turned by clock.now."""
     found = SimpleNamespace(now=0)
-    monkeypatch.setattr(consumer_timer, "time", SimpleNamespace(monotonic_ns=lambda: found.now))
+    monkeypatch.setattr(cursor, "time", SimpleNamespace(monotonic_ns=lambda: found.now))
     return found
 
 
@@ -35,7 +36,7 @@ def in_thread(function, *args):
 
 
 def test_waits_and_steps_alternate(clock, sums):
-    one = consumer_timer.ConsumerTimer(sums)
+    one = cursor.ConsumerTimer(sums)
     clock.now = 5  # before the first call nothing counts
     for waited, stepped in ((10, 100), (20, 200)):
         one.begin_wait()
@@ -51,7 +52,7 @@ def test_waits_and_steps_alternate(clock, sums):
 
 
 def test_what_goes_on_is_counted_in(clock, sums):
-    one = consumer_timer.ConsumerTimer(sums)
+    one = cursor.ConsumerTimer(sums)
     one.begin_wait()
     clock.now = 7
     one.count()
@@ -68,7 +69,7 @@ def test_what_goes_on_is_counted_in(clock, sums):
 
 
 def test_it_is_a_wait_while_any_thread_waits(clock, sums):
-    one = consumer_timer.ConsumerTimer(sums)
+    one = cursor.ConsumerTimer(sums)
     one.begin_wait()
     clock.now = 1
     in_thread(one.begin_wait)  # a thread that goes on waiting
@@ -81,7 +82,7 @@ def test_it_is_a_wait_while_any_thread_waits(clock, sums):
 
 def test_passes_add_up(clock, sums):
     for _ in range(2):
-        one = consumer_timer.ConsumerTimer(sums)
+        one = cursor.ConsumerTimer(sums)
         one.begin_wait()
         clock.now += 4
         one.end_wait(over=True)

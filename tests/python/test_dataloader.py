@@ -111,7 +111,8 @@ def test_shuffling_nothing_is_an_error_as_in_torch():
 
 @pytest.mark.parametrize("option", [{"on_bad_sample": "ignore"}, {"max_bad": -1}, {"memory_limit": -1},
                                     {"cpu_limit": 0}, {"rank": 2, "world_size": 2}, {"rank": 0},
-                                    {"seed": 1, "generator": torch.Generator()}, {"seed": "x"}, {"seed": 1.5}])  # fmt: skip
+                                    {"seed": 1, "generator": torch.Generator()}, {"seed": "x"},
+                                    {"seed": 1.5}])  # fmt: skip
 def test_own_arguments_are_checked(option):
     with pytest.raises(ValueError):
         DataLoader(Numbers(4), **option)
@@ -409,7 +410,7 @@ def test_where_nothing_takes_the_place_the_batch_is_lost_and_the_next_comes(opti
                 found[-1].append(str(error))
         assert next(iterator, None) is None
     assert found[0] == found[1] == found[2]
-    assert any("found no sample to take its place" in batch for batch in found[0])
+    assert any("found no sample to replace it" in batch for batch in found[0])
     assert any(70 in batch for batch in found[0] if isinstance(batch, list))
 
 

@@ -1,4 +1,5 @@
-"""DataLoader with a policy: what it takes, what it says, that nothing is lost while knobs are turned, nothing is left."""
+"""DataLoader with a policy: what it takes, what it says, that nothing is lost while knobs are
+turned, nothing is left."""
 
 import gc
 import inspect
@@ -16,7 +17,8 @@ from loadersets import Burning, Numbers, Slow, burn
 from torch.utils import data
 
 import drapps
-from drapps import DataLoader, tuning
+from drapps import DataLoader
+from drapps.procpool.tuning import Tuning
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -56,7 +58,7 @@ def monitor():
     ({"policy": 3}, r"policy must be text such as 'analytic' or .*, got 3"),
     ({"weights": "beauty=1"}, "beauty"),
     ({"weights": {"energy": -1}}, "energy"),
-    ({"weights": {"energy": "much"}}, "energy is 'much', allowed are numbers"),
+    ({"weights": {"energy": "much"}}, "energy must be a non-negative number, got 'much'"),
     ({"cpu_limit": 1e-9}, "cpu_limit must be a number from 0.01 to 512 or None, got 1e-09"),
     ({"cpu_limit": 513}, "cpu_limit must be a number from 0.01 to 512 or None, got 513"),
 ])  # fmt: skip
@@ -229,7 +231,9 @@ def test_a_user_may_turn_the_ceiling_while_it_runs(monitor):
 
 
 def test_wishes_are_followed_and_nothing_is_lost(monitor):
-    iterator = iter(DataLoader(Slow(400, range(400), 0.002), 4, num_workers=1, resource_monitor=monitor, policy="fixed"))
+    iterator = iter(
+        DataLoader(Slow(400, range(400), 0.002), 4, num_workers=1, resource_monitor=monitor, policy="fixed")
+    )
     found = next(iterator).tolist()
     pool = iterator._pool
     for n in (3, 1, 2):
@@ -290,7 +294,7 @@ def test_the_number_of_batches_ahead_is_the_controllers(monitor):
     controller = iterator._pool.controller
     controller.set("prefetch", 9)
     next(iterator)
-    assert iterator._ahead() == 9 and iterator._under_way <= 9
+    assert iterator._pool.window.batches == 9 and iterator._pool.window.in_flight <= 9
     assert len(torch.cat(list(iterator))) == 392
 
 
@@ -490,7 +494,7 @@ def test_draadp_gives_what_torch_gives(num_workers):
 def test_settings_are_those_of_the_class():
     loader = drapps.DRAADPDataLoader(Numbers(8))
     assert loader.weights == "draadp" and loader.batch_size == 32 and loader.prefetch_factor == 2
-    assert isinstance(loader._tuning, tuning.Tuning) and loader._tuning.pinned == ()
+    assert isinstance(loader._tuning, Tuning) and loader._tuning.pinned == ()
 
 
 @pytest.mark.parametrize("batch_size, least", [(1, 4), (3, 2), (8, 2)])
@@ -499,7 +503,7 @@ def test_no_policy_leaves_workers_without_a_sample(batch_size, least):
     with DataLoader(Slow(48, range(48), 0.01), batch_size, num_workers=4) as loader:
         loader._tuning.learnt["prefetch"] = 2  # as the policy of an earlier pass may have left it
         iterator = iter(loader)
-        assert iterator._ahead() == least
+        assert iterator._pool.window.batches == least
         assert sum(len(batch) for batch in iterator) == 48
 
 
@@ -522,7 +526,7 @@ def test_small_batches_are_made_as_far_ahead_as_torchs(nbytes, least, in_order):
         loader._tuning.learnt["prefetch"] = 1  # as the policy of an earlier pass may have left it
         iterator = iter(loader)
         next(iterator)
-        assert iterator._ahead() >= least and (least == 2) == (iterator._ahead() == 2)
+        assert iterator._pool.window.batches >= least and (least == 2) == (iterator._pool.window.batches == 2)
 
 
 def test_a_pass_begins_with_the_workers_that_the_last_ones_policy_left(tmp_path, monkeypatch):

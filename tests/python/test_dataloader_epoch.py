@@ -1,7 +1,10 @@
 """DataLoader.set_epoch: the epoch of drapps' own order, and of samplers that have one."""
 
+import random
+
 import pytest
-from loadersets import Numbers, lists
+import torch
+from loadersets import Numbers, Rolls, lists
 from torch.utils import data
 
 import drapps
@@ -51,6 +54,24 @@ def test_a_state_is_kept_for_its_own_epoch_alone(epoch):
     assert lists(again) == (epochs[1][1:] if epoch == 1 else epochs[2])
 
 
+@pytest.mark.parametrize("n, epoch, said", [(1, 2, True), (1, 1, False), (0, 2, False), (4, 2, False)])
+def test_a_state_that_is_dropped_is_warned_of(caplog, n, epoch, said):
+    """Not where nothing was delivered, or nothing is left."""
+    loader = seeded()
+    loader.set_epoch(1)
+    iterator = iter(loader)
+    for _ in range(n):
+        next(iterator)
+    again = seeded()
+    again.load_state_dict(loader.state_dict())
+    again.set_epoch(epoch)
+    wanted = f"set_epoch({epoch}) dropped the state that was loaded, which is of epoch 1"
+    assert [wanted in record.message for record in caplog.records] == [True] * said
+    caplog.clear()
+    again.set_epoch(0)
+    assert len(caplog.records) == (n == 1 and epoch == 1)
+
+
 @pytest.mark.parametrize("given", ["sampler", "batch_sampler"])
 def test_samplers_get_it(given):
     def loader_of(kind, **options):
@@ -73,3 +94,26 @@ def test_what_is_no_epoch_is_refused(epoch):
     with pytest.raises(drapps.ArgumentError, match="^epoch must be a non-negative int"):
         loader.set_epoch(epoch)
     assert lists(loader) == lists(seeded())
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_with_a_seed_samples_draw_the_same_wherever_they_are_made(workers):
+    """Whatever was drawn before, also where a pass goes on elsewhere; the program's generators stay as they are."""
+
+    def rolling(workers):
+        return DataLoader(Rolls(12), 3, shuffle=True, seed=7, num_workers=workers)
+
+    torch.manual_seed(1)
+    wanted = lists(rolling(2))
+    torch.manual_seed(2)
+    random.seed(3)
+    before = random.getstate(), torch.get_rng_state()
+    loader = rolling(workers)
+    iterator = iter(loader)
+    begun = [next(iterator).tolist()]
+    assert begun == wanted[:1]
+    again = rolling(2 - workers)
+    again.load_state_dict(loader.state_dict())
+    assert begun + lists(again) == wanted == begun + lists(iterator)
+    assert random.getstate() == before[0]
+    assert workers == 2 or torch.equal(torch.get_rng_state(), before[1])

@@ -315,7 +315,7 @@ def test_left_early_and_closed():
     iterator = iter(loader)
     next(iterator)
     loader.close()
-    with pytest.raises(RuntimeError, match="given up"):
+    with pytest.raises(RuntimeError, match="iterator invalidated"):
         next(iterator)
 
 
@@ -423,7 +423,7 @@ def test_a_trace_counts_passes_and_has_the_users_settings(folder, tmp_path, caps
     run = trace.read(path)
     settings = run.meta["settings"]
     assert settings["shuffle"] is True and settings["batch_size"] == 4 and "pushed_order" not in settings
-    told = [text for _, text in events.told(run) if text.startswith("start")]
+    told = [text for _, text in events.listed(run) if text.startswith("start")]
     parts = [(0, 0, n_samples), (1, 0, n_samples), (2, 0, n_samples), (2, 4, n_samples - 4)]
     assert len(told) == 4
     for text, (epoch, base, n) in zip(told, parts):

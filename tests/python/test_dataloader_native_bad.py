@@ -1,4 +1,5 @@
-"""Bad samples in passes that the engine runs: every batch comes, whichever samples are left out, and states know of them.
+"""Bad samples in passes that the engine runs: every batch comes, whichever samples are left out, and states know of
+them.
 
 A pass that waits for ever ends by its timeout.
 """

@@ -237,7 +237,7 @@ def deliver(loader, some):
             break
         places = work.places or [(work.number, slot) for slot in range(len(work.indices))]
         chosen = [i for i in range(len(places)) if i in slots]
-        loader._progress.all_delivered([places[i] for i in chosen])
+        loader._progress.delivered_places([places[i] for i in chosen])
         got += [((places[i][0] * loader.world_size + loader.rank, places[i][1]), work.indices[i]) for i in chosen]
     return got
 

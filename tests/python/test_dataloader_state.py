@@ -3,6 +3,7 @@
 import pickle
 import threading
 
+import numpy
 import pytest
 import torch
 from loadersets import Bookmark, Cards, Numbers, Stream, lists
@@ -105,7 +106,7 @@ def test_loading_ends_the_pass_that_runs():
     iterator = iter(loader)
     next(iterator)
     loader.load_state_dict(loader.state_dict())
-    with pytest.raises(drapps.StateError, match="given up"):
+    with pytest.raises(drapps.StateError, match="iterator invalidated"):
         next(iterator)
     assert lists(loader)[0] == [4, 5, 6, 7]
 
@@ -121,6 +122,93 @@ def test_another_batch_size_is_an_error():
     _, state, _ = saved_after(loader_of(dict, 0), 1)
     with pytest.raises(ValueError, match="saved with batch_size 4, the loader has 5"):
         DataLoader(Numbers(30), 5, num_workers=0).load_state_dict(state)
+
+
+def of_twenty(n, **options):
+    """A loader of 20 samples in batches of 4, after n batches."""
+    return saved_and_rest(n, **options)[0]
+
+
+def saved_and_rest(n, **options):
+    """(such a loader, its state, an iterator of the rest of its pass)."""
+    loader = DataLoader(Numbers(20), 4, num_workers=0, **options)
+    iterator = iter(loader)
+    for _ in range(n):
+        next(iterator)
+    return loader, pickle.loads(pickle.dumps(loader.state_dict())), iterator
+
+
+@pytest.mark.parametrize("n", [2, 5])
+@pytest.mark.parametrize("other", [{"seed": 8}, {}])
+def test_another_seed_is_an_error(other, n):
+    loader = of_twenty(0, shuffle=True, **other)
+    with pytest.raises(drapps.ArgumentError) as refusal:
+        loader.load_state_dict(of_twenty(n, shuffle=True, seed=7).state_dict())
+    assert str(refusal.value) == f"the state was saved with seed 7, the loader has {other.get('seed')!r}"
+
+
+@pytest.mark.parametrize("other", [{"seed": 8}, {"generator": torch.Generator().manual_seed(8)}, {}])
+def test_a_state_without_a_seed_goes_on_in_its_own_order(other):
+    _, state, rest = saved_and_rest(2, shuffle=True)
+    rest = lists(rest)
+    loader = of_twenty(0, shuffle=True, **other)
+    loader.load_state_dict(state)
+    iterator = iter(loader)
+    assert next(iterator).tolist() == rest[0]
+    again = of_twenty(0, shuffle=True, **other)  # a state of what goes on goes on, too
+    again.load_state_dict(pickle.loads(pickle.dumps(loader.state_dict())))
+    assert lists(again) == lists(iterator) == rest[1:]
+    if "seed" in other:
+        wanted = of_twenty(0, shuffle=True, seed=8)
+        wanted.set_epoch(1)
+        assert lists(loader) == lists(wanted)
+
+
+@pytest.mark.parametrize("seed", [None, 7])
+@pytest.mark.parametrize("was, now", [(True, False), (False, True)])
+def test_another_sampler_is_an_error(was, now, seed):
+    names = {True: "shuffle=True (RandomSampler)", False: "shuffle=False (SequentialSampler)"}
+    loader, state = of_twenty(0, shuffle=now, seed=seed), of_twenty(2, shuffle=was, seed=seed).state_dict()
+    with pytest.raises(drapps.ArgumentError) as refusal:
+        loader.load_state_dict(state)
+    assert f"saved with {names[was]}, the loader has {names[now]}" in str(refusal.value)
+    assert 'remove state["made_with"]["sampler"]' in str(refusal.value)
+    assert lists(loader) == lists(of_twenty(0, shuffle=now, seed=seed)) or seed is None
+
+
+def test_an_order_that_cannot_be_drawn_again_is_an_error():
+    """Also in states that do not name their sampler."""
+    drawn = of_twenty(2, shuffle=True).state_dict()
+    given = of_twenty(2, shuffle=True, generator=torch.Generator().manual_seed(8)).state_dict()
+    for state, options, said in [(drawn, {}, "saved with shuffle=True"),
+                                 (given, {"shuffle": True}, "saved with 1 generator, the loader has 0")]:  # fmt: skip
+        del state["made_with"]["sampler"], state["made_with"]["seed"]
+        with pytest.raises(drapps.ArgumentError, match=said):
+            of_twenty(0, **options).load_state_dict(state)
+
+
+def test_states_that_name_no_sampler_and_no_seed_are_loaded():
+    _, state, rest = saved_and_rest(2, shuffle=True, seed=7)
+    del state["made_with"]["sampler"], state["made_with"]["seed"]
+    loader = of_twenty(0, shuffle=True, seed=7)
+    loader.load_state_dict(state)
+    assert lists(loader) == lists(rest)
+
+
+def test_torchs_own_random_sampler_is_that_of_shuffle():
+    torch.manual_seed(3)
+    _, state, rest = saved_and_rest(2, sampler=data.RandomSampler(range(20)))
+    loader = of_twenty(0, shuffle=True)
+    loader.load_state_dict(state)
+    assert lists(loader) == lists(rest)
+
+
+def test_indices_are_a_sampler_of_one_kind():
+    order = [*range(10, 20), *range(10)]
+    _, state, rest = saved_and_rest(2, sampler=order)
+    loader = of_twenty(0, sampler=numpy.array(order))
+    loader.load_state_dict(state)
+    assert lists(loader) == lists(rest)
 
 
 def test_a_fingerprint_is_compared():

@@ -14,7 +14,7 @@ from op_runner import import_torchvision
 
 import drapps
 from drapps import DataLoader, cached
-from drapps.torch import rebuild
+from drapps.torch.workers import OPTIONS
 from drapps.passes.counters import Counters
 
 torchvision = import_torchvision()
@@ -117,7 +117,7 @@ def of_cache(stats):
 def test_a_native_cache_is_counted_and_explained(folder, tmp_path):
     want = [[field.tolist() for field in batch] for batch in DataLoader(images(folder), 4, num_workers=1)]
     loader = DataLoader(images(folder), 4, num_workers=1, cache=tmp_path / "kept", cache_limit=LIMIT)
-    assert f"cache: keeps in {tmp_path / 'kept'} what the ops before the first random one make" in loader.explain()
+    assert f"cache: keeps in {tmp_path / 'kept'} the results of the ops before the first random one" in loader.explain()
     for _ in range(2):
         assert [[field.tolist() for field in batch] for batch in loader] == want
     stats = loader.stats()
@@ -154,8 +154,8 @@ def test_a_native_beginning_is_not_kept_and_that_is_said(folder, tmp_path):
 
     loader = DataLoader(images(folder, negative), 4, num_workers=1, cache=tmp_path / "kept", cache_limit=LIMIT)
     text = loader.explain()
-    assert "in 1 worker process" in text and "ImageFolder has none itself" in text
-    assert "of the native beginning nothing is kept, because Python code follows it" in text
+    assert "in 1 worker process" in text and "ImageFolder has none" in text
+    assert "results of the native ops before Python code are not kept" in text
     lists(loader)
     assert not any((tmp_path / "kept").rglob("*.drst"))
     assert set(of_cache(loader.stats()).values()) == {None}
@@ -175,9 +175,9 @@ class Prepared(Numbers):
 @pytest.mark.parametrize("workers", [0, 1])
 def test_marked_functions_are_named(tmp_path, workers):
     loader = DataLoader(Prepared(12), 3, num_workers=workers, cache=tmp_path)
-    assert f"cache: keeps in {tmp_path} what functions return" in loader.explain()
+    assert f"cache: keeps in {tmp_path} the results of functions" in loader.explain()
     assert "Prepared has prepare" in loader.explain()
-    assert "Numbers has none itself" in DataLoader(Numbers(3), num_workers=workers, cache="auto").explain()
+    assert "Numbers has none" in DataLoader(Numbers(3), num_workers=workers, cache="auto").explain()
 
 
 def test_in_the_caller_hits_are_known(tmp_path):
@@ -202,7 +202,7 @@ def test_the_limit_holds_for_functions_too(tmp_path, workers):
 
 
 def test_a_limit_is_handed_on():
-    assert "cache_limit" in rebuild.OPTIONS  # a trainer that builds the loader anew hands it on
+    assert "cache_limit" in OPTIONS  # a trainer that builds the loader anew hands it on
 
 
 @pytest.mark.parametrize("marked", [True, False])

@@ -76,8 +76,11 @@ class Deadly(Numbers):
 
 @pytest.mark.filterwarnings("ignore:worker .* was killed")
 def test_a_sample_that_kills_is_given_up():
-    with pytest.raises(RuntimeError, match="sample 5"):
-        lists(DataLoader(Deadly(8), 2, num_workers=2))
+    with pytest.warns(RuntimeWarning, match="worker .* was killed") as seen:
+        with pytest.raises(RuntimeError, match="sample 5") as death:
+            lists(DataLoader(Deadly(8), 2, num_workers=2))
+    assert type(death.value) is drapps.BadSampleError
+    assert len(seen) == 3 and not any("no sample was lost" in str(warning.message) for warning in seen)
     loader = DataLoader(Deadly(8), 2, num_workers=2, on_bad_sample="skip")
     assert lists(loader) == [[0, 1], [2, 3], [4], [6, 7]]
 

@@ -131,7 +131,9 @@ def test_what_was_told_to_leave_is_not_lost(monkeypatch):
         time.sleep(0.01)
     supervisor._ended = False
     poll = supervisor._conn.poll
-    monkeypatch.setattr(supervisor._conn, "poll", lambda: (setattr(supervisor, "_ended", True), poll())[1], raising=False)
+    monkeypatch.setattr(
+        supervisor._conn, "poll", lambda: (setattr(supervisor, "_ended", True), poll())[1], raising=False
+    )
     assert all(message[0] != "ready" for message in supervisor.messages())
 
 

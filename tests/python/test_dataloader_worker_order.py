@@ -12,7 +12,7 @@ from loadersets import Faulty, Numbers, Slow, lists
 
 import drapps
 from drapps import DataLoader, cached
-from drapps.torch import worker_iter
+from drapps.torch import pool_iter
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -133,11 +133,12 @@ class Wide(Numbers):
     (Wide(60), {"in_order": False, "num_workers": 4}, 16),  # of 24 batches, 16 take 64 MB
     (Wide(60), {"in_order": False, "num_workers": 2, "batch_size": 10}, 4),  # 60 MB, as torch's anyway
 ])  # fmt: skip
-def test_small_samples_out_of_order_are_many(dataset, options, ahead):
+def test_small_samples_out_of_order_are_many(tmp_path, monkeypatch, dataset, options, ahead):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # with no costs of an earlier test
     loader = DataLoader(dataset, **{"batch_size": 2, "num_workers": 2, "policy": "fixed", **options})
     iterator = iter(loader)
     count = len(next(iterator))
-    assert iterator._ahead() == ahead and iterator._under_way <= ahead
+    assert iterator._pool.window.batches == ahead and iterator._pool.window.in_flight <= ahead
     assert count + sum(map(len, iterator)) == len(dataset)
 
 
@@ -150,7 +151,7 @@ def test_batches_beyond_what_was_asked_for_are_posted_together(options, under_wa
     iterator = iter(DataLoader(Numbers(120), 2, num_workers=2, policy="fixed", **options))
     for i in range(40):
         next(iterator)
-        assert iterator._under_way == under_way[i % len(under_way)]
+        assert iterator._pool.window.in_flight == under_way[i % len(under_way)]
     assert sum(map(len, iterator)) == 40
 
 
@@ -239,13 +240,13 @@ def test_the_longest_known_sample_is_evened_out(tmp_path, monkeypatch, dataset, 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     iterator = iter(known(costs, dataset, **options))
     next(iterator)
-    assert iterator._ahead() == ahead
+    assert iterator._pool.window.batches == ahead
 
 
 def test_a_pass_begins_with_the_shortest_known_samples(tmp_path, monkeypatch):
     """Of all that even out the longest one, though nobody knows how large a batch is."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(worker_iter, "START_S", 60)
+    monkeypatch.setattr(pool_iter, "START_S", 60)
     costs = one_in_ten(500, unit_ns=2e6)[:80]
     costs[36] = costs[39] = 1e6
     found = lists(known(costs, num_workers=1))
@@ -265,15 +266,15 @@ def settled(count):
 def test_what_is_begun_early_takes_no_more_memory(tmp_path, monkeypatch):
     """Large batches: many are posted, and as few are begun as where nothing is known."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(worker_iter, "START_S", 60)
+    monkeypatch.setattr(pool_iter, "START_S", 60)
     loader = known(one_in_ten(500)[:64], Wide(64), num_workers=4, batch_size=4, persistent_workers=True)
     for _ in range(2):
         iterator = iter(loader)
-        assert iterator._under_way == 16
+        assert iterator._pool.window.in_flight == 16
         pool = iterator._pool
         assert 32 <= settled(lambda: pool.stats()["samples"] % 64) <= 32 + 4  # 8 batches of 8 MB, and what was claimed
         assert pool.stats()["peak_bytes"] < 11 * (8 << 20)
-        assert sum(map(len, iterator)) == 64 and iterator._window.started == 0
+        assert sum(map(len, iterator)) == 64 and iterator._pool.window.started == 0
     loader.close()
 
 
@@ -281,10 +282,10 @@ def test_a_limit_of_one_pass_is_not_that_of_the_next(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     loader = known(one_in_ten(500)[:64], Wide(64), num_workers=2, batch_size=8, persistent_workers=True)
     iterator = iter(loader)
-    assert iterator._window.started == 4
+    assert iterator._pool.window.started == 4
     loader._sample_costs()._telling = False  # as if they had turned out to be alike
     iterator = iter(loader)
-    assert iterator._window.started == 0 and sum(map(len, iterator)) == 64
+    assert iterator._pool.window.started == 0 and sum(map(len, iterator)) == 64
     loader.close()
 
 
@@ -295,7 +296,7 @@ def test_an_error_says_nothing_of_the_size_of_batches(tmp_path, monkeypatch):
     iterator = iter(known(costs, Faulty(80, [0, 1]), num_workers=1))
     with pytest.raises(ValueError, match="no sample"):
         next(iterator)
-    assert iterator._window.largest_bytes == 0
+    assert iterator._pool.window.largest_bytes == 0
 
 
 class Prepared(Numbers):

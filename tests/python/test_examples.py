@@ -31,7 +31,8 @@ PROGRAMS = {
     "unet3d.py": (["--volumes", "10", "--epochs", "2"], "epoch 1: 10 volumes in"),
     "detection.py": (["--images", "20", "--epochs", "2"], "epoch 1: 20 images in"),
 }
-PARTS = {"demo.py", "demo_data.py", "training.py", "vision.py"}  # `make demo`, which takes longer, and what others import
+# `make demo`, which takes longer, and what others import.
+PARTS = {"demo.py", "demo_data.py", "training.py", "vision.py"}
 
 
 def test_every_program_is_run():
@@ -67,7 +68,8 @@ def test_modules_with_examples():
 
 @pytest.fixture
 def given(tmp_path, monkeypatch):
-    """What docstrings take for granted, beside what is in their module; the current folder has the files that they name."""
+    """What docstrings take for granted, beside what is in their module; the current folder has the
+    files that they name."""
     monkeypatch.chdir(tmp_path)
     folder = write_folder(tmp_path / "set", n=6)
     (tmp_path / "train2017").mkdir()
@@ -93,8 +95,10 @@ def test_stubs_are_up_to_date():
 
 
 def stubbed(path):
-    """(class or None, name) of every class, function and method in a stub."""
+    """(class or None, name) of every class, function, constant and method in a stub."""
     for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.AnnAssign) and not node.target.id.startswith("_"):
+            yield None, node.target.id
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             yield None, node.name
         for part in getattr(node, "body", []):

@@ -10,7 +10,8 @@ import pytest
 
 from drapps import _core, cli
 from drapps.bench import paced
-from benchmarks.experiments import adapt, adapt_command, adapt_phases, adapt_tables, adapt_training, pictures, statistics
+from benchmarks.experiments import adapt, adapt_command, adapt_phases, adapt_tables, adapt_training, pictures
+from benchmarks.experiments import statistics
 from benchmarks.experiments.cells import Cells
 from benchmarks.experiments.adapt_phases import Condition, Contender, Place
 
@@ -87,7 +88,9 @@ def test_a_batch_counts_over_the_time_since_the_one_before():
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    return Place(pictures.make_images(tmp_path_factory.mktemp("images"), classes=2, each=8, size=(64, 48)), "no-environments")
+    return Place(
+        pictures.make_images(tmp_path_factory.mktemp("images"), classes=2, each=8, size=(64, 48)), "no-environments"
+    )
 
 
 def test_a_run_delivers_in_every_phase_and_holds_the_step(place):
@@ -133,7 +136,9 @@ def test_the_best_of_the_grid_is_found_for_each_condition(tmp_path, monkeypatch)
     best = adapt.best_static(rates, scenario)
     assert {name: contender.name for name, contender in best.items()} == wanted
     assert [c.name for c in experiment.contenders("steps", scenario, best)] == ["analytic", *wanted.values()]
-    assert adapt_tables.grid(rates).count("**11**") == 2 and len(adapt_tables.grid(rates).splitlines()) == 2 + len(adapt.GRID)
+    assert adapt_tables.grid(rates).count("**11**") == 2 and len(adapt_tables.grid(rates).splitlines()) == 2 + len(
+        adapt.GRID
+    )
 
 
 def test_the_pace_is_read_without_a_lock_that_a_fork_would_keep():
@@ -147,11 +152,11 @@ def test_the_pace_is_read_without_a_lock_that_a_fork_would_keep():
 
 def test_the_adaptive_training_is_compared_round_by_round():
     rows = adapt_training.compare({adapt_training.DRAPPS_AUTO: [10.0, 11.0], "torch": [20.0, 22.0]})
-    assert rows[1]["equivalence"].ratio == pytest.approx(2.0) and "2.000" in adapt_tables.trainer(rows)
+    assert rows[1]["equivalence"].ratio == pytest.approx(2.0) and "2.000" in adapt_tables.training(rows)
 
 
 def test_an_unknown_scenario_is_named():
-    with pytest.raises(_core.ArgumentError, match="--only nothing"):
+    with pytest.raises(_core.ArgumentError, match="--only must be one of .*, got 'nothing'"):
         adapt_command.main(["--only", "nothing"])
 
 

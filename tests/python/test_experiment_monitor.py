@@ -49,7 +49,9 @@ def found_by(name, options):
 
 
 @pytest.mark.parametrize(("low", "high", "result"), [
-    (0.9951, 1.002, monitor_findings.KEPT), (0.994, 1.002, monitor_findings.OPEN), (0.98, 0.9949, monitor_findings.MISSED),
+    (0.9951, 1.002, monitor_findings.KEPT),
+    (0.994, 1.002, monitor_findings.OPEN),
+    (0.98, 0.9949, monitor_findings.MISSED),
 ])  # fmt: skip
 def test_an_interval_is_on_one_side_of_a_bound_or_shows_nothing(low, high, result):
     assert monitor_findings.side(low, high, least=0.995) == result
@@ -75,13 +77,18 @@ def test_entries_outside_their_range_are_found():
 
 def test_a_loss_is_shown_only_by_an_interval_that_excludes_it():
     none = cost.loss([[1.0, 1.0001], [1.0, 0.9999], [1.0, 1.0]], 100)
-    assert none.result == monitor_findings.KEPT and "100 samples/s: the interval excludes a loss of 0.5 %" in none.measured
+    assert (
+        none.result == monitor_findings.KEPT and "100 samples/s: the interval excludes a loss of 0.5 %" in none.measured
+    )
     unsure = cost.loss([[1.0, 1.05], [1.0, 0.95]], 100)
     assert unsure.result == monitor_findings.OPEN and "does not exclude" in unsure.measured
     slow = cost.loss([[1.0, 0.98], [1.0, 0.981], [1.0, 0.979]], 100)
     assert slow.result == monitor_findings.MISSED and slow.figures["mean"] == pytest.approx(0.98)
     trace = cost.loss([[1.0, 0.993], [1.0, 0.9931], [1.0, 0.9929]], 100, to="a trace", most=0.01)
-    assert trace.result == monitor_findings.KEPT and trace.aim == "a loader loses less than 1 % of its throughput to a trace"
+    assert (
+        trace.result == monitor_findings.KEPT
+        and trace.aim == "a loader loses less than 1 % of its throughput to a trace"
+    )
 
 
 def test_deciding_is_what_the_thread_uses_more():
@@ -223,7 +230,9 @@ def test_cost_of_a_thread(options):
 def nothing_left():
     """Neither groups nor network devices."""
     def there():
-        return os.listdir("/proc/sys/net/ipv4/conf"), sorted(disturb.GROUPS.glob(f"**/drapps-experiment-*{os.getpid()}*"))
+        return os.listdir("/proc/sys/net/ipv4/conf"), sorted(
+            disturb.GROUPS.glob(f"**/drapps-experiment-*{os.getpid()}*")
+        )
 
     before = there()
     yield
@@ -263,7 +272,9 @@ def test_what_is_impossible_and_what_fails_are_rows(options, monkeypatch):
 
 
 def test_the_program(data, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(monitor_command, "TESTS", {"one": lambda options: [monitor_findings.judged("aim", "3", False, x=3)]})
+    monkeypatch.setattr(
+        monitor_command, "TESTS", {"one": lambda options: [monitor_findings.judged("aim", "3", False, x=3)]}
+    )
     monitor_command.TESTS["one"].__doc__ = "One."
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- results-monitor -->\nold\n<!-- /results-monitor -->\nafter\n")

@@ -22,7 +22,9 @@ def test_read_coco_delivers_boxes_and_labels(coco):
     assert batch["image"].shape == (len(pipe), 3, 32, 48)
     content = json.loads(coco[0].read_text())
     for i, (boxes, labels) in enumerate(zip(batch["boxes"], batch["labels"], strict=True)):
-        image = [image for image in content["images"] if image["id"] in {n["image_id"] for n in content["annotations"]}][i]
+        image = [
+            image for image in content["images"] if image["id"] in {n["image_id"] for n in content["annotations"]}
+        ][i]
         notes = [note for note in content["annotations"] if note["image_id"] == image["id"]]
         x, y, w, h = numpy.array([note["bbox"] for note in notes]).T
         want = numpy.stack([x, y, x + w, y + h], 1) * (numpy.tile([48 / image["width"], 32 / image["height"]], 2))
@@ -167,13 +169,19 @@ def test_nested_ops_carry_boxes():
     arrays = {"image": random.integers(0, 256, (40, 50, 60, 3), dtype="uint8"),
               "boxes": numpy.concatenate([corners, corners + 15], -1)}  # fmt: skip
     pipe = drapps.from_arrays(arrays)
-    ops = [drapps.ops.random_horizontal_flip(p=1), drapps.ops.color_jitter(brightness=0.5), drapps.ops.crop(5, 7, 30, 40)]
+    ops = [
+        drapps.ops.random_horizontal_flip(p=1),
+        drapps.ops.color_jitter(brightness=0.5),
+        drapps.ops.crop(5, 7, 30, 40),
+    ]
     for nested in (pipe.random_apply(ops, p=1), pipe.random_apply([drapps.ops.random_apply(ops, p=1)], p=1)):
         plain = pipe.random_horizontal_flip(p=1).crop(5, 7, 30, 40)
         (a,), (b,) = (list(p.loader(40, collate={"image": "list"}, output="numpy")) for p in (nested, plain))
         numpy.testing.assert_array_equal(a["boxes"], b["boxes"])
     orders = set()
-    for batch in pipe.random_order(ops).loader(40, collate={"image": "list"}, keep_draws=True, output="numpy").batches():
+    for batch in (
+        pipe.random_order(ops).loader(40, collate={"image": "list"}, keep_draws=True, output="numpy").batches()
+    ):
         for i in range(40):
             (drawn,) = batch.draws(i).values()
             flip = [t["op"] for t in drawn["transforms"]].index("random_horizontal_flip")
@@ -194,10 +202,11 @@ def test_nested_ops_carry_boxes():
 
 @pytest.mark.parametrize("change, message", [
     (lambda c: c["annotations"][1].pop("bbox"), 'annotation 2 has no "bbox"'),
-    (lambda c: c["annotations"][1].update(bbox=[1, 2, 3]), r'annotation 2: "bbox" must be four numbers, got \[1, 2, 3\]'),
+    (lambda c: c["annotations"][1].update(bbox=[1, 2, 3]),
+     r'annotation 2: "bbox" must be four numbers, got \[1, 2, 3\]'),
     (lambda c: c["annotations"][1].update(bbox=[1, 2, 3, None]), '"bbox" must be four numbers'),
-    (lambda c: c["annotations"][1].update(category_id="cat"), "\"category_id\" must be a whole number, got 'cat'"),
-    (lambda c: c["annotations"][1].update(image_id=5), "annotation 2 is of image 5, which is not there"),
+    (lambda c: c["annotations"][1].update(category_id="cat"), "\"category_id\" must be an int, got 'cat'"),
+    (lambda c: c["annotations"][1].update(image_id=5), "annotation 2 names image 5, which the file does not list"),
     (lambda c: c["images"][0].pop("file_name"), 'image 100 has no "file_name"'),
     (lambda c: c.pop("images"), '"images" must be a list'),
 ])  # fmt: skip
@@ -214,7 +223,7 @@ def test_the_annotation_file_gives_the_name(coco, tmp_path):
     pipe = drapps.read_coco(*coco)
     assert pipe.dataset.name == str(coco[0]) and str(coco[0]) in repr(pipe)
     (tmp_path / "text.json").write_text("[1,")
-    with pytest.raises(drapps.Error, match="text.json: no JSON"):
+    with pytest.raises(drapps.Error, match="text.json: not a JSON file"):
         drapps.read_coco(tmp_path / "text.json", tmp_path)
     elsewhere = drapps.read_coco(coco[0], tmp_path).decode().resize((8, 8))
     with pytest.raises(drapps.Error) as caught:

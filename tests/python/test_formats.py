@@ -1,4 +1,5 @@
-"""Data sets as others see them: ImageFolder's samples, archives that Python's tarfile writes, lists of the csv module."""
+"""Data sets as others see them: ImageFolder's samples, archives that Python's tarfile writes, lists
+of the csv module."""
 
 import csv
 import io
@@ -35,7 +36,8 @@ def labels_of(path, **options):
         return [int(v) for batch in loader for v in batch["label"]]
 
 
-ODD_NAMES = ["10.jpg", "9.jpg", "a.JPG", "A.jpg", "é.jpg", "中.png", "\udcff.jpg", "\udcc3a.jpg", "\uf8ff.jpg", "😀.jpg",
+ODD_NAMES = ["10.jpg", "9.jpg", "a.JPG", "A.jpg", "é.jpg", "中.png", "\udcff.jpg", "\udcc3a.jpg", "\uf8ff.jpg",
+             "😀.jpg",
              "b c.webp", ".jpg", "x.jpg.txt", "noext", "y.TIFF", "z.bmp", "-.jpg", "~.jpeg"]  # fmt: skip
 
 
@@ -80,7 +82,9 @@ def test_flat_order(odd_tree):
     walked = [(os.path.relpath(top, odd_tree), name) for top, _, names in sorted(os.walk(odd_tree, followlinks=True))
               for name in sorted(names)]  # fmt: skip
     endings = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
-    assert found == [os.path.normpath(os.path.join(top, name)) for top, name in walked if name.lower().endswith(endings)]
+    assert found == [
+        os.path.normpath(os.path.join(top, name)) for top, name in walked if name.lower().endswith(endings)
+    ]
 
 
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
@@ -210,7 +214,8 @@ def test_csv_as_the_csv_module_writes_it(tmp_path):
     assert keys(path) == [name for name, _, _ in rows]
     assert labels_of(path) == [1, -2, 3]
     assert [field[:3] for field in drapps.read(path).dataset.fields] == [
-        ("image", "bytes", "uint8"), ("label", "array", "int64"), ("key", "text", "uint8"), ("caption", "text", "uint8"),
+        ("image", "bytes", "uint8"), ("label", "array", "int64"), ("key", "text", "uint8"),
+        ("caption", "text", "uint8"),
     ]  # fmt: skip
 
 

@@ -1,7 +1,9 @@
-"""Batches, draws, orders and states are what they were when golden_bytes.json was written: bytes never change in silence.
+"""Batches, draws, orders and states are what they were when golden_bytes.json was written: bytes never change in
+silence.
 
 Everything here is exact on every machine: no libm, no library that decodes, the same numbers with and without SIMD.  A
-change that is meant raises the version of its op and writes the file anew: DRAPPS_REGOLD=1 pytest tests/python/test_golden_bytes.py
+change that is meant raises the version of its op and writes the file anew: DRAPPS_REGOLD=1 pytest
+tests/python/test_golden_bytes.py
 """
 
 import hashlib
@@ -34,10 +36,12 @@ SETTINGS = {
 }  # fmt: skip
 INEXACT = {"aug_mix"}  # its float sums are torchvision's, and may differ between machines
 OTHER_INPUT = {"decode", "decode_masks", "decode_volume"}
-VOLUMES = {"normalize_intensity": {"mean": 3, "std": 2}, "pad_volume": {"size": 14}, "random_balanced_crop": {"size": 8},
+VOLUMES = {"normalize_intensity": {"mean": 3, "std": 2}, "pad_volume": {"size": 14},
+           "random_balanced_crop": {"size": 8},
            "random_brightness": {"p": 0.7}, "random_flip_volume": {}, "random_gaussian_noise": {"p": 0.7},
            "resample_volume": {"size": [8, 9, 10]}}  # fmt: skip
-BOXES = ("clamp_bounding_boxes", "random_iou_crop", "random_zoom_out", "sanitize_bounding_boxes", "truncate_bounding_boxes")
+BOXES = ("clamp_bounding_boxes", "random_iou_crop", "random_zoom_out", "sanitize_bounding_boxes",
+         "truncate_bounding_boxes")
 BATCHES = ("cutmix", "mixup")
 
 

@@ -1,4 +1,5 @@
-"""float32 to float16 as NumPy converts, to bfloat16 as PyTorch does: every upper half, with the lower bits that decide."""
+"""float32 to float16 as NumPy converts, to bfloat16 as PyTorch does: every upper half, with the
+lower bits that decide."""
 
 import subprocess
 

@@ -32,7 +32,8 @@ import sys
 sys.modules["torch"] = None  # as if it were not installed
 import pydoc, drapps
 names = dir(drapps)
-print("read" in names, "Monitor" in names, [n for n in names if n in ("DataLoader", "DRAADPDataLoader", "DRAPPSLoader")])
+loaders = ("DataLoader", "DRAADPDataLoader", "DRAPPSLoader")
+print("read" in names, "Monitor" in names, [n for n in names if n in loaders])
 print("IMAGENET_MEAN" in pydoc.render_doc(drapps))
 """
 

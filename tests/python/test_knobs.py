@@ -15,6 +15,7 @@ def options(**changes):
 def some_values(knob):
     """The ends of the range, and a little within."""
     near = 8 if knob.name in ("workers", "readers") else knob.most  # threads by the hundred take their time
+    near = 0 if knob.name == "codec" else near  # the only one that each build has
     return [knob.least, min(knob.least + 1, knob.most), min(near, knob.most), knob.least]
 
 
@@ -42,7 +43,7 @@ def test_out_of_range(loader, knob):
 
 @pytest.mark.parametrize("value", ["2", None])
 def test_no_number(loader, value):
-    with pytest.raises(ValueError, match=f"workers is {value!r}, allowed are whole numbers 0 to 256"):
+    with pytest.raises(ValueError, match=f"workers must be an int from 0 to 256, got {value!r}"):
         loader.set("workers", value)
 
 

@@ -127,7 +127,9 @@ def test_rank_is_below_world_size(pipe):
 def test_rank_auto(pipe, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert gather(pipe.loader(**options(rank="auto")))[0][2] == gather(pipe.loader(**options(rank=1, world_size=2)))[0][2]
+    assert (
+        gather(pipe.loader(**options(rank="auto")))[0][2] == gather(pipe.loader(**options(rank=1, world_size=2)))[0][2]
+    )
     assert len(pipe.loader(**options())) == 5  # the environment alone changes nothing
 
 
@@ -146,12 +148,35 @@ def test_early_break_then_again(pipe):
     assert same(gather(loader), want)
 
 
+def test_a_state_that_is_dropped_is_warned_of(pipe, caplog):
+    loader = pipe.loader(**options())
+    loader.set_epoch(1)
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    for epoch in (1, 0):
+        loader.load_state_dict(state)
+        loader.set_epoch(epoch)
+        said = [record.message for record in caplog.records]
+        assert [text.split(":")[0] for text in said] == [
+            "set_epoch(0) dropped the state that was loaded, which is of epoch 1"] * (epoch == 0)  # fmt: skip
+    assert len(list(loader)) == len(loader)
+
+
+def test_a_state_of_another_pipeline_or_data_set_says_so(pipe):
+    state = pipe.loader(**options()).state_dict()
+    with pytest.raises(drapps.ArgumentError, match=r"graph = .*\(another pipeline: its ops or their arguments"):
+        pipe.random_vertical_flip().loader(**options()).load_state_dict(state)
+    with pytest.raises(drapps.ArgumentError, match=r"data = .*\(another data set: its files"):
+        pipe.take(5).loader(**options()).load_state_dict(state)
+
+
 def test_an_older_iterator_is_given_up(pipe):
     loader = pipe.loader(**options())
     old = iter(loader)
     next(old)
     new = iter(loader)
-    with pytest.raises(drapps.StateError, match="given up"):
+    with pytest.raises(drapps.StateError, match="iterator invalidated"):
         next(old)
     assert len(list(new)) == 5
 
@@ -362,10 +387,13 @@ def test_profile_of_a_branch(tmp_path):
 
 
 def test_profile_gives_the_sizes_of_the_usual_chain(tmp_path):
-    """Bytes of the file, of the image, and after each op on 224 x 224 pixels: a byte, and then a float, for each value."""
+    """Bytes of the file, of the image, and after each op on 224 x 224 pixels: a byte, and then a
+    float, for each value."""
     path = tmp_path / "one.jpg"
     picture(0, 400, 500).save(path)
-    pipe = drapps.read(tmp_path).decode().random_resized_crop(224).random_horizontal_flip().to_dtype("float32", scale=True)
+    pipe = (
+        drapps.read(tmp_path).decode().random_resized_crop(224).random_horizontal_flip().to_dtype("float32", scale=True)
+    )
     ops = pipe.normalize(drapps.IMAGENET_MEAN, drapps.IMAGENET_STD).loader().profile(3)["ops"]
     sizes = [ops[0]["in_bytes"], *(op["out_bytes"] for op in ops)]
     assert sizes == [path.stat().st_size, 400 * 500 * 3, 150528, 150528, 602112, 602112]

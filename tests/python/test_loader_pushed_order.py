@@ -84,7 +84,7 @@ def test_an_epoch_is_made_again_in_another_order(pipe):
         again = loader.batches()
         loader.push([1, 1], [2, 1])
         loader.push([1, 4], [0, 0])
-        with pytest.raises(ValueError, match="2 ids and 1 times"):
+        with pytest.raises(ValueError, match="times must be 2 ints, one for each id, got 1"):
             loader.push([1, 4], [0])
         loader.push_end()
         got = [batch["image"].copy() for batch in again]
@@ -128,7 +128,7 @@ def test_mistakes_are_named(pipe):
             loader.push([-1])
         with pytest.raises(TypeError):
             loader.push([0.5])
-        with pytest.raises(_core.StateError, match="the order is the caller's"):
+        with pytest.raises(_core.StateError, match="the caller gives the order"):
             loader.state_dict()
         with pytest.raises(ValueError, match="batches must be a non-negative int, got -1"):
             loader.push_past([], -1)

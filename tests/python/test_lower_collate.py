@@ -1,5 +1,5 @@
-"""A collate_fn that is default_collate and a mixture of the batch: the engine makes the batch, and the mixture is that of a
-worker process.  Any other one gets its samples."""
+"""A collate_fn that is default_collate and a mixture of the batch: the engine makes the batch, and the mixture is that
+of a worker process.  Any other one gets its samples."""
 
 import math
 import random
@@ -226,7 +226,8 @@ def shadowed(default_collate):
 
 
 REFUSED = [
-    *(by_closure(mix) for mix in (Noting(), Printing(), Saving(), OfWorker(), Calling(), Holding(), Lambda(), OfModule(),
+    *(by_closure(mix) for mix in (Noting(), Printing(), Saving(), OfWorker(), Calling(), Holding(), Lambda(),
+                                  OfModule(),
                                   Setting(), Importing(), Plain(), SubMixUp(num_classes=4), own_labels(), hooked(),
                                   identity, v2.RandomChoice([MIX, identity]), v2.RandomChoice([MIX, Noting()]))),
     shadowed(mine), mine, lambda batch: MIX(*mine(batch)), lambda batch: MIX(*default_collate(batch[1:])),

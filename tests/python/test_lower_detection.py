@@ -131,9 +131,12 @@ def test_sanitized(coco):
 
 
 def test_random_ops_follow(coco):
-    """What torchvision's reference for SSD does: drawn anew, so boxes are compared with the masks that moved with them."""
-    chain = v2.Compose([v2.RandomPhotometricDistort(), v2.RandomZoomOut(fill=defaultdict(lambda: 7, {tv_tensors.Mask: 0})),
-                        v2.RandomHorizontalFlip(), v2.RandomResizedCrop((128, 128), scale=(0.9, 1)), v2.ToImage()])  # fmt: skip
+    """What torchvision's reference for SSD does: drawn anew, so boxes are compared with the masks
+    that moved with them."""
+    chain = v2.Compose([v2.RandomPhotometricDistort(),
+                        v2.RandomZoomOut(fill=defaultdict(lambda: 7, {tv_tensors.Mask: 0})),
+                        v2.RandomHorizontalFlip(), v2.RandomResizedCrop((128, 128), scale=(0.9, 1)),
+                        v2.ToImage()])  # fmt: skip
     dataset = make(coco, chain)
     loader = loader_of(dataset)
     assert loader._is_native(), loader.explain()
@@ -216,8 +219,9 @@ def write_voc(root, n=6, objects=2, side="{}"):
     for i in range(n):
         Image.new("RGB", (60 + 7 * i, 90 - 5 * i), (40 * i, 9, 200)).save(base / f"JPEGImages/{i}.jpg")
         boxes = "".join(
-            f"<object><name>{('dog', 'cat', 'person')[k % 3]}</name><bndbox><xmin>{side.format(3 + k)}</xmin><ymin>5</ymin>"
-            f"<xmax>{21 + 3 * k + i}</xmax><ymax>{38 + i}</ymax></bndbox></object>" for k in range(objects)
+            f"<object><name>{('dog', 'cat', 'person')[k % 3]}</name><bndbox>"
+            f"<xmin>{side.format(3 + k)}</xmin><ymin>5</ymin><xmax>{21 + 3 * k + i}</xmax>"
+            f"<ymax>{38 + i}</ymax></bndbox></object>" for k in range(objects)
         )
         (base / f"Annotations/{i}.xml").write_text(f"<annotation><filename>{i}.jpg</filename>{boxes}</annotation>")
     (base / "ImageSets/Main/train.txt").write_text("".join(f"{i}\n" for i in range(n)))

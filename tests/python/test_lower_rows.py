@@ -259,6 +259,8 @@ def test_tensors_are_left_to_torchvision_but_for_v2_on_bytes(name, monkeypatch):
     assert_left(v1.Compose([v1.ToTensor(), later]), "native for bytes only; before ToTensor it runs natively")
     if "v1" in ROWS[name].versions:
         early = getattr(v1, name)(**given)
-        assert_left(v1.Compose([v1.PILToTensor(), early]), "v1 computes otherwise on tensors; v2's runs natively; before")
+        assert_left(
+            v1.Compose([v1.PILToTensor(), early]), "v1 computes otherwise on tensors; v2's runs natively; before"
+        )
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
     assert_left(v2.Compose([v2.ToImage(), later]), "without AVX2 torch computes otherwise; before ToImage")

@@ -21,7 +21,7 @@ from timm.data.random_erasing import RandomErasing
 from timm.data.transforms import MaybePILToTensor, MaybeToTensor, RandomResizedCropAndInterpolation
 
 from drapps import DataLoader
-from drapps.torch import init_fns
+from drapps.torch.workers import harmless
 from drapps.torch.lower import lower
 from drapps.torch.lower_collate import lower_collate
 
@@ -234,8 +234,8 @@ def test_a_patched_fast_collate(monkeypatch):
 
 
 def test_worker_init():
-    assert init_fns.harmless(functools.partial(timms._worker_init, worker_seeding="all"))
-    assert not init_fns.harmless(functools.partial(timms._worker_init, worker_seeding=identity))
+    assert harmless(functools.partial(timms._worker_init, worker_seeding="all"))
+    assert not harmless(functools.partial(timms._worker_init, worker_seeding=identity))
 
 
 # --- mixtures ---

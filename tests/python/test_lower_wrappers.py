@@ -69,7 +69,9 @@ class InTurn:
 def test_transforms_that_hand_on(images, wrapper):
     chain = lowered(wrapper)
     assert chain.ops and not chain.rest, chain.lines
-    mine, theirs = (list(kind(D.ImageFolder(images, wrapper), 3, num_workers=1)) for kind in (DataLoader, data.DataLoader))
+    mine, theirs = (
+        list(kind(D.ImageFolder(images, wrapper), 3, num_workers=1)) for kind in (DataLoader, data.DataLoader)
+    )
     assert all(torch.equal(a, b) for one, other in zip(mine, theirs, strict=True) for a, b in zip(one, other))
     assert lower(D.ImageFolder(images, wrapper)).is_native
 
@@ -186,7 +188,8 @@ def around_itself():
 
 @pytest.mark.parametrize("wrapper", [
     Twice(), Noting(), Decorated(), Property(), Getattr(), Slots(), Static(), MoreArguments(), Many(), Later(),
-    InnerOnly(), Global(), OwnCall(), hooked(), replaced("forward"), replaced("__call__"), of_closure(), around_itself(),
+    InnerOnly(), Global(), OwnCall(), hooked(), replaced("forward"), replaced("__call__"), of_closure(),
+    around_itself(),
     Module().eval(), lambda img: CHAIN(img), functools.partial(CHAIN), Preset(None), Preset(identity),
     InTurn(identity), Preset(Twice()),
 ], ids=lambda wrapper: type(wrapper).__name__)  # fmt: skip

@@ -64,7 +64,7 @@ def test_format(shown, folder):
     assert value(families, "drapps_batch_samples", name=str(folder)) == 4
     assert value(families, "drapps_knob_workers", name=str(folder)) == 1
     assert value(families, "drapps_sensor_mem_used_bytes") > 0
-    assert {s.labels["bound"] for s in families["drapps_decisions"].samples} >= {"cpu", "trainer", "memory"}
+    assert {s.labels["bound"] for s in families["drapps_decisions"].samples} >= {"cpu", "consumer", "memory"}
     assert len(families["drapps_cpu_use_ratio"].samples) == os.cpu_count()
 
 
@@ -192,7 +192,7 @@ def test_many_at_once(shown):
 
 
 def test_errors():
-    with pytest.raises(drapps.ArgumentError, match="no address; allowed are PORT"):
+    with pytest.raises(drapps.ArgumentError, match="address must be PORT"):
         metrics.start("example.org:80")
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -237,7 +237,7 @@ def test_by_the_environment():
 
 def test_what_the_environment_gets_wrong_is_a_warning():
     done = run("from drapps import metrics; metrics.from_environment()", DRAPPS_METRICS="nine")
-    assert done.returncode == 0 and 'RuntimeWarning: DRAPPS_METRICS: metrics: "nine" is no address' in done.stderr
+    assert done.returncode == 0 and 'RuntimeWarning: DRAPPS_METRICS: metrics: address must be PORT' in done.stderr
     twice = "import warnings; warnings.simplefilter('always')\nfrom drapps import metrics\n"
     twice += 2 * "metrics.from_environment()\n"
     assert run(twice, DRAPPS_METRICS="nine").stderr.count("RuntimeWarning") == 1

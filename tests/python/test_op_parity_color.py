@@ -109,9 +109,9 @@ def check(op, got, want):
     assert got.shape == want.shape
     most, per_million = TOLERANCE[op]
     difference = numpy.abs(got.astype(int) - want.astype(int))
-    assert difference.max(initial=0) <= most, "%s: differs by %d" % (op, difference.max())
+    assert difference.max(initial=0) <= most, f"{op}: differs by {difference.max()}"
     allowed = math.ceil(difference.size * per_million / 1e6)
-    assert (difference > 0).sum() <= allowed, "%s: %d of %d values differ" % (op, (difference > 0).sum(), got.size)
+    assert (difference > 0).sum() <= allowed, f"{op}: {(difference > 0).sum()} of {got.size} values differ"
 
 
 # The ops with a probability: the setting, and what torchvision does when it applies.
@@ -264,7 +264,7 @@ def test_automatic(ops, op, params, name):
             check(op, got, replay(pil(image), draws["ops"], draws["magnitudes"], **style))
         except AssertionError as error:
             names = [(PRIMITIVES[i], m) for i, m in zip(draws["ops"], draws["magnitudes"])]
-            raise AssertionError("%s after %s" % (error, names)) from None
+            raise AssertionError(f"{error} after {names}") from None
 
 
 def replay_mix(image, draws, interpolation="bilinear", fill=None):

@@ -1,6 +1,7 @@
 """Building pipelines: sources, the method chain, ops as objects, text forms, errors where they are made."""
 
 import json
+import re
 
 import numpy
 import pytest
@@ -22,6 +23,51 @@ def test_read_nothing(tmp_path):
         drapps.read(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError):
         drapps.read(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("path", [None, 3])
+def test_read_says_what_a_path_is(path):
+    with pytest.raises(drapps.ArgumentError, match=f"^read: path must be a path or a list of files, got {path}$"):
+        drapps.read(path)
+
+
+def test_read_says_where_it_looked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(drapps.FileMissingError, match=f"imagenet/train.*; the current folder is {tmp_path}$"):
+        drapps.read("imagenet/train")
+    with pytest.raises(drapps.FileMissingError, match="give a list, as of glob.glob$"):
+        drapps.read(tmp_path / "*.nii.gz")
+
+
+@pytest.mark.parametrize("name, value, said", [
+    ("num_workers", 2, "give workers=2"), ("drop_last", True, 'give last="drop"'), ("collate_fn", list, "collate="),
+    ("persistent_workers", True, "workers stay"), ("nonsense", 1, "no argument 'nonsense'$")])  # fmt: skip
+def test_arguments_of_torch_are_named(folder, name, value, said):
+    with pytest.raises(TypeError, match=f"^Pipeline.loader.. has no argument '{name}'") as raised:
+        drapps.read(folder).decode().loader(batch_size=2, **{name: value})
+    assert re.search(said, str(raised.value))
+
+
+def test_methods_of_others_are_named(folder):
+    pipe = drapps.read(folder).decode()
+    with pytest.raises(AttributeError, match="no attribute 'to_tensor'; it is not needed"):
+        pipe.to_tensor()
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'$"):
+        pipe.nonsense()
+    assert not hasattr(pipe, "__array__")
+
+
+def test_a_rank_alone_names_what_is_missing(folder):
+    with pytest.raises(drapps.ArgumentError, match="^rank must be below world_size = 1, got 1: give world_size=, too"):
+        drapps.read(folder).decode().loader(rank=1)
+
+
+@pytest.mark.parametrize("op", ["random_resized_crop", "random_erasing"])
+def test_ranges_are_from_least_to_most(folder, op):
+    size = {"size": 8} if op == "random_resized_crop" else {}
+    for name in ("scale", "ratio"):
+        with pytest.raises(drapps.ArgumentError, match=rf"{op}: {name} must be \(least, most\), got \(1, 0.1\)"):
+            getattr(drapps.read(folder).decode(), op)(**size, **{name: (1, 0.1)})
 
 
 def test_read_names_the_reader_of_coco_and_of_volumes(tmp_path):
@@ -54,7 +100,7 @@ def test_read_list_of_files(folder):
     (images, labels, ids), = gather(pipe.decode().resize((16, 16)).loader(batch_size=8, output="numpy"))
     assert images.shape == (5, 3, 16, 16)
     assert labels.tolist() == [4, 3, 2, 1, 0]
-    with pytest.raises(drapps.ArgumentError, match="5 files but 2 labels"):
+    with pytest.raises(drapps.ArgumentError, match="labels must be 5, one for each file, got 2"):
         drapps.read(files, labels=[1, 2])
 
 
@@ -111,11 +157,11 @@ def test_ids_survive_json(folder):
     "build, text",
     [
         (lambda p: p.random_resized_crop(-1), "random_resized_crop: size"),
-        (lambda p: p.random_horizontal_flip(p=2), "allowed are 0 to 1"),
+        (lambda p: p.random_horizontal_flip(p=2), "must be 0 to 1"),
         (lambda p: p.random_horizontal_flip("often"), "must be a number"),
-        (lambda p: p.random_horizontal_flip(p=object()), "a setting cannot be"),
+        (lambda p: p.random_horizontal_flip(p=object()), "a setting must be"),
         (lambda p: p.random_horizontal_flip(field="a", fields="b"), "not both"),
-        (lambda p: p.map(3), "needs a function"),
+        (lambda p: p.map(3), "map: function must be callable, got 3"),
     ],
 )
 def test_mistakes_are_told_where_they_are_made(folder, build, text):
@@ -216,7 +262,7 @@ def test_from_arrays_of_unequal_length():
 
 
 def test_from_arrays_with_an_unknown_type():
-    with pytest.raises(TypeError, match="x: element type"):
+    with pytest.raises(TypeError, match="x: dtype must be one that drapps knows"):
         drapps.from_arrays(x=numpy.zeros(3, dtype=complex))
 
 

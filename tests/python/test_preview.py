@@ -221,7 +221,9 @@ def test_wrong_arguments_are_named(pipe, arguments, said):
 def test_what_cannot_be_shown_is_said(pipe):
     with pytest.raises(drapps.ArgumentError, match="preview: .* has no samples"):
         pipe.take(0).preview()
-    with pytest.raises(drapps.ArgumentError, match="preview: mixup works on whole batches: preview the chain before it"):
+    with pytest.raises(
+        drapps.ArgumentError, match="preview: mixup works on whole batches: preview the chain before it"
+    ):
         pipe.to_dtype(scale=True).mixup(num_classes=3).preview()
 
 

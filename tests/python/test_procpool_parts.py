@@ -17,8 +17,7 @@ from drapps.procpool import prefetch_window
 from drapps.procpool.layout import MAX_LAYOUTS, LayoutRegistry
 from drapps.procpool.torch_pack import caught, pack_failure, unpack_failure
 from drapps.procpool.layout import Layout
-from drapps.procpool.pack import PackError, pack, unpack
-from drapps.procpool.request import Epoch, Request
+from drapps.procpool.pack import PackError, Request, Requests, pack, unpack
 from drapps.procpool.seeds import SampleSeeds, seed_worker
 from torch.utils.data import default_collate
 from torch.utils.data._utils.worker import _generate_state
@@ -265,7 +264,10 @@ def test_plain_layouts_travel_without_a_pickle(sample, plain, monkeypatch):
 
 def test_a_long_layout_is_in_the_book(tmp_path):
     with open(tmp_path / "book", "w+b", buffering=0) as file:
-        book, layouts = LayoutRegistry(file.fileno()), [Layout.of({f"key {i}": 1 for i in range(n)}) for n in (900, 3, 700)]
+        book, layouts = (
+            LayoutRegistry(file.fileno()),
+            [Layout.of({f"key {i}": 1 for i in range(n)}) for n in (900, 3, 700)],
+        )
         assert [book.number(layout) for layout in layouts] == [0, 1, 2]
         assert [LayoutRegistry(file.fileno()).layout(i) for i in range(3)] == layouts
 
@@ -286,7 +288,7 @@ def test_the_book_gives_the_same_number_to_all(tmp_path):
 
 @pytest.mark.parametrize("indices", [[3, 1, 2], [2**70, 1], ["a", (1, 2)], [numpy.int64(3), True]])
 def test_requests(indices):
-    request = Request(memoryview(Epoch(7, 2**64 - 1, 9).of_slots(indices)))
+    request = Request(memoryview(Requests(7, 2**64 - 1, 9).of_slots(indices)))
     assert (request.epoch, request.base_seed, request.shared_seed) == (7, 2**64 - 1, 9)
     got = request.indices(1, 2)
     assert got == indices[1:3] and list(map(type, got)) == list(map(type, indices[1:3]))
@@ -356,8 +358,8 @@ def test_seeds_are_uniform(generators):
 
 def test_indices_of_numpy_stay_what_they_are():
     indices = [numpy.int64(i) for i in (5, -1, 7)]
-    data = Epoch(0, 1, None).of_slots(indices)
-    assert len(data) == len(Epoch(0, 1, None).of_slots([5, -1, 7]))
+    data = Requests(0, 1, None).of_slots(indices)
+    assert len(data) == len(Requests(0, 1, None).of_slots([5, -1, 7]))
     found = Request(memoryview(data)).indices(1, 2)
     assert found == [-1, 7] and all(type(index) is numpy.int64 for index in found)
 
@@ -375,7 +377,7 @@ class Counted:
 
 
 def test_a_request_is_unpickled_once_for_its_claims():
-    one, other = (bytes(Epoch(epoch, 1, None).of_slots([Counted() for _ in range(8)])) for epoch in range(2))
+    one, other = (bytes(Requests(epoch, 1, None).of_slots([Counted() for _ in range(8)])) for epoch in range(2))
     for slot in range(8):
         Request(memoryview(bytes(bytearray(one)))).indices(slot, 1)
     assert Counted.loads == 8

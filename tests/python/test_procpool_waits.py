@@ -10,7 +10,7 @@ from torch.utils import data
 
 import drapps
 from drapps import DataLoader
-from drapps.procpool.worker_diagnostics import Delay, Waits, profile_waits, place_of
+from drapps.procpool.worker_loop import Delay, Waits, profile_waits, place_of
 
 HERE = "test_procpool_waits.py"
 
@@ -41,8 +41,9 @@ def held(lock):
 
 def test_a_sleep_is_ascribed_to_the_function_around_it(delay):
     places = profile_waits(lambda: (compute(), Slow()(1)), delay=delay)
-    place, ns = places.most_common(1)[0]  # a host that stops this machine for a moment may be seen beside it
-    assert place.startswith(f"Slow.__call__ ({HERE}:") and ns >= 3_000_000
+    # A busy machine adds waits to compute(), so the sleep need not be the longest wait.
+    waits = {place.split(":")[0]: ns for place, ns in places.items()}
+    assert waits.get(f"Slow.__call__ ({HERE}", 0) >= 3_000_000
 
 
 def test_a_lock_is_ascribed_to_who_waits_for_it(delay):

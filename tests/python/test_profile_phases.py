@@ -15,8 +15,8 @@ QUIET = {"cpu_own": 1.0, "cpu_foreign": 0.0, "cpu_steal": 0.0, "cpu_seconds": 1.
 
 
 class Run:
-    """A program, its machine and its clock.  steps: seconds of the trainer for a batch, phase after phase; others: CPUs
-    that other programs use, likewise; the last of each goes on."""
+    """A program, its machine and its clock.  steps: seconds of the consumer for a batch, phase after phase; others:
+    CPUs that other programs use, likewise; the last of each goes on."""
 
     def __init__(self, monkeypatch, steps, others=(0.0,)):
         self.now, self.steps, self.others, self.marks = 0.0, list(steps), list(others), 0
@@ -53,18 +53,20 @@ def test_phases_that_agree_are_measured_once(monkeypatch):
     assert facts.rate == pytest.approx(100) and facts.free_rate == pytest.approx(400) and facts.notes == []
 
 
-def test_a_trainer_that_is_slower_with_batches_at_hand_is_measured_again(monkeypatch):
+def test_a_consumer_that_is_slower_with_batches_at_hand_is_measured_again(monkeypatch):
     steps = [0.01, 0.01, 0.05, 0.02, 0.02]  # warm up, as is, free: five times slower; both again
     facts = Run(monkeypatch, steps).facts(wait=0.02)
     assert facts.rate == pytest.approx(100) and facts.free_rate == pytest.approx(200)
-    assert len(facts.notes) == 1 and "measured twice" in facts.notes[0] and "took 133 samples/s, then 80" in facts.notes[0]
+    assert (
+        len(facts.notes) == 1 and "measured twice" in facts.notes[0] and "took 133 samples/s, then 80" in facts.notes[0]
+    )
 
 
 def test_a_load_that_keeps_changing_is_said(monkeypatch):
     facts = Run(monkeypatch, [0.01, 0.01, 0.05, 0.01, 0.05]).facts(wait=0.01)
-    assert facts.free_rate is None and facts.trainer_rate == pytest.approx(400)  # by its steps
-    assert len(facts.notes) == 1 and "changed each time" in facts.notes[0]
-    assert all(finding.gain * facts.rate <= facts.trainer_rate for finding in diagnose(facts))
+    assert facts.free_rate is None and facts.consumer_rate == pytest.approx(400)  # by its steps
+    assert len(facts.notes) == 1 and "changed in each measurement" in facts.notes[0]
+    assert all(finding.gain * facts.rate <= facts.consumer_rate for finding in diagnose(facts))
 
 
 def test_a_neighbour_that_comes_is_noticed(monkeypatch):

@@ -1,4 +1,4 @@
-"""drapps.profile: each finding by the facts that stand for it, gains within what the trainer can take."""
+"""drapps.profile: each finding by the facts that stand for it, gains within what the consumer can take."""
 
 import time
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import pytest
 from drapps.profile import Facts, diagnose, facts_of_trace
 from drapps.profile.rules import NAMES, RULES
 
-# A loader with two workers on two CPUs, 1 ms of CPU for a sample, and a trainer that could take 8000 samples a second.
+# A loader with two workers on two CPUs, 1 ms of CPU for a sample, and a consumer that could take 8000 samples a second.
 BASE = dict(
     seconds=4.0, batches=250, samples=8000, wait=0.75, step=0.004, workers=2, prefetch=2, cpus=2, host_cpus=2,
     bytes=100e3, device_bytes=0.0, read=1e-5, work=1e-3, ahead=1000, files=True, cpu_own=1.9, cpu_foreign=0.0,
@@ -49,7 +49,7 @@ def test_each_finding(name):
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_gain_is_within_what_the_trainer_can_take(name):
+def test_a_gain_is_within_what_the_consumer_can_take(name):
     run = facts(**CHANGES[name])
     for finding in diagnose(run):
         assert 1 <= finding.gain <= run.headroom * 1.000001
@@ -72,11 +72,11 @@ def test_workers_that_wait_for_each_other_are_not_told_to_be_more():
 def test_no_gain_beyond_the_waiting_that_was_measured(free_rate):
     """Whatever the phase with batches that were there says: the load may have changed."""
     run = facts(wait=0.2, free_rate=free_rate)
-    assert run.rate <= run.trainer_rate <= 1.1 * run.rate / 0.8 + 1e-6
+    assert run.rate <= run.consumer_rate <= 1.1 * run.rate / 0.8 + 1e-6
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_trainer_that_does_not_wait_has_nothing_to_gain(name):
+def test_a_consumer_that_does_not_wait_has_nothing_to_gain(name):
     run = facts(**CHANGES[name])
     run.free_rate, run.fewer_rate, run.swapped_rate, run.drain_rate = run.rate * 1.05, None, None, run.rate * 1.5
     assert [finding.name for finding in diagnose(run)] == ["healthy"]
@@ -112,7 +112,7 @@ def verdict(name, **changes):
 def test_the_loader_without_an_op_says_what_the_op_takes():
     by_share = verdict("slow_op")
     measured = verdict("slow_op", lighter_rate=6000.0)
-    assert by_share.without == pytest.approx(4.0) and "takes 80%" in by_share.evidence  # the trainer's bound
+    assert by_share.without == pytest.approx(4.0) and "takes 80%" in by_share.evidence  # the consumer's bound
     assert measured.without == pytest.approx(3.0) and "takes 67%" in measured.evidence
     assert measured.gain == pytest.approx(1.5)
     by_cpu = verdict("slow_op", lighter_rate=9000.0, lighter_cpu=0.4e-3)  # others gave way in that run
@@ -158,23 +158,23 @@ def test_other_programs_keep_their_cpus_whatever_is_done_about_reads():
     assert verdict("slow_source", cpu_foreign=0.5, delayed=0.5).gain == pytest.approx(1500 / 175)
 
 
-def test_a_trainer_without_a_step_gets_what_the_loader_makes():
+def test_a_consumer_without_a_step_gets_what_the_loader_makes():
     assert verdict("slow_consumer").without == pytest.approx(10.0)
     assert verdict("healthy").without == 1.0
 
 
-def test_while_the_trainer_waits_workers_set_the_pace():
+def test_while_the_consumer_waits_workers_set_the_pace():
     """Idle for want of order or of an epoch's first batch: a cheaper op shortens that, too."""
     idle = dict(samples=6400, work=1e-3, drain_cpu=1e-3, free_rate=9000.0)  # workers are busy for 80 % of the time
     assert verdict("slow_op", wait=0.7, **idle).without == pytest.approx(1 / (1 - 0.8 * 0.8), rel=0.02)
     assert verdict("slow_op", wait=0.9, **idle).without == pytest.approx(1 / (1 - 0.8 * 0.9), rel=0.03)
 
 
-# Loader and trainer are about as fast: 1500 samples a second, of 1800 that the trainer could take.
+# Loader and consumer are about as fast: 1500 samples a second, of 1800 that the consumer could take.
 BALANCED = dict(samples=6000, wait=0.14, free_rate=1800.0, drain_cpu=1e-3, ops={"decode": 0.7, "resize": 0.3})
 
 
-def test_a_loader_that_keeps_up_with_the_trainer_is_healthy():
+def test_a_loader_that_keeps_up_with_the_consumer_is_healthy():
     (found,) = diagnose(facts(**BALANCED, drain_rate=1900.0))
     assert found.name == "healthy" and found.gain == 1.0
     assert "waits 14%" in found.evidence and "1.06 times" in found.evidence and "1.20 times as fast" in found.evidence
@@ -183,7 +183,7 @@ def test_a_loader_that_keeps_up_with_the_trainer_is_healthy():
 
 def test_a_loader_that_does_not_keep_up_is_held_back_by_its_work():
     assert diagnose(facts(**BALANCED, drain_rate=1500.0))[0].name == "slow_op"
-    beside = facts(**BALANCED, drain_rate=1900.0, free_cpu=0.5e-3)  # the trainer takes a quarter of the two CPUs
+    beside = facts(**BALANCED, drain_rate=1900.0, free_cpu=0.5e-3)  # the consumer takes a quarter of the two CPUs
     assert diagnose(beside)[0].name == "slow_op"
 
 
@@ -205,7 +205,7 @@ def test_nothing_measured():
 
 def test_only_a_run_was_seen():
     run = Facts(seconds=2, batches=10, samples=100, wait=0.9, step=0.02)
-    assert run.trainer_rate == 500 and diagnose(run) == []
+    assert run.consumer_rate == 500 and diagnose(run) == []
 
 
 def test_reads_by_readers_that_keep_up_are_no_bottleneck():
@@ -224,10 +224,13 @@ def trace(spans, **sums):
 
 
 def test_facts_of_a_trace():
-    spans = [SimpleNamespace(kind="work", begin=1.0, end=1.0 + i / 100, slow=i > 18, key=f"{i}.jpg", cpu=0.0) for i in range(20)]
+    spans = [
+        SimpleNamespace(kind="work", begin=1.0, end=1.0 + i / 100, slow=i > 18, key=f"{i}.jpg", cpu=0.0)
+        for i in range(20)
+    ]
     found = facts_of_trace(trace(spans, samples=1000.0, batches=10.0, wait=3.0, step=1.0, worked=1000.0, read=0.1,
                                  work=6.0, cpu=6.0, bytes_read=1e6, slow=50.0, slow_work=5.0))  # fmt: skip
-    assert (found.rate, found.wait, found.trainer_rate, found.workers, found.prefetch) == (250, 0.75, 1000, 2, 2)
+    assert (found.rate, found.wait, found.consumer_rate, found.workers, found.prefetch) == (250, 0.75, 1000, 2, 2)
     assert (found.bytes, found.work, found.cpu_own, found.cpus, found.files) == (1000, 0.006, 1.5, 2, True)
     assert diagnose(found)[0].name == "slow_samples" and "19.jpg" in diagnose(found)[0].evidence
 
@@ -235,7 +238,8 @@ def test_facts_of_a_trace():
 def test_a_trace_of_python_code_that_waits():
     """4 ms asleep and 1 ms of CPU in each of 2 workers, beside a program that takes most of both CPUs; two passes."""
     passes = [{"samples": 0.0}, {"samples": 500.0}, {"samples": 0.0}, {"samples": 500.0}]
-    costs = {"batches": 0.1, "wait": 0.0042, "step": 0.00001, "worked": 1.0, "work": 0.0068, "cpu": 0.001, "delay": 0.0018}
+    costs = {"batches": 0.1, "wait": 0.0042, "step": 0.00001, "worked": 1.0, "work": 0.0068, "cpu": 0.001,
+             "delay": 0.0018}
     for values in passes:
         values.update({name: cost * values["samples"] for name, cost in costs.items()})
     run = trace([], samples=0.0)

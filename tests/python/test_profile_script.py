@@ -26,7 +26,7 @@ ENDLESS = """
 """
 
 
-def test_a_trainer_that_got_full_batches_again_would_not_always_get_such():
+def test_a_consumer_that_got_full_batches_again_would_not_always_get_such():
     free = Tally("free", 1.0)
     for _ in range(4):
         free.add(0.0, 0.01, 32)
@@ -251,9 +251,9 @@ def test_torchs_own_loader_and_drapps_in_its_place(tmp_path, folder):
     facts = said["facts"]
     assert facts["swapped_rate"] > 0 and facts["swapped_native"] and "DataLoader" in said["loader"]
     assert facts["workers"] == 2 and facts["alone"] > 0 and "Resize" in facts["ops"]
-    assert facts["trainer_rate"] >= max(facts["rate"], facts["swapped_rate"])
+    assert facts["consumer_rate"] >= max(facts["rate"], facts["swapped_rate"])
     shown = run([word for word in words if word != "--json"]).stdout
-    assert "with drapps.DataLoader in the place of torch's:" in shown and "twice" in shown
+    assert "with drapps.DataLoader instead of torch's:" in shown and "twice" in shown
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")

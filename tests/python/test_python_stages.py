@@ -8,6 +8,7 @@ import time
 import numpy
 import pytest
 from imagesets import N_IMAGES, write_folder
+from PIL import Image
 
 import drapps
 
@@ -201,7 +202,7 @@ def test_results_of_many_kinds(folder):
     (batch, *_) = epoch(pipe, workers=1, output="torch")
     assert batch["t"].shape == (4, 3) and batch["l"].dtype == torch.int64 and batch["b"] == [b"xy"] * 4
     assert batch["n"].dtype == torch.float32
-    with pytest.raises(drapps.ArgumentError, match="no array"):
+    with pytest.raises(drapps.ArgumentError, match="must be an array"):
         epoch(images(folder).map(lambda s: {"x": object()}), workers=0)
     with pytest.raises(drapps.ArgumentError, match="must return a dict"):
         epoch(images(folder).map(lambda s: 3), workers=0)
@@ -246,8 +247,25 @@ def test_settings_that_need_a_native_chain_are_refused(setting):
         numbers(4).map(lambda sample: sample).loader(batch_size=2, **setting)
 
 
-@pytest.mark.parametrize("setting", [{"prefetch": 65}, {"last": "x"}, {"rank": 2}, {"cpu_limit": -1}, {"cpu_limit": float("nan")},
-                                     {"cpu_limit": 0.001}, {"cpu_limit": 1000},
+@pytest.mark.parametrize("rule, layout", [("pad", "NHWC"), ("pad", "NCHW"), ("ragged", "NHWC"), ("list", "NHWC"),
+                                          ("list", "NCHW")])  # fmt: skip
+def test_batches_are_put_together_by_the_rules_of_the_library(tmp_path, rule, layout):
+    """Images of other heights alone, so that rows, the first extent of NHWC, may be ragged."""
+    for i, height in enumerate((5, 9, 2, 7)):
+        pixels = numpy.random.default_rng(i).integers(0, 256, (height, 6, 3), dtype=numpy.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{i}.png")
+    options = {"collate": {"image": rule}, "layout": layout, "outputs": "image"}
+    pipe = drapps.read(tmp_path).decode()
+    (native,), (chain,) = epoch(pipe, **options), epoch(pipe.map(lambda sample: sample), workers=0, **options)
+    assert list(native) == list(chain) and len(native) == (1 if rule == "list" else 2)
+    for name in native:
+        assert len(native[name]) == len(chain[name])
+        for one, other in zip(native[name], chain[name]):
+            assert numpy.array_equal(one, other) and numpy.asarray(one).dtype == numpy.asarray(other).dtype
+
+
+@pytest.mark.parametrize("setting", [{"prefetch": 65}, {"last": "x"}, {"rank": 2}, {"cpu_limit": -1},
+                                     {"cpu_limit": float("nan")}, {"cpu_limit": 0.001}, {"cpu_limit": 1000},
                                      {"policy": "magic"}, {"weights": "beauty=1"}])  # fmt: skip
 def test_settings_out_of_range(setting):
     with pytest.raises(drapps.ArgumentError, match=next(iter(setting))):
@@ -257,10 +275,10 @@ def test_settings_out_of_range(setting):
 def test_a_field_that_there_is_not(folder):
     pipe = drapps.read(folder)
     for add in (pipe.map, pipe.filter):
-        with pytest.raises(drapps.NotFoundError, match="no field 'img'; there are .*image.*label"):
+        with pytest.raises(drapps.NotFoundError, match="field must be one of .*image, label.*, got 'img'"):
             add(lambda image: image, field="img")
     pipe.decode(out="pixels").map(lambda image: image, field="pixels")
     renamed = pipe.decode().resize((8, 8)).map(lambda sample: {"img": sample["image"]})
     assert epoch(renamed.map(lambda image: image, field="img"), workers=0)
-    with pytest.raises(drapps.NotFoundError, match="no field 'image'; there are img"):
+    with pytest.raises(drapps.NotFoundError, match="field must be one of img.*, got 'image'"):
         epoch(renamed.map(lambda image: image, field="image"), workers=0)

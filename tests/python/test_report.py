@@ -15,14 +15,14 @@ from drapps.report import write_report
 from drapps.report.charts import distribution, pareto_front, round_steps
 from drapps.report.decisions import MOST_ROWS, shown
 from drapps.report.energy import WORLD_GRID, energy
-from drapps.report.events import told
+from drapps.report.events import listed
 from drapps.report.figures import integral, quantile, spread, use
 from drapps.report.markup import BOUNDS
 from drapps.report.page import make_page
 from drapps.report.panels import knob_lines, knobs_at_rest, timeline
 from drapps.report.run import Run
 from drapps.report.text import escape
-from drapps.report.downsample import POINTS, short, thin
+from drapps.report.downsample import POINTS, downsample, short
 from drapps.report.verdict import diagnose, headline, limits, spells
 from drapps.sched import LIMITS
 
@@ -39,7 +39,7 @@ def test_a_run_has_the_costs_of_its_ops(pipe, tmp_path):
     page = page_of(drapps.trace.read(tmp_path / "run.drtrace"))
     ops = page[page.index("Ops, each by itself") :]
     assert "decode" in ops[: ops.index("</table>")]
-    assert "profile" not in str(told(Run(drapps.trace.read(tmp_path / "run.drtrace"), "run")))
+    assert "profile" not in str(listed(Run(drapps.trace.read(tmp_path / "run.drtrace"), "run")))
 
 
 # --- figures ---
@@ -89,7 +89,7 @@ def test_throughput_in_bytes():
 
 
 def test_efficiency_and_balance():
-    """Components: CPU 0.5, memory 0.3, storage 0.1, and the trainer's step, 0.75, for lack of a GPU."""
+    """Components: CPU 0.5, memory 0.3, storage 0.1, and the consumer's step, 0.75, for lack of a GPU."""
     figures = Run(tracesets.steady(wait=0.25), "").figures
     parts = [0.5, 0.3, 0.1, 0.75]
     assert sorted(figures.components.values()) == pytest.approx(sorted(parts))
@@ -139,24 +139,24 @@ def test_thin_keeps_spikes():
     clock = [i / 10 for i in range(n)]
     up, down = [1.0] * n, [1.0] * n
     up[31_234], down[777] = 50.0, -3.0
-    times, columns = thin(clock, {"up": up, "down": down})
+    times, columns = downsample(clock, {"up": up, "down": down})
     assert len(times) <= POINTS and times == sorted(times)
     assert max(columns["up"]) == 50 and min(columns["down"]) == -3
     at = times[columns["up"].index(50.0)]
     assert abs(at - 3123.4) < 6000 / POINTS * 2
-    assert len(thin(clock[:POINTS], {"up": up[:POINTS]})[0]) == POINTS
+    assert len(downsample(clock[:POINTS], {"up": up[:POINTS]})[0]) == POINTS
 
 
 def test_thin_keeps_sums_that_were():
     n = 10_000
     own = [i % 7 / 7 for i in range(n)]
     columns = {"own": own, "foreign": [1 - v for v in own]}
-    _, thinned = thin(list(range(n)), columns, stacked=("own", "foreign"))
+    _, thinned = downsample(list(range(n)), columns, stacked=("own", "foreign"))
     assert {round(a + b, 9) for a, b in zip(thinned["own"], thinned["foreign"])} == {1.0}
 
 
 def test_thin_bears_what_is_missing():
-    times, columns = thin([float(i) for i in range(5000)], {"a": [None] * 5000, "b": [None, 1.0] * 2500})
+    times, columns = downsample([float(i) for i in range(5000)], {"a": [None] * 5000, "b": [None, 1.0] * 2500})
     assert set(columns["a"]) == {None} and set(columns["b"]) == {1.0} and len(times) == len(columns["b"])
 
 
@@ -176,7 +176,7 @@ def with_decisions(made, *bounds):
 
 
 def test_limits_are_by_time():
-    run = Run(with_decisions(tracesets.steady(wait=0.4), "cpu", "cpu", "storage", "trainer"), "")
+    run = Run(with_decisions(tracesets.steady(wait=0.4), "cpu", "cpu", "storage", "consumer"), "")
     found = limits(run)
     assert found["cpu"].seconds == pytest.approx(5) and found["cpu"].wait == pytest.approx(2)
     assert found["storage"].seconds == pytest.approx(2.5) and len(spells(run)) == 3
@@ -195,7 +195,7 @@ def test_limits_are_by_time():
     ],
 )
 def test_headline_names_the_bound(bound, words):
-    made = with_decisions(tracesets.steady(wait=0.4), "trainer", bound, bound)
+    made = with_decisions(tracesets.steady(wait=0.4), "consumer", bound, bound)
     found, sentence = headline(Run(made, ""))
     assert found == bound and words in sentence and "40\u00a0%" in sentence
     first = diagnose(made)[0]
@@ -213,8 +213,8 @@ def test_waits_of_python_code_name_the_function():
 
 
 def test_headline_of_a_healthy_run():
-    found, sentence = headline(Run(with_decisions(tracesets.steady(wait=0.01), "cpu", "trainer"), ""))
-    assert found == "trainer" and "keeps up" in sentence
+    found, sentence = headline(Run(with_decisions(tracesets.steady(wait=0.01), "cpu", "consumer"), ""))
+    assert found == "consumer" and "keeps up" in sentence
 
 
 def changed(made, levels=None, **flow):
@@ -232,7 +232,7 @@ def changed(made, levels=None, **flow):
         ("cpu", changed(tracesets.steady(), {"cpu_total": 0.97, "cpu_own": 0.9})),
         ("others", changed(tracesets.steady(), {"cpu_total": 0.97, "cpu_own": 0.2, "cpu_foreign": 0.77})),
         ("workers", tracesets.steady()),
-        ("trainer", tracesets.steady(wait=0.0)),
+        ("consumer", tracesets.steady(wait=0.0)),
         ("unknown", trace()),
     ],
 )
@@ -421,9 +421,9 @@ def test_each_limit_has_a_colour_and_a_meaning():
 
 
 def test_words_are_explained():
-    page = page_of(with_decisions(tracesets.steady(wait=0.4), "prefetch", "trainer"))
+    page = page_of(with_decisions(tracesets.steady(wait=0.4), "prefetch", "consumer"))
     verdict = page[page.index('class="glossary"') : page.index("Key figures")]
-    assert LIMITS["prefetch"] in verdict and LIMITS["trainer"] in verdict and LIMITS["cpu"] not in verdict
+    assert LIMITS["prefetch"] in verdict and LIMITS["consumer"] in verdict and LIMITS["cpu"] not in verdict
     words = page[page.index("<h2>Words") :]
     assert all(meaning in words for meaning in map(escape, LIMITS.values()))
     assert all(knob.name in words for knob in drapps.knobs()) and "<dt>guard<dd>" in words
@@ -434,7 +434,9 @@ def test_what_is_looked_at_first_is_large():
     made.spans = [span("batch", 1000.0, 1000.5)]
     page = page_of(made)
     main = page[page.index('class="cards main"') : page.index('<div class="cards">')]
-    assert all(f"<span>{label}" in main for label in ("throughput", "trainer waits", "batch latency", "CPU of a sample"))
+    assert all(
+        f"<span>{label}" in main for label in ("throughput", "consumer waits", "batch latency", "CPU of a sample")
+    )
     assert main.count("<span>") == 4
     folded = page[page.index("The machine as a whole") :]
     assert "hardware utilisation" in folded and "resource imbalance" in folded
@@ -466,7 +468,8 @@ def test_what_is_missing_is_told():
     assert "not recorded" not in page_of(made) and "killed" not in page_of(made)
     made.missing, made.ended = {"lost": 3, "left_out": 4000}, None
     page = page_of(made)
-    assert "3 records that found no room" in page and "4\u202f000 spans" in page and "was killed" in page
+    assert "3 records dropped because the buffer was full" in page
+    assert "4\u202f000 spans" in page and "was killed" in page
 
 
 def test_events_are_listed():
@@ -485,7 +488,7 @@ def test_turns_by_the_policy_are_no_events():
     made.events = [
         {"t": t, "event": "set", "knob": "workers", "value": v} for t, v in ((2.0002, 2), (5.0, 2), (6.0, 3))
     ]
-    assert [time for time, _ in told(Run(made, ""))] == [5.0, 6.0]
+    assert [time for time, _ in listed(Run(made, ""))] == [5.0, 6.0]
     assert knob_lines(Run(made, ""))["workers"] == [[0.0, 1], [2.0, 2], [5.0, 2], [6.0, 3]]
 
 
@@ -560,7 +563,8 @@ def test_of_real_runs(folder, tmp_path, capsys):
     assert cli.main(["report", *paths, "-o", str(tmp_path / "both.html")]) == 0
     assert "both.html" in capsys.readouterr().out
     page = (tmp_path / "both.html").read_text(encoding="utf-8")
-    assert "2 runs, side by side" in page and f'<td>make a batch, from its first sample on<td class="n">{batches}<' in page
+    assert "2 runs, side by side" in page
+    assert f'<td>make a batch, from the begin of its first sample<td class="n">{batches}<' in page
     assert "ant/000.jpg" in page and "1.drtrace" in page and "center_crop" in page
 
 

@@ -40,8 +40,10 @@ def test_a_data_loader_tells_what_it_is(loader, text):
 
 def test_one_is_not_many():
     one = drapps.from_arrays(x=numpy.arange(1))
-    texts = [repr(one.loader(1, workers=1)), repr(one.map(abs).loader(1, workers=1)), one.map(abs).loader(1, workers=1).explain(),
-             repr(DataLoader(Numbers(1), 1, num_workers=1)), DataLoader(Numbers(1), 1, num_workers=1).explain()]  # fmt: skip
+    texts = [repr(one.loader(1, workers=1)), repr(one.map(abs).loader(1, workers=1)),
+             one.map(abs).loader(1, workers=1).explain(),
+             repr(DataLoader(Numbers(1), 1, num_workers=1)),
+             DataLoader(Numbers(1), 1, num_workers=1).explain()]  # fmt: skip
     for text in texts:
         assert not re.search(r"\b1 (batches|samples|workers|processes|worker processes|threads)\b", text), text
 

@@ -81,7 +81,8 @@ def test_chains_with_functions(chain):
 
 def test_positions_after_a_filter_are_refused(chain):
     pipe = chain.filter(lambda label: label > 17, field="label")
-    for what in (lambda: pipe.take(1), lambda: pipe.skip(1), lambda: pipe.select([0]), lambda: pipe[0], lambda: pipe[:1]):
+    for what in (lambda: pipe.take(1), lambda: pipe.skip(1), lambda: pipe.select([0]), lambda: pipe[0],
+                 lambda: pipe[:1]):
         with pytest.raises(drapps.ArgumentError, match="filter"):
             what()
     assert [sample["label"] for sample in pipe] == [18, 19]

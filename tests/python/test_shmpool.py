@@ -119,15 +119,15 @@ def test_errors_of_bad_samples_come_back():
 
 def test_wrong_arguments_are_named():
     shmpool = open_shmpool()
-    with pytest.raises(ValueError, match="expected are 2 values"):
+    with pytest.raises(ValueError, match="costs must be 2 values"):
         shmpool.post(0, 2, b"", array.array("f", [1]))
-    with pytest.raises(ValueError, match="worker 2"):
+    with pytest.raises(ValueError, match="worker must be 0 to 1, got 2"):
         shmpool.reap(2)
     with pytest.raises(RuntimeError, match="no claim"):
         shmpool.done(0, 0, 1, None, False)
     with pytest.raises(TypeError, match="Block"):
         shmpool.done(0, 0, 1, b"bytes", False)
-    with pytest.raises(ValueError, match="max_workers is 0"):
+    with pytest.raises(ValueError, match="max_workers must be 1 to 256, got 0"):
         _core.open_shmpool(max_workers=0)
 
 
@@ -135,7 +135,7 @@ def test_a_ceiling_is_a_number_of_cpus():
     shmpool = open_shmpool()
     shmpool.set_ceiling(0.5)
     for wrong in (-1, float("nan"), float("inf")):
-        with pytest.raises(_core.ArgumentError, match="CPUs, allowed are 0"):
+        with pytest.raises(_core.ArgumentError, match="ceiling must be 0"):
             shmpool.set_ceiling(wrong)
 
 

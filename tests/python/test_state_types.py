@@ -15,7 +15,7 @@ from drapps import DataLoader
 
 WRONG = [None, True, -1, 1.0, 24.0, "0", "x", [], [0], {}, [None], {"a": 1}, 10**9]
 ANY = {"sampler", "dataset", "indices"}  # of the user's own
-OPTIONAL = {*ANY, "order_seed", "base_seed", "kept_seeds", "global", "times", "first", "generators"}
+OPTIONAL = {*ANY, "seed", "order_seed", "base_seed", "kept_seeds", "global", "times", "first", "generators"}
 
 
 def fields_of(state, path=()):

@@ -255,7 +255,7 @@ def test_state_of_another_loader(pipe):
         pipe.loader(**options(seed=6)).load_state_dict(state)
     with pytest.raises(drapps.Error, match="batch_size"):
         pipe.loader(**options(batch_size=3)).load_state_dict(state)
-    with pytest.raises(drapps.ArgumentError, match="not a state"):
+    with pytest.raises(drapps.ArgumentError, match="state must be the state of a drapps loader"):
         pipe.loader(**options()).load_state_dict({})
 
 

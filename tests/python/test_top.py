@@ -63,8 +63,8 @@ def test_the_first_look_is_since_the_start():
 def test_a_number_that_another_process_got():
     looks = [[status(100)], [{**status(1), "started_ns": status(1)["started_ns"] + 5}]]
     watcher = Watcher(read=lambda pid: looks.pop(0))
-    watcher.look()
-    loaders, _ = watcher.look()
+    watcher.poll()
+    loaders, _ = watcher.poll()
     assert loaders[0].rates["samples"] > 0
 
 
@@ -125,7 +125,7 @@ def test_words():
 def test_names_do_not_steer_the_terminal():
     hostile = "a\nb\x1b[2J\x9b\x7f"
     shown = status(192, name=hostile, policy=hostile, knobs={hostile: 1.0}, last=decision(1, 1, hostile, bound=hostile))
-    loaders, complaints = Watcher(read=lambda pid: [shown, {**shown, "unreadable": hostile}]).look()
+    loaders, complaints = Watcher(read=lambda pid: [shown, {**shown, "unreadable": hostile}]).poll()
     text = "\n".join(line.plain for line in draw(loaders, complaints, 200))
     assert r"a\nb\x1b[2J\x9b\x7f  a\nb" in text and "unreadable" not in text and not re.search("[\x1b\x9b\x7f]", text)
 
@@ -151,7 +151,7 @@ def test_damaged_statuses_are_shown_or_named():
     rng, unreadable = random.Random(1), 0
     for _ in range(1500):
         shown = _damaged({key: value for key, value in status(192).items() if key not in ("pid", "loader")}, rng)
-        loaders, complaints = Watcher(read=lambda pid: [{**shown, "pid": 1, "loader": 1}]).look()
+        loaders, complaints = Watcher(read=lambda pid: [{**shown, "pid": 1, "loader": 1}]).poll()
         assert len(loaders) + len(complaints) == 1
         unreadable += len(complaints)
         draw(loaders, complaints, 100)
@@ -193,7 +193,7 @@ def test_once(tmp_path):
         text = run(tmp_path, "--once").stdout
         ascii_text = run(tmp_path, "--once", PYTHONIOENCODING="ascii").stdout
     assert "2 loaders in 1 program" in text and "imagenet/val" in text
-    assert re.search(r"\d+ samples/s", text) and "10 % of the trainer's time, step 90.0 ms" in text
+    assert re.search(r"\d+ samples/s", text) and "10 % of the consumer's time, step 90.0 ms" in text
     assert "3 of 8 batches, 2 being made" in text and "workers 3" in text and "\x1b" not in text
     assert "memory" in text and "CPU" in text
     assert "3 of 8 batches" in ascii_text and ascii_text.isascii()
@@ -211,6 +211,9 @@ def test_json(tmp_path):
 def test_nobody(tmp_path):
     done = run(tmp_path, "--once")
     assert done.returncode == 1 and "No loader is running." in done.stdout
+    with made_up(tmp_path, "a"):
+        done = run(tmp_path, "--once", "--pid", os.getpid())
+    assert done.returncode == 1 and f"No loader is running in process {os.getpid()}; without --pid" in done.stdout
 
 
 @pytest.mark.parametrize("interval", ["0", "soon", "nan"])
@@ -234,7 +237,7 @@ def test_another_format(tmp_path, monkeypatch):
         file.write(head)
         file.flush()
         fcntl.flock(file, fcntl.LOCK_EX)
-        loaders, complaints = Watcher().look()
+        loaders, complaints = Watcher().poll()
     assert loaders == [] and "1234" in complaints[0] and "format 7" in complaints[0] and "new.py" in complaints[0]
 
 
@@ -325,7 +328,7 @@ def shows(text):
 
 def test_live(tmp_path):
     with made_up(tmp_path, "imagenet/train"), Terminal(tmp_path, "--interval", "0.2") as terminal:
-        terminal.wait_for(shows("10 % of the trainer's time, step 90.0 ms"))
+        terminal.wait_for(shows("10 % of the consumer's time, step 90.0 ms"))
         terminal.wait_for(lambda frame: len(frame) == 24 and max(map(len, frame)) == 80)
         terminal.resize(140, 40)
         terminal.wait_for(lambda frame: len(frame) == 40 and max(map(len, frame)) == 140)

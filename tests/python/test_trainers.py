@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from trainer_parts import Classifier, Points, lightning_model, lightning_trainer, train
 
 import drapps
-from drapps.torch import rebuild
+from drapps.torch.workers import same_kind
 
 HERE = pathlib.Path(__file__).parent
 N, EPOCHS = 20, 2
@@ -69,7 +69,7 @@ def test_the_generator_of_a_seed_is_handed_on_seeded():
     """As Accelerate does it, without the seed."""
     for seed in (7, 8):
         old = make(0, seed=seed)
-        new = rebuild.same_kind(old.dataset, batch_sampler=old.batch_sampler, num_workers=old.num_workers,
+        new = same_kind(old.dataset, batch_sampler=old.batch_sampler, num_workers=old.num_workers,
                                 generator=old.generator)  # fmt: skip
         assert keys_of(new) == keys_of(make(0, seed=seed))
 

@@ -66,7 +66,7 @@ def trace(meta=None, snapshots=(), flow=(), decisions=(), spans=(), events=(), k
 
 
 def steady(seconds=10, rate=100.0, wait=0.25, batch=10, start=1000.0, interval=0.1):
-    """Everything as even as can be: a trainer that waits `wait` of its time, one CPU of two busy, 36 W."""
+    """Everything as even as can be: a consumer that waits `wait` of its time, one CPU of two busy, 36 W."""
     n = round(seconds / interval) + 1
     times = [start + i * interval for i in range(n)]
     flow = [
@@ -120,10 +120,10 @@ def busy(seconds=600, seed=1, start=5000.0, cpus=4):
 
 PHASES = (  # until (of the run), bound, share of waiting, CPUs of others, workers
     (0.15, "workers", 0.45, 0.1, 1),
-    (0.45, "trainer", 0.01, 0.1, 3),
+    (0.45, "consumer", 0.01, 0.1, 3),
     (0.7, "others", 0.3, 2.4, 4),
     (0.85, "storage", 0.5, 0.2, 4),
-    (1.01, "trainer", 0.02, 0.1, 3),
+    (1.01, "consumer", 0.02, 0.1, 3),
 )
 
 

@@ -63,8 +63,9 @@ VISION = """
 import vision
 vision.import_torchvision()
 """
-GIVEN = {"docs/formats.md": FORMATS, "docs/pytorch.md": TORCH, "docs/scheduler.md": PIPE, "docs/trace.md": TRACE,
-         "docs/profile.md": TRACE, "docs/parity.md": DETECTION, "docs/tutorials/drop-in.md": VISION,
+GIVEN = {"docs/cache.md": PIPE, "docs/formats.md": FORMATS, "docs/pytorch.md": TORCH, "docs/scheduler.md": PIPE,
+         "docs/trace.md": TRACE, "docs/profile.md": TRACE, "docs/parity.md": DETECTION,
+         "docs/tutorials/drop-in.md": VISION,
          "docs/migration.md": VISION}  # fmt: skip
 
 
@@ -148,8 +149,10 @@ def test_examples_run(page, tmp_path):
     shutil.copy(tmp_path / "photos" / "class0" / "0.jpg", tmp_path / "photo.jpg")
     make_coco(tmp_path / "images").rename(tmp_path / "instances.json")
     given = GIVEN.get(ids(page), ""), examples(page), is_tutorial(page)
-    done = subprocess.run([sys.executable, "-c", RUN], input=json.dumps(given), cwd=tmp_path, capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": f"{ROOT / 'examples'}:{ROOT}", "XDG_CACHE_HOME": str(tmp_path / "cache")})  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", RUN], input=json.dumps(given), cwd=tmp_path, capture_output=True,
+                          text=True,
+                          env={**os.environ, "PYTHONPATH": f"{ROOT / 'examples'}:{ROOT}",
+                               "XDG_CACHE_HOME": str(tmp_path / "cache")})  # fmt: skip
     assert done.returncode == 0, done.stderr
 
 
@@ -161,7 +164,11 @@ def commands():
             for line in COMMAND.findall(block.replace("\\\n", " ")) if language in ("", "sh", "console") else ():
                 words = line.split("#")[0].split(" | ")[0].split()
                 words = words[words.index("drapps") + 1 :]
-                part = words[1] if words[0] in ("bench", "experiment", "trace", "burn") and words[1:] and words[1].isalpha() else ""
+                part = (
+                    words[1]
+                    if words[0] in ("bench", "experiment", "trace", "burn") and words[1:] and words[1].isalpha()
+                    else ""
+                )
                 found.setdefault((words[0], part), []).append((ids(page), line, words))
     return found
 
@@ -209,7 +216,9 @@ def test_every_option_is_on_the_page_of_options():
     for function in (drapps.Pipeline.loader, drapps.DataLoader.__init__):
         names |= set(inspect.signature(function).parameters) - {"self", "dataset"}
     header = (ROOT / "include" / "drapps" / "loader.h").read_text(encoding="utf-8")
-    struct = re.sub(r"/\*.*?\*/", "", header[: header.index("} dr_loader_options;")].rpartition("{")[2], flags=re.DOTALL)
+    struct = re.sub(
+        r"/\*.*?\*/", "", header[: header.index("} dr_loader_options;")].rpartition("{")[2], flags=re.DOTALL
+    )
     names |= {name for line in struct.split(";") for name in re.findall(r"(\w+)\s*(?:,|$)", line.strip())} - {"size"}
     read = re.compile(r"""(?:getenv\(|environ\S*[\[(])\s*["'](DRAPPS_\w+)""")
     for folder in ("src", "python"):

@@ -45,12 +45,12 @@ def images(tmp_path):
     return tmp_path / "images"
 
 
-def build(prefix, folder, name):
+def build(prefix, folder, name, package="drapps"):
     """An example as a program against the installed library, and the environment that it runs in."""
     if not shutil.which("pkg-config"):
         pytest.skip("no pkg-config here")
     env = dict(os.environ, PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
-    flags = call("pkg-config", "--cflags", "--libs", "drapps", env=env).split()
+    flags = call("pkg-config", "--cflags", "--libs", package, env=env).split()
     call("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", ROOT / f"examples/c/{name}.c", *flags, "-o", folder / name)
     return folder / name, dict(os.environ, LD_LIBRARY_PATH=str(prefix / "lib"))
 
@@ -91,8 +91,20 @@ def test_example_decodes_a_jpeg(prefix, images, tmp_path):
     assert done.returncode == 1 and "5000 x 1 is not inside the image of" in done.stderr
 
 
-def test_only_the_public_names_are_exported(prefix):
-    names = call("nm", "-D", "--defined-only", prefix / "lib/libdrapps.so")
+def test_the_compression_library_stands_alone(prefix, tmp_path):
+    command, env = build(prefix, tmp_path, "pack_array", "drapps-codec")
+    assert re.fullmatch(r"\S+: 400000 bytes of ints became \d{5,6}, and came back\n", call(command, env=env))
+    assert call(command, "delta+bitpack", env=env).startswith("delta+bitpack: ")
+    done = subprocess.run([command, "zlib"], env=env, capture_output=True, text=True)
+    assert done.returncode == 1 and 'no stage "zlib"' in done.stderr
+    needed = call("ldd", command, env=env)
+    assert "libdrapps-codec.so" in needed
+    assert not re.search(r"libdrapps\.so|libjpeg|libpng|libtiff", needed)
+
+
+@pytest.mark.parametrize("library", ["drapps", "drapps-codec"])
+def test_only_the_public_names_are_exported(prefix, library):
+    names = call("nm", "-D", "--defined-only", prefix / f"lib/lib{library}.so")
     exported = re.findall(r" [A-Z] (\S+)$", names, re.MULTILINE)
     assert exported
     assert [name for name in exported if not re.match(r"dr_[a-z]", name)] == []

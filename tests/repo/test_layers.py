@@ -68,7 +68,9 @@ def test_wrong_imports_are_found(tmp_path, path, text, complaint):
 def test_imports_that_go_up_or_wait_are_fine(tmp_path):
     package = tmp_path / "python" / "drapps"
     (package / "torch").mkdir(parents=True)
-    (package / "torch" / "a.py").write_text("import torch\nfrom drapps import _core\nfrom drapps.loader import Loader\n")
+    (package / "torch" / "a.py").write_text(
+        "import torch\nfrom drapps import _core\nfrom drapps.loader import Loader\n"
+    )
     (package / "pipeline.py").write_text(
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\n"
         "def loader():\n    from drapps.pyloader import PythonLoader\n")

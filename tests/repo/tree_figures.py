@@ -2,20 +2,22 @@
 
     python tests/repo/tree_figures.py TREE ...       for example: tree_figures.py ../drapps-before .
 
-Files, lines and functions are counted from the files of git.  The last rows count the Python files of drapps that take
-part in the first batch of three loaders.  They need TREE/.venv with drapps, torch and torchvision, and are "-" without.
+Files, lines and functions are counted from the files of git.  The last rows count the Python files of drapps of which
+functions are called, in all processes: for the first batch of three loaders, from their constructors on, and for later
+batches, when workers and all decisions are there.  They need TREE/.venv with drapps, torch and torchvision, and are "-"
+without.
 """
 
 import ast
-import re
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
-# Runs in the environment of a tree: prints the files of drapps that a loader's first batch calls, in all its processes.
+# Runs in the environment of a tree with the name of a loader and a number of batches: prints how many files of drapps
+# the loader's first batch calls in all its processes, or as many batches after the first ones.
 TRACED = r"""
-import os, sys, tempfile, threading
+import mmap, os, sys, tempfile, threading
 import drapps, torch, numpy
 from PIL import Image
 from drapps.bench.standins import import_torchvision
@@ -24,7 +26,7 @@ from torchvision import datasets, transforms
 
 class Numbers(torch.utils.data.Dataset):
     def __len__(self):
-        return 8
+        return 96
     def __getitem__(self, i):
         return torch.full((3,), float(i))
 
@@ -37,9 +39,12 @@ def python():
     return drapps.DataLoader(Numbers(), batch_size=4, num_workers=1)
 
 package, log, seen = os.path.dirname(drapps.__file__) + os.sep, tempfile.TemporaryFile(), set()
+first_batches, counts = int(sys.argv[2]), mmap.mmap(-1, 1)  # shared: whether calls count now
 def note(frame, event, _):
     name = frame.f_code.co_filename
-    if event == "call" and name.startswith(package) and frame.f_code.co_flags & 1 and name not in seen:  # 1: a function
+    if not counts[0] or event != "call" or name in seen:
+        return
+    if name.startswith(package) and frame.f_code.co_flags & 1:  # 1: a function
         seen.add(name)
         os.write(log.fileno(), (name + "\n").encode())  # one write: processes share the file and its position
 
@@ -52,12 +57,21 @@ with tempfile.TemporaryDirectory() as folder:
     next(iter(make()))  # imports what it needs
     threading.setprofile(note)
     sys.setprofile(note)
-    next(iter(make()))
+    counts[0] = first_batches == 0
+    batches = iter(make())
+    for _ in range(first_batches):
+        next(batches)
+    counts[0] = 1
+    for _ in range(max(1, first_batches)):
+        next(batches)
     sys.setprofile(None)
     log.seek(0)
     print(len(set(log.read().split())), flush=True)
     os._exit(0)
 """
+
+# What the iterator of a pass in worker processes owns.
+PARTS = ("python/drapps/torch/*_collector.py", "python/drapps/procpool/prefetch_window.py", "python/drapps/passes/*.py")
 
 
 def tracked(root, *patterns):
@@ -107,31 +121,36 @@ def comment_share(paths):
     return f"{commented / total:.0%}" if total else "-"
 
 
-def iterator_attributes(root):
-    """{class: attributes that it and its bases assign to self} of the iterators of drapps.torch."""
+def attributes(root, *patterns, of=lambda name: True):
+    """{class: attributes that it and its bases assign to self} of the classes of some files."""
     classes = {}
-    for path in tracked(root, "python/drapps/torch/*iter*.py"):
+    for path in tracked(root, *patterns):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef):
-                names = set(re.findall(r"\bself\.(\w+)(?:, self\.\w+)* (?:=|\+=) ", ast.unparse(node)))
-                stores = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+                stores = {n.attr for n in ast.walk(node)
+                          if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
                           and isinstance(n.value, ast.Name) and n.value.id == "self"}
-                classes[node.name] = (names | stores, [base.id for base in node.bases if isinstance(base, ast.Name)])
+                classes[node.name] = (stores, [base.id for base in node.bases if isinstance(base, ast.Name)])
 
-    def of(name):
+    def all_of(name):
         own, bases = classes.get(name, (set(), []))
-        return own.union(*map(of, bases))
+        return own.union(*map(all_of, bases))
 
-    return {name: len(of(name)) for name in classes if name.endswith("Iter")}
+    return {name: n for name in classes if of(name) and (n := len(all_of(name)))}
 
 
-def traced_files(root, loader):
-    """Files of drapps that the first batch of a loader calls."""
+def traced_files(root, loader, first_batches=0):
+    """Files of drapps that the first batch of a loader calls, or as many batches after the first ones."""
     interpreter = root / ".venv" / "bin" / "python"
     if not interpreter.exists():
         return "-"
-    done = subprocess.run([interpreter, "-c", TRACED, loader], capture_output=True, text=True, timeout=300)
+    command = [interpreter, "-c", TRACED, loader, str(first_batches)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     return done.stdout.strip() or "-"
+
+
+def in_words(counts):
+    return ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))
 
 
 def by_folder(root):
@@ -151,13 +170,18 @@ def figures(root):
     for what, pattern, functions in (("C", "src/*.c", c_functions), ("Python", "python/drapps/*.py", python_functions)):
         paths = tracked(root, pattern)
         rows[f"{what} files, lines: median / p90"] = middle([len(lines_of(path)) for path in paths])
-        rows[f"{what} functions, lines of the body: median / p90"] = middle([n for path in paths for n in functions(path)])
+        rows[f"{what} functions, lines of the body: median / p90"] = middle(
+            [n for path in paths for n in functions(path)]
+        )
     rows["comment lines in public headers"] = comment_share(tracked(root, "include/*.h"))
-    attributes = iterator_attributes(root)
-    rows["attributes of the iterators of drapps.torch"] = ", ".join(f"{k} {v}" for k, v in sorted(attributes.items()))
+    iterators = attributes(root, "python/drapps/torch/*iter*.py", of=lambda name: name.endswith("Iter"))
+    rows["attributes of the iterators of drapps.torch"] = in_words(iterators)
+    rows["attributes of the parts of a pass in worker processes"] = in_words(attributes(root, *PARTS))
     for loader, words in (("native", "a native loader"), ("lowered", "a lowered DataLoader"),
                           ("python", "a DataLoader over a Python data set")):
         rows[f"Python files called for the first batch of {words}"] = traced_files(root, loader)
+    later = traced_files(root, "python", 8)
+    rows["Python files called for later batches of a DataLoader over a Python data set"] = later
     return rows
 
 

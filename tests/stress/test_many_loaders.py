@@ -55,12 +55,12 @@ def test_open_read_some_drop(folder):
     """Partly read loaders leave no files and no growing number of threads, and whole ones always give the same."""
     print("STRESS_SEED =", SEED)
     rng = random.Random(SEED)
-    want = digest(open_loader(folder, num_workers=0))
-    assert digest(open_loader(folder, num_workers=4)) == want
+    want = digest(open_loader(folder, workers=0))
+    assert digest(open_loader(folder, workers=4)) == want
     gc.collect()
     threads, files = count_threads(), count_files()
     for _ in range(CYCLES):
-        loader = open_loader(folder, num_workers=rng.randint(0, 4))
+        loader = open_loader(folder, workers=rng.randint(0, 4))
         stop = rng.randint(0, 9)
         if stop == 9:
             assert digest(loader) == want
@@ -75,12 +75,12 @@ def test_open_read_some_drop(folder):
 
 def test_loaders_side_by_side(folder):
     """Several loaders in several threads share the pool and do not disturb each other."""
-    want = digest(open_loader(folder, num_workers=0))
+    want = digest(open_loader(folder, workers=0))
     got = []
 
     def read():
         for _ in range(10):
-            got.append(digest(open_loader(folder, num_workers=2)))
+            got.append(digest(open_loader(folder, workers=2)))
 
     threads = [threading.Thread(target=read) for _ in range(6)]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""drapps experiment ahead: arguments, what is run, what is shown."""
+"""drapps experiment ahead: arguments, runs, output."""
 
 import argparse
 import datetime
@@ -18,37 +18,41 @@ from benchmarks.experiments.monitor import monitor_findings
 from benchmarks.experiments.monitor.monitor_command import shown
 from benchmarks.experiments.monitor.readings import run_child
 
-DESCRIPTION = "Are batches ready when they are needed, and no more than that takes?  On an otherwise idle machine."
-HELD_SECONDS = 6  # of each half of a run whose knobs stay: there is nothing to learn
+DESCRIPTION = (
+    "Are batches ready when they are needed, without a larger buffer than necessary?  Needs an otherwise idle machine."
+)
+HELD_SECONDS = 6  # seconds of each half of a run with fixed knobs, which does not adapt
 ADAPTIVE, HELD = "policy", "held"
 MOST_READERS = 64
 
 
 def make_parser():
     parser = argparse.ArgumentParser(prog="drapps experiment ahead", description=DESCRIPTION)
-    parser.add_argument("--rounds", type=int, default=4, help="of each contender (default: 4)")
-    parser.add_argument("--before", type=float, default=20, help="seconds of the slow consumer (default: 20)")
-    parser.add_argument("--after", type=float, default=20, help="seconds of the fast one (default: 20)")
-    parser.add_argument("--step-ms", type=float, default=40, help="for which the slow one holds a batch (default: 40)")
-    parser.add_argument("--delay-ms", type=float, default=150, help="that a read takes (default: 150)")
-    parser.add_argument("--batch", type=int, default=4, help="samples (default: 4)")
-    parser.add_argument("--policy", default="analytic", help="(default: analytic)")
-    parser.add_argument("--data", metavar="DIR", help="folder of JPEG files for the loader (default: made for it)")
-    parser.add_argument("--seed", type=int, default=0, help="of the order of runs")
+    parser.add_argument("--rounds", type=int, default=4, help="rounds of each contender (default: 4)")
+    parser.add_argument("--before", type=float, default=20, help="seconds with the slow consumer (default: 20)")
+    parser.add_argument("--after", type=float, default=20, help="seconds with the fast consumer (default: 20)")
+    parser.add_argument(
+        "--step-ms", type=float, default=40, help="milliseconds for which the slow consumer holds a batch (default: 40)"
+    )
+    parser.add_argument("--delay-ms", type=float, default=150, help="milliseconds of a read (default: 150)")
+    parser.add_argument("--batch", type=int, default=4, help="samples per batch (default: 4)")
+    parser.add_argument("--policy", default="analytic", help="policy (default: analytic)")
+    parser.add_argument("--data", metavar="DIR", help="folder of JPEG files for the loader (default: generated)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the order of runs")
     parser.add_argument("--json", action="store_true", help="print JSON, with all figures")
     parser.add_argument("--into", metavar="FILE", help="write the tables into the section results-ahead")
     return parser
 
 
 def held_knobs(options):
-    """As many batches as the slow consumer needs; all else is enough for the fast one."""
+    """Return knobs with as many batches as the slow consumer needs, and enough of the rest for the fast one."""
     reads = options.delay_ms / options.step_ms  # while one batch is used
     readers = min(math.ceil(1.15 * 2 * reads * options.batch), MOST_READERS)
     return {"workers": 2, "prefetch": math.ceil(reads) + 1, "readers": readers}
 
 
 def script_of(name, options):
-    """What the child is to do, but for data and trace."""
+    """Return the settings of the child, without data and trace."""
     script = {"batch": options.batch, "step": options.step_ms / 1000, "before": options.before, "after": options.after,
               "policy": options.policy, "knobs": {}}  # fmt: skip
     if name == HELD:
@@ -58,7 +62,7 @@ def script_of(name, options):
 
 
 def run_one(name, options, data, folder):
-    """A round of a contender, in a process of its own."""
+    """Run a round of a contender in its own process."""
     script = {**script_of(name, options), "data": data, "trace": f"{folder}/run.drtrace"}
     delay = {"DRAPPS_READ_DELAY_US": str(round(1000 * options.delay_ms))}
     environment = {**delay, "DRAPPS_POLICY": "", "DRAPPS_LIVE": "off"}
@@ -67,7 +71,7 @@ def run_one(name, options, data, folder):
 
 
 def run(options, say=lambda text: None):
-    """{contender's name: rounds}; who comes first in a round is by chance."""
+    """Run all rounds, each in random order; return {contender's name: rounds}."""
     runs, rng = {ADAPTIVE: [], HELD: []}, random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="drapps-experiment-") as folder:
         data = options.data or pictures.make_images(folder, classes=4, each=32, size=(200, 150))
@@ -80,13 +84,13 @@ def run(options, say=lambda text: None):
 
 
 def title(name, options):
-    """Of a contender, for the table."""
+    """Return the title of a contender for the table."""
     held = ", ".join(f"{knob} {value}" for knob, value in held_knobs(options).items())
     return {ADAPTIVE: f"`{options.policy}`", HELD: f"`fixed`: {held}"}[name]
 
 
 def page(runs, options, argv):
-    """The tables with what they were measured on."""
+    """Return the tables, with the machine and the settings."""
     here, today = runner.machine(), datetime.date.today().isoformat()
     head = (f"`drapps experiment ahead{''.join(' ' + word for word in shown(argv))}`; {here['cpu']}, {here['cpus']} "
             f"CPUs, {here['system']}; {today}.  Reads take {options.delay_ms:g} ms, batches have {options.batch} "
@@ -112,17 +116,21 @@ def as_dict(runs):
 
 
 def check(options):
-    """Raises an ArgumentError."""
+    """Raise ArgumentError for invalid options."""
     if options.rounds < 1 or options.batch < 1:
-        raise _core.ArgumentError(f"--rounds {options.rounds} --batch {options.batch}: at least 1")
+        raise _core.ArgumentError(f"--rounds and --batch must be at least 1, got {options.rounds} and {options.batch}")
     if not min(options.before, options.after) >= 2:
-        raise _core.ArgumentError(f"--before {options.before:g} --after {options.after:g}: at least 2 s")
+        raise _core.ArgumentError(
+            f"--before and --after must be at least 2, got {options.before:g} and {options.after:g}"
+        )
     if options.step_ms <= 0 or options.delay_ms <= 0:
-        raise _core.ArgumentError(f"--step-ms {options.step_ms:g} --delay-ms {options.delay_ms:g}: above 0")
+        raise _core.ArgumentError(
+            f"--step-ms and --delay-ms must be above 0, got {options.step_ms:g} and {options.delay_ms:g}"
+        )
 
 
 def main(argv=None):
-    """The program."""
+    """Run the command."""
     argv = sys.argv[1:] if argv is None else argv
     args = make_parser().parse_args(argv)
     check(args)

@@ -1,8 +1,8 @@
-"""What a run's trace says of its parts: how long the consumer waited, what was in flight, what that takes."""
+"""Figures of the parts of a run, from its trace: waiting of the consumer, batches in flight, batches needed."""
 
 from typing import NamedTuple
 
-SETTLE = 3.0  # seconds that a loader may take to follow
+SETTLE = 3.0  # seconds in which a loader may adapt
 
 
 class Part(NamedTuple):
@@ -10,25 +10,25 @@ class Part(NamedTuple):
 
     stall: float  # share of its time in which the consumer waited
     rate: float  # a second
-    latency: float  # from a batch's first sample begun to the batch ready
-    buffered: float  # mean of those begun and not taken
-    ready: float  # mean of those finished and not taken
-    prefetch: float  # the knobs at its end
+    latency: float  # from the begin of a batch's first sample until the batch is ready
+    buffered: float  # mean number of batches begun and not taken
+    ready: float  # mean number of batches finished and not taken
+    prefetch: float  # the knobs at the end of the part
     readers: float
 
     @property
     def need(self):
-        """In flight at that rate, by Little's law."""
+        """The batches in flight that the rate needs, by Little's law."""
         return self.rate * self.latency
 
     @property
     def hoard(self):
-        """What is buffered, as part of the need."""
+        """Buffered batches relative to the need."""
         return self.buffered / self.need if self.need else 0.0
 
 
 def part(trace, begin, end):
-    """The part of a drapps.trace.Trace between two times."""
+    """Return the part of a drapps.trace.Trace between two times."""
     ticks = [tick for tick in trace.flow if begin <= tick.time <= end]
     if len(ticks) < 3:
         raise RuntimeError(f"{len(ticks)} readings of the loader in {end - begin:.1f} s are too few")
@@ -44,7 +44,7 @@ def part(trace, begin, end):
 
 
 def knob_at(knobs, name, time):
-    """How a knob stood; knobs: (time, all of them) after each decision."""
+    """Return the value of a knob at some time.  knobs: (time, values of all knobs) after each decision."""
     known = [values[name] for decided, values in knobs if decided <= time]
     if not known:
         raise RuntimeError("nothing was decided before that time")
@@ -52,7 +52,7 @@ def knob_at(knobs, name, time):
 
 
 def doubled_after(knobs, name, changed):
-    """Seconds from a change until a knob stands at twice what it was, whole batches: one less counts; None: never.
+    """Return the seconds from a change until a knob has doubled (2n - 1 counts, as knobs are ints); None: never.
 
     >>> doubled_after([(1, {"n": 5}), (2.5, {"n": 8}), (3.5, {"n": 9})], "n", 2)
     1.5
@@ -62,7 +62,7 @@ def doubled_after(knobs, name, changed):
 
 
 def of_run(trace, times):
-    """The figures of a run: its parts by name, and how soon its depth doubled."""
+    """Return the figures of a run: its parts by name, and the time until its depth doubled."""
     begun, changed, ended = times["begun"], times["changed"], times["ended"]
     settle = min(SETTLE, (ended - changed) / 2)
     parts = {

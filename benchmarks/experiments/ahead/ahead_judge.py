@@ -1,4 +1,4 @@
-"""The rounds of a run held against what is aimed at, and the tables of that."""
+"""Compares the rounds of a run with the aims, and makes the tables."""
 
 from typing import NamedTuple
 
@@ -13,19 +13,20 @@ PARTS = {"slow": "slow consumer", "change": f"the {SETTLE:g} s after it became t
 
 
 class Round(NamedTuple):
-    """One run of a contender."""
+    """A run of a contender."""
 
     parts: dict  # by name: figures.Part
-    doubled: float | None  # seconds until the depth was twice what it was
+    doubled: float | None  # seconds until the depth doubled
 
 
 def over(rounds, name, figure):
-    """Summary of a figure of a part."""
+    """Return the summary of a figure of a part."""
     return summary([getattr(found.parts[name], figure) for found in rounds])
 
 
 def findings(adaptive, held):
-    """adaptive, held: rounds of the policy, and with the depth that the slow consumer needs."""
+    """Return the findings.  adaptive: rounds of the policy; held: rounds with the depth that the
+    slow consumer needs."""
     yield depth(adaptive)
     yield stall("since", "since then the consumer waits for less than 2 % of its time", adaptive, MOST_STALL_CHANGED)
     for name in ("slow", "fast"):
@@ -35,7 +36,7 @@ def findings(adaptive, held):
 
 
 def depth(rounds):
-    """How soon it doubled, in the slowest round."""
+    """Return the finding on the time until the depth doubled, in the slowest round."""
     seconds = [found.doubled for found in rounds]
     before, after = (over(rounds, name, "prefetch").mean for name in ("slow", "fast"))
     took = ", ".join("never" if s is None else f"{s:.1f} s" for s in seconds)
@@ -45,13 +46,13 @@ def depth(rounds):
 
 
 def stall(name, aim, rounds, most):
-    """How long the consumer waited in a part."""
+    """Return the finding on the waiting of the consumer in a part."""
     found = over(rounds, name, "stall")
     return Finding(aim, _percent(found), side(found.low, found.high, most=most), found._asdict())
 
 
 def hoard(name, rounds):
-    """What is buffered beside what is needed."""
+    """Return the finding on the buffered batches relative to the needed ones."""
     found = over(rounds, name, "hoard")
     buffered, need = (over(rounds, name, figure).mean for figure in ("buffered", "need"))
     return Finding(f"{PARTS[name]}: mean of buffered batches at most {MOST_HOARD:g} times what Little's law needs",
@@ -60,7 +61,7 @@ def hoard(name, rounds):
 
 
 def spared(adaptive, held):
-    """Pairs of rounds: what the fast consumer waits more where the depth stays."""
+    """Return the finding on the additional waiting of the fast consumer with a fixed depth, from pairs of rounds."""
     more = summary([b.parts["fast"].stall - a.parts["fast"].stall for a, b in zip(adaptive, held, strict=True)])
     return Finding("with the depth held at what the slow consumer needs, the fast one waits longer",
                    f"by {_percent(more)} of its time", side(more.low, more.high, least=0.0),
@@ -68,12 +69,12 @@ def spared(adaptive, held):
 
 
 def _percent(found):
-    """As adapt_tables.spread, in percent."""
+    """Return adapt_tables.spread in percent."""
     return f"{adapt_tables.spread(found._replace(**{k: 100 * v for k, v in found._asdict().items() if k != 'n'}), 2)} %"
 
 
 def table(runs):
-    """runs: {contender's name: rounds}; means of each part."""
+    """Return the table of the means of each part.  runs: {contender's name: rounds}."""
     columns = ("loader", "part", "waits", "batches/s", "latency", "need", "buffered", "of these ready", "prefetch",
                "readers")  # fmt: skip
     return adapt_tables.table(columns, [(name, title, *_row(rounds, part))

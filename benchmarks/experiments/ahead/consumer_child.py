@@ -1,4 +1,4 @@
-"""A loader whose consumer becomes twice as fast in mid-run; prints when that was as a line of JSON.
+"""Runs a loader whose consumer becomes twice as fast in the middle; prints the times as a line of JSON.
 
     python -m benchmarks.experiments.ahead.consumer_child '{"data": ..., "trace": ..., "batch": 4, "step": 0.04,
         "before": 20, "after": 20, "policy": "analytic", "knobs": {}}'
@@ -12,7 +12,7 @@ from drapps.pipeline import mix, read
 
 
 def open_loader(script):
-    """One epoch that does not end before the run does.  knobs: held as they are given."""
+    """Return a loader with one epoch that is longer than the run.  knobs: fixed values."""
     samples = 2 * script["batch"] * (script["before"] + 2 * script["after"]) / script["step"]
     source = mix([read(script["data"])], length=int(samples) + script["batch"])
     loader = source.decode().resize(96).center_crop(80).loader(
@@ -24,7 +24,7 @@ def open_loader(script):
 
 
 def consume(loader, step, before, after):
-    """Takes batches and holds each for a step, later for half of one: when it began, changed and ended."""
+    """Take batches and hold each for a step, later for half a step; return the times of begin, change and end."""
     begun = time.monotonic()
     changed, end = begun + before, begun + before + after
     for _ in loader:

@@ -1,4 +1,4 @@
-"""What a monitor does to its process, and it and a trace to a loader; and whether every entry keeps to its range."""
+"""The cost of a monitor to its process, and of monitor and trace to a loader; and the range of every entry."""
 
 import ctypes
 import math
@@ -21,7 +21,7 @@ DECIDING = {"DRAPPS_POLICY": "", "DRAPPS_LIVE": "off", "DRAPPS_TRACE": ""}  # as
 
 @contextmanager
 def _data(options):
-    """The images of the user, or some that are made."""
+    """Return the images of the user, or generated ones."""
     if options.data:
         yield options.data
         return
@@ -33,14 +33,14 @@ def _data(options):
 
 
 def unsound(snapshot):
-    """Entries that are not finite or not in [0, 1]: (name, value, level)."""
+    """Return the entries that are not finite or not in [0, 1]: (name, value, level)."""
     entries = [(name, value, snapshot.levels[name]) for name, value in snapshot.items()]
     entries += [(f"cpu {k}", use, use) for k, use in enumerate(snapshot.cpu)]
     return [entry for entry in entries if not (0 <= entry[1] < math.inf and 0 <= entry[2] <= 1)]
 
 
 def value_range(options):
-    """Every entry is finite and between 0 and 1 while loads of all kinds come and go at random."""
+    """Test that every entry is finite and between 0 and 1 under random loads of all kinds."""
     rng, seconds, seen, entries, wrong = random.Random(options.seed), options.fuzz_seconds, set(), 0, []
     with _data(options) as data, Monitor(interval=0.05, history=200) as monitor, _random_loads(options, seconds), \
             _running(data, monitor):  # fmt: skip
@@ -73,7 +73,7 @@ def _random_loads(options, seconds):
 
 @contextmanager
 def _running(data, monitor):
-    """A loader that the monitor watches, until the block ends."""
+    """Run a loader that the monitor watches inside the with block."""
     def run(end):
         while not end.is_set():
             for _ in loader:
@@ -95,17 +95,17 @@ class _Heap(ctypes.Structure):
 
 
 def _heap():
-    """A function that gives the bytes in use, of all threads, and whose calls leave none behind."""
+    """Return a function that returns the bytes in use by all threads, and leaks none itself."""
     try:
         mallinfo = ctypes.CDLL(None).mallinfo2
     except AttributeError:
-        raise NotPossible("this C library does not tell how large its heap is") from None
+        raise NotPossible("this C library does not report the size of its heap") from None
     mallinfo.restype = _Heap
     return lambda: mallinfo().uordblks
 
 
 def cost(options):
-    """The monitor alone, at 100 ms, in a process that sleeps."""
+    """Measure the monitor alone, at 100 ms, in a process that sleeps."""
     seconds = 3 * options.seconds
     with Monitor(history=10) as monitor:
         time.sleep(0.5)
@@ -121,7 +121,7 @@ def cost(options):
 
 
 def throughput(options):
-    """A loader with all CPUs to itself, and the same beside a monitor, by turns."""
+    """Measure a loader alone and beside a monitor, alternately."""
     with _data(options) as data:
         found = run_child("loader_child", "throughput", data, options.pairs, options.segment, options.seed,
                           environment=ALONE)  # fmt: skip
@@ -129,7 +129,7 @@ def throughput(options):
 
 
 def trace(options):
-    """A loader with a trace, and without, by turns; a monitor watches both."""
+    """Measure a loader with and without a trace, alternately; a monitor watches both."""
     with _data(options) as data:
         found = run_child("loader_child", "trace", data, options.pairs, options.segment, options.seed,
                           environment=DECIDING)  # fmt: skip
@@ -141,7 +141,7 @@ def trace(options):
 
 
 def loss(pairs, samples, to="a monitor", most=0.005):
-    """pairs: seconds for the same samples, [with it, without]; most: the part that may be lost"""
+    """Return the finding.  pairs: seconds for the same samples, [with, without]; most: the share that may be lost."""
     ratio = statistics.summary([without / with_it for with_it, without in pairs])
     rate = statistics.summary([samples / without for _, without in pairs])
     result = side(ratio.low, ratio.high, least=1 - most)
@@ -158,7 +158,8 @@ def loss(pairs, samples, to="a monitor", most=0.005):
 
 
 def decisions(options):
-    """The monitor's thread, with a policy that decides in it and without, by turns, beside a loader that runs."""
+    """Measure the monitor's thread with and without a policy that decides in it, alternately,
+    beside a running loader."""
     with _data(options) as data:
         found = run_child("loader_child", "decisions", data, max(2, options.pairs // 5), options.seconds / 2,
                           options.seed, environment=DECIDING)  # fmt: skip
@@ -166,7 +167,7 @@ def decisions(options):
 
 
 def deciding(pairs, rate):
-    """pairs: shares of a CPU, [with a policy, without]"""
+    """Return the finding.  pairs: shares of a CPU, [with a policy, without]."""
     more = statistics.summary([with_policy - without for with_policy, without in pairs])
     both, alone = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
     return Finding("observing and deciding, once a second, use 0.2 % of a CPU at most",

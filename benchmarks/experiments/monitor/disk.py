@@ -1,4 +1,4 @@
-"""Storage: a reader past the page cache counts its own bytes and times its own requests."""
+"""Storage: compares the monitor with a reader that bypasses the page cache and counts bytes and times."""
 
 import os
 import tempfile
@@ -12,7 +12,7 @@ REST = 1.0  # seconds after writing
 
 
 def disk(options):
-    """A file is read with O_DIRECT, one request at a time."""
+    """Test the readings while a file is read with O_DIRECT, one request at a time."""
     with tempfile.TemporaryDirectory(prefix="drapps-disk-", dir=options.folder) as folder:
         path = f"{folder}/file"
         _write(path)
@@ -21,12 +21,12 @@ def disk(options):
             reader = run_child("disk_child", path, options.seconds)
             busy = [s for s in monitor.history() if reader["begin"] + monitor.interval < s.time <= reader["end"]]
     if len(busy) < 3:
-        raise NotPossible("the reader was too short")
+        raise NotPossible("the reader ended too early")
     yield from _compare(reader, calm, busy)
 
 
 def _write(path):
-    """Bytes that no file system leaves out."""
+    """Write random bytes, which no file system stores as holes."""
     piece = os.urandom(PIECE)
     with open(path, "wb") as file:
         for _ in range(FILE_BYTES // PIECE):

@@ -1,4 +1,4 @@
-"""Reads a file past the page cache, one request after the other, and prints what it counted as a line of JSON.
+"""Reads a file past the page cache, one request at a time, and prints its counts as a line of JSON.
 
     python -m benchmarks.experiments.monitor.disk_child FILE SECONDS
 """
@@ -9,11 +9,11 @@ import os
 import sys
 import time
 
-BLOCK = 512 * 1024  # a request of its own: larger ones may be split, and beside smaller ones the call itself counts
+BLOCK = 512 * 1024  # larger requests may be split; for smaller ones the time of the call itself matters
 
 
 def read(path, seconds):
-    """begin and end (of time.monotonic()), bytes, requests, and seconds in which it waited for them."""
+    """Return begin and end (by time.monotonic()), bytes, requests, and seconds of waiting."""
     file = os.open(path, os.O_RDONLY | os.O_DIRECT)
     blocks, buffer = os.fstat(file).st_size // BLOCK, mmap.mmap(-1, BLOCK)  # a mapping is aligned as O_DIRECT needs it
     n, waited, begin = 0, 0.0, time.monotonic()

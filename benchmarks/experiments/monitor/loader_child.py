@@ -1,11 +1,11 @@
-"""Runs a loader with and without a monitor, a trace, or a policy, by turns, and prints a line of JSON.
+"""Runs a loader alternately with and without a monitor, a trace, or a policy, and prints a line of JSON.
 
     python -m benchmarks.experiments.monitor.loader_child throughput DATA PAIRS SECONDS SEED
     python -m benchmarks.experiments.monitor.loader_child trace DATA PAIRS SECONDS SEED
     python -m benchmarks.experiments.monitor.loader_child decisions DATA PAIRS SECONDS SEED
 
-Every epoch is the same work: nothing in the chain is random.  A pair is measured in one process, one after the other,
-in random order, since processes differ from each other by more than what is looked for.
+Every epoch is the same work: nothing in the chain is random.  A pair is measured in one process, in random order, since
+processes differ from each other by more than the effect to be measured.
 """
 
 import itertools
@@ -24,20 +24,20 @@ BATCH, WARM_UP = 32, 3
 
 
 def open_loader(data, **options):
-    """JPEG files of a folder, decoded, resized and cropped."""
+    """Return a loader of a folder's JPEG files, decoded, resized and cropped."""
     return read(data).decode().resize(160).center_crop(144).loader(
         BATCH, outputs="image", output="raw", seek_index="memory", **options)  # fmt: skip
 
 
 def _epochs(loader, n):
-    """Seconds and samples of n epochs."""
+    """Return seconds and samples of n epochs."""
     begun = time.monotonic()
     samples = sum(batch.samples for _ in range(n) for batch in loader.batches())
     return time.monotonic() - begun, samples
 
 
 def by_turns(pairs, seed, first, second):
-    """[[first(), second()], ...], in each pair the one that comes first by chance."""
+    """Return [[first(), second()], ...]; the order within each pair is random."""
     rng, results = random.Random(seed), []
     for _ in range(pairs):
         found = {}
@@ -51,7 +51,7 @@ def by_turns(pairs, seed, first, second):
 
 
 def throughput(data, pairs, seconds, seed):
-    """Seconds for the same epochs, beside a monitor and without."""
+    """Return seconds for the same epochs, with and without a monitor."""
     with open_loader(data) as loader:
         took = min(_epochs(loader, 1)[0] for _ in range(WARM_UP))
         epochs, samples = max(1, round(seconds / took)), 0
@@ -74,7 +74,7 @@ def throughput(data, pairs, seconds, seed):
 
 
 def trace(data, pairs, seconds, seed):
-    """Seconds for the same epochs, with a trace and without, both watched by a monitor; what the trace takes."""
+    """Return seconds for the same epochs with and without a trace, both beside a monitor; and the cost of the trace."""
     takes, counted = [], {}
 
     def run(**options):
@@ -104,7 +104,7 @@ def trace(data, pairs, seconds, seed):
 
 
 def decisions(data, pairs, seconds, seed):
-    """Shares of a CPU that the monitor's thread uses, with a policy and without; and decisions a second."""
+    """Return the CPU shares of the monitor's thread, with and without a policy; and decisions per second."""
     made = []
 
     def run(options):
@@ -122,7 +122,7 @@ def decisions(data, pairs, seconds, seed):
         return run(lambda monitor: {"policy": "fixed"})
 
     found = by_turns(pairs, seed, deciding, watching)
-    return {"pairs": found, "decisions_per_s": sum(made) / pairs}  # those without a policy made none
+    return {"pairs": found, "decisions_per_s": sum(made) / pairs}  # runs without a policy made none
 
 
 def _until(loader, end):

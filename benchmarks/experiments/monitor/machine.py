@@ -1,4 +1,4 @@
-"""Ticks, CPUs and memory."""
+"""Tests of ticks, CPUs and memory."""
 
 import os
 import statistics
@@ -20,7 +20,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def interval(options):
-    """Snapshots come when they are due."""
+    """Test that snapshots come when they are due."""
     with Monitor() as monitor:
         default = monitor.interval
     yield _ticks("100 ms by default", default, 6 * options.seconds, default == 0.1)
@@ -45,7 +45,7 @@ def _ticks(what, wanted, seconds, right=True):
 
 
 def cpu(options):
-    """Half of one CPU is burnt."""
+    """Test the CPU sensors while half of one CPU is burnt."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         raise NotPossible("there is one CPU")
@@ -64,7 +64,7 @@ def cpu(options):
 
 
 def memory(options):
-    """A child allocates and touches memory: without a limit, then in a group with one."""
+    """Test the memory sensors while a child allocates memory: without a limit, then in a group with a limit."""
     size = options.memory_mb * MB
     with Monitor() as monitor:
         free = monitor.latest()["mem_available"]
@@ -92,14 +92,14 @@ def _rise(aim, found, size):
 
 
 def cache_bytes(folder=CACHES):
-    """The largest cache of a CPU; 0: not known."""
+    """Return the size of the largest cache of a CPU; 0: unknown."""
     units = {"K": 1024, "M": MB}
     texts = [path.read_text().strip() for path in Path(folder).glob("index*/size")]
     return max((int(text[:-1]) * units[text[-1]] for text in texts if text[-1:] in units), default=0)
 
 
 def memory_bandwidth(options):
-    """Every CPU streams through memory, out of twice as much as the last cache holds."""
+    """Test the bandwidth sensor while every CPU streams through twice the size of the last-level cache."""
     cpus = len(os.sched_getaffinity(0))
     with opened(2 * options.seconds + 4) as monitor:
         room = monitor.latest()["mem_available"] / 2 / cpus

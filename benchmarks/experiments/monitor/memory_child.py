@@ -1,4 +1,4 @@
-"""Allocates memory, touches it, and prints what a monitor read before and after, as a line of JSON.
+"""Allocates and touches memory, and prints the monitor's readings before and after as a line of JSON.
 
     python -m benchmarks.experiments.monitor.memory_child BYTES
 """
@@ -10,11 +10,11 @@ import sys
 from benchmarks.experiments.monitor.readings import mean, watch
 from drapps.monitor import Monitor
 
-SETTLE = 1.5  # seconds: what can be dropped of a group's memory is read once a second
+SETTLE = 1.5  # seconds: the reclaimable memory of a group is read once per second
 
 
 def measure(size):
-    """Used memory before and after, and all memory that there is."""
+    """Return used memory before and after, and the total memory."""
     with Monitor() as monitor:
         before = mean(watch(monitor, SETTLE)[-3:], "mem_used")
         block = mmap.mmap(-1, size)

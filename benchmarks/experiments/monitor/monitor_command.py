@@ -1,4 +1,4 @@
-"""drapps experiment monitor: arguments, what is run, what is shown."""
+"""drapps experiment monitor: arguments, runs, output."""
 
 import argparse
 import datetime
@@ -13,7 +13,7 @@ from benchmarks.experiments.monitor.disk import disk
 from benchmarks.experiments.monitor.monitor_findings import FAILED, IMPOSSIBLE, Finding, NotPossible, table
 from benchmarks.experiments.monitor.network import network
 
-DESCRIPTION = "Does the monitor see what the machine does, and what does it cost?  On a machine that is otherwise idle."
+DESCRIPTION = "Does the monitor read the machine correctly, and what does it cost?  Needs an otherwise idle machine."
 
 TESTS = {
     "interval": machine.interval,
@@ -33,13 +33,17 @@ TESTS = {
 def make_parser():
     parser = argparse.ArgumentParser(prog="drapps experiment monitor", description=DESCRIPTION)
     parser.add_argument("--only", default=",".join(TESTS), help=f"tests, of {', '.join(TESTS)}")
-    parser.add_argument("--seconds", type=float, default=10, help="of a reading (default: 10)")
-    parser.add_argument("--fuzz-seconds", type=float, default=600, help="of the test range (default: 600)")
-    parser.add_argument("--pairs", type=int, default=60, help="of throughput and trace, 5 times those of decisions")
-    parser.add_argument("--segment", type=float, default=2, help="seconds of a half of a pair of throughput and trace")
-    parser.add_argument("--memory-mb", type=int, default=2048, help="that are allocated (default: 2048)")
-    parser.add_argument("--data", metavar="DIR", help="folder of JPEG files for the loader (default: made for it)")
-    parser.add_argument("--folder", metavar="DIR", help="on the disk to be read and written (default: the usual one)")
+    parser.add_argument("--seconds", type=float, default=10, help="seconds per reading (default: 10)")
+    parser.add_argument("--fuzz-seconds", type=float, default=600, help="seconds of the test `range` (default: 600)")
+    parser.add_argument(
+        "--pairs", type=int, default=60, help="pairs of the tests `throughput` and `trace`; `decisions` has a fifth"
+    )
+    parser.add_argument("--segment", type=float, default=2, help="seconds per half of a pair of these tests")
+    parser.add_argument("--memory-mb", type=int, default=2048, help="megabytes to allocate (default: 2048)")
+    parser.add_argument("--data", metavar="DIR", help="folder of JPEG files for the loader (default: generated)")
+    parser.add_argument(
+        "--folder", metavar="DIR", help="folder on the disk to read and write (default: that of temporary files)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print JSON, with all figures")
     parser.add_argument("--into", metavar="FILE", help="write the table into the section results-monitor")
@@ -47,7 +51,7 @@ def make_parser():
 
 
 def run(names, options, say=lambda text: None):
-    """Rows (test's name, finding); what this machine cannot do, or what fails, is a row, too."""
+    """Run the tests; return rows (test's name, finding).  Impossible and failed tests have a row, too."""
     rows = []
     for name in names:
         test = TESTS[name]
@@ -64,7 +68,7 @@ def run(names, options, say=lambda text: None):
 
 
 def page(rows, argv):
-    """The table with what it was measured on."""
+    """Return the table, with the machine."""
     here, today = runner.machine(), datetime.date.today().isoformat()
     head = (f"`drapps experiment monitor{''.join(' ' + word for word in argv)}`; {here['cpu']}, {here['cpus']} CPUs, "
             f"{here['memory_gb']} GB, {here['system']}; {today}.")  # fmt: skip
@@ -72,15 +76,17 @@ def page(rows, argv):
 
 
 def main(argv=None):
-    """The program."""
+    """Run the command."""
     argv = sys.argv[1:] if argv is None else argv
     args = make_parser().parse_args(argv)
     names = args.only.split(",")
     unknown = [name for name in names if name not in TESTS]
     if unknown:
-        raise _core.ArgumentError(f"--only {unknown[0]}: no test is called so; there are {', '.join(TESTS)}")
+        raise _core.ArgumentError(f"--only must be one of {', '.join(TESTS)}, got {unknown[0]!r}")
     if args.pairs < 2 or args.seconds <= 0 or args.fuzz_seconds <= 0 or args.memory_mb < 8:
-        raise _core.ArgumentError("--pairs is 2 at least, --memory-mb 8, --seconds and --fuzz-seconds are above 0")
+        raise _core.ArgumentError(
+            "--pairs must be at least 2, --memory-mb at least 8, --seconds and --fuzz-seconds above 0"
+        )
     rows = run(names, args, lambda text: print(text, file=sys.stderr, flush=True))
     if args.into:
         bench_table.write_section(args.into, "results-monitor", page(rows, shown(argv)))
@@ -90,7 +96,7 @@ def main(argv=None):
 
 
 def shown(argv):
-    """The command line without where the result goes."""
+    """Return the command line without the destination of the result."""
     parts = iter(argv)
     kept = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""What a test finds: an aim, what was measured, whether it was kept; and the table of these."""
+"""The findings of tests (aim, measurement, result), and their table."""
 
 from typing import NamedTuple
 
@@ -8,25 +8,25 @@ KEPT, MISSED, OPEN, IMPOSSIBLE, FAILED = "kept", "missed", "not shown", "not pos
 
 
 class NotPossible(Exception):
-    """This machine lacks what a test needs."""
+    """This machine lacks something that a test needs."""
 
 
 class Finding(NamedTuple):
-    """One aim of a test."""
+    """The result for one aim of a test."""
 
     aim: str
     measured: str
     result: str
-    figures: dict  # behind the words, for machines
+    figures: dict  # for programs
 
 
 def judged(aim, measured, kept, **figures):
-    """A finding that is clear."""
+    """Return a finding without statistics."""
     return Finding(aim, measured, KEPT if kept else MISSED, figures)
 
 
 def side(low, high, least=float("-inf"), most=float("inf")):
-    """What a confidence interval says of a bound: kept where all of it is inside, missed where none is.
+    """Compare a confidence interval with bounds: "kept" if all of it is inside, "missed" if none of it is.
 
     >>> side(0.996, 1.001, least=0.995), side(0.99, 1.0, least=0.995), side(0.98, 0.99, least=0.995)
     ('kept', 'not shown', 'missed')
@@ -37,6 +37,6 @@ def side(low, high, least=float("-inf"), most=float("inf")):
 
 
 def table(rows):
-    """rows: (test's name, finding)"""
+    """Return the table.  rows: (test's name, finding)."""
     columns = ("test", "aim", "measured", "result")
     return adapt_tables.table(columns, [(f"`{name}`", found.aim, found.measured, found.result) for name, found in rows])

@@ -1,4 +1,4 @@
-"""The ends of a connection: one takes whatever comes, the other sends as fast as it can beside a monitor.
+"""The ends of a connection: a sink, and a source that sends as fast as it can beside a monitor.
 
     python -m benchmarks.experiments.monitor.net_child sink PORT WINDOW
     python -m benchmarks.experiments.monitor.net_child source ADDRESS PORT CONNECTIONS SECONDS
@@ -16,12 +16,12 @@ import time
 from benchmarks.experiments.monitor.readings import mean, opened
 
 PIECE = bytes(64 * 1024)
-SETTLE = 2.0  # seconds until TCP has found its pace and the sensors their rates
+SETTLE = 2.0  # seconds until TCP and the sensors have settled
 RTT_AT, INFO_BYTES = 68, 104  # tcpi_rtt in struct tcp_info, in microseconds
 
 
 def rtt_of(connection):
-    """The kernel's smoothed round trip time, in seconds."""
+    """Return the kernel's smoothed round trip time in seconds."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
     return int.from_bytes(info[RTT_AT : RTT_AT + 4], sys.byteorder) * 1e-6
 
@@ -32,7 +32,7 @@ def rtt_of(connection):
 def sink(port, window):
     door = socket.socket()
     door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)  # also of the connections that come
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)  # inherited by accepted connections
     door.bind(("", port))
     door.listen(64)
     threading.Thread(target=_welcome, args=(door,), daemon=True).start()
@@ -56,7 +56,7 @@ def _drain(connection):
 
 
 class Sender(threading.Thread):
-    """A connection that is kept full."""
+    """A connection that always has data to send."""
 
     def __init__(self, address):
         super().__init__(daemon=True)
@@ -69,7 +69,7 @@ class Sender(threading.Thread):
 
 
 def source(address, port, connections, seconds):
-    """Rates are bytes a second, over the time after settling."""
+    """Send for some seconds; return rates in bytes per second after settling."""
     with opened(seconds + SETTLE + 5) as monitor:
         senders = [Sender((address, port)) for _ in range(connections)]
         for sender in senders:

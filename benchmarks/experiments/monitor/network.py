@@ -1,8 +1,8 @@
-"""Network: a link of 100 Mbit/s between namespaces of our own, source - router - sink.
+"""Network: a link of 100 Mbit/s between new namespaces, source - router - sink.
 
-Each namespace lives as long as a process that sleeps in it, so that nothing is left after the experiment.  The
-addresses are those for documentation, and exist inside the namespaces alone.  The limit is in the router: in the
-source's own queue TCP would hold back by itself, and neither wait nor lose anything.
+Each namespace exists as long as a process that sleeps in it, so nothing is left after the experiment.  The addresses
+are those reserved for documentation, and exist only inside the namespaces.  The limit is in the router: with a limit in
+the source's own queue, TCP would throttle itself without delay or loss.
 """
 
 import os
@@ -18,13 +18,13 @@ from benchmarks.experiments.monitor.readings import run_child
 
 RATE_MBIT, MTU, PORT = 100, 9000, 5001
 SINK = "198.51.100.2"
-WINDOW = 512 * 1024  # bytes that the sink takes before it answers: less than the router's queue, so that none are lost
-LONG_QUEUE, SHORT_QUEUE = "4mb", "140kb"  # the second: what eight senders overrun
+WINDOW = 512 * 1024  # receive window in bytes: smaller than the router's queue, so that nothing is lost
+LONG_QUEUE, SHORT_QUEUE = "4mb", "140kb"  # the second is overrun by eight senders
 TOOLS = ("ip", "tc", "nsenter", "unshare")
 
 
 def network(options):
-    """TCP over a link of 100 Mbit/s, first as it likes to be, then with more senders than it can take."""
+    """Test TCP over a link of 100 Mbit/s, first with a fitting load, then with too many senders."""
     with ExitStack() as stack:
         names = stack.enter_context(_namespaces())
         stack.enter_context(_sink(names["sink"]))
@@ -59,7 +59,7 @@ def _check():
 
 @contextmanager
 def _namespaces():
-    """{name: process that holds it}, joined by cables."""
+    """Return {name: process that holds the namespace}, connected by virtual cables."""
     _check()
     with ExitStack() as stack:
         held = {name: stack.enter_context(_held()) for name in ("source", "router", "sink")}
@@ -71,7 +71,7 @@ def _namespaces():
 
 @contextmanager
 def _held():
-    """A process in a network namespace of its own."""
+    """Start a process in a new network namespace."""
     holder = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)  # ends with us, whatever ends us  # fmt: skip
     try:
@@ -96,7 +96,7 @@ def _wait_for_namespace(holder):
 
 
 def _enter(holder):
-    """What a command begins with to run beside a holder."""
+    """Return the command prefix to run inside the namespace of a holder."""
     return ["nsenter", f"--net=/proc/{holder}/ns/net", "--"]
 
 
@@ -108,7 +108,7 @@ def _inside(holder, *command):
 
 
 def _cable(end, router, name, address, gateway):
-    """From eth0 of an end to an interface of the router."""
+    """Connect eth0 of an end with an interface of the router."""
     _inside(end, "ip", "link", "add", "eth0", "type", "veth", "peer", "name", name, "netns", str(router))
     for holder, device, own in ((end, "eth0", address), (router, name, gateway)):
         _inside(holder, "ip", "address", "add", f"{own}/30", "dev", device)
@@ -121,7 +121,7 @@ def _cable(end, router, name, address, gateway):
 
 @contextmanager
 def _sink(holder):
-    """A program that takes what it is sent, until the block ends."""
+    """Run a program that receives data inside the with block."""
     command = [*_enter(holder), sys.executable, "-m", f"{__package__}.net_child", "sink", str(PORT), str(WINDOW)]
     sink = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                             env=child_environment())
@@ -134,7 +134,7 @@ def _sink(holder):
 
 
 def _send(names, connections, seconds, queue):
-    """What a program in the source counted and its monitor read."""
+    """Run a sender in the source; return its counts and the readings of its monitor."""
     _inside(names["router"], "tc", "qdisc", "replace", "dev", "right", "root", "tbf", "rate", f"{RATE_MBIT}mbit",
             "burst", "128kb", "limit", queue)  # fmt: skip
     return run_child("net_child", "source", SINK, PORT, connections, seconds, before=_enter(names["source"]))

@@ -1,4 +1,4 @@
-"""Reading the monitor and the clocks that it is held against."""
+"""Reads the monitor, and the clocks that it is compared with."""
 
 import json
 import math
@@ -12,16 +12,16 @@ from benchmarks import child_environment
 from benchmarks.experiments.monitor.monitor_findings import NotPossible
 from drapps.monitor import Monitor
 
-THREAD, TRACER = "dr-monitor", "drapps-trace"  # names of threads: the monitor's, a trace's
+THREAD, TRACER = "dr-monitor", "drapps-trace"  # names of the threads of a monitor and of a trace
 
 
 def opened(seconds, interval=0.1):
-    """A monitor that keeps all snapshots of so many seconds."""
+    """Return a monitor that keeps all snapshots of some seconds."""
     return Monitor(interval=interval, history=math.ceil(seconds / interval) + 20)
 
 
 def watch(monitor, seconds):
-    """The snapshots of the coming seconds, three at least."""
+    """Return the snapshots of the next seconds, at least three."""
     first = monitor.latest().number
     time.sleep(seconds)
     monitor.wait(after=first + 2)
@@ -29,7 +29,7 @@ def watch(monitor, seconds):
 
 
 def mean(snapshots, name):
-    """Of a sensor, over the snapshots that have it."""
+    """Return the mean of a sensor over the snapshots that have it."""
     values = [snapshot[name] for snapshot in snapshots if name in snapshot]
     if not values:
         raise NotPossible(f"the sensor {name} is absent")
@@ -37,7 +37,7 @@ def mean(snapshots, name):
 
 
 def percentile(values, q):
-    """The smallest value that a share q of the values does not exceed.
+    """Return the smallest value that a share q of the values does not exceed.
 
     >>> percentile([5, 1, 2, 3, 4], 0.8), percentile([1, 2], 0.99)
     (4, 2)
@@ -47,7 +47,7 @@ def percentile(values, q):
 
 
 def threads_named(wanted):
-    """Numbers of this process's threads of that name."""
+    """Return the ids of this process's threads of that name."""
     def name(task):
         try:
             with open(f"/proc/self/task/{task}/comm") as file:
@@ -59,29 +59,30 @@ def threads_named(wanted):
 
 
 def monitor_threads():
-    """Numbers of this process's monitor threads."""
+    """Return the ids of this process's monitor threads."""
     return threads_named(THREAD)
 
 
 def thread_seconds(task):
-    """CPU time of a thread of this process, by the clock that Linux has for it (pthread_getcpuclockid)."""
+    """Return the CPU time of a thread of this process, by its CPU clock (pthread_getcpuclockid)."""
     return time.clock_gettime(~task << 3 | 6)
 
 
 class ThreadShare:
-    """CPU that the process's one thread of that name uses, as a share of a CPU, since this was made."""
+    """The CPU share of the process's only thread of that name, since the construction of this object."""
 
     def __init__(self, name=THREAD):
         (self._task,) = threads_named(name)
         self._begun, self._used = time.monotonic(), thread_seconds(self._task)
 
     def get(self):
-        """Until now."""
+        """Return the share until now."""
         return (thread_seconds(self._task) - self._used) / (time.monotonic() - self._begun)
 
 
 def run_child(name, *arguments, before=(), enter=None, environment=None, package=__package__):
-    """The JSON that a program of a package prints.  before: a command that starts it; enter: called in the child."""
+    """Run a program of a package; return the JSON that it prints.  before: command prefix; enter:
+    called in the child."""
     command = [*before, sys.executable, "-m", f"{package}.{name}", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=enter,
                           env=child_environment(**(environment or {})))  # fmt: skip

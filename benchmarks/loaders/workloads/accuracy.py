@@ -1,4 +1,4 @@
-"""Does the order of completion change what a network learns?  A small CNN, trained in order and out of order."""
+"""Does the order of completion change the accuracy?  A small CNN, trained in order and out of order."""
 
 import math
 import statistics
@@ -17,7 +17,7 @@ T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 8: 2.365, 10: 2.262} 
 
 
 class Gratings(Dataset):
-    """Stripes in one of eight directions under much noise; one sample in ten is slow."""
+    """Stripes in one of eight directions under strong noise; one sample in ten is slow."""
 
     def __init__(self, n, seed, slow_ms):
         self.labels = np.arange(n) % CLASSES
@@ -43,7 +43,7 @@ def network():
 
 
 def displacement(keys, drawn):
-    """Mean distance between a sample's place in the drawn order and the one it came at."""
+    """Return the mean distance between a sample's positions in the drawn order and in the order of delivery."""
     place = {key: i for i, key in enumerate(drawn)}
     return sum(abs(place[key] - i) for i, key in enumerate(keys)) / len(keys)
 
@@ -57,7 +57,7 @@ class Recorded(torch.utils.data.RandomSampler):
 
 
 def train(make, case, options, seed):
-    """(accuracy, mean displacement) of one training; every sample once per epoch."""
+    """Train once; return (accuracy, mean displacement).  Checks that each sample comes once per epoch."""
     torch.manual_seed(seed)
     data, test = Gratings(options["samples"], 0, options["slow_ms"]), Gratings(options["samples"], 1, 0)
     sampler = Recorded(data)
@@ -95,7 +95,7 @@ def cases(options):
 
 
 def interval(pairs):
-    """Mean and half width of the 95 % confidence interval of paired differences."""
+    """Return mean and half width of the 95 % confidence interval of paired differences."""
     mean = statistics.mean(pairs)
     t = T_95.get(len(pairs), 1.96)
     return mean, t * statistics.stdev(pairs) / math.sqrt(len(pairs)) if len(pairs) > 1 else math.inf
@@ -111,7 +111,7 @@ def notes(result):
     inside = "inside" if abs(mean) <= half else "OUTSIDE"
     return [f"Accuracy out of order minus in order, {len(ordered)} seeds: {mean:+.4f}, 95 % interval "
             f"[{mean - half:+.4f}, {mean + half:+.4f}]: no difference is {inside} it.",
-            "Displacement: mean distance, in samples, between the drawn order and that of delivery."]
+            "Displacement: mean distance, in samples, between the drawn order and the order of delivery."]
 
 
 WORKLOAD = Workload(

@@ -1,4 +1,4 @@
-"""Several consumer threads drain one loader: does any of them starve?"""
+"""Several consumer threads share one loader: does any of them starve?"""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from ..timed_work import TimedWork
 
 
 class Locked:
-    """An iterator that threads may share: for loaders that say nothing about threads."""
+    """Makes an iterator thread-safe, for loaders that do not promise it."""
 
     def __init__(self, batches):
         self.batches, self.lock = batches, threading.Lock()
@@ -20,7 +20,7 @@ class Locked:
 
 
 class Alone:
-    """Steps begin when their batch is there."""
+    """Each consumer begins its step when its batch is there."""
 
     def meet(self):
         pass
@@ -30,7 +30,8 @@ class Alone:
 
 
 class Lockstep:
-    """Steps of n consumers begin together, as where gradients are exchanged; nobody waits for who has no batch left."""
+    """Steps of n consumers begin together, as with synchronised gradients; consumers without a
+    batch left do not count."""
 
     def __init__(self, n):
         self._n, self._here, self._round, self._changed = n, 0, 0, threading.Condition()
@@ -39,15 +40,15 @@ class Lockstep:
         with self._changed:
             mine = self._round
             self._here += 1
-            self._go_on_if_all_are_here()
+            self._release_if_all_arrived()
             self._changed.wait_for(lambda: self._round != mine)
 
     def leave(self):
         with self._changed:
             self._n -= 1
-            self._go_on_if_all_are_here()
+            self._release_if_all_arrived()
 
-    def _go_on_if_all_are_here(self):
+    def _release_if_all_arrived(self):
         if self._here >= self._n:
             self._here = 0
             self._round += 1
@@ -55,7 +56,7 @@ class Lockstep:
 
 
 class Consumer(threading.Thread):
-    """Takes batches until there are none, and holds each for a step; keeps the keys it got."""
+    """Takes all batches and holds each for a step; records the keys."""
 
     def __init__(self, batches, step_s, others):
         super().__init__()
@@ -73,19 +74,19 @@ class Consumer(threading.Thread):
                 self.held += hold(self.step_s)
         except StopIteration:
             pass
-        except BaseException as error:  # told by the thread that joins
+        except BaseException as error:  # raised again by the joining thread
             self.error = error
         finally:
             self.others.leave()
 
 
 def drain_shared(batches, n, step_s):
-    """(consumers, wall seconds) of n threads that drained `batches`."""
+    """Drain `batches` with n threads; return (consumers, wall seconds)."""
     return drain_each([batches] * n, step_s)
 
 
 def drain_each(queues, step_s, others=None):
-    """(consumers, wall seconds) of one thread for each of the queues, which may be the same ones.  others: Lockstep."""
+    """Drain each queue (they may be the same) with a thread; return (consumers, wall seconds).  others: Lockstep."""
     threads = [Consumer(batches, step_s, others or Alone()) for batches in queues]
     began = time.perf_counter()
     for thread in threads:
@@ -100,7 +101,7 @@ def drain_each(queues, step_s, others=None):
 
 
 def shared(batches, loader):
-    """torch's iterator behind a lock; drapps's as it is."""
+    """Return the iterator: torch's behind a lock, drapps's without."""
     return Locked(batches) if loader == "torch" else batches
 
 

@@ -1,4 +1,4 @@
-"""Preparation beside training: steps of 50 ms, and batches that take one worker 40 ms of CPU."""
+"""Loading in parallel with training: steps of 50 ms, and batches that take one worker 40 ms of CPU."""
 
 from ..case import Case, Column, Workload
 from ..consumer import Tally, drain, take_keys
@@ -7,7 +7,7 @@ from ..timed_work import TimedWork, calibrated
 
 def cases(options):
     batch = {"batch_size": options["batch"]}
-    return [Case("torch, in the trainer", "torch", {**batch, "num_workers": 0}),
+    return [Case("torch, in the consumer", "torch", {**batch, "num_workers": 0}),
             Case("torch, 1 worker", "torch", {**batch, "num_workers": 1}),
             Case("drapps, 1 worker", "drapps", {**batch, "num_workers": 1})]
 
@@ -21,10 +21,10 @@ def run(make, case, options):
 
 
 WORKLOAD = Workload(
-    title="Preparation beside training",
+    title="Loading in parallel with training",
     options={"work": "cpu", "steps": 200, "batch": 8, "batch_ms": 40.0, "step_ms": 50.0},
     quick={"steps": 8, "batch_ms": 4.0, "step_ms": 5.0},
     cases=cases, run=run, prepare=calibrated,
     columns=(Column("wall over steps", "over_steps", 3), Column("utilisation", "au", 3)),
-    notes=lambda result: ["Accelerator emulated.  1 is training that never waits; 1.8 is one after the other."],
+    notes=lambda result: ["Accelerator emulated.  1: training never waits; 1.8: no overlap."],
 )

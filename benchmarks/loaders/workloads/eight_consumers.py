@@ -1,7 +1,7 @@
-"""3D-UNet with eight emulated accelerators: the costs that its authors published, at a tenth, as sleep.
+"""3D-UNet with eight emulated accelerators: its published costs, at a tenth, as sleep.
 
-A volume costs its offline ops in proportion to its size (550 ms on average), and of the online ops those that chance
-picks: flip 32 ms, cast 3, brightness 6, noise 149, balanced crop 965 where it searches the foreground, else 0.2.
+The offline ops of a volume cost time in proportion to its size (550 ms on average); of the online ops a random choice
+runs: flip 32 ms, cast 3, brightness 6, noise 149, balanced crop 965 if it searches the foreground, else 0.2.
 """
 
 import random
@@ -16,24 +16,24 @@ SLICES = (53, 734)
 
 
 def offline_ms(rng):
-    """A volume of random size."""
+    """Return the offline cost of a volume of random size."""
     return OFFLINE_MS * rng.uniform(*SLICES) / (sum(SLICES) / 2)
 
 
 def online_ms(rng):
-    """What chance picks for a sample."""
+    """Return the online cost of a sample."""
     ms = 3 + 32 * (rng.random() < 0.7) + 6 * (rng.random() < 0.1) + 149 * (rng.random() < 0.1)
     return ms + (965 if rng.random() < 0.4 else 0.2)
 
 
 def costs(options):
-    """Milliseconds of each volume of one epoch, scaled."""
+    """Return the milliseconds of each volume of an epoch, scaled."""
     rng = random.Random(1)
     return [(offline_ms(rng) + online_ms(rng)) * options["scale"] for _ in range(options["volumes"])]
 
 
 def step_ms(options):
-    """The step at which the accelerators take exactly what the workers can make."""
+    """Return the step at which accelerators and workers are equally fast."""
     mean = sum(costs(options)) / options["volumes"]
     return mean * options["batch"] * options["consumers"] / options["workers"]
 
@@ -53,9 +53,10 @@ def run(make, case, options):
 
 
 def least_s(options):
-    """Seconds of an epoch in which no worker is idle while work is left, nor an accelerator while a batch is ready.
+    """Return the seconds of an epoch with no worker idle while work is left, and no accelerator while a batch is ready.
 
-    All work spread evenly over the workers, and the last step; or the first batch, and all steps of one accelerator.
+    The maximum of: all work spread evenly over the workers, and the last step; the first batch, and all steps of an
+    accelerator.
     """
     made, step, batches = sorted(costs(options)), step_ms(options), -(-options["volumes"] // options["batch"])
     steps = -(-batches // options["consumers"])
@@ -63,7 +64,7 @@ def least_s(options):
 
 
 def bound(options):
-    """Usage in such epochs."""
+    """Return the usage in such epochs."""
     held = -(-options["volumes"] // options["batch"]) * step_ms(options) / 1e3
     return held / (least_s(options) * options["consumers"])
 

@@ -1,4 +1,4 @@
-"""From the last step of an epoch to the first batch of the next, with workers that stay and with new ones."""
+"""From the last step of an epoch to the first batch of the next, with persistent and with new workers."""
 
 from statistics import mean
 

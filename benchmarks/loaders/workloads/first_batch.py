@@ -10,7 +10,7 @@ from ..consumer import fingerprint
 
 
 class Table(Dataset):
-    """A table in memory, as many data sets are: it has to reach the workers."""
+    """A table in memory, like many data sets; it must be transferred to the workers."""
 
     def __init__(self, n, floats):
         self.rows = np.random.default_rng(0).standard_normal((n, floats), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Samples of 10 KB: what a second worker brings when samples are handed over one by one, and batch by batch."""
+"""Samples of 10 KB: the gain of a second worker if samples are transferred one by one, and batch by batch."""
 
 import multiprocessing
 
@@ -8,11 +8,11 @@ from torch.utils.data import Dataset, default_collate
 from ..case import Case, Column, Workload
 from ..consumer import Tally, drain, fingerprint
 
-COMPARED = 2  # batches whose bytes are looked at, which takes little of the time
+COMPARED = 2  # number of batches whose bytes are checked, which takes little time
 
 
 class SmallRecords(Dataset):
-    """Bytes of 10 KB to numbers, some `passes` of arithmetic each."""
+    """Converts 10 KB of bytes to numbers, with `passes` rounds of arithmetic each."""
 
     def __init__(self, n, size, passes):
         self.rows = np.random.default_rng(0).integers(0, 256, (n, size), dtype=np.uint8)
@@ -29,9 +29,9 @@ class SmallRecords(Dataset):
 
 
 class OneByOne:
-    """The naive way: a pool of processes, every sample a task and an answer of its own."""
+    """The naive way: a pool of processes with a task and a result for each sample."""
 
-    data = None  # what the forked processes inherit, so that a task is its key alone
+    data = None  # inherited by forked processes, so that a task is only a key
 
     def __init__(self, data, batch_size, num_workers):
         OneByOne.data, self.batch_size, self.num_workers = data, batch_size, num_workers
@@ -76,9 +76,9 @@ def run(make, case, options):
 
 
 WORKLOAD = Workload(
-    title="Small samples, handed over in two ways",
+    title="Small samples, transferred in two ways",
     options={"samples": 32000, "bytes": 10240, "batch": 64, "passes": 30},
     quick={"samples": 256},
     cases=cases, run=run, ratio="samples_per_s", columns=(Column("samples/s", "samples_per_s"),),
-    notes=lambda result: ["The ratio is what a second worker brings; the consumer takes its part of the same CPUs."],
+    notes=lambda result: ["The ratio is the gain of a second worker; the consumer shares the same CPUs."],
 )

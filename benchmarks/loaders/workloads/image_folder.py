@@ -1,4 +1,4 @@
-"""A training script on ImageFolder and Compose, unchanged but for the import, beside the native pipeline."""
+"""A training script on ImageFolder and Compose with only the import changed, compared with the native pipeline."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ def native_loader(root, arguments):
 
 
 def write_images(root, n, classes=10):
-    """Smooth random images of many sizes as JPEG files, one folder a class."""
+    """Write smooth random images of many sizes as JPEG files, one folder per class."""
     from PIL import Image
 
     rng = np.random.default_rng(0)
@@ -58,11 +58,11 @@ def prepare(options, folder):
 
 
 def count_labels(labels, root, epochs):
-    """An ImageFolder's samples have no key but their class: every class must come as often as it has files."""
+    """Check that every class is delivered as often as it has files: ImageFolder's samples have no other key."""
     want = torch.bincount(torch.tensor(ImageFolder(root).targets)) * epochs
     got = torch.bincount(torch.cat(labels), minlength=len(want))
     if got.tolist() != want.tolist():
-        raise WrongSamples(f"samples per class {got.tolist()}, not {want.tolist()}")
+        raise WrongSamples(f"samples per class must be {want.tolist()}, got {got.tolist()}")
     return int(got.sum())
 
 
@@ -74,7 +74,7 @@ def epoch(loader, labels):
 
 @contextlib.contextmanager
 def nothing_beside_the_data():
-    """Seek points stay in memory."""
+    """Keep seek points in memory, without files beside the data."""
     before = os.environ.get("DRAPPS_SEEK_INDEX", "")
     os.environ["DRAPPS_SEEK_INDEX"] = "memory"
     try:
@@ -99,7 +99,7 @@ def run(make, case, options):
 
 
 def validation_digest(make, options):
-    """The pixels of the first files without randomness, in levels of 255."""
+    """Return a digest of the pixels of the first files without random ops, in levels of 255."""
     data = ImageFolder(options["root"], transform=VALIDATE)
     few = torch.utils.data.Subset(data, range(min(len(data), options["compared"])))
     total = 0

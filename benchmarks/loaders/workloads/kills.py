@@ -1,4 +1,4 @@
-"""kill -9 of a random worker every few seconds: every sample must still come exactly once, epoch after epoch."""
+"""kill -9 of a random worker every few seconds: each sample must still be delivered exactly once per epoch."""
 
 import os
 import random
@@ -15,7 +15,7 @@ from ..timed_work import TimedWork
 
 
 class Signed(Dataset):
-    """Samples that tell which process made them."""
+    """Samples that have the id of the process that made them."""
 
     def __init__(self, data):
         self.data = data
@@ -28,7 +28,7 @@ class Signed(Dataset):
 
 
 class Killer(threading.Thread):
-    """Every `every_s` seconds ends one of the processes that lately made a sample."""
+    """Every `every_s` seconds kills one of the processes that recently made a sample."""
 
     def __init__(self, every_s, seed):
         super().__init__(daemon=True)
@@ -45,7 +45,7 @@ class Killer(threading.Thread):
                     os.kill(self.rng.choice(self.makers), signal.SIGKILL)
                     self.kills += 1
                 except ProcessLookupError:
-                    pass  # it has been replaced since
+                    pass  # it was replaced meanwhile
 
 
 def run(make, case, options):
@@ -55,7 +55,7 @@ def run(make, case, options):
     epochs, samples, began = 0, 0, time.perf_counter()
     killer.start()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # each loss is told; here they are counted
+        warnings.simplefilter("ignore")  # each death is a warning; here they are counted
         while epochs < options["epochs"] or time.perf_counter() - began < options["seconds"]:
             tally = Tally(len(costs))
             for _, keys, pids in loader:

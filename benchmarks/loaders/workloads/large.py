@@ -1,4 +1,4 @@
-"""Samples of 10 MB: how fast arrays come through, and how much memory the process tree takes."""
+"""Samples of 10 MB: throughput of arrays, and memory of the process tree."""
 
 import os
 import time
@@ -14,7 +14,7 @@ from ..consumer import Tally, drain, whole_digest
 
 
 class Arrays(Dataset):
-    """Sample k is an array of `floats` numbers k, made when asked for."""
+    """Sample k is an array of `floats` numbers k, made on access."""
 
     def __init__(self, n, floats):
         self.n, self.floats = n, floats

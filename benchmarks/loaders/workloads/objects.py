@@ -1,7 +1,7 @@
-"""A data set that is a long list of Python objects: what workers add to its memory as they read it.
+"""A data set that is a long list of Python objects: the memory that workers add by reading it.
 
-They share it after a fork, until they write to it; and Python writes to each object that it reads: the number of
-references.
+Workers share it after a fork until they write to it, and Python writes to each object that it reads: the reference
+count.
 """
 
 import os
@@ -16,7 +16,7 @@ from ..consumer import Tally, drain, take_keys, whole_digest
 
 
 class Records(Dataset):
-    """Names and labels, as annotations are often kept."""
+    """Names and labels, a common form of annotations."""
 
     def __init__(self, n):
         self.records = [{"name": f"images/{k:09d}.jpg", "label": float(k)} for k in range(n)]

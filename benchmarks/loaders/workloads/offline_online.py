@@ -1,4 +1,4 @@
-"""Offline preprocessing and then training, or both as one block: time to the first batch, and in all."""
+"""Offline preprocessing followed by training, or both as one block: time to the first batch, and total time."""
 
 import os
 import tempfile
@@ -12,18 +12,18 @@ from ..volume_sets import AfterOffline, OfflinePass, Volumes, make_set, write_fi
 
 
 def identity(volumes, key):
-    """What decides the result of the offline ops: not the epoch."""
+    """Return what decides the result of the offline ops, which does not include the epoch."""
     return volumes.images[key], volumes.labels[key], volumes.patch
 
 
 class OneBlock(Volumes):
-    """The offline part is marked as deterministic: a loader with a cache keeps it."""
+    """The offline part is marked as deterministic, so that a loader with a cache caches it."""
 
     offline = drapps.deterministic(key=identity)(Volumes.offline)
 
 
 def train(loaders, n, step_s):
-    """One epoch for each loader: (seconds to the first batch, seconds in all), counted from the call."""
+    """Run an epoch of each loader; return (seconds to the first batch, total seconds) from the call on."""
     began, first = time.perf_counter(), None
     for loader in loaders:
         tally = Tally(n)
@@ -36,14 +36,14 @@ def train(loaders, n, step_s):
 
 
 def epochs_of(make, data, volumes, arguments, options):
-    """A loader for each epoch, made when its turn comes: the random choices depend on the epoch."""
+    """Yield a new loader for each epoch, as random choices depend on the epoch."""
     for epoch in range(options["epochs"]):
         volumes.epoch = epoch
         yield make(data, **arguments)
 
 
 def offline_first(make, volumes, arguments, options, folder):
-    """The offline ops into files, and then training on these."""
+    """Write the results of the offline ops to files, then train on these."""
     began = time.perf_counter()
     for _ in make(OfflinePass(volumes, folder), num_workers=arguments["num_workers"]):
         pass
@@ -84,7 +84,7 @@ def notes(result):
     shares = {case: figures["first_s"]["median"] / offline["median"] for case, figures in found.items()
               if offline and "one block" in case and figures["first_s"]}
     words = ", ".join(f"{case.removeprefix('drapps, ')} {share:.3f}" for case, share in shares.items())
-    lines = ["Accelerator emulated.  Which volumes are in the first batch is drawn anew in each run."]
+    lines = ["Accelerator emulated.  The volumes of the first batch are random in each run."]
     return lines + ([f"First batch as a share of the offline phase: {words}."] if words else [])
 
 

@@ -1,4 +1,4 @@
-"""One sample of 2 s among samples of 10 ms: how long the consumer waits, in its steps."""
+"""One sample of 2 s among samples of 10 ms: the waiting of the consumer, in units of its steps."""
 
 from ..case import Column, Workload, in_order_both_ways
 from ..consumer import Tally, drain, take_keys
@@ -15,7 +15,7 @@ def run(make, case, options):
     tally = Tally(len(costs))
     seen = drain(make(TimedWork(costs, None), **case.arguments), options["step_ms"] / 1e3, take_keys(tally))
     tally.check()
-    waits = [wait * 1e3 / options["step_ms"] for wait in seen.waits[1:]]  # the first batch has to be waited for
+    waits = [wait * 1e3 / options["step_ms"] for wait in seen.waits[1:]]  # the first batch always has to be waited for
     return {"longest": max(waits), "total": sum(waits), "au": seen.utilisation}
 
 

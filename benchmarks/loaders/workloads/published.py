@@ -1,9 +1,9 @@
-"""What SpeedyLoader was compared with, in its published costs, at a tenth, as sleep; eight emulated accelerators.
+"""The published comparison of SpeedyLoader: its costs, at a tenth, as sleep; eight emulated accelerators.
 
-There: an offline pass, and then for each accelerator an ordered loader of its own over its part of the samples.  Here:
-offline and online as one block, and one loader that all accelerators share.  Steps begin together on all accelerators,
-as they must where gradients are exchanged.  The loaders live as long as the training.  `volumes` and `workers` must be
-multiples of what the accelerators share.
+Published: an offline pass, then for each accelerator an ordered loader over its share of the samples.  Here: offline
+and online as one block, and one loader that all accelerators share.  Steps begin together on all accelerators, as
+gradients are synchronised.  The loaders exist for the whole training.  `volumes` and `workers` must be divisible among
+the accelerators.
 """
 
 import multiprocessing
@@ -25,7 +25,7 @@ from .eight_consumers import offline_ms, online_ms
 
 
 def offline_costs(options):
-    """Milliseconds of each volume, scaled."""
+    """Return the offline milliseconds of each volume, scaled."""
     rng = random.Random(1)
     return [offline_ms(rng) * options["scale"] for _ in range(options["volumes"])]
 
@@ -35,16 +35,17 @@ def online_cost(options, epoch, key):
 
 
 def online_costs(options):
-    """Milliseconds of each sample of all epochs."""
+    """Return the online milliseconds of each sample of all epochs."""
     return [online_cost(options, epoch, key) for epoch in range(options["epochs"]) for key in range(options["volumes"])]
 
 
 class Slept(Dataset):
-    """Volumes that cost what was published, and a few bytes."""
+    """Volumes with the published costs and a few bytes."""
 
     def __init__(self, options):
         self.options, self.costs_ms = options, offline_costs(options)
-        self.epoch = multiprocessing.Value("i", 0, lock=False)  # workers that live on see it change
+        # In shared memory, so that persistent workers see it change.
+        self.epoch = multiprocessing.Value("i", 0, lock=False)
 
     def __len__(self):
         return len(self.costs_ms)
@@ -62,16 +63,16 @@ class Slept(Dataset):
 
 
 class OneBlock(Slept):
-    """The offline part is marked as deterministic: a loader with a cache keeps it."""
+    """The offline part is marked as deterministic, so that a loader with a cache caches it."""
 
     offline = drapps.deterministic(key=lambda self, key: (key, self.costs_ms[key]))(Slept.offline)
 
 
-# --- who feeds the accelerators ---
+# --- loaders of the accelerators ---
 
 
 class OwnLoaders:
-    """A loader for each accelerator, with its part of the workers and of the samples."""
+    """A loader for each accelerator, with its share of the workers and of the samples."""
 
     def __init__(self, make, data, arguments, n):
         own = {**arguments, "num_workers": arguments["num_workers"] // n}
@@ -85,7 +86,7 @@ class OwnLoaders:
 
 
 class OneLoader:
-    """One for all."""
+    """One loader for all accelerators."""
 
     def __init__(self, make, data, arguments, n, name):
         self._loader, self._n, self._name = make(data, shuffle=True, **arguments), n, name
@@ -98,13 +99,13 @@ class OneLoader:
 
 
 def step_ms(options):
-    """The step at which the accelerators take exactly what the workers can make of prepared volumes."""
+    """Return the step at which the accelerators are as fast as workers with preprocessed volumes."""
     costs = online_costs(options)
     return sum(costs) / len(costs) * options["batch"] * options["consumers"] / options["workers"]
 
 
 def train(feed, data, options):
-    """Seconds in steps, of all accelerators; every sample once in each epoch."""
+    """Train; return the seconds in steps of all accelerators.  Checks that each sample comes once per epoch."""
     held = 0.0
     for epoch in range(options["epochs"]):
         data.epoch.value = epoch
@@ -147,7 +148,8 @@ def cases(options):
 
 
 def least_s(options):
-    """Seconds in which no worker is idle while an epoch has work left: all work spread evenly, and each last step."""
+    """Return the seconds with no worker idle while an epoch has work left: all work spread evenly,
+    and each last step."""
     work = sum(offline_costs(options)) + sum(online_costs(options))
     return (work / options["workers"] + options["epochs"] * step_ms(options)) / 1e3
 

@@ -1,4 +1,4 @@
-"""3D-UNet: volumes of widely varying size, offline and online ops at each access; in Python, and as native ops."""
+"""3D-UNet: volumes of widely varying size, offline and online ops at each access, in Python and as native ops."""
 
 import os
 import resource
@@ -14,7 +14,8 @@ from ..volume_sets import Volumes, make_set, write_files
 
 
 class TimedVolumes(Volumes):
-    """A sample also says what CPU time it took: beside another worker more than alone, as they share the memory."""
+    """Samples also have their CPU time, which is larger beside another worker, as workers share the
+    memory bandwidth."""
 
     def __getitem__(self, key):
         began = time.thread_time_ns()
@@ -30,7 +31,7 @@ def cases(options):
 
 
 def prepare(options, folder):
-    """The files, and what CPU time every volume costs by itself: the bound of the utilisation needs it."""
+    """Write the files, and measure the CPU time of each volume alone, for the bound of the utilisation."""
     made = write_files(options, folder)
     data = make_set({**options, **made}, TimedVolumes)
     costs = [data[key][-1] for key in range(len(data))]
@@ -45,7 +46,7 @@ def native_loader(options, arguments):
 
 
 def cpu_times():
-    """CPU seconds of this process, and of its processes that have ended."""
+    """Return the CPU seconds of this process and of its ended children."""
     each = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return np.array([used.ru_utime + used.ru_stime for used in each])
 
@@ -68,11 +69,11 @@ def run(make, case, options):
         stats = loader.stats()
         costs = [(stats["read_ns"] + stats["work_ns"]) / 1e6 / len(tally.counts)] * len(tally.counts)
     tally.check()
-    trainer_s, children_s = (cpu_times() - began).tolist()
+    consumer_s, children_s = (cpu_times() - began).tolist()
     work, until_last = sum(costs), seen.wall * 1e3 - options["step"]
     return {"au": seen.utilisation, "share": seen.utilisation / bound(options["costs_ms"], options),
             "share_in_run": seen.utilisation / bound(costs, options), "busy": work / (workers_of(options) * until_last),
-            "work_s": work / 1e3, "trainer_s": trainer_s, "children_s": children_s,
+            "work_s": work / 1e3, "consumer_s": consumer_s, "children_s": children_s,
             "first_ms": seen.first * 1e3, "end_ms": seen.end * 1e3,
             "wall_s": seen.wall, "longest_ms": max(seen.waits[1:], default=0) * 1e3,
             "digest": sum(digests) % (1 << 61) if make else None}
@@ -83,9 +84,9 @@ def workers_of(options):
 
 
 def bound(costs, options, rest=0.0):
-    """Utilisation at which no worker is idle while work is left: as in skewed.py.  costs: ms of each sample.
+    """Return the utilisation with no worker idle while work is left, as in skewed.py.  costs: ms of each sample.
 
-    rest: ms of CPU time for other things, where there are as many workers as CPUs.
+    rest: ms of other CPU time, if there are as many workers as CPUs.
     """
     step, workers = options["step"], workers_of(options)
     n = -(-len(costs) // options["batch"])
@@ -94,19 +95,19 @@ def bound(costs, options, rest=0.0):
 
 
 def of_each(result, figure, digits=2):
-    """The median of a figure of the runs, in words, for each case in Python."""
+    """Return the median of a figure of the runs as text, for each case in Python."""
     figures = {entry["case"]: [figure(run) for run in entry["runs"]] for entry in result["cases"]
                if entry["loader"] != "native" and entry["runs"]}
     return ", ".join(f"{case} {statistics.median(of_case):.{digits}f}" for case, of_case in figures.items())
 
 
 def rest_ms(run):
-    """CPU time beside the samples: of the consumer's process, and what else the workers do."""
-    return (run["trainer_s"] + run["children_s"] - run["work_s"]) * 1e3
+    """Return the CPU time of the consumer's process and of the workers that is not spent on samples."""
+    return (run["consumer_s"] + run["children_s"] - run["work_s"]) * 1e3
 
 
 def share_of_all(run, options):
-    """The utilisation as a part of its bound, if the CPUs have to do all that they did in the run."""
+    """Return the utilisation relative to its bound, with all CPU time of the run counted."""
     n = len(options["costs_ms"])
     return run["au"] / bound([run["work_s"] * 1e3 / n] * n, options, rest_ms(run))
 

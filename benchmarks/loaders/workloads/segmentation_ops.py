@@ -1,4 +1,4 @@
-"""What each op of 3D-UNet costs on one volume, run by run: size decides offline, chance decides online."""
+"""The cost of each op of 3D-UNet on one volume, run by run: offline ops depend on size, online ops on chance."""
 
 import time
 
@@ -14,7 +14,7 @@ RUNS = 6
 
 
 def calls(data, key):
-    """{op: function of a random generator}, each on what the ops before it made."""
+    """Return {op: function of a random generator}, each applied to the result of the ops before it."""
     array, spacing = volumes.read_nifti(data.images[key])
     size = volumes.resampled_size(array.shape, spacing, volumes.SPACING)
     resampled = volumes.resample(array[None], size)
@@ -50,5 +50,5 @@ WORKLOAD = Workload(
     quick={"scale": 0.05, "crop": 8},
     cases=lambda options: [Case(name, "numpy") for name in OPS], run=run, counted=False, prepare=write_files,
     columns=tuple(Column(f"run {k + 1}", f"run{k + 1}", 3) for k in range(RUNS)),
-    notes=lambda result: ["Each run draws anew; the same column has the same draws in every round."],
+    notes=lambda result: ["Each run has its own random choices; a column has the same ones in every round."],
 )

@@ -20,13 +20,13 @@ def run(make, case, options):
     tally = Tally(len(data))
     seen = drain(make(data, **case.arguments), options["step_ms"] / 1e3, take_keys(tally))
     samples = tally.check()
-    light = TimedWork([0] * len(data), options["speed"])  # the same samples without the work, byte by byte
+    light = TimedWork([0] * len(data), options["speed"])  # the same samples without the work, compared byte by byte
     return {"au": seen.utilisation, "share": seen.utilisation / bound(options), "wall_s": seen.wall, "samples": samples,
             "digest": whole_digest(make(light, **case.arguments), len(light))}
 
 
 def bound(options):
-    """Utilisation at which no worker is ever idle while work is left, nor the accelerator while a batch is ready.
+    """Return the utilisation with no worker idle while work is left, and no idle accelerator while a batch is ready.
 
     The wall time is at least that of all work spread evenly over the workers and the last step; and at least that
     of the first batch, if all its samples are fast, and all steps.

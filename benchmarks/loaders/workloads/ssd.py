@@ -1,4 +1,4 @@
-"""SSD-like detection: images of COCO, their boxes, five online ops; in Python, and as native ops."""
+"""SSD-like detection: COCO's images and boxes, five online ops, in Python and as native ops."""
 
 import itertools
 import os
@@ -17,7 +17,7 @@ def prepare(options, folder):
 
 
 def native_pipe(root):
-    """SSD's ops as a pipeline; its colours are torchvision's RandomPhotometricDistort."""
+    """Return SSD's ops as a pipeline; the colour op is torchvision's RandomPhotometricDistort."""
     import drapps
 
     pipe = drapps.read_coco(*find_coco(root)).decode().random_photometric_distort().random_iou_crop(fields=BOTH)

@@ -1,4 +1,4 @@
-"""Samples of a few hundred bytes: what a loader costs per sample and per batch."""
+"""Samples of a few hundred bytes: the overhead of a loader per sample and per batch."""
 
 import time
 
@@ -35,7 +35,7 @@ def cases(options):
 def run(make, case, options):
     data = Rows(options["samples"], options["bytes"])
     loader = make(data, **case.arguments)
-    digest = whole_digest(loader, len(data))  # the first epoch: starts the workers too
+    digest = whole_digest(loader, len(data))  # the first epoch also starts the workers
     tally = Tally(len(data))
     began = time.perf_counter()
     batches = sum(len(drain(loader, 0, take_keys(tally)).waits) for _ in range(options["epochs"]))

@@ -108,12 +108,13 @@ static const char *struct_format(dr_dtype dtype)
     return NULL;
 }
 
+/* A consumer that asks for plain bytes, as hashlib does, gets those of any type. */
 static int get_buffer(PyObject *self, Py_buffer *out, int flags)
 {
     py_array *a = as_array(self);
     const char *format = struct_format(a->dtype);
     out->obj = NULL;
-    if (!format) {
+    if (!format && flags & PyBUF_FORMAT) {
         PyErr_Format(PyExc_BufferError,
                      "%s has no NumPy type: import torch for torch tensors, or add .to_dtype(\"float32\")",
                      dr_dtype_name(a->dtype));
@@ -127,7 +128,7 @@ static int get_buffer(PyObject *self, Py_buffer *out, int flags)
         .buf = a->data,
         .len = n_bytes(a),
         .itemsize = (Py_ssize_t)dr_dtype_size(a->dtype),
-        .ndim = a->n_dims,
+        .ndim = flags & PyBUF_ND ? a->n_dims : 1,
         .format = flags & PyBUF_FORMAT ? (char *)format : NULL,
         .shape = flags & PyBUF_ND ? a->dims : NULL,
         .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? a->strides : NULL,

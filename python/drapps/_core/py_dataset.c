@@ -25,7 +25,7 @@ static int read_texts(PyObject *sequence, const char **out)
     if (n < 0)
         return -1;
     if (n >= MAX_LISTED) {
-        PyErr_Format(PyExc_ValueError, "at most %d extensions", MAX_LISTED - 1);
+        PyErr_Format(PyExc_ValueError, "extensions must be at most %d, got %zd", MAX_LISTED - 1, n);
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -134,12 +134,14 @@ int core_describe(const char *name, const char *kind, const Py_buffer *buffer, d
 {
     *out = (dr_desc){ .dtype = dtype_of(buffer), .n_dims = buffer->ndim };
     if (!out->dtype) {
-        PyErr_Format(PyExc_TypeError, "%s: element type \"%s\" is not known; cast it, for example to int64 or float32",
+        PyErr_Format(PyExc_TypeError,
+                     "%s: dtype must be one that drapps knows, got \"%s\"; cast it, for example to int64 or "
+                     "float32",
                      name, buffer->format ? buffer->format : "?");
         return -1;
     }
     if (buffer->ndim > DR_MAX_DIMS) {
-        PyErr_Format(PyExc_ValueError, "%s: has %d dimensions, allowed are %d", name, buffer->ndim, DR_MAX_DIMS);
+        PyErr_Format(PyExc_ValueError, "%s must have at most %d dimensions, got %d", name, DR_MAX_DIMS, buffer->ndim);
         return -1;
     }
     for (int i = 0; i < buffer->ndim; i++)
@@ -176,7 +178,7 @@ PyObject *core_dataset_from_arrays(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!:from_arrays", &PyTuple_Type, &rows))
         return NULL;
     if (PyTuple_Size(rows) > MAX_LISTED)
-        return PyErr_Format(PyExc_ValueError, "%zd arrays, allowed are %d", PyTuple_Size(rows), MAX_LISTED);
+        return PyErr_Format(PyExc_ValueError, "arrays must be at most %d, got %zd", MAX_LISTED, PyTuple_Size(rows));
     struct held *held = calloc(1, sizeof *held);
     if (!held)
         return PyErr_NoMemory();
@@ -202,13 +204,13 @@ static int read_sets(core_state *state, PyObject *sets, dr_dataset **parts)
 {
     Py_ssize_t n = PyTuple_Size(sets);
     if (n < 1 || n > MAX_LISTED) {
-        PyErr_Format(PyExc_ValueError, "%zd data sets, allowed are 1 to %d", n, MAX_LISTED);
+        PyErr_Format(PyExc_ValueError, "parts must be 1 to %d data sets, got %zd", MAX_LISTED, n);
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *part = PyTuple_GetItem(sets, i);
         if (Py_TYPE(part) != (PyTypeObject *)state->dataset_type) {
-            PyErr_SetString(PyExc_TypeError, "each part must be a Dataset");
+            PyErr_Format(PyExc_TypeError, "each part must be a Dataset, got %R", part);
             return -1;
         }
         parts[i] = ((py_dataset *)part)->set;
@@ -305,6 +307,15 @@ static PyObject *shuffled_set(PyObject *self, PyObject *args)
     return status == DR_OK ? core_dataset_wrap(state_of(self), set) : raise_status(state_of(self), status, &err);
 }
 
+static PyObject *renumbered(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    dr_dataset *set = NULL;
+    dr_error err = { 0 };
+    dr_status status = dr_dataset_renumbered(((py_dataset *)self)->set, &set, &err);
+    return status == DR_OK ? core_dataset_wrap(state_of(self), set) : raise_status(state_of(self), status, &err);
+}
+
 /* --- the type --- */
 
 static void dealloc(PyObject *self)
@@ -386,10 +397,55 @@ static PyObject *key(PyObject *self, PyObject *args)
     return status == DR_OK ? PyUnicode_DecodeFSDefault(text) : raise_status(state_of(self), status, &err);
 }
 
+static PyObject *file(PyObject *self, PyObject *args)
+{
+    uint64_t id;
+    int field;
+    if (!PyArg_ParseTuple(args, "O&i:file", to_u64, &id, &field))
+        return NULL;
+    char text[KEY_BYTES];
+    dr_error err = { 0 };
+    dr_status status = dr_dataset_file(((py_dataset *)self)->set, id, field, text, sizeof text, &err);
+    if (status == DR_ERR_NOT_FOUND)
+        Py_RETURN_NONE;
+    return status == DR_OK ? PyUnicode_DecodeFSDefault(text) : raise_status(state_of(self), status, &err);
+}
+
+static PyObject *check_shard(PyObject *self, PyObject *args)
+{
+    uint64_t shard;
+    if (!PyArg_ParseTuple(args, "O&:check_shard", to_u64, &shard))
+        return NULL;
+    dr_error err = { 0 };
+    PyThreadState *gil = PyEval_SaveThread();
+    dr_status status = dr_dataset_check_shard(((py_dataset *)self)->set, (size_t)shard, &err);
+    PyEval_RestoreThread(gil);
+    if (status == DR_OK)
+        Py_RETURN_NONE;
+    return raise_open_status(state_of(self), status, &err);
+}
+
+/* JSON of a packed set, None of any other. */
+static PyObject *get_manifest(PyObject *self, void *unused)
+{
+    (void)unused;
+    char *text;
+    dr_error err = { 0 };
+    dr_status status = dr_dataset_manifest(((py_dataset *)self)->set, &text, &err);
+    if (status != DR_OK)
+        return raise_status(state_of(self), status, &err);
+    if (!text)
+        Py_RETURN_NONE;
+    return take_text(text);
+}
+
 static PyMethodDef methods[] = {
     { "key", key, METH_VARARGS, "key(id): the key of a sample, its path below the root or its name in a tar." },
+    { "file", file, METH_VARARGS, "file(id, field): the file that a field's bytes came from; None: from none." },
+    { "check_shard", check_shard, METH_VARARGS, "check_shard(i): raises where a shard of a packed set is damaged." },
     { "slice", slice_set, METH_VARARGS, "slice(first, step, n): the data set of these places." },
     { "select", select_set, METH_VARARGS, "select(indices): the data set of these places, a buffer of int64." },
+    { "renumbered", renumbered, METH_NOARGS, "renumbered(): its places as samples with ids from 0 on." },
     { "shuffled", shuffled_set, METH_VARARGS, "shuffled(seed): the data set in a random order that stays." },
     { 0 },
 };
@@ -401,6 +457,7 @@ static PyGetSetDef members[] = {
     { "places", get_places, NULL, "Samples of an epoch.", NULL },
     { "fingerprint", get_fingerprint, NULL, "Tells it from others, by its content and what was selected.", NULL },
     { "fields", get_fields, NULL, "Fields as (name, kind, dtype, dims); -1 is an extent that varies.", NULL },
+    { "manifest", get_manifest, NULL, "Of a packed set: its manifest, as JSON; else None.", NULL },
     { "classes", get_classes, NULL, "Names of the classes, where labels stand for folders.", NULL },
     { 0 },
 };

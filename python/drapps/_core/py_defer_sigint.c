@@ -52,7 +52,7 @@ PyObject *core_defer_sigint(PyObject *module, PyObject *args)
     PyObject *fn = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : NULL;
     PyObject *rest = fn ? PyTuple_GetSlice(args, 1, PyTuple_Size(args)) : NULL;
     if (!fn)
-        PyErr_SetString(PyExc_TypeError, "defer_sigint() needs a function");
+        PyErr_SetString(PyExc_TypeError, "defer_sigint: function must be given, got no argument");
     if (!rest)
         return NULL;
     pid_t pid = getpid();

@@ -40,7 +40,7 @@ static const char *path_text(struct taken *t, PyObject *path)
     }
     if (strlen(text) == (size_t)size)
         return text;
-    PyErr_SetString(PyExc_ValueError, "open_files: a path holds a zero byte");
+    PyErr_SetString(PyExc_ValueError, "open_files: a path must not contain a zero byte");
     return NULL;
 }
 
@@ -48,7 +48,7 @@ static int take_row(struct taken *t, PyObject *row, Py_ssize_t i)
 {
     if (!PyTuple_Check(row) || PyTuple_Size(row) != 2 || !PyUnicode_Check(PyTuple_GetItem(row, 0)) ||
         !PyLong_CheckExact(PyTuple_GetItem(row, 1))) {
-        PyErr_Format(PyExc_TypeError, "open_files: entry %zd must be a tuple of a str and an int", i);
+        PyErr_Format(PyExc_TypeError, "open_files: entry %zd must be a tuple of a str and an int, got %R", i, row);
         return -1;
     }
     t->labels[i] = PyLong_AsLongLong(PyTuple_GetItem(row, 1));
@@ -75,7 +75,8 @@ static int take_rows(struct taken *t, PyObject *rows)
 static int take_extensions(PyObject *extensions, const char **out)
 {
     if (PyTuple_Size(extensions) >= MAX_EXTENSIONS) {
-        PyErr_Format(PyExc_ValueError, "at most %d extensions", MAX_EXTENSIONS - 1);
+        PyErr_Format(PyExc_ValueError, "extensions must be at most %d, got %zd", MAX_EXTENSIONS - 1,
+                     PyTuple_Size(extensions));
         return -1;
     }
     for (Py_ssize_t i = 0; i < PyTuple_Size(extensions); i++)

@@ -51,8 +51,21 @@ static PyObject *explain(PyObject *self, PyObject *args)
     return status == DR_OK ? take_text(text) : raise_status(state, status, &err);
 }
 
+static PyObject *cuts(PyObject *self, PyObject *args)
+{
+    core_state *state = state_of(self);
+    PyObject *set;
+    if (!PyArg_ParseTuple(args, "O!:cuts", state->dataset_type, &set))
+        return NULL;
+    char *text = NULL;
+    dr_error err = { 0 };
+    dr_status status = dr_graph_cuts(((py_graph *)self)->graph, ((py_dataset *)set)->set, &text, &err);
+    return status == DR_OK ? take_text(text) : raise_status(state, status, &err);
+}
+
 static PyMethodDef methods[] = {
     { "json", json, METH_NOARGS, "The canonical JSON form." },
+    { "cuts", cuts, METH_VARARGS, "cuts(dataset): the edges at which samples could be stored, as JSON." },
     { "explain", explain, METH_VARARGS, "explain(dataset): what would run, with shapes, as text." },
     { 0 },
 };

@@ -180,7 +180,7 @@ static PyObject *decoder_decode(PyObject *self, PyObject *args)
     long long r[4] = { 0 };
     int whole = crop == Py_None;
     if (index != Py_None && !PyObject_TypeCheck(index, (PyTypeObject *)state->jpeg_index_type))
-        PyErr_Format(PyExc_TypeError, "index must be a JpegIndex, not %R", Py_TYPE(index));
+        PyErr_Format(PyExc_TypeError, "index must be a JpegIndex or None, got %R", index);
     else if ((whole || PyArg_ParseTuple(crop, "LLLL", &r[0], &r[1], &r[2], &r[3])) && begin(self) == 0) {
         dr_rect rect = { r[0], r[1], r[2], r[3] };
         dr_jpeg_use_libjpeg(((py_jpeg *)self)->jpeg, libjpeg);

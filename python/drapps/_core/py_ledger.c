@@ -37,7 +37,7 @@ static bool fits(const Py_buffer *buffer, Py_ssize_t n, Py_ssize_t each)
 {
     if (buffer->len == n * each)
         return true;
-    PyErr_Format(PyExc_ValueError, "the buffer must have %zd bytes, got %zd", n * each, buffer->len);
+    PyErr_Format(PyExc_ValueError, "buffer must have %zd bytes, got %zd", n * each, buffer->len);
     return false;
 }
 

@@ -71,7 +71,7 @@ static int apply_monitor(core_state *state, PyObject *monitor, dr_loader_options
     if (monitor == Py_None)
         return 0;
     if (!PyObject_TypeCheck(monitor, (PyTypeObject *)state->monitor_type)) {
-        PyErr_SetString(PyExc_TypeError, "resource_monitor must be a drapps.Monitor or None");
+        PyErr_Format(PyExc_TypeError, "resource_monitor must be a drapps.Monitor or None, got %R", monitor);
         return -1;
     }
     o->resource_monitor = ((py_monitor *)monitor)->monitor;
@@ -85,26 +85,28 @@ static int apply_monitor(core_state *state, PyObject *monitor, dr_loader_options
 static int parse(PyObject *args, PyObject *kwargs, core_state *state, PyObject **set, PyObject **graph,
                  dr_loader_options *o)
 {
-    static char *names[] = {
-        "dataset",      "graph",        "batch_size",    "seed",        "shuffle",       "in_order",   "last",
-        "workers",      "prefetch",     "on_bad_sample", "max_bad",     "rank",          "world_size", "memory_limit",
-        "outputs",      "collate",      "layout",        "reference",   "keep_draws",    "trace",      "seek_index",
-        "pushed_order", "keep_batches", "lanes",         "cache",       "cache_limit",   "policy",     "monitor",
-        "cpu_limit",    "weights",      "adaptive",      "trace_spans", "equal_batches", NULL
-    };
+    static char *names[] = { "dataset",     "graph",        "batch_size",    "seed",         "shuffle",
+                             "in_order",    "last",         "workers",       "prefetch",     "on_bad_sample",
+                             "max_bad",     "rank",         "world_size",    "memory_limit", "outputs",
+                             "collate",     "layout",       "reference",     "keep_draws",   "trace",
+                             "seek_index",  "pushed_order", "keep_batches",  "lanes",        "cache",
+                             "cache_limit", "policy",       "monitor",       "cpu_limit",    "weights",
+                             "adaptive",    "trace_spans",  "equal_batches", "cache_memory", "cache_at",
+                             NULL };
     struct words words = {
         .last = "partial", .on_bad = "raise", .in_order = 1, .lanes = 1, .adaptive_compression = 1, .monitor = Py_None
     };
     dr_loader_defaults(o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&pppO&O&O&OdO&pdp:open_loader", names,
+            args, kwargs, "O!O!|$O&O&ppsiisO&O&O&O&O&O&O&ppO&O&pppO&O&O&OdO&pdpO&O&:open_loader", names,
             state->dataset_type, set, state->graph_type, graph, to_u64, &o->batch_size, to_u64, &o->seed,
             &words.shuffle, &words.in_order, &words.last, &o->workers, &o->prefetch, &words.on_bad, to_u64, &o->max_bad,
             to_u64, &o->rank, to_u64, &o->world_size, to_u64, &o->memory_limit, text_or_none, &o->outputs, text_or_none,
             &o->collate, text_or_none, &o->layout, &words.reference, &words.keep_draws, text_or_none, &o->trace,
             text_or_none, &o->seek_index, &words.pushed_order, &words.keep_batches, &words.lanes, text_or_none,
             &o->cache, to_u64, &o->cache_limit, text_or_none, &o->policy, &words.monitor, &o->cpu_limit, text_or_none,
-            &o->weights, &words.adaptive_compression, &o->trace_spans, &words.equal_batches))
+            &o->weights, &words.adaptive_compression, &o->trace_spans, &words.equal_batches, to_u64, &o->cache_memory,
+            text_or_none, &o->cache_at))
         return -1;
     return apply_words(&words, o) < 0 ? -1 : apply_monitor(state, words.monitor, o);
 }
@@ -364,7 +366,7 @@ static PyObject *push_occurrences(PyObject *self, PyObject *args)
     Py_ssize_t n = 0, n_times = 0;
     uint64_t *ids = ids_of(sequence, &n), *times = ids ? ids_of(before, &n_times) : NULL;
     if (times && n_times != n)
-        PyErr_Format(PyExc_ValueError, "%zd ids and %zd times, there must be one of each", n, n_times);
+        PyErr_Format(PyExc_ValueError, "times must be %zd ints, one for each id, got %zd", n, n_times);
     dr_loader *loader = times && n_times == n ? enter(self) : NULL;
     dr_error err = { 0 };
     dr_status status = DR_OK;
@@ -470,7 +472,7 @@ static PyObject *state(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "|O:state", &held))
         return NULL;
     if (held != Py_None && !PyObject_TypeCheck(held, (PyTypeObject *)state_of(self)->batch_type)) {
-        PyErr_SetString(PyExc_TypeError, "state() takes a batch or None");
+        PyErr_Format(PyExc_TypeError, "state: batch must be a Batch or None, got %R", held);
         return NULL;
     }
     return call_text(self, ask_state, held == Py_None ? NULL : ((py_batch *)held)->batch);

@@ -72,11 +72,10 @@ int core_kind_parse(const char *name, dr_kind *out)
             *out = (dr_kind)i;
             return 0;
         }
-    PyErr_Format(
-        PyExc_ValueError,
-        "kind \"%s\" is none of array, image, mask, boxes, bytes, text, volume, volume_mask, keypoints, labels, "
-        "masks",
-        name);
+    PyErr_Format(PyExc_ValueError,
+                 "kind must be array, image, mask, boxes, bytes, text, volume, volume_mask, keypoints, labels or "
+                 "masks, got '%s'",
+                 name);
     return -1;
 }
 
@@ -169,7 +168,20 @@ static PyMethodDef functions[] = {
     { "parse_weights", core_parse_weights, METH_VARARGS, "parse_weights(text): {term: weight}" },
     { "adapt_shmpool", (PyCFunction)(void (*)(void))core_shmpool_adapt, METH_VARARGS | METH_KEYWORDS,
       "adapt_shmpool(shmpool, *, policy, weights, name, ...): see drapps/shmpool_controller.h" },
+    { "open_pack", (PyCFunction)(void (*)(void))core_pack_open, METH_VARARGS | METH_KEYWORDS,
+      "open_pack(dataset, folder, *, graph, n_nodes, ...): see drapps/pack.h" },
     { "open_ledger", core_ledger_open, METH_VARARGS, "open_ledger(path, n_samples); path None: memory alone" },
+    { "codec_stages_json", core_codec_stages_json, METH_NOARGS, "Every stage of codecs, as JSON." },
+    { "open_codec", core_codec_open, METH_VARARGS, "open_codec(spec, dictionary=None)" },
+    { "codec_peek", core_codec_peek, METH_VARARGS, "codec_peek(frame): what its header says" },
+    { "codec_decode", core_codec_decode, METH_VARARGS, "codec_decode(frame, out, dictionary)" },
+    { "codec_decompress", core_codec_decompress, METH_VARARGS, "codec_decompress(file, dictionary, max_size)" },
+    { "open_codec_dict", core_codec_dict_open, METH_VARARGS, "open_codec_dict(data)" },
+    { "train_codec_dict", core_codec_dict_train, METH_VARARGS, "train_codec_dict(samples, sizes, max_size)" },
+    { "codec_candidates", core_codec_candidates, METH_VARARGS, "codec_candidates(data_class, dtype)" },
+    { "codec_measured", core_codec_measured, METH_VARARGS, "codec_measured(spec, data_class)" },
+    { "codec_keep", core_codec_keep, METH_VARARGS, "codec_keep(spec, data_class, (encode, decode, ratio))" },
+    { "codec_choose", core_codec_choose, METH_VARARGS, "codec_choose(data, dtype, dims, kind, wish)" },
     { "open_monitor", core_monitor_open, METH_VARARGS, "open_monitor(interval_ms, history, root)" },
     { "live_read", core_live_read, METH_VARARGS, "live_read(pid): what running loaders show, as JSON; 0: all" },
     { "metrics_text", core_metrics_text, METH_NOARGS, "The metrics of this process." },
@@ -237,6 +249,9 @@ static int add_types(PyObject *module, core_state *state)
         { &state->trace_reader_type, &core_trace_reader_spec },
         { &state->shmpool_controller_type, &core_shmpool_controller_spec },
         { &state->ledger_type, &core_ledger_spec },
+        { &state->codec_type, &core_codec_spec },
+        { &state->codec_dict_type, &core_codec_dict_spec },
+        { &state->pack_type, &core_pack_spec },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         *rows[i].place = add_type(module, rows[i].spec);
@@ -277,12 +292,22 @@ static int add_tuples(PyObject *module, core_state *state)
     return 0;
 }
 
+/* Constants of drapps/sched.h that the process pool uses, too. */
+static int add_constants(PyObject *module)
+{
+    if (PyModule_AddIntConstant(module, "PREFETCH_CHEAP_BYTES", DR_PREFETCH_CHEAP_BYTES) < 0)
+        return -1;
+    return PyModule_AddIntConstant(module, "PREFETCH_SAMPLES_PER_WORKER", DR_PREFETCH_SAMPLES_PER_WORKER);
+}
+
 static int exec(PyObject *module)
 {
     core_state *state = PyModule_GetState(module);
     if (core_add_errors(module, state) < 0)
         return -1;
-    return add_types(module, state) < 0 ? -1 : add_tuples(module, state);
+    if (add_types(module, state) < 0 || add_tuples(module, state) < 0)
+        return -1;
+    return add_constants(module);
 }
 
 /* Every member of the state is an object: they can be walked as an array. */

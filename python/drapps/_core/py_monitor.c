@@ -78,7 +78,7 @@ int core_snapshot_unwrap(PyObject *facts, dr_snapshot *s)
     PyObject *values, *levels, *modelled, *cpus;
     *s = (dr_snapshot){ 0 };
     if (!PyTuple_Check(facts)) {
-        PyErr_SetString(PyExc_TypeError, "a snapshot is a tuple, as Monitor gives them");
+        PyErr_Format(PyExc_TypeError, "snapshot must be a tuple made by Monitor, got %R", facts);
         return -1;
     }
     if (!PyArg_ParseTuple(facts, "O&O&O!O!OO!:snapshot", to_u64, &s->time_ns, to_u64, &s->number, &PyDict_Type, &values,
@@ -217,7 +217,8 @@ static PyObject *add_busy(PyObject *self, PyObject *args)
     if (!monitor || !PyArg_ParseTuple(args, "d:add_busy", &seconds))
         return NULL;
     if (!(seconds >= 0 && seconds < 1e9))
-        return PyErr_Format(PyExc_ValueError, "add_busy: seconds must be 0 or more, and a number");
+        return PyErr_Format(PyExc_ValueError, "add_busy: seconds must be a non-negative number, got %S",
+                            PyTuple_GetItem(args, 0));
     dr_monitor_add_busy(monitor, (uint64_t)(seconds * 1e9));
     return Py_NewRef(Py_None);
 }

@@ -48,7 +48,7 @@ static int read_dims(PyObject *dims, dr_desc *desc)
 {
     desc->n_dims = (int)PyTuple_Size(dims);
     if (desc->n_dims > DR_MAX_DIMS) {
-        PyErr_Format(PyExc_ValueError, "%d dimensions, allowed are %d", desc->n_dims, DR_MAX_DIMS);
+        PyErr_Format(PyExc_ValueError, "dims must have at most %d entries, got %d", DR_MAX_DIMS, desc->n_dims);
         return -1;
     }
     for (int i = 0; i < desc->n_dims; i++)
@@ -67,7 +67,7 @@ static int read_specs(PyObject *rows, dr_field_spec *specs)
             return -1;
         desc->dtype = dr_dtype_parse(dtype);
         if (!desc->dtype) {
-            PyErr_Format(PyExc_TypeError, "%s: element type %s is not known", specs[i].name, dtype);
+            PyErr_Format(PyExc_TypeError, "%s: dtype must be a type that drapps knows, got '%s'", specs[i].name, dtype);
             return -1;
         }
         if (core_kind_parse(kind, &desc->kind) < 0 || read_dims(dims, desc) < 0)
@@ -253,7 +253,7 @@ static int pad_bytes(struct fed *fed, int i)
 static int take_fields(py_runner *self, PyObject *values, struct fed *fed)
 {
     if (PyTuple_Size(values) != self->n_fields) {
-        PyErr_Format(PyExc_ValueError, "%zd fields, the runner has %d", PyTuple_Size(values), self->n_fields);
+        PyErr_Format(PyExc_ValueError, "values must be %d fields, got %zd", self->n_fields, PyTuple_Size(values));
         return -1;
     }
     for (int i = 0; i < self->n_fields; i++) {
@@ -322,7 +322,7 @@ PyObject *core_replacement(PyObject *module, PyObject *args)
         return NULL;
     if (n)
         return PyLong_FromUnsignedLongLong(dr_replacement(&bad, attempt, n));
-    PyErr_SetString(PyExc_ValueError, "replacement: n must be above 0, got 0");
+    PyErr_SetString(PyExc_ValueError, "replacement: n must be a positive int, got 0");
     return NULL;
 }
 

@@ -103,8 +103,8 @@ static int get_costs(PyObject *costs, uint32_t n_slots, Py_buffer *view, const f
         return -1;
     if (view->itemsize != 4 || !view->format || strcmp(view->format, "f") != 0 ||
         view->len != (Py_ssize_t)n_slots * 4) {
-        PyErr_Format(PyExc_ValueError, "costs: %zd bytes of type %s, expected are %u values of type f (float32)",
-                     view->len, view->format ? view->format : "?", (unsigned)n_slots);
+        PyErr_Format(PyExc_ValueError, "costs must be %u values of type f (float32), got %zd bytes of type %s",
+                     (unsigned)n_slots, view->len, view->format ? view->format : "?");
         PyBuffer_Release(view);
         return -1;
     }

@@ -23,7 +23,7 @@ static int take_monitor(core_state *state, PyObject *object, dr_monitor **out)
     if (object == Py_None)
         return 0;
     if (!PyObject_TypeCheck(object, (PyTypeObject *)state->monitor_type)) {
-        PyErr_SetString(PyExc_TypeError, "resource_monitor must be a drapps.Monitor");
+        PyErr_Format(PyExc_TypeError, "resource_monitor must be a drapps.Monitor or None, got %R", object);
         return -1;
     }
     *out = ((py_monitor *)object)->monitor;

@@ -108,7 +108,7 @@ static int get_block(PyObject *self, PyObject *object, dr_shmpool_block *out)
     if (object == Py_None)
         return 0;
     if (!PyObject_TypeCheck(object, (PyTypeObject *)state_of(self)->block_type) || !((py_block *)object)->own) {
-        PyErr_SetString(PyExc_TypeError, "block: expected None or a Block that was not handed over");
+        PyErr_Format(PyExc_TypeError, "block must be None or a Block that was not handed over, got %R", object);
         return -1;
     }
     *out = ((py_block *)object)->block;

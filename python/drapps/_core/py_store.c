@@ -9,16 +9,16 @@ PyObject *core_store_open(PyObject *module, PyObject *args)
 {
     core_state *state = PyModule_GetState(module);
     const char *folder, *identity;
-    uint64_t limit = 0;
+    uint64_t limit = 0, memory = 0;
     int adaptive = 1;
     dr_error err = { 0 };
-    if (!PyArg_ParseTuple(args, "ss|O&p:open_store", &folder, &identity, to_u64, &limit, &adaptive))
+    if (!PyArg_ParseTuple(args, "zs|O&pO&:open_store", &folder, &identity, to_u64, &limit, &adaptive, to_u64, &memory))
         return NULL;
     py_store *self = core_new(state->store_type);
     if (!self)
         return NULL;
     PyThreadState *gil = PyEval_SaveThread();
-    dr_status status = dr_store_open(folder, identity, limit, &self->store, &err);
+    dr_status status = dr_store_open_tiers(folder, identity, limit, memory, &self->store, &err);
     PyEval_RestoreThread(gil);
     if (status == DR_OK) {
         dr_store_adapt(self->store, adaptive);
@@ -96,11 +96,13 @@ static PyObject *stats(PyObject *self, PyObject *unused)
         return NULL;
     dr_store_stats s;
     dr_store_get_stats(store, &s);
-    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:s,s:s}", "records", s.records, "hits",
-                         s.hits, "misses", s.misses, "damaged", s.damaged, "written", s.written, "written_bytes",
-                         s.written_bytes, "raw_bytes", s.raw_bytes, "unpack_ns", s.unpack_ns, "read_ns", s.read_ns,
-                         "read_bytes", s.read_bytes, "disk_bytes", s.disk_bytes, "limit_bytes", s.limit_bytes, "codec",
-                         s.codec, "stopped", s.stopped);
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:s,s:s,s:K,s:K,s:K,s:K}", "records",
+                         s.records, "hits", s.hits, "misses", s.misses, "damaged", s.damaged, "written", s.written,
+                         "written_bytes", s.written_bytes, "raw_bytes", s.raw_bytes, "unpack_ns", s.unpack_ns,
+                         "read_ns", s.read_ns, "read_bytes", s.read_bytes, "disk_bytes", s.disk_bytes, "limit_bytes",
+                         s.limit_bytes, "codec", s.codec, "stopped", s.stopped, "memory_hits", s.memory_hits,
+                         "memory_records", s.memory_records, "memory_bytes", s.memory_bytes, "memory_limit_bytes",
+                         s.memory_limit_bytes);
 }
 
 static PyObject *discard(PyObject *self, PyObject *args)

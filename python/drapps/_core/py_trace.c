@@ -22,7 +22,7 @@ int trace_or_none(PyObject *object, void *out)
     if (object == Py_None)
         return 1;
     if (!PyObject_TypeCheck(object, (PyTypeObject *)arg->state->trace_type)) {
-        PyErr_Format(PyExc_TypeError, "trace is %R, expected a TraceWriter or None", object);
+        PyErr_Format(PyExc_TypeError, "trace must be a TraceWriter or None, got %R", object);
         return 0;
     }
     arg->trace = opened(object);
@@ -63,8 +63,7 @@ static int span_kind(const char *name)
     for (int i = 0; i < DR_N_SPANS; i++)
         if (!strcmp(names[i], name))
             return i;
-    PyErr_Format(PyExc_ValueError, "no kind of span is called \"%s\"; there are read, work, finish, batch, wait, step",
-                 name);
+    PyErr_Format(PyExc_ValueError, "kind must be read, work, finish, batch, wait or step, got '%s'", name);
     return -1;
 }
 

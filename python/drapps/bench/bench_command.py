@@ -10,7 +10,7 @@ DESCRIPTION = "Measure drapps on your files, and other loaders and decoders for 
 
 
 def add_arguments(parser):
-    """Add the subcommands of `drapps bench` to a parser; the chosen one is args.run(args)."""
+    """Add the subcommands of `drapps bench` to a parser; args.run(args) runs the chosen one."""
     actions = parser.add_subparsers(dest="bench", required=True, metavar="WHAT")
     _add_image(actions.add_parser("image", help="compare loaders on imagenet-train-224"))
     _add_jpeg(actions.add_parser("jpeg", help="compare JPEG decoders on whole images and crops"))
@@ -23,10 +23,14 @@ def add_arguments(parser):
 
 def _add_image(parser):
     parser.add_argument("--data", required=True, metavar="DIR", help="JPEG files, one folder per class or all in one")
-    parser.add_argument("--peers", default="", metavar="all|NAME,...", help=f"loaders to compare with: {', '.join(others())}")
+    parser.add_argument(
+        "--peers", default="", metavar="all|NAME,...", help=f"loaders to compare with: {', '.join(others())}"
+    )
     parser.add_argument("--rounds", type=positive, default=5, help="number of interleaved rounds (5)")
-    parser.add_argument("--samples", type=positive, default=4096, help="measure at least this many samples in each run (4096)")
-    parser.add_argument("--retune", action="store_true", help="search the best settings of the peers again")
+    parser.add_argument(
+        "--samples", type=positive, default=4096, help="measure at least this many samples in each run (4096)"
+    )
+    parser.add_argument("--retune", action="store_true", help="search for the best settings of the peers again")
     parser.add_argument("--no-pixels", action="store_true", help="do not compare the pixels with torchvision's")
     parser.add_argument("--save", metavar="FILE", help="also write the result as JSON")
     _add_envs(parser)
@@ -77,7 +81,7 @@ def add_format(parser):
 def positive(text):
     value = int(text)
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is less than 1")
+        raise argparse.ArgumentTypeError(f"must be a positive int, got {text!r}")
     return value
 
 
@@ -86,7 +90,7 @@ def others():
 
 
 def peer_names(text):
-    """The value of --peers as names, with both ways of drapps first."""
+    """Return the value of --peers as names, with both ways of drapps first."""
     wanted = others() if text == "all" else [word for word in text.split(",") if word]
     for name in wanted:
         peers.row(name)
@@ -94,7 +98,7 @@ def peer_names(text):
 
 
 def decoder_names(text):
-    """The value of --peers of `bench jpeg` as names, with drapps' own ways first."""
+    """Return the value of --peers of `bench jpeg` as names, with the ways of drapps first."""
     words = {"all": list(jpeg_ways.PEERS), "none": []}.get(text, [word for word in text.split(",") if word])
     for name in words:
         jpeg_ways.row(name)
@@ -154,7 +158,7 @@ def run_jpeg(args):
 def run_setup(args):
     for name in args.names:
         if name not in environments.TABLE:
-            raise SystemExit(f"no environment is called {name!r}; there are {', '.join(environments.TABLE)}")
+            raise SystemExit(f"environment must be one of {', '.join(environments.TABLE)}, got {name!r}")
     return 1 if environments.setup(args.names or list(environments.TABLE), args.envs) else 0
 
 

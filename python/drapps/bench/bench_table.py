@@ -19,7 +19,8 @@ def times(spread):
 
 
 def drapps_is(entry):
-    """How many times as fast drapps is with seek points / without; one figure where only the first is compared."""
+    """Return the speed of drapps over the loader, with / without seek points; one figure if only
+    the first is compared."""
     later = times(entry["drapps_over"])
     return f"{later} / {times(entry['first_over'])}" if entry.get("first_over") else later
 
@@ -34,7 +35,7 @@ def settings_text(entry):
 
 
 def table_rows(result):
-    """Cells as text, fastest loader first."""
+    """Return the cells as text, fastest loader first."""
     entries = sorted(result["peers"], key=lambda e: -e["samples_per_s"]["median"])
     return [(e["title"], figure(e["samples_per_s"]), times(e["over_torch"]), drapps_is(e),
              figure(e["cpu_ms_per_sample"], 2), figure(e["pss_above_mb"]), largest_difference(e["pixels"]),
@@ -42,7 +43,7 @@ def table_rows(result):
 
 
 def caption(result):
-    """One paragraph: data, machine, method."""
+    """Return a paragraph about data, machine and method."""
     data, machine = result["data"], result["machine"]
     return (f"{result['workload']} on {data['name']} ({data['files']} JPEG files, {data['megabytes']} MB); "
             f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['system']}; medians of {result['rounds']} interleaved "
@@ -57,16 +58,16 @@ def missing_lines(result):
 
 
 def _not_compared(result):
-    """Why loaders have no difference to torchvision's pixels."""
+    """Return the reasons why loaders were not compared with torchvision's pixels."""
     without = [e["peer"] for e in result["peers"] if e["pixels"] is None]
     if len(without) == len(result["peers"]):
         return [result.get("not_compared") or "pixels were not compared"]
     failed = {m["peer"] for m in result["missing"] if m["reason"].startswith("pixels: ")}
-    return [f"{name} cannot be told which part of an image to crop" for name in without if name not in failed]
+    return [f"{name} cannot crop a given part of an image" for name in without if name not in failed]
 
 
 def markdown(result):
-    """Caption, table, versions and what is missing."""
+    """Return caption, table, versions and missing loaders as Markdown."""
     def line(cells):
         return "| " + " | ".join(str(c).replace("|", "\\|") for c in cells) + " |"
 
@@ -103,12 +104,12 @@ def print_table(result):
 
 
 def write_section(path, name, text):
-    """Replaces what stands between <!-- NAME --> and <!-- /NAME --> in a file."""
+    """Replace the section between <!-- NAME --> and <!-- /NAME --> of a file."""
     with open(path) as f:
         page = f.read()
     begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
     if page.count(begin) != 1 or page.count(end) != 1:
-        raise SystemExit(f"{path}: needs the lines {begin.strip()} and {end} once each")
+        raise SystemExit(f"{path}: must have the lines {begin.strip()} and {end} exactly once")
     head, rest = page.split(begin)
     with open(path, "w") as f:
         f.write(head + begin + "\n" + text + "\n" + end + rest.split(end)[1])

@@ -7,8 +7,8 @@
     PYTHON child.py drapps --data DIR [--settings JSON] --draw BOXES.json --out FILE.npy
                                                                          the crops a loader drew, and their pixels
 
-PYTHON is the interpreter of the peer's environment, which has no drapps.  So this file runs by its path and makes
-the folder it lies in a package of its own; relative imports then work as they do inside drapps.
+PYTHON is the interpreter of the peer's environment, which has no drapps.  So this file is run by its path and imports
+its folder as a package; relative imports then work as inside drapps.
 """
 
 import argparse
@@ -24,7 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def load_package():
-    """Imports this folder as the package `drapps_bench`, and takes it off the path: it has files named as peers."""
+    """Import this folder as the package `drapps_bench`, and remove it from the path: it has files named like peers."""
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
     spec = importlib.util.spec_from_file_location(
         "drapps_bench", os.path.join(HERE, "__init__.py"), submodule_search_locations=[HERE])
@@ -35,20 +35,20 @@ def load_package():
 
 
 class Monitor:
-    """The memory sampler beside this process (process.py)."""
+    """The memory sampler of this process (process.py)."""
 
     def __init__(self):
         self.child = subprocess.Popen([sys.executable, "-I", "-S", os.path.join(HERE, "process.py"), str(os.getpid())],
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def stop(self):
-        """Peak bytes of the tree since it started."""
-        out, _ = self.child.communicate(b"stop")  # forked workers hold the pipe too: closing it would tell nothing
+        """Return the peak bytes of the process tree since the start."""
+        out, _ = self.child.communicate(b"stop")  # forked workers hold the pipe, too: closing it would not be noticed
         return int(out)
 
 
 def percentiles(values):
-    """p50, p95, p99 and the largest of a list of numbers."""
+    """Return p50, p95, p99 and the maximum of a list of numbers."""
     ordered = sorted(values)
 
     def at(share):
@@ -58,7 +58,7 @@ def percentiles(values):
 
 
 def consume(batches, samples, read):
-    """Takes batches until `samples` are read; returns samples and the wait for each batch in ms."""
+    """Take batches until `samples` are read; return the number of samples and the wait for each batch in ms."""
     taken, waits = 0, []
     while taken < samples:
         asked = time.perf_counter()
@@ -70,7 +70,8 @@ def consume(batches, samples, read):
 
 
 def measure(batches, samples, warm, read, skip=()):
-    """Reads `warm` samples, then a window of at least `samples`: rate, CPU time of the tree, waits."""
+    """Read `warm` samples, then at least `samples`; return rate, CPU time of the process tree and
+    waits of the latter."""
     process = importlib.import_module("drapps_bench.process")
     consume(batches, warm, read)
     cpu, began = process.cpu_seconds(os.getpid(), skip), time.perf_counter()
@@ -133,8 +134,8 @@ def parse(argv):
     parser.add_argument("--cache", default=os.path.join(os.path.expanduser("~"), ".cache", "drapps", "peers", "data"),
                         help="folder for converted copies")
     parser.add_argument("--settings", type=json.loads, default={}, help="JSON object; see the peer's candidates")
-    parser.add_argument("--samples", type=int, default=4096, help="smallest window")
-    parser.add_argument("--warm", type=int, help="samples before the window; default: one epoch")
+    parser.add_argument("--samples", type=int, default=4096, help="least number of samples to measure")
+    parser.add_argument("--warm", type=int, help="samples before the measurement; default: one epoch")
     parser.add_argument("--no-memory", action="store_true", help="measure without the sampler of memory")
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--paced", action="store_true")
@@ -171,7 +172,7 @@ def main(argv=None):
 
 
 def end_tree(process):
-    """Ends this process's workers at once: a loader that winds down slowly would disturb the next one."""
+    """Kill this process's workers: a loader that ends slowly would disturb the next one."""
     for pid in reversed(process.tree(os.getpid())[1:]):
         try:
             os.kill(pid, 9)

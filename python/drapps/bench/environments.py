@@ -26,9 +26,12 @@ TABLE = {
     "ffcv": Environment((*TORCH, PILLOW, "numba==0.68.1", "setuptools", "wheel"), (TORCHVISION,), ("ffcv==1.0.2",),
                         ("g++", "pkg-config", "libopencv-dev", "libturbojpeg0-dev")),
     "spdl": Environment((*TORCH, "spdl==0.8.0", "spdl-io==0.8.0"), (), (), ("ffmpeg",)),
+    "streaming": Environment((*TORCH, PILLOW, "mosaicml-streaming==0.13.0"), (TORCHVISION,), (), ("gcc", "binutils")),
+    "litdata": Environment((*TORCH, PILLOW, "litdata==0.2.76"), (TORCHVISION,), (), ("gcc", "binutils")),
+    "codecs": Environment(("numpy", "zstandard==0.25.0", "lz4==4.4.5", "blosc2==4.14.1", "pcodec==1.1.0")),
     "webdataset": Environment((*TORCH, PILLOW, "webdataset==1.0.2"), (TORCHVISION,), (), ("gcc", "binutils")),
 }
-READY = "drapps-ready"  # written last: an environment without it is half made
+READY = "drapps-ready"  # written last: an environment without it is incomplete
 
 
 def default_folder():
@@ -37,19 +40,19 @@ def default_folder():
 
 
 def python(folder, name):
-    """The interpreter of an environment; "" is the one that runs now."""
+    """Return the interpreter of an environment; "": the running one."""
     return os.path.join(folder, name, "bin", "python") if name else sys.executable
 
 
 def missing(folder, name):
-    """Why an environment cannot be used, or None."""
+    """Return why an environment cannot be used, or None."""
     if not name or os.path.exists(os.path.join(folder, name, READY)):
         return None
     return f"no environment: drapps bench setup {name} --envs {folder}"
 
 
 def missing_system(names):
-    """Debian packages of these environments that are not installed; empty where dpkg cannot tell."""
+    """Return the Debian packages of these environments that are not installed; empty without dpkg."""
     wanted = {package for name in names for package in TABLE[name].system}
     if not shutil.which("dpkg-query"):
         return []
@@ -66,7 +69,7 @@ def _pip(interpreter, *arguments):
 
 
 def make(folder, name):
-    """Makes or completes one environment."""
+    """Make or complete an environment."""
     env, interpreter = TABLE[name], python(folder, name)
     if not os.path.exists(interpreter):
         venv.create(os.path.join(folder, name), with_pip=True)
@@ -81,7 +84,7 @@ def make(folder, name):
 
 
 def setup(names, folder, say=print):
-    """Makes the environments `names`; returns those that failed, with the reason."""
+    """Make the environments `names`; return those that failed, with the reason."""
     os.makedirs(folder, exist_ok=True)
     absent = missing_system(names)
     if absent:

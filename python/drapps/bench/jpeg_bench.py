@@ -1,9 +1,9 @@
-"""`drapps bench jpeg`: decoders beside each other, on files in memory and on chosen CPUs.
+"""`drapps bench jpeg`: compares decoders on files in memory and on chosen CPUs.
 
-Each way decodes all files once in each round, first whole, then one RandomResizedCrop box of each.  Each has a process,
-which waits while another one works, so that the ways of a round stand next to each other in time.  A library is used
-from this interpreter where it is installed, else from its environment of `drapps bench setup`; one that is in neither
-is named with the reason.  Every way's pixels are compared with libjpeg-turbo's before anything is measured.
+In each round, each way decodes all files once completely, then one RandomResizedCrop box of each.  Each way has a
+process of its own and they take turns, so that the ways of a round are measured close in time.  A library is taken from
+this interpreter if it is installed there, else from its environment of `drapps bench setup`; missing libraries are
+reported with the reason.  The pixels of each way are compared with libjpeg-turbo's before the measurement.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from . import environments, jpeg_ways, stats, workload
 
 CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "jpeg_child.py")
 TASKS = ("full", "crop")
-READABLE = ("YCbCr", "gray", "RGB")  # what every library turns into RGB; CMYK is left out
+READABLE = ("YCbCr", "gray", "RGB")  # colour spaces that every library converts to RGB; CMYK is left out
 
 
 class DecoderError(Exception):
@@ -30,7 +30,7 @@ class Child:
     """A jpeg_child.py in one environment."""
 
     def __init__(self, interpreter, job, isolated):
-        env = {**os.environ, "PYTHONPATH": ""} if isolated else None  # a peer must not see the packages of ours
+        env = {**os.environ, "PYTHONPATH": ""} if isolated else None  # a peer must not see our packages
         self.process = subprocess.Popen([interpreter, CHILD, job], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True, env=env)
 
@@ -55,7 +55,7 @@ class Child:
 
 
 def start(row, job, envs):
-    """(child, version) of a way, in a process of its own: in this interpreter if it can, else in its environment."""
+    """Return (child, version) of a way in its own process: by this interpreter if possible, else by its environment."""
     reasons = []
     for environment in dict.fromkeys(("", row.environment)):
         reason = environments.missing(envs, environment)
@@ -71,13 +71,13 @@ def start(row, job, envs):
 
 
 def choose(paths, n):
-    """n of the paths, evenly spread."""
+    """Return n of the paths, evenly spread."""
     n = min(n, len(paths))
     return [paths[i * len(paths) // n] for i in range(n)]
 
 
 def draw(paths, seed):
-    """Those of the paths that every library can read, with a box for each."""
+    """Return the paths that every library can read, with a box for each."""
     import drapps
 
     rng, kept, boxes = random.Random(seed), [], []
@@ -98,12 +98,12 @@ def draw(paths, seed):
 def pick_cpus(threads):
     allowed = sorted(os.sched_getaffinity(0))
     if threads > len(allowed):
-        raise SystemExit(f"--threads {threads}: this process may use {len(allowed)} CPUs")
+        raise SystemExit(f"--threads must be at most {len(allowed)}, the CPUs of this process, got {threads}")
     return allowed[-threads:]
 
 
 def start_all(names, job, envs, stack, missing, say):
-    """{name: (child, version)} of the ways that can run; the stack closes them."""
+    """Return {name: (child, version)} of the ways that can run; the stack closes them."""
     started = {}
     for name in names:
         say(f"{name}: opening")
@@ -114,12 +114,12 @@ def start_all(names, job, envs, stack, missing, say):
             missing.append({"decoder": name, "reason": str(error)})
             say(f"{name}: left out: {error}")
     if jpeg_ways.BASELINE not in started:
-        raise SystemExit(f"libjpeg-turbo itself cannot run: {missing[0]['reason']}")
+        raise SystemExit(f"libjpeg-turbo, the reference, cannot run: {missing[0]['reason']}")
     return started
 
 
 def compare(started, say):
-    """{(name, task): images whose pixels are not libjpeg-turbo's}."""
+    """Return {(name, task): number of images whose pixels differ from libjpeg-turbo's}."""
     differing = {}
     for task in TASKS:
         say(f"comparing pixels: {task}")
@@ -131,7 +131,7 @@ def compare(started, say):
 
 
 def measure(started, rounds, threads, say):
-    """{(name, task): [seconds of each round]}; who comes first changes from round to round."""
+    """Return {(name, task): [seconds of each round]}; the first way changes from round to round."""
     seconds = {(name, task): [] for name in started for task in TASKS}
     names = list(started)
     for k in range(rounds):
@@ -143,7 +143,7 @@ def measure(started, rounds, threads, say):
 
 
 def entries_of(started, seconds, differing, n):
-    """One entry for each way and task."""
+    """Return an entry for each way and task."""
     entries = []
     for task in TASKS:
         base = seconds[jpeg_ways.BASELINE, task]
@@ -157,12 +157,14 @@ def entries_of(started, seconds, differing, n):
 
 
 def run_jpeg(data, names, n, rounds, threads, seed, envs, say):
-    """The whole bench; names: of jpeg_ways.TABLE."""
+    """Run the whole bench; names: of jpeg_ways.TABLE."""
     found = workload.find_files(data)
     paths = choose(found.paths, n)
     kept, boxes = draw(paths, seed)
     if not kept:
-        raise SystemExit(f"--data {data}: none of {len(paths)} files can be decoded")
+        raise SystemExit(
+            f"--data must be a folder of JPEG files; none of the {len(paths)} files of {data} can be decoded"
+        )
     missing = []
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         job = os.path.join(folder, "job.json")
@@ -173,7 +175,7 @@ def run_jpeg(data, names, n, rounds, threads, seed, envs, say):
             differing = compare(started, say)
             seconds = measure(started, rounds, threads, say)
         except DecoderError as error:
-            raise SystemExit(f"a decoder failed in the middle of the bench: {error}") from None
+            raise SystemExit(f"a decoder failed during the bench: {error}") from None
     return {"bench": "jpeg", "date": datetime.date.today().isoformat(), "rounds": rounds, "threads": threads,
             "seed": seed, "machine": machine(),
             "data": {"name": os.path.basename(found.root), "files": len(kept), "left_out": len(paths) - len(kept),
@@ -203,7 +205,7 @@ COLUMNS = ("task", "decoder", "ms an image [min, max]", "vs libjpeg-turbo [min, 
 
 
 def table_rows(result):
-    """Cells as text, fastest first within a task."""
+    """Return the cells as text, fastest first within a task."""
     def order(entry):
         return TASKS.index(entry["task"]), entry["ms_per_image"]["median"]
 
@@ -217,7 +219,7 @@ def _figure(spread, digits):
 
 
 def caption(result):
-    """One paragraph: data, machine, method."""
+    """Return a paragraph about data, machine and method."""
     data, where = result["data"], result["machine"]
     return (f"JPEG to RGB on {data['name']} ({data['files']} files in memory, {data['megabytes']} MB, "
             f"{data['left_out']} left out); {where['cpu']}, {result['threads']} of {where['cpus']} CPUs, "
@@ -241,6 +243,8 @@ def print_table(result):
     from drapps import printing
 
     print(caption(result) + "\n")
-    printing.print_table([(name, "right") if 2 <= i <= 4 else name for i, name in enumerate(COLUMNS)], table_rows(result))
+    printing.print_table(
+        [(name, "right") if 2 <= i <= 4 else name for i, name in enumerate(COLUMNS)], table_rows(result)
+    )
     for text in missing_lines(result):
         print(text)

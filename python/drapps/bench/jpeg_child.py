@@ -1,4 +1,4 @@
-"""A process of `drapps bench jpeg` that holds the files and decodes them when told to.
+"""A process of `drapps bench jpeg` that holds the files and decodes them on request.
 
     PYTHON jpeg_child.py JOB.json       {"paths": [...], "boxes": [[x, y, w, h], ...], "cpus": [...]}
 
@@ -23,7 +23,7 @@ import time
 
 
 class Server:
-    """The files, and the ways that were opened on them."""
+    """The files, and the ways opened on them."""
 
     def __init__(self, job, table):
         self.boxes = [tuple(box) for box in job["boxes"]]
@@ -59,7 +59,7 @@ class Server:
             try:
                 while (i := next(turn)) < len(boxes):
                     way.decode(i, boxes[i])
-            except Exception as error:  # told by the thread that waits
+            except Exception as error:  # raised again by the waiting thread
                 failures.append(error)
 
         workers = [threading.Thread(target=work) for _ in range(threads - 1)]
@@ -76,7 +76,7 @@ class Server:
 
 
 def digest(way, i, box):
-    """Names the pixels of one file: shape and a hash; or the error."""
+    """Return shape and hash of the pixels of a file, or the error."""
     import numpy
 
     try:
@@ -100,7 +100,7 @@ def main():
         job = json.load(f)
     os.sched_setaffinity(0, job["cpus"])
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print must not mix with the answers
+    os.dup2(2, 1)  # output of libraries must not mix with the answers
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, here)
     package = importlib.import_module("child").load_package()

@@ -1,7 +1,7 @@
 """The JPEG decoders of `drapps bench jpeg`: one class each, one row in TABLE.
 
-A way is opened in its own process with the encoded files; then decode(i, box) gives the RGB pixels of file i as an HWC
-array, those of the box alone if there is one.  Libraries without cropping decode everything and cut.
+A way is opened in its own process with the encoded files; then decode(i, box) returns the RGB pixels of file i, or of
+its box, as an HWC array.  Libraries without cropping decode the whole image and slice.
 """
 
 from collections import namedtuple
@@ -10,7 +10,7 @@ from .peer import installed
 
 
 class Way:
-    """A decoder with the files in the form it likes best, which is not measured."""
+    """A decoder with the files in its preferred form; the conversion is not measured."""
 
     def __init__(self, files):
         self.files = files
@@ -23,7 +23,7 @@ class Way:
 
 
 def cut(pixels, box):
-    """The part of a decoded image, without a copy."""
+    """Return a part of a decoded image, without a copy."""
     if box is None:
         return pixels
     x, y, w, h = box
@@ -31,7 +31,7 @@ def cut(pixels, box):
 
 
 class Drapps(Way):
-    """drapps' own decoder, without an index."""
+    """drapps' own decoder without an index."""
 
     options = {"decoder": "auto"}
 
@@ -51,7 +51,7 @@ class Drapps(Way):
 
 
 class Libjpeg(Drapps):
-    """drapps told to use libjpeg-turbo, which skips rows and columns outside of a crop."""
+    """drapps with libjpeg-turbo, which skips rows and columns outside of a crop."""
 
     options = {"decoder": "libjpeg"}
 
@@ -62,7 +62,7 @@ class Libjpeg(Drapps):
 
 
 class Indexed(Drapps):
-    """drapps' own decoder with an index of each file, filled beforehand."""
+    """drapps' own decoder with a filled index of each file."""
 
     def __init__(self, files):
         from drapps import JpegIndex
@@ -143,7 +143,7 @@ class Torchvision(Way):
         torch.set_num_threads(1)
         super().__init__([torch.frombuffer(bytearray(data), dtype=torch.uint8) for data in files])
         self.function, self.mode = decode_jpeg, ImageReadMode.RGB
-        self.decode(0, None)  # a wheel whose image functions cannot be loaded says so here
+        self.decode(0, None)  # raises if the image functions of the wheel cannot be loaded
 
     def version(self):
         return installed("torchvision", "torch")
@@ -152,7 +152,7 @@ class Torchvision(Way):
         return cut(self.function(self.files[i], self.mode).permute(1, 2, 0), box)
 
 
-# environment: of `drapps bench setup`, for where this interpreter lacks the library; "": here or nowhere.
+# environment: that of `drapps bench setup`, used if this interpreter lacks the library; "": none.
 Row = namedtuple("Row", "name title environment way")
 
 BASELINE = "libjpeg"
@@ -172,4 +172,4 @@ def row(name):
     for r in TABLE:
         if r.name == name:
             return r
-    raise SystemExit(f"no decoder is called {name!r}; there are {', '.join(r.name for r in TABLE)}")
+    raise SystemExit(f"decoder must be one of {', '.join(r.name for r in TABLE)}, got {name!r}")

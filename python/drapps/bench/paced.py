@@ -1,6 +1,6 @@
-"""A consumer whose pace is set from outside: it takes a batch, reads it, and holds it for a step, as an accelerator would.
+"""A consumer whose pace is set from outside: it takes a batch, reads it, and holds it for a step, like an accelerator.
 
-Standard input says `step SECONDS` to set the step and `end` to end; its end is an end, too.
+Standard input has lines `step SECONDS`, which set the step, and `end`; end of file is the same as `end`.
 """
 
 import os
@@ -11,7 +11,7 @@ from . import workload
 
 
 class Pace(threading.Thread):
-    """Reads standard input."""
+    """Reads standard input in a thread."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -28,7 +28,8 @@ class Pace(threading.Thread):
 
 
 def _lines(descriptor):
-    """Lines as they come.  sys.stdin would be locked meanwhile, and forked workers close theirs, which waits for that."""
+    """Yield lines as they come.  sys.stdin would hold a lock meanwhile, on which forked workers
+    wait when they close it."""
     text = b""
     while data := os.read(descriptor, 4096):
         *whole, text = (text + data).split(b"\n")
@@ -36,7 +37,7 @@ def _lines(descriptor):
 
 
 def consume(batches, say):
-    """[(time when a batch came, wait for it, samples)] in seconds of the monotonic clock; says when the first came."""
+    """Return [(arrival time of a batch, wait for it, samples)] by the monotonic clock; announce the first batch."""
     pace, taken = Pace(), []
     pace.start()
     while not pace.ended.is_set():

@@ -1,8 +1,7 @@
 """CPU time and memory of a process and all its descendants, from /proc (Linux).
 
-Run as a program it is the monitor of a measurement: `process.py PID` samples the memory of the tree until its
-standard input says something, then prints the peak in bytes.  A program of its own, so that sampling takes no lock of
-the process that is measured.
+Run as a program (`process.py PID`), it samples the memory of the tree until it gets input, then prints the peak in
+bytes.  It is a separate program, so that sampling takes no lock of the measured process.
 """
 
 import os
@@ -13,7 +12,7 @@ SAMPLE_SECONDS = 0.5
 
 
 def tree(pid, skip=()):
-    """`pid` and its descendants, without those in `skip`."""
+    """Return `pid` and its descendants, without those in `skip`."""
     found = [pid]
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
@@ -35,7 +34,7 @@ def _children(pid, task):
 
 
 def cpu_seconds(pid, skip=()):
-    """User and system time of the tree, with that of descendants that have ended and were waited for."""
+    """Return user and system time of the tree, including descendants that ended and were waited for."""
     ticks = 0
     for p in tree(pid, skip):
         try:
@@ -48,7 +47,7 @@ def cpu_seconds(pid, skip=()):
 
 
 def pss_bytes(pid, skip=()):
-    """Proportional set size of the tree: shared pages count once, divided among those who map them."""
+    """Return the proportional set size of the tree: each shared page is divided among the processes that map it."""
     total = 0
     for p in tree(pid, skip):
         try:

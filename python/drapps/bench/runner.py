@@ -1,4 +1,4 @@
-"""Runs the peers in interleaved rounds and gathers one result.
+"""Runs the peers in interleaved rounds and collects one result.
 
 A round runs every loader once, each in a fresh process: drapps, peer A, peer B, ...; the next round begins again with
 drapps.  A loader whose environment is missing, or whose process fails, is reported and left out.
@@ -18,21 +18,21 @@ CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child.py")
 TIMEOUT_SECONDS = 900
 TUNE_SAMPLES = 1024
 TUNE_PASSES = 2
-REFERENCE = "torch_pil"  # whose pixels are the truth and whose rate is 1
+REFERENCE = "torch_pil"  # the reference for pixels and rates
 
 
 class PeerError(Exception):
-    """A peer's process failed; the text is its last words."""
+    """A peer's process failed; the text is the last line of its output."""
 
 
 def run_process(command, extra_env=None):
-    """Runs a program in a process group of its own and returns the JSON object of its last line."""
+    """Run a program in its own process group and return the JSON object of its last line."""
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
                              start_new_session=True, env={**os.environ, **(extra_env or {})})
     try:
         out, err = child.communicate(timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        raise PeerError(f"not done after {TIMEOUT_SECONDS} s") from None
+        raise PeerError(f"timed out after {TIMEOUT_SECONDS} s") from None
     finally:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
@@ -45,12 +45,12 @@ def run_process(command, extra_env=None):
 
 
 def spread_of(runs, key):
-    """Spread of one figure over the runs of a loader."""
+    """Return the spread of a figure over the runs of a loader."""
     return stats.spread([run.get(key) for run in runs if run])
 
 
 class Runner:
-    """The bench of one folder of files.  `say` gets progress as text."""
+    """The bench of one folder of files.  say: a function that gets progress as text."""
 
     def __init__(self, data, envs=None, samples=4096, say=lambda text: None):
         self.files = workload.find_files(data)
@@ -60,20 +60,20 @@ class Runner:
         self.missing = []
 
     def child(self, name, *arguments):
-        """Runs child.py for a peer in its environment."""
+        """Run child.py for a peer in its environment."""
         row = peers.row(name)
         command = [environments.python(self.envs, row.environment), CHILD, name, "--data", self.files.root,
                    "--cache", os.path.join(self.envs, "data"), *arguments]
-        # the peers' environments must not see the packages of ours, and drapps runs as its settings say
+        # the peers' environments must not see our packages, and drapps must run by its settings
         return run_process(command, {"PYTHONPATH": ""} if row.environment else {"DRAPPS_SEEK_INDEX": ""})
 
     def measure(self, name, settings, samples=None, memory=True):
-        """memory: whether it is sampled, which takes about 0.4 % of two cores."""
+        """Measure a peer.  memory: sample its memory, which takes about 0.4 % of two cores."""
         extra = () if memory else ("--no-memory",)
         return self.child(name, "--settings", json.dumps(settings), "--samples", str(samples or self.samples), *extra)
 
     def available(self, names):
-        """The peers that can run; the others go to `missing` with the reason."""
+        """Return the peers that can run; the others go to `missing` with the reason."""
         found = []
         for name in names:
             row = peers.row(name)
@@ -89,7 +89,7 @@ class Runner:
         self.say(f"{name}: left out: {reason}")
 
     def _prepare(self, name):
-        """Converts the files if the peer wants it; shows in any case whether what it imports is there."""
+        """Convert the files if the peer needs it; also checks that its imports work."""
         self.say(f"{name}: preparing")
         try:
             self.child(name, "--prepare")
@@ -98,7 +98,8 @@ class Runner:
         return None
 
     def tuned(self, names, anew=False):
-        """The fastest settings of each peer on this machine and data; kept in the folder of the environments."""
+        """Return the fastest settings of each peer for this machine and data; saved in the folder
+        of the environments."""
         path = os.path.join(self.envs, "tuned.json")
         known = _read_json(path)
         chosen = {}
@@ -128,7 +129,7 @@ class Runner:
         return candidates[best]
 
     def rounds(self, settings, n):
-        """n interleaved rounds; {name: [run or None, ...]}.  settings: {name: settings}."""
+        """Run n interleaved rounds; return {name: [run or None, ...]}.  settings: {name: settings}."""
         runs = {name: [] for name in settings}
         for k in range(n):
             for name in settings:
@@ -141,7 +142,7 @@ class Runner:
         return runs
 
     def pixels(self, settings):
-        """{name: stats.differences to torchvision on PIL}, on the crops that drapps drew if it takes part."""
+        """Return {name: stats.differences to torchvision on PIL}, on the crops of drapps if it takes part."""
         if REFERENCE not in settings:
             return {}
         with tempfile.TemporaryDirectory(prefix="drapps-bench-") as folder:
@@ -162,7 +163,7 @@ class Runner:
             try:
                 self.child(name, "--settings", json.dumps(settings[name]), *task, "--out", path(name))
                 if name in drawers and _read_json(path(name, ".json")) != _read_json(boxes):
-                    # compared all the same: its pixels then differ
+                    # compared anyway: its pixels then differ
                     self.leave_out(name, f"pixels: its crops are not those of {drawers[0]}")
             except PeerError as error:
                 self.leave_out(name, f"pixels: {error}")
@@ -176,7 +177,7 @@ class Runner:
 
 
 def summarise(runs, settings, pixels):
-    """One entry per peer: figures with spread, ratios round by round."""
+    """Return an entry per peer: figures with spread, ratios round by round."""
     def rates(name):
         return [run and run["samples_per_s"] for run in runs.get(name, [])]
 
@@ -202,7 +203,7 @@ def summarise(runs, settings, pixels):
 
 
 def machine():
-    """What the figures were measured on."""
+    """Return the facts about this machine."""
     model = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo") as f:
@@ -215,7 +216,7 @@ def machine():
 
 
 def run_image(data, names, rounds=5, samples=4096, envs=None, retune=False, compare=True, say=lambda text: None):
-    """The whole bench of one folder: the result object that `report` prints (docs/benchmarks.md has its fields)."""
+    """Run the whole bench of one folder; return the result object."""
     runner = Runner(data, envs, samples, say)
     names = runner.available(names)
     settings = runner.tuned(names, retune)

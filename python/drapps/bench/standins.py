@@ -1,8 +1,8 @@
-"""Lets torchvision's compiled image functions (decode_jpeg) load beside a torch built for the CPU.
+"""Makes torchvision's compiled image functions (decode_jpeg) loadable beside a torch built for the CPU.
 
-The wheel on PyPI is built for CUDA: its image.so asks for two libraries that a CPU torch does not have.  The CPU
-functions never call them, so empty stand-ins with their names and the few symbols that are missing are enough.
-Needs a C compiler and nm.  On a torch with CUDA nothing is built and nothing is loaded.
+The wheel on PyPI is built for CUDA: its image.so needs two libraries that a CPU torch does not have.  The CPU functions
+never call them, so empty stand-ins with their names and the few missing symbols are enough.  Needs a C compiler and nm.
+With a CUDA torch nothing is built or loaded.
 
     PYTHON standins.py      build them for the environment of this interpreter
 """
@@ -22,7 +22,7 @@ def _package(name):
 
 
 def _symbols(path, which):
-    """Names in the dynamic table: which is --defined-only or --undefined-only.  Versioned ones belong to others."""
+    """Return the unversioned names of the dynamic table.  which: --defined-only or --undefined-only."""
     lines = subprocess.run(["nm", "-D", which, path], capture_output=True, text=True, check=True).stdout.splitlines()
     words = [line.split() for line in lines]
     return {w[-1] for w in words if "@" not in w[-1] and w[-2] not in ("w", "v")}
@@ -34,7 +34,7 @@ def _missing_symbols():
         for name in os.listdir(folder):
             if ".so" in name:
                 needed -= _symbols(os.path.join(folder, name), "--defined-only")
-    return sorted(name for name in needed if not name.startswith(("Py", "_Py")))  # those are the interpreter's
+    return sorted(name for name in needed if not name.startswith(("Py", "_Py")))  # the interpreter's symbols
 
 
 def _link(name, assembly):
@@ -46,7 +46,7 @@ def _link(name, assembly):
 
 
 def build():
-    """Writes the stand-ins into the environment; does nothing where torch brings the real libraries."""
+    """Write the stand-ins into the environment; do nothing if torch has the real libraries."""
     if os.path.exists(os.path.join(_package("torch"), "lib", LIBRARIES[0])):
         return
     os.makedirs(FOLDER, exist_ok=True)
@@ -58,16 +58,16 @@ def build():
 
 
 def import_torchvision():
-    """torchvision with decode_jpeg where the stand-ins were built, and in any case with its transforms."""
+    """Return torchvision, with its transforms, and with decode_jpeg if the stand-ins were built."""
     import torch
 
     if "torchvision" in sys.modules:
         return sys.modules["torchvision"]
     if os.path.isdir(FOLDER):
-        for name in LIBRARIES:  # the loader finds them by name when image.so asks for them
+        for name in LIBRARIES:  # the dynamic linker finds them by name when image.so is loaded
             ctypes.CDLL(os.path.join(FOLDER, name))
     if torch.version.cuda is None:
-        library = torch.library.Library("torchvision", "DEF")  # two detection ops whose absence stops the import
+        library = torch.library.Library("torchvision", "DEF")  # two detection ops that the import needs
         for name in ("nms", "qnms"):
             library.define(name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         import_torchvision.library = library  # the ops live as long as this object

@@ -1,10 +1,10 @@
-"""The few numbers that a bench reports, from runs that were interleaved."""
+"""Statistics of interleaved runs."""
 
 import statistics
 
 
 def spread(values):
-    """Median with smallest and largest; None without values."""
+    """Return the median with minimum and maximum; None without values."""
     values = [v for v in values if v is not None]
     if not values:
         return None
@@ -12,20 +12,20 @@ def spread(values):
 
 
 def paired_ratio(above, below):
-    """Spread of above[k] / below[k] over the rounds that have both.
+    """Return the spread of above[k] / below[k] over the rounds that have both.
 
-    Runs of one round stand next to each other in time, so that what slows the machine slows both.
+    Runs of one round are close in time, so that a slow phase of the machine affects both.
     """
     pairs = zip(above, below)
     return spread([a / b for a, b in pairs if a is not None and b])
 
 
 def differences(got, want):
-    """How far samples are from the reference's, both float32 (N, 3, 224, 224) normalised; sample by sample."""
+    """Return the differences of samples to the reference, both normalised float32 (N, 3, 224, 224)."""
     from . import workload
 
     largest = total = largest_float = 0.0
-    differing = abs(len(got) - len(want))  # a sample too few or too many is a difference
+    differing = abs(len(got) - len(want))  # a missing or additional sample is a difference
     for a, b in zip(got, want):
         levels = abs(workload.to_levels(a[None]) - workload.to_levels(b[None]))
         largest = max(largest, float(levels.max()))

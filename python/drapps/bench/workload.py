@@ -1,8 +1,8 @@
-"""The workload imagenet-train-224: what every loader of the bench has to do.
+"""The workload imagenet-train-224, which all loaders of the bench run.
 
 Read JPEG files, decode, RandomResizedCrop(224), RandomHorizontalFlip, float32, normalise, NCHW, batches of 64,
-shuffled.  This file has what the peers share: the list of files, the constants, the draw of a crop as torchvision
-does it (for peers whose user writes it by hand), and the consumer that reads every batch.
+shuffled.  This file has the parts that the peers share: the list of files, the constants, the random crop of
+torchvision (for peers without it), and the consumer that reads every batch.
 """
 
 import hashlib
@@ -34,16 +34,16 @@ class Files:
         return len(self.paths)
 
     def fingerprint(self):
-        """Names a converted copy of these files: changes when a file comes, goes or changes its size."""
+        """Return a name for a converted copy of these files; it changes with the names and sizes of the files."""
         facts = [(os.path.relpath(p, self.root), os.path.getsize(p)) for p in self.paths]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
 def find_files(root):
-    """Lists the JPEG files of `root` in the order of torchvision's ImageFolder."""
+    """List the JPEG files of `root` in the order of torchvision's ImageFolder."""
     root = os.path.abspath(root)
     if not os.path.isdir(root):
-        raise SystemExit(f"--data {root}: no such folder")
+        raise SystemExit(f"--data must be a folder, got {str(root)!r}")
     classes = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
     folders = [os.path.join(root, name) for name in classes] or [root]
     paths, labels = [], []
@@ -53,12 +53,12 @@ def find_files(root):
             paths += found
             labels += [label] * len(found)
     if not paths:
-        raise SystemExit(f"--data {root}: no file ends in {' or '.join(EXTENSIONS)}")
+        raise SystemExit(f"--data must be a folder with files that end in {' or '.join(EXTENSIONS)}, got {str(root)!r}")
     return Files(root, tuple(paths), tuple(labels))
 
 
 def shuffled(files, rng=random):
-    """Endless indices: every file once per epoch, each epoch in a new order."""
+    """Yield endless indices: every file once per epoch, each epoch in a new order."""
     order = list(range(len(files)))
     while True:
         rng.shuffle(order)
@@ -66,7 +66,7 @@ def shuffled(files, rng=random):
 
 
 def draw_box(width, height, rng=random):
-    """(x, y, w, h) as torchvision's RandomResizedCrop draws it: ten tries, else the middle."""
+    """Return (x, y, w, h) as torchvision's RandomResizedCrop draws it: ten tries, else the centre."""
     log_ratio = math.log(RATIO[0]), math.log(RATIO[1])
     for _ in range(10):
         area = width * height * rng.uniform(*SCALE)
@@ -80,23 +80,23 @@ def draw_box(width, height, rng=random):
 
 
 def read_batch(images):
-    """The consumer: reads one float of every 64-byte line, so that the whole batch passes through the cache.
+    """Consume a batch: read one float of every 64-byte line, so that the whole batch passes through the cache.
 
-    `images` is a NumPy array whose memory is dense in any order of axes; nothing is copied.
+    images: a NumPy array with dense memory in any order of axes; nothing is copied.
     """
     flat = images.ravel(order="K")
     if flat.base is None:
-        raise ValueError(f"a batch of strides {images.strides} is not dense: reading it would copy it")
+        raise ValueError(f"images must be dense, got strides {images.strides}: reading would copy")
     return float(flat[::16].sum())
 
 
 def scale_and_shift():
-    """(multiply, add) per channel: normalised = byte * multiply + add."""
+    """Return (multiply, add) per channel: normalised = byte * multiply + add."""
     return [1 / (255 * s) for s in STD], [-m / s for m, s in zip(MEAN, STD)]
 
 
 def to_levels(normalised):
-    """Normalised float32 NCHW back to levels 0..255, as float64: the unit in which pixels are compared."""
+    """Convert normalised float32 NCHW back to levels 0..255 as float64, the unit of pixel comparisons."""
     import numpy as np
 
     std = np.array(STD).reshape(1, 3, 1, 1)

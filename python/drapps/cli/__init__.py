@@ -1,23 +1,26 @@
 """The program `drapps`: one file per subcommand.
 
-A subcommand is a module with HELP, add_arguments(parser) and run(args), which returns an exit status (None: 0); or
-with main(argv) in place of run, where it parses its own arguments.  Wrong use ends with status 2, a failure with 1,
-Ctrl-C with 130, each with one line on stderr.  What takes time to import is imported in main, where Ctrl-C is seen to.
+A subcommand is a module with HELP, add_arguments(parser) and run(args), which returns an exit status (None: 0).  A
+subcommand that parses its own arguments has main(argv) in place of run.  Wrong usage ends with status 2, a failure with
+1, Ctrl-C with 130, each with one line on stderr.  Slow imports are made in main, which handles Ctrl-C.
 """
 
 import os
 import sys
 from importlib import import_module
 
-COMMANDS = ("bench", "burn", "experiment", "info", "ls", "ops", "preview", "profile", "report", "top", "trace")
+COMMANDS = (
+    "bench", "burn", "cat", "codec", "experiment", "info", "ls", "ops", "pack", "plan", "preview", "profile", "report",
+    "top", "trace", "unpack", "verify",
+)  # fmt: skip
 
 
 def make_parser():
-    """The parser of all subcommands."""
+    """Return the parser of all subcommands."""
     import argparse
 
     parser = argparse.ArgumentParser(prog="drapps", description="Data loading and preprocessing for training.")
-    parser.add_argument("--version", action="store_true", help="print the version and end")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
     for name in COMMANDS:
         module = _module(name)
@@ -30,7 +33,7 @@ def _module(name):
 
 
 def main(argv=None):
-    """Runs a command line; returns the exit status."""
+    """Run a command line; return the exit status."""
     try:
         return _outcome(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt:

@@ -1,15 +1,17 @@
-"""The pipeline that a command looks at: over data, by the usual training chain or one from a file."""
+"""The pipeline of a command: data with the usual training chain, or with a chain from a file."""
 
 
 def add_arguments(parser):
-    """The options that say how data is read and what is done with it."""
-    parser.add_argument("--format", default="auto", help="how to read it (default: auto)")
-    parser.add_argument("--graph", metavar="FILE", help="JSON of Pipeline.to_json (default: the usual training chain)")
-    parser.add_argument("--size", type=int, default=224, help="side of the crop in the usual chain (default: 224)")
+    """Add the options for reading and processing data."""
+    parser.add_argument("--format", default="auto", help="format of the data (default: auto)")
+    parser.add_argument(
+        "--graph", metavar="FILE", help="file with the JSON of Pipeline.to_json (default: the usual training chain)"
+    )
+    parser.add_argument("--size", type=int, default=224, help="side of the crop of the usual chain (default: 224)")
 
 
 def pipeline_of(args):
-    """The pipeline over args.path."""
+    """Return the pipeline over args.path."""
     from drapps import IMAGENET_MEAN, IMAGENET_STD
     from drapps.pipeline import read
 

@@ -1,4 +1,4 @@
-"""drapps burn: load the machine on purpose, to see what that does to training.  The work is in tools/burn.c."""
+"""drapps burn: load the machine on purpose, to see its effect on training.  The program is tools/burn.c."""
 
 import os
 from pathlib import Path
@@ -11,6 +11,6 @@ def add_arguments(parser):
 
 
 def main(argv):
-    """Becomes the program: signals reach it, and its exit status is the command's."""
+    """Replace this process by the program: it gets the signals, and its exit status is the command's."""
     program = Path(__file__).parents[1] / "drapps-burn"
     os.execv(program, [str(program), *argv])

@@ -1,4 +1,4 @@
-"""drapps experiment: reproduce a table of the evaluation.  The work is in the benchmarks package of a checkout."""
+"""drapps experiment: reproduce a table of the evaluation.  The code is in the benchmarks package of a checkout."""
 
 import argparse
 
@@ -7,16 +7,17 @@ HELP = "reproduce a table of the evaluation (needs a checkout)"
 
 # name: (summary, module of the checkout)
 EXPERIMENTS = {
-    "adapt": ("does a policy do as well as the best setting for each moment?", "adapt_command"),
-    "ahead": ("are batches ready when they are needed, and no more of them than that takes?", "ahead.ahead_command"),
-    "monitor": ("does the monitor see what the machine does, and what does it cost?", "monitor.monitor_command"),
-    "planted": ("does `drapps profile` name bottlenecks that were put there?", "planted"),
+    "adapt": ("is a policy as good as the best setting for each moment?", "adapt_command"),
+    "ahead": ("are batches ready when they are needed, without a larger buffer than necessary?", "ahead.ahead_command"),
+    "monitor": ("does the monitor read the machine correctly, and what does it cost?", "monitor.monitor_command"),
+    "planted": ("does `drapps profile` find planted bottlenecks?", "planted"),
+    "storage": ("what do shards, codecs and the planner gain?", "storage.storage_command"),
 }
 
 
 def add_arguments(parser):
     names = parser.add_subparsers(dest="experiment", metavar="experiment", required=True, title="experiments",
-                                  description="`drapps experiment NAME --help` lists the arguments of one")
+                                  description="`drapps experiment NAME --help` lists the arguments of an experiment")
     for name, (text, _) in EXPERIMENTS.items():
         names.add_parser(name, help=text, add_help=False)
 

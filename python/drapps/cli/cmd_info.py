@@ -24,7 +24,7 @@ def run(args):
 
 
 def _sensors():
-    """The sensors that this machine has, by the monitor's second snapshot: the first lacks rates."""
+    """Return the sensors of this machine, from the monitor's second snapshot: the first lacks rates."""
     from drapps.monitor import Monitor
 
     with Monitor() as monitor:

@@ -1,23 +1,29 @@
-"""drapps ls: what a data set has: fields, classes, the keys of its samples."""
+"""drapps ls: the fields, classes and sample keys of a data set."""
 
+import json
 import mimetypes
 import os
 from collections import Counter
 
-from drapps.printing import print_json
+from drapps.counted import counted
+from drapps.optable import call_text
+from drapps.printing import bytes_text, print_json
 from drapps.printable import printable
 
-HELP = "look into a data set"
+HELP = "list the fields, classes and samples of a data set"
 
 
 def add_arguments(parser):
-    parser.add_argument("path", help="a folder, list, tar or pattern of tars")
-    parser.add_argument("--format", default="auto", help="how to read it (default: auto)")
-    parser.add_argument("-n", type=int, default=20, metavar="N", help="samples to list (default: 20; -1: all)")
+    parser.add_argument("path", help="a packed set, a folder, a list, a tar file or a pattern of tar files")
+    parser.add_argument("--format", default="auto", help="format of the data (default: auto)")
+    parser.add_argument(
+        "-n", type=int, default=20, metavar="N", help="number of samples to list (default: 20; -1: all)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args):
+    from drapps.packing import manifest_of
     from drapps.pipeline import read
 
     dataset = read(args.path, format=args.format).dataset
@@ -31,13 +37,16 @@ def run(args):
         "keys": [dataset.key(i) for i in range(n)],
         "unread": _unread(dataset),
     }
+    manifest = manifest_of(dataset)
+    if manifest:
+        facts["packed"] = {key: manifest[key] for key in ("generation", "shards", "sources", "prefix", "fields")}
     if args.json:
         return print_json(facts)
     _show(facts)
 
 
 def _unread(dataset):
-    """{extension: samples} of image files that no codec reads."""
+    """Return {extension: samples} of image files that no codec reads."""
     from drapps.build_info import info
 
     read = {extension for codec in info()["codecs"] for extension in codec["extensions"]}
@@ -55,6 +64,8 @@ def _show(facts):
     if facts["classes"]:
         names = [printable(name) for name in facts["classes"]]
         print(f"classes: {len(names)}: {', '.join(names[:10])}{' ...' if len(names) > 10 else ''}")
+    if "packed" in facts:
+        _show_packed(facts["packed"])
     for i, key in enumerate(facts["keys"]):
         print(f"{i:>8}  {printable(key)}")
     if len(facts["keys"]) < facts["samples"]:
@@ -62,6 +73,17 @@ def _show(facts):
     if facts["unread"]:
         found = ", ".join(f"{n:,} {extension}" for extension, n in facts["unread"].items())
         print(f"warning: no codec reads {found}: these are bad samples (`drapps info` lists the codecs)")
+
+
+def _show_packed(packed):
+    shards = packed["shards"]
+    size = bytes_text(sum(shard["size"] for shard in shards))
+    print(f"packed: {counted(len(shards), 'shard')}, {size}, generation {packed['generation']}")
+    for source in packed["sources"]:
+        print(f"from: {printable(source['name'])}, {source['samples']:,} samples")
+    if packed["prefix"]:
+        nodes = json.loads(packed["prefix"])["nodes"]
+        print("after:", ", ".join(call_text(node).removeprefix("drapps.ops.") for node in nodes))
 
 
 def _field_text(field):

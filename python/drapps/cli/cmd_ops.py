@@ -1,4 +1,4 @@
-"""drapps ops: every op of the library, or one of them with its parameters."""
+"""drapps ops: all ops of the library, or one op with its parameters."""
 
 import difflib
 
@@ -24,7 +24,7 @@ def run(args):
         return print_json(TABLE[args.name] if args.name else list(TABLE.values()))
     if args.name:
         return _show(TABLE[args.name])
-    print_table(("op", "kind", "what it does"), [(row["name"], _kind(row), row["summary"]) for row in TABLE.values()])
+    print_table(("op", "kind", "summary"), [(row["name"], _kind(row), row["summary"]) for row in TABLE.values()])
 
 
 def _kind(row):
@@ -39,7 +39,7 @@ def _show(row):
     for title, rows in (("parameters", row["params"]), ("drawn for each sample", row["draws"])):
         if rows:
             print(f"\n{title}:")
-            print_table(("name", "type", "default", "allowed", "what it is"), [_parameter(p) for p in rows])
+            print_table(("name", "type", "default", "allowed", "description"), [_parameter(p) for p in rows])
 
 
 def _parameter(p):

@@ -1,6 +1,6 @@
-"""drapps profile: why a trainer waits for its data, and where the time of a sample goes.
+"""drapps profile: why training waits for data, and where the time of a sample goes.
 
-Of a Python file: runs it and watches its loaders.  Of data: op costs, and a plain loop over the usual chain.
+For a Python file: runs it and watches its loaders.  For data: measures ops, and a plain loop over the usual chain.
 """
 
 import argparse
@@ -14,25 +14,31 @@ from functools import partial
 from drapps.cli import chain_arguments
 from drapps.printing import bytes_text, print_json, print_table
 
-HELP = "why training waits for data: of a script, or of your files"
-STEPS_NOTE = "some batches were used twice for training while it was measured: discard this run's checkpoint"
+HELP = "find out why training waits for data, for a script or for your files"
+STEPS_NOTE = "some batches were used twice for training during the measurement: discard this run's checkpoint"
 
 
 def add_arguments(parser):
-    parser.add_argument("path", help="a Python file that trains; or data: a folder, list, tar or pattern of tars")
-    parser.add_argument("--seconds", type=float, default=14, help="to measure for (default: 14; 0: op costs alone)")
-    parser.add_argument("--keep-running", action="store_true", help="let the Python file run to its end")
+    parser.add_argument(
+        "path", help="a training script (a Python file); or data: a folder, a list, a tar file or a pattern"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=14, help="duration of the measurement (default: 14; 0: only op costs)"
+    )
+    parser.add_argument("--keep-running", action="store_true", help="let the Python file run to its end afterwards")
     data = parser.add_argument_group("for data")
     chain_arguments.add_arguments(data)
-    data.add_argument("--samples", type=int, default=256, help="samples for op costs (default: 256)")
-    data.add_argument("--batch-size", type=int, default=64, help="of the loop (default: 64)")
-    data.add_argument("--workers", type=int, help="of the loop (default: what the container allows)")
-    data.add_argument("--step-ms", type=float, default=0, help="time of the trainer for a batch (default: 0)")
+    data.add_argument("--samples", type=int, default=256, help="number of samples for op costs (default: 256)")
+    data.add_argument("--batch-size", type=int, default=64, help="batch size of the loop (default: 64)")
+    data.add_argument("--workers", type=int, help="workers of the loop (default: what the container allows)")
+    data.add_argument(
+        "--step-ms", type=float, default=0, help="time of the consumer per batch, in milliseconds (default: 0)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def main(argv):
-    """What stands after -- is the program's own."""
+    """Run the command; arguments after -- belong to the profiled program."""
     at = argv.index("--") if "--" in argv else len(argv)
     parser = argparse.ArgumentParser(prog="drapps profile", usage="%(prog)s [options] path [-- arguments of the file]",
                                      description=f"{HELP}.")  # fmt: skip
@@ -49,13 +55,13 @@ def main(argv):
 
 
 def _check(name, value, of_script=False):
-    """A time is a number, and of a script that is measured some."""
+    """Raise unless a time is a non-negative number, and positive for a script."""
     from drapps import _core
 
     if not (math.isfinite(value) and value >= 0):
-        raise _core.ArgumentError(f"{name} is {value:g}, must be 0 or more")
+        raise _core.ArgumentError(f"{name} must be a non-negative number, got {value:g}")
     if of_script and not value:
-        raise _core.ArgumentError(f"{name} is 0, must be above 0 for a Python file")
+        raise _core.ArgumentError(f"{name} must be above 0 for a Python file, got 0")
 
 
 # --- a program ---
@@ -64,11 +70,14 @@ def _check(name, value, of_script=False):
 def _script(args):
     from drapps.profile import diagnose, run_script, profile_text
 
-    with redirect_stdout(sys.stderr) if args.json else nullcontext():  # what the program prints is no JSON
+    with redirect_stdout(sys.stderr) if args.json else nullcontext():  # the program's output must not mix with the JSON
         done = run_script.run_script(args.path, args.arguments, args.seconds, stop=not args.keep_running)
     if done.facts is None:
         status = _status(done.error, args.path)
-        print(f"drapps: {args.path} iterated no loader (drapps.DataLoader, Pipeline.loader, torch's DataLoader)", file=sys.stderr)
+        print(
+            f"drapps: {args.path} iterated no loader (drapps.DataLoader, Pipeline.loader, torch's DataLoader)",
+            file=sys.stderr,
+        )
         return status or 1
     findings = diagnose(done.facts)
     if args.json:
@@ -81,7 +90,7 @@ def _script(args):
 
 
 def _status(error, path):
-    """The program's own end, passed on: its last words or traceback, its exit status, an interrupt."""
+    """Pass on how the program ended: its message or traceback, its exit status, an interrupt."""
     from drapps.profile.run_script import own_traceback
 
     if isinstance(error, SystemExit):
@@ -104,7 +113,7 @@ def _data(args):
     from drapps import _core
 
     if args.samples < 1:
-        raise _core.ArgumentError(f"--samples is {args.samples}, must be at least 1")
+        raise _core.ArgumentError(f"--samples must be a positive int, got {args.samples}")
     pipe = chain_arguments.pipeline_of(args)
     if not len(pipe):
         raise _core.FormatError(f"{args.path}: has no samples")
@@ -119,7 +128,7 @@ def _data(args):
 
 
 def _loop(pipe, args):
-    """(findings as a dict, what shows them): a plain loop over the data."""
+    """Run a plain loop over the data; return (findings as a dict, a function that prints them)."""
     from drapps.profile import diagnose, run_script, profile_text
 
     open_loader = partial(pipe.loader, args.batch_size, shuffle=True, workers=args.workers, outputs="image",
@@ -132,7 +141,7 @@ def _loop(pipe, args):
 
 
 def _show(facts):
-    """One row per op; the ops one by one beside what the thread's clock says of all."""
+    """Print one row per op, and the CPU time of all ops by the thread's clock."""
     total = facts["sum_us"] or 1
     rows = [("read", facts["read_us"], "", "")]
     rows += [(op["op"], op["us"], bytes_text(op["in_bytes"]), bytes_text(op["out_bytes"])) for op in facts["ops"]]
@@ -141,4 +150,6 @@ def _show(facts):
     columns = ("op", ("µs a sample", "right"), ("share", "right"), ("bytes in", "right"), ("bytes out", "right"))
     print_table(columns, [(name, f"{us:.1f}", f"{us / total:.0%}", *sizes) for name, us, *sizes in rows])
     bad = f", {facts['bad']} bad" if facts["bad"] else ""
-    print(f"{facts['samples']} samples{bad}, one thread, each op by itself; a loader fuses them, and decodes only what is needed")
+    print(
+        f"{facts['samples']} samples{bad}, one thread, ops unfused; a loader fuses ops, and decodes only what is needed"
+    )

@@ -1,4 +1,4 @@
-"""drapps trace: what a trace holds, as text, as JSON lines, or for Perfetto; and its rewards computed again."""
+"""drapps trace: shows a trace as text or JSON lines, exports it for Perfetto, or recomputes its rewards."""
 
 import json
 import sys
@@ -9,19 +9,19 @@ from drapps.counted import counted
 from drapps.printable import printable
 from drapps.sched import changes_text
 
-HELP = "show a trace, export it for Perfetto, or compute its rewards again"
+HELP = "show a trace, export it for Perfetto, or recompute its rewards"
 TOLERANCE = 1e-6
-LAST = 8  # decisions and events that are shown
+LAST = 8  # number of decisions and events that are shown
 
 
 def add_arguments(parser):
     actions = parser.add_subparsers(dest="action", metavar="action", required=True)
-    show = _action(actions, "show", "say what is in it")
-    show.add_argument("--json", action="store_true", help="print every record as a line of JSON")
-    export = _action(actions, "export", "write it for ui.perfetto.dev or chrome://tracing")
-    export.add_argument("-o", "--output", required=True, metavar="OUT.json", help="where to")
-    export.add_argument("--with", dest="profile", metavar="TORCH.json", help="show a trace of torch.profiler with it")
-    _action(actions, "replay", "compute each decision's reward again from its terms and weights")
+    show = _action(actions, "show", "print a summary")
+    show.add_argument("--json", action="store_true", help="print each record as a line of JSON")
+    export = _action(actions, "export", "write a file for ui.perfetto.dev or chrome://tracing")
+    export.add_argument("-o", "--output", required=True, metavar="OUT.json", help="the file to write")
+    export.add_argument("--with", dest="profile", metavar="TORCH.json", help="add a trace of torch.profiler")
+    _action(actions, "replay", "recompute each decision's reward from its terms and weights")
 
 
 def _action(actions, name, text):
@@ -60,9 +60,9 @@ def _show(args):
 
 
 def _show_events(trace):
-    from drapps.report.events import told
+    from drapps.report.events import listed
 
-    begin, events = trace.meta["clock"]["start_ns"] * 1e-9, told(trace, most=None)
+    begin, events = trace.meta["clock"]["start_ns"] * 1e-9, listed(trace, most=None)
     if events:
         print("\nlast events:")
         print_table(("s", "event"), [(f"{time - begin:.3f}", text) for time, text in events[-LAST:]])
@@ -72,12 +72,13 @@ def _facts(trace):
     meta, missing = trace.meta, trace.missing
     yield "data", meta.get("data", "not said")
     yield "written by", f"drapps {meta.get('drapps')}, process {meta.get('pid')} on {meta['machine'].get('host', '?')}"
-    end = f"ended: {trace.ended}" if trace.ended else "not ended: killed, or still being written"
+    end = f"ended: {trace.ended}" if trace.ended else "incomplete: killed, or still being written"
     yield "time", f"{_duration(trace):.3f} s, {end}"
-    yield "holds", (f"{len(trace.snapshots)} snapshots, {len(trace.flow)} of flow, {counted(len(trace.decisions), 'decision')}, "
-                    f"{len(trace.spans)} spans, {len(trace.events)} events")  # fmt: skip
+    yield "holds", (f"{len(trace.snapshots)} snapshots, {len(trace.flow)} flow records, "
+                    f"{counted(len(trace.decisions), 'decision')}, {len(trace.spans)} spans, "
+                    f"{len(trace.events)} events")
     yield "events", ", ".join(f"{n} {event}" for event, n in Counter(e.get("event") for e in trace.events).items())
-    yield "missing", f"{missing['left_out']} spans left out by choice, {missing['lost']} records lost"
+    yield "missing", f"{missing['left_out']} spans not sampled, {missing['lost']} records lost"
 
 
 def _duration(trace):
@@ -121,5 +122,6 @@ def _replay(args):
     for row in wrong:
         print(f"decision {row.number}: logged {row.logged!r}, recomputed {row.recomputed!r}", file=sys.stderr)
     most = max((row.difference for row in rows), default=0.0)
-    print(f"{counted(len(rows), 'decision')}, {counted(len(wrong), 'reward')} differ by more than {TOLERANCE:g}; at most by {most:.3g}")
+    print(f"{counted(len(rows), 'decision')}, {counted(len(wrong), 'reward')} differ by more than {TOLERANCE:g}; "
+          f"the largest difference is {most:.3g}")  # fmt: skip
     return 1 if wrong else 0

@@ -1,8 +1,10 @@
-"""Counters: what the native loaders and process pools of a DataLoader counted, over all its passes.
+"""What makes the samples of a DataLoader, over all its passes: native loaders and process pools, which come and go.
 
-Native loaders and pools come and go: their counters are read a last time when they end.
+Counters sums what they counted: their counters are read a last time when they end.  EngineCache keeps a native loader
+between two passes.
 """
 
+import os
 import threading
 import weakref
 from collections import Counter
@@ -84,3 +86,55 @@ def add(sums, stats):
     for name in SUMS:
         if name in stats:
             sums[name] += stats[name]
+
+
+class EngineCache:
+    """Keeps a native loader open between two passes, so that the next one begins at once, and the cache of marked
+    functions that run in the caller, because memory is given up when its last user closes it."""
+
+    def __init__(self):
+        self._key = self._native = self._functions = None
+        self._lock = threading.Lock()
+
+    def take(self, key):
+        """The loader that was opened with this key, or None.  One with another key is closed."""
+        with self._lock:
+            found, self._native = self._native, None
+        if found is not None and self._key != key:
+            found.close()
+            return None
+        return found
+
+    def put(self, key, native):
+        """Keeps the loader of a pass that is over.  If several passes ran concurrently, only one is kept."""
+        with self._lock:
+            if self._native is None:
+                self._key, self._native, native = key, native, None
+        if native is not None:
+            native.close()
+
+    def functions(self, make):
+        """The cache of marked functions of this process; make() makes it."""
+        with self._lock:
+            if self._functions is None or self._functions.pid != os.getpid():
+                self._functions = make()
+            return self._functions
+
+    def close_native(self):
+        """Closes the loader that is kept."""
+        with self._lock:
+            native, self._native = self._native, None
+        if native is not None:
+            native.close()
+
+    def close(self):
+        """Closes all that is kept."""
+        self.close_native()
+        with self._lock:
+            functions, self._functions = self._functions, None
+        if functions is not None and functions.pid == os.getpid():
+            functions.close()
+
+    def __reduce__(self):
+        """A copy of a DataLoader has native loaders of its own."""
+        return EngineCache, ()

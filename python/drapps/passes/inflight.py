@@ -1,8 +1,10 @@
-"""Batches in flight of a native pass: what was pushed, and what each batch that comes back means for the cursor."""
+"""Batches in flight of a native pass: what of them can be pushed, what was pushed, and what each batch that comes back
+means for the progress."""
 
 from array import array
 from bisect import bisect_right
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from drapps.passes.order import Work, places_of
@@ -84,7 +86,7 @@ class Times:
     """How often each sample came before in a pass: for a record, and where some were delivered and are not pushed.
     The engine counts what is pushed in the same way, but does not report it.
 
-    find: a function that finds the samples of a Work that exist (replacement.find).
+    find: a function that finds the samples of a Work that exist (find).
     """
 
     def __init__(self, find, table):
@@ -107,3 +109,55 @@ class Times:
             times.append(self._counts[sample])
             self._counts[sample] += 1
         return times
+
+
+# --- indices that the data set does not have, before they reach the engine ---
+
+
+class Found(NamedTuple):
+    """The samples of a batch that exist."""
+
+    ids: object  # to push
+    slots: object = None  # that they are for; None: all
+    bad: tuple = ()  # (index, error) of what does not exist; with the policy "raise" the batch's error alone
+
+
+class Refused(NamedTuple):
+    """A batch of which nothing is pushed."""
+
+    due: int  # when so many batches that were pushed are taken
+    work: object
+    error: object  # None: all of it is left out
+
+
+def find(ids, work, policy, replacements):
+    """The ids of a batch: a missing index costs the batch, is left out, or is replaced."""
+    try:
+        return Found(ids(work.indices))
+    except Exception as error:
+        if policy == "raise":
+            return Found((), (), ((None, error),))
+    found, bad = {}, []
+    for slot, (index, place) in enumerate(zip(work.indices, places_of(work, len(work.indices)))):
+        try:
+            found[slot] = ids(index)
+        except Exception as error:
+            bad.append((index, error))
+            if policy == "replace" and len(ids.table):
+                candidates = replacements.of(index, place, work.indices)
+                known = (one for one in (_id_of(ids, other) for other in candidates) if one is not None)
+                found.update((slot, one) for one in islice(known, 1))
+    return Found(list(found.values()), list(found), tuple(bad))
+
+
+def _id_of(ids, index):
+    """The id of an index; None: the data set does not have it."""
+    try:
+        return ids(index)
+    except Exception:
+        return None
+
+
+def places_in(work, slots):
+    """(number, slot) of some samples of a batch."""
+    return [(work.number, slot) if work.places is None else work.places[slot] for slot in slots]

@@ -17,8 +17,8 @@ class Work(NamedTuple):
 
     number: int
     indices: object  # a list of indices; without batches (batch_size=None), one index
-    places: list = None  # (number, slot) of each sample; None: (number, 0), (number, 1), ...
-    times: list = None  # how often each sample came before in the pass, where that is counted
+    places: list | None = None  # (number, slot) of each sample; None: (number, 0), (number, 1), ...
+    times: list | None = None  # how often each sample came before in the pass, where that is counted
 
     @property
     def first(self):
@@ -105,28 +105,28 @@ class Order:
         if resume:
             self._continue(resume)
         elif self._own is not None:
-            progress.sampler_state = self._own.state_dict()
-        self._mixed = self._remix() if progress.done and config.mixable else None
+            progress.delivered.sampler_state = self._own.state_dict()
+        self._mixed = self._remix() if progress.delivered.done and config.mixable else None
 
     def _continue(self, resume):
         progress = self._progress
         progress.restore(resume)
-        origin = progress.origin
+        origin = progress.delivered.origin
         for sampler in self._seeded:
-            sampler.replay_seed(progress.order_seed)
-        if self._own is not None and progress.sampler_state is not None and not origin.without:
-            self._own.load_state_dict(progress.sampler_state)
+            sampler.replay_seed(progress.drawn.order_seed)
+        if self._own is not None and progress.delivered.sampler_state is not None and not origin.without:
+            self._own.load_state_dict(progress.delivered.sampler_state)
             if self._own is not self._iter:
                 again = self.config.sampler
-                self._iter = again.batches_since(Origin(), progress.first) if self._fills_up else iter(again)
+                self._iter = again.batches_since(Origin(), progress.drawn.first) if self._fills_up else iter(again)
         else:
             if origin.position or origin.without:
                 self._iter = self.config.since(origin)
             if not self.config.endless:
-                self.passed = list(islice(self._iter, progress.position - origin.number))
-            if progress.drawn:  # it draws now, from the generator state that it drew from then
+                self.passed = list(islice(self._iter, progress.delivered.position - origin.number))
+            if progress.drawn.begun:  # it draws now, from the generator state that it drew from then
                 self._iter = chain(list(islice(self._iter, 1)), self._iter)
-        self._number = progress.position
+        self._number = progress.delivered.position
 
     def __next__(self):
         if self._mixed is not None:
@@ -146,10 +146,10 @@ class Order:
                                       f"samples; the sampler gave {indices!r}")  # fmt: skip
         number, self._number = self._number, self._number + 1
         if self._seeded:
-            self._progress.order_seed = self._seeded[0].seed
+            self._progress.drawn.order_seed = self._seeded[0].seed
         after = self._own.state_dict() if self._own is not None else None
         if self._fills_up:
-            self._progress.first = config.sampler.first
+            self._progress.drawn.first = config.sampler.first
         work = Work(number, indices)
         if self.times_of is not None:  # also of what was delivered: the samples after it have come once more
             work = work._replace(times=self.times_of(work))

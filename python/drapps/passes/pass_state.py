@@ -1,11 +1,15 @@
 """States of passes: the checks of their values, and how ranks of another number share out what is left.
 
-A state comes from a file, so that every value is checked before any is used.  Whole numbers must be ints: a float, even a
-whole one, is an error, because a format that changes types may have changed other values, too.
+A state comes from a file, so that every value is checked before any is used.  Whole numbers must be ints: a float, even
+a whole one, is an error, because a format that changes types may have changed other values, too.
 """
+
+import logging
 
 from drapps import _core
 from drapps.passes.order import Origin
+
+log = logging.getLogger("drapps")
 
 INT64 = 2**63 - 1  # no count, and nothing that is drawn as a seed, is larger
 
@@ -147,6 +151,12 @@ def _check_batch(batch, name):
 def running(state):
     """Whether the pass of the state has batches left, or has just delivered its last one."""
     return state["base_seed"] is not None and not state["_iterator_finished"]
+
+
+def warn_of_dropped_state(epoch, loaded):
+    """Logs that set_epoch(epoch) gave up the rest of a pass, whose state of the epoch `loaded` had been loaded."""
+    log.warning("set_epoch(%d) dropped the state that was loaded, which is of epoch %d: epoch %d begins at its first "
+                "batch; to continue the state, begin with its epoch", epoch, loaded, epoch)  # fmt: skip
 
 
 # --- ranks ---

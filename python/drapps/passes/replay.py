@@ -20,7 +20,8 @@ class Record:
         self._batches = []  # (indices, places or the number of the sampler's batch, times)
 
     def add(self, work, left_out=()):
-        """Adds a batch that was delivered, or lost by an error: a replay fails again.  left_out: places that are not in it."""
+        """Adds a batch that was delivered, or lost by an error: a replay fails again.  left_out:
+        places that are not in it."""
         indices = work.indices if self._batched else [work.indices]
         places, times = places_of(work, size_of(indices)), work.times if self._facts["native"] else None
         if left_out:

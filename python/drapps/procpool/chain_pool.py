@@ -8,12 +8,14 @@ need no torch.
 import sys
 from array import array
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from drapps import _core
 from drapps.procpool.process_pool import CLAIM_NS, POLL_S, MAX_BATCHES, TOGETHER_NS, NothingPosted, ProcessPool
-from drapps.procpool.worker_loop import GOOD, WorkerLoop
 from drapps.procpool.pack import PackError, pack, unpack
+from drapps.procpool.prefetch_window import Poster
+from drapps.procpool.worker_loop import GOOD, WorkerLoop
 from drapps.stages import Group, Outcome, gathered, portable
 
 MAX_ATTEMPTS = 3
@@ -78,7 +80,8 @@ class ChainWorker(WorkerLoop):
             return portable(Outcome(position, "failed", error=error))
 
     def finish(self, claim):
-        """Gather a batch.  Where samples ended their workers, the main process does it: it knows which samples these are."""
+        """Gather a batch.  Where samples ended their workers, the main process does it: it knows
+        which samples these are."""
         outcomes = [unpack(sample.block) for sample in claim.samples if sample.state == GOOD]
         self._deliver(claim.batch, outcomes, self.setup.collate if len(outcomes) == len(claim.samples) else None)
 
@@ -149,37 +152,26 @@ class ChainPool(ProcessPool):
 class Groups:
     """The groups of an epoch: an iterator that keeps the pool's prefetch window full.
 
-    batches: lists of positions.  controls.given_up: nobody waits for the groups any more.
+    batches: an iterator of lists of positions.  controls.given_up: nobody waits for the groups any more.
     """
 
     def __init__(self, pool, epoch, batches, controls):
-        self._pool, self._epoch, self._batches, self._controls = pool, epoch, batches, controls
-        self._more, self._left = True, None  # left: positions that could not be posted yet
+        self._pool, self._controls = pool, controls
+        self._poster = Poster(pool, batches, partial(pool.post, epoch))
         pool.name_epoch(epoch)
-        self._post()
+        self._poster.fill()
         pool.start()
-
-    def _post(self):
-        while self._more and self._pool.window.room():
-            positions = next(self._batches, None) if self._left is None else self._left
-            if positions is None:
-                self._pool.post_end()
-                self._more = False
-                return
-            self._left = None if self._pool.post(self._epoch, positions) else positions
-            if self._left is not None:
-                return
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        self._post()
+        self._poster.fill()
         try:
             while (group := self._pool.next(POLL_S)) is None:
                 if self._controls.given_up:
                     raise _core.CancelledError("the pass was given up")
         except NothingPosted:
             raise StopIteration from None
-        self._post()
+        self._poster.fill()
         return group

@@ -16,9 +16,8 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import default_collate
 
 from drapps import _core
-from drapps.procpool import request as requests
 from drapps.procpool.layout import Beside, LayoutRegistry, new_layouts
-from drapps.procpool.pack import PackError, pack, unpack
+from drapps.procpool.pack import PackError, Requests, pack, unpack
 from drapps.procpool.prefetch_window import bytes_of
 from drapps.procpool.process_pool import CLAIM_NS, MAX_BATCHES, TOGETHER_NS, NothingPosted, ProcessPool, Stuck, check
 from drapps.procpool.torch_pack import Failure, unpack_failure, wrapped
@@ -45,6 +44,8 @@ class DatasetPool(ProcessPool):
     result's samples, and the batch is made of the others (None when there are none); so a data set with __getitems__ is
     asked for one sample at a time.  states: of each worker's iterable data set, or None: where items are skipped, it is
     put there instead of being iterated.
+
+    whole: whether the samples of a batch are asked for at once.
     """
 
     def __init__(self, dataset, collate_fn, *, workers, kind="map", auto_collation=True, drop_last=False, base_seed=0,
@@ -56,7 +57,7 @@ class DatasetPool(ProcessPool):
                          cpu_limit=cpu_limit, max_attempts=max_attempts, max_batches=max_batches)  # fmt: skip
         self._fds.insert(0, new_layouts())
         self._registry = LayoutRegistry(self._fds[0])
-        self._whole = not auto_collation or (bad == "raise" and bool(getattr(dataset, "__getitems__", None)))
+        self.whole = not auto_collation or (bad == "raise" and bool(getattr(dataset, "__getitems__", None)))
         self._slots = 0
         self._epoch_number = -1
         self.begin_epoch(base_seed, shared_seed)
@@ -65,10 +66,17 @@ class DatasetPool(ProcessPool):
 
     # --- posting ---
 
+    def begin_window(self, default, **hints):
+        """Begin a pass of the prefetch window, whose hints of how batches are made are added here."""
+        setup = self._setup
+        spread = setup.kind == "map" and setup.collate_fn is default_collate and (
+            setup.skip_bad or not getattr(setup.dataset, "__getitems__", None))  # fmt: skip
+        self.window.begin_pass(default, by_worker=not spread, limit_started=setup.kind == "map", **hints)
+
     def begin_epoch(self, base_seed, shared_seed=None):
         """Use other seeds and new iterators from now on.  What was posted before must be taken or cleared."""
         self._epoch_number += 1
-        self._epoch = requests.Epoch(self._epoch_number, base_seed, shared_seed)
+        self._requests = Requests(self._epoch_number, base_seed, shared_seed)
         self._skipped = [0] * self._workers  # items that each iterator begins after
         self._asked = [0] * self._workers  # batches, of each iterator
 
@@ -82,19 +90,19 @@ class DatasetPool(ProcessPool):
         """
         if self._setup.kind == "iterable":
             return self._post_items(tag, index, worker)
-        if self._whole or not (index := list(index)):
-            request = self._epoch.of_whole(index)
+        if self.whole or not (index := list(index)):
+            request = self._requests.of_whole(index)
             return self._post(tag, index, 1, request, None, worker, min_claim_ns=WHOLE_NS)
         self._slots = self._slots or len(index)
         together = self._setup.collate_fn is not default_collate and self._cheap
-        return self._post(tag, index, len(index), self._epoch.of_slots(index, keys), costs, worker,
+        return self._post(tag, index, len(index), self._requests.of_slots(index, keys), costs, worker,
                           min_claim_ns=TOGETHER_NS if together else CLAIM_NS,
                           keep=keep or together or len(index) != self._slots)  # fmt: skip
 
     def _post_items(self, tag, n, worker):
         if not 0 <= worker < self._workers:
-            raise ValueError(f"worker is {worker}, the iterators are those of 0 to {self._workers - 1}")
-        request = self._epoch.of_items(n, self._skipped[worker], self._asked[worker])
+            raise ValueError(f"worker must be an int from 0 to {self._workers - 1}, got {worker!r}")
+        request = self._requests.of_items(n, self._skipped[worker], self._asked[worker])
         posted = self._post(tag, f"items of worker {worker}", 1, request, None, worker, min_claim_ns=WHOLE_NS)
         self._asked[worker] += posted
         return posted
@@ -118,7 +126,9 @@ class DatasetPool(ProcessPool):
         try:
             value = self._value(raw, failures.values())
         except Exception:  # of unpickling: the batch was taken, so this is its result
-            value = ExceptionWrapper(where=f"in the main process, with what DataLoader worker process {raw.worker} sent")
+            value = ExceptionWrapper(
+                where=f"in the main process, with what DataLoader worker process {raw.worker} sent"
+            )
         if value is not None and not isinstance(value, ExceptionWrapper):
             self.window.batch_made(bytes_of(raw), len(samples))
         return Result(raw.tag, value, samples, raw.worker, raw.number)
@@ -150,16 +160,16 @@ class DatasetPool(ProcessPool):
         else:
             self._check_workers()
             pids = ", ".join(map(str, self._dead_pids[-sample.attempts:]))
-            error = RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly: sample {index!r} was tried "
-                                 f"{sample.attempts} times")  # fmt: skip
+            error = _core.BadSampleError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly: sample {index!r} "
+                                         f"was tried {sample.attempts} times")  # a RuntimeError, as torch's
         return Failure(False, wrapped(error, f"in DataLoader worker process {sample.worker}"))
 
     def _traced(self):
-        return {} if self._whole else super()._traced()
+        return {} if self.whole else super()._traced()
 
     def _index(self, tag, slot):
         index = self._indices.get(tag)
-        return index[slot] if isinstance(index, list) and not self._whole else index
+        return index[slot] if isinstance(index, list) and not self.whole else index
 
     def resize(self, workers):
         """Change the number of workers.  Those that are too many finish their claims first."""

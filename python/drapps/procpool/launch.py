@@ -16,6 +16,7 @@ import gc
 import multiprocessing.context
 import os
 import signal
+from collections.abc import Sequence
 from multiprocessing import connection, popen_fork, process as processes
 
 from drapps import _core
@@ -55,8 +56,8 @@ def start_both(first, second, pause_s):
 
 
 def has_ended(process):
-    """Return whether a process has ended, also where multiprocessing cannot know: its exit code is lost where SIGCHLD is
-    ignored, or where its handler waits for any child."""
+    """Return whether a process has ended, also where multiprocessing cannot know: its exit code is lost where SIGCHLD
+    is ignored, or where its handler waits for any child."""
     return process.exitcode is not None or bool(connection.wait([process.sentinel], 0))
 
 
@@ -93,11 +94,11 @@ class Whole:
 class Split(popen_fork.Popen):
     """Process.start in three steps."""
 
-    pid = fd = _owner = None
-    _fds = ()  # to be closed
+    _fds: Sequence[int] = ()  # to be closed
 
     def _launch(self, process):
         """Prepare the start.  The constructor of Popen calls this."""
+        self.pid = self.fd = None
         self._process, self._owner = process, os.getpid()
         self._fds = [*os.pipe()]
         self._fds += os.pipe()

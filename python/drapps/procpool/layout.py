@@ -129,8 +129,6 @@ class Layout:
     def __eq__(self, other):
         return isinstance(other, Layout) and self.tree == other.tree
 
-    __hash__ = None
-
     def dumps(self):
         """As bytes, for another process; None where a type of the sample cannot be pickled."""
         try:

@@ -1,4 +1,5 @@
 """PrefetchWindow: how many batches of a process pool are in flight.  This is the one place where that is decided.
+Poster: keeps the window full.
 
 A batch is in flight from its post until its result is opened.  Four limits form the window:
 
@@ -12,18 +13,23 @@ A batch is in flight from its post until its result is opened.  Four limits form
 The window decides `batches` itself (room()).  It sets the other three in the shmpool, whose workers obey them when they
 claim samples (src/shmpool/choose.c).
 
-A front end gives hints at the beginning of a pass (begin_pass, expect_samples), and then posts as many batches as room()
-says.  The pool reports posts and results (posted, opened, batch_made, cleared).  Every pool has a window, `pool.window`.
+A front end gives hints at the beginning of a pass (begin_pass, expect_samples); its Poster then posts as many batches
+as room() says.  The pool reports posts and results (posted, opened, batch_made, cleared).  Every pool has a window,
+`pool.window`, and every pass a Poster.
 """
 
 import math
 import os
 import time
+from dataclasses import dataclass
 
-SMALL_BYTES = 64 << 20  # batches in flight that take no more memory than this are not limited further
+from drapps import _core
+
+SMALL_BYTES = _core.PREFETCH_CHEAP_BYTES  # batches in flight that take no more memory than this are not limited further
 
 # batches: the least number, while the batches are small.
-SAMPLES_EACH = 12  # for each worker, where samples of several batches mix: evens out that some take longer
+# For each worker, where samples of several batches mix: evens out that some take longer.
+SAMPLES_EACH = _core.PREFETCH_SAMPLES_PER_WORKER
 LONGEST_TIMES = 2  # samples that a worker makes in the time of the longest one are in flight this many times
 POST_TOGETHER = 1 / 4  # of that number is posted at once: each post runs code that is not in the caches, and may wake a
 # worker, while the consumer waits
@@ -49,32 +55,38 @@ def bytes_of(result):
     return (result.head_bytes or 0) + (0 if result.slab is None else result.slab.nbytes)
 
 
+@dataclass
+class Hints:
+    """What a front end says before a pass (PrefetchWindow.begin_pass)."""
+
+    default: int = 1
+    override: int = 0
+    per_worker: int = 0
+    exact: bool = False
+    batch_samples: int = 1
+    by_worker: bool = True
+
+
 class PrefetchWindow:
     """The window of a process pool.
 
     All calls of a pass come from one thread at a time.  It holds the shmpool until close(), never the pool.
+    workers: that the pool has now.  controller: the pool's, once it has one.
     """
 
     def __init__(self, shmpool, workers, *, in_order, reorder, memory_limit=0):
-        self._shmpool, self._in_order, self._reorder = shmpool, in_order, reorder
-        self.workers = workers  # that the pool has now
+        self._shmpool, self._in_order = shmpool, in_order
+        self.workers = workers
         self.in_flight = 0
-        self.controller = None  # the pool's, once it has one
-        self.default = 1  # batches, without the user's number and without a controller
-        self._override = self._per_worker = 0
-        self._exact = False
-        self._batch_samples, self._by_worker = 1, True
-        self._at_least, self._together = 1, 1
-        self._factor = 0
+        self.controller = None
+        self._hints, self._small = Hints(), SmallBatches(reorder)
         self.started = 0  # out of order: batches that may be begun; 0: all
-        self.largest_bytes = 0  # of a batch of this pass
         self._start_limit = None
         shmpool.set_window(0, memory_limit)
 
     # --- hints of the front end ---
 
-    def begin_pass(self, default, *, override=0, per_worker=0, exact=False, batch_samples=1, by_worker=True,
-                   limit_started=False):  # fmt: skip
+    def begin_pass(self, default, *, limit_started=False, **hints):
         """Set what is known before a pass.
 
         default: batches in flight until a controller decides.  override: the user's number of batches, or 0;
@@ -83,11 +95,10 @@ class PrefetchWindow:
         to be one for each; else the samples of a batch are spread over the workers.  limit_started: in order, begin
         only as many batches as are needed (the first pass of a pool decides).
         """
-        self.default, self._override, self._per_worker, self._exact = default, override, per_worker, exact
-        self._batch_samples, self._by_worker = batch_samples, by_worker
-        self._at_least, self._factor = 1, 0
+        self._hints = Hints(default, **hints)
+        self._small.begin_pass()
         if limit_started and self._in_order and self._start_limit is None:
-            least = self.workers if by_worker else self._one_sample_each()
+            least = self.workers if self._hints.by_worker else self._one_sample_each()
             self._start_limit = StartLimit(self._shmpool, self.workers, most=default, least=least)
 
     def expect_samples(self, prefetch_factor, batch_size, *, mixes, longest):
@@ -96,21 +107,19 @@ class PrefetchWindow:
         batch_size: samples of a batch, or None where it varies.  mixes: samples of several batches fill a batch
         together.  longest: the cost of the longest sample, in mean costs; 0: not known.
         """
-        self._factor, self._batch_size, self._mixes = prefetch_factor, batch_size, mixes
-        self._samples_each = max(SAMPLES_EACH if mixes else 0, LONGEST_TIMES * longest)
-        self.largest_bytes = 0
+        self._small.expect_samples(prefetch_factor, batch_size, mixes, longest)
         if not self._in_order:  # out of order, what is begun fills the batches that wait for slow samples
             self._set_started(self.batches if mixes and longest else 0)
         if self.started:  # the pass begins with the shortest of many; the size of a batch is not known yet
-            self._at_least = self._evening_batches(batch_size)
+            self._small.post_all(self.workers)
 
     def override(self, batches):
         """Use the user's number of batches from now on."""
-        self._override, self._per_worker = batches, 0
+        self._hints.override, self._hints.per_worker = batches, 0
 
     def resize(self, workers):
         """The user changes the number of workers, and the default with it."""
-        self.default = max(1, self.default // self.workers) * workers
+        self._hints.default = max(1, self._hints.default // self.workers) * workers
         self.set_workers(workers)
 
     def set_workers(self, workers):
@@ -122,27 +131,33 @@ class PrefetchWindow:
     # --- questions of the front end ---
 
     @property
+    def default(self):
+        """Batches in flight, without the user's number and without a controller."""
+        return self._hints.default
+
+    @property
     def batches(self):
         """How many batches should be in flight."""
-        if self._per_worker:
-            return self._per_worker * self.workers
-        one_each = self.workers if self._by_worker else 1
-        if self._override:
-            return self._override if self._exact else max(self._override, one_each)
-        least = max(self._one_sample_each(), self._at_least)
+        hints = self._hints
+        if hints.per_worker:
+            return hints.per_worker * self.workers
+        one_each = self.workers if hints.by_worker else 1
+        if hints.override:
+            return hints.override if hints.exact else max(hints.override, one_each)
+        least = max(self._one_sample_each(), self._small.at_least)
         if self.controller is None:
-            return max(self.default, least)
+            return max(hints.default, least)
         return max(int(self.controller.get("prefetch")), one_each, least)
 
     def room(self):
         """Return how many batches to post now; 0 while it is better to wait until several can be posted together."""
         batches = self.batches
         room = batches - self.in_flight
-        return room if room >= (self._together if batches == self._at_least else 1) else 0
+        return room if room >= (self._small.together if batches == self._small.at_least else 1) else 0
 
     def _one_sample_each(self):
         """Batches that have a sample for each worker."""
-        return -(-self.workers // self._batch_samples)
+        return -(-self.workers // self._hints.batch_samples)
 
     # --- reports of the pool ---
 
@@ -158,16 +173,14 @@ class PrefetchWindow:
 
     def batch_made(self, nbytes, samples):
         """Note the size of a batch, and keep as many in flight as are small together."""
-        if not self._factor:
-            return
-        self.largest_bytes = max(self.largest_bytes, nbytes, 1)
-        usual, fitting = self._factor * self.workers, SMALL_BYTES // self.largest_bytes
-        wanted = max(usual, self._evening_batches(self._batch_size or samples))
-        self._at_least = min(wanted, fitting) if fitting >= usual else 1
-        if self._mixes:
-            self._together = max(1, int(self._at_least * POST_TOGETHER))
+        if self._small.batch_made(nbytes, samples, self.workers) and self._small.mixes:
             batches = self.batches
             self._set_started(batches if self.in_flight > batches else 0)
+
+    @property
+    def largest_bytes(self):
+        """Of a batch of this pass."""
+        return self._small.largest_bytes
 
     def cleared(self):
         """Nothing is in flight any more."""
@@ -177,15 +190,54 @@ class PrefetchWindow:
         """The pool ends.  in_flight stays as it is."""
         self._shmpool = self._start_limit = None
 
-    def _evening_batches(self, batch_samples):
-        """Batches in flight that even out what samples cost."""
-        return min(math.ceil(self._samples_each * self.workers / batch_samples), self._reorder)
-
     def _set_started(self, batches):
         """Limit the batches that may be begun; 0: no limit."""
         if batches != self.started and self._shmpool is not None:
             self.started = batches
             self._shmpool.set_window(batches)
+
+
+class SmallBatches:
+    """How many batches are in flight at least while they are small, so that samples that take longer are evened out."""
+
+    def __init__(self, reorder):
+        self._reorder = reorder
+        self._factor = 0  # prefetch_factor; 0: nothing is expected
+        self._batch_size, self._samples_each = None, 0  # samples of a batch, and in flight for each worker
+        self.mixes = False
+        self.at_least = 1  # batches in flight
+        self.together = 1  # batches that are posted at once
+        self.largest_bytes = 0  # of a batch of this pass
+
+    def begin_pass(self):
+        """Nothing is expected, until expect_samples()."""
+        self.at_least, self._factor = 1, 0
+
+    def expect_samples(self, prefetch_factor, batch_size, mixes, longest):
+        """As of PrefetchWindow."""
+        self._factor, self._batch_size, self.mixes = prefetch_factor, batch_size, mixes
+        self._samples_each = max(SAMPLES_EACH if mixes else 0, LONGEST_TIMES * longest)
+        self.largest_bytes = 0
+
+    def post_all(self, workers):
+        """Have as many batches in flight as even out what samples cost, before their size is known."""
+        self.at_least = self._evening_batches(self._batch_size, workers)
+
+    def batch_made(self, nbytes, samples, workers):
+        """Note the size of a batch; return False where nothing is expected."""
+        if not self._factor:
+            return False
+        self.largest_bytes = max(self.largest_bytes, nbytes, 1)
+        usual, fitting = self._factor * workers, SMALL_BYTES // self.largest_bytes
+        wanted = max(usual, self._evening_batches(self._batch_size or samples, workers))
+        self.at_least = min(wanted, fitting) if fitting >= usual else 1
+        if self.mixes:
+            self.together = max(1, int(self.at_least * POST_TOGETHER))
+        return True
+
+    def _evening_batches(self, batch_samples, workers):
+        """Batches in flight that even out what samples cost."""
+        return min(math.ceil(self._samples_each * workers / batch_samples), self._reorder)
 
 
 class StartLimit:
@@ -230,3 +282,40 @@ class StartLimit:
         idle_ns = time_ns - (busy_ns - self._busy_ns)
         self._since, self._busy_ns = now, busy_ns
         return idle_ns > IDLE_PART * time_ns and idle_ns > IDLE_NS * self.workers
+
+
+class Poster:
+    """Posts the batches of one pass in order, as many as the prefetch window has room for.
+
+    batches: an iterator of what is posted.  post: a function that posts one; it returns False where that is not
+    possible now, and gets the same batch again later.  One thread at a time may call fill().
+    """
+
+    def __init__(self, pool, batches, post):
+        self._pool, self._batches, self._post = pool, batches, post
+        self._left = None  # a batch that could not be posted yet
+        self.exhausted = False  # there are no more batches
+
+    @property
+    def is_over(self):
+        """Whether every batch of the pass was posted and its result opened."""
+        return self.exhausted and self._pool.window.in_flight == 0
+
+    def fill(self, seconds=math.inf):
+        """Post until the window is full; return False where it took longer than that."""
+        end = time.monotonic() + seconds
+        for _ in range(self._pool.window.room()):
+            if self.exhausted:
+                break
+            try:
+                batch = next(self._batches) if self._left is None else self._left
+            except StopIteration:
+                self.exhausted = True
+                self._pool.post_end()
+                break
+            self._left = None if self._post(batch) else batch
+            if self._left is not None:
+                break
+            if time.monotonic() > end:
+                return False
+        return True

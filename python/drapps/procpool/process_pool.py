@@ -1,9 +1,9 @@
 """ProcessPool: worker processes as the main process sees them, whatever they make.
 
-The main process posts batches and takes results.  The shmpool (drapps/shmpool.h) decides which worker makes which sample
-and in which order results come; the zygote replaces dead workers; the prefetch window says how many batches to post.  A
-subclass and its kind of worker define requests and results: dataset_pool.py for data sets of torch, chain_pool.py for
-chains with Python functions.
+The main process posts batches and takes results.  The shmpool (drapps/shmpool.h) decides which worker makes which
+sample and in which order results come; the zygote replaces dead workers; the prefetch window says how many batches to
+post.  A subclass and its kind of worker define requests and results: dataset_pool.py for data sets of torch,
+chain_pool.py for chains with Python functions.
 
 Every batch that was posted comes back once, from next() or take(), unless clear() discards it.  Only the process that
 made a pool may use it.  Nothing here needs torch.
@@ -22,9 +22,9 @@ from multiprocessing import util
 
 from drapps import _core
 from drapps.procpool.supervisor import Supervisor, ZygoteGone, context_of
-from drapps.procpool.pool_controller import BEGIN_S, Controller
-from drapps.procpool.worker_diagnostics import new_stacks, stack_of
 from drapps.procpool.prefetch_window import PrefetchWindow, reorder_window
+from drapps.procpool.tuning import BEGIN_S, Controller
+from drapps.procpool.worker_loop import new_stacks, stack_of
 from drapps.procpool.zygote import describe
 from drapps.trace import tell
 
@@ -41,7 +41,7 @@ MAX_ZYGOTES = 16  # that may end before the pool fails
 
 Stuck = namedtuple("Stuck", "worker pid tag slot index seconds stack")
 
-_open_pools = weakref.WeakSet()
+_open_pools: weakref.WeakSet["ProcessPool"] = weakref.WeakSet()
 
 
 class NothingPosted(LookupError):
@@ -55,8 +55,8 @@ class ProcessPoolFailed(_core.Error, RuntimeError):
 class ProcessPool:
     """Worker processes, and the batches that they make.
 
-    A subclass makes a setup (the settings of its workers: workers, shmpool, stacks, new_worker, opened, and packed where
-    they may be started afresh), calls _prepare with it, and gives _result and _index.
+    A subclass makes a setup (the settings of its workers: workers, shmpool, stacks, new_worker, opened, and packed
+    where they may be started afresh), calls _prepare with it, and gives _result and _index.
     """
 
     def __init__(self, workers, *, context, in_order, lanes, memory_limit, cpu_limit, max_attempts, max_batches):
@@ -97,8 +97,8 @@ class ProcessPool:
     def start(self):
         """Start the processes, unless they run; next() does that, too.
 
-        Best called after the first posts: the first worker finds work, and the main process, which copies each page that
-        it writes after a fork, has little left to do.
+        Best called after the first posts: the first worker finds work, and the main process, which copies each page
+        that it writes after a fork, has little left to do.
         """
         supervisor = self._supervisor
         if supervisor is None or supervisor.is_started:
@@ -158,7 +158,8 @@ class ProcessPool:
             self.follow(self._controller)
 
     def follow(self, knobs):
-        """Apply the controller's values.  Called in its thread; reads them under the lock, as the user sets them, too."""
+        """Apply the controller's values.  Called in its thread; reads them under the lock, as the
+        user sets them, too."""
         with contextlib.suppress(OSError, ValueError), self._sizes:  # the connection may be closed meanwhile
             workers, priority = int(knobs.get("workers")), knobs.get("priority")
             if workers != self._workers:
@@ -314,8 +315,8 @@ class ProcessPool:
         self._redone.update(redone)
         was = "was replaced" if replaced else "was not replaced"
         lost = ", ".join(repr(self._index(tag, slot)) for tag, slot in redone)
-        warnings.warn(f"{who} and {was}; {f'made again: {lost}' if lost else 'no sample was lost'}", RuntimeWarning,
-                      stacklevel=2)  # fmt: skip
+        again = f"made again: {lost}" if lost else "no sample is made again"
+        warnings.warn(f"{who} and {was}; {again}", RuntimeWarning, stacklevel=2)
 
     def _replace_zygote(self):
         """Start a new zygote.  Its workers make again what the old ones had claimed."""
@@ -482,5 +483,6 @@ def _finalizer(_pid):
 
 
 def _close_at_the_end():
-    """Close all pools when this process ends.  Processes of multiprocessing run no atexit, and wait for their children."""
+    """Close all pools when this process ends.  Processes of multiprocessing run no atexit, and wait
+    for their children."""
     _finalizer(os.getpid())

@@ -10,12 +10,14 @@ import ctypes
 import functools
 import random
 import sys
+from contextlib import contextmanager
 
 import numpy.random  # here, once, and not in each worker when its first sample needs it
 import torch
 from torch.utils.data._utils.worker import _generate_state
 
 from drapps import _core
+from drapps.passes.order import tag_of
 
 OF_RANDOM, OF_NUMPY, OF_TORCH = 1, 2, 3  # as in py_seed.c
 N_WORDS = 624
@@ -115,6 +117,29 @@ class SampleSeeds:
         else:
             words = _core.seed_words(base_seed, tag, slot, OF_TORCH)
             torch.default_generator.manual_seed(int.from_bytes(words[:8], "little"))
+
+
+class CallerSeeds:
+    """Samples that are made in the caller draw what they would draw in a worker process."""
+
+    def __init__(self, base_seed, order):
+        self._seeds, self._base_seed, self._config = SampleSeeds(), base_seed, order.config
+
+    def set(self, place, part=0):
+        """Seeds the global generators for a sample.  part: COLLATE for the batch that it is the first of."""
+        number, slot = place
+        self._seeds.set(self._base_seed, tag_of(self._config, number), part + slot)
+
+    @contextmanager
+    def preserving(self):
+        """A context for making samples: afterwards the program's generators are as they were."""
+        before = random.getstate(), numpy.random.get_state(legacy=False), torch.get_rng_state()
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            numpy.random.set_state(before[1])
+            torch.set_rng_state(before[2])
 
 
 SampleSeeds()  # what is found here holds in workers that are forked, and costs them time otherwise

@@ -16,10 +16,10 @@ from drapps.procpool.zygote import zygote_main
 END_S = 3.0
 FIRST_S = 0.003  # the zygote waits this long, so that the first worker has a CPU where there are few
 
-# Supervisors that were started and did not end; in a fork, also those of the parent.  Without these references, a pool in
-# a reference cycle would be garbage together with its supervisor, and the garbage collector may finalize connections
+# Supervisors that were started and did not end; in a fork, also those of the parent.  Without these references, a pool
+# in a reference cycle would be garbage together with its supervisor, and the garbage collector may finalize connections
 # and processes before the pool, which needs them to end its workers.
-_supervisors = set()
+_supervisors: set["Supervisor"] = set()
 
 
 class ZygoteGone(Exception):
@@ -88,9 +88,12 @@ class Supervisor:
             packed.close()
 
     def _forked(self, theirs):
-        """Fork both.  All is prepared before the first fork: after it, each page that the main process writes is copied."""
+        """Fork both.  All is prepared before the first fork: after it, each page that the main
+        process writes is copied."""
         not_its_own = [theirs]
-        first = FirstWorker(self._setup, self._context, partial(_drop_all, self._pid, not_its_own)) if self._early else None
+        first = (
+            FirstWorker(self._setup, self._context, partial(_drop_all, self._pid, not_its_own)) if self._early else None
+        )
         process = self._new_zygote(_forked_main, self._setup, theirs, first, self._pid)
         zygote = launch(process)
         not_its_own.append(zygote)
@@ -230,8 +233,8 @@ class Supervisor:
 
 
 def _drop_all(main_pid, others=()):
-    """Close, in a child of the main process, the main process's ends of connections, and those of other processes.  What
-    the main process has from its own parent stays: it may have closed that.
+    """Close, in a child of the main process, the main process's ends of connections, and those of other processes.
+    What the main process has from its own parent stays: it may have closed that.
 
     main_pid: taken before the fork; os.getppid() is another process when the main process has died since.
     """

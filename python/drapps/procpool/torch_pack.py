@@ -124,7 +124,8 @@ def pack_failure(wrapper, new_block, *, fatal=False):
 
 
 def unpack_failure(block):
-    """Return the Failure in a block; an exception whose class is not known here becomes a RuntimeError with its text."""
+    """Return the Failure in a block; an exception whose class is not known here becomes a
+    RuntimeError with its text."""
     fatal, data, _, text, where = unpack(block)
     try:
         return Failure(fatal, pickle.loads(data))

@@ -17,9 +17,8 @@ from torch.utils.data import IterDataPipe, default_collate
 from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.graph_settings import apply_random_seed
 
-from drapps.procpool import request as requests
 from drapps.procpool.layout import Beside, Layout, LayoutRegistry
-from drapps.procpool.pack import pack, unpack
+from drapps.procpool.pack import NEXT, WHOLE, Request, pack, unpack
 from drapps.procpool.seeds import COLLATE, SampleSeeds, seed_worker
 from drapps.procpool.torch_pack import caught, pack_failure
 from drapps.procpool.worker_loop import GOOD, WorkerLoop
@@ -28,14 +27,13 @@ HOPELESS = 16  # samples in a row without a layout, until none is looked for any
 OF_ITERATOR = 1 << 63  # tags of random states: apart from those of batches
 
 
-@classmethod
 def _new_private(cls, size, *, device="cpu"):
     return cls(size, device=device)
 
 
 def keep_storages_private():
     """Keep default_collate from using /dev/shm, as it does in a worker of torch: here its results are copied once."""
-    torch.UntypedStorage._new_shared = _new_private
+    torch.UntypedStorage._new_shared = classmethod(_new_private)
 
 
 class Worker(WorkerLoop):
@@ -86,13 +84,13 @@ class Worker(WorkerLoop):
 
     def work(self, claim):
         """Make the samples of a claim."""
-        request = requests.Request(claim.request)
+        request = Request(claim.request)
         self._base_seed = request.base_seed
         if self.init_failure is not None:
             self.fail_slots(claim, self.init_failure)
-        elif request.mode == requests.WHOLE:
+        elif request.mode == WHOLE:
             self._deliver_whole(claim, request)
-        elif request.mode == requests.NEXT:
+        elif request.mode == NEXT:
             self.deliver(claim, lambda: self.items.take(claim, request))
         else:
             Slots(self, claim, request).run()
@@ -104,8 +102,8 @@ class Worker(WorkerLoop):
             self.done(i, 1, block, True)
 
     def _deliver_whole(self, claim, request):
-        """Make what was asked for at once: a batch, or a single sample, which may be bad.  An error of collate_fn is not
-        the samples' fault."""
+        """Make what was asked for at once: a batch, or a single sample, which may be bad.  An error of collate_fn is
+        not the samples' fault."""
         index = request.index()
         self.shmpool.begin(self.number, 0)
         self.seed(request, claim.tag, 0)
@@ -137,7 +135,8 @@ class Worker(WorkerLoop):
             self.seeds.set(request.base_seed, *request.key(tag, slot))
 
     def seed_batch(self, base_seed, number, slot):
-        """Seed the generators for collate_fn by the key of the batch's first sample, so that every worker draws the same."""
+        """Seed the generators for collate_fn by the key of the batch's first sample, so that every
+        worker draws the same."""
         if self.seeds is not None and not self.rows:
             self.seeds.set(base_seed, number, COLLATE + slot)
 
@@ -183,10 +182,11 @@ class Worker(WorkerLoop):
         return self.setup.collate_fn([self._sample(claim, i, value) for i, value in found])
 
     def _batch_key(self, claim, tag, slot):
-        """Return the arguments of seed_batch.  A batch of samples from several posts has no request, and no keys in it."""
+        """Return the arguments of seed_batch.  A batch of samples from several posts has no
+        request, and no keys in it."""
         if not claim.request:
             return self._base_seed, tag, slot
-        request = requests.Request(claim.request)
+        request = Request(claim.request)
         return request.base_seed, *request.key(tag, slot)
 
     def _sample(self, claim, i, value):
@@ -408,8 +408,8 @@ class Items:
         return self._worker.setup.collate_fn(data)
 
     def _catch_up(self, request):
-        """Skip to where the pass was that this one continues, and the worker that this one replaces.  An error ended its
-        batch, and the next one began with the item after it."""
+        """Skip to where the pass was that this one continues, and the worker that this one replaces.  An error ended
+        its batch, and the next one began with the item after it."""
         n, skipped, batches = request.items()
         skipped -= self._taken  # what its state has skipped
         for size in chain(repeat(None, skipped), repeat(n, batches)):

@@ -143,7 +143,8 @@ class Zygote:
         self._fill()
 
     def _renice(self, nice):
-        """Set the nice value of all workers.  One for which the kernel refuses it is replaced by a new one that has it."""
+        """Set the nice value of all workers.  One for which the kernel refuses it is replaced by a
+        new one that has it."""
         self._nice = nice
         for number, child in self._children.items():
             if not self._set_nice(child.pid):
@@ -200,7 +201,8 @@ class Zygote:
         return self._deaths >= MAX_DEATHS
 
     def _end(self):
-        """End all workers: idle ones leave by themselves, the others make samples that nobody waits for, and are killed."""
+        """End all workers: idle ones leave by themselves, the others make samples that nobody waits
+        for, and are killed."""
         for number in self._children:
             self._shmpool.dismiss(number)
         end = time.monotonic() + LEAVE_S

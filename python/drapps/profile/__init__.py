@@ -1,9 +1,9 @@
-"""Why a trainer waits for its data, and what each remedy would bring.
+"""Why the consumer waits for its data, and the expected gain of each remedy.
 
-    facts = run of a script (script.py), of a loop (loop.py), or of a trace (trace_facts.py)
+    facts = from the run of a script or of a loop (run_script.py), or from a trace (trace_facts.py)
     diagnose(facts) -> findings, the verdict first
 
-What is measured stands in facts.py, what follows from it in rules.py.
+facts.py has what is measured, rules.py the conclusions.
 """
 
 from drapps.profile.facts import Facts

@@ -1,4 +1,4 @@
-"""What the machine did during a phase: the monitor's snapshots, and the kernel's counters of own threads."""
+"""The machine during a phase: the monitor's snapshots, and the kernel's counters of own threads."""
 
 import os
 import time
@@ -13,7 +13,7 @@ NS = 1e-9
 
 
 class Counters:
-    """Counters of this process and its descendants, by thread; a difference of two is what happened between them."""
+    """Counters of this process and its descendants, by thread."""
 
     def __init__(self):
         self.time = time.monotonic()
@@ -23,7 +23,7 @@ class Counters:
             self._read(pid)
 
     def _read(self, pid):
-        """Threads and processes may end at any time; what cannot be read is left out."""
+        """Read the counters of a process; threads and processes that end meanwhile are left out."""
         with suppress(OSError, ValueError, IndexError):
             for thread in Path(f"/proc/{pid}/task").iterdir():
                 cpu, delay, _ = (thread / "schedstat").read_text().split()
@@ -34,20 +34,20 @@ class Counters:
 
 
 def between(before, after, name):
-    """How much a counter grew; None where the kernel does not have it."""
+    """Return the growth of a counter; None if the kernel does not have it."""
     old, new = getattr(before, name), getattr(after, name)
     return sum(value - old.get(key, 0) for key, value in new.items()) if new else None
 
 
 def cpu_delay():
-    """Seconds for which this thread could have run and had no CPU; 0 where the kernel does not tell."""
+    """Return the seconds in which this thread was runnable without a CPU; 0 if the kernel does not tell."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) * NS
     return 0.0
 
 
 class Host:
-    """Watches the machine as long as it is open."""
+    """Watches the machine until it is closed."""
 
     def __init__(self):
         self.monitor = Monitor(history=1200)
@@ -55,7 +55,7 @@ class Host:
         self._watched = set()
 
     def mark(self):
-        """A point in time, for `since`; processes that came up count as own from now on."""
+        """Return a mark for `since`; new descendants count as own from now on."""
         counters = Counters()
         for pid in set(counters.pids[1:]) - self._watched:
             with suppress(Exception):  # it has just ended
@@ -64,7 +64,7 @@ class Host:
         return counters, self.monitor.latest().number
 
     def since(self, mark):
-        """Means of the time since a mark, by the names of Facts."""
+        """Return the means of the time since a mark, by the names of Facts."""
         before, number = mark
         after = Counters()
         snapshots = self.monitor.history(number)
@@ -77,7 +77,7 @@ class Host:
         return seen
 
     def cpus(self):
-        """(CPUs that the process may use, and might use without a quota)."""
+        """Return (CPUs that the process may use, CPUs that it could use without a quota)."""
         affinity, quota = self.limits["affinity_cpus"], self.limits["quota_cpus"]
         return min(affinity, quota or affinity), affinity
 
@@ -86,6 +86,6 @@ class Host:
 
 
 def mean(snapshots, name):
-    """Mean of a sensor; None where it is absent."""
+    """Return the mean of a sensor; None if it is absent."""
     values = [snapshot[name] for snapshot in snapshots if name in snapshot]
     return sum(values) / len(values) if values else None

@@ -1,6 +1,6 @@
-"""Other runs over the same data: samples one by one, and the loader without a trainer.
+"""Probes: extra runs over the same data, with single samples and with the loader without a consumer.
 
-They are made beside the loader of the script, which loses no batch by them.
+They do not use the script's loader, which therefore loses no batch.
 """
 
 import json
@@ -13,17 +13,17 @@ from functools import partial
 from itertools import cycle, islice
 
 from drapps import _core
-from drapps.procpool.worker_diagnostics import Delay, profile_waits
+from drapps.procpool.worker_loop import Delay, profile_waits
 from drapps.optable import graph_json
 from drapps.profile.host import cpu_delay
 
-SLOW_TIMES = 4  # the median: as the lanes' threshold
+SLOW_TIMES = 4  # times the median, as the threshold of the lanes
 MAX_ALONE = 256
-FILE_FORMATS = ("folder", "flat", "list")  # in which each sample is a file
+FILE_FORMATS = ("folder", "flat", "list")  # formats in which each sample is a file
 
 
 class Drained:
-    """What a loader did without a trainer.  marks: (time, samples so far) before the first batch and after each."""
+    """A run of a loader without a consumer.  marks: (time, samples so far) before the first batch and after each."""
 
     def __init__(self, marks, cpu):
         self._marks = marks
@@ -31,8 +31,8 @@ class Drained:
 
     @property
     def steady_rate(self):
-        """The median over eighths of the batches: a few that had to wait for bytes do not count."""
-        part = max(4, (len(self._marks) - 1) // 8)  # single batches may come two at a time
+        """Return the median rate over eighths of the batches, so that a few that waited for bytes do not count."""
+        part = max(4, (len(self._marks) - 1) // 8)  # batches may come two at a time
         rates = list(map(_rate, self._marks[::part], self._marks[part::part]))
         return statistics.median(rates) if rates else self.rate
 
@@ -42,7 +42,7 @@ def _rate(begin, end):
 
 
 def probe_of(loader, iterator, opened):
-    """What can be tried with a loader; None: nothing.  opened: arguments of native loaders, by loader."""
+    """Return the probe of a loader, or None.  opened: arguments of native loaders, by loader."""
     native = loader if loader in opened else getattr(iterator, "_native", None)
     if native in opened:
         return NativeProbe(*opened[native])
@@ -53,12 +53,14 @@ def probe_of(loader, iterator, opened):
     return None
 
 
-# --- what every probe does ---
+# --- measurements of every probe ---
 
 
 def alone(probe, seconds):
-    """(facts, ids that are not slow) of samples made one by one in this thread, each at once a second time, when its
-    bytes are in memory."""
+    """Return (facts, ids that are not slow) of single samples made in this thread.
+
+    Each sample is made twice in a row, the second time from memory.
+    """
     first, again = [], {}
     end = time.monotonic() + seconds
     for i in random.Random(0).sample(range(probe.size), min(probe.size, MAX_ALONE)):
@@ -72,8 +74,7 @@ def alone(probe, seconds):
 
 
 def _timed(make, i):
-    """(time, CPU time) of a sample, without the time in which another thread had the CPU.  One that cannot be made
-    costs what it costs."""
+    """Return (time, CPU time) of a sample, without waiting for a CPU.  Bad samples count, too."""
     delay, begun, cpu = cpu_delay(), time.monotonic(), time.thread_time()
     with suppress(Exception):
         make(i)
@@ -82,8 +83,8 @@ def _timed(make, i):
 
 
 def collate_cost(probe):
-    """(time, CPU time) for a sample of putting a batch together, without the time in which another thread had the
-    CPU; zeros where that cannot be tried."""
+    """Return (time, CPU time) per sample of collating a batch, without waiting for a CPU; zeros if
+    it cannot be tried."""
     with suppress(Exception):
         probe.collate()
         whole, cpu = _timed(lambda _: probe.collate(), 0)
@@ -97,13 +98,13 @@ def _means(name, costs):
 
 
 def _slow(costs):
-    """Samples that are far above the median."""
+    """Return the samples that cost far more than the median."""
     limit = SLOW_TIMES * statistics.median(whole for whole, _ in costs.values())
     return {i for i, (whole, _) in costs.items() if whole >= limit}
 
 
 def _slow_facts(probe, costs, slow):
-    """How many they are, and what they take of the time."""
+    """Return the facts about slow samples: their number, and their share of the time."""
     times = {i: whole for i, (whole, _) in costs.items()}
     key = probe.key(max(slow, key=times.get)) if slow else ""
     return {"slow_samples": len(slow) / len(times), "slow_load": sum(times[i] for i in slow) / sum(times.values()),
@@ -111,7 +112,7 @@ def _slow_facts(probe, costs, slow):
 
 
 def waits_in(probe, seconds, samples=32):
-    """The function in which Python code of a probe is blocked most; "" where it hardly is."""
+    """Return the function in which Python code of a probe is blocked most; "" if it hardly is."""
     delay, places, end = Delay(), Counter(), time.monotonic() + seconds
     try:
         for i in range(min(samples, probe.size)):
@@ -126,7 +127,7 @@ def waits_in(probe, seconds, samples=32):
 
 
 def shares(times):
-    """{name: share} of {name: time}."""
+    """Return {name: share} of {name: time}."""
     total = sum(times.values())
     return {name: value / total for name, value in times.items()} if total else {}
 
@@ -138,7 +139,7 @@ class Stopwatch:
         self.times = {}
 
     def wrap(self, name, function):
-        """The function, timed; calls inside it count for it."""
+        """Return the function with a timer; nested calls count for the outermost function."""
 
         def timed(*args, **options):
             begun = time.monotonic()
@@ -154,7 +155,7 @@ class Stopwatch:
 
 
 class NativeProbe:
-    """A pipeline that runs natively: opened a second time with the same settings."""
+    """A native pipeline, opened a second time with the same settings."""
 
     is_python = False
 
@@ -166,7 +167,7 @@ class NativeProbe:
         self.files = dataset.format in FILE_FORMATS
 
     def make(self, i):
-        """One sample."""
+        """Make one sample."""
         self._runner.run(0, 0, i, 0)
 
     def key(self, i):
@@ -174,7 +175,7 @@ class NativeProbe:
         return self._dataset.key(i)
 
     def ops(self, samples):
-        """Share of each op, unfused."""
+        """Return the share of each op, run unfused."""
         with self._open(workers=0, pushed_order=False) as loader:
             facts = loader.profile(samples)
         times = {"read": facts["read_us"], "store": facts["store_us"]}
@@ -184,8 +185,10 @@ class NativeProbe:
         return shares(times)
 
     def without(self, op):
-        """The same pipeline without an op; None where that is another task: it is no op of the graph, or gives samples
-        their size."""
+        """Return the pipeline without an op.
+
+        None if that is a different task: the op is not in the graph, or decides the size of samples.
+        """
         nodes = json.loads(self._graph.json())["nodes"]
         left = [node for node in nodes if node["op"] != op]
         if op in self._shaping or len(left) == len(nodes):
@@ -193,7 +196,7 @@ class NativeProbe:
         return NativeProbe(self._dataset, _core.graph_from_json(graph_json(left)), self._options)
 
     def drain(self, seconds, ids=None, **changed):
-        """Makes batches for some seconds and drops them.  ids: of these samples alone, which are read before."""
+        """Make batches for some seconds and drop them.  ids: use only these samples, and read them beforehand."""
         order = list(ids or range(self.size))
         random.Random(1).shuffle(order)
         rounds = 1 + (-(-len(ids) // self.batch_size) if ids else 0)
@@ -234,7 +237,7 @@ def _drained(batches, push, seconds):
 
 
 class ChainProbe:
-    """A chain with Python functions: its samples are made in this process."""
+    """A chain with Python functions, run in this process."""
 
     is_python = True
     drain = None
@@ -246,18 +249,18 @@ class ChainProbe:
         self.size = len(loader._pipe)
 
     def make(self, i):
-        """The sample at a position."""
+        """Make the sample at a position."""
         self._maker.make(0, i)
 
     def collate(self):
-        """Native: nothing to look at."""
+        """Return None: collating is native."""
 
     def key(self, i):
         """Its name."""
         return self._maker.name(0, i)
 
     def ops(self, samples):
-        """Share of each stage; native ops before a function are one."""
+        """Return the share of each stage; the native ops before a function count as one stage."""
         maker, watch = self._loader._new_maker()(), Stopwatch()
         runner = maker._runner
         runner.first = _Timed(runner.first, watch, "read and native ops")
@@ -267,7 +270,7 @@ class ChainProbe:
         return shares(watch.times)
 
     def without(self, function):
-        """The chain without a Python function, where the rest runs natively; else None."""
+        """Return the chain without a Python function if the rest is native, else None."""
         pipe, stages = self._loader._pipe, self._loader._pipe.stages
         left = [stage for stage in stages if _name_of(stage) != function]
         if len(left) == len(stages) or any(hasattr(stage, "function") for stage in left):
@@ -279,14 +282,14 @@ class ChainProbe:
 
 
 class _Timed:
-    """A runner whose run is timed."""
+    """A runner with a timer."""
 
     def __init__(self, runner, watch, name):
         self.run = watch.wrap(name, runner.run)
 
 
 def _name_of(stage):
-    """Of a Python function in the chain; None: a native op."""
+    """Return the name of a Python function in the chain; None for a native op."""
     return f"{stage.kind}({getattr(stage.function, '__name__', 'function')})" if hasattr(stage, "function") else None
 
 
@@ -298,7 +301,7 @@ def _timed_stage(part, watch):
 
 
 class ItemsProbe:
-    """A data set of torch: its items are asked for in this process, and batches are put together here."""
+    """A data set of torch: its items are made and collated in this process."""
 
     is_python = True
     drain = None
@@ -311,13 +314,13 @@ class ItemsProbe:
         self._batch = None  # samples for collate()
 
     def collate(self):
-        """Puts one batch together: the same samples each time."""
+        """Collate one batch, of the same samples each time."""
         if self._batch is None:
             self._batch = [self._dataset[i % self.size] for i in range(min(self.batch_size, MAX_ALONE))]
         self._collate_fn(list(self._batch))
 
     def make(self, i):
-        """One item."""
+        """Make one item."""
         self._dataset[i]
 
     def key(self, i):
@@ -325,7 +328,7 @@ class ItemsProbe:
         return f"index {i}"
 
     def ops(self, samples):
-        """Share of each transform of a chain of them, where the data set has one; the rest is the data set's."""
+        """Return the share of each transform, if the data set has a chain of them; the rest counts for the data set."""
         steps = getattr(getattr(self._dataset, "transform", None), "transforms", None)
         watch = Stopwatch()
         make = watch.wrap("", self.make)
@@ -341,10 +344,12 @@ class ItemsProbe:
                 steps[:] = kept
         whole = watch.times.pop("", 0.0)
         rest = max(0.0, whole - sum(watch.times.values()))
-        return shares({f"{type(self._dataset).__name__}.__getitem__": rest, **watch.times, **self._collate_time(samples)})
+        return shares(
+            {f"{type(self._dataset).__name__}.__getitem__": rest, **watch.times, **self._collate_time(samples)}
+        )
 
     def _collate_time(self, samples):
-        """{name: time} of putting so many samples together."""
+        """Return {name: time} of collating so many samples."""
         with suppress(Exception):
             self.collate()
             begun = time.monotonic()
@@ -354,12 +359,12 @@ class ItemsProbe:
         return {}
 
     def without(self, name):
-        """None: what is left of somebody's data set cannot be known."""
+        """Return None: a user's data set cannot be run without a part of it."""
         return None
 
 
 def settings_of(loader):
-    """workers, prefetch and the batches that fit, as far as the loader tells."""
+    """Return workers, prefetch and the number of batches that fit, as far as the loader has them."""
     stats = {}
     with suppress(Exception):
         stats = loader.stats()
@@ -368,5 +373,3 @@ def settings_of(loader):
     workers = stats.get("workers", getattr(loader, "num_workers", None))  # torch's has no statistics
     return {"workers": workers, "readers": readers, "prefetch": stats.get("prefetch"),
             "ahead": fit or None}  # fmt: skip
-
-

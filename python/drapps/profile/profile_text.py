@@ -1,4 +1,4 @@
-"""What was found, as text and as JSON."""
+"""The result of a profile as text and as JSON."""
 
 import textwrap
 
@@ -18,7 +18,7 @@ def as_dict(run, findings):
 
 
 def show(run, findings):
-    """A verdict in a few sentences, and a table of all findings."""
+    """Print the verdict in a few sentences, and a table of all findings."""
     if not findings:
         print(_nothing(run.facts))
         return _show_notes(run.facts)
@@ -32,7 +32,7 @@ def show(run, findings):
 
 def _show_notes(facts):
     if facts.swapped_rate:
-        print(f"with drapps.DataLoader in the place of torch's: {facts.swapped_rate:.0f} samples/s, "
+        print(f"with drapps.DataLoader instead of torch's: {facts.swapped_rate:.0f} samples/s, "
               f"{facts.swapped_rate / facts.rate:.2f} times as many")  # fmt: skip
     for note in facts.notes:
         print(textwrap.fill(note, WIDTH))
@@ -40,12 +40,12 @@ def _show_notes(facts):
 
 def _nothing(facts):
     if not facts.rate:
-        return "too little was measured: the program ended before some batches had been used"
-    return f"{_run(facts)}; nothing that was measured says why"
+        return "too little was measured: the program ended after too few batches"
+    return f"{_run(facts)}; no measurement explains why"
 
 
 def verdict(facts, finding):
-    """What the run did, what holds it back, and what to do."""
+    """Return the rate of the run, what limits it, and what to do."""
     text = f"{finding.name}: {_run(facts)}."
     if finding.name != "healthy":
         text += f" Why: {finding.evidence}. To do: {finding.advice}."
@@ -55,7 +55,7 @@ def verdict(facts, finding):
 
 
 def _run(facts):
-    text = f"{facts.rate:.0f} samples/s; the trainer waits {facts.wait:.0%} of its time"
-    if facts.trainer_rate != float("inf"):
-        text += f" and could take {facts.trainer_rate:.0f} samples/s if data were always there"
+    text = f"{facts.rate:.0f} samples/s; the consumer waits {facts.wait:.0%} of its time"
+    if facts.consumer_rate != float("inf"):
+        text += f" and could take {facts.consumer_rate:.0f} samples/s if data were always there"
     return text

@@ -1,4 +1,4 @@
-"""Running a program, or a plain loop, under a watch."""
+"""Runs a program or a plain loop, and watches its loaders."""
 
 import os
 import runpy
@@ -14,22 +14,22 @@ from drapps.profile.watch import Watch
 
 
 class Run(NamedTuple):
-    """What came of a program."""
+    """The result of a run."""
 
-    facts: Facts | None  # None: it iterated no loader
-    loader: str  # the one that the facts are of
-    error: BaseException | None  # what ended it, other than enough being measured
-    again: bool = False  # some batches came twice
+    facts: Facts | None  # None: the program iterated no loader
+    loader: str  # the loader that the facts describe
+    error: BaseException | None  # what ended the program before enough was measured
+    again: bool = False  # the program got some batches twice
 
 
 def run_script(path, arguments=(), seconds=14.0, stop=True):
-    """Runs a Python file as __main__ and watches its loaders.  stop: ends it when all is measured."""
+    """Run a Python file as __main__ and watch its loaders.  stop: end it when everything is measured."""
     with _watching(seconds, stop) as watch:
         return _result(watch, _ended(lambda: _as_main(path, arguments)))
 
 
 def run_loop(open_loader, step=0.0, seconds=14.0):
-    """Opens a loader and iterates it, epoch after epoch, with a trainer that takes `step` seconds for a batch."""
+    """Open a loader and iterate it, epoch after epoch, with a consumer that takes `step` seconds per batch."""
     with _watching(seconds, True) as watch, open_loader() as loader:
         return _result(watch, _ended(lambda: _loop(loader, step)))
 
@@ -45,7 +45,7 @@ def _watching(seconds, stop):
 
 
 def _ended(program):
-    """What ended a program: None if it came to its end, or to ours."""
+    """Run a program; return the error that ended it, or None if it ended normally or by this module."""
     try:
         program()
     except Measured:
@@ -63,7 +63,7 @@ def _result(watch, error):
 
 
 def _as_main(path, arguments):
-    """As `python path arguments` would: its folder is where it imports from."""
+    """Set sys.argv and sys.path as `python path arguments` does."""
     kept = sys.argv, sys.path[:]
     sys.argv = [os.fspath(path), *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -74,11 +74,11 @@ def _as_main(path, arguments):
 
 
 def own_traceback(error, path):
-    """The traceback of a program's error from its own file on: without those who run it, as Python shows it."""
+    """Return the traceback of a program's error from its own file on, without the frames of this package."""
     own = error.__traceback__
     while own is not None and own.tb_frame.f_code.co_filename != os.fspath(path):
         own = own.tb_next
-    at_fault = isinstance(error, SyntaxError) and error.filename == os.fspath(path)  # it did not run at all
+    at_fault = isinstance(error, SyntaxError) and error.filename == os.fspath(path)  # the file did not run at all
     return own if own is not None or at_fault else error.__traceback__
 
 

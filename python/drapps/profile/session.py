@@ -1,4 +1,4 @@
-"""Session: the phases that the run of one loader goes through, and the facts they leave."""
+"""Session: the phases of the run of one loader, and the facts they give."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from drapps.profile.swap import Swap
 
 KEPT = 4  # batches for the free phase
 TRIES = 2  # at two phases that agree
-LESS = 0.9  # of the rate as it is: a trainer that never waits does not fall below that by itself
+LESS = 0.9  # of the rate as it is: a consumer that never waits does not fall below that by itself
 OTHERS = 0.15  # of the CPUs: by so much others' use may change between phases that are compared
 MANY = 2  # workers for a CPU: from there on fewer are tried
 MUCH = 0.3  # of the time: what takes that may be what holds the run back, and the loader is tried without it
@@ -23,12 +23,12 @@ STOPWATCH_SAMPLES = 64
 
 
 class Measured(BaseException):
-    """Enough was measured: ends the program.  No Exception, so that what catches these lets it pass."""
+    """Ends the program when enough is measured.  A BaseException, so that `except Exception` does not catch it."""
 
 
 @dataclass
 class Plan:
-    """Seconds of each phase.  A phase has a few batches at least, so slow loaders take longer."""
+    """The seconds of each phase.  A phase has at least a few batches, so slow loaders take longer."""
 
     warm_up: float = 2.0
     as_is: float = 4.0
@@ -38,13 +38,13 @@ class Plan:
 
     @classmethod
     def of(cls, seconds):
-        """Phases that take so long together."""
+        """Return phases that take `seconds` together."""
         part = seconds / 14
         return cls(2 * part, 4 * part, 1.5 * part, 2 * part, 1.5 * part)
 
 
 class Tally:
-    """What the trainer did in a phase.  The first `settle` seconds do not count; `least`: batches."""
+    """The consumer's waits and steps in a phase.  The first `settle` seconds do not count.  least: batches needed."""
 
     def __init__(self, name, seconds, settle=0.0, least=4):
         self.name, self.seconds, self.settle, self.least = name, seconds, settle, least
@@ -53,49 +53,49 @@ class Tally:
         self.begun = self.counting = None  # since when
 
     def over(self, now):
-        """Long enough; a slow trainer or loader gets three times as long for a few batches."""
+        """Return whether the phase is over; slow consumers or loaders get three times as long for a few batches."""
         if self.counting is None:
             return False
         passed = now - self.counting
         return passed >= self.seconds and (self.batches >= self.least or passed >= 3 * self.seconds)
 
     def settled(self, now):
-        """Whether what comes now counts."""
+        """Return whether batches count now."""
         self.begun = now if self.begun is None else self.begun
         return now - self.begun >= self.settle
 
     def add(self, wait, step, samples):
-        """A batch: waited for, then used."""
+        """Add a batch with its wait and its step."""
         self.wait, self.step = self.wait + wait, self.step + step
         self.batches, self.samples = self.batches + 1, self.samples + samples
 
     @property
     def time(self):
-        """Waits and steps together."""
+        """The sum of waits and steps."""
         return self.wait + self.step
 
     @property
     def rate(self):
-        """Samples a second."""
+        """The samples per second."""
         return self.rate_of(self.samples / self.batches) if self.batches else None
 
     def rate_of(self, batch_samples):
-        """The same if batches had so many samples and took as long: those at hand may be fuller than most are, as the
-        last of an epoch is not among them."""
+        """Return the rate if batches had `batch_samples` samples: stored batches lack the smaller
+        last one of an epoch."""
         return batch_samples * self.batches / self.time if self.time else None
 
 
 class Session:
-    """One loader of the program, or several with the same data and settings.  Iterators call take() for a batch."""
+    """The session of a loader, or of several with the same data and settings.  Iterators call take() for a batch."""
 
     def __init__(self, watch):
         self._watch, self._host, self._plan = watch, watch.host, watch.plan
-        self.loader = self._engine = None  # the one at hand, and what has its statistics
-        self._before = {}  # these, when the phase began
+        self.loader = self._engine = None  # the current loader, and the object with its statistics
+        self._before = {}  # the statistics when the phase began
         self._kept, self._again = [], iter(())  # batches for the free phase
-        self._seen = {}  # what the machine did in each phase, by its name
-        self._swap = None  # drapps' loader in the place of torch's
-        self._pending = None  # the batch that the trainer has: since when, wait, samples
+        self._seen = {}  # the machine in each phase, by name
+        self._swap = None  # drapps.DataLoader in place of torch's
+        self._pending = None  # the batch that the consumer holds: since when, wait, samples
         self._phases = self._all_phases()
         self._cpus, self._host_cpus = self._host.cpus()
         self.time, self.finished, self.gave_again = 0.0, False, False
@@ -113,8 +113,10 @@ class Session:
             yield from self._swapped_phase()
 
     def _compared_phases(self):
-        """Two phases, of which each says little without the other: again where they cannot be of one load, and without
-        the second where that does not help."""
+        """The phases "as it is" and "free", which are only useful together.
+
+        They are repeated if the load of the machine changed between them; if that does not help, "free" is not used.
+        """
         why = ""
         for _ in range(TRIES):
             yield self.as_is
@@ -125,18 +127,19 @@ class Session:
             self.facts.free_rate = self.facts.free_cpu = None
             self.as_is = Tally("as is", self._plan.as_is)
         if why:
-            self.facts.notes.append(f"the load changed each time it was measured: {why}; what the trainer could take is "
-                                    "by the time of its steps")  # fmt: skip
+            self.facts.notes.append(f"the load changed in each measurement: {why}; the possible rate of the consumer "
+                                    "is estimated from its steps")  # fmt: skip
         elif before:
             self.facts.notes.append(f"measured twice, as the load changed the first time: {before}")
 
     def _disagreement(self):
         if self.facts.free_rate and self.facts.free_rate < LESS * self.facts.rate:
-            return f"the trainer took {self.facts.rate:.0f} samples/s, then {self.facts.free_rate:.0f} with batches at hand"
+            return (f"the consumer took {self.facts.rate:.0f} samples/s, then {self.facts.free_rate:.0f} with batches "
+                    "at hand")  # fmt: skip
         return self._others_changed("free")
 
     def _others_changed(self, name):
-        """What other programs use, in the run as it is and in another phase, in words; "": about the same."""
+        """Return how the CPU use of other programs differs between "as it is" and another phase; "": hardly."""
         return others_changed(self._seen["as is"], self._seen[name], OTHERS * self._host_cpus)
 
     def _too_many(self):
@@ -144,7 +147,7 @@ class Session:
         return workers >= MANY * self._cpus and workers > 1 and hasattr(self.loader, "get")
 
     def _swapped_phase(self):
-        """drapps' loader makes the batches, with the same arguments; one that cannot is not worth an error."""
+        """The phase in which drapps.DataLoader makes the batches, with the same arguments.  Failures are only noted."""
         with self._watch.resting():
             try:
                 self._swap = Swap(*self._watch.torchs[self.loader])
@@ -160,30 +163,30 @@ class Session:
         self.facts.notes.append(f"drapps.DataLoader was not measured in its place: {type(error).__name__}: {error}")
 
     def _fewer_phases(self):
-        """A worker for each CPU, and for each that the trainer leaves."""
-        trainer = (self.facts.free_cpu or 0.0) * (self.facts.free_rate or 0.0)
+        """The phases with one worker per CPU, and per CPU that the consumer leaves idle."""
+        consumer = (self.facts.free_cpu or 0.0) * (self.facts.free_rate or 0.0)
         before = self.loader.get("workers")
-        for n in sorted({max(1, round(self._cpus)), max(1, round(self._cpus - trainer))}):
+        for n in sorted({max(1, round(self._cpus)), max(1, round(self._cpus - consumer))}):
             self._fewer = n
             if self._set_workers(n):
                 yield Tally("fewer", self._plan.fewer, settle=0.3 * self._plan.fewer)
         self._set_workers(before)
 
     def _set_workers(self, n):
-        """False: the loader cannot change that while it runs."""
+        """Set the number of workers; return False if the loader cannot change it while it runs."""
         with suppress(_core.Error):
             self.loader.set("workers", n)
             return True
         return False
 
     def use(self, loader):
-        """The program iterates this one now."""
+        """Set the loader that the program iterates now."""
         self.loader = loader
         if self._phase.name == "fewer" and not self.finished:
             self._set_workers(self._fewer)
 
     def take(self, iterator):
-        """The next batch of the program; in the free phase one that it had before."""
+        """Return the next batch of the program; in the free phase one that it had before."""
         if self.finished:
             return next(iterator)
         begun = time.monotonic()
@@ -205,7 +208,7 @@ class Session:
         return batch
 
     def _next(self, iterator):
-        """From where the phase has its batches."""
+        """Return a batch from the source of the phase."""
         if self._phase.name == "free" and self._kept:
             self.gave_again = True
             return next(self._again)
@@ -219,7 +222,7 @@ class Session:
         return next(iterator)
 
     def _note_step(self, now):
-        """The step on the batch before is over."""
+        """Record the end of the step on the previous batch."""
         if self._pending is None:
             return
         taken, wait, samples = self._pending
@@ -229,7 +232,7 @@ class Session:
             self._phase.add(wait, now - taken, samples)
 
     def _find_engine(self, iterator):
-        """Counters of a loader that was opened since begin at 0."""
+        """Find the object with the statistics; the counters of a newly opened loader begin at 0."""
         engine = getattr(iterator, "_native", None) or self.loader
         if engine is not self._engine:
             self._engine, self._before = engine, {}
@@ -243,7 +246,7 @@ class Session:
     # --- from one phase to the next ---
 
     def _advance(self, iterator):
-        """The phase is over: its facts, then the next one, or the end."""
+        """End the phase: record its facts, then begin the next phase or end the run."""
         seen = self._seen[self._phase.name] = self._host.since(self._mark)
         getattr(self, "_end_of_" + self._phase.name.replace(" ", "_"))(seen)
         self._again = cycle(self._kept)
@@ -264,7 +267,7 @@ class Session:
             self.facts.free_cpu = seen["cpu_seconds"] / self._phase.samples
 
     def _end_of_fewer(self, seen):
-        """The better number of workers is what is told."""
+        """Record the better number of workers."""
         if self._phase.rate and self._phase.rate > (self.facts.fewer_rate or 0.0):
             self.facts.fewer_workers, self.facts.fewer_rate = self._fewer, self._phase.rate
             self.facts.fewer_delayed = seen["delayed"]
@@ -277,7 +280,7 @@ class Session:
                 self.facts.notes.append(f"between torch's DataLoader and drapps' in its place the load changed: {why}")
 
     def _end(self, iterator):
-        """Probes, while the trainer pauses; then the program ends, where this is its main thread."""
+        """Run the probes while the consumer pauses, then end the program if this is its main thread."""
         self.finished, self._kept = True, []
         self._phase = self.as_is
         with self._watch.resting():
@@ -288,12 +291,12 @@ class Session:
     # --- facts ---
 
     def _stats(self):
-        with suppress(Exception):  # a loader that is closed, or has no statistics
+        with suppress(Exception):  # the loader is closed, or has no statistics
             return self._engine.stats()
         return {}
 
     def result(self):
-        """The facts; of a program that ended early, what is there."""
+        """Return the facts, possibly incomplete if the program ended early."""
         if not self.facts.batches:
             self._note_run()
             if self.as_is.counting is not None:
@@ -311,7 +314,7 @@ class Session:
         self._note_stats(self._stats())
 
     def _note_stats(self, now):
-        """Sums of the loader: what they grew by.  Only native loaders count them; others have None."""
+        """Record the growth of the loader's counters.  Only native loaders have them; others have None."""
         if now.get("read_ns") is None or not self.as_is.batches:
             return
         keys = ("samples", "bytes_read", "read_ns", "work_ns")
@@ -332,7 +335,7 @@ class Session:
             probe = probe_of(self.loader, iterator, self._watch.opened)
             if probe is not None:
                 self._try(probe)
-        except Exception as error:  # the run itself was measured: that is worth saying without these
+        except Exception as error:  # the facts of the run itself are still useful
             self.facts.notes.append(f"no further runs: {type(error).__name__}: {error}")
 
     def _try(self, probe):
@@ -352,7 +355,7 @@ class Session:
         self._drain_without_largest_op(probe, settings)
 
     def _drain(self, probe, usual, settings):
-        """The loader without a trainer: as it is, and without each thing that may hold it back."""
+        """Run the loader without a consumer: unchanged, and without each possible limit."""
         facts, drain = self.facts, partial(probe.drain, self._plan.probe, **settings)
         drained = drain()
         facts.drain_rate, facts.drain_cpu = drained.rate, drained.cpu
@@ -369,7 +372,7 @@ class Session:
         op, share = self.facts.largest_op
         if share < MUCH:
             return
-        with suppress(_core.Error):  # others may need what it makes
+        with suppress(_core.Error):  # other ops may need its result
             lighter = probe.without(op)
             if lighter is not None:
                 drained = lighter.drain(self._plan.probe, **settings)
@@ -377,8 +380,10 @@ class Session:
 
 
 def others_changed(first, second, slack):
-    """How other programs' use of the CPUs changed between two phases, in words; "": by no more than `slack` CPUs.  What we
-    no longer use others may take, and the other way round: that is no change of theirs."""
+    """Return how other programs' use of the CPUs changed between two phases; "": by at most `slack` CPUs.
+
+    CPUs that this program freed, or took, do not count as a change by others.
+    """
     before, after = ((seen["cpu_foreign"] or 0.0) + (seen["cpu_steal"] or 0.0) for seen in (first, second))
     released = (first["cpu_own"] or 0.0) - (second["cpu_own"] or 0.0)
     more = after - before
@@ -387,7 +392,7 @@ def others_changed(first, second, slack):
 
 
 def samples_of(batch):
-    """How many samples a batch has, by its first part; 1 where that cannot be told."""
+    """Return the number of samples of a batch, from its first part; 1 if unknown."""
     known = getattr(batch, "ids", None)
     if known is not None:
         return len(known)

@@ -1,8 +1,8 @@
-"""Swap: drapps' DataLoader in the place of torch's, as if the program's import had been changed."""
+"""Swap: drapps.DataLoader in place of torch's, as if the program's import had been changed."""
 
 
 class Swap:
-    """Batches of one pass after another.  arguments, options: what the program called torch's DataLoader with."""
+    """Batches of one pass after another.  arguments, options: those of the program's call of torch's DataLoader."""
 
     def __init__(self, arguments, options):
         from drapps import DataLoader
@@ -12,7 +12,7 @@ class Swap:
 
     @property
     def native(self):
-        """Whether the engine makes the batches."""
+        """Return whether the batches are made natively."""
         return self._loader.num_workers > 0 and self._loader._is_native()
 
     def __next__(self):
@@ -21,9 +21,9 @@ class Swap:
         self._pass = iter(self._loader)
         for batch in self._pass:
             return batch
-        raise ValueError("a pass has no batches")
+        raise ValueError("the pass has no batches")
 
     def close(self):
-        """Ends its workers."""
+        """End the workers."""
         self._pass = iter(())
         self._loader.close()

@@ -1,4 +1,4 @@
-"""Facts of a trace: what a run wrote down, without other runs to compare it with."""
+"""Facts from a trace, without other runs to compare with."""
 
 import math
 from itertools import pairwise
@@ -8,12 +8,13 @@ from drapps.profile.host import mean
 from drapps.profile.probe import FILE_FORMATS
 from drapps.trace import busy_time
 
-SUMS = ("samples", "batches", "wait", "step", "worked", "read", "work", "cpu", "delay", "bytes_read", "slow", "slow_work")
+SUMS = ("samples", "batches", "wait", "step", "worked", "read", "work", "cpu", "delay", "bytes_read", "slow",
+        "slow_work")
 SENSORS = ("cpu_own", "cpu_foreign", "cpu_steal", "throttled", "disk_busy", "disk_latency")
 
 
 def facts_of_trace(trace):
-    """Facts of a drapps.trace.Trace, by its flow, its snapshots and its spans of samples."""
+    """Return the facts of a drapps.trace.Trace, from its flow, its snapshots and its spans of samples."""
     facts = Facts()
     if len(trace.flow) < 2:
         return facts
@@ -42,12 +43,12 @@ def _note_flow(facts, grown):
         facts.read, facts.work, facts.bytes = grown["read"] / worked, work / worked, grown["bytes_read"] / worked
         facts.slow_samples, facts.slow_load = grown["slow"] / worked, grown["slow_work"] / work
         facts.drain_cpu = grown["cpu"] / worked or None
-    if facts.work and facts.drain_cpu:  # a worker at work that does not run waits for a CPU
+    if facts.work and facts.drain_cpu:  # a worker in work that does not run waits for a CPU
         facts.delayed = max(0.0, 1 - facts.drain_cpu / facts.work)
 
 
 def _note_code(facts, grown, events):
-    """Of worker processes it is known for how long they were in line for a CPU: the rest of the time they waited."""
+    """Note the waiting of code in worker processes: the time in which they neither ran nor waited for a CPU."""
     runnable = grown["cpu"] + grown["delay"]
     if not runnable or not grown["worked"]:
         return
@@ -58,13 +59,13 @@ def _note_code(facts, grown, events):
 
 
 def _growth(values):
-    """By how much a sum grew; one that falls was begun anew, by the next pass."""
+    """Return the growth of a sum; a decrease means that the next pass restarted it."""
     known = [value for value in values if math.isfinite(value)]
     return sum(b - a if b >= a else b for a, b in pairwise(known))
 
 
 def _note_settings(facts, trace):
-    """The knobs as they were last, else as the loader was opened."""
+    """Note the last values of the knobs, else those the loader was opened with."""
     settings = {**_table(trace.meta.get("settings")), **(trace.knobs[-1][1] if trace.knobs else {})}
     for name in ("workers", "readers", "prefetch"):
         if _number(settings.get(name)) is not None:
@@ -75,7 +76,7 @@ def _note_settings(facts, trace):
     facts.files = trace.meta["format"] in FILE_FORMATS if "format" in trace.meta else None
 
 
-# --- a file may say anything ---
+# --- checks: a file may contain anything ---
 
 
 def _table(value):

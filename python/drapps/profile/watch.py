@@ -1,11 +1,11 @@
-"""Watching the loaders of a program: each iterator of theirs is wrapped, and goes through the phases of a session.
+"""Watches the loaders of a program: each iterator is wrapped and goes through the phases of a session.
 
 phases: warm up │ as it is │ free: batches that are there already │ fewer workers, where there are many
-        │ swapped: drapps' loader in the place of torch's │ probes
+        │ swapped: drapps.DataLoader in place of torch's │ probes
 
-As it is and free are repeated where they cannot be of one load.  In the free phase the trainer gets batches that it had
-before, in the swapped one those of another pass: it makes some steps more than without, and no batch of the loader is
-lost.  Only the first loader that gets through all phases ends the run.
+"As it is" and "free" are repeated if the load of the machine changed between them.  In the free phase the consumer gets
+batches that it had before, in the swapped phase those of another pass: it makes some additional steps, and no batch of
+the loader is lost.  The first loader that completes all phases ends the run.
 """
 
 import functools
@@ -22,7 +22,7 @@ OWN_HOME, TORCH_HOME = "drapps.torch.dataloader", "torch.utils.data.dataloader"
 
 
 class Watched:
-    """An iterator of a loader, for whoever iterates it."""
+    """The wrapper of a loader's iterator."""
 
     def __init__(self, session, iterator):
         self._session, self._watched = session, iterator
@@ -41,21 +41,22 @@ class Watched:
 
 
 class Watch:
-    """Sessions of the loaders that a program iterates.  plan: seconds of the phases; stop: end the program after."""
+    """The sessions of a program's loaders.  plan: seconds of the phases; stop: end the program after them."""
 
     def __init__(self, host, plan, stop):
         self.host, self.plan, self.stop = host, plan, stop
-        self._sessions = {}  # by what is loaded
-        self.opened = weakref.WeakKeyDictionary()  # native loader: what it was opened with
-        self.torchs = weakref.WeakKeyDictionary()  # torch's own loader: arguments and options it was made with
-        self._inside = threading.local()  # a loader of torch iterates a native one, which is not the program's
+        self._sessions = {}  # by data and settings
+        self.opened = weakref.WeakKeyDictionary()  # native loader: the arguments it was opened with
+        self.torchs = weakref.WeakKeyDictionary()  # torch's loader: the arguments and options it was made with
+        # Set while a loader of torch iterates a native one, which is not the program's.
+        self._inside = threading.local()
 
     def main_session(self):
-        """The one that took most of the time; None: nothing was iterated."""
+        """Return the session that took most of the time; None if no loader was iterated."""
         return max(self._sessions.values(), key=lambda session: (session.finished, session.time), default=None)
 
     def gave_again(self):
-        """Whether the program got batches that it had before."""
+        """Return whether the program got batches a second time."""
         return any(session.gave_again for session in self._sessions.values())
 
     def _wrap(self, loader, iterator):
@@ -66,7 +67,7 @@ class Watch:
         return Watched(self._sessions[what], iterator)
 
     def _what(self, loader):
-        """A loader that is opened anew for each epoch is the same."""
+        """Return a key of data and settings: a loader that is opened again for each epoch has the same key."""
         if loader in self.opened:
             dataset, graph, options = self.opened[loader]
             return dataset.name, graph.json(), repr(options)
@@ -79,7 +80,7 @@ class Watch:
 
     @contextmanager
     def hooked(self):
-        """Loaders are watched inside; those of torch once somebody imports them."""
+        """Watch loaders inside the with block; those of torch from the import of torch on."""
         from drapps import loader as home
 
         undo = [self._hook(home.LoaderBase, "_begin"), self._hook_opening(home.Loader)]
@@ -125,7 +126,7 @@ class Watch:
         return lambda: setattr(owner, "__init__", original)
 
     def _hook_torch(self, owner):
-        """torch's own DataLoader.  drapps', which is one of these, is hooked by itself, and this is inside of it."""
+        """Hook torch's DataLoader.  drapps.DataLoader is a subclass with its own hook, outside of this one."""
         original = owner.__init__
 
         @functools.wraps(original)
@@ -140,7 +141,7 @@ class Watch:
 
     @contextmanager
     def resting(self):
-        """Nothing is watched inside, in this thread."""
+        """Watch no loader in this thread inside the with block."""
         self._inside.depth = getattr(self._inside, "depth", 0) + 1
         try:
             yield
@@ -149,7 +150,7 @@ class Watch:
 
 
 class _After(MetaPathFinder):
-    """Calls a function with a module when it was imported."""
+    """Calls a function with a module after its import."""
 
     def __init__(self, name, found):
         self.name, self.found = name, found

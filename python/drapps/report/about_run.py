@@ -1,4 +1,4 @@
-"""What the trace says about itself and about the run: host, data, settings, what is missing."""
+"""The section about the run and its trace: host, data, settings, what is missing."""
 
 import json
 
@@ -8,12 +8,12 @@ from drapps.report.markup import section, titled
 from drapps.sched import LIMITS, knobs
 from drapps.report.text import clock_text, count_text, escape, time_text
 
-LONGEST = 20_000  # characters of a graph or of settings that a page shows
-LEFT_OUT = ("tables", "ops")  # names for reading the file; what another section shows
+LONGEST = 20_000  # characters of a graph or of settings on a page
+LEFT_OUT = ("tables", "ops")  # facts of the file format; facts that another section shows
 
 
 def about(run):
-    """The section."""
+    """Return the section."""
     rows = [("recorded", _recorded(run)), ("gaps", _gaps(run)), ("sensors not there", ", ".join(_absent(run)))]
     rows += [("not recorded", _missing(run)), ("end", _end(run))]
     rows += [(key, _text(value)) for key, value in sorted(run.meta.items()) if key not in LEFT_OUT]
@@ -22,15 +22,15 @@ def about(run):
 
 
 WORDS = {
-    "guard": "takes back a change after which the run became worse; it has the last word then",
-    "reward": "what the time before a decision was worth, by the weights: more is better",
-    "lane": "samples that are expected to be slow have workers of their own, so that others do not wait behind them",
-    "step": "the trainer's own time between two batches; what is not step is waiting",
+    "guard": "reverts a change after which the run became worse, and overrules the policy then",
+    "reward": "how good the time before a decision was, by the weights: more is better",
+    "lane": "samples that are predicted to be slow have their own workers, so that others do not wait behind them",
+    "step": "the consumer's own time between two batches; the rest of its time is waiting",
 }
 
 
 def words():
-    """The section that says what the words of the page mean: limits, settings, and the rest."""
+    """Return the section that explains the words of the page: limits, settings, others."""
     parts = titled("Limited by", _list(LIMITS)) + titled("Settings", _list({knob.name: knob.doc for knob in knobs()}))
     parts += titled("Others", _list(WORDS))
     return section("Words", f"<details><summary>What they mean here</summary>{parts}</details>")
@@ -49,16 +49,16 @@ def _recorded(run):
 
 
 def _missing(run):
-    told = {"lost": "records that found no room", "left_out": "spans left out by choice"}
+    told = {"lost": "records dropped because the buffer was full", "left_out": "spans not sampled"}
     return ", ".join(f"{count_text(n)} {told.get(what, what)}" for what, n in run.trace.missing.items() if n)
 
 
 def _end(run):
-    """Only where it is not the usual one."""
+    """Return how the trace ends, unless it was closed."""
     ends = {
         "closed": "",
         "limit": "the trace reached its largest size",
-        None: "the process was killed, or still writes",
+        None: "the process was killed, or is still writing",
     }
     return ends.get(run.trace.ended, str(run.trace.ended))
 
@@ -68,7 +68,7 @@ def _gaps(run):
 
 
 def _absent(run):
-    """Sensors of the machine that no snapshot has; those of the pipeline depend on what it is."""
+    """Return the sensors of the machine that no snapshot has; those of the pipeline depend on its kind."""
     if not run.snapshots:
         return []
     seen = {name for snapshot in run.snapshots for name in snapshot}

@@ -5,11 +5,11 @@ from drapps.report.markup import section
 from drapps.report.text import bytes_text, count_text, escape, percent, time_text
 
 
-MAIN = ("throughput", "trainer waits", "batch latency", "CPU of a sample")  # what is looked at first
+MAIN = ("throughput", "consumer waits", "batch latency", "CPU of a sample")  # the cards that are not folded
 
 
 def cards(run, grid):
-    """The section; nothing for a trace that has no figures."""
+    """Return the section; "" for a trace without figures."""
     figures = run.figures
     rows = [*_training(figures), *_latency(figures), *_cpu(figures), *_memory(figures), *_storage_and_gpu(figures)]
     rows += _energy(run, grid)
@@ -38,7 +38,7 @@ def _training(f):
         yield "throughput, in bytes", f"{f.made_per_s / 1e6:.1f} MB/s of batches", read
     if f.wait_share is not None:
         note = f"{time_text(f.wait_s)} waiting, {time_text(f.step_s)} in its steps"
-        yield "trainer waits", percent(f.wait_share), note
+        yield "consumer waits", percent(f.wait_share), note
         yield "accelerator utilisation", percent(f.accelerator), "step / (step + wait)"
 
 

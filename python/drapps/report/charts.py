@@ -1,26 +1,26 @@
-"""Charts that do not move, as SVG: a distribution, a bar of shares, throughput against cost."""
+"""Static charts as SVG: a distribution, a bar of shares, throughput against cost."""
 
 import math
 
 from drapps.report.text import count_text, escape, time_text
 
 BINS = 40
-CHARACTER = 6.5  # at most so wide is one of a label, in pictures of 480
+CHARACTER = 6.5  # largest width of a character of a label, in charts 480 wide
 
 
 class Frame:
-    """Where a plot is in its picture."""
+    """The place of a plot in its chart."""
 
     def __init__(self, width, height, left, right, top, bottom):
         self.width, self.height = width, height
         self.left, self.right, self.top, self.floor = left, width - right, top, height - bottom
 
     def x(self, part):
-        """A place between 0 and 1, from left to right."""
+        """Return the x coordinate of a position from 0 (left) to 1."""
         return round(self.left + min(1.0, max(0.0, part)) * (self.right - self.left), 1)
 
     def y(self, part):
-        """The same, from the floor up."""
+        """Return the y coordinate of a position from 0 (bottom) to 1."""
         return round(self.floor - min(1.0, max(0.0, part)) * (self.floor - self.top), 1)
 
     def svg(self, inside, text, css):
@@ -40,26 +40,26 @@ def _text(x, y, text, anchor="middle", css=""):
 
 
 class LogAxis:
-    """Times on a logarithmic axis: from 0 to 1 between the least and the greatest."""
+    """A logarithmic axis of times: positions from 0 (smallest) to 1 (largest)."""
 
     def __init__(self, least, most):
         self.floor = max(1e-6, least)
         self.low, self.high = math.log10(self.floor), math.log10(max(most, self.floor))
-        if self.high - self.low < 0.3:  # one value, or all alike: half a decade around it
+        if self.high - self.low < 0.3:  # all values equal: half a decade around them
             self.low, self.high = self.low - 0.25, self.high + 0.25
 
     def part(self, value):
         return (math.log10(max(value, self.floor)) - self.low) / (self.high - self.low)
 
     def ticks(self):
-        """Decades, with 2 and 5 between them where there are few."""
+        """Return decades, with 2 and 5 between them if there are few."""
         steps = (1, 2, 5) if self.high - self.low < 2 else (1,)
         all_of_them = (m * 10.0**e for e in range(math.floor(self.low), math.ceil(self.high) + 1) for m in steps)
         return [t for t in all_of_them if 0 <= self.part(t) <= 1]
 
 
 def distribution(values, facts, title):
-    """A histogram of times, with the share of values up to each as a line, and quantiles."""
+    """Return a histogram of times, with quantiles and a line of the share of values up to each time."""
     frame = Frame(480, 200, 12, 12, 38, 24)
     axis = LogAxis(min((v for v in values if v > 0), default=0.0), facts.max)
     bins = [0] * BINS
@@ -72,17 +72,17 @@ def distribution(values, facts, title):
     for x, anchor, text in _labels(frame, axis):
         inside += _text(x, frame.floor + 16, text, anchor)
     inside += "".join(_quantile(frame, axis, facts, *mark) for mark in QUANTILES)
-    text = f"{title}: {facts.count} values, median {time_text(facts.p50)}, 99 % below {time_text(facts.p99)}"
+    text = f"{title}: {facts.n} values, median {time_text(facts.p50)}, 99 % below {time_text(facts.p99)}"
     return frame.svg(inside, text, "distribution")
 
 
 def _anchor(part):
-    """The side of a label on an axis: none is cut at the picture's border."""
+    """Return the text anchor of a label, so that it is not cut at the border of the chart."""
     return "start" if part < 0.04 else "end" if part > 0.96 else "middle"
 
 
 def _labels(frame, axis):
-    """(x, anchor, text) of the ticks that have room for their number: decades first."""
+    """Return (x, anchor, text) of the ticks that have room for their number, decades first."""
     placed = []
     for t in sorted(axis.ticks(), key=lambda t: not _is_decade(t)):
         x, anchor, text = frame.x(axis.part(t)), _anchor(axis.part(t)), time_text(t)
@@ -116,7 +116,7 @@ def _bars(frame, bins):
 
 
 def _up_to(frame, bins):
-    """The share of values up to each bin's end."""
+    """Return the line of the share of values up to the end of each bin."""
     points, seen, whole = [f"{frame.x(0)},{frame.y(0)}"], 0, sum(bins) or 1
     for i, n in enumerate(bins):
         seen += n
@@ -128,7 +128,7 @@ def _up_to(frame, bins):
 
 
 def share_bar(shares, title):
-    """One bar cut into parts: [(CSS class, name, share), ...]."""
+    """Return a bar divided into [(CSS class, name, share), ...]."""
     parts, at = [], 0.0
     for css, name, share in shares:
         place = f'x="{at * 1000:.1f}" y="0" width="{share * 1000:.1f}" height="20"'
@@ -142,7 +142,7 @@ def share_bar(shares, title):
 
 
 def pareto(points):
-    """[(number, name, samples/s, CPU ms a sample), ...]: up and left is better."""
+    """Return a chart of [(number, name, samples/s, CPU ms a sample), ...]: up and left is better."""
     frame = Frame(560, 320, 58, 12, 12, 40)
     most_rate, most_cost = 1.15 * max(p[2] for p in points), 1.15 * max(p[3] for p in points)
     place = lambda p: (frame.x(p[3] / most_cost), frame.y(p[2] / most_rate))  # noqa: E731
@@ -160,7 +160,7 @@ def _dot(point, x, y):
 
 
 def pareto_front(points):
-    """The runs that no other run beats in both, by cost."""
+    """Return the runs that no other run beats in both figures, by cost."""
     front = []
     for point in sorted(points, key=lambda p: (p[3], -p[2])):
         if not front or point[2] > front[-1][2]:
@@ -181,7 +181,7 @@ def _pareto_axes(frame, most_rate, most_cost):
 
 
 def round_steps(most):
-    """Some round numbers up to `most`, for an axis."""
+    """Return some round numbers up to `most`, for an axis."""
     power = 10.0 ** math.floor(math.log10(most / 4))
     step = next(m * power for m in (1, 2, 5, 10) if most / (m * power) <= 6)
     return [float(f"{i * step:.12g}") for i in range(1, int(most / step) + 1)]

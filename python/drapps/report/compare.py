@@ -31,7 +31,7 @@ def _joules_of_a_sample(run):
 ROWS = (
     ("samples/s", lambda run: run.figures.samples_per_s, count_text, max),
     ("MB/s of batches", lambda run: run.figures.made_per_s, lambda value: f"{value / 1e6:.1f}", max),
-    ("trainer waits", lambda run: run.figures.wait_share, percent, min),
+    ("consumer waits", lambda run: run.figures.wait_share, percent, min),
     ("batch latency, median", _latency("p50"), time_text, min),
     ("batch latency, p99", _latency("p99"), time_text, min),
     ("CPU of a sample", _cpu_of_a_sample, time_text, min),
@@ -44,7 +44,7 @@ ROWS = (
 
 
 def comparison(runs):
-    """The section; runs are numbered as given."""
+    """Return the section; runs are numbered in the given order."""
     head = "".join(f'<th class="n">{dot(run_class(i))}{i + 1} {escape(run.name)}' for i, run in enumerate(runs))
     limits = "".join(f'<td class="n words">{escape(_limit(run))}' for run in runs)
     apart = unlike(runs)
@@ -54,7 +54,7 @@ def comparison(runs):
     return section(f"{len(runs)} runs, side by side", _differences(runs, apart) + table + plot, "compare")
 
 
-WORK = {  # what makes runs incomparable, and where the trace has it
+WORK = {  # differences that make runs incomparable, with their places in the trace's meta
     "data": ("data", "samples"),
     "ops": ("graph",),
     "batch size": ("settings.batch_size",),
@@ -63,12 +63,12 @@ WORK = {  # what makes runs incomparable, and where the trace has it
 
 
 def unlike(runs):
-    """What makes the work of the runs different, so that none is the best: some of WORK."""
+    """Return the names of WORK in which the runs differ, so that none is the best."""
     return [what for what, places in WORK.items() if any(len(_values(runs, place)) > 1 for place in places)]
 
 
 def _values(runs, place):
-    """What the traces say at a place of their meta, as JSON; of a trace that does not say it, nothing."""
+    """Return the distinct values (as JSON) at a place of the traces' meta."""
     found = set()
     for run in runs:
         value = run.meta
@@ -80,7 +80,7 @@ def _values(runs, place):
 
 
 def _differences(runs, apart):
-    """In what the runs differ: the reason why none is marked, or the settings that are compared."""
+    """Return a note on the differences of the runs: why none is marked, or which settings differ."""
     if apart:
         return f'<p class="note">None is marked as the best: the runs differ in {" and ".join(apart)}.</p>'
     given = [run.meta.get("settings") for run in runs]
@@ -96,7 +96,7 @@ def _setting(run, name):
 
 
 def run_class(i):
-    """The CSS class of the i-th run's colour."""
+    """Return the CSS class of the i-th run's colour."""
     return f"run{i % 7}"
 
 
@@ -106,7 +106,7 @@ def _limit(run):
 
 
 def _row(runs, label, get, text, better, mark):
-    """The best is marked, unless all read alike; runs that read as the best are, too.  mark: whether to."""
+    """Return a row.  mark: mark the runs whose text equals that of the best, unless all are equal."""
     values = [get(run) for run in runs]
     known = [v for v in values if v is not None]
     if not known:

@@ -17,7 +17,7 @@ TABLE = """<div class="scroll tall"><table>
 
 
 def shown(run):
-    """The decisions that the page has room for: those that changed something, and then the first others."""
+    """Return the decisions that the page has room for: first those with changes, then the earliest others."""
     if len(run.decisions) <= MOST_ROWS:
         return run.decisions
     chosen = [i for i, d in enumerate(run.decisions) if d.changes or d.guarded][:MOST_ROWS]
@@ -26,14 +26,14 @@ def shown(run):
 
 
 def decision_table(run, decisions):
-    """The section, or a line that says why there is none."""
+    """Return the section, or a line that says why there is none."""
     if not decisions:
         return section("Decisions", "<p>None: the run had no policy, or ended before the first.</p>")
     options = "".join(f"<option>{escape(bound)}</option>" for bound in sorted({d.bound for d in decisions}))
     checked = " checked" if any(d.changes for d in decisions) else ""
     rows = "".join(_row(run, d) for d in decisions)
     left_out = len(run.decisions) - len(decisions)
-    note = f'<p class="note">{left_out} more are left out, first those that changed nothing.</p>' if left_out else ""
+    note = f'<p class="note">{left_out} more are left out, first those without changes.</p>' if left_out else ""
     form, table = FORM.format(options=options, checked=checked), TABLE.format(rows=rows)
     return section("Decisions", form + table + note, "decisions")
 

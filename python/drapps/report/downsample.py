@@ -1,14 +1,14 @@
-"""Long columns made short: at most some points a line, spikes kept."""
+"""Downsampling of long columns: a limited number of points per line, with spikes kept."""
 
 POINTS = 1500
 
 
-def thin(clock, columns, stacked=(), points=POINTS):
-    """(times, columns) of at most about `points` rows.
+def downsample(clock, columns, stacked=(), points=POINTS):
+    """Return (times, columns) of at most about `points` rows.
 
-    Time is cut into equal slices, and of each slice a column keeps its least and its greatest value, in their order.
-    Columns named in `stacked` are added up when they are drawn: they keep the two rows where their sum is least and
-    greatest, since a sum of others' extremes was never there.
+    Time is divided into equal slices.  In each slice a column keeps its smallest and its largest value, in their order.
+    The columns named in `stacked` are drawn as a sum, so they keep the two rows where their sum is smallest and
+    largest.
     """
     if len(clock) <= points:
         return list(clock), {name: list(values) for name, values in columns.items()}
@@ -24,7 +24,7 @@ def thin(clock, columns, stacked=(), points=POINTS):
 
 
 def _slices(clock, n):
-    """Ranges of rows, one for each of n slices of time that has a row."""
+    """Return ranges of rows, one for each of n slices of time that has rows."""
     width = (clock[-1] - clock[0]) / n or 1.0
     place = [min(n - 1, int((t - clock[0]) / width)) for t in clock]
     borders = [i for i in range(1, len(clock)) if place[i] != place[i - 1]]
@@ -32,7 +32,7 @@ def _slices(clock, n):
 
 
 def _extremes(values):
-    """Places of the least and of the greatest value, in order; of none: the first place twice."""
+    """Return the places of the smallest and largest value, in order; the first place twice if there are no values."""
     known = [i for i, v in enumerate(values) if v is not None]
     if not known:
         return 0, 0
@@ -46,7 +46,7 @@ def _sum(columns, names, row):
 
 
 def short(value):
-    """A number with four digits, as few characters of JSON as it takes."""
+    """Return a number with four digits, in as few characters of JSON as possible."""
     if value is None:
         return None
     rounded = float(f"{value:.4g}")

@@ -1,4 +1,4 @@
-"""What a run took from the grid: power over time, times the grid's intensity."""
+"""The energy and the CO2 of a run: power over time, times the intensity of the grid."""
 
 from typing import NamedTuple
 
@@ -6,23 +6,23 @@ from drapps.report.figures import integral
 
 # The world's mean of 2023, life cycle included: Ember, Yearly Electricity Data, 2024 edition.
 WORLD_GRID = 481.0  # gCO2 a kWh
-LONGEST_STEP = 10.0  # seconds: what lies between two readings further apart was not measured
+LONGEST_STEP = 10.0  # seconds: the time between readings that are further apart was not measured
 JOULES_PER_KWH = 3.6e6
 
 
 class Energy(NamedTuple):
-    """Of the CPU packages and the GPUs of the machine, whoever used them."""
+    """The energy of the machine's CPU packages and GPUs, including other programs."""
 
     kwh: float
     gco2: float
     grid: float  # gCO2 a kWh
     watts: float  # mean
-    modelled: bool  # by how busy the CPUs were, not by a meter
-    gpu: bool  # GPUs are in it
+    modelled: bool  # estimated from CPU use, not measured
+    gpu: bool  # GPUs are included
 
 
 def energy(run, grid=WORLD_GRID):
-    """None where no power sensor was there."""
+    """Return the energy of a run; None without a power sensor."""
     joules = seconds = 0.0
     for name in ("power", "gpu_power"):
         area, time = integral(run.snapshot_clock, run.sensor(name), LONGEST_STEP)

@@ -3,15 +3,15 @@
 import math
 from typing import NamedTuple
 
-COMPONENTS = {  # sensors, between 0 and 1, by the part of the machine whose use they are
+COMPONENTS = {  # parts of the machine, with the sensors (0 to 1) that measure their use
     "CPU": "cpu_total", "memory": "mem_used", "storage": "disk_busy", "GPU": "gpu_busy",
 }  # fmt: skip
 
 
 class Spread(NamedTuple):
-    """How some values are spread."""
+    """The distribution of some values."""
 
-    count: int
+    n: int
     mean: float
     p50: float
     p95: float
@@ -20,14 +20,14 @@ class Spread(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A sensor over a run: weighted by time."""
+    """A sensor over a run, weighted by time."""
 
     mean: float
     peak: float
 
 
 def quantile(ordered, q):
-    """Of values in order, linear between them, as NumPy's default."""
+    """Return a quantile of sorted values, with linear interpolation as NumPy's default."""
     place = q * (len(ordered) - 1)
     low = math.floor(place)
     high = min(low + 1, len(ordered) - 1)
@@ -35,7 +35,7 @@ def quantile(ordered, q):
 
 
 def spread(ordered):
-    """Of values in order; None for no values."""
+    """Return the spread of sorted values; None without values."""
     if not ordered:
         return None
     return Spread(len(ordered), math.fsum(ordered) / len(ordered), *(quantile(ordered, q) for q in (0.5, 0.95, 0.99)),
@@ -43,7 +43,7 @@ def spread(ordered):
 
 
 def integral(clock, values, longest=math.inf):
-    """The area under a line and the time over which it is known; a step above `longest` counts as that long."""
+    """Return the area under a line and the time over which it is known; a longer step than `longest` counts as that."""
     area = time = 0.0
     last = None
     for t, v in zip(clock, values):
@@ -58,7 +58,7 @@ def integral(clock, values, longest=math.inf):
 
 
 def use(clock, values):
-    """Mean and peak of a sensor; None where it was absent throughout."""
+    """Return mean and peak of a sensor; None if it was always absent."""
     seen = [v for v in values if v is not None]
     if not seen:
         return None
@@ -67,7 +67,7 @@ def use(clock, values):
 
 
 class Figures:
-    """What is known of a run as a whole; None is not known."""
+    """The figures of a run as a whole; None: not known."""
 
     def __init__(self, run):
         self.seconds = run.seconds
@@ -92,20 +92,21 @@ class Figures:
         self.bad, self.deaths = run.grown("bad") or 0, run.grown("deaths") or 0
 
     def _components(self):
-        """Mean use of each part of the machine; where no GPU is seen, the trainer's step stands for it."""
+        """Return the mean use of each part of the machine; without a GPU sensor, the consumer's
+        step counts as the GPU."""
         found = {part: self.level[name].mean for part, name in COMPONENTS.items() if self.level.get(name)}
         if "GPU" not in found and self.accelerator is not None:
-            found["trainer's step"] = self.accelerator
+            found["consumer's step"] = self.accelerator
         return found
 
     @property
     def efficiency(self):
-        """Mean use of the parts of the machine."""
+        """The mean use of the parts of the machine."""
         return sum(self.components.values()) / len(self.components) if self.components else None
 
     @property
     def imbalance(self):
-        """Standard deviation of the use of the parts: 0 is a machine that is used evenly."""
+        """The standard deviation of the use of the parts; 0: all parts are used evenly."""
         if len(self.components) < 2:
             return None
         return math.sqrt(sum((v - self.efficiency) ** 2 for v in self.components.values()) / len(self.components))
@@ -123,7 +124,7 @@ def _flow_seconds(run):
 
 
 def _wait_and_step(run):
-    """Seconds, by the flow; by the spans where the flow has none."""
+    """Return seconds of waiting and of steps, from the flow, else from the spans."""
     found = [run.grown(name) for name in ("wait", "step")]
     if not any(found):
         traced = [run.times(kind) for kind in ("wait", "step")]
@@ -132,7 +133,7 @@ def _wait_and_step(run):
 
 
 def _made(run, samples_per_s):
-    """Bytes of batches a second, at the size that they had in the end; None: not known."""
+    """Return the bytes of batches per second, from the last known size of a batch; None: not known."""
     batch, samples = ([v for v in run.gauge(name) if v] for name in ("batch_bytes", "batch_samples"))
     return batch[-1] / samples[-1] * samples_per_s if batch and samples and samples_per_s else None
 
@@ -145,7 +146,7 @@ def _share(wait, step, seconds):
 
 
 def _cpu_seconds(run):
-    """CPU time of the workers; of the whole process where these do not say."""
+    """Return the CPU time of the workers; if unknown, of the whole process."""
     grown = run.grown("cpu")
     if grown:
         return grown
@@ -154,7 +155,8 @@ def _cpu_seconds(run):
 
 
 def _blocked(run, worked):
-    """Milliseconds of a sample in which a worker process was neither on a CPU nor in line for one; None: not known."""
+    """Return the milliseconds per sample in which a worker process neither ran nor waited for a
+    CPU; None: not known."""
     if run.meta.get("kind") != "processes":
         return None
     work, cpu, delay = (_per(run.grown(name), worked, 1000) for name in ("work", "cpu", "delay"))

@@ -1,4 +1,4 @@
-"""The first section: the verdict as a sentence, for how long what limited the run, and what to do."""
+"""The first section: the verdict as a sentence, how long each limit held, and what to do."""
 
 from drapps import profile
 from drapps.report.charts import share_bar
@@ -9,7 +9,7 @@ from drapps.sched import LIMITS
 
 
 def verdict(run):
-    """The section."""
+    """Return the section."""
     bound, sentence = headline(run)
     items = "".join(_item(finding) for finding in diagnose(run))
     return section(sentence, f"{_limit_bar(run)}<ul>{items}</ul>{_remedies(run)}", f"verdict {bound_class(bound)}")
@@ -22,12 +22,12 @@ def _item(finding):
 
 
 def _remedies(run):
-    """What `drapps profile` would say by this trace alone."""
+    """Return the findings of `drapps profile` for this trace."""
     facts = profile.facts_of_trace(run.trace)
     found = [f for f in profile.diagnose(facts) if f.gain > 1]
     rows = [(f.name, f"{f.gain:.2f} ×", count_text(f.gain * facts.rate), f.evidence, f.advice) for f in found]
     columns = ("cause", "#gain", "#samples/s", "why", "remedy")
-    return titled("What remedies would bring, as drapps profile reckons", table(columns, rows) if rows else "")
+    return titled("Expected gains of remedies, by drapps profile", table(columns, rows) if rows else "")
 
 
 def _limit_bar(run):
@@ -37,6 +37,7 @@ def _limit_bar(run):
         return ""
     shares = [(bound_class(bound), bound, limit.seconds / whole) for bound, limit in found]
     legend = "".join(
-        f"<dt>{dot(css)}{escape(bound)} {percent(share)}<dd>{escape(LIMITS.get(bound, ''))}" for css, bound, share in shares
+        f"<dt>{dot(css)}{escape(bound)} {percent(share)}<dd>{escape(LIMITS.get(bound, ''))}" for css, bound,
+        share in shares
     )
     return f'{share_bar(shares, "what limited the run, by time")}<dl class="glossary">{legend}</dl>'

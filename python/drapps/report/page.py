@@ -1,7 +1,7 @@
-"""The page: one file, no request to anywhere.
+"""The page: one file that loads nothing else.
 
-Its Content-Security-Policy allows the one style and the one script by their hashes, so that a sample's name could run
-nothing even if it came through unescaped.  What traces hold is in the page as text, and as JSON that is not a script.
+Its Content-Security-Policy allows only the page's style and script, by their hashes, so an unescaped sample name could
+not run code.  The content of traces is in the page as text, and as JSON that is not a script.
 """
 
 import hashlib
@@ -13,6 +13,7 @@ from importlib.resources import files
 from drapps import _core
 from drapps.report.about_run import about, words
 from drapps.report.cards import cards
+from drapps.report.codecs import codec_table
 from drapps.report.compare import comparison, run_class
 from drapps.report.decisions import decision_table, shown
 from drapps.report.events import event_table
@@ -31,7 +32,7 @@ PAGE = """<!doctype html>
 <title>{title}</title><style>{style}</style></head><body>
 <header><h1>drapps report</h1><p>{subtitle}</p></header>
 <main>{body}</main>
-<footer>made by drapps {version}; this page loads nothing from anywhere</footer>
+<footer>made by drapps {version}; this page loads nothing from the network</footer>
 <script>{script}</script></body></html>
 """
 POLICY = "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'"
@@ -44,12 +45,12 @@ TIMELINE = """<div class="tools">
  aria-label="timeline: plus and minus zoom, arrows move, 0 shows the whole run"></div>
 <div class="tip" hidden></div>
 <script type="application/json" class="data">{data}</script>
-<noscript><p>The timeline is drawn by the page's own script, which is switched off here.</p></noscript>"""
+<noscript><p>The timeline is drawn by the page's script, but scripts are switched off.</p></noscript>"""
 
 
 def make_page(runs, grid):
-    """The HTML of some runs; grid: gCO2 a kWh."""
-    style, script = _file("page.css"), "".join(map(_file, SCRIPTS))
+    """Return the HTML of some runs; grid: gCO2 per kWh."""
+    style, script = read_file("page.css"), "".join(map(read_file, SCRIPTS))
     sections = [_run(run, grid) for run in runs]
     if len(runs) > 1:
         body = comparison(runs) + "".join(_folded(i, run, part) for i, (run, part) in enumerate(zip(runs, sections)))
@@ -57,18 +58,20 @@ def make_page(runs, grid):
         body = f'<div class="run">{sections[0]}</div>'
     body += words()
     title = escape("drapps report: " + ", ".join(run.name for run in runs))
-    policy = POLICY.format(_hash(style), _hash(script))
+    policy = POLICY.format(source_hash(style), source_hash(script))
     return PAGE.format(
         style=style, script=script, policy=policy, body=body, title=title, subtitle=_subtitle(runs),
         version=escape(_core.version()),
     )  # fmt: skip
 
 
-def _file(name):
+def read_file(name):
+    """A style or script of the page."""
     return files("drapps.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _hash(text):
+def source_hash(text):
+    """What a Content-Security-Policy allows a style or script by."""
     return "sha256-" + b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
 
 
@@ -79,7 +82,7 @@ def _subtitle(runs):
 
 
 def _where(meta):
-    """When, on what and over what a run was, as far as the trace says."""
+    """Return date, machine and data of a run, as far as the trace has them."""
     machine, clock = (value if isinstance(value, dict) else {} for value in (meta.get("machine"), meta.get("clock")))
     if isinstance(clock.get("unix_ns"), int) and 0 < clock["unix_ns"] < 2**63:
         began = datetime.fromtimestamp(clock["unix_ns"] // 10**9, UTC)
@@ -95,7 +98,7 @@ def _plain(value):
 
 
 def _folded(i, run, inside):
-    """One run of several: the first is open."""
+    """Return one of several runs as a foldable part; the first is open."""
     opened = " open" if i == 0 else ""
     title = f"{dot(run_class(i))}{i + 1} {escape(run.name)}"
     return f'<details class="run"{opened}><summary>{title}</summary>{inside}</details>'
@@ -104,7 +107,8 @@ def _folded(i, run, inside):
 def _run(run, grid):
     decisions = shown(run)
     watched = verdict(run), cards(run, grid), _timeline(run, decisions), decision_table(run, decisions)
-    return "\n".join((*watched, where_time_goes(run), distributions(run), event_table(run), about(run)))
+    rest = where_time_goes(run), distributions(run), codec_table(run), event_table(run), about(run)
+    return "\n".join((*watched, *rest))
 
 
 def _timeline(run, decisions):

@@ -1,28 +1,28 @@
-"""What the timeline draws, as JSON for timeline.js: clocks, panels with their lines, knobs, use of each CPU."""
+"""The data of the timeline, as JSON for timeline.js: clocks, panels with their lines, knobs, use of each CPU."""
 
 from typing import NamedTuple
 
-from drapps.report.events import told, turns_by_user
-from drapps.report.downsample import short, thin
+from drapps.report.events import listed, changes_by_user
+from drapps.report.downsample import downsample, short
 from drapps.report.verdict import spells
 
-HEAT_COLUMNS = 400  # of the strip with the use of each CPU
+HEAT_COLUMNS = 400  # columns of the strip with the use of each CPU
 HEAT_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # use from 0 to 1, in 36 steps
 
 
 class Panel(NamedTuple):
-    """A panel; one without lines is left out, and so is a line whose column the trace lacks."""
+    """A panel.  Lines whose column the trace lacks are left out, and so are panels without lines."""
 
     name: str
     title: str
     unit: str
-    source: str  # of its columns: "snapshots", "flow" or "decisions"
+    source: str  # where its columns are from: "snapshots", "flow" or "decisions"
     lines: dict  # column: label
     kind: str = "line"  # or "stack"
 
 
 PANELS = (
-    Panel("wait", "Trainer waits", "share", "flow", {"wait": "waiting"}),
+    Panel("wait", "Consumer waits", "share", "flow", {"wait": "waiting"}),
     Panel("rate", "Samples", "samples/s", "flow", {"samples": "delivered", "worked": "finished by workers"}),
     Panel("cpu", "CPU", "CPUs", "snapshots",
           {"cpu_own": "own", "cpu_foreign": "others", "cpu_steal": "stolen by the host"}, "stack"),
@@ -50,7 +50,7 @@ LEVELS = ("gpu_memory",)  # shown as a share
 
 
 def timeline(run, shown_decisions):
-    """The JSON of a run."""
+    """Return the JSON of a run."""
     sources = {source: _thinned(run, source) for source in ("snapshots", "flow", "decisions")}
     panels = [_panel(panel, sources[panel.source][1]) for panel in PANELS]
     return {
@@ -61,24 +61,24 @@ def timeline(run, shown_decisions):
         "n_cpus": max((len(s.cpu) for s in run.snapshots), default=0),
         "knobs": knob_lines(run),
         "bounds": [[_since(run, a), _since(run, b), bound] for a, b, bound in spells(run)],
-        "events": [[_since(run, time), text] for time, text in told(run)],
+        "events": [[_since(run, time), text] for time, text in listed(run)],
         "decisions": [[_since(run, d.time), len(d.changes), int(d.guarded), d.bound] for d in shown_decisions],
         "gaps": [[_since(run, a), _since(run, b)] for a, b in run.gaps],
     }
 
 
 def _since(run, time):
-    """Seconds of the run, to a millisecond."""
+    """Return seconds since the run began, to a millisecond."""
     return round(time - run.begin, 3)
 
 
 def _thinned(run, source):
-    """(clock, columns) of a source: the columns that some panel shows and that have a value."""
+    """Return (clock, columns) of a source, with the columns that a panel shows and that have values."""
     clocks = {"snapshots": run.snapshot_clock, "flow": run.flow_clock, "decisions": [d.time for d in run.decisions]}
     columns = {name: _column(run, source, name) for panel in PANELS if panel.source == source for name in panel.lines}
     columns = {name: values for name, values in columns.items() if any(v is not None for v in values)}
     stacked = [name for panel in PANELS if panel.kind == "stack" for name in panel.lines if name in columns]
-    return thin(clocks[source], columns, stacked)
+    return downsample(clocks[source], columns, stacked)
 
 
 def _column(run, source, name):
@@ -100,13 +100,14 @@ def _panel(panel, columns):
 
 
 def _steps(run, clock):
-    """A clock as whole milliseconds since the time before: short to write."""
+    """Return a clock as differences in integer milliseconds, which are short to write."""
     since = [round((t - run.begin) * 1000) for t in clock]
     return [b - a for a, b in zip([0, *since], since)]
 
 
 def _heat(run):
-    """A row of digits for each CPU: the greatest use in a slice of time, or the one before; a blank is a gap."""
+    """Return a row of digits for each CPU: the largest use in a slice of time, or that of the slice before; a blank is
+    a gap."""
     n, columns = max((len(s.cpu) for s in run.snapshots), default=0), min(HEAT_COLUMNS, len(run.snapshots))
     if not n or not run.seconds:
         return []
@@ -122,7 +123,7 @@ def _heat(run):
 
 
 def _filled(row):
-    """What is not known is as it was before."""
+    """Return the row with each missing value replaced by the one before."""
     last = -1.0
     for value in row:
         last = last if value is None else value
@@ -134,9 +135,9 @@ def _digit(use):
 
 
 def knob_lines(run):
-    """{knob: [[time, value], ...]}: how each knob stood from when on, as decisions and the user turned it."""
+    """Return {knob: [[time, value], ...]}: the values of each knob that decisions or the user changed."""
     turns = [(d.time, knob, *values) for d in run.decisions for knob, values in d.changes.items()]
-    turns += [(time, knob, None, value) for time, knob, value in turns_by_user(run)]
+    turns += [(time, knob, None, value) for time, knob, value in changes_by_user(run)]
     lines = {}
     for time, knob, before, after in sorted(turns, key=lambda turn: turn[0]):
         line = lines.setdefault(knob, [] if before is None else [[0.0, before]])
@@ -145,7 +146,7 @@ def knob_lines(run):
 
 
 def knobs_at_rest(run):
-    """{knob: value} of those that were never turned, which are as they were at the first decision."""
+    """Return {knob: value} of the knobs that never changed, as of the first decision."""
     turned = knob_lines(run)
     first = run.trace.knobs[0][1] if run.trace.knobs else {}
     return {knob: value for knob, value in first.items() if knob not in turned}

@@ -1,4 +1,4 @@
-"""A trace as columns: what each sensor and each part of the flow was at which time, from 0 on."""
+"""A trace as columns: the values of each sensor and each flow counter over time."""
 
 import math
 from bisect import bisect_left
@@ -8,12 +8,12 @@ from functools import cached_property
 from drapps.report.figures import Figures
 from drapps.trace import Passes, busy_time
 
-WINDOW = 1.0  # seconds over which a rate is the mean
-LONGEST_GAP = 10  # times the usual interval: from there on a line is broken
+WINDOW = 1.0  # seconds over which rates are averaged
+LONGEST_GAP = 10  # a line is broken where a record is later than this many usual intervals
 
 
 class Run:
-    """One trace.  Records are put in order of time; what is not a finite number is left out."""
+    """The columns of one trace.  Records are sorted by time; values that are not finite numbers are left out."""
 
     def __init__(self, trace, name):
         self.trace, self.name, self.meta = trace, name, dict(trace.meta or {})
@@ -29,7 +29,7 @@ class Run:
         self.begin, self.end = self._bounds()
 
     def _bounds(self):
-        """First and last time of the sampled records; of the rest where there are none."""
+        """Return the first and last time of the sampled records; without any, of the other records."""
         times = [t for t in (self.snapshot_clock, self.flow_clock) if t]
         if not times:
             times = [[d.time for d in self.decisions], [e["t"] for e in self.events]]
@@ -50,23 +50,24 @@ class Run:
         return [f.time for f in self.flows]
 
     def sensor(self, name):
-        """A sensor in each snapshot; None where it is absent."""
+        """Return a sensor's value in each snapshot; None where it is absent."""
         return [_number(s.get(name)) for s in self.snapshots]
 
     def level(self, name):
-        """The same between 0 and 1."""
+        """Return a sensor's level, 0 to 1, in each snapshot."""
         return [_number(s.levels.get(name)) for s in self.snapshots]
 
     def modelled(self, name):
-        """Whether a sensor's values are estimates."""
+        """Return whether a sensor's values are estimates."""
         return any(name in s.modelled for s in self.snapshots)
 
     def gauge(self, name):
-        """A gauge of the flow in each record."""
+        """Return a gauge of the flow in each record."""
         return [_number(f.values.get(name)) for f in self.flows]
 
     def total(self, name):
-        """A sum of the flow since the first record, in each record.  Where it falls, counting began anew."""
+        """Return a sum of the flow since the first record, in each record.  A decrease means that
+        counting restarted."""
         total, last, out = 0.0, None, []
         for f in self.flows:
             value = _number(f.values.get(name))
@@ -77,16 +78,16 @@ class Run:
         return out
 
     def grown(self, name):
-        """By how much a sum of the flow grew; None: it is not there."""
+        """Return the growth of a sum of the flow; None if it is absent."""
         seen = [v for v in self.total(name) if v is not None]
         return seen[-1] if len(seen) > 1 else None
 
     def rate(self, name):
-        """A sum of the flow as a rate, over WINDOW."""
+        """Return a sum of the flow as a rate, averaged over WINDOW."""
         return _rates(self.flow_clock, self.total(name))
 
     def wait_share(self):
-        """Waiting of the time that consumers waited or worked, over WINDOW; by the monitor where flow lacks it."""
+        """Return wait / (wait + step) of the consumers, averaged over WINDOW; from the monitor if the flow lacks it."""
         wait, step = self.rate("wait"), self.rate("step")
         return [None if w is None else min(1.0, w / (w + s) if s is not None and w + s > 0 else w)
                 for w, s in zip(wait, step)]  # fmt: skip
@@ -97,23 +98,23 @@ class Run:
         return Figures(self)
 
     def times(self, kind):
-        """How long the spans of a kind took, shortest first."""
+        """Return the durations of the spans of a kind, shortest first."""
         if kind not in self._times:
             self._times[kind] = sorted(max(0.0, s.end - s.begin) for s in self.spans[kind])
         return self._times[kind]
 
     @cached_property
     def busy_times(self):
-        """How long each sample kept a CPU busy, shortest first; where the trace does not tell, how long it took."""
+        """Return the CPU time of each sample, shortest first; if unknown, its duration."""
         return sorted(map(busy_time, self.spans["work"]))
 
     @cached_property
     def tells_cpu(self):
-        """Whether samples are judged by CPU time, which does not depend on who else runs."""
+        """Return whether samples are judged by CPU time, which does not depend on other programs."""
         return any(s.cpu for s in self.spans["work"])
 
     def total_at(self, name, time):
-        """A sum of the flow at some time, between records in proportion."""
+        """Return a sum of the flow at some time, interpolated between records."""
         clock, total = self.flow_clock, self.total_columns[name]
         if not clock:
             return 0.0
@@ -130,7 +131,7 @@ class Run:
 
     @property
     def gaps(self):
-        """Times (begin, end) without a record although some were due: the machine slept, or the clock was set."""
+        """Return the times (begin, end) in which due records are missing: the machine slept, or the clock was set."""
         clock = self.snapshot_clock or self.flow_clock
         steps = sorted(b - a for a, b in zip(clock, clock[1:]) if b > a)
         longest = max(WINDOW, LONGEST_GAP * steps[len(steps) // 2]) if steps else 0
@@ -138,7 +139,7 @@ class Run:
 
 
 class _Lazy(dict):
-    """Columns, each made when it is first asked for."""
+    """Columns, each made at its first use."""
 
     def __init__(self, make):
         self.make = make
@@ -157,7 +158,7 @@ def _number(value):
 
 
 def _rates(clock, totals):
-    """Growth a second since the first record at most WINDOW ago; None where that is not known."""
+    """Return the growth per second since the first record at most WINDOW ago; None if unknown."""
     out, first = [], 0
     for i, (now, total) in enumerate(zip(clock, totals)):
         while first < i - 1 and now - clock[first] > WINDOW:

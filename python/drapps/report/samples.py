@@ -1,4 +1,4 @@
-"""Where the time goes: stages, ops, lanes, the samples that took longest; how latencies are spread."""
+"""The sections "where the time goes" (stages, ops, lanes, slowest samples) and distributions of latencies."""
 
 from drapps.report.charts import distribution
 from drapps.report.figures import spread
@@ -11,13 +11,13 @@ SLOWEST = 20
 STAGES = {
     "read": "read a sample",
     "work": "decode and augment a sample",
-    "finish": "put a batch together",
-    "batch": "make a batch, from its first sample on",
+    "finish": "collate a batch",
+    "batch": "make a batch, from the begin of its first sample",
 }
 
 
 def where_time_goes(run):
-    """The section."""
+    """Return the section."""
     parts = titled("Stages, as traced", _stages(run), "wide") + titled("Ops, each by itself", _ops(run))
     parts += titled("Lanes", _lanes(run)) + titled("Slowest samples", _slowest(run), "wide")
     if not parts:
@@ -30,12 +30,12 @@ def _stages(run):
     for kind, what in STAGES.items():
         facts = spread(run.times(kind))
         if facts:
-            rows.append((what, count_text(facts.count), *map(time_text, facts[1:])))
+            rows.append((what, count_text(facts.n), *map(time_text, facts[1:])))
     return table(("stage", "#spans", "#mean", "#p50", "#p95", "#p99", "#max"), rows, "stages") if rows else ""
 
 
 def _ops(run):
-    """What loader.profile said: when the loader was closed, or whoever wrote the trace."""
+    """Return the results of loader.profile, which the trace has from the closing of the loader or from the user."""
     written = [event.get("profile") for event in run.events if event.get("event") == "ops"]
     ops = written[-1] if written else run.meta.get("ops")
     ops = ops.get("ops") if isinstance(ops, dict) else ops
@@ -51,7 +51,7 @@ def _lanes(run):
         times = sorted(busy_time(s) for s in run.spans["work"] if s.slow == slow)
         facts = spread(times)
         if facts:
-            texts = count_text(facts.count), time_text(facts.p50), time_text(facts.max), percent(sum(times) / whole)
+            texts = count_text(facts.n), time_text(facts.p50), time_text(facts.max), percent(sum(times) / whole)
             rows.append((name, *texts))
     return table(("lane", "#samples", "#median", "#longest", "#of the work"), rows) if rows else ""
 
@@ -68,7 +68,7 @@ def _slowest(run):
 
 def _how_judged(run):
     if run.tells_cpu:
-        return "By CPU time: what a sample took beyond that, its thread waited, for a CPU most likely."
+        return "By CPU time; in the rest of a sample's time its thread waited, most likely for a CPU."
     others = run.figures.use.get("cpu_foreign")
     if others and often_interrupted(run):
         return (f"By the time from begin to end. Other programs used {others.mean:.2g} CPUs meanwhile: a sample may be "
@@ -87,7 +87,7 @@ def _sample(run, s, median):
 
 
 def distributions(run):
-    """The section with the spread of batch latency and of waiting."""
+    """Return the section with the distributions of batch latency and of waiting."""
     charts = _chart(run, "batch", "Batch latency") + _chart(run, "wait", "Waiting for a batch")
     return section("Distributions", f'<div class="columns">{charts}</div>') if charts else ""
 
@@ -97,6 +97,6 @@ def _chart(run, kind, title):
     if not facts:
         return ""
     p50, p95, p99, longest = map(time_text, facts[2:])
-    text = f"{count_text(facts.count)} batches: median {p50}, p95 {p95}, p99 {p99}, longest {longest}."
+    text = f"{count_text(facts.n)} batches: median {p50}, p95 {p95}, p99 {p99}, longest {longest}."
     chart = distribution(run.times(kind), facts, title)
-    return titled(title, f'{chart}<p class="note">{text} The line is the share of batches up to there.</p>')
+    return titled(title, f'{chart}<p class="note">{text} The line is the share of batches up to each time.</p>')

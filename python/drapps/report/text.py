@@ -1,4 +1,4 @@
-"""Numbers as people read them, and text that is safe in HTML."""
+"""Formats numbers for people, and escapes text for HTML."""
 
 import html
 
@@ -6,12 +6,12 @@ BLANK = "\u00a0"
 
 
 def escape(value):
-    """Any value as text of an element or of a quoted attribute."""
+    """Return any value as text for an element or a quoted attribute."""
     return html.escape(str(value), quote=True)
 
 
 def percent(share):
-    """0.034 as "3.4 %", with a blank at which no line is broken."""
+    """Return 0.034 as "3.4 %", with a non-breaking space."""
     if share is None:
         return "–"
     value = 100 * share
@@ -19,7 +19,7 @@ def percent(share):
 
 
 def count_text(value):
-    """1234.5 as "1 235"; small numbers with three digits."""
+    """Return 1234.5 as "1 235"; small numbers with three digits."""
     if value is None:
         return "–"
     if abs(value) >= 1000:
@@ -50,12 +50,12 @@ def bytes_text(n):
 
 
 def clock_text(seconds):
-    """A time of the run: 75.25 as "1:15.2"."""
+    """Return a time of the run: 75.25 as "1:15.2"."""
     minutes, rest = divmod(max(0.0, seconds), 60)
     hours, minutes = divmod(int(minutes), 60)
     return f"{hours}:{minutes:02d}:{rest:04.1f}" if hours else f"{minutes}:{rest:04.1f}"
 
 
 def _three(value):
-    """Three digits, without an exponent."""
+    """Return a number with three digits, without an exponent."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""What limits a run, and what to do about it: findings with figures, in plain words."""
+"""What limits a run, and what to do about it: findings with figures."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -9,14 +9,14 @@ from drapps.report.run import Run
 from drapps.report.text import count_text, percent, time_text
 from drapps.sched import LIMITS
 
-LITTLE = 0.05  # a trainer that waits less than this does not wait
-BUSY = 0.85  # of the CPUs: from there on they are the limit
-SLOW = 4  # times the median: a sample that stands out
-CROWDED = 0.2  # of the CPUs, in others' hands: from there on any sample may be interrupted for long
+LITTLE = 0.05  # share of the time: shorter waiting of the consumer is ignored
+BUSY = 0.85  # share of the CPUs in use from which they are the limit
+SLOW = 4  # times the median from which a sample is slow
+CROWDED = 0.2  # share of the CPUs used by other programs from which any sample may be interrupted for long
 
 ADVICE = {
-    "trainer": "Faster loading would gain nothing. CPU can be given back to others: set cpu_limit, or raise the weight "
-               "of host cost (weights=\"host=...\").",
+    "consumer": "Faster loading would gain nothing. The loader can use fewer CPUs: set cpu_limit, or raise the weight "
+                "of host cost (weights=\"host=...\").",
     "cpu": "Make samples cheaper: keep what comes before the first random op (cache=\"auto\"), store images no larger "
            "than training needs, move Python functions to native ops; or give the loader more CPUs (cpu_limit).",
     "workers": "Let the policy choose the number of workers (leave out workers=), or raise it.",
@@ -37,7 +37,7 @@ ADVICE = {
 
 
 def advice_on(run, bound):
-    """(what it is, what to do)."""
+    """Return (what limits the run, what to do)."""
     what = LIMITS.get(bound, bound)
     if bound == "blocked" and (place := waits_in(run)):
         what = f"Python code waits in {place}"
@@ -45,31 +45,31 @@ def advice_on(run, bound):
 
 
 def waits_in(run):
-    """The function in which code of the workers waits most; "" where the trace does not say."""
+    """Return the function in which code of the workers waits most; "" if unknown."""
     places = [event.get("where") for event in run.events if event.get("event") == "waits"]
     return str(places[-1]) if places and places[-1] else ""
 
 
 class Finding(NamedTuple):
-    """Something to know about a run."""
+    """A finding about a run."""
 
     name: str  # a bound of the scheduler, or another short word
-    share: float | None  # of the run's time that it concerns
+    share: float | None  # share of the run's time
     evidence: str
     advice: str
 
 
 class Limit(NamedTuple):
-    """For how long something limited a run."""
+    """How long something limited a run."""
 
     seconds: float
-    wait: float  # seconds that the trainer waited meanwhile
+    wait: float  # seconds that the consumer waited in this time
 
 
 def spells(run, bound=None):
-    """(begin, end) of the times in which a bound held, or (begin, end, bound) of all, neighbours of a kind joined.
+    """Return (begin, end) of the times in which a bound held, or (begin, end, bound) of all, with neighbours merged.
 
-    A decision speaks of the time since the one before; the last also of the rest.
+    A decision describes the time since the previous one; the last decision also the rest of the run.
     """
     joined, since = [], run.begin
     for i, decision in enumerate(run.decisions):
@@ -83,7 +83,7 @@ def spells(run, bound=None):
 
 
 def limits(run):
-    """{bound: Limit}."""
+    """Return {bound: Limit}."""
     found = defaultdict(lambda: Limit(0.0, 0.0))
     for begin, end, bound in spells(run):
         wait = run.total_at("wait", end) - run.total_at("wait", begin)
@@ -92,29 +92,29 @@ def limits(run):
 
 
 def headline(run):
-    """(what limits the run, a sentence)."""
+    """Return (what limits the run, a sentence)."""
     share, bound = run.figures.wait_share, main_bound(run)
     if share is None:
-        return "unknown", "The trace does not say how long the trainer waited."
-    if bound == "trainer":
-        return bound, f"Loading keeps up: the trainer waited {percent(share)} of the time."
-    return bound, f"The trainer waited {percent(share)} of the time: {advice_on(run, bound)[0]}."
+        return "unknown", "The trace does not say how long the consumer waited."
+    if bound == "consumer":
+        return bound, f"Loading keeps up: the consumer waited {percent(share)} of the time."
+    return bound, f"The consumer waited {percent(share)} of the time: {advice_on(run, bound)[0]}."
 
 
 def main_bound(run):
-    """What the trainer waited for most; "trainer" where it hardly waited."""
+    """Return what the consumer waited for most; "consumer" if it hardly waited."""
     if run.figures.wait_share is None:
         return "unknown"
     if run.figures.wait_share < LITTLE:
-        return "trainer"
-    known = {b: limit for b, limit in limits(run).items() if b not in ("trainer", "unknown")}
+        return "consumer"
+    known = {b: limit for b, limit in limits(run).items() if b not in ("consumer", "unknown")}
     if any(limit.wait > 0 for limit in known.values()):
         return max(known, key=lambda b: known[b].wait)
     return judge_by_sensors(run, run.figures)
 
 
 def judge_by_sensors(run, figures):
-    """For a trace in which no decision names a limit."""
+    """Return the limit of a trace in which no decision names one."""
     level = {name: use.mean for name, use in figures.level.items() if use}
     if level.get("throttled", 0) > 0.1:
         return "quota"
@@ -128,7 +128,7 @@ def judge_by_sensors(run, figures):
 
 
 def diagnose(trace):
-    """Findings about a trace (or Run), the one that matters most first."""
+    """Return the findings about a trace (or Run), most important first."""
     run = trace if isinstance(trace, Run) else Run(trace, "")
     return [_limit_finding(run), *_other_limits(run), *_slow_samples(run), *_losses(run.figures)]
 
@@ -138,35 +138,35 @@ def _limit_finding(run):
     found = limits(run).get(bound)
     share = found.seconds / run.seconds if found and run.seconds else None
     evidence = [*_waiting(run, found, bound), *_evidence(run, bound)]
-    if not found and bound not in ("trainer", "unknown"):
-        evidence.append("judged by sensors, as no decision says it")
+    if not found and bound not in ("consumer", "unknown"):
+        evidence.append("judged by sensors, as no decision names a limit")
     return Finding(bound, share, "; ".join(evidence), _advice(run, bound))
 
 
 def _waiting(run, found, bound):
     share = run.figures.wait_share
     if share is None:
-        yield "how long the trainer waited is not known"
-    elif found and bound != "trainer" and run.figures.wait_s:
-        yield f"{percent(found.wait / run.figures.wait_s)} of the trainer's waiting fell into this time"
+        yield "how long the consumer waited is not known"
+    elif found and bound != "consumer" and run.figures.wait_s:
+        yield f"{percent(found.wait / run.figures.wait_s)} of the consumer's waiting was in this time"
     else:
-        yield f"the trainer waited {percent(share)} of the time"
+        yield f"the consumer waited {percent(share)} of the time"
 
 
 def _advice(run, bound):
     advice, figures = advice_on(run, bound)[1], run.figures
-    if bound in ("trainer", "unknown") or not figures.samples_per_s or figures.wait_share > 0.99:
+    if bound in ("consumer", "unknown") or not figures.samples_per_s or figures.wait_share > 0.99:
         return advice
     best = figures.samples_per_s / (1 - figures.wait_share)
     now = count_text(figures.samples_per_s)
-    return f"{advice} Without waiting, the trainer would take {count_text(best)} samples/s, now {now}."
+    return f"{advice} Without waiting, the consumer would take {count_text(best)} samples/s, now {now}."
 
 
 def _evidence(run, bound):
-    """What the sensors said while a bound held."""
+    """Return the evidence of the sensors while a bound held."""
     use = {name: _mean_during(run, bound, run.sensor(name)) for name in ("cpu_own", "cpu_foreign", "throttled")}
     busy, figures = _mean_during(run, bound, run.level("cpu_total")), run.figures
-    if bound in ("cpu", "workers", "others", "quota", "trainer") and use["cpu_own"] is not None:
+    if bound in ("cpu", "workers", "others", "quota", "consumer") and use["cpu_own"] is not None:
         yield f"{use['cpu_own']:.2f} CPUs used by this run"
     if bound in ("cpu", "others") and use["cpu_foreign"] is not None:
         yield f"{use['cpu_foreign']:.2f} by others"
@@ -191,7 +191,7 @@ def _sample_time(run, figures):
 
 
 def _mean_during(run, bound, values):
-    """The mean of a sensor while a bound held; over the run where no decision names it."""
+    """Return the mean of a sensor while a bound held; over the whole run if no decision names the bound."""
     spans = list(spells(run, bound)) or [(run.begin, run.end)]
     clock, seen = run.snapshot_clock, []
     for begin, end in spans:
@@ -200,28 +200,28 @@ def _mean_during(run, bound, values):
 
 
 def _other_limits(run):
-    """Bounds beside the main one under which the trainer waited noticeably."""
+    """Return the other bounds under which the consumer waited noticeably."""
     main = main_bound(run)
     for bound, found in sorted(limits(run).items(), key=lambda item: -item[1].wait):
-        if bound in (main, "trainer", "unknown") or not run.seconds or found.wait < LITTLE * run.seconds:
+        if bound in (main, "consumer", "unknown") or not run.seconds or found.wait < LITTLE * run.seconds:
             continue
         name, advice = advice_on(run, bound)
-        evidence = f"for {time_text(found.seconds)} {name}; the trainer waited {time_text(found.wait)} of that"
+        evidence = f"for {time_text(found.seconds)} {name}; the consumer waited {time_text(found.wait)} of that"
         yield Finding(bound, found.seconds / run.seconds, evidence, advice)
 
 
 def often_interrupted(run):
-    """Whether a sample may have taken long because its thread had no CPU, and the trace cannot tell."""
+    """Return whether samples may have taken long for lack of a CPU, and the trace cannot tell."""
     others = run.figures.level.get("cpu_foreign")
     return not run.tells_cpu and (main_bound(run) in ("others", "quota") or bool(others and others.mean > CROWDED))
 
 
 def _slow_samples(run):
-    """Few samples that take much of the work: by CPU time where it is known, else not where workers are often
-    interrupted, as any sample is slow then."""
+    """Return a finding if few samples take much of the work: by CPU time if known, else only if workers are seldom
+    interrupted."""
     times = run.busy_times
     facts = spread(times)
-    if not facts or facts.count < 20 or facts.p50 <= 0 or often_interrupted(run):
+    if not facts or facts.n < 20 or facts.p50 <= 0 or often_interrupted(run):
         return
     slow = times[bisect_right(times, SLOW * facts.p50) :]
     share = sum(slow) / sum(times)
@@ -242,6 +242,6 @@ def _losses(figures):
 
 
 def _memory_is_full(run):
-    """Bytes in flight were at their limit for half of the time."""
+    """Return whether bytes in flight were at their limit for half of the time."""
     pairs = [(b, m) for b, m in zip(run.gauge("bytes"), run.gauge("bytes_limit")) if b is not None and m]
     return bool(pairs) and sum(b > 0.95 * m for b, m in pairs) > len(pairs) / 2

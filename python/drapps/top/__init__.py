@@ -1,1 +1,1 @@
-"""The view of `drapps top`: `rates.py` reads and compares, `frame.py` draws, `screen.py` owns the terminal."""
+"""The live view of `drapps top`: `rates.py` computes rates, `frame.py` draws, `screen.py` controls the terminal."""

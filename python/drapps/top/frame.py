@@ -1,4 +1,4 @@
-"""A frame of `drapps top`: lines for a given width and height, of the machine, all loaders, and one of them."""
+"""A frame of `drapps top`: lines of a given width and height about the machine, all loaders, and one of them."""
 
 import textwrap
 
@@ -9,8 +9,8 @@ from drapps.sched import LIMITS, changes_text
 from drapps.top import parts
 from drapps.top.parts import DIM, NAME, Meter, ago, number, percent, rows, rule, seconds, wrapped
 
-SILENT = 3.0  # seconds without news that are worth a word
-FEW_CPUS = 4  # up to so many have a number each
+SILENT = 3.0  # seconds without an update from which a loader is marked
+FEW_CPUS = 4  # up to this many CPUs have a number each
 
 NOBODY = (
     "No loader is running.",
@@ -23,20 +23,21 @@ NOBODY = (
     "Not seen from here: programs of other users or in containers, and those with",
     "another DRAPPS_LIVE.",
 )
-KEYS = (("tab, arrows", "the next loader"), ("s", "sort by age, rate, wait, name"), ("?", "this help, and back"),
+KEYS = (("tab, arrows", "select the next loader"), ("s", "sort by age, rate, wait, name"),
+        ("?", "show or hide this help"),
         ("q, Ctrl-C", "quit"))  # fmt: skip
 WORDS = (
-    ("waits", "share of the trainer's time in which it waited for a batch"),
-    ("step", "what the trainer did between two batches"),
-    ("ready", "batches that are made and not taken, of those that are made ahead"),
-    ("in flight", "memory of batches and samples that are being made or are ready"),
-    ("slow lane", "samples that take far longer than most, which others pass"),
+    ("waits", "share of the consumer's time in which it waited for a batch"),
+    ("step", "time between two batches in which the consumer worked"),
+    ("ready", "batches that are made and not taken, of the prefetch window"),
+    ("in flight", "memory of samples and batches that are in work or ready"),
+    ("slow lane", "samples that take far longer than most; others pass them"),
 )
-LEAST = 6  # lines for decisions, where the machine can be said in fewer
+LEAST = 6  # lines for decisions, for which the machine is shown in fewer lines
 
 
 def draw(loaders, complaints, width, height=None, selected=0, hint=""):
-    """The lines of a frame.  height None: as many as there is to say."""
+    """Return the lines of a frame.  height: None: as many as needed."""
     lines = [_head(loaders, hint, width)]
     lines += [Text(text, style="yellow") for text in complaints]
     if loaders:
@@ -47,7 +48,7 @@ def draw(loaders, complaints, width, height=None, selected=0, hint=""):
 
 
 def help_lines(width, height=None):
-    """What the keys do, and what the words mean."""
+    """Return the lines of the help: keys and words."""
     lines = [Text("drapps top: help", style="bold cyan")]
     for title, rows_of in (("keys", KEYS), ("words", WORDS), ("limited by", LIMITS.items())):
         lines.append(rule(Text(title, style=NAME), "", width))
@@ -82,7 +83,7 @@ def _head(loaders, hint, width):
 
 
 def machine(loaders, width, brief=False):
-    """CPUs, memory, storage, network, GPU, power: what is there.  brief: in few words."""
+    """Return lines about the available CPUs, memory, storage, network, GPU and power.  brief: in few lines."""
     latest = max(loaders, key=lambda loader: loader.status["time_ns"])
     own = sum({loader.key[0]: loader.sensors.get("cpu_own", 0.0) for loader in loaders}.values())
     sensors, levels = latest.sensors, latest.status["levels"]
@@ -173,7 +174,7 @@ COLUMNS = (("samples/s", 10), ("waits", 7), ("step", 9), ("workers", 8), ("ready
 
 
 def table(loaders, chosen, width, most=None):
-    """A line for each loader; those around the chosen one where not all fit."""
+    """Return a line for each loader, or for those around the chosen one if not all fit."""
     name_width = max(12, width - sum(size for _, size in COLUMNS) - 2)
     head = Text("  " + parts.fixed("loader", name_width), style=DIM)
     for label, size in COLUMNS:
@@ -210,13 +211,13 @@ def _row(loader, is_chosen, name_width):
 
 
 def one(loader, width):
-    """Rates, queues, workers, memory and knobs of a loader."""
+    """Return lines about rates, queues, workers, memory and knobs of a loader."""
     where = Text().append(loader.name, style="bold cyan").append(f"  {loader.status['policy']}")
     right = f"pid {loader.key[0]}, {ago(loader.age)}"
     lines = [rule(where, right, width)]
     if loader.silent > SILENT:
         lines.append(Text(f"no news for {ago(loader.silent)}: paused or stopped", style="yellow"))
-    meters = [_rate(loader), _wait(loader), _ready(loader), _workers(loader), _under_way(loader), *_extras(loader)]
+    meters = [_rate(loader), _wait(loader), _ready(loader), _workers(loader), _in_flight(loader), *_extras(loader)]
     return lines + rows(meters, width) + wrapped("knobs", [knob_text(*knob) for knob in loader.knobs.items()], width)
 
 
@@ -233,7 +234,7 @@ def _wait(loader):
     if "wait" not in r:
         waiting = loader.flow.get("consumers", 0) > 0
         return Meter("waits", 1.0 if waiting else 0.0, "for a batch" if waiting else "no batch was asked for")
-    words = f"{percent(r['wait'])} of the trainer's time"
+    words = f"{percent(r['wait'])} of the consumer's time"
     if "step" in r:
         words += f", step {seconds(r['step'])}"
     return Meter("waits", r["wait"], words, style=parts.heat(r["wait"], 0.05, 0.2))
@@ -258,7 +259,7 @@ def _workers(loader):
     return Meter("workers", active / workers if workers else 0.0, words, style="cyan")
 
 
-def _under_way(loader):
+def _in_flight(loader):
     used, limit = loader.flow.get("bytes", 0.0), loader.flow.get("bytes_limit", 0.0)
     if limit <= 0:
         return Meter("in flight", None, bytes_text(used))
@@ -266,7 +267,7 @@ def _under_way(loader):
 
 
 def _extras(loader):
-    """What not every pipeline has: shown when there is something to say."""
+    """Return lines about parts that not every pipeline has."""
     flow, r = loader.flow, loader.rates
     batch = max(flow.get("batch_samples", 0.0), 1.0)
     if loader.knobs.get("readers") or flow.get("fetched"):
@@ -279,15 +280,24 @@ def _extras(loader):
     if "hits" in r or flow.get("cache_fill"):
         words = f"{percent(r.get('hits', 0.0))} found, {percent(flow.get('cache_fill', 0.0))} full"
         yield Meter("cache", r.get("hits", 0.0), words, style="green")
+    if flow.get("codec_rho"):
+        fit, v, rho = (percent(flow.get(f"codec_{term}", 0.0)) for term in ("compat", "v", "rho"))
+        words = f"no. {flow.get('codec', 0):.0f}: U {flow.get('codec_u', 0):.2f}, "
+        words += f"fit {fit}, speed {v}, ratio {rho} of the best"
+        yield Meter("codec", None, words)
     if flow.get("bad"):
         yield Meter("trouble", None, f"{flow['bad']:.0f} sample{'s' * (flow['bad'] != 1)} left out or replaced")
     if flow.get("deaths"):
-        yield Meter("trouble", None, f"{flow['deaths']:.0f} worker{'s' * (flow['deaths'] != 1)} died, replaced by others")
+        yield Meter(
+            "trouble", None, f"{flow['deaths']:.0f} worker{'s' * (flow['deaths'] != 1)} died, replaced by others"
+        )
 
 
 def knob_text(name, value):
-    """(name, value) of a knob, as people say it."""
+    """Return (name, value) of a knob as text."""
     words = name.replace("_", " ")
+    if name == "codec":
+        return words, "chosen" if value < 0 else f"{value:.0f}"
     if value == 0 and name in NOTHING:
         return words, NOTHING[name]
     if name.endswith("_bytes"):
@@ -304,7 +314,7 @@ NOTHING = {"prefetch_bytes": "no limit", "lane_share": "auto", "cpu_ceiling": "n
 
 
 def decisions(loader, width, room=None):
-    """The last decision and those that turned something, newest first, each with its age and reason."""
+    """Return lines of the last decision and those with changes, newest first, each with its age and reason."""
     if not loader.last or (room is not None and room < 2):
         return []
     turned = [decision for decision in reversed(loader.decisions) if decision["number"] != loader.last["number"]]

@@ -1,4 +1,4 @@
-"""The small parts of a frame: bars, numbers, rows of meters.  A line is a rich Text."""
+"""Parts of a frame: bars, numbers, rows of meters.  A line is a rich Text."""
 
 from typing import NamedTuple
 
@@ -9,18 +9,18 @@ FULL, HALF, EMPTY = "█", "▌", "░"
 BLOCKS = "▁▂▃▄▅▆▇█"
 BAR = 14  # columns
 LABEL = 10
-METER = 66  # columns that a meter likes to have
+METER = 66  # preferred columns of a meter
 
 DIM, NAME, GOOD, FAIR, BAD = "dim", "bold", "green", "yellow", "red"
 
 
 def heat(share, fair=0.6, bad=0.85):
-    """The colour of a share: good when low."""
+    """Return the colour of a share that is good when low."""
     return GOOD if share < fair else FAIR if share < bad else BAD
 
 
 def bar(share, style, more=0.0, width=BAR):
-    """A bar; `more` is a second, paler part after the first."""
+    """Return a bar; `more` is a second, paler part after the first."""
     share, more = min(max(share, 0.0), 1.0), max(more, 0.0)
     full = round(share * width)
     if share > 0 and full == 0:
@@ -35,16 +35,16 @@ def bar(share, style, more=0.0, width=BAR):
 
 
 class Meter(NamedTuple):
-    """A label, a bar and words."""
+    """A label, a bar and text."""
 
     label: str
-    share: float | Text | None  # of the bar; a Text is shown in its place, None: nothing
+    share: float | Text | None  # fill of the bar; a Text replaces the bar; None: no bar
     words: str
-    style: str | None = None  # of the bar; None: by how full it is
+    style: str | None = None  # colour of the bar; None: by its fill
     more: float = 0.0  # a second, paler part of the bar
 
     def line(self):
-        """As a line."""
+        """Return the meter as a line."""
         line = Text().append(f"{self.label:<{LABEL}}", style=NAME)
         if isinstance(self.share, Text):
             line.append_text(self.share).append("  ")
@@ -54,13 +54,13 @@ class Meter(NamedTuple):
 
 
 def columns(width):
-    """(how many meters are side by side, columns of each)."""
+    """Return (number of meters side by side, columns of each)."""
     across = max(1, width // METER)
     return across, width // across
 
 
 def rows(meters, width):
-    """Meters side by side, as many as fit."""
+    """Return rows with as many meters side by side as fit."""
     across, column = columns(width)
     lines = []
     for i in range(0, len(meters), across):
@@ -75,7 +75,7 @@ def rows(meters, width):
 
 
 def wrapped(label, texts, width):
-    """Short texts one after another, in as many lines as they take; a text is (name, words)."""
+    """Return short texts, each a (name, text), in as many lines as needed."""
     lines, line = [], Text().append(f"{label:<{LABEL}}", style=NAME)
     for name, words in texts:
         used = cell_len(line.plain)
@@ -90,7 +90,7 @@ def wrapped(label, texts, width):
 
 
 def rule(left, right, width):
-    """A heading over the whole width: (texts on the left), text on the right."""
+    """Return a heading of the whole width, with texts on the left and a text on the right."""
     line = Text().append("── ", style=DIM).append_text(left)
     room = width - cell_len(line.plain) - cell_len(right) - (2 if right else 3)
     if room < 1:
@@ -101,7 +101,7 @@ def rule(left, right, width):
 
 
 def spark(shares, width):
-    """One block for each share; neighbours together where there are too many for `width`."""
+    """Return a block for each share, or for groups of neighbours if there are more than `width`."""
     group = -(-len(shares) // max(width, 1))
     means = [sum(part) / len(part) for part in (shares[i : i + group] for i in range(0, len(shares), group))]
     text = Text()
@@ -111,7 +111,7 @@ def spark(shares, width):
 
 
 def fixed(text, width, right=False):
-    """A text cut or padded to a number of columns."""
+    """Return a text cut or padded to a number of columns."""
     if cell_len(text) > width:
         return set_cell_size(text, width - 1) + "…"
     pad = " " * (width - cell_len(text))
@@ -122,7 +122,7 @@ def fixed(text, width, right=False):
 
 
 def number(value):
-    """Three digits or so: 0.42, 8.1, 37, 1234."""
+    """Return a number with about three digits: 0.42, 8.1, 37, 1234."""
     return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 20 else f"{value:.0f}"
 
 
@@ -132,7 +132,7 @@ def percent(share):
 
 
 def seconds(value):
-    """A short time: 0.0123 as "12.3 ms"."""
+    """Return a short time: 0.0123 as "12.3 ms"."""
     for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
         if value * factor >= 1 or unit == "µs":
             digits = value * factor
@@ -140,7 +140,7 @@ def seconds(value):
 
 
 def ago(value):
-    """A long time: "5 s", "3:12", "2:03:04"."""
+    """Return a long time: "5 s", "3:12", "2:03:04"."""
     whole = max(0, int(value))
     if whole < 60:
         return f"{whole} s"

@@ -1,4 +1,4 @@
-"""From what loaders show (drapps.live) to rates: differences between two reads."""
+"""Rates of running loaders: differences between two reads of their status (drapps.live)."""
 
 import math
 import time
@@ -10,7 +10,7 @@ SORTS = ("age", "rate", "wait", "name")
 
 
 class Loader:
-    """A loader that runs: the last status that it showed, and what it did since the one before."""
+    """A running loader: its last status, and the rates since the one before."""
 
     def __init__(self, status, before=None, now_ns=None):
         self.status = status
@@ -20,22 +20,22 @@ class Loader:
         now_ns = time.monotonic_ns() if now_ns is None else now_ns
         self.now = now_ns * 1e-9
         self.age = (now_ns - status["started_ns"]) * 1e-9
-        self.silent = (now_ns - status["time_ns"]) * 1e-9  # seconds since it wrote
+        self.silent = (now_ns - status["time_ns"]) * 1e-9  # seconds since its last status
         self.rates = rates(before or {"time_ns": status["started_ns"], "flow": {}}, status)
 
     @property
     def name(self):
-        """The name of its data set."""
+        """The name of the data set."""
         return self.status["name"] or "(no name)"
 
     @property
     def bound(self):
-        """What limits it, by its last decision."""
+        """What limits the loader, by its last decision."""
         return self.last["bound"] if self.last else "unknown"
 
 
 def rates(before, after):
-    """What happened between two statuses: a dict of numbers, without those that nothing is known of."""
+    """Return a dict of the rates between two statuses, without unknown ones."""
     seconds = (after["time_ns"] - before["time_ns"]) * 1e-9
     if seconds <= 0:
         return {}
@@ -50,7 +50,7 @@ def rates(before, after):
     return found
 
 
-# (name, what, of what): shares, and times of one sample or batch.
+# (name, numerator, denominator): shares, and times per sample or batch.
 RATIOS = (
     ("wait", "wait", ("wait", "step")),
     ("step", "step", ("batches",)),
@@ -63,9 +63,9 @@ RATIOS = (
 
 
 class Watcher:
-    """Reads again and again, and remembers the read before.
+    """Polls the statuses and remembers the previous ones.
 
-    pids: the processes to look at; none: all.
+    pids: the processes to watch; empty: all.
     """
 
     def __init__(self, pids=(), read=live.read):
@@ -73,8 +73,8 @@ class Watcher:
         self._read = read
         self._before = {}
 
-    def look(self):
-        """(the loaders that run, oldest first; texts about those that cannot be read)."""
+    def poll(self):
+        """Return (the running loaders, oldest first; messages about unreadable ones)."""
         found = [checked(status) for pid in self._pids for status in self._read(pid)]
         loaders = [self._compare(status) for status in found if "unreadable" not in status]
         self._before = {loader.key: loader.status for loader in loaders}
@@ -83,11 +83,11 @@ class Watcher:
     def _compare(self, status):
         before = self._before.get((status["pid"], status["loader"]))
         if before and before["started_ns"] != status["started_ns"]:
-            before = None  # another process that got the same number
+            before = None  # another process with the same id
         return Loader(status, before)
 
 
-# --- checks: a file that another program wrote may say anything ---
+# --- checks: a file of another program may contain anything ---
 
 
 def _number(value):
@@ -110,12 +110,12 @@ def _members(**checks):
     return lambda value: isinstance(value, dict) and all(k in value and check(value[k]) for k, check in checks.items())
 
 
-def _turn(value):
+def _change(value):
     return _list(_number)(value) and len(value) == 2
 
 
 _decision = _members(number=_number, time_ns=_number, bound=_text, reason=lambda value: value is None or _text(value),
-                     guarded=lambda value: isinstance(value, bool), changes=_table(_turn))  # fmt: skip
+                     guarded=lambda value: isinstance(value, bool), changes=_table(_change))  # fmt: skip
 _status = _members(
     name=_text, policy=_text, started_ns=_number, time_ns=_number, sensors=_table(_number), levels=_table(_number),
     flow=_table(_number), knobs=_table(_number), bounds=_table(_number), cpu=_list(_number),
@@ -124,7 +124,7 @@ _status = _members(
 
 
 def checked(status):
-    """The status, its texts safe to print; or one that says "unreadable"."""
+    """Return the status with its texts safe to print, or one that says "unreadable"."""
     sound = "unreadable" in status or (_status(status) and _list(_text)(status.get("modelled", [])))
     if not sound:
         known = {key: status.get(key) for key in ("pid", "loader", "command")}
@@ -145,7 +145,7 @@ def _complaint(status):
 
 
 def arrange(loaders, sort):
-    """Sorted by age (oldest first), rate or wait (highest first), or name."""
+    """Return the loaders sorted by age (oldest first), rate or wait (highest first), or name."""
     keys = {
         "age": lambda loader: -loader.age,
         "rate": lambda loader: -loader.rates.get("samples", 0.0),

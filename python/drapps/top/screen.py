@@ -1,4 +1,4 @@
-"""The terminal of `drapps top`: draws again and again, listens for keys, and leaves everything as it was."""
+"""The terminal of `drapps top`: draws repeatedly, reads keys, and restores the terminal at the end."""
 
 import os
 import select
@@ -15,14 +15,14 @@ from rich.text import Text
 from drapps.top.frame import draw, help_lines
 from drapps.top.rates import SORTS, arrange
 
-PEEK = 0.1  # seconds between looks at the size of the terminal
+PEEK = 0.1  # seconds between checks of the terminal's size
 ASCII = str.maketrans({"█": "#", "▌": "#", "▒": "+", "░": ".", "─": "-", "▸": ">", "…": "~", "µ": "u", "→": ">",
                        **dict(zip("▁▂▃▄▅▆▇", "_.:-=+*"))})  # fmt: skip
 UP, DOWN = "\x1b[A", "\x1b[B"
 
 
 def plain(loaders, complaints, width):
-    """A frame as text without colours, for files, pipes and --once."""
+    """Return a frame as text without colours, for files, pipes and --once."""
     lines = [line.plain.rstrip() for line in draw(loaders, complaints, width)]
     text = "\n".join(lines) + "\n"
     return text if _speaks_unicode(sys.stdout) else text.translate(ASCII)
@@ -34,14 +34,14 @@ def _speaks_unicode(file):
 
 @contextmanager
 def _keys():
-    """Keys come one by one and unseen meanwhile; yields a function that waits for one, "" after some seconds."""
+    """Switch line editing and echo off inside the with block; yields a function that waits for a key (timeout: "")."""
     if not sys.stdin.isatty():
         yield lambda timeout: time.sleep(timeout) or ""
         return
     fd = sys.stdin.fileno()
     before = termios.tcgetattr(fd)
     try:
-        tty.setcbreak(fd)  # Ctrl-C still is one
+        tty.setcbreak(fd)  # Ctrl-C still interrupts
         yield lambda timeout: _key(fd, timeout)
     finally:
         termios.tcsetattr(fd, termios.TCSADRAIN, before)
@@ -50,11 +50,11 @@ def _keys():
 def _key(fd, timeout):
     if not select.select([fd], [], [], timeout)[0]:
         return ""
-    return os.read(fd, 16).decode(errors="replace") or "q"  # nothing to read: the terminal is gone
+    return os.read(fd, 16).decode(errors="replace") or "q"  # end of input: the terminal is gone
 
 
 class Screen:
-    """What is shown now: which loader, sorted how."""
+    """The state of the view: the selected loader and the order."""
 
     def __init__(self, watcher, interval, sort):
         self.watcher, self.interval, self.sort = watcher, interval, sort
@@ -63,7 +63,7 @@ class Screen:
         self.loaders, self.complaints = [], []
 
     def run(self):
-        """Until q or Ctrl-C."""
+        """Show frames until q or Ctrl-C."""
         console = Console(markup=False, highlight=False)
         with _keys() as next_key, console.screen(hide_cursor=True) as screen:
             try:
@@ -73,25 +73,25 @@ class Screen:
                 pass
 
     def _show(self, console, screen, next_key):
-        """One look and the frames until the next; False: leave."""
-        self.loaders, self.complaints = self.watcher.look()
+        """Poll once and show frames until the next poll; return False to leave."""
+        self.loaders, self.complaints = self.watcher.poll()
         due = time.monotonic() + self.interval
         size = None
         while time.monotonic() < due:
             if console.size != size:
                 size = console.size
-                with console:  # in one write
+                with console:  # as a single write
                     console.control(Control.home())
                     screen.update(self._frame(console))
             key = next_key(min(PEEK, max(0.0, due - time.monotonic())))
             if key in ("q", "Q"):
                 return False
-            if self._turn(key):
+            if self._handle_key(key):
                 size = None
         return True
 
-    def _turn(self, key):
-        """Does what a key asks for; whether that changes the frame."""
+    def _handle_key(self, key):
+        """Handle a key; return whether the frame changes."""
         if key in ("?", "h"):
             self.helps = not self.helps
         elif key in ("s", "S"):

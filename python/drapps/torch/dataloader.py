@@ -2,8 +2,8 @@
 
     from drapps import DataLoader  # was: from torch.utils.data import DataLoader
 
-What a pass runs on is chosen when it begins: natively (native_iter.py), in worker processes (pool_iter.py,
-stream_iter.py), or, with num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
+What a pass runs on is chosen when it begins: natively (native_iter.py), in worker processes (pool_iter.py), or, with
+num_workers=0, in the caller (inline.py).  docs/pytorch.md is the guide.
 """
 
 import linecache
@@ -20,29 +20,27 @@ from torch.utils.data import dataloader as torchs
 from torch.utils.data.dataloader import _DatasetKind
 
 from drapps import _core, metrics
-from drapps.tuning import Tuning
 from drapps.arguments import DATALOADER, EPOCH, check
 from drapps.counted import counted
+from drapps.ledger import costs_of
 from drapps.passes import replay
 from drapps.passes.bad_samples import BadCounter, BadList
-from drapps.passes.costs import costs_of
-from drapps.passes.counters import Counters
+from drapps.passes.counters import Counters, EngineCache
 from drapps.passes.cursor import Progress
 from drapps.passes.order import sampler_chain
-from drapps.passes.pass_state import running
-from drapps.procpool.pool_controller import CONTROLLER_KNOBS, POSTING_KNOBS
+from drapps.passes.pass_state import running, warn_of_dropped_state
+from drapps.procpool.tuning import CONTROLLER_KNOBS, POSTING_KNOBS, Tuning
 from drapps.sched import check_knob, knobs
 from drapps.stat_keys import with_all_keys
-from drapps.torch import explain, init_fns, rebuild, rng_state, state as states, workers
+from drapps.torch import explain, samplers, state as states, workers
 from drapps.torch.pool_iter import PoolIter
 from drapps.torch.inline import InlineIter
 from drapps.torch.iterator import PASS_STEP
 from drapps.torch.lower import lower
 from drapps.torch.lower_collate import lower_collate
-from drapps.torch.native_iter import EngineCache, NativeIter
+from drapps.torch.native_iter import NativeIter
 from drapps.torch.open_files import open_file_in
-from drapps.torch.samplers import RandomSampler, RankBatchSampler, has_ranks
-from drapps.torch.stream_iter import StreamIter
+from drapps.torch.samplers import RandomSampler, RankBatchSampler, has_ranks, length_of
 
 log = logging.getLogger("drapps")
 
@@ -51,8 +49,8 @@ _T_co = TypeVar("_T_co", covariant=True)
 COUNTS = ("batches", "samples", "epochs", "bad_samples", "wait_ns", "step_ns")
 PREFETCH = 2  # torch's prefetch_factor where none is given
 NOT_GIVEN = workers.Count(0, decided=True)
-RESTORED = "this iteration was given up: a state was loaded"
-CLOSED = "this iteration was given up: the loader was closed"
+RESTORED = "iterator invalidated: a state was loaded"
+CLOSED = "iterator invalidated: the loader was closed"
 
 # torch warns of too many workers, here and there, and Python quotes the line: it would read both files, 2000 lines,
 # while a first batch is waited for.
@@ -73,6 +71,8 @@ class DataLoader(data.DataLoader[_T_co]):
     seed: order and randomness of epoch e follow from (seed, e), whatever the global generator did before.
     cache: keep what deterministic stages make: a folder, or "auto".
     cache_limit: bytes on disk of all that the cache's folder holds; None: half of what is free there.
+    cache_memory: bytes of a cache in memory, in front of the one on disk or without it, shared by the processes of the
+        machine; None: none.
     rank, world_size: this process takes its part of each global batch; "auto": from torch.distributed or the
         environment.  Not given: no sharding, as torch.
     lanes: slow samples get workers of their own, so that fast ones do not wait behind them.
@@ -80,8 +80,8 @@ class DataLoader(data.DataLoader[_T_co]):
         "analytic"; "fixed": nobody.  What is given (num_workers, prefetch_factor) is never turned.
     resource_monitor: the drapps.Monitor that the policy looks at; several loaders may share one.  None: one that the
         loaders of the process share.
-    adaptive_compression: what the cache keeps is compressed where that is measured to pay; False: always.
-    weights: what the policy aims for: "step" (default: the trainer never waits, with little CPU), "draadp"
+    adaptive_compression: True: compress the cache only if that is measured to save time; False: always.
+    weights: what the policy aims for: "step" (default: the consumer never waits, with little CPU), "draadp"
         (throughput, latency, balance, energy), "drapps" (throughput, latency, waiting, balance), or {name: number} or
         "name=number,..." over it.
     trace: write a trace of the run to this file.
@@ -99,13 +99,14 @@ class DataLoader(data.DataLoader[_T_co]):
                  collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
                  pin_memory_device="", in_order=True, on_bad_sample="raise", max_bad=None, memory_limit=None,
-                 cpu_limit=None, seed=None, cache=None, cache_limit=None, rank=None, world_size=None, lanes=True,
-                 policy=None, resource_monitor=None, adaptive_compression=True, weights=None, trace=None,
+                 cpu_limit=None, seed=None, cache=None, cache_limit=None, cache_memory=None, rank=None, world_size=None,
+                 lanes=True, policy=None, resource_monitor=None, adaptive_compression=True, weights=None, trace=None,
                  record=False):  # fmt: skip
         given = locals()
         check(DATALOADER, {name: given[name] for name in DATALOADER})
         self.on_bad_sample, self.max_bad, self.memory_limit = on_bad_sample, max_bad, memory_limit or 0
         self.cpu_limit, self.cache, self.cache_limit, self.lanes = cpu_limit, cache, cache_limit or 0, lanes
+        self.cache_memory = cache_memory or 0
         self.rank, self.world_size = _rank(rank, world_size)
         self.seed, generator = self._seed(seed, generator, shuffle, _handed_on(num_workers))
         self.adaptive_compression, self.weights, self.trace = adaptive_compression, weights, trace
@@ -165,12 +166,12 @@ class DataLoader(data.DataLoader[_T_co]):
     @property
     def num_workers(self):
         """Worker processes, or threads where everything runs natively; an int."""
-        rebuild.watch()
+        workers.watch()
         return self._num_workers
 
     @num_workers.setter
     def num_workers(self, n):
-        options = {name: getattr(self, name) for name in rebuild.OPTIONS}
+        options = {name: getattr(self, name) for name in workers.OPTIONS}
         if n and vars(self).get("prefetch_factor", PREFETCH) is None:  # there were no workers before
             self.prefetch_factor = PREFETCH
         self._num_workers = workers.Count(n, getattr(n, "decided", False), options)
@@ -199,7 +200,7 @@ class DataLoader(data.DataLoader[_T_co]):
 
     def _get_iterator(self):
         if self.num_workers == 0 and not self._goes_on_natively():
-            self._engines.close()
+            self._engines.close_native()
             return InlineIter(self)
         if self.num_workers > 0 and self.prefetch_factor <= 0:
             raise AssertionError(f"prefetch_factor is {self.prefetch_factor}, must be greater than 0 with workers")
@@ -207,17 +208,17 @@ class DataLoader(data.DataLoader[_T_co]):
         if self._is_native():
             return NativeIter(self)
         self._engines.close()
-        if self._iterable and not (self._may_be_inline and workers.why_no_children()):
-            return StreamIter(self)  # states depend on the number of workers: it was decided when the loader was made
-        if why := self._why_no_processes():
+        # States of an iterable data set depend on the number of workers, which was decided when the loader was made.
+        is_fixed = self._iterable and not (self._may_be_inline and workers.why_no_children())
+        if not is_fixed and (why := self._why_no_processes()):
             log.info("%s; num_workers=n starts processes, without it they are not", why)
             self._give_up_workers()
             return InlineIter(self)
         return PoolIter(self)
 
     def _goes_on_natively(self):
-        """The state that was loaded is that of a native pass, and this loader can make the rest of it: Python code would
-        draw other random numbers."""
+        """The state that was loaded is that of a native pass, and this loader can make the rest of it: Python code
+        would draw other random numbers."""
         resume = self._resume
         if resume is None or not running(resume):
             return False
@@ -264,7 +265,7 @@ class DataLoader(data.DataLoader[_T_co]):
             return "batch_size=None asks for single samples"
         if collate is None:
             return f"collate_fn ({explain.name_of(self.collate_fn)}) is Python code that gets single samples"
-        if not init_fns.harmless(self.worker_init_fn):
+        if not workers.harmless(self.worker_init_fn):
             return f"worker_init_fn ({explain.name_of(self.worker_init_fn)}) may change the data set in the workers"
         return None
 
@@ -275,7 +276,8 @@ class DataLoader(data.DataLoader[_T_co]):
 
     def set_epoch(self, epoch):
         """Makes the next iter() begin that epoch: of the order and randomness of `seed`, and of samplers that have a
-        set_epoch, too.  A state that was loaded is kept if it is of the same epoch.
+        set_epoch, too.  A state that was loaded is kept if it is of the same epoch; else a warning is logged and it is
+        dropped.
 
         >>> loader = DataLoader(torch.arange(6), batch_size=3, num_workers=0, shuffle=True, seed=1)
         >>> first = [batch.tolist() for batch in loader]
@@ -286,6 +288,8 @@ class DataLoader(data.DataLoader[_T_co]):
         check(EPOCH, {"epoch": epoch})
         epoch = operator.index(epoch)
         if epoch != self._epoch:
+            if self._resume is not None and states.has_rest(self, self._resume):
+                warn_of_dropped_state(epoch, self._epoch)
             self._resume = None
         self._epoch = epoch
         for sampler in sampler_chain(self._index_sampler):
@@ -307,7 +311,7 @@ class DataLoader(data.DataLoader[_T_co]):
                           self._counts, self._bad_list, self._progress.epoch)  # fmt: skip
 
     def _sample_costs(self):
-        self._costs = self._costs or (costs_of(self.dataset, states.length_of(self.dataset)) if self.lanes else None)
+        self._costs = self._costs or (costs_of(self.dataset, length_of(self.dataset)) if self.lanes else None)
         return self._costs
 
     # --- state ---
@@ -330,7 +334,7 @@ class DataLoader(data.DataLoader[_T_co]):
     def _between(self):
         """The state between two passes: that of the next one, which has drawn nothing."""
         kept = self._iterator.kept_seeds() if self._iterator is not None else None
-        coming = Progress(self._epoch, rng_state.save(self, kept_seeds=kept), self._counts)
+        coming = Progress(self._epoch, samplers.save_draws(self, kept_seeds=kept), self._counts)
         coming.finished = self._progress is not None
         return self._state_of(coming)
 
@@ -353,7 +357,7 @@ class DataLoader(data.DataLoader[_T_co]):
             return None, None
         if running(found):
             return found, None
-        rng_state.restore(self, found["draws"]["generators"])
+        samplers.restore_generators(self, found["draws"]["generators"])
         return None, found["draws"]["kept_seeds"]
 
     # --- repeating ---
@@ -394,9 +398,9 @@ class DataLoader(data.DataLoader[_T_co]):
     def stats(self):
         """Counters since the loader was made, as a dict; docs/stats.md lists them."""
         if self._progress is not None:
-            self._progress.commit()
+            self._progress.hands.commit()
         for iterator in list(self._iterators):
-            iterator._progress.timer.count()
+            iterator._progress.hands.timer.count()
         counts = {name: self._counts[name] for name in COUNTS}
         return with_all_keys({**self._counters.stats(), **counts, "delivered_samples": counts["samples"],
                               "epoch": max(0, self._epoch - 1), **self._tuning.stats(self._begins_with())})  # fmt: skip
@@ -424,8 +428,8 @@ class DataLoader(data.DataLoader[_T_co]):
         """Changes a setting, a name of drapps.knobs(), of passes that run and of later ones: no policy turns it then.
 
         Native passes have all of them; worker processes have "workers" (not those of iterable data sets, which have
-        iterators), "prefetch", "prefetch_bytes", "lane_threshold", "cpu_ceiling" and "priority"; with num_workers=0 there
-        are none.
+        iterators), "prefetch", "prefetch_bytes", "lane_threshold", "cpu_ceiling" and "priority"; with num_workers=0
+        there are none.
 
         >>> loader.set("workers", 2)
         >>> loader.get("workers")
@@ -434,7 +438,7 @@ class DataLoader(data.DataLoader[_T_co]):
         value = check_knob(knob, value)
         self._check_has(knob, value)
         if knob == "workers" and value < 1:
-            raise _core.ArgumentError(f"workers is {value}, allowed are whole numbers from 1 on")
+            raise _core.ArgumentError(f"workers must be a positive int, got {value!r}")
         for iterator in list(self._iterators):
             iterator._set_knob(knob, value)
         if knob == "workers":
@@ -462,7 +466,7 @@ class DataLoader(data.DataLoader[_T_co]):
         """
         names = [row.name for row in knobs()]
         if knob not in names:
-            raise _core.ArgumentError(f"the setting is {knob!r}, allowed are {', '.join(map(repr, names))}")
+            raise _core.ArgumentError(f"knob must be one of {', '.join(map(repr, names))}, got {knob!r}")
         found = self._tuning.get(knob) if self.num_workers else None
         found = self._begins_with().get(knob) if found is None else found
         if found is None:
@@ -500,7 +504,7 @@ class DataLoader(data.DataLoader[_T_co]):
         vars(self).update(mine, _iterators=weakref.WeakSet(), _progress=None, _plan=None, _costs=None)
 
     def __repr__(self):
-        n = states.length_of(self.dataset)
+        n = length_of(self.dataset)
         samples = "" if n is None else f" with {counted(n, 'sample')}"
         batches = "single samples" if self.batch_size is None and self.batch_sampler is None else (
             f"batches of {self.batch_size}" if self.batch_size else f"batches of {type(self.batch_sampler).__name__}")

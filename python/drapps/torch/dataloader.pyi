@@ -20,6 +20,7 @@ class DataLoader(data.DataLoader[_T_co]):
     seed: int | None
     cache: str | PathLike[str] | None
     cache_limit: int
+    cache_memory: int
     rank: int
     world_size: int
     lanes: bool
@@ -57,6 +58,7 @@ class DataLoader(data.DataLoader[_T_co]):
         seed: int | None = ...,
         cache: str | PathLike[str] | None = ...,
         cache_limit: int | None = ...,
+        cache_memory: int | None = ...,
         rank: int | Literal["auto"] | None = ...,
         world_size: int | None = ...,
         lanes: bool = ...,

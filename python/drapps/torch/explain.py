@@ -1,11 +1,8 @@
-"""DataLoader.explain(): what runs where, in words; and the settings that a trace records."""
-
-from torch.utils import data
+"""DataLoader.explain(): what runs where, in words."""
 
 from drapps import cached
 from drapps.counted import counted
 from drapps.passes.order import sampler_chain
-from drapps.torch.identity import length_of
 
 
 def text(loader):
@@ -45,7 +42,9 @@ def _work(loader):
         yield f"runs: in the caller ({f'{why}; num_workers=n starts processes' if why else 'num_workers=0'})"
         yield from _cache(loader, None)
         return
-    where = f"by {counted(n, 'thread')}, natively" if native else f"in {counted(n, 'worker process', 'worker processes')}"
+    where = (
+        f"by {counted(n, 'thread')}, natively" if native else f"in {counted(n, 'worker process', 'worker processes')}"
+    )
     ahead = loader._tuning.overrides.get("prefetch", loader.prefetch_factor * n)
     yield f"runs: {where} ({'decided' if n.decided else 'given'}), {ahead} batches in flight"
     if plan:
@@ -58,52 +57,25 @@ def _work(loader):
 
 def _cache(loader, plan):
     """What is kept and where, or why nothing.  plan: None where no part is native."""
-    if loader.cache is None:
+    if loader.cache is None and not loader.cache_memory:
         return
     if plan is not None and plan.is_native:
         yield _of_engine(loader, plan)
         return
     kind = type(loader.dataset)
     marked = sorted({name for base in kind.__mro__ for name, value in vars(base).items() if cached.is_marked(value)})
-    yield (f"cache: keeps in {cached.folder_text(loader.cache)} what functions return that are marked with "
-           f"drapps.deterministic; {name_of(loader.dataset)} has {', '.join(marked) or 'none itself'}")  # fmt: skip
+    yield (f"cache: keeps in {cached.folder_text(loader.cache)} the results of functions marked with "
+           f"drapps.deterministic; {name_of(loader.dataset)} has {', '.join(marked) or 'none'}")  # fmt: skip
     if plan is not None and plan.dataset is not loader.dataset:
-        yield "  of the native beginning nothing is kept, because Python code follows it"
+        yield "  results of the native ops before Python code are not kept"
 
 
 def _of_engine(loader, plan):
     """As the native loader says it, which is opened by the first pass."""
     native = loader._counters.native if loader._counters.plan is plan else None
     said = native.explain().splitlines() if native is not None and not native._core.closed else ()
-    begun = [line for line in said if line.startswith("cache: ")]
+    begun = [line for line in said if line.startswith("cache")]
     if begun:
-        return begun[0]
-    return (f"cache: keeps in {cached.folder_text(loader.cache)} what the ops before the first random one make; which "
-            "these are is said here once a pass has begun")  # fmt: skip
-
-
-# --- for traces ---
-
-
-def settings_of(loader):
-    """The arguments that say which samples come, and in which order; plain values."""
-    own = loader.batch_sampler if type(loader.batch_sampler).__module__.split(".")[0] not in ("torch", "drapps") else None
-    return {
-        "batch_size": loader.batch_size,
-        "shuffle": own is None and isinstance(loader.sampler, data.RandomSampler),
-        "sampler": type(own or loader.sampler).__name__,
-        "drop_last": loader.drop_last,
-        "in_order": bool(loader.in_order),
-        "seed": loader.seed,
-        "on_bad_sample": loader.on_bad_sample,
-        "rank": loader.rank,
-        "world": loader.world_size,
-    }
-
-
-def samples_of_pass(loader):
-    """Samples of a whole pass of this rank; None where the sampler does not tell, or forms batches of its own."""
-    if type(loader.batch_sampler) is not data.BatchSampler:
-        return None
-    n_samples = length_of(loader.sampler)
-    return n_samples - n_samples % loader.batch_size if n_samples and loader.drop_last else n_samples
+        return "\n".join(begun)
+    return (f"cache: keeps in {cached.folder_text(loader.cache)} the results of the ops before the first random one; "
+            "they are listed here when a pass has begun")  # fmt: skip

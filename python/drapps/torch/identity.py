@@ -15,6 +15,7 @@ import torch
 from torch.utils import data
 
 from drapps.digest import digest
+from drapps.torch.samplers import length_of
 
 ARRAYS = (torch.Tensor, numpy.ndarray)
 CHAINS = (list, tuple, torch.nn.Sequential, torch.nn.ModuleList)
@@ -25,14 +26,6 @@ STEP = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: its multiples are all over th
 HOLDS_TRANSFORMS = ("transform", "target_transform", "transforms")  # attributes of data sets
 OF_TORCHVISION = ("data", "labels", "samples", "targets")  # what its classes mostly call what they have for each sample
 LINE = 100  # characters of a transform
-
-
-def length_of(dataset):
-    """The data set's length, None without."""
-    try:
-        return len(dataset)
-    except (TypeError, NotImplementedError):
-        return None
 
 
 def data_of(dataset):

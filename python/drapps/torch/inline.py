@@ -7,13 +7,11 @@ from itertools import islice
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from drapps import _core, cached
-from drapps.passes.bad_samples import indices_of, note_samples
+from drapps.passes.bad_samples import CarefulFetcher, indices_of, note_samples
 from drapps.passes.order import places_of, size_of, stateful
-from drapps.passes.replacement import CarefulFetcher
 from drapps.procpool.worker import restore
-from drapps.procpool.seeds import COLLATE
+from drapps.procpool.seeds import COLLATE, CallerSeeds
 from drapps.torch.iterator import Iterator, pinned
-from drapps.torch.rng_state import CallerSeeds
 
 
 class Counting:
@@ -51,22 +49,23 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
             self._put_back = _continue_data(reader, self._auto_collation, loader.batch_size, resume)
         self._progress.data_state = _data_state(self._dataset, getattr(reader, "dataset_iter", None))
         self._collate = reader.collate_fn = Counting(self._collate_fn, self._auto_collation)
-        self._bad_list, self._iterable = loader._bad_list, loader._iterable
+        self._iterable = loader._iterable
         self._work = None
         self._cache = None
-        if loader.cache is not None:
-            self._cache = cached.Cache(loader.cache, loader.cache_limit, adaptive=loader.adaptive_compression,
-                                       counts=loader._counters.ended)  # fmt: skip
+        if loader.cache is not None or loader.cache_memory:
+            self._cache = loader._engines.functions(
+                lambda: cached.Cache(loader.cache, loader.cache_limit, adaptive=loader.adaptive_compression,
+                                     counts=loader._counters.ended, memory=loader.cache_memory))  # fmt: skip
         self._samples, self._seeds = self._dataset, None
-        if not loader._iterable and (loader.record or self._progress.repeat is not None):
+        if not loader._iterable and _draws_as_workers(loader, self._progress):
             self._samples, self._seeds = loader._lowered().dataset, CallerSeeds(self._base_seed, self._order)
         self._careful = None
         if self._bad.policy != "raise" and not loader._iterable:
-            self._careful = CarefulFetcher(self._samples, self._bad, self._replacements, self._seeds and self._seeds.set)
+            self._careful = CarefulFetcher(self._samples, self._bad, self._seeds and self._seeds.set)
 
     def _next_data(self):
-        with self._progress.lock:
-            hand = self._progress.hand()
+        with self._progress.hands.lock:
+            hand = self._progress.hands.mine()
             while not hand.waits:
                 _core.defer_sigint(self._draw)
                 try:
@@ -91,12 +90,12 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
 
     def _leave_out(self):
         work, self._work = self._work, None
-        self._progress.lost(self._delivery(work))
+        self._progress.hands.lost(self._delivery(work))
 
     def _made(self, hand, batch, made):
         work, self._work = self._work, None
         if made:
-            self._progress.offer(hand, batch, self._collate.n_samples, self._delivery(work))
+            self._progress.hands.offer(hand, batch, self._collate.n_samples, self._delivery(work))
         else:
             self._delivery(work)()
 
@@ -135,13 +134,18 @@ class InlineIter(Iterator, _SingleProcessDataLoaderIter):
                 found.append(self._samples[index])
             return found
         except Exception as error:
-            note_samples(error, at, self._bad_list)
+            note_samples(error, at, self._bad.listed)
             raise
 
     def _seed_batch(self, places):
         """Before collate_fn, as in a worker."""
         if self._seeds is not None and self._auto_collation:
             self._seeds.set(next(iter(places)), COLLATE)
+
+
+def _draws_as_workers(loader, progress):
+    """Whether samples draw the numbers that they draw in worker processes, and not from the program's generators."""
+    return loader.record or loader.seed is not None or progress.repeat is not None
 
 
 # --- states of data sets ---

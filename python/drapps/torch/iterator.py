@@ -3,9 +3,9 @@
 It is torch's own base iterator, so that warnings, profiler ranges and the number and order of random draws are torch's.
 Any number of threads may share one: each batch goes to one of them.
 
-Ctrl-C may be caught and the pass gone on with: what a pass has to remember is changed in functions that _core.defer_sigint
-calls, and a batch that was made and not given is given by the next call (Hand, in progress.py).  Where it is not caught,
-the iterator goes, and with it its workers: the traceback does not hold it (let_go).
+Ctrl-C may be caught and the pass gone on with: what a pass has to remember is changed in functions that
+_core.defer_sigint calls, and a batch that was made and not given is given by the next call (Hand, in cursor.py).
+Where it is not caught, the iterator goes, and with it its workers: the traceback does not hold it (let_go).
 """
 
 import logging
@@ -20,14 +20,12 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 import drapps
 from drapps import _core
-from drapps.passes.cursor import Progress
+from drapps.passes.bad_samples import Occurrences, Replacements
+from drapps.passes.cursor import Progress, is_profiled, wait_range
 from drapps.passes.order import Order, Work
-from drapps.passes.replacement import Occurrences, Replacements
 from drapps.passes.replay import Record, Repeat
-from drapps.profiler_range import is_profiled, wait_range
-from drapps.torch import rng_state
-from drapps.torch.identity import length_of
-from drapps.torch.samplers import native_id_of, pass_config
+from drapps.torch import samplers
+from drapps.torch.samplers import length_of, native_id_of, pass_config
 
 # What the first of its kind in a process looks up takes longer when a first batch is waited for, just after a fork.
 torch.empty((), dtype=torch.int64, device="cpu").random_(generator=torch.Generator()).item()  # as a base seed
@@ -56,19 +54,19 @@ class Iterator(_BaseDataLoaderIter):
     def _beginning(self, loader, kept_seeds=None):
         """A context in which the pass draws: as torch does, or, continuing, what it drew the first time."""
         if loader._progress is not None:
-            loader._progress.commit()
+            loader._progress.hands.commit()
         resume, saved_seeds = loader._take_resume()
         epoch = loader._next_epoch(resume)
         asks = 1 if loader._may_be_inline else self._asks  # torch's default has no workers
-        drawn = resume["draws"] if resume else rng_state.save(loader, asks, kept_seeds or saved_seeds)
+        drawn = resume["draws"] if resume else samplers.save_draws(loader, asks, kept_seeds or saved_seeds)
         self._progress = loader._progress = Progress(epoch, drawn, loader._counts)
-        return rng_state.redrawing(loader, resume) if resume else nullcontext(None)
+        return samplers.redrawing(loader, resume) if resume else nullcontext(None)
 
     def _draw_pass(self, loader):
         """The sampler's iterator and the base seed: in the order in which this pass draws, whatever it ran on first."""
-        drawn = self._progress.draws
+        drawn = self._progress.drawn.draws
         if drawn["kept_seeds"]:  # those workers are gone: these take their place
-            with rng_state.preserving(loader):
+            with samplers.preserving_generators(loader):
                 super().__init__(loader)
             self._draw_later_pass(loader)
             return
@@ -79,17 +77,15 @@ class Iterator(_BaseDataLoaderIter):
     def _begun(self, loader, resume):
         if resume:
             self._base_seed = resume["base_seed"]
-        kept = self._progress.draws["kept_seeds"]
-        self._workers_seed = kept[0] if kept else self._base_seed
-        self._progress.base_seed, self._progress.native = self._base_seed, self._native_pass
+        self._progress.drawn.base_seed, self._progress.drawn.native = self._base_seed, self._native_pass
         if resume and "replay" in resume:
-            self._progress.yielded = resume["_num_yielded"]
+            self._progress.hands.yielded = resume["_num_yielded"]
             self._order = self._progress.repeat = Repeat(resume["replay"], self._auto_collation)
         else:
             self._order = Order(pass_config(loader), self._sampler_iter, self._progress, resume)
         self._bad = loader._bad_of_pass()
         length = length_of(loader.dataset)
-        self._replacements = Replacements(self._base_seed, length, native_id_of(loader.dataset))
+        self._bad.replacements = Replacements(self._base_seed, length, native_id_of(loader.dataset))
         if not self._native_pass and (self._bad.policy == "replace" or self._bad.equal) and not self._progress.repeat:
             occurrences = Occurrences(length, self._auto_collation)
             for number, indices in enumerate(self._order.passed):
@@ -97,12 +93,12 @@ class Iterator(_BaseDataLoaderIter):
             self._order.times_of = occurrences.of_work
         if loader.record:
             self._progress.record = Record(self._order, self._auto_collation, self._native_pass)
-        self._resumed_at = self._progress.yielded if resume else None
+        self._resumed_at = self._progress.hands.yielded if resume else None
 
     def _give_up_if_too_many(self, error):
         """An error came of bad samples."""
         if self._bad.too_many:
-            self._progress.invalid = f"this iteration was given up: {error}"
+            self._progress.invalid = f"iterator invalidated: {error}"
 
     def __next__(self):
         try:
@@ -115,14 +111,14 @@ class Iterator(_BaseDataLoaderIter):
     def _give(self):
         if self._progress.invalid:
             raise _core.StateError(self._progress.invalid)
-        hand = self._progress.hand()
+        hand = self._progress.hands.mine()
         if not hand.waits:
             self._wait_for_offer()
         return hand.take()
 
     def _wait_for_offer(self):
         progress = self._progress  # the pass may go on with another one
-        progress.timer.begin_wait()
+        progress.hands.timer.begin_wait()
         try:
             if self._IterableDataset_len_called is not None or is_profiled():
                 with wait_range():
@@ -134,13 +130,13 @@ class Iterator(_BaseDataLoaderIter):
             self._end(progress)
             raise
         finally:
-            progress.timer.end_wait(over=progress.finished)
+            progress.hands.timer.end_wait(over=progress.finished)
 
     def _end(self, progress):
         """The pass is over.  A trainer may take what is left of it, nothing, for an epoch."""
-        progress.commit()
+        progress.hands.commit()
         progress.finished = True
-        if progress.yielded == self._resumed_at:
+        if progress.hands.yielded == self._resumed_at:
             self._resumed_at = None
             log.warning("the state that was loaded is that after the last batch: nothing was left of the pass")
 
@@ -160,7 +156,14 @@ class Iterator(_BaseDataLoaderIter):
     def _draw_later_pass(self, loader):
         """As _draw_pass, with the same workers.  torch draws no base seed then; with `seed`, the epoch decides it."""
         super()._reset(loader)
-        self._base_seed = self._progress.draws["kept_seeds"][1] if loader.seed is None else rng_state.base_seed(loader)
+        kept = self._progress.drawn.draws["kept_seeds"]
+        self._base_seed = kept[1] if loader.seed is None else samplers.draw_base_seed(loader)
+
+    @property
+    def _workers_seed(self):
+        """The base seed that the workers were started with."""
+        kept = self._progress.drawn.draws["kept_seeds"]
+        return kept[0] if kept else self._base_seed
 
     def kept_seeds(self):
         """Of the next pass, if it has the same workers: the base seeds that they were started with and that it has."""
@@ -185,8 +188,8 @@ class Iterator(_BaseDataLoaderIter):
 
 
 def let_go(error):
-    """The frames of an exception that is being raised do not hold the iterator: whoever keeps the traceback, as notebooks
-    do, does not keep its workers.  Frames of others, a data set's or a collate_fn's, stay as they are."""
+    """The frames of an exception that is being raised do not hold the iterator: whoever keeps the traceback, as
+    notebooks do, does not keep its workers.  Frames of others, a data set's or a collate_fn's, stay as they are."""
     seen = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

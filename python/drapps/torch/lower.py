@@ -195,7 +195,8 @@ def _single(tree, reason, looked_at=False):
     dataset = tree.rebuild(lambda leaf: mixed[id(leaf.dataset)]) if begun else tree.dataset
     partly = {id(leaf.dataset): leaf.family.partly(leaf.dataset) for leaf in leaves if looked_at and leaf.family}
     lines = [line for leaf in leaves
-             for line in _lines(leaf, "mixed" if _is_mixed(leaf) else "Python", partly.get(id(leaf.dataset), ""))]  # fmt: skip
+             for line in _lines(leaf, "mixed" if _is_mixed(leaf) else "Python",
+                                partly.get(id(leaf.dataset), ""))]  # fmt: skip
     return Plan(dataset, [*lines, *of_wrappers, reason], ("single", tree.shape()), mixed=begun)
 
 

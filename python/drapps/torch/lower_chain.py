@@ -81,7 +81,9 @@ def flatten(transform, around=(), joint=False):
     try:
         row = find_row(transform)
         check_transform(transform)
-        inside = members(transform) if row.name in ("Compose", "Sequential") and (is_v2(transform) or not joint) else None
+        inside = (
+            members(transform) if row.name in ("Compose", "Sequential") and (is_v2(transform) or not joint) else None
+        )
     except NotNative:
         inside = held_transforms(transform, joint)
     if inside is None or any(transform is other for other in around):

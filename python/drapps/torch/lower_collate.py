@@ -79,8 +79,8 @@ class Collate:
 def _check_one_image(form):
     """default_collate stacks images, and has no use for boxes."""
     if form is not None and form.targets:
-        raise NotNative("images and boxes of unequal size cannot be stacked; collate_fn=lambda batch: tuple(zip(*batch)) "
-                        "is native")  # fmt: skip
+        raise NotNative("images and boxes of unequal size cannot be stacked; "
+                        "collate_fn=lambda batch: tuple(zip(*batch)) is native")  # fmt: skip
 
 
 DEFAULT = Collate(check=_check_one_image)

@@ -32,11 +32,11 @@ class Family:
     """What all families do alike.  A data set of it is `leaf` here."""
 
     module = base = ""
-    reads = ("__getitem__",)
-    attributes = ("transform", "target_transform")
+    reads: tuple[str, ...] = ("__getitem__",)
+    attributes: tuple[str, ...] = ("transform", "target_transform")
     goes_on = False  # reads another sample where one cannot be read
     mixes = True  # single samples may be made natively up to the first Python code
-    why_not_whole = None  # a reason why batches cannot be made natively though single samples can
+    why_not_whole: str | None = None  # a reason why batches cannot be made natively though single samples can
 
     def matches(self, leaf):
         """Whether the data set is of this family; NotNative when only almost."""

@@ -1,8 +1,8 @@
 """Detection: torchvision's CocoDetection and VOCDetection, wrapped by wrap_dataset_for_transforms_v2.
 
-A sample is (image, target).  Images, boxes, labels and masks come from a native list that is made of the annotations when
-the data set is first opened; what else a target holds is read from the data set as each batch is delivered.  Batches are
-what `tuple(zip(*samples))` makes: detection has images and targets of unequal size.
+A sample is (image, target).  Images, boxes, labels and masks come from a native list that is made of the annotations
+when the data set is first opened; what else a target holds is read from the data set as each batch is delivered.
+Batches are what `tuple(zip(*samples))` makes: detection has images and targets of unequal size.
 
 torchvision keeps boxes whose coordinates are all integers as int64 and truncates them after each op that scales.  Such
 samples are marked (INTEGER), and truncate_bounding_boxes follows each of these ops.
@@ -12,7 +12,7 @@ import copy
 import os
 import sys
 import weakref
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy
 import torch
@@ -35,7 +35,8 @@ NATIVE_KEYS = ("image_id", "boxes", "masks", "labels")  # in the order of torchv
 MOST = 2**24  # integers up to here are float32 numbers
 
 
-class Facts(NamedTuple):
+@dataclass(frozen=True)
+class Facts:
     """What is known of all samples of a data set."""
 
     integer: numpy.ndarray
@@ -48,8 +49,8 @@ class Detection(Family):
 
     mixes = False  # boxes follow their image only where the engine makes both
     goes_on = True  # an image that is not as its annotations say is left to torchvision
-    reads = ("__getitem__", "__len__")
-    available = frozenset()  # keys of a target
+    reads: tuple[str, ...] = ("__getitem__", "__len__")
+    available: frozenset[str] = frozenset()  # keys of a target
 
     def __init__(self):
         self._facts = weakref.WeakKeyDictionary()
@@ -232,7 +233,9 @@ class Coco(Detection):
 
     module, base = "torchvision.datasets.coco", "CocoDetection"
     reads = (*Detection.reads, "_load_image", "_load_target")
-    available = frozenset(("segmentation", "area", "iscrowd", "image_id", "bbox", "category_id", "boxes", "masks", "labels"))
+    available = frozenset(
+        ("segmentation", "area", "iscrowd", "image_id", "bbox", "category_id", "boxes", "masks", "labels")
+    )
 
     def matches(self, leaf):
         """With pycocotools' own index, and where torch makes float32 of Python's numbers."""
@@ -282,7 +285,10 @@ class Coco(Detection):
             raise ValueError(f"image {image_id} has a category_id that is not an int")
         row = {"path": os.path.join(inner.root, image["file_name"]), "boxes": boxes, "labels": labels}
         if "masks" in keys:
-            row["segmentation"] = {"size": [image["height"], image["width"]], "objects": [self._outline(n) for n in notes]}
+            row["segmentation"] = {
+                "size": [image["height"], image["width"]],
+                "objects": [self._outline(n) for n in notes],
+            }
         return row
 
     @staticmethod

@@ -3,7 +3,8 @@
     library code   the class must match exactly, its functions must come from the library's files, the object must not
                    override anything of its class, and a module must have no hooks
     functions      bindings(function, template): the bytecode does exactly what a template does, whose upper-case names
-                   may stand for anything; is_confined(function, ...): it reaches only some modules and has no side effects
+                   may stand for anything; is_confined(function, ...): it reaches only some modules and has no side
+                   effects
     wrappers       user classes that only forward to what they hold: a transform whose __call__ or forward is
                    `return self.transforms(x)` or calls those of a list in turn; a data set whose __getitem__ is
                    `return self.dataset[index]`, or that with a transform of the image

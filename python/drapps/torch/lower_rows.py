@@ -55,7 +55,7 @@ class Row(NamedTuple):
     make: object
 
 
-ROWS = {}
+ROWS: dict[str, Row] = {}
 
 
 def row(name, versions=("v1", "v2")):

@@ -114,7 +114,8 @@ class Joined(NamedTuple):
     inner: tuple
 
     def rebuild(self, wrap):
-        """A ConcatDataset of the rebuilt data sets; all else, as the sizes noted when it was made, is the original's."""
+        """A ConcatDataset of the rebuilt data sets; all else, as the sizes noted when it was made,
+        is the original's."""
         rebuilt = copy.copy(self.dataset)
         rebuilt.datasets = [node.rebuild(wrap) for node in self.inner]
         return rebuilt

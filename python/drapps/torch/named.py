@@ -1,7 +1,7 @@
 """DRAADPDataLoader and DRAPPSLoader: loaders by the names and arguments under which they were first described.
 
-The first is a DataLoader whose policy weighs throughput, latency, balance and energy; the second takes its settings from
-a file, its steps from a list and its policy from another file, for data sets of torch and for drapps's own.
+The first is a DataLoader whose policy weighs throughput, latency, balance and energy; the second takes its settings
+from a file, its steps from a list and its policy from another file, for data sets of torch and for drapps's own.
 """
 
 import os
@@ -51,7 +51,7 @@ class DRAPPSLoader:
 
     def __init__(self, dataset, batch_size, config=None, steps=None, policy_path=None):
         if steps is not None and not isinstance(steps, (list, tuple)):
-            raise _core.ArgumentError(f"steps is {steps!r}, allowed is a list of steps")
+            raise _core.ArgumentError(f"steps must be a list of steps, got {steps!r}")
         found = configs.read(config)
         policy, weights, limits = found.policy.get("name"), found.weights, found.limits
         if policy_path is not None:
@@ -116,9 +116,10 @@ def _with_step(pipe, step):
         except TypeError as error:
             raise _core.ArgumentError(f"step {name}: {error}") from None
     if name is not None:
-        raise _core.ArgumentError(f"step {name!r}: no such op, there are {', '.join(TABLE)}")
+        raise _core.ArgumentError(f"step must be the name of an op, got {name!r}; there are {', '.join(TABLE)}")
     if not callable(step):
-        raise _core.ArgumentError(f"step {step!r}: allowed are callables, drapps.ops, names of ops and (name, settings)")
+        raise _core.ArgumentError("a step must be a callable, an op of drapps.ops, the name of an op, or (name, "
+                                  f"settings), got {step!r}")  # fmt: skip
     return pipe.map(step)
 
 

@@ -14,55 +14,15 @@ from functools import partial
 import numpy
 
 from drapps import _core
-from drapps.passes.inflight import Mixed, Times, Whole
+from drapps.passes.inflight import Mixed, Refused, Times, Whole, find, places_in
 from drapps.passes.order import Work, places_of
-from drapps.passes.replacement import Refused, find, places_in
-from drapps.procpool.seeds import COLLATE
+from drapps.procpool.seeds import COLLATE, CallerSeeds
 from drapps.torch import workers
-from drapps.torch.explain import samples_of_pass, settings_of
 from drapps.torch.iterator import Iterator, pinned
-from drapps.torch.rng_state import CallerSeeds
-from drapps.torch.samplers import has_ranks, mixable
-from drapps.torch.state import length_of
+from drapps.torch.samplers import has_ranks, length_of, mixable, samples_of_pass, settings_of
 
 MAX_PREFETCH, MOST_NAMED = 64, 8
 AT_ONCE = ("workers", "prefetch")  # knobs that a loader is opened with
-
-
-class EngineCache:
-    """Keeps a native loader open between two passes, so that the next one begins at once."""
-
-    def __init__(self):
-        self._key = self._native = None
-        self._lock = threading.Lock()
-
-    def take(self, key):
-        """The loader that was opened with this key, or None.  One with another key is closed."""
-        with self._lock:
-            found, self._native = self._native, None
-        if found is not None and self._key != key:
-            found.close()
-            return None
-        return found
-
-    def put(self, key, native):
-        """Keeps the loader of a pass that is over.  If several passes ran concurrently, only one is kept."""
-        with self._lock:
-            if self._native is None:
-                self._key, self._native, native = key, native, None
-        if native is not None:
-            native.close()
-
-    def close(self):
-        """Closes the loader that is kept."""
-        with self._lock:
-            native, self._native = self._native, None
-        if native is not None:
-            native.close()
-
-    def __reduce__(self):
-        """A copy of a DataLoader has native loaders of its own."""
-        return EngineCache, ()
 
 
 def largest_batch(loader):
@@ -85,8 +45,8 @@ def open_native(loader, plan, n_workers, in_order):
         batch_size=largest_batch(loader), in_order=in_order, on_bad_sample=loader.on_bad_sample,
         max_bad=loader.max_bad, memory_limit=loader.memory_limit, outputs=plan.outputs, collate={"*": "list"},
         output="torch", pushed_order=True, keep_batches=not mixable(loader), lanes=loader.lanes, cache=loader.cache,
-        cache_limit=loader.cache_limit, cpu_limit=loader.cpu_limit, equal_batches=has_ranks(loader),
-        **loader._tuning.native(),
+        cache_limit=loader.cache_limit, cache_memory=loader.cache_memory, cpu_limit=loader.cpu_limit,
+        equal_batches=has_ranks(loader), **loader._tuning.native(),
     )  # fmt: skip
     knobs = {"workers": n_workers, "prefetch": min(MAX_PREFETCH, ahead_of(loader, n_workers))}
     knobs = {knob: value for knob, value in knobs.items() if knob in loader._tuning.pinned} | loader._tuning.overrides
@@ -122,7 +82,6 @@ class NativeIter(Iterator):
         super()._begun(loader, resume)
         self._tuning = loader._tuning
         self._plan, self._engines, self._counts_bad = loader._plan, loader._engines, loader._counts
-        self._bad_list = loader._bad_list
         self._turn = threading.RLock()
         self._exhausted, self._ended = False, False
         self._refused, self._pushed, self._taken = deque(), 0, 0
@@ -139,7 +98,8 @@ class NativeIter(Iterator):
 
     def _tell_begin(self, loader):
         """For the trace: which pass it is, for the engine knows its seed alone, and what the user asked for."""
-        told = {"event": "pass", "pass": self._progress.epoch, "epoch": self._base_seed, "settings": settings_of(loader)}
+        told = {"event": "pass", "pass": self._progress.epoch, "epoch": self._base_seed,
+                "settings": settings_of(loader)}
         n_samples = samples_of_pass(loader)
         if n_samples is not None:
             base = sum(map(len, self._order.passed))
@@ -153,7 +113,7 @@ class NativeIter(Iterator):
 
     def _open_window(self, loader):
         """Counted in batches, or in samples where these go to other batches: some may be left out of them."""
-        self._find = partial(find, self._plan.ids, policy=self._bad.policy, replacements=self._replacements)
+        self._find = partial(find, self._plan.ids, policy=self._bad.policy, replacements=self._bad.replacements)
         ids, n_batches = self._past(self._order.passed)
         self._under_way, self._unit = 0, 1
         self._window = self._tuning.overrides.get("prefetch", ahead_of(loader, self._n_workers))
@@ -163,7 +123,7 @@ class NativeIter(Iterator):
             self._books = Mixed(self._progress, len(ids))
         else:
             self._books = Whole(self._progress, n_batches, len(ids))
-        if self._progress.repeat is None and (self._progress.record is not None or self._progress.done):
+        if self._progress.repeat is None and (self._progress.record is not None or self._progress.delivered.done):
             times = Times(self._find, self._plan.ids.table)
             times.of(ids)
             self._order.times_of = times.of_work
@@ -175,7 +135,7 @@ class NativeIter(Iterator):
         try:
             return self._plan.ids([index for indices in batches for index in indices]), len(batches)
         except Exception:  # not all were
-            first = self._progress.origin.number
+            first = self._progress.delivered.origin.number
             found = [self._find(Work(number, indices)).ids for number, indices in enumerate(batches, first)]
             return [one for ids in found for one in ids], sum(len(ids) > 0 for ids in found)
 
@@ -207,7 +167,7 @@ class NativeIter(Iterator):
             return None
         if self._mixes:  # else the batch is delivered as a whole
             gone = set(range(len(work.indices))).difference(found.slots)
-            self._progress.all_delivered(places_in(work, gone))
+            self._progress.delivered_places(places_in(work, gone))
         kept = places_in(work, found.slots) if self._mixes or work.places else None
         times = work.times and [work.times[slot] for slot in found.slots]
         return Work(work.number, [work.indices[slot] for slot in found.slots], kept, times)
@@ -236,7 +196,7 @@ class NativeIter(Iterator):
                     raise error
 
     def _next_data(self):
-        hand = self._progress.hand()
+        hand = self._progress.hands.mine()
         while not hand.waits:
             if self._refused:
                 _core.defer_sigint(self._tell_refused)
@@ -251,18 +211,20 @@ class NativeIter(Iterator):
             self._under_way -= back.freed
             self._note_bad(batch.bad)
             if batch.error and not self._plan.goes_on:  # as torch's: the batch is lost, and the next call goes on
-                self._progress.lost(back.commit)
+                self._progress.hands.lost(back.commit)
                 self._fill()
                 raise batch.error
             if batch.samples or batch.error:
                 made = self._finished(batch, back)
-                self._progress.offer(hand, pinned(self, made), batch.samples or len(back.work.indices), back.commit)
+                n_samples = batch.samples or len(back.work.indices)
+                self._progress.hands.offer(hand, pinned(self, made), n_samples, back.commit)
             else:  # all were left out
                 back.commit()
             self._fill()
 
     def _finished(self, batch, back):
-        """What the consumer gets of a batch.  What Python code draws for it, hangs on its first place, as in a worker."""
+        """What the consumer gets of a batch.  What Python code draws for it, hangs on its first
+        place, as in a worker."""
         if not batch.error and not self._plan.collate.draws:
             return self._checked(self._plan.deliver, batch, back)
         seeds = CallerSeeds(self._base_seed, self._order)
@@ -277,7 +239,7 @@ class NativeIter(Iterator):
         try:
             return make(of)
         except Exception:
-            self._progress.lost(back.commit)
+            self._progress.hands.lost(back.commit)
             self._fill()
             raise
 
@@ -294,7 +256,7 @@ class NativeIter(Iterator):
         self._counts_bad["bad_samples"] += len(rows)
         for bad in rows:
             index = self._plan.ids.index_of(bad["id"])
-            self._bad_list.add(index, bad["error"], self._progress.epoch, bad.get("key"))
+            self._bad.listed.add(index, bad["error"], self._progress.epoch, bad.get("key"))
 
     def _take(self, box):
         try:
@@ -319,7 +281,7 @@ class NativeIter(Iterator):
 
     def _where(self, at):
         index = self._plan.ids.index_of(at["id"])
-        name, who = self._bad_list.name(index, at.get("key")), "worker" if at["worker"] > 0 else "reader"
+        name, who = self._bad.listed.name(index, at.get("key")), "worker" if at["worker"] > 0 else "reader"
         return f"; {who} {abs(at['worker'])} has been at sample {index} ({name}) for {at['seconds']:.1f} seconds"
 
     # --- the end ---
@@ -349,7 +311,8 @@ class NativeIter(Iterator):
             self._leave(native)
 
     def _leave(self, native):
-        """A pass that has not come to its end is left.  A trace is that of all passes: its writer waits for the next."""
+        """A pass that has not come to its end is left.  A trace is that of all passes: its writer
+        waits for the next."""
         if self._tuning.trace is None:
             native.close()
         else:
@@ -357,7 +320,8 @@ class NativeIter(Iterator):
             self._engines.put(self._key, native)
 
     def __del__(self):
-        """At the end of the program, all native loaders were closed, and modules may be gone: nothing is touched then."""
+        """At the end of the program, all native loaders were closed, and modules may be gone:
+        nothing is touched then."""
         native = getattr(self, "_native", None)
         if native is not None and not native._core.closed:
             self._leave(native)

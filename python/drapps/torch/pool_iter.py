@@ -1,121 +1,179 @@
-"""PoolIter: a pass over a map-style data set in worker processes.
+"""PoolIter: a pass whose batches are made in worker processes.
 
-Results come in the order of posting (in_order), or as they are ready: then a result names the samples that it is made
-of, and progress is kept for each of them.
+It waits for results and hands batches to the consumer's threads.  The rest is done by its parts, which it owns:
+
+    pool       the worker processes (procpool/dataset_pool.py), kept from pass to pass with persistent_workers
+    poster     posts the batches of the order while the pool's prefetch window has room (procpool/prefetch_window.py)
+    collector  posts one batch, and makes the consumer's batch of a result: sample_collector.py, stream_collector.py
+    rest       what makes the rest of the pass in the caller, where samples cannot be sent
 """
 
+import math
+import threading
+import time
 import warnings
-from collections import deque
 from functools import partial
-from typing import NamedTuple
 
 from torch._utils import ExceptionWrapper
-from torch.utils.data import default_collate
 
 from drapps import _core
-from drapps.passes.bad_samples import indices_of
-from drapps.passes.order import Work, size_of
-from drapps.passes.replacement import no_replacement
+from drapps.passes.bad_samples import note_samples
+from drapps.procpool.dataset_pool import DatasetPool, NothingPosted
 from drapps.procpool.pack import PackError
-from drapps.torch import init_fns
-from drapps.torch.worker_iter import WorkerIter
+from drapps.procpool.prefetch_window import Poster
+from drapps.procpool.tuning import CONTROLLER_KNOBS
+from drapps.torch import workers
+from drapps.torch.iterator import Iterator, pinned
+from drapps.torch.sample_collector import SampleCollector
+from drapps.torch.samplers import length_of, settings_of
+from drapps.torch.stream_collector import Noting, StreamCollector
 
-MADE_UP = 1 << 62  # tags of batches that are not the sampler's
+LATER = 0.01
+START_S = 0.003  # for posts before the workers start: a sampler may take its time
 
 
 class Unsendable(Exception):
     """Samples cannot leave a worker process."""
 
 
-class Lost(ExceptionWrapper):
-    """An error in the place of a batch, which is not a worker's."""
+class InlineRest:
+    """Makes the rest of a pass in the caller.
 
-    def __init__(self, error):
-        self.exc_type, self._error = type(error), error
+    loader: None where that is not allowed, because the user asked for processes.
+    """
 
-    def reraise(self):
-        """As it is."""
-        raise self._error
+    def __init__(self, loader):
+        self._loader = loader
+        self._before = None  # the progress until then
+        self.iterator = None  # which makes the rest; None: nothing had to be
+
+    @property
+    def is_allowed(self):
+        """Whether the pass may continue in the caller."""
+        return self._loader is not None
+
+    def begin(self, progress):
+        """As torch would have begun the pass."""
+        self._before = progress
+        progress.hands.commit_offers()
+        self.iterator = self._loader._continue_inline(progress)
+
+    def give(self):
+        """The next batch: one that the thread did not get before, or a new one."""
+        hand = self._before.hands.mine()
+        return hand.take() if hand.waits else next(self.iterator)
 
 
-class Part(NamedTuple):
-    """A sample of a result."""
+class PoolIter(Iterator):
+    """Batches of worker processes."""
 
-    number: int  # of the sampler's batch that it belongs to,
-    slot: int  # and its place there
-    index: object
-    error: object
-    time: int = 0  # how often it came before in the pass
+    def __init__(self, loader):
+        self._pool = None
+        wanted = loader._tuning.learnt.get("workers", int(loader.num_workers))
+        self._n_workers = workers.share(self, wanted, loader.num_workers.decided)
+        super().__init__(loader)
 
+    def _begun(self, loader, resume):
+        super()._begun(loader, resume)
+        self._tuning, self._timeout = loader._tuning, loader.timeout
+        self._turn = threading.RLock()
+        is_new = self._pool is None
+        if is_new:
+            self._pool = self._open_pool(loader, resume)
+            loader._counters.watch(self._pool)
+        self._begin_window(loader)
+        if is_new:
+            self._pool.adapt(self._controller_settings(loader))
+        if self._progress.drawn.draws["kept_seeds"]:  # also where a pass goes on that was not the first of its workers
+            self._pool.begin_epoch(self._base_seed, self._shared_seed)
+        self._pool.name_epoch(self._progress.epoch)
+        self._collector = self._stream_collector(loader, resume) if loader._iterable else self._sample_collector(loader)
+        self._poster = Poster(self._pool, self._order, self._collector.post)
+        self._rest = InlineRest(loader if loader._may_be_inline and not loader._iterable else None)
+        self._tell_begin()
+        self._start_pool()
 
-class PoolIter(WorkerIter):
-    """Samples by their indices."""
+    def _open_pool(self, loader, resume):
+        if loader._iterable:
+            saved = resume["dataset"]["workers"] if resume else []
+            dataset, collate_fn = self._dataset, Noting(self._collate_fn, self._auto_collation)
+            options = {"kind": "iterable", "states": [state for _, state, _ in saved]}
+        else:
+            dataset, collate_fn = loader._plan.dataset, self._collate_fn
+            options = {"bad": "raise" if self._bad.policy == "raise" else "report"}
+        context = "fork" if loader._may_be_inline else loader.multiprocessing_context  # None would settle the program's
+        return DatasetPool(dataset, collate_fn, workers=self._n_workers, auto_collation=self._auto_collation,
+                           drop_last=self._drop_last, base_seed=self._workers_seed, shared_seed=self._shared_seed,
+                           worker_init_fn=workers.init_fn_of(loader, self), context=context,
+                           in_order=self._order.config.in_order, lanes=loader.lanes, memory_limit=loader.memory_limit,
+                           cpu_limit=loader.cpu_limit, **options)  # fmt: skip
 
-    _limit_started = True
-    _inline = None  # who makes the rest of the pass, where samples cannot be sent
-    _before = None  # then: the progress until there
+    def _begin_window(self, loader):
+        override = self._tuning.overrides.get("prefetch", 0)
+        default = override or self._tuning.learnt.get("prefetch", loader.prefetch_factor * self._n_workers)
+        is_given = "prefetch" in self._tuning.pinned and not override
+        batch_samples = loader.batch_size or (1 if loader.batch_sampler is None else self._n_workers)
+        self._pool.begin_window(default, override=override, per_worker=loader.prefetch_factor if is_given else 0,
+                                batch_samples=batch_samples)  # fmt: skip
 
-    def _open(self, loader, resume):
-        dataset, by_sample = loader._plan.dataset, self._bad.policy != "raise"
-        pool = self._open_pool(loader, dataset, self._collate_fn, worker_init_fn=init_fns.of_workers(loader, self),
-                                 bad="report" if by_sample else "raise")  # fmt: skip
-        spread = self._collate_fn is default_collate and (by_sample or not getattr(dataset, "__getitems__", None))
-        self._by_worker = not spread
-        return pool
+    def _sample_collector(self, loader):
+        config, pool = self._order.config, self._pool
+        costs = None if pool.whole else loader._sample_costs()
+        pool.expect(costs.median() if costs else 0)
+        pool.window.expect_samples(loader.prefetch_factor, loader.batch_size,
+                                   mixes=config.mixable and not config.in_order,
+                                   longest=costs.longest_by_mean() if costs else 0)  # fmt: skip
+        return SampleCollector(pool, config, self._progress, self._bad, costs, batched=self._auto_collation)
 
-    def _setup(self, loader, resume):
-        self._place, self._world = self._order.config.rank, self._order.config.world_size
-        self._in_order, self._keep = self._order.config.in_order, not self._order.config.mixable
-        many = getattr(loader._plan.dataset, "__getitems__", None) and self._bad.policy == "raise"
-        self._whole = not self._auto_collation or bool(many)
-        self._simple = self._bad.policy == "raise" and (self._in_order or self._whole)
-        self._works = {}  # by tag: [Work, samples that did not come yet]
-        self._others = {}  # by place of a bad sample: its Part, and an iterator of what may take its place
-        self._hopeless = {}  # by first place of a batch: the Part for which nothing was found
-        self._along = {}  # by place of a stand-in for a whole batch: the places of others of that batch
-        self._replaces = self._bad.policy == "replace" or self._bad.equal
-        self._holds = self._in_order and self._replaces
-        self._held, self._awaited = {}, deque()  # then: batches that came before their turn; whose turn it is
-        self._made_up = MADE_UP
-        self._costs = None if self._whole else loader._sample_costs()
-        self._pool.expect(self._costs.median() if self._costs else 0)
-        self._window.expect_samples(loader.prefetch_factor, loader.batch_size, mixes=not self._in_order and not self._keep,
-                                    longest=self._costs.longest_by_mean() if self._costs else 0)  # fmt: skip
-        self._loader = loader if loader._may_be_inline else None
+    def _stream_collector(self, loader, resume):
+        return StreamCollector(self._pool, self._progress, resume and resume["dataset"], size=loader.batch_size,
+                               in_order=loader.in_order, batched=self._auto_collation)  # fmt: skip
 
-    # --- posting ---
+    def _controller_settings(self, loader):
+        settings = {**settings_of(loader), "workers": self._n_workers, "prefetch": self._pool.window.default}
+        n_samples = None if loader._iterable else length_of(loader.dataset)
+        return self._tuning.of_processes(type(loader.dataset).__name__, loader.cpu_limit, settings,
+                                         ("workers",) if loader._iterable else (),
+                                         **({} if n_samples is None else {"samples": n_samples}))  # fmt: skip
 
-    def _tag(self, work):
-        if work.places is None:
-            return work.number * self._world + self._place
-        self._made_up += 1
-        return self._made_up
+    def _tell_begin(self):
+        """For the trace: the pass, and its bad samples."""
+        epoch = self._progress.epoch
+        self._bad.tell = partial(self._tuning.tell, "bad", epoch=epoch)
+        self._tuning.tell("start", epoch=epoch, workers=self._pool.workers, prefetch=self._pool.window.batches)
 
-    def _post(self, work, again=False):
-        keys = work.places and [(number * self._world + self._place, slot) for number, slot in work.places]
-        tag = self._tag(work)
-        costs = self._costs and self._costs.predict(work.indices)
-        # Samples with keys stay together: who puts a batch of others' samples together does not know theirs.
-        if not self._pool.post(tag, work.indices, costs, keep=self._keep or keys is not None, keys=keys):
-            return False
-        self._works[tag] = [work, 1 if self._one_slot(work) else len(work.indices)]
-        if self._holds and not again:
-            self._awaited.append(work.first)
-        return True
+    def _start_pool(self):
+        """The first worker should find work, but not wait for a slow sampler."""
+        try:
+            filled = _core.defer_sigint(self._fill, START_S)
+            self._pool.start()
+            for knob, value in list(self._tuning.overrides.items()):
+                if knob in CONTROLLER_KNOBS:  # the pool was opened with the others
+                    self._pool.turn(knob, value)
+            if not filled:
+                _core.defer_sigint(self._fill)
+        except BaseException:
+            self._shutdown_workers()
+            raise
 
-    def _one_slot(self, work):
-        """The batch is asked for as one thing."""
-        return self._whole or len(work.indices) == 0
+    def _alive(self):
+        return self._pool is not None
 
-    # --- samples that cannot be sent ---
+    def _leave_pass(self):
+        if self._pool.window.in_flight and not self._pool.clear(self._timeout or None):
+            for stuck in self._pool.stuck(0):
+                self._pool.kill_stuck(stuck.worker)
+            self._pool.clear()
+
+    # --- giving batches to consumers ---
 
     def _give(self):
         """Of several threads, one goes inline while others wait for workers, or have a batch in their hands."""
-        if self._inline is None:
+        if self._rest.iterator is None:
             try:
                 return super()._give()
             except Exception as error:
-                if self._inline is None:
+                if self._rest.iterator is None:
                     raise
                 why = error.args[0] if isinstance(error, Unsendable) and error.args else None
             if why:
@@ -124,155 +182,149 @@ class PoolIter(WorkerIter):
                               stacklevel=3)  # fmt: skip
         if self._pool is not None:  # a signal came before they were ended
             _core.defer_sigint(self._shutdown_workers)
-        hand = self._before.hand()
-        return hand.take() if hand.waits else next(self._inline)
+        return self._rest.give()
+
+    def _next_data(self):
+        hand = self._progress.hands.mine()
+        while not hand.waits:
+            with self._turn:
+                if self._collector.holds:
+                    _core.defer_sigint(self._offer, hand, self._collector.take_held)
+                if not hand.waits and not hand.box and self._is_over():
+                    self._finish()
+                    raise StopIteration
+            if not hand.waits and (hand.box or self._wait(hand.box)):
+                _core.defer_sigint(self._offer, hand, partial(self._receive, hand.box))
+
+    def _is_over(self):
+        return self._rest.iterator is None and self._collector.is_over(self._poster)
+
+    def _fill(self, seconds=math.inf):
+        """Posts until the prefetch window is full; False: it took too long."""
+        if self._pool.controller is not None:
+            self._tuning.attach(self._pool.controller)
+        return self._poster.fill(seconds)
 
     def _offer(self, hand, receive):
+        """What was received, if that is a batch, goes to the hand; an error of one is raised."""
         with self._turn:
-            if self._inline is not None:  # who makes this batch, too
+            if self._rest.iterator is not None:  # which makes this batch, too
                 raise Unsendable
-            super()._offer(hand, receive)
+            received = receive()
+            if received is None:
+                return
+            value, n_samples, commit = received
+            if isinstance(value, ExceptionWrapper):
+                self._go_inline_if_unsendable(value)
+                self._progress.hands.lost(commit)
+                self._fill()
+                self._reraise(value)
+            self._progress.hands.offer(hand, pinned(self, value), n_samples, commit)
+            self._fill()
+            pool = self._pool  # which another thread may close
+            if pool is not None and self._is_over() and not self._persistent_workers:
+                pool.dismiss()  # that was the last batch: they leave while it is used
 
-    def _over(self):
-        return self._inline is None and super()._over() and not self._held
+    def _receive(self, box):
+        """(batch or its error, samples, what to call once it is delivered); None: nothing to deliver now."""
+        try:
+            received = self._collector.accept(self._pool.opened(box))
+        except _core.BadSampleError as error:
+            self._give_up_if_too_many(error)
+            raise
+        if received is None:
+            self._fill()
+        return received
 
-    def _look_at(self, wrapper):
-        if self._loader is not None and issubclass(wrapper.exc_type, PackError):
-            self._go_inline()
+    def _go_inline_if_unsendable(self, wrapper):
+        """Nobody asked for processes: the pass goes on in the caller, as torch would have begun."""
+        if self._rest.is_allowed and issubclass(wrapper.exc_type, PackError):
+            self._rest.begin(self._progress)
+            self._progress = self._rest.iterator._progress
             raise Unsendable(wrapper.exc_msg.strip().splitlines()[-1])
 
-    def _go_inline(self):
-        """Nobody asked for processes: it goes on in the caller, as torch would have begun."""
-        self._before = self._progress
-        self._before.commit_offers()
-        self._inline = self._loader._continue_inline(self._before)
-        self._progress = self._inline._progress
+    def _reraise(self, wrapper):
+        """Raises what a batch came to; failed_at: indices of the samples, where it was one."""
+        try:
+            wrapper.reraise()
+        except Exception as error:
+            if getattr(wrapper, "failed_at", None):
+                note_samples(error, wrapper.failed_at, self._bad.listed)
+            raise
 
-    # --- results ---
+    # --- waiting ---
 
-    def _accept(self, result):
-        if isinstance(result.value, ExceptionWrapper):
-            result.value.failed_at = self._failed_at(result.samples)
-        if self._simple:
-            return self._accept_simply(result)
-        parts = [part for sample in result.samples for part in self._parts(sample)]
-        if self._costs:  # then a sample is one part
-            made = zip(parts, result.samples, strict=True)
-            timed = [(part.index, sample.ns) for part, sample in made if part.index is not None and sample.ns]
-            self._note_costs([index for index, _ in timed], [ns for _, ns in timed])
-        bad = [part for part in parts if part.error is not None] if self._bad.policy != "raise" else []
-        for part in bad:
-            if part[:2] not in self._others:  # what takes the place of a bad sample may fail, too
-                self._bad.report(part.index, part.error)
-        if bad and self._replaces and self._replace(self._again(parts, bad), parts):
-            return None
-        if self._holds and parts[0][:2] != self._awaited[0]:
-            self._held[parts[0][:2]] = result.value, parts, bad
-            return None
-        return self._deliver(result.value, parts, bad)
-
-    def _failed_at(self, samples):
-        """Indices that the error of a batch came of: of the first bad sample, or of all where they are asked for at
-        once.  Empty: of something else, as collate_fn."""
-        for sample in samples:
-            if sample.error is not None:
-                work = self._works[sample.tag][0]
-                if not self._one_slot(work):
-                    return [work.indices[sample.slot]]
-                return indices_of(work.indices, self._auto_collation)
-        return []
-
-    def _accept_simply(self, result):
-        """Nothing is left out, and the result is the batch that was posted."""
-        work, _ = self._works.pop(result.tag)
-        if self._costs and not self._one_slot(work):
-            self._note_costs(work.indices, [sample.ns for sample in result.samples])
-        commit = partial(self._progress.delivered_work, work)
-        return result.value, size_of(work.indices) if self._auto_collation else 1, commit
-
-    def _parts(self, sample):
-        entry = self._works[sample.tag]
-        entry[1] -= 1
-        if entry[1] == 0:
-            del self._works[sample.tag]
-        work = entry[0]
-        if not self._one_slot(work):
-            number, slot = (work.number, sample.slot) if work.places is None else work.places[sample.slot]
-            time = work.times[sample.slot] if work.times else 0
-            return [Part(number, slot, work.indices[sample.slot], sample.error, time)]
-        indices = work.indices if self._auto_collation and hasattr(work.indices, "__len__") else [work.indices]
-        places = work.places or [(work.number, slot) for slot in range(len(indices))]
-        return [Part(*place, index, sample.error) for place, index in zip(places, indices, strict=True)] or [
-            Part(work.number, 0, None, sample.error)
-        ]
-
-    def _note_costs(self, indices, ns):
-        """What samples took; what is slow is judged anew where it was only guessed."""
-        if self._costs.note(indices, ns):
-            self._pool.expect(self._costs.median())
-
-    def _deliver(self, value, parts, bad):
-        if self._holds:
-            self._awaited.popleft()
-        indices = [part.index for part in parts if part.index is not None]  # an empty batch has a part without
-        along = [place for part in parts for place in self._along.pop(part[:2], ())]
-        work = Work(parts[0].number, indices if self._auto_collation else indices[0],
-                    [*(part[:2] for part in parts), *along])  # fmt: skip
-        hopeless = self._hopeless.pop(parts[0][:2], None)
-        if hopeless is not None:
-            return Lost(no_replacement(hopeless.index, hopeless.error)), 0, partial(self._progress.delivered_work, work, along)
-        commit = partial(self._progress.delivered_work, work, [*(part[:2] for part in bad), *along])
-        if len(bad) == len(parts):  # nothing is left to be given
-            commit()
-            return None
-        return value, len(parts) - len(bad), commit
-
-    def _places(self, part):
-        """What is delivered with a part: its place, and those for which it stands."""
-        return [part[:2], *self._along.pop(part[:2], ())]
-
-    # --- replacing bad samples ---
-
-    def _again(self, parts, bad):
-        """What is asked for again, with others in the place of bad samples: the batch, or, where these are left out,
-        one of it, if nothing else is left."""
-        if self._bad.policy == "replace":
-            return parts
-        return parts[:1] if len(bad) == len(parts) else []
-
-    def _replace(self, again, parts):
-        """Asks for some parts of a batch, or all, with others in the place of bad samples; False: not, or in vain."""
-        indices, others = [], [part.index for part in parts]
-        for part in again:
-            index = part.index if part.error is None else self._replacement_of(part, others)
-            if index is None:
-                self._hopeless[parts[0][:2]] = self._others[part[:2]][0]
+    def _wait(self, box):
+        """Whether the next result is in the box; False: nothing is in flight any more."""
+        while True:
+            pool = self._pool
+            if pool is None:
+                return self._ended()
+            try:
+                if pool.take(box, self._timeout or None):
+                    return True
+            except NothingPosted:
+                time.sleep(LATER if pool.window.in_flight else 0)  # another thread has the last one in its hands
                 return False
-            indices.append(index)
-        places = [part[:2] for part in again]
-        if not again or not self._post(self._work_again(indices, places), again=True):
-            return False
-        left_out = [place for part in parts[len(again):] for place in self._places(part)]
-        self._along[places[0]] = [*self._along.get(places[0], ()), *left_out]
-        return True
+            except Exception:
+                if self._pool is pool:
+                    raise
+                return self._ended()  # by another thread
+            self._late(pool)
 
-    def _work_again(self, indices, places):
-        """Without batches it has its own number, which its random numbers hang on."""
-        return Work(places[0][0], indices, places) if self._auto_collation else Work(places[0][0], indices[0])
+    def _ended(self):
+        """The workers are gone: because all is done, or too early."""
+        if not self._is_over():
+            raise _core.StateError(self._progress.invalid or "this iteration was given up: its workers were ended")
+        return False
 
-    def _replacement_of(self, part, others):
-        place = part.number, part.slot
-        if place not in self._others:
-            occurrence = part.time if self._bad.policy == "replace" else 0
-            self._others[place] = part, self._replacements.of(part.index, place, others, occurrence)
-        return next(self._others[place][1], None)
+    def _late(self, pool):
+        """Nothing came for `timeout` seconds: an error, or the samples that are stuck are bad ones."""
+        stuck = sorted(pool.stuck(self._timeout * 0.9), key=lambda at: -at.seconds)
+        if self._bad.policy == "raise" or not stuck:
+            raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds" + "".join(map(_where, stuck)))
+        for at in stuck:
+            pool.kill_stuck(at.worker)
 
-    def _take_held(self):
-        if self._held and self._awaited[0] in self._held:
-            return self._deliver(*self._held.pop(self._awaited[0]))
-        return None
+    # --- knobs, and the end ---
+
+    def _set_knob(self, knob, value):
+        with self._turn:
+            if self._pool is None:
+                return
+            if knob == "workers":
+                self._pool.resize(value)
+                self._n_workers = value
+            else:
+                self._pool.turn(knob, value)
+            if knob == "prefetch":
+                self._pool.window.override(value)
 
     def _finish(self):
-        if self._costs:
-            self._costs.save()
-        super()._finish()
+        self._collector.finish()
+        if not self._persistent_workers:
+            self._shutdown_workers()
+
+    def _shutdown_workers(self):
+        pool, self._pool = self._pool, None
+        workers.give_back(self)
+        if pool is not None:
+            self._learn(pool)
+            pool.close()
+
+    def _learn(self, pool):
+        """The next pass begins where the controller has left this one."""
+        for knob in ("workers", "prefetch"):
+            if pool.controller is not None and knob not in self._tuning.pinned:
+                self._tuning.learnt[knob] = int(pool.controller.get(knob))
+
+    def __del__(self):
+        """At the end of the program, modules may be gone: nothing but the pool is touched."""
+        pool = getattr(self, "_pool", None)
+        if pool is not None:
+            pool.close()
+
+
+def _where(at):
+    return (f"; worker {at.worker} (pid {at.pid}) has been at sample {at.index!r} for {at.seconds:.1f} seconds:\n"
+            f"{at.stack}")  # fmt: skip

@@ -11,7 +11,14 @@
 #include <stdint.h>
 
 /* Wire ids stand in stored records.  A number never changes its meaning and is never reused. */
-enum { DR__BYTES_NONE = 0, DR__BYTES_LZ4 = 1, DR__BYTES_LAST = DR__BYTES_LZ4 };
+enum {
+    DR__BYTES_NONE = 0,
+    DR__BYTES_LZ4 = 1,
+    DR__BYTES_LZ4HC = 2, /* decodes as LZ4 */
+    DR__BYTES_ZSTD = 3,
+    DR__BYTES_SNAPPY = 4,
+    DR__BYTES_LAST = DR__BYTES_SNAPPY
+};
 
 typedef struct dr_byte_codec {
     const char *name; /* "lz4" */
@@ -25,6 +32,11 @@ typedef struct dr_byte_codec {
     /* Compresses `size` bytes of `data` into `out`, which has room for `cap` bytes.  Returns the number of bytes
      * written; 0: they did not fit, or `size` is 0 or beyond what the codec can take. */
     size_t (*encode)(const void *data, size_t size, void *out, size_t cap);
+
+    /* The same at a level from min_level to max_level; `encode` is that of default_level.  NULL: there are no levels.
+     */
+    size_t (*encode_at)(const void *data, size_t size, void *out, size_t cap, int level);
+    int min_level, max_level, default_level;
 
     /* Decompresses `size` bytes of `data`, which may be damaged, to exactly `out_size` bytes.  Returns false where the
      * data decodes to anything else; `out` then holds garbage. */

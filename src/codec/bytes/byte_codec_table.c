@@ -6,18 +6,32 @@
 
 extern const dr_byte_codec dr__byte_codec_none;
 extern const dr_byte_codec dr__byte_codec_lz4;
+extern const dr_byte_codec dr__byte_codec_lz4hc;
+extern const dr_byte_codec dr__byte_codec_zstd;
+extern const dr_byte_codec dr__byte_codec_snappy;
 
 const dr_byte_codec *const dr__byte_codecs[] = {
     &dr__byte_codec_none,
 #ifdef DR_HAVE_LZ4
     &dr__byte_codec_lz4,
+    &dr__byte_codec_lz4hc,
+#endif
+#ifdef DR_HAVE_ZSTD
+    &dr__byte_codec_zstd,
+#endif
+#ifdef DR_HAVE_SNAPPY
+    &dr__byte_codec_snappy,
 #endif
     NULL,
 };
 
 uint32_t dr__byte_codec_ratio(unsigned wire_id)
 {
-    static const uint32_t ratios[] = { [DR__BYTES_NONE] = 1, [DR__BYTES_LZ4] = 255 };
+    static const uint32_t ratios[] = {
+        [DR__BYTES_NONE] = 1,    [DR__BYTES_LZ4] = 255,
+        [DR__BYTES_LZ4HC] = 255, [DR__BYTES_ZSTD] = 32768, /* a block of 4 bytes repeats one byte 128 Ki times */
+        [DR__BYTES_SNAPPY] = 22,                           /* a copy of 3 bytes makes 64 */
+    };
     assert(wire_id <= DR__BYTES_LAST);
     return ratios[wire_id];
 }

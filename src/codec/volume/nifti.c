@@ -83,14 +83,14 @@ static dr_status read_dims(const struct reader *r, dr__volume_info *info, dr_err
 {
     int64_t n = i16_at(r, AT_DIM);
     if (n < 1 || n > 7)
-        return dr__fail(err, DR_ERR_FORMAT, "nifti: %lld axes; allowed are 1 to 7", (long long)n);
+        return dr__fail(err, DR_ERR_FORMAT, "nifti: axes must be 1 to 7, got %lld", (long long)n);
     for (int i = 0; i < 4; i++)
         info->stored[i] = 1;
     for (int64_t i = 1; i <= n; i++) {
         int64_t extent = i16_at(r, AT_DIM + 2 * (size_t)i);
         if (extent < 1 || (i > 4 && extent != 1))
-            return dr__fail(err, DR_ERR_FORMAT, "nifti: axis %lld has %lld voxels; allowed are %s", (long long)i,
-                            (long long)extent, i > 4 ? "1" : "1 to 32767");
+            return dr__fail(err, DR_ERR_FORMAT, "nifti: axis %lld must have %s voxels, got %lld", (long long)i,
+                            i > 4 ? "1" : "1 to 32767", (long long)extent);
         if (i <= 4)
             info->stored[4 - i] = extent;
     }
@@ -109,8 +109,8 @@ static dr_status read_place(const struct reader *r, dr__volume_info *info, dr_er
     if (at == 0)
         at = DATA;
     if (!(at >= DATA && at <= MAX_DATA_AT) || at != (double)(int64_t)at)
-        return dr__fail(err, DR_ERR_FORMAT, "nifti: voxels begin at byte %g; allowed are %d to %d", at, DATA,
-                        MAX_DATA_AT);
+        return dr__fail(err, DR_ERR_FORMAT, "nifti: offset of the voxels must be %d to %d, got %g", DATA, MAX_DATA_AT,
+                        at);
     info->data_at = (uint64_t)at;
     return DR_OK;
 }

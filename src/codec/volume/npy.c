@@ -24,8 +24,8 @@ static dr_status read_text(const uint8_t *data, size_t size, char text[MAX_TEXT]
     if (start == 12)
         len |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
     if (len >= MAX_TEXT || len > size - start)
-        return dr__fail(err, DR_ERR_FORMAT, "npy: a header of %zu bytes; allowed are %zu", len,
-                        size - start < MAX_TEXT ? size - start : (size_t)MAX_TEXT - 1);
+        return dr__fail(err, DR_ERR_FORMAT, "npy: header must have at most %zu bytes, got %zu",
+                        size - start < MAX_TEXT ? size - start : (size_t)MAX_TEXT - 1, len);
     memcpy(text, data + start, len);
     text[len] = 0;
     *data_at = start + len;

@@ -31,8 +31,8 @@ dr_status dr__want_colour(const dr_desc *in, unsigned channels, const char *op, 
     int64_t c = dr__channels(in);
     if (in->kind == DR_KIND_MASK || c == DR_UNKNOWN || (c > 0 && c < 8 && channels >> c & 1u))
         return DR_OK;
-    return dr__fail(err, DR_ERR_ARG, "%s: image has %lld channels, allowed are 1%s%s", op, (long long)c,
-                    channels & DR__RGB ? ", 3" : "", channels & DR__RGBA ? ", 4" : "");
+    return dr__fail(err, DR_ERR_ARG, "%s: channels of the image must be 1%s%s, got %lld", op,
+                    channels & DR__RGB ? ", 3" : "", channels & DR__RGBA ? ", 4" : "", (long long)c);
 }
 
 dr_status dr__colour_plan(const dr_desc *in, unsigned channels, const char *op, dr_plan *out, dr_error *err)

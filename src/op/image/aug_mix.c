@@ -65,8 +65,8 @@ static dr_status init(void *conf, dr_error *err)
     const struct conf *c = conf;
     int64_t depth = c->chain_depth < 1 ? MAX_RANDOM_DEPTH : c->chain_depth;
     if (c->mixture_width * depth > DR_PARAM_LIST)
-        return dr__fail(err, DR_ERR_ARG, "aug_mix: %lld chains of %lld steps, allowed are %d steps in all",
-                        (long long)c->mixture_width, (long long)depth, DR_PARAM_LIST);
+        return dr__fail(err, DR_ERR_ARG, "aug_mix: mixture_width * chain_depth must be at most %d, got %lld * %lld",
+                        DR_PARAM_LIST, (long long)c->mixture_width, (long long)depth);
     return DR_OK;
 }
 

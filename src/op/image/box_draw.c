@@ -8,9 +8,16 @@
 dr_status dr__box_range_of(const dr_reals *scale, const dr_reals *ratio, const char *op, dr__box_range *range,
                            dr_error *err)
 {
+    const dr_reals *const lists[] = { scale, ratio };
+    for (int i = 0; i < 2; i++) {
+        const double *v = lists[i]->v;
+        if (v[0] > v[1])
+            return dr__fail(err, DR_ERR_ARG, "%s: %s must be (least, most), got (%g, %g)", op, i ? "ratio" : "scale",
+                            v[0], v[1]);
+    }
     for (int i = 0; i < 2; i++) {
         if (ratio->v[i] <= 0)
-            return dr__fail(err, DR_ERR_ARG, "%s: ratio is %g, must be positive", op, ratio->v[i]);
+            return dr__fail(err, DR_ERR_ARG, "%s: ratio must be positive, got %g", op, ratio->v[i]);
         range->scale[i] = scale->v[i];
         range->log_ratio[i] = dr__log(ratio->v[i]);
     }

@@ -71,8 +71,8 @@ dr_status dr__fill_pixel(const dr_reals *fill, const dr_desc *d, const char *op,
     if (d->kind == DR_KIND_MASK || channels < 0)
         return DR_OK;
     if (channels > DR_PARAM_LIST)
-        return dr__fail(err, DR_ERR_ARG, "%s: image has %lld channels, allowed are %d", op, (long long)channels,
-                        DR_PARAM_LIST);
+        return dr__fail(err, DR_ERR_ARG, "%s: image must have at most %d channels, got %lld", op, DR_PARAM_LIST,
+                        (long long)channels);
     if (fill->n > 1 && fill->n != channels)
         return dr__fail(err, DR_ERR_ARG, "%s: fill has %d values, the image %lld channels", op, fill->n,
                         (long long)channels);
@@ -85,7 +85,7 @@ dr_status dr__padding_sides(const dr_ints *padding, const char *op, int64_t side
 {
     static const int source[5][4] = { { 0 }, { 0, 0, 0, 0 }, { 0, 1, 0, 1 }, { 0 }, { 0, 1, 2, 3 } };
     if (padding->n == 3)
-        return dr__fail(err, DR_ERR_ARG, "%s: padding has 3 values, allowed are 1, 2 or 4", op);
+        return dr__fail(err, DR_ERR_ARG, "%s: padding must have 1, 2 or 4 values, got 3", op);
     for (int i = 0; i < 4; i++)
         sides[i] = padding->n ? padding->v[source[padding->n][i]] : 0;
     return DR_OK;

@@ -17,7 +17,7 @@ static dr_status init(void *conf, dr_error *err)
 {
     const struct conf *c = conf;
     if (c->num_output_channels == 2)
-        return dr__fail(err, DR_ERR_ARG, "grayscale: num_output_channels is 2, allowed are 1 and 3");
+        return dr__fail(err, DR_ERR_ARG, "grayscale: num_output_channels must be 1 or 3, got 2");
     return DR_OK;
 }
 

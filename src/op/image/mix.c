@@ -75,8 +75,8 @@ static dr_status one_hot(dr_task *task, const char *op, const dr_view *in, dr_vi
     memset(weight, 0, (size_t)(n * classes) * sizeof *weight);
     for (int64_t i = 0; i < n; i++) {
         if (label[i] < 0 || label[i] >= classes)
-            return dr__fail(task->err, DR_ERR_ARG, "%s: label %lld of sample %lld, allowed are 0 to %lld", op,
-                            (long long)label[i], (long long)i, (long long)classes - 1);
+            return dr__fail(task->err, DR_ERR_ARG, "%s: the label of sample %lld must be 0 to %lld, got %lld", op,
+                            (long long)i, (long long)classes - 1, (long long)label[i]);
         weight[i * classes + label[i]] = 1.0f;
     }
     return DR_OK;

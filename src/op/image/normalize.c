@@ -45,8 +45,8 @@ static dr_status plan(const void *conf, const void *par, const dr_desc *in, dr_p
         return DR_OK;
     DR_TRY(dr__want_image(in, DR__NUMERIC_TYPES & ~(1u << DR_U16), "normalize", err));
     if (dr__channels(in) > DR_PARAM_LIST)
-        return dr__fail(err, DR_ERR_ARG, "normalize: image has %lld channels, allowed are %d",
-                        (long long)dr__channels(in), DR_PARAM_LIST);
+        return dr__fail(err, DR_ERR_ARG, "normalize: image must have at most %d channels, got %lld", DR_PARAM_LIST,
+                        (long long)dr__channels(in));
     DR_TRY(check_count(&c->mean, "mean", dr__channels(in), err));
     DR_TRY(check_count(&c->std, "std", dr__channels(in), err));
     if (in->dtype == DR_U8)

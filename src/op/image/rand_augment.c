@@ -42,8 +42,8 @@ static dr_status init(void *conf, dr_error *err)
 {
     const struct conf *c = conf;
     if (c->magnitude >= c->num_magnitude_bins)
-        return dr__fail(err, DR_ERR_ARG, "rand_augment: magnitude is %lld, allowed are 0 to %lld",
-                        (long long)c->magnitude, (long long)c->num_magnitude_bins - 1);
+        return dr__fail(err, DR_ERR_ARG, "rand_augment: magnitude must be 0 to %lld, got %lld",
+                        (long long)c->num_magnitude_bins - 1, (long long)c->magnitude);
     return DR_OK;
 }
 

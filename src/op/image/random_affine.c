@@ -56,7 +56,7 @@ static dr_status check_pair(const dr_reals *list, const char *name, dr_error *er
 static dr_status set_shear(struct conf *c, dr_error *err)
 {
     if (c->shear.n == 3)
-        return dr__fail(err, DR_ERR_ARG, "random_affine: shear has 3 numbers, allowed are 1, 2 or 4");
+        return dr__fail(err, DR_ERR_ARG, "random_affine: shear must have 1, 2 or 4 numbers, got 3");
     if (c->shear.n)
         DR_TRY(dr__angle_range(&c->shear, "shear", "random_affine", c->shear_range, err));
     if (c->shear.n == 4) {

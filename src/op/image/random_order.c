@@ -30,8 +30,8 @@ static dr_status init(void *conf, dr_error *err)
 {
     const struct conf *c = conf;
     if (c->transforms.n > DR_PARAM_LIST)
-        return dr__fail(err, DR_ERR_ARG, "random_order: %d transforms, allowed are 1 to %d", c->transforms.n,
-                        DR_PARAM_LIST);
+        return dr__fail(err, DR_ERR_ARG, "random_order: transforms must be 1 to %d ops, got %d", DR_PARAM_LIST,
+                        c->transforms.n);
     return DR_OK;
 }
 

@@ -52,8 +52,7 @@ dr_status dr__want_rescalable(const dr_desc *in, int filter, const char *op, dr_
         return dr__fail(err, DR_ERR_ARG, "%s: works on uint8 images, got %s: put it before to_dtype and normalize", op,
                         dr_dtype_name(in->dtype));
     if (channels >= 0 && channels != 1 && channels != 3 && channels != 4)
-        return dr__fail(err, DR_ERR_ARG, "%s: image has %lld channels, allowed are 1, 3 and 4", op,
-                        (long long)channels);
+        return dr__fail(err, DR_ERR_ARG, "%s: image must have 1, 3 or 4 channels, got %lld", op, (long long)channels);
     return DR_OK;
 }
 
@@ -121,7 +120,7 @@ dr_status dr__rescale_scratch(const dr__rescale *r, const dr_desc *in, const cha
                dr__add_size(*bytes, round_up_64(rows), bytes);
     if (fits)
         return DR_OK;
-    return dr__fail(err, DR_ERR_LIMIT, "%s: cannot bring %lldx%lld pixels to %lldx%lld, allowed are 1 to %d", op,
+    return dr__fail(err, DR_ERR_LIMIT, "%s: cannot resize %lldx%lld pixels to %lldx%lld: each must be 1 to %d", op,
                     (long long)r->from.w, (long long)r->from.h, (long long)r->w, (long long)r->h, DR__RESIZE_MAX);
 }
 

@@ -33,8 +33,7 @@ dr_status dr__want_turnable(const dr_desc *in, const char *op, dr_error *err)
         return dr__want_image(in, ~0u, op, err);
     DR_TRY(dr__want_image(in, 1u << DR_U8, op, err));
     if (channels >= 0 && channels != 1 && channels != 3 && channels != 4)
-        return dr__fail(err, DR_ERR_ARG, "%s: image has %lld channels, allowed are 1, 3 and 4", op,
-                        (long long)channels);
+        return dr__fail(err, DR_ERR_ARG, "%s: image must have 1, 3 or 4 channels, got %lld", op, (long long)channels);
     return DR_OK;
 }
 

@@ -52,7 +52,7 @@ static dr_status plan_axis(const struct conf *c, const dr_desc *in, int i, dr_de
                         "resample_volume: the spacing of this volume is not known along axis %d; give a size", i);
     double extent_to = dr__round_even((double)extent * (in->spacing[i] / out->spacing[i]));
     if (!(extent_to < 1e6))
-        return dr__fail(err, DR_ERR_LIMIT, "resample_volume: axis %d would have %g voxels; allowed are 1000000", i,
+        return dr__fail(err, DR_ERR_LIMIT, "resample_volume: axis %d must have at most 1000000 voxels, got %g", i,
                         extent_to);
     out->dims[1 + i] = extent_to < 1 ? 1 : (int64_t)extent_to;
     return DR_OK;

@@ -49,12 +49,12 @@ static void how_far_can_be_set(void **state)
     (void)state;
     static dr__predict p;
     dr__predict_init(&p);
-    dr__predict_set_times(&p, 2); /* before anything is known */
+    dr__predict_set_slow_factor(&p, 2); /* before anything is known */
     assert_false(dr__predict_is_slow(&p, 1e12));
     learn(&p, 32, 1e6);
     assert_false(dr__predict_is_slow(&p, 1.9e6));
     assert_true(dr__predict_is_slow(&p, 2.3e6)); /* the median is right to an eighth */
-    dr__predict_set_times(&p, 50);               /* counts at once */
+    dr__predict_set_slow_factor(&p, 50);         /* counts at once */
     assert_false(dr__predict_is_slow(&p, 4.9e7));
     assert_true(dr__predict_is_slow(&p, 5.7e7));
     learn(&p, 64, 1e6); /* and stays */

@@ -289,7 +289,7 @@ static void large_spare_memory_is_let_go(void **state)
     assert_ok(
         dr__record_reset(&bench->record, 100000, &err)); /* more than a reader's, less than all that is set aside */
     dr__pool_lock();
-    dr__parked *p = dr__lane_new(&l->exec.lanes);
+    dr__parked *p = dr__lane_get_entry(&l->exec.lanes);
     dr__pool_unlock();
     dr__lane_unpark(&l->exec, p, bench);
     dr__pool_lock();

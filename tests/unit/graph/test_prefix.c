@@ -35,8 +35,8 @@ static void make_fields(dr__field fields[N_FIELDS])
     fields[4].desc = (dr_desc){ .kind = DR_KIND_BOXES, .dtype = DR_F32, .n_dims = 2, .dims = { 2, 4 } };
 }
 
-/* Splits a graph over the usual fields. */
-static dr__prefix split_with(const char *nodes, const char *outputs, const char *layout)
+/* Splits a graph over the usual fields.  want: the status. */
+static dr__prefix split_at(const char *nodes, const char *outputs, const char *layout, const char *at, dr_status want)
 {
     char text[4096];
     dr_graph *g = NULL;
@@ -49,7 +49,7 @@ static dr__prefix split_with(const char *nodes, const char *outputs, const char 
     assert_ok(dr_graph_from_json(text, &g, &err));
     assert_ok(dr__program_compile(g, fields, N_FIELDS, &o, &whole, &err));
     o.layout = layout;
-    assert_ok(dr__prefix_split(whole, fields, N_FIELDS, &o, &out, &err));
+    assert_int_equal(dr__prefix_split(whole, fields, N_FIELDS, &o, at, &out, &err), want);
     if (out.head) { /* the second part ends where the whole does */
         assert_int_equal(out.rest->n_outputs, whole->n_outputs);
         for (int i = 0; i < whole->n_outputs; i++) {
@@ -63,6 +63,11 @@ static dr__prefix split_with(const char *nodes, const char *outputs, const char 
     dr__program_free(&whole);
     dr_graph_free(&g);
     return out;
+}
+
+static dr__prefix split_with(const char *nodes, const char *outputs, const char *layout)
+{
+    return split_at(nodes, outputs, layout, NULL, DR_OK);
 }
 
 static dr__prefix split(const char *nodes, const char *outputs)
@@ -115,6 +120,63 @@ static void it_cuts_before_the_first_random_op(void **state)
     }
 }
 
+#define FLIP_OTHER "{\"op\":\"random_vertical_flip\",\"fields\":[\"mask\"]}"
+
+static void it_cuts_where_it_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *nodes, *outputs, *at, *kept; /* kept: or a part of the error */
+        bool fails;
+    } cases[] = {
+        { DECODE "," RESIZE "," FLOAT "," FLIP, "image", "decode", "decode -> image image uint8 HWC (?, ?, 3)" },
+        { DECODE "," RESIZE "," FLOAT "," FLIP, "image", "0", "decode -> image image uint8 HWC (?, ?, 3)" },
+        { DECODE "," RESIZE "," FLOAT "," FLIP, "image", "resize",
+          "decode, resize -> image image uint8 HWC (8, 6, 3)" },
+        { DECODE "," RESIZE "," FLOAT "," FLIP, "image", "to_dtype",
+          "decode, resize, to_dtype -> image image float32 HWC (8, 6, 3)" },
+        /* branches before it are kept with it */
+        { DECODE "," RESIZE_TO("small") "," FLIP, "image,small", "resize",
+          "decode, resize -> image image uint8 HWC (?, ?, 3), small image uint8 HWC (8, 6, 3)" },
+        { DECODE "," RESIZE_TO("small") "," FLIP, "image,small", "decode",
+          "decode -> image image uint8 HWC (?, ?, 3)" },
+        /* behind a random op on another branch: what it depends on */
+        { FLIP_OTHER "," DECODE "," RESIZE, "image", "resize",
+          "decode, resize -> mask mask uint8 HWC (20, 16, 1), image image uint8 HWC (8, 6, 3)" },
+        { DECODE "," FLIP_OTHER "," RESIZE_TO("small") "," FLIP_BOTH, "image,small,mask", "resize",
+          "decode, resize -> mask mask uint8 HWC (20, 16, 1), image image uint8 HWC (?, ?, 3), "
+          "small image uint8 HWC (8, 6, 3)" },
+        { DECODE "," FLIP "," RESIZE, "image", "resize", "op 1 (random_horizontal_flip) is random", true },
+        { DECODE "," FLIP "," RESIZE, "image", "1", "op 1 (random_horizontal_flip) is random", true },
+        { DECODE "," RESIZE "," FLOAT "," MIXUP, "image,label", "mixup", "op 3 (mixup) ", true },
+        { FAST "," RESIZE "," FLIP, "image", "decode", "op 0 (decode) with fast_decode depends on", true },
+        { FAST "," RESIZE "," FLIP, "image", "resize", "decode, resize -> image image uint8 HWC (8, 6, 3)" },
+        { DECODE "," RESIZE "," FLIP, "image", "3", "ops 0 to 2", true },
+        { DECODE "," RESIZE "," FLIP, "image", "-1", "ops 0 to 2", true },
+        { DECODE "," RESIZE "," FLIP, "image", "crop", "no such op", true },
+        { DECODE "," RESIZE "," RESIZE, "image", "resize", "its number: 1, 2", true },
+        { DECODE "," RESIZE "," RESIZE, "image", "2", "decode, resize, resize -> image image uint8 HWC (8, 6, 3)" },
+        { DECODE "," RESIZE_TO("small"), "label", "resize", "nothing that it makes is used", true },
+        /* a field is read as it was before, or written in another order */
+        { DECODE
+          "," RESIZE_TO("small") "," FLIP_OTHER ","
+                                 "{\"op\":\"random_horizontal_flip\",\"fields\":[\"image\"],\"outputs\":[\"small\"]},"
+                                 "{\"op\":\"center_crop\",\"params\":{\"size\":[4,4]},\"fields\":[\"image\"],"
+                                 "\"outputs\":[\"small\"]}",
+          "small,image,mask", "center_crop", "a random op before it writes to a field of its", true },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        dr__prefix p =
+            split_at(cases[i].nodes, cases[i].outputs, NULL, cases[i].at, cases[i].fails ? DR_ERR_ARG : DR_OK);
+        if (cases[i].fails && !strstr(err.text, cases[i].kept))
+            fail_msg("\"%s\" is not in \"%s\"", cases[i].kept, err.text);
+        if (!cases[i].fails)
+            assert_string_equal(dr__prefix_explain(&p, text, sizeof text), cases[i].kept);
+        dr__prefix_free(&p);
+    }
+}
+
 /* The ids of nodes key what they draw. */
 static void nodes_keep_their_ids(void **state)
 {
@@ -136,7 +198,7 @@ static void parts_that_do_not_compile_keep_nothing(void **state)
     assert_null(p.head);
     assert_null(p.rest);
     assert_null(p.json);
-    assert_non_null(strstr(p.why, "cannot be parted: "));
+    assert_non_null(strstr(p.why, "cannot be split: "));
     assert_non_null(strstr(p.why, "no such layout"));
     dr__prefix_free(&p);
 }
@@ -145,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_cuts_before_the_first_random_op),
+        cmocka_unit_test(it_cuts_where_it_is_told),
         cmocka_unit_test(parts_that_do_not_compile_keep_nothing),
         cmocka_unit_test(nodes_keep_their_ids),
     };

@@ -94,13 +94,14 @@ static void collate_rules(void **state)
     (void)state;
     dr__program *p;
     assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image=heap" }, &p), DR_ERR_ARG,
-                 "collate: \"heap\" is none of stack, pad, ragged, list");
+                 "collate: a rule must be stack, pad, ragged or list, got \"heap\"");
     assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image=list,image=heap" }, &p), DR_ERR_ARG,
                  "heap");
     assert_fails(compile(CROP, true, (dr__program_options){ .collate = "imgae=list" }, &p), DR_ERR_NOT_FOUND,
                  "collate: no field \"imgae\"");
     assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image" }, &p), DR_ERR_ARG, "field=rule");
-    assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image=" }, &p), DR_ERR_ARG, "none of stack");
+    assert_fails(compile(CROP, true, (dr__program_options){ .collate = "image=" }, &p), DR_ERR_ARG,
+                 "must be stack, pad");
     assert_ok(
         compile(CROP, true, (dr__program_options){ .outputs = "image,key", .collate = "image=list,key=ragged" }, &p));
     assert_int_equal(p->outputs[0].collate, DR_COLLATE_LIST);
@@ -145,13 +146,13 @@ static void batch_ops(void **state)
                  "random_horizontal_flip stands after mixup, which works on whole batches and must come last");
     assert_fails(compile(CROP "," MIXUP, true, none, &p), DR_ERR_ARG, "mixup: needs float32 images");
     assert_fails(compile(CROP "," FLOAT "," MIXUP, true, (dr__program_options){ .outputs = "image" }, &p), DR_ERR_ARG,
-                 "mixup: field \"label\" is no stacked output");
+                 "mixup: field \"label\" must be a stacked output");
     assert_fails(compile(CROP "," FLOAT "," MIXUP, true,
                          (dr__program_options){ .outputs = "image,label", .collate = "image=list" }, &p),
-                 DR_ERR_ARG, "mixup: field \"image\" is no stacked output");
+                 DR_ERR_ARG, "mixup: field \"image\" must be a stacked output");
     assert_fails(compile(CROP "," FLOAT ",{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\"]}",
                          true, none, &p),
-                 DR_ERR_ARG, "mixup: works on 2 fields, 1 given");
+                 DR_ERR_ARG, "mixup: fields must be 2 names, got 1");
     assert_fails(compile(CROP "," FLOAT
                               ",{\"op\":\"mixup\",\"params\":{\"num_classes\":10},\"fields\":[\"image\",\"label\"],"
                               "\"outputs\":[\"a\",\"b\"]}",

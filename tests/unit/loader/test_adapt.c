@@ -271,13 +271,13 @@ static void wrong_settings_are_named(void **state)
     refuse(&o, DR_ERR_ARG, "speed");
     o = standard();
     o.cpu_limit = -1;
-    refuse(&o, DR_ERR_ARG, "cpu_limit is -1");
+    refuse(&o, DR_ERR_ARG, "0.01 to 512, got -1");
     o.cpu_limit = 0.0 / 0.0;
     refuse(&o, DR_ERR_ARG, "cpu_limit");
     o.cpu_limit = 1e-9;
-    refuse(&o, DR_ERR_ARG, "cpu_limit is 1e-09, allowed are 0 (what the container allows) and 0.01 to 512");
+    refuse(&o, DR_ERR_ARG, "cpu_limit must be 0 (the limit of the container) or 0.01 to 512, got 1e-09");
     o.cpu_limit = 513;
-    refuse(&o, DR_ERR_ARG, "cpu_limit is 513");
+    refuse(&o, DR_ERR_ARG, "0.01 to 512, got 513");
 }
 
 static void the_environment_goes_first(void **state)

@@ -235,7 +235,7 @@ static void bad_after_its_slot(void **state)
                 for (uint64_t k = 0; k < t.batches[i].n; k++, n++)
                     assert_true(t.batches[i].ids[k] % 2 == 1);
             assert_int_equal(n, 50);
-            assert_int_equal(told(&t, "another shape than planned"), 50);
+            assert_int_equal(told(&t, "the shape that was planned"), 50);
             tape_free(&t);
             dr_loader_close(&l);
         }
@@ -610,8 +610,10 @@ static void only_given_ones_stand_in(void **state)
         o.on_bad_sample = policy;
         o.batch_size = 1;
         dr_loader *l = open_loader(set, g, &o);
-        assert_fails(dr_loader_set_replacements(l, odd, 1, &err), DR_ERR_ARG, "replacement 40 is not one of 0 to 39");
-        assert_fails(dr_loader_set_replacements(l, some, 0, &err), DR_ERR_ARG, "none is given");
+        assert_fails(dr_loader_set_replacements(l, odd, 1, &err), DR_ERR_ARG,
+                     "replacements must be ids from 0 to 39, got 40");
+        assert_fails(dr_loader_set_replacements(l, some, 0, &err), DR_ERR_ARG,
+                     "replacements must be at least 1 id, got 0");
         assert_ok(dr_loader_set_replacements(l, some, 3, &err));
         assert_fails(dr_loader_set_replacements(l, some, 3, &err), DR_ERR_STATE, "once, before the first epoch");
         tape got = { 0 };

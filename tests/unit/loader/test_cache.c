@@ -26,7 +26,8 @@ static int setup(void **state)
     (void)state;
     strcpy(root, "/tmp/drapps-cache-XXXXXX");
     setenv("DRAPPS_SEEK_INDEX", "off", 1);
-    return mkdtemp(root) ? 0 : -1;
+    setenv("DRAPPS_SHM", mkdtemp(root), 1);
+    return 0;
 }
 
 static int teardown(void **state)
@@ -105,6 +106,61 @@ static void compare(dr_dataset *set, int n_ops, json_int_t *hits)
     dr_graph_free(&r.graph);
 }
 
+/* At every edge of the graph where something can be kept, in memory, without and with a disk. */
+static void compare_edges(dr_dataset *set, int n_ops, json_int_t *hits, int *n_edges)
+{
+    random_graph r = random_graph_of(set, n_ops, &x, used);
+    const char *text = "";
+    char at[16], what[4096];
+    json_int_t none = 0;
+    tape want = run(set, &r, NULL, 0, &none);
+    for (int node = 0; node < n_ops + 1; node++) {
+        dr_loader_options o = cache_options(node % 2 ? root : NULL);
+        dr_loader *l = NULL;
+        snprintf(at, sizeof at, "%d", node);
+        o.cache_memory = 4 << 20;
+        o.cache_at = at;
+        o.on_bad_sample = DR_BAD_SKIP;
+        o.outputs = r.outputs;
+        o.collate = r.collate;
+        const dr_status status = dr_loader_open(set, r.graph, &o, &l, &err);
+        assert_true(status == DR_OK || status == DR_ERR_ARG);
+        if (status != DR_OK) {
+            assert_non_null(strstr(err.text, "cache_at is \""));
+            continue;
+        }
+        tape got = epochs(l, 2);
+        *hits += stat_of(l, "cache_memory_hits");
+        dr_loader_close(&l);
+        assert_ok(dr_graph_json(r.graph, &text, &err));
+        snprintf(what, sizeof what, "at %s, %s: %s", at, r.outputs, text);
+        assert_same_tape(&want, &got, what);
+        tape_free(&got);
+        ++*n_edges;
+    }
+    tape_free(&want);
+    dr_graph_free(&r.graph);
+}
+
+static void every_edge_gives_the_same_bytes(void **state)
+{
+    (void)state;
+    char folder[64];
+    toy t = { .n = 11, .h = 33, .w = 41 };
+    json_int_t hits = 0;
+    int n_edges = 0;
+    dr_dataset *jpegs = jpeg_set(folder, 9), *arrays = toy_set(&t);
+    x = setting("DRAPPS_TEST_SEED", 1);
+    for (uint64_t i = 0; i < setting("DRAPPS_TEST_ROUNDS", 30); i++) {
+        compare_edges(jpegs, (int)(i % 6), &hits, &n_edges);
+        compare_edges(arrays, 1 + (int)(i % 5), &hits, &n_edges);
+    }
+    assert_true(n_edges >= 25 && hits > 5 * n_edges);
+    dr_dataset_unref(&jpegs);
+    dr_dataset_unref(&arrays);
+    remove_folder(folder);
+}
+
 static void random_graphs_give_the_same_bytes(void **state)
 {
     (void)state;
@@ -178,7 +234,7 @@ static void graphs_that_begin_at_random_keep_nothing(void **state)
     dr_loader *l = open_loader(set, g, &o);
     tape got = epochs(l, 2);
     assert_int_equal(stat_of(l, "cache_hits") + stat_of(l, "cache_misses"), 0);
-    assert_explains(l, "cache: keeps nothing (no op before the first random one that is worth it)");
+    assert_explains(l, "cache: keeps nothing (no op before the first random one is worth storing)");
     dr_loader_close(&l);
     o.reference = true;
     dr_graph *kept = graph_of("{\"op\":\"resize\",\"params\":{\"size\":[4,4]}}");
@@ -219,6 +275,124 @@ static void a_scaled_decode_stays_with_its_reader(void **state)
         tape_free(&got);
         dr_graph_free(&r.graph);
     }
+    dr_dataset_unref(&set);
+    remove_folder(folder);
+}
+
+/* --- in memory --- */
+
+/* Room for some of the samples: as many are found in each epoch, whatever its order is, and two loaders share them. */
+static void memory_is_shared_and_keeps_its_limit(void **state)
+{
+    (void)state;
+    enum { N = 100 };
+    dr_dataset *set = toy_set(&(toy){ .n = N, .h = 80, .w = 80, .stamped = true });
+    dr_graph *g =
+        graph_of("{\"op\":\"center_crop\",\"params\":{\"size\":[79,79]}},{\"op\":\"random_horizontal_flip\"}");
+    dr_loader_options o = cache_options(NULL);
+    tape want = { 0 }, got = { 0 };
+    dr_loader *plain = open_loader(set, g, &o);
+    for (uint64_t epoch = 0; epoch < 4; epoch++) {
+        assert_ok(dr_loader_start(plain, epoch, &err));
+        tape_read(&want, plain, -1);
+    }
+    dr_loader_close(&plain);
+    o.cache_memory = 1 << 20;
+    o.workers = 1;
+    dr_loader *l = open_loader(set, g, &o), *other = open_loader(set, g, &o);
+    assert_ok(dr_loader_set(l, "codec", 0, &err)); /* so that the room is the same for all */
+    for (uint64_t epoch = 0; epoch < 4; epoch++) {
+        const json_int_t before = stat_of(l, "cache_hits"), room = stat_of(l, "cache_memory_records");
+        assert_ok(dr_loader_start(l, epoch, &err));
+        tape_read(&got, l, -1);
+        if (epoch)
+            assert_int_equal(stat_of(l, "cache_hits") - before, room);
+    }
+    assert_same_tape(&want, &got, "from memory");
+    assert_true(stat_of(l, "cache_memory_records") > 40 && stat_of(l, "cache_memory_records") < 60);
+    assert_true(stat_of(l, "cache_memory_bytes") <= 1 << 20);
+    assert_true(stat_of(l, "cache_memory_refused") > 0 && stat_of(l, "cache_memory_evicted") > 0);
+    assert_explains(l, "evicts what is used last by the order of the next epochs; none for 8-bit data (set)");
+    assert_ok(dr_loader_start(other, 4, &err));
+    tape_free(&got);
+    tape_read(&got, other, -1);
+    assert_int_equal(stat_of(other, "cache_memory_hits"), stat_of(l, "cache_memory_records"));
+    dr_loader_close(&other);
+    dr_loader_close(&l);
+    l = open_loader(set, g, &o); /* nobody had it any more */
+    assert_int_equal(stat_of(l, "cache_memory_records"), 0);
+    dr_loader_close(&l);
+    o.cache_memory = 1000;
+    l = NULL;
+    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "cache_memory must be 0 or at least");
+    o.cache_memory = 0;
+    o.cache_at = "0";
+    assert_fails(dr_loader_open(set, g, &o, &l, &err), DR_ERR_ARG, "cache_at needs cache or cache_memory");
+    tape_free(&want);
+    tape_free(&got);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+/* An order that the caller pushes: each sample once in an epoch, in another order each time.  As many are found. */
+static void pushed_orders_keep_what_they_have(void **state)
+{
+    (void)state;
+    enum { N = 100 };
+    dr_dataset *set = toy_set(&(toy){ .n = N, .h = 80, .w = 80, .stamped = true });
+    dr_graph *g = graph_of("{\"op\":\"center_crop\",\"params\":{\"size\":[79,79]}}");
+    dr_loader_options o = cache_options(NULL);
+    o.shuffle = false;
+    o.pushed_order = true;
+    o.cache_memory = 1 << 20;
+    o.workers = 1;
+    dr_loader *l = open_loader(set, g, &o);
+    assert_ok(dr_loader_set(l, "codec", 0, &err));
+    x = 3;
+    for (uint64_t epoch = 0; epoch < 6; epoch++) {
+        uint64_t ids[N];
+        const json_int_t before = stat_of(l, "cache_hits"), room = stat_of(l, "cache_memory_records");
+        for (uint64_t i = 0; i < N; i++) {
+            const uint64_t k = dice(&x, i + 1);
+            ids[i] = ids[k];
+            ids[k] = i;
+        }
+        assert_ok(dr_loader_start(l, epoch, &err));
+        for (int i = 0; i < N; i += 4)
+            assert_ok(dr_loader_push(l, ids + i, 4, &err));
+        assert_ok(dr_loader_push_end(l, &err));
+        tape t = { 0 };
+        tape_read(&t, l, -1);
+        tape_free(&t);
+        if (epoch)
+            assert_int_equal(stat_of(l, "cache_hits") - before, room);
+    }
+    assert_explains(l, "evicts what was not used for an epoch");
+    dr_loader_close(&l);
+    dr_graph_free(&g);
+    dr_dataset_unref(&set);
+}
+
+static void the_codec_is_a_knob(void **state)
+{
+    (void)state;
+    char folder[64];
+    double value;
+    dr_dataset *set = jpeg_set(folder, 9);
+    dr_graph *g = graph_of(RESIZED);
+    dr_loader_options o = cache_options(root);
+    dr_loader *l = open_loader(set, g, &o);
+    assert_ok(dr_loader_get(l, "codec", &value, &err));
+    assert_true(value == -1);
+    assert_fails(dr_loader_set(l, "codec", 200, &err), DR_ERR_ARG, "codec must be one of -1 (chosen), 0 (none)");
+    assert_fails(dr_loader_set(l, "codec", 0.5, &err), DR_ERR_ARG, "codec must be an int from -1 to 255, got 0.5");
+    assert_ok(dr_loader_set(l, "codec", 0, &err));
+    tape t = epochs(l, 1);
+    assert_int_equal(stat_of(l, "cache_written_bytes"), stat_of(l, "cache_raw_bytes"));
+    assert_explains(l, "none for 8-bit data (set)");
+    tape_free(&t);
+    dr_loader_close(&l);
+    dr_graph_free(&g);
     dr_dataset_unref(&set);
     remove_folder(folder);
 }
@@ -465,6 +639,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_folder(random_graphs_give_the_same_bytes),
+        with_folder(every_edge_gives_the_same_bytes),
+        with_folder(memory_is_shared_and_keeps_its_limit),
+        with_folder(pushed_orders_keep_what_they_have),
+        with_folder(the_codec_is_a_knob),
         with_folder(later_epochs_and_runs_start_after_the_kept_ops),
         with_folder(graphs_that_begin_at_random_keep_nothing),
         with_folder(a_scaled_decode_stays_with_its_reader),

@@ -140,7 +140,7 @@ static bool runs(dr_loader *l, uint64_t *claimed)
 }
 
 /* Far more may be made ahead: none of that is begun once a loader is being closed. */
-static void closing_waits_for_what_is_under_way_alone(void **state)
+static void closing_waits_only_for_samples_in_flight(void **state)
 {
     (void)state;
     enum { N = 400, WORKERS = 2, BATCH = 10 };
@@ -269,7 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_batch_goes_to_one),
         cmocka_unit_test(cancel_wakes_all),
-        cmocka_unit_test(closing_waits_for_what_is_under_way_alone),
+        cmocka_unit_test(closing_waits_only_for_samples_in_flight),
         cmocka_unit_test(closing_wakes_consumers),
         cmocka_unit_test(close_while_busy),
         cmocka_unit_test(start_in_mid_epoch),

@@ -157,7 +157,7 @@ static void all_empty_samples(void **state)
     assert_int_equal(f.offsets[1], 0);
     f = field_named(b, "label"); /* scalars have nothing to pad */
     assert_int_equal(f.array.desc.n_dims, 1);
-    assert_fails(dr_batch_field_at(b, 3, &f, &err), DR_ERR_ARG, "3 fields");
+    assert_fails(dr_batch_field_at(b, 3, &f, &err), DR_ERR_ARG, "0 to 2, got 3");
     assert_fails(dr_batch_field_at(b, -1, &f, &err), DR_ERR_ARG, "-1");
     dr_batch_unref(&b);
     dr_loader_close(&l);
@@ -240,7 +240,7 @@ static void draws_are_kept_with_their_samples(void **state)
 static void fill_slot(dr_batch *b, uint64_t slot, int value)
 {
     for (int i = 0; i < b->n_fields; i++) {
-        uint8_t *place = dr__batch_place(b, i, slot, &b->fields[i].desc);
+        uint8_t *place = dr__batch_slot_memory(b, i, slot, &b->fields[i].desc);
         assert_non_null(place);
         memset(place, value, b->fields[i].bytes);
     }

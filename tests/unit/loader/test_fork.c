@@ -102,12 +102,12 @@ static void child_shares(dr_monitor *parents)
 {
     dr_monitor *first = NULL, *second = NULL;
     dr_error e = { 0 };
-    STEP(1, dr__monitor_share_take(&first, &e) == DR_OK && first != parents);
+    STEP(1, dr__monitor_share_ref(&first, &e) == DR_OK && first != parents);
     dr_monitor *held = dr_monitor_ref(first);
-    dr__monitor_share_give(&parents);
-    STEP(2, dr__monitor_share_take(&second, &e) == DR_OK && second == held);
-    dr__monitor_share_give(&first);
-    STEP(3, dr__monitor_share_take(&first, &e) == DR_OK && first == held);
+    dr__monitor_share_unref(&parents);
+    STEP(2, dr__monitor_share_ref(&second, &e) == DR_OK && second == held);
+    dr__monitor_share_unref(&first);
+    STEP(3, dr__monitor_share_ref(&first, &e) == DR_OK && first == held);
     _exit(0);
 }
 
@@ -117,7 +117,7 @@ static void the_shared_monitor_is_counted_anew(void **state)
     dr_monitor *m = NULL;
     if (CHILD_WORKERS == 0)
         skip();
-    assert_ok(dr__monitor_share_take(&m, &err));
+    assert_ok(dr__monitor_share_ref(&m, &err));
     pid_t pid = fork();
     if (pid == 0) {
         alarm(20);
@@ -126,7 +126,7 @@ static void the_shared_monitor_is_counted_anew(void **state)
     int status = -1;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    dr__monitor_share_give(&m);
+    dr__monitor_share_unref(&m);
 }
 
 /* The trace of the parent is the parent's: a child that exits adds nothing to it. */

@@ -172,7 +172,7 @@ static void small_limits_are_named(void **state)
                  "a batch needs 5600 bytes; the memory limit of 1000");
     o.memory_limit = 20000; /* enough for a batch, not for the intermediate image */
     l = open_loader(set, g, &o);
-    assert_fails(dr_loader_next(l, -1, &b, &err), DR_ERR_LIMIT, "bytes of working memory, the limit is 2500");
+    assert_fails(dr_loader_next(l, -1, &b, &err), DR_ERR_LIMIT, "the limit is 2500, 1/8 of memory_limit");
     dr_loader_close(&l);
     dr_graph_free(&g);
     dr_dataset_unref(&set);
@@ -433,7 +433,7 @@ static dr__claim claim_one(dr__exec *e)
 {
     dr__claim claim;
     dr__pool_lock();
-    assert_true(dr__claim_one(e, &claim));
+    assert_true(dr__claim_for_reader(e, &claim));
     dr__pool_unlock();
     assert_int_equal(claim.n, 1);
     return claim;

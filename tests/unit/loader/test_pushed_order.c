@@ -286,8 +286,8 @@ static void mistakes_are_named(void **state)
     assert_ok(dr_loader_start(l, 0, &err));
     assert_fails(dr_loader_push(l, bad, 2, &err), DR_ERR_ARG, "sample 10, number 1 of a pushed batch");
     assert_fails(dr_loader_push(l, good, 0, &err), DR_ERR_ARG, "a pushed batch must have 1 to 16777216 samples, got 0");
-    assert_fails(dr_loader_state(l, &text, &err), DR_ERR_STATE, "the order is the caller's");
-    assert_fails(dr_loader_restore(l, "{}", &err), DR_ERR_STATE, "the order is the caller's");
+    assert_fails(dr_loader_state(l, &text, &err), DR_ERR_STATE, "the caller gives the order");
+    assert_fails(dr_loader_restore(l, "{}", &err), DR_ERR_STATE, "the caller gives the order");
     push(l, good, 2);
     assert_ok(dr_loader_push_end(l, &err));
     assert_fails(dr_loader_push(l, good, 2, &err), DR_ERR_STATE, "end of this epoch");

@@ -92,7 +92,7 @@ static void equals_what_is_fed(void **state)
     dr_desc desc = dr__desc_image(DR_F32, 5, 5, 3);
     wrong = dr__view_dense(&desc, pixels);
     dr_sample_name name = { 0 };
-    assert_fails(dr_runner_feed(fed, &wrong, &name, &err), DR_ERR_ARG, "field \"image\" is image float32");
+    assert_fails(dr_runner_feed(fed, &wrong, &name, &err), DR_ERR_ARG, "field \"image\" must be image uint8");
     uint8_t bytes[5 * 5 * 4] = { 0 };
     desc = dr__desc_image(DR_U8, 5, 5, 4); /* four channels where three were promised */
     wrong = dr__view_dense(&desc, bytes);
@@ -114,7 +114,7 @@ static void mistakes_are_named(void **state)
     dr_view v;
     dr_sample_name name = { .id = 10 };
     assert_ok(dr_runner_open(set, g, "label", NULL, false, &r, &err));
-    assert_fails(dr_runner_run(r, &name, &err), DR_ERR_ARG, "sample 10 of 10");
+    assert_fails(dr_runner_run(r, &name, &err), DR_ERR_ARG, "sample id must be below 10, got 10");
     name.id = 4;
     assert_fails(dr_runner_run(r, &name, &err), DR_ERR_FORMAT, "sample \"sample-4\"");
     assert_null(dr_runner_output(r, 1, &v));

@@ -22,7 +22,7 @@ static dr_snapshot read_gpus(const char *visible)
 
 static void assert_value(const dr_snapshot *s, dr_sensor sensor, double value, double level)
 {
-    assert_true(dr__has(s, sensor));
+    assert_true(dr__is_present(s, sensor));
     assert_true(fabs(s->value[sensor] - value) < 1e-9 && fabs(s->level[sensor] - level) < 1e-9);
 }
 
@@ -46,7 +46,7 @@ static void visible_gpus_only(void **state)
     s = read_gpus("GPU-a"); /* names: all */
     assert_value(&s, DR_SENSOR_GPU_MEMORY, 600, 0.2);
     s = read_gpus("7");
-    assert_false(dr__has(&s, DR_SENSOR_GPU_BUSY));
+    assert_false(dr__is_present(&s, DR_SENSOR_GPU_BUSY));
 }
 
 int main(void)

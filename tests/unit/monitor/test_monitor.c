@@ -35,13 +35,13 @@ static void defaults_and_bounds(void **state)
     dr_monitor_defaults(&o);
     assert_int_equal(o.interval_ms, 100);
     o.interval_ms = 9;
-    assert_fails(dr_monitor_open(&o, &m, &err), DR_ERR_ARG, "interval_ms is 9, allowed are 10 to 1000");
+    assert_fails(dr_monitor_open(&o, &m, &err), DR_ERR_ARG, "interval_ms must be 10 to 1000, got 9");
     assert_null(m);
     o.interval_ms = 1001;
     assert_fails(dr_monitor_open(&o, &m, &err), DR_ERR_ARG, "1001");
     o.interval_ms = 100;
     o.history = 0;
-    assert_fails(dr_monitor_open(&o, &m, &err), DR_ERR_ARG, "history is 0");
+    assert_fails(dr_monitor_open(&o, &m, &err), DR_ERR_ARG, "history must be 1 to 100000, got 0");
     o.history = 1;
     o.root = NULL;
     assert_fails(dr_monitor_open(&o, &m, &err), DR_ERR_ARG, "root");
@@ -225,12 +225,12 @@ static void pipelines_tell_their_facts(void **state)
     assert_true(fabs(s.value[DR_SENSOR_SERVICE_SLOW] - 0.01) < 1e-9);
     assert_true(s.level[DR_SENSOR_CONSUMER_WAIT] == 0.125);
     assert_true(s.value[DR_SENSOR_IN_FLIGHT] == 4e6 && s.level[DR_SENSOR_IN_FLIGHT] == 0.5);
-    assert_false(dr__has(&s, DR_SENSOR_CACHE_HITS));
+    assert_false(dr__is_present(&s, DR_SENSOR_CACHE_HITS));
     dr__monitor_remove_pipeline(m, a);
     dr__monitor_remove_pipeline(m, b);
     wait_ticks(m, 2);
     assert_ok(dr_monitor_latest(m, &s));
-    assert_false(dr__has(&s, DR_SENSOR_FILL_BATCH));
+    assert_false(dr__is_present(&s, DR_SENSOR_FILL_BATCH));
     dr_monitor_unref(&m);
 }
 
@@ -255,7 +255,7 @@ static double own_after(dr__sampler *s, void (*work)(int), int ms)
     if (work)
         work(ms);
     dr__sampler_tick(s, now_ns += 1000000000u, &snapshot);
-    assert_true(dr__has(&snapshot, DR_SENSOR_CPU_OWN));
+    assert_true(dr__is_present(&snapshot, DR_SENSOR_CPU_OWN));
     return snapshot.value[DR_SENSOR_CPU_OWN];
 }
 
@@ -308,15 +308,15 @@ static void watched_processes_are_own(void **state)
     dr__sampler s;
     pid_t pid = start_worker(&worker_ready, &worker_hold);
     assert_ok(dr__sampler_open(&s, "", &err));
-    assert_int_equal(dr__own_add(&s.host.own, pid), DR__WATCHED);
-    assert_int_equal(dr__own_add(&s.host.own, pid), DR__WATCHED);
+    assert_int_equal(dr__own_cpu_watch(&s.host.own, pid), DR__WATCHED);
+    assert_int_equal(dr__own_cpu_watch(&s.host.own, pid), DR__WATCHED);
     assert_int_equal(s.host.own.n_watched, 1);
     assert_true(own_after(&s, let_worker_work, 0) >= 0.3);
     close(worker_hold);
     waitpid(pid, NULL, 0);
     own_after(&s, NULL, 0);
     assert_int_equal(s.host.own.n_watched, 0); /* forgotten */
-    assert_int_equal(dr__own_add(&s.host.own, -1), DR__WATCH_GONE);
+    assert_int_equal(dr__own_cpu_watch(&s.host.own, -1), DR__WATCH_GONE);
     dr__sampler_close(&s);
     close(worker_ready);
 }

@@ -47,15 +47,15 @@ static void watch(const char *machine)
 
 static void assert_sensor(dr_sensor sensor, double value, double level)
 {
-    if (!dr__has(&second, sensor) || fabs(second.value[sensor] - value) > 1e-6 * fmax(1, value) ||
+    if (!dr__is_present(&second, sensor) || fabs(second.value[sensor] - value) > 1e-6 * fmax(1, value) ||
         fabs(second.level[sensor] - level) > 1e-6)
         fail_msg("%s: present %d, value %g, level %g; expected %g, %g", dr_sensor_name(sensor),
-                 dr__has(&second, sensor), second.value[sensor], second.level[sensor], value, level);
+                 dr__is_present(&second, sensor), second.value[sensor], second.level[sensor], value, level);
 }
 
 static void assert_absent(dr_sensor sensor)
 {
-    if (dr__has(&second, sensor))
+    if (dr__is_present(&second, sensor))
         fail_msg("%s: present", dr_sensor_name(sensor));
 }
 
@@ -65,7 +65,7 @@ static void assert_sound(const dr_snapshot *s)
     for (int i = 0; i < DR_N_SENSORS; i++) {
         assert_true(isfinite(s->value[i]) && s->value[i] >= 0);
         assert_true(s->level[i] >= 0 && s->level[i] <= 1);
-        if (!dr__has(s, i))
+        if (!dr__is_present(s, i))
             assert_true(s->value[i] == 0 && s->level[i] == 0);
     }
     assert_true(s->n_cpus <= DR_MAX_CPUS);
@@ -217,16 +217,16 @@ static void recorded_machine(void **state)
                                 DR_SENSOR_QUOTA_USED,    DR_SENSOR_THROTTLED,      DR_SENSOR_DISK_LATENCY,
                                 DR_SENSOR_NET_BANDWIDTH, DR_SENSOR_NET_RETRANSMITS };
     for (size_t i = 0; i < DR_COUNT(there); i++)
-        assert_true(dr__has(&second, there[i]));
+        assert_true(dr__is_present(&second, there[i]));
 }
 
 static void first_tick_has_no_rates(void **state)
 {
     (void)state;
     watch("synthetic-server-128");
-    assert_true(dr__has(&first, DR_SENSOR_MEM_USED));
-    assert_false(dr__has(&first, DR_SENSOR_CPU_TOTAL));
-    assert_false(dr__has(&first, DR_SENSOR_DISK_BANDWIDTH));
+    assert_true(dr__is_present(&first, DR_SENSOR_MEM_USED));
+    assert_false(dr__is_present(&first, DR_SENSOR_CPU_TOTAL));
+    assert_false(dr__is_present(&first, DR_SENSOR_DISK_BANDWIDTH));
     assert_int_equal(first.n_cpus, 128);
 }
 

@@ -119,17 +119,17 @@ static void refusals(void **state)
         in.desc = (dr_desc){ .kind = DR_KIND_BOXES, .dtype = DR_F32, .n_dims = 2, .dims = { 2, 4 } };
         expect_refused(ops[i], "{}", &in, "boxes");
         in = image_of(bytes, 4, 4, 4);
-        expect_refused(ops[i], "{}", &in, "4 channels");
+        expect_refused(ops[i], "{}", &in, "got 4");
         in = image_of(bytes, 4, 4, 3);
         expect_refused(ops[i], "{\"fill\": [1, 2]}", &in, "fill has 2");
-        expect_refused(ops[i], "{\"fill\": 300}", &in, "fill is 300");
+        expect_refused(ops[i], "{\"fill\": 300}", &in, "fill must be");
         expect_refused(ops[i], "{\"interpolation\": \"lanczos\"}", &in, "bilinear");
     }
     dr_view in = image_of(bytes, 4, 4, 3);
     expect_refused("auto_augment", "{\"policy\": \"mnist\"}", &in, "svhn");
     expect_refused("rand_augment", "{\"magnitude\": 31}", &in, "0 to 30");
     expect_refused("rand_augment", "{\"num_ops\": 17}", &in, "num_ops");
-    expect_refused("aug_mix", "{\"mixture_width\": 6}", &in, "16 steps");
+    expect_refused("aug_mix", "{\"mixture_width\": 6}", &in, "at most 16");
     expect_refused("aug_mix", "{\"severity\": 11}", &in, "severity");
     expect_refused("aug_mix", "{\"interpolation\": \"bicubic\"}", &in, "bilinear");
 }

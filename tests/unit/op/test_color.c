@@ -131,13 +131,13 @@ static void wrong_settings(void **state)
     expect_refused("color_jitter", "{\"hue\": 0.6}", &in, "hue");
     expect_refused("color_jitter", "{\"contrast\": [2, 1]}", &in, "least");
     expect_refused("color_jitter", "{\"contrast\": [1, 2, 3]}", &in, "contrast");
-    expect_refused("grayscale", "{\"num_output_channels\": 2}", &in, "1 and 3");
+    expect_refused("grayscale", "{\"num_output_channels\": 2}", &in, "1 or 3");
     expect_refused("random_posterize", "{\"bits\": 0}", &in, "bits");
     expect_refused("random_posterize", "{}", &in, "must be given");
-    expect_refused("random_invert", "{\"p\": 1.5}", &in, "p is 1.5");
+    expect_refused("random_invert", "{\"p\": 1.5}", &in, "p must be 0 to 1, got 1.5");
     in = image_of(bytes, 4, 4, 4);
-    expect_refused("color_jitter", "{\"hue\": 0.1}", &in, "4 channels");
-    expect_refused("random_equalize", "{}", &in, "4 channels");
+    expect_refused("color_jitter", "{\"hue\": 0.1}", &in, "got 4");
+    expect_refused("random_equalize", "{}", &in, "got 4");
     in.desc.dtype = DR_U16;
     expect_refused("random_invert", "{}", &in, "uint16");
 }

@@ -63,7 +63,7 @@ static void paddings(void **state)
     expect("pad", "{\"padding\": [4, 0], \"padding_mode\": \"symmetric\"}", &in, 1, 11,
            (uint8_t[]){ 3, 3, 2, 1, 1, 2, 3, 3, 2, 1, 1 });
     expect("pad", "{\"padding\": [-1, 0, 2, 0], \"padding_mode\": \"reflect\"}", &in, 1, 4, (uint8_t[]){ 2, 3, 2, 3 });
-    expect_error("pad", "{\"padding\": [1, 2, 3]}", &in, "3 values");
+    expect_error("pad", "{\"padding\": [1, 2, 3]}", &in, "values, got 3");
     expect_error("pad", "{\"padding\": [-2, 0]}", &in, "leaves nothing");
     expect_error("pad", "{\"padding\": 1, \"fill\": [1, 2]}", &in, "fill has 2 values, the image 1 channels");
 }

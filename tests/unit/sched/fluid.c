@@ -62,18 +62,18 @@ static double busy_workers(const fluid *f)
 }
 
 /* CPUs that our threads use when one that wants a CPU gets that share of it. */
-static double used(const fluid *f, double workers, double trainer, double share)
+static double used(const fluid *f, double workers, double consumer, double share)
 {
     double read = f->knob[DR_KNOB_READERS] > 0 ? 0 : f->read;
-    return workers * f->cpu / (f->cpu / share + read) + trainer * share;
+    return workers * f->cpu / (f->cpu / share + read) + consumer * share;
 }
 
 /* The share at which no more is used than there is, found by halving. */
-static double share_of(const fluid *f, double workers, double trainer)
+static double share_of(const fluid *f, double workers, double consumer)
 {
     double low = 1e-6, high = 1;
     for (int i = 0; i < 40; i++) {
-        double share = (low + high) / 2, ours = used(f, workers, trainer, share);
+        double share = (low + high) / 2, ours = used(f, workers, consumer, share);
         bool fits = ours + f->foreign * share <= f->n_cpus && (f->quota <= 0 || ours <= f->quota);
         *(fits ? &low : &high) = share;
     }
@@ -102,7 +102,7 @@ static double make(fluid *f, double workers, double share)
     return each;
 }
 
-/* The trainer works on, or takes a batch, or waits. */
+/* The consumer works on, or takes a batch, or waits. */
 static void train(fluid *f, double share, double each)
 {
     double left = DT;
@@ -132,10 +132,10 @@ static void train(fluid *f, double share, double each)
 static void advance(fluid *f)
 {
     double workers = busy_workers(f);
-    double trainer = f->step_left > 0 ? f->step_cpu / (f->step + f->step_cpu) : 0;
-    double share = share_of(f, workers, trainer), before = f->used_workers;
+    double consumer = f->step_left > 0 ? f->step_cpu / (f->step + f->step_cpu) : 0;
+    double share = share_of(f, workers, consumer), before = f->used_workers;
     double each = make(f, workers, share);
-    double spare = f->n_cpus - (f->used_workers - before) / DT - trainer * share;
+    double spare = f->n_cpus - (f->used_workers - before) / DT - consumer * share;
     f->used_foreign += DR_MIN(f->foreign, DR_MAX(spare, 0)) * DT;
     train(f, share, each);
     f->time += DT;

@@ -1,6 +1,6 @@
-/* fluid.h: a pipeline, its trainer and its machine as fluids: enough of a plant to run a policy on in a test.
+/* fluid.h: a pipeline, its consumer and its machine as fluids: enough of a plant to run a policy on in a test.
  *
- * Threads that want a CPU share the CPUs alike, no thread more than one; a quota holds back workers and trainer.  Time
+ * Threads that want a CPU share the CPUs alike, no thread more than one; a quota holds back workers and consumer.  Time
  * goes in steps of 10 ms; every 100 ms there is a snapshot.  Written apart from sched/plant_model.c on purpose.
  */
 #ifndef DR_TESTS_SCHED_FLUID_H
@@ -13,7 +13,7 @@ typedef struct fluid {
     double n_cpus, quota;                   /* quota 0: none */
     double foreign;                         /* threads that always want a CPU */
     double cpu, read;                       /* seconds of a sample: on a CPU, blocked in a read */
-    double step, step_cpu;                  /* seconds of the trainer for a batch: without a CPU, on one */
+    double step, step_cpu;                  /* seconds of the consumer for a batch: without a CPU, on one */
     double batch_samples, batch_bytes, lag; /* lag: seconds that a batch takes beyond its work */
     double memory_limit, mem_level;         /* bytes; 0..1 */
     double noise;                           /* of what is measured, e.g. 0.05 */
@@ -24,10 +24,10 @@ typedef struct fluid {
     double flow[DR_N_FLOWS], knob[DR_N_KNOBS];
     double used_own, used_foreign, used_workers, throttled; /* CPU seconds since the last snapshot */
     uint64_t n_snapshots;
-    double step_left; /* of the trainer's step */
+    double step_left; /* of the consumer's step */
 } fluid;
 
-/* A machine with two CPUs, a pipeline of 2 ms for a sample, a trainer that takes 32 samples in 50 ms. */
+/* A machine with two CPUs, a pipeline of 2 ms for a sample, a consumer that takes 32 samples in 50 ms. */
 fluid fluid_ordinary(uint64_t seed);
 dr__terms_of_use fluid_use(const fluid *f);
 

@@ -189,7 +189,7 @@ static void consumer_four_times_faster_and_slower(void **state)
     f.step = 0.1; /* 320 samples a second: one worker is enough */
     dr__control control = begin_control(&f, "analytic", "step");
     result r = run_on(&f, &control, 8, 10);
-    assert_true(r.workers == 1 && r.wait < 0.01 && r.bound == DR_BOUND_TRAINER);
+    assert_true(r.workers == 1 && r.wait < 0.01 && r.bound == DR_BOUND_CONSUMER);
     f.step = 0.025; /* 1280 a second */
     r = run_on(&f, &control, 3, 10);
     assert_true(r.workers >= 3 && r.workers <= 4 && r.wait < 0.02 && r.last_change < 3);
@@ -332,7 +332,7 @@ static double decide_each_second(void *mind, dr__observation *o, int n)
 }
 
 /* Batches wait for reads: twice the consumer's speed is twice the batches, at once, and these are not hoarded. */
-static void reads_under_way_follow_demand(void **state)
+static void reads_in_flight_follow_demand(void **state)
 {
     (void)state;
     void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
@@ -372,7 +372,7 @@ static void long_reads_are_no_wait_for_a_cpu(void **state)
 }
 
 /* 20 ms of CPU each: two CPUs can make 96 of the 200 that are asked for, if as many are read meanwhile. */
-static void reads_are_under_way_for_busy_workers_too(void **state)
+static void reads_are_in_flight_for_busy_workers_too(void **state)
 {
     (void)state;
     void *mind = dr__alloc_zero(1, dr__policy_find("analytic")->state_bytes);
@@ -411,8 +411,8 @@ static void batches_that_vary_while_they_are_read(void **state)
     dr__free(mind);
 }
 
-/* The trainer computes on the same two CPUs. */
-static void trainer_on_the_same_cpus(void **state)
+/* The consumer computes on the same two CPUs. */
+static void consumer_on_the_same_cpus(void **state)
 {
     (void)state;
     for (int i = 1; i <= 4; i++) {
@@ -452,7 +452,7 @@ static void reasons_have_numbers(void **state)
     f.noise = 0;
     dr__control control = begin_control(&f, "analytic", "step");
     result r = run_on(&f, &control, 3, 1);
-    assert_string_equal(r.reason, "The trainer waits 0 % of its time and could take 640 samples/s. 2 workers can make "
+    assert_string_equal(r.reason, "The consumer waits 0 % of its time and could take 640 samples/s. 2 workers can make "
                                   "1000/s: a sample takes 2 ms of CPU.");
     dr__control_free(&control);
 }
@@ -556,12 +556,12 @@ int main(void)
         cmocka_unit_test(batches_that_bring_nothing_are_given_back),
         cmocka_unit_test(cover_does_not_grow_for_ever),
         cmocka_unit_test(waits_by_chance_are_no_reason_for_ever_more),
-        cmocka_unit_test(reads_under_way_follow_demand),
+        cmocka_unit_test(reads_in_flight_follow_demand),
         cmocka_unit_test(long_reads_are_no_wait_for_a_cpu),
-        cmocka_unit_test(reads_are_under_way_for_busy_workers_too),
+        cmocka_unit_test(reads_are_in_flight_for_busy_workers_too),
         cmocka_unit_test(too_few_readers_are_no_reason_for_batches),
         cmocka_unit_test(batches_that_vary_while_they_are_read),
-        cmocka_unit_test(trainer_on_the_same_cpus),
+        cmocka_unit_test(consumer_on_the_same_cpus),
         cmocka_unit_test(weights_change_the_action),
         cmocka_unit_test(reasons_have_numbers),
         cmocka_unit_test(code_that_waits_is_called_that),

@@ -148,7 +148,7 @@ static void outliers_are_cut(void **state)
     for (int i = 0; i < 10; i++)
         w = proposal_of(&dr__policy_stages, memory, &o);
     assert_true(w.knob[DR_KNOB_WORKERS] == 2);
-    o.demand = 10; /* the trainer saves a checkpoint */
+    o.demand = 10; /* the consumer saves a checkpoint */
     assert_true(proposal_of(&dr__policy_stages, memory, &o).knob[DR_KNOB_WORKERS] == 2);
 }
 

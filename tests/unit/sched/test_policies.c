@@ -28,7 +28,7 @@ static double between(fluid *f, double least, double most) /* evenly on a scale 
     return least * pow(most / least, fluid_random(f));
 }
 
-/* From a laptop to a server, from a trainer that takes all to one that takes hardly anything. */
+/* From a laptop to a server, from a consumer that takes all to one that takes hardly anything. */
 static fluid random_plant(uint64_t seed)
 {
     fluid f = fluid_ordinary(seed);
@@ -136,7 +136,7 @@ static void nothing_changes_nothing(void **state)
         if (changes > 12)
             fail_msg("seed %d: %d changes in a minute in which nothing happened", (int)seed, changes);
     }
-    assert_true(restless <= N / 50); /* trainer, workers and others on CPUs that are just enough */
+    assert_true(restless <= N / 50); /* consumer, workers and others on CPUs that are just enough */
 }
 
 /* --- cost --- */

@@ -150,9 +150,10 @@ static void a_ceiling_is_a_number(void **state)
 {
     (void)state;
     dr_shmpool *shmpool = open_shmpool(1, 4, true);
-    assert_fails(dr_shmpool_set_ceiling(shmpool, -1, &err), DR_ERR_ARG, "a ceiling of -1 CPUs");
-    assert_fails(dr_shmpool_set_ceiling(shmpool, 0.0 / 0.0, &err), DR_ERR_ARG, "nan CPUs");
-    assert_fails(dr_shmpool_set_ceiling(shmpool, 1.0 / 0.0, &err), DR_ERR_ARG, "inf CPUs");
+    assert_fails(dr_shmpool_set_ceiling(shmpool, -1, &err), DR_ERR_ARG,
+                 "ceiling must be 0 (none) or a number of CPUs, got -1");
+    assert_fails(dr_shmpool_set_ceiling(shmpool, 0.0 / 0.0, &err), DR_ERR_ARG, "nan");
+    assert_fails(dr_shmpool_set_ceiling(shmpool, 1.0 / 0.0, &err), DR_ERR_ARG, "inf");
     end_shmpool(shmpool);
 }
 

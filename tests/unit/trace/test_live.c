@@ -203,7 +203,7 @@ static void decisions_that_turned_nothing(void **state)
     assert_true(json_is_null(json_object_get(json_array_get(list, 0), "last")));
     json_decref(list);
     for (int i = 1; i <= 40; i++) {
-        dr_decision d = { .number = (uint64_t)i, .bound = DR_BOUND_TRAINER, .changed = i == 2, .guarded = i == 4 };
+        dr_decision d = { .number = (uint64_t)i, .bound = DR_BOUND_CONSUMER, .changed = i == 2, .guarded = i == 4 };
         dr_live_decision(live, &d);
     }
     list = read_live(0);
@@ -211,7 +211,7 @@ static void decisions_that_turned_nothing(void **state)
     assert_int_equal(json_array_size(all), 2);
     assert_int_equal(json_integer_value(json_object_get(json_array_get(all, 1), "number")), 4);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "last"), "number")), 40);
-    assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "bounds"), "trainer")), 40);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "bounds"), "consumer")), 40);
     json_decref(list);
     dr_live_close(&live);
 }
@@ -248,7 +248,7 @@ static void off_and_nowhere(void **state)
     setenv("DRAPPS_LIVE", "/proc/nowhere/at/all", 1);
     assert_null(dr_live_open("x", "y"));
     char *text = NULL;
-    assert_fails(dr_live_read(-1, &text, &err), DR_ERR_ARG, "pid is -1");
+    assert_fails(dr_live_read(-1, &text, &err), DR_ERR_ARG, "got -1");
 }
 
 /* A folder that others may write to, one that is a link, one that is a file: none is used. */
@@ -433,7 +433,7 @@ static char *foreign_file(dr__live_head *head)
 {
     static const char names[] = "hue\0mood\0drift\0dial\0lever\0luck\0gait";
     dr__live_map map;
-    *head = (dr__live_head){ .pid = (int32_t)getpid(), .pid_space = dr__live_pid_space(), .started_ns = 4 };
+    *head = (dr__live_head){ .pid = (int32_t)getpid(), .pid_space = dr__live_pid_namespace(), .started_ns = 4 };
     dr__live_head_init(head);
     head->start_ticks = dr__live_start_ticks(head->pid);
     strcpy(head->version, "9.9");
@@ -489,7 +489,7 @@ static void tables_of_another_version(void **state)
 static void another_format_is_said(void **state)
 {
     (void)state;
-    dr__live_head head = { .pid = (int32_t)getpid(), .format = 7, .pid_space = dr__live_pid_space() };
+    dr__live_head head = { .pid = (int32_t)getpid(), .format = 7, .pid_space = dr__live_pid_namespace() };
     head.start_ticks = dr__live_start_ticks(head.pid);
     memcpy(head.magic, DR__LIVE_MAGIC, sizeof head.magic);
     int fd = write_file("8.live", &head, DR__LIVE_COMMON);
@@ -505,7 +505,7 @@ static void another_format_is_said(void **state)
 static void a_process_of_another_namespace(void **state)
 {
     (void)state;
-    dr__live_head head = { .pid = (int32_t)getpid(), .format = 7, .pid_space = dr__live_pid_space() + 1 };
+    dr__live_head head = { .pid = (int32_t)getpid(), .format = 7, .pid_space = dr__live_pid_namespace() + 1 };
     memcpy(head.magic, DR__LIVE_MAGIC, sizeof head.magic);
     int fd = write_file("9.live", &head, DR__LIVE_COMMON);
     json_t *own = read_live((int)getpid()), *all = read_live(0);

@@ -13,7 +13,7 @@ static void all_without_a_limit(void **state)
     dr__picker p;
     dr__picker_init(&p, HUGE_VAL, 1);
     for (uint64_t i = 0; i < 100000; i++)
-        assert_true(dr__picker_takes(&p, i, DR_SPAN_WORK, NORMAL, 1));
+        assert_true(dr__picker_wants(&p, i, DR_SPAN_WORK, NORMAL, 1));
     assert_true(p.left_out == 0);
 }
 
@@ -23,7 +23,7 @@ static void all_while_there_are_few(void **state)
     dr__picker p;
     dr__picker_init(&p, 2000, 1);
     for (uint64_t i = 1; i <= 10000; i++) /* 1000 a second */
-        assert_true(dr__picker_takes(&p, i * (SECOND / 1000), DR_SPAN_WORK, NORMAL, 1));
+        assert_true(dr__picker_wants(&p, i * (SECOND / 1000), DR_SPAN_WORK, NORMAL, 1));
     assert_true(p.left_out == 0);
 }
 
@@ -36,7 +36,7 @@ static void a_fair_sample_of_many(void **state)
     const uint64_t per_s = 100000;
     dr__picker_init(&p, 2000, 7);
     for (uint64_t i = 1; i < 10 * per_s; i++)
-        kept[i / per_s] += dr__picker_takes(&p, i * (SECOND / per_s), DR_SPAN_WORK, NORMAL + i % 100, 1);
+        kept[i / per_s] += dr__picker_wants(&p, i * (SECOND / per_s), DR_SPAN_WORK, NORMAL + i % 100, 1);
     for (int i = 0; i < 10; i++) {
         assert_in_range(kept[i], 1600, 2600); /* 2000, standard deviation 45; the first window is cut off */
         sum += kept[i];
@@ -53,7 +53,7 @@ static void the_slowest_are_kept(void **state)
     dr__picker_init(&p, 500, 3);
     for (uint64_t i = 1; i < 5 * per_s; i++) {
         const bool slow = i % 10000 == 9999;
-        const bool takes = dr__picker_takes(&p, i * (SECOND / per_s), DR_SPAN_WORK, slow ? 30 * NORMAL : NORMAL, 2);
+        const bool takes = dr__picker_wants(&p, i * (SECOND / per_s), DR_SPAN_WORK, slow ? 30 * NORMAL : NORMAL, 2);
         assert_true(takes || !slow);
     }
 }
@@ -68,7 +68,7 @@ static void many_slow_ones_raise_the_bar(void **state)
     dr__picker_init(&p, 1000, 3);
     for (uint64_t i = 1; i < 10 * per_s; i++) {
         const uint64_t ns = i % 5000 == 4999 ? 1000 * NORMAL : i % 10 == 9 ? 20 * NORMAL : NORMAL;
-        const bool takes = dr__picker_takes(&p, i * (SECOND / per_s), DR_SPAN_WORK, ns, 1);
+        const bool takes = dr__picker_wants(&p, i * (SECOND / per_s), DR_SPAN_WORK, ns, 1);
         slow += takes && ns > NORMAL && i > 5 * per_s;
         slowest += takes && ns == 1000 * NORMAL;
     }
@@ -83,9 +83,9 @@ static void kinds_have_means_of_their_own(void **state)
     dr__picker p;
     dr__picker_init(&p, 100, 5);
     for (uint64_t i = 1; i < 100000; i++) {
-        dr__picker_takes(&p, i * 10000, DR_SPAN_WAIT, 1000 * NORMAL, 1);
+        dr__picker_wants(&p, i * 10000, DR_SPAN_WAIT, 1000 * NORMAL, 1);
         const bool slow = i % 1000 == 999;
-        assert_true(dr__picker_takes(&p, i * 10000, DR_SPAN_FINISH, slow ? 10 * NORMAL : NORMAL, 1) || !slow);
+        assert_true(dr__picker_wants(&p, i * 10000, DR_SPAN_FINISH, slow ? 10 * NORMAL : NORMAL, 1) || !slow);
     }
 }
 

@@ -231,7 +231,7 @@ static void what_makes_no_sense(void **state)
     m = begin_made();
     add(&m, DR_TRACE_META, "{}", 2);
     add(&m, DR_TRACE_FLOW, "\0\x7F", 2);
-    assert_fails(count_made(&m, &n), DR_ERR_FORMAT, "a count of 127, at most 64");
+    assert_fails(count_made(&m, &n), DR_ERR_FORMAT, "a count must be at most 64, got 127");
 }
 
 /* A later version says which it is. */

@@ -202,8 +202,8 @@ static void meta_says_what_it_must(void **state)
     assert_int_equal(json_array_size(json_object_get(tables, "sensors")), DR_N_SENSORS);
     assert_int_equal(json_array_size(json_object_get(tables, "flow")), DR_N_FLOWS);
     json_decref(meta);
-    assert_fails(dr__meta_make("[1]", &o, start_ns, &text, &err), DR_ERR_ARG, "not a JSON object");
-    assert_fails(dr__meta_make("{", &o, start_ns, &text, &err), DR_ERR_ARG, "not a JSON object");
+    assert_fails(dr__meta_make("[1]", &o, start_ns, &text, &err), DR_ERR_ARG, "meta must be a JSON object");
+    assert_fails(dr__meta_make("{", &o, start_ns, &text, &err), DR_ERR_ARG, "meta must be a JSON object");
 }
 
 static void numbers_that_never_end(void **state)

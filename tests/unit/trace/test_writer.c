@@ -57,9 +57,9 @@ static void options_and_paths(void **state)
                  "trace: cannot write /nowhere/at/all: No such file");
     assert_null(t);
     o.spans_per_s = -1;
-    assert_fails(dr_trace_open("/tmp", NULL, &o, &t, &err), DR_ERR_ARG, "spans_per_s is -1");
+    assert_fails(dr_trace_open("/tmp", NULL, &o, &t, &err), DR_ERR_ARG, "spans_per_s must be a number from 0, got -1");
     o.size = 3;
-    assert_fails(dr_trace_open("/tmp", NULL, &o, &t, &err), DR_ERR_ARG, "options of 3 bytes");
+    assert_fails(dr_trace_open("/tmp", NULL, &o, &t, &err), DR_ERR_ARG, "got 3:");
     dr_trace_close(&t);
     dr_trace_close(NULL);
     assert_int_equal(dr_trace_status(NULL, &err), DR_OK);

@@ -3,9 +3,9 @@
 import importlib
 from collections import namedtuple
 
-# framework: what trains; memory is counted above a process that imported it alone.
-# tune: a function of the number of CPUs that gives the settings worth trying; the runner keeps the fastest.
-# differs: how its work differs from the workload where its API cannot do the same.
+# framework: the training framework; memory is counted above that of a process that only imported it.
+# tune: a function from the number of CPUs to the settings to try; the runner keeps the fastest.
+# differs: how its work differs from the workload, if its API cannot do the same.
 Row = namedtuple("Row", "name module title environment framework tune differs")
 
 
@@ -30,7 +30,7 @@ def _ahead(cpus):
 
 
 def _seek_points(where):
-    return lambda cpus: [{"seek_index": where}]  # not "auto", which writes beside the user's data
+    return lambda cpus: [{"seek_index": where}]  # not "auto", which writes a file beside the user's data
 
 
 TABLE = (
@@ -43,19 +43,21 @@ TABLE = (
     Row("ffcv", "ffcv", "FFCV, JPEGs kept", "ffcv", "torch", _ahead, "fast DCT, box filter"),
     Row("spdl", "spdl", "SPDL", "spdl", "torch", _threads, ""),
     Row("webdataset", "webdataset", "WebDataset on PIL", "webdataset", "torch", _workers, ""),
+    Row("streaming", "streaming", "MosaicML Streaming on PIL", "streaming", "torch", _workers, ""),
+    Row("litdata", "litdata", "LitData on PIL", "litdata", "torch", _workers, ""),
     Row("hand", "hand", "threads + simplejpeg + OpenCV", "torch", "torch", _threads, "box filter"),
 )
 NAMES = tuple(row.name for row in TABLE)
-OURS = tuple(row.name for row in TABLE if not row.environment)  # the ways of drapps; the first is what a user gets
+OURS = tuple(row.name for row in TABLE if not row.environment)  # the ways of drapps; the first is the default
 
 
 def row(name):
     for r in TABLE:
         if r.name == name:
             return r
-    raise SystemExit(f"no peer is called {name!r}; there are {', '.join(NAMES)}")
+    raise SystemExit(f"peer must be one of {', '.join(NAMES)}, got {name!r}")
 
 
 def load(name):
-    """The Peer class of `name`; imports the peer's libraries."""
+    """Return the Peer class of `name`; imports the peer's libraries."""
     return importlib.import_module("." + row(name).module, __name__).PEER

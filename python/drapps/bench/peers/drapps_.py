@@ -1,4 +1,4 @@
-"""drapps itself, by its Python API, with its defaults but for the seek points; torch tensors without a copy."""
+"""drapps by its Python API, with its defaults except for the seek points; torch tensors without a copy."""
 
 import itertools
 import os
@@ -17,7 +17,7 @@ class Drapps(Peer):
 
     def _pipeline(self, joined=False, decoder="auto"):
         source = drapps.read(self.files.root, extensions=workload.EXTENSIONS)
-        if joined:  # as for the peers that pause between epochs: one long epoch
+        if joined:  # one long epoch, as for the peers that pause between epochs
             source = drapps.mix([source], length=EPOCHS_JOINED * len(source))
         pipe = source.decode(decoder=decoder).random_resized_crop(workload.SIZE).random_horizontal_flip()
         return pipe.normalize(mean=drapps.IMAGENET_MEAN, std=drapps.IMAGENET_STD)
@@ -31,7 +31,7 @@ class Drapps(Peer):
             yield images.numpy() if hasattr(images, "numpy") else images
 
     def draw(self, settings):
-        """The crops of the second epoch of the loader as it runs in the bench, and their pixels."""
+        """Return the crops of the second epoch of the bench's loader, and their pixels."""
         import numpy as np
 
         pipe = self._pipeline()
@@ -41,7 +41,7 @@ class Drapps(Peer):
         loader = pipe.loader(batch_size=workload.BATCH, shuffle=True, seed=0, keep_draws=True, output="numpy",
                              **settings)
         for _ in loader.batches():
-            pass  # where seek points are kept, they are learnt here and used in the epoch that is compared
+            pass  # seek points (if kept) are learnt here and used in the epoch that is compared
         for batch in loader.batches():
             for k, sample_id in enumerate(batch.ids):
                 drawn = batch.draws(k)

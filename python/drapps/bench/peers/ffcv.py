@@ -1,4 +1,4 @@
-"""FFCV with the JPEG files kept as they are.
+"""FFCV with the original JPEG files.
 
 FFCV re-encodes what it stores; to keep the pixels, the field below writes the bytes of the file instead.  Its decoder
 uses the fast DCT and its resize is a box filter, so the pixels differ all the same.
@@ -20,11 +20,11 @@ from .. import workload
 from ..peer import Peer, installed
 
 MEAN, STD = (np.array(v) * 255 for v in (workload.MEAN, workload.STD))
-EPOCHS_JOINED = 200  # the loader pauses at the end of an epoch: a long one is best for it
+EPOCHS_JOINED = 200  # the loader pauses at the end of an epoch, so a long epoch is best for it
 
 
 class KeptJpegField(RGBImageField):
-    """Stores (bytes, width, height) of a JPEG file as FFCV's own jpg mode would, without coding it anew."""
+    """Stores (bytes, width, height) of a JPEG file like FFCV's jpg mode, but without encoding it again."""
 
     def encode(self, destination, sample, malloc):
         data, destination["width"], destination["height"] = sample

@@ -1,7 +1,7 @@
 """Written by hand for speed: threads of one process, simplejpeg, OpenCV's area filter, a table for float32.
 
-What a skilled user gets from fast libraries without leaving Python.  OpenCV has no antialiased bilinear filter;
-INTER_AREA is its nearest.
+This is what a skilled user gets from fast libraries in Python.  OpenCV has no antialiased bilinear filter; INTER_AREA
+is the closest.
 """
 
 import queue
@@ -20,7 +20,7 @@ TABLES = [np.arange(256, dtype=np.float32) * np.float32(m) + np.float32(a) for m
 
 
 def write_sample(path, out, draw):
-    """Decodes `path` and writes the crop that draw(width, height) gives into out (3, 224, 224)."""
+    """Decode `path` and write the crop of draw(width, height) into out (3, 224, 224)."""
     with open(path, "rb") as f:
         image = simplejpeg.decode_jpeg(f.read(), "RGB")
     (x, y, w, h), flip = draw(image.shape[1], image.shape[0])

@@ -13,7 +13,7 @@ MULTIPLY, ADD = (torch.tensor(v).view(1, 3, 1, 1) for v in workload.scale_and_sh
 
 
 def decode(path, draw):
-    """The frame of a crop; draw(width, height) gives the crop and whether it is mirrored."""
+    """Return the frame of a crop; draw(width, height) returns the crop and whether to mirror it."""
     with open(path, "rb") as f:
         packets = spdl.io.demux_image(f.read())
     size = (packets.width, packets.height) if hasattr(packets, "width") else packets.image_size
@@ -23,7 +23,7 @@ def decode(path, draw):
 
 
 def finish(frames):
-    """Frames to a normalised batch, NCHW."""
+    """Convert frames to a normalised batch, NCHW."""
     images = spdl.io.to_torch(spdl.io.convert_frames(frames)).permute(0, 3, 1, 2)
     out = torch.empty(images.shape)
     return torch.mul(images, MULTIPLY, out=out).add_(ADD)

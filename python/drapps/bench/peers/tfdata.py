@@ -15,7 +15,8 @@ LOG_RATIO = [math.log(r) for r in workload.RATIO]
 
 
 def draw_box(height, width):
-    """torchvision's draw in TensorFlow ops: the framework's own sampler draws smaller crops, which is less work."""
+    """Draw a box as torchvision does, in TensorFlow ops: TensorFlow's own sampler draws smaller
+    crops, which are less work."""
     height, width = tf.cast(height, tf.float32), tf.cast(width, tf.float32)
     area = height * width * tf.random.uniform([10], *workload.SCALE)
     ratio = tf.exp(tf.random.uniform([10], *LOG_RATIO))

@@ -1,4 +1,5 @@
-"""PyTorch's DataLoader with torchvision v1 transforms on PIL images: what most people run; its pixels are the truth."""
+"""PyTorch's DataLoader with torchvision v1 transforms on PIL images: the most common setup, and the
+reference for pixels."""
 
 import itertools
 import random
@@ -16,7 +17,7 @@ from torchvision.transforms import functional as F  # noqa: E402
 
 FINISH = transforms.Compose([transforms.ToTensor(), transforms.Normalize(workload.MEAN, workload.STD)])
 TRAIN = transforms.Compose([transforms.RandomResizedCrop(workload.SIZE), transforms.RandomHorizontalFlip(), FINISH])
-EPOCHS_JOINED = 200  # so that the workers never stop at the end of an epoch: the setting that is best for torch
+EPOCHS_JOINED = 200  # workers never stop at the end of an epoch, which is best for torch
 
 
 def open_rgb(path):
@@ -25,7 +26,7 @@ def open_rgb(path):
 
 
 def crop_pixels(image, box, flip):
-    """What TRAIN gives for this crop."""
+    """Return the result of TRAIN for this crop."""
     x, y, w, h = box
     image = F.resized_crop(image, y, x, h, w, [workload.SIZE, workload.SIZE])
     return FINISH(F.hflip(image) if flip else image).numpy()
@@ -62,7 +63,7 @@ class TorchPil(Peer):
         return torch_batches(ImageList(self.files, open_rgb, TRAIN), settings)
 
     def draw(self, settings):
-        """A crop of each file, and its pixels; for runs without drapps, whose loader tells what it drew."""
+        """Return a crop of each file and its pixels, for runs without drapps, whose loader reports its crops."""
         rng, boxes = random.Random(settings.get("seed", 0)), []
         for i, path in enumerate(self.files.paths):
             with Image.open(path) as image:

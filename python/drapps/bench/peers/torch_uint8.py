@@ -1,4 +1,5 @@
-"""PyTorch's DataLoader with torchvision v2 transforms on uint8 tensors and its JPEG decoder: torch at its fastest."""
+"""PyTorch's DataLoader with torchvision v2 transforms on uint8 tensors and its JPEG decoder: the
+fastest setup of torch."""
 
 import torch
 
@@ -6,7 +7,7 @@ from .. import workload
 from ..peer import Peer, installed
 from .torch_pil import ImageList, torch_batches
 
-from torchvision.io import ImageReadMode, decode_jpeg, read_file  # after torch_pil, which makes the import work
+from torchvision.io import ImageReadMode, decode_jpeg, read_file  # after torch_pil, which makes this import possible
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 

@@ -1,0 +1,45 @@
+"""drapps experiment storage: what shards, codecs, the compression manager and the planner bring, beside others."""
+
+import argparse
+import importlib
+import json
+
+from drapps.printing import print_json, print_table
+
+PARTS = {
+    "shards": ("shards beside plain files, with slow opens, too", "shard_speed"),
+    "codecs": ("codecs beside zstd, lz4, blosc2 and pcodec", "codec_peers"),
+}
+
+
+def make_parser(part, text):
+    parser = argparse.ArgumentParser(prog=f"drapps experiment storage {part}", description=text.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--save", metavar="FILE", help="also write the result as JSON")
+    return parser
+
+
+def main(argv=None):
+    """Run one part; the rest of the command line is its own."""
+    parser = argparse.ArgumentParser(prog="drapps experiment storage", description=__doc__)
+    parts = parser.add_subparsers(dest="part", metavar="part", required=True)
+    for name, (text, _) in PARTS.items():
+        parts.add_parser(name, help=text, add_help=False)
+    args, rest = parser.parse_known_args(argv)
+    module = importlib.import_module(f"benchmarks.experiments.storage.{PARTS[args.part][1]}")
+    options = {}
+
+    def make(part, text):
+        options["parser"] = make_parser(part, text)
+        return options["parser"]
+
+    result = module.main(rest, make)
+    shown = options["parser"].parse_known_args(rest)[0]
+    if shown.save:
+        with open(shown.save, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=1)
+    if shown.json:
+        return print_json(result)
+    for title, head, rows in module.tables(result):
+        print(f"\n{title}")
+        print_table(head, rows)

@@ -1,0 +1,41 @@
+"""Doing what a plan chose, and the code that uses it."""
+
+import os
+
+from drapps import _core
+from drapps.plan.materials import make
+from drapps.plan.page_cache import free_disk
+from drapps.plan.strategies import FILES, STORE
+from drapps.printing import bytes_text
+
+
+def apply(plan, folder):
+    """Makes the chosen material of all samples in a folder; returns lines of code that read it."""
+    row = plan.row
+    if row is None:
+        raise _core.StateError("the plan chose nothing: a larger budget is needed")
+    folder, material = os.path.abspath(os.fsdecode(folder)), row.strategy.material
+    if material.layout != FILES:
+        if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
+            raise _core.ArgumentError(f"{folder}: exists; --apply needs a folder that does not, or is empty")
+        free = free_disk(folder)
+        if row.storage.high > free:
+            raise _core.LimitError(
+                f"{folder}: needs up to {bytes_text(row.storage.high)}, there are {bytes_text(free)}"
+            )
+        make(material, plan.pipe, [], folder, plan.options)
+    return code_lines(plan, row, folder)
+
+
+def code_lines(plan, row, folder):
+    """What stands after the pipeline in a program: two lines."""
+    material, options = row.strategy.material, dict(plan.options)
+    if row.memory_bytes:
+        options["cache_memory"] = row.memory_bytes
+    pipe = f".reordered({list(material.order)})" if material.order else ""
+    if material.layout == STORE:
+        options["cache"] = folder
+    elif material.layout != FILES:
+        pipe += f".use({folder!r})"
+    arguments = ", ".join([f"{name}={value!r}" for name, value in options.items()] + ["shuffle=True"])
+    return [f"pipe = pipe{pipe}", f"loader = pipe.loader({arguments})"]
