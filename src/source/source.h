@@ -98,6 +98,11 @@ typedef struct dr_source_def {
      * announced to be. */
     dr_status (*get)(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size, dr_error *err);
 
+    /* Reads `size` bytes from `offset` of an object; fewer only where it ends.  version: what its facts said; an
+     * object that has another one now is DR_ERR_STATE, and nothing is to be used.  0: whatever is there. */
+    dr_status (*get_range)(dr__source_dir *dir, const char *path, uint64_t version, uint64_t offset, size_t size,
+                           dr__source_target *target, size_t *got, dr_error *err);
+
     /* The facts of what is at `path` ("": the directory itself); links are followed. */
     dr_status (*stat)(dr__source_dir *dir, const char *path, dr__source_facts *facts, dr_error *err);
 
@@ -147,6 +152,8 @@ void dr__source_close(dr__source **source);
 dr_status dr__source_dir_open(const char *name, const dr__source_options *options, dr__source_dir **out, dr_error *err);
 dr_status dr__source_dir_get(dr__source_dir *dir, const char *path, dr__source_target *target, size_t *size,
                              dr_error *err);
+dr_status dr__source_dir_get_range(dr__source_dir *dir, const char *path, uint64_t version, uint64_t offset,
+                                   size_t size, dr__source_target *target, size_t *got, dr_error *err);
 dr_status dr__source_dir_stat(dr__source_dir *dir, const char *path, dr__source_facts *facts, dr_error *err);
 dr_status dr__source_dir_list(dr__source_dir *dir, const char *path, dr__source_lister *lister, dr_error *err);
 void dr__source_dir_close(dr__source_dir **dir);

@@ -206,6 +206,36 @@ static dr_status get(dr__source_dir *dir, const char *path, dr__source_target *t
     return status;
 }
 
+static dr_status read_range(int fd, uint64_t offset, size_t n, dr__source_target *target, size_t *got, dr_error *err)
+{
+    dr_status status = DR_OK;
+    if (offset > INT64_MAX || n > INT64_MAX - offset)
+        return dr__fail(err, DR_ERR_ARG, "read beyond what a file can hold");
+    uint8_t *memory = target->reserve(target, n, 0, &status, err);
+    if (!memory)
+        return status;
+    if (dr__file_pread(fd, memory, n, offset, got))
+        return dr__fail_errno(err, DR_ERR_IO, "cannot read");
+    return DR_OK;
+}
+
+static dr_status get_range(dr__source_dir *dir, const char *path, uint64_t version, uint64_t offset, size_t n,
+                           dr__source_target *target, size_t *got, dr_error *err)
+{
+    struct stat st;
+    int fd;
+    DR_TRY(dr__file_open(((struct dir *)dir)->fd, dir->name, path, &fd, &st, err));
+    dr_status status = DR_OK;
+    if (version && version_of(&st) != version)
+        status = dr__fail(err, DR_ERR_STATE, "was changed while the data set is open");
+    if (status == DR_OK)
+        status = read_range(fd, offset, n, target, got, err);
+    close(fd);
+    if (status != DR_OK)
+        dr__error_prefix(err, "%s%s%s", path[0] == '/' ? "" : dir->name, path[0] == '/' ? "" : "/", path);
+    return status;
+}
+
 /* dir NULL: the path is used as it is. */
 static dr_status stat_path(dr__source_dir *dir, const char *path, dr__source_facts *facts, dr_error *err)
 {
@@ -283,6 +313,7 @@ const dr_source_def dr__source_file = {
     .close = close_file,
     .open_dir = open_dir,
     .get = get,
+    .get_range = get_range,
     .stat = stat_path,
     .list = list,
     .close_dir = close_dir,

@@ -121,6 +121,14 @@ dr_status dr__source_dir_open(const char *name, const dr__source_options *option
     return DR_OK;
 }
 
+static dr_status read_into(dr__source *source, uint64_t offset, uint64_t n, dr__source_target *target, size_t *got,
+                           dr_error *err)
+{
+    dr_status status = DR_OK;
+    uint8_t *memory = target->reserve(target, (size_t)n, 0, &status, err);
+    return memory ? dr__source_read_at(source, memory, (size_t)n, offset, got, err) : status;
+}
+
 /* A name with a scheme does not depend on the directory: it is opened as an object of its own. */
 static dr_status get_object(const char *name, dr__source_target *target, size_t *size, dr_error *err)
 {
@@ -128,9 +136,22 @@ static dr_status get_object(const char *name, dr__source_target *target, size_t 
     uint64_t total;
     DR_TRY(dr__source_open(name, NULL, &source, err));
     dr_status status = dr__source_size(source, &total, err);
-    uint8_t *memory = status == DR_OK ? target->reserve(target, (size_t)total, 0, &status, err) : NULL;
-    if (memory)
-        status = dr__source_read_at(source, memory, (size_t)total, 0, size, err);
+    if (status == DR_OK)
+        status = read_into(source, 0, total, target, size, err);
+    dr__source_close(&source);
+    return status;
+}
+
+static dr_status get_object_range(const char *name, uint64_t version, uint64_t offset, size_t size,
+                                  dr__source_target *target, size_t *got, dr_error *err)
+{
+    dr__source *source;
+    DR_TRY(dr__source_open(name, NULL, &source, err));
+    dr_status status = DR_OK;
+    if (version && source->facts.version != version)
+        status = dr__fail(err, DR_ERR_STATE, "%s: was changed while the data set is open", name);
+    if (status == DR_OK)
+        status = read_into(source, offset, size, target, got, err);
     dr__source_close(&source);
     return status;
 }
@@ -139,6 +160,14 @@ dr_status dr__source_dir_get(dr__source_dir *dir, const char *path, dr__source_t
                              dr_error *err)
 {
     return scheme_length(path) ? get_object(path, target, size, err) : dir->def->get(dir, path, target, size, err);
+}
+
+dr_status dr__source_dir_get_range(dr__source_dir *dir, const char *path, uint64_t version, uint64_t offset,
+                                   size_t size, dr__source_target *target, size_t *got, dr_error *err)
+{
+    if (scheme_length(path))
+        return get_object_range(path, version, offset, size, target, got, err);
+    return dir->def->get_range(dir, path, version, offset, size, target, got, err);
 }
 
 dr_status dr__source_stat(const char *name, dr__source_facts *facts, dr_error *err)

@@ -164,6 +164,32 @@ static void a_directory_reads_whole_files(void **state)
     assert_fails(dr__source_dir_open("gopher://host", NULL, &dir, &err), DR_ERR_UNSUPPORTED, "gopher://");
 }
 
+static void a_directory_reads_ranges(void **state)
+{
+    (void)state;
+    dr__source_dir *dir;
+    dr__source_facts facts;
+    dr_error err;
+    struct text_target target = { .head = { reserve } };
+    size_t got;
+    put_text(at("a/f"), "0123456789");
+    assert_ok(dr__source_dir_open(at("a"), NULL, &dir, &err));
+    assert_ok(dr__source_dir_stat(dir, "f", &facts, &err));
+    assert_ok(dr__source_dir_get_range(dir, "f", facts.version, 3, 4, &target.head, &got, &err));
+    assert_int_equal(got, 4);
+    assert_memory_equal(target.text, "3456", 4);
+    assert_ok(dr__source_dir_get_range(dir, at("a/f"), 0, 8, 4, &target.head, &got, &err));
+    assert_int_equal(got, 2);
+    assert_memory_equal(target.text, "89", 2);
+    assert_ok(dr__source_dir_get_range(dir, "f", 0, 20, 4, &target.head, &got, &err));
+    assert_int_equal(got, 0);
+    assert_fails(dr__source_dir_get_range(dir, "f", facts.version + 1, 0, 4, &target.head, &got, &err), DR_ERR_STATE,
+                 "/a/f: was changed");
+    assert_fails(dr__source_dir_get_range(dir, "f", 0, UINT64_MAX, 4, &target.head, &got, &err), DR_ERR_ARG, "/a/f: ");
+    assert_fails(dr__source_dir_get_range(dir, "g", 0, 0, 4, &target.head, &got, &err), DR_ERR_NOT_FOUND, "/a/g: ");
+    dr__source_dir_close(&dir);
+}
+
 static void facts_of_a_path(void **state)
 {
     (void)state;
@@ -266,9 +292,11 @@ static void every_source_is_complete(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(file_is_read_by_range),    TEST(version_changes_with_the_file), TEST(errors_name_path_and_reason),
-        TEST(memory_is_a_source),       TEST(open_survives_lack_of_memory),  TEST(a_directory_reads_whole_files),
-        TEST(facts_of_a_path),          TEST(a_directory_is_listed),         TEST(local_files_refuse_credentials),
+        TEST(file_is_read_by_range),        TEST(version_changes_with_the_file),
+        TEST(errors_name_path_and_reason),  TEST(memory_is_a_source),
+        TEST(open_survives_lack_of_memory), TEST(a_directory_reads_whole_files),
+        TEST(a_directory_reads_ranges),     TEST(facts_of_a_path),
+        TEST(a_directory_is_listed),        TEST(local_files_refuse_credentials),
         TEST(every_source_is_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
