@@ -1,8 +1,8 @@
 /* fuzz_partial: a JPEG from the ranges that a rectangle needs, each in memory of its own; points and ranges may lie.
  *
  * Input as in fuzz_image.h.  The file is decoded whole by drapps' decoder, which learns its points.  With true points a
- * rectangle from pieces must succeed and be what lies at its place in the whole.  Bit 7 of the first byte spoils points,
- * bit 6 the places of pieces, bit 5 their ends: then only staying inside the pieces is asked for.
+ * rectangle from pieces must succeed and be what lies at its place in the whole.  Bit 7 of the first byte spoils
+ * points, bit 6 the places of pieces, bit 5 their ends: then only staying inside the pieces is asked for.
  */
 #include "codec/image/image_state.h"
 #include "codec/image/jpeg_baseline.h"

@@ -79,8 +79,8 @@ static uint64_t end_before(const dr__seek_points *points, int64_t point, uint64_
 }
 
 /* From one point to the MCU before `end`. */
-static bool add_run(const dr__seek_points *points, const dr__seek_grid *grid, uint64_t size, uint64_t scan, int64_t first,
-                    int64_t end, uint64_t gap, dr__byte_ranges *ranges, bool *sound)
+static bool add_run(const dr__seek_points *points, const dr__seek_grid *grid, uint64_t size, uint64_t scan,
+                    int64_t first, int64_t end, uint64_t gap, dr__byte_ranges *ranges, bool *sound)
 {
     const uint64_t from = points->at[first].bit / 8;
     const uint64_t to = end_before(points, dr__seek_point_of(grid, end - 1) + 1, size);

@@ -4,12 +4,13 @@
  * touches, the bytes from the last point before its first column to the first point after its last.  Rows follow each
  * other in the file, so that one contiguous range holds all of them.
  *
- *   dr__jpeg_head_make    once, from the whole file: what the decoder needs of the header, without thumbnails and the like
- *   dr__jpeg_ranges       from head, points and rectangle: the ranges of the file to read
- *   dr__decode_options    .partial and .seek: the decoder then gets the head as its data, and the ranges from here
+ *   dr__jpeg_head_make    once, from the whole file: what the decoder needs of the header, without thumbnails and the
+ * like dr__jpeg_ranges       from head, points and rectangle: the ranges of the file to read dr__decode_options
+ * .partial and .seek: the decoder then gets the head as its data, and the ranges from here
  *
  * The pixels are those of the whole file.  The own decoder reads nothing but the pieces; where they do not suffice, or
- * what is in them is not sound, it fails, and the caller reads the whole file.  libjpeg-turbo never sees a partial file.
+ * what is in them is not sound, it fails, and the caller reads the whole file.  libjpeg-turbo never sees a partial
+ * file.
  */
 #ifndef DR_CODEC_JPEG_PARTIAL_H
 #define DR_CODEC_JPEG_PARTIAL_H

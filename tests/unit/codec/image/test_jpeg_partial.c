@@ -1,7 +1,8 @@
 /* test_jpeg_partial.c: a rectangle needs the head of a JPEG and some ranges of it, and nothing else.
  *
- * Every range is copied into heap memory of its own, which ends where the range does, so that a sanitizer sees each byte
- * that is read outside.  DRAPPS_TEST_SEED repeats a run, DRAPPS_TEST_ROUNDS sets how many images the random tests take.
+ * Every range is copied into heap memory of its own, which ends where the range does, so that a sanitizer sees each
+ * byte that is read outside.  DRAPPS_TEST_SEED repeats a run, DRAPPS_TEST_ROUNDS sets how many images the random tests
+ * take.
  */
 #include "unit/cm.h"
 
@@ -244,7 +245,8 @@ static void test_other_bytes_do_not_matter(void **unused)
         dr__byte_ranges ranges;
         struct picture out;
         dr_error err = { 0 };
-        const struct jpeg_spec spec = photo(random_in(&s, 40, 300), random_in(&s, 40, 300), i % 3 ? 0 : 7, next_random(&s));
+        const struct jpeg_spec spec =
+            photo(random_in(&s, 40, 300), random_in(&s, 40, 300), i % 3 ? 0 : 7, next_random(&s));
         assert_true(learn(make_jpeg(&spec), false, DR__MODE_RGB, &k));
         const dr_rect r = random_rect(&s, spec.width, spec.height);
         assert_true(dr__jpeg_ranges(&k.frame, &points, k.file.size, &r, 0, &ranges));
@@ -273,7 +275,8 @@ static void test_too_few_bytes(void **unused)
         struct known k;
         dr__byte_ranges ranges;
         struct picture out;
-        const struct jpeg_spec spec = photo(random_in(&s, 60, 300), random_in(&s, 60, 300), i % 3 ? 0 : 5, next_random(&s));
+        const struct jpeg_spec spec =
+            photo(random_in(&s, 60, 300), random_in(&s, 60, 300), i % 3 ? 0 : 5, next_random(&s));
         assert_true(learn(make_jpeg(&spec), false, DR__MODE_RGB, &k));
         const dr_rect r = random_rect(&s, spec.width, spec.height);
         assert_true(dr__jpeg_ranges(&k.frame, &points, k.file.size, &r, random_in(&s, 0, 1) ? 0 : UINT64_MAX, &ranges));
@@ -312,7 +315,8 @@ static void test_lies(void **unused)
         struct known k;
         dr__byte_ranges ranges;
         struct picture out;
-        const struct jpeg_spec spec = photo(random_in(&s, 20, 200), random_in(&s, 20, 200), i % 3 ? 0 : 5, next_random(&s));
+        const struct jpeg_spec spec =
+            photo(random_in(&s, 20, 200), random_in(&s, 20, 200), i % 3 ? 0 : 5, next_random(&s));
         assert_true(learn(make_jpeg(&spec), false, DR__MODE_RGB, &k));
         for (uint32_t p = 0; p < points.n; p++) {
             if (random_in(&s, 0, 3) == 0)
