@@ -57,6 +57,8 @@ static void decode_part(struct input *in, dr_rect rect, uint64_t gap, const uint
     dr__byte_ranges ranges;
     dr__byte_piece pieces[DR__MOST_RANGES];
     const bool lies = in->prefix[0] >> 5;
+    if (in->prefix[1] & 1) /* the rest is found again */
+        in->points.n = 1 + in->prefix[2] % in->points.n;
     if (!dr__jpeg_head_parse(in->head.bytes, in->head.size, in->head.scan, in->head.orientation, &frame))
         abort();
     const dr_rect area = dr__orient_rect(in->info.orientation, frame.width, frame.height, &rect);
@@ -79,12 +81,13 @@ static void decode_part(struct input *in, dr_rect rect, uint64_t gap, const uint
                                        .orientation = in->head.orientation,
                                        .pieces = pieces,
                                        .n_pieces = ranges.n };
-    dr__seek_points all = in->points; /* a decoder that fails clears them */
+    const dr__seek_points before = in->points; /* a decoder that fails clears them */
     bool sound;
     in->options.partial = &partial;
     uint8_t *part = decode(in, in->head.bytes, in->head.size, rect, &sound);
     in->options.partial = NULL;
-    in->points = all;
+    if (!sound)
+        in->points.n = before.n, in->points.total = before.total;
     if (!lies && !sound)
         abort();
     if (!lies)

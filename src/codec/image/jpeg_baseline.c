@@ -38,6 +38,7 @@ struct job {
     dr__lines lines;
     dr__seek_points *seek; /* NULL: none */
     dr__seek_grid grid;
+    dr__byte_piece piece; /* of the file, that `bits` reads */
     dr__bits bits;
     int32_t dc[DR__JPEG_CHANNELS];
     int64_t at; /* number of the MCU that is read next; -1: reading has not begun */
@@ -207,7 +208,7 @@ static void transform(struct job *job, int64_t column, int n)
 
 /* --- seek points --- */
 
-/* False: a partial file, whose points are not all known. */
+/* False: a partial file, of which no point is known. */
 static bool open_points(struct job *job)
 {
     job->grid = dr__seek_grid_of(job->frame->mcus_across, job->frame->mcu_rows);
@@ -215,7 +216,7 @@ static bool open_points(struct job *job)
         dr__seek_clear(job->seek);
         job->seek->total = (uint32_t)job->grid.total;
     }
-    return !job->partial || (job->seek && job->seek->n == job->grid.total);
+    return !job->partial || (job->seek && job->seek->n > 0);
 }
 
 /* Begins reading at a bit of the file.  False: it is not there. */
@@ -226,6 +227,7 @@ static bool begin_at(struct job *job, uint64_t bit)
         piece = dr__byte_piece_at(job->partial->pieces, job->partial->n_pieces, bit / 8);
     if (!piece || bit / 8 - piece->offset >= piece->size)
         return false;
+    job->piece = *piece;
     job->bits = dr__bits_at(piece->data, piece->size, bit - piece->offset * 8);
     return true;
 }
@@ -235,7 +237,7 @@ static void note(struct job *job)
 {
     if (!job->seek || job->seek->n >= job->seek->total || dr__seek_mcu_of(&job->grid, job->seek->n) != job->at)
         return;
-    dr__seek_point p = { .bit = dr__bits_tell(&job->bits, job->data) };
+    dr__seek_point p = { .bit = job->piece.offset * 8 + dr__bits_tell(&job->bits, job->piece.data) };
     memcpy(p.dc, job->dc, sizeof p.dc);
     dr__seek_add(job->seek, &p); /* without memory: not noted */
 }
@@ -301,12 +303,12 @@ static bool read_row(struct job *job, int64_t row)
 static bool read_rows(struct job *job)
 {
     const dr__jpeg_frame *f = job->frame;
-    if (job->partial) { /* the first leap sets everything */
+    if (job->partial) /* the first leap begins */
         job->at = -1;
-    } else {
-        job->bits = dr__bits_at(job->data, job->size, f->scan * 8);
+    else if (begin_at(job, f->scan * 8))
         note(job);
-    }
+    else
+        return false;
     for (int64_t row = job->range.first_row; row < job->range.end_row; row++) {
         if (!read_row(job, row))
             return false;

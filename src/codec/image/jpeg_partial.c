@@ -78,11 +78,11 @@ static uint64_t end_before(const dr__seek_points *points, int64_t point, uint64_
     return point < points->n ? DR_MIN(points->at[point].bit / 8 + 2, size) : size;
 }
 
-/* From one point to the MCU before `end`. */
+/* From one point, or the last known before it, to the MCU before `end`. */
 static bool add_run(const dr__seek_points *points, const dr__seek_grid *grid, uint64_t size, uint64_t scan,
                     int64_t first, int64_t end, uint64_t gap, dr__byte_ranges *ranges, bool *sound)
 {
-    const uint64_t from = points->at[first].bit / 8;
+    const uint64_t from = points->at[DR_MIN(first, (int64_t)points->n - 1)].bit / 8;
     const uint64_t to = end_before(points, dr__seek_point_of(grid, end - 1) + 1, size);
     *sound = from >= scan && from < to;
     return *sound && dr__byte_ranges_add(ranges, from, to - from, gap);
@@ -111,7 +111,7 @@ bool dr__jpeg_ranges(const dr__jpeg_frame *frame, const dr__seek_points *points,
 {
     const dr__mcu_range r = dr__lines_range(frame, area);
     const dr__seek_grid grid = dr__seek_grid_of(frame->mcus_across, frame->mcu_rows);
-    bool sound = points->n == grid.total && points->total == grid.total;
+    bool sound = points->n > 0 && points->total == grid.total;
     while (sound && !collect(frame, points, size, &r, gap, ranges, &sound))
         gap = gap < 8 ? 16 : 2 * gap; /* few rows of a file can be so far apart that this goes on for long */
     return sound;

@@ -1,8 +1,10 @@
 /* jpeg_partial.h: a JPEG of which only some bytes are read.
  *
- * With all seek points of a file known, a rectangle needs its header and, of each row of MCUs that the rectangle
+ * With the seek points of a file known, a rectangle needs its header and, of each row of MCUs that the rectangle
  * touches, the bytes from the last point before its first column to the first point after its last.  Rows follow each
- * other in the file, so that one contiguous range holds all of them.
+ * other in the file, so that one contiguous range holds all of them.  Where points end early, which happens when nobody
+ * has decoded the lower rows yet, a rectangle there needs the bytes from the last point to the end of the file, and
+ * decoding it adds points.
  *
  *   dr__jpeg_head_make    once, from the whole file: what the decoder needs of the header, without thumbnails and the
  * like dr__jpeg_ranges       from head, points and rectangle: the ranges of the file to read dr__decode_options
@@ -39,11 +41,11 @@ bool dr__jpeg_head_parse(const uint8_t *bytes, size_t size, uint64_t scan, int o
 
 /* Which bytes of a file of `size` bytes decoding `area` (stored pixels, inside the image) reads besides the head.
  * Ranges that are less than `gap` bytes apart are joined, and more than that where they would be too many; UINT64_MAX:
- * one range.  False: not all points are known, or they are not those of such a file. */
+ * one range.  False: no point is known, or these are not the points of such a file. */
 bool dr__jpeg_ranges(const dr__jpeg_frame *frame, const dr__seek_points *points, uint64_t size, const dr_rect *area,
                      uint64_t gap, dr__byte_ranges *ranges);
 
-/* What the decoder gets, in dr__decode_options, together with all seek points of the file.  The data that it is called
+/* What the decoder gets, in dr__decode_options, together with the seek points of the file.  The data that it is called
  * with is the head's bytes.  Borrows all of it. */
 typedef struct dr__jpeg_partial {
     uint64_t size; /* of the whole file */

@@ -8,6 +8,7 @@
 
 #include "codec/image/image_state.h"
 #include "codec/image/jpeg_baseline.h"
+#include "codec/image/jpeg_note.h"
 #include "codec/image/pixels.h"
 #include "unit/codec/image/decode_helper.h"
 #include "unit/codec/image/jpeg_kind.h"
@@ -338,7 +339,39 @@ static void test_lies(void **unused)
     }
 }
 
+/* Points end early: then the file is needed from the last one on, and decoding finds the next ones. */
 static void test_not_all_points(void **unused)
+{
+    (void)unused;
+    uint64_t s = first_seed() + 6000000;
+    int grown = 0;
+    for (int i = 0; i < rounds(200); i++) {
+        struct known k;
+        const struct jpeg_spec spec =
+            photo(random_in(&s, 40, 300), random_in(&s, 40, 300), i % 3 ? 0 : 7, next_random(&s));
+        assert_true(learn(make_jpeg(&spec), false, DR__MODE_RGB, &k));
+        const uint32_t all = points.n;
+        dr__seek_point *right = malloc(all * sizeof *right);
+        memcpy(right, points.at, all * sizeof *right);
+        memset(points.at, 0xee, all * sizeof *right);
+        points.n = (uint32_t)random_in(&s, 1, (int)all);
+        memcpy(points.at, right, points.n * sizeof *right);
+        for (int n = 0; n < 3; n++) {
+            const uint32_t before = points.n;
+            const dr_rect r = random_rect(&s, spec.width, spec.height);
+            check_rect(&k, &r, n == 2 ? UINT64_MAX : 0, n & 1, "points that end early");
+            assert_in_range(points.n, before, all);
+            assert_memory_equal(points.at, right, points.n * sizeof *right);
+            grown += points.n > before;
+        }
+        free(right);
+        known_free(&k);
+    }
+    if (rounds(200) >= 100)
+        assert_true(grown > 50);
+}
+
+static void test_no_points(void **unused)
 {
     (void)unused;
     struct known k;
@@ -349,7 +382,7 @@ static void test_not_all_points(void **unused)
     assert_true(learn(make_jpeg(&spec), false, DR__MODE_RGB, &k));
     assert_true(dr__jpeg_ranges(&k.frame, &points, k.file.size, &r, 0, &ranges));
     struct pieces pieces = copy_pieces(&k.file, &ranges);
-    points.n--;
+    points.n = 0;
     assert_false(dr__jpeg_ranges(&k.frame, &points, k.file.size, &r, 0, &ranges));
     assert_int_equal(decode_pieces(&k, &pieces, &r, false, &out), DR_ERR_STATE);
     pieces_free(&pieces);
@@ -434,14 +467,59 @@ static void test_head_too_large(void **unused)
     blob_free(&small);
 }
 
+/* Notes come back as they were; standard tables take next to nothing. */
+static void test_notes(void **unused)
+{
+    (void)unused;
+    uint64_t s = first_seed() + 5000000;
+    int standard = 0;
+    for (int i = 0; i < rounds(300); i++) {
+        uint8_t bytes[DR__JPEG_NOTE_MOST];
+        dr__jpeg_note note = { .content = { next_random(&s), UINT32_MAX }, .version = next_random(&s), .when = 7 },
+                      back;
+        struct jpeg_spec spec = random_kind(&s, 40);
+        if (i % 2)
+            spec.huffman = HUFFMAN_STANDARD, spec.wide_quant = false;
+        struct blob file = make_jpeg(&spec);
+        if (dr__jpeg_head_make(file.data, file.size, &note.head)) {
+            const size_t size = dr__jpeg_note_pack(&note, bytes);
+            assert_in_range(size, 50, note.head.size + 64);
+            if (i % 2) {
+                assert_in_range(size, 50, 350);
+                standard++;
+            }
+            struct blob exact = blob_copy(bytes, size);
+            assert_true(dr__jpeg_note_unpack(&back, exact.data, exact.size));
+            assert_true(back.content.hash == note.content.hash && back.content.size == note.content.size);
+            assert_true(back.version == note.version && back.when == 7 && dr__jpeg_note_when(bytes, size) == 7);
+            assert_true(back.head.scan == note.head.scan && back.head.orientation == note.head.orientation);
+            assert_int_equal(back.head.size, note.head.size);
+            assert_memory_equal(back.head.bytes, note.head.bytes, note.head.size);
+            blob_free(&exact);
+            for (int k = 0; k < 20; k++) { /* damaged ones are refused, or no worse than others */
+                struct blob cut = blob_copy(bytes, (size_t)random_in(&s, 0, (int)size));
+                for (int n = random_in(&s, 0, 2); n > 0 && cut.size; n--)
+                    cut.data[random_in(&s, 0, (int)cut.size - 1)] = (uint8_t)next_random(&s);
+                if (dr__jpeg_note_unpack(&back, cut.data, cut.size))
+                    assert_true(back.head.size <= DR__JPEG_HEAD_MOST && back.head.scan <= back.content.size);
+                blob_free(&cut);
+            }
+        }
+        blob_free(&file);
+    }
+    if (rounds(300) >= 100)
+        assert_true(standard > 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_kinds),      cmocka_unit_test(test_many_rows),
         cmocka_unit_test(test_fewer_bytes),    cmocka_unit_test(test_other_bytes_do_not_matter),
         cmocka_unit_test(test_too_few_bytes),  cmocka_unit_test(test_lies),
-        cmocka_unit_test(test_not_all_points), cmocka_unit_test(test_another_size),
-        cmocka_unit_test(test_heads),          cmocka_unit_test(test_head_too_large),
+        cmocka_unit_test(test_not_all_points), cmocka_unit_test(test_no_points),
+        cmocka_unit_test(test_another_size),   cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_head_too_large), cmocka_unit_test(test_notes),
     };
     return cmocka_run_group_tests_name("codec: parts of JPEGs", tests, set_up, tear_down);
 }
