@@ -8,7 +8,7 @@
 set -eu
 minutes=${1:?usage: run.sh MINUTES [TARGET...]}
 shift
-targets=${*:-jpeg jpeg_diff jpeg_own png webp bmp gif pnm tiff header tar list index masks seek store volume proc inet trace ledger codec manifest memory}
+targets=${*:-jpeg jpeg_diff jpeg_own png webp bmp gif pnm tiff header tar list index masks seek store volume proc inet trace ledger codec manifest memory frame}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=${FUZZ_DIR:-$root/build-fuzz}
 cc=${FUZZ_CC:-clang}
