@@ -1,379 +1,541 @@
-/* remote_index.c: an index is written by the server and parsed by its clients. */
+/* remote_index.c: makes and reads what a drapps server tells of a data set. */
 #include "format/remote_index.h"
 
 #include <inttypes.h>
 #include <jansson.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cursor.h"
 #include "data/desc.h"
+#include "format/remote_frame.h"
 
-enum { WHAT = 1, KEYS = 2, FILES = 3, STAMPS = 4, SIZES = 5, N_SECTIONS = 5 };
-enum { PROTOCOL = 1, KEY_SIZE = 8192, LEAST_KEY = 1 /* byte of a key in the index: its end */ };
+enum { META = 1, KEYS, STAMPS, PATHS, VALUES, N_SECTIONS = 5, RANGE_BYTES = 20, MAX_KEY = 8192 };
 
-static const char *const from_names[] = {
-    [DR__REMOTE_FROM_SERVER] = NULL,
-    [DR__REMOTE_FROM_FILE] = "file",
-    [DR__REMOTE_FROM_KEY] = "key",
-    [DR__REMOTE_FROM_CLASS] = "class",
+static const char *const form_names[] = { "unknown", "number", "key", "range" };
+
+static dr_status no_memory(dr_error *err)
+{
+    return dr__fail(err, DR_ERR_NOMEM, "index: out of memory");
+}
+
+bool dr__remote_path_is_plain(const char *path)
+{
+    const char *part = path;
+    if (!*path)
+        return false;
+    for (const char *c = path;; c++) {
+        if (*c && *c != '/') {
+            if ((unsigned char)*c < ' ' || *c == 127 || *c == '\\')
+                return false;
+            continue;
+        }
+        const size_t n = (size_t)(c - part);
+        if (!n || (n == 1 && part[0] == '.') || (n == 2 && !memcmp(part, "..", 2)))
+            return false;
+        if (!*c)
+            return true;
+        part = c + 1;
+    }
+}
+
+static dr_status wrong(dr_error *err, const char *what)
+{
+    return dr__fail(err, DR_ERR_FORMAT, "index of a remote set: %s", what);
+}
+
+/* --- making --- */
+
+/* The path of a field's file relative to the root; NULL: it is none below it. */
+static const char *below_root(const dr__where *w, const char *root)
+{
+    const size_t n = strlen(root);
+    const char *path = w->path;
+    if (*path == '/') {
+        if (strncmp(path, root, n) != 0 || path[n] != '/')
+            return NULL;
+        path += n + 1;
+    }
+    return dr__remote_path_is_plain(path) ? path : NULL;
+}
+
+/* A set while its index is made. */
+struct making {
+    const dr_dataset *set;
+    const char *root;
+    dr__where_form *forms; /* of the fields */
+    bool *by_key;
+    dr__source_dir *dir; /* the root */
+    dr__names paths;
+    size_t last_path;
+    char key[MAX_KEY];
+    dr__where where;
 };
 
-/* --- writing --- */
-
-/* Folders are files and what their paths say; any other format may have read anything. */
-static dr__remote_from from_of(const dr_dataset *set, int field)
+static bool is_whole_file(const dr__where *w)
 {
-    const bool by_class = !strcmp(set->format, "folder");
-    if (!by_class && strcmp(set->format, "flat") != 0)
-        return DR__REMOTE_FROM_SERVER;
-    if (field == 0)
-        return DR__REMOTE_FROM_FILE;
-    return field == set->n_fields - 1 ? DR__REMOTE_FROM_KEY : DR__REMOTE_FROM_CLASS;
+    return !w->offset && w->size == DR__WHOLE_FILE;
 }
 
-static json_t *field_json(const dr_dataset *set, int i)
+/* A field has a form when all of its samples have it. */
+static void choose_form(struct making *m, int field)
 {
-    const dr_desc *d = &set->fields[i].desc;
-    json_t *dims = json_array();
-    for (int k = 0; k < d->n_dims; k++)
-        json_array_append_new(dims, json_integer(d->dims[k]));
-    json_t *o = json_pack("{s:s, s:i, s:i, s:i, s:o}", "name", set->fields[i].name, "kind", (int)d->kind, "dtype",
-                          (int)d->dtype, "layout", (int)d->layout, "dims", dims);
-    if (from_names[from_of(set, i)])
-        json_object_set_new(o, "from", json_string(from_names[from_of(set, i)]));
-    return o;
-}
-
-static char *what_json(const dr_dataset *set)
-{
-    char fingerprint[20], content[20];
-    json_t *fields = json_array(), *classes = json_array();
-    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, set->fingerprint);
-    snprintf(content, sizeof content, "%016" PRIx64, set->content);
-    for (int i = 0; i < set->n_fields; i++)
-        json_array_append_new(fields, field_json(set, i));
-    for (size_t i = 0; i < set->n_classes; i++)
-        json_array_append_new(classes, json_stringn_nocheck(set->classes[i], strlen(set->classes[i])));
-    json_t *o = json_pack("{s:i, s:s, s:I, s:s, s:s, s:o, s:o}", "protocol", PROTOCOL, "format", set->format, "samples",
-                          (json_int_t)set->n_samples, "fingerprint", fingerprint, "content", content, "fields", fields,
-                          "classes", classes);
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-    json_decref(o);
-    return text;
-}
-
-static void put_text(dr__section *s, const char *text)
-{
-    dr__put_bytes(s, text, strlen(text) + 1);
-}
-
-static dr_status put_names(const dr_dataset *set, dr__section *keys, dr__section *files, dr_error *err)
-{
-    char key[KEY_SIZE], file[KEY_SIZE];
-    bool same = true;
-    const bool has_files = from_of(set, 0) == DR__REMOTE_FROM_FILE;
-    for (uint64_t i = 0; i < set->n_samples; i++) {
-        set->def->key(set, i, key, sizeof key);
-        if (strlen(key) == sizeof key - 1)
-            return dr__fail(err, DR_ERR_LIMIT, "%s: key of sample %" PRIu64 " is longer than %d bytes", set->name, i,
-                            KEY_SIZE - 2);
-        put_text(keys, key);
-        if (!has_files)
+    m->by_key[field] = true;
+    for (uint64_t id = 0; id < m->set->n_samples; id++) {
+        dr__dataset_where(m->set, id, field, &m->where);
+        const dr__where_form form = m->where.form;
+        const char *path = form == DR__WHERE_RANGE ? below_root(&m->where, m->root) : NULL;
+        if (id && form != m->forms[field])
+            m->forms[field] = DR__WHERE_UNKNOWN;
+        else
+            m->forms[field] = form;
+        if (m->forms[field] == DR__WHERE_UNKNOWN || (form == DR__WHERE_RANGE && !path)) {
+            m->forms[field] = DR__WHERE_UNKNOWN;
+            return;
+        }
+        if (form != DR__WHERE_RANGE || !m->by_key[field])
             continue;
-        DR_TRY(dr__dataset_file(set, i, 0, file, sizeof file, err));
-        same = same && !strcmp(key, file);
-        put_text(files, file);
+        m->set->def->key(m->set, id, m->key, sizeof m->key);
+        m->by_key[field] = is_whole_file(&m->where) && !strcmp(path, m->key);
     }
-    if (same)
-        files->size = 0;
+}
+
+static json_t *field_json(const struct making *m, int i)
+{
+    const dr__field *f = &m->set->fields[i];
+    json_t *dims = json_array();
+    for (int k = 0; k < f->desc.n_dims; k++)
+        json_array_append_new(dims, f->desc.dims[k] < 0 ? json_null() : json_integer(f->desc.dims[k]));
+    const char *form = m->forms[i] == DR__WHERE_RANGE && m->by_key[i] ? "file" : form_names[m->forms[i]];
+    return json_pack("{s:s, s:i, s:i, s:s, s:o, s:s}", "name", f->name, "kind", f->desc.kind, "layout", f->desc.layout,
+                     "dtype", dr_dtype_name(f->desc.dtype), "dims", dims, "form", form);
+}
+
+static json_t *classes_json(const dr_dataset *set)
+{
+    if (!set->n_classes)
+        return json_null();
+    json_t *classes = json_array();
+    for (size_t i = 0; i < set->n_classes; i++)
+        json_array_append_new(classes, json_string(set->classes[i]));
+    return classes;
+}
+
+static char *meta_text(const struct making *m, const char *name)
+{
+    char print[20], content[20];
+    json_t *fields = json_array();
+    for (int i = 0; i < m->set->n_fields; i++)
+        json_array_append_new(fields, field_json(m, i));
+    snprintf(print, sizeof print, "%016" PRIx64, m->set->fingerprint);
+    snprintf(content, sizeof content, "%016" PRIx64, dr__dataset_content(m->set));
+    json_t *o = json_pack("{s:i, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o}", "version", DR__REMOTE_VERSION, "format",
+                          m->set->format, "name", name, "samples", (json_int_t)m->set->n_samples, "places",
+                          (json_int_t)m->set->n_places, "fingerprint", print, "content", content, "classes",
+                          classes_json(m->set), "fields", fields);
+    char *text = o ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(o);
+    char *copy = text ? dr__strdup(text) : NULL;
+    free(text); /* jansson's */
+    return copy;
+}
+
+static void put_names(dr__section *s, const dr__names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        dr__put_bytes(s, dr__names_get(names, i), dr__names_len(names, i) + 1);
+}
+
+static void put_samples(struct making *m, dr__section *keys, dr__section *stamps)
+{
+    for (uint64_t id = 0; id < m->set->n_samples; id++) {
+        uint64_t stamp = 0;
+        m->set->def->key(m->set, id, m->key, sizeof m->key);
+        dr__put_bytes(keys, m->key, strlen(m->key) + 1);
+        if (dr__dataset_stamp(m->set, id, &stamp, NULL) != DR_OK)
+            stamp = 0;
+        dr__put_u64(stamps, stamp);
+    }
+}
+
+/* Samples of a shard follow each other, so the last path is mostly the right one. */
+static bool find_path(struct making *m, const char *path, size_t *out)
+{
+    if (m->paths.n && !strcmp(dr__names_get(&m->paths, m->last_path), path)) {
+        *out = m->last_path;
+        return true;
+    }
+    for (size_t i = 0; i < m->paths.n && m->paths.n < 4096; i++)
+        if (!strcmp(dr__names_get(&m->paths, i), path)) {
+            *out = m->last_path = i;
+            return true;
+        }
+    *out = m->last_path = m->paths.n;
+    return dr__names_add(&m->paths, path, strlen(path));
+}
+
+/* Fields of numbers and ranges; the size of a file that cannot be looked at is 0, and reading it says why. */
+static dr_status put_value(struct making *m, int field, uint64_t id, dr__section *s, dr_error *err)
+{
+    dr__source_facts facts;
+    size_t path;
+    dr__dataset_where(m->set, id, field, &m->where);
+    if (m->forms[field] == DR__WHERE_NUMBER) {
+        dr__put_u64(s, (uint64_t)m->where.number);
+        return DR_OK;
+    }
+    const char *name = below_root(&m->where, m->root);
+    if (m->where.size == DR__WHOLE_FILE)
+        m->where.size =
+            dr__source_dir_stat(m->dir, name, &facts, NULL) == DR_OK && facts.kind == DR__SOURCE_FILE ? facts.size : 0;
+    if (m->by_key[field]) {
+        dr__put_u64(s, m->where.size);
+        return DR_OK;
+    }
+    if (!find_path(m, name, &path))
+        return no_memory(err);
+    dr__put_u64(s, m->where.offset);
+    dr__put_u64(s, m->where.size);
+    dr__put_u32(s, (uint32_t)path);
     return DR_OK;
 }
 
-/* A stamp that one sample lacks is none: samples without it would be told apart by their bytes. */
-static void put_stamps(const dr_dataset *set, dr__section *out)
+static dr_status put_values(struct making *m, dr__section *s, dr_error *err)
 {
-    uint64_t stamp;
-    for (uint64_t i = 0; i < set->n_samples; i++) {
-        if (dr__dataset_stamp(set, i, &stamp, NULL) != DR_OK) {
-            out->size = 0;
-            return;
-        }
-        dr__put_u64(out, stamp);
-    }
+    for (int f = 0; f < m->set->n_fields; f++)
+        for (uint64_t id = 0; id < m->set->n_samples; id++)
+            if (m->forms[f] == DR__WHERE_NUMBER || m->forms[f] == DR__WHERE_RANGE)
+                DR_TRY(put_value(m, f, id, s, err));
+    return DR_OK;
 }
 
-dr_status dr__remote_index_encode(const dr_dataset *set, uint64_t (*size_of)(const dr_dataset *set, uint64_t id),
-                                  dr__section *out, dr_error *err)
+static dr_status encode(struct making *m, const char *name, dr__section *out, dr_error *err)
 {
-    dr__section all[N_SECTIONS] = {
-        { .id = WHAT }, { .id = KEYS }, { .id = FILES }, { .id = STAMPS }, { .id = SIZES }
-    };
-    *out = (dr__section){ 0 };
-    if (set->def->place || set->n_places != set->n_samples)
-        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: a selection or mixture has no index", set->name);
-    char *what = what_json(set);
-    dr_status status =
-        what ? put_names(set, &all[1], &all[2], err)
-             : dr__fail(err, DR_ERR_UNSUPPORTED, "%s: the name of a field or class is not UTF-8", set->name);
-    if (status == DR_OK) {
-        put_text(&all[0], what);
-        put_stamps(set, &all[3]);
-        for (uint64_t i = 0; size_of && i < set->n_samples; i++)
-            dr__put_u64(&all[4], size_of(set, i));
-        dr__index_encode(all, N_SECTIONS, out);
-        if (out->failed)
-            status = dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for its index", set->name);
-    }
-    free(what); /* jansson's */
-    dr__sections_free(all, N_SECTIONS);
-    if (status != DR_OK)
-        dr__sections_free(out, 1);
+    dr__section s[N_SECTIONS] = { { .id = META }, { .id = KEYS }, { .id = STAMPS }, { .id = PATHS }, { .id = VALUES } };
+    char *meta = meta_text(m, name);
+    put_samples(m, &s[1], &s[2]);
+    dr_status status = put_values(m, &s[4], err);
+    put_names(&s[3], &m->paths);
+    if (meta)
+        dr__put_bytes(&s[0], meta, strlen(meta));
+    bool failed = !meta;
+    for (int i = 0; i < N_SECTIONS; i++)
+        failed = failed || s[i].failed;
+    if (status == DR_OK && !failed)
+        dr__index_encode(s, N_SECTIONS, out);
+    if (status == DR_OK && (failed || out->failed))
+        status = no_memory(err);
+    dr__sections_free(s, N_SECTIONS);
+    dr__free(meta);
     return status;
 }
 
-/* --- parsing --- */
-
-static dr_status wrong(const char *name, const char *what, dr_error *err)
+static dr_status begin(struct making *m, const dr_dataset *set, const char *root, dr_error *err)
 {
-    return dr__fail(err, DR_ERR_FORMAT, "%s: index: %s", name, what);
+    m->set = set;
+    m->root = root;
+    m->forms = dr__alloc_zero((size_t)set->n_fields, sizeof *m->forms);
+    m->by_key = dr__alloc_zero((size_t)set->n_fields, sizeof *m->by_key);
+    if (!m->forms || !m->by_key)
+        return no_memory(err);
+    DR_TRY(dr__source_dir_open(root, NULL, &m->dir, err));
+    for (int f = 0; f < set->n_fields; f++)
+        choose_form(m, f);
+    return DR_OK;
 }
 
-static bool read_hex(const json_t *o, const char *member, uint64_t *out)
+static void end(struct making *m)
 {
-    const char *text = json_string_value(json_object_get(o, member));
+    dr__source_dir_close(&m->dir);
+    dr__names_free(&m->paths);
+    dr__free(m->forms);
+    dr__free(m->by_key);
+    dr__free(m);
+}
+
+dr_status dr__remote_index_encode(const dr_dataset *set, const char *root, const char *name, dr__section *out,
+                                  dr_error *err)
+{
+    struct making *m = dr__alloc_zero(1, sizeof *m);
+    if (!m)
+        return no_memory(err);
+    dr_status status = begin(m, set, root, err);
+    if (status == DR_OK)
+        status = encode(m, name, out, err);
+    end(m);
+    return status;
+}
+
+dr_status dr__remote_index_meta(const dr_dataset *set, const char *root, const char *name, char **out, dr_error *err)
+{
+    struct making *m = dr__alloc_zero(1, sizeof *m);
+    if (!m)
+        return no_memory(err);
+    dr_status status = begin(m, set, root, err);
+    *out = status == DR_OK ? meta_text(m, name) : NULL;
+    if (status == DR_OK && !*out)
+        status = no_memory(err);
+    end(m);
+    return status;
+}
+
+/* --- reading --- */
+
+static bool take_hex(const json_t *o, const char *key, uint64_t *out)
+{
+    const char *text = json_string_value(json_object_get(o, key));
     char *end;
-    if (!text || strlen(text) != 16)
+    if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
         return false;
     *out = strtoull(text, &end, 16);
     return !*end;
 }
 
-static bool read_int(const json_t *o, const char *member, int most, int *out)
+static bool take_count(const json_t *o, const char *key, uint64_t *out)
 {
-    const json_t *v = json_object_get(o, member);
-    const json_int_t n = json_integer_value(v);
-    *out = (int)n;
-    return json_is_integer(v) && n >= 0 && n <= most;
+    const json_t *v = json_object_get(o, key);
+    *out = json_is_integer(v) && json_integer_value(v) >= 0 ? (uint64_t)json_integer_value(v) : 0;
+    return json_is_integer(v) && json_integer_value(v) >= 0;
 }
 
-static bool read_field(const json_t *o, dr__field *field, dr__remote_from *from)
+static dr_status take_text(const json_t *o, const char *key, char **out, dr_error *err)
 {
-    const char *name = json_string_value(json_object_get(o, "name"));
-    const char *text = json_string_value(json_object_get(o, "from"));
+    const char *text = json_string_value(json_object_get(o, key));
+    *out = text ? dr__strdup(text) : NULL;
+    return *out ? DR_OK : text ? no_memory(err) : wrong(err, "its description lacks a name");
+}
+
+static bool take_desc(const json_t *o, dr_desc *d)
+{
+    uint64_t kind, layout;
     const json_t *dims = json_object_get(o, "dims");
-    int kind, dtype, layout;
-    if (!name || !*name || strlen(name) >= sizeof field->name || !read_int(o, "kind", DR_KIND_MASKS, &kind) ||
-        !read_int(o, "dtype", UINT8_MAX, &dtype) || !dr_dtype_size((dr_dtype)dtype) ||
-        !read_int(o, "layout", DR_LAYOUT_CHW, &layout) || !json_is_array(dims) || json_array_size(dims) > DR_MAX_DIMS)
+    const char *dtype = json_string_value(json_object_get(o, "dtype"));
+    if (!take_count(o, "kind", &kind) || kind > DR_KIND_MASKS || !take_count(o, "layout", &layout) ||
+        layout > DR_LAYOUT_CHW || !dtype || !dr_dtype_parse(dtype) || !json_is_array(dims) ||
+        json_array_size(dims) > DR_MAX_DIMS)
         return false;
-    *field = (dr__field){ .desc = { .kind = (dr_kind)kind,
-                                    .dtype = (dr_dtype)dtype,
-                                    .layout = (dr_layout)layout,
-                                    .n_dims = (int)json_array_size(dims) } };
-    memcpy(field->name, name, strlen(name) + 1);
-    for (int i = 0; i < field->desc.n_dims; i++) {
-        const json_t *v = json_array_get(dims, (size_t)i);
-        field->desc.dims[i] = json_integer_value(v);
-        if (!json_is_integer(v) || field->desc.dims[i] < DR_UNKNOWN)
+    *d = (dr_desc){ .kind = (dr_kind)kind,
+                    .layout = (dr_layout)layout,
+                    .dtype = dr_dtype_parse(dtype),
+                    .n_dims = (int)json_array_size(dims) };
+    for (int i = 0; i < d->n_dims; i++) {
+        const json_t *extent = json_array_get(dims, (size_t)i);
+        if (!json_is_null(extent) && !(json_is_integer(extent) && json_integer_value(extent) >= 0))
             return false;
+        d->dims[i] = json_is_null(extent) ? DR_UNKNOWN : json_integer_value(extent);
     }
-    *from = DR__REMOTE_FROM_SERVER;
-    for (size_t i = 1; text && i < DR_COUNT(from_names); i++)
-        if (!strcmp(text, from_names[i]))
-            *from = (dr__remote_from)i;
     return true;
 }
 
-/* What a client is to make of a field must be what the field is. */
-static bool fits_from(const dr__remote_index *index, int i)
+static bool take_form(const json_t *o, dr__remote_values *v)
 {
-    static const dr_kind kinds[] = { [DR__REMOTE_FROM_FILE] = DR_KIND_BYTES,
-                                     [DR__REMOTE_FROM_KEY] = DR_KIND_TEXT,
-                                     [DR__REMOTE_FROM_CLASS] = DR_KIND_ARRAY };
-    const dr_desc *d = &index->fields[i].desc;
-    return index->from[i] == DR__REMOTE_FROM_SERVER ||
-           (d->kind == kinds[index->from[i]] &&
-            (index->from[i] == DR__REMOTE_FROM_CLASS ? d->dtype == DR_I64 && d->n_dims == 0 : d->n_dims == 1) &&
-            (index->from[i] != DR__REMOTE_FROM_FILE || i == 0));
+    const char *form = json_string_value(json_object_get(o, "form"));
+    v->by_key = form && !strcmp(form, "file");
+    if (v->by_key) {
+        v->form = DR__WHERE_RANGE;
+        return true;
+    }
+    for (int i = 0; form && i <= DR__WHERE_RANGE; i++)
+        if (!strcmp(form, form_names[i])) {
+            v->form = (dr__where_form)i;
+            return true;
+        }
+    return false;
 }
 
-static dr_status read_fields(const json_t *what, const char *name, dr__remote_index *out, dr_error *err)
+static dr_status take_fields(const json_t *list, dr__remote_index *x, dr_error *err)
 {
-    const json_t *fields = json_object_get(what, "fields");
-    const size_t n = json_array_size(fields);
-    if (n < 1 || n > DR__MAX_FIELDS)
-        return wrong(name, "no fields, or too many", err);
-    out->fields = dr__alloc_zero(n, sizeof *out->fields);
-    out->from = dr__alloc_zero(n, sizeof *out->from);
-    if (!out->fields || !out->from)
-        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for its fields", name);
-    for (; (size_t)out->n_fields < n; out->n_fields++) {
-        const int i = out->n_fields;
-        if (!read_field(json_array_get(fields, (size_t)i), &out->fields[i], &out->from[i]) || !fits_from(out, i))
-            return wrong(name, "a field is not one", err);
+    const size_t n = json_array_size(list);
+    if (!json_is_array(list) || !n || n > DR__MAX_FIELDS)
+        return wrong(err, "it has no fields, or too many");
+    x->fields = dr__alloc_zero(n, sizeof *x->fields);
+    x->values = dr__alloc_zero(n, sizeof *x->values);
+    if (!x->fields || !x->values)
+        return no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *o = json_array_get(list, i);
+        const char *name = json_string_value(json_object_get(o, "name"));
+        if (!name || !*name || strlen(name) >= DR__FIELD_NAME || !take_desc(o, &x->fields[i].desc) ||
+            !take_form(o, &x->values[i]))
+            return wrong(err, "the description of a field is wrong");
+        memcpy(x->fields[i].name, name, strlen(name) + 1);
+        const dr_desc *d = &x->fields[i].desc;
+        if (x->values[i].form == DR__WHERE_NUMBER && (d->dtype != DR_I64 || d->n_dims))
+            return wrong(err, "a number is no int64");
+        x->n_fields = (int)i + 1;
     }
     return DR_OK;
 }
 
-static dr_status read_classes(const json_t *what, const char *name, dr__remote_index *out, dr_error *err)
+static dr_status take_classes(const json_t *list, dr__remote_index *x, dr_error *err)
 {
-    const json_t *classes = json_object_get(what, "classes");
-    const size_t n = json_array_size(classes);
-    if (!n)
+    const size_t n = json_array_size(list);
+    if (!list || json_is_null(list))
         return DR_OK;
-    out->classes = dr__alloc_zero(n, sizeof *out->classes);
-    for (size_t i = 0; out->classes && i < n; i++) {
-        const char *text = json_string_value(json_array_get(classes, i));
-        if (!text)
-            return wrong(name, "a class is not a text", err);
-        out->classes[i] = dr__strdup(text);
-        if (!out->classes[i])
-            break;
-        out->n_classes = i + 1;
+    x->classes = json_is_array(list) && n ? dr__alloc_zero(n, sizeof *x->classes) : NULL;
+    if (!x->classes)
+        return n ? no_memory(err) : wrong(err, "its classes are no list");
+    for (size_t i = 0; i < n; i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        x->classes[i] = name ? dr__strdup(name) : NULL;
+        if (!x->classes[i])
+            return name ? no_memory(err) : wrong(err, "a class has no name");
+        x->n_classes = i + 1;
     }
-    return out->n_classes == n ? DR_OK : dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for %zu classes", name, n);
+    return DR_OK;
 }
 
-static dr_status read_what(const json_t *what, const char *name, dr__remote_index *out, dr_error *err)
+static dr_status take_meta(const json_t *o, dr__remote_index *x, dr_error *err)
 {
-    const char *format = json_string_value(json_object_get(what, "format"));
-    const json_t *samples = json_object_get(what, "samples");
-    int protocol;
-    if (!read_int(what, "protocol", INT_MAX, &protocol) || protocol != PROTOCOL)
-        return dr__fail(err, DR_ERR_UNSUPPORTED, "%s: index: the server speaks another version of the protocol", name);
-    if (!format || strlen(format) >= sizeof out->format || !json_is_integer(samples) ||
-        json_integer_value(samples) < 0 || !read_hex(what, "fingerprint", &out->fingerprint) ||
-        !read_hex(what, "content", &out->content))
-        return wrong(name, "a member is missing or wrong", err);
-    memcpy(out->format, format, strlen(format) + 1);
-    out->n_samples = (uint64_t)json_integer_value(samples);
-    DR_TRY(read_fields(what, name, out, err));
-    return read_classes(what, name, out, err);
+    uint64_t version;
+    if (!json_is_object(o) || !take_count(o, "version", &version))
+        return wrong(err, "its description is no JSON object with a version");
+    if (version != DR__REMOTE_VERSION)
+        return dr__fail(err, DR_ERR_UNSUPPORTED, "index of a remote set: version %" PRIu64 "; this build knows %d",
+                        version, DR__REMOTE_VERSION);
+    if (!take_count(o, "samples", &x->n_samples) || !take_count(o, "places", &x->n_places) ||
+        !take_hex(o, "fingerprint", &x->fingerprint) || !take_hex(o, "content", &x->content))
+        return wrong(err, "its description lacks something");
+    DR_TRY(take_text(o, "format", &x->format, err));
+    DR_TRY(take_text(o, "name", &x->name, err));
+    DR_TRY(take_classes(json_object_get(o, "classes"), x, err));
+    return take_fields(json_object_get(o, "fields"), x, err);
 }
 
-static dr_status read_names(dr_cursor *c, uint64_t n, const char *name, dr__names *out, dr_error *err)
+static dr_status take_names(dr_cursor *c, dr__names *out, dr_error *err)
 {
     const char *text;
     size_t len;
-    if (dr__cursor_left(c) / LEAST_KEY < n)
-        return wrong(name, "fewer names than samples", err);
-    while (out->n < n) {
+    while (dr__cursor_left(c)) {
         DR_TRY(dr__cursor_text(c, &text, &len, err));
         if (!dr__names_add(out, text, len))
-            return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for %" PRIu64 " names", name, n);
+            return no_memory(err);
     }
-    return dr__cursor_left(c) ? wrong(name, "more names than samples", err) : DR_OK;
-}
-
-static dr_status read_numbers(dr_cursor *c, uint64_t n, const char *name, uint64_t **out, dr_error *err)
-{
-    if (dr__cursor_left(c) / 8 != n || dr__cursor_left(c) % 8)
-        return wrong(name, "not as many numbers as samples", err);
-    *out = n ? dr__alloc_zero(n, sizeof **out) : NULL;
-    if (n && !*out)
-        return dr__fail(err, DR_ERR_NOMEM, "%s: out of memory for %" PRIu64 " samples", name, n);
-    for (uint64_t i = 0; i < n; i++)
-        DR_TRY(dr__cursor_u64(c, &(*out)[i], err));
     return DR_OK;
 }
 
-/* Paths are joined to a URL: none may lead out of the set. */
-static bool stays_inside(const char *path)
+static size_t bytes_of(const dr__remote_values *v)
 {
-    if (!*path || *path == '/')
-        return false;
-    for (;;) {
-        const size_t n = strcspn(path, "/");
-        if (n == 0 || (n == 1 && path[0] == '.') || (n == 2 && path[0] == '.' && path[1] == '.'))
-            return false;
-        if (!path[n])
-            return true;
-        path += n + 1;
-    }
+    return v->form == DR__WHERE_NUMBER ? 8 : v->form != DR__WHERE_RANGE ? 0 : v->by_key ? 8 : RANGE_BYTES;
 }
 
-static dr_status check_files(const dr__remote_index *index, const char *name, dr_error *err)
+static bool reserve_values(const dr__remote_index *x, dr__remote_values *v)
 {
-    for (uint64_t i = 0; index->from[0] == DR__REMOTE_FROM_FILE && i < index->n_samples; i++)
-        if (!stays_inside(dr__remote_index_file(index, i)))
-            return wrong(name, "a path leads out of the set", err);
+    const size_t n = (size_t)x->n_samples;
+    const bool table = v->form == DR__WHERE_RANGE && !v->by_key;
+    if (v->form == DR__WHERE_NUMBER)
+        return (v->numbers = dr__alloc_zero(n, sizeof *v->numbers)) != NULL;
+    if (v->form != DR__WHERE_RANGE)
+        return true;
+    v->sizes = dr__alloc_zero(n, sizeof *v->sizes);
+    v->offsets = table ? dr__alloc_zero(n, sizeof *v->offsets) : NULL;
+    v->paths = table ? dr__alloc_zero(n, sizeof *v->paths) : NULL;
+    return v->sizes && (!table || (v->offsets && v->paths));
+}
+
+static dr_status take_value(dr_cursor *c, const dr__remote_index *x, dr__remote_values *v, size_t i, dr_error *err)
+{
+    uint64_t number;
+    if (v->form == DR__WHERE_NUMBER) {
+        DR_TRY(dr__cursor_u64(c, &number, err));
+        v->numbers[i] = (int64_t)number;
+        return DR_OK;
+    }
+    if (v->form != DR__WHERE_RANGE)
+        return DR_OK;
+    if (!v->by_key)
+        DR_TRY(dr__cursor_u64(c, &v->offsets[i], err));
+    DR_TRY(dr__cursor_u64(c, &v->sizes[i], err));
+    if (v->sizes[i] > INT64_MAX || (!v->by_key && v->offsets[i] > INT64_MAX))
+        return wrong(err, "a range is too large");
+    if (v->by_key)
+        return dr__remote_path_is_plain(dr__names_get(&x->keys, i)) ? DR_OK : wrong(err, "a key is no path");
+    DR_TRY(dr__cursor_u32(c, &v->paths[i], err));
+    return v->paths[i] < x->paths.n ? DR_OK : wrong(err, "a path is missing");
+}
+
+static dr_status take_values(dr_cursor *c, dr__remote_index *x, dr_error *err)
+{
+    size_t each = 0;
+    for (int f = 0; f < x->n_fields; f++)
+        each += bytes_of(&x->values[f]);
+    if (dr__cursor_left(c) != each * x->n_samples) /* n_samples is at most the bytes of the keys */
+        return wrong(err, "it has too many values, or too few");
+    for (int f = 0; f < x->n_fields; f++) {
+        if (x->n_samples && !reserve_values(x, &x->values[f]))
+            return no_memory(err);
+        for (size_t i = 0; i < x->n_samples; i++)
+            DR_TRY(take_value(c, x, &x->values[f], i, err));
+    }
     return DR_OK;
 }
 
-static dr_status open_section(const void *data, size_t size, uint32_t id, const char *name, dr_cursor *out,
-                              dr_error *err)
+static dr_status take_stamps(dr_cursor *c, dr__remote_index *x, dr_error *err)
 {
-    const dr_status status = dr__index_section(data, size, id, out, err);
-    return status == DR_OK ? DR_OK : dr__error_prefix(err, "%s", name);
+    if (dr__cursor_left(c) != x->n_samples * 8)
+        return wrong(err, "it has too many stamps, or too few");
+    x->stamps = dr__alloc_zero(x->n_samples ? (size_t)x->n_samples : 1, sizeof *x->stamps);
+    if (!x->stamps)
+        return no_memory(err);
+    for (size_t i = 0; i < x->n_samples; i++)
+        DR_TRY(dr__cursor_u64(c, &x->stamps[i], err));
+    return DR_OK;
 }
 
-dr_status dr__remote_index_decode(const void *data, size_t size, const char *name, dr__remote_index *out, dr_error *err)
+static dr_status check_paths(const dr__names *paths, dr_error *err)
 {
-    dr_cursor c;
-    const char *text;
-    size_t len;
-    *out = (dr__remote_index){ 0 };
-    DR_TRY(open_section(data, size, WHAT, name, &c, err));
-    DR_TRY(dr__cursor_text(&c, &text, &len, err));
-    json_t *what = json_loads(text, 0, NULL);
-    dr_status status = json_is_object(what) ? read_what(what, name, out, err) : wrong(name, "not JSON", err);
-    json_decref(what);
+    for (size_t i = 0; i < paths->n; i++)
+        if (!dr__remote_path_is_plain(dr__names_get(paths, i)))
+            return wrong(err, "a path leads out of the set");
+    return DR_OK;
+}
+
+static dr_status decode(const void *data, size_t size, dr__remote_index *x, dr_error *err)
+{
+    dr_cursor c[N_SECTIONS];
+    for (uint32_t i = 0; i < N_SECTIONS; i++)
+        DR_TRY(dr__index_section(data, size, META + i, &c[i], err));
+    json_t *meta = json_loadb((const char *)c[0].at, dr__cursor_left(&c[0]), JSON_REJECT_DUPLICATES, NULL);
+    const dr_status status = take_meta(meta, x, err);
+    json_decref(meta);
     DR_TRY(status);
-    DR_TRY(open_section(data, size, KEYS, name, &c, err));
-    DR_TRY(read_names(&c, out->n_samples, name, &out->keys, err));
-    DR_TRY(open_section(data, size, FILES, name, &c, err));
-    if (dr__cursor_left(&c))
-        DR_TRY(read_names(&c, out->n_samples, name, &out->files, err));
-    DR_TRY(open_section(data, size, STAMPS, name, &c, err));
-    if (dr__cursor_left(&c))
-        DR_TRY(read_numbers(&c, out->n_samples, name, &out->stamps, err));
-    DR_TRY(open_section(data, size, SIZES, name, &c, err));
-    if (dr__cursor_left(&c))
-        DR_TRY(read_numbers(&c, out->n_samples, name, &out->sizes, err));
-    return check_files(out, name, err);
+    DR_TRY(take_names(&c[1], &x->keys, err));
+    if (x->keys.n != x->n_samples)
+        return wrong(err, "it has too many keys, or too few");
+    DR_TRY(take_stamps(&c[2], x, err));
+    DR_TRY(take_names(&c[3], &x->paths, err));
+    DR_TRY(check_paths(&x->paths, err));
+    return take_values(&c[4], x, err);
 }
 
-const char *dr__remote_index_file(const dr__remote_index *index, uint64_t id)
+dr_status dr__remote_index_decode(const void *data, size_t size, dr__remote_index *out, dr_error *err)
 {
-    return dr__names_get(index->files.n ? &index->files : &index->keys, id);
+    *out = (dr__remote_index){ 0 };
+    const dr_status status = decode(data, size, out, err);
+    if (status != DR_OK)
+        dr__remote_index_free(out);
+    return status;
 }
 
-/* Classes are in the order of their names, as Python sorts them. */
-int64_t dr__remote_index_class(const dr__remote_index *index, uint64_t id)
+void dr__remote_index_free(dr__remote_index *x)
 {
-    const char *key = dr__names_get(&index->keys, id);
-    const size_t n = strcspn(key, "/");
-    for (size_t lo = 0, hi = index->n_classes; lo < hi;) {
-        const size_t mid = lo + (hi - lo) / 2;
-        char head[NAME_MAX + 1];
-        if (n > NAME_MAX)
-            return -1;
-        memcpy(head, key, n);
-        head[n] = 0;
-        const int order = dr__name_compare(head, index->classes[mid]);
-        if (!order)
-            return (int64_t)mid;
-        if (order < 0)
-            hi = mid;
-        else
-            lo = mid + 1;
+    for (int f = 0; x->values && f < x->n_fields; f++) {
+        dr__free(x->values[f].numbers);
+        dr__free(x->values[f].sizes);
+        dr__free(x->values[f].offsets);
+        dr__free(x->values[f].paths);
     }
-    return -1;
-}
-
-void dr__remote_index_free(dr__remote_index *index)
-{
-    for (size_t i = 0; i < index->n_classes; i++)
-        dr__free(index->classes[i]);
-    dr__free(index->classes);
-    dr__free(index->fields);
-    dr__free(index->from);
-    dr__free(index->stamps);
-    dr__free(index->sizes);
-    dr__names_free(&index->keys);
-    dr__names_free(&index->files);
-    *index = (dr__remote_index){ 0 };
+    for (size_t i = 0; i < x->n_classes; i++)
+        dr__free(x->classes[i]);
+    dr__free(x->classes);
+    dr__free(x->values);
+    dr__free(x->fields);
+    dr__free(x->format);
+    dr__free(x->name);
+    dr__free(x->stamps);
+    dr__names_free(&x->keys);
+    dr__names_free(&x->paths);
+    *x = (dr__remote_index){ 0 };
 }

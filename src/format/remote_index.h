@@ -1,17 +1,18 @@
-/* remote_index.h: what a client must know of a data set on a server, and how that is sent.
+/* remote_index.h: what a drapps server tells of a data set: an index file (index/index_file.h) with these sections.
  *
- * An index is a container of index/index_file.h:
+ *   1 META    JSON: "version", "format", "name", "samples", "places", "fingerprint" and "content" (16 hexadecimal
+ *             digits), "classes" (null: none) and "fields": for each its "name", "kind" and "layout" (numbers of the
+ *             enums), "dtype", "dims" (null: not known beforehand), and "form", which says where its values are:
+ *             "unknown" (only reading tells), "number" (here), "key" (it is the sample's key), "file" (the file whose
+ *             path is the key) or "range" (of a file of section 4)
+ *   2 KEYS    of all samples, each ended by a zero byte
+ *   3 STAMPS  u64 of each sample; 0: not known
+ *   4 PATHS   of files, relative to the set's folder, each ended by a zero byte
+ *   5 VALUES  field after field, for all samples: i64 of a number; u64 size of a file; of a range u64 offset,
+ *             u64 size, u32 path
  *
- *   section 1  JSON: {"protocol", "format", "samples", "fingerprint", "content", "fields": [{"name", "kind", "dtype",
- *              "layout", "dims", "from"}], "classes": [...]}
- *   section 2  the key of each sample, each with a zero byte
- *   section 3  the path of each sample's file below the root of the set; empty where it is the key
- *   section 4  u64 stamp of each sample; empty where the set has none
- *   section 5  u64 bytes of each sample as it is stored; empty where that is not known
- *
- * "from" says what a client can make of a field by itself: "file": the bytes of the sample's file, which it may read
- * by its path; "key": the key; "class": the number of the class that the key begins with.  Missing: only the server
- * has it.  Unknown sections and members are ignored, so that an index can grow.
+ * Whoever has it can shuffle, plan and name samples without another request, and read files and ranges by plain ones.
+ * Decoding trusts nothing: counts, sizes and paths are checked.
  */
 #ifndef DR_FORMAT_REMOTE_INDEX_H
 #define DR_FORMAT_REMOTE_INDEX_H
@@ -20,41 +21,45 @@
 #include "format/names.h"
 #include "index/index_file.h"
 
-typedef enum dr__remote_from {
-    DR__REMOTE_FROM_SERVER = 0,
-    DR__REMOTE_FROM_FILE,
-    DR__REMOTE_FROM_KEY,
-    DR__REMOTE_FROM_CLASS,
-} dr__remote_from;
+typedef struct dr__remote_values {
+    dr__where_form form;
+    bool by_key;       /* of a range: its file's path is the sample's key, and it begins at 0 */
+    int64_t *numbers;  /* number: of each sample */
+    uint64_t *sizes;   /* range: of each sample */
+    uint64_t *offsets; /* range, not by key */
+    uint32_t *paths;   /* likewise: which of the index's paths */
+} dr__remote_values;
 
 typedef struct dr__remote_index {
-    char format[32];
-    uint64_t n_samples, fingerprint, content;
+    char *format, *name;
+    uint64_t n_samples, n_places, fingerprint, content;
     int n_fields;
-    dr__field *fields;     /* owned */
-    dr__remote_from *from; /* one a field; owned */
-    char **classes;        /* owned, with its texts */
+    dr__field *fields;
+    dr__remote_values *values; /* of each field */
+    char **classes;
     size_t n_classes;
-    dr__names keys, files; /* files.n is 0 where they are the keys */
-    uint64_t *stamps;      /* NULL: none; owned */
-    uint64_t *sizes;       /* NULL: not known; owned */
+    dr__names keys, paths;
+    uint64_t *stamps;
 } dr__remote_index;
 
 /* Makes the index of a data set.
  *
- * @param size_of  the bytes of a sample as it is stored; NULL: not known.
- * @param out      the container, owned by the caller (dr__sections_free).
- * @return DR_OK; DR_ERR_UNSUPPORTED: its places are not its samples; DR_ERR_LIMIT: a key is too long; DR_ERR_NOMEM. */
-dr_status dr__remote_index_encode(const dr_dataset *set, uint64_t (*size_of)(const dr_dataset *set, uint64_t id),
-                                  dr__section *out, dr_error *err);
-
-/* Parses an index, which may be anything.  name: for messages.  *out is freed by dr__remote_index_free, in any case. */
-dr_status dr__remote_index_decode(const void *data, size_t size, const char *name, dr__remote_index *out,
+ * @param root  real path of the folder that the paths of section 4 start from.  A field with a file outside it is of
+ *              the form "unknown".
+ * @param name  of the set, as the server calls it.
+ * @param out   receives the bytes; begins as zeros; the caller frees it by dr__sections_free(out, 1). */
+dr_status dr__remote_index_encode(const dr_dataset *set, const char *root, const char *name, dr__section *out,
                                   dr_error *err);
+
+/* The same facts without samples: the text of section 1, owned by the caller (dr__free). */
+dr_status dr__remote_index_meta(const dr_dataset *set, const char *root, const char *name, char **out, dr_error *err);
+
+/* Reads an index.  The caller frees *out, which a failure leaves empty.  DR_ERR_FORMAT: it is none. */
+dr_status dr__remote_index_decode(const void *data, size_t size, dr__remote_index *out, dr_error *err);
 void dr__remote_index_free(dr__remote_index *index);
 
-/* The path of a sample's file, and the number of the class that a key begins with (-1: none of them). */
-const char *dr__remote_index_file(const dr__remote_index *index, uint64_t id);
-int64_t dr__remote_index_class(const dr__remote_index *index, uint64_t id);
+/* Whether a path names something below the folder that it is relative to: "a/b.jpg".  No "..", ".", empty part,
+ * backslash or control character. */
+bool dr__remote_path_is_plain(const char *path);
 
 #endif
