@@ -8,8 +8,8 @@
 set -eu
 minutes=${1:?usage: run.sh MINUTES [TARGET...]}
 shift
-targets=${*:-jpeg jpeg_diff jpeg_own partial png webp bmp gif pnm tiff header tar list index masks seek store volume proc inet trace ledger codec manifest memory}
 root=$(cd "$(dirname "$0")/../.." && pwd)
+targets=${*:-$(cd "$root/tests/fuzz" && ls fuzz_*.c | sed 's/fuzz_\(.*\)\.c/\1/')}
 dir=${FUZZ_DIR:-$root/build-fuzz}
 cc=${FUZZ_CC:-clang}
 mkdir -p "$dir/src/codec" "$dir/seeds" "$dir/fail"
