@@ -64,7 +64,8 @@ def test_moves_are_judged_by_the_terms():
 def test_the_manager_beside_fixed_codecs(tmp_path, monkeypatch, capsys):
     write_folder(tmp_path / "set", 24)
     monkeypatch.setattr(manager_speed, "corners", lambda args: {"one": (manager_speed.Cpu(args.cpu_poor), 50e6)})
-    options = ["--rounds", "1", "--samples", "32", "--epochs", "1", "--phase-samples", "16", "--move-rounds", "1"]
+    options = ["--rounds", "1", "--samples", "32", "--epochs", "1", "--seconds", "0.01", "--phase-samples", "16",
+               "--move-rounds", "1"]  # fmt: skip
     storage_command.main(["manager", "--data", str(tmp_path / "set"), "--kinds", "pixels", "--cpu-poor", "burn:1",
                           "--work", str(tmp_path), "--save", str(tmp_path / "a.json"),
                           "--markdown", str(tmp_path / "a.md"), *options])  # fmt: skip

@@ -58,7 +58,7 @@ def run_epochs(config, pipe, options):
     with open_loader(pipe, options) as loader:
         loader.set("codec", CODECS.get(config["codec"], AUTO))
         first = run_epoch(loader, n)
-        rates = [run_epoch(loader, n).rate for _ in range(config["epochs"])]
+        rates = [run_epoch(loader, n, least_seconds=config["seconds"]).rate for _ in range(config["epochs"])]
         digest, stats = hash_epoch(loader).digest, loader.stats()
     kept = stats["cache_written"]
     return {"fill_s": first.seconds, "rates": rates, "hash": digest, "kept": kept, "hits": stats["cache_hits"],

@@ -23,8 +23,8 @@ from benchmarks.experiments.storage import manager_child
 from benchmarks.experiments.storage.scarce import Bandwidth, Child, Cpu
 
 MANAGER = "manager"
-FULL = {"rounds": 12, "samples": 400, "epochs": 3, "phase_samples": 240, "move_rounds": 5}
-QUICK = {"rounds": 2, "samples": 96, "epochs": 2, "phase_samples": 96, "move_rounds": 1}
+FULL = {"rounds": 12, "samples": 400, "epochs": 2, "seconds": 1.0, "phase_samples": 240, "move_rounds": 5}
+QUICK = {"rounds": 3, "samples": 96, "epochs": 1, "seconds": 1.0, "phase_samples": 96, "move_rounds": 1}
 MARGIN = 0.05  # "not worse by more than": beside the plain comparison
 
 
@@ -101,7 +101,7 @@ def measure(setup, kind, places, say):
             for way in random.Random(f"{number} {corner}").sample(ways, len(ways)):
                 say(f"round {number + 1} of {args.rounds}: {kind}, {corner}, {way}")
                 folder = folders.get(way) or setup.folder()
-                result = setup.run(_config(kind, way, folder, args.epochs), cpu, bytes_per_s)
+                result = setup.run(_config(kind, way, folder, args.epochs, args.seconds), cpu, bytes_per_s)
                 found.setdefault(corner, {}).setdefault(way, []).append(result)
                 if way == MANAGER:
                     shutil.rmtree(folder)
@@ -110,8 +110,8 @@ def measure(setup, kind, places, say):
     return found
 
 
-def _config(kind, codec, folder, epochs):
-    return {"task": "epochs", "kind": kind, "codec": codec, "folder": folder, "epochs": epochs}
+def _config(kind, codec, folder, epochs, seconds=0.0):
+    return {"task": "epochs", "kind": kind, "codec": codec, "folder": folder, "epochs": epochs, "seconds": seconds}
 
 
 def judge(ways):
@@ -173,10 +173,11 @@ def main(argv, make_parser):
     parser = make_parser("manager", __doc__)
     parser.add_argument("--data", required=True, metavar="DIR", help="a folder of images, a folder for each class")
     parser.add_argument("--quick", action="store_true", help="few samples and rounds: some minutes")
-    for name, text in (("rounds", "of the corners"), ("samples", "of the data set"), ("epochs", "of each run"),
+    for name, text in (("rounds", "of the corners"), ("samples", "of the data set"), ("epochs", "measured in a run"),
+                       ("seconds", "of each of these at least; short epochs are repeated"),
                        ("phase-samples", "kept in each phase of the moves"), ("move-rounds", "of the moves")):
-        name_ = name.replace("-", "_")
-        parser.add_argument(f"--{name}", type=int, help=f"{text} ({FULL[name_]}; quick: {QUICK[name_]})")
+        full, quick = (form[name.replace("-", "_")] for form in (FULL, QUICK))
+        parser.add_argument(f"--{name}", type=type(full), metavar="N", help=f"{text} ({full}; quick: {quick})")
     parser.add_argument("--kinds", default="floats,pixels", help="what is kept: floats,pixels")
     parser.add_argument("--cpu-poor", default="quota:0.5", metavar="quota:CPUS|burn:THREADS",
                         help="how CPU time is taken (quota:0.5); a quota needs a writable control group")  # fmt: skip

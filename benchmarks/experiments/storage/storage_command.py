@@ -10,6 +10,7 @@ PARTS = {
     "shards": ("shards beside plain files, with slow opens, too", "shard_speed"),
     "codecs": ("codecs beside zstd, lz4, blosc2 and pcodec", "codec_peers"),
     "manager": ("the compression manager beside fixed codecs, where CPU time or bandwidth is short", "manager_speed"),
+    "planner": ("the planner's choice beside an exhaustive measurement", "plan_choice"),
 }
 
 
