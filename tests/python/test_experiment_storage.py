@@ -5,7 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.experiments.storage import codec_data, codec_peers, manager_speed, shard_speed, storage_command
+from benchmarks.experiments.storage import (
+    codec_data,
+    codec_peers,
+    manager_speed,
+    plan_choice,
+    plan_pipelines,
+    shard_speed,
+    size_sweep,
+    storage_command,
+)
 from imagesets import write_folder
 
 
@@ -78,3 +87,46 @@ def test_the_manager_beside_fixed_codecs(tmp_path, monkeypatch, capsys):
     assert sum(sum(n.values()) for n in manager["choices"].values()) == manager["kept"] == 32
     assert len(saved["moves"]["pixels"][0]) == 6
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.md", "set"]
+
+
+def test_a_choice_is_compared_over_the_rounds():
+    values = {"a": [100.0, 110.0, 90.0], "b": [200.0, 220.0, 180.0]}
+    assert plan_choice.beside(values, "a", "b")[0] == pytest.approx(0.5)
+    assert plan_choice.beside(values, "a", "a") == (1.0, 1.0, 1.0)
+
+
+def test_the_planner_beside_every_strategy(tmp_path, capsys):
+    write_folder(tmp_path / "set" / "imagenet", 8)
+    (tmp_path / "set" / "text").mkdir()
+    (tmp_path / "set" / "text" / "book.txt").write_text("It is a truth universally acknowledged. " * 900)
+    storage_command.main(["planner", "--data", str(tmp_path / "set"), "--quick", "--samples", "8", "--work",
+                          str(tmp_path), "--pipelines", "arrays,python,volumes", "--save", str(tmp_path / "a.json"),
+                          "--batch-size", "4"])  # fmt: skip
+    out, err = capsys.readouterr()
+    found = json.loads((tmp_path / "a.json").read_text())["pipelines"]
+    assert list(found) == ["arrays", "python"] and "volumes: left out" in err and "chosen / best" in out
+    for one in found.values():
+        assert one["samples"] == one["measured"] and not one["refused"]
+        names = [strategy["name"] for strategy in one["strategies"]]
+        assert one["best"] == names[0] and {one["best"], one["untouched"]} <= set(one["values"])
+        assert all(len(strategy["values"]) == 1 for strategy in one["strategies"])
+        assert all(plan["chosen"] in one["values"] for plan in one["plans"])
+    assert "after map(tokens_of), cache folder, page cache" in {s["name"] for s in found["python"]["strategies"]}
+
+
+def test_every_pipeline_of_the_planner_has_data(tmp_path):
+    assert all(plan_pipelines.pipeline(name, tmp_path, 8) is None for name in plan_pipelines.PIPELINES)
+
+
+def test_sizes(tmp_path, monkeypatch, capsys):
+    write_folder(tmp_path / "set", 8)
+    monkeypatch.setattr(size_sweep, "SIZES", {"3 KB": 32, "75 KB": 160})
+    storage_command.main(["sizes", "--data", str(tmp_path / "set"), "--quick", "--rounds", "1", "--seconds", "0.01",
+                          "--total", "200000", "--bandwidth", "1e6", "--work", str(tmp_path),
+                          "--save", str(tmp_path / "a.json")])  # fmt: skip
+    sizes = json.loads((tmp_path / "a.json").read_text())["sizes"]
+    assert {name: len(one["rates"]) for name, one in sizes.items()} == {"3 KB": 6, "75 KB": 6}
+    assert sizes["75 KB"]["samples"] == 8 and sizes["75 KB"]["bytes"] == 160 * 160 * 3
+    assert "application / page cache" in capsys.readouterr().out
+    # Slow storage delivers no more than it is told to.
+    assert sizes["75 KB"]["rates"]["storage"][0] * sizes["75 KB"]["stored"] < 1.2e6

@@ -103,3 +103,9 @@ class Child:
         self._process.wait()
         self._process.stdin.close()
         self._process.stdout.close()
+
+
+def run_child(script, config, environment=None):
+    """What a child prints that needs no further word."""
+    with Child(script, config, environment) as child:
+        return child.line()

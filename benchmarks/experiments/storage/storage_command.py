@@ -11,6 +11,7 @@ PARTS = {
     "codecs": ("codecs beside zstd, lz4, blosc2 and pcodec", "codec_peers"),
     "manager": ("the compression manager beside fixed codecs, where CPU time or bandwidth is short", "manager_speed"),
     "planner": ("the planner's choice beside an exhaustive measurement", "plan_choice"),
+    "sizes": ("caches and threads, by the size of samples", "size_sweep"),
 }
 
 
