@@ -130,7 +130,10 @@ docs: $(INSTALLED) $(VENV)/.docs
 wheel: $(VENV)/.ready | system
 	scripts/wheel
 
-install: $(VENV)/.ready | system
+# Meson is all that it needs of $(VENV): no torch.
+install: | system
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	test -x $(MESON) || $(PY) -m pip install -qq $$(grep -E '^(meson|ninja)==' scripts/venv.txt)
 	$(MESON) setup build-install $(if $(wildcard build-install/build.ninja),--reconfigure) --prefix=$(PREFIX)
 	$(MESON) compile -C build-install
 	$(MESON) install -C build-install --no-rebuild

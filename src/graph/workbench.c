@@ -299,8 +299,12 @@ static dr_status reserve_arena(const dr__program *p, dr__workbench *b, dr_error 
             fits = result_bytes(&p->steps[s], &b->values[p->steps[s].out], &bytes) && add_bytes(&total, bytes);
     }
     if (!fits || total > b->memory_limit)
-        return dr__fail(err, DR_ERR_LIMIT, "needs %zu bytes of working memory, the limit is %zu, 1/%d of memory_limit",
-                        total, b->memory_limit, DR__BENCH_PART);
+        return dr__fail(err, DR_ERR_LIMIT,
+                        "needs %zu bytes of working memory, the limit is %zu, 1/%d of memory_limit: memory_limit must "
+                        "be at least %llu for it",
+                        total, b->memory_limit, DR__BENCH_PART,
+                        total > SIZE_MAX / DR__BENCH_PART ? (unsigned long long)SIZE_MAX
+                                                          : (unsigned long long)total * DR__BENCH_PART);
     if (total <= b->arena_cap && !dr__should_shrink(&b->n_small, b->arena_cap, total))
         return DR_OK;
     dr__free_aligned(b->arena);

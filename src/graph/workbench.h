@@ -45,7 +45,7 @@ typedef struct dr__step_time {
 } dr__step_time;
 
 enum {
-    DR__BENCH_PART = 8,           /* a bench's memory_limit is 1/8 of the loader's memory limit */
+    DR__BENCH_PART = 4,           /* a bench's memory_limit is 1/4 of the loader's memory limit */
     DR__ENCODED_LEAST = 64 << 20, /* encoded bytes that a sample may always have */
 };
 

@@ -81,7 +81,7 @@ uint64_t dr__loader_memory(const dr_loader *l, const dr__limits *limits)
 }
 
 /* Half of the memory is for batches in flight.  The encoded bytes of one sample, and its intermediate results, may take
- * 1/8 each, whatever the number of workers: which samples are too large must not depend on it. */
+ * 1/4 each, whatever the number of workers: which samples are too large must not depend on it. */
 static dr_status set_budget(dr__exec *e, uint64_t limit, dr_error *err)
 {
     e->budget.batch_bytes = (size_t)(limit / 2);
