@@ -66,6 +66,16 @@ dr_status dr__dataset_no_file(const dr_dataset *set, int field, dr_error *err)
     return dr__fail(err, DR_ERR_NOT_FOUND, "%s: field \"%s\" comes from no file", set->name, set->fields[field].name);
 }
 
+void dr__dataset_where(const dr_dataset *set, uint64_t id, int field, dr__where *out)
+{
+    out->form = DR__WHERE_UNKNOWN;
+    out->number = 0;
+    out->offset = out->size = 0;
+    out->path[0] = 0;
+    if (set->def->where)
+        set->def->where(set, id, field, out);
+}
+
 uint64_t dr__dataset_content(const dr_dataset *set)
 {
     return set->content ? set->content : set->fingerprint;

@@ -89,6 +89,24 @@ typedef struct dr__sample_ref {
     uint32_t occurrence; /* 0 for its first time in the epoch */
 } dr__sample_ref;
 
+/* Where the value of a field is, told without reading it. */
+typedef enum dr__where_form {
+    DR__WHERE_UNKNOWN, /* only reading tells */
+    DR__WHERE_NUMBER,  /* `number`, an int64 scalar */
+    DR__WHERE_KEY,     /* it is the sample's key */
+    DR__WHERE_RANGE,   /* bytes of a file, as they are there */
+} dr__where_form;
+
+#define DR__WHOLE_FILE UINT64_MAX
+enum { DR__WHERE_PATH = 8192 };
+
+typedef struct dr__where {
+    dr__where_form form;
+    int64_t number;
+    uint64_t offset, size;     /* of a range; size DR__WHOLE_FILE: whatever the file has */
+    char path[DR__WHERE_PATH]; /* of its file: absolute, or relative to the path that the set was opened by */
+} dr__where;
+
 typedef struct dr_dataset_def {
     /* Reads sample `id` into record: all fields, in order.  Errors name the file or member. */
     dr_status (*read)(const dr_dataset *set, uint64_t id, dr__record *record, dr_error *err);
@@ -103,6 +121,9 @@ typedef struct dr_dataset_def {
     /* Optional: the name of the file that a field's bytes come from, relative to the root where they have one.
      * DR_ERR_NOT_FOUND: from none. */
     dr_status (*file)(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err);
+
+    /* Optional: fills *out, which begins as zeros.  Default: unknown. */
+    void (*where)(const dr_dataset *set, uint64_t id, int field, dr__where *out);
 
     /* Optional: place 0 .. n_places - 1 of an epoch to a sample.  Default: place i is sample i. */
     dr__sample_ref (*place)(const dr_dataset *set, uint64_t seed, uint64_t epoch, uint64_t place);
@@ -148,7 +169,10 @@ dr_status dr__dataset_stamp(const dr_dataset *set, uint64_t id, uint64_t *out, d
 /* def->file; DR_ERR_NOT_FOUND where there is none; DR_ERR_LIMIT where the name is longer than size. */
 dr_status dr__dataset_file(const dr_dataset *set, uint64_t id, int field, char *text, size_t size, dr_error *err);
 
-/* For that function of a format: it is this path; and: the field comes from no file. */
+/* def->where; unknown where there is none. */
+void dr__dataset_where(const dr_dataset *set, uint64_t id, int field, dr__where *out);
+
+/* For def->file of a format: it is this path; and: the field comes from no file. */
 dr_status dr__dataset_file_is(const dr_dataset *set, const char *path, char *text, size_t size, dr_error *err);
 dr_status dr__dataset_no_file(const dr_dataset *set, int field, dr_error *err);
 

@@ -45,6 +45,21 @@ static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text,
     return dr__dataset_file_is(set, path, text, size, err);
 }
 
+static void where(const dr_dataset *set, uint64_t id, int field, dr__where *out)
+{
+    const dr__listing *l = &((const struct folder *)set)->listing;
+    if (field == 0) {
+        out->size = DR__WHOLE_FILE;
+        out->form = dr__listing_path(l, id, out->path, sizeof out->path) < sizeof out->path ? DR__WHERE_RANGE
+                                                                                            : DR__WHERE_UNKNOWN;
+    } else if (field == 1 && l->by_class) {
+        out->form = DR__WHERE_NUMBER;
+        out->number = l->dir[dr__listing_dir_of(l, id)].label;
+    } else {
+        out->form = DR__WHERE_KEY;
+    }
+}
+
 static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
 {
     const struct folder *f = (const struct folder *)set;
@@ -64,6 +79,7 @@ static const dr_dataset_def folder_def = {
     .key = key,
     .stamp = stamp,
     .file = file,
+    .where = where,
     .close = close_folder,
 };
 

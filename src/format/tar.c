@@ -152,6 +152,32 @@ static dr_status file(const dr_dataset *set, uint64_t id, int field, char *text,
     return dr__dataset_no_file(set, field, err);
 }
 
+static void where(const dr_dataset *set, uint64_t id, int field, dr__where *out)
+{
+    const struct tar *t = (const struct tar *)set;
+    const size_t shard = shard_of(t, id), k = (size_t)(id - t->shards[shard].first);
+    const struct shard *s = &t->shards[shard];
+    const dr__tar_index *x = &s->index;
+    if (field == t->key_field) {
+        out->form = DR__WHERE_KEY;
+        return;
+    }
+    if (field == t->label_field) {
+        out->form = x->samples[k].label > DR__LABEL_BAD ? DR__WHERE_NUMBER : DR__WHERE_UNKNOWN;
+        out->number = x->samples[k].label;
+        return;
+    }
+    for (size_t i = x->samples[k].first; i < parts_end(x, k); i++) {
+        if (s->field_of[x->part_ext[i]] != field)
+            continue;
+        const int n = snprintf(out->path, sizeof out->path, "%s", dr__names_get(&t->paths, shard));
+        out->form = n < (int)sizeof out->path ? DR__WHERE_RANGE : DR__WHERE_UNKNOWN;
+        out->offset = x->samples[k].header + x->parts[i].offset;
+        out->size = x->parts[i].size;
+        return;
+    }
+}
+
 static dr_status stamp(const dr_dataset *set, uint64_t id, uint64_t *out, dr_error *err)
 {
     const struct tar *t = (const struct tar *)set;
@@ -182,6 +208,7 @@ static const dr_dataset_def tar_def = {
     .key = key,
     .stamp = stamp,
     .file = file,
+    .where = where,
     .close = close_tar,
 };
 

@@ -349,6 +349,66 @@ int dr__prefix_fields(const dr__program *p, int n_nodes, dr__field fields[DR_STO
     return find_fields(p, &c, fields, n_made, &unique);
 }
 
+/* --- another machine --- */
+
+/* Why an op cannot run on another machine; NULL: it can.  A draw is the same everywhere: a counter-based generator
+ * makes it of seed, epoch, sample, occurrence and node. */
+static const char *why_not_elsewhere(const dr_op_def *def)
+{
+    return def->flags & DR_OP_BATCH     ? "works on whole batches"
+           : def->flags & DR_OP_INEXACT ? "does not give the same bytes on every machine"
+                                        : NULL;
+}
+
+dr_status dr__prefix_offload(const dr__program *whole, const dr__field *fields, int n_fields, int n_nodes,
+                             const dr__program_options *options, dr__prefix *out, dr_error *err)
+{
+    *out = (dr__prefix){ 0 };
+    if (n_nodes < 0 || n_nodes > whole->graph->n_nodes)
+        return dr__fail(err, DR_ERR_ARG, "offload: prefix %d; the pipeline has %d ops", n_nodes, whole->graph->n_nodes);
+    for (int i = 0; i < n_nodes; i++)
+        if (why_not_elsewhere(def_of(whole, i)))
+            return dr__fail(err, DR_ERR_UNSUPPORTED, "offload: op %d (%s) %s", i, op_name(whole, i),
+                            why_not_elsewhere(def_of(whole, i)));
+    const cut c = first_nodes(n_nodes);
+    const int decode = parted_decode(whole, &c);
+    if (decode >= 0)
+        return dr__fail(err, DR_ERR_UNSUPPORTED,
+                        "offload: prefix %d: op %d (%s) with fast_decode depends on the op that reads it", n_nodes,
+                        decode, op_name(whole, decode));
+    DR_TRY(split(whole, &c, fields, n_fields, options, out, err));
+    return out->head || !n_nodes
+               ? DR_OK
+               : dr__fail(err, DR_ERR_UNSUPPORTED, "offload: prefix %d: %s", n_nodes,
+                          strstr(out->why, "no op before") ? "nothing that it makes is used behind it" : out->why);
+}
+
+int dr__prefix_offload_most(const dr__program *whole)
+{
+    int n = 0;
+    while (n < whole->graph->n_nodes && !why_not_elsewhere(def_of(whole, n)))
+        n++;
+    while (n > 0 && dr__prefix_parts_scaled_decode(whole, n))
+        n--;
+    return n;
+}
+
+bool dr__prefix_fits(const dr__program *p, const dr__record *record)
+{
+    if (record->n_fields != p->n_inputs)
+        return false;
+    for (int i = 0; i < p->n_inputs; i++) {
+        const dr_desc *have = &record->fields[i].desc, *want = &p->values[i];
+        if (have->kind != want->kind || have->dtype != want->dtype || have->layout != want->layout ||
+            have->n_dims != want->n_dims)
+            return false;
+        for (int k = 0; k < want->n_dims; k++)
+            if (want->dims[k] != DR_UNKNOWN && have->dims[k] != want->dims[k])
+                return false;
+    }
+    return true;
+}
+
 void dr__prefix_free(dr__prefix *prefix)
 {
     dr__program_free(&prefix->head);

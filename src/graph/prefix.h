@@ -34,6 +34,26 @@ dr_status dr__prefix_cut(const dr__program *whole, const dr__field *fields, int 
                          const dr__program_options *options, dr__prefix *out, dr_error *err);
 void dr__prefix_free(dr__prefix *prefix);
 
+/* Splits a program behind its first `n_nodes` nodes, to run the first part on another machine.
+ *
+ * Nodes before the cut may be random: what they draw depends on seed, epoch, sample, occurrence and node id alone, and
+ * the nodes of both parts keep their ids.  So head and rest together make the bytes of the whole, wherever each runs.
+ * Which values cross the cut depends on the outputs of `whole`: both machines must compile it with the same fields,
+ * graph and option `outputs`.
+ *
+ * @param n_nodes  0: nothing runs elsewhere, and nothing is made (out->head is NULL).
+ * @return DR_OK; DR_ERR_UNSUPPORTED: a node before the cut works on whole batches or is not exact between machines, a
+ *         decode at a fraction of the size would be parted from its reader, or nothing that is made crosses the cut;
+ *         DR_ERR_ARG: there are not so many nodes; DR_ERR_NOMEM. */
+dr_status dr__prefix_offload(const dr__program *whole, const dr__field *fields, int n_fields, int n_nodes,
+                             const dr__program_options *options, dr__prefix *out, dr_error *err);
+
+/* The most nodes that may run on another machine.  Fewer may still be refused: see above. */
+int dr__prefix_offload_most(const dr__program *whole);
+
+/* Whether a record has the fields that a program begins with.  One that came from another machine may not. */
+bool dr__prefix_fits(const dr__program *program, const dr__record *record);
+
 /* Whether a split behind `n_nodes` nodes separates a decode at a fraction of the size from the op that it looks at. */
 bool dr__prefix_parts_scaled_decode(const dr__program *p, int n_nodes);
 

@@ -177,6 +177,10 @@ typedef struct dr_op_def {
 /* The table of all ops, in alphabetical order; NULL ends it. */
 extern const dr_op_def *const dr__op_table[];
 
+/* Tells all ops of this build with their versions from those of another: where it is equal, graphs make the same
+ * bytes.  Never 0. */
+uint64_t dr__op_set(void);
+
 /* The op with that name, or NULL. */
 const dr_op_def *dr__op_find(const char *name);
 
