@@ -209,7 +209,7 @@ static const dr_format_def *find_format(const char *name)
     return NULL;
 }
 
-static const dr_format_def *probe_formats(const char *path)
+const dr_format_def *dr__format_probe(const char *path)
 {
     const dr_format_def *best = NULL;
     int best_score = 0;
@@ -242,7 +242,7 @@ static dr_status choose(const char *path, const char *name, const dr_format_def 
             return dr__fail(err, DR_ERR_ARG, "format must be auto, flat, folder, list or tar, got \"%s\"", name);
         return DR_OK;
     }
-    *out = probe_formats(path);
+    *out = dr__format_probe(path);
     if (*out)
         return DR_OK;
     dr__source_facts facts;
