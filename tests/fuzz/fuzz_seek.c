@@ -1,4 +1,4 @@
-/* fuzz_seek.c: any bytes as packed seek points, and as an index file of them.
+/* fuzz_seek.c: any bytes as packed seek points, as a note, and as an index file of them.
  *
  * The first byte says how the rest is taken: 0 packed points, 1 the file itself; else as the entries of a file with so
  * many buckets, whose checksums are made right: they would keep a fuzzer out.
@@ -46,6 +46,19 @@ static void unpack(const uint8_t *data, size_t size)
     }
     dr__seek_free(&a);
     dr__seek_free(&b);
+}
+
+static void unpack_note(const uint8_t *data, size_t size)
+{
+    dr__jpeg_note a, b;
+    uint8_t bytes[DR__JPEG_NOTE_MOST];
+    if (!dr__jpeg_note_unpack(&a, data, size))
+        return;
+    const size_t n = dr__jpeg_note_pack(&a, bytes);
+    if (n > sizeof bytes || !dr__jpeg_note_unpack(&b, bytes, n) || a.when != b.when || a.version != b.version ||
+        a.content.hash != b.content.hash || a.content.size != b.content.size || a.head.size != b.head.size ||
+        memcmp(a.head.bytes, b.head.bytes, a.head.size) || dr__jpeg_note_when(bytes, n) != a.when)
+        abort();
 }
 
 /* Every entry comes once, in order. */
@@ -106,6 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!size)
         return 0;
+    unpack_note(data, size);
     if (data[0] == 0)
         unpack(data + 1, size - 1);
     else if (data[0] == 1)

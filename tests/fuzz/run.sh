@@ -8,8 +8,8 @@
 set -eu
 minutes=${1:?usage: run.sh MINUTES [TARGET...]}
 shift
-targets=${*:-jpeg jpeg_diff jpeg_own png webp bmp gif pnm tiff header tar list index masks seek store volume proc inet trace ledger codec manifest memory frame}
 root=$(cd "$(dirname "$0")/../.." && pwd)
+targets=${*:-$(cd "$root/tests/fuzz" && ls fuzz_*.c | sed 's/fuzz_\(.*\)\.c/\1/')}
 dir=${FUZZ_DIR:-$root/build-fuzz}
 cc=${FUZZ_CC:-clang}
 mkdir -p "$dir/src/codec" "$dir/seeds" "$dir/fail"
@@ -39,8 +39,8 @@ case $(uname -m) in x86_64) simd="-DDR_HAVE_AVX2=1 -DDR_HAVE_AVX512=1" ;; *) sim
 checks="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 
 # What MemorySanitizer follows: drapps' JPEG decoder with the C kernels, and no library that it has not compiled.
-alone="$src/base/alloc.c $src/base/error.c $src/base/fmath.c $src/data/desc.c $src/kernel/*.c"
-for name in image exif pixels sink reuse_buffer jpeg_parse jpeg_huffman jpeg_entropy jpeg_baseline jpeg_lines jpeg_seek; do
+alone="$src/base/alloc.c $src/base/error.c $src/base/fmath.c $src/data/desc.c $src/data/byte_ranges.c $src/kernel/*.c"
+for name in image exif pixels sink reuse_buffer jpeg_parse jpeg_huffman jpeg_entropy jpeg_baseline jpeg_lines jpeg_partial jpeg_seek; do
     alone="$alone $src/codec/image/$name.c"
 done
 
@@ -62,7 +62,7 @@ build() { # build NAME TARGET FLAG...: the fuzzer of a target
     name=$1 target=$2 with="$dir/objects/*.o $libs" how=$checks
     shift 2
     case $target in
-    jpeg) with="$dir/mutate/*.o $with" ;;
+    jpeg | partial) with="$dir/mutate/*.o $with" ;;
     jpeg_diff) with="$made/both_jpeg.c $dir/mutate/*.o $with" ;;
     proc) with="$root/tests/unit/monitor/proc_tree.c $with" ;;
     jpeg_own)
@@ -86,12 +86,12 @@ keep() { # keep TARGET: the kept inputs need cover the code alone, so without th
 
 for t in $targets; do
     kept="$root/tests/fuzz/corpus/fuzz_$t"
-    if [ "$t" = jpeg_own ]; then kept="$root/tests/fuzz/corpus/fuzz_jpeg_diff"; fi # the same inputs
+    case $t in jpeg_own | partial) kept="$root/tests/fuzz/corpus/fuzz_jpeg_diff" ;; esac # the same inputs
     mkdir -p "$kept" "$dir/work/$t" "$dir/seeds/$t"
     build "fuzz_$t" "$t" -DDR_FUZZ
     "$dir/fuzz_$t" -artifact_prefix="$dir/fail/$t-" -max_total_time=$((minutes * 60)) -max_len=4096 -timeout=20 \
         -rss_limit_mb=2048 -print_final_stats=1 "$dir/work/$t" "$dir/seeds/$t" "$kept" >"$dir/$t.log" 2>&1 ||
         { tail -30 "$dir/$t.log"; echo "fuzz_$t failed; input in $dir/fail"; exit 1; }
     echo "fuzz_$t: $(grep -a 'cov:' "$dir/$t.log" | tail -1)"
-    if [ "${FUZZ_KEEP:-0}" = 1 ] && [ "$t" != jpeg_own ]; then keep "$t"; fi
+    if [ "${FUZZ_KEEP:-0}" = 1 ] && [ "$t" != jpeg_own ] && [ "$t" != partial ]; then keep "$t"; fi
 done

@@ -1,9 +1,20 @@
 """drapps experiment storage: what counts as matched, arrays of data, and shards beside files, on a small set."""
 
+import json
+
 import numpy as np
 import pytest
 
-from benchmarks.experiments.storage import codec_data, codec_peers, shard_speed, storage_command
+from benchmarks.experiments.storage import (
+    codec_data,
+    codec_peers,
+    manager_speed,
+    plan_choice,
+    plan_pipelines,
+    shard_speed,
+    size_sweep,
+    storage_command,
+)
 from imagesets import write_folder
 
 
@@ -35,3 +46,87 @@ def test_shards_beside_files(tmp_path, monkeypatch, capsys):
     storage_command.main(["shards", "--data", str(tmp_path / "set"), "--rounds", "1", "--epochs", "2"])
     out = capsys.readouterr().out
     assert "small files, 1 ms an open" in out and "bytes on disk" in out
+
+
+def runs(*rates):
+    return [{"rates": [rate]} for rate in rates]
+
+
+@pytest.mark.parametrize("ours, verdict", [((100, 101, 99, 100), "not worse"), ((80, 81, 79, 80), "worse"),
+                                           ((150, 151, 149, 150), "better")])  # fmt: skip
+def test_the_manager_is_judged_beside_the_fastest_codec(ours, verdict):
+    ways = {"manager": runs(*ours), "lz4": runs(100, 100, 100, 101), "none": runs(50, 50, 50, 50)}
+    found = manager_speed.judge(ways)
+    assert found["best"] == "lz4" and found["verdict"] == verdict and found["low"] <= found["ratio"] <= found["high"]
+
+
+def test_moves_are_judged_by_the_terms():
+    def phase(v, rho):
+        return {"choices": {}, "v": v, "rho": rho}
+
+    rounds = [{"all there": phase(0.3, 0.9), "CPU taken": phase(0.8, 0.5), "bandwidth back": phase(1.0, 0.4),
+               "bandwidth taken": phase(0.9, 0.3)}]  # fmt: skip
+    assert [(taken, verdict) for taken, *_, verdict in manager_speed.moves(rounds)] == [
+        ("CPU taken", "faster to decompress"), ("bandwidth taken", "not denser")]  # fmt: skip
+
+
+def test_the_manager_beside_fixed_codecs(tmp_path, monkeypatch, capsys):
+    write_folder(tmp_path / "set", 24)
+    monkeypatch.setattr(manager_speed, "corners", lambda args: {"one": (manager_speed.Cpu(args.cpu_poor), 50e6)})
+    options = ["--rounds", "1", "--samples", "32", "--epochs", "1", "--seconds", "0.01", "--phase-samples", "16",
+               "--move-rounds", "1"]  # fmt: skip
+    storage_command.main(["manager", "--data", str(tmp_path / "set"), "--kinds", "pixels", "--cpu-poor", "burn:1",
+                          "--work", str(tmp_path), "--save", str(tmp_path / "a.json"),
+                          "--markdown", str(tmp_path / "a.md"), *options])  # fmt: skip
+    out, saved = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
+    assert "what the manager chose" in out and "| kept | corner |" in (tmp_path / "a.md").read_text()
+    ways = saved["corners"]["pixels"]["one"]
+    assert set(ways) == {"manager", "none", "lz4", "lz4hc", "zstd", "snappy"}
+    assert all(result["hits"] >= 64 and result["rates"][0] > 0 for (result,) in ways.values())
+    manager = ways["manager"][0]
+    assert sum(sum(n.values()) for n in manager["choices"].values()) == manager["kept"] == 32
+    assert len(saved["moves"]["pixels"][0]) == 6
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.md", "set"]
+
+
+def test_a_choice_is_compared_over_the_rounds():
+    values = {"a": [100.0, 110.0, 90.0], "b": [200.0, 220.0, 180.0]}
+    assert plan_choice.beside(values, "a", "b")[0] == pytest.approx(0.5)
+    assert plan_choice.beside(values, "a", "a") == (1.0, 1.0, 1.0)
+
+
+def test_the_planner_beside_every_strategy(tmp_path, capsys):
+    write_folder(tmp_path / "set" / "imagenet", 8)
+    (tmp_path / "set" / "text").mkdir()
+    (tmp_path / "set" / "text" / "book.txt").write_text("It is a truth universally acknowledged. " * 900)
+    storage_command.main(["planner", "--data", str(tmp_path / "set"), "--quick", "--samples", "8", "--work",
+                          str(tmp_path), "--pipelines", "arrays,python,volumes", "--save", str(tmp_path / "a.json"),
+                          "--batch-size", "4"])  # fmt: skip
+    out, err = capsys.readouterr()
+    found = json.loads((tmp_path / "a.json").read_text())["pipelines"]
+    assert list(found) == ["arrays", "python"] and "volumes: left out" in err and "chosen / best" in out
+    for one in found.values():
+        assert one["samples"] == one["measured"] and not one["refused"]
+        names = [strategy["name"] for strategy in one["strategies"]]
+        assert one["best"] == names[0] and {one["best"], one["untouched"]} <= set(one["values"])
+        assert all(len(strategy["values"]) == 1 for strategy in one["strategies"])
+        assert all(plan["chosen"] in one["values"] for plan in one["plans"])
+    assert "after map(tokens_of), cache folder, page cache" in {s["name"] for s in found["python"]["strategies"]}
+
+
+def test_every_pipeline_of_the_planner_has_data(tmp_path):
+    assert all(plan_pipelines.pipeline(name, tmp_path, 8) is None for name in plan_pipelines.PIPELINES)
+
+
+def test_sizes(tmp_path, monkeypatch, capsys):
+    write_folder(tmp_path / "set", 8)
+    monkeypatch.setattr(size_sweep, "SIZES", {"3 KB": 32, "75 KB": 160})
+    storage_command.main(["sizes", "--data", str(tmp_path / "set"), "--quick", "--rounds", "1", "--seconds", "0.01",
+                          "--total", "200000", "--bandwidth", "1e6", "--work", str(tmp_path),
+                          "--save", str(tmp_path / "a.json")])  # fmt: skip
+    sizes = json.loads((tmp_path / "a.json").read_text())["sizes"]
+    assert {name: len(one["rates"]) for name, one in sizes.items()} == {"3 KB": 6, "75 KB": 6}
+    assert sizes["75 KB"]["samples"] == 8 and sizes["75 KB"]["bytes"] == 160 * 160 * 3
+    assert "application / page cache" in capsys.readouterr().out
+    # Slow storage delivers no more than it is told to.
+    assert sizes["75 KB"]["rates"]["storage"][0] * sizes["75 KB"]["stored"] < 1.2e6

@@ -9,6 +9,9 @@ from drapps.printing import print_json, print_table
 PARTS = {
     "shards": ("shards beside plain files, with slow opens, too", "shard_speed"),
     "codecs": ("codecs beside zstd, lz4, blosc2 and pcodec", "codec_peers"),
+    "manager": ("the compression manager beside fixed codecs, where CPU time or bandwidth is short", "manager_speed"),
+    "planner": ("the planner's choice beside an exhaustive measurement", "plan_choice"),
+    "sizes": ("caches and threads, by the size of samples", "size_sweep"),
 }
 
 
@@ -16,7 +19,19 @@ def make_parser(part, text):
     parser = argparse.ArgumentParser(prog=f"drapps experiment storage {part}", description=text.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--save", metavar="FILE", help="also write the result as JSON")
+    parser.add_argument("--markdown", metavar="FILE", help="also write the tables as Markdown")
     return parser
+
+
+def markdown(found):
+    """Tables as in docs/benchmarks; found: [(title, head, rows)]."""
+    lines = []
+    for title, head, rows in found:
+        names = [column[0] if isinstance(column, tuple) else column for column in head]
+        lines += [f"### {title[0].upper()}{title[1:]}", "", "| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
+        lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def main(argv=None):
@@ -38,8 +53,12 @@ def main(argv=None):
     if shown.save:
         with open(shown.save, "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)
+    found = list(module.tables(result))
+    if shown.markdown:
+        with open(shown.markdown, "w", encoding="utf-8") as file:
+            file.write(markdown(found))
     if shown.json:
         return print_json(result)
-    for title, head, rows in module.tables(result):
+    for title, head, rows in found:
         print(f"\n{title}")
         print_table(head, rows)

@@ -41,6 +41,8 @@ DISK_RATE = 300e6  # bytes/s, before anything was measured
 class Planner:
     """One plan.  Arguments are those of drapps.plan.plan."""
 
+    race = Race  # how strategies are measured against each other
+
     def __init__(self, pipe, *, budget, objective, options, work, memory, drop_caches, rounds, samples, seed, tell):
         self.pipe, self.given, self.options, self.tell = pipe, options, dict(options), tell
         if isinstance(objective, Prices):
@@ -99,7 +101,7 @@ class Planner:
                 tell=self.tell,
                 note=self.note,
             )
-            race = Race(
+            race = self.race(
                 self._promising(strategies), self._measure, self._seconds, self.left, self._utilities, self.rounds
             )
             outcome = race.run()

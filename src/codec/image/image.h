@@ -35,6 +35,8 @@ typedef struct dr__decode_options {
     bool libjpeg;                 /* decode every JPEG by libjpeg-turbo */
     struct dr__seek_points *seek; /* in and out: what is known of where the rows of this JPEG begin (jpeg_seek.h); rows
                                      that are passed for the first time are added.  NULL: nothing is used or kept */
+    const struct dr__jpeg_partial *partial; /* the data is the head of a JPEG of which these ranges are there
+                                               (jpeg_partial.h); seek has its points.  NULL: a whole file */
 } dr__decode_options;
 
 /* Fills the defaults: RGB, exact, max_side 65535, max_pixels 178956970 (Pillow's error limit), max_bytes 1 GiB. */

@@ -28,6 +28,12 @@ static double cost(const dr__image_info *info, size_t size, const dr_rect *rect)
     return 8.5 * (double)size * rows + 3.0 * pixels;
 }
 
+/* A partial file that the own decoder could not use: nothing else may see it. */
+static dr_status fail_partial(dr_error *err)
+{
+    return dr__fail(err, DR_ERR_STATE, "the ranges that were read of this JPEG are not enough to decode it");
+}
+
 static dr_status header(dr_codec_state *state, const uint8_t *data, size_t size, const dr__decode_options *options,
                         dr__image_info *info, dr_error *err)
 {
@@ -35,6 +41,8 @@ static dr_status header(dr_codec_state *state, const uint8_t *data, size_t size,
     DR_TRY(dr__baseline_header(state, data, size, options, info, &taken, err));
     if (taken)
         return DR_OK;
+    if (options->partial)
+        return fail_partial(err);
     DR_TRY(dr__jpeg_header(state, data, size, options, info, err));
     info->decoder = LIBRARY;
     return DR_OK;
@@ -45,6 +53,8 @@ static dr_status decode(dr_codec_state *state, const uint8_t *data, size_t size,
 {
     bool taken;
     DR_TRY(dr__baseline_decode(state, data, size, options, rect, out, NULL, &taken, err));
+    if (!taken && options->partial)
+        return fail_partial(err);
     return taken ? DR_OK : dr__jpeg_decode(state, data, size, options, rect, out, err);
 }
 
@@ -53,6 +63,8 @@ static dr_status stream(dr_codec_state *state, const uint8_t *data, size_t size,
 {
     bool taken;
     DR_TRY(dr__baseline_decode(state, data, size, options, rect, NULL, bands, &taken, err));
+    if (!taken && options->partial)
+        return fail_partial(err);
     return taken ? DR_OK : dr__jpeg_stream(state, data, size, options, rect, bands, err);
 }
 

@@ -14,10 +14,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 
-enum {
-    BLOCKS = DR__MCU_BLOCKS * (DR__CHUNK + 1) + 1,
-    LEAST_PART = 4, /* MCUs: less is not worth a point */
-};
+enum { BLOCKS = DR__MCU_BLOCKS * (DR__CHUNK + 1) + 1 };
 
 struct dr__baseline {
     dr__ac_table ac[DR__JPEG_TABLES];
@@ -33,17 +30,18 @@ struct job {
     const dr__jpeg_frame *frame;
     const uint8_t *data;
     size_t size;
+    const dr__jpeg_partial *partial; /* NULL: data and size are the whole file */
     dr__scan scan;
     dr__block_places keep, pass;           /* where blocks go that are transformed, and those that are not */
     int16_t *blocks[DR__JPEG_CHANNELS][2]; /* first block of each component and line of blocks */
     dr__mcu_range range;
     dr__lines lines;
     dr__seek_points *seek; /* NULL: none */
-    int64_t part;          /* MCUs from one seek point of a row to the next */
-    int64_t parts;         /* seek points of a row */
+    dr__seek_grid grid;
+    dr__byte_piece piece; /* of the file, that `bits` reads */
     dr__bits bits;
     int32_t dc[DR__JPEG_CHANNELS];
-    int64_t at; /* number of the MCU that is read next */
+    int64_t at; /* number of the MCU that is read next; -1: reading has not begun */
 };
 
 void dr__baseline_free(struct dr__baseline **baseline)
@@ -97,6 +95,14 @@ static double working_bytes(const dr__jpeg_frame *f, const dr__decode_options *o
     return 24 * row_samples + (double)f->width * (double)f->height * channels;
 }
 
+static bool parse(const uint8_t *data, size_t size, const dr__decode_options *options, dr__jpeg_frame *f)
+{
+    const dr__jpeg_partial *partial = options->partial;
+    if (!partial)
+        return dr__jpeg_parse(data, size, options->exif_orient, f);
+    return dr__jpeg_head_parse(data, size, partial->scan, options->exif_orient ? partial->orientation : 1, f);
+}
+
 /* Parses and checks the limits. */
 dr_status dr__baseline_header(dr_codec_state *state, const uint8_t *data, size_t size,
                               const dr__decode_options *options, dr__image_info *info, bool *taken, dr_error *err)
@@ -106,7 +112,7 @@ dr_status dr__baseline_header(dr_codec_state *state, const uint8_t *data, size_t
         return DR_OK;
     DR_TRY(baseline_of(state, err));
     dr__jpeg_frame *f = &state->baseline->frame;
-    if (!dr__jpeg_parse(data, size, options->exif_orient, f))
+    if (!parse(data, size, options, f))
         return DR_OK;
     DR_TRY(dr__check_size(options, "JPEG", f->width, f->height, err));
     DR_TRY(dr__check_bytes(options, "JPEG", working_bytes(f, options), err));
@@ -202,36 +208,36 @@ static void transform(struct job *job, int64_t column, int n)
 
 /* --- seek points --- */
 
-static void open_points(struct job *job)
+/* False: a partial file, of which no point is known. */
+static bool open_points(struct job *job)
 {
-    const int64_t across = job->frame->mcus_across;
-    job->part = DR_MAX((across + DR__SEEK_PARTS - 1) / DR__SEEK_PARTS, LEAST_PART);
-    job->parts = (across + job->part - 1) / job->part;
-    const int64_t total = job->parts * job->frame->mcu_rows;
-    if (job->seek && job->seek->total != total) {
+    job->grid = dr__seek_grid_of(job->frame->mcus_across, job->frame->mcu_rows);
+    if (job->seek && job->seek->total != job->grid.total) {
         dr__seek_clear(job->seek);
-        job->seek->total = (uint32_t)total;
+        job->seek->total = (uint32_t)job->grid.total;
     }
+    return !job->partial || (job->seek && job->seek->n > 0);
 }
 
-/* The last point at or before an MCU, and the MCU of a point. */
-static int64_t point_of(const struct job *job, int64_t mcu)
+/* Begins reading at a bit of the file.  False: it is not there. */
+static bool begin_at(struct job *job, uint64_t bit)
 {
-    const int64_t across = job->frame->mcus_across;
-    return mcu / across * job->parts + mcu % across / job->part;
-}
-
-static int64_t mcu_of(const struct job *job, int64_t point)
-{
-    return point / job->parts * job->frame->mcus_across + point % job->parts * job->part;
+    const dr__byte_piece whole = { .size = job->size, .data = job->data }, *piece = &whole;
+    if (job->partial)
+        piece = dr__byte_piece_at(job->partial->pieces, job->partial->n_pieces, bit / 8);
+    if (!piece || bit / 8 - piece->offset >= piece->size)
+        return false;
+    job->piece = *piece;
+    job->bits = dr__bits_at(piece->data, piece->size, bit - piece->offset * 8);
+    return true;
 }
 
 /* Notes where reading stands, if that is the first point that is not known. */
 static void note(struct job *job)
 {
-    if (!job->seek || job->seek->n >= job->seek->total || mcu_of(job, job->seek->n) != job->at)
+    if (!job->seek || job->seek->n >= job->seek->total || dr__seek_mcu_of(&job->grid, job->seek->n) != job->at)
         return;
-    dr__seek_point p = { .bit = dr__bits_tell(&job->bits, job->data) };
+    dr__seek_point p = { .bit = job->piece.offset * 8 + dr__bits_tell(&job->bits, job->piece.data) };
     memcpy(p.dc, job->dc, sizeof p.dc);
     dr__seek_add(job->seek, &p); /* without memory: not noted */
 }
@@ -242,7 +248,7 @@ static int64_t before_note(const struct job *job)
     const int64_t end = job->frame->mcus_across * job->frame->mcu_rows;
     if (!job->seek || job->seek->n >= job->seek->total)
         return end - job->at;
-    const int64_t next = mcu_of(job, job->seek->n);
+    const int64_t next = dr__seek_mcu_of(&job->grid, job->seek->n);
     return (next > job->at ? next : end) - job->at;
 }
 
@@ -251,14 +257,13 @@ static bool leap(struct job *job, int64_t mcu)
 {
     if (!job->seek || job->seek->n == 0)
         return true;
-    const int64_t point = DR_MIN(point_of(job, mcu), (int64_t)job->seek->n - 1);
+    const int64_t point = DR_MIN(dr__seek_point_of(&job->grid, mcu), (int64_t)job->seek->n - 1);
     const dr__seek_point *p = &job->seek->at[point];
-    if (mcu_of(job, point) <= job->at)
+    if (dr__seek_mcu_of(&job->grid, point) <= job->at)
         return true;
-    if (p->bit < job->frame->scan * 8 || p->bit / 8 >= job->size)
+    if (p->bit < job->frame->scan * 8 || !begin_at(job, p->bit))
         return false;
-    job->at = mcu_of(job, point);
-    job->bits = dr__bits_at(job->data, job->size, p->bit);
+    job->at = dr__seek_mcu_of(&job->grid, point);
     memcpy(job->dc, p->dc, sizeof job->dc);
     return true;
 }
@@ -298,8 +303,12 @@ static bool read_row(struct job *job, int64_t row)
 static bool read_rows(struct job *job)
 {
     const dr__jpeg_frame *f = job->frame;
-    job->bits = dr__bits_at(job->data, job->size, f->scan * 8);
-    note(job);
+    if (job->partial) /* the first leap begins */
+        job->at = -1;
+    else if (begin_at(job, f->scan * 8))
+        note(job);
+    else
+        return false;
     for (int64_t row = job->range.first_row; row < job->range.end_row; row++) {
         if (!read_row(job, row))
             return false;
@@ -320,6 +329,7 @@ static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t 
         .frame = &own->frame,
         .data = data,
         .size = size,
+        .partial = options->partial,
         .range = dr__lines_range(&own->frame, area),
         .lines = { .frame = &own->frame, .k = state->kernels, .area = *area, .out = *out },
         .scan = { .bmi2 = state->bmi2 },
@@ -328,8 +338,9 @@ static dr_status decode_area(dr_codec_state *state, const uint8_t *data, size_t 
     *taken = false;
     if (!make_tables(own, &own->frame))
         return DR_OK;
+    if (!open_points(&job))
+        return DR_OK;
     place_blocks(&job);
-    open_points(&job);
     if (!dr__lines_open(&job.lines, &job.range, &own->planes))
         return dr__fail(err, DR_ERR_NOMEM, "no memory for rows of a JPEG %lld pixels wide", (long long)area->w);
     if (out->bands)

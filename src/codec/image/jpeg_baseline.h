@@ -5,6 +5,7 @@
  *   jpeg_entropy  bits to coefficients
  *   jpeg_baseline which MCUs are read and which are transformed; seek points
  *   jpeg_lines    transformed samples to pixels: upsampling, colour
+ *   jpeg_partial  which bytes of the file a rectangle needs
  *
  * The pixels are those of libjpeg-turbo (JDCT_ISLOW, fancy upsampling), bit for bit.
  */
@@ -12,6 +13,7 @@
 #define DR_CODEC_JPEG_BASELINE_H
 
 #include "codec/image/jpeg_entropy.h"
+#include "codec/image/jpeg_partial.h"
 #include "codec/image/sink.h"
 #include "kernel/kernel.h"
 

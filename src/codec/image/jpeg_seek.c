@@ -9,6 +9,7 @@
  */
 #include "codec/image/jpeg_seek.h"
 
+#include "base/compiler.h"
 #include "base/grow.h"
 
 enum {
@@ -17,7 +18,17 @@ enum {
     HEAD_BYTES = 1 + 5 + 5 + 1,
     BIT_BYTES = 10,
     DC_BYTES = 5,
+    LEAST_PART = 4, /* MCUs: less is not worth a point */
 };
+
+dr__seek_grid dr__seek_grid_of(int64_t mcus_across, int64_t mcu_rows)
+{
+    dr__seek_grid grid = { .across = mcus_across };
+    grid.part = DR_MAX((mcus_across + DR__SEEK_PARTS - 1) / DR__SEEK_PARTS, LEAST_PART);
+    grid.parts = (mcus_across + grid.part - 1) / grid.part;
+    grid.total = grid.parts * mcu_rows;
+    return grid;
+}
 
 void dr__seek_free(dr__seek_points *points)
 {

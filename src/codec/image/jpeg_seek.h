@@ -35,6 +35,27 @@ typedef struct dr__seek_points {
     uint32_t total; /* points of the image when all are known; 0 until a decoder has said so */
 } dr__seek_points;
 
+/* Where the points of an image lie among its MCUs. */
+typedef struct dr__seek_grid {
+    int64_t across; /* MCUs of a row */
+    int64_t part;   /* MCUs from one point of a row to the next */
+    int64_t parts;  /* points of a row */
+    int64_t total;  /* points of the image */
+} dr__seek_grid;
+
+dr__seek_grid dr__seek_grid_of(int64_t mcus_across, int64_t mcu_rows);
+
+/* The last point at or before an MCU, and the MCU of a point.  One past the last MCU gives one past the last point. */
+static inline int64_t dr__seek_point_of(const dr__seek_grid *grid, int64_t mcu)
+{
+    return mcu / grid->across * grid->parts + mcu % grid->across / grid->part;
+}
+
+static inline int64_t dr__seek_mcu_of(const dr__seek_grid *grid, int64_t point)
+{
+    return point / grid->parts * grid->across + point % grid->parts * grid->part;
+}
+
 void dr__seek_free(dr__seek_points *points);
 
 /* Forgets the points, keeps the memory. */

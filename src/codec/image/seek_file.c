@@ -137,28 +137,44 @@ static bool next_entry(dr_cursor *c, dr__seek_entry *e)
     return true;
 }
 
-static bool find_in(const uint8_t *bucket, size_t size, const dr__seek_key *key, dr__seek_points *points)
+static bool find_in(const uint8_t *bucket, size_t size, const dr__seek_key *key, dr__seek_unpacker *unpack, void *to)
 {
     dr_cursor c = bucket_entries(bucket, size);
     dr__seek_entry e;
     while (next_entry(&c, &e))
         if (!dr__seek_key_order(&e.key, key))
-            return dr__seek_unpack(points, e.packed, e.size);
+            return unpack(to, e.packed, e.size);
     return false;
+}
+
+bool dr__seek_unpack_points(void *to, const uint8_t *packed, size_t size)
+{
+    return dr__seek_unpack(to, packed, size);
+}
+
+uint32_t dr__seek_rank(const dr__seek_entry *e)
+{
+    return dr__seek_is_note(&e->key) ? dr__jpeg_note_when(e->packed, e->size)
+                                     : dr__seek_packed_count(e->packed, e->size);
 }
 
 bool dr__seek_file_find(const dr__seek_file *f, const dr__seek_key *key, dr__seek_points *points)
 {
+    dr__seek_clear(points);
+    return dr__seek_file_get(f, key, dr__seek_unpack_points, points);
+}
+
+bool dr__seek_file_get(const dr__seek_file *f, const dr__seek_key *key, dr__seek_unpacker *unpack, void *to)
+{
     uint8_t small[ON_STACK], *large = NULL;
     uint32_t b = dr__seek_bucket_of(key->hash, f->n_buckets);
     uint64_t at = f->starts[b], size = f->starts[b + 1] - at;
-    dr__seek_clear(points);
     if (at > f->bytes || size > f->bytes - at) /* cut off; and no length in the file makes us ask for more memory */
         return false;
     if (size > sizeof small && !(large = dr__alloc(size)))
         return false;
     uint8_t *bucket = large ? large : small;
-    bool found = read_exactly(f->fd, bucket, size, at) && find_in(bucket, size, key, points);
+    bool found = read_exactly(f->fd, bucket, size, at) && find_in(bucket, size, key, unpack, to);
     dr__free(large);
     return found;
 }

@@ -1,9 +1,9 @@
 /* seek_file.h: the index file that packed seek points are kept in.
  *
- *   "DRSEK\r\n\x1a"  u32 version  u32 n_buckets  u64 n_images
+ *   "DRSEK\r\n\x1a"  u32 version  u32 n_buckets  u64 n_images (without notes)
  *   n_buckets times: u32 length of the bucket
  *   u64 xxh3 of everything before
- *   the buckets: u64 xxh3 of the rest of it, then entries: u64 hash  u32 size  u32 length  packed points
+ *   the buckets: u64 xxh3 of the rest of it, then entries: u64 hash  u32 size  u32 length  packed points, or a note
  *   u64 stamp (index/index_stamp.h)
  *
  * Little-endian.  An image with hash h is in bucket h * n_buckets / 2^64, so that all entries of a file are in the
@@ -16,7 +16,7 @@
 #include "codec/image/seek_store.h"
 #include "index/index_file.h"
 
-/* An image with its packed points, which are borrowed. */
+/* An image with its packed points, or a name with its note; borrowed. */
 typedef struct dr__seek_entry {
     dr__seek_key key;
     const uint8_t *packed;
@@ -39,8 +39,23 @@ void dr__seek_file_close(dr__seek_file **file);
 
 size_t dr__seek_file_memory(const dr__seek_file *file);
 
-/* Unpacks the points of an image; false, with points cleared: not in it. */
+/* Unpacks an entry into `to`, while it is borrowed.  False: it is none of the kind. */
+typedef bool dr__seek_unpacker(void *to, const uint8_t *packed, size_t size);
+
+dr__seek_unpacker dr__seek_unpack_points; /* to dr__seek_points */
+
+/* Unpacks the points of an image; false, with points cleared: not in it.  And any entry. */
 bool dr__seek_file_find(const dr__seek_file *file, const dr__seek_key *key, dr__seek_points *points);
+bool dr__seek_file_get(const dr__seek_file *file, const dr__seek_key *key, dr__seek_unpacker *unpack, void *to);
+
+/* Notes have the name as their hash and no size: files of images are never empty. */
+static inline bool dr__seek_is_note(const dr__seek_key *key)
+{
+    return key->size == 0;
+}
+
+/* Of two entries with one key, that with the higher rank is kept: more points, a later note. */
+uint32_t dr__seek_rank(const dr__seek_entry *entry);
 
 /* < 0, 0, > 0: the order of entries in a file. */
 int dr__seek_key_order(const dr__seek_key *a, const dr__seek_key *b);

@@ -51,7 +51,7 @@ static void advance(struct merge *m, int i)
         i < N_FILES ? dr__seek_reader_next(&m->files[i], &m->heads[i]) : next_in_memory(&m->memory, &m->heads[i]);
 }
 
-/* The source whose entry comes next, of equal ones that with the most points; -1: all are at their ends. */
+/* The source whose entry comes next, of equal ones that of the highest rank; -1: all are at their ends. */
 static int choose(const struct merge *m)
 {
     int best = -1;
@@ -60,8 +60,7 @@ static int choose(const struct merge *m)
             continue;
         const dr__seek_entry *e = &m->heads[i], *b = &m->heads[best < 0 ? i : best];
         int order = dr__seek_key_order(&e->key, &b->key);
-        if (best < 0 || order < 0 ||
-            (!order && dr__seek_packed_count(e->packed, e->size) > dr__seek_packed_count(b->packed, b->size)))
+        if (best < 0 || order < 0 || (!order && dr__seek_rank(e) > dr__seek_rank(b)))
             best = i;
     }
     return best;

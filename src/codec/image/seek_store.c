@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <xxhash.h>
 
 #include "base/alloc.h"
@@ -126,10 +127,10 @@ static void replace_file(dr__seek_store *s, dr__seek_file *file)
     dr__seek_file_close(&old);
 }
 
-static bool find_in_file(dr__seek_store *s, const dr__seek_key *key, dr__seek_points *points)
+static bool get_from_file(dr__seek_store *s, const dr__seek_key *key, dr__seek_unpacker *unpack, void *to)
 {
     dr__seek_file *f = use_file(s);
-    bool found = f && dr__seek_file_find(f, key, points);
+    bool found = f && dr__seek_file_get(f, key, unpack, to);
     leave_file(s, f);
     return found;
 }
@@ -147,7 +148,8 @@ bool dr__seek_store_find(dr__seek_store *s, const dr__seek_key *key, dr__seek_po
     dr__seek_clear(points);
     if (!is_ours(s))
         return false;
-    bool found = has_place(key) && (dr__seek_table_find(s->table, key, points) || find_in_file(s, key, points));
+    bool found = has_place(key) &&
+                 (dr__seek_table_find(s->table, key, points) || get_from_file(s, key, dr__seek_unpack_points, points));
     atomic_fetch_add(found ? &s->found : &s->missed, 1);
     return found;
 }
@@ -156,15 +158,57 @@ void dr__seek_store_put(dr__seek_store *s, const dr__seek_key *key, const dr__se
 {
     dr__seek_points known = { 0 };
     if (!points->n || points->n > points->total || !is_ours(s) || !has_place(key) ||
-        dr__seek_table_points(s->table, key) >= points->n)
+        dr__seek_table_rank(s->table, key) >= points->n)
         return;
     bool done = false;
     while (!done) { /* again if a save has come between: it may have brought more points than these into the file */
         const uint64_t drops = dr__seek_table_drops(s->table);
-        const bool in_file = find_in_file(s, key, &known);
+        dr__seek_clear(&known);
+        const bool in_file = get_from_file(s, key, dr__seek_unpack_points, &known);
         done = known.n >= points->n || dr__seek_table_put(s->table, key, points, in_file, drops);
     }
     dr__seek_free(&known);
+}
+
+/* --- notes --- */
+
+static bool unpack_note(void *to, const uint8_t *packed, size_t size)
+{
+    return dr__jpeg_note_unpack(to, packed, size);
+}
+
+static bool get_note(dr__seek_store *s, const dr__seek_key *key, dr__jpeg_note *note)
+{
+    return dr__seek_table_get(s->table, key, unpack_note, note) || get_from_file(s, key, unpack_note, note);
+}
+
+bool dr__seek_store_find_note(dr__seek_store *s, uint64_t name, dr__jpeg_note *note)
+{
+    return is_ours(s) && get_note(s, &(dr__seek_key){ .hash = name }, note);
+}
+
+static uint32_t seconds_since_2020(void)
+{
+    const time_t start = 1577836800, now = time(NULL);
+    return now > start ? (uint32_t)(now - start) : 1;
+}
+
+void dr__seek_store_put_note(dr__seek_store *s, uint64_t name, dr__jpeg_note *note)
+{
+    const dr__seek_key key = { .hash = name };
+    uint8_t packed[DR__JPEG_NOTE_MOST];
+    dr__jpeg_note known;
+    if (!is_ours(s) || !has_place(&note->content))
+        return;
+    for (bool done = false; !done;) {
+        const uint64_t drops = dr__seek_table_drops(s->table);
+        const bool in_file = get_from_file(s, &key, unpack_note, &known);
+        note->when = seconds_since_2020();
+        if (get_note(s, &key, &known)) /* also where a clock went back */
+            note->when = DR_MAX(note->when, known.when + 1);
+        const dr__seek_entry entry = { .key = key, .packed = packed, .size = dr__jpeg_note_pack(note, packed) };
+        done = dr__seek_table_put_packed(s->table, &entry, note->when, in_file, drops);
+    }
 }
 
 /* --- saving --- */

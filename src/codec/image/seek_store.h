@@ -1,4 +1,4 @@
-/* seek_store.h: the seek points of many JPEGs, by what the files hold.
+/* seek_store.h: the seek points of many JPEGs, by what the files hold; and notes of what named files hold.
  *
  * Points are found by a 64-bit hash and the size of the encoded bytes themselves, not by a name: a file that was
  * changed, moved, or read out of a tar shard brings the points that belong to its bytes, or none.  Several workers,
@@ -8,19 +8,18 @@
  * to an index file beside the data or in the user's cache folder (temporary name, sync, rename), merged with what
  * another process has written there meanwhile.  Points in the file are not brought into memory: only a small
  * directory is, and a lookup reads the few bytes it needs.  The file may be deleted at any time.
+ *
+ * Notes (jpeg_note.h) lead from a name to the points, where the bytes have not been read yet.  They are kept in the
+ * same way and in the same file, but are replaced by later ones of the same name.
  */
 #ifndef DR_CODEC_SEEK_STORE_H
 #define DR_CODEC_SEEK_STORE_H
 
 #include "base/error.h"
+#include "codec/image/jpeg_note.h"
 #include "codec/image/jpeg_seek.h"
 
 typedef struct dr__seek_store dr__seek_store;
-
-typedef struct dr__seek_key {
-    uint64_t hash; /* xxh3 of the encoded bytes */
-    uint64_t size;
-} dr__seek_key;
 
 dr__seek_key dr__seek_key_of(const uint8_t *data, size_t size);
 
@@ -35,6 +34,12 @@ bool dr__seek_store_find(dr__seek_store *store, const dr__seek_key *key, dr__see
 
 /* Keeps points that reach further than those known.  Never fails: what cannot be kept is forgotten. */
 void dr__seek_store_put(dr__seek_store *store, const dr__seek_key *key, const dr__seek_points *points);
+
+/* The note of a name, which is a hash; false: there is none. */
+bool dr__seek_store_find_note(dr__seek_store *store, uint64_t name, dr__jpeg_note *note);
+
+/* Keeps a note in place of an earlier one; note->when is set.  Never fails, as dr__seek_store_put. */
+void dr__seek_store_put_note(dr__seek_store *store, uint64_t name, dr__jpeg_note *note);
 
 /* Writes what is new, if it is worth it: a 16th of what the file has, or, as the last call before closing, less; some
  * kilobytes in any case.  False when there is no place that can be written.  May take seconds for millions of images;

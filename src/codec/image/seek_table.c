@@ -19,7 +19,7 @@ enum {
 
 typedef struct kept {
     dr__seek_key key;
-    uint32_t points, size;
+    uint32_t rank, size;
     bool in_file;
     bool copied;     /* since saving began */
     bool was_copied; /* not this one, but a shorter one of the same image */
@@ -100,22 +100,27 @@ static kept *look_up(const shard *s, const dr__seek_key *key)
     return s->n_slots ? *slot_of(s, key) : NULL;
 }
 
-bool dr__seek_table_find(dr__seek_table *t, const dr__seek_key *key, dr__seek_points *points)
+bool dr__seek_table_get(dr__seek_table *t, const dr__seek_key *key, dr__seek_unpacker *unpack, void *to)
 {
     shard *s = shard_of(t, key);
     pthread_mutex_lock(&s->lock);
     const kept *k = look_up(s, key);
-    bool found = k && dr__seek_unpack(points, k->packed, k->size);
+    bool found = k && unpack(to, k->packed, k->size);
     pthread_mutex_unlock(&s->lock);
     return found;
 }
 
-uint32_t dr__seek_table_points(dr__seek_table *t, const dr__seek_key *key)
+bool dr__seek_table_find(dr__seek_table *t, const dr__seek_key *key, dr__seek_points *points)
+{
+    return dr__seek_table_get(t, key, dr__seek_unpack_points, points);
+}
+
+uint32_t dr__seek_table_rank(dr__seek_table *t, const dr__seek_key *key)
 {
     shard *s = shard_of(t, key);
     pthread_mutex_lock(&s->lock);
     const kept *k = look_up(s, key);
-    uint32_t n = k ? k->points : 0;
+    uint32_t n = k ? k->rank : 0;
     pthread_mutex_unlock(&s->lock);
     return n;
 }
@@ -156,17 +161,22 @@ static bool resize(dr__seek_table *t, shard *s, size_t n_slots)
     return true;
 }
 
+static bool is_new_image(const kept *k)
+{
+    return !k->in_file && !dr__seek_is_note(&k->key);
+}
+
 static void book(dr__seek_table *t, const kept *k)
 {
     atomic_fetch_add(&t->packed_bytes, k->size + DR__SEEK_ENTRY_BYTES);
-    atomic_fetch_add(&t->new_images, !k->in_file);
+    atomic_fetch_add(&t->new_images, is_new_image(k));
 }
 
 /* Takes back what was booked, and the block itself. */
 static void unbook(dr__seek_table *t, kept *k)
 {
     atomic_fetch_sub(&t->packed_bytes, k->size + DR__SEEK_ENTRY_BYTES);
-    atomic_fetch_sub(&t->new_images, !k->in_file);
+    atomic_fetch_sub(&t->new_images, is_new_image(k));
     atomic_fetch_sub(&t->bytes, bytes_of(k));
     dr__free(k);
 }
@@ -177,7 +187,7 @@ static bool insert(dr__seek_table *t, shard *s, kept *k)
     if ((s->n + 1) * 2 > s->n_slots && !resize(t, s, s->n_slots ? s->n_slots * 2 : FIRST_SLOTS))
         return false;
     kept **slot = slot_of(s, &k->key);
-    if (*slot && (*slot)->points >= k->points)
+    if (*slot && (*slot)->rank >= k->rank)
         return false;
     if (*slot) {
         k->in_file = (*slot)->in_file;
@@ -225,6 +235,12 @@ uint64_t dr__seek_table_drops(const dr__seek_table *t)
     return atomic_load(&t->drops);
 }
 
+bool dr__seek_table_put_packed(dr__seek_table *t, const dr__seek_entry *e, uint32_t rank, bool in_file, uint64_t drops)
+{
+    const kept head = { .key = e->key, .rank = rank, .size = (uint32_t)e->size, .in_file = in_file };
+    return keep_packed(t, &head, e->packed, drops);
+}
+
 bool dr__seek_table_put(dr__seek_table *t, const dr__seek_key *key, const dr__seek_points *points, bool in_file,
                         uint64_t drops)
 {
@@ -233,10 +249,8 @@ bool dr__seek_table_put(dr__seek_table *t, const dr__seek_key *key, const dr__se
     if (bound > sizeof small && !(large = dr__alloc(bound)))
         return true;
     uint8_t *packed = large ? large : small;
-    const kept head = {
-        .key = *key, .points = points->n, .size = (uint32_t)dr__seek_pack(points, packed), .in_file = in_file
-    };
-    const bool in_time = keep_packed(t, &head, packed, drops);
+    const dr__seek_entry entry = { .key = *key, .packed = packed, .size = dr__seek_pack(points, packed) };
+    const bool in_time = dr__seek_table_put_packed(t, &entry, points->n, in_file, drops);
     dr__free(large);
     return in_time;
 }
@@ -312,8 +326,8 @@ static void drop_copied(dr__seek_table *t, shard *s)
 static void settle_entry(dr__seek_table *t, kept *k, bool saved)
 {
     if (saved && k->was_copied && !k->in_file) {
+        atomic_fetch_sub(&t->new_images, is_new_image(k));
         k->in_file = true;
-        atomic_fetch_sub(&t->new_images, 1);
     }
     k->copied = k->was_copied = false;
 }

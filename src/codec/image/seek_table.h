@@ -16,11 +16,12 @@ typedef struct dr__seek_table dr__seek_table;
 dr__seek_table *dr__seek_table_new(size_t limit);
 void dr__seek_table_free(dr__seek_table **table);
 
-/* As dr__seek_store_find. */
+/* As dr__seek_store_find; and any entry, unpacked into `to`. */
 bool dr__seek_table_find(dr__seek_table *table, const dr__seek_key *key, dr__seek_points *points);
+bool dr__seek_table_get(dr__seek_table *table, const dr__seek_key *key, dr__seek_unpacker *unpack, void *to);
 
-/* How many points are kept of an image; 0: none. */
-uint32_t dr__seek_table_points(dr__seek_table *table, const dr__seek_key *key);
+/* The rank of what is kept; 0: nothing.  Of an image, how many points. */
+uint32_t dr__seek_table_rank(dr__seek_table *table, const dr__seek_key *key);
 
 /* How often entries were dropped because a file has them. */
 uint64_t dr__seek_table_drops(const dr__seek_table *table);
@@ -29,6 +30,10 @@ uint64_t dr__seek_table_drops(const dr__seek_table *table);
  * taken from dr__seek_table_drops.  False: entries were dropped since, so that the file may know more: ask it again. */
 bool dr__seek_table_put(dr__seek_table *table, const dr__seek_key *key, const dr__seek_points *points, bool in_file,
                         uint64_t drops);
+
+/* The same for an entry that is packed already; one of a higher rank takes the place of what is kept. */
+bool dr__seek_table_put_packed(dr__seek_table *table, const dr__seek_entry *entry, uint32_t rank, bool in_file,
+                               uint64_t drops);
 
 size_t dr__seek_table_bytes(const dr__seek_table *table);
 uint64_t dr__seek_table_packed_bytes(const dr__seek_table *table); /* what they would take in a file */

@@ -50,7 +50,7 @@ void dr__seek_writer_add(dr__seek_writer *w, const dr__seek_entry *e)
     dr__put_u32(&w->filling, (uint32_t)e->key.size);
     dr__put_u32(&w->filling, (uint32_t)e->size);
     dr__put_bytes(&w->filling, e->packed, e->size);
-    w->n_images++;
+    w->n_images += !dr__seek_is_note(&e->key);
 }
 
 static void write_directory(dr__seek_writer *w)

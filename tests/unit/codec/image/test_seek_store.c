@@ -316,6 +316,70 @@ static void longer_points_win(void **state)
     dr__seek_store_close(&store);
 }
 
+/* A note by the name i, whose content is image i of that round. */
+static dr__jpeg_note note_of(uint32_t i, uint32_t round)
+{
+    dr__jpeg_note note = { .content = key_of(i + 100000 * round), .version = 1 + round };
+    note.head = (dr__jpeg_head){ .scan = 60 + i % 30, .orientation = 1 + (int)i % 8, .size = 8 };
+    const uint8_t head[] = { 0xff, 0xd8, 0xff, 0xdb, 0, 4, (uint8_t)i, (uint8_t)round };
+    memcpy(note.head.bytes, head, sizeof head);
+    return note;
+}
+
+static void put_note(dr__seek_store *store, uint32_t i, uint32_t round)
+{
+    dr__jpeg_note note = note_of(i, round);
+    dr__seek_store_put_note(store, UINT64_C(0x9E3779B97F4A7C15) * i, &note);
+}
+
+/* Of the round that is found; -1: none. */
+static int noted(dr__seek_store *store, uint32_t i)
+{
+    dr__jpeg_note note;
+    if (!dr__seek_store_find_note(store, UINT64_C(0x9E3779B97F4A7C15) * i, &note))
+        return -1;
+    const uint32_t round = note.head.bytes[7];
+    const dr__jpeg_note want = note_of(i, round);
+    assert_true(want.content.hash == note.content.hash && want.content.size == note.content.size);
+    assert_int_equal(note.version, want.version);
+    assert_true(note.when > 0 && note.head.scan == want.head.scan && note.head.orientation == want.head.orientation);
+    assert_int_equal(note.head.size, want.head.size);
+    assert_memory_equal(note.head.bytes, want.head.bytes, want.head.size);
+    return (int)round;
+}
+
+/* Beside the points, in memory and in the file; the last one of a name counts, wherever it is. */
+static void notes_are_kept_and_replaced(void **state)
+{
+    (void)state;
+    dr__seek_store *store = open_at(path, LIMIT);
+    for (uint32_t i = 0; i < MANY; i++)
+        put_note(store, i, 0);
+    put_range(store, 0, MANY);
+    for (uint32_t i = 0; i < MANY; i += 2)
+        put_note(store, i, 1);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_int_equal(noted(store, i), i % 2 == 0);
+    assert_int_equal(noted(store, MANY), -1);
+    assert_int_equal(counts_of(store).images, MANY);
+    assert_true(dr__seek_store_save(store, true));
+    for (uint32_t i = 0; i < MANY; i += 3)
+        put_note(store, i, 2);
+    put_range(store, MANY, 2 * MANY);
+    for (int again = 0; again < 2; again++) {
+        for (uint32_t i = 0; i < MANY; i++)
+            assert_int_equal(noted(store, i), i % 3 == 0 ? 2 : i % 2 == 0);
+        assert_int_equal(count_known(store, 0, 2 * MANY), 2 * MANY);
+        assert_int_equal(counts_of(store).images, 2 * MANY);
+        if (!again) { /* now from the file that was merged */
+            assert_true(dr__seek_store_save(store, true));
+            dr__seek_store_close(&store);
+            store = open_at(path, LIMIT);
+        }
+    }
+    dr__seek_store_close(&store);
+}
+
 static void nothing_new_is_not_written(void **state)
 {
     (void)state;
@@ -653,6 +717,7 @@ int main(void)
         with_folder(a_file_is_found_by_the_next_run),
         with_folder(saves_are_merged),
         with_folder(longer_points_win),
+        with_folder(notes_are_kept_and_replaced),
         with_folder(nothing_new_is_not_written),
         with_folder(damage_is_absence),
         with_folder(truncation_is_absence),
