@@ -110,6 +110,12 @@ typedef struct dr_loader_options {
                                   1/32 of the memory limit, and in an index file beside the data or in the user's cache
                                   folder; "memory": no file; "off".  Overridden by DRAPPS_SEEK_INDEX */
 
+    /* --- data on a server --- */
+    const char *offload; /* which ops a drapps server runs, for a data set that lies on one: "auto" (default), "off",
+                            "all", "resize", "fastflow", "sophon", "sophon+", or a number of ops from the first on.
+                            "auto": where the network is measured to be the bottleneck, for the samples for which it
+                            pays.  See docs/offload.md */
+
     /* --- tuning --- */
     const char *policy;           /* sets the knobs while the loader runs: a name of dr_policies_json; NULL: "analytic";
                                      "fixed": none.  Values that the user sets (workers, prefetch, dr_loader_set) stay.
