@@ -216,7 +216,7 @@ static dr_status copy_texts(dr__exec *e, dr__offload *o, const dr__program_optio
 }
 
 /* Modes that are the same for all samples. */
-static void set_fixed(dr__offload *o, long n_ops)
+static void set_fixed(dr__offload *o, uint64_t n_places, long n_ops)
 {
     int at = 0;
     if (!strcmp(o->policy->name, "resize-off"))
@@ -226,6 +226,8 @@ static void set_fixed(dr__offload *o, long n_ops)
             at = k;
     for (uint64_t i = 0; i < o->root->n_samples; i++)
         atomic_store_explicit(&o->plan[i], (uint8_t)at, memory_order_relaxed);
+    o->per_cut[0] = 0;
+    o->per_cut[at] = n_places;
     snprintf(o->why, sizeof o->why, "%s",
              !at && strcmp(o->policy->name, "no-off") && n_ops != 0 ? "no op of this pipeline can run on a server"
                                                                     : "asked for");
@@ -247,6 +249,7 @@ static dr_status fill(dr__exec *e, dr__offload *o, const char *mode, const dr__p
         return dr__fail(err, DR_ERR_NOMEM, "offload: out of memory for %" PRIu64 " samples", o->root->n_samples);
     if (e->o.keep_draws)
         o->n_cuts = 1; /* the server would draw, and the client not know what */
+    o->per_cut[0] = e->set->n_places;
     const bool measured = is_measured(o->policy) && o->n_cuts > 1 && !e->cache;
     if (is_measured(o->policy))
         snprintf(o->why, sizeof o->why, "%s",
@@ -255,7 +258,7 @@ static dr_status fill(dr__exec *e, dr__offload *o, const char *mode, const dr__p
                  : e->o.keep_draws ? "draws are kept, which a server would make"
                                    : "no op of this pipeline can run on a server");
     else
-        set_fixed(o, n_ops);
+        set_fixed(o, e->set->n_places, n_ops);
     atomic_store(&o->phase, measured ? MEASURING : FIXED);
     if (measured)
         ask_server(o);

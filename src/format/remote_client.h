@@ -14,7 +14,7 @@
 #include "source/transfer.h"
 
 enum {
-    DR__REMOTE_PORT = 8347,  /* where a name has none */
+    DR__REMOTE_PORT = 9470,  /* where a name has none */
     DR__REMOTE_GROUP = 32,   /* most samples of one request */
     DR__REMOTE_REQUESTS = 4, /* most requests for samples in flight */
 };
